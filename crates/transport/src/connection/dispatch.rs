@@ -5,9 +5,9 @@ use courser_telemetry::PathState;
 use courser_wire::frame::{Ack, Datagram, Frame, NewConnectionId, Stream};
 use courser_wire::packet::Packet;
 
-use super::arrival::Arrival;
 use super::effects::{LifeEffects, ReceivedFrames, Worth};
 use super::parts::{Packets, Parts};
+use super::received_datagram::ReceivedDatagram;
 use crate::error::TransportError;
 use crate::path::paths::{Answered, PathIndex};
 use crate::path::validation::Proof;
@@ -18,7 +18,7 @@ use crate::stream::{StreamOutcome, Streams};
 /// The packet that a frame came in.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Carrier<'a> {
-    pub(super) arrival: &'a Arrival,
+    pub(super) datagram: &'a ReceivedDatagram,
     pub(super) packet: &'a Packet,
     pub(super) space: SpaceId,
 }
@@ -37,7 +37,7 @@ impl Parts {
         packets: &mut Packets,
         received: &mut ReceivedFrames,
     ) -> Result<LifeEffects, TransportError> {
-        let (now, space) = (carrier.arrival.now, carrier.space);
+        let (now, space) = (carrier.datagram.now, carrier.space);
         let mut life = LifeEffects::default();
         received.is_ack_eliciting |= frame.is_ack_eliciting();
         received.is_beyond_probing |= !frame.is_probing();
@@ -74,7 +74,7 @@ impl Parts {
                 Worth::Neutral
             }
             Frame::PathChallenge(frame) => {
-                self.on_path_challenge_frame(carrier.arrival, frame.data, packets);
+                self.on_path_challenge_frame(carrier.datagram, frame.data, packets);
                 Worth::Nothing
             }
             Frame::PathResponse(frame) => {
@@ -184,10 +184,15 @@ impl Parts {
     }
 
     /// Takes a challenge. The answer leaves on the path where the challenge arrived (RFC 9000 §8.2.2).
-    fn on_path_challenge_frame(&mut self, arrival: &Arrival, data: [u8; 8], packets: &mut Packets) {
-        if let Some(index) = self.arrival_path(arrival, &mut packets.recovery) {
+    fn on_path_challenge_frame(
+        &mut self,
+        datagram: &ReceivedDatagram,
+        data: [u8; 8],
+        packets: &mut Packets,
+    ) {
+        if let Some(index) = self.arrival_path(datagram, &mut packets.recovery) {
             let pto = packets.recovery.pto();
-            self.paths.on_challenge(arrival.now, index, data, pto);
+            self.paths.on_challenge(datagram.now, index, data, pto);
         }
     }
 
@@ -221,15 +226,15 @@ impl Parts {
     /// recovery, and the paths that make room for it are closed there.
     pub(super) fn arrival_path(
         &mut self,
-        arrival: &Arrival,
+        datagram: &ReceivedDatagram,
         recovery: &mut LossRecovery,
     ) -> Option<PathIndex> {
-        let now = arrival.now;
+        let now = datagram.now;
         let rtt = recovery.path().rtt().smoothed();
         let open_path = || recovery.open_path(now);
         let index = self
             .paths
-            .on_packet(now, (arrival.path, arrival.len), rtt, open_path);
+            .on_packet(now, datagram.place, datagram.len, rtt, open_path);
         self.release_given_up(now, recovery);
         index
     }

@@ -12,6 +12,7 @@ use super::error::{ConnectionError, PeerClose};
 use super::state::State;
 use super::trace::Trace;
 use crate::error::TransportError;
+use crate::path::AllowedMoves;
 
 /// The state of a connection, and the reason for its end.
 #[derive(Debug)]
@@ -198,6 +199,16 @@ impl Life {
             self.enter(now, State::Draining { until, answer }, trace);
         }
         None
+    }
+
+    /// Returns the moves of the peer that are allowed now (RFC 9000 §9).
+    #[inline]
+    pub(super) fn allowed_moves(&self) -> AllowedMoves {
+        match self.state {
+            State::Handshaking => AllowedMoves::Rebinding,
+            State::Confirmed | State::Closing(_) => AllowedMoves::All,
+            State::Complete | State::Draining { .. } | State::Drained => AllowedMoves::None,
+        }
     }
 
     /// A datagram arrived. False when it is to be dropped unread.

@@ -8,9 +8,9 @@ use courser_telemetry::PathState;
 use courser_wire::packet::Packet;
 
 use super::Connection;
-use super::arrival::Arrival;
 use super::event::Event;
 use super::parts::Parts;
+use super::received_datagram::ReceivedDatagram;
 use crate::build::transmit::SocketId;
 use crate::path::paths::{PathIndex, PathsOutcome};
 use crate::path::{MigrationState, NewPath, OwnPath};
@@ -180,21 +180,26 @@ impl Migrations<'_> {
 
     /// Follows the peer to the address that a packet came from, if `is_move` (RFC 9000 §9.3).
     #[inline]
-    pub(super) fn follow_peer(&mut self, arrival: &Arrival, packet: &Packet, is_move: bool) {
-        let Some(index) = self.parts.arrival_path(arrival, self.recovery) else {
+    pub(super) fn follow_peer(
+        &mut self,
+        datagram: &ReceivedDatagram,
+        packet: &Packet,
+        is_move: bool,
+    ) {
+        let Some(index) = self.parts.arrival_path(datagram, self.recovery) else {
             return;
         };
         if index != self.parts.paths.active_index() && self.is_server() {
-            self.follow_to(index, arrival.now, packet, is_move);
+            self.follow_to(index, datagram.now, packet, is_move);
         }
     }
 
     /// Follows a client whose NAT has given it another port during the handshake, without which it could not
     /// complete the handshake. `packet` is a Handshake packet with the largest number so far. As after any
     /// other move, the new port is limited until it is validated, and the old one is asked too.
-    pub(super) fn follow_rebinding(&mut self, arrival: &Arrival, packet: &Packet) {
-        if self.parts.paths.may_have_rebound(arrival.path) {
-            self.follow_peer(arrival, packet, true);
+    pub(super) fn follow_rebinding(&mut self, datagram: &ReceivedDatagram, packet: &Packet) {
+        if self.parts.paths.may_have_rebound(datagram.place) {
+            self.follow_peer(datagram, packet, true);
         }
     }
 

@@ -4,7 +4,6 @@
 //! passes frames to the parts, `transmit` decides what is sent and when, and `fate` reports
 //! acknowledgements and losses to the parts.
 
-mod arrival;
 mod close;
 mod closing;
 mod coalesced;
@@ -25,6 +24,7 @@ mod packets;
 mod parts;
 mod progress;
 mod receive;
+mod received_datagram;
 mod reports;
 mod silence;
 mod spaces;
@@ -55,7 +55,7 @@ pub use self::timer::Timer;
 pub use crate::handshake::{EarlyData, TlsResult, TlsTask};
 pub use crate::protection::KeyUpdateBlocked;
 
-pub(crate) use self::arrival::Arrival;
+pub(crate) use self::received_datagram::ReceivedDatagram;
 pub(crate) use self::start::{FIRST_DESTINATION_LEN, FirstInitial, Origin};
 
 use self::fill::frame_room;

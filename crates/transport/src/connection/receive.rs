@@ -8,18 +8,19 @@ use courser_wire::packet::{self, Packet, PacketKind};
 use courser_wire::{DecodeErrorKind, TransportErrorCode};
 
 use super::Connection;
-use super::arrival::Arrival;
 use super::close::path_too_small;
 use super::dispatch::Carrier;
 use super::effects::{LifeEffects, ReceivedFrames};
 use super::error::ConnectionError;
 use super::life::{Ending, Life};
 use super::parts::Parts;
+use super::received_datagram::ReceivedDatagram;
 use super::spaces::{discard_space, open_initial};
 use super::versions::{adopt_version, prepare_version, start_again};
 use crate::acknowledger::Arrived;
 use crate::error::TransportError;
 use crate::handshake::{Finished, Reaction};
+use crate::path::Arrival;
 use crate::protection::{Early, OpenFailure, PacketProtection};
 use crate::recovery::LossRecovery;
 use crate::space::SpaceId;
@@ -43,48 +44,23 @@ impl Connection {
     /// packets that break a rule end the connection.
     pub(crate) fn handle_datagram(
         &mut self,
-        arrival: &Arrival,
-        datagram: &mut [u8],
+        datagram: &ReceivedDatagram,
+        bytes: &mut [u8],
         first: &Packet,
     ) {
         self.counters.udp_received.datagrams += 1;
-        self.counters.udp_received.bytes += arrival.len as u64;
-        let is_here = self.parts.paths.is_here(&arrival.path);
-        let is_known = match is_here {
-            true => self.parts.paths.on_datagram_here(arrival.len),
-            false => self.parts.paths.on_datagram(arrival.path, arrival.len),
-        };
+        self.counters.udp_received.bytes += datagram.len as u64;
+        let allowed = self.life.allowed_moves();
+        let paths = &mut self.parts.paths;
+        let mut arrival = paths.on_datagram(&datagram.place, datagram.len, allowed);
         if !self.life.on_datagram() {
             return;
         }
-        // A server follows its client to new addresses once the handshake is confirmed, if it allows
-        // that, and before that to another port if a NAT rebinds; a client takes packets only from where
-        // it sent some (RFC 9000 §9). Packets from elsewhere are dropped without a sign (§9, §18.2).
-        let may_move = !is_here
-            && (self.life.is_confirmed() || self.life.is_closing())
-            && self.parts.paths.may_move_to(arrival.path.tuple);
-        let expected = is_known || may_move;
-        let is_rebound = !expected && self.parts.paths.may_have_rebound(arrival.path);
-        let is_rebound = is_rebound && self.life.is_handshaking();
-        // Before the handshake is confirmed, only Handshake packets come from another port. Anyone can
-        // make Initial packets.
-        let take = |this: &mut Self, datagram: &mut [u8], packet: &Packet| {
-            let is_proof = packet.kind == PacketKind::Handshake;
-            if expected || is_rebound && (is_proof || this.parts.paths.find(arrival.path).is_some())
-            {
-                return this.handle_packet(arrival, datagram, packet);
-            }
-            this.counters.packets_dropped += 1;
-            this.parts
-                .trace
-                .packet_dropped(arrival.now, packet, Reason::UnknownPath);
-            false
-        };
-        let mut opened = take(self, datagram, first);
+        let mut opened = self.take_packet(arrival, datagram, bytes, first);
         let mut start = first.end;
         let cid_len = self.parts.handshake.local_id().len();
-        while start < datagram.len() && (expected || is_rebound) {
-            let rest = &mut datagram[start..];
+        while start < bytes.len() && arrival != Arrival::Elsewhere {
+            let rest = &mut bytes[start..];
             let accepts = self.parts.bits.accepts_cleared();
             let Ok(next) = packet::decode_greased(rest, 0, cid_len, accepts) else {
                 break;
@@ -93,55 +69,83 @@ impl Connection {
             start += next.end;
             // Packets for another ID are ignored (RFC 9000 §12.2).
             if next.destination == first.destination {
-                opened |= take(self, rest, &next);
+                arrival = self.parts.paths.arrival_after(arrival, &datagram.place);
+                opened |= self.take_packet(arrival, datagram, rest, &next);
             }
         }
-        if !opened && is_known {
-            self.check_stateless_reset(arrival.now, datagram);
+        if !opened && arrival.is_known() {
+            self.check_stateless_reset(datagram.now, bytes);
         }
-        self.report_silence(arrival.now);
+        self.report_silence(datagram.now);
         self.parts
             .trace
-            .changes(arrival.now, &self.packets.recovery);
+            .changes(datagram.now, &self.packets.recovery);
     }
 
-    /// Takes one packet at the start of `datagram`; true when it was authentic.
-    fn handle_packet(&mut self, arrival: &Arrival, datagram: &mut [u8], packet: &Packet) -> bool {
-        let (reason, error) = match self.process_packet(arrival, datagram, packet) {
-            Ok(Verdict::Opened) => return true,
-            Ok(Verdict::Unread) => return false,
-            Ok(Verdict::Dropped(reason)) => (Some(reason), None),
+    /// Takes one packet at the start of `bytes`, if packets of its kind are taken where it arrived. Returns
+    /// true if it was authentic.
+    #[inline]
+    fn take_packet(
+        &mut self,
+        arrival: Arrival,
+        datagram: &ReceivedDatagram,
+        bytes: &mut [u8],
+        packet: &Packet,
+    ) -> bool {
+        if arrival.takes(packet.kind) {
+            return self.handle_packet(datagram, bytes, packet);
+        }
+        self.on_packet_dropped(datagram.now, packet, Reason::UnknownPath);
+        false
+    }
+
+    /// Takes one packet at the start of `bytes`. Returns true if it was authentic.
+    fn handle_packet(
+        &mut self,
+        datagram: &ReceivedDatagram,
+        bytes: &mut [u8],
+        packet: &Packet,
+    ) -> bool {
+        let now = datagram.now;
+        match self.process_packet(datagram, bytes, packet) {
+            Ok(Verdict::Opened) => true,
+            Ok(Verdict::Unread) => false,
+            Ok(Verdict::Dropped(reason)) => {
+                self.on_packet_dropped(now, packet, reason);
+                reason == Reason::Duplicate
+            }
             Ok(Verdict::LastForgery) => {
+                self.on_packet_dropped(now, packet, Reason::NotAuthentic);
                 let code = TransportErrorCode::AEAD_LIMIT_REACHED;
                 let text = "too many packets failed authentication";
-                let error = TransportError::new(code, text);
-                (Some(Reason::NotAuthentic), Some(error))
+                self.end(now, TransportError::new(code, text));
+                true
             }
-            Err(error) => (None, Some(error)),
-        };
-        if let Some(reason) = reason {
-            self.counters.packets_dropped += 1;
-            if packet.kind == PacketKind::ZeroRtt && reason == Reason::KeysUnavailable {
-                self.counters.early_packets_dropped += 1;
+            Err(error) => {
+                self.end(now, error);
+                true
             }
-            self.parts.trace.packet_dropped(arrival.now, packet, reason);
         }
-        let Some(error) = error else {
-            return reason == Some(Reason::Duplicate);
-        };
-        self.end(arrival.now, error);
-        true
+    }
+
+    /// Counts and records a packet that is dropped.
+    fn on_packet_dropped(&mut self, now: Time, packet: &Packet, reason: Reason) {
+        self.counters.packets_dropped += 1;
+        if packet.kind == PacketKind::ZeroRtt && reason == Reason::KeysUnavailable {
+            self.counters.early_packets_dropped += 1;
+        }
+        self.parts.trace.packet_dropped(now, packet, reason);
     }
 
     fn process_packet(
         &mut self,
-        arrival: &Arrival,
-        datagram: &mut [u8],
+        datagram: &ReceivedDatagram,
+        bytes: &mut [u8],
         packet: &Packet,
     ) -> Result<Verdict, TransportError> {
-        let now = arrival.now;
+        let now = datagram.now;
         if packet.kind == PacketKind::Retry {
-            return Ok(self.on_retry(now, &datagram[..packet.end], packet));
+            return Ok(self.on_retry(now, &bytes[..packet.end], packet));
         }
         let is_early = packet.kind == PacketKind::ZeroRtt;
         // A client never takes 0-RTT packets (RFC 9001 §5.6).
@@ -149,17 +153,17 @@ impl Connection {
         let (Some(space), Some(level)) = (space, EncryptionLevel::of_packet(packet.kind)) else {
             return Ok(Verdict::Dropped(Reason::KeysUnavailable));
         };
-        if !self.parts.handshake.accepts_header(packet, arrival.len) {
+        if !self.parts.handshake.accepts_header(packet, datagram.len) {
             return Ok(Verdict::Dropped(Reason::Header));
         }
         if !may_open(level, &self.life, &self.packets.protection) {
-            return Ok(self.keep_early(arrival, datagram, packet, level));
+            return Ok(self.keep_early(datagram, bytes, packet, level));
         }
         prepare_version(packet, &self.parts.handshake, &mut self.packets.protection);
         let Some(expected) = self.parts.acknowledger.expected(space) else {
             return Ok(Verdict::Unread);
         };
-        let bytes = &mut datagram[..packet.end];
+        let bytes = &mut bytes[..packet.end];
         let (pto, expected) = (|| self.packets.recovery.pto(), (space, expected));
         let opened = match self
             .packets
@@ -184,9 +188,9 @@ impl Connection {
             return Ok(Verdict::Dropped(Reason::Duplicate));
         }
         if space == SpaceId::Application {
-            self.parts.bits.on_received(datagram[0], opened.number);
+            self.parts.bits.on_received(bytes[0], opened.number);
         }
-        let payload = &datagram[opened.payload];
+        let payload = &bytes[opened.payload];
         let exponent = self.packets.recovery.ack_delay_exponent();
         self.parts
             .trace
@@ -200,7 +204,7 @@ impl Connection {
         }
         self.learn_from_header(now, packet);
         let carrier = Carrier {
-            arrival,
+            datagram,
             packet,
             space,
         };
@@ -226,8 +230,8 @@ impl Connection {
     /// Keeps a packet that came before its keys, if they may come.
     fn keep_early(
         &mut self,
-        arrival: &Arrival,
-        datagram: &[u8],
+        datagram: &ReceivedDatagram,
+        bytes: &[u8],
         packet: &Packet,
         level: EncryptionLevel,
     ) -> Verdict {
@@ -242,16 +246,16 @@ impl Connection {
         let kept = may_come
             && self.packets.protection.keep_early(Early {
                 level,
-                bytes: datagram[..packet.end].to_vec(),
-                path: arrival.path,
-                ecn: arrival.ecn,
-                arrived: arrival.arrived,
+                bytes: bytes[..packet.end].to_vec(),
+                place: datagram.place,
+                ecn: datagram.ecn,
+                arrived: datagram.arrived,
             });
         if !kept {
-            let is_on_active = arrival.path == self.parts.paths.active().place();
+            let is_on_active = datagram.place == self.parts.paths.active().place();
             if level == EncryptionLevel::Handshake && is_on_active && self.life.is_confirmed() {
                 let rtt = self.packets.recovery.path().rtt().smoothed();
-                self.parts.handshake.on_late_packet(arrival.now, rtt);
+                self.parts.handshake.on_late_packet(datagram.now, rtt);
             }
             return Verdict::Dropped(Reason::KeysUnavailable);
         }
@@ -260,7 +264,7 @@ impl Connection {
             speed_up_handshake(&mut self.packets.recovery, &mut self.parts);
         }
         let (kind, len) = (packet.kind, packet.end);
-        self.parts.trace.record(arrival.now, || {
+        self.parts.trace.record(datagram.now, || {
             Record::PacketBuffered(PacketBuffered { kind, len })
         });
         Verdict::Unread
@@ -298,7 +302,7 @@ impl Connection {
                 .on_frame(frame, carrier, &mut self.packets, received)
                 .map_err(|error| error.in_frame(frame_type))?;
             if effects.any() {
-                self.on_life_effects(carrier.arrival.now, effects, frame);
+                self.on_life_effects(carrier.datagram.now, effects, frame);
                 if !self.life.is_open() {
                     return Ok(());
                 }
@@ -330,7 +334,7 @@ impl Connection {
         number: u64,
         received: &ReceivedFrames,
     ) -> Result<(), TransportError> {
-        let now = carrier.arrival.now;
+        let now = carrier.datagram.now;
         self.counters.packets_received += 1;
         self.idle.on_received(now);
         self.silence
@@ -370,39 +374,41 @@ impl Connection {
         number: u64,
         received: &ReceivedFrames,
     ) -> bool {
-        let Carrier { arrival, space, .. } = carrier;
+        let Carrier {
+            datagram, space, ..
+        } = carrier;
         if !self.parts.acknowledger.is_open(space) {
             return false;
         }
-        self.packets.recovery.on_mark_received(arrival.ecn);
+        self.packets.recovery.on_mark_received(datagram.ecn);
         self.counters
-            .on_packet(arrival.ecn, received.is_ack_eliciting);
+            .on_packet(datagram.ecn, received.is_ack_eliciting);
         let arrived = Arrived {
             number,
-            at: arrival.arrived,
-            ecn: arrival.ecn,
+            at: datagram.arrived,
+            ecn: datagram.ecn,
             ack_eliciting: received.is_ack_eliciting,
             ends_stream: received.ends_stream,
             wants_ack: received.wants_ack,
         };
         self.parts
             .acknowledger
-            .on_packet(arrival.now, space, &arrived)
+            .on_packet(datagram.now, space, &arrived)
     }
 
     /// Follows the peer to the address that a 1-RTT packet came from (RFC 9000 §9.3).
     #[inline]
     fn follow_peer(&mut self, carrier: Carrier<'_>, is_largest: bool, received: &ReceivedFrames) {
         let Carrier {
-            arrival,
+            datagram,
             packet,
             space,
         } = carrier;
         let paths = &self.parts.paths;
-        let may_be_elsewhere = !paths.is_here(&arrival.path) || paths.has_given_up();
+        let may_be_elsewhere = !paths.is_here(&datagram.place) || paths.has_given_up();
         if space == SpaceId::Application && may_be_elsewhere && self.life.is_confirmed() {
             let is_move = is_largest && received.is_beyond_probing;
-            self.migrations().follow_peer(arrival, packet, is_move);
+            self.migrations().follow_peer(datagram, packet, is_move);
         }
     }
 
@@ -410,14 +416,14 @@ impl Connection {
     /// first address (RFC 9000 §8.1, RFC 9001 §4.9.1).
     fn on_client_keys(&mut self, carrier: Carrier<'_>, is_largest: bool) {
         let Carrier {
-            arrival, packet, ..
+            datagram, packet, ..
         } = carrier;
         self.parts.paths.on_first_peer_proven();
         if is_largest {
-            self.migrations().follow_rebinding(arrival, packet);
+            self.migrations().follow_rebinding(datagram, packet);
         }
         let (packets, parts) = (&mut self.packets, &mut self.parts);
-        discard_space(arrival.now, SpaceId::Initial, packets, parts);
+        discard_space(datagram.now, SpaceId::Initial, packets, parts);
     }
 
     /// Drives the handshake with CRYPTO data that arrived.
@@ -452,20 +458,20 @@ impl Connection {
                     continue;
                 };
                 // A packet that has waited does not tell where the client is now.
-                let path = match self.parts.paths.may_have_rebound(early.path) {
+                let place = match self.parts.paths.may_have_rebound(early.place) {
                     true => self.parts.paths.active().place(),
-                    false => early.path,
+                    false => early.place,
                 };
                 // Its bytes were counted when it came; its length must not matter to rules on
                 // datagrams with Initials, which never wait.
-                let arrival = Arrival {
+                let datagram = ReceivedDatagram {
                     now,
                     arrived: early.arrived,
-                    path,
+                    place,
                     ecn: early.ecn,
                     len: early.bytes.len(),
                 };
-                self.handle_packet(&arrival, &mut early.bytes, &packet);
+                self.handle_packet(&datagram, &mut early.bytes, &packet);
             }
         }
     }
@@ -514,9 +520,9 @@ impl Connection {
 
     /// A datagram whose packets cannot be read may be a sign that the peer lost its state
     /// (RFC 9000 §10.3.1).
-    pub(crate) fn check_stateless_reset(&mut self, now: Time, datagram: &[u8]) {
-        if datagram.len() >= MIN_RESET
-            && let Some(token) = datagram.last_chunk::<16>()
+    pub(crate) fn check_stateless_reset(&mut self, now: Time, bytes: &[u8]) {
+        if bytes.len() >= MIN_RESET
+            && let Some(token) = bytes.last_chunk::<16>()
             && self.parts.ids.is_reset_token(token)
         {
             self.end(now, Ending::Reset);

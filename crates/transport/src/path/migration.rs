@@ -25,7 +25,8 @@ impl Paths {
     pub(crate) fn on_packet(
         &mut self,
         now: Time,
-        (place, len): (impl Into<Place>, usize),
+        place: impl Into<Place>,
+        len: usize,
         rtt: Duration,
         open_path: impl FnOnce() -> u32,
     ) -> Option<PathIndex> {
@@ -163,6 +164,7 @@ mod tests {
 
     use super::*;
     use crate::path::Path;
+    use crate::path::{AllowedMoves, Arrival};
 
     const PTO: Duration = Duration::from_millis(100);
 
@@ -201,7 +203,7 @@ mod tests {
     /// A packet arrives from another address.
     fn appear(paths: &mut Paths, last: u8) -> PathIndex {
         let (now, key) = (Time::ZERO + Duration::from_secs(u64::from(last)), last);
-        let index = paths.on_packet(now, (tuple(last), 1200), PTO, || u32::from(key));
+        let index = paths.on_packet(now, tuple(last), 1200, PTO, || u32::from(key));
         index.expect("a new path")
     }
 
@@ -211,9 +213,10 @@ mod tests {
         let index = appear(&mut paths, 2);
         let path = paths.get_mut(index).expect("it was added");
         assert_eq!((path.key(), path.budget()), (2, 3600));
-        let again = paths.on_packet(Time::ZERO, (tuple(2), 1200), PTO, || panic!("no key"));
+        let again = paths.on_packet(Time::ZERO, tuple(2), 1200, PTO, || panic!("no key"));
         assert_eq!(again, Some(index));
-        assert!(paths.on_datagram(tuple(2), 100) && !paths.on_datagram(tuple(3), 100));
+        let mut arrive = |last| paths.on_datagram(&tuple(last).into(), 100, AllowedMoves::None);
+        assert_eq!((arrive(2), arrive(3)), (Arrival::Known, Arrival::Elsewhere));
         assert_eq!(paths.get_mut(index).map(|path| path.budget()), Some(3900));
     }
 

@@ -26,7 +26,7 @@ pub struct Paths {
     /// The pace of these moves.
     moves: Moves,
     /// The addresses to which the peer may move.
-    peer_moves: PeerMoves,
+    pub(super) peer_moves: PeerMoves,
     /// Changes of the active path.
     pub(super) changes: u64,
     /// The addresses of the handshake.
@@ -194,34 +194,11 @@ impl Paths {
         pto.max(self.initial_pto)
     }
 
-    /// Counts a datagram towards the limit of its address. Returns false when no path has it.
-    ///
-    /// A client takes datagrams at any local address, because they may have been sent to one that
-    /// it has left, but only from where it sends some itself.
-    #[inline]
-    pub fn on_datagram(&mut self, place: impl Into<Place>, len: usize) -> bool {
-        let place = place.into();
-        if let Some(index) = self.find(place) {
-            self.table[index].amplification.on_received(len);
-            return true;
-        }
-        let peer = place.tuple.peer;
-        let is_client = self.peer_moves == PeerMoves::Nowhere;
-        is_client && self.table.iter().any(|path| path.tuple().peer == peer)
-    }
-
     /// Returns true if a datagram that arrived at `place` came on the path in use, as nearly all do.
     #[inline]
     pub(crate) fn is_here(&self, place: &Place) -> bool {
         let active = self.table.get(self.active);
         active.is_some_and(|path| path.is_at(place))
-    }
-
-    /// Counts a datagram on the path in use, which is known.
-    #[inline]
-    pub(crate) fn on_datagram_here(&mut self, len: usize) -> bool {
-        self.active_mut().amplification.on_received(len);
-        true
     }
 
     /// Returns true if a path was given up whose ID and recovery state still exist.
