@@ -16,7 +16,6 @@ mod fill;
 #[cfg(test)]
 mod forging;
 mod header_bits;
-mod idle;
 mod life;
 mod migrations;
 mod packet_too_big;
@@ -25,18 +24,16 @@ mod parts;
 mod progress;
 mod receive;
 mod received_datagram;
-mod reports;
-mod silence;
 mod spaces;
 mod start;
 mod state;
 pub(crate) mod stats;
-mod suspicion;
 mod timeouts;
 pub(crate) mod timer;
 mod trace;
 mod transmit;
 mod versions;
+mod watchdog;
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -59,13 +56,10 @@ pub(crate) use self::received_datagram::ReceivedDatagram;
 pub(crate) use self::start::{FIRST_DESTINATION_LEN, FirstInitial, Origin};
 
 use self::fill::frame_room;
-use self::idle::Idle;
 use self::life::Life;
 use self::parts::{Packets, Parts};
-use self::reports::Reports;
-use self::silence::Silence;
 use self::stats::Counters;
-use self::suspicion::Suspicion;
+use self::watchdog::Watchdog;
 use crate::cid::ConnectionIds;
 use crate::datagram::{DatagramId, Datagrams, SendDatagramError, SendOptions};
 use crate::handshake::Handshake;
@@ -79,10 +73,7 @@ pub struct Connection {
     life: Life,
     packets: Packets,
     parts: Parts,
-    idle: Idle,
-    silence: Silence,
-    reports: Reports,
-    suspicion: Suspicion,
+    watchdog: Watchdog,
     events: VecDeque<Event>,
     counters: Counters,
 }
@@ -121,7 +112,7 @@ impl Connection {
 
     /// Returns true while the path is silent: between [`Event::PathSilent`] and [`Event::PathAnswers`].
     pub fn is_path_silent(&self) -> bool {
-        self.reports.is_silent()
+        self.watchdog.is_path_silent()
     }
 
     /// Returns the addresses of the path in use.
@@ -315,7 +306,7 @@ impl Connection {
     /// Sends a PING when the connection was idle for a third of the idle timeout and a
     /// bidirectional stream that we opened is still open. Off by default.
     pub fn keep_alive_while_busy(&mut self, is_on: bool) {
-        self.idle.keep_while_busy(is_on);
+        self.watchdog.keep_alive_while_busy(is_on);
     }
 
     /// Returns the point where sinks for records are attached, and where the layers above record
@@ -464,7 +455,7 @@ impl Connection {
             None => self.parts.handshake.is_unanswered(),
         };
         let is_believed = is_ours && self.life.is_handshaking();
-        let event = is_believed.then(|| self.reports.on_unreachable(cause));
+        let event = is_believed.then(|| self.watchdog.on_unreachable(cause));
         let event = event.flatten();
         let is_new = event.is_some();
         self.events.extend(event);
@@ -475,12 +466,12 @@ impl Connection {
     /// end of the connection.
     #[inline]
     fn report_silence(&mut self, now: Time) {
-        if self.packets.recovery.is_silent() != self.reports.is_silent() && self.life.is_open() {
-            let recovery = &self.packets.recovery;
-            let event = self
-                .reports
-                .on_silence(now, recovery, &mut self.parts.trace);
+        let is_silent = self.packets.recovery.is_silent();
+        if is_silent != self.watchdog.is_path_silent() && self.life.is_open() {
+            let event = self.watchdog.on_path_silence(is_silent);
             self.events.push_back(event);
+            let timeouts = self.packets.recovery.unanswered();
+            self.parts.trace.path_silence(now, is_silent, timeouts);
         }
     }
 
@@ -510,7 +501,7 @@ impl Connection {
             self.parts.trace.end();
         } else if self.life.is_confirmed()
             && !self.packets.recovery.is_waiting(SpaceId::Application)
-            && now >= self.idle.heard() + QUIET
+            && now >= self.watchdog.last_received() + QUIET
         {
             self.parts.handshake.shrink();
             self.parts.acknowledger.shrink();
@@ -532,7 +523,7 @@ impl Connection {
         let can_store = self.life.is_confirmed()
             && !self.packets.recovery.is_waiting(SpaceId::Application)
             && self.packets.protection.can_store();
-        can_store.then(|| self.idle.heard() + self.packets.protection.patience())
+        can_store.then(|| self.watchdog.last_received() + self.packets.protection.patience())
     }
 }
 

@@ -43,7 +43,7 @@ impl Connection {
                     }
                     let idle_timeout = parameters.max_idle_timeout;
                     take_parameters(now, parameters, &mut self.packets, &mut self.parts)?;
-                    self.idle.on_peer_timeout(idle_timeout);
+                    self.watchdog.on_peer_timeout(idle_timeout);
                 }
                 Step::Keys(change) => {
                     install_keys(now, change, &mut self.packets, &mut self.parts)?;

@@ -336,17 +336,14 @@ impl Connection {
     ) -> Result<(), TransportError> {
         let now = carrier.datagram.now;
         self.counters.packets_received += 1;
-        self.idle.on_received(now);
-        self.silence
-            .on_received(now, || self.packets.recovery.pto());
+        let recovery = &self.packets.recovery;
+        self.watchdog.on_packet_received(now, || recovery.pto());
         if !self.life.is_open() {
             return Ok(());
         }
-        self.suspicion.judge(now, received)?;
-        if self.packets.recovery.is_mute(now, self.idle.timeout()) {
-            let reason = "nothing is acknowledged, although packets go on coming";
-            return Err(TransportError::protocol_violation(reason));
-        }
+        let is_waiting = recovery.is_waiting(SpaceId::Application);
+        self.watchdog
+            .judge(now, received, is_waiting, || recovery.pto())?;
         if received.is_refused {
             // Not acknowledged, so that the peer sends it again when there is room.
             return Ok(());

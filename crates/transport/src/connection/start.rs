@@ -11,15 +11,12 @@ use courser_wire::{ConnectionId, PreferredAddress, Version, Versions};
 
 use super::Connection;
 use super::header_bits::HeaderBits;
-use super::idle::Idle;
 use super::life::Life;
 use super::parts::{Packets, Parts};
-use super::reports::Reports;
-use super::silence::Silence;
 use super::spaces::open_initial;
 use super::stats::Counters;
-use super::suspicion::Suspicion;
 use super::trace::{Start, Trace};
+use super::watchdog::Watchdog;
 use crate::acknowledger::{Acknowledger, Promise};
 use crate::cid::{ACTIVE_CONNECTION_ID_LIMIT, ConnectionIdRotation, ConnectionIds};
 use crate::config::{ClientConfig, ServerConfig, TransportConfig};
@@ -269,10 +266,7 @@ fn assemble(
         life: Life::new(),
         packets,
         parts,
-        idle: Idle::new(now, config.max_idle_timeout, config.keep_alive_interval),
-        silence: Silence::default(),
-        reports: Reports::default(),
-        suspicion: Suspicion::new(now),
+        watchdog: Watchdog::new(now, &config),
         events: VecDeque::new(),
         counters: Counters::default(),
     };

@@ -10,9 +10,9 @@ use courser_recovery as recovery;
 use courser_telemetry::{
     CloseCause, CongestionStateUpdated, ConnectionClosed, ConnectionIdUpdated, ConnectionStarted,
     Detail, EcnState, EcnStateUpdated, KeyDiscarded, KeyInstalled, KeyUpdated, MetricsUpdated,
-    MtuUpdated, PacketDropped, PacketReceived, PacketSent, PathFeatureUpdated, PathState,
-    PathUpdated, ProtocolChosen, Reason, Record, RecoveryParametersSet, SendLimit, SendLimited,
-    StateChanged, Tap, TransportParametersSet, VersionChosen, frames_of,
+    MtuUpdated, PacketDropped, PacketReceived, PacketSent, PathFeatureUpdated, PathSilenceUpdated,
+    PathState, PathUpdated, ProtocolChosen, Reason, Record, RecoveryParametersSet, SendLimit,
+    SendLimited, StateChanged, Tap, TransportParametersSet, VersionChosen, frames_of,
 };
 use courser_wire::ConnectionId;
 use courser_wire::Version;
@@ -91,6 +91,17 @@ impl Trace {
     #[inline]
     pub(super) fn record(&mut self, now: Time, record: impl FnOnce() -> Record) {
         self.tap.record(now, record);
+    }
+
+    /// Records that the path became silent, or answers again.
+    #[cold]
+    pub(super) fn path_silence(&mut self, now: Time, is_silent: bool, probe_timeouts: u32) {
+        self.record(now, || {
+            Record::PathSilenceUpdated(PathSilenceUpdated {
+                is_silent,
+                probe_timeouts,
+            })
+        });
     }
 
     /// The connection begins: plugs in the sink that the configuration asks for.

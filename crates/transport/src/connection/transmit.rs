@@ -80,7 +80,7 @@ impl Connection {
         self.packets
             .recovery
             .on_packet_sent(now, SpaceId::Application, built, ecn, rng);
-        self.idle.on_packet_sent(now, built.ack_eliciting);
+        self.watchdog.on_packet_sent(now, built.ack_eliciting);
         self.parts.paths.active_mut().on_datagram_sent(built.len);
     }
 
@@ -256,7 +256,7 @@ impl Connection {
         self.packets
             .recovery
             .on_path_probe_sent(now, key, &built, &mut self.parts.rng);
-        self.idle.on_packet_sent(now, built.ack_eliciting);
+        self.watchdog.on_packet_sent(now, built.ack_eliciting);
         buffer.advance(built.len);
         self.parts.paths.get_mut(index)?.on_datagram_sent(built.len);
         Some(Transmit::single(way, Ecn::NotEct, built.len))
@@ -292,7 +292,7 @@ impl Connection {
             &mut self.parts.rng,
         );
         self.packets.recovery.on_size_probe_sent(now, &built);
-        self.idle.on_packet_sent(now, built.ack_eliciting);
+        self.watchdog.on_packet_sent(now, built.ack_eliciting);
         buffer.advance(built.len);
         let path = self.parts.paths.active_mut();
         path.on_datagram_sent(built.len);
@@ -498,7 +498,7 @@ impl Connection {
                 &mut self.parts.rng,
             );
             self.packets.recovery.on_handshake_packet_sent(now, &built);
-            self.idle.on_packet_sent(now, built.ack_eliciting);
+            self.watchdog.on_packet_sent(now, built.ack_eliciting);
             len = packet.end();
         }
         buffer.advance(len);

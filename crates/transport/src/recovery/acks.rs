@@ -257,7 +257,6 @@ impl LossRecovery {
         if sent.ack_eliciting {
             space.ack_eliciting -= 1;
             newly.any_ack_eliciting = true;
-            self.mute.on_acked();
         }
         newly.ecn_marked += u64::from(sent.ecn_marked);
         let path = self.paths.active_mut();

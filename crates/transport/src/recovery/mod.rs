@@ -13,7 +13,6 @@ mod feature_use;
 pub(crate) mod features;
 mod filling;
 mod losses;
-mod mute;
 mod numbers;
 mod owners;
 mod path_memory;
@@ -48,7 +47,6 @@ pub(crate) use self::router_reports::Quoted;
 
 use self::ack_request::AckRequest;
 use self::features::Experience;
-use self::mute::{MUTE_PATIENCE, Mute};
 use self::numbers::{FirstNumbers, Numbers};
 use self::path_table::PathTable;
 pub(crate) use self::permit::Demand;
@@ -94,8 +92,6 @@ pub(crate) struct LossRecovery {
     lately_lost: LostPackets,
     /// The start of a client's anti-deadlock timer while nothing is in flight.
     quiet_since: Time,
-    /// Detects a peer that acknowledges nothing.
-    mute: Mute,
     /// The 1-RTT packet up to which probes have repeated what was sent.
     repeated: Option<u64>,
     /// The time until which a batch waits for the pacer.
@@ -141,7 +137,6 @@ impl LossRecovery {
             lost_packets: Vec::new(),
             lately_lost: LostPackets::new(),
             quiet_since: now,
-            mute: Mute::default(),
             repeated: None,
             paced_until: None,
             is_handshake_repeated: false,
@@ -446,19 +441,6 @@ impl LossRecovery {
     /// True when an ack-eliciting packet of a space is neither acknowledged nor lost.
     pub(crate) fn is_waiting(&self, id: SpaceId) -> bool {
         self.spaces.get(id).is_some_and(|it| it.ack_eliciting > 0)
-    }
-
-    /// Counts a packet from the peer. True when the peer has sent for long without acknowledging
-    /// anything (limit K78): longer than `idle_timeout`, three probe timeouts and
-    /// [`MUTE_PATIENCE`].
-    #[inline]
-    pub(crate) fn is_mute(&mut self, now: Time, idle_timeout: Option<Duration>) -> bool {
-        if !self.is_waiting(SpaceId::Application) {
-            return false;
-        }
-        let idle = idle_timeout.unwrap_or_default();
-        let patience = idle.max(MUTE_PATIENCE).max(self.pto().saturating_mul(3));
-        self.mute.is_over(now, patience)
     }
 
     /// True when a peer may be waiting for this end although nothing is in flight: a server has

@@ -113,7 +113,7 @@ impl LossRecovery {
     }
 
     /// Notes that an end which waits for content has asked for a sign of life.
-    pub(crate) fn on_question(&mut self, now: Time) {
+    pub(crate) fn on_liveness_probe(&mut self, now: Time) {
         self.request_ping(SpaceId::Application);
         self.count_unanswered(now);
     }

@@ -7,7 +7,7 @@ use courser_base::Time;
 
 /// Measures how long the connection has been idle.
 #[derive(Debug)]
-pub(crate) struct Idle {
+pub(super) struct Idle {
     timeout: Option<Duration>,
     keep_alive: Option<Duration>,
     /// True when the connection is kept alive while the application waits for an answer.
@@ -31,7 +31,7 @@ struct CreditRequests {
 }
 
 impl Idle {
-    pub(crate) fn new(now: Time, timeout: Option<Duration>, keep_alive: Option<Duration>) -> Self {
+    pub(super) fn new(now: Time, timeout: Option<Duration>, keep_alive: Option<Duration>) -> Self {
         Self {
             timeout,
             keep_alive,
@@ -44,17 +44,17 @@ impl Idle {
     }
 
     /// Returns the timeout agreed upon.
-    pub(crate) fn timeout(&self) -> Option<Duration> {
+    pub(super) fn timeout(&self) -> Option<Duration> {
         self.timeout
     }
 
     /// Returns the time at which a packet of the peer was last processed, or the connection began.
-    pub(crate) fn heard(&self) -> Time {
+    pub(super) fn heard(&self) -> Time {
         self.heard
     }
 
     /// Takes the peer's timeout. The smaller of both applies, and zero means none.
-    pub(crate) fn on_peer_timeout(&mut self, millis: u64) {
+    pub(super) fn on_peer_timeout(&mut self, millis: u64) {
         if millis == 0 {
             return;
         }
@@ -63,7 +63,7 @@ impl Idle {
     }
 
     /// Handles a packet of the peer that was processed.
-    pub(crate) fn on_received(&mut self, now: Time) {
+    pub(super) fn on_received(&mut self, now: Time) {
         self.last = now;
         self.heard = now;
         self.sent_since = false;
@@ -71,7 +71,7 @@ impl Idle {
 
     /// Handles a packet that was sent.
     #[inline]
-    pub(crate) fn on_packet_sent(&mut self, now: Time, is_ack_eliciting: bool) {
+    pub(super) fn on_packet_sent(&mut self, now: Time, is_ack_eliciting: bool) {
         if is_ack_eliciting && !self.sent_since {
             self.last = now;
             self.sent_since = true;
@@ -80,19 +80,19 @@ impl Idle {
 
     /// Returns the time of the idle timeout: at least three probe timeouts, as far as
     /// [`MAX_STRETCH`] allows.
-    pub(crate) fn deadline(&self, pto: Duration) -> Option<Time> {
+    pub(super) fn deadline(&self, pto: Duration) -> Option<Time> {
         let timeout = self.timeout?;
         let stretch = pto.saturating_mul(3).min(MAX_STRETCH);
         Some(self.last + timeout.max(stretch))
     }
 
-    pub(crate) fn keep_while_busy(&mut self, is_on: bool) {
+    pub(super) fn keep_while_busy(&mut self, is_on: bool) {
         self.keep_while_busy = is_on;
     }
 
     /// Returns the time at which a keep-alive is due. `is_busy` is true while the application waits
     /// for an answer.
-    pub(crate) fn keep_alive_at(&self, is_busy: bool) -> Option<Time> {
+    pub(super) fn keep_alive_at(&self, is_busy: bool) -> Option<Time> {
         // After an unanswered packet the probe timer takes over.
         if self.sent_since {
             return None;
@@ -109,14 +109,14 @@ impl Idle {
     /// Returns the time at which a blocked sender asks for credit again. Intervals double without
     /// effect, and requests end after [`MAX_CREDIT_REQUESTS`]: the idle timeout ends the connection
     /// if the peer grants nothing. `data_sent` is the number of stream bytes sent so far.
-    pub(crate) fn credit_request_at(&self, data_sent: u64, pto: Duration) -> Option<Time> {
+    pub(super) fn credit_request_at(&self, data_sent: u64, pto: Duration) -> Option<Time> {
         let count = self.credit.since(data_sent).count;
         let is_due = self.credit.made_after != Some(self.heard) && count < MAX_CREDIT_REQUESTS;
         is_due.then(|| self.heard + pto.saturating_mul(3 << count))
     }
 
     /// Counts a request of a blocked sender for credit.
-    pub(crate) fn on_credit_requested(&mut self, data_sent: u64) {
+    pub(super) fn on_credit_requested(&mut self, data_sent: u64) {
         self.credit = self.credit.since(data_sent);
         self.credit.count += 1;
         self.credit.made_after = Some(self.heard);
