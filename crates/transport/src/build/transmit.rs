@@ -30,23 +30,13 @@ pub struct Transmit {
 
 impl Transmit {
     /// A single datagram of `len` bytes.
-    pub(crate) fn single(path: (FourTuple, SocketId), ecn: Ecn, len: usize) -> Self {
-        Self::batch(path, ecn, (1, len), len)
-    }
-
-    /// A batch of `segments` datagrams of `size` bytes, the last of which may be shorter.
-    pub(crate) fn batch(
-        (path, socket): (FourTuple, SocketId),
-        ecn: Ecn,
-        (segments, size): (usize, usize),
-        len: usize,
-    ) -> Self {
+    pub(crate) fn single(path: FourTuple, socket: SocketId, ecn: Ecn, len: usize) -> Self {
         Self {
             destination: path.peer,
             source: path.local,
             socket,
             ecn,
-            segment_size: (segments > 1).then_some(size),
+            segment_size: None,
             len,
         }
     }

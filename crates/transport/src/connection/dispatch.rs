@@ -6,7 +6,8 @@ use courser_wire::frame::{Ack, Datagram, Frame, NewConnectionId, Stream};
 use courser_wire::packet::Packet;
 
 use super::effects::{LifeEffects, ReceivedFrames, Worth};
-use super::parts::{Packets, Parts};
+use super::packets::Packets;
+use super::parts::Parts;
 use super::received_datagram::ReceivedDatagram;
 use crate::error::TransportError;
 use crate::path::paths::{Answered, PathIndex};

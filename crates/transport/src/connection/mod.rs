@@ -4,6 +4,7 @@
 //! passes frames to the parts, `transmit` decides what is sent and when, and `fate` reports
 //! acknowledgements and losses to the parts.
 
+mod batch;
 mod close;
 mod closing;
 mod coalesced;
@@ -57,7 +58,8 @@ pub(crate) use self::start::{FIRST_DESTINATION_LEN, FirstInitial, Origin};
 
 use self::fill::frame_room;
 use self::life::Life;
-use self::parts::{Packets, Parts};
+use self::packets::Packets;
+use self::parts::Parts;
 use self::stats::Counters;
 use self::watchdog::Watchdog;
 use crate::cid::ConnectionIds;

@@ -12,17 +12,13 @@ use super::close::path_too_small;
 use super::dispatch::Carrier;
 use super::effects::{LifeEffects, ReceivedFrames};
 use super::error::ConnectionError;
-use super::life::{Ending, Life};
-use super::parts::Parts;
+use super::life::Ending;
 use super::received_datagram::ReceivedDatagram;
-use super::spaces::{discard_space, open_initial};
-use super::versions::{adopt_version, prepare_version, start_again};
 use crate::acknowledger::Arrived;
 use crate::error::TransportError;
 use crate::handshake::{Finished, Reaction};
 use crate::path::Arrival;
-use crate::protection::{Early, OpenFailure, PacketProtection};
-use crate::recovery::LossRecovery;
+use crate::protection::{Early, OpenFailure};
 use crate::space::SpaceId;
 
 /// The fate of a received packet.
@@ -156,10 +152,10 @@ impl Connection {
         if !self.parts.handshake.accepts_header(packet, datagram.len) {
             return Ok(Verdict::Dropped(Reason::Header));
         }
-        if !may_open(level, &self.life, &self.packets.protection) {
+        if !self.may_open(level) {
             return Ok(self.keep_early(datagram, bytes, packet, level));
         }
-        prepare_version(packet, &self.parts.handshake, &mut self.packets.protection);
+        self.prepare_version(packet);
         let Some(expected) = self.parts.acknowledger.expected(space) else {
             return Ok(Verdict::Unread);
         };
@@ -218,12 +214,33 @@ impl Connection {
     /// Takes the version and the connection ID that the first authentic packets of the peer name.
     fn learn_from_header(&mut self, now: Time, packet: &Packet) {
         if self.parts.handshake.version_mut().on_server_packet(packet) {
-            adopt_version(now, &mut self.packets.protection, &mut self.parts);
+            self.adopt_version(now);
         }
         if let Some(source) = self.parts.handshake.on_first_packet(packet) {
-            let old = self.parts.ids.destination();
-            self.parts.ids.set_handshake_id(source);
-            self.parts.trace.destination(now, old, source);
+            self.parts.set_handshake_id(now, source);
+        }
+    }
+
+    /// Returns true if packets of a level can and may be opened. Before the handshake is complete 1-RTT
+    /// packets are not processed (RFC 9001 §5.7).
+    #[inline]
+    fn may_open(&self, level: EncryptionLevel) -> bool {
+        let protection = &self.packets.protection;
+        match level {
+            EncryptionLevel::Initial => protection.has_keys(SpaceId::Initial),
+            EncryptionLevel::ZeroRtt => protection.opens_zero_rtt(),
+            EncryptionLevel::Handshake => protection.has_keys(SpaceId::Handshake),
+            EncryptionLevel::OneRtt => {
+                !self.life.is_handshaking() && protection.has_keys(SpaceId::Application)
+            }
+        }
+    }
+
+    /// Repeats, ahead of the probe timeout, what the peer seems to miss of the handshake. Once per
+    /// connection.
+    fn speed_up_handshake(&mut self) {
+        if self.packets.recovery.is_first_flight_open() && self.parts.handshake.take_speed_up() {
+            self.packets.recovery.speed_up_handshake(&mut self.parts);
         }
     }
 
@@ -261,7 +278,7 @@ impl Connection {
         }
         if self.side().is_client() && !has_handshake_keys {
             // What makes the keys was lost, or comes later.
-            speed_up_handshake(&mut self.packets.recovery, &mut self.parts);
+            self.speed_up_handshake();
         }
         let (kind, len) = (packet.kind, packet.end);
         self.parts.trace.record(datagram.now, || {
@@ -354,7 +371,7 @@ impl Connection {
             self.on_client_keys(carrier, is_largest);
         }
         if received.repeats_hello && self.side().is_server() {
-            speed_up_handshake(&mut self.packets.recovery, &mut self.parts);
+            self.speed_up_handshake();
         }
         self.packets.recovery.on_peer_heard(&mut self.parts);
         if received.has_crypto {
@@ -419,8 +436,7 @@ impl Connection {
         if is_largest {
             self.migrations().follow_rebinding(datagram, packet);
         }
-        let (packets, parts) = (&mut self.packets, &mut self.parts);
-        discard_space(datagram.now, SpaceId::Initial, packets, parts);
+        self.discard_space(datagram.now, SpaceId::Initial);
     }
 
     /// Drives the handshake with CRYPTO data that arrived.
@@ -444,7 +460,7 @@ impl Connection {
             let is_refused = level == EncryptionLevel::ZeroRtt
                 && self.side().is_server()
                 && !self.parts.handshake.may_get_early_keys();
-            if !is_refused && !may_open(level, &self.life, &self.packets.protection) {
+            if !is_refused && !self.may_open(level) {
                 continue;
             }
             for mut early in self.packets.protection.take_early(level) {
@@ -531,13 +547,11 @@ impl Connection {
         if !self.life.is_handshaking() || !self.parts.handshake.on_retry(packet, bytes) {
             return Verdict::Dropped(Reason::Header);
         }
-        let old = self.parts.ids.destination();
-        self.parts.ids.set_handshake_id(packet.source);
-        self.parts.trace.destination(now, old, packet.source);
+        self.parts.set_handshake_id(now, packet.source);
         // Packet numbers go on, everything else of recovery starts anew (§17.2.5.3, RFC 9002 §6.3).
         // The server has dropped the 0-RTT packets, whose data is sent again.
         self.packets.recovery.on_retry(now, &mut self.parts);
-        open_initial(&packet.source, &mut self.packets, &mut self.parts);
+        self.open_initial(&packet.source);
         Verdict::Opened
     }
 
@@ -562,24 +576,11 @@ impl Connection {
                 self.end(now, Ending::Silence(error));
             }
             Reaction::StartAgain(version) => {
-                let started = start_again(now, version, &mut self.packets, &mut self.parts);
+                let started = self.start_again(now, version);
                 if let Err(error) = started.and_then(|()| self.drive_handshake(now)) {
                     self.end(now, error);
                 }
             }
-        }
-    }
-}
-
-/// True when packets of a level can and may be opened. Before the handshake is complete 1-RTT packets
-/// are not processed (RFC 9001 §5.7).
-fn may_open(level: EncryptionLevel, life: &Life, protection: &PacketProtection) -> bool {
-    match level {
-        EncryptionLevel::Initial => protection.has_keys(SpaceId::Initial),
-        EncryptionLevel::ZeroRtt => protection.opens_zero_rtt(),
-        EncryptionLevel::Handshake => protection.has_keys(SpaceId::Handshake),
-        EncryptionLevel::OneRtt => {
-            !life.is_handshaking() && protection.has_keys(SpaceId::Application)
         }
     }
 }
@@ -594,14 +595,6 @@ fn find_close(kind: PacketKind, payload: &[u8]) -> Option<ConnectionClose<'_>> {
             _ => None,
         }
     })
-}
-
-/// Repeats, ahead of the probe timeout, what the peer seems to miss of the handshake. Once per
-/// connection.
-fn speed_up_handshake(recovery: &mut LossRecovery, parts: &mut Parts) {
-    if recovery.is_first_flight_open() && parts.handshake.take_speed_up() {
-        recovery.speed_up_handshake(parts);
-    }
 }
 
 fn encoding_error(error: FrameError) -> TransportError {

@@ -12,8 +12,8 @@ use courser_wire::{ConnectionId, PreferredAddress, Version, Versions};
 use super::Connection;
 use super::header_bits::HeaderBits;
 use super::life::Life;
-use super::parts::{Packets, Parts};
-use super::spaces::open_initial;
+use super::packets::Packets;
+use super::parts::Parts;
 use super::stats::Counters;
 use super::trace::{Start, Trace};
 use super::watchdog::Watchdog;
@@ -270,11 +270,7 @@ fn assemble(
         events: VecDeque::new(),
         counters: Counters::default(),
     };
-    open_initial(
-        &first.destination,
-        &mut connection.packets,
-        &mut connection.parts,
-    );
+    connection.open_initial(&first.destination);
     connection
 }
 

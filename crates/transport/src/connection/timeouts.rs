@@ -7,7 +7,6 @@ use super::Connection;
 use super::close::path_too_small;
 use super::error::ConnectionError;
 use super::life::Ending;
-use super::progress::discard_early_keys;
 use super::timer::Timer;
 use super::watchdog::Situation;
 use crate::space::SpaceId;
@@ -84,7 +83,7 @@ impl Connection {
         }
         self.parts.acknowledger.on_timeout(now);
         if self.packets.protection.on_timeout(now) {
-            discard_early_keys(now, &mut self.packets.protection, &mut self.parts);
+            self.discard_early_keys(now);
         }
         self.parts.streams.on_timeout(now);
         self.parts.datagrams.on_timeout(now);

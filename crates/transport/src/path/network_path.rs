@@ -2,11 +2,11 @@
 
 use std::net::IpAddr;
 
-use courser_base::{FourTuple, Time, is_same_host};
+use courser_base::{Ecn, FourTuple, Time, is_same_host};
 
 use super::amplification::Amplification;
 use super::validation::Validation;
-use crate::build::transmit::SocketId;
+use crate::build::transmit::{SocketId, Transmit};
 
 /// No useful packet fits into a smaller datagram: header, one small frame, tag.
 pub const MIN_DATAGRAM: usize = 64;
@@ -117,10 +117,10 @@ impl Path {
         place.matches(&self.place)
     }
 
-    /// The addresses and the socket of datagrams that leave.
+    /// Returns the order to send a datagram of `len` bytes on this path.
     #[inline]
-    pub fn way(&self) -> (FourTuple, SocketId) {
-        (self.place.tuple, self.place.socket)
+    pub(crate) fn transmit(&self, ecn: Ecn, len: usize) -> Transmit {
+        Transmit::single(self.place.tuple, self.place.socket, ecn, len)
     }
 
     /// The key in loss recovery.

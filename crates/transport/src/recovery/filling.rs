@@ -56,6 +56,12 @@ impl Filling<'_> {
         self.path.mtu()
     }
 
+    /// Returns true if a frame of loss recovery waits for a 1-RTT packet.
+    #[inline]
+    pub(crate) fn wants_to_send(&self) -> bool {
+        self.spaces.application.ping || self.ack_request.wants_to_send()
+    }
+
     /// True when a probe of the handshake has frames to send beside an ACK. `has_crypto` is true
     /// when CRYPTO data waits in the space.
     #[inline]

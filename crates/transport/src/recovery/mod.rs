@@ -42,14 +42,13 @@ pub(crate) use self::feature_use::FeatureUse;
 pub(crate) use self::filling::Filling;
 pub(crate) use self::owners::FrameOwners;
 pub(crate) use self::path_recovery::{Flight, PathKey, PathRecovery};
-pub(crate) use self::permit::SendPermit;
+pub(crate) use self::permit::{Demand, PacketNumber, SendPermit, SentBatch};
 pub(crate) use self::router_reports::Quoted;
 
 use self::ack_request::AckRequest;
 use self::features::Experience;
 use self::numbers::{FirstNumbers, Numbers};
 use self::path_table::PathTable;
-pub(crate) use self::permit::Demand;
 use self::sent_space::{SentSpace, SentSpaces};
 use self::stats::RecoveryStats;
 use crate::config::{SILENT_AFTER, TransportConfig};
@@ -334,9 +333,10 @@ impl LossRecovery {
         self.ack_delay_exponent
     }
 
-    /// True when an ACK_FREQUENCY frame waits.
-    pub(crate) fn wants_ack_frequency(&self) -> bool {
-        self.ack_request.wants_to_send()
+    /// Returns true if a frame of loss recovery waits for a 1-RTT packet: a PING or ACK_FREQUENCY.
+    #[inline]
+    pub(crate) fn wants_to_send(&self) -> bool {
+        self.spaces.application.ping || self.ack_request.wants_to_send()
     }
 
     /// The probe timeout of the path in use without back-off. Includes the longest time for which

@@ -38,6 +38,25 @@ pub(crate) struct Demand {
     pub(crate) little: Option<u64>,
 }
 
+/// A batch of 1-RTT packets.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct SentBatch {
+    /// Bytes that count as in flight.
+    pub(crate) in_flight: u64,
+    /// The number of the last packet.
+    pub(crate) last_number: u64,
+    /// True if at least one datagram had full size.
+    pub(crate) has_full_datagram: bool,
+}
+
+/// The number of a packet that is being built.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct PacketNumber {
+    pub(crate) value: u64,
+    /// Bytes of its encoding.
+    pub(crate) len: usize,
+}
+
 impl LossRecovery {
     /// Decides what may be sent in a space on the path in use.
     pub(crate) fn permit(&mut self, now: Time, id: SpaceId, demand: &Demand) -> SendPermit {
@@ -85,16 +104,16 @@ impl LossRecovery {
         SendPermit::Bytes(granted.max(room.min(mtu)))
     }
 
-    /// The number of the next packet of a space, and the bytes of its encoding.
+    /// The number of the next packet of a space.
     #[inline]
-    pub(crate) fn next_number(&self, id: SpaceId) -> Option<(u64, usize)> {
+    pub(crate) fn next_number(&self, id: SpaceId) -> Option<PacketNumber> {
         let space = self.spaces.get(id)?;
         let number = match id {
             SpaceId::Application => self.numbers.next(space.next_number),
             _ => space.next_number,
         };
         let len = packet_number::encoded_len(number, space.loss.largest_acked());
-        Some((number, len))
+        Some(PacketNumber { value: number, len })
     }
 
     /// The first number of a 1-RTT packet that was not used yet.
@@ -185,12 +204,15 @@ impl LossRecovery {
         self.stats.packets_sent += 1;
     }
 
-    /// Accounts for a batch of 1-RTT packets with `bytes` in flight, up to packet `last_number`.
-    /// `is_full` says that at least one datagram had full size.
-    pub(crate) fn on_batch_sent(&mut self, now: Time, bytes: u64, last_number: u64, is_full: bool) {
+    /// Accounts for a batch of 1-RTT packets that left.
+    #[inline]
+    pub(crate) fn on_batch_sent(&mut self, now: Time, batch: &SentBatch) {
+        if batch.in_flight == 0 {
+            return;
+        }
         let path = self.paths.active_mut();
-        path.on_batch_sent(now, bytes, last_number);
-        if is_full {
+        path.on_batch_sent(now, batch.in_flight, batch.last_number);
+        if batch.has_full_datagram {
             path.search.on_full_datagram_sent(now);
         }
     }

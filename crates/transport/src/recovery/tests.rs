@@ -75,7 +75,11 @@ impl Bench {
     }
 
     fn send_of_kind(&mut self, id: SpaceId, offset: u64, ack_eliciting: bool) -> u64 {
-        let (number, _) = self.recovery.next_number(id).expect("the space is open");
+        let number = self
+            .recovery
+            .next_number(id)
+            .expect("the space is open")
+            .value;
         let (lists, _) = self.recovery.filling();
         lists.start();
         lists.push(stream(offset));

@@ -273,7 +273,7 @@ mod tests {
             (idle(), 30_000, Timer::Idle),
             (may_keep_alive, 10_000, Timer::KeepAlive),
             (awaits_content, 300, Timer::KeepAlive),
-            (is_blocked, 900, Timer::Credit),
+            (is_blocked, 300, Timer::Credit),
         ] {
             let next = watchdog().next_timeout(&situation);
             assert_eq!(next, Some((at(millis), timer)), "{situation:?}");
