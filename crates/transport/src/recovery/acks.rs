@@ -106,7 +106,7 @@ impl LossRecovery {
         };
         if let Some(space) = self.spaces.get_mut(id) {
             newly.largest_increased = space.loss.on_ack_received(frame.largest);
-            if id == SpaceId::Application && !self.lately_lost.is_empty() {
+            if id == SpaceId::Application && self.spaces.application.remembers_losses() {
                 self.find_spurious_losses(now, frame, owners);
             }
             if newly.any {
@@ -143,13 +143,8 @@ impl LossRecovery {
         let lost = self.detect_lost(now, id, owners);
         self.inform_controller(now, newly, ce, &lost);
         self.forget_snapshots(id);
-        self.quiet_since = now;
-        self.unanswered = 0;
-        // A client that does not know whether the server has validated its address keeps its
-        // back-off (RFC 9002 §6.2.1).
-        if self.is_validated_by_peer() {
-            self.pto.reset();
-        }
+        let ends_backoff = self.is_validated_by_peer();
+        self.probe_timer.on_acked(now, ends_backoff);
         lost
     }
 
@@ -337,7 +332,7 @@ impl LossRecovery {
             // A window that is not used up does not grow (RFC 9002 §7.8).
             in_slow_start: path.in_slow_start() && !path.app_limited,
             congestion_events: self.stats.congestion_events,
-            packet_threshold: self.spaces.application.loss.packet_threshold(),
+            packet_threshold: self.spaces.application.space.loss.packet_threshold(),
         });
     }
 }

@@ -94,7 +94,7 @@ impl LossRecovery {
     /// Returns true if the next 1-RTT packets probe because of a timeout: they use no feature.
     #[inline]
     pub(crate) fn is_after_timeout(&self) -> bool {
-        self.spaces.application.is_after_timeout && self.spaces.application.probes > 0
+        self.spaces.application.space.is_after_timeout && self.spaces.application.space.probes > 0
     }
 
     /// Takes the ECN mark of a received packet, of which only the first one from a client matters.

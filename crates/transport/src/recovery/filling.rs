@@ -31,7 +31,7 @@ impl LossRecovery {
             spaces: &mut self.spaces,
             ack_request: &mut self.ack_request,
             path: self.paths.active(),
-            timeouts: self.pto.count(),
+            timeouts: self.probe_timer.count(),
         };
         (&mut self.lists, filling)
     }
@@ -59,7 +59,7 @@ impl Filling<'_> {
     /// Returns true if a frame of loss recovery waits for a 1-RTT packet.
     #[inline]
     pub(crate) fn wants_to_send(&self) -> bool {
-        self.spaces.application.ping || self.ack_request.wants_to_send()
+        self.spaces.application.space.ping || self.ack_request.wants_to_send()
     }
 
     /// True when a probe of the handshake has frames to send beside an ACK. `has_crypto` is true

@@ -80,7 +80,7 @@ impl LossRecovery {
             }
         }
         let path = self.paths.active_mut();
-        let is_after_timeout = self.pto.count() > 0;
+        let is_after_timeout = self.probe_timer.count() > 0;
         let is_path_too_small =
             path.on_large_packets_lost(now, &self.lost_packets, is_after_timeout);
         Losses {
@@ -116,7 +116,7 @@ impl LossRecovery {
             self.take_from_other(&sent);
         }
         if id == SpaceId::Application && is_sign {
-            self.lately_lost.push(Lost {
+            self.spaces.application.on_lost(Lost {
                 number,
                 sent: sent.time,
                 lost_at: now,
@@ -148,13 +148,11 @@ impl LossRecovery {
         frame: &Ack<'_>,
         owners: &mut impl FrameOwners,
     ) {
-        let mut late = std::mem::take(&mut self.lately_lost);
-        late.take_acked(frame.ranges(), |lost| {
+        let memory = self.paths.active().rtt.pto_base() * SPURIOUS_MEMORY;
+        let application = &mut self.spaces.application;
+        for lost in application.take_late(now, frame.ranges(), memory) {
             self.on_spurious_loss(now, &lost, owners);
-        });
-        let rtt = &self.paths.active().rtt;
-        late.forget(now, rtt.pto_base() * SPURIOUS_MEMORY);
-        self.lately_lost = late;
+        }
     }
 
     fn on_spurious_loss(&mut self, now: Time, lost: &Lost, owners: &mut impl FrameOwners) {
@@ -170,7 +168,7 @@ impl LossRecovery {
         if lost.path != path.key {
             return;
         }
-        let loss = &mut self.spaces.application.loss;
+        let loss = &mut self.spaces.application.space.loss;
         loss.on_spurious_loss(now, lost.number, lost.sent, &path.rtt);
         if lost.follows_in_batch {
             path.features.on_batch_late();
@@ -190,7 +188,7 @@ impl LossRecovery {
         if id != SpaceId::Application {
             return;
         }
-        let sent = &self.spaces.application.sent;
+        let sent = &self.spaces.application.space.sent;
         let oldest = sent.oldest().and_then(|number| sent.get(number));
         let path = self.paths.active_mut();
         match oldest {

@@ -7,6 +7,7 @@
 
 pub(crate) mod ack_request;
 mod acks;
+mod application_space;
 mod bandwidth;
 mod built;
 mod feature_use;
@@ -19,6 +20,7 @@ mod path_memory;
 mod path_recovery;
 mod path_table;
 mod permit;
+mod probe_timer;
 mod probes;
 mod refused;
 mod router_reports;
@@ -31,8 +33,7 @@ use std::time::Duration;
 
 use courser_base::{Ecn, Side, Time};
 use courser_recovery::{
-    Algorithm, Controller, EcnState, LossTimer, LossTimerInputs, LostPacket, LostPackets, Pto,
-    Sent, SentPackets,
+    Algorithm, Controller, EcnState, LossTimer, LossTimerInputs, LostPacket, Sent,
 };
 use courser_telemetry::MetricsUpdated;
 
@@ -46,12 +47,14 @@ pub(crate) use self::permit::{Demand, PacketNumber, SendPermit, SentBatch};
 pub(crate) use self::router_reports::Quoted;
 
 use self::ack_request::AckRequest;
+use self::application_space::ApplicationSpace;
 use self::features::Experience;
-use self::numbers::{FirstNumbers, Numbers};
+use self::numbers::FirstNumbers;
 use self::path_table::PathTable;
+use self::probe_timer::ProbeTimer;
 use self::sent_space::{SentSpace, SentSpaces};
 use self::stats::RecoveryStats;
-use crate::config::{SILENT_AFTER, TransportConfig};
+use crate::config::TransportConfig;
 use crate::frame_counts::FrameCounts;
 use crate::rng::Rng;
 use crate::space::SpaceId;
@@ -73,11 +76,8 @@ pub(crate) struct LossRecovery {
     phase: Phase,
     spaces: SentSpaces,
     paths: PathTable,
-    numbers: Numbers,
     first_numbers: FirstNumbers,
-    pto: Pto,
-    /// Probe timeouts in a row after the end of the handshake, since a packet was acknowledged.
-    unanswered: u32,
+    probe_timer: ProbeTimer,
     /// Requests for another frequency of acknowledgements.
     ack_request: AckRequest,
     /// The peer's `ack_delay_exponent`, once its parameters are known.
@@ -87,12 +87,6 @@ pub(crate) struct LossRecovery {
     lost: Vec<(u64, Sent<SentFrames>)>,
     /// Scratch for the controller, kept for its memory.
     lost_packets: Vec<LostPacket>,
-    /// Lost application packets that may turn out to have been late only.
-    lately_lost: LostPackets,
-    /// The start of a client's anti-deadlock timer while nothing is in flight.
-    quiet_since: Time,
-    /// The 1-RTT packet up to which probes have repeated what was sent.
-    repeated: Option<u64>,
     /// The time until which a batch waits for the pacer.
     paced_until: Option<Time>,
     /// True once packets of the handshake were repeated: those that follow use no optional feature.
@@ -122,21 +116,16 @@ impl LossRecovery {
             spaces: SentSpaces {
                 initial: None,
                 handshake: None,
-                application: SentSpace::new(config.ecn, first),
+                application: ApplicationSpace::new(config.ecn, first, rng),
             },
             paths: PathTable::new(now, &config, &experience),
-            numbers: Numbers::new(first, rng),
             first_numbers,
-            pto: Pto::new(),
-            unanswered: 0,
+            probe_timer: ProbeTimer::new(now),
             ack_request: AckRequest::default(),
             ack_delay_exponent: None,
             lists: FrameLists::default(),
             lost: Vec::new(),
             lost_packets: Vec::new(),
-            lately_lost: LostPackets::new(),
-            quiet_since: now,
-            repeated: None,
             paced_until: None,
             is_handshake_repeated: false,
             experience,
@@ -167,7 +156,7 @@ impl LossRecovery {
             SpaceId::Handshake => self.spaces.handshake = None,
             SpaceId::Application => {}
         }
-        self.pto.reset();
+        self.probe_timer.end_backoff();
     }
 
     /// Forgets everything in flight: the connection is over.
@@ -181,16 +170,15 @@ impl LossRecovery {
     pub(crate) fn give_back(&mut self) {
         self.forget_all();
         (self.spaces.initial, self.spaces.handshake) = (None, None);
-        self.spaces.application.sent = SentPackets::new();
+        self.spaces.application.give_back();
         self.lists.give_back();
         (self.lost, self.lost_packets) = (Vec::new(), Vec::new());
-        self.lately_lost = LostPackets::new();
         self.paths.give_back();
     }
 
     /// Frees the room for packets that are not in flight.
     pub(crate) fn shrink(&mut self) {
-        self.spaces.application.sent.shrink_to_fit();
+        self.spaces.application.space.sent.shrink_to_fit();
         self.lists.shrink();
         (self.lost, self.lost_packets) = (Vec::new(), Vec::new());
         self.paths.shrink();
@@ -201,7 +189,7 @@ impl LossRecovery {
     /// The time that it took is the first estimate of the round trip, unless a probe timeout passed:
     /// then the Retry may answer any of several packets.
     pub(crate) fn on_retry(&mut self, now: Time, owners: &mut impl FrameOwners) {
-        if self.pto.count() == 0
+        if self.probe_timer.count() == 0
             && let Some(space) = self.spaces.get(SpaceId::Initial)
             && let Some((_, first)) = space.sent.iter().next()
         {
@@ -212,8 +200,8 @@ impl LossRecovery {
         self.give_up_sent(SpaceId::Application, |frame| {
             owners.on_frame_lost(SpaceId::Application, frame);
         });
-        self.pto.reset();
-        self.quiet_since = now;
+        self.probe_timer.end_backoff();
+        self.probe_timer.on_activity(now);
     }
 
     /// Forgets the 0-RTT packets that the server has refused (RFC 9002 §6.4). Only the fate of their
@@ -224,7 +212,7 @@ impl LossRecovery {
                 owners.on_frame_lost(SpaceId::Application, frame);
             }
         });
-        self.pto.reset();
+        self.probe_timer.end_backoff();
     }
 
     /// Takes the peer's parameters.
@@ -241,7 +229,7 @@ impl LossRecovery {
             self.config.ack_frequency,
         );
         self.ack_delay_exponent = Some(parameters.ack_delay_exponent);
-        self.quiet_since = now;
+        self.probe_timer.on_activity(now);
     }
 
     /// The handshake is complete: 1-RTT packets may be probed.
@@ -251,7 +239,8 @@ impl LossRecovery {
     /// has the Finished (RFC 9002 §6.2.1). Both ends would deadlock.
     pub(crate) fn on_handshake_complete(&mut self) {
         self.phase = Phase::Complete;
-        let has_early_data = self.side.is_client() && self.spaces.application.ack_eliciting > 0;
+        let has_early_data =
+            self.side.is_client() && self.spaces.application.space.ack_eliciting > 0;
         if let Some(handshake) = &mut self.spaces.handshake
             && has_early_data
         {
@@ -282,7 +271,7 @@ impl LossRecovery {
         // The fate of packets counts on the path in use only, so that of an earlier trial stays unknown.
         path.features.on_forgotten();
         if self.config.ecn {
-            self.spaces.application.ecn.restart();
+            self.spaces.application.space.ecn.restart();
         }
     }
 
@@ -336,7 +325,7 @@ impl LossRecovery {
     /// Returns true if a frame of loss recovery waits for a 1-RTT packet: a PING or ACK_FREQUENCY.
     #[inline]
     pub(crate) fn wants_to_send(&self) -> bool {
-        self.spaces.application.ping || self.ack_request.wants_to_send()
+        self.spaces.application.space.ping || self.ack_request.wants_to_send()
     }
 
     /// The probe timeout of the path in use without back-off. Includes the longest time for which
@@ -354,7 +343,7 @@ impl LossRecovery {
 
     /// Bytes of the records of sent packets.
     pub(crate) fn memory(&self) -> usize {
-        self.spaces.application.sent.memory()
+        self.spaces.application.space.sent.memory()
     }
 
     /// Counters since the connection began.
@@ -389,28 +378,28 @@ impl LossRecovery {
 
     /// The state of the validation of ECN.
     pub(crate) fn ecn_state(&self) -> EcnState {
-        match self.spaces.application.ecn.state() {
+        match self.spaces.application.space.ecn.state() {
             EcnState::Testing | EcnState::Capable if self.withheld().ecn => EcnState::Unknown,
             state => state,
         }
     }
 
-    /// True if the path is silent: [`SILENT_AFTER`] probe timeouts in a row passed after the end of the
+    /// Returns true if the path is silent: several probe timeouts in a row passed after the end of the
     /// handshake, and no packet was acknowledged since.
     #[inline]
     pub(crate) fn is_silent(&self) -> bool {
-        self.unanswered >= SILENT_AFTER
+        self.probe_timer.is_silent()
     }
 
-    /// Probe timeouts in a row that brought no acknowledgement.
+    /// Returns the number of probe timeouts in a row that brought no acknowledgement.
     pub(crate) fn unanswered(&self) -> u32 {
-        self.unanswered
+        self.probe_timer.unanswered()
     }
 
-    /// True if there were as many probe timeouts in a row as the configuration allows.
+    /// Returns true if there were as many probe timeouts in a row as the configuration allows.
     pub(crate) fn has_too_many_ptos(&self) -> bool {
         let limit = self.config.max_ptos;
-        limit.is_some_and(|limit| self.unanswered >= limit)
+        limit.is_some_and(|limit| self.unanswered() >= limit)
     }
 
     /// The state of the congestion controller.
@@ -434,7 +423,7 @@ impl LossRecovery {
             packets_in_flight: spaces.map(|space| space.sent.len() as u64).sum(),
             ssthresh: path.congestion.ssthresh(),
             pacing_rate: path.pacing_rate(),
-            pto_count: self.pto.count(),
+            pto_count: self.probe_timer.count(),
         }
     }
 
@@ -465,9 +454,9 @@ impl LossRecovery {
         LossTimer::next(&LossTimerInputs {
             spaces: SpaceId::ALL.map(|id| times(id).unwrap_or_default()),
             rtt: &self.paths.active().rtt,
-            pto: &self.pto,
+            pto: self.probe_timer.backoff(),
             max_ack_delay: self.ack_request.max_ack_delay(),
-            last_activity: self.quiet_since,
+            last_activity: self.probe_timer.quiet_since(),
             has_handshake_keys: self.spaces.handshake.is_some(),
             is_handshake_confirmed: self.phase == Phase::Confirmed,
             is_address_validated_by_peer: self.is_validated_by_peer(),
@@ -510,7 +499,7 @@ impl LossRecovery {
 
     /// The 1-RTT packet number that is skipped next.
     pub(crate) fn skip_at(&self) -> u64 {
-        self.numbers.skip_at()
+        self.spaces.application.skip_at()
     }
 
     /// The number of the first 1-RTT packet.
@@ -520,7 +509,7 @@ impl LossRecovery {
 
     /// The first skipped number in a range.
     pub(crate) fn skipped_in(&self, range: &std::ops::RangeInclusive<u64>) -> Option<u64> {
-        self.spaces.application.sent.skipped_in(range)
+        self.spaces.application.space.sent.skipped_in(range)
     }
 
     /// The longest time for which the peer holds acknowledgements back.
@@ -530,27 +519,27 @@ impl LossRecovery {
 
     /// Newer packets after which a 1-RTT packet is declared lost.
     pub(crate) fn packet_threshold(&self) -> u64 {
-        self.spaces.application.loss.packet_threshold()
+        self.spaces.application.space.loss.packet_threshold()
     }
 
     /// Continues with this number in 1-RTT packets.
     pub(crate) fn skip_to_number(&mut self, number: u64) {
-        self.spaces.application.next_number = number;
+        self.spaces.application.space.next_number = number;
     }
 
     /// Probe timeouts in a row.
     pub(crate) fn pto_count(&self) -> u32 {
-        self.pto.count()
+        self.probe_timer.count()
     }
 
     /// True while lost packets may turn out to have been late.
     pub(crate) fn remembers_losses(&self) -> bool {
-        !self.lately_lost.is_empty()
+        self.spaces.application.remembers_losses()
     }
 
     /// Slots of 1-RTT packets that were examined.
     pub(crate) fn steps(&self) -> u64 {
-        self.spaces.application.sent.steps()
+        self.spaces.application.space.sent.steps()
     }
 
     /// Bytes in flight on all paths.

@@ -109,7 +109,7 @@ impl LossRecovery {
     pub(crate) fn next_number(&self, id: SpaceId) -> Option<PacketNumber> {
         let space = self.spaces.get(id)?;
         let number = match id {
-            SpaceId::Application => self.numbers.next(space.next_number),
+            SpaceId::Application => self.spaces.application.next_number(),
             _ => space.next_number,
         };
         let len = packet_number::encoded_len(number, space.loss.largest_acked());
@@ -118,12 +118,12 @@ impl LossRecovery {
 
     /// The first number of a 1-RTT packet that was not used yet.
     pub(crate) fn first_unused_number(&self) -> u64 {
-        self.spaces.application.next_number
+        self.spaces.application.space.next_number
     }
 
     /// True when too few packet numbers are left for another batch.
     pub(crate) fn is_out_of_numbers(&self) -> bool {
-        self.spaces.application.next_number > LAST_PACKET_NUMBER
+        self.spaces.application.space.next_number > LAST_PACKET_NUMBER
     }
 
     /// Remembers a packet that leaves on the path in use.
@@ -178,10 +178,10 @@ impl LossRecovery {
     /// Chooses another number to skip, once a packet has passed the one before.
     #[inline]
     fn draw_skip(&mut self, id: SpaceId, number: u64, rng: &mut Rng) {
-        if id == SpaceId::Application && self.numbers.is_past_skip(number) {
+        if id == SpaceId::Application {
             let path = self.paths.active();
-            let window = path.window() / u64::from(path.mtu);
-            self.numbers.choose_skip(number, window, rng);
+            let window = || path.window() / u64::from(path.mtu);
+            self.spaces.application.draw_skip(number, window, rng);
         }
     }
 
@@ -226,7 +226,7 @@ impl LossRecovery {
             congestion.on_sent(now, bytes, built.number, path.bytes_in_flight);
         }
         if built.ack_eliciting {
-            self.quiet_since = now;
+            self.probe_timer.on_activity(now);
         }
     }
 

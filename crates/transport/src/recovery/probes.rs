@@ -41,7 +41,7 @@ impl LossRecovery {
     /// (RFC 9002 §6.2.1).
     #[inline]
     pub(crate) fn on_peer_heard(&mut self, owners: &mut impl FrameOwners) {
-        if self.pto.count() >= OUTAGE
+        if self.probe_timer.count() >= OUTAGE
             && self.phase == Phase::Confirmed
             && self.is_waiting(SpaceId::Application)
         {
@@ -51,8 +51,8 @@ impl LossRecovery {
 
     #[cold]
     fn probe_after_outage(&mut self, owners: &mut impl FrameOwners) {
-        self.pto.reset();
-        let space = &mut self.spaces.application;
+        self.probe_timer.end_backoff();
+        let space = &mut self.spaces.application.space;
         space.probe(PROBES);
         space.ping = true;
         self.repeat_oldest(SpaceId::Application, owners);
@@ -73,9 +73,8 @@ impl LossRecovery {
     fn on_probe_timeout(&mut self, now: Time, id: SpaceId, owners: &mut impl FrameOwners) {
         record_expired(now, Timer::Probe, id, owners);
         self.stats.ptos += 1;
-        self.pto.on_timeout();
+        self.probe_timer.on_timeout(now);
         self.count_unanswered(now);
-        self.quiet_since = now;
         self.on_silence();
         self.is_handshake_repeated |= self.phase != Phase::Confirmed;
         if let Some(space) = self.spaces.get_mut(id) {
@@ -85,7 +84,7 @@ impl LossRecovery {
         }
         // Probes carry new data first, else the oldest, else only a PING. They do not carry new
         // data time after time: a peer without room for it may be waiting for the oldest.
-        let is_first = self.pto.count() < 2;
+        let is_first = self.probe_timer.count() < 2;
         if id == SpaceId::Application && is_first && owners.has_new_data() {
             return;
         }
@@ -106,7 +105,7 @@ impl LossRecovery {
             // NAT that has rebound would get no answer, because the server sends to the old address
             // and follows authentic 1-RTT packets only (RFC 9000 §9).
             self.probe_along(SpaceId::Application, owners);
-            let space = &mut self.spaces.application;
+            let space = &mut self.spaces.application.space;
             space.probe(1);
             space.ping = true;
         }
@@ -128,14 +127,14 @@ impl LossRecovery {
         if self.phase == Phase::Handshaking {
             return;
         }
-        let mut count = self.pto.count();
-        let mut waiting = self.spaces.application.sent.iter();
+        let mut count = self.probe_timer.count();
+        let mut waiting = self.spaces.application.space.sent.iter();
         let oldest = waiting.find(|(_, sent)| sent.ack_eliciting);
         if let Some((_, oldest)) = oldest.filter(|_| count >= OUTAGE) {
             let periods = (now - oldest.time).as_nanos() / self.pto().as_nanos().max(1);
             count = count.max((periods + 2).ilog2());
         }
-        self.unanswered = self.unanswered.max(count);
+        self.probe_timer.on_unanswered(count);
     }
 
     /// Probes the other space of the handshake too, in the same datagram if that has room.
@@ -170,8 +169,8 @@ impl LossRecovery {
     /// at a loss of one half the last packet of a stream took twice as many timeouts, each as long
     /// as all before it. Only with room in the window, which should not fill up with copies.
     pub(crate) fn wants_second_probe(&self) -> bool {
-        let probes = self.spaces.application.probes;
-        let is_second = probes > 0 && probes < PROBES && self.pto.count() > 0;
+        let probes = self.spaces.application.space.probes;
+        let is_second = probes > 0 && probes < PROBES && self.probe_timer.count() > 0;
         let path = self.paths.active();
         is_second && path.congestion_room() >= u64::from(path.mtu)
     }
@@ -201,7 +200,8 @@ impl LossRecovery {
     /// the peer has received, while its acknowledgements are lost, and copies of them would keep
     /// back the data that it waits for.
     fn repeat_oldest(&mut self, id: SpaceId, owners: &mut impl FrameOwners) {
-        let after = self.repeated.filter(|_| id == SpaceId::Application);
+        let after = self.spaces.application.repeated;
+        let after = after.filter(|_| id == SpaceId::Application);
         let mut room = u32::from(self.paths.active().mtu) * u32::from(PROBES);
         let Some(space) = self.spaces.get(id) else {
             return;
@@ -210,7 +210,7 @@ impl LossRecovery {
         let is_fresh = |number: u64| after.is_none_or(|after| number > after);
         // Once all packets had their turn, the first one is next again.
         let is_over = !eliciting().any(|(number, _)| is_fresh(number));
-        let mut oldest = Vec::new();
+        let (mut oldest, mut last) = (Vec::new(), after);
         for (number, sent) in eliciting().filter(|(number, _)| is_over || is_fresh(*number)) {
             let left = room.checked_sub(u32::from(sent.size));
             let is_full = oldest.len() >= usize::from(PROBES) && left.is_none();
@@ -219,9 +219,10 @@ impl LossRecovery {
             }
             room = left.unwrap_or(0);
             oldest.push(sent.frames);
-            if id == SpaceId::Application {
-                self.repeated = Some(number);
-            }
+            last = Some(number);
+        }
+        if id == SpaceId::Application {
+            self.spaces.application.repeated = last;
         }
         for frames in oldest {
             // Datagrams are sent once, and it is too early to call them lost (RFC 9221 §5.2).

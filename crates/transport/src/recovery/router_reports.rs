@@ -25,7 +25,7 @@ pub(crate) enum Quoted {
 impl LossRecovery {
     /// Expands a packet number that a report quotes, as the peer would, and looks the packet up.
     pub(crate) fn quoted(&self, truncated: u64, len: usize) -> Quoted {
-        let space = &self.spaces.application;
+        let space = &self.spaces.application.space;
         let expected = space.loss.largest_acked().map_or(0, |largest| largest + 1);
         let number = packet_number::expand(truncated, len, expected);
         match space.sent.get(number) {
@@ -59,7 +59,7 @@ impl LossRecovery {
         claimed: u16,
         owners: &mut impl FrameOwners,
     ) -> bool {
-        let space = &mut self.spaces.application;
+        let space = &mut self.spaces.application.space;
         let path = self.paths.active_mut();
         let fits = |size, on| size <= claimed || on != path.key;
         let Some(sent) = space.sent.get(number) else {

@@ -4,6 +4,7 @@ use courser_base::{Ecn, Time};
 use courser_recovery::{EcnValidation, LossDetector, Sent, SentPackets, SpaceTimes};
 use courser_wire::frame::Ack;
 
+use super::application_space::ApplicationSpace;
 use super::built::Built;
 use super::path_recovery::Flight;
 use crate::error::TransportError;
@@ -140,7 +141,7 @@ impl SentSpace {
 pub(super) struct SentSpaces {
     pub(super) initial: Option<Box<SentSpace>>,
     pub(super) handshake: Option<Box<SentSpace>>,
-    pub(super) application: SentSpace,
+    pub(super) application: ApplicationSpace,
 }
 
 impl SentSpaces {
@@ -158,7 +159,7 @@ impl SentSpaces {
         match id {
             SpaceId::Initial => self.initial.as_deref(),
             SpaceId::Handshake => self.handshake.as_deref(),
-            SpaceId::Application => Some(&self.application),
+            SpaceId::Application => Some(&self.application.space),
         }
     }
 
@@ -167,7 +168,7 @@ impl SentSpaces {
         match id {
             SpaceId::Initial => self.initial.as_deref_mut(),
             SpaceId::Handshake => self.handshake.as_deref_mut(),
-            SpaceId::Application => Some(&mut self.application),
+            SpaceId::Application => Some(&mut self.application.space),
         }
     }
 }

@@ -41,7 +41,7 @@ impl LossRecovery {
         if !path.search.wants_probe() || path.is_hurried(has_stream_data) {
             return None;
         }
-        let space = &self.spaces.application;
+        let space = &self.spaces.application.space;
         let may_send = self.phase == Phase::Confirmed
             && is_validated
             && space.probes == 0
@@ -81,7 +81,7 @@ impl LossRecovery {
 
     /// Tries smaller packets after several probe timeouts in a row.
     pub(super) fn on_silence(&mut self) {
-        let count = self.pto.count();
+        let count = self.probe_timer.count();
         let path = self.paths.active_mut();
         if path.search.on_probe_timeout(count) {
             path.follow_search();
