@@ -160,7 +160,7 @@ impl Connection {
             return Ok(Verdict::Unread);
         };
         let bytes = &mut bytes[..packet.end];
-        let (pto, expected) = (|| self.packets.recovery.pto(), (space, expected));
+        let pto = || self.packets.recovery.pto();
         let opened = match self
             .packets
             .protection
@@ -575,8 +575,8 @@ impl Connection {
                 let error = ConnectionError::VersionMismatch { supported, offered };
                 self.end(now, Ending::Silence(error));
             }
-            Reaction::StartAgain(version) => {
-                let started = self.start_again(now, version);
+            Reaction::Restart(version) => {
+                let started = self.restart(now, version);
                 if let Err(error) = started.and_then(|()| self.drive_handshake(now)) {
                     self.end(now, error);
                 }

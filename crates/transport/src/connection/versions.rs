@@ -11,15 +11,11 @@ use crate::error::TransportError;
 
 impl Connection {
     /// Begins again with a first flight in another version, which the server supports (RFC 9368 §2.1).
-    pub(super) fn start_again(
-        &mut self,
-        now: Time,
-        version: Version,
-    ) -> Result<(), TransportError> {
+    pub(super) fn restart(&mut self, now: Time, version: Version) -> Result<(), TransportError> {
         let parts = &mut self.parts;
         let destination: [u8; FIRST_DESTINATION_LEN] = parts.rng.array();
         let destination = ConnectionId::new(&destination).expect("eight bytes are an ID");
-        let started = parts.handshake.start_again(version, destination);
+        let started = parts.handshake.restart(version, destination);
         started.map_err(|error| {
             TransportError::new(TransportErrorCode::INTERNAL_ERROR, error.to_string())
         })?;

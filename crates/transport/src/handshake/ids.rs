@@ -56,7 +56,7 @@ impl HandshakeIds {
     }
 
     /// Begins again with a first Initial to `destination`.
-    pub(super) fn start_again(&mut self, destination: ConnectionId) {
+    pub(super) fn restart(&mut self, destination: ConnectionId) {
         self.original = destination;
     }
 

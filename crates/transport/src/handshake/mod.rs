@@ -10,7 +10,6 @@ pub mod crypto_streams;
 mod early_data;
 mod ids;
 mod restart;
-mod start_again;
 mod step;
 mod steps;
 mod tls;
@@ -384,6 +383,15 @@ impl Handshake {
             store.put(&key, Bytes::copy_from_slice(frame.token));
         }
         Ok(())
+    }
+
+    /// Takes a token of an earlier connection of the same version from the store.
+    pub(super) fn take_token(&mut self) {
+        if let Some((store, name)) = self.token_store.as_deref() {
+            let token = store.take(&token_key(name, self.version.current()));
+            let token = token.filter(|token| token.len() <= MAX_TOKEN);
+            self.token = token.unwrap_or_default();
+        }
     }
 
     /// Checks that a HANDSHAKE_DONE frame comes from a server.

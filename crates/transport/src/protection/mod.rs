@@ -240,15 +240,16 @@ impl PacketProtection {
     }
 
     /// Removes the protection of a packet at the start of `bytes`, which end where the packet ends.
-    /// `expected` is the packet number to expect, and `pto` the probe timeout of the path.
+    /// `expected` is the packet number to expect in its space, and `pto` the probe timeout of the path.
     pub(crate) fn open(
         &mut self,
         now: Time,
         pto: impl Fn() -> Duration,
-        (id, expected): (SpaceId, u64),
+        expected: u64,
         packet: &Packet,
         bytes: &mut [u8],
     ) -> Result<Opened, OpenFailure> {
+        let id = SpaceId::of(packet.kind).ok_or(OpenFailure::NoKeys)?;
         if id == SpaceId::Application && self.one_rtt.is_underived() {
             self.one_rtt.derive();
         }
@@ -269,7 +270,7 @@ impl PacketProtection {
         let (header, payload) = bytes.split_at_mut(payload_start);
         let opened = match packet.kind {
             PacketKind::ZeroRtt => self.open_early_payload(number, header, payload)?,
-            _ => self.open_payload((id, packet), number, header, payload)?,
+            _ => self.open_payload(packet, number, header, payload)?,
         };
         let Some((payload_len, peer_updated)) = opened else {
             return Err(match self.forgeries.on_failure() {
@@ -313,11 +314,12 @@ impl PacketProtection {
     #[inline]
     fn open_payload(
         &mut self,
-        (id, packet): (SpaceId, &Packet),
+        packet: &Packet,
         number: u64,
         header: &[u8],
         payload: &mut [u8],
     ) -> Result<Option<(usize, bool)>, OpenFailure> {
+        let id = SpaceId::of(packet.kind).ok_or(OpenFailure::NoKeys)?;
         if id != SpaceId::Application {
             let keys = self.keys_of(id, packet).ok_or(OpenFailure::NoKeys)?;
             let opened = keys.peer.packet.open(number, header, payload);
