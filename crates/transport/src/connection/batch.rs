@@ -98,46 +98,35 @@ impl Batch {
         grows
     }
 
-    /// Counts a datagram.
+    /// Counts a datagram, and returns true if another one may follow. `is_probing` is true while probes of a
+    /// timeout are due, and `is_uniform` returns true if all that waits are datagrams of the application.
     #[inline]
-    pub(super) fn add(&mut self, built: &Built) {
+    pub(super) fn add(
+        &mut self,
+        built: &Built,
+        is_probing: bool,
+        is_uniform: impl FnOnce() -> bool,
+    ) -> bool {
         self.segments += 1;
         self.len += built.len;
         self.last_number = built.number;
         self.in_flight += if built.in_flight { built.len as u64 } else { 0 };
         self.allowance.bytes = self.allowance.bytes.saturating_sub(built.len as u64);
-    }
-
-    /// Returns true if nothing may follow the first packet: an ACK, or the probe of a path.
-    #[inline]
-    pub(super) fn is_lone(&self) -> bool {
-        matches!(self.allowance.content, Content::AckOnly | Content::Probe(_))
-    }
-
-    /// Returns true if the batch is for the probes of a timeout.
-    #[inline]
-    pub(super) fn is_for_probes(&self) -> bool {
-        self.allowance.is_for_probes
-    }
-
-    /// Returns true if a datagram of `len` bytes is shorter than those before it can be.
-    #[inline]
-    pub(super) fn ends_with(&self, len: usize) -> bool {
-        len < self.size
-    }
-
-    /// Continues with datagrams as short as the first one. Returns false if there are more of them.
-    pub(super) fn shrink(&mut self) -> bool {
-        if self.segments == 1 {
-            self.size = self.len;
+        let is_lone = matches!(self.allowance.content, Content::AckOnly | Content::Probe(_));
+        // Packets behind the probes need a permit of their own: controllers learn of a batch when it has
+        // left, so their room does not shrink meanwhile.
+        if is_lone || self.allowance.is_for_probes && !is_probing {
+            return false;
         }
-        self.segments == 1
-    }
-
-    /// Returns true while there is no datagram.
-    #[inline]
-    pub(super) fn is_empty(&self) -> bool {
-        self.segments == 0
+        if built.len < self.size {
+            // Datagrams of an application often have one size, which is not that of full packets. Content
+            // that needs full packets gets the next batch.
+            if self.segments > 1 || !is_uniform() {
+                return false;
+            }
+            self.size = built.len;
+        }
+        true
     }
 
     /// Returns the batch as loss recovery accounts for it.
@@ -206,7 +195,7 @@ mod tests {
         let path = path();
         std::iter::from_fn(|| {
             let limit = batch.next_limit(&path)?;
-            batch.add(&built(limit));
+            batch.add(&built(limit), false, || false);
             Some(limit)
         })
         .collect()
@@ -230,7 +219,7 @@ mod tests {
     fn only_the_first_packet_may_hold_everything() {
         let mut batch = batch(u64::MAX, MTU);
         assert_eq!(batch.content(), Content::All);
-        batch.add(&built(MTU));
+        assert!(batch.add(&built(MTU), false, || false));
         assert_eq!(batch.content(), Content::Further);
     }
 
@@ -240,25 +229,49 @@ mod tests {
         assert_eq!(batch.next_limit(&path()), Some(1200));
         assert!(batch.grow() && !batch.grow());
         assert_eq!(batch.next_limit(&path()), Some(MTU));
-        batch.add(&built(MTU));
+        batch.add(&built(MTU), false, || false);
         assert!(!batch.grow());
     }
 
     #[test]
-    fn datagrams_follow_a_short_first_one_in_its_size() {
+    fn contents_and_probes_decide_whether_a_datagram_follows() {
+        for (content, is_for_probes, is_probing, follows) in [
+            (Content::All, false, false, true),
+            (Content::AckOnly, false, false, false),
+            (Content::Probe(1), false, false, false),
+            (Content::All, true, true, true),
+            (Content::All, true, false, false),
+        ] {
+            let mut batch = batch(u64::MAX, MTU);
+            batch.allowance.content = content;
+            batch.allowance.is_for_probes = is_for_probes;
+            let continues = batch.add(&built(MTU), is_probing, || false);
+            assert_eq!(
+                continues, follows,
+                "{content:?}, {is_for_probes}, {is_probing}"
+            );
+        }
+    }
+
+    #[test]
+    fn datagrams_of_an_application_follow_a_short_first_one_in_its_size() {
         let mut batch = batch(u64::MAX, MTU);
-        batch.add(&built(500));
-        assert!(batch.ends_with(500) && batch.shrink());
+        assert!(batch.add(&built(500), false, || true));
         assert_eq!(batch.next_limit(&path()), Some(500));
         assert_eq!(batch.segment_size(), None);
-        batch.add(&built(500));
+        assert!(batch.add(&built(500), false, || true));
         assert_eq!(batch.segment_size(), Some(500));
-        assert!(!batch.ends_with(500) && batch.ends_with(499) && !batch.shrink());
+        assert!(!batch.add(&built(499), false, || true), "a shorter one");
         let sent = SentBatch {
-            in_flight: 1000,
+            in_flight: 1499,
             last_number: 7,
             has_full_datagram: false,
         };
         assert_eq!(batch.sent(), sent);
+    }
+
+    #[test]
+    fn nothing_follows_a_short_datagram_while_other_content_waits() {
+        assert!(!batch(u64::MAX, MTU).add(&built(500), false, || false));
     }
 }

@@ -97,12 +97,12 @@ impl Connection {
             };
             self.on_one_rtt_sent(now, &built, features.ecn);
             buffer.advance(built.len);
-            batch.add(&built);
-            if self.is_over(&mut batch, built.len) {
+            let is_probing = self.packets.recovery.is_probing(SpaceId::Application);
+            if !batch.add(&built, is_probing, || self.parts.wants_datagrams_alone()) {
                 break;
             }
         }
-        if batch.is_empty() {
+        if buffer.len() == 0 {
             return None;
         }
         self.packets.recovery.on_batch_sent(now, &batch.sent());
@@ -124,20 +124,6 @@ impl Connection {
             .on_packet_sent(now, SpaceId::Application, built, ecn, rng);
         self.watchdog.on_packet_sent(now, built.ack_eliciting);
         self.parts.paths.active_mut().on_datagram_sent(built.len);
-    }
-
-    /// Returns true if no packet may follow the last one, of `len` bytes, in its batch.
-    #[inline]
-    fn is_over(&self, batch: &mut Batch, len: usize) -> bool {
-        // Packets behind the probes need a permit of their own: controllers learn of a batch when it has
-        // left, so their room does not shrink meanwhile.
-        let is_probing = || self.packets.recovery.is_probing(SpaceId::Application);
-        if batch.is_lone() || batch.is_for_probes() && !is_probing() {
-            return true;
-        }
-        // Datagrams of an application often have one size, which is not that of full packets. Content that
-        // needs full packets gets the next batch.
-        batch.ends_with(len) && !(self.parts.wants_datagrams_alone() && batch.shrink())
     }
 
     /// Returns the 1-RTT packets that may leave now.
