@@ -123,35 +123,35 @@ impl Life {
         }
     }
 
-    /// True until the connection is over.
+    /// Returns true until the connection is over.
     #[inline]
     pub(super) fn is_open(&self) -> bool {
         self.state.is_open()
     }
 
-    /// True until the handshake is complete.
+    /// Returns true until the handshake is complete.
     #[inline]
     pub(super) fn is_handshaking(&self) -> bool {
         self.state.is_handshaking()
     }
 
-    /// True once the handshake is complete and not confirmed.
+    /// Returns true once the handshake is complete and not confirmed.
     pub(super) fn is_complete(&self) -> bool {
         matches!(self.state, State::Complete)
     }
 
-    /// True once the handshake is confirmed, while the connection is open.
+    /// Returns true once the handshake is confirmed, while the connection is open.
     #[inline]
     pub(super) fn is_confirmed(&self) -> bool {
         self.state.is_confirmed()
     }
 
-    /// True while we wait for late packets after our CONNECTION_CLOSE.
+    /// Returns true while we wait for late packets after our CONNECTION_CLOSE.
     pub(super) fn is_closing(&self) -> bool {
         matches!(self.state, State::Closing(_))
     }
 
-    /// True when nothing more is to be sent and only late packets are dropped.
+    /// Returns true if nothing more is to be sent and only late packets are dropped.
     pub(super) fn is_quiet(&self) -> bool {
         matches!(
             self.state,
@@ -159,7 +159,7 @@ impl Life {
         )
     }
 
-    /// True when nothing is left to do.
+    /// Returns true if nothing is left to do.
     pub(super) fn is_drained(&self) -> bool {
         matches!(self.state, State::Drained)
     }

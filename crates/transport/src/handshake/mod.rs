@@ -320,7 +320,7 @@ impl Handshake {
         self.ids.is_unanswered_by(source)
     }
 
-    /// True for a client that neither a server nor a Retry has answered.
+    /// Returns true for a client that neither a server nor a Retry has answered.
     pub(crate) fn is_unanswered(&self) -> bool {
         self.ids.is_unanswered()
     }

@@ -138,7 +138,7 @@ impl Paths {
         (self.own.count, self.own.state)
     }
 
-    /// True once for each move that has failed.
+    /// Returns true once for each move that has failed.
     pub(crate) fn take_failed_move(&mut self) -> bool {
         std::mem::take(&mut self.own.has_failed)
     }
@@ -165,7 +165,7 @@ impl Paths {
         }
     }
 
-    /// True if a path has an ID of its own, or one was spare.
+    /// Returns true if a path has an ID of its own, or one was spare.
     fn has_peer_id(&mut self, index: PathIndex, ids: &mut ConnectionIds) -> bool {
         let path = &mut self.table[index];
         if path.peer_id.is_some_and(|id| ids.id_of(id).is_some()) {
@@ -195,7 +195,7 @@ impl Paths {
         })
     }
 
-    /// True if a path sends from a socket.
+    /// Returns true if a path sends from a socket.
     pub(crate) fn has_socket(&self, socket: SocketId) -> bool {
         self.table.iter().any(|path| path.place().socket == socket)
     }

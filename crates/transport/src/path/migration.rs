@@ -70,7 +70,7 @@ impl Paths {
         }
     }
 
-    /// True if the path at `index` leads to another of our addresses than the one in use, and the peer
+    /// Returns true if the path at `index` leads to another of our addresses than the one in use, and the peer
     /// has not answered on it. A server asks there and does not follow before (RFC 9000 §9.6.2).
     pub(crate) fn must_be_asked(&mut self, now: Time, index: PathIndex, pto: Duration) -> bool {
         let (pto, here) = (self.validation_pto(pto), self.active().place());

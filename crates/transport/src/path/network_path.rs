@@ -24,7 +24,7 @@ pub struct Place {
 }
 
 impl Place {
-    /// True if a datagram that arrived at `self` belongs to a path at `other`. An unknown local
+    /// Returns true if a datagram that arrived at `self` belongs to a path at `other`. An unknown local
     /// address matches any.
     ///
     /// Compares in place: to copy addresses costs more for each datagram than to compare them.
@@ -36,12 +36,12 @@ impl Place {
             && may_be_same(&this.local, &that.local)
     }
 
-    /// True if the local addresses are not known to differ.
+    /// Returns true if the local addresses are not known to differ.
     pub fn is_same_local(&self, other: &Self) -> bool {
         may_be_same(&self.tuple.local, &other.tuple.local)
     }
 
-    /// True if at most the ports differ, so that the network path is most likely the same
+    /// Returns true if at most the ports differ, so that the network path is most likely the same
     /// (RFC 9000 §9.4).
     pub fn is_same_host(&self, other: &Self) -> bool {
         let (this, that) = (self.tuple, other.tuple);
@@ -57,7 +57,7 @@ impl From<FourTuple> for Place {
     }
 }
 
-/// True if two local addresses are not known to differ.
+/// Returns true if two local addresses are not known to differ.
 #[inline]
 fn may_be_same(one: &Option<IpAddr>, other: &Option<IpAddr>) -> bool {
     one == other || one.is_none() || other.is_none()
@@ -111,7 +111,7 @@ impl Path {
         self.place
     }
 
-    /// True if a datagram that arrived at `place` came on this path.
+    /// Returns true if a datagram that arrived at `place` came on this path.
     #[inline]
     pub fn is_at(&self, place: &Place) -> bool {
         place.matches(&self.place)
@@ -129,7 +129,7 @@ impl Path {
         self.key
     }
 
-    /// True once the peer has proven to receive at its address.
+    /// Returns true once the peer has proven to receive at its address.
     #[inline]
     pub fn is_validated(&self) -> bool {
         self.amplification.is_validated()
@@ -160,13 +160,13 @@ impl Path {
         self.amplification.on_sent(len);
     }
 
-    /// True when a challenge should leave.
+    /// Returns true if a challenge should leave.
     #[inline]
     pub fn wants_challenge(&self) -> bool {
         self.validation.wants_challenge()
     }
 
-    /// True when a challenge or a response should leave.
+    /// Returns true if a challenge or a response should leave.
     #[inline]
     pub fn wants_to_send(&self) -> bool {
         self.validation.wants_challenge() || self.validation.response().is_some()

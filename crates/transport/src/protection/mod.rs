@@ -121,12 +121,12 @@ impl PacketProtection {
         self.zero_rtt.take().is_some()
     }
 
-    /// True while this end may open 0-RTT packets, which only servers do (§5.6).
+    /// Returns true while this end may open 0-RTT packets, which only servers do (§5.6).
     pub(crate) fn opens_zero_rtt(&self) -> bool {
         self.side.is_server() && self.zero_rtt.is_some()
     }
 
-    /// True while this end sends 0-RTT packets instead of 1-RTT packets.
+    /// Returns true while this end sends 0-RTT packets instead of 1-RTT packets.
     #[inline]
     pub(crate) fn seals_zero_rtt(&self) -> bool {
         self.side.is_client() && self.zero_rtt.is_some()
@@ -198,7 +198,7 @@ impl PacketProtection {
         self.one_rtt.store(now);
     }
 
-    /// True while 1-RTT keys exist that [`PacketProtection::store`] would reduce.
+    /// Returns true while 1-RTT keys exist that [`PacketProtection::store`] would reduce.
     #[inline]
     pub(crate) fn can_store(&self) -> bool {
         self.one_rtt.can_store()
@@ -209,7 +209,7 @@ impl PacketProtection {
         self.one_rtt.patience()
     }
 
-    /// True once a space has keys, or the secrets that they are derived from.
+    /// Returns true once a space has keys, or the secrets that they are derived from.
     pub(crate) fn has_keys(&self, id: SpaceId) -> bool {
         match id {
             SpaceId::Application => self.one_rtt.is_installed(),
@@ -217,7 +217,7 @@ impl PacketProtection {
         }
     }
 
-    /// True while 1-RTT keys are still to be derived.
+    /// Returns true while 1-RTT keys are still to be derived.
     #[inline]
     pub(crate) fn is_underived(&self) -> bool {
         self.one_rtt.is_underived()
@@ -386,12 +386,12 @@ impl PacketProtection {
         self.one_rtt.update(now, next_number)
     }
 
-    /// True when the 1-RTT keys should be updated.
+    /// Returns true if the 1-RTT keys should be updated.
     pub(crate) fn is_update_due(&self) -> bool {
         self.one_rtt.is_update_due()
     }
 
-    /// True when the 1-RTT keys have sealed as many packets as they may (§6.6).
+    /// Returns true if the 1-RTT keys have sealed as many packets as they may (§6.6).
     pub(crate) fn is_exhausted(&self) -> bool {
         let keys = self.one_rtt.keys.as_ref();
         keys.is_some_and(|keys| keys.is_exhausted())

@@ -62,7 +62,7 @@ impl Filling<'_> {
         self.spaces.application.space.ping || self.ack_request.wants_to_send()
     }
 
-    /// True when a probe of the handshake has frames to send beside an ACK. `has_crypto` is true
+    /// Returns true if a probe of the handshake has frames to send beside an ACK. `has_crypto` is true
     /// when CRYPTO data waits in the space.
     #[inline]
     pub(crate) fn is_handshake_probe(&self, id: SpaceId, has_crypto: bool) -> bool {

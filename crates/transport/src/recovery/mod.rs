@@ -370,7 +370,7 @@ impl LossRecovery {
         Some(self.spaces.get(id)?.ecn.mark(codepoint))
     }
 
-    /// True if a packet of any space may have this mark.
+    /// Returns true if a packet of any space may have this mark.
     pub(crate) fn marks_all(&self, ecn: Ecn) -> bool {
         let marks = |id| self.mark(id).is_none_or(|mark| mark == ecn);
         ecn == Ecn::NotEct || SpaceId::ALL.into_iter().all(marks)
@@ -427,12 +427,12 @@ impl LossRecovery {
         }
     }
 
-    /// True when an ack-eliciting packet of a space is neither acknowledged nor lost.
+    /// Returns true if an ack-eliciting packet of a space is neither acknowledged nor lost.
     pub(crate) fn is_waiting(&self, id: SpaceId) -> bool {
         self.spaces.get(id).is_some_and(|it| it.ack_eliciting > 0)
     }
 
-    /// True when a peer may be waiting for this end although nothing is in flight: a server has
+    /// Returns true if a peer may be waiting for this end although nothing is in flight: a server has
     /// always been validated by what it received, a client learns it when a Handshake packet is
     /// acknowledged or the handshake is confirmed (RFC 9002 §6.2.2.1).
     pub(super) fn is_validated_by_peer(&self) -> bool {
@@ -532,7 +532,7 @@ impl LossRecovery {
         self.probe_timer.count()
     }
 
-    /// True while lost packets may turn out to have been late.
+    /// Returns true while lost packets may turn out to have been late.
     pub(crate) fn remembers_losses(&self) -> bool {
         self.spaces.application.remembers_losses()
     }

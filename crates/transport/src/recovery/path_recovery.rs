@@ -141,7 +141,7 @@ impl PathRecovery {
         self.congestion.window()
     }
 
-    /// True while the window grows exponentially.
+    /// Returns true while the window grows exponentially.
     pub(super) fn in_slow_start(&self) -> bool {
         self.congestion.in_slow_start()
     }
@@ -370,14 +370,14 @@ impl PathRecovery {
         self.search.is_error()
     }
 
-    /// True while data waits and the window has yet to grow from a few datagrams to the capacity
+    /// Returns true while data waits and the window has yet to grow from a few datagrams to the capacity
     /// of the path.
     pub(super) fn is_hurried(&self, has_stream_data: bool) -> bool {
         let few = self.congestion.window() < HURRIED_WINDOW;
         few && self.congestion.in_slow_start() && has_stream_data
     }
 
-    /// True while an MTU probe waits for data in flight to be acknowledged. Only where it is a
+    /// Returns true while an MTU probe waits for data in flight to be acknowledged. Only where it is a
     /// small part of the window, so that the pause is a small part of a round trip. Room that the
     /// controller holds back itself, in recovery, does not count: nothing in flight might ever
     /// free it.

@@ -121,7 +121,7 @@ impl LossRecovery {
         self.spaces.application.space.next_number
     }
 
-    /// True when too few packet numbers are left for another batch.
+    /// Returns true if too few packet numbers are left for another batch.
     pub(crate) fn is_out_of_numbers(&self) -> bool {
         self.spaces.application.space.next_number > LAST_PACKET_NUMBER
     }

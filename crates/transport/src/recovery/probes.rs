@@ -165,7 +165,7 @@ impl LossRecovery {
         }
     }
 
-    /// True when the second probe of a timeout should repeat the first one if nothing else waits:
+    /// Returns true if the second probe of a timeout should repeat the first one if nothing else waits:
     /// at a loss of one half the last packet of a stream took twice as many timeouts, each as long
     /// as all before it. Only with room in the window, which should not fill up with copies.
     pub(crate) fn wants_second_probe(&self) -> bool {
@@ -180,7 +180,7 @@ impl LossRecovery {
         self.repeat_oldest(SpaceId::Application, owners);
     }
 
-    /// True when the peer has not acknowledged its first flight.
+    /// Returns true if the peer has not acknowledged its first flight.
     pub(crate) fn is_first_flight_open(&self) -> bool {
         self.is_waiting(SpaceId::Initial)
     }
@@ -230,12 +230,12 @@ impl LossRecovery {
         }
     }
 
-    /// True when a probe packet is due in a space.
+    /// Returns true if a probe packet is due in a space.
     pub(crate) fn is_probing(&self, id: SpaceId) -> bool {
         self.spaces.get(id).is_some_and(|space| space.probes > 0)
     }
 
-    /// True when a PING is due in a space.
+    /// Returns true if a PING is due in a space.
     pub(crate) fn wants_ping(&self, id: SpaceId) -> bool {
         self.spaces.get(id).is_some_and(|space| space.ping)
     }

@@ -69,7 +69,7 @@ impl LossRecovery {
         path.pacer.on_sent(bytes);
     }
 
-    /// True while an MTU probe waits for data in flight to be acknowledged.
+    /// Returns true while an MTU probe waits for data in flight to be acknowledged.
     pub(crate) fn makes_room_for_probe(&self, has_stream_data: bool) -> bool {
         self.paths.active().makes_room_for_probe(has_stream_data)
     }
