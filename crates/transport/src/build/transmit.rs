@@ -29,14 +29,21 @@ pub struct Transmit {
 }
 
 impl Transmit {
-    /// A single datagram of `len` bytes.
-    pub(crate) fn single(path: FourTuple, socket: SocketId, ecn: Ecn, len: usize) -> Self {
+    /// Creates the order to send `len` bytes from `socket`, in datagrams of `segment_size` if there are
+    /// several.
+    pub(crate) fn new(
+        path: FourTuple,
+        socket: SocketId,
+        ecn: Ecn,
+        segment_size: Option<usize>,
+        len: usize,
+    ) -> Self {
         Self {
             destination: path.peer,
             source: path.local,
             socket,
             ecn,
-            segment_size: None,
+            segment_size,
             len,
         }
     }

@@ -42,6 +42,8 @@ impl Connection {
         Some(transmit)
     }
 
+    /// Builds what an open connection sends next: the probe of a path that is not in use, else the handshake, a
+    /// probe for larger datagrams, or a batch.
     fn transmit_open(&mut self, now: Time, buffer: &mut TransmitBuffer) -> Option<Transmit> {
         if self.packets.recovery.is_out_of_numbers() {
             // RFC 9000 §12.3: without a number there is not even a packet for CONNECTION_CLOSE.
@@ -106,13 +108,8 @@ impl Connection {
             return None;
         }
         self.packets.recovery.on_batch_sent(now, &batch.sent());
-        let mut transmit = self
-            .parts
-            .paths
-            .active()
-            .transmit(features.ecn, buffer.len());
-        transmit.segment_size = batch.segment_size();
-        Some(transmit)
+        let path = self.parts.paths.active();
+        Some(path.transmit(features.ecn, batch.segment_size(), buffer.len()))
     }
 
     /// Records a datagram with one 1-RTT packet on the active path.
@@ -231,7 +228,7 @@ impl Connection {
         buffer.advance(built.len);
         let path = self.parts.paths.get_mut(index)?;
         path.on_datagram_sent(built.len);
-        Some(path.transmit(Ecn::NotEct, built.len))
+        Some(path.transmit(Ecn::NotEct, None, built.len))
     }
 
     /// Sends a lone datagram that is larger than today's, when it is time for one.
@@ -260,7 +257,7 @@ impl Connection {
         self.packets.recovery.on_size_probe_sent(now, &built);
         buffer.advance(built.len);
         let path = self.parts.paths.active();
-        Some(path.transmit(Ecn::NotEct, built.len))
+        Some(path.transmit(Ecn::NotEct, None, built.len))
     }
 
     /// Sends datagrams with whatever the spaces have to send. A flight that takes several full datagrams
@@ -295,9 +292,9 @@ impl Connection {
             };
             (segments, last) = (segments + 1, len);
         }
-        let mut transmit = self.parts.paths.active().transmit(ecn, buffer.len());
-        transmit.segment_size = (segments > 1).then_some(size);
-        Some(transmit)
+        let segment_size = (segments > 1).then_some(size);
+        let path = self.parts.paths.active();
+        Some(path.transmit(ecn, segment_size, buffer.len()))
     }
 
     /// Returns what a space may send in a datagram of the handshake.
@@ -366,7 +363,7 @@ impl Connection {
         self.life.on_closing_sent(true);
         let path = self.parts.paths.active_mut();
         path.on_datagram_sent(len);
-        Some(path.transmit(Ecn::NotEct, len))
+        Some(path.transmit(Ecn::NotEct, None, len))
     }
 
     /// Returns true if 1-RTT keys that exist as secrets should be derived to send. An idle connection is asked

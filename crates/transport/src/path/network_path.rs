@@ -117,10 +117,11 @@ impl Path {
         place.matches(&self.place)
     }
 
-    /// Returns the order to send a datagram of `len` bytes on this path.
+    /// Returns the order to send `len` bytes on this path, in datagrams of `segment_size` if there are several.
     #[inline]
-    pub(crate) fn transmit(&self, ecn: Ecn, len: usize) -> Transmit {
-        Transmit::single(self.place.tuple, self.place.socket, ecn, len)
+    pub(crate) fn transmit(&self, ecn: Ecn, segment_size: Option<usize>, len: usize) -> Transmit {
+        let Place { tuple, socket } = self.place;
+        Transmit::new(tuple, socket, ecn, segment_size, len)
     }
 
     /// The key in loss recovery.
