@@ -87,7 +87,7 @@ impl Connection {
         }
         self.parts.handshake.on_confirmed();
         self.events.push_back(Event::Confirmed);
-        self.migrations().follow_preferred(now);
+        self.follow_preferred(now);
     }
 
     /// Hands the peer's parameters to the parts, once they are compared with what was seen on the wire

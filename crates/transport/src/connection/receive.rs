@@ -337,7 +337,7 @@ impl Connection {
             self.end(now, path_too_small());
         }
         if effects.is_path_validated {
-            self.migrations().on_path_validated(now);
+            self.on_path_validated(now);
         }
         if let Frame::ConnectionClose(close) = frame {
             self.end(now, Ending::by_peer(close));
@@ -422,7 +422,7 @@ impl Connection {
         let may_be_elsewhere = !paths.is_here(&datagram.place) || paths.has_given_up();
         if space == SpaceId::Application && may_be_elsewhere && self.life.is_confirmed() {
             let is_move = is_largest && received.is_beyond_probing;
-            self.migrations().follow_peer(datagram, packet, is_move);
+            self.follow_peer_to(datagram, packet, is_move);
         }
     }
 
@@ -434,7 +434,7 @@ impl Connection {
         } = carrier;
         self.parts.paths.on_first_peer_proven();
         if is_largest {
-            self.migrations().follow_rebinding(datagram, packet);
+            self.follow_rebinding(datagram, packet);
         }
         self.discard_space(datagram.now, SpaceId::Initial);
     }

@@ -68,7 +68,7 @@ impl Connection {
         if deadline.is_some_and(|at| at <= now) {
             return self.end(now, Ending::Silence(ConnectionError::HandshakeTimedOut));
         }
-        if self.migrations().on_timeout(now) {
+        if self.on_path_timeout(now) {
             return self.end(now, Ending::Silence(ConnectionError::TimedOut));
         }
         let due = self.watchdog.on_timeout(now, &self.situation());
