@@ -373,7 +373,7 @@ impl Connection {
         if received.repeats_hello && self.side().is_server() {
             self.speed_up_handshake();
         }
-        self.packets.recovery.on_peer_heard(&mut self.parts);
+        self.packets.recovery.on_packet_received(&mut self.parts);
         if received.has_crypto {
             self.on_crypto(now)?;
         }

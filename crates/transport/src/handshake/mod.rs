@@ -277,15 +277,15 @@ impl Handshake {
     /// The timeout covers the whole handshake. A client whose address is not validated, and from
     /// which the server receives nothing, has half of it (limit K12), because attackers make
     /// half-open connections. A validated client may be on a path with many losses, where probe
-    /// timeouts of four and eight seconds are left. `heard` is the time of the last packet from
+    /// timeouts of four and eight seconds are left. `last_received` is the time of the last packet from
     /// the peer.
-    pub(crate) fn deadline(&self, heard: Time, is_address_validated: bool) -> Option<Time> {
+    pub(crate) fn deadline(&self, last_received: Time, is_address_validated: bool) -> Option<Time> {
         if self.is_complete {
             return None;
         }
         let whole = self.started + self.timeout;
         Some(if self.side().is_server() && !is_address_validated {
-            whole.min(heard + self.timeout / 2)
+            whole.min(last_received + self.timeout / 2)
         } else {
             whole
         })

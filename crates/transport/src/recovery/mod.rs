@@ -456,7 +456,7 @@ impl LossRecovery {
             rtt: &self.paths.active().rtt,
             pto: self.probe_timer.backoff(),
             max_ack_delay: self.ack_request.max_ack_delay(),
-            last_activity: self.probe_timer.quiet_since(),
+            last_activity: self.probe_timer.last_activity(),
             has_handshake_keys: self.spaces.handshake.is_some(),
             is_handshake_confirmed: self.phase == Phase::Confirmed,
             is_address_validated_by_peer: self.is_validated_by_peer(),

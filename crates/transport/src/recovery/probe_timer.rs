@@ -12,7 +12,7 @@ pub(super) struct ProbeTimer {
     /// Probe timeouts in a row after the end of the handshake, since a packet was acknowledged.
     unanswered: u32,
     /// The start of a client's anti-deadlock timer while nothing is in flight.
-    quiet_since: Time,
+    last_activity: Time,
 }
 
 impl ProbeTimer {
@@ -21,7 +21,7 @@ impl ProbeTimer {
         Self {
             backoff: Pto::new(),
             unanswered: 0,
-            quiet_since: now,
+            last_activity: now,
         }
     }
 
@@ -37,13 +37,13 @@ impl ProbeTimer {
     }
 
     /// Returns the start of a client's anti-deadlock timer while nothing is in flight (RFC 9002 §6.2.2.1).
-    pub(super) fn quiet_since(&self) -> Time {
-        self.quiet_since
+    pub(super) fn last_activity(&self) -> Time {
+        self.last_activity
     }
 
     /// Starts the anti-deadlock timer again.
     pub(super) fn on_activity(&mut self, now: Time) {
-        self.quiet_since = now;
+        self.last_activity = now;
     }
 
     /// Ends the backoff.
@@ -55,7 +55,7 @@ impl ProbeTimer {
     /// its address keeps its backoff (RFC 9002 §6.2.1).
     #[inline]
     pub(super) fn on_acked(&mut self, now: Time, ends_backoff: bool) {
-        self.quiet_since = now;
+        self.last_activity = now;
         self.unanswered = 0;
         if ends_backoff {
             self.backoff.reset();
@@ -65,7 +65,7 @@ impl ProbeTimer {
     /// Counts a timeout.
     pub(super) fn on_timeout(&mut self, now: Time) {
         self.backoff.on_timeout();
-        self.quiet_since = now;
+        self.last_activity = now;
     }
 
     /// Notes that `count` timeouts in a row were not answered.

@@ -40,7 +40,7 @@ impl LossRecovery {
     /// then probes leave at once and the backoff ends, because the doubling of timeouts is for silence
     /// (RFC 9002 §6.2.1).
     #[inline]
-    pub(crate) fn on_peer_heard(&mut self, owners: &mut impl FrameOwners) {
+    pub(crate) fn on_packet_received(&mut self, owners: &mut impl FrameOwners) {
         if self.probe_timer.count() >= OUTAGE
             && self.phase == Phase::Confirmed
             && self.is_waiting(SpaceId::Application)

@@ -14,7 +14,7 @@ pub(super) struct Idle {
     keep_while_busy: bool,
     last: Time,
     /// Time of the last packet from the peer.
-    heard: Time,
+    last_received: Time,
     /// True when sending has restarted the timer, once after each packet from the peer.
     sent_since: bool,
     credit: CreditRequests,
@@ -26,7 +26,7 @@ struct CreditRequests {
     count: u32,
     /// Stream bytes that had been sent at the last request.
     data_sent: u64,
-    /// Value of `heard` at the last request. Only one request is made for each value.
+    /// Value of `last_received` at the last request. Only one request is made for each value.
     made_after: Option<Time>,
 }
 
@@ -37,7 +37,7 @@ impl Idle {
             keep_alive,
             keep_while_busy: false,
             last: now,
-            heard: now,
+            last_received: now,
             sent_since: false,
             credit: CreditRequests::default(),
         }
@@ -49,8 +49,8 @@ impl Idle {
     }
 
     /// Returns the time at which a packet of the peer was last processed, or the connection began.
-    pub(super) fn heard(&self) -> Time {
-        self.heard
+    pub(super) fn last_received(&self) -> Time {
+        self.last_received
     }
 
     /// Takes the peer's timeout. The smaller of both applies, and zero means none.
@@ -65,7 +65,7 @@ impl Idle {
     /// Handles a packet of the peer that was processed.
     pub(super) fn on_received(&mut self, now: Time) {
         self.last = now;
-        self.heard = now;
+        self.last_received = now;
         self.sent_since = false;
     }
 
@@ -111,15 +111,16 @@ impl Idle {
     /// if the peer grants nothing. `data_sent` is the number of stream bytes sent so far.
     pub(super) fn credit_request_at(&self, data_sent: u64, pto: Duration) -> Option<Time> {
         let count = self.credit.since(data_sent).count;
-        let is_due = self.credit.made_after != Some(self.heard) && count < MAX_CREDIT_REQUESTS;
-        is_due.then(|| self.heard + pto.saturating_mul(3 << count))
+        let is_due =
+            self.credit.made_after != Some(self.last_received) && count < MAX_CREDIT_REQUESTS;
+        is_due.then(|| self.last_received + pto.saturating_mul(3 << count))
     }
 
     /// Counts a request of a blocked sender for credit.
     pub(super) fn on_credit_requested(&mut self, data_sent: u64) {
         self.credit = self.credit.since(data_sent);
         self.credit.count += 1;
-        self.credit.made_after = Some(self.heard);
+        self.credit.made_after = Some(self.last_received);
     }
 }
 
@@ -186,7 +187,7 @@ mod tests {
     fn credit_is_asked_for_once_after_each_packet_and_ever_more_rarely() {
         let mut idle = idle();
         for count in 0..MAX_CREDIT_REQUESTS {
-            let due = idle.heard() + PTO * (3 << count);
+            let due = idle.last_received() + PTO * (3 << count);
             assert_eq!(idle.credit_request_at(1000, PTO), Some(due));
             idle.on_credit_requested(1000);
             assert_eq!(idle.credit_request_at(1000, PTO), None, "not answered");
@@ -194,7 +195,7 @@ mod tests {
         }
         assert_eq!(idle.credit_request_at(1000, PTO), None, "often enough");
         let sent_more = idle.credit_request_at(2000, PTO);
-        assert_eq!(sent_more, Some(idle.heard() + PTO * 3));
+        assert_eq!(sent_more, Some(idle.last_received() + PTO * 3));
     }
 
     #[test]

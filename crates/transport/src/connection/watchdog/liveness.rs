@@ -10,7 +10,7 @@ use courser_base::Time;
 /// out only after twice the time that the outage has lasted. The end that waits for the content often
 /// has nothing in flight, so it would wait too. It sends a PING from time to time instead, which is
 /// small and whose arrival tells the sender that packets pass again: see
-/// `LossRecovery::on_peer_heard`.
+/// `LossRecovery::on_packet_received`.
 ///
 /// If the peer answers at once, then the path is fine and the peer has a reason for its silence.
 /// After each of these answers the next PING waits twice as long.
@@ -43,16 +43,21 @@ impl LivenessProbes {
         }
     }
 
-    /// Returns the time of the next PING. `heard` is the time of the last packet from the peer.
+    /// Returns the time of the next PING. `last_received` is the time of the last packet from the peer.
     #[inline]
-    pub(super) fn next(&self, heard: Time, pto: Duration, idle: Option<Duration>) -> Option<Time> {
+    pub(super) fn next(
+        &self,
+        last_received: Time,
+        pto: Duration,
+        idle: Option<Duration>,
+    ) -> Option<Time> {
         let interval = pto.saturating_mul(3).max(SHORTEST) * (1 << self.calm);
         // The usual keep-alive would come as early.
         if idle.is_some_and(|idle| interval > idle / 3) {
             return None;
         }
         match self.requested {
-            None => Some(heard + interval),
+            None => Some(last_received + interval),
             Some(requested) => (requested.count < MOST_PINGS).then(|| requested.last + interval),
         }
     }
@@ -114,22 +119,22 @@ mod tests {
     #[test]
     fn prompt_answers_double_the_interval_until_an_outage() {
         let mut probes = LivenessProbes::default();
-        let mut heard = 0;
+        let mut last_received = 0;
         for interval in [300, 600, 1200, 2400, 4800, 9600] {
-            let due = probes.next(at(heard), PTO, IDLE);
-            assert_eq!(due, Some(at(heard + interval)));
-            probes.on_ping_requested(at(heard + interval));
-            heard += interval + 50;
-            probes.on_received(at(heard), || PTO);
+            let due = probes.next(at(last_received), PTO, IDLE);
+            assert_eq!(due, Some(at(last_received + interval)));
+            probes.on_ping_requested(at(last_received + interval));
+            last_received += interval + 50;
+            probes.on_received(at(last_received), || PTO);
         }
-        assert_eq!(probes.next(at(heard), PTO, IDLE), None, "19.2 s");
-        assert!(probes.next(at(heard), PTO, None).is_some());
+        assert_eq!(probes.next(at(last_received), PTO, IDLE), None, "19.2 s");
+        assert!(probes.next(at(last_received), PTO, None).is_some());
         // A further PING, whose answer takes longer.
-        probes.on_ping_requested(at(heard));
-        probes.on_received(at(heard + 201), || PTO);
+        probes.on_ping_requested(at(last_received));
+        probes.on_received(at(last_received + 201), || PTO);
         assert_eq!(
-            probes.next(at(heard + 201), PTO, IDLE),
-            Some(at(heard + 501))
+            probes.next(at(last_received + 201), PTO, IDLE),
+            Some(at(last_received + 501))
         );
     }
 

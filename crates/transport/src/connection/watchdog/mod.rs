@@ -126,7 +126,7 @@ impl Watchdog {
     /// Returns the time at which a packet of the peer was last processed, or the connection began.
     #[inline]
     pub(super) fn last_received(&self) -> Time {
-        self.idle.heard()
+        self.idle.last_received()
     }
 
     /// Returns the first timer to expire, and its time.
@@ -184,9 +184,11 @@ impl Watchdog {
     #[inline]
     fn liveness_probe_at(&self, situation: &Situation) -> Option<Time> {
         match situation.awaits_content {
-            true => self
-                .liveness
-                .next(self.idle.heard(), situation.pto, self.idle.timeout()),
+            true => self.liveness.next(
+                self.idle.last_received(),
+                situation.pto,
+                self.idle.timeout(),
+            ),
             false => None,
         }
     }

@@ -8,13 +8,13 @@ use courser_base::Time;
 ///
 /// Such a peer keeps alive a connection whose memory it never lets go (attack A24). A path that
 /// is dead in one direction looks the same for a while, so patience is long, and only what was
-/// heard during that time counts.
+/// received during that time counts.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Mute {
-    /// The first packet heard since something was acknowledged, while something should be.
+    /// The first packet received since something was acknowledged, while something should be.
     since: Option<Time>,
-    /// Packets heard since then.
-    heard: u32,
+    /// Packets received since then.
+    received: u32,
 }
 
 impl Mute {
@@ -36,8 +36,8 @@ impl Mute {
         let idle = idle_timeout.unwrap_or_default();
         let patience = idle.max(MUTE_PATIENCE).max(pto.saturating_mul(3));
         let since = *self.since.get_or_insert(now);
-        self.heard = self.heard.saturating_add(1);
-        self.heard > MIN_HEARD && now - since >= patience
+        self.received = self.received.saturating_add(1);
+        self.received > MIN_RECEIVED && now - since >= patience
     }
 }
 
@@ -45,7 +45,7 @@ impl Mute {
 const MUTE_PATIENCE: Duration = Duration::from_secs(30);
 
 /// A peer is judged by more packets than this: it may have been away meanwhile.
-const MIN_HEARD: u32 = 16;
+const MIN_RECEIVED: u32 = 16;
 
 #[cfg(test)]
 mod tests {
