@@ -22,6 +22,7 @@ mod migrations;
 mod packet_too_big;
 mod packets;
 mod parts;
+mod payload;
 mod progress;
 mod receive;
 mod received_datagram;
