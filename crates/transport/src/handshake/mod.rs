@@ -22,11 +22,11 @@ use std::time::Duration;
 use bytes::Bytes;
 use courser_base::foreign::Foreign;
 use courser_base::{Side, Time};
-use courser_crypto::{Exporter, HandshakeData, KeyChange, TlsSession};
-use courser_wire::ConnectionId;
+use courser_crypto::{Exporter, HandshakeData, KeyChange, TlsSession, TlsStartError};
 use courser_wire::frame::{Ack, Crypto, NewToken};
 use courser_wire::packet::{LongHeader, Packet, PacketKind};
 use courser_wire::transport_parameters::TransportParameters;
+use courser_wire::{ConnectionId, Version};
 
 pub use self::early_data::EarlyData;
 pub(crate) use self::early_data::EarlyKeys;
@@ -382,6 +382,29 @@ impl Handshake {
             let key = token_key(name, self.version.current());
             store.put(&key, Bytes::copy_from_slice(frame.token));
         }
+        Ok(())
+    }
+
+    /// Begins a client's handshake again in another version, with a first flight to `destination`
+    /// (RFC 9368 §2.1).
+    ///
+    /// # Errors
+    ///
+    /// Fails if TLS does not start. The connection cannot go on then.
+    pub(crate) fn restart(
+        &mut self,
+        version: Version,
+        destination: ConnectionId,
+    ) -> Result<(), TlsStartError> {
+        let unexpected = || TlsStartError::Configuration("no other version was offered".to_owned());
+        let mut restart = self.restart.take().ok_or_else(unexpected)?;
+        restart.parameters.version_information = self.version.information(version);
+        self.tls = Tls::Here(Foreign::new(restart.start(version)?));
+        self.turn = Turn::Write;
+        self.crypto = CryptoStreams::new(self.side());
+        self.ids.restart(destination);
+        self.token = Bytes::new();
+        self.take_token();
         Ok(())
     }
 

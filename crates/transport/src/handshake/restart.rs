@@ -1,19 +1,13 @@
-//! A client that begins again in another version. RFC 9368 §2.1.
+//! A first flight in another version, which a Version Negotiation packet may cause. RFC 9368 §2.1.
 
 use std::sync::Arc;
 
-use bytes::Bytes;
 use courser_base::foreign::Foreign;
-use courser_crypto::{ClientTls, TicketOrigin, TlsStartError};
+use courser_crypto::{ClientTls, TicketOrigin, TlsSession, TlsStartError};
+use courser_wire::Version;
 use courser_wire::transport_parameters::TransportParameters;
-use courser_wire::{ConnectionId, Version};
 
-use super::Handshake;
-use super::crypto_streams::CryptoStreams;
-use super::step::Turn;
-use super::tls::Tls;
-
-/// The values that a client needs for a first flight in another version.
+/// The values that a client needs to start TLS again in another version.
 pub(crate) struct Restart {
     pub(crate) tls: Foreign<Arc<dyn ClientTls>, true>,
     pub(crate) server_name: String,
@@ -23,40 +17,16 @@ pub(crate) struct Restart {
     pub(crate) grease: Option<u64>,
 }
 
-impl Handshake {
-    /// Begins a client's handshake again in another version, with a first flight to `destination`
-    /// (RFC 9368 §2.1).
-    ///
-    /// # Errors
-    ///
-    /// Fails if TLS does not start. The connection cannot go on then.
-    pub(crate) fn restart(
-        &mut self,
-        version: Version,
-        destination: ConnectionId,
-    ) -> Result<(), TlsStartError> {
-        let unexpected = || TlsStartError::Configuration("no other version was offered".to_owned());
-        let Restart {
-            tls,
-            server_name,
-            server,
-            mut parameters,
-            grease,
-        } = *self.restart.take().ok_or_else(unexpected)?;
-        parameters.version_information = self.version.information(version);
+impl Restart {
+    /// Starts TLS with [`Restart::parameters`] for this version.
+    pub(super) fn start(&self, version: Version) -> Result<Box<dyn TlsSession>, TlsStartError> {
         let mut bytes = Vec::with_capacity(256);
-        parameters.encode(&mut bytes, grease);
+        self.parameters.encode(&mut bytes, self.grease);
         let origin = TicketOrigin {
-            server: &server,
+            server: &self.server,
             version: Some(version.value()),
         };
-        let session = tls.start_with_tickets_of(origin, &server_name, bytes)?;
-        self.tls = Tls::Here(Foreign::new(session));
-        self.turn = Turn::Write;
-        self.crypto = CryptoStreams::new(self.side());
-        self.ids.restart(destination);
-        self.token = Bytes::new();
-        self.take_token();
-        Ok(())
+        self.tls
+            .start_with_tickets_of(origin, &self.server_name, bytes)
     }
 }

@@ -1,5 +1,4 @@
-//! Where a datagram arrives, compared with the paths of the connection, and which packets are taken there.
-//! RFC 9000 §9.
+//! The arrival of a datagram on one of the paths of the connection, or elsewhere. RFC 9000 §9.
 
 use courser_wire::packet::PacketKind;
 

@@ -7,7 +7,7 @@ use courser_wire::frame::Frame;
 use super::LossRecovery;
 use super::ack_request::AckRequest;
 use super::path_recovery::PathRecovery;
-use super::sent_space::SentSpaces;
+use super::sent_spaces::SentSpaces;
 use crate::build::packet_builder::PacketBuilder;
 use crate::space::SpaceId;
 use crate::space::sent::{FrameLists, SentFrame, SentFrames};

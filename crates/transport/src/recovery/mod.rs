@@ -25,6 +25,7 @@ mod probes;
 mod refused;
 mod router_reports;
 mod sent_space;
+mod sent_spaces;
 mod size_probes;
 pub(crate) mod stats;
 
@@ -52,7 +53,8 @@ use self::features::Experience;
 use self::numbers::FirstNumbers;
 use self::path_table::PathTable;
 use self::probe_timer::ProbeTimer;
-use self::sent_space::{SentSpace, SentSpaces};
+use self::sent_space::SentSpace;
+use self::sent_spaces::SentSpaces;
 use self::stats::RecoveryStats;
 use crate::config::TransportConfig;
 use crate::frame_counts::FrameCounts;

@@ -1,4 +1,5 @@
 //! Watches over a peer that is silent, mute or wasteful, and over a connection that does nothing.
+//! RFC 9000 §10.1, §21.9, RFC 9002 §6.2, RFC 8085 §5.2.
 //!
 //! The rest of the connection reports to the [`Watchdog`] what is received and sent. It decides when the
 //! connection has been idle for too long, which packets show whether the peer is still there, and which
@@ -7,7 +8,6 @@
 mod idle;
 mod liveness;
 mod mute;
-mod reports;
 pub(super) mod suspicion;
 
 use std::time::Duration;
@@ -17,7 +17,6 @@ use courser_base::{Time, Unreachable};
 use self::idle::Idle;
 use self::liveness::LivenessProbes;
 use self::mute::Mute;
-use self::reports::PathReports;
 use self::suspicion::Suspicion;
 use super::effects::ReceivedFrames;
 use super::event::Event;
@@ -32,7 +31,10 @@ pub(super) struct Watchdog {
     liveness: LivenessProbes,
     mute: Mute,
     suspicion: Suspicion,
-    reports: PathReports,
+    /// True between [`Event::PathSilent`] and [`Event::PathAnswers`].
+    is_path_silent: bool,
+    /// True once [`Event::Unreachable`] has occurred.
+    is_unreachable: bool,
 }
 
 /// The state of the connection on which the timers of a [`Watchdog`] depend.
@@ -70,7 +72,8 @@ impl Watchdog {
             liveness: LivenessProbes::default(),
             mute: Mute::default(),
             suspicion: Suspicion::new(now),
-            reports: PathReports::default(),
+            is_path_silent: false,
+            is_unreachable: false,
         }
     }
 
@@ -202,17 +205,22 @@ impl Watchdog {
     /// Returns true between [`Event::PathSilent`] and [`Event::PathAnswers`].
     #[inline]
     pub(super) fn is_path_silent(&self) -> bool {
-        self.reports.is_silent()
+        self.is_path_silent
     }
 
     /// Returns the event for a path that became silent, or answers again.
     pub(super) fn on_path_silence(&mut self, is_silent: bool) -> Event {
-        self.reports.on_silence(is_silent)
+        self.is_path_silent = is_silent;
+        match is_silent {
+            true => Event::PathSilent,
+            false => Event::PathAnswers,
+        }
     }
 
     /// Returns the event for first packets that do not reach the server, once.
     pub(super) fn on_unreachable(&mut self, cause: Unreachable) -> Option<Event> {
-        self.reports.on_unreachable(cause)
+        let is_first = !std::mem::replace(&mut self.is_unreachable, true);
+        is_first.then_some(Event::Unreachable(cause))
     }
 
     /// Returns the counters of frames that bring nothing.
@@ -298,6 +306,14 @@ mod tests {
         };
         assert_eq!(watchdog.on_timeout(at(900), &situation), due);
         assert_eq!(watchdog.on_timeout(at(901), &situation), Due::default());
+    }
+
+    #[test]
+    fn an_unreachable_server_is_reported_once() {
+        let mut watchdog = watchdog();
+        let event = Event::Unreachable(Unreachable::Port);
+        assert_eq!(watchdog.on_unreachable(Unreachable::Port), Some(event));
+        assert_eq!(watchdog.on_unreachable(Unreachable::Port), None);
     }
 
     #[test]
