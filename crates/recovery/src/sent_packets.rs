@@ -220,11 +220,6 @@ impl<F: Copy> SentPackets<F> {
         self.len == 0
     }
 
-    /// Returns the number of recorded packets, ACK-only packets included.
-    pub fn remembered(&self) -> usize {
-        self.len + self.ack_only.len()
-    }
-
     /// Returns true if the ring spans [`MAX_SENT_PACKETS`] packets. Only probes may be sent then,
     /// until the peer acknowledges packets.
     pub fn is_full(&self) -> bool {

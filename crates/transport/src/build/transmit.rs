@@ -29,16 +29,13 @@ pub struct Transmit {
 }
 
 impl Transmit {
-    /// A single datagram of `len` bytes.
-    pub(crate) fn single(path: (FourTuple, SocketId), ecn: Ecn, len: usize) -> Self {
-        Self::batch(path, ecn, (1, len), len)
-    }
-
-    /// A batch of `segments` datagrams of `size` bytes, the last of which may be shorter.
-    pub(crate) fn batch(
-        (path, socket): (FourTuple, SocketId),
+    /// Creates the order to send `len` bytes from `socket`, in datagrams of `segment_size` if there are
+    /// several.
+    pub(crate) fn new(
+        path: FourTuple,
+        socket: SocketId,
         ecn: Ecn,
-        (segments, size): (usize, usize),
+        segment_size: Option<usize>,
         len: usize,
     ) -> Self {
         Self {
@@ -46,7 +43,7 @@ impl Transmit {
             source: path.local,
             socket,
             ecn,
-            segment_size: (segments > 1).then_some(size),
+            segment_size,
             len,
         }
     }

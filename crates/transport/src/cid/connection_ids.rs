@@ -125,7 +125,7 @@ impl ConnectionIds {
         self.peer.poll_token_change()
     }
 
-    /// True when `token` resets this connection (RFC 9000 §10.3.1).
+    /// Returns true if `token` resets this connection (RFC 9000 §10.3.1).
     pub(crate) fn is_reset_token(&self, token: &ResetToken) -> bool {
         self.peer.is_reset_token(token)
     }
@@ -214,7 +214,7 @@ impl ConnectionIds {
         }
     }
 
-    /// True when a frame waits to be sent.
+    /// Returns true if a frame waits to be sent.
     #[inline]
     pub(crate) fn wants_to_send(&self) -> bool {
         self.issued.wants_to_send() || self.peer.wants_to_send()

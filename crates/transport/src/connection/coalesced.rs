@@ -10,22 +10,22 @@ use courser_wire::{ConnectionId, Writer, packet_number};
 
 use super::closing::Closing;
 use super::fill::Order;
-use super::parts::{Packets, Parts};
+use super::packets::Packets;
+use super::parts::Parts;
 use super::trace::Outgoing;
 use crate::build::packet_builder::PacketBuilder;
 use crate::protection::{PacketProtection, Sealing};
-use crate::recovery::{Built, LossRecovery};
+use crate::recovery::{Built, LossRecovery, PacketNumber};
 use crate::space::SpaceId;
 use crate::space::sent::{FrameLists, SentFrames};
 
 /// A packet whose frames stand in the datagram and that may still be padded.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Unsealed {
+struct Unsealed {
     id: SpaceId,
     start: usize,
-    number: u64,
+    number: PacketNumber,
     number_offset: usize,
-    number_len: usize,
     /// Offset of the Length field; short headers have none.
     length_field: Option<usize>,
     /// One past the last frame; the tag comes here.
@@ -34,9 +34,6 @@ pub(super) struct Unsealed {
     ack_eliciting: bool,
     padded: bool,
 }
-
-/// The packets of a datagram, by their spaces.
-pub(super) type Coalesced = [Option<Unsealed>; 3];
 
 /// The header of a packet.
 enum Header<'a> {
@@ -53,146 +50,225 @@ impl Header<'_> {
     }
 
     /// Writes header and packet number; returns the offset of the Length field.
-    fn write(&self, room: &mut [u8], number: u64, number_len: usize) -> Option<usize> {
+    fn write(&self, room: &mut [u8], number: PacketNumber) -> Option<usize> {
         let mut writer = Writer::new(room);
         let length_field = match self {
-            Self::Long(header) => Some(header.encode(&mut writer, number_len)),
+            Self::Long(header) => Some(header.encode(&mut writer, number.len)),
             Self::Short(header) => {
-                header.encode(&mut writer, number_len);
+                header.encode(&mut writer, number.len);
                 None
             }
         };
-        packet_number::write(&mut writer, number, number_len);
+        packet_number::write(&mut writer, number.value, number.len);
         length_field
     }
 }
 
-/// Returns the header of a packet on the path in use.
-fn header<'a>(id: SpaceId, protection: &PacketProtection, parts: &'a Parts) -> Header<'a> {
-    let destination = parts.ids.destination();
-    match id {
-        SpaceId::Application if protection.seals_zero_rtt() => {
-            let kind = PacketKind::ZeroRtt;
-            Header::Long(parts.handshake.long_header(kind, destination))
+impl Packets {
+    /// Returns the header of a packet on the path in use.
+    fn header<'a>(&self, id: SpaceId, parts: &'a Parts) -> Header<'a> {
+        let destination = parts.ids.destination();
+        match id {
+            SpaceId::Application if self.protection.seals_zero_rtt() => {
+                let kind = PacketKind::ZeroRtt;
+                Header::Long(parts.handshake.long_header(kind, destination))
+            }
+            SpaceId::Application => Header::Short(ShortHeader {
+                destination,
+                spin: false,
+                key_phase: self.protection.key_phase().unwrap_or_default(),
+            }),
+            _ => Header::Long(parts.handshake.long_header(id.packet_kind(), destination)),
         }
-        SpaceId::Application => Header::Short(ShortHeader {
-            destination,
-            spin: false,
-            key_phase: protection.key_phase().unwrap_or_default(),
-        }),
-        _ => Header::Long(parts.handshake.long_header(id.packet_kind(), destination)),
     }
 }
 
-impl Unsealed {
-    /// Writes header and frames at `at`; the packet is sealed when the datagram is complete. `None`
-    /// when the space has nothing to send, or there is no room.
-    pub(super) fn build(
-        order: Order,
-        (room, at): (&mut [u8], usize),
-        packets: &mut Packets,
-        parts: &mut Parts,
-    ) -> Option<Self> {
+/// A datagram that is put together from packets of several spaces. They are sealed when it is complete,
+/// because the last of them takes the padding.
+#[derive(Debug)]
+pub(super) struct CoalescedDatagram<'a> {
+    room: &'a mut [u8],
+    /// The packets, by their spaces.
+    packets: [Option<Unsealed>; 3],
+    len: usize,
+}
+
+impl<'a> CoalescedDatagram<'a> {
+    /// Begins a datagram that may fill `room`.
+    pub(super) fn new(room: &'a mut [u8]) -> Self {
+        Self {
+            room,
+            packets: [None; 3],
+            len: 0,
+        }
+    }
+
+    /// Returns true while there is no packet.
+    pub(super) fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Length in bytes.
+    pub(super) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Returns true if there is a packet of this space.
+    pub(super) fn has(&self, id: SpaceId) -> bool {
+        self.packets[id as usize].is_some()
+    }
+
+    /// Adds a packet that `parts` fill, if they have something to send in its space and there is room.
+    pub(super) fn add(&mut self, order: Order, packets: &mut Packets, parts: &mut Parts) {
         let id = order.space;
-        let (number, number_len) = packets.recovery.next_number(id)?;
-        let payload_start = at + header(id, &packets.protection, parts).encoded_len() + number_len;
-        let frames_end = room
-            .len()
-            .checked_sub(TAG_LEN)
-            .filter(|&end| end > payload_start + 8)?;
+        let Some(number) = packets.recovery.next_number(id) else {
+            return;
+        };
+        let payload_start = self.len + packets.header(id, parts).encoded_len() + number.len;
+        let frames_end = self.room.len().saturating_sub(TAG_LEN);
+        if frames_end <= payload_start + 8 {
+            return;
+        }
         let (lists, mut filling) = packets.recovery.filling();
-        let mut packet = PacketBuilder::new(&mut room[payload_start..frames_end], lists);
+        let room = &mut self.room[payload_start..frames_end];
+        let mut packet = PacketBuilder::new(room, lists);
         parts.fill(&mut packet, order, &mut filling);
         if packet.is_empty() {
-            return None;
+            return;
         }
-        packet.pad_to(4 - number_len);
+        packet.pad_to(4 - number.len);
         let (ack_eliciting, padded) = (packet.is_ack_eliciting(), packet.is_padded());
         let (len, frames) = packet.finish();
-        let header = header(id, &packets.protection, parts);
-        Some(Self {
+        let header = packets.header(id, parts);
+        let packet = Unsealed {
             frames,
             ack_eliciting,
             padded,
-            ..Self::with_header(id, &header, (room, at), (number, number_len), len)
-        })
+            ..self.write_header(id, &header, number, len)
+        };
+        self.push(packet);
     }
 
-    /// Writes header and CONNECTION_CLOSE at `at`. `None` when the space is not open, or there is no
-    /// room.
-    pub(super) fn build_close(
+    /// Adds a packet with CONNECTION_CLOSE. Returns false if the space is not open, or there is no room.
+    pub(super) fn add_close(
+        &mut self,
         id: SpaceId,
         closing: &Closing,
-        (room, at): (&mut [u8], usize),
         packets: &Packets,
         parts: &Parts,
-    ) -> Option<Self> {
-        let (number, number_len) = packets.recovery.next_number(id)?;
-        let header = header(id, &packets.protection, parts);
-        let payload_start = at + header.encoded_len() + number_len;
-        let frames_end = room.len().saturating_sub(TAG_LEN);
+    ) -> bool {
+        let Some(number) = packets.recovery.next_number(id) else {
+            return false;
+        };
+        let header = packets.header(id, parts);
+        let payload_start = self.len + header.encoded_len() + number.len;
+        let frames_end = self.room.len().saturating_sub(TAG_LEN);
         if frames_end < payload_start + 24 {
-            return None;
+            return false;
         }
         let mut lists = FrameLists::default();
-        let mut packet = PacketBuilder::new(&mut room[payload_start..frames_end], &mut lists);
+        let room = &mut self.room[payload_start..frames_end];
+        let mut packet = PacketBuilder::new(room, &mut lists);
         closing.encode(id, packet.writer());
-        packet.pad_to(4 - number_len);
+        packet.pad_to(4 - number.len);
         let len = packet.end();
-        let numbered = (number, number_len);
-        Some(Self::with_header(id, &header, (room, at), numbered, len))
+        let packet = self.write_header(id, &header, number, len);
+        self.push(packet);
+        true
     }
 
-    /// Writes the header of a packet at `at` whose `len` bytes of frames stand in place.
-    fn with_header(
+    /// Writes the header of the next packet, whose `len` bytes of frames stand in place.
+    fn write_header(
+        &mut self,
         id: SpaceId,
         header: &Header<'_>,
-        (room, at): (&mut [u8], usize),
-        (number, number_len): (u64, usize),
+        number: PacketNumber,
         len: usize,
-    ) -> Self {
-        let number_offset = at + header.encoded_len();
-        let length_field = header.write(&mut room[at..], number, number_len);
-        Self {
+    ) -> Unsealed {
+        let start = self.len;
+        let number_offset = start + header.encoded_len();
+        let length_field = header.write(&mut self.room[start..], number);
+        Unsealed {
             id,
-            start: at,
+            start,
             number,
             number_offset,
-            number_len,
-            length_field: length_field.map(|offset| at + offset),
-            frames_end: number_offset + number_len + len,
+            length_field: length_field.map(|offset| start + offset),
+            frames_end: number_offset + number.len + len,
             frames: SentFrames::default(),
             ack_eliciting: false,
             padded: false,
         }
     }
 
-    /// The packet number space.
-    pub(super) fn id(&self) -> SpaceId {
-        self.id
+    fn push(&mut self, packet: Unsealed) {
+        self.len = packet.end();
+        self.packets[packet.id as usize] = Some(packet);
     }
 
-    /// One past the last byte.
-    pub(super) fn end(&self) -> usize {
-        self.frames_end + TAG_LEN
-    }
-
-    /// Returns the packet as loss recovery remembers it.
-    pub(super) fn built(&self) -> Built {
-        Built {
-            number: self.number,
-            len: self.end() - self.start,
-            frames: self.frames,
-            ack_eliciting: self.ack_eliciting,
-            in_flight: self.ack_eliciting || self.padded,
-            quic_bit_cleared: false,
-            follows_in_batch: false,
+    /// Pads the datagram: those with a client's Initial, or a server's that asks for an answer, have at
+    /// least 1200 bytes (§14.1). The last packet takes the padding: whatever is behind it would be read
+    /// as a packet.
+    pub(super) fn pad(&mut self, side: Side) {
+        let needs = self.packets[SpaceId::Initial as usize]
+            .is_some_and(|initial| side.is_client() || initial.ack_eliciting);
+        let Some(last) = self.packets.iter_mut().flatten().last() else {
+            return;
+        };
+        let goal = MIN_INITIAL_DATAGRAM.min(self.room.len());
+        if needs && last.end() < goal {
+            let frames_end = goal - TAG_LEN;
+            self.room[last.frames_end..frames_end].fill(0);
+            last.frames_end = frames_end;
+            last.padded = true;
+            self.len = goal;
         }
+    }
+
+    /// Returns the ECN mark of the datagram: the path's if all of its packets may carry it.
+    pub(super) fn common_mark(&self, recovery: &LossRecovery) -> Ecn {
+        let codepoint = recovery.path().ecn_codepoint();
+        let packets = self.packets.iter().flatten();
+        let mut marks = packets.filter_map(|packet| recovery.mark(packet.id));
+        if marks.all(|mark| mark == codepoint) {
+            codepoint
+        } else {
+            Ecn::NotEct
+        }
+    }
+
+    /// Records the packet of a space, which is complete, and seals it in place. Returns it as loss recovery
+    /// remembers it.
+    pub(super) fn seal(
+        &mut self,
+        now: Time,
+        id: SpaceId,
+        protection: &mut PacketProtection,
+        parts: &mut Parts,
+    ) -> Option<Built> {
+        let packet = self.packets[id as usize].as_ref()?;
+        let quic_bit_cleared = packet.seal(now, self.room, protection, parts);
+        Some(Built {
+            number: packet.number.value,
+            len: packet.end() - packet.start,
+            frames: packet.frames,
+            ack_eliciting: packet.ack_eliciting,
+            in_flight: packet.ack_eliciting || packet.padded,
+            quic_bit_cleared,
+            follows_in_batch: false,
+        })
+    }
+}
+
+impl Unsealed {
+    /// One past the last byte.
+    fn end(&self) -> usize {
+        self.frames_end + TAG_LEN
     }
 
     /// Records a packet that stands complete, and seals it in place. Returns true if its QUIC bit is
     /// cleared.
-    pub(super) fn seal(
+    fn seal(
         &self,
         now: Time,
         room: &mut [u8],
@@ -207,7 +283,7 @@ impl Unsealed {
         };
         let outgoing = Outgoing {
             kind,
-            number: self.number,
+            number: self.number.value,
             len: self.end() - self.start,
             ack_eliciting: self.ack_eliciting,
             destination: parts.ids.destination(),
@@ -217,7 +293,7 @@ impl Unsealed {
                 kind => parts.handshake.version().of_kind(kind).value(),
             },
         };
-        let payload_start = self.number_offset + self.number_len;
+        let payload_start = self.number_offset + self.number.len;
         let payload = &room[payload_start..self.frames_end];
         parts.trace.packet_sent(now, outgoing, payload);
         if let Some(offset) = self.length_field {
@@ -232,41 +308,11 @@ impl Unsealed {
         }
         let is_cleared = parts.bits.grease(&mut bytes[0], &mut parts.rng);
         let sealing = Sealing {
-            number: self.number,
+            number: self.number.value,
             number_offset: self.number_offset - self.start,
-            number_len: self.number_len,
+            number_len: self.number.len,
         };
         protection.seal(self.id, sealing, bytes);
         is_cleared
-    }
-}
-
-/// Pads a datagram: those with a client's Initial, or a server's that asks for an answer, have at
-/// least 1200 bytes (§14.1). The last packet takes the padding: whatever is behind it would be read
-/// as a packet.
-pub(super) fn pad(side: Side, packets: &mut Coalesced, room: &mut [u8]) {
-    let needs = packets[SpaceId::Initial as usize]
-        .is_some_and(|initial| side.is_client() || initial.ack_eliciting);
-    let Some(last) = packets.iter_mut().flatten().last() else {
-        return;
-    };
-    let goal = MIN_INITIAL_DATAGRAM.min(room.len());
-    if needs && last.end() < goal {
-        let frames_end = goal - TAG_LEN;
-        room[last.frames_end..frames_end].fill(0);
-        last.frames_end = frames_end;
-        last.padded = true;
-    }
-}
-
-/// Returns the ECN mark of a datagram: the path's if all of its packets may carry it.
-pub(super) fn common_mark(packets: &Coalesced, recovery: &LossRecovery) -> Ecn {
-    let codepoint = recovery.route().ecn_codepoint();
-    let packets = packets.iter().flatten();
-    let mut marks = packets.filter_map(|packet| recovery.mark(packet.id));
-    if marks.all(|mark| mark == codepoint) {
-        codepoint
-    } else {
-        Ecn::NotEct
     }
 }

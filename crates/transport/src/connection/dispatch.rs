@@ -2,29 +2,31 @@
 
 use courser_base::Time;
 use courser_telemetry::PathState;
-use courser_wire::frame::{Ack, Frame};
+use courser_wire::frame::{Ack, Datagram, Frame, NewConnectionId, Stream};
 use courser_wire::packet::Packet;
 
-use super::arrival::Arrival;
-use super::effects::Effects;
-use super::parts::{Packets, Parts};
+use super::effects::{LifeEffects, ReceivedFrames, Worth};
+use super::packets::Packets;
+use super::parts::Parts;
+use super::received_datagram::ReceivedDatagram;
 use crate::error::TransportError;
 use crate::path::paths::{Answered, PathIndex};
 use crate::path::validation::Proof;
-use crate::recovery::LossRecovery;
+use crate::recovery::{Acknowledged, LossRecovery};
 use crate::space::SpaceId;
-use crate::stream::{Stored, Streams};
+use crate::stream::{StreamOutcome, Streams};
 
 /// The packet that a frame came in.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Carrier<'a> {
-    pub(super) arrival: &'a Arrival,
+    pub(super) datagram: &'a ReceivedDatagram,
     pub(super) packet: &'a Packet,
     pub(super) space: SpaceId,
 }
 
 impl Parts {
-    /// Hands a received frame to its owner.
+    /// Hands a received frame to its owner, and adds its effects to those of its packet. Returns the effects
+    /// on the life of the connection.
     ///
     /// # Errors
     ///
@@ -34,73 +36,96 @@ impl Parts {
         frame: &Frame<'_>,
         carrier: Carrier<'_>,
         packets: &mut Packets,
-    ) -> Result<Effects, TransportError> {
-        let (now, space) = (carrier.arrival.now, carrier.space);
-        let none = Effects::default();
-        match frame {
-            Frame::Stream(frame) => {
-                let before = self.streams.fresh_frames();
-                let is_refused = self.streams.on_stream_frame(now, frame)? == Stored::Refused;
-                let is_fresh = self.streams.fresh_frames() != before;
-                Ok(Effects::ENDS_STREAM
-                    .when(frame.fin)
-                    .and(Effects::REFUSED.when(is_refused))
-                    .and(Effects::NEWS.when(is_fresh)))
+        received: &mut ReceivedFrames,
+    ) -> Result<LifeEffects, TransportError> {
+        let (now, space) = (carrier.datagram.now, carrier.space);
+        let mut life = LifeEffects::default();
+        received.is_ack_eliciting |= frame.is_ack_eliciting();
+        received.is_beyond_probing |= !frame.is_probing();
+        let worth = match frame {
+            Frame::Stream(frame) => self.on_stream_frame(now, frame, received)?,
+            Frame::Ack(frame) => {
+                let acknowledged = self.on_ack_frame(now, space, frame, packets)?;
+                received.acknowledges |= acknowledged.is_ack_eliciting;
+                life.confirms = self.is_confirmed_by(space, &acknowledged);
+                life.is_path_too_small = acknowledged.is_path_too_small;
+                Worth::of_progress(acknowledged.has_settled)
             }
-            Frame::Ack(frame) => self.on_ack_frame(now, space, frame, packets),
-            Frame::Padding(_) | Frame::Ping => Ok(none),
+            Frame::Padding(_) => Worth::Neutral,
+            Frame::Ping => Worth::Nothing,
             Frame::Crypto(frame) => {
-                let is_repeated = self.handshake.on_crypto_frame(space, frame)?;
-                Ok(Effects::CRYPTO.and(Effects::REPEATS_HELLO.when(is_repeated)))
+                received.has_crypto = true;
+                received.repeats_hello |= self.handshake.on_crypto_frame(space, frame)?;
+                Worth::Neutral
             }
             Frame::ResetStream(_) | Frame::ResetStreamAt(_) | Frame::StopSending(_) => {
-                on_abort_frame(frame, &mut self.streams).map(|()| none)
+                on_abort_frame(frame, &mut self.streams)?
             }
             Frame::MaxData(_) | Frame::MaxStreamData(_) | Frame::MaxStreams(_) => {
-                let raises = on_credit_frame(frame, &mut self.streams)?;
-                Ok(Effects::NEWS.when(raises))
+                on_credit_frame(frame, &mut self.streams)?
             }
             Frame::DataBlocked(_) | Frame::StreamDataBlocked(_) | Frame::StreamsBlocked(_) => {
-                on_blocked_frame(now, frame, &packets.recovery, &mut self.streams).map(|()| none)
+                on_blocked_frame(now, frame, &packets.recovery, &mut self.streams)?
             }
-            Frame::NewConnectionId(frame) => {
-                let old = self.ids.destination();
-                self.ids.on_new_connection_id_frame(frame)?;
-                let new = self.ids.destination();
-                self.trace.destination(now, old, new);
-                Ok(none)
+            Frame::NewConnectionId(frame) => self.on_new_connection_id_frame(now, frame)?,
+            Frame::RetireConnectionId(frame) => {
+                let used = &carrier.packet.destination;
+                self.ids
+                    .on_retire_connection_id_frame(frame.sequence, used)?;
+                Worth::Neutral
             }
-            Frame::RetireConnectionId(frame) => self
-                .ids
-                .on_retire_connection_id_frame(frame.sequence, &carrier.packet.destination)
-                .map(|()| none),
             Frame::PathChallenge(frame) => {
-                // The answer goes out where the challenge came from (RFC 9000 §8.2.2).
-                if let Some(index) = self.arrival_path(carrier.arrival, &mut packets.recovery) {
-                    let pto = packets.recovery.pto();
-                    self.paths.on_challenge(now, index, frame.data, pto);
-                }
-                Ok(none)
+                self.on_path_challenge_frame(carrier.datagram, frame.data, packets);
+                Worth::Nothing
             }
             Frame::PathResponse(frame) => {
-                Ok(self.on_path_response_frame(now, frame.data, &packets.recovery))
+                life.is_path_validated = self.on_path_response_frame(now, frame.data, packets);
+                Worth::Neutral
             }
-            Frame::NewToken(frame) => self.handshake.on_new_token_frame(frame).map(|()| none),
+            Frame::NewToken(frame) => {
+                self.handshake.on_new_token_frame(frame)?;
+                Worth::Nothing
+            }
             Frame::HandshakeDone => {
                 self.handshake.check_handshake_done_frame()?;
-                Ok(Effects::CONFIRMS)
+                life.confirms = true;
+                Worth::Neutral
             }
-            Frame::ConnectionClose(_) => Ok(Effects::CLOSES),
-            Frame::Datagram(frame) => self.datagrams.on_datagram_frame(frame).map(|()| none),
-            Frame::AckFrequency(frame) => self
-                .acknowledger
-                .on_ack_frequency_frame(frame)
-                .map(|()| none),
+            Frame::ConnectionClose(_) => {
+                life.closes = true;
+                Worth::Neutral
+            }
+            Frame::Datagram(frame) => self.on_datagram_frame(frame)?,
+            Frame::AckFrequency(frame) => {
+                self.acknowledger.on_ack_frequency_frame(frame)?;
+                Worth::Nothing
+            }
             Frame::ImmediateAck => {
                 self.acknowledger.check_extension()?;
-                Ok(Effects::WANTS_ACK)
+                received.wants_ack = true;
+                Worth::Nothing
             }
-        }
+        };
+        received.count(worth);
+        Ok(life)
+    }
+
+    #[inline]
+    fn on_stream_frame(
+        &mut self,
+        now: Time,
+        frame: &Stream<'_>,
+        received: &mut ReceivedFrames,
+    ) -> Result<Worth, TransportError> {
+        let outcome = self.streams.on_stream_frame(now, frame)?;
+        received.ends_stream |= frame.fin;
+        received.is_refused |= outcome == StreamOutcome::Refused;
+        Ok(match outcome {
+            _ if frame.data.is_empty() && !frame.fin => Worth::Nothing,
+            StreamOutcome::Fresh => Worth::Fresh,
+            StreamOutcome::Known => Worth::Repetition,
+            StreamOutcome::Refused => Worth::Neutral,
+        })
     }
 
     fn on_ack_frame(
@@ -109,7 +134,7 @@ impl Parts {
         space: SpaceId,
         frame: &Ack<'_>,
         packets: &mut Packets,
-    ) -> Result<Effects, TransportError> {
+    ) -> Result<Acknowledged, TransportError> {
         packets.recovery.check_ack(space, frame)?;
         let is_application = space == SpaceId::Application;
         if is_application {
@@ -117,42 +142,73 @@ impl Parts {
             packets.protection.check_acknowledged(frame.largest)?;
         }
         self.pings.on_ack_received(now);
-        let before = packets.recovery.remembered(space);
         let acknowledged = packets.recovery.on_ack_frame(now, space, frame, self);
-        let mut effects = Effects::SETTLED
-            .when(packets.recovery.remembered(space) < before)
-            .and(Effects::PATH_TOO_SMALL.when(acknowledged.is_path_too_small));
         if let Some(largest) = acknowledged.largest {
-            let window = packets.recovery.route().window();
+            let window = packets.recovery.path().window();
             self.streams.on_congestion_window(window);
             if is_application {
                 packets.protection.on_packet_acked(largest);
-                // A server that reads 1-RTT packets has our Finished. HANDSHAKE_DONE may have been
-                // lost, and until it comes again only the handshake would be probed
-                // (RFC 9001 §4.1.2).
-                let is_confirmed = self.handshake.is_confirmed_by(largest);
-                effects = effects.and(Effects::CONFIRMS.when(is_confirmed));
             }
         }
-        Ok(effects)
+        Ok(acknowledged)
     }
 
-    /// Takes the answer to a challenge of ours. A client goes on with it, when it is about to move, and a server
-    /// has followed its client before.
-    fn on_path_response_frame(
+    /// Returns true if an ACK frame shows that the peer has confirmed the handshake. A server that reads 1-RTT
+    /// packets has our Finished. HANDSHAKE_DONE may have been lost, and until it comes again only the
+    /// handshake would be probed (RFC 9001 §4.1.2).
+    #[inline]
+    fn is_confirmed_by(&self, space: SpaceId, acknowledged: &Acknowledged) -> bool {
+        let largest = acknowledged.largest;
+        space == SpaceId::Application
+            && largest.is_some_and(|largest| self.handshake.is_confirmed_by(largest))
+    }
+
+    fn on_new_connection_id_frame(
         &mut self,
         now: Time,
+        frame: &NewConnectionId,
+    ) -> Result<Worth, TransportError> {
+        let old = self.ids.destination();
+        self.ids.on_new_connection_id_frame(frame)?;
+        let new = self.ids.destination();
+        self.trace.destination(now, old, new);
+        Ok(Worth::Neutral)
+    }
+
+    fn on_datagram_frame(&mut self, frame: &Datagram<'_>) -> Result<Worth, TransportError> {
+        self.datagrams.on_datagram_frame(frame)?;
+        // An empty one may mean something to the application, but pays for nothing.
+        Ok(match frame.data.is_empty() {
+            true => Worth::Neutral,
+            false => Worth::Progress,
+        })
+    }
+
+    /// Takes a challenge. The answer leaves on the path where the challenge arrived (RFC 9000 §8.2.2).
+    fn on_path_challenge_frame(
+        &mut self,
+        datagram: &ReceivedDatagram,
         data: [u8; 8],
-        recovery: &LossRecovery,
-    ) -> Effects {
-        let answered = self.paths.on_path_response(now, data, recovery.pto());
+        packets: &mut Packets,
+    ) {
+        if let Some(index) = self.arrival_path(datagram, &mut packets.recovery) {
+            let pto = packets.recovery.pto();
+            self.paths.on_challenge(datagram.now, index, data, pto);
+        }
+    }
+
+    /// Takes the answer to a challenge of ours. Returns true if it validates a path of a client, which may be
+    /// waiting for that to move. A server has followed its client before.
+    fn on_path_response_frame(&mut self, now: Time, data: [u8; 8], packets: &Packets) -> bool {
+        let pto = packets.recovery.pto();
+        let answered = self.paths.on_path_response(now, data, pto);
         let Some(Answered {
             path: index,
             proof,
             is_new,
         }) = answered
         else {
-            return Effects::default();
+            return false;
         };
         let is_server = self.handshake.side().is_server();
         let is_active = index == self.paths.active_index();
@@ -164,30 +220,30 @@ impl Parts {
                 self.trace.path(now, path, PathState::MigrationComplete);
             }
         }
-        Effects::PATH_VALIDATED.when(!is_server)
+        !is_server
     }
 
-    /// Returns the path that an authentic packet came on. A new path gets a route, and the routes of
-    /// paths that make room for it are closed.
+    /// Returns the path that an authentic packet came on. A new path gets a state in loss
+    /// recovery, and the paths that make room for it are closed there.
     pub(super) fn arrival_path(
         &mut self,
-        arrival: &Arrival,
+        datagram: &ReceivedDatagram,
         recovery: &mut LossRecovery,
     ) -> Option<PathIndex> {
-        let now = arrival.now;
-        let rtt = recovery.route().rtt().smoothed();
-        let open_route = || recovery.open_route(now);
+        let now = datagram.now;
+        let rtt = recovery.path().rtt().smoothed();
+        let open_path = || recovery.open_path(now);
         let index = self
             .paths
-            .on_packet(now, (arrival.path, arrival.len), rtt, open_route);
+            .on_packet(now, datagram.place, datagram.len, rtt, open_path);
         self.release_given_up(now, recovery);
         index
     }
 
-    /// Closes the routes of paths that were given up, retires their IDs, and records which have not answered.
+    /// Closes the paths that were given up in loss recovery, retires their IDs, and records which have not answered.
     pub(super) fn release_given_up(&mut self, now: Time, recovery: &mut LossRecovery) {
-        while let Some(route) = self.paths.take_given_up(&mut self.ids) {
-            recovery.close_route(route);
+        while let Some(key) = self.paths.take_given_up(&mut self.ids) {
+            recovery.close_path(key);
         }
         self.trace_unanswered(now);
     }
@@ -201,23 +257,28 @@ impl Parts {
 }
 
 /// Takes a frame that ends a stream early.
-fn on_abort_frame(frame: &Frame<'_>, streams: &mut Streams) -> Result<(), TransportError> {
+fn on_abort_frame(frame: &Frame<'_>, streams: &mut Streams) -> Result<Worth, TransportError> {
     match frame {
-        Frame::ResetStream(frame) => streams.on_reset_stream_frame(*frame),
-        Frame::ResetStreamAt(frame) => streams.on_reset_stream_at_frame(*frame),
-        Frame::StopSending(frame) => streams.on_stop_sending_frame(*frame),
-        _ => Ok(()),
+        Frame::ResetStream(frame) => streams.on_reset_stream_frame(*frame)?,
+        Frame::ResetStreamAt(frame) => streams.on_reset_stream_at_frame(*frame)?,
+        Frame::StopSending(frame) => streams.on_stop_sending_frame(*frame)?,
+        _ => {}
     }
+    Ok(Worth::Neutral)
 }
 
-/// Takes a frame that grants credit; returns whether it raises a limit.
-fn on_credit_frame(frame: &Frame<'_>, streams: &mut Streams) -> Result<bool, TransportError> {
-    match frame {
-        Frame::MaxData(frame) => streams.on_max_data_frame(*frame),
-        Frame::MaxStreamData(frame) => streams.on_max_stream_data_frame(*frame),
-        Frame::MaxStreams(frame) => streams.on_max_streams_frame(*frame),
-        _ => Ok(false),
-    }
+/// Takes a frame that grants credit.
+fn on_credit_frame(frame: &Frame<'_>, streams: &mut Streams) -> Result<Worth, TransportError> {
+    let raises = match frame {
+        Frame::MaxData(frame) => streams.on_max_data_frame(*frame)?,
+        Frame::MaxStreamData(frame) => streams.on_max_stream_data_frame(*frame)?,
+        Frame::MaxStreams(frame) => streams.on_max_streams_frame(*frame)?,
+        _ => false,
+    };
+    Ok(match raises {
+        true => Worth::Credit,
+        false => Worth::Repetition,
+    })
 }
 
 /// Takes the report that a limit of ours blocks the peer (RFC 9000 §19.12 to §19.14).
@@ -226,12 +287,15 @@ fn on_blocked_frame(
     frame: &Frame<'_>,
     recovery: &LossRecovery,
     streams: &mut Streams,
-) -> Result<(), TransportError> {
-    let rtt = recovery.route().rtt().smoothed();
+) -> Result<Worth, TransportError> {
+    let rtt = recovery.path().rtt().smoothed();
     match frame {
-        Frame::DataBlocked(frame) => streams.on_data_blocked_frame(now, rtt, *frame),
-        Frame::StreamDataBlocked(frame) => streams.on_stream_data_blocked_frame(now, rtt, *frame),
-        Frame::StreamsBlocked(frame) => streams.on_streams_blocked_frame(now, rtt, *frame),
-        _ => Ok(()),
+        Frame::DataBlocked(frame) => streams.on_data_blocked_frame(now, rtt, *frame)?,
+        Frame::StreamDataBlocked(frame) => {
+            streams.on_stream_data_blocked_frame(now, rtt, *frame)?;
+        }
+        Frame::StreamsBlocked(frame) => streams.on_streams_blocked_frame(now, rtt, *frame)?,
+        _ => {}
     }
+    Ok(Worth::Repetition)
 }

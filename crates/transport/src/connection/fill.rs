@@ -11,7 +11,7 @@ use super::parts::Parts;
 use crate::acknowledger::AckContext;
 use crate::build::packet_builder::PacketBuilder;
 use crate::path::paths::PathIndex;
-use crate::recovery::{Filling, LossRecovery};
+use crate::recovery::Filling;
 use crate::space::SpaceId;
 
 /// The frames that a packet may hold.
@@ -19,10 +19,9 @@ use crate::space::SpaceId;
 pub(super) enum Content {
     /// Everything, most urgent first.
     All,
-    /// Only stream data: packets 2 to n of a batch.
-    Data,
-    /// Only datagrams and stream data, when both are there.
-    Mixed,
+    /// Everything that packets 2 to n of a batch may hold: datagrams and stream data alone, unless other frames
+    /// wait. Flow-control frames and an ACK that is not due are part of the first packet.
+    Further,
     /// The frames that a 0-RTT packet may hold: data of streams and datagrams, and the frames that go along.
     Early,
     /// Only an ACK: the window is full.
@@ -62,10 +61,10 @@ impl Parts {
         recovery: &mut Filling<'_>,
     ) {
         match order.content {
-            Content::Data => {
-                self.streams.write_stream_frames(packet);
+            Content::Further if !self.wants_control() && !recovery.wants_to_send() => {
+                self.fill_data(packet, order.now, recovery);
             }
-            Content::Mixed => self.fill_data(packet, order.now, recovery),
+            Content::All | Content::Further => self.fill_all(packet, order, recovery),
             Content::Early => self.fill_early(packet, order.now, recovery),
             Content::Probe(index) => {
                 self.fill_path_frames(packet, order.now, index);
@@ -73,7 +72,6 @@ impl Parts {
             }
             Content::MtuProbe(probe, size) => recovery.write_size_probe(probe, size, packet),
             Content::AckOnly => self.fill_ack(packet, order, recovery),
-            Content::All => self.fill_all(packet, order, recovery),
         }
     }
 
@@ -190,16 +188,21 @@ impl Parts {
             .write_frames(now, largest, is_contested, packet);
     }
 
-    /// True when there is anything but an ACK, datagrams and stream data. Flow-control frames are part
-    /// of the first packet of each batch.
+    /// Returns true if a part has anything to send but an ACK, datagrams, stream data, and flow-control frames,
+    /// which are part of the first packet of each batch.
     #[inline]
-    pub(super) fn wants_control(&self, recovery: &LossRecovery) -> bool {
-        recovery.wants_ping(SpaceId::Application)
-            || self.pings.wants_to_send()
+    pub(super) fn wants_control(&self) -> bool {
+        self.pings.wants_to_send()
             || self.handshake.wants_to_send()
             || self.paths.active().wants_to_send()
             || self.ids.wants_to_send()
-            || recovery.wants_ack_frequency()
+    }
+
+    /// Returns true if datagrams of the application wait, and nothing that needs full packets.
+    pub(super) fn wants_datagrams_alone(&self) -> bool {
+        self.datagrams.wants_to_send()
+            && !self.streams.wants_to_send()
+            && !self.paths.active().wants_to_send()
     }
 }
 

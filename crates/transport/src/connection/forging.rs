@@ -22,11 +22,12 @@ impl Connection {
         if space == SpaceId::Application {
             self.packets.protection.derive();
         }
-        let (number, _) = self
+        let number = self
             .packets
             .recovery
             .next_number(space)
-            .expect("the space is open");
+            .expect("the space is open")
+            .value;
         let built = Built {
             number,
             len: 0,

@@ -12,6 +12,7 @@ use super::error::{ConnectionError, PeerClose};
 use super::state::State;
 use super::trace::Trace;
 use crate::error::TransportError;
+use crate::path::AllowedMoves;
 
 /// The state of a connection, and the reason for its end.
 #[derive(Debug)]
@@ -122,35 +123,35 @@ impl Life {
         }
     }
 
-    /// True until the connection is over.
+    /// Returns true until the connection is over.
     #[inline]
     pub(super) fn is_open(&self) -> bool {
         self.state.is_open()
     }
 
-    /// True until the handshake is complete.
+    /// Returns true until the handshake is complete.
     #[inline]
     pub(super) fn is_handshaking(&self) -> bool {
         self.state.is_handshaking()
     }
 
-    /// True once the handshake is complete and not confirmed.
+    /// Returns true once the handshake is complete and not confirmed.
     pub(super) fn is_complete(&self) -> bool {
         matches!(self.state, State::Complete)
     }
 
-    /// True once the handshake is confirmed, while the connection is open.
+    /// Returns true once the handshake is confirmed, while the connection is open.
     #[inline]
     pub(super) fn is_confirmed(&self) -> bool {
         self.state.is_confirmed()
     }
 
-    /// True while we wait for late packets after our CONNECTION_CLOSE.
+    /// Returns true while we wait for late packets after our CONNECTION_CLOSE.
     pub(super) fn is_closing(&self) -> bool {
         matches!(self.state, State::Closing(_))
     }
 
-    /// True when nothing more is to be sent and only late packets are dropped.
+    /// Returns true if nothing more is to be sent and only late packets are dropped.
     pub(super) fn is_quiet(&self) -> bool {
         matches!(
             self.state,
@@ -158,7 +159,7 @@ impl Life {
         )
     }
 
-    /// True when nothing is left to do.
+    /// Returns true if nothing is left to do.
     pub(super) fn is_drained(&self) -> bool {
         matches!(self.state, State::Drained)
     }
@@ -198,6 +199,16 @@ impl Life {
             self.enter(now, State::Draining { until, answer }, trace);
         }
         None
+    }
+
+    /// Returns the moves of the peer that are allowed now (RFC 9000 §9).
+    #[inline]
+    pub(super) fn allowed_moves(&self) -> AllowedMoves {
+        match self.state {
+            State::Handshaking => AllowedMoves::Rebinding,
+            State::Confirmed | State::Closing(_) => AllowedMoves::All,
+            State::Complete | State::Draining { .. } | State::Drained => AllowedMoves::None,
+        }
     }
 
     /// A datagram arrived. False when it is to be dropped unread.

@@ -1,30 +1,25 @@
 //! The path in use, and what follows when it changes. RFC 9000 §9.
 
-use std::collections::VecDeque;
 use std::fmt;
 
 use courser_base::Time;
 use courser_telemetry::PathState;
+use courser_wire::ConnectionId;
 use courser_wire::packet::Packet;
 
 use super::Connection;
-use super::arrival::Arrival;
 use super::event::Event;
 use super::parts::Parts;
+use super::received_datagram::ReceivedDatagram;
 use crate::build::transmit::SocketId;
 use crate::path::paths::{PathIndex, PathsOutcome};
 use crate::path::{MigrationState, NewPath, OwnPath};
-use crate::recovery::LossRecovery;
 use crate::space::SpaceId;
 
-/// The paths of a connection and the parts that follow when another one comes into use.
+/// The moves of a connection to other paths.
 #[derive(Debug)]
 pub struct Migrations<'a> {
-    /// The handshake is confirmed, and the connection is open.
-    pub(super) is_confirmed: bool,
-    pub(super) recovery: &'a mut LossRecovery,
-    pub(super) parts: &'a mut Parts,
-    pub(super) events: &'a mut VecDeque<Event>,
+    connection: &'a mut Connection,
 }
 
 /// The reason why a client cannot move to another path. Nothing has changed.
@@ -63,18 +58,6 @@ impl fmt::Display for MigrateError {
 
 impl std::error::Error for MigrateError {}
 
-impl Connection {
-    /// Returns the paths, to move to another one.
-    pub fn migrations(&mut self) -> Migrations<'_> {
-        Migrations {
-            is_confirmed: self.is_confirmed(),
-            recovery: &mut self.packets.recovery,
-            parts: &mut self.parts,
-            events: &mut self.events,
-        }
-    }
-}
-
 impl Migrations<'_> {
     /// Begins to move to another path. A fresh connection ID is used there, and the path is
     /// validated (RFC 9000 §9.2, §9.5). [`Event::Migrated`] or [`Event::MigrationFailed`] follows.
@@ -84,11 +67,11 @@ impl Migrations<'_> {
     ///
     /// [`MigrateError`] if the rules do not allow it now.
     pub fn begin(&mut self, now: Time, path: &NewPath) -> Result<(), MigrateError> {
-        self.check()?;
-        if !self.parts.paths.moves().is_allowed(now) {
+        self.connection.check_may_move()?;
+        if !self.connection.parts.paths.moves().is_allowed(now) {
             return Err(MigrateError::TooSoon);
         }
-        self.begin_now(now, path)
+        self.connection.move_now(now, path)
     }
 
     /// Begins to move like [`begin`](Self::begin). After many moves it waits for its time, and only the last
@@ -98,9 +81,30 @@ impl Migrations<'_> {
     ///
     /// [`MigrateError`] if the rules do not allow it now, apart from [`MigrateError::TooSoon`].
     pub fn begin_in_time(&mut self, now: Time, path: &NewPath) -> Result<(), MigrateError> {
-        self.check()?;
+        self.connection.move_in_time(now, path)
+    }
+
+    /// Returns the number of moves so far, and the state of the latest.
+    pub fn latest(&self) -> (u64, MigrationState) {
+        self.connection.parts.paths.own_move()
+    }
+
+    /// Returns true while packets may leave on `socket` or are expected there.
+    pub fn uses_socket(&self, socket: SocketId) -> bool {
+        self.connection.parts.paths.has_socket(socket)
+    }
+}
+
+impl Connection {
+    /// Returns the paths, to move to another one.
+    pub fn migrations(&mut self) -> Migrations<'_> {
+        Migrations { connection: self }
+    }
+
+    fn move_in_time(&mut self, now: Time, path: &NewPath) -> Result<(), MigrateError> {
+        self.check_may_move()?;
         match self.parts.paths.moves().is_allowed(now) {
-            true => self.begin_now(now, path),
+            true => self.move_now(now, path),
             false => {
                 self.parts.paths.moves().postpone(now, path);
                 Ok(())
@@ -108,23 +112,13 @@ impl Migrations<'_> {
         }
     }
 
-    fn begin_now(&mut self, now: Time, path: &NewPath) -> Result<(), MigrateError> {
+    fn move_now(&mut self, now: Time, path: &NewPath) -> Result<(), MigrateError> {
         let peer = self.parts.paths.active().tuple().peer;
-        if !self.open(now, OwnPath::to(peer, path)) {
+        if !self.open_path(now, OwnPath::to(peer, path)) {
             return Err(MigrateError::NoSpareConnectionId);
         }
         self.parts.paths.moves().on_begun(now);
         Ok(())
-    }
-
-    /// Returns the number of moves so far, and the state of the latest.
-    pub fn latest(&self) -> (u64, MigrationState) {
-        self.parts.paths.own_move()
-    }
-
-    /// Returns true while packets may leave on `socket` or are expected there.
-    pub fn uses_socket(&self, socket: SocketId) -> bool {
-        self.parts.paths.has_socket(socket)
     }
 
     /// Begins to move to the address that the server prefers, if there is one (§9.6.1). Only probes
@@ -132,24 +126,24 @@ impl Migrations<'_> {
     pub(super) fn follow_preferred(&mut self, now: Time) {
         let Parts {
             handshake, paths, ..
-        } = &*self.parts;
+        } = &self.parts;
         let offered = handshake
             .peer_parameters()
             .and_then(|it| it.preferred_address);
         let has_ids = !handshake.local_id().is_empty();
         let path = offered.and_then(|offered| paths.to_preferred(&offered));
         if let Some(path) = path.filter(|_| has_ids) {
-            self.open(now, path);
+            self.open_path(now, path);
         }
     }
 
-    fn check(&self) -> Result<(), MigrateError> {
+    fn check_may_move(&self) -> Result<(), MigrateError> {
         let handshake = &self.parts.handshake;
         if handshake.side().is_server() {
             return Err(MigrateError::NotClient);
         }
         let parameters = handshake.peer_parameters();
-        let Some(parameters) = parameters.filter(|_| self.is_confirmed) else {
+        let Some(parameters) = parameters.filter(|_| self.is_confirmed()) else {
             return Err(MigrateError::NotConfirmed);
         };
         if parameters.disable_active_migration && self.parts.paths.is_at_first_peer() {
@@ -162,17 +156,15 @@ impl Migrations<'_> {
     }
 
     /// Opens a path; false if there is no spare ID for it.
-    fn open(&mut self, now: Time, path: OwnPath) -> bool {
-        let Self {
-            recovery, parts, ..
-        } = self;
+    fn open_path(&mut self, now: Time, path: OwnPath) -> bool {
+        let (recovery, parts) = (&mut self.packets.recovery, &mut self.parts);
         let (pto, old) = (recovery.pto(), parts.ids.destination());
-        let open_route = || recovery.open_route(now);
+        let open_path = || recovery.open_path(now);
         let is_open = parts
             .paths
-            .begin_own(now, path, pto, open_route, &mut parts.ids);
+            .begin_own(now, path, pto, open_path, &mut parts.ids);
         if is_open && path.is_at_once {
-            self.enter(now, old);
+            self.enter_path(now, old);
         }
         self.close_given_up(now);
         is_open
@@ -180,31 +172,35 @@ impl Migrations<'_> {
 
     /// Follows the peer to the address that a packet came from, if `is_move` (RFC 9000 §9.3).
     #[inline]
-    pub(super) fn follow_peer(&mut self, arrival: &Arrival, packet: &Packet, is_move: bool) {
-        let Some(index) = self.parts.arrival_path(arrival, self.recovery) else {
+    pub(super) fn follow_peer_to(
+        &mut self,
+        datagram: &ReceivedDatagram,
+        packet: &Packet,
+        is_move: bool,
+    ) {
+        let Some(index) = self
+            .parts
+            .arrival_path(datagram, &mut self.packets.recovery)
+        else {
             return;
         };
-        if index != self.parts.paths.active_index() && self.is_server() {
-            self.follow_to(index, arrival.now, packet, is_move);
+        if index != self.parts.paths.active_index() && self.side().is_server() {
+            self.follow_to(index, datagram.now, packet, is_move);
         }
     }
 
     /// Follows a client whose NAT has given it another port during the handshake, without which it could not
     /// complete the handshake. `packet` is a Handshake packet with the largest number so far. As after any
     /// other move, the new port is limited until it is validated, and the old one is asked too.
-    pub(super) fn follow_rebinding(&mut self, arrival: &Arrival, packet: &Packet) {
-        if self.parts.paths.may_have_rebound(arrival.path) {
-            self.follow_peer(arrival, packet, true);
+    pub(super) fn follow_rebinding(&mut self, datagram: &ReceivedDatagram, packet: &Packet) {
+        if self.parts.paths.may_have_rebound(datagram.place) {
+            self.follow_peer_to(datagram, packet, true);
         }
     }
 
-    fn is_server(&self) -> bool {
-        self.parts.handshake.side().is_server()
-    }
-
     fn follow_to(&mut self, index: PathIndex, now: Time, packet: &Packet, is_move: bool) {
-        let (pto, destination) = (self.recovery.pto(), &packet.destination);
-        let Parts { paths, ids, .. } = &mut *self.parts;
+        let (pto, destination) = (self.packets.recovery.pto(), &packet.destination);
+        let Parts { paths, ids, .. } = &mut self.parts;
         if paths.must_be_asked(now, index, pto) || !is_move {
             return;
         }
@@ -212,27 +208,27 @@ impl Migrations<'_> {
         if migration.has_new_id {
             self.parts.trace.source(now, packet.destination);
         }
-        self.enter(now, migration.old_destination);
+        self.enter_path(now, migration.old_destination);
     }
 
     /// The path in use has changed, and was addressed by `old` before.
-    fn enter(&mut self, now: Time, old: courser_wire::ConnectionId) {
+    fn enter_path(&mut self, now: Time, old: ConnectionId) {
         let Parts {
             handshake,
             paths,
             ids,
             trace,
             ..
-        } = &mut *self.parts;
+        } = &mut self.parts;
         trace.destination(now, old, ids.destination());
         let path = paths.active();
         trace.path(now, path, PathState::MigrationStarted);
-        self.recovery.activate_route(path.route());
+        self.packets.recovery.activate_path(path.key());
         let peer = path.tuple().peer;
         self.events.push_back(Event::PathChanged { peer });
         if handshake.side().is_client() {
             // The server follows only what is more than a probe (§9.2).
-            self.recovery.request_ping(SpaceId::Application);
+            self.packets.recovery.request_ping(SpaceId::Application);
         } else if path.is_validated() {
             // The client has answered there before, so nothing is waited for.
             trace.path(now, path, PathState::MigrationComplete);
@@ -241,14 +237,14 @@ impl Migrations<'_> {
 
     /// A path was validated: perhaps the one that this end moves to.
     pub(super) fn on_path_validated(&mut self, now: Time) {
-        let (pto, old) = (self.recovery.pto(), self.parts.ids.destination());
-        let Parts { paths, ids, .. } = &mut *self.parts;
+        let (pto, old) = (self.packets.recovery.pto(), self.parts.ids.destination());
+        let Parts { paths, ids, .. } = &mut self.parts;
         match paths.finish_own(now, pto, ids) {
             None => {
-                self.report_failure();
+                self.report_failed_move();
                 return self.close_given_up(now);
             }
-            Some(true) => self.enter(now, old),
+            Some(true) => self.enter_path(now, old),
             Some(false) => {}
         }
         let path = self.parts.paths.active();
@@ -259,41 +255,42 @@ impl Migrations<'_> {
     }
 
     /// Runs the timers of the paths. Returns true if no path is left.
-    pub(super) fn on_timeout(&mut self, now: Time) -> bool {
+    pub(super) fn on_path_timeout(&mut self, now: Time) -> bool {
         let old = self.parts.ids.destination();
-        let Parts { paths, ids, .. } = &mut *self.parts;
+        let Parts { paths, ids, .. } = &mut self.parts;
         let outcome = paths.on_timeout(now, ids);
         self.parts.trace_unanswered(now);
         let Parts {
             paths, ids, trace, ..
-        } = &mut *self.parts;
+        } = &mut self.parts;
         if outcome == PathsOutcome::Reverted {
             let path = paths.active();
-            self.recovery.activate_route(path.route());
+            self.packets.recovery.activate_path(path.key());
             trace.destination(now, old, ids.destination());
             trace.path(now, path, PathState::MigrationAbandoned);
             let peer = path.tuple().peer;
             self.events.push_back(Event::PathChanged { peer });
         }
-        self.report_failure();
+        self.report_failed_move();
         self.close_given_up(now);
         let postponed = self.parts.paths.moves().take_due(now);
         if let Some(path) = postponed
-            && self.begin_in_time(now, &path).is_err()
+            && self.move_in_time(now, &path).is_err()
         {
             // It shows at least whether the path in use still works.
-            self.recovery.request_ping(SpaceId::Application);
+            self.packets.recovery.request_ping(SpaceId::Application);
         }
         outcome == PathsOutcome::NoneLeft
     }
 
-    fn report_failure(&mut self) {
+    fn report_failed_move(&mut self) {
         if self.parts.paths.take_failed_move() {
             self.events.push_back(Event::MigrationFailed);
         }
     }
 
     fn close_given_up(&mut self, now: Time) {
-        self.parts.release_given_up(now, self.recovery);
+        let recovery = &mut self.packets.recovery;
+        self.parts.release_given_up(now, recovery);
     }
 }

@@ -4,7 +4,7 @@
 //! passes frames to the parts, `transmit` decides what is sent and when, and `fate` reports
 //! acknowledgements and losses to the parts.
 
-mod arrival;
+mod batch;
 mod close;
 mod closing;
 mod coalesced;
@@ -17,26 +17,25 @@ mod fill;
 #[cfg(test)]
 mod forging;
 mod header_bits;
-mod idle;
 mod life;
 mod migrations;
 mod packet_too_big;
 mod packets;
 mod parts;
+mod payload;
 mod progress;
 mod receive;
-mod reports;
-mod silence;
+mod received_datagram;
 mod spaces;
 mod start;
 mod state;
 pub(crate) mod stats;
-mod suspicion;
 mod timeouts;
 pub(crate) mod timer;
 mod trace;
 mod transmit;
 mod versions;
+mod watchdog;
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -55,17 +54,15 @@ pub use self::timer::Timer;
 pub use crate::handshake::{EarlyData, TlsResult, TlsTask};
 pub use crate::protection::KeyUpdateBlocked;
 
-pub(crate) use self::arrival::Arrival;
+pub(crate) use self::received_datagram::ReceivedDatagram;
 pub(crate) use self::start::{FIRST_DESTINATION_LEN, FirstInitial, Origin};
 
 use self::fill::frame_room;
-use self::idle::Idle;
 use self::life::Life;
-use self::parts::{Packets, Parts};
-use self::reports::Reports;
-use self::silence::Silence;
+use self::packets::Packets;
+use self::parts::Parts;
 use self::stats::Counters;
-use self::suspicion::Suspicion;
+use self::watchdog::Watchdog;
 use crate::cid::ConnectionIds;
 use crate::datagram::{DatagramId, Datagrams, SendDatagramError, SendOptions};
 use crate::handshake::Handshake;
@@ -79,10 +76,7 @@ pub struct Connection {
     life: Life,
     packets: Packets,
     parts: Parts,
-    idle: Idle,
-    silence: Silence,
-    reports: Reports,
-    suspicion: Suspicion,
+    watchdog: Watchdog,
     events: VecDeque<Event>,
     counters: Counters,
 }
@@ -121,7 +115,7 @@ impl Connection {
 
     /// Returns true while the path is silent: between [`Event::PathSilent`] and [`Event::PathAnswers`].
     pub fn is_path_silent(&self) -> bool {
-        self.reports.is_silent()
+        self.watchdog.is_path_silent()
     }
 
     /// Returns the addresses of the path in use.
@@ -143,7 +137,7 @@ impl Connection {
 
     /// Returns the smoothed round-trip time of the path in use.
     pub fn rtt(&self) -> Duration {
-        self.packets.recovery.route().rtt().smoothed()
+        self.packets.recovery.path().rtt().smoothed()
     }
 
     /// Returns the values that the handshake negotiated, or `None` until ALPN and server name are
@@ -308,14 +302,14 @@ impl Connection {
             early_data: self.parts.handshake.early_data(),
             version: self.parts.handshake.version().current(),
             path_changes: self.parts.paths.changes(),
-            path: self.packets.recovery.route().stats(),
+            path: self.packets.recovery.path().stats(),
         }
     }
 
     /// Sends a PING when the connection was idle for a third of the idle timeout and a
     /// bidirectional stream that we opened is still open. Off by default.
     pub fn keep_alive_while_busy(&mut self, is_on: bool) {
-        self.idle.keep_while_busy(is_on);
+        self.watchdog.keep_alive_while_busy(is_on);
     }
 
     /// Returns the point where sinks for records are attached, and where the layers above record
@@ -359,7 +353,7 @@ impl Connection {
     /// of the path, which changes while the connection lives. It is at least 1158 bytes on a path
     /// in use, if neither the peer nor our own queue allows less.
     pub fn max_datagram_size(&self) -> Option<usize> {
-        let mtu = self.packets.recovery.route().mtu();
+        let mtu = self.packets.recovery.path().mtu();
         let room = frame_room(mtu, self.parts.ids.destination().len());
         self.parts.datagrams.max_size(room)
     }
@@ -464,7 +458,7 @@ impl Connection {
             None => self.parts.handshake.is_unanswered(),
         };
         let is_believed = is_ours && self.life.is_handshaking();
-        let event = is_believed.then(|| self.reports.on_unreachable(cause));
+        let event = is_believed.then(|| self.watchdog.on_unreachable(cause));
         let event = event.flatten();
         let is_new = event.is_some();
         self.events.extend(event);
@@ -475,12 +469,12 @@ impl Connection {
     /// end of the connection.
     #[inline]
     fn report_silence(&mut self, now: Time) {
-        if self.packets.recovery.is_silent() != self.reports.is_silent() && self.life.is_open() {
-            let recovery = &self.packets.recovery;
-            let event = self
-                .reports
-                .on_silence(now, recovery, &mut self.parts.trace);
+        let is_silent = self.packets.recovery.is_silent();
+        if is_silent != self.watchdog.is_path_silent() && self.life.is_open() {
+            let event = self.watchdog.on_path_silence(is_silent);
             self.events.push_back(event);
+            let timeouts = self.packets.recovery.unanswered();
+            self.parts.trace.path_silence(now, is_silent, timeouts);
         }
     }
 
@@ -510,7 +504,7 @@ impl Connection {
             self.parts.trace.end();
         } else if self.life.is_confirmed()
             && !self.packets.recovery.is_waiting(SpaceId::Application)
-            && now >= self.idle.heard() + QUIET
+            && now >= self.watchdog.last_received() + QUIET
         {
             self.parts.handshake.shrink();
             self.parts.acknowledger.shrink();
@@ -532,7 +526,7 @@ impl Connection {
         let can_store = self.life.is_confirmed()
             && !self.packets.recovery.is_waiting(SpaceId::Application)
             && self.packets.protection.can_store();
-        can_store.then(|| self.idle.heard() + self.packets.protection.patience())
+        can_store.then(|| self.watchdog.last_received() + self.packets.protection.patience())
     }
 }
 

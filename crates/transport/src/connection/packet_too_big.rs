@@ -4,7 +4,7 @@
 //! endpoint has matched addresses and connection ID, and here the header protection comes off the
 //! packet number, by which loss recovery finds the packet.
 
-use super::parts::Packets;
+use super::packets::Packets;
 use crate::recovery::Quoted;
 
 impl Packets {

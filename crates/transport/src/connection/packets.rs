@@ -1,88 +1,98 @@
-//! 1-RTT packets: header, frames, protection. RFC 9000 §17.3.1.
+//! Packets, whatever frames they carry: their numbers, their protection and the memory of those in flight.
+//! RFC 9000 §12, §17.3.1.
 
 use courser_crypto::TAG_LEN;
 use courser_wire::packet::{PacketKind, ShortHeader};
 use courser_wire::{Writer, packet_number};
 
 use super::fill::{Content, Order};
-use super::parts::{Packets, Parts};
+use super::parts::Parts;
 use super::trace::Outgoing;
 use crate::build::packet_builder::PacketBuilder;
-use crate::protection::Sealing;
-use crate::recovery::Built;
+use crate::protection::{PacketProtection, Sealing};
+use crate::recovery::{Built, LossRecovery};
 
-/// Builds, seals and protects one 1-RTT packet at the start of `room`; `None` when there is nothing
-/// to send.
-#[inline]
-pub(super) fn build_short(
-    order: Order,
-    room: &mut [u8],
-    packets: &mut Packets,
-    parts: &mut Parts,
-) -> Option<Built> {
-    let (number, number_len) = packets.recovery.next_number(order.space)?;
-    let key_phase = packets.protection.key_phase()?;
-    let destination = match order.content {
-        Content::Probe(index) => parts.paths.destination(index, &mut parts.ids),
-        _ => parts.ids.destination(),
-    };
-    let header = ShortHeader {
-        destination,
-        spin: parts.bits.next_spin(destination, &mut parts.rng),
-        key_phase,
-    };
-    let payload_start = header.encoded_len() + number_len;
-    let frames_end = room
-        .len()
-        .checked_sub(TAG_LEN)
-        .filter(|&end| end > payload_start)?;
-    let (lists, mut filling) = packets.recovery.filling();
-    let mut packet = PacketBuilder::new(&mut room[payload_start..frames_end], lists);
-    parts.fill(&mut packet, order, &mut filling);
-    if packet.is_empty() {
-        return None;
+/// The parts that number, protect and remember packets.
+#[derive(Debug)]
+pub(super) struct Packets {
+    pub(super) recovery: LossRecovery,
+    pub(super) protection: PacketProtection,
+}
+
+impl Packets {
+    /// Builds, seals and protects one 1-RTT packet at the start of `room`, and lets `parts` fill it. Returns
+    /// `None` if there is nothing to send.
+    #[inline]
+    pub(super) fn build_short(
+        &mut self,
+        order: Order,
+        room: &mut [u8],
+        parts: &mut Parts,
+    ) -> Option<Built> {
+        let number = self.recovery.next_number(order.space)?;
+        let key_phase = self.protection.key_phase()?;
+        let destination = match order.content {
+            Content::Probe(index) => parts.paths.destination(index, &mut parts.ids),
+            _ => parts.ids.destination(),
+        };
+        let header = ShortHeader {
+            destination,
+            spin: parts.bits.next_spin(destination, &mut parts.rng),
+            key_phase,
+        };
+        let payload_start = header.encoded_len() + number.len;
+        let frames_end = room
+            .len()
+            .checked_sub(TAG_LEN)
+            .filter(|&end| end > payload_start)?;
+        let (lists, mut filling) = self.recovery.filling();
+        let mut packet = PacketBuilder::new(&mut room[payload_start..frames_end], lists);
+        parts.fill(&mut packet, order, &mut filling);
+        if packet.is_empty() {
+            return None;
+        }
+        // A header protection sample needs four bytes behind the start of the number
+        // (RFC 9001 §5.4.2).
+        packet.pad_to(4 - number.len);
+        let ack_eliciting = packet.is_ack_eliciting();
+        if ack_eliciting {
+            packet.pad_to(SHORTEST_QUESTION.saturating_sub(payload_start + TAG_LEN));
+        }
+        let in_flight = ack_eliciting || packet.is_padded();
+        let frames_len = packet.end();
+        let len = payload_start + frames_len + TAG_LEN;
+        let bytes = &mut room[..len];
+        let mut writer = Writer::new(bytes);
+        header.encode(&mut writer, number.len);
+        packet_number::write(&mut writer, number.value, number.len);
+        let quic_bit_cleared = parts.bits.grease(&mut bytes[0], &mut parts.rng);
+        let outgoing = Outgoing {
+            kind: PacketKind::OneRtt,
+            number: number.value,
+            len,
+            ack_eliciting,
+            destination,
+            source: None,
+            version: 0,
+        };
+        let payload = &bytes[payload_start..][..frames_len];
+        parts.trace.packet_sent(order.now, outgoing, payload);
+        let sealing = Sealing {
+            number: number.value,
+            number_offset: payload_start - number.len,
+            number_len: number.len,
+        };
+        self.protection.seal(order.space, sealing, bytes);
+        Some(Built {
+            number: number.value,
+            len,
+            frames: self.recovery.take_record(),
+            ack_eliciting,
+            in_flight,
+            quic_bit_cleared,
+            follows_in_batch: order.content == Content::Further,
+        })
     }
-    // A header protection sample needs four bytes behind the start of the number
-    // (RFC 9001 §5.4.2).
-    packet.pad_to(4 - number_len);
-    let ack_eliciting = packet.is_ack_eliciting();
-    if ack_eliciting {
-        packet.pad_to(SHORTEST_QUESTION.saturating_sub(payload_start + TAG_LEN));
-    }
-    let in_flight = ack_eliciting || packet.is_padded();
-    let frames_len = packet.end();
-    let len = payload_start + frames_len + TAG_LEN;
-    let bytes = &mut room[..len];
-    let mut writer = Writer::new(bytes);
-    header.encode(&mut writer, number_len);
-    packet_number::write(&mut writer, number, number_len);
-    let quic_bit_cleared = parts.bits.grease(&mut bytes[0], &mut parts.rng);
-    let outgoing = Outgoing {
-        kind: PacketKind::OneRtt,
-        number,
-        len,
-        ack_eliciting,
-        destination,
-        source: None,
-        version: 0,
-    };
-    let payload = &bytes[payload_start..][..frames_len];
-    parts.trace.packet_sent(order.now, outgoing, payload);
-    let sealing = Sealing {
-        number,
-        number_offset: payload_start - number_len,
-        number_len,
-    };
-    packets.protection.seal(order.space, sealing, bytes);
-    Some(Built {
-        number,
-        len,
-        frames: packets.recovery.take_record(),
-        ack_eliciting,
-        in_flight,
-        quic_bit_cleared,
-        follows_in_batch: false,
-    })
 }
 
 /// A packet that asks for an answer is so long that a peer without state may answer it with a

@@ -1,4 +1,7 @@
-//! The parts whose frames packets carry, and the two that make packets of them.
+//! The parts whose frames packets carry.
+
+use courser_base::Time;
+use courser_wire::ConnectionId;
 
 use super::header_bits::HeaderBits;
 use super::trace::Trace;
@@ -8,8 +11,6 @@ use crate::datagram::Datagrams;
 use crate::handshake::Handshake;
 use crate::path::paths::Paths;
 use crate::pings::Pings;
-use crate::protection::PacketProtection;
-use crate::recovery::LossRecovery;
 use crate::rng::Rng;
 use crate::stream::Streams;
 
@@ -30,9 +31,11 @@ pub(super) struct Parts {
     pub(super) trace: Trace,
 }
 
-/// The parts that number, protect and remember packets, whatever frames they carry.
-#[derive(Debug)]
-pub(super) struct Packets {
-    pub(super) recovery: LossRecovery,
-    pub(super) protection: PacketProtection,
+impl Parts {
+    /// Addresses the packets of the handshake to another ID of the peer.
+    pub(super) fn set_handshake_id(&mut self, now: Time, destination: ConnectionId) {
+        let old = self.ids.destination();
+        self.ids.set_handshake_id(destination);
+        self.trace.destination(now, old, destination);
+    }
 }

@@ -1,19 +1,16 @@
 //! The progress of the handshake: its steps, and the parts that follow them. RFC 9001 §4.
 
-use courser_base::{FourTuple, Time};
+use courser_base::Time;
 use courser_crypto::KeyChange;
 use courser_wire::packet::PacketKind;
 use courser_wire::transport_parameters::TransportParameters;
 
 use super::Connection;
 use super::event::Event;
-use super::parts::{Packets, Parts};
-use super::spaces::{discard_space, open_space};
 use super::state::State;
-use super::versions::move_version;
 use crate::error::TransportError;
 use crate::handshake::{EarlyData, EarlyKeys, Step};
-use crate::protection::PacketProtection;
+use crate::path::Place;
 use crate::space::SpaceId;
 
 impl Connection {
@@ -26,27 +23,27 @@ impl Connection {
         while let Some(step) = self.parts.handshake.next_step()? {
             match step {
                 Step::EarlyKeys(keys) => {
-                    install_early_keys(now, keys, &mut self.packets.protection, &mut self.parts);
+                    self.install_early_keys(now, keys);
                 }
                 Step::EarlyDataStopped => {
-                    discard_early_keys(now, &mut self.packets.protection, &mut self.parts);
+                    self.discard_early_keys(now);
                 }
                 Step::Parameters(parameters) => {
                     if self.parts.handshake.settle_early_data(&parameters)?
                         == Some(EarlyData::Rejected)
                     {
-                        discard_early_keys(now, &mut self.packets.protection, &mut self.parts);
+                        self.discard_early_keys(now);
                         self.packets.recovery.forget_early_data(&mut self.parts);
                         self.parts.streams.on_early_data_rejected();
                         self.parts.datagrams.on_early_data_rejected();
                         self.events.push_back(Event::EarlyDataRejected);
                     }
                     let idle_timeout = parameters.max_idle_timeout;
-                    take_parameters(now, parameters, &mut self.packets, &mut self.parts)?;
-                    self.idle.on_peer_timeout(idle_timeout);
+                    self.take_parameters(now, parameters)?;
+                    self.watchdog.on_peer_timeout(idle_timeout);
                 }
                 Step::Keys(change) => {
-                    install_keys(now, change, &mut self.packets, &mut self.parts)?;
+                    self.install_keys(now, change)?;
                 }
                 Step::DataReady => self.events.push_back(Event::HandshakeDataReady),
                 Step::Complete => {
@@ -58,11 +55,12 @@ impl Connection {
                     self.parts.streams.on_early_data_end();
                     self.packets.recovery.on_handshake_complete();
                     let unproven = self.packets.recovery.is_size_unproven();
-                    let unproven = unproven.then(|| self.parts.paths.active().way());
+                    let unproven = unproven.then(|| self.parts.paths.active().place());
                     self.counters.handshake_time = Some(time);
                     self.enter(now, State::Complete);
                     self.events.push_back(Event::Connected);
-                    if let Some((FourTuple { peer, .. }, socket)) = unproven {
+                    if let Some(Place { tuple, socket }) = unproven {
+                        let peer = tuple.peer;
                         let wanted = Event::InterfaceMtuWanted { peer, socket };
                         self.events.push_back(wanted);
                     }
@@ -85,87 +83,77 @@ impl Connection {
         self.enter(now, State::Confirmed);
         self.packets.recovery.on_handshake_confirmed();
         for id in [SpaceId::Initial, SpaceId::Handshake] {
-            discard_space(now, id, &mut self.packets, &mut self.parts);
+            self.discard_space(now, id);
         }
         self.parts.handshake.on_confirmed();
         self.events.push_back(Event::Confirmed);
-        self.migrations().follow_preferred(now);
+        self.follow_preferred(now);
     }
-}
 
-/// Hands the peer's parameters to the parts, once they are compared with what was seen on the wire
-/// (RFC 9000 §7.3).
-fn take_parameters(
-    now: Time,
-    parameters: Box<TransportParameters>,
-    packets: &mut Packets,
-    parts: &mut Parts,
-) -> Result<(), TransportError> {
-    parts.trace.parameters(now, true, &parameters);
-    let original = parts.handshake.version().current();
-    if parts.handshake.check_parameters(&parameters)? {
-        move_version(now, original, &mut packets.protection, parts);
-    }
-    parts.bits.on_peer_parameter(parameters.grease_quic_bit);
-    parts.streams.on_peer_parameters(&parameters);
-    parts
-        .datagrams
-        .on_peer_parameter(parameters.max_datagram_frame_size);
-    packets.recovery.on_peer_parameters(now, &parameters);
-    parts.ids.on_peer_parameters(&parameters)?;
-    parts.handshake.keep_parameters(parameters);
-    Ok(())
-}
-
-fn install_early_keys(
-    now: Time,
-    keys: EarlyKeys,
-    protection: &mut PacketProtection,
-    parts: &mut Parts,
-) {
-    parts.trace.early_keys(now, true);
-    let version = parts.handshake.version().of_kind(PacketKind::ZeroRtt);
-    let secret = keys.secret.of_version(version.value());
-    protection.install_zero_rtt(&secret);
-    parts.streams.on_early_data_begin();
-    if let Some(remembered) = &keys.remembered {
-        parts.streams.on_peer_parameters(remembered);
+    /// Hands the peer's parameters to the parts, once they are compared with what was seen on the wire
+    /// (RFC 9000 §7.3).
+    fn take_parameters(
+        &mut self,
+        now: Time,
+        parameters: Box<TransportParameters>,
+    ) -> Result<(), TransportError> {
+        self.parts.trace.parameters(now, true, &parameters);
+        let original = self.parts.handshake.version().current();
+        if self.parts.handshake.check_parameters(&parameters)? {
+            self.move_version(now, original);
+        }
+        let parts = &mut self.parts;
+        parts.bits.on_peer_parameter(parameters.grease_quic_bit);
+        parts.streams.on_peer_parameters(&parameters);
         parts
             .datagrams
-            .on_peer_parameter(remembered.max_datagram_frame_size);
+            .on_peer_parameter(parameters.max_datagram_frame_size);
+        self.packets.recovery.on_peer_parameters(now, &parameters);
+        parts.ids.on_peer_parameters(&parameters)?;
+        parts.handshake.keep_parameters(parameters);
+        Ok(())
     }
-}
 
-/// Discards the keys of 0-RTT packets (RFC 9001 §4.9.3).
-pub(super) fn discard_early_keys(now: Time, protection: &mut PacketProtection, parts: &mut Parts) {
-    if protection.discard_zero_rtt() {
-        parts.trace.early_keys(now, false);
-    }
-}
-
-fn install_keys(
-    now: Time,
-    change: KeyChange,
-    packets: &mut Packets,
-    parts: &mut Parts,
-) -> Result<(), TransportError> {
-    parts.trace.keys(now, &change);
-    let version = parts.handshake.version().current().value();
-    match change {
-        KeyChange::Handshake(secrets) => {
-            let keys = secrets.of_version(version).key_pair();
-            open_space(SpaceId::Handshake, keys, packets, parts);
-            parts.handshake.on_handshake_keys()
+    fn install_early_keys(&mut self, now: Time, keys: EarlyKeys) {
+        let parts = &mut self.parts;
+        parts.trace.early_keys(now, true);
+        let version = parts.handshake.version().of_kind(PacketKind::ZeroRtt);
+        let secret = keys.secret.of_version(version.value());
+        self.packets.protection.install_zero_rtt(&secret);
+        parts.streams.on_early_data_begin();
+        if let Some(remembered) = &keys.remembered {
+            parts.streams.on_peer_parameters(remembered);
+            parts
+                .datagrams
+                .on_peer_parameter(remembered.max_datagram_frame_size);
         }
-        KeyChange::OneRtt(secrets) => {
-            if parts.handshake.side().is_client() {
-                discard_early_keys(now, &mut packets.protection, parts);
+    }
+
+    /// Discards the keys of 0-RTT packets (RFC 9001 §4.9.3).
+    pub(super) fn discard_early_keys(&mut self, now: Time) {
+        if self.packets.protection.discard_zero_rtt() {
+            self.parts.trace.early_keys(now, false);
+        }
+    }
+
+    fn install_keys(&mut self, now: Time, change: KeyChange) -> Result<(), TransportError> {
+        self.parts.trace.keys(now, &change);
+        let version = self.parts.handshake.version().current().value();
+        match change {
+            KeyChange::Handshake(secrets) => {
+                let keys = secrets.of_version(version).key_pair();
+                self.open_space(SpaceId::Handshake, keys);
+                self.parts.handshake.on_handshake_keys()
             }
-            packets
-                .protection
-                .install_one_rtt(secrets.of_version(version));
-            parts.handshake.on_one_rtt_keys();
-            Ok(())
+            KeyChange::OneRtt(secrets) => {
+                if self.parts.handshake.side().is_client() {
+                    self.discard_early_keys(now);
+                }
+                let secrets = secrets.of_version(version);
+                self.packets.protection.install_one_rtt(secrets);
+                self.parts.handshake.on_one_rtt_keys();
+                Ok(())
+            }
         }
     }
 }

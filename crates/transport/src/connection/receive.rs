@@ -1,27 +1,22 @@
-//! One datagram in: split it, open its packets, hand on their frames.
+//! One datagram in: split it, open its packets, keep those whose keys are missing.
 
 use courser_base::Time;
 use courser_crypto::EncryptionLevel;
 use courser_telemetry::{PacketBuffered, Reason, Record};
-use courser_wire::frame::{ConnectionClose, Frame, FrameError, Frames, permitted};
+use courser_wire::TransportErrorCode;
+use courser_wire::frame::{ConnectionClose, Frame, Frames, permitted};
 use courser_wire::packet::{self, Packet, PacketKind};
-use courser_wire::{DecodeErrorKind, TransportErrorCode};
 
 use super::Connection;
-use super::arrival::Arrival;
-use super::close::path_too_small;
 use super::dispatch::Carrier;
-use super::effects::{Effects, Received};
+use super::effects::ReceivedFrames;
 use super::error::ConnectionError;
-use super::life::{Ending, Life};
-use super::parts::Parts;
-use super::spaces::{discard_space, open_initial};
-use super::versions::{adopt_version, prepare_version, start_again};
-use crate::acknowledger::Arrived;
+use super::life::Ending;
+use super::received_datagram::ReceivedDatagram;
 use crate::error::TransportError;
 use crate::handshake::{Finished, Reaction};
-use crate::protection::{Early, OpenFailure, PacketProtection};
-use crate::recovery::LossRecovery;
+use crate::path::Arrival;
+use crate::protection::{Early, OpenFailure};
 use crate::space::SpaceId;
 
 /// The fate of a received packet.
@@ -43,48 +38,23 @@ impl Connection {
     /// packets that break a rule end the connection.
     pub(crate) fn handle_datagram(
         &mut self,
-        arrival: &Arrival,
-        datagram: &mut [u8],
+        datagram: &ReceivedDatagram,
+        bytes: &mut [u8],
         first: &Packet,
     ) {
         self.counters.udp_received.datagrams += 1;
-        self.counters.udp_received.bytes += arrival.len as u64;
-        let is_here = self.parts.paths.is_here(&arrival.path);
-        let is_known = match is_here {
-            true => self.parts.paths.on_datagram_here(arrival.len),
-            false => self.parts.paths.on_datagram(arrival.path, arrival.len),
-        };
+        self.counters.udp_received.bytes += datagram.len as u64;
+        let allowed = self.life.allowed_moves();
+        let paths = &mut self.parts.paths;
+        let mut arrival = paths.on_datagram(&datagram.place, datagram.len, allowed);
         if !self.life.on_datagram() {
             return;
         }
-        // A server follows its client to new addresses once the handshake is confirmed, if it allows
-        // that, and before that to another port if a NAT rebinds; a client takes packets only from where
-        // it sent some (RFC 9000 §9). Packets from elsewhere are dropped without a sign (§9, §18.2).
-        let may_move = !is_here
-            && (self.life.is_confirmed() || self.life.is_closing())
-            && self.parts.paths.may_move_to(arrival.path.tuple);
-        let expected = is_known || may_move;
-        let is_rebound = !expected && self.parts.paths.may_have_rebound(arrival.path);
-        let is_rebound = is_rebound && self.life.is_handshaking();
-        // Before the handshake is confirmed, only Handshake packets come from another port. Anyone can
-        // make Initial packets.
-        let take = |this: &mut Self, datagram: &mut [u8], packet: &Packet| {
-            let is_proof = packet.kind == PacketKind::Handshake;
-            if expected || is_rebound && (is_proof || this.parts.paths.find(arrival.path).is_some())
-            {
-                return this.handle_packet(arrival, datagram, packet);
-            }
-            this.counters.packets_dropped += 1;
-            this.parts
-                .trace
-                .packet_dropped(arrival.now, packet, Reason::UnknownPath);
-            false
-        };
-        let mut opened = take(self, datagram, first);
+        let mut opened = self.take_packet(arrival, datagram, bytes, first);
         let mut start = first.end;
         let cid_len = self.parts.handshake.local_id().len();
-        while start < datagram.len() && (expected || is_rebound) {
-            let rest = &mut datagram[start..];
+        while start < bytes.len() && arrival != Arrival::Elsewhere {
+            let rest = &mut bytes[start..];
             let accepts = self.parts.bits.accepts_cleared();
             let Ok(next) = packet::decode_greased(rest, 0, cid_len, accepts) else {
                 break;
@@ -93,55 +63,83 @@ impl Connection {
             start += next.end;
             // Packets for another ID are ignored (RFC 9000 §12.2).
             if next.destination == first.destination {
-                opened |= take(self, rest, &next);
+                arrival = self.parts.paths.arrival_after(arrival, &datagram.place);
+                opened |= self.take_packet(arrival, datagram, rest, &next);
             }
         }
-        if !opened && is_known {
-            self.check_stateless_reset(arrival.now, datagram);
+        if !opened && arrival.is_known() {
+            self.check_stateless_reset(datagram.now, bytes);
         }
-        self.report_silence(arrival.now);
+        self.report_silence(datagram.now);
         self.parts
             .trace
-            .changes(arrival.now, &self.packets.recovery);
+            .changes(datagram.now, &self.packets.recovery);
     }
 
-    /// Takes one packet at the start of `datagram`; true when it was authentic.
-    fn handle_packet(&mut self, arrival: &Arrival, datagram: &mut [u8], packet: &Packet) -> bool {
-        let (reason, error) = match self.process_packet(arrival, datagram, packet) {
-            Ok(Verdict::Opened) => return true,
-            Ok(Verdict::Unread) => return false,
-            Ok(Verdict::Dropped(reason)) => (Some(reason), None),
+    /// Takes one packet at the start of `bytes`, if packets of its kind are taken where it arrived. Returns
+    /// true if it was authentic.
+    #[inline]
+    fn take_packet(
+        &mut self,
+        arrival: Arrival,
+        datagram: &ReceivedDatagram,
+        bytes: &mut [u8],
+        packet: &Packet,
+    ) -> bool {
+        if arrival.takes(packet.kind) {
+            return self.handle_packet(datagram, bytes, packet);
+        }
+        self.on_packet_dropped(datagram.now, packet, Reason::UnknownPath);
+        false
+    }
+
+    /// Takes one packet at the start of `bytes`. Returns true if it was authentic.
+    fn handle_packet(
+        &mut self,
+        datagram: &ReceivedDatagram,
+        bytes: &mut [u8],
+        packet: &Packet,
+    ) -> bool {
+        let now = datagram.now;
+        match self.process_packet(datagram, bytes, packet) {
+            Ok(Verdict::Opened) => true,
+            Ok(Verdict::Unread) => false,
+            Ok(Verdict::Dropped(reason)) => {
+                self.on_packet_dropped(now, packet, reason);
+                reason == Reason::Duplicate
+            }
             Ok(Verdict::LastForgery) => {
+                self.on_packet_dropped(now, packet, Reason::NotAuthentic);
                 let code = TransportErrorCode::AEAD_LIMIT_REACHED;
                 let text = "too many packets failed authentication";
-                let error = TransportError::new(code, text);
-                (Some(Reason::NotAuthentic), Some(error))
+                self.end(now, TransportError::new(code, text));
+                true
             }
-            Err(error) => (None, Some(error)),
-        };
-        if let Some(reason) = reason {
-            self.counters.packets_dropped += 1;
-            if packet.kind == PacketKind::ZeroRtt && reason == Reason::KeysUnavailable {
-                self.counters.early_packets_dropped += 1;
+            Err(error) => {
+                self.end(now, error);
+                true
             }
-            self.parts.trace.packet_dropped(arrival.now, packet, reason);
         }
-        let Some(error) = error else {
-            return reason == Some(Reason::Duplicate);
-        };
-        self.end(arrival.now, error);
-        true
+    }
+
+    /// Counts and records a packet that is dropped.
+    fn on_packet_dropped(&mut self, now: Time, packet: &Packet, reason: Reason) {
+        self.counters.packets_dropped += 1;
+        if packet.kind == PacketKind::ZeroRtt && reason == Reason::KeysUnavailable {
+            self.counters.early_packets_dropped += 1;
+        }
+        self.parts.trace.packet_dropped(now, packet, reason);
     }
 
     fn process_packet(
         &mut self,
-        arrival: &Arrival,
-        datagram: &mut [u8],
+        datagram: &ReceivedDatagram,
+        bytes: &mut [u8],
         packet: &Packet,
     ) -> Result<Verdict, TransportError> {
-        let now = arrival.now;
+        let now = datagram.now;
         if packet.kind == PacketKind::Retry {
-            return Ok(self.on_retry(now, &datagram[..packet.end], packet));
+            return Ok(self.on_retry(now, &bytes[..packet.end], packet));
         }
         let is_early = packet.kind == PacketKind::ZeroRtt;
         // A client never takes 0-RTT packets (RFC 9001 §5.6).
@@ -149,18 +147,18 @@ impl Connection {
         let (Some(space), Some(level)) = (space, EncryptionLevel::of_packet(packet.kind)) else {
             return Ok(Verdict::Dropped(Reason::KeysUnavailable));
         };
-        if !self.parts.handshake.accepts_header(packet, arrival.len) {
+        if !self.parts.handshake.accepts_header(packet, datagram.len) {
             return Ok(Verdict::Dropped(Reason::Header));
         }
-        if !may_open(level, &self.life, &self.packets.protection) {
-            return Ok(self.keep_early(arrival, datagram, packet, level));
+        if !self.may_open(level) {
+            return Ok(self.keep_early(datagram, bytes, packet, level));
         }
-        prepare_version(packet, &self.parts.handshake, &mut self.packets.protection);
+        self.prepare_version(packet);
         let Some(expected) = self.parts.acknowledger.expected(space) else {
             return Ok(Verdict::Unread);
         };
-        let bytes = &mut datagram[..packet.end];
-        let (pto, expected) = (|| self.packets.recovery.pto(), (space, expected));
+        let bytes = &mut bytes[..packet.end];
+        let pto = || self.packets.recovery.pto();
         let opened = match self
             .packets
             .protection
@@ -184,9 +182,9 @@ impl Connection {
             return Ok(Verdict::Dropped(Reason::Duplicate));
         }
         if space == SpaceId::Application {
-            self.parts.bits.on_received(datagram[0], opened.number);
+            self.parts.bits.on_received(bytes[0], opened.number);
         }
-        let payload = &datagram[opened.payload];
+        let payload = &bytes[opened.payload];
         let exponent = self.packets.recovery.ack_delay_exponent();
         self.parts
             .trace
@@ -200,11 +198,11 @@ impl Connection {
         }
         self.learn_from_header(now, packet);
         let carrier = Carrier {
-            arrival,
+            datagram,
             packet,
             space,
         };
-        let mut received = Received::default();
+        let mut received = ReceivedFrames::default();
         self.process_payload(carrier, payload, &mut received)?;
         received.idle += opened.update.map_or(0, |update| update.cost);
         self.on_processed(carrier, opened.number, &received)?;
@@ -214,20 +212,33 @@ impl Connection {
     /// Takes the version and the connection ID that the first authentic packets of the peer name.
     fn learn_from_header(&mut self, now: Time, packet: &Packet) {
         if self.parts.handshake.version_mut().on_server_packet(packet) {
-            adopt_version(now, &mut self.packets.protection, &mut self.parts);
+            self.adopt_version(now);
         }
         if let Some(source) = self.parts.handshake.on_first_packet(packet) {
-            let old = self.parts.ids.destination();
-            self.parts.ids.set_handshake_id(source);
-            self.parts.trace.destination(now, old, source);
+            self.parts.set_handshake_id(now, source);
+        }
+    }
+
+    /// Returns true if packets of a level can and may be opened. Before the handshake is complete 1-RTT
+    /// packets are not processed (RFC 9001 §5.7).
+    #[inline]
+    fn may_open(&self, level: EncryptionLevel) -> bool {
+        let protection = &self.packets.protection;
+        match level {
+            EncryptionLevel::Initial => protection.has_keys(SpaceId::Initial),
+            EncryptionLevel::ZeroRtt => protection.opens_zero_rtt(),
+            EncryptionLevel::Handshake => protection.has_keys(SpaceId::Handshake),
+            EncryptionLevel::OneRtt => {
+                !self.life.is_handshaking() && protection.has_keys(SpaceId::Application)
+            }
         }
     }
 
     /// Keeps a packet that came before its keys, if they may come.
     fn keep_early(
         &mut self,
-        arrival: &Arrival,
-        datagram: &[u8],
+        datagram: &ReceivedDatagram,
+        bytes: &[u8],
         packet: &Packet,
         level: EncryptionLevel,
     ) -> Verdict {
@@ -242,164 +253,32 @@ impl Connection {
         let kept = may_come
             && self.packets.protection.keep_early(Early {
                 level,
-                bytes: datagram[..packet.end].to_vec(),
-                path: arrival.path,
-                ecn: arrival.ecn,
-                arrived: arrival.arrived,
+                bytes: bytes[..packet.end].to_vec(),
+                place: datagram.place,
+                ecn: datagram.ecn,
+                arrived: datagram.arrived,
             });
         if !kept {
-            let is_on_active = arrival.path == self.parts.paths.active().place();
+            let is_on_active = datagram.place == self.parts.paths.active().place();
             if level == EncryptionLevel::Handshake && is_on_active && self.life.is_confirmed() {
-                let rtt = self.packets.recovery.route().rtt().smoothed();
-                self.parts.handshake.on_late_packet(arrival.now, rtt);
+                let rtt = self.packets.recovery.path().rtt().smoothed();
+                self.parts.handshake.on_late_packet(datagram.now, rtt);
             }
             return Verdict::Dropped(Reason::KeysUnavailable);
         }
         if self.side().is_client() && !has_handshake_keys {
             // What makes the keys was lost, or comes later.
-            speed_up_handshake(&mut self.packets.recovery, &mut self.parts);
+            self.speed_up_handshake();
         }
         let (kind, len) = (packet.kind, packet.end);
-        self.parts.trace.record(arrival.now, || {
+        self.parts.trace.record(datagram.now, || {
             Record::PacketBuffered(PacketBuffered { kind, len })
         });
         Verdict::Unread
     }
 
-    /// Hands every frame of a packet to its owner, in order.
-    ///
-    /// Neither frames nor what was received are moved: the processor would wait for what was just written
-    /// field by field and is read as a whole.
-    fn process_payload(
-        &mut self,
-        carrier: Carrier<'_>,
-        payload: &[u8],
-        received: &mut Received,
-    ) -> Result<(), TransportError> {
-        if payload.is_empty() {
-            return Err(TransportError::protocol_violation("packet without frames"));
-        }
-        let mut frames = Frames::new(payload);
-        loop {
-            let next = frames.next();
-            let frame = match &next {
-                None => return Ok(()),
-                Some(Ok(frame)) => frame,
-                Some(Err(error)) => return Err(encoding_error(*error)),
-            };
-            let frame_type = frame.frame_type().value();
-            if !permitted::is_permitted(frame_type, carrier.packet.kind) {
-                let reason = "frame type not allowed in this packet type";
-                return Err(TransportError::protocol_violation(reason).in_frame(frame_type));
-            }
-            self.counters.frames_received.on_received(frame);
-            let effects = self
-                .parts
-                .on_frame(frame, carrier, &mut self.packets)
-                .map_err(|error| error.in_frame(frame_type))?;
-            received.count(frame, effects);
-            if effects.concern_life() {
-                let now = carrier.arrival.now;
-                if effects.has(Effects::CONFIRMS) {
-                    self.confirm(now);
-                }
-                if effects.has(Effects::PATH_TOO_SMALL) && self.life.is_confirmed() {
-                    self.end(now, path_too_small());
-                }
-                if effects.has(Effects::PATH_VALIDATED) {
-                    self.migrations().on_path_validated(now);
-                }
-                if let Frame::ConnectionClose(close) = frame {
-                    self.end(now, Ending::by_peer(close));
-                }
-                if !self.life.is_open() {
-                    return Ok(());
-                }
-            }
-        }
-    }
-
-    /// A packet was processed in full: it may be acknowledged now (RFC 9000 §13.1).
-    fn on_processed(
-        &mut self,
-        carrier: Carrier<'_>,
-        number: u64,
-        received: &Received,
-    ) -> Result<(), TransportError> {
-        let Carrier { arrival, space, .. } = carrier;
-        let now = arrival.now;
-        self.counters.packets_received += 1;
-        self.idle.on_received(now);
-        self.silence
-            .on_received(now, || self.packets.recovery.pto());
-        if !self.life.is_open() {
-            return Ok(());
-        }
-        self.suspicion.judge(now, received)?;
-        if self.packets.recovery.is_mute(now, self.idle.timeout()) {
-            let reason = "nothing is acknowledged, although packets go on coming";
-            return Err(TransportError::protocol_violation(reason));
-        }
-        let effects = received.effects;
-        if effects.has(Effects::REFUSED) {
-            // Not acknowledged, so that the peer sends it again when there is room.
-            return Ok(());
-        }
-        let mut is_largest = false;
-        if self.parts.acknowledger.is_open(space) {
-            let arrived = Arrived {
-                number,
-                at: arrival.arrived,
-                ecn: arrival.ecn,
-                ack_eliciting: effects.has(Effects::ACK_ELICITING),
-                ends_stream: effects.has(Effects::ENDS_STREAM),
-                wants_ack: effects.has(Effects::WANTS_ACK),
-            };
-            if self.side().is_server() && self.packets.recovery.stats().packets_sent == 0 {
-                self.packets.recovery.on_first_mark(arrival.ecn);
-            }
-            self.counters.ecn_received.count(arrival.ecn);
-            self.counters.ack_eliciting_received += u64::from(arrived.ack_eliciting);
-            is_largest = self.parts.acknowledger.on_packet(now, space, &arrived);
-            let may_be_elsewhere =
-                !self.parts.paths.is_here(&arrival.path) || self.parts.paths.has_given_up();
-            if space == SpaceId::Application && self.life.is_confirmed() && may_be_elsewhere {
-                let is_move = is_largest && effects.has(Effects::BEYOND_PROBING);
-                let packet = carrier.packet;
-                self.migrations().follow_peer(arrival, packet, is_move);
-            }
-        }
-        let is_server = self.side().is_server();
-        if space == SpaceId::Handshake && is_server {
-            // Only the real client can have these keys (RFC 9000 §8.1, RFC 9001 §4.9.1). It got them at its
-            // first address.
-            if self.parts.paths.is_at_first_peer() {
-                self.parts.paths.active_mut().on_validated();
-            }
-            if is_largest {
-                let packet = carrier.packet;
-                self.migrations().follow_rebinding(arrival, packet);
-            }
-            discard_space(now, SpaceId::Initial, &mut self.packets, &mut self.parts);
-        }
-        if effects.has(Effects::REPEATS_HELLO) && is_server {
-            speed_up_handshake(&mut self.packets.recovery, &mut self.parts);
-        }
-        if self.packets.recovery.is_after_outage() {
-            self.packets.recovery.probe_after_outage(&mut self.parts);
-        }
-        if effects.has(Effects::CRYPTO) {
-            if !is_server {
-                self.parts.handshake.version_mut().on_crypto();
-            }
-            self.drive_handshake(now)?;
-            self.open_early(now);
-        }
-        Ok(())
-    }
-
     /// Processes packets that waited for keys.
-    fn open_early(&mut self, now: Time) {
+    pub(super) fn open_early(&mut self, now: Time) {
         for level in [
             EncryptionLevel::ZeroRtt,
             EncryptionLevel::Handshake,
@@ -409,7 +288,7 @@ impl Connection {
             let is_refused = level == EncryptionLevel::ZeroRtt
                 && self.side().is_server()
                 && !self.parts.handshake.may_get_early_keys();
-            if !is_refused && !may_open(level, &self.life, &self.packets.protection) {
+            if !is_refused && !self.may_open(level) {
                 continue;
             }
             for mut early in self.packets.protection.take_early(level) {
@@ -420,20 +299,20 @@ impl Connection {
                     continue;
                 };
                 // A packet that has waited does not tell where the client is now.
-                let path = match self.parts.paths.may_have_rebound(early.path) {
+                let place = match self.parts.paths.may_have_rebound(early.place) {
                     true => self.parts.paths.active().place(),
-                    false => early.path,
+                    false => early.place,
                 };
                 // Its bytes were counted when it came; its length must not matter to rules on
                 // datagrams with Initials, which never wait.
-                let arrival = Arrival {
+                let datagram = ReceivedDatagram {
                     now,
                     arrived: early.arrived,
-                    path,
+                    place,
                     ecn: early.ecn,
                     len: early.bytes.len(),
                 };
-                self.handle_packet(&arrival, &mut early.bytes, &packet);
+                self.handle_packet(&datagram, &mut early.bytes, &packet);
             }
         }
     }
@@ -441,7 +320,7 @@ impl Connection {
     /// All packets of a receive batch are processed.
     pub(crate) fn on_batch_end(&mut self, now: Time) {
         self.counters.udp_received.batches += 1;
-        let rtt = self.packets.recovery.route().rtt().smoothed();
+        let rtt = self.packets.recovery.path().rtt().smoothed();
         self.parts.acknowledger.on_batch_end(now, rtt);
         if self.life.is_confirmed() {
             let received = self.counters.udp_received.datagrams;
@@ -474,7 +353,7 @@ impl Connection {
             Ok(()) => self.open_early(now),
             Err(error) => self.end(now, error),
         }
-        let rtt = self.packets.recovery.route().rtt().smoothed();
+        let rtt = self.packets.recovery.path().rtt().smoothed();
         self.parts.acknowledger.on_batch_end(now, rtt);
         self.parts.trace.changes(now, &self.packets.recovery);
         true
@@ -482,9 +361,9 @@ impl Connection {
 
     /// A datagram whose packets cannot be read may be a sign that the peer lost its state
     /// (RFC 9000 §10.3.1).
-    pub(crate) fn check_stateless_reset(&mut self, now: Time, datagram: &[u8]) {
-        if datagram.len() >= MIN_RESET
-            && let Some(token) = datagram.last_chunk::<16>()
+    pub(crate) fn check_stateless_reset(&mut self, now: Time, bytes: &[u8]) {
+        if bytes.len() >= MIN_RESET
+            && let Some(token) = bytes.last_chunk::<16>()
             && self.parts.ids.is_reset_token(token)
         {
             self.end(now, Ending::Reset);
@@ -496,13 +375,11 @@ impl Connection {
         if !self.life.is_handshaking() || !self.parts.handshake.on_retry(packet, bytes) {
             return Verdict::Dropped(Reason::Header);
         }
-        let old = self.parts.ids.destination();
-        self.parts.ids.set_handshake_id(packet.source);
-        self.parts.trace.destination(now, old, packet.source);
+        self.parts.set_handshake_id(now, packet.source);
         // Packet numbers go on, everything else of recovery starts anew (§17.2.5.3, RFC 9002 §6.3).
         // The server has dropped the 0-RTT packets, whose data is sent again.
         self.packets.recovery.on_retry(now, &mut self.parts);
-        open_initial(&packet.source, &mut self.packets, &mut self.parts);
+        self.open_initial(&packet.source);
         Verdict::Opened
     }
 
@@ -526,25 +403,12 @@ impl Connection {
                 let error = ConnectionError::VersionMismatch { supported, offered };
                 self.end(now, Ending::Silence(error));
             }
-            Reaction::StartAgain(version) => {
-                let started = start_again(now, version, &mut self.packets, &mut self.parts);
+            Reaction::Restart(version) => {
+                let started = self.restart(now, version);
                 if let Err(error) = started.and_then(|()| self.drive_handshake(now)) {
                     self.end(now, error);
                 }
             }
-        }
-    }
-}
-
-/// True when packets of a level can and may be opened. Before the handshake is complete 1-RTT packets
-/// are not processed (RFC 9001 §5.7).
-fn may_open(level: EncryptionLevel, life: &Life, protection: &PacketProtection) -> bool {
-    match level {
-        EncryptionLevel::Initial => protection.has_keys(SpaceId::Initial),
-        EncryptionLevel::ZeroRtt => protection.opens_zero_rtt(),
-        EncryptionLevel::Handshake => protection.has_keys(SpaceId::Handshake),
-        EncryptionLevel::OneRtt => {
-            !life.is_handshaking() && protection.has_keys(SpaceId::Application)
         }
     }
 }
@@ -559,24 +423,6 @@ fn find_close(kind: PacketKind, payload: &[u8]) -> Option<ConnectionClose<'_>> {
             _ => None,
         }
     })
-}
-
-/// Repeats, ahead of the probe timeout, what the peer seems to miss of the handshake. Once per
-/// connection.
-fn speed_up_handshake(recovery: &mut LossRecovery, parts: &mut Parts) {
-    if recovery.is_first_flight_open() && parts.handshake.take_speed_up() {
-        recovery.speed_up_handshake(parts);
-    }
-}
-
-fn encoding_error(error: FrameError) -> TransportError {
-    let transport = match error.error.kind {
-        DecodeErrorKind::OverlongFrameType => {
-            TransportError::protocol_violation(error.error.to_string())
-        }
-        _ => TransportError::frame_encoding(error.error.to_string()),
-    };
-    transport.in_frame(error.frame_type)
 }
 
 /// Versions of a Version Negotiation packet that are kept for the error (limit K45).

@@ -11,15 +11,12 @@ use courser_wire::{ConnectionId, PreferredAddress, Version, Versions};
 
 use super::Connection;
 use super::header_bits::HeaderBits;
-use super::idle::Idle;
 use super::life::Life;
-use super::parts::{Packets, Parts};
-use super::reports::Reports;
-use super::silence::Silence;
-use super::spaces::open_initial;
+use super::packets::Packets;
+use super::parts::Parts;
 use super::stats::Counters;
-use super::suspicion::Suspicion;
 use super::trace::{Start, Trace};
+use super::watchdog::Watchdog;
 use crate::acknowledger::{Acknowledger, Promise};
 use crate::cid::{ACTIVE_CONNECTION_ID_LIMIT, ConnectionIdRotation, ConnectionIds};
 use crate::config::{ClientConfig, ServerConfig, TransportConfig};
@@ -223,7 +220,7 @@ fn assemble(
     let (experience, rng) = (origin.experience.clone(), &mut origin.rng);
     let mut recovery = LossRecovery::new(now, side, Arc::clone(&config), experience, rng);
     recovery.recall_path(now, ScopedIp::of(origin.place.tuple.peer));
-    let mut path = Path::new(origin.place, recovery.route().id());
+    let mut path = Path::new(origin.place, recovery.path().key());
     if first.is_validated {
         path.on_validated();
     }
@@ -269,18 +266,11 @@ fn assemble(
         life: Life::new(),
         packets,
         parts,
-        idle: Idle::new(now, config.max_idle_timeout, config.keep_alive_interval),
-        silence: Silence::default(),
-        reports: Reports::default(),
-        suspicion: Suspicion::new(now),
+        watchdog: Watchdog::new(now, &config),
         events: VecDeque::new(),
         counters: Counters::default(),
     };
-    open_initial(
-        &first.destination,
-        &mut connection.packets,
-        &mut connection.parts,
-    );
+    connection.open_initial(&first.destination);
     connection
 }
 

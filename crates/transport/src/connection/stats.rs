@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use courser_base::EcnCounts;
+use courser_base::{Ecn, EcnCounts};
 use courser_wire::Version;
 
 pub use crate::recovery::stats::{Fallbacks, PathStats, WithheldFeatures};
@@ -45,6 +45,15 @@ pub(super) struct Counters {
     pub(super) frames_received: FrameTally,
     pub(super) ecn_received: EcnCounts,
     pub(super) handshake_time: Option<Duration>,
+}
+
+impl Counters {
+    /// Counts a received packet that is acknowledged some time.
+    #[inline]
+    pub(super) fn on_packet(&mut self, ecn: Ecn, is_ack_eliciting: bool) {
+        self.ecn_received.count(ecn);
+        self.ack_eliciting_received += u64::from(is_ack_eliciting);
+    }
 }
 
 /// Counters since the connection began, and the state of its path.

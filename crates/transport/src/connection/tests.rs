@@ -71,7 +71,7 @@ fn handshake_takes_one_round_trip_and_is_confirmed_after_the_next() {
 #[test]
 fn flood_of_frames_that_bring_nothing_ends_the_connection() {
     let mut pair = Pair::connected();
-    for _ in 0..=super::suspicion::BURST {
+    for _ in 0..=super::watchdog::suspicion::BURST {
         pair.forge_to_server(SpaceId::Application, &[1]);
     }
     assert_eq!(pair.server_error(), Some(0x0a), "limit K17, RFC 9000 §21.9");

@@ -7,8 +7,8 @@ use super::Connection;
 use super::close::path_too_small;
 use super::error::ConnectionError;
 use super::life::Ending;
-use super::progress::discard_early_keys;
 use super::timer::Timer;
+use super::watchdog::Situation;
 use crate::space::SpaceId;
 
 impl Connection {
@@ -27,10 +27,8 @@ impl Connection {
         let handshake = self
             .parts
             .handshake
-            .deadline(self.idle.heard(), path.is_validated());
-        let keep_alive = self.keep_alive_at();
-        let silence = self.silence_probe_at();
-        let credit = self.credit_request_at();
+            .deadline(self.watchdog.last_received(), path.is_validated());
+        let watchdog = self.watchdog.next_timeout(&self.situation());
         // Compared one by one, because a list of them takes four times as long, several times per
         // request. Of timers at the same time, the first one is named.
         let mut next = loss;
@@ -43,10 +41,9 @@ impl Connection {
         };
         consider(self.parts.acknowledger.next_timeout(), Timer::Ack);
         consider(self.packets.recovery.paced_until(), Timer::Pacing);
-        consider(self.idle.deadline(self.packets.recovery.pto()), Timer::Idle);
-        consider(keep_alive, Timer::KeepAlive);
-        consider(silence, Timer::KeepAlive);
-        consider(credit, Timer::Credit);
+        if let Some((at, timer)) = watchdog {
+            consider(Some(at), timer);
+        }
         consider(handshake, Timer::Handshake);
         consider(self.parts.paths.next_timeout(), Timer::PathValidation);
         consider(self.packets.protection.next_timeout(), Timer::KeyDiscard);
@@ -61,36 +58,32 @@ impl Connection {
         if !self.life.is_open() {
             return self.life.on_timeout(now, &mut self.parts.trace);
         }
-        let is_due = |at: Option<Time>| at.is_some_and(|at| at <= now);
-        if is_due(self.idle.deadline(self.packets.recovery.pto())) {
+        let pto = self.packets.recovery.pto();
+        if self.watchdog.is_timed_out(now, pto) {
             return self.end(now, Ending::Silence(ConnectionError::TimedOut));
         }
         let is_validated = self.parts.paths.active().is_validated();
-        if is_due(
-            self.parts
-                .handshake
-                .deadline(self.idle.heard(), is_validated),
-        ) {
+        let last_received = self.watchdog.last_received();
+        let deadline = self.parts.handshake.deadline(last_received, is_validated);
+        if deadline.is_some_and(|at| at <= now) {
             return self.end(now, Ending::Silence(ConnectionError::HandshakeTimedOut));
         }
-        if self.migrations().on_timeout(now) {
+        if self.on_path_timeout(now) {
             return self.end(now, Ending::Silence(ConnectionError::TimedOut));
         }
-        if is_due(self.keep_alive_at()) {
+        let due = self.watchdog.on_timeout(now, &self.situation());
+        if due.keep_alive {
             self.packets.recovery.request_ping(SpaceId::Application);
         }
-        if is_due(self.silence_probe_at()) {
-            self.silence.on_asked(now);
-            self.packets.recovery.on_question(now);
+        if due.liveness_probe {
+            self.packets.recovery.on_liveness_probe(now);
         }
-        if is_due(self.credit_request_at()) {
-            let sent = self.parts.streams.counters().data_sent;
-            self.idle.on_credit_requested(sent);
+        if due.credit_request {
             self.parts.streams.repeat_blocked();
         }
         self.parts.acknowledger.on_timeout(now);
         if self.packets.protection.on_timeout(now) {
-            discard_early_keys(now, &mut self.packets.protection, &mut self.parts);
+            self.discard_early_keys(now);
         }
         self.parts.streams.on_timeout(now);
         self.parts.datagrams.on_timeout(now);
@@ -111,40 +104,21 @@ impl Connection {
         self.parts.trace.changes(now, &self.packets.recovery);
     }
 
-    /// Returns the time at which a keep-alive is due.
-    fn keep_alive_at(&self) -> Option<Time> {
-        if self.life.is_handshaking() || self.packets.recovery.wants_ping(SpaceId::Application) {
-            return None;
-        }
-        self.idle
-            .keep_alive_at(self.parts.streams.has_own_exchanges())
-    }
-
-    /// Returns the time at which to ask for credit again. Nothing is in flight whose loss would be
-    /// detected, and the peer may have sent the credit to an address that is no longer ours
-    /// (RFC 9000 §4.1).
-    fn credit_request_at(&self) -> Option<Time> {
-        let may_ask =
-            self.life.is_confirmed() && !self.packets.recovery.is_waiting(SpaceId::Application);
-        if !may_ask || !self.parts.streams.was_ever_blocked() {
-            return None;
-        }
-        self.idle.credit_request_at(
-            self.parts.streams.counters().data_sent,
-            self.packets.recovery.pto(),
-        )
-    }
-
-    /// Returns the time at which an end that waits for content asks whether the peer is still there.
+    /// Returns the state on which the timers of the watchdog depend.
     #[inline]
-    fn silence_probe_at(&self) -> Option<Time> {
-        if !self.parts.streams.awaits_content() || !self.life.is_confirmed() {
-            return None;
+    fn situation(&self) -> Situation {
+        let (recovery, streams) = (&self.packets.recovery, &self.parts.streams);
+        let is_confirmed = self.life.is_confirmed();
+        let may_be_blocked = is_confirmed
+            && !recovery.is_waiting(SpaceId::Application)
+            && streams.was_ever_blocked();
+        Situation {
+            pto: recovery.pto(),
+            may_keep_alive: !self.life.is_handshaking()
+                && !recovery.wants_ping(SpaceId::Application),
+            is_busy: streams.has_own_exchanges(),
+            awaits_content: is_confirmed && streams.awaits_content(),
+            blocked_at: may_be_blocked.then(|| streams.counters().data_sent),
         }
-        self.silence.next(
-            self.idle.heard(),
-            self.packets.recovery.pto(),
-            self.idle.timeout(),
-        )
     }
 }

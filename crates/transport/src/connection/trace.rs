@@ -10,9 +10,9 @@ use courser_recovery as recovery;
 use courser_telemetry::{
     CloseCause, CongestionStateUpdated, ConnectionClosed, ConnectionIdUpdated, ConnectionStarted,
     Detail, EcnState, EcnStateUpdated, KeyDiscarded, KeyInstalled, KeyUpdated, MetricsUpdated,
-    MtuUpdated, PacketDropped, PacketReceived, PacketSent, PathFeatureUpdated, PathState,
-    PathUpdated, ProtocolChosen, Reason, Record, RecoveryParametersSet, SendLimit, SendLimited,
-    StateChanged, Tap, TransportParametersSet, VersionChosen, frames_of,
+    MtuUpdated, PacketDropped, PacketReceived, PacketSent, PathFeatureUpdated, PathSilenceUpdated,
+    PathState, PathUpdated, ProtocolChosen, Reason, Record, RecoveryParametersSet, SendLimit,
+    SendLimited, StateChanged, Tap, TransportParametersSet, VersionChosen, frames_of,
 };
 use courser_wire::ConnectionId;
 use courser_wire::Version;
@@ -93,6 +93,17 @@ impl Trace {
         self.tap.record(now, record);
     }
 
+    /// Records that the path became silent, or answers again.
+    #[cold]
+    pub(super) fn path_silence(&mut self, now: Time, is_silent: bool, probe_timeouts: u32) {
+        self.record(now, || {
+            Record::PathSilenceUpdated(PathSilenceUpdated {
+                is_silent,
+                probe_timeouts,
+            })
+        });
+    }
+
     /// The connection begins: plugs in the sink that the configuration asks for.
     pub(super) fn start(
         now: Time,
@@ -116,7 +127,7 @@ impl Trace {
         trace.version(now, start.version);
         trace.state(now, None, State::Handshaking.name());
         trace.parameters(now, false, start.parameters);
-        let path = recovery.route().stats();
+        let path = recovery.path().stats();
         trace.record(now, || {
             Record::RecoveryParametersSet(RecoveryParametersSet {
                 reordering_threshold: recovery::PACKET_THRESHOLD,
@@ -330,7 +341,7 @@ impl Trace {
     fn compare(&mut self, now: Time, recovery: &LossRecovery) {
         let new = Recorded {
             ecn: recovery.ecn_state(),
-            mtu: recovery.route().size_in_use(),
+            mtu: recovery.path().size_in_use(),
             congestion: recovery.congestion_state(),
             withheld: recovery.withheld(),
             metrics: recovery.metrics(),

@@ -6,16 +6,15 @@ use courser_wire::TransportErrorCode;
 use courser_wire::packet::MIN_INITIAL_DATAGRAM;
 
 use super::Connection;
-use super::coalesced::{Coalesced, Unsealed, common_mark, pad};
+use super::batch::{Allowance, Batch};
+use super::coalesced::CoalescedDatagram;
 use super::event::Event;
 use super::fill::{Content, Order};
 use super::life::Ending;
-use super::packets::build_short;
-use super::spaces::discard_space;
 use crate::build::transmit::{MAX_BATCH, Transmit, TransmitBuffer};
 use crate::error::TransportError;
 use crate::path::paths::PathIndex;
-use crate::path::{MIN_DATAGRAM, Path};
+use crate::path::{MIN_DATAGRAM, Path, Place};
 use crate::recovery::{Built, Demand, FeatureUse, SendPermit};
 use crate::space::SpaceId;
 
@@ -43,6 +42,8 @@ impl Connection {
         Some(transmit)
     }
 
+    /// Builds what an open connection sends next: the probe of a path that is not in use, else the handshake, a
+    /// probe for larger datagrams, or a batch.
     fn transmit_open(&mut self, now: Time, buffer: &mut TransmitBuffer) -> Option<Transmit> {
         if self.packets.recovery.is_out_of_numbers() {
             // RFC 9000 §12.3: without a number there is not even a packet for CONNECTION_CLOSE.
@@ -73,17 +74,6 @@ impl Connection {
         self.transmit_batch(now, buffer)
     }
 
-    /// Records a datagram with one 1-RTT packet on the active path.
-    #[inline]
-    fn on_one_rtt_sent(&mut self, now: Time, built: &Built, ecn: Ecn) {
-        let rng = &mut self.parts.rng;
-        self.packets
-            .recovery
-            .on_packet_sent(now, SpaceId::Application, built, ecn, rng);
-        self.idle.on_packet_sent(now, built.ack_eliciting);
-        self.parts.paths.active_mut().on_datagram_sent(built.len);
-    }
-
     /// Sends a batch of 1-RTT packets on the active path.
     fn transmit_batch(&mut self, now: Time, buffer: &mut TransmitBuffer) -> Option<Transmit> {
         if !self.wants_to_send() {
@@ -94,82 +84,51 @@ impl Connection {
         if !self.keys_are_good(now) {
             return self.transmit_close(now, buffer);
         }
-        // Then the permit is for probes: see `permit`.
-        let is_probing = self.packets.recovery.is_probing(SpaceId::Application);
-        let (mut allowed, mut content) = self.allowance(now)?;
-        let mtu = usize::from(self.packets.recovery.route().mtu());
+        let allowance = self.allowance(now)?;
         let features = self.next_features(now);
         self.parts.bits.set_clearing(features.clears_quic_bit);
-        let max_segments = features.max_segments.min(buffer.max_segments());
-        let ecn = features.ecn;
-        let (mut segments, mut last_number, mut in_flight) = (0, 0, 0);
-        // The size of all segments but the last.
-        let mut size = mtu.min(features.max_size);
-        while segments < max_segments && buffer.len() + size <= MAX_BATCH {
-            let mut limit = self.parts.paths.active().datagram_limit(size);
-            if segments == 0 {
-                // Where little is left, that is what the permit is for.
-                limit = limit.min(usize::try_from(allowed).unwrap_or(usize::MAX));
-            }
-            if limit < MIN_DATAGRAM || allowed < limit as u64 {
-                break;
-            }
-            let (order, room) = (Order::one_rtt(now, content), buffer.room(limit));
-            let mut built = build_short(order, room, &mut self.packets, &mut self.parts);
-            let Some(built) = &mut built else {
-                if segments == 0 && size < mtu {
-                    // A datagram of the application may be too large for a probe of the base size.
-                    size = mtu;
+        let mtu = usize::from(self.packets.recovery.path().mtu());
+        let mut batch = Batch::new(allowance, mtu, &features, buffer.max_segments());
+        while let Some(limit) = batch.next_limit(self.parts.paths.active()) {
+            let (order, room) = (Order::one_rtt(now, batch.content()), buffer.room(limit));
+            let Some(built) = self.packets.build_short(order, room, &mut self.parts) else {
+                if batch.grow() {
                     continue;
                 }
                 break;
             };
-            built.follows_in_batch = segments > 0;
-            self.on_one_rtt_sent(now, built, ecn);
+            self.on_one_rtt_sent(now, &built, features.ecn);
             buffer.advance(built.len);
-            segments += 1;
-            last_number = built.number;
-            in_flight += if built.in_flight { built.len as u64 } else { 0 };
-            allowed = allowed.saturating_sub(built.len as u64);
-            let is_lone = matches!(content, Content::AckOnly | Content::Probe(_));
-            // What follows the probes needs a permit of its own: controllers learn of a batch when
-            // it has left, so their room does not shrink meanwhile.
-            let is_over = is_probing && !self.packets.recovery.is_probing(SpaceId::Application);
-            if is_lone || is_over {
+            let is_probing = self.packets.recovery.is_probing(SpaceId::Application);
+            if !batch.add(&built, is_probing, || self.parts.wants_datagrams_alone()) {
                 break;
             }
-            if built.len < size {
-                // Datagrams of an application often have one size, which is not that of full packets. What needs
-                // full packets gets the next batch.
-                let needs_full =
-                    self.parts.streams.wants_to_send() || self.parts.paths.active().wants_to_send();
-                if segments > 1 || needs_full || !self.parts.datagrams.wants_to_send() {
-                    break;
-                }
-                size = built.len;
-            }
-            content = self.next_content();
         }
-        if segments == 0 {
+        if buffer.len() == 0 {
             return None;
         }
-        if in_flight > 0 {
-            let is_full = size == mtu && buffer.len() >= mtu;
-            self.packets
-                .recovery
-                .on_batch_sent(now, in_flight, last_number, is_full);
-        }
-        let way = self.parts.paths.active().way();
-        Some(Transmit::batch(way, ecn, (segments, size), buffer.len()))
+        self.packets.recovery.on_batch_sent(now, &batch.sent());
+        let path = self.parts.paths.active();
+        Some(path.transmit(features.ecn, batch.segment_size(), buffer.len()))
     }
 
-    /// Returns how many bytes of 1-RTT packets may leave now, and what may be in them.
-    fn allowance(&mut self, now: Time) -> Option<(u64, Content)> {
+    /// Records a datagram with one 1-RTT packet on the active path.
+    #[inline]
+    fn on_one_rtt_sent(&mut self, now: Time, built: &Built, ecn: Ecn) {
+        let rng = &mut self.parts.rng;
+        self.packets
+            .recovery
+            .on_packet_sent(now, SpaceId::Application, built, ecn, rng);
+        self.watchdog.on_packet_sent(now, built.ack_eliciting);
+        self.parts.paths.active_mut().on_datagram_sent(built.len);
+    }
+
+    /// Returns the 1-RTT packets that may leave now.
+    fn allowance(&mut self, now: Time) -> Option<Allowance> {
         // The end of a message has a short way: it need not wait until there is room for a whole
         // datagram, nor for a quantum.
-        let has_more = self.parts.wants_control(&self.packets.recovery)
-            || self.parts.datagrams.wants_to_send();
-        let mtu = u64::from(self.packets.recovery.route().mtu());
+        let has_more = self.wants_control() || self.parts.datagrams.wants_to_send();
+        let mtu = u64::from(self.packets.recovery.path().mtu());
         let left = (!has_more).then(|| self.parts.streams.little_left(mtu));
         let demand = Demand {
             budget: self.parts.paths.active().budget(),
@@ -185,26 +144,32 @@ impl Connection {
                 self.parts.trace.limit(now, SendLimit::Amplification);
                 return None;
             }
-            SendPermit::Probe => (u64::MAX, Content::All),
+            SendPermit::Probe => Allowance {
+                is_for_probes: true,
+                ..Allowance::unlimited(Content::All)
+            },
             SendPermit::Bytes(bytes) => {
                 let has_data = self.parts.streams.wants_to_send();
                 match self.packets.recovery.makes_room_for_probe(has_data) {
-                    true => (u64::MAX, Content::AckOnly),
-                    false => (bytes, Content::All),
+                    true => Allowance::unlimited(Content::AckOnly),
+                    false => Allowance {
+                        bytes,
+                        ..Allowance::unlimited(Content::All)
+                    },
                 }
             }
             // What fills the window may have gone to where the peer no longer is: only the answer
             // to a challenge, of which there is one per probe timeout, can show it.
             SendPermit::AckOnly if self.parts.paths.active().wants_challenge() => {
-                (u64::MAX, Content::Probe(self.parts.paths.active_index()))
+                Allowance::unlimited(Content::Probe(self.parts.paths.active_index()))
             }
             SendPermit::AckOnly => {
                 self.parts.trace.limit(now, SendLimit::CongestionWindow);
-                (u64::MAX, Content::AckOnly)
+                Allowance::unlimited(Content::AckOnly)
             }
             SendPermit::PacedUntil(_) => {
                 self.parts.trace.limit(now, SendLimit::Pacer);
-                (u64::MAX, Content::AckOnly)
+                Allowance::unlimited(Content::AckOnly)
             }
         })
     }
@@ -224,12 +189,19 @@ impl Connection {
         true
     }
 
-    /// True when there is anything at all for the application space.
+    /// Returns true if anything waits for 1-RTT packets.
+    #[inline]
     fn wants_to_send(&self) -> bool {
         self.parts.acknowledger.is_due(SpaceId::Application)
-            || self.parts.wants_control(&self.packets.recovery)
+            || self.wants_control()
             || self.parts.streams.wants_to_send()
             || self.parts.datagrams.wants_to_send()
+    }
+
+    /// Returns true if frames wait that are neither ACK, flow control, datagrams nor stream data.
+    #[inline]
+    fn wants_control(&self) -> bool {
+        self.packets.recovery.wants_to_send() || self.parts.wants_control()
     }
 
     /// Sends a lone datagram on a path that is not in use.
@@ -240,26 +212,23 @@ impl Connection {
         buffer: &mut TransmitBuffer,
     ) -> Option<Transmit> {
         let path = self.parts.paths.get_mut(index)?;
-        let (way, route) = (path.way(), path.route());
-        let limit = path.datagram_limit(usize::from(self.packets.recovery.mtu_of(route)?));
+        let key = path.key();
+        let limit = path.datagram_limit(usize::from(self.packets.recovery.mtu_of(key)?));
         if limit < MIN_DATAGRAM || !self.packets.protection.has_keys(SpaceId::Application) {
             return None;
         }
         let order = Order::one_rtt(now, Content::Probe(index));
         self.parts.bits.set_clearing(false);
-        let built = build_short(
-            order,
-            buffer.room(limit),
-            &mut self.packets,
-            &mut self.parts,
-        )?;
+        let room = buffer.room(limit);
+        let built = self.packets.build_short(order, room, &mut self.parts)?;
         self.packets
             .recovery
-            .on_path_probe_sent(now, route, &built, &mut self.parts.rng);
-        self.idle.on_packet_sent(now, built.ack_eliciting);
+            .on_path_probe_sent(now, key, &built, &mut self.parts.rng);
+        self.watchdog.on_packet_sent(now, built.ack_eliciting);
         buffer.advance(built.len);
-        self.parts.paths.get_mut(index)?.on_datagram_sent(built.len);
-        Some(Transmit::single(way, Ecn::NotEct, built.len))
+        let path = self.parts.paths.get_mut(index)?;
+        path.on_datagram_sent(built.len);
+        Some(path.transmit(Ecn::NotEct, None, built.len))
     }
 
     /// Sends a lone datagram that is larger than today's, when it is time for one.
@@ -267,7 +236,7 @@ impl Connection {
         let is_validated = self.parts.paths.active().is_validated();
         let has_data = self.parts.streams.wants_to_send();
         if self.packets.recovery.wants_interface() {
-            let (tuple, socket) = self.parts.paths.active().way();
+            let Place { tuple, socket } = self.parts.paths.active().place();
             let peer = tuple.peer;
             self.events
                 .push_back(Event::InterfaceMtuWanted { peer, socket });
@@ -283,20 +252,12 @@ impl Connection {
         let order = Order::one_rtt(now, Content::MtuProbe(probe, size));
         let room = buffer.room(usize::from(size));
         self.parts.bits.set_clearing(false);
-        let built = build_short(order, room, &mut self.packets, &mut self.parts)?;
-        self.packets.recovery.on_packet_sent(
-            now,
-            order.space,
-            &built,
-            Ecn::NotEct,
-            &mut self.parts.rng,
-        );
+        let built = self.packets.build_short(order, room, &mut self.parts)?;
+        self.on_one_rtt_sent(now, &built, Ecn::NotEct);
         self.packets.recovery.on_size_probe_sent(now, &built);
-        self.idle.on_packet_sent(now, built.ack_eliciting);
         buffer.advance(built.len);
-        let path = self.parts.paths.active_mut();
-        path.on_datagram_sent(built.len);
-        Some(Transmit::single(path.way(), Ecn::NotEct, built.len))
+        let path = self.parts.paths.active();
+        Some(path.transmit(Ecn::NotEct, None, built.len))
     }
 
     /// Sends datagrams with whatever the spaces have to send. A flight that takes several full datagrams
@@ -308,7 +269,7 @@ impl Connection {
         let mark = features.is_none().then_some(Ecn::NotEct);
         let features = features.unwrap_or(FeatureUse::NONE);
         self.parts.bits.set_clearing(features.clears_quic_bit);
-        let mtu = self.packets.recovery.route().mtu();
+        let mtu = self.packets.recovery.path().mtu();
         let limit = handshake_limit(self.parts.paths.active(), mtu)?.min(features.max_size);
         let is_hello =
             self.side().is_client() && self.parts.handshake.wants_to_send_crypto(SpaceId::Initial);
@@ -316,7 +277,7 @@ impl Connection {
             true => 1,
             false => features.max_segments.min(buffer.max_segments()),
         };
-        let (size, ecn) = self.build_handshake_datagram(now, (limit, mark), buffer)?;
+        let (size, ecn) = self.build_handshake_datagram(now, limit, mark, buffer)?;
         let (mut segments, mut last) = (1, size);
         while last == limit
             && segments < max_segments
@@ -325,14 +286,15 @@ impl Connection {
         {
             let left = handshake_limit(self.parts.paths.active(), mtu);
             let Some(left) = left else { break };
-            let order = (left.min(limit), Some(ecn));
-            let Some((len, _)) = self.build_handshake_datagram(now, order, buffer) else {
+            let left = left.min(limit);
+            let Some((len, _)) = self.build_handshake_datagram(now, left, Some(ecn), buffer) else {
                 break;
             };
             (segments, last) = (segments + 1, len);
         }
-        let way = self.parts.paths.active().way();
-        Some(Transmit::batch(way, ecn, (segments, size), buffer.len()))
+        let segment_size = (segments > 1).then_some(size);
+        let path = self.parts.paths.active();
+        Some(path.transmit(ecn, segment_size, buffer.len()))
     }
 
     /// Returns what a space may send in a datagram of the handshake.
@@ -375,43 +337,33 @@ impl Connection {
         self.life.on_closing_sent(false);
         let limit = handshake_limit(
             self.parts.paths.active(),
-            self.packets.recovery.route().mtu(),
+            self.packets.recovery.path().mtu(),
         )?;
-        let room = buffer.room(limit);
         self.parts.bits.set_clearing(false);
-        let mut packets: Coalesced = [None; 3];
-        let mut at = 0;
+        let mut datagram = CoalescedDatagram::new(buffer.room(limit));
         for id in SpaceId::ALL {
-            if !self.packets.protection.has_keys(id)
-                || self.packets.recovery.next_number(id).is_none()
-            {
-                continue;
-            }
-            let place = (&mut *room, at);
-            let packet = Unsealed::build_close(id, &closing, place, &self.packets, &self.parts);
-            let Some(packet) = packet else {
+            let can_send = self.packets.protection.has_keys(id)
+                && self.packets.recovery.next_number(id).is_some();
+            if can_send && !datagram.add_close(id, &closing, &self.packets, &self.parts) {
                 break;
-            };
-            at = packet.end();
-            packets[id as usize] = Some(packet);
+            }
         }
-        if at == 0 {
+        if datagram.is_empty() {
             return None;
         }
-        pad(self.parts.handshake.side(), &mut packets, room);
-        let mut len = 0;
-        for packet in packets.iter().flatten() {
-            packet.seal(now, room, &mut self.packets.protection, &mut self.parts);
-            self.packets
-                .recovery
-                .on_close_sent(packet.id(), packet.built().number);
-            len = packet.end();
+        datagram.pad(self.parts.handshake.side());
+        for id in SpaceId::ALL {
+            let (protection, parts) = (&mut self.packets.protection, &mut self.parts);
+            if let Some(built) = datagram.seal(now, id, protection, parts) {
+                self.packets.recovery.on_close_sent(id, built.number);
+            }
         }
+        let len = datagram.len();
         buffer.advance(len);
         self.life.on_closing_sent(true);
         let path = self.parts.paths.active_mut();
         path.on_datagram_sent(len);
-        Some(Transmit::single(path.way(), Ecn::NotEct, len))
+        Some(path.transmit(Ecn::NotEct, None, len))
     }
 
     /// Returns true if 1-RTT keys that exist as secrets should be derived to send. An idle connection is asked
@@ -437,7 +389,7 @@ impl Connection {
         if recovery.is_after_timeout() {
             return FeatureUse::NONE;
         }
-        let several = u64::from(recovery.route().mtu()) * DATAGRAMS_FOR_TRIAL;
+        let several = u64::from(recovery.path().mtu()) * DATAGRAMS_FOR_TRIAL;
         let (datagrams, may_clear) = (&self.parts.datagrams, self.parts.bits.may_clear());
         recovery.features(now, may_clear, || {
             streams.has_stream_data() && streams.little_left(several).is_none()
@@ -450,77 +402,52 @@ impl Connection {
     fn build_handshake_datagram(
         &mut self,
         now: Time,
-        (limit, ecn): (usize, Option<Ecn>),
+        limit: usize,
+        ecn: Option<Ecn>,
         buffer: &mut TransmitBuffer,
     ) -> Option<(usize, Ecn)> {
         self.packets.recovery.repeat_for_probes(&mut self.parts);
         let follows_in_batch = buffer.len() > 0;
-        let room = buffer.room(limit);
-        let mut packets: Coalesced = [None; 3];
-        let mut at = 0;
+        let mut datagram = CoalescedDatagram::new(buffer.room(limit));
         for space in SpaceId::ALL {
-            let Some(content) = self.handshake_content(now, space, limit) else {
-                continue;
-            };
-            let order = Order {
-                now,
-                space,
-                content,
-            };
-            let packet = Unsealed::build(order, (room, at), &mut self.packets, &mut self.parts);
-            if let Some(packet) = packet {
-                at = packet.end();
-                packets[space as usize] = Some(packet);
+            if let Some(content) = self.handshake_content(now, space, limit) {
+                let order = Order {
+                    now,
+                    space,
+                    content,
+                };
+                datagram.add(order, &mut self.packets, &mut self.parts);
             }
         }
-        if at == 0 {
+        if datagram.is_empty() {
             return None;
         }
-        pad(self.parts.handshake.side(), &mut packets, room);
-        let ecn = ecn.unwrap_or_else(|| common_mark(&packets, &self.packets.recovery));
-        let mut len = 0;
-        for packet in packets.iter().flatten() {
-            let built = Built {
-                quic_bit_cleared: packet.seal(
-                    now,
-                    room,
-                    &mut self.packets.protection,
-                    &mut self.parts,
-                ),
-                follows_in_batch,
-                ..packet.built()
+        let side = self.parts.handshake.side();
+        datagram.pad(side);
+        let ecn = ecn.unwrap_or_else(|| datagram.common_mark(&self.packets.recovery));
+        for id in SpaceId::ALL {
+            let (protection, parts) = (&mut self.packets.protection, &mut self.parts);
+            let Some(built) = datagram.seal(now, id, protection, parts) else {
+                continue;
             };
-            self.packets.recovery.on_packet_sent(
-                now,
-                packet.id(),
-                &built,
-                ecn,
-                &mut self.parts.rng,
-            );
-            self.packets.recovery.on_handshake_packet_sent(now, &built);
-            self.idle.on_packet_sent(now, built.ack_eliciting);
-            len = packet.end();
+            let built = Built {
+                follows_in_batch,
+                ..built
+            };
+            let recovery = &mut self.packets.recovery;
+            recovery.on_packet_sent(now, id, &built, ecn, &mut self.parts.rng);
+            recovery.on_handshake_packet_sent(now, &built);
+            self.watchdog.on_packet_sent(now, built.ack_eliciting);
         }
+        let (len, has_handshake) = (datagram.len(), datagram.has(SpaceId::Handshake));
         buffer.advance(len);
         self.parts.paths.active_mut().on_datagram_sent(len);
         self.packets.recovery.on_handshake_datagram_sent(len);
-        if self.parts.handshake.side().is_client() && packets[SpaceId::Handshake as usize].is_some()
-        {
+        if side.is_client() && has_handshake {
             // RFC 9001 §4.9.1: the server has shown Handshake keys, Initials are done.
-            discard_space(now, SpaceId::Initial, &mut self.packets, &mut self.parts);
+            self.discard_space(now, SpaceId::Initial);
         }
         Some((len, ecn))
-    }
-
-    /// Returns what the next packet of a batch may contain.
-    #[inline]
-    fn next_content(&self) -> Content {
-        let control = self.parts.wants_control(&self.packets.recovery);
-        match control {
-            true => Content::All,
-            false if self.parts.datagrams.wants_to_send() => Content::Mixed,
-            false => Content::Data,
-        }
     }
 }
 

@@ -19,7 +19,7 @@ use super::router::MIN_DESTINATION;
 use super::stateless::reply_limiter::is_refused_port;
 use super::{ConnectionHandle, Endpoint};
 use crate::config::ServerConfig;
-use crate::connection::{Arrival, Connection, ConnectionError, FirstInitial};
+use crate::connection::{Connection, ConnectionError, FirstInitial, ReceivedDatagram};
 use crate::error::TransportError;
 use crate::path::Place;
 
@@ -165,14 +165,14 @@ impl Endpoint {
                 continue;
             };
             if let Some(connection) = self.connection_mut(handle) {
-                let arrival = Arrival {
+                let datagram = ReceivedDatagram {
                     now,
                     arrived: now,
-                    path,
+                    place: path,
                     ecn,
                     len: bytes.len(),
                 };
-                connection.handle_datagram(&arrival, &mut bytes, &packet);
+                connection.handle_datagram(&datagram, &mut bytes, &packet);
                 connection.on_batch_end(now);
             }
         }

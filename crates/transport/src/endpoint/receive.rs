@@ -10,7 +10,7 @@ use super::router::Found;
 use super::router::owner::Owner;
 use super::{ConnectionHandle, Endpoint};
 use crate::build::transmit::SocketId;
-use crate::connection::Arrival;
+use crate::connection::ReceivedDatagram;
 use crate::path::Place;
 
 /// The properties shared by all datagrams in a receive buffer.
@@ -178,17 +178,17 @@ impl Endpoint {
                 connection.on_version_negotiation(arrived.now, versions, source);
             }
         } else {
-            let arrival = Arrival {
+            let received = ReceivedDatagram {
                 now: arrived.now,
                 arrived: arrived.now,
-                path: Place {
+                place: Place {
                     tuple: arrived.path,
                     socket: arrived.socket,
                 },
                 ecn: arrived.ecn,
                 len: datagram.len(),
             };
-            connection.handle_datagram(&arrival, datagram, packet);
+            connection.handle_datagram(&received, datagram, packet);
         }
         Some(handle)
     }

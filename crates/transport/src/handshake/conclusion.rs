@@ -47,7 +47,7 @@ impl Conclusion {
         }
     }
 
-    /// True once, when the endpoint should make tokens.
+    /// Returns true once, when the endpoint should make tokens.
     pub(super) fn take_wants_tokens(&mut self) -> bool {
         std::mem::take(&mut self.wants_tokens)
     }
@@ -58,7 +58,7 @@ impl Conclusion {
         self.tokens = tokens;
     }
 
-    /// True when a frame waits.
+    /// Returns true if a frame waits.
     #[inline]
     pub(super) fn wants_to_send(&self) -> bool {
         self.sends_done || self.sends_tokens

@@ -73,13 +73,13 @@ impl CryptoStreams {
             .map_or(Ok(()), |stream| stream.on_crypto_frame(frame))
     }
 
-    /// True when an Initial repeats data that was received before.
+    /// Returns true if an Initial repeats data that was received before.
     pub(crate) fn has_received_initial(&self, frame: &Crypto<'_>) -> bool {
         let initial = self.initial.as_ref();
         initial.is_some_and(|stream| stream.has_received(frame))
     }
 
-    /// True when a frame holds more than was passed to TLS already.
+    /// Returns true if a frame holds more than was passed to TLS already.
     pub(crate) fn is_ahead(&self, id: SpaceId, frame: &Crypto<'_>) -> bool {
         let end = frame.offset + frame.data.len() as u64;
         self.get(id)
@@ -91,7 +91,7 @@ impl CryptoStreams {
         self.get_mut(id)?.read()
     }
 
-    /// True when bytes were received that TLS has not read.
+    /// Returns true if bytes were received that TLS has not read.
     pub(crate) fn has_unread(&self, id: SpaceId) -> bool {
         self.get(id).is_some_and(CryptoStream::has_unread)
     }
@@ -105,7 +105,7 @@ impl CryptoStreams {
         }
     }
 
-    /// True when bytes of TLS wait to be sent.
+    /// Returns true if bytes of TLS wait to be sent.
     #[inline]
     pub(crate) fn wants_to_send(&self, id: SpaceId) -> bool {
         self.get(id).is_some_and(CryptoStream::wants_to_send)

@@ -48,7 +48,7 @@ impl Early {
         self.state
     }
 
-    /// True once TLS was asked for the secret.
+    /// Returns true once TLS was asked for the secret.
     pub(super) fn was_asked(&self) -> bool {
         self.was_asked
     }

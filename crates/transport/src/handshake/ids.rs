@@ -56,7 +56,7 @@ impl HandshakeIds {
     }
 
     /// Begins again with a first Initial to `destination`.
-    pub(super) fn start_again(&mut self, destination: ConnectionId) {
+    pub(super) fn restart(&mut self, destination: ConnectionId) {
         self.original = destination;
     }
 
@@ -96,7 +96,7 @@ impl HandshakeIds {
         self.peer
     }
 
-    /// True when a Version Negotiation packet to this client, sent from `source`, may be believed:
+    /// Returns true if a Version Negotiation packet to this client, sent from `source`, may be believed:
     /// only the first answer to its Initial may be one (RFC 9000 §6.2).
     pub(super) fn is_unanswered_by(&self, source: &[u8]) -> bool {
         self.is_unanswered() && source == &self.original[..]
@@ -115,7 +115,7 @@ impl HandshakeIds {
         is_welcome
     }
 
-    /// True for a client that neither a server nor a Retry has answered.
+    /// Returns true for a client that neither a server nor a Retry has answered.
     pub(super) fn is_unanswered(&self) -> bool {
         self.side.is_client() && self.peer.is_none() && self.retry.is_none()
     }

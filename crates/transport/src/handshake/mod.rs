@@ -10,7 +10,6 @@ pub mod crypto_streams;
 mod early_data;
 mod ids;
 mod restart;
-mod start_again;
 mod step;
 mod steps;
 mod tls;
@@ -23,11 +22,11 @@ use std::time::Duration;
 use bytes::Bytes;
 use courser_base::foreign::Foreign;
 use courser_base::{Side, Time};
-use courser_crypto::{Exporter, HandshakeData, KeyChange, TlsSession};
-use courser_wire::ConnectionId;
+use courser_crypto::{Exporter, HandshakeData, KeyChange, TlsSession, TlsStartError};
 use courser_wire::frame::{Ack, Crypto, NewToken};
 use courser_wire::packet::{LongHeader, Packet, PacketKind};
 use courser_wire::transport_parameters::TransportParameters;
+use courser_wire::{ConnectionId, Version};
 
 pub use self::early_data::EarlyData;
 pub(crate) use self::early_data::EarlyKeys;
@@ -278,15 +277,15 @@ impl Handshake {
     /// The timeout covers the whole handshake. A client whose address is not validated, and from
     /// which the server receives nothing, has half of it (limit K12), because attackers make
     /// half-open connections. A validated client may be on a path with many losses, where probe
-    /// timeouts of four and eight seconds are left. `heard` is the time of the last packet from
+    /// timeouts of four and eight seconds are left. `last_received` is the time of the last packet from
     /// the peer.
-    pub(crate) fn deadline(&self, heard: Time, is_address_validated: bool) -> Option<Time> {
+    pub(crate) fn deadline(&self, last_received: Time, is_address_validated: bool) -> Option<Time> {
         if self.is_complete {
             return None;
         }
         let whole = self.started + self.timeout;
         Some(if self.side().is_server() && !is_address_validated {
-            whole.min(heard + self.timeout / 2)
+            whole.min(last_received + self.timeout / 2)
         } else {
             whole
         })
@@ -321,7 +320,7 @@ impl Handshake {
         self.ids.is_unanswered_by(source)
     }
 
-    /// True for a client that neither a server nor a Retry has answered.
+    /// Returns true for a client that neither a server nor a Retry has answered.
     pub(crate) fn is_unanswered(&self) -> bool {
         self.ids.is_unanswered()
     }
@@ -384,6 +383,38 @@ impl Handshake {
             store.put(&key, Bytes::copy_from_slice(frame.token));
         }
         Ok(())
+    }
+
+    /// Begins a client's handshake again in another version, with a first flight to `destination`
+    /// (RFC 9368 §2.1).
+    ///
+    /// # Errors
+    ///
+    /// Fails if TLS does not start. The connection cannot go on then.
+    pub(crate) fn restart(
+        &mut self,
+        version: Version,
+        destination: ConnectionId,
+    ) -> Result<(), TlsStartError> {
+        let unexpected = || TlsStartError::Configuration("no other version was offered".to_owned());
+        let mut restart = self.restart.take().ok_or_else(unexpected)?;
+        restart.parameters.version_information = self.version.information(version);
+        self.tls = Tls::Here(Foreign::new(restart.start(version)?));
+        self.turn = Turn::Write;
+        self.crypto = CryptoStreams::new(self.side());
+        self.ids.restart(destination);
+        self.token = Bytes::new();
+        self.take_token();
+        Ok(())
+    }
+
+    /// Takes a token of an earlier connection of the same version from the store.
+    pub(super) fn take_token(&mut self) {
+        if let Some((store, name)) = self.token_store.as_deref() {
+            let token = store.take(&token_key(name, self.version.current()));
+            let token = token.filter(|token| token.len() <= MAX_TOKEN);
+            self.token = token.unwrap_or_default();
+        }
     }
 
     /// Checks that a HANDSHAKE_DONE frame comes from a server.

@@ -52,12 +52,12 @@ impl Tls {
         }
     }
 
-    /// True when no session will ever read again.
+    /// Returns true if no session will ever read again.
     pub(crate) fn is_gone(&self) -> bool {
         matches!(self, Self::Gone)
     }
 
-    /// True while a task has the session.
+    /// Returns true while a task has the session.
     pub(crate) fn is_in_task(&self) -> bool {
         matches!(self, Self::Asked(_) | Self::Listed(_) | Self::Away)
     }
@@ -74,7 +74,7 @@ impl Tls {
         };
     }
 
-    /// True once for each task: it is time to list it.
+    /// Returns true once for each task: it is time to list it.
     pub(crate) fn list(&mut self) -> bool {
         if !matches!(self, Self::Asked(_)) {
             return false;

@@ -42,7 +42,7 @@ pub(crate) enum Reaction {
     /// No version of the list is supported: the attempt is over.
     GiveUp,
     /// A new first flight in this version follows.
-    StartAgain(Version),
+    Restart(Version),
 }
 
 impl Negotiation {
@@ -165,7 +165,7 @@ impl Negotiation {
             Some(version) => {
                 self.has_reacted = true;
                 (self.original, self.current) = (version, version);
-                Reaction::StartAgain(version)
+                Reaction::Restart(version)
             }
         }
     }

@@ -20,8 +20,8 @@ use crate::cid::ConnectionIds;
 pub(crate) struct OwnPath {
     /// The addresses, and the socket.
     pub(crate) place: Place,
-    /// True if the route of the path in use is kept.
-    pub(crate) keeps_route: bool,
+    /// True if the recovery state of the path in use is kept.
+    pub(crate) keeps_recovery: bool,
     /// True if the path comes into use before it is validated.
     pub(crate) is_at_once: bool,
 }
@@ -35,7 +35,7 @@ impl OwnPath {
                 tuple: FourTuple { peer, local },
                 socket,
             },
-            keeps_route: new.is_same_address,
+            keeps_recovery: new.is_same_address,
             is_at_once: new.is_at_once,
         }
     }
@@ -50,7 +50,7 @@ impl Paths {
         now: Time,
         own: OwnPath,
         pto: Duration,
-        open_route: impl FnOnce() -> u32,
+        open_path: impl FnOnce() -> u32,
         ids: &mut ConnectionIds,
     ) -> bool {
         self.forget_left();
@@ -62,9 +62,9 @@ impl Paths {
         }
         // The path in use and the one to return to are left.
         debug_assert!(self.table.len() < MAX_PATHS);
-        let mut path = Path::new(own.place, open_route());
+        let mut path = Path::new(own.place, open_path());
         path.peer_id = Some(id);
-        path.keeps_route = own.keeps_route;
+        path.keeps_recovery = own.keeps_recovery;
         if own.place.tuple.peer == self.active().tuple().peer {
             path.amplification.exempt();
         } else {
@@ -138,7 +138,7 @@ impl Paths {
         (self.own.count, self.own.state)
     }
 
-    /// True once for each move that has failed.
+    /// Returns true once for each move that has failed.
     pub(crate) fn take_failed_move(&mut self) -> bool {
         std::mem::take(&mut self.own.has_failed)
     }
@@ -149,7 +149,7 @@ impl Paths {
         if self.table[old].is_validated() {
             self.last_validated = Some(old);
         }
-        if self.shares_route(index, old) {
+        if self.shares_recovery(index, old) {
             self.take_over(old, index);
         }
         let left = ids.destination_sequence();
@@ -165,7 +165,7 @@ impl Paths {
         }
     }
 
-    /// True if a path has an ID of its own, or one was spare.
+    /// Returns true if a path has an ID of its own, or one was spare.
     fn has_peer_id(&mut self, index: PathIndex, ids: &mut ConnectionIds) -> bool {
         let path = &mut self.table[index];
         if path.peer_id.is_some_and(|id| ids.id_of(id).is_some()) {
@@ -190,12 +190,12 @@ impl Paths {
         place.tuple.peer = preferred(place.tuple.peer, offered)?;
         Some(OwnPath {
             place,
-            keeps_route: false,
+            keeps_recovery: false,
             is_at_once: false,
         })
     }
 
-    /// True if a path sends from a socket.
+    /// Returns true if a path sends from a socket.
     pub(crate) fn has_socket(&self, socket: SocketId) -> bool {
         self.table.iter().any(|path| path.place().socket == socket)
     }

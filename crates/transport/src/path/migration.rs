@@ -20,20 +20,21 @@ pub(crate) struct Migration {
 
 impl Paths {
     /// Returns the path of an authentic packet, added to the table if the peer is new there. `len` is
-    /// the length of its datagram, `rtt` the round-trip time of the path in use, and `open_route`
-    /// gives a new path its route.
+    /// the length of its datagram, `rtt` the round-trip time of the path in use, and `open_path`
+    /// gives a new path its key.
     pub(crate) fn on_packet(
         &mut self,
         now: Time,
-        (place, len): (impl Into<Place>, usize),
+        place: impl Into<Place>,
+        len: usize,
         rtt: Duration,
-        open_route: impl FnOnce() -> u32,
+        open_path: impl FnOnce() -> u32,
     ) -> Option<PathIndex> {
         let place = place.into();
         if let Some(index) = self.find(place) {
             return Some(index);
         }
-        let index = self.add(now, place, rtt, open_route)?;
+        let index = self.add(now, place, rtt, open_path)?;
         self.table[index].amplification.on_received(len);
         Some(index)
     }
@@ -69,7 +70,7 @@ impl Paths {
         }
     }
 
-    /// True if the path at `index` leads to another of our addresses than the one in use, and the peer
+    /// Returns true if the path at `index` leads to another of our addresses than the one in use, and the peer
     /// has not answered on it. A server asks there and does not follow before (RFC 9000 §9.6.2).
     pub(crate) fn must_be_asked(&mut self, now: Time, index: PathIndex, pto: Duration) -> bool {
         let (pto, here) = (self.validation_pto(pto), self.active().place());
@@ -93,10 +94,10 @@ impl Paths {
         outcome
     }
 
-    /// Takes the route of a path that was given up, whose ID is retired.
+    /// Takes the key of a path that was given up, whose ID is retired.
     pub(crate) fn take_given_up(&mut self, ids: &mut ConnectionIds) -> Option<u32> {
         self.give_up_ids(ids);
-        self.take_remains().map(|remains| remains.route)
+        self.take_remains().map(|remains| remains.key)
     }
 
     /// Returns the destination ID for probes of a path. Each path has its own if the peer issued
@@ -163,6 +164,7 @@ mod tests {
 
     use super::*;
     use crate::path::Path;
+    use crate::path::{AllowedMoves, Arrival};
 
     const PTO: Duration = Duration::from_millis(100);
 
@@ -200,20 +202,21 @@ mod tests {
 
     /// A packet arrives from another address.
     fn appear(paths: &mut Paths, last: u8) -> PathIndex {
-        let (now, route) = (Time::ZERO + Duration::from_secs(u64::from(last)), last);
-        let index = paths.on_packet(now, (tuple(last), 1200), PTO, || u32::from(route));
+        let (now, key) = (Time::ZERO + Duration::from_secs(u64::from(last)), last);
+        let index = paths.on_packet(now, tuple(last), 1200, PTO, || u32::from(key));
         index.expect("a new path")
     }
 
     #[test]
-    fn a_new_address_gets_a_route_and_a_budget_once() {
+    fn a_new_address_gets_a_key_and_a_budget_once() {
         let (mut paths, _) = parts();
         let index = appear(&mut paths, 2);
         let path = paths.get_mut(index).expect("it was added");
-        assert_eq!((path.route(), path.budget()), (2, 3600));
-        let again = paths.on_packet(Time::ZERO, (tuple(2), 1200), PTO, || panic!("no route"));
+        assert_eq!((path.key(), path.budget()), (2, 3600));
+        let again = paths.on_packet(Time::ZERO, tuple(2), 1200, PTO, || panic!("no key"));
         assert_eq!(again, Some(index));
-        assert!(paths.on_datagram(tuple(2), 100) && !paths.on_datagram(tuple(3), 100));
+        let mut arrive = |last| paths.on_datagram(&tuple(last).into(), 100, AllowedMoves::None);
+        assert_eq!((arrive(2), arrive(3)), (Arrival::Known, Arrival::Elsewhere));
         assert_eq!(paths.get_mut(index).map(|path| path.budget()), Some(3900));
     }
 

@@ -2,6 +2,7 @@
 //! RFC 9000 §8, §9.
 
 pub mod amplification;
+mod arrival;
 mod attempts;
 mod frames;
 mod local;
@@ -12,6 +13,7 @@ pub mod paths;
 mod preferred;
 pub mod validation;
 
+pub(crate) use self::arrival::{AllowedMoves, Arrival};
 pub use self::attempts::MigrationState;
 pub(crate) use self::local::OwnPath;
 pub use self::moves::NewPath;

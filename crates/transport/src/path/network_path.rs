@@ -2,11 +2,11 @@
 
 use std::net::IpAddr;
 
-use courser_base::{FourTuple, Time, is_same_host};
+use courser_base::{Ecn, FourTuple, Time, is_same_host};
 
 use super::amplification::Amplification;
 use super::validation::Validation;
-use crate::build::transmit::SocketId;
+use crate::build::transmit::{SocketId, Transmit};
 
 /// No useful packet fits into a smaller datagram: header, one small frame, tag.
 pub const MIN_DATAGRAM: usize = 64;
@@ -24,7 +24,7 @@ pub struct Place {
 }
 
 impl Place {
-    /// True if a datagram that arrived at `self` belongs to a path at `other`. An unknown local
+    /// Returns true if a datagram that arrived at `self` belongs to a path at `other`. An unknown local
     /// address matches any.
     ///
     /// Compares in place: to copy addresses costs more for each datagram than to compare them.
@@ -36,12 +36,12 @@ impl Place {
             && may_be_same(&this.local, &that.local)
     }
 
-    /// True if the local addresses are not known to differ.
+    /// Returns true if the local addresses are not known to differ.
     pub fn is_same_local(&self, other: &Self) -> bool {
         may_be_same(&self.tuple.local, &other.tuple.local)
     }
 
-    /// True if at most the ports differ, so that the network path is most likely the same
+    /// Returns true if at most the ports differ, so that the network path is most likely the same
     /// (RFC 9000 §9.4).
     pub fn is_same_host(&self, other: &Self) -> bool {
         let (this, that) = (self.tuple, other.tuple);
@@ -57,7 +57,7 @@ impl From<FourTuple> for Place {
     }
 }
 
-/// True if two local addresses are not known to differ.
+/// Returns true if two local addresses are not known to differ.
 #[inline]
 fn may_be_same(one: &Option<IpAddr>, other: &Option<IpAddr>) -> bool {
     one == other || one.is_none() || other.is_none()
@@ -65,8 +65,8 @@ fn may_be_same(one: &Option<IpAddr>, other: &Option<IpAddr>) -> bool {
 
 /// One network path: its addresses and the state of their validation.
 ///
-/// Round-trip time, window and datagram size belong to its route in loss recovery. A path whose
-/// peer has only changed its port takes over the route of the path before it.
+/// Round-trip time, window and datagram size belong to its state in loss recovery. A path whose
+/// peer has only changed its port takes over the state of the path before it.
 #[derive(Debug)]
 pub struct Path {
     place: Place,
@@ -74,27 +74,27 @@ pub struct Path {
     pub(super) amplification: Amplification,
     /// Challenges sent and responses owed.
     pub(super) validation: Validation,
-    /// The ID of its route in loss recovery.
-    pub(super) route: u32,
+    /// Its key in loss recovery.
+    pub(super) key: u32,
     /// Sequence number of the ID of the peer that probes of this path carry, while another path
     /// is in use (RFC 9000 §9.5).
     pub(super) peer_id: Option<u64>,
-    /// True on a path of our own choice that continues with the route of the path before it.
-    pub(super) keeps_route: bool,
+    /// True on a path of our own choice that continues with the recovery state of the path before it.
+    pub(super) keeps_recovery: bool,
     /// The time at which a path that our end has left is forgotten.
     pub(super) expires_at: Option<Time>,
 }
 
 impl Path {
     /// Creates a path whose peer has proven nothing.
-    pub fn new(place: impl Into<Place>, route: u32) -> Self {
+    pub fn new(place: impl Into<Place>, key: u32) -> Self {
         Self {
             place: place.into(),
             amplification: Amplification::default(),
             validation: Validation::default(),
-            route,
+            key,
             peer_id: None,
-            keeps_route: false,
+            keeps_recovery: false,
             expires_at: None,
         }
     }
@@ -111,25 +111,26 @@ impl Path {
         self.place
     }
 
-    /// True if a datagram that arrived at `place` came on this path.
+    /// Returns true if a datagram that arrived at `place` came on this path.
     #[inline]
     pub fn is_at(&self, place: &Place) -> bool {
         place.matches(&self.place)
     }
 
-    /// The addresses and the socket of datagrams that leave.
+    /// Returns the order to send `len` bytes on this path, in datagrams of `segment_size` if there are several.
     #[inline]
-    pub fn way(&self) -> (FourTuple, SocketId) {
-        (self.place.tuple, self.place.socket)
+    pub(crate) fn transmit(&self, ecn: Ecn, segment_size: Option<usize>, len: usize) -> Transmit {
+        let Place { tuple, socket } = self.place;
+        Transmit::new(tuple, socket, ecn, segment_size, len)
     }
 
-    /// The ID of the route in loss recovery.
+    /// The key in loss recovery.
     #[inline]
-    pub fn route(&self) -> u32 {
-        self.route
+    pub fn key(&self) -> u32 {
+        self.key
     }
 
-    /// True once the peer has proven to receive at its address.
+    /// Returns true once the peer has proven to receive at its address.
     #[inline]
     pub fn is_validated(&self) -> bool {
         self.amplification.is_validated()
@@ -160,13 +161,13 @@ impl Path {
         self.amplification.on_sent(len);
     }
 
-    /// True when a challenge should leave.
+    /// Returns true if a challenge should leave.
     #[inline]
     pub fn wants_challenge(&self) -> bool {
         self.validation.wants_challenge()
     }
 
-    /// True when a challenge or a response should leave.
+    /// Returns true if a challenge or a response should leave.
     #[inline]
     pub fn wants_to_send(&self) -> bool {
         self.validation.wants_challenge() || self.validation.response().is_some()

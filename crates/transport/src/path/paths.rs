@@ -26,14 +26,14 @@ pub struct Paths {
     /// The pace of these moves.
     moves: Moves,
     /// The addresses to which the peer may move.
-    peer_moves: PeerMoves,
+    pub(super) peer_moves: PeerMoves,
     /// Changes of the active path.
     pub(super) changes: u64,
     /// The addresses of the handshake.
     first: FourTuple,
     /// The time from which a new path is accepted: one per round trip (limit K07).
     next_new_at: Time,
-    /// Paths that were given up and whose IDs and routes are not yet released, fewer than
+    /// Paths that were given up and whose IDs and recovery state are not yet released, fewer than
     /// [`MAX_PATHS`].
     given_up: Vec<GivenUp>,
     /// The addresses of paths whose validation has ended without a response, until they are recorded:
@@ -69,11 +69,11 @@ pub struct Answered {
     pub is_new: bool,
 }
 
-/// A path that was given up and whose ID and route are not yet released.
+/// A path that was given up and whose ID and recovery state are not yet released.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct GivenUp {
-    /// Its route in loss recovery.
-    pub(super) route: u32,
+    /// Its key in loss recovery.
+    pub(super) key: u32,
     /// The ID of the peer that its probes carried.
     pub(super) peer_id: Option<u64>,
 }
@@ -150,6 +150,13 @@ impl Paths {
         self.active().tuple().peer == self.first.peer
     }
 
+    /// Takes the proof that the peer of the handshake receives at its address.
+    pub(crate) fn on_first_peer_proven(&mut self) {
+        if self.is_at_first_peer() {
+            self.active_mut().on_validated();
+        }
+    }
+
     /// Returns the number of times that the active path has changed.
     pub fn changes(&self) -> u64 {
         self.changes
@@ -187,22 +194,6 @@ impl Paths {
         pto.max(self.initial_pto)
     }
 
-    /// Counts a datagram towards the limit of its address. Returns false when no path has it.
-    ///
-    /// A client takes datagrams at any local address, because they may have been sent to one that
-    /// it has left, but only from where it sends some itself.
-    #[inline]
-    pub fn on_datagram(&mut self, place: impl Into<Place>, len: usize) -> bool {
-        let place = place.into();
-        if let Some(index) = self.find(place) {
-            self.table[index].amplification.on_received(len);
-            return true;
-        }
-        let peer = place.tuple.peer;
-        let is_client = self.peer_moves == PeerMoves::Nowhere;
-        is_client && self.table.iter().any(|path| path.tuple().peer == peer)
-    }
-
     /// Returns true if a datagram that arrived at `place` came on the path in use, as nearly all do.
     #[inline]
     pub(crate) fn is_here(&self, place: &Place) -> bool {
@@ -210,14 +201,7 @@ impl Paths {
         active.is_some_and(|path| path.is_at(place))
     }
 
-    /// Counts a datagram on the path in use, which is known.
-    #[inline]
-    pub(crate) fn on_datagram_here(&mut self, len: usize) -> bool {
-        self.active_mut().amplification.on_received(len);
-        true
-    }
-
-    /// Returns true if a path was given up whose ID and route still exist.
+    /// Returns true if a path was given up whose ID and recovery state still exist.
     #[inline]
     pub(crate) fn has_given_up(&self) -> bool {
         !self.given_up.is_empty()
@@ -240,13 +224,13 @@ impl Paths {
 
     /// Adds a path on which a packet of the peer arrived. Returns `None` when there are too many
     /// paths or they change too quickly. `rtt` is the round-trip time of the path in use, and
-    /// `open_route` returns the route of the new one.
+    /// `open_path` returns the key of the new one.
     pub(super) fn add(
         &mut self,
         now: Time,
         place: impl Into<Place>,
         rtt: Duration,
-        open_route: impl FnOnce() -> u32,
+        open_path: impl FnOnce() -> u32,
     ) -> Option<PathIndex> {
         if self.peer_moves == PeerMoves::Nowhere || now < self.next_new_at {
             return None;
@@ -257,7 +241,7 @@ impl Paths {
             self.remove(victim);
         }
         self.next_new_at = now + rtt.min(MAX_NEW_PATH_DELAY);
-        self.table.push(Path::new(place, open_route()));
+        self.table.push(Path::new(place, open_path()));
         Some(self.table.len() - 1)
     }
 
@@ -271,7 +255,7 @@ impl Paths {
         if self.table[old].amplification.is_validated() {
             self.last_validated = Some(old);
         }
-        if self.shares_route(index, old) {
+        if self.shares_recovery(index, old) {
             self.take_over(old, index);
         }
         let new = &mut self.table[index];
@@ -284,26 +268,26 @@ impl Paths {
         self.table[old].validation.start(now, pto);
     }
 
-    /// Returns true if the route of the path at `older` remains valid on the one at `newer`.
-    pub(super) fn shares_route(&self, newer: PathIndex, older: PathIndex) -> bool {
+    /// Returns true if the recovery state of the path at `older` remains valid on the one at `newer`.
+    pub(super) fn shares_recovery(&self, newer: PathIndex, older: PathIndex) -> bool {
         let (newer, older) = (&self.table[newer], &self.table[older]);
         match self.peer_moves {
             // Our own port changes without a sign in the addresses.
-            PeerMoves::Nowhere => newer.keeps_route,
+            PeerMoves::Nowhere => newer.keeps_recovery,
             PeerMoves::Anywhere | PeerMoves::SameAddress { .. } => {
                 newer.place().is_same_host(&older.place())
             }
         }
     }
 
-    /// Gives the new path the route of the old one. Only the port changed: most likely a NAT
+    /// Gives the new path the recovery state of the old one. Only the port changed: most likely a NAT
     /// rebound, and the network path is the same. Measurements and packets in flight remain valid
     /// (RFC 9000 §9.4).
     pub(super) fn take_over(&mut self, old: PathIndex, new: PathIndex) {
         let Ok([old, new]) = self.table.get_disjoint_mut([old, new]) else {
             return;
         };
-        std::mem::swap(&mut old.route, &mut new.route);
+        std::mem::swap(&mut old.key, &mut new.key);
     }
 
     /// Handles a PATH_RESPONSE, which may arrive on any path (§8.2.2). Returns what it proves about which
@@ -423,7 +407,7 @@ impl Paths {
 
     /// Returns to the path validated before, because the active one got no response (§9.3.2).
     fn revert(&mut self, back: PathIndex) {
-        if self.shares_route(self.active, back) {
+        if self.shares_recovery(self.active, back) {
             self.take_over(self.active, back);
         }
         self.active = back;
@@ -436,7 +420,7 @@ impl Paths {
         self.note_unanswered(index);
         let path = self.table.remove(index);
         self.given_up.push(GivenUp {
-            route: path.route,
+            key: path.key,
             peer_id: path.peer_id,
         });
         self.active -= usize::from(self.active > index);
@@ -445,7 +429,7 @@ impl Paths {
         self.last_validated = kept.map(|at| at - usize::from(at > index));
     }
 
-    /// Takes a path that was given up, so that the caller can release its ID and route.
+    /// Takes a path that was given up, so that the caller can release its ID and recovery state.
     pub(super) fn take_remains(&mut self) -> Option<GivenUp> {
         self.given_up.pop()
     }

@@ -47,13 +47,13 @@ impl Scope {
     }
 }
 
-/// True for the addresses between the customers of a provider and its NAT (RFC 6598).
+/// Returns true for the addresses between the customers of a provider and its NAT (RFC 6598).
 fn is_shared(ip: Ipv4Addr) -> bool {
     let [first, second, ..] = ip.octets();
     first == 100 && second & 0xc0 == 64
 }
 
-/// True for an address that a single host can have.
+/// Returns true for an address that a single host can have.
 fn is_host(ip: IpAddr) -> bool {
     let is_broadcast = ip == IpAddr::V4(Ipv4Addr::BROADCAST);
     let is_of_v4 = matches!(ip, IpAddr::V6(ip) if ip.to_ipv4_mapped().is_some());

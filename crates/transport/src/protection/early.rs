@@ -17,8 +17,8 @@ pub struct Early {
     pub level: EncryptionLevel,
     /// The packet alone, cut out of its datagram.
     pub bytes: Vec<u8>,
-    /// The path on which it came.
-    pub path: Place,
+    /// The addresses that it came from and to.
+    pub place: Place,
     /// The mark it came with.
     pub ecn: Ecn,
     /// Time of arrival. The delay that its acknowledgement reports includes the wait.
@@ -68,11 +68,11 @@ mod tests {
     use std::net::SocketAddr;
 
     fn early(level: EncryptionLevel, len: usize) -> Early {
-        let path = courser_base::FourTuple::to(SocketAddr::from(([127, 0, 0, 1], 1))).into();
+        let place = courser_base::FourTuple::to(SocketAddr::from(([127, 0, 0, 1], 1))).into();
         Early {
             level,
             bytes: vec![0; len],
-            path,
+            place,
             ecn: Ecn::NotEct,
             arrived: Time::ZERO,
         }

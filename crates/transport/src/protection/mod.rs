@@ -121,12 +121,12 @@ impl PacketProtection {
         self.zero_rtt.take().is_some()
     }
 
-    /// True while this end may open 0-RTT packets, which only servers do (§5.6).
+    /// Returns true while this end may open 0-RTT packets, which only servers do (§5.6).
     pub(crate) fn opens_zero_rtt(&self) -> bool {
         self.side.is_server() && self.zero_rtt.is_some()
     }
 
-    /// True while this end sends 0-RTT packets instead of 1-RTT packets.
+    /// Returns true while this end sends 0-RTT packets instead of 1-RTT packets.
     #[inline]
     pub(crate) fn seals_zero_rtt(&self) -> bool {
         self.side.is_client() && self.zero_rtt.is_some()
@@ -198,7 +198,7 @@ impl PacketProtection {
         self.one_rtt.store(now);
     }
 
-    /// True while 1-RTT keys exist that [`PacketProtection::store`] would reduce.
+    /// Returns true while 1-RTT keys exist that [`PacketProtection::store`] would reduce.
     #[inline]
     pub(crate) fn can_store(&self) -> bool {
         self.one_rtt.can_store()
@@ -209,7 +209,7 @@ impl PacketProtection {
         self.one_rtt.patience()
     }
 
-    /// True once a space has keys, or the secrets that they are derived from.
+    /// Returns true once a space has keys, or the secrets that they are derived from.
     pub(crate) fn has_keys(&self, id: SpaceId) -> bool {
         match id {
             SpaceId::Application => self.one_rtt.is_installed(),
@@ -217,7 +217,7 @@ impl PacketProtection {
         }
     }
 
-    /// True while 1-RTT keys are still to be derived.
+    /// Returns true while 1-RTT keys are still to be derived.
     #[inline]
     pub(crate) fn is_underived(&self) -> bool {
         self.one_rtt.is_underived()
@@ -240,15 +240,16 @@ impl PacketProtection {
     }
 
     /// Removes the protection of a packet at the start of `bytes`, which end where the packet ends.
-    /// `expected` is the packet number to expect, and `pto` the probe timeout of the path.
+    /// `expected` is the packet number to expect in its space, and `pto` the probe timeout of the path.
     pub(crate) fn open(
         &mut self,
         now: Time,
         pto: impl Fn() -> Duration,
-        (id, expected): (SpaceId, u64),
+        expected: u64,
         packet: &Packet,
         bytes: &mut [u8],
     ) -> Result<Opened, OpenFailure> {
+        let id = SpaceId::of(packet.kind).ok_or(OpenFailure::NoKeys)?;
         if id == SpaceId::Application && self.one_rtt.is_underived() {
             self.one_rtt.derive();
         }
@@ -269,7 +270,7 @@ impl PacketProtection {
         let (header, payload) = bytes.split_at_mut(payload_start);
         let opened = match packet.kind {
             PacketKind::ZeroRtt => self.open_early_payload(number, header, payload)?,
-            _ => self.open_payload((id, packet), number, header, payload)?,
+            _ => self.open_payload(packet, number, header, payload)?,
         };
         let Some((payload_len, peer_updated)) = opened else {
             return Err(match self.forgeries.on_failure() {
@@ -313,11 +314,12 @@ impl PacketProtection {
     #[inline]
     fn open_payload(
         &mut self,
-        (id, packet): (SpaceId, &Packet),
+        packet: &Packet,
         number: u64,
         header: &[u8],
         payload: &mut [u8],
     ) -> Result<Option<(usize, bool)>, OpenFailure> {
+        let id = SpaceId::of(packet.kind).ok_or(OpenFailure::NoKeys)?;
         if id != SpaceId::Application {
             let keys = self.keys_of(id, packet).ok_or(OpenFailure::NoKeys)?;
             let opened = keys.peer.packet.open(number, header, payload);
@@ -384,12 +386,12 @@ impl PacketProtection {
         self.one_rtt.update(now, next_number)
     }
 
-    /// True when the 1-RTT keys should be updated.
+    /// Returns true if the 1-RTT keys should be updated.
     pub(crate) fn is_update_due(&self) -> bool {
         self.one_rtt.is_update_due()
     }
 
-    /// True when the 1-RTT keys have sealed as many packets as they may (§6.6).
+    /// Returns true if the 1-RTT keys have sealed as many packets as they may (§6.6).
     pub(crate) fn is_exhausted(&self) -> bool {
         let keys = self.one_rtt.keys.as_ref();
         keys.is_some_and(|keys| keys.is_exhausted())

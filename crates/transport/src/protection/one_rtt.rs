@@ -99,7 +99,7 @@ impl OneRtt {
         SILENT * 4_u32.pow(self.haste.into())
     }
 
-    /// True while keys exist that [`OneRtt::store`] would reduce.
+    /// Returns true while keys exist that [`OneRtt::store`] would reduce.
     #[inline]
     pub(super) fn can_store(&self) -> bool {
         self.keys.is_some() && self.updates == 0
@@ -110,12 +110,12 @@ impl OneRtt {
         (self.keys, self.stored) = (None, None);
     }
 
-    /// True once TLS has derived the secrets.
+    /// Returns true once TLS has derived the secrets.
     pub(super) fn is_installed(&self) -> bool {
         self.keys.is_some() || self.stored.is_some()
     }
 
-    /// True while the keys are still to be derived.
+    /// Returns true while the keys are still to be derived.
     #[inline]
     pub(super) fn is_underived(&self) -> bool {
         self.stored.is_some()
@@ -152,7 +152,7 @@ impl OneRtt {
         Ok(())
     }
 
-    /// True when the keys have sealed enough packets (limit K22), but not while the peer may still
+    /// Returns true if the keys have sealed enough packets (limit K22), but not while the peer may still
     /// keep its old receive keys and has no place for newer ones (§6.5).
     pub(super) fn is_update_due(&self) -> bool {
         let keys = self.keys.as_ref();

@@ -10,7 +10,7 @@ use courser_wire::frame::Ack;
 use super::ack_request::Situation;
 use super::features::NewestByFeature;
 use super::losses::Losses;
-use super::route::RouteAck;
+use super::path_recovery::AckedOnPath;
 use super::{FrameOwners, LossRecovery, Phase};
 use crate::error::TransportError;
 use crate::space::SpaceId;
@@ -21,6 +21,10 @@ use crate::space::sent::SentFrames;
 pub(crate) struct Acknowledged {
     /// The largest packet that the frame newly acknowledged; `None` when there is none.
     pub(crate) largest: Option<u64>,
+    /// An ack-eliciting packet is newly acknowledged.
+    pub(crate) is_ack_eliciting: bool,
+    /// The fate of a packet is settled: it was acknowledged or lost, or is not remembered any longer.
+    pub(crate) has_settled: bool,
     /// The path does not carry datagrams of the smallest size.
     pub(crate) is_path_too_small: bool,
 }
@@ -40,6 +44,8 @@ struct NewlyAcked {
     largest_on_path: bool,
     any_ack_eliciting: bool,
     any: bool,
+    /// ACK-only packets that the peer has not received are not remembered any longer.
+    any_forgotten: bool,
     ecn_marked: u64,
     /// The newest packets on the active path with each optional feature.
     newest: NewestByFeature,
@@ -61,6 +67,7 @@ impl NewlyAcked {
             largest_on_path: false,
             any_ack_eliciting: false,
             any: false,
+            any_forgotten: false,
             ecn_marked: 0,
             newest: NewestByFeature::NONE,
             largest_increased: false,
@@ -92,10 +99,14 @@ impl LossRecovery {
     ) -> Acknowledged {
         self.stats.acks_received += 1;
         let mut newly = self.take_acked(id, frame, owners);
-        let mut acknowledged = Acknowledged::default();
+        let mut acknowledged = Acknowledged {
+            is_ack_eliciting: newly.any_ack_eliciting,
+            has_settled: newly.any || newly.any_forgotten,
+            ..Acknowledged::default()
+        };
         if let Some(space) = self.spaces.get_mut(id) {
             newly.largest_increased = space.loss.on_ack_received(frame.largest);
-            if id == SpaceId::Application && !self.lately_lost.is_empty() {
+            if id == SpaceId::Application && self.spaces.application.remembers_losses() {
                 self.find_spurious_losses(now, frame, owners);
             }
             if newly.any {
@@ -116,9 +127,9 @@ impl LossRecovery {
         newly: &mut NewlyAcked,
         owners: &mut impl FrameOwners,
     ) -> Losses {
-        let route = self.routes.active_mut();
-        newly.in_flight_before = route.bytes_in_flight;
-        route.take_from_flight(newly.bytes);
+        let path = self.paths.active_mut();
+        newly.in_flight_before = path.bytes_in_flight;
+        path.take_from_flight(newly.bytes);
         newly.rtt_sample = self.sample_rtt(now, id, frame, newly);
         let ce = self.spaces.get_mut(id).map(|space| {
             space
@@ -127,35 +138,30 @@ impl LossRecovery {
         });
         let ce = ce.unwrap_or_default();
         let largest_size = u16::try_from(newly.largest_size).unwrap_or(u16::MAX);
-        self.routes.active_mut().search.on_acked(largest_size);
+        self.paths.active_mut().search.on_acked(largest_size);
         self.on_features_acked(&newly.newest);
         let lost = self.detect_lost(now, id, owners);
         self.inform_controller(now, newly, ce, &lost);
         self.forget_snapshots(id);
-        self.quiet_since = now;
-        self.unanswered = 0;
-        // A client that does not know whether the server has validated its address keeps its
-        // back-off (RFC 9002 §6.2.1).
-        if self.is_validated_by_peer() {
-            self.pto.reset();
-        }
+        let ends_backoff = self.is_validated_by_peer();
+        self.probe_timer.on_acked(now, ends_backoff);
         lost
     }
 
     fn inform_controller(&mut self, now: Time, newly: &NewlyAcked, ce: EcnOutcome, lost: &Losses) {
-        let route = self.routes.active_mut();
+        let path = self.paths.active_mut();
         if ce.ce_increase > 0 && newly.largest_on_path {
-            route.on_ecn_congestion(now, newly.largest_sent);
+            path.on_ecn_congestion(now, newly.largest_sent);
             self.stats.congestion_events += 1;
         }
-        let rate = route.delivery.sample(now, route.rtt.min());
+        let rate = path.delivery.sample(now, path.rtt.min());
         if let Some(sample) = &rate {
-            let delivered = route.delivery.delivered();
-            route.bandwidth.on_sample(sample, delivered);
+            let delivered = path.delivery.delivered();
+            path.bandwidth.on_sample(sample, delivered);
         }
         // Packets sent before the window collapsed must not open it again at once.
         if newly.bytes > 0 && !lost.is_persistent {
-            let ack = RouteAck {
+            let ack = AckedOnPath {
                 acked_bytes: newly.bytes,
                 largest_acked: newly.largest,
                 largest_acked_sent: newly.largest_sent,
@@ -167,7 +173,7 @@ impl LossRecovery {
                 ecn_capable_packets: newly.ecn_marked,
                 ce_packets: ce.ce_increase,
             };
-            route.on_ack(now, &ack);
+            path.on_ack(now, &ack);
         }
     }
 
@@ -223,7 +229,9 @@ impl LossRecovery {
             }
         }
         if let Some(space) = self.spaces.get_mut(id) {
-            let marked = space.sent.ack_only_mut().forget_through(frame.largest);
+            let ack_only = space.sent.ack_only_mut();
+            newly.any_forgotten = ack_only.oldest().is_some_and(|at| at <= frame.largest);
+            let marked = ack_only.forget_through(frame.largest);
             space.ecn.on_lost(marked);
         }
     }
@@ -244,21 +252,20 @@ impl LossRecovery {
         if sent.ack_eliciting {
             space.ack_eliciting -= 1;
             newly.any_ack_eliciting = true;
-            self.mute.on_acked();
         }
         newly.ecn_marked += u64::from(sent.ecn_marked);
-        let route = self.routes.active_mut();
-        let on_path = sent.path == route.id;
+        let path = self.paths.active_mut();
+        let on_path = sent.path == path.key;
         if sent.in_flight && on_path {
             newly.newest.add(&sent);
             newly.bytes += u64::from(sent.size);
             newly.largest_size = newly.largest_size.max(u32::from(sent.size));
-            route.on_packet_acked(&sent);
+            path.on_packet_acked(&sent);
             newly.earliest_sent = newly.earliest_sent.min(sent.time);
         } else if sent.in_flight {
             self.take_from_other(&sent);
         } else {
-            route.persistent.reset();
+            path.persistent.reset();
         }
         if number >= newly.largest {
             (newly.largest, newly.largest_sent) = (number, sent.time);
@@ -278,8 +285,8 @@ impl LossRecovery {
     /// case the connection returns.
     #[cold]
     pub(super) fn take_from_other(&mut self, sent: &Sent<SentFrames>) {
-        if let Some(route) = self.routes.get_mut(sent.path) {
-            route.bytes_in_flight = route.bytes_in_flight.saturating_sub(u64::from(sent.size));
+        if let Some(path) = self.paths.get_mut(sent.path) {
+            path.bytes_in_flight = path.bytes_in_flight.saturating_sub(u64::from(sent.size));
         }
     }
 
@@ -307,7 +314,7 @@ impl LossRecovery {
         let sample = now - newly.largest_sent;
         let is_confirmed = self.phase == Phase::Confirmed;
         let limit = is_confirmed.then(|| self.ack_request.max_ack_delay());
-        let rtt = &mut self.routes.active_mut().rtt;
+        let rtt = &mut self.paths.active_mut().rtt;
         rtt.on_sample(now, sample, ack_delay, limit);
         Some(sample)
     }
@@ -317,15 +324,15 @@ impl LossRecovery {
         if id != SpaceId::Application || !self.ack_request.is_offered() {
             return;
         }
-        let route = self.routes.active();
+        let path = self.paths.active();
         self.ack_request.review(&Situation {
             now,
-            window: route.window() / u64::from(route.mtu),
-            rtt: route.rtt.smoothed(),
+            window: path.window() / u64::from(path.mtu),
+            rtt: path.rtt.smoothed(),
             // A window that is not used up does not grow (RFC 9002 §7.8).
-            in_slow_start: route.in_slow_start() && !route.app_limited,
+            in_slow_start: path.in_slow_start() && !path.app_limited,
             congestion_events: self.stats.congestion_events,
-            packet_threshold: self.spaces.application.loss.packet_threshold(),
+            packet_threshold: self.spaces.application.space.loss.packet_threshold(),
         });
     }
 }

@@ -44,14 +44,14 @@ impl LossRecovery {
         may_clear: bool,
         is_ahead: impl FnOnce() -> bool,
     ) -> FeatureUse {
-        let route = self.routes.active();
+        let path = self.paths.active();
         let all = FeatureUse {
             ecn: self.mark(SpaceId::Application).unwrap_or_default(),
             max_segments: usize::MAX,
-            max_size: usize::from(route.search.size_in_use()),
+            max_size: usize::from(path.search.size_in_use()),
             clears_quic_bit: may_clear,
         };
-        match route.features.are_free() {
+        match path.features.are_free() {
             true => all,
             false => self.limited_features(now, all, is_ahead()),
         }
@@ -59,7 +59,7 @@ impl LossRecovery {
 
     #[cold]
     fn limited_features(&self, now: Time, all: FeatureUse, is_ahead: bool) -> FeatureUse {
-        let features = &self.routes.active().features;
+        let features = &self.paths.active().features;
         let mut limited = FeatureUse {
             max_segments: features.max_segments(now, is_ahead),
             ..all
@@ -94,37 +94,39 @@ impl LossRecovery {
     /// Returns true if the next 1-RTT packets probe because of a timeout: they use no feature.
     #[inline]
     pub(crate) fn is_after_timeout(&self) -> bool {
-        self.spaces.application.is_after_timeout && self.spaces.application.probes > 0
+        self.spaces.application.space.is_after_timeout && self.spaces.application.space.probes > 0
     }
 
-    /// Notes the ECN mark of the first datagram from a client.
+    /// Takes the ECN mark of a received packet, of which only the first one from a client matters.
     ///
     /// A client that repeats its first flight sends it without a mark. If the network drops marked
     /// packets in both directions, an answer with marks would cost another timeout, so marks begin
     /// with a trial then. A client that never marks its first flight loses nothing by that: marks
     /// matter once there is more to send.
-    pub(crate) fn on_first_mark(&mut self, ecn: Ecn) {
-        if ecn == Ecn::NotEct {
-            self.routes.active_mut().features.marks = PathSupport::unproven();
+    #[inline]
+    pub(crate) fn on_mark_received(&mut self, ecn: Ecn) {
+        let is_first = self.stats.packets_sent == 0 && self.side.is_server();
+        if is_first && ecn == Ecn::NotEct {
+            self.paths.active_mut().features.marks = PathSupport::unproven();
         }
     }
 
     /// The features that are given up on the path in use.
     #[inline]
     pub(crate) fn withheld(&self) -> WithheldFeatures {
-        self.routes.active().features.withheld()
+        self.paths.active().features.withheld()
     }
 
     /// Returns true if packets are marked only to try whether marks pass.
     #[inline]
     pub(super) fn are_marks_withheld(&self) -> bool {
-        self.routes.active().features.marks.is_withheld()
+        self.paths.active().features.marks.is_withheld()
     }
 
     /// Takes the acknowledgement of packets on the path in use.
     #[inline]
     pub(super) fn on_features_acked(&mut self, newest: &NewestByFeature) {
-        let features = &mut self.routes.active_mut().features;
+        let features = &mut self.paths.active_mut().features;
         for feature in FEATURES {
             if let Some(sent) = newest.get(feature)
                 && features.get_mut(feature).on_acked(sent)
@@ -136,7 +138,7 @@ impl LossRecovery {
 
     /// Takes the loss of packets on the path in use.
     pub(super) fn on_features_lost(&mut self, now: Time, lost: &LostByFeature) {
-        let features = &mut self.routes.active_mut().features;
+        let features = &mut self.paths.active_mut().features;
         for (feature, loss) in lost.of_each() {
             let support = features.get_mut(feature);
             let was_given_up = support.is_given_up();

@@ -22,7 +22,7 @@ pub(crate) const FEATURES: [PathFeature; 3] = [
     PathFeature::ClearedQuicBit,
 ];
 
-/// The features of one route.
+/// The features of one path.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Features {
     batches: PathSupport,

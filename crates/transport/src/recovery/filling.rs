@@ -6,8 +6,8 @@ use courser_wire::frame::Frame;
 
 use super::LossRecovery;
 use super::ack_request::AckRequest;
-use super::route::Route;
-use super::sent_space::SentSpaces;
+use super::path_recovery::PathRecovery;
+use super::sent_spaces::SentSpaces;
 use crate::build::packet_builder::PacketBuilder;
 use crate::space::SpaceId;
 use crate::space::sent::{FrameLists, SentFrame, SentFrames};
@@ -17,7 +17,7 @@ use crate::space::sent::{FrameLists, SentFrame, SentFrames};
 pub(crate) struct Filling<'a> {
     spaces: &'a mut SentSpaces,
     ack_request: &'a mut AckRequest,
-    route: &'a Route,
+    path: &'a PathRecovery,
     /// Probe timeouts in a row.
     timeouts: u32,
 }
@@ -30,8 +30,8 @@ impl LossRecovery {
         let filling = Filling {
             spaces: &mut self.spaces,
             ack_request: &mut self.ack_request,
-            route: self.routes.active(),
-            timeouts: self.pto.count(),
+            path: self.paths.active(),
+            timeouts: self.probe_timer.count(),
         };
         (&mut self.lists, filling)
     }
@@ -47,16 +47,22 @@ impl Filling<'_> {
     /// The shortest round trip of the path in use.
     #[inline]
     pub(crate) fn min_rtt(&self) -> Duration {
-        self.route.rtt().min()
+        self.path.rtt().min()
     }
 
     /// The datagram size of the path in use.
     #[inline]
     pub(crate) fn mtu(&self) -> u16 {
-        self.route.mtu()
+        self.path.mtu()
     }
 
-    /// True when a probe of the handshake has frames to send beside an ACK. `has_crypto` is true
+    /// Returns true if a frame of loss recovery waits for a 1-RTT packet.
+    #[inline]
+    pub(crate) fn wants_to_send(&self) -> bool {
+        self.spaces.application.space.ping || self.ack_request.wants_to_send()
+    }
+
+    /// Returns true if a probe of the handshake has frames to send beside an ACK. `has_crypto` is true
     /// when CRYPTO data waits in the space.
     #[inline]
     pub(crate) fn is_handshake_probe(&self, id: SpaceId, has_crypto: bool) -> bool {
@@ -103,7 +109,7 @@ impl Filling<'_> {
     /// answered without delay (draft-ietf-quic-ack-frequency-12 §8.3).
     pub(crate) fn write_size_probe(&self, probe: u32, size: u16, packet: &mut PacketBuilder<'_>) {
         ask(self.ack_request.is_offered(), packet);
-        let path = self.route.id();
+        let path = self.path.key();
         packet.record(SentFrame::MtuProbe { probe, size, path });
         packet.pad_to(usize::from(size));
     }

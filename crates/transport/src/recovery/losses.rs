@@ -31,37 +31,35 @@ impl LossRecovery {
         owners: &mut impl FrameOwners,
     ) -> Losses {
         let max_ack_delay = self.ack_request.max_ack_delay();
-        let route = self.routes.active_mut();
+        let path = self.paths.active_mut();
         let Some(space) = self.spaces.get_mut(id) else {
             return Losses::default();
         };
         space
             .loss
-            .detect(now, &mut space.sent, &route.rtt, &mut self.lost);
+            .detect(now, &mut space.sent, &path.rtt, &mut self.lost);
         if self.lost.is_empty() {
             return Losses::default();
         }
         let application = id == SpaceId::Application;
         if application {
             for (number, sent) in &mut self.lost {
-                let is_refused = route.refused.contains(*number, sent.size);
-                sent.is_mtu_probe |= is_refused && sent.path == route.id;
+                let is_refused = path.refused.contains(*number, sent.size);
+                sent.is_mtu_probe |= is_refused && sent.path == path.key;
             }
         }
-        let is_persistent = application
-            && route
-                .persistent
-                .judge(&self.lost, &route.rtt, max_ack_delay);
+        let is_persistent =
+            application && path.persistent.judge(&self.lost, &path.rtt, max_ack_delay);
         if is_persistent {
-            route.rtt.on_persistent_congestion();
+            path.rtt.on_persistent_congestion();
         }
         self.lost_packets.clear();
-        let (path, mut by_feature) = (route.id, LostByFeature::default());
+        let (key, mut by_feature) = (path.key, LostByFeature::default());
         let mut marked = 0;
         let mut lost = std::mem::take(&mut self.lost);
         for (number, sent) in lost.drain(..) {
             marked += u64::from(sent.ecn_marked);
-            if sent.path == path {
+            if sent.path == key {
                 by_feature.add(&sent);
             }
             self.on_packet_lost(now, id, number, sent, owners);
@@ -72,8 +70,8 @@ impl LossRecovery {
         }
         self.on_features_lost(now, &by_feature);
         let bytes = self.lost_packets.iter().map(|packet| packet.bytes).sum();
-        let route = self.routes.active_mut();
-        if bytes > 0 && route.on_loss(now, &self.lost_packets, is_persistent) {
+        let path = self.paths.active_mut();
+        if bytes > 0 && path.on_loss(now, &self.lost_packets, is_persistent) {
             self.stats.congestion_events += 1;
             // One packet leaves in spite of the lowered window (RFC 9002 §7.3.2): in a handshake
             // all else in flight may be waiting for the lost data.
@@ -81,10 +79,10 @@ impl LossRecovery {
                 space.probes = space.probes.max(1);
             }
         }
-        let route = self.routes.active_mut();
-        let is_after_timeout = self.pto.count() > 0;
+        let path = self.paths.active_mut();
+        let is_after_timeout = self.probe_timer.count() > 0;
         let is_path_too_small =
-            route.on_large_packets_lost(now, &self.lost_packets, is_after_timeout);
+            path.on_large_packets_lost(now, &self.lost_packets, is_after_timeout);
         Losses {
             bytes,
             is_persistent,
@@ -108,17 +106,17 @@ impl LossRecovery {
             space.ack_eliciting -= 1;
         }
         let trigger = loss_trigger(number, &space.loss);
-        let route = self.routes.active_mut();
+        let path = self.paths.active_mut();
         // A lost MTU probe is no sign of congestion: RFC 9000 §14.4.
         let is_sign = sent.in_flight && !sent.is_mtu_probe;
-        if is_sign && sent.path == route.id {
-            let packet = route.on_packet_lost(number, &sent);
+        if is_sign && sent.path == path.key {
+            let packet = path.on_packet_lost(number, &sent);
             self.lost_packets.push(packet);
         } else if sent.in_flight {
             self.take_from_other(&sent);
         }
         if id == SpaceId::Application && is_sign {
-            self.lately_lost.push(Lost {
+            self.spaces.application.on_lost(Lost {
                 number,
                 sent: sent.time,
                 lost_at: now,
@@ -150,13 +148,11 @@ impl LossRecovery {
         frame: &Ack<'_>,
         owners: &mut impl FrameOwners,
     ) {
-        let mut late = std::mem::take(&mut self.lately_lost);
-        late.take_acked(frame.ranges(), |lost| {
+        let memory = self.paths.active().rtt.pto_base() * SPURIOUS_MEMORY;
+        let application = &mut self.spaces.application;
+        for lost in application.take_late(now, frame.ranges(), memory) {
             self.on_spurious_loss(now, &lost, owners);
-        });
-        let rtt = &self.routes.active().rtt;
-        late.forget(now, rtt.pto_base() * SPURIOUS_MEMORY);
-        self.lately_lost = late;
+        }
     }
 
     fn on_spurious_loss(&mut self, now: Time, lost: &Lost, owners: &mut impl FrameOwners) {
@@ -168,16 +164,16 @@ impl LossRecovery {
                 packet_number,
             })
         });
-        let route = self.routes.active_mut();
-        if lost.path != route.id {
+        let path = self.paths.active_mut();
+        if lost.path != path.key {
             return;
         }
-        let loss = &mut self.spaces.application.loss;
-        loss.on_spurious_loss(now, lost.number, lost.sent, &route.rtt);
+        let loss = &mut self.spaces.application.space.loss;
+        loss.on_spurious_loss(now, lost.number, lost.sent, &path.rtt);
         if lost.follows_in_batch {
-            route.features.on_batch_late();
+            path.features.on_batch_late();
         }
-        let is_undone = route.on_spurious_loss(&SpuriousLoss {
+        let is_undone = path.on_spurious_loss(&SpuriousLoss {
             now,
             bytes: u64::from(lost.size),
             sent: lost.sent,
@@ -192,12 +188,12 @@ impl LossRecovery {
         if id != SpaceId::Application {
             return;
         }
-        let sent = &self.spaces.application.sent;
+        let sent = &self.spaces.application.space.sent;
         let oldest = sent.oldest().and_then(|number| sent.get(number));
-        let route = self.routes.active_mut();
+        let path = self.paths.active_mut();
         match oldest {
-            Some(oldest) if oldest.path != route.id => {}
-            oldest => route
+            Some(oldest) if oldest.path != path.key => {}
+            oldest => path
                 .delivery
                 .forget_before(oldest.map(|sent| sent.snapshot)),
         }
@@ -210,14 +206,14 @@ impl LossRecovery {
         frames: SentFrames,
         owners: &mut impl FrameOwners,
     ) {
-        let routes = &mut self.routes;
+        let paths = &mut self.paths;
         let ack_request = &mut self.ack_request;
         frames.for_each(&self.lists, |frame| match frame {
             SentFrame::MtuProbe { size, path, .. } => {
-                if let Some(route) = routes.get_mut(path)
-                    && route.search.on_probe_acked(size)
+                if let Some(path) = paths.get_mut(path)
+                    && path.search.on_probe_acked(size)
                 {
-                    route.follow_search();
+                    path.follow_search();
                 }
             }
             SentFrame::AckFrequency { sequence } => ack_request.on_acked(sequence),
@@ -240,15 +236,15 @@ impl LossRecovery {
         owners: &mut impl FrameOwners,
         is_meant: fn(SentFrame) -> bool,
     ) {
-        let routes = &mut self.routes;
+        let paths = &mut self.paths;
         let ack_request = &mut self.ack_request;
         frames.for_each(&self.lists, |frame| match frame {
             frame if !is_meant(frame) => {}
             SentFrame::MtuProbe { probe, path, .. } => {
-                if let Some(route) = routes.get_mut(path) {
-                    let falls = route.search.on_probe_lost(probe);
+                if let Some(path) = paths.get_mut(path) {
+                    let falls = path.search.on_probe_lost(probe);
                     if falls {
-                        route.follow_search();
+                        path.follow_search();
                     }
                 }
             }

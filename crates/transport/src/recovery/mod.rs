@@ -1,29 +1,31 @@
 //! Loss recovery of a connection: the packets that were sent, their fate, and what may leave next.
 //! RFC 9002.
 //!
-//! [`LossRecovery`] owns the sending half of each packet number space and the [`Route`] of each
+//! [`LossRecovery`] owns the sending half of each packet number space and the [`PathRecovery`] of each
 //! path. It knows numbers, times and sizes. The meaning of frames belongs to their
 //! [`FrameOwners`], to which it passes the fate of each frame.
 
 pub(crate) mod ack_request;
 mod acks;
+mod application_space;
 mod bandwidth;
 mod built;
 mod feature_use;
 pub(crate) mod features;
 mod filling;
 mod losses;
-mod mute;
 mod numbers;
 mod owners;
 mod path_memory;
+mod path_recovery;
+mod path_table;
 mod permit;
+mod probe_timer;
 mod probes;
 mod refused;
-mod route;
 mod router_reports;
-mod routes;
 mod sent_space;
+mod sent_spaces;
 mod size_probes;
 pub(crate) mod stats;
 
@@ -32,30 +34,29 @@ use std::time::Duration;
 
 use courser_base::{Ecn, Side, Time};
 use courser_recovery::{
-    Algorithm, Controller, EcnState, LossTimer, LossTimerInputs, LostPacket, LostPackets, Pto,
-    Sent, SentPackets,
+    Algorithm, Controller, EcnState, LossTimer, LossTimerInputs, LostPacket, Sent,
 };
 use courser_telemetry::MetricsUpdated;
 
-#[cfg(test)]
 pub(crate) use self::acks::Acknowledged;
 pub(crate) use self::built::Built;
 pub(crate) use self::feature_use::FeatureUse;
 pub(crate) use self::filling::Filling;
 pub(crate) use self::owners::FrameOwners;
-pub(crate) use self::permit::SendPermit;
-pub(crate) use self::route::{Flight, Route, RouteId};
+pub(crate) use self::path_recovery::{Flight, PathKey, PathRecovery};
+pub(crate) use self::permit::{Demand, PacketNumber, SendPermit, SentBatch};
 pub(crate) use self::router_reports::Quoted;
 
 use self::ack_request::AckRequest;
+use self::application_space::ApplicationSpace;
 use self::features::Experience;
-use self::mute::{MUTE_PATIENCE, Mute};
-use self::numbers::{FirstNumbers, Numbers};
-pub(crate) use self::permit::Demand;
-use self::routes::Routes;
-use self::sent_space::{SentSpace, SentSpaces};
+use self::numbers::FirstNumbers;
+use self::path_table::PathTable;
+use self::probe_timer::ProbeTimer;
+use self::sent_space::SentSpace;
+use self::sent_spaces::SentSpaces;
 use self::stats::RecoveryStats;
-use crate::config::{SILENT_AFTER, TransportConfig};
+use crate::config::TransportConfig;
 use crate::frame_counts::FrameCounts;
 use crate::rng::Rng;
 use crate::space::SpaceId;
@@ -76,12 +77,9 @@ pub(crate) struct LossRecovery {
     side: Side,
     phase: Phase,
     spaces: SentSpaces,
-    routes: Routes,
-    numbers: Numbers,
+    paths: PathTable,
     first_numbers: FirstNumbers,
-    pto: Pto,
-    /// Probe timeouts in a row after the end of the handshake, since a packet was acknowledged.
-    unanswered: u32,
+    probe_timer: ProbeTimer,
     /// Requests for another frequency of acknowledgements.
     ack_request: AckRequest,
     /// The peer's `ack_delay_exponent`, once its parameters are known.
@@ -91,14 +89,6 @@ pub(crate) struct LossRecovery {
     lost: Vec<(u64, Sent<SentFrames>)>,
     /// Scratch for the controller, kept for its memory.
     lost_packets: Vec<LostPacket>,
-    /// Lost application packets that may turn out to have been late only.
-    lately_lost: LostPackets,
-    /// The start of a client's anti-deadlock timer while nothing is in flight.
-    quiet_since: Time,
-    /// Detects a peer that acknowledges nothing.
-    mute: Mute,
-    /// The 1-RTT packet up to which probes have repeated what was sent.
-    repeated: Option<u64>,
     /// The time until which a batch waits for the pacer.
     paced_until: Option<Time>,
     /// True once packets of the handshake were repeated: those that follow use no optional feature.
@@ -128,22 +118,16 @@ impl LossRecovery {
             spaces: SentSpaces {
                 initial: None,
                 handshake: None,
-                application: SentSpace::new(config.ecn, first),
+                application: ApplicationSpace::new(config.ecn, first, rng),
             },
-            routes: Routes::new(now, &config, &experience),
-            numbers: Numbers::new(first, rng),
+            paths: PathTable::new(now, &config, &experience),
             first_numbers,
-            pto: Pto::new(),
-            unanswered: 0,
+            probe_timer: ProbeTimer::new(now),
             ack_request: AckRequest::default(),
             ack_delay_exponent: None,
             lists: FrameLists::default(),
             lost: Vec::new(),
             lost_packets: Vec::new(),
-            lately_lost: LostPackets::new(),
-            quiet_since: now,
-            mute: Mute::default(),
-            repeated: None,
             paced_until: None,
             is_handshake_repeated: false,
             experience,
@@ -174,7 +158,7 @@ impl LossRecovery {
             SpaceId::Handshake => self.spaces.handshake = None,
             SpaceId::Application => {}
         }
-        self.pto.reset();
+        self.probe_timer.end_backoff();
     }
 
     /// Forgets everything in flight: the connection is over.
@@ -184,23 +168,22 @@ impl LossRecovery {
         }
     }
 
-    /// Frees the records of packets. Counters and the route of the active path stay.
+    /// Frees the records of packets. Counters and the state of the active path stay.
     pub(crate) fn give_back(&mut self) {
         self.forget_all();
         (self.spaces.initial, self.spaces.handshake) = (None, None);
-        self.spaces.application.sent = SentPackets::new();
+        self.spaces.application.give_back();
         self.lists.give_back();
         (self.lost, self.lost_packets) = (Vec::new(), Vec::new());
-        self.lately_lost = LostPackets::new();
-        self.routes.give_back();
+        self.paths.give_back();
     }
 
     /// Frees the room for packets that are not in flight.
     pub(crate) fn shrink(&mut self) {
-        self.spaces.application.sent.shrink_to_fit();
+        self.spaces.application.space.sent.shrink_to_fit();
         self.lists.shrink();
         (self.lost, self.lost_packets) = (Vec::new(), Vec::new());
-        self.routes.shrink();
+        self.paths.shrink();
     }
 
     /// Starts anew after a Retry. Packet numbers continue (RFC 9000 §17.2.5.3, RFC 9002 §6.3).
@@ -208,19 +191,19 @@ impl LossRecovery {
     /// The time that it took is the first estimate of the round trip, unless a probe timeout passed:
     /// then the Retry may answer any of several packets.
     pub(crate) fn on_retry(&mut self, now: Time, owners: &mut impl FrameOwners) {
-        if self.pto.count() == 0
+        if self.probe_timer.count() == 0
             && let Some(space) = self.spaces.get(SpaceId::Initial)
             && let Some((_, first)) = space.sent.iter().next()
         {
             let answered_in = (now - first.time).max(SHORTEST_FIRST_RTT);
-            self.routes.active_mut().assume_rtt(answered_in);
+            self.paths.active_mut().assume_rtt(answered_in);
         }
         self.forget_sent(SpaceId::Initial);
         self.give_up_sent(SpaceId::Application, |frame| {
             owners.on_frame_lost(SpaceId::Application, frame);
         });
-        self.pto.reset();
-        self.quiet_since = now;
+        self.probe_timer.end_backoff();
+        self.probe_timer.on_activity(now);
     }
 
     /// Forgets the 0-RTT packets that the server has refused (RFC 9002 §6.4). Only the fate of their
@@ -231,7 +214,7 @@ impl LossRecovery {
                 owners.on_frame_lost(SpaceId::Application, frame);
             }
         });
-        self.pto.reset();
+        self.probe_timer.end_backoff();
     }
 
     /// Takes the peer's parameters.
@@ -241,14 +224,14 @@ impl LossRecovery {
         parameters: &courser_wire::transport_parameters::TransportParameters,
     ) {
         let most = u16::try_from(parameters.max_udp_payload_size).unwrap_or(u16::MAX);
-        self.routes.set_peer_limit(most);
+        self.paths.set_peer_limit(most);
         self.ack_request.on_peer_parameters(
             Duration::from_millis(parameters.max_ack_delay),
             parameters.min_ack_delay.map(Duration::from_micros),
             self.config.ack_frequency,
         );
         self.ack_delay_exponent = Some(parameters.ack_delay_exponent);
-        self.quiet_since = now;
+        self.probe_timer.on_activity(now);
     }
 
     /// The handshake is complete: 1-RTT packets may be probed.
@@ -258,7 +241,8 @@ impl LossRecovery {
     /// has the Finished (RFC 9002 §6.2.1). Both ends would deadlock.
     pub(crate) fn on_handshake_complete(&mut self) {
         self.phase = Phase::Complete;
-        let has_early_data = self.side.is_client() && self.spaces.application.ack_eliciting > 0;
+        let has_early_data =
+            self.side.is_client() && self.spaces.application.space.ack_eliciting > 0;
         if let Some(handshake) = &mut self.spaces.handshake
             && has_early_data
         {
@@ -271,25 +255,25 @@ impl LossRecovery {
         self.phase = Phase::Confirmed;
     }
 
-    /// Opens a route for a new path.
-    pub(crate) fn open_route(&mut self, now: Time) -> RouteId {
-        self.routes.open(now, &self.config, &self.experience)
+    /// Adds the state of a new path.
+    pub(crate) fn open_path(&mut self, now: Time) -> PathKey {
+        self.paths.open(now, &self.config, &self.experience)
     }
 
-    /// Forgets the route of a path that was given up.
-    pub(crate) fn close_route(&mut self, id: RouteId) {
-        self.routes.close(id);
+    /// Forgets the state of a path that was given up.
+    pub(crate) fn close_path(&mut self, key: PathKey) {
+        self.paths.close(key);
     }
 
-    /// Continues on the route of another path, whose support of ECN is unknown.
-    pub(crate) fn activate_route(&mut self, id: RouteId) {
-        self.routes.activate(id);
-        let route = self.routes.active_mut();
-        route.search.on_moved();
+    /// Continues on another path, whose support of ECN is unknown.
+    pub(crate) fn activate_path(&mut self, key: PathKey) {
+        self.paths.activate(key);
+        let path = self.paths.active_mut();
+        path.search.on_moved();
         // The fate of packets counts on the path in use only, so that of an earlier trial stays unknown.
-        route.features.on_forgotten();
+        path.features.on_forgotten();
         if self.config.ecn {
-            self.spaces.application.ecn.restart();
+            self.spaces.application.space.ecn.restart();
         }
     }
 
@@ -302,21 +286,21 @@ impl LossRecovery {
         }
     }
 
-    /// The route of the path in use.
+    /// The state of the path in use.
     #[inline]
-    pub(crate) fn route(&self) -> &Route {
-        self.routes.active()
+    pub(crate) fn path(&self) -> &PathRecovery {
+        self.paths.active()
     }
 
-    /// The route of the path in use, for tests that change it.
+    /// The state of the path in use, for tests that change it.
     #[cfg(test)]
-    pub(crate) fn route_mut(&mut self) -> &mut Route {
-        self.routes.active_mut()
+    pub(crate) fn path_mut(&mut self) -> &mut PathRecovery {
+        self.paths.active_mut()
     }
 
-    /// The datagram size of a route.
-    pub(crate) fn mtu_of(&mut self, id: RouteId) -> Option<u16> {
-        self.routes.get_mut(id).map(|route| route.mtu)
+    /// The datagram size of a path.
+    pub(crate) fn mtu_of(&mut self, key: PathKey) -> Option<u16> {
+        self.paths.get_mut(key).map(|path| path.mtu)
     }
 
     /// Continues with another congestion controller on the path in use, and on those that open later.
@@ -327,10 +311,10 @@ impl LossRecovery {
             config.congestion = algorithm;
             config.controller_factory = None;
         }
-        let route = self.routes.active_mut();
-        route.switch_controller(now, algorithm);
+        let path = self.paths.active_mut();
+        path.switch_controller(now, algorithm);
         if !self.config.capacity_rise {
-            route.congestion.ignore_capacity_rise();
+            path.congestion.ignore_capacity_rise();
         }
     }
 
@@ -340,32 +324,28 @@ impl LossRecovery {
         self.ack_delay_exponent
     }
 
-    /// True when an ACK_FREQUENCY frame waits.
-    pub(crate) fn wants_ack_frequency(&self) -> bool {
-        self.ack_request.wants_to_send()
+    /// Returns true if a frame of loss recovery waits for a 1-RTT packet: a PING or ACK_FREQUENCY.
+    #[inline]
+    pub(crate) fn wants_to_send(&self) -> bool {
+        self.spaces.application.space.ping || self.ack_request.wants_to_send()
     }
 
     /// The probe timeout of the path in use without back-off. Includes the longest time for which
     /// the peer holds acknowledgements back.
     pub(crate) fn pto(&self) -> Duration {
-        self.routes.active().pto(self.ack_request.max_ack_delay())
+        self.paths.active().pto(self.ack_request.max_ack_delay())
     }
 
     /// Returns the probe timeout with the acknowledgement delays that both ends announced: `own` and that of the
     /// peer. Requests for earlier acknowledgements (ACK_FREQUENCY) do not shorten it.
     pub(crate) fn announced_pto(&self, own: Duration) -> Duration {
         let delay = own.max(self.ack_request.announced_max_ack_delay());
-        self.routes.active().pto(delay)
-    }
-
-    /// Packets whose fate is open and those acknowledged late: they cost memory and work.
-    pub(crate) fn remembered(&self, id: SpaceId) -> usize {
-        self.spaces.get(id).map_or(0, |it| it.sent.remembered())
+        self.paths.active().pto(delay)
     }
 
     /// Bytes of the records of sent packets.
     pub(crate) fn memory(&self) -> usize {
-        self.spaces.application.sent.memory()
+        self.spaces.application.space.sent.memory()
     }
 
     /// Counters since the connection began.
@@ -388,11 +368,11 @@ impl LossRecovery {
 
     /// The ECN mark for a packet of a space by the validation of its marks alone.
     fn mark_of(&self, id: SpaceId) -> Option<Ecn> {
-        let codepoint = self.routes.active().ecn_codepoint();
+        let codepoint = self.paths.active().ecn_codepoint();
         Some(self.spaces.get(id)?.ecn.mark(codepoint))
     }
 
-    /// True if a packet of any space may have this mark.
+    /// Returns true if a packet of any space may have this mark.
     pub(crate) fn marks_all(&self, ecn: Ecn) -> bool {
         let marks = |id| self.mark(id).is_none_or(|mark| mark == ecn);
         ecn == Ecn::NotEct || SpaceId::ALL.into_iter().all(marks)
@@ -400,74 +380,61 @@ impl LossRecovery {
 
     /// The state of the validation of ECN.
     pub(crate) fn ecn_state(&self) -> EcnState {
-        match self.spaces.application.ecn.state() {
+        match self.spaces.application.space.ecn.state() {
             EcnState::Testing | EcnState::Capable if self.withheld().ecn => EcnState::Unknown,
             state => state,
         }
     }
 
-    /// True if the path is silent: [`SILENT_AFTER`] probe timeouts in a row passed after the end of the
+    /// Returns true if the path is silent: several probe timeouts in a row passed after the end of the
     /// handshake, and no packet was acknowledged since.
     #[inline]
     pub(crate) fn is_silent(&self) -> bool {
-        self.unanswered >= SILENT_AFTER
+        self.probe_timer.is_silent()
     }
 
-    /// Probe timeouts in a row that brought no acknowledgement.
+    /// Returns the number of probe timeouts in a row that brought no acknowledgement.
     pub(crate) fn unanswered(&self) -> u32 {
-        self.unanswered
+        self.probe_timer.unanswered()
     }
 
-    /// True if there were as many probe timeouts in a row as the configuration allows.
+    /// Returns true if there were as many probe timeouts in a row as the configuration allows.
     pub(crate) fn has_too_many_ptos(&self) -> bool {
         let limit = self.config.max_ptos;
-        limit.is_some_and(|limit| self.unanswered >= limit)
+        limit.is_some_and(|limit| self.unanswered() >= limit)
     }
 
     /// The state of the congestion controller.
     pub(crate) fn congestion_state(&self) -> &'static str {
-        self.routes.active().congestion.state()
+        self.paths.active().congestion.state()
     }
 
     /// The figures that a sink records.
     pub(crate) fn metrics(&self) -> MetricsUpdated {
-        let route = self.routes.active();
+        let path = self.paths.active();
         let spaces = SpaceId::ALL
             .into_iter()
             .filter_map(|id| self.spaces.get(id));
         MetricsUpdated {
-            smoothed_rtt: route.rtt.smoothed(),
-            latest_rtt: route.rtt.latest(),
-            min_rtt: route.rtt.min(),
-            rtt_variance: route.rtt.rttvar(),
-            congestion_window: route.congestion.window(),
-            bytes_in_flight: route.bytes_in_flight,
+            smoothed_rtt: path.rtt.smoothed(),
+            latest_rtt: path.rtt.latest(),
+            min_rtt: path.rtt.min(),
+            rtt_variance: path.rtt.rttvar(),
+            congestion_window: path.congestion.window(),
+            bytes_in_flight: path.bytes_in_flight,
             packets_in_flight: spaces.map(|space| space.sent.len() as u64).sum(),
-            ssthresh: route.congestion.ssthresh(),
-            pacing_rate: route.pacing_rate(),
-            pto_count: self.pto.count(),
+            ssthresh: path.congestion.ssthresh(),
+            pacing_rate: path.pacing_rate(),
+            pto_count: self.probe_timer.count(),
         }
     }
 
-    /// True when an ack-eliciting packet of a space is neither acknowledged nor lost.
+    /// Returns true if an ack-eliciting packet of a space is neither acknowledged nor lost.
     pub(crate) fn is_waiting(&self, id: SpaceId) -> bool {
         self.spaces.get(id).is_some_and(|it| it.ack_eliciting > 0)
     }
 
-    /// Counts a packet from the peer. True when the peer has sent for long without acknowledging
-    /// anything (limit K78): longer than `idle_timeout`, three probe timeouts and
-    /// [`MUTE_PATIENCE`].
-    #[inline]
-    pub(crate) fn is_mute(&mut self, now: Time, idle_timeout: Option<Duration>) -> bool {
-        if !self.is_waiting(SpaceId::Application) {
-            return false;
-        }
-        let idle = idle_timeout.unwrap_or_default();
-        let patience = idle.max(MUTE_PATIENCE).max(self.pto().saturating_mul(3));
-        self.mute.is_over(now, patience)
-    }
-
-    /// True when a peer may be waiting for this end although nothing is in flight: a server has
+    /// Returns true if a peer may be waiting for this end although nothing is in flight: a server has
     /// always been validated by what it received, a client learns it when a Handshake packet is
     /// acknowledged or the handshake is confirmed (RFC 9002 §6.2.2.1).
     pub(super) fn is_validated_by_peer(&self) -> bool {
@@ -488,10 +455,10 @@ impl LossRecovery {
         let times = |id| self.spaces.get(id).map(SentSpace::times);
         LossTimer::next(&LossTimerInputs {
             spaces: SpaceId::ALL.map(|id| times(id).unwrap_or_default()),
-            rtt: &self.routes.active().rtt,
-            pto: &self.pto,
+            rtt: &self.paths.active().rtt,
+            pto: self.probe_timer.backoff(),
             max_ack_delay: self.ack_request.max_ack_delay(),
-            last_activity: self.quiet_since,
+            last_activity: self.probe_timer.last_activity(),
             has_handshake_keys: self.spaces.handshake.is_some(),
             is_handshake_confirmed: self.phase == Phase::Confirmed,
             is_address_validated_by_peer: self.is_validated_by_peer(),
@@ -511,16 +478,16 @@ impl LossRecovery {
         };
         space.sent.take_all(|_, sent| {
             if sent.in_flight
-                && let Some(route) = self.routes.get_mut(sent.path)
+                && let Some(path) = self.paths.get_mut(sent.path)
             {
-                route.bytes_in_flight = route.bytes_in_flight.saturating_sub(u64::from(sent.size));
+                path.bytes_in_flight = path.bytes_in_flight.saturating_sub(u64::from(sent.size));
             }
             sent.frames.for_each(&self.lists, &mut each);
             sent.frames.release(&mut self.lists);
         });
         space.ack_eliciting = 0;
         self.lists.shrink();
-        self.routes.active_mut().features.on_forgotten();
+        self.paths.active_mut().features.on_forgotten();
     }
 }
 
@@ -534,7 +501,7 @@ impl LossRecovery {
 
     /// The 1-RTT packet number that is skipped next.
     pub(crate) fn skip_at(&self) -> u64 {
-        self.numbers.skip_at()
+        self.spaces.application.skip_at()
     }
 
     /// The number of the first 1-RTT packet.
@@ -544,7 +511,7 @@ impl LossRecovery {
 
     /// The first skipped number in a range.
     pub(crate) fn skipped_in(&self, range: &std::ops::RangeInclusive<u64>) -> Option<u64> {
-        self.spaces.application.sent.skipped_in(range)
+        self.spaces.application.space.sent.skipped_in(range)
     }
 
     /// The longest time for which the peer holds acknowledgements back.
@@ -554,32 +521,32 @@ impl LossRecovery {
 
     /// Newer packets after which a 1-RTT packet is declared lost.
     pub(crate) fn packet_threshold(&self) -> u64 {
-        self.spaces.application.loss.packet_threshold()
+        self.spaces.application.space.loss.packet_threshold()
     }
 
     /// Continues with this number in 1-RTT packets.
     pub(crate) fn skip_to_number(&mut self, number: u64) {
-        self.spaces.application.next_number = number;
+        self.spaces.application.space.next_number = number;
     }
 
     /// Probe timeouts in a row.
     pub(crate) fn pto_count(&self) -> u32 {
-        self.pto.count()
+        self.probe_timer.count()
     }
 
-    /// True while lost packets may turn out to have been late.
+    /// Returns true while lost packets may turn out to have been late.
     pub(crate) fn remembers_losses(&self) -> bool {
-        !self.lately_lost.is_empty()
+        self.spaces.application.remembers_losses()
     }
 
     /// Slots of 1-RTT packets that were examined.
     pub(crate) fn steps(&self) -> u64 {
-        self.spaces.application.sent.steps()
+        self.spaces.application.space.sent.steps()
     }
 
-    /// Bytes in flight on all routes.
-    pub(crate) fn bytes_in_flight_of_all_routes(&self) -> u64 {
-        self.routes.bytes_in_flight()
+    /// Bytes in flight on all paths.
+    pub(crate) fn bytes_in_flight_of_all_paths(&self) -> u64 {
+        self.paths.bytes_in_flight()
     }
 }
 

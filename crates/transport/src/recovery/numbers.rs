@@ -24,7 +24,7 @@ impl Numbers {
         next + u64::from(next == self.skip_at)
     }
 
-    /// True when a packet passed the number that was to be skipped.
+    /// Returns true if a packet passed the number that was to be skipped.
     #[inline]
     pub(super) fn is_past_skip(self, sent: u64) -> bool {
         sent > self.skip_at

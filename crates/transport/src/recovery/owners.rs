@@ -18,10 +18,10 @@ pub(crate) trait FrameOwners {
     /// today (RFC 9000 §13.3).
     fn on_frame_lost(&mut self, space: SpaceId, frame: SentFrame);
 
-    /// True when stream data or datagrams wait that were never sent.
+    /// Returns true if stream data or datagrams wait that were never sent.
     fn has_new_data(&self) -> bool;
 
-    /// True when CRYPTO data waits in a space.
+    /// Returns true if CRYPTO data waits in a space.
     fn has_crypto(&self, space: SpaceId) -> bool;
 
     /// Records an event for a sink, if there is one.

@@ -4,22 +4,22 @@ use courser_base::{ScopedIp, Time};
 use courser_recovery::{SavedPath, initial_window};
 
 use super::LossRecovery;
-use super::route::Route;
+use super::path_recovery::PathRecovery;
 
 impl LossRecovery {
     /// Starts from the capacity of an earlier connection to this address, if it is remembered.
     pub(crate) fn recall_path(&mut self, now: Time, peer: ScopedIp) {
         let memory = self.config.path_memory.as_ref();
         if let Some(saved) = memory.and_then(|memory| memory.take(now, peer)) {
-            let route = self.routes.active_mut();
-            route.congestion.start_carefully(route.mtu, saved);
+            let path = self.paths.active_mut();
+            path.congestion.start_carefully(path.mtu, saved);
         }
     }
 
     /// Remembers the capacity of the path in use when the connection ends.
     pub(crate) fn remember_path(&self, now: Time, peer: ScopedIp) {
         if let Some(memory) = &self.config.path_memory
-            && let Some(path) = observe(self.routes.active())
+            && let Some(path) = observe(self.paths.active())
         {
             memory.put(now, peer, path);
         }
@@ -28,14 +28,14 @@ impl LossRecovery {
 
 /// Returns what a path delivers in a round trip. A path that has not carried several initial windows
 /// is not worth remembering: slow start is there in two round trips.
-fn observe(route: &Route) -> Option<SavedPath> {
-    let min_rtt = route.rtt.min();
-    let rate = route
+fn observe(path: &PathRecovery) -> Option<SavedPath> {
+    let min_rtt = path.rtt.min();
+    let rate = path
         .bandwidth
         .estimate()
-        .filter(|_| route.rtt.has_sample())?;
+        .filter(|_| path.rtt.has_sample())?;
     let window = rate.bytes_in(min_rtt);
-    let is_large = window >= LEAST_INITIAL_WINDOWS * initial_window(route.mtu);
+    let is_large = window >= LEAST_INITIAL_WINDOWS * initial_window(path.mtu);
     is_large.then_some(SavedPath { window, min_rtt })
 }
 

@@ -4,7 +4,7 @@ use courser_base::{Ecn, Time};
 use courser_recovery::Controller;
 use courser_wire::packet_number;
 
-use super::{Built, Flight, LossRecovery, RouteId};
+use super::{Built, Flight, LossRecovery, PathKey};
 use crate::build::transmit::MAX_BATCH;
 use crate::rng::Rng;
 use crate::space::SpaceId;
@@ -38,6 +38,25 @@ pub(crate) struct Demand {
     pub(crate) little: Option<u64>,
 }
 
+/// A batch of 1-RTT packets.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct SentBatch {
+    /// Bytes that count as in flight.
+    pub(crate) in_flight: u64,
+    /// The number of the last packet.
+    pub(crate) last_number: u64,
+    /// True if at least one datagram had full size.
+    pub(crate) has_full_datagram: bool,
+}
+
+/// The number of a packet that is being built.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct PacketNumber {
+    pub(crate) value: u64,
+    /// Bytes of its encoding.
+    pub(crate) len: usize,
+}
+
 impl LossRecovery {
     /// Decides what may be sent in a space on the path in use.
     pub(crate) fn permit(&mut self, now: Time, id: SpaceId, demand: &Demand) -> SendPermit {
@@ -50,9 +69,9 @@ impl LossRecovery {
         if space.probes > 0 {
             return SendPermit::Probe;
         }
-        let route = self.routes.active_mut();
-        let mtu = u64::from(route.mtu);
-        let mut room = route.congestion_room();
+        let path = self.paths.active_mut();
+        let mtu = u64::from(path.mtu);
+        let mut room = path.congestion_room();
         if room < mtu && !self.spaces.awaits_acknowledgement(id) {
             // Padded ACKs count as in flight, and so do 1-RTT packets before the handshake is confirmed, but
             // no acknowledgement and no probe timeout makes room for what follows them: without a datagram
@@ -65,16 +84,16 @@ impl LossRecovery {
         if room < size || ack_first || space.sent.is_full() {
             return SendPermit::AckOnly;
         }
-        let window = route.congestion.window();
+        let window = path.congestion.window();
         let wanted = if size < mtu {
             size
         } else {
             room.min(demand.budget)
         };
-        if route.bytes_in_flight == 0 && route.ecn_codepoint() != Ecn::Ect1 {
-            route.pacer.on_quiescent(window, route.mtu);
+        if path.bytes_in_flight == 0 && path.ecn_codepoint() != Ecn::Ect1 {
+            path.pacer.on_quiescent(window, path.mtu);
         }
-        let (pacer, rtt, mtu_bytes) = (&mut route.pacer, &route.rtt, route.mtu);
+        let (pacer, rtt, mtu_bytes) = (&mut path.pacer, &path.rtt, path.mtu);
         let granted = pacer.reserve(now, wanted, rtt, window, mtu_bytes);
         if granted == 0 {
             let least = if size < mtu { size } else { u64::MAX };
@@ -85,26 +104,26 @@ impl LossRecovery {
         SendPermit::Bytes(granted.max(room.min(mtu)))
     }
 
-    /// The number of the next packet of a space, and the bytes of its encoding.
+    /// The number of the next packet of a space.
     #[inline]
-    pub(crate) fn next_number(&self, id: SpaceId) -> Option<(u64, usize)> {
+    pub(crate) fn next_number(&self, id: SpaceId) -> Option<PacketNumber> {
         let space = self.spaces.get(id)?;
         let number = match id {
-            SpaceId::Application => self.numbers.next(space.next_number),
+            SpaceId::Application => self.spaces.application.next_number(),
             _ => space.next_number,
         };
         let len = packet_number::encoded_len(number, space.loss.largest_acked());
-        Some((number, len))
+        Some(PacketNumber { value: number, len })
     }
 
     /// The first number of a 1-RTT packet that was not used yet.
     pub(crate) fn first_unused_number(&self) -> u64 {
-        self.spaces.application.next_number
+        self.spaces.application.space.next_number
     }
 
-    /// True when too few packet numbers are left for another batch.
+    /// Returns true if too few packet numbers are left for another batch.
     pub(crate) fn is_out_of_numbers(&self) -> bool {
-        self.spaces.application.next_number > LAST_PACKET_NUMBER
+        self.spaces.application.space.next_number > LAST_PACKET_NUMBER
     }
 
     /// Remembers a packet that leaves on the path in use.
@@ -117,10 +136,10 @@ impl LossRecovery {
         ecn: Ecn,
         rng: &mut Rng,
     ) {
-        let route = self.routes.active_mut();
-        let flight = route.begin_flight(now, built.len, built.in_flight);
+        let path = self.paths.active_mut();
+        let flight = path.begin_flight(now, built.len, built.in_flight);
         if built.ack_eliciting {
-            route.features.on_sent(built, ecn);
+            path.features.on_sent(built, ecn);
         }
         self.draw_skip(id, built.number, rng);
         self.record_sent(now, id, built, ecn, flight);
@@ -130,14 +149,14 @@ impl LossRecovery {
     pub(crate) fn on_path_probe_sent(
         &mut self,
         now: Time,
-        route: RouteId,
+        path: PathKey,
         built: &Built,
         rng: &mut Rng,
     ) {
-        let Some(route) = self.routes.get_mut(route) else {
+        let Some(path) = self.paths.get_mut(path) else {
             return;
         };
-        let flight = route.begin_flight(now, built.len, built.in_flight);
+        let flight = path.begin_flight(now, built.len, built.in_flight);
         let id = SpaceId::Application;
         self.draw_skip(id, built.number, rng);
         self.record_sent(now, id, built, Ecn::NotEct, flight);
@@ -148,7 +167,7 @@ impl LossRecovery {
     #[cfg(test)]
     pub(crate) fn on_forged_packet(&mut self, id: SpaceId, built: &Built, rng: &mut Rng) {
         let flight = Flight {
-            route: u32::MAX,
+            path: u32::MAX,
             snapshot: 0,
             tx_in_flight: 0,
         };
@@ -159,16 +178,16 @@ impl LossRecovery {
     /// Chooses another number to skip, once a packet has passed the one before.
     #[inline]
     fn draw_skip(&mut self, id: SpaceId, number: u64, rng: &mut Rng) {
-        if id == SpaceId::Application && self.numbers.is_past_skip(number) {
-            let route = self.routes.active();
-            let window = route.window() / u64::from(route.mtu);
-            self.numbers.choose_skip(number, window, rng);
+        if id == SpaceId::Application {
+            let path = self.paths.active();
+            let window = || path.window() / u64::from(path.mtu);
+            self.spaces.application.draw_skip(number, window, rng);
         }
     }
 
     #[inline]
     fn record_sent(&mut self, now: Time, id: SpaceId, built: &Built, ecn: Ecn, flight: Flight) {
-        let is_on_active = flight.route == self.routes.active().id;
+        let is_on_active = flight.path == self.paths.active().key;
         if let Some(space) = self.spaces.get_mut(id) {
             space.on_packet_sent(now, built, ecn, flight, is_on_active);
         }
@@ -185,44 +204,47 @@ impl LossRecovery {
         self.stats.packets_sent += 1;
     }
 
-    /// Accounts for a batch of 1-RTT packets with `bytes` in flight, up to packet `last_number`.
-    /// `is_full` says that at least one datagram had full size.
-    pub(crate) fn on_batch_sent(&mut self, now: Time, bytes: u64, last_number: u64, is_full: bool) {
-        let route = self.routes.active_mut();
-        route.on_batch_sent(now, bytes, last_number);
-        if is_full {
-            route.search.on_full_datagram_sent(now);
+    /// Accounts for a batch of 1-RTT packets that left.
+    #[inline]
+    pub(crate) fn on_batch_sent(&mut self, now: Time, batch: &SentBatch) {
+        if batch.in_flight == 0 {
+            return;
+        }
+        let path = self.paths.active_mut();
+        path.on_batch_sent(now, batch.in_flight, batch.last_number);
+        if batch.has_full_datagram {
+            path.search.on_full_datagram_sent(now);
         }
     }
 
     /// Accounts for a packet of the handshake that counts as in flight.
     pub(crate) fn on_handshake_packet_sent(&mut self, now: Time, built: &Built) {
         if built.in_flight {
-            let route = self.routes.active_mut();
+            let path = self.paths.active_mut();
             let bytes = built.len as u64;
-            let congestion = &mut route.congestion;
-            congestion.on_sent(now, bytes, built.number, route.bytes_in_flight);
+            let congestion = &mut path.congestion;
+            congestion.on_sent(now, bytes, built.number, path.bytes_in_flight);
         }
         if built.ack_eliciting {
-            self.quiet_since = now;
+            self.probe_timer.on_activity(now);
         }
     }
 
     /// Accounts for a datagram of the handshake.
     pub(crate) fn on_handshake_datagram_sent(&mut self, len: usize) {
-        let route = self.routes.active_mut();
-        route.pacer.on_sent(len as u64);
+        let path = self.paths.active_mut();
+        path.pacer.on_sent(len as u64);
         // A client's first request may well fill the window.
-        route.app_limited = route.congestion_room() >= u64::from(route.mtu);
+        path.app_limited = path.congestion_room() >= u64::from(path.mtu);
     }
 
     /// Notes that nothing waits: a window that is not needed does not grow (RFC 9002 §7.8).
     pub(crate) fn on_app_limited(&mut self, now: Time) {
-        let route = self.routes.active_mut();
-        if route.congestion_room() >= u64::from(route.mtu) {
-            route.app_limited = true;
-            let pause = route.rtt.min() / 16;
-            route.delivery.on_app_limited(now, pause);
+        let path = self.paths.active_mut();
+        if path.congestion_room() >= u64::from(path.mtu) {
+            path.app_limited = true;
+            let pause = path.rtt.min() / 16;
+            path.delivery.on_app_limited(now, pause);
         }
     }
 }

@@ -36,21 +36,23 @@ impl LossRecovery {
         }
     }
 
-    /// Returns true if there were timeouts in a row, so that a packet of the peer is a sign that
-    /// packets pass again.
+    /// Takes the receipt of a packet. After several timeouts in a row it is a sign that packets pass again:
+    /// then probes leave at once and the backoff ends, because the doubling of timeouts is for silence
+    /// (RFC 9002 §6.2.1).
     #[inline]
-    pub(crate) fn is_after_outage(&self) -> bool {
-        self.pto.count() >= OUTAGE
+    pub(crate) fn on_packet_received(&mut self, owners: &mut impl FrameOwners) {
+        if self.probe_timer.count() >= OUTAGE
             && self.phase == Phase::Confirmed
             && self.is_waiting(SpaceId::Application)
+        {
+            self.probe_after_outage(owners);
+        }
     }
 
-    /// Probes at once and ends the backoff, because the peer was heard: the doubling of timeouts is
-    /// for silence (RFC 9002 §6.2.1).
     #[cold]
-    pub(crate) fn probe_after_outage(&mut self, owners: &mut impl FrameOwners) {
-        self.pto.reset();
-        let space = &mut self.spaces.application;
+    fn probe_after_outage(&mut self, owners: &mut impl FrameOwners) {
+        self.probe_timer.end_backoff();
+        let space = &mut self.spaces.application.space;
         space.probe(PROBES);
         space.ping = true;
         self.repeat_oldest(SpaceId::Application, owners);
@@ -71,9 +73,8 @@ impl LossRecovery {
     fn on_probe_timeout(&mut self, now: Time, id: SpaceId, owners: &mut impl FrameOwners) {
         record_expired(now, Timer::Probe, id, owners);
         self.stats.ptos += 1;
-        self.pto.on_timeout();
+        self.probe_timer.on_timeout(now);
         self.count_unanswered(now);
-        self.quiet_since = now;
         self.on_silence();
         self.is_handshake_repeated |= self.phase != Phase::Confirmed;
         if let Some(space) = self.spaces.get_mut(id) {
@@ -83,7 +84,7 @@ impl LossRecovery {
         }
         // Probes carry new data first, else the oldest, else only a PING. They do not carry new
         // data time after time: a peer without room for it may be waiting for the oldest.
-        let is_first = self.pto.count() < 2;
+        let is_first = self.probe_timer.count() < 2;
         if id == SpaceId::Application && is_first && owners.has_new_data() {
             return;
         }
@@ -104,14 +105,14 @@ impl LossRecovery {
             // NAT that has rebound would get no answer, because the server sends to the old address
             // and follows authentic 1-RTT packets only (RFC 9000 §9).
             self.probe_along(SpaceId::Application, owners);
-            let space = &mut self.spaces.application;
+            let space = &mut self.spaces.application.space;
             space.probe(1);
             space.ping = true;
         }
     }
 
     /// Notes that an end which waits for content has asked for a sign of life.
-    pub(crate) fn on_question(&mut self, now: Time) {
+    pub(crate) fn on_liveness_probe(&mut self, now: Time) {
         self.request_ping(SpaceId::Application);
         self.count_unanswered(now);
     }
@@ -126,14 +127,14 @@ impl LossRecovery {
         if self.phase == Phase::Handshaking {
             return;
         }
-        let mut count = self.pto.count();
-        let mut waiting = self.spaces.application.sent.iter();
+        let mut count = self.probe_timer.count();
+        let mut waiting = self.spaces.application.space.sent.iter();
         let oldest = waiting.find(|(_, sent)| sent.ack_eliciting);
         if let Some((_, oldest)) = oldest.filter(|_| count >= OUTAGE) {
             let periods = (now - oldest.time).as_nanos() / self.pto().as_nanos().max(1);
             count = count.max((periods + 2).ilog2());
         }
-        self.unanswered = self.unanswered.max(count);
+        self.probe_timer.on_unanswered(count);
     }
 
     /// Probes the other space of the handshake too, in the same datagram if that has room.
@@ -164,14 +165,14 @@ impl LossRecovery {
         }
     }
 
-    /// True when the second probe of a timeout should repeat the first one if nothing else waits:
+    /// Returns true if the second probe of a timeout should repeat the first one if nothing else waits:
     /// at a loss of one half the last packet of a stream took twice as many timeouts, each as long
     /// as all before it. Only with room in the window, which should not fill up with copies.
     pub(crate) fn wants_second_probe(&self) -> bool {
-        let probes = self.spaces.application.probes;
-        let is_second = probes > 0 && probes < PROBES && self.pto.count() > 0;
-        let route = self.routes.active();
-        is_second && route.congestion_room() >= u64::from(route.mtu)
+        let probes = self.spaces.application.space.probes;
+        let is_second = probes > 0 && probes < PROBES && self.probe_timer.count() > 0;
+        let path = self.paths.active();
+        is_second && path.congestion_room() >= u64::from(path.mtu)
     }
 
     /// Repeats the oldest 1-RTT packets for the second probe of a timeout.
@@ -179,7 +180,7 @@ impl LossRecovery {
         self.repeat_oldest(SpaceId::Application, owners);
     }
 
-    /// True when the peer has not acknowledged its first flight.
+    /// Returns true if the peer has not acknowledged its first flight.
     pub(crate) fn is_first_flight_open(&self) -> bool {
         self.is_waiting(SpaceId::Initial)
     }
@@ -199,8 +200,9 @@ impl LossRecovery {
     /// the peer has received, while its acknowledgements are lost, and copies of them would keep
     /// back the data that it waits for.
     fn repeat_oldest(&mut self, id: SpaceId, owners: &mut impl FrameOwners) {
-        let after = self.repeated.filter(|_| id == SpaceId::Application);
-        let mut room = u32::from(self.routes.active().mtu) * u32::from(PROBES);
+        let after = self.spaces.application.repeated;
+        let after = after.filter(|_| id == SpaceId::Application);
+        let mut room = u32::from(self.paths.active().mtu) * u32::from(PROBES);
         let Some(space) = self.spaces.get(id) else {
             return;
         };
@@ -208,7 +210,7 @@ impl LossRecovery {
         let is_fresh = |number: u64| after.is_none_or(|after| number > after);
         // Once all packets had their turn, the first one is next again.
         let is_over = !eliciting().any(|(number, _)| is_fresh(number));
-        let mut oldest = Vec::new();
+        let (mut oldest, mut last) = (Vec::new(), after);
         for (number, sent) in eliciting().filter(|(number, _)| is_over || is_fresh(*number)) {
             let left = room.checked_sub(u32::from(sent.size));
             let is_full = oldest.len() >= usize::from(PROBES) && left.is_none();
@@ -217,9 +219,10 @@ impl LossRecovery {
             }
             room = left.unwrap_or(0);
             oldest.push(sent.frames);
-            if id == SpaceId::Application {
-                self.repeated = Some(number);
-            }
+            last = Some(number);
+        }
+        if id == SpaceId::Application {
+            self.spaces.application.repeated = last;
         }
         for frames in oldest {
             // Datagrams are sent once, and it is too early to call them lost (RFC 9221 §5.2).
@@ -227,12 +230,12 @@ impl LossRecovery {
         }
     }
 
-    /// True when a probe packet is due in a space.
+    /// Returns true if a probe packet is due in a space.
     pub(crate) fn is_probing(&self, id: SpaceId) -> bool {
         self.spaces.get(id).is_some_and(|space| space.probes > 0)
     }
 
-    /// True when a PING is due in a space.
+    /// Returns true if a PING is due in a space.
     pub(crate) fn wants_ping(&self, id: SpaceId) -> bool {
         self.spaces.get(id).is_some_and(|space| space.ping)
     }

@@ -16,7 +16,7 @@ impl Refused {
         Self { before, above }
     }
 
-    /// True for a packet that will not arrive.
+    /// Returns true for a packet that will not arrive.
     pub(super) fn contains(self, number: u64, size: u16) -> bool {
         number < self.before && size > self.above
     }

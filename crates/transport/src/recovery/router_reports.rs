@@ -25,7 +25,7 @@ pub(crate) enum Quoted {
 impl LossRecovery {
     /// Expands a packet number that a report quotes, as the peer would, and looks the packet up.
     pub(crate) fn quoted(&self, truncated: u64, len: usize) -> Quoted {
-        let space = &self.spaces.application;
+        let space = &self.spaces.application.space;
         let expected = space.loss.largest_acked().map_or(0, |largest| largest + 1);
         let number = packet_number::expand(truncated, len, expected);
         match space.sent.get(number) {
@@ -59,18 +59,18 @@ impl LossRecovery {
         claimed: u16,
         owners: &mut impl FrameOwners,
     ) -> bool {
-        let space = &mut self.spaces.application;
-        let route = self.routes.active_mut();
-        let fits = |size, on| size <= claimed || on != route.id;
+        let space = &mut self.spaces.application.space;
+        let path = self.paths.active_mut();
+        let fits = |size, on| size <= claimed || on != path.key;
         let Some(sent) = space.sent.get(number) else {
             return false;
         };
-        if fits(sent.size, sent.path) || !sent.in_flight || !route.search.is_searching() {
+        if fits(sent.size, sent.path) || !sent.in_flight || !path.search.is_searching() {
             return false;
         }
-        if route.search.on_packet_too_big(now, sent.size, claimed) {
-            route.refused = Refused::new(space.next_number, claimed);
-            route.follow_search();
+        if path.search.on_packet_too_big(now, sent.size, claimed) {
+            path.refused = Refused::new(space.next_number, claimed);
+            path.follow_search();
         }
         if let Some(mut sent) = space.sent.take(number) {
             sent.is_mtu_probe = true;
@@ -83,10 +83,10 @@ impl LossRecovery {
     /// Believes a quote without a packet number only as far as it can do no harm: it may name the
     /// size of the next probe.
     fn on_probe_refused(&mut self, now: Time, claimed: u16) -> bool {
-        let route = self.routes.active_mut();
-        match route.search.probe_in_flight() {
-            Some(size) if size > claimed && claimed >= route.mtu => {
-                route.search.on_packet_too_big(now, size, claimed);
+        let path = self.paths.active_mut();
+        match path.search.probe_in_flight() {
+            Some(size) if size > claimed && claimed >= path.mtu => {
+                path.search.on_packet_too_big(now, size, claimed);
                 true
             }
             _ => false,

@@ -8,21 +8,21 @@ use super::{Built, LossRecovery, Phase};
 impl LossRecovery {
     /// Sets the UDP payload of the largest datagram that the interface towards the peer sends.
     pub(crate) fn set_interface_mtu(&mut self, size: u16) {
-        let route = self.routes.active_mut();
-        route.search.set_interface_mtu(size);
-        route.follow_search();
+        let path = self.paths.active_mut();
+        path.search.set_interface_mtu(size);
+        path.follow_search();
     }
 
     /// Returns true once if the search has begun without knowing the interface. Probes leave later: at
     /// the beginning of slow start data comes first.
     pub(crate) fn wants_interface(&mut self) -> bool {
-        let search = &mut self.routes.active_mut().search;
+        let search = &mut self.paths.active_mut().search;
         search.wants_probe() && search.asks_for_interface()
     }
 
     /// Returns true once if datagrams may be too large for an interface that is not known.
     pub(crate) fn is_size_unproven(&mut self) -> bool {
-        let search = &mut self.routes.active_mut().search;
+        let search = &mut self.paths.active_mut().search;
         search.mtu() > BASE_MTU && search.asks_for_interface()
     }
 
@@ -37,54 +37,54 @@ impl LossRecovery {
         is_validated: bool,
         has_stream_data: bool,
     ) -> Option<u16> {
-        let route = self.routes.active_mut();
-        if !route.search.wants_probe() || route.is_hurried(has_stream_data) {
+        let path = self.paths.active_mut();
+        if !path.search.wants_probe() || path.is_hurried(has_stream_data) {
             return None;
         }
-        let space = &self.spaces.application;
+        let space = &self.spaces.application.space;
         let may_send = self.phase == Phase::Confirmed
             && is_validated
             && space.probes == 0
             && !space.sent.is_full()
-            && route.search.can_afford_probe(route.delivery.delivered())
+            && path.search.can_afford_probe(path.delivery.delivered())
             && self.paced_until.is_none();
         if !may_send {
             return None;
         }
-        let room = route.congestion_room();
-        route.search.next_probe(now, room)
+        let room = path.congestion_room();
+        path.search.next_probe(now, room)
     }
 
     /// Starts the probe of this size and returns its number.
     pub(crate) fn begin_size_probe(&mut self, size: u16) -> u32 {
-        self.routes.active_mut().search.on_probe_sent(size)
+        self.paths.active_mut().search.on_probe_sent(size)
     }
 
     /// Accounts for an MTU probe that left.
     pub(crate) fn on_size_probe_sent(&mut self, now: Time, built: &Built) {
-        let route = self.routes.active_mut();
+        let path = self.paths.active_mut();
         let bytes = built.len as u64;
-        let congestion = &mut route.congestion;
-        congestion.on_sent(now, bytes, built.number, route.bytes_in_flight);
-        route.pacer.on_sent(bytes);
+        let congestion = &mut path.congestion;
+        congestion.on_sent(now, bytes, built.number, path.bytes_in_flight);
+        path.pacer.on_sent(bytes);
     }
 
-    /// True while an MTU probe waits for data in flight to be acknowledged.
+    /// Returns true while an MTU probe waits for data in flight to be acknowledged.
     pub(crate) fn makes_room_for_probe(&self, has_stream_data: bool) -> bool {
-        self.routes.active().makes_room_for_probe(has_stream_data)
+        self.paths.active().makes_room_for_probe(has_stream_data)
     }
 
     /// Notes that a datagram of nearly full size waits: larger ones would be of use.
     pub(crate) fn on_full_datagram_wanted(&mut self, now: Time) {
-        self.routes.active_mut().search.on_full_datagram_sent(now);
+        self.paths.active_mut().search.on_full_datagram_sent(now);
     }
 
     /// Tries smaller packets after several probe timeouts in a row.
     pub(super) fn on_silence(&mut self) {
-        let count = self.pto.count();
-        let route = self.routes.active_mut();
-        if route.search.on_probe_timeout(count) {
-            route.follow_search();
+        let count = self.probe_timer.count();
+        let path = self.paths.active_mut();
+        if path.search.on_probe_timeout(count) {
+            path.follow_search();
         }
     }
 }

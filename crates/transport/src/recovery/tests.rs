@@ -75,7 +75,11 @@ impl Bench {
     }
 
     fn send_of_kind(&mut self, id: SpaceId, offset: u64, ack_eliciting: bool) -> u64 {
-        let (number, _) = self.recovery.next_number(id).expect("the space is open");
+        let number = self
+            .recovery
+            .next_number(id)
+            .expect("the space is open")
+            .value;
         let (lists, _) = self.recovery.filling();
         lists.start();
         lists.push(stream(offset));
@@ -148,13 +152,13 @@ fn stream(offset: u64) -> SentFrame {
 fn an_acknowledged_packet_leaves_the_flight_and_its_frame_reaches_the_owner() {
     let mut bench = Bench::confirmed();
     let number = bench.send(APPLICATION, 0);
-    assert_eq!(bench.recovery.route().stats().bytes_in_flight, 1000);
+    assert_eq!(bench.recovery.path().stats().bytes_in_flight, 1000);
     bench.now += RTT;
     let acknowledged = bench.ack(APPLICATION, number).expect("it was sent");
     assert_eq!(acknowledged.largest, Some(number));
     assert_eq!(bench.fates.acked, [(APPLICATION, stream(0))]);
-    assert_eq!(bench.recovery.route().stats().bytes_in_flight, 0);
-    assert_eq!(bench.recovery.route().rtt().smoothed(), RTT);
+    assert_eq!(bench.recovery.path().stats().bytes_in_flight, 0);
+    assert_eq!(bench.recovery.path().rtt().smoothed(), RTT);
     assert_eq!(bench.recovery.loss_timer(u64::MAX), None);
 }
 
@@ -183,11 +187,11 @@ fn three_newer_packets_make_one_lost_and_lower_the_window() {
     let numbers: Vec<_> = (0..5)
         .map(|offset| bench.send(APPLICATION, offset))
         .collect();
-    let window = bench.recovery.route().window();
+    let window = bench.recovery.path().window();
     bench.now += RTT;
     bench.ack(APPLICATION, numbers[3]).expect("it was sent");
     assert_eq!(bench.fates.lost, [(APPLICATION, stream(0))]);
-    assert!(bench.recovery.route().window() < window);
+    assert!(bench.recovery.path().window() < window);
     let stats = bench.recovery.stats();
     assert_eq!((stats.packets_lost, stats.congestion_events), (1, 1));
     assert!(bench.recovery.is_probing(APPLICATION), "one packet leaves");
@@ -199,11 +203,11 @@ fn a_late_packet_undoes_its_loss() {
     let numbers: Vec<_> = (0..5)
         .map(|offset| bench.send(APPLICATION, offset))
         .collect();
-    let window = bench.recovery.route().window();
+    let window = bench.recovery.path().window();
     bench.now += RTT;
     bench.ack(APPLICATION, numbers[3]).expect("it was sent");
     bench.ack(APPLICATION, numbers[0]).expect("it was sent");
-    assert!(bench.recovery.route().window() >= window);
+    assert!(bench.recovery.path().window() >= window);
     let stats = bench.recovery.stats();
     assert_eq!(stats.packets_spuriously_lost, 1);
     assert_eq!(stats.congestion_events_undone, 1);
@@ -273,7 +277,7 @@ fn a_full_window_permits_an_ack_only_and_a_probe_everything() {
     let permit = |bench: &mut Bench, demand| bench.recovery.permit(bench.now, APPLICATION, demand);
     assert!(matches!(permit(&mut bench, &demand), SendPermit::Bytes(_)));
     assert_eq!(permit(&mut bench, &nothing), SendPermit::Nothing);
-    while bench.recovery.route().congestion_room() >= 1200 {
+    while bench.recovery.path().congestion_room() >= 1200 {
         bench.send(APPLICATION, 0);
     }
     assert_eq!(permit(&mut bench, &demand), SendPermit::AckOnly);
@@ -285,18 +289,18 @@ fn a_full_window_permits_an_ack_only_and_a_probe_everything() {
 fn packets_of_another_path_leave_its_flight_and_not_that_of_the_path_in_use() {
     let mut bench = Bench::confirmed();
     let number = bench.send(APPLICATION, 0);
-    let old = bench.recovery.route().id();
-    let new = bench.recovery.open_route(bench.now);
-    bench.recovery.activate_route(new);
+    let old = bench.recovery.path().key();
+    let new = bench.recovery.open_path(bench.now);
+    bench.recovery.activate_path(new);
     bench.send(APPLICATION, 900);
-    assert_eq!(bench.recovery.bytes_in_flight_of_all_routes(), 2000);
+    assert_eq!(bench.recovery.bytes_in_flight_of_all_paths(), 2000);
     bench.now += RTT;
     bench.ack(APPLICATION, number).expect("it was sent");
-    assert_eq!(bench.recovery.route().stats().bytes_in_flight, 1000);
-    assert_eq!(bench.recovery.bytes_in_flight_of_all_routes(), 1000);
-    assert_ne!(bench.recovery.route().rtt().smoothed(), RTT);
-    bench.recovery.close_route(old);
-    assert_eq!(bench.recovery.bytes_in_flight_of_all_routes(), 1000);
+    assert_eq!(bench.recovery.path().stats().bytes_in_flight, 1000);
+    assert_eq!(bench.recovery.bytes_in_flight_of_all_paths(), 1000);
+    assert_ne!(bench.recovery.path().rtt().smoothed(), RTT);
+    bench.recovery.close_path(old);
+    assert_eq!(bench.recovery.bytes_in_flight_of_all_paths(), 1000);
 }
 
 #[test]
@@ -306,9 +310,9 @@ fn discarded_keys_take_their_packets_out_of_flight() {
     bench.send(SpaceId::Initial, 0);
     assert!(bench.recovery.is_first_flight_open());
     bench.recovery.discard_space(SpaceId::Initial);
-    assert_eq!(bench.recovery.route().stats().bytes_in_flight, 0);
+    assert_eq!(bench.recovery.path().stats().bytes_in_flight, 0);
     assert_eq!(bench.recovery.next_number(SpaceId::Initial), None);
-    assert_eq!(bench.recovery.remembered(SpaceId::Initial), 0);
+    assert_eq!(bench.recovery.metrics().packets_in_flight, 0);
 }
 
 /// RFC 9002 §6.2.2.
@@ -337,15 +341,15 @@ fn discarded_keys_start_the_probe_timeouts_anew() {
 fn a_retry_starts_loss_recovery_anew() {
     let mut bench = Bench::new(Side::Client);
     bench.recovery.open_space(SpaceId::Initial);
-    let window = bench.recovery.route().window();
+    let window = bench.recovery.path().window();
     let first = bench.send(SpaceId::Initial, 0);
     let waited = bench.expire();
     bench.send(SpaceId::Initial, 0);
     bench.expire();
     bench.recovery.on_retry(bench.now, &mut bench.fates);
     assert_eq!(bench.recovery.pto_count(), 0);
-    assert_eq!(bench.recovery.route().stats().bytes_in_flight, 0);
-    assert_eq!(bench.recovery.route().window(), window);
+    assert_eq!(bench.recovery.path().stats().bytes_in_flight, 0);
+    assert_eq!(bench.recovery.path().window(), window);
     assert_eq!(bench.recovery.stats().packets_lost, 0);
     let next = bench.send(SpaceId::Initial, 0);
     assert!(next > first + 1, "numbers go on (RFC 9000 §17.2.5.3)");
@@ -380,7 +384,7 @@ fn delays_that_are_told_during_the_handshake_mean_nothing() {
             let acknowledged = bench.ack_after(SpaceId::Initial, number, delay);
             assert!(acknowledged.is_ok());
         }
-        bench.recovery.route().rtt().smoothed()
+        bench.recovery.path().rtt().smoothed()
     };
     // An eighth of the second sample, without 10 ms that the peer may have waited.
     assert_eq!(smoothed(0), RTT + RTT / 8);
@@ -396,12 +400,12 @@ fn losses_count_in_every_space() {
             bench.recovery.open_space(id);
         }
         let numbers: Vec<_> = (0..5).map(|offset| bench.send(id, offset)).collect();
-        let window = bench.recovery.route().window();
+        let window = bench.recovery.path().window();
         bench.now += RTT;
         bench.ack(id, numbers[4]).expect("it was sent");
         assert_eq!(bench.recovery.stats().packets_lost, 2, "{id:?}");
         assert_eq!(bench.recovery.stats().congestion_events, 1, "{id:?}");
-        assert!(bench.recovery.route().window() < window, "{id:?}");
+        assert!(bench.recovery.path().window() < window, "{id:?}");
     }
 }
 
@@ -409,7 +413,7 @@ fn losses_count_in_every_space() {
 fn a_quoted_packet_that_was_refused_is_lost_without_congestion() {
     let mut bench = Bench::confirmed();
     let number = bench.send(APPLICATION, 0);
-    let window = bench.recovery.route().window();
+    let window = bench.recovery.path().window();
     let quoted = bench.recovery.quoted(number, 1);
     assert_eq!(quoted, Quoted::Packet(number));
     assert_eq!(bench.recovery.quoted(number + 1, 1), Quoted::Nothing);
@@ -418,7 +422,7 @@ fn a_quoted_packet_that_was_refused_is_lost_without_congestion() {
         .recovery
         .on_router_report(bench.now, quoted, 1200, fates);
     assert!(!is_believed, "1000 bytes fit 1200");
-    assert_eq!(bench.recovery.route().window(), window);
+    assert_eq!(bench.recovery.path().window(), window);
 }
 
 /// Padded ACKs fill the window, and the peer acknowledges none of them. Without a datagram that asks for an

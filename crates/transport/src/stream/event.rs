@@ -64,9 +64,21 @@ pub enum StreamEvent {
     },
 }
 
+/// The outcome of a STREAM frame.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum StreamOutcome {
+    /// The frame brought new bytes or a new end of the stream.
+    Fresh,
+    /// The content was received before, or is not wanted.
+    Known,
+    /// There is no room for another gap (attack limit K02). The packet must not be acknowledged, so
+    /// that the peer repeats it.
+    Refused,
+}
+
 /// The outcome for the bytes of a STREAM frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Stored {
+pub(super) enum Stored {
     /// The bytes are stored, were received before or are not wanted: the packet may be
     /// acknowledged.
     Kept,

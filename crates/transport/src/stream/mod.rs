@@ -39,7 +39,7 @@ use courser_wire::{Direction, StreamId, TransportParameters};
 pub use self::chunk_pool::ChunkPool;
 pub use self::config::StreamsConfig;
 pub use self::event::{
-    ClosedStream, FinishError, ReadError, ResetAtError, Stored, StreamEvent, WriteError,
+    ClosedStream, FinishError, ReadError, ResetAtError, StreamEvent, StreamOutcome, WriteError,
 };
 pub use self::stats::{BlockedBy, RecvStreamStats, SendStreamStats};
 
@@ -107,8 +107,6 @@ struct InitialLimits {
 #[derive(Debug, Default)]
 struct Totals {
     counters: StreamCounters,
-    /// Number of STREAM frames that brought new bytes or a new end.
-    fresh_frames: u64,
     /// Gaps in all reassemblers.
     gaps: usize,
     /// Bytes that wait for an acknowledgement, sent or unsent.
@@ -355,11 +353,6 @@ impl Streams {
     /// Returns the totals since the start of the connection.
     pub fn counters(&self) -> StreamCounters {
         self.totals.counters
-    }
-
-    /// Returns the number of STREAM frames so far that brought new bytes or a new end.
-    pub(crate) fn fresh_frames(&self) -> u64 {
-        self.totals.fresh_frames
     }
 
     /// Returns the number of streams of one direction, opened by one side, that are not over.

@@ -11,7 +11,7 @@ use courser_wire::{Direction, MAX_STREAMS, StreamId};
 
 use super::config::max_gaps;
 use super::control::Control;
-use super::event::{Stored, StreamEvent};
+use super::event::{Stored, StreamEvent, StreamOutcome};
 use super::limits::Use;
 use super::receive::Shared;
 use super::{Streams, Wish, index};
@@ -29,10 +29,10 @@ impl Streams {
         &mut self,
         now: Time,
         frame: &Stream<'_>,
-    ) -> Result<Stored, TransportError> {
+    ) -> Result<StreamOutcome, TransportError> {
         self.totals.now = now;
         let Some(slot) = self.receiving(frame.id)? else {
-            return Ok(Stored::Kept);
+            return Ok(StreamOutcome::Known);
         };
         let mut shared = Shared {
             may_open_gap: self.totals.gaps < max_gaps(self.config.max_gaps, self.window.size()),
@@ -45,8 +45,12 @@ impl Streams {
         let news = state.receive.news();
         let stored = state.receive.on_stream(now, frame, &mut shared)?;
         self.totals.counters.data_received += shared.connection.received() - received;
-        self.totals.fresh_frames += u64::from(state.receive.news() != news);
-        self.totals.counters.refused += u64::from(stored == Stored::Refused);
+        let outcome = match stored {
+            Stored::Refused => StreamOutcome::Refused,
+            Stored::Kept if state.receive.news() != news => StreamOutcome::Fresh,
+            Stored::Kept => StreamOutcome::Known,
+        };
+        self.totals.counters.refused += u64::from(outcome == StreamOutcome::Refused);
         self.totals.gaps = self.totals.gaps - gaps + state.receive.gaps();
         self.totals
             .on_content(frame.id, state.receive.awaits_content());
@@ -56,7 +60,7 @@ impl Streams {
             self.control.unwant(&mut state.wanted, Control::Credit);
         }
         self.on_received(slot);
-        Ok(stored)
+        Ok(outcome)
     }
 
     /// Processes RESET_STREAM: the peer abandons sending (RFC 9000 §19.4).

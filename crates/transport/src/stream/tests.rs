@@ -17,6 +17,7 @@ use std::time::Duration;
 use courser_wire::frame::{self, Frames};
 use courser_wire::{Frame, TransportErrorCode};
 
+use super::event::Stored;
 use super::*;
 use crate::build::packet_builder::PacketBuilder;
 use crate::error::TransportError;
@@ -141,7 +142,9 @@ impl End {
     fn on_frame(&mut self, frame: Frame<'_>) -> Result<Stored, TransportError> {
         let streams = &mut self.streams;
         match frame {
-            Frame::Stream(frame) => return streams.on_stream_frame(self.now, &frame),
+            Frame::Stream(frame) => {
+                return streams.on_stream_frame(self.now, &frame).map(stored);
+            }
             Frame::ResetStream(frame) => streams.on_reset_stream_frame(frame),
             Frame::ResetStreamAt(frame) => streams.on_reset_stream_at_frame(frame),
             Frame::StopSending(frame) => streams.on_stop_sending_frame(frame),
@@ -165,7 +168,7 @@ impl End {
             data,
             fin: false,
         };
-        code(self.streams.on_stream_frame(self.now, &frame))
+        code(self.streams.on_stream_frame(self.now, &frame).map(stored))
     }
 
     fn fin(&mut self, id: StreamId, offset: u64, data: &[u8]) -> Result<Stored, Code> {
@@ -175,7 +178,7 @@ impl End {
             data,
             fin: true,
         };
-        code(self.streams.on_stream_frame(self.now, &frame))
+        code(self.streams.on_stream_frame(self.now, &frame).map(stored))
     }
 
     fn reset_stream(&mut self, id: StreamId, error_code: u64, final_size: u64) -> Result<(), Code> {
@@ -248,6 +251,14 @@ impl Flying {
 }
 
 type Code = TransportErrorCode;
+
+/// Returns whether the content of a frame is kept.
+fn stored(outcome: StreamOutcome) -> Stored {
+    match outcome {
+        StreamOutcome::Fresh | StreamOutcome::Known => Stored::Kept,
+        StreamOutcome::Refused => Stored::Refused,
+    }
+}
 
 fn code<T>(result: Result<T, TransportError>) -> Result<T, Code> {
     result.map_err(|error| error.code)

@@ -200,7 +200,7 @@ fn flood_of_either_frame_ends_the_connection() {
     let mut sequence = 0;
     for is_request in [false, true] {
         let mut pair = Pair::connected();
-        for _ in 0..=crate::connection::suspicion::BURST {
+        for _ in 0..=crate::connection::watchdog::suspicion::BURST {
             sequence += 1;
             let frame = match is_request {
                 true => request(sequence, 9, 25_000, 3),

@@ -161,7 +161,7 @@ fn closed_connections_are_forgotten_after_a_minute() {
     let late = Duration::from_secs(600);
     let now = pair.now;
     let connection = pair.server.connection();
-    let rtt = connection.packets.recovery.route_mut().rtt_mut();
+    let rtt = connection.packets.recovery.path_mut().rtt_mut();
     for _ in 0..30 {
         rtt.on_sample(now, late, Duration::ZERO, None);
     }

@@ -312,7 +312,7 @@ fn a_retry_keeps_early_data() {
         .connection()
         .packets
         .recovery
-        .bytes_in_flight_of_all_routes();
+        .bytes_in_flight_of_all_paths();
     assert_eq!(
         in_flight, 0,
         "packets that the server dropped are forgotten"

@@ -260,7 +260,7 @@ fn path_that_carries_only_small_packets_ends_the_connection() {
                 .connection()
                 .packets
                 .recovery
-                .route()
+                .path()
                 .search();
             panic!("NO_VIABLE_PATH is never said: {search:?}");
         }

@@ -228,8 +228,8 @@ fn new_address_is_asked_although_the_window_is_full_of_what_the_old_one_lost() {
     streams.write(id, &[0; 100_000]).expect("room");
     pair.server.touch();
     pair.run_for(RTT);
-    let route = pair.server.connection().packets.recovery.route();
-    assert!(route.congestion_room() < u64::from(route.mtu()), "no room");
+    let path = pair.server.connection().packets.recovery.path();
+    assert!(path.congestion_room() < u64::from(path.mtu()), "no room");
     ping(&mut pair);
     pair.run_for(RTT * 3 / 2 + Duration::from_millis(2));
     assert_eq!(pair.server.connection().stats().ptos, 0);

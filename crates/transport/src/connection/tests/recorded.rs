@@ -9,7 +9,7 @@ use courser_wire::StreamId;
 use courser_wire::frame::{self, Frame};
 
 use super::*;
-use crate::connection::suspicion::{BURST, REPEATS};
+use crate::connection::watchdog::suspicion::{BURST, REPEATS};
 use crate::stream::ReadError;
 use crate::testing::forge::{encode, forge};
 use crate::testing::{Setup, client_address, server_address, steady};
@@ -68,7 +68,7 @@ impl Replay {
         let is_lost = |event: &Event| matches!(event, Event::Lost(_));
         let lost = server.events.iter().find(|event| is_lost(event));
         assert!(lost.is_none(), "{:?} at {line}: {lost:?}", self.used);
-        let (frames, repeats) = self.pair.server.connection().suspicion.used();
+        let (frames, repeats) = self.pair.server.connection().watchdog.suspicion().used();
         self.used = (self.used.0.max(frames), self.used.1.max(repeats));
     }
 

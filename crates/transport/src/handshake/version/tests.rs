@@ -188,7 +188,7 @@ fn version_negotiation_is_followed_once_and_never_with_the_original_version() {
     let reaction = client.on_version_negotiation(offer(&[UNKNOWN]));
     assert_eq!(reaction, Reaction::GiveUp);
     let reaction = client.on_version_negotiation(offer(&[UNKNOWN, VERSION_1]));
-    assert_eq!(reaction, Reaction::StartAgain(V1));
+    assert_eq!(reaction, Reaction::Restart(V1));
     assert_eq!(client.current(), V1);
     for list in [&[VERSION_2][..], &[UNKNOWN]] {
         let reaction = client.on_version_negotiation(offer(list));
@@ -200,7 +200,7 @@ fn version_negotiation_is_followed_once_and_never_with_the_original_version() {
 fn downgraded() -> Negotiation {
     let mut client = Negotiation::of_client(list(&[V2, V1]), None);
     let reaction = client.on_version_negotiation([VERSION_1].into_iter());
-    assert_eq!(reaction, Reaction::StartAgain(V1));
+    assert_eq!(reaction, Reaction::Restart(V1));
     client.on_crypto();
     client
 }
@@ -229,7 +229,7 @@ fn a_server_without_the_parameter_supports_version_1_only() {
     assert_eq!(downgraded().on_parameters(&missing), Ok(false));
     let mut client = Negotiation::of_client(list(&[V1, V2]), None);
     let reaction = client.on_version_negotiation([VERSION_2].into_iter());
-    assert_eq!(reaction, Reaction::StartAgain(V2));
+    assert_eq!(reaction, Reaction::Restart(V2));
     client.on_crypto();
     assert_eq!(error_of(client.on_parameters(&missing)), DISAGREEMENT);
 }

@@ -44,13 +44,13 @@ fn to(peer: SocketAddr, socket: u32, is_at_once: bool) -> OwnPath {
     };
     OwnPath {
         place,
-        keeps_route: false,
+        keeps_recovery: false,
         is_at_once,
     }
 }
 
-fn begin(paths: &mut Paths, ids: &mut ConnectionIds, own: OwnPath, route: u32) -> bool {
-    paths.begin_own(Time::ZERO, own, PTO, || route, ids)
+fn begin(paths: &mut Paths, ids: &mut ConnectionIds, own: OwnPath, key: u32) -> bool {
+    paths.begin_own(Time::ZERO, own, PTO, || key, ids)
 }
 
 /// Answers the challenge of the path at `index`.

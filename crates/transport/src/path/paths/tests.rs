@@ -15,10 +15,10 @@ fn paths() -> Paths {
     Paths::new(path, Duration::ZERO)
 }
 
-/// Adds a path with a route that no other path has.
+/// Adds a path with a key that no other path has.
 fn add(paths: &mut Paths, now: Time, tuple: FourTuple) -> Option<PathIndex> {
-    let route = 100 * u32::from(tuple.peer.port()) + u32::from(paths.next_new_at != Time::ZERO);
-    paths.add(now, tuple, RTT, || route)
+    let key = 100 * u32::from(tuple.peer.port()) + u32::from(paths.next_new_at != Time::ZERO);
+    paths.add(now, tuple, RTT, || key)
 }
 
 fn at(millis: u64) -> Time {
@@ -108,27 +108,27 @@ fn nothing_left_when_the_only_path_fails() {
 }
 
 #[test]
-fn port_change_keeps_the_route_and_address_change_does_not() {
+fn port_change_keeps_the_state_and_address_change_does_not() {
     for (to, kept) in [(tuple(1, 9), true), (tuple(2, 1), false)] {
         let mut paths = paths();
         let new = add(&mut paths, at(0), to).expect("room");
         paths.migrate(at(0), new, PTO);
-        assert_eq!(paths.active().route == 0, kept);
+        assert_eq!(paths.active().key == 0, kept);
     }
 }
 
 #[test]
-fn a_path_that_is_given_up_leaves_its_route_and_id() {
+fn a_path_that_is_given_up_leaves_its_key_and_id() {
     let mut paths = paths();
     let new = add(&mut paths, at(0), tuple(1, 9)).expect("room");
-    let route = paths.get_mut(new).expect("added").route;
+    let key = paths.get_mut(new).expect("added").key;
     paths.get_mut(new).expect("added").peer_id = Some(7);
     paths.migrate(at(0), new, PTO);
     let outcomes = (1..=4).map(|step| paths.run_timers(at(step * 100)));
     assert!(outcomes.into_iter().any(|it| it == PathsOutcome::Reverted));
-    assert_eq!(paths.active().route, 0, "the way back");
+    assert_eq!(paths.active().key, 0, "the way back");
     let peer_id = Some(7);
-    assert_eq!(paths.take_remains(), Some(GivenUp { route, peer_id }));
+    assert_eq!(paths.take_remains(), Some(GivenUp { key, peer_id }));
     assert_eq!(paths.take_remains(), None);
 }
 

@@ -43,7 +43,7 @@ fn refused_packets_are_forgotten_without_a_sign_of_congestion() {
     assert!(pair.run_until(RTT * 2, |pair| pair.client.has(&Event::Connected)));
     pair.run_for(RTT * 3);
     let client = pair.client.connection();
-    assert_eq!(client.packets.recovery.bytes_in_flight_of_all_routes(), 0);
+    assert_eq!(client.packets.recovery.bytes_in_flight_of_all_paths(), 0);
     let stats = client.stats();
     assert_eq!((stats.packets_lost, stats.congestion_events), (0, 0));
     let stats = pair.server.connection().stats();

@@ -4,7 +4,7 @@ use courser_base::Side;
 use courser_wire::{StreamId, frame};
 
 use super::*;
-use crate::connection::suspicion::BURST;
+use crate::connection::watchdog::suspicion::BURST;
 use crate::protection::HASTY_UPDATE;
 use crate::testing::forge::encode;
 use crate::testing::tampering::GENERATIONS;
@@ -44,7 +44,7 @@ fn nearly_out_of_patience(left: u32) -> (Pair, Eye) {
     let (mut pair, eye) = Pair::watched_and_connected();
     pair.link.filter = Some(Box::new(|_, _| false));
     let now = pair.now;
-    let suspicion = &mut pair.server.connection().suspicion;
+    let suspicion = pair.server.connection().watchdog.suspicion();
     for _ in 0..BURST {
         suspicion.on_packet(now, 0, true);
     }

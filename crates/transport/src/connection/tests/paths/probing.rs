@@ -130,8 +130,8 @@ fn without_a_proven_address_the_connection_ends_in_silence() {
     let (mut pair, eye) = Pair::watched_and_connected();
     // The first address is no longer proven.
     let connection = pair.server.connection();
-    let (tuple, route) = (connection.path(), connection.packets.recovery.route().id());
-    connection.parts.paths = Paths::new(Path::new(tuple, route), RTT * 3);
+    let (tuple, key) = (connection.path(), connection.packets.recovery.path().key());
+    connection.parts.paths = Paths::new(Path::new(tuple, key), RTT * 3);
     pair.client.address = other_host();
     pair.link.filter = Some(Box::new(|_, datagram| datagram.to == server_address()));
     ping(&mut pair);

@@ -83,7 +83,7 @@ fn move_back_and_forth_leaves_nothing_in_flight() {
     pair.run_for(Duration::from_secs(3));
     let connection = pair.server.connection();
     assert_eq!(
-        connection.packets.recovery.bytes_in_flight_of_all_routes(),
+        connection.packets.recovery.bytes_in_flight_of_all_paths(),
         0
     );
 }

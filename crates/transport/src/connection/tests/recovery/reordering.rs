@@ -74,8 +74,8 @@ fn delivery_rate_is_that_of_the_link() {
             .is_some()
     );
     pair.run_for(Duration::from_secs(1));
-    let route = pair.client.connection().packets.recovery.route();
-    let delivery = route.delivery();
-    assert!(delivery.delivered() >= 3_000_000, "{route:?}");
+    let path = pair.client.connection().packets.recovery.path();
+    let delivery = path.delivery();
+    assert!(delivery.delivered() >= 3_000_000, "{path:?}");
     assert!(delivery.memory() < 4096, "nothing is in flight");
 }

@@ -1,17 +1,18 @@
-//! A datagram that arrived.
+//! A datagram that was received.
 
 use courser_base::{Ecn, Time};
 
 use crate::path::Place;
 
-/// The properties of a whole datagram.
+/// The properties of a whole datagram, beside its bytes.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Arrival {
+pub(crate) struct ReceivedDatagram {
     pub(crate) now: Time,
     /// Time of arrival, which is before `now` for packets that had to wait for their keys.
     pub(crate) arrived: Time,
-    pub(crate) path: Place,
+    /// The addresses, and the socket that received it.
+    pub(crate) place: Place,
     pub(crate) ecn: Ecn,
-    /// Length of the datagram.
+    /// Length in bytes.
     pub(crate) len: usize,
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use courser_base::Time;
 
-use super::effects::Received;
+use crate::connection::effects::ReceivedFrames;
 use crate::error::TransportError;
 
 /// Counts what a peer sends without getting anywhere (limit K17).
@@ -18,26 +18,26 @@ use crate::error::TransportError;
 /// that loses most packets, and it may report each stream that it has to wait for: so each frame
 /// that brought something new pays for [`REPEATS_PER_NEWS`] repeated ones, at any later time.
 #[derive(Debug)]
-pub(crate) struct Suspicion {
+pub(in crate::connection) struct Suspicion {
     left: u32,
     refilled: Time,
     repeats_left: u64,
 }
 
 /// Frames without progress that are endured at once.
-pub(crate) const BURST: u32 = 2_000;
+pub(in crate::connection) const BURST: u32 = 2_000;
 
 /// Repeated frames that are endured before anything new pays for them.
-pub(crate) const REPEATS: u64 = 10_000;
+pub(in crate::connection) const REPEATS: u64 = 10_000;
 
 /// Repeated frames that one with something new pays for.
-pub(crate) const REPEATS_PER_NEWS: u64 = 8;
+pub(in crate::connection) const REPEATS_PER_NEWS: u64 = 8;
 
 /// One more is endured after this time: 100 a second.
 const REFILL: Duration = Duration::from_millis(10);
 
 impl Suspicion {
-    pub(crate) fn new(now: Time) -> Self {
+    pub(in crate::connection) fn new(now: Time) -> Self {
         Self {
             left: BURST,
             refilled: now,
@@ -48,7 +48,7 @@ impl Suspicion {
     /// Returns how many frames without progress, and repeated ones, were used of what is endured at
     /// once.
     #[cfg(test)]
-    pub(super) fn used(&self) -> (u32, u64) {
+    pub(in crate::connection) fn used(&self) -> (u32, u64) {
         let repeats = REPEATS.saturating_sub(self.repeats_left);
         (BURST - self.left, repeats)
     }
@@ -58,12 +58,16 @@ impl Suspicion {
     /// # Errors
     ///
     /// PROTOCOL_VIOLATION when the peer has gone too far.
-    pub(super) fn judge(&mut self, now: Time, packet: &Received) -> Result<(), TransportError> {
+    pub(in crate::connection) fn judge(
+        &mut self,
+        now: Time,
+        packet: &ReceivedFrames,
+    ) -> Result<(), TransportError> {
         if !self.on_packet(now, packet.idle, packet.has_progress) {
             let reason = "too many frames that bring nothing";
             return Err(TransportError::protocol_violation(reason));
         }
-        if !self.on_repeats(now, packet.repeats, packet.news) {
+        if !self.on_repeats(now, packet.repetitions, packet.fresh) {
             let reason = "too many frames that repeat what is known";
             return Err(TransportError::protocol_violation(reason));
         }
@@ -72,7 +76,7 @@ impl Suspicion {
 
     /// A packet was processed with `repeats` STREAM and credit frames that brought what was
     /// known, and `news` that did not. False when the peer has gone too far.
-    pub(super) fn on_repeats(&mut self, now: Time, repeats: u32, news: u32) -> bool {
+    pub(in crate::connection) fn on_repeats(&mut self, now: Time, repeats: u32, news: u32) -> bool {
         if repeats > 0 {
             self.refill(now);
         }
@@ -89,7 +93,12 @@ impl Suspicion {
 
     /// A packet was processed. `idle` counts its frames that brought nothing, and `progress`
     /// tells whether another one did. False when the peer has gone too far.
-    pub(super) fn on_packet(&mut self, now: Time, idle: u32, progress: bool) -> bool {
+    pub(in crate::connection) fn on_packet(
+        &mut self,
+        now: Time,
+        idle: u32,
+        progress: bool,
+    ) -> bool {
         if progress {
             self.left = self.left.saturating_add(1).min(BURST);
         }

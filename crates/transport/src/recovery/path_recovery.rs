@@ -15,16 +15,16 @@ use super::stats::PathStats;
 use crate::config::TransportConfig;
 use crate::space::sent::SentFrames;
 
-/// Identifies a route. Sent packets carry it, so that a packet of one path says nothing of
+/// Identifies the recovery state of a path. Sent packets carry it, so that a packet of one path says nothing of
 /// another (RFC 9000 §9.4).
-pub(crate) type RouteId = u32;
+pub(crate) type PathKey = u32;
 
 /// The state of loss recovery that belongs to one network path.
 ///
-/// A path whose peer has only changed its port keeps the route of the path before it.
+/// A path whose peer has only changed its port keeps the state of the path before it.
 #[derive(Debug)]
-pub(crate) struct Route {
-    pub(super) id: RouteId,
+pub(crate) struct PathRecovery {
+    pub(super) key: PathKey,
     pub(super) rtt: RttEstimator,
     pub(super) congestion: CongestionController,
     /// Measures how fast the network delivers.
@@ -49,27 +49,27 @@ pub(crate) struct Route {
     pub(super) features: Features,
 }
 
-/// The part of a sent packet's record that its route decides.
+/// The part of a sent packet's record that its path decides.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Flight {
-    pub(super) route: RouteId,
+    pub(super) path: PathKey,
     pub(super) snapshot: u32,
     pub(super) tx_in_flight: u32,
 }
 
-impl Route {
-    /// Creates a route about which nothing is known.
+impl PathRecovery {
+    /// Creates the state of a path about which nothing is known.
     pub(super) fn new(
         now: Time,
         config: &TransportConfig,
         experience: &Experience,
-        id: RouteId,
+        key: PathKey,
     ) -> Self {
-        let seed = seed(now, id);
+        let seed = seed(now, key);
         let mut pacer = Pacer::new(now, config.mtu);
         pacer.set_cap(config.max_send_rate);
         Self {
-            id,
+            key,
             rtt: RttEstimator::new(config.initial_rtt),
             congestion: config.new_controller(config.mtu, seed),
             delivery: DeliveryRate::new(),
@@ -92,9 +92,9 @@ impl Route {
         self.refused = Refused::default();
     }
 
-    /// The ID of the route.
-    pub(crate) fn id(&self) -> RouteId {
-        self.id
+    /// The key of the path.
+    pub(crate) fn key(&self) -> PathKey {
+        self.key
     }
 
     /// The UDP payload of full datagrams in bytes.
@@ -141,7 +141,7 @@ impl Route {
         self.congestion.window()
     }
 
-    /// True while the window grows exponentially.
+    /// Returns true while the window grows exponentially.
     pub(super) fn in_slow_start(&self) -> bool {
         self.congestion.in_slow_start()
     }
@@ -169,7 +169,7 @@ impl Route {
         self.rtt.pto_base().saturating_add(max_ack_delay)
     }
 
-    /// The state of the route for users.
+    /// The state of the path for users.
     pub(crate) fn stats(&self) -> PathStats {
         PathStats {
             rtt: self.rtt.smoothed(),
@@ -190,7 +190,7 @@ impl Route {
 
     /// Continues with another congestion controller.
     pub(super) fn switch_controller(&mut self, now: Time, algorithm: Algorithm) {
-        let seed = seed(now, self.id);
+        let seed = seed(now, self.key);
         self.congestion
             .switch(algorithm, self.mtu, seed, &self.rtt, now);
         self.set_pacing_rate();
@@ -212,7 +212,7 @@ impl Route {
         }
     }
 
-    /// Counts a packet of `len` bytes that leaves on this route.
+    /// Counts a packet of `len` bytes that leaves on this path.
     #[inline]
     pub(super) fn begin_flight(&mut self, now: Time, len: usize, in_flight: bool) -> Flight {
         let mut snapshot = self.delivery.newest();
@@ -221,7 +221,7 @@ impl Route {
             self.bytes_in_flight += len as u64;
         }
         Flight {
-            route: self.id,
+            path: self.key,
             snapshot,
             tx_in_flight: u32::try_from(self.bytes_in_flight).unwrap_or(u32::MAX),
         }
@@ -282,7 +282,7 @@ impl Route {
     }
 
     /// Passes an acknowledgement to the controller.
-    pub(super) fn on_ack(&mut self, now: Time, ack: &RouteAck) {
+    pub(super) fn on_ack(&mut self, now: Time, ack: &AckedOnPath) {
         self.congestion.on_ack(&AckSample {
             now,
             acked_bytes: ack.acked_bytes,
@@ -370,14 +370,14 @@ impl Route {
         self.search.is_error()
     }
 
-    /// True while data waits and the window has yet to grow from a few datagrams to the capacity
+    /// Returns true while data waits and the window has yet to grow from a few datagrams to the capacity
     /// of the path.
     pub(super) fn is_hurried(&self, has_stream_data: bool) -> bool {
         let few = self.congestion.window() < HURRIED_WINDOW;
         few && self.congestion.in_slow_start() && has_stream_data
     }
 
-    /// True while an MTU probe waits for data in flight to be acknowledged. Only where it is a
+    /// Returns true while an MTU probe waits for data in flight to be acknowledged. Only where it is a
     /// small part of the window, so that the pause is a small part of a round trip. Room that the
     /// controller holds back itself, in recovery, does not count: nothing in flight might ever
     /// free it.
@@ -390,9 +390,9 @@ impl Route {
     }
 }
 
-/// The acknowledgement of packets of one route, for its controller.
+/// The acknowledgement of packets of one path, for its controller.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct RouteAck {
+pub(super) struct AckedOnPath {
     pub(super) acked_bytes: u64,
     pub(super) largest_acked: u64,
     pub(super) largest_acked_sent: Time,
@@ -406,8 +406,8 @@ pub(super) struct RouteAck {
 }
 
 /// The seed of a controller's draws. They need not be secret, only different.
-fn seed(now: Time, id: RouteId) -> u64 {
-    now.as_nanos() ^ u64::from(id) << 48
+fn seed(now: Time, key: PathKey) -> u64 {
+    now.as_nanos() ^ u64::from(key) << 48
 }
 
 /// Bytes of a window, 32 datagrams of 1200, below which data that waits in slow start comes before

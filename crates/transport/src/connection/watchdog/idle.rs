@@ -7,14 +7,14 @@ use courser_base::Time;
 
 /// Measures how long the connection has been idle.
 #[derive(Debug)]
-pub(crate) struct Idle {
+pub(super) struct Idle {
     timeout: Option<Duration>,
     keep_alive: Option<Duration>,
     /// True when the connection is kept alive while the application waits for an answer.
     keep_while_busy: bool,
     last: Time,
     /// Time of the last packet from the peer.
-    heard: Time,
+    last_received: Time,
     /// True when sending has restarted the timer, once after each packet from the peer.
     sent_since: bool,
     credit: CreditRequests,
@@ -26,35 +26,35 @@ struct CreditRequests {
     count: u32,
     /// Stream bytes that had been sent at the last request.
     data_sent: u64,
-    /// Value of `heard` at the last request. Only one request is made for each value.
+    /// Value of `last_received` at the last request. Only one request is made for each value.
     made_after: Option<Time>,
 }
 
 impl Idle {
-    pub(crate) fn new(now: Time, timeout: Option<Duration>, keep_alive: Option<Duration>) -> Self {
+    pub(super) fn new(now: Time, timeout: Option<Duration>, keep_alive: Option<Duration>) -> Self {
         Self {
             timeout,
             keep_alive,
             keep_while_busy: false,
             last: now,
-            heard: now,
+            last_received: now,
             sent_since: false,
             credit: CreditRequests::default(),
         }
     }
 
     /// Returns the timeout agreed upon.
-    pub(crate) fn timeout(&self) -> Option<Duration> {
+    pub(super) fn timeout(&self) -> Option<Duration> {
         self.timeout
     }
 
     /// Returns the time at which a packet of the peer was last processed, or the connection began.
-    pub(crate) fn heard(&self) -> Time {
-        self.heard
+    pub(super) fn last_received(&self) -> Time {
+        self.last_received
     }
 
     /// Takes the peer's timeout. The smaller of both applies, and zero means none.
-    pub(crate) fn on_peer_timeout(&mut self, millis: u64) {
+    pub(super) fn on_peer_timeout(&mut self, millis: u64) {
         if millis == 0 {
             return;
         }
@@ -63,15 +63,15 @@ impl Idle {
     }
 
     /// Handles a packet of the peer that was processed.
-    pub(crate) fn on_received(&mut self, now: Time) {
+    pub(super) fn on_received(&mut self, now: Time) {
         self.last = now;
-        self.heard = now;
+        self.last_received = now;
         self.sent_since = false;
     }
 
     /// Handles a packet that was sent.
     #[inline]
-    pub(crate) fn on_packet_sent(&mut self, now: Time, is_ack_eliciting: bool) {
+    pub(super) fn on_packet_sent(&mut self, now: Time, is_ack_eliciting: bool) {
         if is_ack_eliciting && !self.sent_since {
             self.last = now;
             self.sent_since = true;
@@ -80,19 +80,19 @@ impl Idle {
 
     /// Returns the time of the idle timeout: at least three probe timeouts, as far as
     /// [`MAX_STRETCH`] allows.
-    pub(crate) fn deadline(&self, pto: Duration) -> Option<Time> {
+    pub(super) fn deadline(&self, pto: Duration) -> Option<Time> {
         let timeout = self.timeout?;
         let stretch = pto.saturating_mul(3).min(MAX_STRETCH);
         Some(self.last + timeout.max(stretch))
     }
 
-    pub(crate) fn keep_while_busy(&mut self, is_on: bool) {
+    pub(super) fn keep_while_busy(&mut self, is_on: bool) {
         self.keep_while_busy = is_on;
     }
 
     /// Returns the time at which a keep-alive is due. `is_busy` is true while the application waits
     /// for an answer.
-    pub(crate) fn keep_alive_at(&self, is_busy: bool) -> Option<Time> {
+    pub(super) fn keep_alive_at(&self, is_busy: bool) -> Option<Time> {
         // After an unanswered packet the probe timer takes over.
         if self.sent_since {
             return None;
@@ -109,17 +109,18 @@ impl Idle {
     /// Returns the time at which a blocked sender asks for credit again. Intervals double without
     /// effect, and requests end after [`MAX_CREDIT_REQUESTS`]: the idle timeout ends the connection
     /// if the peer grants nothing. `data_sent` is the number of stream bytes sent so far.
-    pub(crate) fn credit_request_at(&self, data_sent: u64, pto: Duration) -> Option<Time> {
+    pub(super) fn credit_request_at(&self, data_sent: u64, pto: Duration) -> Option<Time> {
         let count = self.credit.since(data_sent).count;
-        let is_due = self.credit.made_after != Some(self.heard) && count < MAX_CREDIT_REQUESTS;
-        is_due.then(|| self.heard + pto.saturating_mul(3 << count))
+        let is_due =
+            self.credit.made_after != Some(self.last_received) && count < MAX_CREDIT_REQUESTS;
+        is_due.then(|| self.last_received + pto.saturating_mul(3 << count))
     }
 
     /// Counts a request of a blocked sender for credit.
-    pub(crate) fn on_credit_requested(&mut self, data_sent: u64) {
+    pub(super) fn on_credit_requested(&mut self, data_sent: u64) {
         self.credit = self.credit.since(data_sent);
         self.credit.count += 1;
-        self.credit.made_after = Some(self.heard);
+        self.credit.made_after = Some(self.last_received);
     }
 }
 
@@ -186,7 +187,7 @@ mod tests {
     fn credit_is_asked_for_once_after_each_packet_and_ever_more_rarely() {
         let mut idle = idle();
         for count in 0..MAX_CREDIT_REQUESTS {
-            let due = idle.heard() + PTO * (3 << count);
+            let due = idle.last_received() + PTO * (3 << count);
             assert_eq!(idle.credit_request_at(1000, PTO), Some(due));
             idle.on_credit_requested(1000);
             assert_eq!(idle.credit_request_at(1000, PTO), None, "not answered");
@@ -194,7 +195,7 @@ mod tests {
         }
         assert_eq!(idle.credit_request_at(1000, PTO), None, "often enough");
         let sent_more = idle.credit_request_at(2000, PTO);
-        assert_eq!(sent_more, Some(idle.heard() + PTO * 3));
+        assert_eq!(sent_more, Some(idle.last_received() + PTO * 3));
     }
 
     #[test]

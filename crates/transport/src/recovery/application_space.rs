@@ -1,0 +1,88 @@
+//! The sending half of the packet number space of 1-RTT packets, and what only this space has.
+
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+use courser_base::Time;
+use courser_recovery::{Lost, LostPackets, SentPackets};
+
+use super::numbers::Numbers;
+use super::sent_space::SentSpace;
+use crate::rng::Rng;
+
+/// The sent 1-RTT packets of one path ID. Today there is one, whose packets may travel on several network
+/// paths; each path ID of draft-ietf-quic-multipath-21 will have its own.
+#[derive(Debug)]
+pub(super) struct ApplicationSpace {
+    pub(super) space: SentSpace,
+    numbers: Numbers,
+    /// Lost packets that may turn out to have been late only.
+    lately_lost: LostPackets,
+    /// The packet up to which probes have repeated what was sent.
+    pub(super) repeated: Option<u64>,
+}
+
+impl ApplicationSpace {
+    /// Creates a space in which nothing was sent.
+    pub(super) fn new(ecn: bool, first_number: u64, rng: &mut Rng) -> Self {
+        Self {
+            space: SentSpace::new(ecn, first_number),
+            numbers: Numbers::new(first_number, rng),
+            lately_lost: LostPackets::new(),
+            repeated: None,
+        }
+    }
+
+    /// Returns the number of the next packet, which is not always the first that was not used.
+    #[inline]
+    pub(super) fn next_number(&self) -> u64 {
+        self.numbers.next(self.space.next_number)
+    }
+
+    /// Chooses another number to skip, once packet `sent` has passed the one before. `window` returns the
+    /// congestion window in packets.
+    #[inline]
+    pub(super) fn draw_skip(&mut self, sent: u64, window: impl FnOnce() -> u64, rng: &mut Rng) {
+        if self.numbers.is_past_skip(sent) {
+            self.numbers.choose_skip(sent, window(), rng);
+        }
+    }
+
+    /// Remembers a packet that was declared lost.
+    pub(super) fn on_lost(&mut self, lost: Lost) {
+        self.lately_lost.push(lost);
+    }
+
+    /// Returns true while lost packets are remembered.
+    #[inline]
+    pub(super) fn remembers_losses(&self) -> bool {
+        !self.lately_lost.is_empty()
+    }
+
+    /// Removes and returns the lost packets that are acknowledged now. Those that were lost longer than
+    /// `memory` ago are forgotten.
+    pub(super) fn take_late(
+        &mut self,
+        now: Time,
+        acknowledged: impl Iterator<Item = RangeInclusive<u64>>,
+        memory: Duration,
+    ) -> Vec<Lost> {
+        let mut late = Vec::new();
+        self.lately_lost
+            .take_acked(acknowledged, |lost| late.push(lost));
+        self.lately_lost.forget(now, memory);
+        late
+    }
+
+    /// Frees the records of packets.
+    pub(super) fn give_back(&mut self) {
+        self.space.sent = SentPackets::new();
+        self.lately_lost = LostPackets::new();
+    }
+
+    /// The number that is skipped next.
+    #[cfg(test)]
+    pub(super) fn skip_at(&self) -> u64 {
+        self.numbers.skip_at()
+    }
+}
