@@ -4,7 +4,7 @@ use bytes::Bytes;
 use courser_base::{Rate, Time};
 use courser_wire::{Direction, StreamId};
 
-use super::control::Control;
+use super::control::ControlFrame;
 use super::event::{ClosedStream, FinishError, ReadError, StreamEvent, WriteError};
 use super::limits::Use;
 use super::receive::Shared;
@@ -75,13 +75,9 @@ impl Streams {
     /// [`WriteError::Blocked`] when there is no room at present, the other variants when there will
     /// never be any.
     pub fn write(&mut self, id: StreamId, data: &[u8]) -> Result<usize, WriteError> {
-        let (slot, room) = (self.sender(id)?, self.write_room());
-        let result = self
-            .table
-            .at(slot)
-            .send
-            .write(data, room, &mut self.buffers);
-        self.on_written(slot, result)
+        let (key, room) = (self.sender(id)?, self.write_room());
+        let result = self.table.at(key).send.write(data, room, &mut self.buffers);
+        self.on_written(key, result)
     }
 
     /// Appends bytes to a stream without copying them, removes those from `data`, and returns how
@@ -92,13 +88,13 @@ impl Streams {
     /// [`WriteError::Blocked`] when there is no room at present, the other variants when there will
     /// never be any.
     pub fn write_chunk(&mut self, id: StreamId, data: &mut Bytes) -> Result<usize, WriteError> {
-        let (slot, room) = (self.sender(id)?, self.write_room());
+        let (key, room) = (self.sender(id)?, self.write_room());
         let result = self
             .table
-            .at(slot)
+            .at(key)
             .send
             .write_shared(data, room, &mut self.buffers);
-        self.on_written(slot, result)
+        self.on_written(key, result)
     }
 
     /// Returns true if bytes written after `ahead` more bytes could be sent within the peer's
@@ -111,8 +107,8 @@ impl Streams {
     ///
     /// The errors of [`Streams::write`], without [`WriteError::Blocked`].
     pub fn is_worth_writing(&mut self, id: StreamId, ahead: u64) -> Result<bool, WriteError> {
-        let (slot, room) = (self.sender(id)?, self.write_room());
-        let state = self.table.at(slot);
+        let (key, room) = (self.sender(id)?, self.write_room());
+        let state = self.table.at(key);
         if let Some(code) = state.send.stopped() {
             return Err(WriteError::Stopped(code));
         }
@@ -127,7 +123,8 @@ impl Streams {
                 self.writers.push_back(id);
             }
         } else if state.send.take_blocked() {
-            self.control.want(slot, &mut state.wanted, Control::Blocked);
+            self.control
+                .request(key, &mut state.pending, ControlFrame::Blocked);
             self.totals.counters.stream_blocked += 1;
         }
         Ok(false)
@@ -145,17 +142,17 @@ impl Streams {
 
     fn on_written(
         &mut self,
-        slot: u32,
+        key: u32,
         result: Result<usize, WriteError>,
     ) -> Result<usize, WriteError> {
         match result {
             Ok(len) => {
                 self.totals.retained += len as u64;
                 self.totals.unsent += len as u64;
-                self.schedule(slot);
+                self.schedule(key);
             }
             Err(WriteError::Blocked) => {
-                let state = self.table.at(slot);
+                let state = self.table.at(key);
                 if state.send.is_waiting_for_connection() && !self.writers.contains(&state.id) {
                     self.writers.push_back(state.id);
                 }
@@ -173,9 +170,9 @@ impl Streams {
     /// [`FinishError::Stopped`] when the peer has sent STOP_SENDING, [`FinishError::ClosedStream`]
     /// when the stream was finished or reset before.
     pub fn finish(&mut self, id: StreamId) -> Result<(), FinishError> {
-        let slot = self.sender(id)?;
-        self.table.at(slot).send.finish()?;
-        self.schedule(slot);
+        let key = self.sender(id)?;
+        self.table.at(key).send.finish()?;
+        self.schedule(key);
         Ok(())
     }
 
@@ -185,11 +182,11 @@ impl Streams {
     ///
     /// [`ClosedStream`] when the peer has received everything, or the stream was reset before.
     pub fn reset(&mut self, id: StreamId, code: u64) -> Result<(), ClosedStream> {
-        let slot = self.sender(id)?;
-        let state = self.table.at(slot);
+        let key = self.sender(id)?;
+        let state = self.table.at(key);
         let (retained, unsent) = (state.send.retained(), state.send.unsent());
         if state.send.reset(code, &mut self.buffers)? {
-            self.on_reset_due(slot, retained, unsent);
+            self.on_reset_due(key, retained, unsent);
         }
         Ok(())
     }
@@ -206,8 +203,8 @@ impl Streams {
         at: Option<Time>,
         code: u64,
     ) -> Result<(), ClosedStream> {
-        let slot = self.sender(id)?;
-        if self.table.at(slot).send.stats().is_none() {
+        let key = self.sender(id)?;
+        if self.table.at(key).send.stats().is_none() {
             return Err(ClosedStream);
         }
         match at {
@@ -247,7 +244,7 @@ impl Streams {
         id: StreamId,
         rate: Option<Rate>,
     ) -> Result<(), ClosedStream> {
-        let slot = self.sender(id)?;
+        let key = self.sender(id)?;
         match rate {
             Some(rate) => {
                 let now = self.totals.now;
@@ -259,7 +256,7 @@ impl Streams {
                 }
             }
         }
-        self.schedule(slot);
+        self.schedule(key);
         Ok(())
     }
 
@@ -269,19 +266,21 @@ impl Streams {
         while let Some(caps) = &mut self.rate_caps
             && let Some(id) = caps.pop_due(now)
         {
-            if let Some(slot) = self.table.find(id) {
-                self.schedule(slot);
+            if let Some(key) = self.table.find(id) {
+                self.schedule(key);
             }
         }
     }
 
     /// Replaces the `retained` bytes that a stream still had, `unsent` of them never sent, by
     /// RESET_STREAM.
-    pub(super) fn on_reset_due(&mut self, slot: u32, retained: u64, unsent: u64) {
-        self.unschedule(slot);
-        let state = self.table.at(slot);
-        self.control.unwant(&mut state.wanted, Control::Blocked);
-        self.control.want(slot, &mut state.wanted, Control::Reset);
+    pub(super) fn on_reset_due(&mut self, key: u32, retained: u64, unsent: u64) {
+        self.unschedule(key);
+        let state = self.table.at(key);
+        self.control
+            .withdraw(&mut state.pending, ControlFrame::Blocked);
+        self.control
+            .request(key, &mut state.pending, ControlFrame::Reset);
         self.totals.retained -= retained;
         self.totals.unsent -= unsent;
         if !self.is_connection_blocked() && self.take_wish(Wish::DataBlocked) {
@@ -297,10 +296,10 @@ impl Streams {
     ///
     /// [`ClosedStream`] when the stream is gone.
     pub fn set_priority(&mut self, id: StreamId, priority: i32) -> Result<(), ClosedStream> {
-        let slot = self.table.find(id).ok_or(ClosedStream)?;
-        self.unschedule(slot);
-        self.table.at(slot).priority = priority;
-        self.schedule(slot);
+        let key = self.table.find(id).ok_or(ClosedStream)?;
+        self.unschedule(key);
+        self.table.at(key).priority = priority;
+        self.schedule(key);
         Ok(())
     }
 
@@ -341,14 +340,14 @@ impl Streams {
     /// or the connection is over and all received bytes are read, [`ReadError::Unordered`] after
     /// [`Streams::read_unordered`].
     pub fn read(&mut self, id: StreamId, out: &mut [u8]) -> Result<Option<usize>, ReadError> {
-        let slot = self.reader(id)?;
+        let key = self.reader(id)?;
         let mut shared = Shared {
             connection: &mut self.window,
             buffers: &mut self.buffers,
             may_open_gap: false,
         };
-        let result = self.table.at(slot).receive.read(out, &mut shared);
-        self.on_read(slot);
+        let result = self.table.at(key).receive.read(out, &mut shared);
+        self.on_read(key);
         self.answer(result)
     }
 
@@ -379,14 +378,14 @@ impl Streams {
     ///
     /// The errors of [`Streams::read`].
     pub fn read_chunk(&mut self, id: StreamId, max: usize) -> Result<Option<Bytes>, ReadError> {
-        let slot = self.reader(id)?;
+        let key = self.reader(id)?;
         let mut shared = Shared {
             connection: &mut self.window,
             buffers: &mut self.buffers,
             may_open_gap: false,
         };
-        let result = self.table.at(slot).receive.read_chunk(max, &mut shared);
-        self.on_read(slot);
+        let result = self.table.at(key).receive.read_chunk(max, &mut shared);
+        self.on_read(key);
         self.answer(result)
     }
 
@@ -405,15 +404,15 @@ impl Streams {
         id: StreamId,
         max: usize,
     ) -> Result<Option<(u64, Bytes)>, ReadError> {
-        let slot = self.reader(id)?;
+        let key = self.reader(id)?;
         let mut shared = Shared {
             connection: &mut self.window,
             buffers: &mut self.buffers,
             may_open_gap: false,
         };
-        let receive = &mut self.table.at(slot).receive;
+        let receive = &mut self.table.at(key).receive;
         let result = receive.read_unordered(max, &mut shared);
-        self.on_read(slot);
+        self.on_read(key);
         self.answer(result)
     }
 
@@ -425,20 +424,20 @@ impl Streams {
     ///
     /// The errors of [`Streams::read`].
     pub fn read_chunk_and_end(&mut self, id: StreamId) -> Result<(Option<Bytes>, bool), ReadError> {
-        let slot = self.reader(id)?;
+        let key = self.reader(id)?;
         let mut shared = Shared {
             connection: &mut self.window,
             buffers: &mut self.buffers,
             may_open_gap: false,
         };
-        let receive = &mut self.table.at(slot).receive;
+        let receive = &mut self.table.at(key).receive;
         let result = receive.read_chunk(usize::MAX, &mut shared);
         let is_end = match &result {
             Ok(Some(_)) => receive.take_end(),
             Ok(None) => true,
             Err(_) => false,
         };
-        self.on_read(slot);
+        self.on_read(key);
         Ok((self.answer(result)?, is_end))
     }
 
@@ -451,8 +450,8 @@ impl Streams {
     /// Returns true if the peer has reset the stream and the next read will report it. For callers
     /// that cannot read on yet: [`StreamEvent::Readable`] follows when anything arrives.
     pub fn awaits_reset(&mut self, id: StreamId) -> bool {
-        let slot = self.table.find(id);
-        slot.is_some_and(|slot| self.table.at(slot).receive.awaits_reset())
+        let key = self.table.find(id);
+        key.is_some_and(|key| self.table.at(key).receive.awaits_reset())
     }
 
     /// Keeps `len` bytes that were read charged to the windows of the stream and of the connection,
@@ -463,32 +462,33 @@ impl Streams {
     /// streams.
     pub fn hold_credit(&mut self, id: StreamId, len: u64) {
         self.window.hold(len);
-        if let Some(slot) = self.table.find(id) {
-            self.table.at(slot).receive.hold_credit(len);
+        if let Some(key) = self.table.find(id) {
+            self.table.at(key).receive.hold_credit(len);
         }
     }
 
     /// Grants the peer credit for bytes that were [held](Streams::hold_credit).
     pub fn release_credit(&mut self, id: StreamId, len: u64) {
         self.window.release(len);
-        let Ok(slot) = self.reader(id) else {
+        let Ok(key) = self.reader(id) else {
             self.credit_connection();
             return;
         };
-        self.table.at(slot).receive.release_credit(len);
-        self.on_read(slot);
+        self.table.at(key).receive.release_credit(len);
+        self.on_read(key);
     }
 
     /// Updates the state after bytes or the end were read: credit may be due, and the stream may be
     /// over.
     #[inline]
-    fn on_read(&mut self, slot: u32) {
-        let state = self.table.at(slot);
+    fn on_read(&mut self, key: u32) {
+        let state = self.table.at(key);
         if !self.is_over && state.receive.wants_credit() {
-            self.control.want(slot, &mut state.wanted, Control::Credit);
+            self.control
+                .request(key, &mut state.pending, ControlFrame::Credit);
         }
         self.credit_connection();
-        self.retire_if_over(slot);
+        self.retire_if_over(key);
     }
 
     /// Abandons reading: asks the peer to stop sending, and drops bytes that arrive until it does.
@@ -497,27 +497,29 @@ impl Streams {
     ///
     /// [`ClosedStream`] when the end was read, reading was stopped before, or the stream is gone.
     pub fn stop(&mut self, id: StreamId, code: u64) -> Result<(), ClosedStream> {
-        let slot = self.reader(id)?;
+        let key = self.reader(id)?;
         let mut shared = Shared {
             connection: &mut self.window,
             buffers: &mut self.buffers,
             may_open_gap: false,
         };
-        let state = self.table.at(slot);
+        let state = self.table.at(key);
         let gaps = state.receive.gaps();
         let is_due = state.receive.stop(code, &mut shared)?;
         self.totals.gaps -= gaps;
         self.totals.on_content(id, false);
-        self.control.unwant(&mut state.wanted, Control::Credit);
+        self.control
+            .withdraw(&mut state.pending, ControlFrame::Credit);
         if self.is_over {
-            self.retire(slot);
+            self.retire(key);
             return Ok(());
         }
         if is_due {
-            self.control.want(slot, &mut state.wanted, Control::Stop);
+            self.control
+                .request(key, &mut state.pending, ControlFrame::Stop);
         }
         self.credit_connection();
-        self.retire_if_over(slot);
+        self.retire_if_over(key);
         Ok(())
     }
 
@@ -528,9 +530,9 @@ impl Streams {
 
     #[inline]
     pub(super) fn sender(&mut self, id: StreamId) -> Result<u32, ClosedStream> {
-        let slot = self.table.find(id).ok_or(ClosedStream)?;
-        if self.table.at(slot).sends {
-            Ok(slot)
+        let key = self.table.find(id).ok_or(ClosedStream)?;
+        if self.table.at(key).sends {
+            Ok(key)
         } else {
             Err(ClosedStream)
         }
@@ -538,9 +540,9 @@ impl Streams {
 
     #[inline]
     fn reader(&mut self, id: StreamId) -> Result<u32, ClosedStream> {
-        let slot = self.table.find(id).ok_or(ClosedStream)?;
-        if self.table.at(slot).receives {
-            Ok(slot)
+        let key = self.table.find(id).ok_or(ClosedStream)?;
+        if self.table.at(key).receives {
+            Ok(key)
         } else {
             Err(ClosedStream)
         }

@@ -1,6 +1,6 @@
 //! Fates of the frames that were sent. RFC 9000 §13.3.
 
-use super::control::Control;
+use super::control::ControlFrame;
 use super::event::StreamEvent;
 use super::send_buffer::Span;
 use super::{Streams, Wish, index};
@@ -18,9 +18,9 @@ impl Streams {
                 len,
                 fin,
             } => {
-                if let Some(slot) = self.table.find(id) {
+                if let Some(key) = self.table.find(id) {
                     self.on_span_acked(
-                        slot,
+                        key,
                         Span {
                             offset,
                             len: len.into(),
@@ -30,25 +30,25 @@ impl Streams {
                 }
             }
             SentFrame::ResetStream { id } => {
-                if let Some(slot) = self.table.find(id)
-                    && self.table.at(slot).send.on_reset_acked()
+                if let Some(key) = self.table.find(id)
+                    && self.table.at(key).send.on_reset_acked()
                 {
-                    self.on_sending_over(slot);
+                    self.on_sending_over(key);
                 }
             }
             SentFrame::ResetStreamAt { id, reliable_size } => {
                 self.on_reset_at_acked(id, reliable_size);
             }
             SentFrame::StopSending { id } => {
-                if let Some(slot) = self.table.find(id) {
-                    self.table.at(slot).receive.on_stop_acked();
-                    self.retire_if_over(slot);
+                if let Some(key) = self.table.find(id) {
+                    self.table.at(key).receive.on_stop_acked();
+                    self.retire_if_over(key);
                 }
             }
             SentFrame::MaxData { limit } => self.window.on_limit_heard(limit),
             SentFrame::MaxStreamData { id, limit } => {
-                if let Some(slot) = self.table.find(id) {
-                    self.table.at(slot).receive.on_limit_heard(limit);
+                if let Some(key) = self.table.find(id) {
+                    self.table.at(key).receive.on_limit_heard(limit);
                 }
             }
             SentFrame::MaxStreams { direction, limit } => {
@@ -56,8 +56,8 @@ impl Streams {
             }
             SentFrame::DataBlocked { limit } => self.send_limit.on_blocked_heard(limit),
             SentFrame::StreamDataBlocked { id, limit } => {
-                if let Some(slot) = self.table.find(id) {
-                    self.table.at(slot).send.on_blocked_heard(limit);
+                if let Some(key) = self.table.find(id) {
+                    self.table.at(key).send.on_blocked_heard(limit);
                 }
             }
             SentFrame::StreamsBlocked { direction, limit } => {
@@ -68,8 +68,8 @@ impl Streams {
     }
 
     #[inline]
-    fn on_span_acked(&mut self, slot: u32, span: Span) {
-        let state = self.table.at(slot);
+    fn on_span_acked(&mut self, key: u32, span: Span) {
+        let state = self.table.at(key);
         let before = state.send.retained();
         let ends = state.send.on_acked(span, &mut self.buffers);
         let acked = before - state.send.retained();
@@ -78,25 +78,26 @@ impl Streams {
         // The span may have counted as lost and waited to be sent again.
         if state.in_free && !state.send.has_free() {
             state.in_free = false;
-            self.free.remove(state.priority, slot);
+            self.free.remove(state.priority, key);
         }
-        self.report_acked(slot);
+        self.report_acked(key);
         self.wake_writers();
         if ends {
-            self.on_sending_over(slot);
+            self.on_sending_over(key);
         }
     }
 
-    pub(super) fn on_sending_over(&mut self, slot: u32) {
-        let state = self.table.at(slot);
+    pub(super) fn on_sending_over(&mut self, key: u32) {
+        let state = self.table.at(key);
         if state.send.retained() > 0 {
-            self.discard_rest(slot);
+            self.discard_rest(key);
         }
-        let state = self.table.at(slot);
-        self.control.unwant(&mut state.wanted, Control::Reset);
+        let state = self.table.at(key);
+        self.control
+            .withdraw(&mut state.pending, ControlFrame::Reset);
         self.events
             .push_back(StreamEvent::Finished { id: state.id });
-        self.retire_if_over(slot);
+        self.retire_if_over(key);
     }
 
     /// Processes the loss of a packet with this frame: sends again the information that is still
@@ -112,41 +113,41 @@ impl Streams {
                 len,
                 fin,
             } => {
-                if let Some(slot) = self.table.find(id) {
-                    self.table.at(slot).send.on_lost(Span {
+                if let Some(key) = self.table.find(id) {
+                    self.table.at(key).send.on_lost(Span {
                         offset,
                         len: len.into(),
                         fin,
                     });
-                    self.schedule(slot);
+                    self.schedule(key);
                 }
             }
             SentFrame::ResetStream { id } => {
-                if let Some(slot) = self.table.find(id)
-                    && self.table.at(slot).send.reset_to_send().is_some()
+                if let Some(key) = self.table.find(id)
+                    && self.table.at(key).send.reset_to_send().is_some()
                 {
-                    self.want(slot, Control::Reset);
+                    self.request(key, ControlFrame::Reset);
                 }
             }
             SentFrame::ResetStreamAt { id, .. } => {
-                if let Some(slot) = self.table.find(id) {
-                    self.want_reset_at(slot);
+                if let Some(key) = self.table.find(id) {
+                    self.want_reset_at(key);
                 }
             }
             SentFrame::StopSending { id } => {
-                if let Some(slot) = self.table.find(id)
-                    && self.table.at(slot).receive.on_stop_lost()
+                if let Some(key) = self.table.find(id)
+                    && self.table.at(key).receive.on_stop_lost()
                 {
-                    self.want(slot, Control::Stop);
+                    self.request(key, ControlFrame::Stop);
                 }
             }
             SentFrame::MaxData { .. } if self.window.is_heard() => {}
             SentFrame::MaxData { .. } => self.wish(Wish::MaxData),
             SentFrame::MaxStreamData { id, .. } => {
-                if let Some(slot) = self.table.find(id)
-                    && self.table.at(slot).receive.lacks_credit()
+                if let Some(key) = self.table.find(id)
+                    && self.table.at(key).receive.lacks_credit()
                 {
-                    self.want(slot, Control::Credit);
+                    self.request(key, ControlFrame::Credit);
                 }
             }
             SentFrame::MaxStreams { direction, .. } if self.peer[index(direction)].is_heard() => {}
@@ -157,10 +158,10 @@ impl Streams {
                 self.signal_if_blocked();
             }
             SentFrame::StreamDataBlocked { id, .. } => {
-                if let Some(slot) = self.table.find(id)
-                    && !self.table.at(slot).send.is_blocked_heard()
+                if let Some(key) = self.table.find(id)
+                    && !self.table.at(key).send.is_blocked_heard()
                 {
-                    self.ask_for_credit_again(slot);
+                    self.ask_for_credit_again(key);
                 }
             }
             SentFrame::StreamsBlocked { direction, .. }
@@ -170,8 +171,8 @@ impl Streams {
         }
     }
 
-    fn want(&mut self, slot: u32, control: Control) {
-        let wanted = &mut self.table.at(slot).wanted;
-        self.control.want(slot, wanted, control);
+    fn request(&mut self, key: u32, frame: ControlFrame) {
+        let pending = &mut self.table.at(key).pending;
+        self.control.request(key, pending, frame);
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! [`Streams`] contains all streams of one connection. The calls of the application are in
 //! `application`, the frames of the peer in `peer_frames`, sending in `transmit`, and
-//! acknowledgements and losses in `fate`. One stream is a `SendPart` and a `ReceivePart` in a slot
+//! acknowledgements and losses in `fate`. One stream is a `SendPart` and a `ReceivePart` in an entry
 //! of the `table`.
 
 mod application;
@@ -44,7 +44,7 @@ pub use self::event::{
 pub use self::stats::{BlockedBy, RecvStreamStats, SendStreamStats};
 
 use self::buffers::Buffers;
-use self::control::{Control, ControlQueue};
+use self::control::{ControlFrame, ControlQueue};
 use self::deadlines::Deadlines;
 use self::half::Half;
 use self::limits::{LocalStreams, PeerStreams};
@@ -278,11 +278,11 @@ impl Streams {
         };
         self.peer_resets_at = parameters.reset_stream_at;
         self.send_limit.raise(parameters.initial_max_data);
-        for slot in self.table.slots().collect::<Vec<_>>() {
-            let state = self.table.at(slot);
+        for key in self.table.keys().collect::<Vec<_>>() {
+            let state = self.table.at(key);
             let limit = self.initial.of(self.side, state.id);
             if state.sends && state.send.on_max_stream_data(limit) {
-                self.schedule(slot);
+                self.schedule(key);
             }
         }
         for (direction, limit) in [
@@ -335,9 +335,10 @@ impl Streams {
     /// for credit of its stream.
     pub fn unacked_or_unsent(&self) -> bool {
         self.totals.retained > 0
-            || self.table.iter().any(|slot| {
-                slot.sends && (slot.send.is_pending() || slot.send.is_waiting_for_credit())
-            })
+            || self
+                .table
+                .iter()
+                .any(|key| key.sends && (key.send.is_pending() || key.send.is_waiting_for_credit()))
     }
 
     /// Returns the amount of written data that the peer has not acknowledged yet.
@@ -345,9 +346,9 @@ impl Streams {
         Undelivered {
             acked: self.totals.counters.data_acked,
             bytes: self.totals.retained,
-            has_blocked_writer: self.table.iter().any(|slot| {
-                let send = &slot.send;
-                slot.sends && (send.is_waiting_for_credit() || send.is_waiting_for_connection())
+            has_blocked_writer: self.table.iter().any(|key| {
+                let send = &key.send;
+                key.sends && (send.is_waiting_for_credit() || send.is_waiting_for_connection())
             }),
         }
     }
@@ -413,9 +414,9 @@ impl Streams {
         }
     }
 
-    /// Returns the number of slots for streams, empty ones included.
+    /// Returns the number of entries for streams, empty ones included.
     #[cfg(test)]
-    pub(crate) fn kept_slots(&self) -> usize {
+    pub(crate) fn kept_entries(&self) -> usize {
         self.table.kept()
     }
 
@@ -439,12 +440,12 @@ impl Streams {
 
     /// Creates the state of a stream, with the limits of the transport parameters.
     fn begin(&mut self, id: StreamId) -> u32 {
-        let slot = self.table.insert(id);
+        let key = self.table.insert(id);
         let (window, max) = (
             self.config.stream_receive_window,
             self.config.stream_receive_window_max,
         );
-        let state = self.table.at(slot);
+        let state = self.table.at(key);
         state.sends &= !self.is_over;
         if state.sends {
             state.send.begin(self.initial.of(self.side, id));
@@ -457,16 +458,16 @@ impl Streams {
         } else {
             state.receive = Half::default();
         }
-        slot
+        key
     }
 
     /// Adds a stream to the schedules that match the data it has to send.
     #[inline]
-    fn schedule(&mut self, slot: u32) {
-        let state = self.table.at(slot);
+    fn schedule(&mut self, key: u32) {
+        let state = self.table.at(key);
         if state.send.has_free() && !state.in_free {
             state.in_free = true;
-            self.free.push(state.priority, slot);
+            self.free.push(state.priority, key);
         }
         if state.send.has_new() {
             let is_paused = match &self.rate_caps {
@@ -475,23 +476,24 @@ impl Streams {
             };
             if !state.in_new && !is_paused {
                 state.in_new = true;
-                self.new.push(state.priority, slot);
+                self.new.push(state.priority, key);
             }
             self.signal_if_blocked();
         } else if state.send.take_blocked() {
-            self.control.want(slot, &mut state.wanted, Control::Blocked);
+            self.control
+                .request(key, &mut state.pending, ControlFrame::Blocked);
             self.totals.counters.stream_blocked += 1;
         }
     }
 
     /// Removes a stream from both schedules.
-    fn unschedule(&mut self, slot: u32) {
-        let state = self.table.at(slot);
+    fn unschedule(&mut self, key: u32) {
+        let state = self.table.at(key);
         if std::mem::take(&mut state.in_free) {
-            self.free.remove(state.priority, slot);
+            self.free.remove(state.priority, key);
         }
         if std::mem::take(&mut state.in_new) {
-            self.new.remove(state.priority, slot);
+            self.new.remove(state.priority, key);
         }
     }
 
@@ -538,15 +540,15 @@ impl Streams {
     }
 
     /// Removes a stream if both of its parts are over.
-    fn retire_if_over(&mut self, slot: u32) {
-        if self.table.at(slot).is_over() {
-            self.retire(slot);
+    fn retire_if_over(&mut self, key: u32) {
+        if self.table.at(key).is_over() {
+            self.retire(key);
         }
     }
 
-    fn retire(&mut self, slot: u32) {
-        self.unschedule(slot);
-        let state = self.table.at(slot);
+    fn retire(&mut self, key: u32) {
+        self.unschedule(key);
+        let state = self.table.at(key);
         let (id, was_cancelled) = (state.id, state.was_cancelled());
         self.totals.on_content(id, false);
         if let Some(deadlines) = &mut self.deadlines {
@@ -555,9 +557,9 @@ impl Streams {
         if let Some(caps) = &mut self.rate_caps {
             caps.remove(id);
         }
-        let state = self.table.at(slot);
-        self.control.unwant_all(&mut state.wanted);
-        self.table.remove(slot, &mut self.buffers);
+        let state = self.table.at(key);
+        self.control.withdraw_all(&mut state.pending);
+        self.table.remove(key, &mut self.buffers);
         if self.table.is_oversized() {
             self.table.clear();
             self.control.clear();
@@ -598,8 +600,8 @@ impl Streams {
             return;
         }
         while let Some(id) = self.writers.pop_front() {
-            if let Some(slot) = self.table.find(id)
-                && self.table.at(slot).send.take_connection_writable()
+            if let Some(key) = self.table.find(id)
+                && self.table.at(key).send.take_connection_writable()
             {
                 self.events.push_back(StreamEvent::Writable { id });
             }

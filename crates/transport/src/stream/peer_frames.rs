@@ -10,7 +10,7 @@ use courser_wire::frame::{
 use courser_wire::{Direction, MAX_STREAMS, StreamId};
 
 use super::config::max_gaps;
-use super::control::Control;
+use super::control::ControlFrame;
 use super::event::{Stored, StreamEvent};
 use super::limits::Use;
 use super::receive::Shared;
@@ -31,7 +31,7 @@ impl Streams {
         frame: &Stream<'_>,
     ) -> Result<Stored, TransportError> {
         self.totals.now = now;
-        let Some(slot) = self.receiving(frame.id)? else {
+        let Some(key) = self.receiving(frame.id)? else {
             return Ok(Stored::Kept);
         };
         let mut shared = Shared {
@@ -40,7 +40,7 @@ impl Streams {
             buffers: &mut self.buffers,
         };
         let received = shared.connection.received();
-        let state = self.table.at(slot);
+        let state = self.table.at(key);
         let gaps = state.receive.gaps();
         let news = state.receive.news();
         let stored = state.receive.on_stream(now, frame, &mut shared)?;
@@ -51,11 +51,13 @@ impl Streams {
         self.totals
             .on_content(frame.id, state.receive.awaits_content());
         if state.receive.wants_credit() {
-            self.control.want(slot, &mut state.wanted, Control::Credit);
+            self.control
+                .request(key, &mut state.pending, ControlFrame::Credit);
         } else if frame.fin {
-            self.control.unwant(&mut state.wanted, Control::Credit);
+            self.control
+                .withdraw(&mut state.pending, ControlFrame::Credit);
         }
-        self.on_received(slot);
+        self.on_received(key);
         Ok(stored)
     }
 
@@ -65,7 +67,7 @@ impl Streams {
     ///
     /// The errors of [`Streams::on_stream_frame`].
     pub fn on_reset_stream_frame(&mut self, frame: ResetStream) -> Result<(), TransportError> {
-        let Some(slot) = self.receiving(frame.id)? else {
+        let Some(key) = self.receiving(frame.id)? else {
             return Ok(());
         };
         let mut shared = Shared {
@@ -73,7 +75,7 @@ impl Streams {
             buffers: &mut self.buffers,
             may_open_gap: false,
         };
-        let state = self.table.at(slot);
+        let state = self.table.at(key);
         let gaps = state.receive.gaps();
         state
             .receive
@@ -82,24 +84,26 @@ impl Streams {
         self.totals
             .on_content(frame.id, state.receive.awaits_content());
         if state.receive.stop_to_send().is_none() {
-            self.control.unwant(&mut state.wanted, Control::Stop);
+            self.control
+                .withdraw(&mut state.pending, ControlFrame::Stop);
         }
-        self.control.unwant(&mut state.wanted, Control::Credit);
-        self.on_received(slot);
+        self.control
+            .withdraw(&mut state.pending, ControlFrame::Credit);
+        self.on_received(key);
         Ok(())
     }
 
     /// Updates a receiving part after an arrival: wakes its reader, and credits bytes that were
     /// discarded at once.
     #[inline]
-    pub(super) fn on_received(&mut self, slot: u32) {
-        let state = self.table.at(slot);
+    pub(super) fn on_received(&mut self, key: u32) {
+        let state = self.table.at(key);
         if state.receive.take_readable() {
             self.events
                 .push_back(StreamEvent::Readable { id: state.id });
         }
         self.credit_connection();
-        self.retire_if_over(slot);
+        self.retire_if_over(key);
     }
 
     /// Processes STOP_SENDING: the peer wants no more data. RESET_STREAM answers it (RFC 9000 §3.5,
@@ -109,10 +113,10 @@ impl Streams {
     ///
     /// STREAM_STATE_ERROR or STREAM_LIMIT_ERROR when the peer broke a rule.
     pub fn on_stop_sending_frame(&mut self, frame: StopSending) -> Result<(), TransportError> {
-        let Some(slot) = self.sending(frame.id)? else {
+        let Some(key) = self.sending(frame.id)? else {
             return Ok(());
         };
-        let state = self.table.at(slot);
+        let state = self.table.at(key);
         let (retained, unsent) = (state.send.retained(), state.send.unsent());
         let was_finished = state.send.is_finished();
         if state
@@ -124,7 +128,7 @@ impl Streams {
                 code: frame.error_code,
                 was_finished,
             });
-            self.on_reset_due(slot, retained, unsent);
+            self.on_reset_due(key, retained, unsent);
         }
         Ok(())
     }
@@ -154,18 +158,19 @@ impl Streams {
         &mut self,
         frame: MaxStreamData,
     ) -> Result<bool, TransportError> {
-        let Some(slot) = self.sending(frame.id)? else {
+        let Some(key) = self.sending(frame.id)? else {
             return Ok(false);
         };
-        let state = self.table.at(slot);
+        let state = self.table.at(key);
         let raises = state.send.on_max_stream_data(frame.limit);
         if raises {
-            self.control.unwant(&mut state.wanted, Control::Blocked);
+            self.control
+                .withdraw(&mut state.pending, ControlFrame::Blocked);
             if state.send.take_credited() {
                 self.events
                     .push_back(StreamEvent::Writable { id: state.id });
             }
-            self.schedule(slot);
+            self.schedule(key);
         }
         Ok(raises)
     }
@@ -225,12 +230,13 @@ impl Streams {
         rtt: Duration,
         frame: StreamDataBlocked,
     ) -> Result<(), TransportError> {
-        let Some(slot) = self.receiving(frame.id)? else {
+        let Some(key) = self.receiving(frame.id)? else {
             return Ok(());
         };
-        let state = self.table.at(slot);
+        let state = self.table.at(key);
         if state.receive.is_news(now, rtt, frame.limit) {
-            self.control.want(slot, &mut state.wanted, Control::Credit);
+            self.control
+                .request(key, &mut state.pending, ControlFrame::Credit);
         }
         Ok(())
     }
@@ -254,13 +260,13 @@ impl Streams {
         Ok(())
     }
 
-    /// Returns the slot for a frame about the peer's data; `None` when the stream is over.
+    /// Returns the key of the stream for a frame about the peer's data; `None` when the stream is over.
     #[inline]
     pub(super) fn receiving(&mut self, id: StreamId) -> Result<Option<u32>, TransportError> {
-        if let Some(slot) = self.table.find(id)
-            && self.table.at(slot).receives
+        if let Some(key) = self.table.find(id)
+            && self.table.at(key).receives
         {
-            return Ok(Some(slot));
+            return Ok(Some(key));
         }
         if id.initiator() == self.side && id.direction() == Direction::Unidirectional {
             let reason = format!("the peer cannot send on stream {id}");
@@ -269,7 +275,7 @@ impl Streams {
         self.find_or_begin(id)
     }
 
-    /// Returns the slot for a frame about our data; `None` when the stream is over.
+    /// Returns the key of the stream for a frame about our data; `None` when the stream is over.
     fn sending(&mut self, id: StreamId) -> Result<Option<u32>, TransportError> {
         if id.initiator() != self.side && id.direction() == Direction::Unidirectional {
             let reason = format!("we cannot send on stream {id}");

@@ -4,7 +4,7 @@ use courser_wire::StreamId;
 use courser_wire::frame::ResetStreamAt;
 
 use super::Streams;
-use super::control::Control;
+use super::control::ControlFrame;
 use super::event::ResetAtError;
 use super::receive::Shared;
 use crate::build::packet_builder::PacketBuilder;
@@ -30,14 +30,14 @@ impl Streams {
         code: u64,
         reliable_size: u64,
     ) -> Result<(), ResetAtError> {
-        let slot = self.sender(id)?;
+        let key = self.sender(id)?;
         if !self.peer_resets_at {
             return Err(ResetAtError::Unsupported);
         }
         if reliable_size == 0 {
             return Ok(self.reset(id, code)?);
         }
-        let state = self.table.at(slot);
+        let state = self.table.at(key);
         let (retained, unsent) = (state.send.retained(), state.send.unsent());
         let is_shorter = state
             .send
@@ -47,28 +47,30 @@ impl Streams {
         }
         self.totals.retained -= retained - state.send.retained();
         self.totals.unsent -= unsent - state.send.unsent();
-        self.unschedule(slot);
-        self.schedule(slot);
-        let state = self.table.at(slot);
+        self.unschedule(key);
+        self.schedule(key);
+        let state = self.table.at(key);
         if state.send.unsent() == 0 {
-            self.control.unwant(&mut state.wanted, Control::Blocked);
+            self.control
+                .withdraw(&mut state.pending, ControlFrame::Blocked);
         }
-        self.want_reset_at(slot);
+        self.want_reset_at(key);
         self.wake_writers();
         Ok(())
     }
 
     /// Requests RESET_STREAM_AT if it is due.
-    pub(super) fn want_reset_at(&mut self, slot: u32) {
-        let state = self.table.at(slot);
+    pub(super) fn want_reset_at(&mut self, key: u32) {
+        let state = self.table.at(key);
         if state.send.reset_at_to_send().is_some() {
-            self.control.want(slot, &mut state.wanted, Control::Reset);
+            self.control
+                .request(key, &mut state.pending, ControlFrame::Reset);
         }
     }
 
-    /// Writes RESET_STREAM_AT for the stream in `slot`, if it is due.
-    pub(super) fn write_reset_at(&mut self, slot: u32, packet: &mut PacketBuilder<'_>) {
-        let state = self.table.at(slot);
+    /// Writes RESET_STREAM_AT of a stream, if it is due.
+    pub(super) fn write_reset_at(&mut self, key: u32, packet: &mut PacketBuilder<'_>) {
+        let state = self.table.at(key);
         let id = state.id;
         if let Some((reset, reliable_size)) = state.send.reset_at_to_send() {
             ResetStreamAt {
@@ -84,21 +86,21 @@ impl Streams {
 
     /// Processes the acknowledgement of RESET_STREAM_AT.
     pub(super) fn on_reset_at_acked(&mut self, id: StreamId, reliable_size: u64) {
-        if let Some(slot) = self.table.find(id)
-            && self.table.at(slot).send.on_reset_at_acked(reliable_size)
+        if let Some(key) = self.table.find(id)
+            && self.table.at(key).send.on_reset_at_acked(reliable_size)
         {
-            self.on_sending_over(slot);
+            self.on_sending_over(key);
         }
     }
 
     /// Frees the bytes above the reliable size of a stream whose sending part has ended.
-    pub(super) fn discard_rest(&mut self, slot: u32) {
-        let state = self.table.at(slot);
+    pub(super) fn discard_rest(&mut self, key: u32) {
+        let state = self.table.at(key);
         let (retained, unsent) = (state.send.retained(), state.send.unsent());
         state.send.discard(&mut self.buffers);
         self.totals.retained -= retained;
         self.totals.unsent -= unsent;
-        self.unschedule(slot);
+        self.unschedule(key);
     }
 
     /// Processes RESET_STREAM_AT: the peer abandons sending but delivers the beginning
@@ -120,7 +122,7 @@ impl Streams {
                 "reliable size {reliable} exceeds final size {size}"
             )));
         }
-        let Some(slot) = self.receiving(frame.id)? else {
+        let Some(key) = self.receiving(frame.id)? else {
             return Ok(());
         };
         let mut shared = Shared {
@@ -128,16 +130,18 @@ impl Streams {
             buffers: &mut self.buffers,
             may_open_gap: false,
         };
-        let state = self.table.at(slot);
+        let state = self.table.at(key);
         let gaps = state.receive.gaps();
         let now = self.totals.now;
         state.receive.on_reset_at(now, frame, &mut shared)?;
         self.totals.gaps = self.totals.gaps - gaps + state.receive.gaps();
         if state.receive.stop_to_send().is_none() {
-            self.control.unwant(&mut state.wanted, Control::Stop);
+            self.control
+                .withdraw(&mut state.pending, ControlFrame::Stop);
         }
-        self.control.unwant(&mut state.wanted, Control::Credit);
-        self.on_received(slot);
+        self.control
+            .withdraw(&mut state.pending, ControlFrame::Credit);
+        self.on_received(key);
         Ok(())
     }
 }

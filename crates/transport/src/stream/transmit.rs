@@ -9,7 +9,7 @@ use courser_wire::frame::{
     StreamsBlocked,
 };
 
-use super::control::Control;
+use super::control::ControlFrame;
 use super::event::StreamEvent;
 use super::{Streams, Wish, index};
 use crate::build::packet_builder::PacketBuilder;
@@ -34,15 +34,15 @@ impl Streams {
         let control = self.control.most_frames() + self.wishes.count_ones() as usize;
         let mut left = (control * LARGEST_CONTROL) as u64;
         for list in [&self.free, &self.new] {
-            for slot in list.few(FEW_STREAMS)? {
-                left += self.table.at(slot).send.only_unsent()? + LARGEST_STREAM_HEADER;
+            for key in list.few(FEW_STREAMS)? {
+                left += self.table.at(key).send.only_unsent()? + LARGEST_STREAM_HEADER;
             }
         }
         (left <= most).then_some(left)
     }
 
     /// Writes RESET_STREAM, STOP_SENDING, and the frames that grant or request credit, as many as
-    /// are wanted and fit. `rtt` determines how fast windows grow.
+    /// are pending and fit. `rtt` determines how fast windows grow.
     pub fn write_control_frames(
         &mut self,
         now: Time,
@@ -53,13 +53,13 @@ impl Streams {
         if self.wishes != 0 {
             self.write_connection_frames(now, rtt, packet);
         }
-        while let Some(slot) = self.control.first() {
+        while let Some(key) = self.control.first() {
             if packet.remaining() < LARGEST_CONTROL {
                 return;
             }
-            if !self.write_one_control_frame(slot, now, rtt, packet) {
-                let wanted = &mut self.table.at(slot).wanted;
-                self.control.pop_first(wanted);
+            if !self.write_one_control_frame(key, now, rtt, packet) {
+                let pending = &mut self.table.at(key).pending;
+                self.control.pop_first(pending);
             }
         }
     }
@@ -96,25 +96,25 @@ impl Streams {
         }
     }
 
-    /// Writes one frame of the stream in `slot`. Returns false if it wants none.
+    /// Writes one control frame of a stream. Returns false if it wants none.
     fn write_one_control_frame(
         &mut self,
-        slot: u32,
+        key: u32,
         now: Time,
         rtt: Duration,
         packet: &mut PacketBuilder<'_>,
     ) -> bool {
-        let state = self.table.at(slot);
+        let state = self.table.at(key);
         let id = state.id;
-        let Some(control) = Control::ALL
+        let Some(control) = ControlFrame::ALL
             .into_iter()
-            .find(|&control| state.wanted.has(control))
+            .find(|&control| state.pending.has(control))
         else {
             return false;
         };
-        self.control.unwant(&mut state.wanted, control);
+        self.control.withdraw(&mut state.pending, control);
         match control {
-            Control::Reset => {
+            ControlFrame::Reset => {
                 if let Some(reset) = state.send.reset_to_send() {
                     let (error_code, final_size) = (reset.code, reset.final_size);
                     ResetStream {
@@ -125,23 +125,23 @@ impl Streams {
                     .encode(packet.writer());
                     packet.record(SentFrame::ResetStream { id });
                 } else {
-                    self.write_reset_at(slot, packet);
+                    self.write_reset_at(key, packet);
                 }
             }
-            Control::Stop => {
+            ControlFrame::Stop => {
                 if let Some(error_code) = state.receive.stop_to_send() {
                     StopSending { id, error_code }.encode(packet.writer());
                     packet.record(SentFrame::StopSending { id });
                     state.receive.on_stop_sent();
                 }
             }
-            Control::Credit => {
+            ControlFrame::Credit => {
                 if let Some(limit) = state.receive.credit_to_send(now, rtt) {
                     MaxStreamData { id, limit }.encode(packet.writer());
                     packet.record(SentFrame::MaxStreamData { id, limit });
                 }
             }
-            Control::Blocked => {
+            ControlFrame::Blocked => {
                 if let Some(limit) = state.send.blocked_at() {
                     StreamDataBlocked { id, limit }.encode(packet.writer());
                     packet.record(SentFrame::StreamDataBlocked { id, limit });
@@ -176,10 +176,10 @@ impl Streams {
     #[inline]
     fn write_new_frame(&mut self, packet: &mut PacketBuilder<'_>) -> bool {
         let credit = self.send_limit.available();
-        let Some(slot) = self.new.first().filter(|_| credit > 0) else {
+        let Some(key) = self.new.first().filter(|_| credit > 0) else {
             return false;
         };
-        let state = self.table.at(slot);
+        let state = self.table.at(key);
         let Some(span) = state.send.write_new(state.id, credit, packet) else {
             return false;
         };
@@ -203,10 +203,11 @@ impl Streams {
             state.in_new = false;
             self.new.pop_first();
             if state.send.take_blocked() {
-                self.control.want(slot, &mut state.wanted, Control::Blocked);
+                self.control
+                    .request(key, &mut state.pending, ControlFrame::Blocked);
                 self.totals.counters.stream_blocked += 1;
             }
-            self.want_reset_at(slot);
+            self.want_reset_at(key);
         }
         if span.len == credit {
             self.signal_if_blocked();
@@ -216,10 +217,10 @@ impl Streams {
 
     /// Writes a frame that needs no credit. Returns false if it does not fit.
     fn write_free_frame(&mut self, packet: &mut PacketBuilder<'_>) -> bool {
-        let Some(slot) = self.free.first() else {
+        let Some(key) = self.free.first() else {
             return false;
         };
-        let state = self.table.at(slot);
+        let state = self.table.at(key);
         let Some(span) = state.send.write_free(state.id, packet) else {
             return false;
         };
@@ -241,8 +242,8 @@ impl Streams {
         for direction in [Direction::Bidirectional, Direction::Unidirectional] {
             self.ask_for_streams_again(direction);
         }
-        for slot in self.table.slots().collect::<Vec<_>>() {
-            self.ask_for_credit_again(slot);
+        for key in self.table.keys().collect::<Vec<_>>() {
+            self.ask_for_credit_again(key);
         }
     }
 
@@ -254,11 +255,11 @@ impl Streams {
         }
     }
 
-    pub(super) fn ask_for_credit_again(&mut self, slot: u32) {
-        let state = self.table.at(slot);
+    pub(super) fn ask_for_credit_again(&mut self, key: u32) {
+        let state = self.table.at(key);
         if state.sends && state.send.blocked_at().is_some() {
             state.send.forget_blocked();
-            self.schedule(slot);
+            self.schedule(key);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Data that can still be read when the connection is over.
 
 use super::control::ControlQueue;
-use super::table::Slot;
+use super::table::Entry;
 use super::{ReadError, Streams};
 
 impl Streams {
@@ -21,14 +21,14 @@ impl Streams {
         (self.deadlines, self.rate_caps) = (None, None);
         self.wishes = 0;
         (self.totals.retained, self.totals.unsent) = (0, 0);
-        for slot in self.table.slots().collect::<Vec<_>>() {
-            let state = self.table.at(slot);
+        for key in self.table.keys().collect::<Vec<_>>() {
+            let state = self.table.at(key);
             if let Some(send) = state.send.made() {
                 send.recycle(&mut self.buffers);
             }
             state.end_sending();
             if state.is_over() || (state.receives && state.receive.is_stopped()) {
-                self.table.remove(slot, &mut self.buffers);
+                self.table.remove(key, &mut self.buffers);
             }
         }
     }
@@ -43,11 +43,11 @@ impl Streams {
     }
 }
 
-impl Slot {
+impl Entry {
     /// Ends all sending, because the peer is gone.
     fn end_sending(&mut self) {
         self.sends = false;
         (self.in_free, self.in_new) = (false, false);
-        self.wanted = Default::default();
+        self.pending = Default::default();
     }
 }

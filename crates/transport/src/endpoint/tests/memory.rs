@@ -293,7 +293,7 @@ fn an_idle_connection_keeps_no_memory_for_the_next_packets() {
     // A connection counts 16 KiB, and its records of packets nothing any more.
     assert!(idle < (16 << 10) + 200, "{idle} bytes");
     for end in [&mut pair.client, &mut pair.server] {
-        assert_eq!(end.connection().streams().kept_slots(), 0);
+        assert_eq!(end.connection().streams().kept_entries(), 0);
     }
 }
 

@@ -284,7 +284,7 @@ impl World {
             "unconsumed"
         );
         assert_eq!(streams.window.limit(), self.limit, "limit");
-        let gaps: usize = streams.table.iter().map(|slot| slot.receive.gaps()).sum();
+        let gaps: usize = streams.table.iter().map(|key| key.receive.gaps()).sum();
         assert_eq!(streams.totals.gaps, gaps, "gaps");
     }
 }

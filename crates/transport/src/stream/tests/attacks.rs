@@ -78,12 +78,12 @@ fn few_bytes_on_many_streams_take_few_times_their_memory() {
         let held = server.streams.buffers.received();
         assert_eq!(held.bytes, few * STREAMS as usize);
         let bound = 2 * held.bytes + (256 << 10);
-        let slots: Vec<_> = server.streams.table.slots().collect();
+        let keys: Vec<_> = server.streams.table.keys().collect();
         let table = &mut server.streams.table;
-        let memory = slots.iter().map(|&slot| table.at(slot).receive.memory());
+        let memory = keys.iter().map(|&key| table.at(key).receive.memory());
         let memory: usize = memory.sum();
         assert!(
-            memory <= bound + slots.len() * 512,
+            memory <= bound + keys.len() * 512,
             "{memory} bytes of memory for {} in pieces of {few}, bound {bound}",
             held.bytes
         );
@@ -285,7 +285,7 @@ fn small_streams_hold_small_buffers() {
         server.stream(client_bidi(index), 0, b"x").unwrap();
         server.streams.write(client_bidi(index), b"y").unwrap();
     }
-    // A slot, two small buffers with their lists and the entry in the map, per stream.
-    let slot = size_of::<table::Slot>();
-    assert!(slot < 600, "{slot} bytes");
+    // An entry, two small buffers with their lists and the entry in the map, per stream.
+    let key = size_of::<table::Entry>();
+    assert!(key < 600, "{key} bytes");
 }

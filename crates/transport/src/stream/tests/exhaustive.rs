@@ -119,16 +119,12 @@ impl Run {
         let streams = &mut self.end.streams;
         let mut retained = 0;
         let mut gaps = 0;
-        for slot in streams.table.iter() {
-            assert!(!slot.is_over(), "ended stream in the table");
-            assert_eq!(slot.in_new, slot.send.has_new(), "schedule of new data");
-            assert_eq!(
-                slot.in_free,
-                slot.send.has_free(),
-                "schedule of free frames"
-            );
-            retained += slot.send.retained();
-            gaps += slot.receive.gaps();
+        for key in streams.table.iter() {
+            assert!(!key.is_over(), "ended stream in the table");
+            assert_eq!(key.in_new, key.send.has_new(), "schedule of new data");
+            assert_eq!(key.in_free, key.send.has_free(), "schedule of free frames");
+            retained += key.send.retained();
+            gaps += key.receive.gaps();
         }
         assert_eq!(streams.totals.retained, retained);
         assert_eq!(streams.totals.gaps, gaps);

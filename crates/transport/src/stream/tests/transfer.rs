@@ -242,7 +242,7 @@ fn windows_grow_while_they_hold_the_sender_back() {
         .streams
         .table
         .find(id)
-        .map(|slot| server.streams.table.at(slot))
+        .map(|key| server.streams.table.at(key))
         .unwrap();
     let window =
         state.receive.credit_to_send(server.now, RTT).unwrap() - client.streams.send_limit.used();
