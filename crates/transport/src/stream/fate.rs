@@ -45,23 +45,23 @@ impl Streams {
                     self.retire_if_over(key);
                 }
             }
-            SentFrame::MaxData { limit } => self.window.on_limit_heard(limit),
+            SentFrame::MaxData { limit } => self.window.on_limit_acked(limit),
             SentFrame::MaxStreamData { id, limit } => {
                 if let Some(key) = self.table.find(id) {
-                    self.table.at(key).receive.on_limit_heard(limit);
+                    self.table.at(key).receive.on_limit_acked(limit);
                 }
             }
             SentFrame::MaxStreams { direction, limit } => {
-                self.peer[index(direction)].on_limit_heard(limit);
+                self.peer[index(direction)].on_limit_acked(limit);
             }
-            SentFrame::DataBlocked { limit } => self.send_limit.on_blocked_heard(limit),
+            SentFrame::DataBlocked { limit } => self.send_limit.on_blocked_acked(limit),
             SentFrame::StreamDataBlocked { id, limit } => {
                 if let Some(key) = self.table.find(id) {
-                    self.table.at(key).send.on_blocked_heard(limit);
+                    self.table.at(key).send.on_blocked_acked(limit);
                 }
             }
             SentFrame::StreamsBlocked { direction, limit } => {
-                self.local[index(direction)].on_blocked_heard(limit);
+                self.local[index(direction)].on_blocked_acked(limit);
             }
             _ => {}
         }
@@ -141,7 +141,7 @@ impl Streams {
                     self.request(key, ControlFrame::Stop);
                 }
             }
-            SentFrame::MaxData { .. } if self.window.is_heard() => {}
+            SentFrame::MaxData { .. } if self.window.is_limit_acked() => {}
             SentFrame::MaxData { .. } => self.wish(Wish::MaxData),
             SentFrame::MaxStreamData { id, .. } => {
                 if let Some(key) = self.table.find(id)
@@ -150,22 +150,23 @@ impl Streams {
                     self.request(key, ControlFrame::Credit);
                 }
             }
-            SentFrame::MaxStreams { direction, .. } if self.peer[index(direction)].is_heard() => {}
+            SentFrame::MaxStreams { direction, .. }
+                if self.peer[index(direction)].is_limit_acked() => {}
             SentFrame::MaxStreams { direction, .. } => self.wish(Wish::max_streams(direction)),
-            SentFrame::DataBlocked { .. } if self.send_limit.is_heard() => {}
+            SentFrame::DataBlocked { .. } if self.send_limit.is_blocked_acked() => {}
             SentFrame::DataBlocked { .. } => {
                 self.send_limit.forget_signal();
                 self.signal_if_blocked();
             }
             SentFrame::StreamDataBlocked { id, .. } => {
                 if let Some(key) = self.table.find(id)
-                    && !self.table.at(key).send.is_blocked_heard()
+                    && !self.table.at(key).send.is_blocked_acked()
                 {
                     self.ask_for_credit_again(key);
                 }
             }
             SentFrame::StreamsBlocked { direction, .. }
-                if self.local[index(direction)].is_heard() => {}
+                if self.local[index(direction)].is_blocked_acked() => {}
             SentFrame::StreamsBlocked { direction, .. } => self.ask_for_streams_again(direction),
             _ => {}
         }

@@ -18,7 +18,7 @@ pub(super) struct LocalStreams {
     /// The limit for which STREAMS_BLOCKED was queued; one frame per limit is enough.
     signalled: Option<u64>,
     /// STREAMS_BLOCKED for limits below this has been acknowledged.
-    heard_below: u64,
+    acked_below: u64,
     /// True if the application was refused a stream and waits for an event.
     is_waiting: bool,
 }
@@ -85,13 +85,13 @@ impl LocalStreams {
     }
 
     /// Processes the acknowledgement of STREAMS_BLOCKED with this limit.
-    pub(super) fn on_blocked_heard(&mut self, limit: u64) {
-        self.heard_below = self.heard_below.max(limit.saturating_add(1));
+    pub(super) fn on_blocked_acked(&mut self, limit: u64) {
+        self.acked_below = self.acked_below.max(limit.saturating_add(1));
     }
 
     /// Returns true if STREAMS_BLOCKED for the current limit was acknowledged.
-    pub(super) fn is_heard(&self) -> bool {
-        self.limit.is_some_and(|limit| limit < self.heard_below)
+    pub(super) fn is_blocked_acked(&self) -> bool {
+        self.limit.is_some_and(|limit| limit < self.acked_below)
     }
 
     /// Requests another STREAMS_BLOCKED, because the last one was lost or should be repeated.
@@ -127,9 +127,9 @@ pub(super) struct PeerStreams {
     /// True if the application found nothing to accept and waits for an event.
     is_waiting: bool,
     /// The time at which a frame last announced the limit.
-    told: Time,
+    announced_at: Time,
     /// The largest limit whose announcement was acknowledged.
-    heard: u64,
+    acked_limit: u64,
 }
 
 /// The state of a peer's stream when a frame names it.
@@ -164,8 +164,8 @@ impl PeerStreams {
             implied: RangeSet::new(),
             cancelled: CancelledCredit::default(),
             is_waiting: true,
-            told: Time::ZERO,
-            heard: window,
+            announced_at: Time::ZERO,
+            acked_limit: window,
         }
     }
 
@@ -266,25 +266,25 @@ impl PeerStreams {
 
     /// Returns the limit to announce now; it never falls.
     pub(super) fn announce(&mut self, now: Time) -> u64 {
-        self.told = now;
+        self.announced_at = now;
         self.announced = self.announced.max(self.target());
         self.announced
     }
 
     /// Returns true if the peer reports that `known` is its limit although the frame that raised it
     /// was sent a round trip ago and must have arrived by now.
-    pub(super) fn is_news(&self, now: Time, rtt: Duration, known: u64) -> bool {
-        known < self.announced && now >= self.told + rtt
+    pub(super) fn has_missed_limit(&self, now: Time, rtt: Duration, known: u64) -> bool {
+        known < self.announced && now >= self.announced_at + rtt
     }
 
     /// Processes the acknowledgement of a frame with this limit.
-    pub(super) fn on_limit_heard(&mut self, limit: u64) {
-        self.heard = self.heard.max(limit);
+    pub(super) fn on_limit_acked(&mut self, limit: u64) {
+        self.acked_limit = self.acked_limit.max(limit);
     }
 
     /// Returns true if the frame with the latest limit was acknowledged.
-    pub(super) const fn is_heard(&self) -> bool {
-        self.heard >= self.announced
+    pub(super) const fn is_limit_acked(&self) -> bool {
+        self.acked_limit >= self.announced
     }
 
     fn target(&self) -> u64 {

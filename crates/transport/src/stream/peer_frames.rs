@@ -211,7 +211,7 @@ impl Streams {
         rtt: Duration,
         frame: DataBlocked,
     ) -> Result<(), TransportError> {
-        if self.window.is_news(now, rtt, frame.limit) {
+        if self.window.has_missed_limit(now, rtt, frame.limit) {
             self.wish(Wish::MaxData);
         }
         Ok(())
@@ -234,7 +234,7 @@ impl Streams {
             return Ok(());
         };
         let state = self.table.at(key);
-        if state.receive.is_news(now, rtt, frame.limit) {
+        if state.receive.has_missed_limit(now, rtt, frame.limit) {
             self.control
                 .request(key, &mut state.pending, ControlFrame::Credit);
         }
@@ -254,7 +254,7 @@ impl Streams {
         frame: StreamsBlocked,
     ) -> Result<(), TransportError> {
         check_stream_count("STREAMS_BLOCKED", frame.limit)?;
-        if self.peer[index(frame.direction)].is_news(now, rtt, frame.limit) {
+        if self.peer[index(frame.direction)].has_missed_limit(now, rtt, frame.limit) {
             self.wish(Wish::max_streams(frame.direction));
         }
         Ok(())

@@ -19,7 +19,7 @@ use crate::flow::ReceiveWindow;
 /// ```text
 ///  Recv --FIN--> SizeKnown --all data--> DataRecvd --read to the end, or stopped--> DataRead
 ///    |               |
-///    +-RESET_STREAM--+--> ResetRecvd --told to the application, or stopped--> ResetRead
+///    +-RESET_STREAM--+--> ResetRecvd --reported, or stopped--> ResetRead
 ///    |               |        ^
 ///    +-RESET_STREAM_AT--> ResetAt --read up to the reliable size
 /// ```
@@ -634,18 +634,18 @@ impl ReceivePart {
 
     /// Returns true if the peer, which reports that `known` is its limit, should get the limit
     /// again.
-    pub(super) fn is_news(&self, now: Time, rtt: Duration, known: u64) -> bool {
-        self.can_use_credit() && self.window.is_news(now, rtt, known)
+    pub(super) fn has_missed_limit(&self, now: Time, rtt: Duration, known: u64) -> bool {
+        self.can_use_credit() && self.window.has_missed_limit(now, rtt, known)
     }
 
     /// Processes the acknowledgement of MAX_STREAM_DATA with this limit.
-    pub(super) fn on_limit_heard(&mut self, limit: u64) {
-        self.window.on_limit_heard(limit);
+    pub(super) fn on_limit_acked(&mut self, limit: u64) {
+        self.window.on_limit_acked(limit);
     }
 
     /// Returns true if the peer could use a limit whose announcement is not acknowledged.
     pub(super) fn lacks_credit(&self) -> bool {
-        self.can_use_credit() && !self.window.is_heard()
+        self.can_use_credit() && !self.window.is_limit_acked()
     }
 
     /// Returns true once the application wants no more data.

@@ -516,13 +516,13 @@ impl SendPart {
     }
 
     /// Processes the acknowledgement of STREAM_DATA_BLOCKED with this limit.
-    pub(super) fn on_blocked_heard(&mut self, limit: u64) {
-        self.limit.on_blocked_heard(limit);
+    pub(super) fn on_blocked_acked(&mut self, limit: u64) {
+        self.limit.on_blocked_acked(limit);
     }
 
     /// Returns true if STREAM_DATA_BLOCKED for the current limit was acknowledged.
-    pub(super) fn is_blocked_heard(&self) -> bool {
-        self.limit.is_heard()
+    pub(super) fn is_blocked_acked(&self) -> bool {
+        self.limit.is_blocked_acked()
     }
 
     /// Requests another STREAM_DATA_BLOCKED, because the last one was lost or is to be repeated.

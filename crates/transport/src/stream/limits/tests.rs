@@ -79,7 +79,7 @@ fn number_at_the_limit_is_an_error() {
 }
 
 #[test]
-fn application_is_told_once_until_it_looks() {
+fn application_is_notified_once_until_it_looks() {
     let mut peer = PeerStreams::new(100);
     assert!(!peer.take_opened());
     peer.on_use(0).unwrap();

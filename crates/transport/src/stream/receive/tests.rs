@@ -326,7 +326,7 @@ fn stopped_stream_discards_but_counts() {
 }
 
 #[test]
-fn stop_is_told_until_acknowledged_or_pointless() {
+fn stop_sending_is_repeated_until_acknowledged_or_useless() {
     let mut fixture = Fixture::new();
     assert_eq!(fixture.part.stop_to_send(), None);
     fixture.stop().unwrap();
@@ -361,7 +361,7 @@ fn stop_that_comes_late_needs_no_frame() {
 }
 
 #[test]
-fn reader_is_told_once_after_it_found_nothing() {
+fn reader_is_notified_once_after_it_found_nothing() {
     let mut fixture = Fixture::new();
     fixture.stream(0, b"a", false).unwrap();
     assert!(!fixture.part.take_readable());
@@ -386,7 +386,7 @@ fn reader_is_told_once_after_it_found_nothing() {
 }
 
 #[test]
-fn end_and_reset_are_told_again() {
+fn end_and_reset_are_reported_again() {
     let mut fixture = fixtures().swap_remove(3).1;
     assert_eq!(fixture.read(), Ok(None));
     let mut fixture = fixtures().swap_remove(5).1;
