@@ -4,24 +4,17 @@ use bytes::Bytes;
 use courser_base::{Rate, Time};
 use courser_wire::{Direction, StreamId};
 
+use super::Streams;
 use super::control::ControlFrame;
 use super::event::{ClosedStream, FinishError, ReadError, StreamEvent, WriteError};
 use super::limits::Use;
 use super::receive::Shared;
 use super::send::WriteRoom;
-use super::{Streams, Wish, index};
 
 impl Streams {
     /// Opens a stream. Returns `None` at the peer's limit; then [`StreamEvent::Available`] follows.
     pub fn open(&mut self, direction: Direction) -> Option<StreamId> {
-        let local = &mut self.local[index(direction)];
-        let Some(number) = local.open() else {
-            if local.take_signal() {
-                self.wish(Wish::streams_blocked(direction));
-            }
-            return None;
-        };
-        let id = StreamId::new(self.side, direction, number);
+        let id = self.limits.open(direction)?;
         self.begin(id);
         Some(id)
     }
@@ -47,8 +40,7 @@ impl Streams {
     /// # Ok(()) }
     /// ```
     pub fn accept(&mut self, direction: Direction) -> Option<StreamId> {
-        let (number, usage) = self.peer[index(direction)].accept()?;
-        let id = StreamId::new(self.side.peer(), direction, number);
+        let (id, usage) = self.limits.accept(direction)?;
         if usage == Use::New {
             self.begin(id);
         }
@@ -131,7 +123,7 @@ impl Streams {
     }
 
     pub(super) fn write_room(&self) -> WriteRoom {
-        let available = self.send_limit.available();
+        let available = self.flow.send.available();
         WriteRoom {
             unsent_limit: self.totals.unsent_limit,
             connection: self.send_buffer().saturating_sub(self.totals.retained),
@@ -283,8 +275,8 @@ impl Streams {
             .request(key, &mut state.pending, ControlFrame::Reset);
         self.totals.retained -= retained;
         self.totals.unsent -= unsent;
-        if !self.is_connection_blocked() && self.take_wish(Wish::DataBlocked) {
-            self.send_limit.forget_signal();
+        if !self.is_connection_blocked() {
+            self.flow.withdraw_blocked();
         }
         self.wake_writers();
     }
@@ -342,7 +334,7 @@ impl Streams {
     pub fn read(&mut self, id: StreamId, out: &mut [u8]) -> Result<Option<usize>, ReadError> {
         let key = self.reader(id)?;
         let mut shared = Shared {
-            connection: &mut self.window,
+            connection: &mut self.flow.receive,
             buffers: &mut self.buffers,
             may_open_gap: false,
         };
@@ -380,7 +372,7 @@ impl Streams {
     pub fn read_chunk(&mut self, id: StreamId, max: usize) -> Result<Option<Bytes>, ReadError> {
         let key = self.reader(id)?;
         let mut shared = Shared {
-            connection: &mut self.window,
+            connection: &mut self.flow.receive,
             buffers: &mut self.buffers,
             may_open_gap: false,
         };
@@ -406,7 +398,7 @@ impl Streams {
     ) -> Result<Option<(u64, Bytes)>, ReadError> {
         let key = self.reader(id)?;
         let mut shared = Shared {
-            connection: &mut self.window,
+            connection: &mut self.flow.receive,
             buffers: &mut self.buffers,
             may_open_gap: false,
         };
@@ -426,7 +418,7 @@ impl Streams {
     pub fn read_chunk_and_end(&mut self, id: StreamId) -> Result<(Option<Bytes>, bool), ReadError> {
         let key = self.reader(id)?;
         let mut shared = Shared {
-            connection: &mut self.window,
+            connection: &mut self.flow.receive,
             buffers: &mut self.buffers,
             may_open_gap: false,
         };
@@ -461,7 +453,7 @@ impl Streams {
     /// Half of each window is granted in any case, so that held bytes can wait for bytes of other
     /// streams.
     pub fn hold_credit(&mut self, id: StreamId, len: u64) {
-        self.window.hold(len);
+        self.flow.receive.hold(len);
         if let Some(key) = self.table.find(id) {
             self.table.at(key).receive.hold_credit(len);
         }
@@ -469,9 +461,9 @@ impl Streams {
 
     /// Grants the peer credit for bytes that were [held](Streams::hold_credit).
     pub fn release_credit(&mut self, id: StreamId, len: u64) {
-        self.window.release(len);
+        self.flow.receive.release(len);
         let Ok(key) = self.reader(id) else {
-            self.credit_connection();
+            self.flow.update_credit();
             return;
         };
         self.table.at(key).receive.release_credit(len);
@@ -487,7 +479,7 @@ impl Streams {
             self.control
                 .request(key, &mut state.pending, ControlFrame::Credit);
         }
-        self.credit_connection();
+        self.flow.update_credit();
         self.retire_if_over(key);
     }
 
@@ -499,7 +491,7 @@ impl Streams {
     pub fn stop(&mut self, id: StreamId, code: u64) -> Result<(), ClosedStream> {
         let key = self.reader(id)?;
         let mut shared = Shared {
-            connection: &mut self.window,
+            connection: &mut self.flow.receive,
             buffers: &mut self.buffers,
             may_open_gap: false,
         };
@@ -518,7 +510,7 @@ impl Streams {
             self.control
                 .request(key, &mut state.pending, ControlFrame::Stop);
         }
-        self.credit_connection();
+        self.flow.update_credit();
         self.retire_if_over(key);
         Ok(())
     }

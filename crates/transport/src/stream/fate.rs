@@ -1,9 +1,9 @@
 //! Fates of the frames that were sent. RFC 9000 §13.3.
 
+use super::Streams;
 use super::control::ControlFrame;
 use super::event::StreamEvent;
 use super::send_buffer::Span;
-use super::{Streams, Wish, index};
 use crate::space::sent::SentFrame;
 
 impl Streams {
@@ -45,23 +45,23 @@ impl Streams {
                     self.retire_if_over(key);
                 }
             }
-            SentFrame::MaxData { limit } => self.window.on_limit_acked(limit),
+            SentFrame::MaxData { limit } => self.flow.receive.on_limit_acked(limit),
             SentFrame::MaxStreamData { id, limit } => {
                 if let Some(key) = self.table.find(id) {
                     self.table.at(key).receive.on_limit_acked(limit);
                 }
             }
             SentFrame::MaxStreams { direction, limit } => {
-                self.peer[index(direction)].on_limit_acked(limit);
+                self.limits.on_max_streams_acked(direction, limit);
             }
-            SentFrame::DataBlocked { limit } => self.send_limit.on_blocked_acked(limit),
+            SentFrame::DataBlocked { limit } => self.flow.send.on_blocked_acked(limit),
             SentFrame::StreamDataBlocked { id, limit } => {
                 if let Some(key) = self.table.find(id) {
                     self.table.at(key).send.on_blocked_acked(limit);
                 }
             }
             SentFrame::StreamsBlocked { direction, limit } => {
-                self.local[index(direction)].on_blocked_acked(limit);
+                self.limits.on_streams_blocked_acked(direction, limit);
             }
             _ => {}
         }
@@ -141,8 +141,7 @@ impl Streams {
                     self.request(key, ControlFrame::Stop);
                 }
             }
-            SentFrame::MaxData { .. } if self.window.is_limit_acked() => {}
-            SentFrame::MaxData { .. } => self.wish(Wish::MaxData),
+            SentFrame::MaxData { .. } => self.flow.on_max_data_lost(),
             SentFrame::MaxStreamData { id, .. } => {
                 if let Some(key) = self.table.find(id)
                     && self.table.at(key).receive.lacks_credit()
@@ -150,12 +149,8 @@ impl Streams {
                     self.request(key, ControlFrame::Credit);
                 }
             }
-            SentFrame::MaxStreams { direction, .. }
-                if self.peer[index(direction)].is_limit_acked() => {}
-            SentFrame::MaxStreams { direction, .. } => self.wish(Wish::max_streams(direction)),
-            SentFrame::DataBlocked { .. } if self.send_limit.is_blocked_acked() => {}
-            SentFrame::DataBlocked { .. } => {
-                self.send_limit.forget_signal();
+            SentFrame::MaxStreams { direction, .. } => self.limits.on_max_streams_lost(direction),
+            SentFrame::DataBlocked { .. } if self.flow.on_data_blocked_lost() => {
                 self.signal_if_blocked();
             }
             SentFrame::StreamDataBlocked { id, .. } => {
@@ -165,9 +160,9 @@ impl Streams {
                     self.ask_for_credit_again(key);
                 }
             }
-            SentFrame::StreamsBlocked { direction, .. }
-                if self.local[index(direction)].is_blocked_acked() => {}
-            SentFrame::StreamsBlocked { direction, .. } => self.ask_for_streams_again(direction),
+            SentFrame::StreamsBlocked { direction, .. } => {
+                self.limits.on_streams_blocked_lost(direction);
+            }
             _ => {}
         }
     }

@@ -47,11 +47,11 @@ use self::buffers::Buffers;
 use self::control::{ControlFrame, ControlQueue};
 use self::deadlines::Deadlines;
 use self::half::Half;
-use self::limits::{LocalStreams, PeerStreams};
+use self::limits::StreamLimits;
 use self::rate_caps::RateCaps;
 use self::schedule::Schedule;
 use self::table::Table;
-use crate::flow::{ReceiveWindow, SendLimit, WindowBudget};
+use crate::flow::{ConnectionFlow, ReceiveWindow, WindowBudget};
 
 /// All streams of one connection, with its flow control and its limits on streams.
 #[derive(Debug)]
@@ -60,20 +60,12 @@ pub struct Streams {
     config: StreamsConfig,
     buffers: Buffers,
     table: Table,
-    /// Streams that we open, by [`index`] of their direction.
-    local: [LocalStreams; 2],
-    /// Streams that the peer opens, by [`index`] of their direction.
-    peer: [PeerStreams; 2],
-    /// The peer's credit for the whole connection.
-    send_limit: SendLimit,
+    limits: StreamLimits,
+    flow: ConnectionFlow,
     /// The peer's credit for a new stream.
     initial: InitialLimits,
-    /// Our credit for the whole connection of the peer.
-    window: ReceiveWindow,
     /// Streams with control frames to send.
     control: ControlQueue,
-    /// Requested control frames of the connection: bits of [`Wish`].
-    wishes: u8,
     /// Streams with frames that need no credit: lost spans, or a FIN without data.
     free: Schedule,
     /// Streams with new data that their own limit allows.
@@ -81,9 +73,6 @@ pub struct Streams {
     events: VecDeque<StreamEvent>,
     /// Streams whose writers were refused because of the limits of the whole connection.
     writers: VecDeque<StreamId>,
-    /// Streams opened before the handshake was complete, while early data was possible, by
-    /// [`index`] of their direction.
-    early: [u64; 2],
     /// Made for the first stream with a deadline.
     deadlines: Option<Box<Deadlines>>,
     /// Made for the first stream with a limit on its rate.
@@ -171,33 +160,6 @@ pub struct Undelivered {
     pub has_blocked_writer: bool,
 }
 
-/// A control frame of the connection.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Wish {
-    MaxData = 1,
-    DataBlocked = 2,
-    MaxStreamsBidi = 4,
-    MaxStreamsUni = 8,
-    StreamsBlockedBidi = 16,
-    StreamsBlockedUni = 32,
-}
-
-impl Wish {
-    const fn max_streams(direction: Direction) -> Self {
-        match direction {
-            Direction::Bidirectional => Self::MaxStreamsBidi,
-            Direction::Unidirectional => Self::MaxStreamsUni,
-        }
-    }
-
-    const fn streams_blocked(direction: Direction) -> Self {
-        match direction {
-            Direction::Bidirectional => Self::StreamsBlockedBidi,
-            Direction::Unidirectional => Self::StreamsBlockedUni,
-        }
-    }
-}
-
 impl Streams {
     /// Creates the state of a connection without streams. `hash_key` is 16 secret random bytes.
     ///
@@ -208,21 +170,14 @@ impl Streams {
             side,
             buffers: Buffers::new(pool),
             table: Table::new(side, hash_key),
-            local: Default::default(),
-            peer: [
-                PeerStreams::new(config.max_bidi),
-                PeerStreams::new(config.max_uni),
-            ],
-            send_limit: SendLimit::default(),
+            limits: StreamLimits::new(side, config.max_bidi, config.max_uni),
+            flow: ConnectionFlow::new(config.receive_window, config.receive_window_max),
             initial: InitialLimits::default(),
-            window: ReceiveWindow::new(config.receive_window, config.receive_window_max),
             control: ControlQueue::default(),
-            wishes: 0,
             free: Schedule::default(),
             new: Schedule::default(),
             events: VecDeque::new(),
             writers: VecDeque::new(),
-            early: [0; 2],
             deadlines: None,
             rate_caps: None,
             peer_resets_at: false,
@@ -242,12 +197,12 @@ impl Streams {
     /// the streams themselves.
     pub(crate) fn memory(&self) -> u64 {
         let streams = self.table.len() as u64 * STREAM_MEMORY;
-        self.totals.retained + self.buffers.memory() as u64 + self.window.held() + streams
+        self.totals.retained + self.buffers.memory() as u64 + self.flow.receive.held() + streams
     }
 
     /// Returns the bytes delivered to the peer or to the application so far.
     pub(crate) fn moved(&self) -> u64 {
-        let read = self.window.received() - self.window.unconsumed();
+        let read = self.flow.receive.received() - self.flow.receive.unconsumed();
         self.totals.counters.data_acked + read
     }
 
@@ -266,7 +221,7 @@ impl Streams {
 
     /// Draws the growth of the connection's window from a shared budget.
     pub(crate) fn draw_from(&mut self, budget: WindowBudget) {
-        self.window.draw_from(budget);
+        self.flow.draw_from(budget);
     }
 
     /// Sets the limits of the peer; before that, nothing can be opened or sent.
@@ -277,7 +232,7 @@ impl Streams {
             ours_uni: parameters.initial_max_stream_data_uni,
         };
         self.peer_resets_at = parameters.reset_stream_at;
-        self.send_limit.raise(parameters.initial_max_data);
+        self.flow.send.raise(parameters.initial_max_data);
         for key in self.table.keys().collect::<Vec<_>>() {
             let state = self.table.at(key);
             let limit = self.initial.of(self.side, state.id);
@@ -305,11 +260,8 @@ impl Streams {
     pub fn next_timeout(&self) -> Option<Time> {
         let deadline = self.deadlines.as_ref().and_then(|it| it.next());
         let resumption = self.rate_caps.as_ref().and_then(|it| it.next());
-        let mut next = Time::earliest(deadline, resumption);
-        for peer in &self.peer {
-            next = Time::earliest(next, peer.next_timeout());
-        }
-        next
+        let next = Time::earliest(deadline, resumption);
+        Time::earliest(next, self.limits.next_timeout())
     }
 
     /// Lets the peer open streams in place of cancelled ones whose time has come, and resets
@@ -322,13 +274,7 @@ impl Streams {
         if self.rate_caps.is_some() {
             self.resume_streams(now);
         }
-        for direction in [Direction::Bidirectional, Direction::Unidirectional] {
-            let peer = &mut self.peer[index(direction)];
-            peer.on_timeout(now);
-            if peer.wants_update() {
-                self.wish(Wish::max_streams(direction));
-            }
-        }
+        self.limits.on_timeout(now);
     }
 
     /// Returns true while data, an end or a reset is unsent or unacknowledged, or a writer waits
@@ -365,22 +311,18 @@ impl Streams {
 
     /// Returns the number of streams of one direction, opened by one side, that are not over.
     pub fn open_count(&self, initiator: Side, direction: Direction) -> u64 {
-        if initiator == self.side {
-            self.local[index(direction)].count()
-        } else {
-            self.peer[index(direction)].count()
-        }
+        self.limits.open_count(initiator, direction)
     }
 
     /// Returns the number of streams of one direction that the peer may have opened in total, as
     /// announced.
     pub fn granted(&self, direction: Direction) -> u64 {
-        self.peer[index(direction)].announced()
+        self.limits.announced(direction)
     }
 
     /// Returns true while new data waits for the peer to raise the connection's limit.
     pub fn is_connection_blocked(&self) -> bool {
-        !self.new.is_empty() && self.send_limit.available() == 0
+        !self.new.is_empty() && self.flow.send.available() == 0
     }
 
     /// Returns true while new data waits for the peer to raise a stream's limit. Examines every
@@ -395,8 +337,7 @@ impl Streams {
     /// time, whereas [`Streams::repeat_blocked`] examines every stream.
     pub fn was_ever_blocked(&self) -> bool {
         let counters = &self.totals.counters;
-        let waits = |local: &LocalStreams| local.blocked_at().is_some();
-        counters.connection_blocked + counters.stream_blocked > 0 || self.local.iter().any(waits)
+        counters.connection_blocked + counters.stream_blocked > 0 || self.limits.is_blocked()
     }
 
     /// Frees memory that only makes the next streams cheaper, for an idle connection.
@@ -429,11 +370,10 @@ impl Streams {
         self.free.clear();
         self.new.clear();
         self.buffers.shrink();
-        self.local = Default::default();
-        self.peer = [PeerStreams::new(0), PeerStreams::new(0)];
+        self.limits.on_close();
+        self.flow.end();
         (self.events, self.writers) = (VecDeque::new(), VecDeque::new());
         (self.deadlines, self.rate_caps) = (None, None);
-        self.wishes = 0;
         (self.totals.gaps, self.totals.retained) = (0, 0);
         self.totals.unsent = 0;
     }
@@ -500,37 +440,15 @@ impl Streams {
     /// Requests DATA_BLOCKED if only the connection's limit holds data back.
     #[inline]
     fn signal_if_blocked(&mut self) {
-        if self.is_connection_blocked() && self.send_limit.take_signal() {
-            self.wish(Wish::DataBlocked);
+        if !self.new.is_empty() && self.flow.signal_blocked() {
             self.totals.counters.connection_blocked += 1;
-        }
-    }
-
-    fn wish(&mut self, wish: Wish) {
-        if !self.is_over {
-            self.wishes |= wish as u8;
-        }
-    }
-
-    /// Returns true once if a control frame of the connection is requested.
-    fn take_wish(&mut self, wish: Wish) -> bool {
-        let wanted = self.wishes & wish as u8 != 0;
-        self.wishes &= !(wish as u8);
-        wanted
-    }
-
-    /// Requests MAX_DATA when half the connection's window is used.
-    #[inline]
-    fn credit_connection(&mut self) {
-        if self.window.wants_update() {
-            self.wish(Wish::MaxData);
         }
     }
 
     /// Returns true while a bidirectional stream that we opened is open.
     #[inline]
     pub fn has_own_exchanges(&self) -> bool {
-        self.local[index(Direction::Bidirectional)].are_open()
+        self.limits.has_own_exchanges()
     }
 
     /// Returns true if content has arrived on a stream, and the rest is missing.
@@ -564,15 +482,7 @@ impl Streams {
             self.table.clear();
             self.control.clear();
         }
-        let direction = id.direction();
-        if id.initiator() == self.side {
-            return self.local[index(direction)].on_retired();
-        }
-        let peer = &mut self.peer[index(direction)];
-        peer.on_retired(self.totals.now, was_cancelled);
-        if peer.wants_update() {
-            self.wish(Wish::max_streams(direction));
-        }
+        self.limits.on_retired(self.totals.now, id, was_cancelled);
     }
 
     /// Adapts the limits to the congestion window. Four windows may be kept until they are
@@ -596,7 +506,7 @@ impl Streams {
     #[inline]
     fn wake_writers(&mut self) {
         let is_full = self.totals.retained > self.send_buffer() / 4 * 3;
-        if self.writers.is_empty() || is_full || self.send_limit.available() == 0 {
+        if self.writers.is_empty() || is_full || self.flow.send.available() == 0 {
             return;
         }
         while let Some(id) = self.writers.pop_front() {
@@ -635,14 +545,6 @@ const LEAST_SEND_BUFFER: u64 = 64 << 10;
 /// Unsent bytes that a stream may hold while the congestion window is small, if the configuration
 /// allows that many. Two windows suffice for a writer to keep the sender busy.
 const UNSENT_MIN: u64 = 64 << 10;
-
-/// Returns the index of a direction in a table of two.
-const fn index(direction: Direction) -> usize {
-    match direction {
-        Direction::Bidirectional => 0,
-        Direction::Unidirectional => 1,
-    }
-}
 
 #[cfg(test)]
 mod tests;

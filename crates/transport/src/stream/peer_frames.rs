@@ -9,12 +9,12 @@ use courser_wire::frame::{
 };
 use courser_wire::{Direction, MAX_STREAMS, StreamId};
 
+use super::Streams;
 use super::config::max_gaps;
 use super::control::ControlFrame;
 use super::event::{Stored, StreamEvent};
 use super::limits::Use;
 use super::receive::Shared;
-use super::{Streams, Wish, index};
 use crate::error::TransportError;
 
 impl Streams {
@@ -35,8 +35,9 @@ impl Streams {
             return Ok(Stored::Kept);
         };
         let mut shared = Shared {
-            may_open_gap: self.totals.gaps < max_gaps(self.config.max_gaps, self.window.size()),
-            connection: &mut self.window,
+            may_open_gap: self.totals.gaps
+                < max_gaps(self.config.max_gaps, self.flow.receive.size()),
+            connection: &mut self.flow.receive,
             buffers: &mut self.buffers,
         };
         let received = shared.connection.received();
@@ -71,7 +72,7 @@ impl Streams {
             return Ok(());
         };
         let mut shared = Shared {
-            connection: &mut self.window,
+            connection: &mut self.flow.receive,
             buffers: &mut self.buffers,
             may_open_gap: false,
         };
@@ -102,7 +103,7 @@ impl Streams {
             self.events
                 .push_back(StreamEvent::Readable { id: state.id });
         }
-        self.credit_connection();
+        self.flow.update_credit();
         self.retire_if_over(key);
     }
 
@@ -140,9 +141,8 @@ impl Streams {
     ///
     /// None today; a limit that is not larger has no effect (RFC 9000 §4.1).
     pub fn on_max_data_frame(&mut self, frame: MaxData) -> Result<bool, TransportError> {
-        let raises = self.send_limit.raise(frame.limit);
+        let raises = self.flow.on_max_data(frame.limit);
         if raises {
-            self.take_wish(Wish::DataBlocked);
             self.wake_writers();
         }
         Ok(raises)
@@ -183,18 +183,14 @@ impl Streams {
     /// FRAME_ENCODING_ERROR for more streams than can have an ID.
     pub fn on_max_streams_frame(&mut self, frame: MaxStreams) -> Result<bool, TransportError> {
         check_stream_count("MAX_STREAMS", frame.limit)?;
-        let raises = self.local[index(frame.direction)].limit() < Some(frame.limit);
+        let raises = self.limits.is_raised_by(frame.direction, frame.limit);
         self.raise_local_limit(frame.direction, frame.limit);
         Ok(raises)
     }
 
     pub(super) fn raise_local_limit(&mut self, direction: Direction, limit: u64) {
-        let local = &mut self.local[index(direction)];
-        if local.on_limit(limit) {
+        if self.limits.on_limit(direction, limit) {
             self.events.push_back(StreamEvent::Available { direction });
-        }
-        if local.blocked_at().is_none() {
-            self.take_wish(Wish::streams_blocked(direction));
         }
     }
 
@@ -211,9 +207,7 @@ impl Streams {
         rtt: Duration,
         frame: DataBlocked,
     ) -> Result<(), TransportError> {
-        if self.window.has_missed_limit(now, rtt, frame.limit) {
-            self.wish(Wish::MaxData);
-        }
+        self.flow.on_data_blocked(now, rtt, frame.limit);
         Ok(())
     }
 
@@ -254,9 +248,7 @@ impl Streams {
         frame: StreamsBlocked,
     ) -> Result<(), TransportError> {
         check_stream_count("STREAMS_BLOCKED", frame.limit)?;
-        if self.peer[index(frame.direction)].has_missed_limit(now, rtt, frame.limit) {
-            self.wish(Wish::max_streams(frame.direction));
-        }
+        self.limits.on_streams_blocked(now, rtt, frame);
         Ok(())
     }
 
@@ -291,21 +283,9 @@ impl Streams {
     /// the peer may not begin it.
     #[cold]
     fn find_or_begin(&mut self, id: StreamId) -> Result<Option<u32>, TransportError> {
-        let (direction, number) = (id.direction(), id.index());
-        if id.initiator() == self.side {
-            if self.local[index(direction)].was_opened(number) {
-                return Ok(None);
-            }
-            return Err(TransportError::stream_state(format!(
-                "we have not opened stream {id}"
-            )));
-        }
-        let usage = self.peer[index(direction)].on_use(number)?;
-        if self.peer[index(direction)].take_opened() {
+        let (usage, direction) = (self.limits.on_use(id)?, id.direction());
+        if self.limits.take_opened(direction) {
             self.events.push_back(StreamEvent::Opened { direction });
-        }
-        if self.peer[index(direction)].wants_update() {
-            self.wish(Wish::max_streams(direction));
         }
         Ok((usage == Use::New).then(|| self.begin(id)))
     }

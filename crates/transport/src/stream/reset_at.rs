@@ -126,7 +126,7 @@ impl Streams {
             return Ok(());
         };
         let mut shared = Shared {
-            connection: &mut self.window,
+            connection: &mut self.flow.receive,
             buffers: &mut self.buffers,
             may_open_gap: false,
         };

@@ -3,35 +3,38 @@
 use std::time::Duration;
 
 use courser_base::Time;
-use courser_wire::Direction;
-use courser_wire::frame::{
-    DataBlocked, MaxData, MaxStreamData, MaxStreams, ResetStream, StopSending, StreamDataBlocked,
-    StreamsBlocked,
-};
+use courser_wire::frame::{MaxStreamData, ResetStream, StopSending, StreamDataBlocked};
 
+use super::Streams;
 use super::control::ControlFrame;
 use super::event::StreamEvent;
-use super::{Streams, Wish, index};
 use crate::build::packet_builder::PacketBuilder;
+use crate::flow::{LARGEST_CONTROL, has_control_room};
 use crate::space::sent::SentFrame;
 
 impl Streams {
     /// Returns true if a frame could be written within the limits of the peer.
     #[inline]
     pub fn wants_to_send(&self) -> bool {
-        self.wishes != 0 || !self.control.is_empty() || self.has_stream_data()
+        self.due_frames() > 0 || !self.control.is_empty() || self.has_stream_data()
     }
 
     /// Returns true if a STREAM frame could be written within the limits of the peer.
     #[inline]
     pub fn has_stream_data(&self) -> bool {
-        !self.free.is_empty() || (!self.new.is_empty() && self.send_limit.available() > 0)
+        !self.free.is_empty() || (!self.new.is_empty() && self.flow.send.available() > 0)
+    }
+
+    /// Returns the number of control frames of the connection that are due.
+    #[inline]
+    const fn due_frames(&self) -> usize {
+        self.flow.due_frames() + self.limits.due_frames()
     }
 
     /// Returns an upper bound on the bytes of all waiting frames. Returns `None` if that is above
     /// `most`, if many streams have data, or if any of it is a retransmission.
     pub fn little_left(&mut self, most: u64) -> Option<u64> {
-        let control = self.control.most_frames() + self.wishes.count_ones() as usize;
+        let control = self.control.most_frames() + self.due_frames();
         let mut left = (control * LARGEST_CONTROL) as u64;
         for list in [&self.free, &self.new] {
             for key in list.few(FEW_STREAMS)? {
@@ -50,48 +53,18 @@ impl Streams {
         packet: &mut PacketBuilder<'_>,
     ) {
         self.on_timeout(now);
-        if self.wishes != 0 {
-            self.write_connection_frames(now, rtt, packet);
+        if self.due_frames() > 0 {
+            let has_data = !self.new.is_empty();
+            self.flow.write_frames(now, rtt, has_data, packet);
+            self.limits.write_frames(now, packet);
         }
         while let Some(key) = self.control.first() {
-            if packet.remaining() < LARGEST_CONTROL {
+            if !has_control_room(packet) {
                 return;
             }
             if !self.write_one_control_frame(key, now, rtt, packet) {
                 let pending = &mut self.table.at(key).pending;
                 self.control.pop_first(pending);
-            }
-        }
-    }
-
-    fn write_connection_frames(
-        &mut self,
-        now: Time,
-        rtt: Duration,
-        packet: &mut PacketBuilder<'_>,
-    ) {
-        if has_room(packet) && self.take_wish(Wish::MaxData) {
-            let limit = self.window.announce(now, rtt);
-            MaxData { limit }.encode(packet.writer());
-            packet.record(SentFrame::MaxData { limit });
-        }
-        if has_room(packet) && self.take_wish(Wish::DataBlocked) && self.is_connection_blocked() {
-            let limit = self.send_limit.limit();
-            DataBlocked { limit }.encode(packet.writer());
-            packet.record(SentFrame::DataBlocked { limit });
-        }
-        for direction in [Direction::Bidirectional, Direction::Unidirectional] {
-            if has_room(packet) && self.take_wish(Wish::max_streams(direction)) {
-                let limit = self.peer[index(direction)].announce(now);
-                MaxStreams { direction, limit }.encode(packet.writer());
-                packet.record(SentFrame::MaxStreams { direction, limit });
-            }
-            if has_room(packet)
-                && self.take_wish(Wish::streams_blocked(direction))
-                && let Some(limit) = self.local[index(direction)].blocked_at()
-            {
-                StreamsBlocked { direction, limit }.encode(packet.writer());
-                packet.record(SentFrame::StreamsBlocked { direction, limit });
             }
         }
     }
@@ -175,7 +148,7 @@ impl Streams {
     /// Writes a frame with new data. Returns false if nothing is allowed or fits.
     #[inline]
     fn write_new_frame(&mut self, packet: &mut PacketBuilder<'_>) -> bool {
-        let credit = self.send_limit.available();
+        let credit = self.flow.send.available();
         let Some(key) = self.new.first().filter(|_| credit > 0) else {
             return false;
         };
@@ -183,7 +156,7 @@ impl Streams {
         let Some(span) = state.send.write_new(state.id, credit, packet) else {
             return false;
         };
-        self.send_limit.consume(span.len);
+        self.flow.send.consume(span.len);
         self.totals.counters.data_sent += span.len;
         self.totals.unsent -= span.len;
         if state.send.take_writable(self.totals.unsent_limit) {
@@ -237,21 +210,11 @@ impl Streams {
     /// Requests again the frames that ask for missing credit. Used when nothing ack-eliciting is in
     /// flight and the connection must not time out (RFC 9000 §4.1).
     pub fn repeat_blocked(&mut self) {
-        self.send_limit.forget_signal();
+        self.flow.send.forget_signal();
         self.signal_if_blocked();
-        for direction in [Direction::Bidirectional, Direction::Unidirectional] {
-            self.ask_for_streams_again(direction);
-        }
+        self.limits.repeat_blocked();
         for key in self.table.keys().collect::<Vec<_>>() {
             self.ask_for_credit_again(key);
-        }
-    }
-
-    pub(super) fn ask_for_streams_again(&mut self, direction: Direction) {
-        let local = &mut self.local[index(direction)];
-        local.forget_signal();
-        if local.take_signal() {
-            self.wish(Wish::streams_blocked(direction));
         }
     }
 
@@ -264,16 +227,8 @@ impl Streams {
     }
 }
 
-fn has_room(packet: &PacketBuilder<'_>) -> bool {
-    packet.remaining() >= LARGEST_CONTROL
-}
-
 /// Maximum of streams examined to decide whether little is left.
 const FEW_STREAMS: usize = 4;
 
 /// Bytes of type, stream ID, offset and length at their largest.
 const LARGEST_STREAM_HEADER: u64 = 1 + 3 * 8;
-
-/// Bytes of RESET_STREAM_AT with four fields of the largest size; all other control frames are
-/// smaller.
-const LARGEST_CONTROL: usize = 1 + 4 * 8;

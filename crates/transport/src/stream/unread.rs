@@ -15,11 +15,11 @@ impl Streams {
         self.control = ControlQueue::default();
         self.free.clear();
         self.new.clear();
-        self.local = Default::default();
+        self.limits.on_lost();
+        self.flow.end();
         self.events.clear();
         self.writers.clear();
         (self.deadlines, self.rate_caps) = (None, None);
-        self.wishes = 0;
         (self.totals.retained, self.totals.unsent) = (0, 0);
         for key in self.table.keys().collect::<Vec<_>>() {
             let state = self.table.at(key);

@@ -69,7 +69,7 @@ impl Streams {
     /// [`ClosedStream`] when the stream is finished, reset or gone, or we do not send on it.
     pub fn blocked_by(&self, id: StreamId) -> Result<Option<BlockedBy>, ClosedStream> {
         let state = self.table.get(id).filter(|state| state.sends);
-        let credit = self.send_limit.available();
+        let credit = self.flow.send.available();
         let unclaimed = credit.saturating_sub(self.totals.unsent);
         let send = &state.ok_or(ClosedStream)?.send;
         send.blocked_by(credit, unclaimed)

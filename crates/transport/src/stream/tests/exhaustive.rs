@@ -128,7 +128,7 @@ impl Run {
         }
         assert_eq!(streams.totals.retained, retained);
         assert_eq!(streams.totals.gaps, gaps);
-        assert!(streams.window.received() <= streams.window.limit());
+        assert!(streams.flow.receive.received() <= streams.flow.receive.limit());
         assert!(streams.events.len() <= 6, "{:?}", streams.events);
     }
 
@@ -143,12 +143,12 @@ impl Run {
         self.end.send_and_ack_all();
         if self.end.streams.table.get(self.id).is_some() {
             // It waits for the final size from the peer.
-            let size = self.end.streams.window.received();
+            let size = self.end.streams.flow.receive.received();
             self.end.reset_stream(self.id, 1, size).unwrap();
         }
         self.end.send_and_ack_all();
         assert_eq!(self.end.streams.table.len(), 0);
-        assert_eq!(self.end.streams.window.unconsumed(), 0);
+        assert_eq!(self.end.streams.flow.receive.unconsumed(), 0);
         assert!(!self.end.streams.unacked_or_unsent());
     }
 }

@@ -173,9 +173,9 @@ fn transfer(seed: u64, config: &StreamsConfig, lens: &[usize], loss: u64) {
         assert_eq!(differs, None, "seed {seed}: byte of stream {id}");
     }
     let sum: usize = lens.iter().sum();
-    assert_eq!(server.streams.window.received(), sum as u64);
-    assert_eq!(server.streams.window.unconsumed(), 0);
-    assert_eq!(client.streams.send_limit.used(), sum as u64);
+    assert_eq!(server.streams.flow.receive.received(), sum as u64);
+    assert_eq!(server.streams.flow.receive.unconsumed(), 0);
+    assert_eq!(client.streams.flow.send.used(), sum as u64);
     assert_eq!(client.streams.counters().data_sent, sum as u64);
     assert_eq!(
         (client.streams.table.len(), server.streams.table.len()),
@@ -245,7 +245,7 @@ fn windows_grow_while_they_hold_the_sender_back() {
         .map(|key| server.streams.table.at(key))
         .unwrap();
     let window =
-        state.receive.credit_to_send(server.now, RTT).unwrap() - client.streams.send_limit.used();
+        state.receive.credit_to_send(server.now, RTT).unwrap() - client.streams.flow.send.used();
     assert_eq!(window, config.stream_receive_window_max);
 }
 
