@@ -8,7 +8,6 @@ use super::Streams;
 use super::control::ControlFrame;
 use super::event::{ClosedStream, FinishError, ReadError, StreamEvent, WriteError};
 use super::limits::Use;
-use super::receive::Shared;
 use super::send::WriteRoom;
 
 impl Streams {
@@ -111,25 +110,17 @@ impl Streams {
             return Ok(false);
         }
         if state.send.is_waiting_for_connection() {
-            if !self.writers.contains(&id) {
-                self.writers.push_back(id);
-            }
+            self.buffers.sending.wait(id);
         } else if state.send.take_blocked() {
             self.control
                 .request(key, &mut state.pending, ControlFrame::Blocked);
-            self.totals.counters.stream_blocked += 1;
+            self.counters.stream_blocked += 1;
         }
         Ok(false)
     }
 
     pub(super) fn write_room(&self) -> WriteRoom {
-        let available = self.flow.send.available();
-        WriteRoom {
-            unsent_limit: self.totals.unsent_limit,
-            connection: self.send_buffer().saturating_sub(self.totals.retained),
-            credit: available.saturating_sub(self.totals.unsent),
-            ahead: (available + self.totals.unsent_limit / 2).saturating_sub(self.totals.unsent),
-        }
+        self.buffers.sending.room(self.flow.send.available())
     }
 
     fn on_written(
@@ -138,15 +129,11 @@ impl Streams {
         result: Result<usize, WriteError>,
     ) -> Result<usize, WriteError> {
         match result {
-            Ok(len) => {
-                self.totals.retained += len as u64;
-                self.totals.unsent += len as u64;
-                self.schedule(key);
-            }
+            Ok(_) => self.schedule(key),
             Err(WriteError::Blocked) => {
                 let state = self.table.at(key);
-                if state.send.is_waiting_for_connection() && !self.writers.contains(&state.id) {
-                    self.writers.push_back(state.id);
+                if state.send.is_waiting_for_connection() {
+                    self.buffers.sending.wait(state.id);
                 }
             }
             Err(WriteError::Stopped(_) | WriteError::ClosedStream) => {}
@@ -175,10 +162,8 @@ impl Streams {
     /// [`ClosedStream`] when the peer has received everything, or the stream was reset before.
     pub fn reset(&mut self, id: StreamId, code: u64) -> Result<(), ClosedStream> {
         let key = self.sender(id)?;
-        let state = self.table.at(key);
-        let (retained, unsent) = (state.send.retained(), state.send.unsent());
-        if state.send.reset(code, &mut self.buffers)? {
-            self.on_reset_due(key, retained, unsent);
+        if self.table.at(key).send.reset(code, &mut self.buffers)? {
+            self.on_reset_due(key);
         }
         Ok(())
     }
@@ -239,7 +224,7 @@ impl Streams {
         let key = self.sender(id)?;
         match rate {
             Some(rate) => {
-                let now = self.totals.now;
+                let now = self.now;
                 self.rate_caps.get_or_insert_default().set(now, id, rate);
             }
             None => {
@@ -264,17 +249,14 @@ impl Streams {
         }
     }
 
-    /// Replaces the `retained` bytes that a stream still had, `unsent` of them never sent, by
-    /// RESET_STREAM.
-    pub(super) fn on_reset_due(&mut self, key: u32, retained: u64, unsent: u64) {
+    /// Sends RESET_STREAM in place of the bytes of a stream, which were discarded.
+    pub(super) fn on_reset_due(&mut self, key: u32) {
         self.unschedule(key);
         let state = self.table.at(key);
         self.control
             .withdraw(&mut state.pending, ControlFrame::Blocked);
         self.control
             .request(key, &mut state.pending, ControlFrame::Reset);
-        self.totals.retained -= retained;
-        self.totals.unsent -= unsent;
         if !self.is_connection_blocked() {
             self.flow.withdraw_blocked();
         }
@@ -333,12 +315,8 @@ impl Streams {
     /// [`Streams::read_unordered`].
     pub fn read(&mut self, id: StreamId, out: &mut [u8]) -> Result<Option<usize>, ReadError> {
         let key = self.reader(id)?;
-        let mut shared = Shared {
-            connection: &mut self.flow.receive,
-            buffers: &mut self.buffers,
-            may_open_gap: false,
-        };
-        let result = self.table.at(key).receive.read(out, &mut shared);
+        let part = &mut self.table.at(key).receive;
+        let result = part.read(out, &mut self.flow.receive, &mut self.buffers);
         self.on_read(key);
         self.answer(result)
     }
@@ -371,12 +349,8 @@ impl Streams {
     /// The errors of [`Streams::read`].
     pub fn read_chunk(&mut self, id: StreamId, max: usize) -> Result<Option<Bytes>, ReadError> {
         let key = self.reader(id)?;
-        let mut shared = Shared {
-            connection: &mut self.flow.receive,
-            buffers: &mut self.buffers,
-            may_open_gap: false,
-        };
-        let result = self.table.at(key).receive.read_chunk(max, &mut shared);
+        let part = &mut self.table.at(key).receive;
+        let result = part.read_chunk(max, &mut self.flow.receive, &mut self.buffers);
         self.on_read(key);
         self.answer(result)
     }
@@ -397,13 +371,8 @@ impl Streams {
         max: usize,
     ) -> Result<Option<(u64, Bytes)>, ReadError> {
         let key = self.reader(id)?;
-        let mut shared = Shared {
-            connection: &mut self.flow.receive,
-            buffers: &mut self.buffers,
-            may_open_gap: false,
-        };
-        let receive = &mut self.table.at(key).receive;
-        let result = receive.read_unordered(max, &mut shared);
+        let part = &mut self.table.at(key).receive;
+        let result = part.read_unordered(max, &mut self.flow.receive, &mut self.buffers);
         self.on_read(key);
         self.answer(result)
     }
@@ -417,15 +386,10 @@ impl Streams {
     /// The errors of [`Streams::read`].
     pub fn read_chunk_and_end(&mut self, id: StreamId) -> Result<(Option<Bytes>, bool), ReadError> {
         let key = self.reader(id)?;
-        let mut shared = Shared {
-            connection: &mut self.flow.receive,
-            buffers: &mut self.buffers,
-            may_open_gap: false,
-        };
-        let receive = &mut self.table.at(key).receive;
-        let result = receive.read_chunk(usize::MAX, &mut shared);
+        let part = &mut self.table.at(key).receive;
+        let result = part.read_chunk(usize::MAX, &mut self.flow.receive, &mut self.buffers);
         let is_end = match &result {
-            Ok(Some(_)) => receive.take_end(),
+            Ok(Some(_)) => part.take_end(),
             Ok(None) => true,
             Err(_) => false,
         };
@@ -490,16 +454,9 @@ impl Streams {
     /// [`ClosedStream`] when the end was read, reading was stopped before, or the stream is gone.
     pub fn stop(&mut self, id: StreamId, code: u64) -> Result<(), ClosedStream> {
         let key = self.reader(id)?;
-        let mut shared = Shared {
-            connection: &mut self.flow.receive,
-            buffers: &mut self.buffers,
-            may_open_gap: false,
-        };
         let state = self.table.at(key);
-        let gaps = state.receive.gaps();
-        let is_due = state.receive.stop(code, &mut shared)?;
-        self.totals.gaps -= gaps;
-        self.totals.on_content(id, false);
+        let connection = &mut self.flow.receive;
+        let is_due = state.receive.stop(code, connection, &mut self.buffers)?;
         self.control
             .withdraw(&mut state.pending, ControlFrame::Credit);
         if self.is_over {
@@ -510,6 +467,7 @@ impl Streams {
             self.control
                 .request(key, &mut state.pending, ControlFrame::Stop);
         }
+        self.note_content(id, false);
         self.flow.update_credit();
         self.retire_if_over(key);
         Ok(())

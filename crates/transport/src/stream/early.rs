@@ -35,9 +35,8 @@ impl Streams {
         self.flow.on_early_data_rejected();
         self.initial = InitialLimits::default();
         self.events.clear();
-        self.writers.clear();
         (self.deadlines, self.rate_caps) = (None, None);
-        (self.totals.gaps, self.totals.retained, self.totals.unsent) = (0, 0, 0);
+        self.buffers.forget_all();
         self.buffers.shrink();
     }
 }

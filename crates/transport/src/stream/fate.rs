@@ -70,11 +70,7 @@ impl Streams {
     #[inline]
     fn on_span_acked(&mut self, key: u32, span: Span) {
         let state = self.table.at(key);
-        let before = state.send.retained();
         let ends = state.send.on_acked(span, &mut self.buffers);
-        let acked = before - state.send.retained();
-        self.totals.retained -= acked;
-        self.totals.counters.data_acked += acked;
         // The span may have counted as lost and waited to be sent again.
         if state.in_free && !state.send.has_free() {
             state.in_free = false;

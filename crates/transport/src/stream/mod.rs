@@ -24,6 +24,7 @@ mod reset_at;
 mod resize;
 mod schedule;
 mod send;
+mod send_budget;
 mod send_buffer;
 mod stats;
 mod table;
@@ -58,8 +59,8 @@ use crate::flow::{ConnectionFlow, ReceiveWindow, WindowBudget};
 pub struct Streams {
     side: Side,
     config: StreamsConfig,
-    buffers: Buffers,
     table: Table,
+    buffers: Buffers,
     limits: StreamLimits,
     flow: ConnectionFlow,
     /// The peer's credit for a new stream.
@@ -71,8 +72,6 @@ pub struct Streams {
     /// Streams with new data that their own limit allows.
     new: Schedule,
     events: VecDeque<StreamEvent>,
-    /// Streams whose writers were refused because of the limits of the whole connection.
-    writers: VecDeque<StreamId>,
     /// Made for the first stream with a deadline.
     deadlines: Option<Box<Deadlines>>,
     /// Made for the first stream with a limit on its rate.
@@ -81,7 +80,13 @@ pub struct Streams {
     peer_resets_at: bool,
     /// True if the connection is over and only received data is left.
     is_over: bool,
-    totals: Totals,
+    counters: StreamCounters,
+    /// Number of STREAM frames that brought new bytes or a new end.
+    fresh_frames: u64,
+    /// The last stream that brought content and is not complete.
+    awaited: Option<StreamId>,
+    /// The time of the last frame, packet or timeout, for calls of the application.
+    now: Time,
 }
 
 /// The credit of each kind of stream in the peer's transport parameters.
@@ -90,44 +95,6 @@ struct InitialLimits {
     ours_bidi: u64,
     theirs_bidi: u64,
     ours_uni: u64,
-}
-
-/// Sums over all streams.
-#[derive(Debug, Default)]
-struct Totals {
-    counters: StreamCounters,
-    /// Number of STREAM frames that brought new bytes or a new end.
-    fresh_frames: u64,
-    /// Gaps in all reassemblers.
-    gaps: usize,
-    /// Bytes that wait for an acknowledgement, sent or unsent.
-    retained: u64,
-    /// Limit on `retained`.
-    send_buffer: u64,
-    /// Bytes that were never sent.
-    unsent: u64,
-    /// Limit on the unsent bytes of one stream.
-    unsent_limit: u64,
-    /// The congestion window that the limits follow.
-    congestion_window: u64,
-    /// Free memory of the endpoint.
-    memory_left: u64,
-    /// The last stream that brought content and is not complete.
-    awaited: Option<StreamId>,
-    /// The time last passed in.
-    now: Time,
-}
-
-impl Totals {
-    /// Notes whether a stream that has brought content is to bring more.
-    #[inline]
-    fn on_content(&mut self, id: StreamId, is_awaited: bool) {
-        if is_awaited {
-            self.awaited = Some(id);
-        } else if self.awaited == Some(id) {
-            self.awaited = None;
-        }
-    }
 }
 
 /// Totals since the start of the connection.
@@ -168,8 +135,8 @@ impl Streams {
     pub fn new(side: Side, config: StreamsConfig, pool: ChunkPool, hash_key: [u8; 16]) -> Self {
         Self {
             side,
-            buffers: Buffers::new(pool),
             table: Table::new(side, hash_key),
+            buffers: Buffers::new(pool, &config),
             limits: StreamLimits::new(side, config.max_bidi, config.max_uni),
             flow: ConnectionFlow::new(config.receive_window, config.receive_window_max),
             initial: InitialLimits::default(),
@@ -177,17 +144,14 @@ impl Streams {
             free: Schedule::default(),
             new: Schedule::default(),
             events: VecDeque::new(),
-            writers: VecDeque::new(),
             deadlines: None,
             rate_caps: None,
             peer_resets_at: false,
             is_over: false,
-            totals: Totals {
-                send_buffer: config.send_buffer_max.min(SEND_BUFFER_MIN),
-                unsent_limit: config.unsent_limit.min(UNSENT_MIN),
-                memory_left: u64::MAX,
-                ..Totals::default()
-            },
+            counters: StreamCounters::default(),
+            fresh_frames: 0,
+            awaited: None,
+            now: Time::ZERO,
             config,
         }
     }
@@ -197,26 +161,19 @@ impl Streams {
     /// the streams themselves.
     pub(crate) fn memory(&self) -> u64 {
         let streams = self.table.len() as u64 * STREAM_MEMORY;
-        self.totals.retained + self.buffers.memory() as u64 + self.flow.receive.held() + streams
+        self.buffers.memory() + self.flow.receive.held() + streams
     }
 
     /// Returns the bytes delivered to the peer or to the application so far.
     pub(crate) fn moved(&self) -> u64 {
         let read = self.flow.receive.received() - self.flow.receive.unconsumed();
-        self.totals.counters.data_acked + read
+        self.buffers.sending.acked() + read
     }
 
     /// Sets the memory that the endpoint has left for all its connections.
     #[inline]
     pub(crate) fn set_memory_left(&mut self, left: u64) {
-        self.totals.memory_left = left;
-    }
-
-    /// Returns the limit on bytes kept until they are acknowledged: at most a quarter of the memory
-    /// left, so that many connections at their limit leave some for others.
-    fn send_buffer(&self) -> u64 {
-        let fair = (self.totals.memory_left / 4).max(LEAST_SEND_BUFFER);
-        self.totals.send_buffer.min(fair)
+        self.buffers.sending.set_memory_left(left);
     }
 
     /// Draws the growth of the connection's window from a shared budget.
@@ -267,7 +224,7 @@ impl Streams {
     /// Lets the peer open streams in place of cancelled ones whose time has come, and resets
     /// streams whose deadline has passed. Streams that have paused for their rate send on.
     pub fn on_timeout(&mut self, now: Time) {
-        self.totals.now = now;
+        self.now = now;
         if self.deadlines.is_some() {
             self.reset_late_streams(now);
         }
@@ -280,7 +237,7 @@ impl Streams {
     /// Returns true while data, an end or a reset is unsent or unacknowledged, or a writer waits
     /// for credit of its stream.
     pub fn unacked_or_unsent(&self) -> bool {
-        self.totals.retained > 0
+        self.buffers.sending.retained() > 0
             || self
                 .table
                 .iter()
@@ -290,8 +247,8 @@ impl Streams {
     /// Returns the amount of written data that the peer has not acknowledged yet.
     pub fn undelivered(&self) -> Undelivered {
         Undelivered {
-            acked: self.totals.counters.data_acked,
-            bytes: self.totals.retained,
+            acked: self.buffers.sending.acked(),
+            bytes: self.buffers.sending.retained(),
             has_blocked_writer: self.table.iter().any(|key| {
                 let send = &key.send;
                 key.sends && (send.is_waiting_for_credit() || send.is_waiting_for_connection())
@@ -301,12 +258,15 @@ impl Streams {
 
     /// Returns the totals since the start of the connection.
     pub fn counters(&self) -> StreamCounters {
-        self.totals.counters
+        StreamCounters {
+            data_acked: self.buffers.sending.acked(),
+            ..self.counters
+        }
     }
 
     /// Returns the number of STREAM frames so far that brought new bytes or a new end.
     pub(crate) fn fresh_frames(&self) -> u64 {
-        self.totals.fresh_frames
+        self.fresh_frames
     }
 
     /// Returns the number of streams of one direction, opened by one side, that are not over.
@@ -329,14 +289,14 @@ impl Streams {
     /// stream, so it is meant for traces.
     pub fn is_stream_blocked(&self) -> bool {
         let mut streams = self.table.iter();
-        self.totals.counters.stream_blocked > 0
+        self.counters.stream_blocked > 0
             && streams.any(|state| state.sends && state.send.blocked_at().is_some())
     }
 
     /// Returns false while the peer's credit has sufficed for everything so far. Takes constant
     /// time, whereas [`Streams::repeat_blocked`] examines every stream.
     pub fn was_ever_blocked(&self) -> bool {
-        let counters = &self.totals.counters;
+        let counters = &self.counters;
         counters.connection_blocked + counters.stream_blocked > 0 || self.limits.is_blocked()
     }
 
@@ -344,7 +304,6 @@ impl Streams {
     pub fn shrink(&mut self) {
         self.buffers.shrink();
         self.events.shrink_to_fit();
-        self.writers.shrink_to_fit();
         self.free.shrink();
         self.new.shrink();
         if self.table.len() == 0 {
@@ -365,17 +324,15 @@ impl Streams {
     /// stay readable, call [`Streams::on_lost`] instead.
     pub fn on_close(&mut self) {
         self.table.clear();
-        self.buffers.forget_received();
+        self.buffers.forget_all();
         self.control.clear();
         self.free.clear();
         self.new.clear();
         self.buffers.shrink();
         self.limits.on_close();
         self.flow.end();
-        (self.events, self.writers) = (VecDeque::new(), VecDeque::new());
+        self.events = VecDeque::new();
         (self.deadlines, self.rate_caps) = (None, None);
-        (self.totals.gaps, self.totals.retained) = (0, 0);
-        self.totals.unsent = 0;
     }
 
     /// Creates the state of a stream, with the limits of the transport parameters.
@@ -422,7 +379,7 @@ impl Streams {
         } else if state.send.take_blocked() {
             self.control
                 .request(key, &mut state.pending, ControlFrame::Blocked);
-            self.totals.counters.stream_blocked += 1;
+            self.counters.stream_blocked += 1;
         }
     }
 
@@ -441,7 +398,7 @@ impl Streams {
     #[inline]
     fn signal_if_blocked(&mut self) {
         if !self.new.is_empty() && self.flow.signal_blocked() {
-            self.totals.counters.connection_blocked += 1;
+            self.counters.connection_blocked += 1;
         }
     }
 
@@ -454,7 +411,7 @@ impl Streams {
     /// Returns true if content has arrived on a stream, and the rest is missing.
     #[inline]
     pub fn awaits_content(&self) -> bool {
-        self.totals.awaited.is_some()
+        self.awaited.is_some()
     }
 
     /// Removes a stream if both of its parts are over.
@@ -468,7 +425,7 @@ impl Streams {
         self.unschedule(key);
         let state = self.table.at(key);
         let (id, was_cancelled) = (state.id, state.was_cancelled());
-        self.totals.on_content(id, false);
+        self.note_content(id, false);
         if let Some(deadlines) = &mut self.deadlines {
             deadlines.remove(id);
         }
@@ -482,22 +439,13 @@ impl Streams {
             self.table.clear();
             self.control.clear();
         }
-        self.limits.on_retired(self.totals.now, id, was_cancelled);
+        self.limits.on_retired(self.now, id, was_cancelled);
     }
 
-    /// Adapts the limits to the congestion window. Four windows may be kept until they are
-    /// acknowledged: one is in flight, and three cover lost packets, because data behind a lost
-    /// packet is kept until its retransmission arrives. That takes one round trip more, two if the
-    /// retransmission is lost too, and so on.
+    /// Adapts the limits of the send buffers to the congestion window.
     #[inline]
     pub fn on_congestion_window(&mut self, window: u64) {
-        self.totals.congestion_window = window;
-        let max = self.config.send_buffer_max;
-        let buffer = window.saturating_mul(4).max(SEND_BUFFER_MIN).min(max);
-        let unsent_limit = window.saturating_mul(2).max(UNSENT_MIN);
-        self.totals.unsent_limit = unsent_limit.min(self.config.unsent_limit).min(max);
-        if buffer != self.totals.send_buffer {
-            self.totals.send_buffer = buffer;
+        if self.buffers.sending.on_congestion_window(window) {
             self.wake_writers();
         }
     }
@@ -505,16 +453,25 @@ impl Streams {
     /// Wakes writers that waited for the whole connection, once a good part of its limit is free.
     #[inline]
     fn wake_writers(&mut self) {
-        let is_full = self.totals.retained > self.send_buffer() / 4 * 3;
-        if self.writers.is_empty() || is_full || self.flow.send.available() == 0 {
+        if !self.buffers.sending.can_wake_writers() || self.flow.send.available() == 0 {
             return;
         }
-        while let Some(id) = self.writers.pop_front() {
+        while let Some(id) = self.buffers.sending.next_writer() {
             if let Some(key) = self.table.find(id)
                 && self.table.at(key).send.take_connection_writable()
             {
                 self.events.push_back(StreamEvent::Writable { id });
             }
+        }
+    }
+
+    /// Records whether a stream that has brought content is to bring more.
+    #[inline]
+    fn note_content(&mut self, id: StreamId, is_awaited: bool) {
+        if is_awaited {
+            self.awaited = Some(id);
+        } else if self.awaited == Some(id) {
+            self.awaited = None;
         }
     }
 }
@@ -535,16 +492,6 @@ impl InitialLimits {
 /// takes 4 KiB for a request whose header section has not arrived; applications that use only
 /// streams take less.
 const STREAM_MEMORY: u64 = 2 << 10;
-
-/// The smallest limit on bytes kept for sending, if the configuration allows that much.
-const SEND_BUFFER_MIN: u64 = 512 << 10;
-
-/// Bytes that a connection may keep until they are acknowledged even if memory is short.
-const LEAST_SEND_BUFFER: u64 = 64 << 10;
-
-/// Unsent bytes that a stream may hold while the congestion window is small, if the configuration
-/// allows that many. Two windows suffice for a writer to keep the sender busy.
-const UNSENT_MIN: u64 = 64 << 10;
 
 #[cfg(test)]
 mod tests;

@@ -10,11 +10,9 @@ use courser_wire::frame::{
 use courser_wire::{Direction, MAX_STREAMS, StreamId};
 
 use super::Streams;
-use super::config::max_gaps;
 use super::control::ControlFrame;
 use super::event::{Stored, StreamEvent};
 use super::limits::Use;
-use super::receive::Shared;
 use crate::error::TransportError;
 
 impl Streams {
@@ -30,27 +28,21 @@ impl Streams {
         now: Time,
         frame: &Stream<'_>,
     ) -> Result<Stored, TransportError> {
-        self.totals.now = now;
+        self.now = now;
         let Some(key) = self.receiving(frame.id)? else {
             return Ok(Stored::Kept);
         };
-        let mut shared = Shared {
-            may_open_gap: self.totals.gaps
-                < max_gaps(self.config.max_gaps, self.flow.receive.size()),
-            connection: &mut self.flow.receive,
-            buffers: &mut self.buffers,
-        };
-        let received = shared.connection.received();
+        let connection = &mut self.flow.receive;
+        let received = connection.received();
         let state = self.table.at(key);
-        let gaps = state.receive.gaps();
         let news = state.receive.news();
-        let stored = state.receive.on_stream(now, frame, &mut shared)?;
-        self.totals.counters.data_received += shared.connection.received() - received;
-        self.totals.fresh_frames += u64::from(state.receive.news() != news);
-        self.totals.counters.refused += u64::from(stored == Stored::Refused);
-        self.totals.gaps = self.totals.gaps - gaps + state.receive.gaps();
-        self.totals
-            .on_content(frame.id, state.receive.awaits_content());
+        let stored = state
+            .receive
+            .on_stream(now, frame, connection, &mut self.buffers)?;
+        self.counters.data_received += connection.received() - received;
+        self.fresh_frames += u64::from(state.receive.news() != news);
+        self.counters.refused += u64::from(stored == Stored::Refused);
+        let is_awaited = state.receive.awaits_content();
         if state.receive.wants_credit() {
             self.control
                 .request(key, &mut state.pending, ControlFrame::Credit);
@@ -58,6 +50,7 @@ impl Streams {
             self.control
                 .withdraw(&mut state.pending, ControlFrame::Credit);
         }
+        self.note_content(frame.id, is_awaited);
         self.on_received(key);
         Ok(stored)
     }
@@ -71,27 +64,26 @@ impl Streams {
         let Some(key) = self.receiving(frame.id)? else {
             return Ok(());
         };
-        let mut shared = Shared {
-            connection: &mut self.flow.receive,
-            buffers: &mut self.buffers,
-            may_open_gap: false,
-        };
+        let (connection, part) = (&mut self.flow.receive, &mut self.table.at(key).receive);
+        part.on_reset(self.now, frame, connection, &mut self.buffers)?;
+        self.on_reset_received(key);
+        Ok(())
+    }
+
+    /// Withdraws the frames that a reset of the peer makes useless, and reports it to the reader.
+    pub(super) fn on_reset_received(&mut self, key: u32) {
         let state = self.table.at(key);
-        let gaps = state.receive.gaps();
-        state
-            .receive
-            .on_reset(self.totals.now, frame, &mut shared)?;
-        self.totals.gaps = self.totals.gaps - gaps + state.receive.gaps();
-        self.totals
-            .on_content(frame.id, state.receive.awaits_content());
+        let (id, is_awaited) = (state.id, state.receive.awaits_content());
         if state.receive.stop_to_send().is_none() {
             self.control
                 .withdraw(&mut state.pending, ControlFrame::Stop);
         }
         self.control
             .withdraw(&mut state.pending, ControlFrame::Credit);
+        if !is_awaited {
+            self.note_content(id, false);
+        }
         self.on_received(key);
-        Ok(())
     }
 
     /// Updates a receiving part after an arrival: wakes its reader, and credits bytes that were
@@ -118,7 +110,6 @@ impl Streams {
             return Ok(());
         };
         let state = self.table.at(key);
-        let (retained, unsent) = (state.send.retained(), state.send.unsent());
         let was_finished = state.send.is_finished();
         if state
             .send
@@ -129,7 +120,7 @@ impl Streams {
                 code: frame.error_code,
                 was_finished,
             });
-            self.on_reset_due(key, retained, unsent);
+            self.on_reset_due(key);
         }
         Ok(())
     }

@@ -6,7 +6,6 @@ use courser_wire::frame::ResetStreamAt;
 use super::Streams;
 use super::control::ControlFrame;
 use super::event::ResetAtError;
-use super::receive::Shared;
 use crate::build::packet_builder::PacketBuilder;
 use crate::error::TransportError;
 use crate::space::sent::SentFrame;
@@ -38,15 +37,12 @@ impl Streams {
             return Ok(self.reset(id, code)?);
         }
         let state = self.table.at(key);
-        let (retained, unsent) = (state.send.retained(), state.send.unsent());
         let is_shorter = state
             .send
             .reset_at(code, reliable_size, &mut self.buffers)?;
         if !is_shorter {
             return Ok(());
         }
-        self.totals.retained -= retained - state.send.retained();
-        self.totals.unsent -= unsent - state.send.unsent();
         self.unschedule(key);
         self.schedule(key);
         let state = self.table.at(key);
@@ -95,11 +91,7 @@ impl Streams {
 
     /// Frees the bytes above the reliable size of a stream whose sending part has ended.
     pub(super) fn discard_rest(&mut self, key: u32) {
-        let state = self.table.at(key);
-        let (retained, unsent) = (state.send.retained(), state.send.unsent());
-        state.send.discard(&mut self.buffers);
-        self.totals.retained -= retained;
-        self.totals.unsent -= unsent;
+        self.table.at(key).send.discard(&mut self.buffers);
         self.unschedule(key);
     }
 
@@ -125,23 +117,9 @@ impl Streams {
         let Some(key) = self.receiving(frame.id)? else {
             return Ok(());
         };
-        let mut shared = Shared {
-            connection: &mut self.flow.receive,
-            buffers: &mut self.buffers,
-            may_open_gap: false,
-        };
-        let state = self.table.at(key);
-        let gaps = state.receive.gaps();
-        let now = self.totals.now;
-        state.receive.on_reset_at(now, frame, &mut shared)?;
-        self.totals.gaps = self.totals.gaps - gaps + state.receive.gaps();
-        if state.receive.stop_to_send().is_none() {
-            self.control
-                .withdraw(&mut state.pending, ControlFrame::Stop);
-        }
-        self.control
-            .withdraw(&mut state.pending, ControlFrame::Credit);
-        self.on_received(key);
+        let (connection, part) = (&mut self.flow.receive, &mut self.table.at(key).receive);
+        part.on_reset_at(self.now, frame, connection, &mut self.buffers)?;
+        self.on_reset_received(key);
         Ok(())
     }
 }

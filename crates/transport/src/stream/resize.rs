@@ -28,7 +28,8 @@ impl Streams {
 
     /// Changes the maximum of bytes kept for sending and retransmission, over all streams; at least 4096.
     pub fn set_send_buffer_max(&mut self, bytes: u64) {
-        self.config.send_buffer_max = bytes.max(SEND_BUFFER_LEAST);
-        self.on_congestion_window(self.totals.congestion_window);
+        if self.buffers.sending.set_max(bytes.max(SEND_BUFFER_LEAST)) {
+            self.wake_writers();
+        }
     }
 }

@@ -157,14 +157,17 @@ impl Streams {
             return false;
         };
         self.flow.send.consume(span.len);
-        self.totals.counters.data_sent += span.len;
-        self.totals.unsent -= span.len;
-        if state.send.take_writable(self.totals.unsent_limit) {
+        self.counters.data_sent += span.len;
+        self.buffers.sending.on_sent(span.len);
+        if state
+            .send
+            .take_writable(self.buffers.sending.unsent_limit())
+        {
             self.events
                 .push_back(StreamEvent::Writable { id: state.id });
         }
         let pauses = match &mut self.rate_caps {
-            Some(caps) => caps.on_sent(self.totals.now, state.id, span.len),
+            Some(caps) => caps.on_sent(self.now, state.id, span.len),
             None => false,
         };
         if state.send.has_new() && !pauses {
@@ -178,7 +181,7 @@ impl Streams {
             if state.send.take_blocked() {
                 self.control
                     .request(key, &mut state.pending, ControlFrame::Blocked);
-                self.totals.counters.stream_blocked += 1;
+                self.counters.stream_blocked += 1;
             }
             self.want_reset_at(key);
         }
@@ -197,7 +200,7 @@ impl Streams {
         let Some(span) = state.send.write_free(state.id, packet) else {
             return false;
         };
-        self.totals.counters.data_retransmitted += span.len;
+        self.counters.data_retransmitted += span.len;
         if state.send.has_free() {
             self.free.on_sent(span.len);
         } else {

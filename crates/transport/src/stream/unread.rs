@@ -18,9 +18,7 @@ impl Streams {
         self.limits.on_lost();
         self.flow.end();
         self.events.clear();
-        self.writers.clear();
         (self.deadlines, self.rate_caps) = (None, None);
-        (self.totals.retained, self.totals.unsent) = (0, 0);
         for key in self.table.keys().collect::<Vec<_>>() {
             let state = self.table.at(key);
             if let Some(send) = state.send.made() {
@@ -31,6 +29,7 @@ impl Streams {
                 self.table.remove(key, &mut self.buffers);
             }
         }
+        self.buffers.sending.clear();
     }
 
     /// Returns the result of a read when nothing more can arrive.

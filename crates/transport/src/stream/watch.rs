@@ -70,7 +70,7 @@ impl Streams {
     pub fn blocked_by(&self, id: StreamId) -> Result<Option<BlockedBy>, ClosedStream> {
         let state = self.table.get(id).filter(|state| state.sends);
         let credit = self.flow.send.available();
-        let unclaimed = credit.saturating_sub(self.totals.unsent);
+        let unclaimed = credit.saturating_sub(self.buffers.sending.unsent());
         let send = &state.ok_or(ClosedStream)?.send;
         send.blocked_by(credit, unclaimed)
     }

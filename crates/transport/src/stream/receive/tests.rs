@@ -2,6 +2,7 @@ use courser_base::Side;
 use courser_wire::{Direction, StreamId, TransportErrorCode};
 
 use super::*;
+use crate::stream::StreamsConfig;
 use crate::stream::chunk_pool::ChunkPool;
 
 const NOW: Time = Time::ZERO;
@@ -27,17 +28,15 @@ impl Fixture {
         Self {
             part,
             connection,
-            buffers: Buffers::new(ChunkPool::new(1)),
+            buffers: Buffers::new(ChunkPool::new(1), &StreamsConfig::default()),
         }
     }
 
-    fn with<T>(&mut self, run: impl FnOnce(&mut ReceivePart, &mut Shared<'_>) -> T) -> T {
-        let mut shared = Shared {
-            connection: &mut self.connection,
-            buffers: &mut self.buffers,
-            may_open_gap: true,
-        };
-        run(&mut self.part, &mut shared)
+    fn with<T>(
+        &mut self,
+        run: impl FnOnce(&mut ReceivePart, &mut ReceiveWindow, &mut Buffers) -> T,
+    ) -> T {
+        run(&mut self.part, &mut self.connection, &mut self.buffers)
     }
 
     fn stream(&mut self, offset: u64, data: &[u8], fin: bool) -> Result<Stored> {
@@ -47,7 +46,7 @@ impl Fixture {
             data,
             fin,
         };
-        self.with(|part, shared| part.on_stream(NOW, &frame, shared))
+        self.with(|part, connection, buffers| part.on_stream(NOW, &frame, connection, buffers))
             .map_err(|error| error.code)
     }
 
@@ -57,18 +56,19 @@ impl Fixture {
             error_code: 7,
             final_size,
         };
-        self.with(|part, shared| part.on_reset(NOW, frame, shared))
+        self.with(|part, connection, buffers| part.on_reset(NOW, frame, connection, buffers))
             .map_err(|error| error.code)
     }
 
     fn read(&mut self) -> std::result::Result<Option<Vec<u8>>, ReadError> {
         let mut out = [0; 100];
-        let len = self.with(|part, shared| part.read(&mut out, shared))?;
+        let len =
+            self.with(|part, connection, buffers| part.read(&mut out, connection, buffers))?;
         Ok(len.map(|len| out[..len].to_vec()))
     }
 
     fn stop(&mut self) -> std::result::Result<bool, ClosedStream> {
-        self.with(|part, shared| part.stop(9, shared))
+        self.with(|part, connection, buffers| part.stop(9, connection, buffers))
     }
 }
 
@@ -443,7 +443,8 @@ fn a_large_window_may_have_more_gaps_though_it_never_grew() {
 }
 
 fn read_unordered(fixture: &mut Fixture) -> std::result::Result<Option<(u64, Vec<u8>)>, ReadError> {
-    let piece = fixture.with(|part, shared| part.read_unordered(100, shared))?;
+    let piece =
+        fixture.with(|part, connection, buffers| part.read_unordered(100, connection, buffers))?;
     Ok(piece.map(|(offset, bytes)| (offset, bytes.to_vec())))
 }
 
@@ -497,12 +498,12 @@ fn stream_is_not_read_in_order_after_it_was_read_without() {
     assert_eq!(read_unordered(&mut fixture), Err(ReadError::Blocked));
     fixture.stream(0, &[1; 10], true).expect("fits");
     assert_eq!(fixture.read(), Err(ReadError::Unordered));
-    let chunk = fixture.with(|part, shared| part.read_chunk(9, shared));
+    let chunk = fixture.with(|part, connection, buffers| part.read_chunk(9, connection, buffers));
     assert_eq!(chunk, Err(ReadError::Unordered));
     assert_eq!(read_unordered(&mut fixture), Ok(Some((0, vec![1; 10]))));
     // A new stream in the same memory is read in order again.
     fixture.part.begin(ReceiveWindow::new(100, 100), 4);
-    let mut buffers = Buffers::new(ChunkPool::new(1));
+    let mut buffers = Buffers::new(ChunkPool::new(1), &StreamsConfig::default());
     std::mem::swap(&mut buffers, &mut fixture.buffers);
     fixture.part.recycle(&mut buffers);
     fixture.stream(0, &[4; 2], false).expect("fits");

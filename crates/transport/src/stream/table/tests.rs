@@ -1,4 +1,5 @@
 use super::*;
+use crate::stream::StreamsConfig;
 use crate::stream::chunk_pool::ChunkPool;
 
 fn id(index: u64) -> StreamId {
@@ -8,7 +9,7 @@ fn id(index: u64) -> StreamId {
 fn table() -> (Table, Buffers) {
     (
         Table::new(Side::Client, [1; 16]),
-        Buffers::new(ChunkPool::new(1)),
+        Buffers::new(ChunkPool::new(1), &StreamsConfig::default()),
     )
 }
 

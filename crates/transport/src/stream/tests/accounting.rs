@@ -285,7 +285,7 @@ impl World {
         );
         assert_eq!(streams.flow.receive.limit(), self.limit, "limit");
         let gaps: usize = streams.table.iter().map(|key| key.receive.gaps()).sum();
-        assert_eq!(streams.totals.gaps, gaps, "gaps");
+        assert_eq!(streams.buffers.received().gaps, gaps, "gaps");
     }
 }
 

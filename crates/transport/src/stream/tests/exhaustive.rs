@@ -126,8 +126,8 @@ impl Run {
             retained += key.send.retained();
             gaps += key.receive.gaps();
         }
-        assert_eq!(streams.totals.retained, retained);
-        assert_eq!(streams.totals.gaps, gaps);
+        assert_eq!(streams.buffers.sending.retained(), retained);
+        assert_eq!(streams.buffers.received().gaps, gaps);
         assert!(streams.flow.receive.received() <= streams.flow.receive.limit());
         assert!(streams.events.len() <= 6, "{:?}", streams.events);
     }

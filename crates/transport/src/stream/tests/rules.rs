@@ -342,7 +342,7 @@ fn data_after_stop_sending_is_discarded_but_counted() {
     server.send_and_ack_all();
     server.stream(id, 50, &[0; 50]).unwrap();
     assert_eq!(server.streams.flow.receive.received(), 100);
-    assert_eq!(server.streams.totals.gaps, 0);
+    assert_eq!(server.streams.buffers.received().gaps, 0);
     assert_eq!(server.stream(id, 100, b"x"), Err(FLOW));
     server.fin(id, 100, b"").unwrap();
     assert_eq!(server.streams.table.len(), 0);

@@ -182,7 +182,10 @@ fn transfer(seed: u64, config: &StreamsConfig, lens: &[usize], loss: u64) {
         (0, 0)
     );
     assert_eq!(
-        (client.streams.totals.retained, server.streams.totals.gaps),
+        (
+            client.streams.buffers.sending.retained(),
+            server.streams.buffers.received().gaps
+        ),
         (0, 0)
     );
 }
@@ -335,7 +338,7 @@ fn what_may_be_kept_for_sending_follows_the_congestion_window() {
     };
     let mut client = End::new(Side::Client, &config);
     let room = |client: &End| client.streams.write_room().connection;
-    assert_eq!(room(&client), SEND_BUFFER_MIN);
+    assert_eq!(room(&client), send_budget::SEND_BUFFER_MIN);
     client.streams.on_congestion_window(5 << 20);
     assert_eq!(room(&client), 20 << 20);
     client.streams.on_congestion_window(50 << 20);
