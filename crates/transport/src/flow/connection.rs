@@ -44,8 +44,13 @@ impl ConnectionFlow {
         self.receive.draw_from(budget);
     }
 
-    /// Returns the number of frames that are due.
+    /// Returns true if a frame is due.
     #[inline]
+    pub(crate) const fn wants_to_send(&self) -> bool {
+        self.is_max_data_due | self.is_data_blocked_due
+    }
+
+    /// Returns the number of frames that are due.
     pub(crate) const fn due_frames(&self) -> usize {
         self.is_max_data_due as usize + self.is_data_blocked_due as usize
     }

@@ -111,10 +111,9 @@ impl Streams {
         }
         if state.send.is_waiting_for_connection() {
             self.buffers.sending.wait(id);
-        } else if state.send.take_blocked() {
-            self.control
-                .request(key, &mut state.pending, ControlFrame::Blocked);
-            self.counters.stream_blocked += 1;
+        } else {
+            let is_blocked = self.queues.signal_blocked(key, state);
+            self.counters.stream_blocked += u64::from(is_blocked);
         }
         Ok(false)
     }
@@ -222,41 +221,17 @@ impl Streams {
         rate: Option<Rate>,
     ) -> Result<(), ClosedStream> {
         let key = self.sender(id)?;
-        match rate {
-            Some(rate) => {
-                let now = self.now;
-                self.rate_caps.get_or_insert_default().set(now, id, rate);
-            }
-            None => {
-                if let Some(caps) = &mut self.rate_caps {
-                    caps.remove(id);
-                }
-            }
-        }
+        self.queues.set_rate(self.now, id, rate);
         self.schedule(key);
         Ok(())
     }
 
-    /// Schedules the streams whose pauses are over.
-    #[cold]
-    pub(super) fn resume_streams(&mut self, now: Time) {
-        while let Some(caps) = &mut self.rate_caps
-            && let Some(id) = caps.pop_due(now)
-        {
-            if let Some(key) = self.table.find(id) {
-                self.schedule(key);
-            }
-        }
-    }
-
     /// Sends RESET_STREAM in place of the bytes of a stream, which were discarded.
     pub(super) fn on_reset_due(&mut self, key: u32) {
-        self.unschedule(key);
+        self.queues.unschedule(key, self.table.at(key));
         let state = self.table.at(key);
-        self.control
-            .withdraw(&mut state.pending, ControlFrame::Blocked);
-        self.control
-            .request(key, &mut state.pending, ControlFrame::Reset);
+        self.queues.withdraw(state, ControlFrame::Blocked);
+        self.queues.request(key, state, ControlFrame::Reset);
         if !self.is_connection_blocked() {
             self.flow.withdraw_blocked();
         }
@@ -271,7 +246,7 @@ impl Streams {
     /// [`ClosedStream`] when the stream is gone.
     pub fn set_priority(&mut self, id: StreamId, priority: i32) -> Result<(), ClosedStream> {
         let key = self.table.find(id).ok_or(ClosedStream)?;
-        self.unschedule(key);
+        self.queues.unschedule(key, self.table.at(key));
         self.table.at(key).priority = priority;
         self.schedule(key);
         Ok(())
@@ -440,8 +415,7 @@ impl Streams {
     fn on_read(&mut self, key: u32) {
         let state = self.table.at(key);
         if !self.is_over && state.receive.wants_credit() {
-            self.control
-                .request(key, &mut state.pending, ControlFrame::Credit);
+            self.queues.request(key, state, ControlFrame::Credit);
         }
         self.flow.update_credit();
         self.retire_if_over(key);
@@ -457,15 +431,13 @@ impl Streams {
         let state = self.table.at(key);
         let connection = &mut self.flow.receive;
         let is_due = state.receive.stop(code, connection, &mut self.buffers)?;
-        self.control
-            .withdraw(&mut state.pending, ControlFrame::Credit);
+        self.queues.withdraw(state, ControlFrame::Credit);
         if self.is_over {
             self.retire(key);
             return Ok(());
         }
         if is_due {
-            self.control
-                .request(key, &mut state.pending, ControlFrame::Stop);
+            self.queues.request(key, state, ControlFrame::Stop);
         }
         self.note_content(id, false);
         self.flow.update_credit();

@@ -28,14 +28,12 @@ impl Streams {
     /// Streams of the server do not exist yet.
     pub(crate) fn on_early_data_rejected(&mut self) {
         self.table.clear();
-        self.control.clear();
-        self.free.clear();
-        self.new.clear();
+        self.queues.clear();
         self.limits.on_early_data_rejected();
         self.flow.on_early_data_rejected();
         self.initial = InitialLimits::default();
         self.events.clear();
-        (self.deadlines, self.rate_caps) = (None, None);
+        self.deadlines = None;
         self.buffers.forget_all();
         self.buffers.shrink();
     }

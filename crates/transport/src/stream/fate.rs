@@ -72,10 +72,7 @@ impl Streams {
         let state = self.table.at(key);
         let ends = state.send.on_acked(span, &mut self.buffers);
         // The span may have counted as lost and waited to be sent again.
-        if state.in_free && !state.send.has_free() {
-            state.in_free = false;
-            self.free.remove(state.priority, key);
-        }
+        self.queues.on_acked(key, state);
         self.report_acked(key);
         self.wake_writers();
         if ends {
@@ -89,8 +86,7 @@ impl Streams {
             self.discard_rest(key);
         }
         let state = self.table.at(key);
-        self.control
-            .withdraw(&mut state.pending, ControlFrame::Reset);
+        self.queues.withdraw(state, ControlFrame::Reset);
         self.events
             .push_back(StreamEvent::Finished { id: state.id });
         self.retire_if_over(key);
@@ -127,7 +123,7 @@ impl Streams {
             }
             SentFrame::ResetStreamAt { id, .. } => {
                 if let Some(key) = self.table.find(id) {
-                    self.want_reset_at(key);
+                    self.request_reset_at(key);
                 }
             }
             SentFrame::StopSending { id } => {
@@ -164,7 +160,6 @@ impl Streams {
     }
 
     fn request(&mut self, key: u32, frame: ControlFrame) {
-        let pending = &mut self.table.at(key).pending;
-        self.control.request(key, pending, frame);
+        self.queues.request(key, self.table.at(key), frame);
     }
 }

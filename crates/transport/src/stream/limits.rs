@@ -212,8 +212,13 @@ impl StreamLimits {
         }
     }
 
-    /// Returns the number of frames that are due.
+    /// Returns true if a frame is due.
     #[inline]
+    pub(super) const fn wants_to_send(&self) -> bool {
+        self.due != 0
+    }
+
+    /// Returns the number of frames that are due.
     pub(super) const fn due_frames(&self) -> usize {
         self.due.count_ones() as usize
     }

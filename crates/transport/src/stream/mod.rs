@@ -26,6 +26,7 @@ mod schedule;
 mod send;
 mod send_budget;
 mod send_buffer;
+mod send_queues;
 mod stats;
 mod table;
 mod transmit;
@@ -45,39 +46,34 @@ pub use self::event::{
 pub use self::stats::{BlockedBy, RecvStreamStats, SendStreamStats};
 
 use self::buffers::Buffers;
-use self::control::{ControlFrame, ControlQueue};
 use self::deadlines::Deadlines;
 use self::half::Half;
 use self::limits::StreamLimits;
-use self::rate_caps::RateCaps;
-use self::schedule::Schedule;
+use self::receive::ReceiveLimits;
+use self::send_queues::SendQueues;
 use self::table::Table;
-use crate::flow::{ConnectionFlow, ReceiveWindow, WindowBudget};
+use crate::flow::{ConnectionFlow, WindowBudget};
 
 /// All streams of one connection, with its flow control and its limits on streams.
 #[derive(Debug)]
 pub struct Streams {
     side: Side,
-    config: StreamsConfig,
     table: Table,
     buffers: Buffers,
     limits: StreamLimits,
     flow: ConnectionFlow,
     /// The peer's credit for a new stream.
     initial: InitialLimits,
-    /// Streams with control frames to send.
-    control: ControlQueue,
-    /// Streams with frames that need no credit: lost spans, or a FIN without data.
-    free: Schedule,
-    /// Streams with new data that their own limit allows.
-    new: Schedule,
+    /// Our credit for a new stream.
+    receiving: ReceiveLimits,
+    queues: SendQueues,
     events: VecDeque<StreamEvent>,
     /// Made for the first stream with a deadline.
     deadlines: Option<Box<Deadlines>>,
-    /// Made for the first stream with a limit on its rate.
-    rate_caps: Option<Box<RateCaps>>,
+    /// True if the peer may send RESET_STREAM_AT.
+    accepts_reset_at: bool,
     /// True if the peer accepts RESET_STREAM_AT.
-    peer_resets_at: bool,
+    peer_accepts_reset_at: bool,
     /// True if the connection is over and only received data is left.
     is_over: bool,
     counters: StreamCounters,
@@ -140,19 +136,17 @@ impl Streams {
             limits: StreamLimits::new(side, config.max_bidi, config.max_uni),
             flow: ConnectionFlow::new(config.receive_window, config.receive_window_max),
             initial: InitialLimits::default(),
-            control: ControlQueue::default(),
-            free: Schedule::default(),
-            new: Schedule::default(),
+            receiving: ReceiveLimits::new(&config),
+            queues: SendQueues::default(),
             events: VecDeque::new(),
             deadlines: None,
-            rate_caps: None,
-            peer_resets_at: false,
+            accepts_reset_at: config.reset_stream_at,
+            peer_accepts_reset_at: false,
             is_over: false,
             counters: StreamCounters::default(),
             fresh_frames: 0,
             awaited: None,
             now: Time::ZERO,
-            config,
         }
     }
 
@@ -188,7 +182,7 @@ impl Streams {
             theirs_bidi: parameters.initial_max_stream_data_bidi_local,
             ours_uni: parameters.initial_max_stream_data_uni,
         };
-        self.peer_resets_at = parameters.reset_stream_at;
+        self.peer_accepts_reset_at = parameters.reset_stream_at;
         self.flow.send.raise(parameters.initial_max_data);
         for key in self.table.keys().collect::<Vec<_>>() {
             let state = self.table.at(key);
@@ -216,7 +210,7 @@ impl Streams {
     /// may send on.
     pub fn next_timeout(&self) -> Option<Time> {
         let deadline = self.deadlines.as_ref().and_then(|it| it.next());
-        let resumption = self.rate_caps.as_ref().and_then(|it| it.next());
+        let resumption = self.queues.next_resumption();
         let next = Time::earliest(deadline, resumption);
         Time::earliest(next, self.limits.next_timeout())
     }
@@ -228,8 +222,10 @@ impl Streams {
         if self.deadlines.is_some() {
             self.reset_late_streams(now);
         }
-        if self.rate_caps.is_some() {
-            self.resume_streams(now);
+        while let Some(id) = self.queues.pop_resumed(now) {
+            if let Some(key) = self.table.find(id) {
+                self.schedule(key);
+            }
         }
         self.limits.on_timeout(now);
     }
@@ -282,7 +278,7 @@ impl Streams {
 
     /// Returns true while new data waits for the peer to raise the connection's limit.
     pub fn is_connection_blocked(&self) -> bool {
-        !self.new.is_empty() && self.flow.send.available() == 0
+        !self.queues.new.is_empty() && self.flow.send.available() == 0
     }
 
     /// Returns true while new data waits for the peer to raise a stream's limit. Examines every
@@ -304,11 +300,10 @@ impl Streams {
     pub fn shrink(&mut self) {
         self.buffers.shrink();
         self.events.shrink_to_fit();
-        self.free.shrink();
-        self.new.shrink();
+        self.queues.shrink();
         if self.table.len() == 0 {
             self.table.clear();
-            self.control.clear();
+            self.queues.control.clear();
         } else {
             self.table.shrink();
         }
@@ -325,23 +320,17 @@ impl Streams {
     pub fn on_close(&mut self) {
         self.table.clear();
         self.buffers.forget_all();
-        self.control.clear();
-        self.free.clear();
-        self.new.clear();
+        self.queues.clear();
         self.buffers.shrink();
         self.limits.on_close();
         self.flow.end();
         self.events = VecDeque::new();
-        (self.deadlines, self.rate_caps) = (None, None);
+        self.deadlines = None;
     }
 
     /// Creates the state of a stream, with the limits of the transport parameters.
     fn begin(&mut self, id: StreamId) -> u32 {
         let key = self.table.insert(id);
-        let (window, max) = (
-            self.config.stream_receive_window,
-            self.config.stream_receive_window_max,
-        );
         let state = self.table.at(key);
         state.sends &= !self.is_over;
         if state.sends {
@@ -350,54 +339,25 @@ impl Streams {
             state.send = Half::default();
         }
         if state.receives {
-            let window = ReceiveWindow::new(window, max);
-            state.receive.begin(window, self.config.max_gaps_per_stream);
+            state.receive.begin(self.receiving);
         } else {
             state.receive = Half::default();
         }
         key
     }
 
-    /// Adds a stream to the schedules that match the data it has to send.
+    /// Queues a stream for the data it has to send, and requests the frames that ask for credit.
     #[inline]
     fn schedule(&mut self, key: u32) {
-        let state = self.table.at(key);
-        if state.send.has_free() && !state.in_free {
-            state.in_free = true;
-            self.free.push(state.priority, key);
-        }
-        if state.send.has_new() {
-            let is_paused = match &self.rate_caps {
-                Some(caps) => caps.is_paused(state.id),
-                None => false,
-            };
-            if !state.in_new && !is_paused {
-                state.in_new = true;
-                self.new.push(state.priority, key);
-            }
-            self.signal_if_blocked();
-        } else if state.send.take_blocked() {
-            self.control
-                .request(key, &mut state.pending, ControlFrame::Blocked);
-            self.counters.stream_blocked += 1;
-        }
-    }
-
-    /// Removes a stream from both schedules.
-    fn unschedule(&mut self, key: u32) {
-        let state = self.table.at(key);
-        if std::mem::take(&mut state.in_free) {
-            self.free.remove(state.priority, key);
-        }
-        if std::mem::take(&mut state.in_new) {
-            self.new.remove(state.priority, key);
-        }
+        let is_blocked = self.queues.schedule(key, self.table.at(key));
+        self.counters.stream_blocked += u64::from(is_blocked);
+        self.signal_if_blocked();
     }
 
     /// Requests DATA_BLOCKED if only the connection's limit holds data back.
     #[inline]
     fn signal_if_blocked(&mut self) {
-        if !self.new.is_empty() && self.flow.signal_blocked() {
+        if !self.queues.new.is_empty() && self.flow.signal_blocked() {
             self.counters.connection_blocked += 1;
         }
     }
@@ -422,22 +382,17 @@ impl Streams {
     }
 
     fn retire(&mut self, key: u32) {
-        self.unschedule(key);
         let state = self.table.at(key);
         let (id, was_cancelled) = (state.id, state.was_cancelled());
+        self.queues.remove(key, state);
         self.note_content(id, false);
         if let Some(deadlines) = &mut self.deadlines {
             deadlines.remove(id);
         }
-        if let Some(caps) = &mut self.rate_caps {
-            caps.remove(id);
-        }
-        let state = self.table.at(key);
-        self.control.withdraw_all(&mut state.pending);
         self.table.remove(key, &mut self.buffers);
         if self.table.is_oversized() {
             self.table.clear();
-            self.control.clear();
+            self.queues.control.clear();
         }
         self.limits.on_retired(self.now, id, was_cancelled);
     }

@@ -44,11 +44,9 @@ impl Streams {
         self.counters.refused += u64::from(stored == Stored::Refused);
         let is_awaited = state.receive.awaits_content();
         if state.receive.wants_credit() {
-            self.control
-                .request(key, &mut state.pending, ControlFrame::Credit);
+            self.queues.request(key, state, ControlFrame::Credit);
         } else if frame.fin {
-            self.control
-                .withdraw(&mut state.pending, ControlFrame::Credit);
+            self.queues.withdraw(state, ControlFrame::Credit);
         }
         self.note_content(frame.id, is_awaited);
         self.on_received(key);
@@ -75,11 +73,9 @@ impl Streams {
         let state = self.table.at(key);
         let (id, is_awaited) = (state.id, state.receive.awaits_content());
         if state.receive.stop_to_send().is_none() {
-            self.control
-                .withdraw(&mut state.pending, ControlFrame::Stop);
+            self.queues.withdraw(state, ControlFrame::Stop);
         }
-        self.control
-            .withdraw(&mut state.pending, ControlFrame::Credit);
+        self.queues.withdraw(state, ControlFrame::Credit);
         if !is_awaited {
             self.note_content(id, false);
         }
@@ -155,8 +151,7 @@ impl Streams {
         let state = self.table.at(key);
         let raises = state.send.on_max_stream_data(frame.limit);
         if raises {
-            self.control
-                .withdraw(&mut state.pending, ControlFrame::Blocked);
+            self.queues.withdraw(state, ControlFrame::Blocked);
             if state.send.take_credited() {
                 self.events
                     .push_back(StreamEvent::Writable { id: state.id });
@@ -220,8 +215,7 @@ impl Streams {
         };
         let state = self.table.at(key);
         if state.receive.has_missed_limit(now, rtt, frame.limit) {
-            self.control
-                .request(key, &mut state.pending, ControlFrame::Credit);
+            self.queues.request(key, state, ControlFrame::Credit);
         }
         Ok(())
     }

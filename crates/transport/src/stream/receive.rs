@@ -7,7 +7,7 @@ use courser_base::Time;
 use courser_wire::{MAX_VARINT, frame};
 
 use super::buffers::Buffers;
-use super::config::max_gaps;
+use super::config::{StreamsConfig, max_gaps};
 use super::event::{ClosedStream, ReadError, Stored};
 use super::reassembler::Reassembler;
 use super::stats::RecvStreamStats;
@@ -70,6 +70,26 @@ enum Stop {
     Acked,
 }
 
+/// The limits that a new stream grants the peer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct ReceiveLimits {
+    window: u64,
+    /// Maximum to which the window may grow.
+    window_max: u64,
+    /// Gaps allowed while the window is small.
+    max_gaps: usize,
+}
+
+impl ReceiveLimits {
+    pub(super) fn new(config: &StreamsConfig) -> Self {
+        Self {
+            window: config.stream_receive_window,
+            window_max: config.stream_receive_window_max,
+            max_gaps: config.max_gaps_per_stream,
+        }
+    }
+}
+
 /// State, bytes and credit of the receiving part.
 #[derive(Debug)]
 pub(super) struct ReceivePart {
@@ -105,12 +125,12 @@ impl ReceivePart {
         self.reassembler.memory()
     }
 
-    /// Begins a new stream in the memory of a previous one, with up to `max_gaps` gaps.
-    pub(super) fn begin(&mut self, window: ReceiveWindow, max_gaps: usize) {
-        self.max_gaps = max_gaps;
+    /// Begins a new stream in the memory of a previous one.
+    pub(super) fn begin(&mut self, limits: ReceiveLimits) {
+        self.max_gaps = limits.max_gaps;
         (self.state, self.stop, self.is_reader_waiting) = (State::Recv, Stop::No, false);
         self.is_unordered = false;
-        self.window = window;
+        self.window = ReceiveWindow::new(limits.window, limits.window_max);
     }
 
     /// Frees the room for bytes that have not arrived.

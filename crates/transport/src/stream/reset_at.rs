@@ -30,7 +30,7 @@ impl Streams {
         reliable_size: u64,
     ) -> Result<(), ResetAtError> {
         let key = self.sender(id)?;
-        if !self.peer_resets_at {
+        if !self.peer_accepts_reset_at {
             return Err(ResetAtError::Unsupported);
         }
         if reliable_size == 0 {
@@ -43,24 +43,22 @@ impl Streams {
         if !is_shorter {
             return Ok(());
         }
-        self.unschedule(key);
+        self.queues.unschedule(key, self.table.at(key));
         self.schedule(key);
         let state = self.table.at(key);
         if state.send.unsent() == 0 {
-            self.control
-                .withdraw(&mut state.pending, ControlFrame::Blocked);
+            self.queues.withdraw(state, ControlFrame::Blocked);
         }
-        self.want_reset_at(key);
+        self.request_reset_at(key);
         self.wake_writers();
         Ok(())
     }
 
     /// Requests RESET_STREAM_AT if it is due.
-    pub(super) fn want_reset_at(&mut self, key: u32) {
+    pub(super) fn request_reset_at(&mut self, key: u32) {
         let state = self.table.at(key);
         if state.send.reset_at_to_send().is_some() {
-            self.control
-                .request(key, &mut state.pending, ControlFrame::Reset);
+            self.queues.request(key, state, ControlFrame::Reset);
         }
     }
 
@@ -92,7 +90,7 @@ impl Streams {
     /// Frees the bytes above the reliable size of a stream whose sending part has ended.
     pub(super) fn discard_rest(&mut self, key: u32) {
         self.table.at(key).send.discard(&mut self.buffers);
-        self.unschedule(key);
+        self.queues.unschedule(key, self.table.at(key));
     }
 
     /// Processes RESET_STREAM_AT: the peer abandons sending but delivers the beginning
@@ -104,7 +102,7 @@ impl Streams {
     /// final size, STREAM_STATE_ERROR if the error code changes, and the errors of
     /// [`Streams::on_stream_frame`].
     pub fn on_reset_stream_at_frame(&mut self, frame: ResetStreamAt) -> Result<(), TransportError> {
-        if !self.config.reset_stream_at {
+        if !self.accepts_reset_at {
             let reason = "a frame of an extension that was not offered";
             return Err(TransportError::frame_encoding(reason));
         }

@@ -16,27 +16,26 @@ impl Streams {
     /// Returns true if a frame could be written within the limits of the peer.
     #[inline]
     pub fn wants_to_send(&self) -> bool {
-        self.due_frames() > 0 || !self.control.is_empty() || self.has_stream_data()
+        self.flow.wants_to_send()
+            || self.limits.wants_to_send()
+            || !self.queues.control.is_empty()
+            || self.has_stream_data()
     }
 
     /// Returns true if a STREAM frame could be written within the limits of the peer.
     #[inline]
     pub fn has_stream_data(&self) -> bool {
-        !self.free.is_empty() || (!self.new.is_empty() && self.flow.send.available() > 0)
-    }
-
-    /// Returns the number of control frames of the connection that are due.
-    #[inline]
-    const fn due_frames(&self) -> usize {
-        self.flow.due_frames() + self.limits.due_frames()
+        !self.queues.free.is_empty()
+            || (!self.queues.new.is_empty() && self.flow.send.available() > 0)
     }
 
     /// Returns an upper bound on the bytes of all waiting frames. Returns `None` if that is above
     /// `most`, if many streams have data, or if any of it is a retransmission.
     pub fn little_left(&mut self, most: u64) -> Option<u64> {
-        let control = self.control.most_frames() + self.due_frames();
+        let control =
+            self.queues.control.most_frames() + self.flow.due_frames() + self.limits.due_frames();
         let mut left = (control * LARGEST_CONTROL) as u64;
-        for list in [&self.free, &self.new] {
+        for list in [&self.queues.free, &self.queues.new] {
             for key in list.few(FEW_STREAMS)? {
                 left += self.table.at(key).send.only_unsent()? + LARGEST_STREAM_HEADER;
             }
@@ -53,18 +52,20 @@ impl Streams {
         packet: &mut PacketBuilder<'_>,
     ) {
         self.on_timeout(now);
-        if self.due_frames() > 0 {
-            let has_data = !self.new.is_empty();
+        if self.flow.wants_to_send() {
+            let has_data = !self.queues.new.is_empty();
             self.flow.write_frames(now, rtt, has_data, packet);
+        }
+        if self.limits.wants_to_send() {
             self.limits.write_frames(now, packet);
         }
-        while let Some(key) = self.control.first() {
+        while let Some(key) = self.queues.control.first() {
             if !has_control_room(packet) {
                 return;
             }
             if !self.write_one_control_frame(key, now, rtt, packet) {
                 let pending = &mut self.table.at(key).pending;
-                self.control.pop_first(pending);
+                self.queues.control.pop_first(pending);
             }
         }
     }
@@ -85,7 +86,7 @@ impl Streams {
         else {
             return false;
         };
-        self.control.withdraw(&mut state.pending, control);
+        self.queues.withdraw(state, control);
         match control {
             ControlFrame::Reset => {
                 if let Some(reset) = state.send.reset_to_send() {
@@ -132,7 +133,7 @@ impl Streams {
     pub fn write_stream_frames(&mut self, packet: &mut PacketBuilder<'_>) -> usize {
         let mut frames = 0;
         while packet.remaining() > 0 {
-            let has_written = if self.free.is_empty() {
+            let has_written = if self.queues.free.is_empty() {
                 self.write_new_frame(packet)
             } else {
                 self.write_free_frame(packet)
@@ -149,7 +150,7 @@ impl Streams {
     #[inline]
     fn write_new_frame(&mut self, packet: &mut PacketBuilder<'_>) -> bool {
         let credit = self.flow.send.available();
-        let Some(key) = self.new.first().filter(|_| credit > 0) else {
+        let Some(key) = self.queues.new.first().filter(|_| credit > 0) else {
             return false;
         };
         let state = self.table.at(key);
@@ -166,24 +167,11 @@ impl Streams {
             self.events
                 .push_back(StreamEvent::Writable { id: state.id });
         }
-        let pauses = match &mut self.rate_caps {
-            Some(caps) => caps.on_sent(self.now, state.id, span.len),
-            None => false,
-        };
-        if state.send.has_new() && !pauses {
-            self.new.on_sent(span.len);
-        } else if state.send.has_new() {
-            state.in_new = false;
-            self.new.pop_first();
-        } else {
-            state.in_new = false;
-            self.new.pop_first();
-            if state.send.take_blocked() {
-                self.control
-                    .request(key, &mut state.pending, ControlFrame::Blocked);
-                self.counters.stream_blocked += 1;
-            }
-            self.want_reset_at(key);
+        let now = self.now;
+        let is_blocked = self.queues.on_new_sent(now, key, state, span.len);
+        self.counters.stream_blocked += u64::from(is_blocked);
+        if !state.send.has_new() {
+            self.request_reset_at(key);
         }
         if span.len == credit {
             self.signal_if_blocked();
@@ -193,7 +181,7 @@ impl Streams {
 
     /// Writes a frame that needs no credit. Returns false if it does not fit.
     fn write_free_frame(&mut self, packet: &mut PacketBuilder<'_>) -> bool {
-        let Some(key) = self.free.first() else {
+        let Some(key) = self.queues.free.first() else {
             return false;
         };
         let state = self.table.at(key);
@@ -201,12 +189,7 @@ impl Streams {
             return false;
         };
         self.counters.data_retransmitted += span.len;
-        if state.send.has_free() {
-            self.free.on_sent(span.len);
-        } else {
-            state.in_free = false;
-            self.free.pop_first();
-        }
+        self.queues.on_free_sent(state, span.len);
         true
     }
 

@@ -1,6 +1,5 @@
 //! Data that can still be read when the connection is over.
 
-use super::control::ControlQueue;
 use super::table::Entry;
 use super::{ReadError, Streams};
 
@@ -12,13 +11,11 @@ impl Streams {
     /// received bytes are all read or it is [stopped](Streams::stop). No more events follow.
     pub fn on_lost(&mut self) {
         self.is_over = true;
-        self.control = ControlQueue::default();
-        self.free.clear();
-        self.new.clear();
+        self.queues.clear();
         self.limits.on_lost();
         self.flow.end();
         self.events.clear();
-        (self.deadlines, self.rate_caps) = (None, None);
+        self.deadlines = None;
         for key in self.table.keys().collect::<Vec<_>>() {
             let state = self.table.at(key);
             if let Some(send) = state.send.made() {

@@ -23,7 +23,7 @@ impl Fixture {
 
     fn with_windows(stream: u64, connection: u64) -> Self {
         let mut part = ReceivePart::default();
-        part.begin(ReceiveWindow::new(stream, stream), 4);
+        part.begin(limits(stream));
         let connection = ReceiveWindow::new(connection, connection);
         Self {
             part,
@@ -69,6 +69,14 @@ impl Fixture {
 
     fn stop(&mut self) -> std::result::Result<bool, ClosedStream> {
         self.with(|part, connection, buffers| part.stop(9, connection, buffers))
+    }
+}
+
+fn limits(window: u64) -> ReceiveLimits {
+    ReceiveLimits {
+        window,
+        window_max: window,
+        max_gaps: 4,
     }
 }
 
@@ -502,7 +510,7 @@ fn stream_is_not_read_in_order_after_it_was_read_without() {
     assert_eq!(chunk, Err(ReadError::Unordered));
     assert_eq!(read_unordered(&mut fixture), Ok(Some((0, vec![1; 10]))));
     // A new stream in the same memory is read in order again.
-    fixture.part.begin(ReceiveWindow::new(100, 100), 4);
+    fixture.part.begin(limits(100));
     let mut buffers = Buffers::new(ChunkPool::new(1), &StreamsConfig::default());
     std::mem::swap(&mut buffers, &mut fixture.buffers);
     fixture.part.recycle(&mut buffers);
