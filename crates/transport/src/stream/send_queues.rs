@@ -77,16 +77,10 @@ impl SendQueues {
         }
     }
 
-    /// Counts `len` bytes of new data sent by the stream whose turn it is. Returns true if that requests
-    /// STREAM_DATA_BLOCKED.
+    /// Counts `len` bytes of new data sent by the stream whose turn it is. Returns true if its limit
+    /// allows more.
     #[inline]
-    pub(super) fn on_new_sent(
-        &mut self,
-        now: Time,
-        key: u32,
-        stream: &mut Entry,
-        len: u64,
-    ) -> bool {
+    pub(super) fn on_new_sent(&mut self, now: Time, stream: &mut Entry, len: u64) -> bool {
         let pauses = match &mut self.rate_caps {
             Some(caps) => caps.on_sent(now, stream.id, len),
             None => false,
@@ -94,11 +88,11 @@ impl SendQueues {
         let has_new = stream.send.has_new();
         if has_new && !pauses {
             self.new.on_sent(len);
-            return false;
+        } else {
+            stream.in_new = false;
+            self.new.pop_first();
         }
-        stream.in_new = false;
-        self.new.pop_first();
-        !has_new && self.signal_blocked(key, stream)
+        has_new
     }
 
     /// Counts `len` bytes of lost data sent again by the stream whose turn it is.

@@ -167,10 +167,9 @@ impl Streams {
             self.events
                 .push_back(StreamEvent::Writable { id: state.id });
         }
-        let now = self.now;
-        let is_blocked = self.queues.on_new_sent(now, key, state, span.len);
-        self.counters.stream_blocked += u64::from(is_blocked);
-        if !state.send.has_new() {
+        if !self.queues.on_new_sent(self.now, state, span.len) {
+            let is_blocked = self.queues.signal_blocked(key, state);
+            self.counters.stream_blocked += u64::from(is_blocked);
             self.request_reset_at(key);
         }
         if span.len == credit {

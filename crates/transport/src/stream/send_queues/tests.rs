@@ -71,7 +71,7 @@ fn stream_with_a_limited_rate_pauses() {
     let stream = fixture.table.at(key);
     let rate = Rate::from_bytes_per_second(100);
     fixture.queues.set_rate(NOW, stream.id, Some(rate));
-    assert!(!fixture.queues.on_new_sent(NOW, key, stream, 1));
+    assert!(fixture.queues.on_new_sent(NOW, stream, 1));
     assert!(fixture.queues.new.is_empty() && !stream.in_new);
     fixture.queues.schedule(key, stream);
     assert!(fixture.queues.new.is_empty(), "it pauses");
