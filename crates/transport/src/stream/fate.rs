@@ -1,6 +1,8 @@
 //! Fates of the frames that were sent. RFC 9000 §13.3.
 
 use super::Streams;
+use courser_wire::StreamId;
+
 use super::control::ControlFrame;
 use super::event::StreamEvent;
 use super::send_buffer::Span;
@@ -80,7 +82,16 @@ impl Streams {
         }
     }
 
-    pub(super) fn on_sending_over(&mut self, key: u32) {
+    /// Processes the acknowledgement of RESET_STREAM_AT.
+    fn on_reset_at_acked(&mut self, id: StreamId, reliable_size: u64) {
+        if let Some(key) = self.table.find(id)
+            && self.table.at(key).send.on_reset_at_acked(reliable_size)
+        {
+            self.on_sending_over(key);
+        }
+    }
+
+    fn on_sending_over(&mut self, key: u32) {
         let state = self.table.at(key);
         if state.send.retained() > 0 {
             self.discard_rest(key);
@@ -90,6 +101,12 @@ impl Streams {
         self.events
             .push_back(StreamEvent::Finished { id: state.id });
         self.retire_if_over(key);
+    }
+
+    /// Frees the bytes above the reliable size of a stream whose sending part has ended.
+    fn discard_rest(&mut self, key: u32) {
+        self.table.at(key).send.discard(&mut self.buffers);
+        self.queues.unschedule(key, self.table.at(key));
     }
 
     /// Processes the loss of a packet with this frame: sends again the information that is still

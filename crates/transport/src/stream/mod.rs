@@ -1,11 +1,14 @@
 //! Streams: ordered bytes in both directions. RFC 9000 §2 to §4.
 //!
-//! [`Streams`] contains all streams of one connection. The calls of the application are in
-//! `application`, the frames of the peer in `peer_frames`, sending in `transmit`, and
-//! acknowledgements and losses in `fate`. One stream is a `SendPart` and a `ReceivePart` in an entry
-//! of the `table`.
+//! [`Streams`] contains all streams of one connection: each is a `SendPart` and a `ReceivePart` in
+//! an entry of the `table`. Its parts own what the streams share: `limits` how many there may be,
+//! `flow` the credit of the connection, `buffers` the memory of data in both directions, and
+//! `send_queues` the order of sending.
+//!
+//! There is a file for each caller: `writing`, `reading` and `watch` for applications, `peer_frames`
+//! for received frames, `transmit` for packets that are being built, and `fate` for packets that were
+//! acknowledged or lost.
 
-mod application;
 mod buffers;
 mod chunk_pool;
 mod config;
@@ -18,9 +21,9 @@ mod half;
 mod limits;
 mod peer_frames;
 mod rate_caps;
+mod reading;
 mod reassembler;
 mod receive;
-mod reset_at;
 mod resize;
 mod schedule;
 mod send;
@@ -32,6 +35,7 @@ mod table;
 mod transmit;
 mod unread;
 mod watch;
+mod writing;
 
 use std::collections::VecDeque;
 
@@ -228,6 +232,11 @@ impl Streams {
             }
         }
         self.limits.on_timeout(now);
+    }
+
+    /// Returns the next event for the application.
+    pub fn poll_event(&mut self) -> Option<StreamEvent> {
+        self.events.pop_front()
     }
 
     /// Returns true while data, an end or a reset is unsent or unacknowledged, or a writer waits

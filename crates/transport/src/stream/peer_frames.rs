@@ -1,11 +1,12 @@
-//! Processing of the peer's stream frames. RFC 9000 §19.4 to §19.14.
+//! Processing of the peer's stream frames. RFC 9000 §19.4 to §19.14,
+//! draft-ietf-quic-reliable-stream-reset-10.
 
 use std::time::Duration;
 
 use courser_base::Time;
 use courser_wire::frame::{
-    DataBlocked, MaxData, MaxStreamData, MaxStreams, ResetStream, StopSending, Stream,
-    StreamDataBlocked, StreamsBlocked,
+    DataBlocked, MaxData, MaxStreamData, MaxStreams, ResetStream, ResetStreamAt, StopSending,
+    Stream, StreamDataBlocked, StreamsBlocked,
 };
 use courser_wire::{Direction, MAX_STREAMS, StreamId};
 
@@ -68,8 +69,36 @@ impl Streams {
         Ok(())
     }
 
+    /// Processes RESET_STREAM_AT: the peer abandons sending but delivers the beginning
+    /// (draft-ietf-quic-reliable-stream-reset-10 §4, §5).
+    ///
+    /// # Errors
+    ///
+    /// FRAME_ENCODING_ERROR if we did not offer the extension or the reliable size is above the
+    /// final size, STREAM_STATE_ERROR if the error code changes, and the errors of
+    /// [`Streams::on_stream_frame`].
+    pub fn on_reset_stream_at_frame(&mut self, frame: ResetStreamAt) -> Result<(), TransportError> {
+        if !self.accepts_reset_at {
+            let reason = "a frame of an extension that was not offered";
+            return Err(TransportError::frame_encoding(reason));
+        }
+        if frame.reliable_size > frame.final_size {
+            let (reliable, size) = (frame.reliable_size, frame.final_size);
+            return Err(TransportError::frame_encoding(format!(
+                "reliable size {reliable} exceeds final size {size}"
+            )));
+        }
+        let Some(key) = self.receiving(frame.id)? else {
+            return Ok(());
+        };
+        let (connection, part) = (&mut self.flow.receive, &mut self.table.at(key).receive);
+        part.on_reset_at(self.now, frame, connection, &mut self.buffers)?;
+        self.on_reset_received(key);
+        Ok(())
+    }
+
     /// Withdraws the frames that a reset of the peer makes useless, and reports it to the reader.
-    pub(super) fn on_reset_received(&mut self, key: u32) {
+    fn on_reset_received(&mut self, key: u32) {
         let state = self.table.at(key);
         let (id, is_awaited) = (state.id, state.receive.awaits_content());
         if state.receive.stop_to_send().is_none() {
@@ -85,7 +114,7 @@ impl Streams {
     /// Updates a receiving part after an arrival: wakes its reader, and credits bytes that were
     /// discarded at once.
     #[inline]
-    pub(super) fn on_received(&mut self, key: u32) {
+    fn on_received(&mut self, key: u32) {
         let state = self.table.at(key);
         if state.receive.take_readable() {
             self.events
@@ -239,7 +268,7 @@ impl Streams {
 
     /// Returns the key of the stream for a frame about the peer's data; `None` when the stream is over.
     #[inline]
-    pub(super) fn receiving(&mut self, id: StreamId) -> Result<Option<u32>, TransportError> {
+    fn receiving(&mut self, id: StreamId) -> Result<Option<u32>, TransportError> {
         if let Some(key) = self.table.find(id)
             && self.table.at(key).receives
         {

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use courser_base::Time;
-use courser_wire::frame::{MaxStreamData, ResetStream, StopSending, StreamDataBlocked};
+use courser_wire::frame::{
+    MaxStreamData, ResetStream, ResetStreamAt, StopSending, StreamDataBlocked,
+};
 
 use super::Streams;
 use super::control::ControlFrame;
@@ -124,6 +126,30 @@ impl Streams {
             }
         }
         true
+    }
+
+    /// Writes RESET_STREAM_AT of a stream, if it is due.
+    fn write_reset_at(&mut self, key: u32, packet: &mut PacketBuilder<'_>) {
+        let state = self.table.at(key);
+        let id = state.id;
+        if let Some((reset, reliable_size)) = state.send.reset_at_to_send() {
+            ResetStreamAt {
+                id,
+                error_code: reset.code,
+                final_size: reset.final_size,
+                reliable_size,
+            }
+            .encode(packet.writer());
+            packet.record(SentFrame::ResetStreamAt { id, reliable_size });
+        }
+    }
+
+    /// Requests RESET_STREAM_AT if it is due.
+    pub(super) fn request_reset_at(&mut self, key: u32) {
+        let state = self.table.at(key);
+        if state.send.reset_at_to_send().is_some() {
+            self.queues.request(key, state, ControlFrame::Reset);
+        }
     }
 
     /// Writes STREAM frames until the packet is full: lost data first, then new data, each by
