@@ -30,6 +30,14 @@ struct Common {
     shared: Arc<Shared>,
 }
 
+/// The other shards handle what belonged to this one.
+impl Drop for Common {
+    fn drop(&mut self) {
+        let mut table = self.shared.routes.lock();
+        table.retain_owners(|(shard, _)| *shard != self.shard);
+    }
+}
+
 impl ShardRoutes {
     /// Creates the routes of an endpoint with one shard; `key` must be secret.
     pub fn new(key: [u8; 16]) -> Self {
@@ -182,10 +190,7 @@ impl ShardRoutes {
 
     /// Ends all routing from other shards to this one.
     pub fn leave(&mut self) {
-        if let Some(common) = self.common.take() {
-            let mut table = common.shared.routes.lock();
-            table.retain_owners(|(shard, _)| *shard != common.shard);
-        }
+        self.common = None;
     }
 
     /// Returns the other shard that owns a destination.

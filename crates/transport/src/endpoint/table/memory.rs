@@ -159,6 +159,13 @@ impl Memory {
     }
 }
 
+/// The other shards continue without the bytes of this one.
+impl Drop for Others {
+    fn drop(&mut self) {
+        self.shared.memory.used[self.shard].0.store(0, Relaxed);
+    }
+}
+
 impl Others {
     fn on_change(&mut self, used: u64) {
         self.shared.memory.used[self.shard].0.store(used, Relaxed);
