@@ -137,17 +137,21 @@ impl Endpoint {
         }
         let handles: Vec<_> = self.handles().collect();
         for handle in handles {
-            let Some(connection) = self.connection_mut(handle) else {
-                continue;
-            };
-            if connection.is_closed() || !filter.is_blocked(connection.path().peer.ip()) {
-                continue;
-            }
-            let code = TransportErrorCode::CONNECTION_REFUSED;
-            connection.end(now, TransportError::new(code, "the address is blocked"));
-            self.stats.closed_for_block += 1;
-            self.touched(handle);
+            self.guard(|endpoint| endpoint.close_if_blocked(now, handle, &filter));
         }
+    }
+
+    fn close_if_blocked(&mut self, now: Time, handle: ConnectionHandle, filter: &AddressFilter) {
+        let Some(connection) = self.connection_mut(handle) else {
+            return;
+        };
+        if connection.is_closed() || !filter.is_blocked(connection.path().peer.ip()) {
+            return;
+        }
+        let code = TransportErrorCode::CONNECTION_REFUSED;
+        connection.end(now, TransportError::new(code, "the address is blocked"));
+        self.stats.closed_for_block += 1;
+        self.touched(handle);
     }
 
     /// Returns the connection, until it is [released](Endpoint::release). A drained connection still

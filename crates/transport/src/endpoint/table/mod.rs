@@ -102,11 +102,6 @@ impl Table {
         entry.connection.as_deref_mut()
     }
 
-    /// Notes which connection is used from now on.
-    pub fn note_use(&mut self, handle: ConnectionHandle) {
-        note_use(&mut self.in_use, handle);
-    }
-
     /// Forgets which connection is in use, and returns it.
     pub fn take_in_use(&mut self) -> Option<ConnectionHandle> {
         self.in_use.take()
@@ -276,6 +271,7 @@ impl Table {
     /// Frees what a drained connection held for its peer, and returns its record, from which all routes
     /// are to be removed before [`Table::end_drain`]. Returns `None` if it was drained before.
     pub fn begin_drain(&mut self, handle: ConnectionHandle) -> Option<&mut Entry> {
+        note_use(&mut self.in_use, handle);
         self.on_quiet(handle);
         let entry = self
             .entries
