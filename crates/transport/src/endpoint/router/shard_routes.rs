@@ -9,7 +9,7 @@ use courser_wire::ConnectionId;
 use super::owner::Owner;
 use super::tables::RouteTables;
 use crate::cid::ResetToken;
-use crate::endpoint::shards::shared::Shared;
+use crate::endpoint::shared::Shared;
 
 /// Leads from datagrams to owners in this shard.
 ///

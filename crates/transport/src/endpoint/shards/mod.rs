@@ -3,7 +3,6 @@
 pub mod id;
 pub mod outbox;
 pub mod place;
-pub mod shared;
 
 pub use self::id::ShardId;
 

@@ -7,10 +7,10 @@ use std::ops::{Deref, DerefMut};
 
 use courser_base::Time;
 
-use super::handle::ConnectionHandle;
-use super::memory::Held;
 use crate::connection::{Connection, ConnectionError};
 use crate::endpoint::admission::claim::Claim;
+use crate::endpoint::handle::ConnectionHandle;
+use crate::endpoint::memory::Held;
 use crate::endpoint::router::connection_routes::ConnectionRoutes;
 use crate::endpoint::shrink::is_sparse;
 

@@ -1,9 +1,6 @@
 //! The connections of an endpoint: their records, their memory, their timers and what they have to do.
 
 pub mod entries;
-pub mod handle;
-pub mod ledger;
-pub mod memory;
 pub mod settle;
 mod timers;
 
@@ -13,10 +10,10 @@ use std::mem;
 use courser_base::{Time, foreign};
 
 use self::entries::{Entries, Entry, Stage};
-use self::handle::ConnectionHandle;
-use self::memory::{Held, Memory};
 use self::timers::Timers;
 use super::admission::claim::Claim;
+use super::handle::ConnectionHandle;
+use super::memory::{Held, Memory};
 use super::stats::EndpointStats;
 use crate::build::transmit::SocketId;
 use crate::connection::{Connection, ConnectionError, TlsTask};

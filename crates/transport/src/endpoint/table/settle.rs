@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use courser_base::Time;
 
-use super::handle::ConnectionHandle;
 use super::{Table, note_use};
 use crate::connection::Timer;
+use crate::endpoint::handle::ConnectionHandle;
 use crate::error::TransportError;
 
 impl Table {

@@ -3,7 +3,7 @@
 use courser_wire::{Direction, TransportErrorCode};
 
 use super::super::admission::handshakes::limits_of;
-use super::super::table::memory::Memory;
+use super::super::memory::Memory;
 use super::super::table::settle::{LOOKS_AT_ONCE, LOOKS_PAUSE};
 use super::*;
 use crate::flow::WindowBudget;
