@@ -57,9 +57,9 @@ impl<'a> PacketBuilder<'a> {
 
     /// Records `len` bytes of a stream from `offset` on that were just written.
     #[inline]
-    pub fn record_stream(&mut self, id: StreamId, (offset, len): (u64, u16), fin: bool) {
+    pub fn record_stream(&mut self, id: StreamId, offset: u64, len: u16, fin: bool) {
         self.ack_eliciting = true;
-        self.lists.push_stream(id, (offset, len), fin);
+        self.lists.push_stream(id, offset, len, fin);
     }
 
     /// Adds PADDING until the frame area is `len` bytes long or full.

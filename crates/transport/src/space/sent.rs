@@ -222,7 +222,7 @@ impl SentFrames {
                 offset,
                 len,
                 fin,
-            } if self.flags & HAS_STREAM == 0 => self.set_stream(id, (offset, len), fin),
+            } if self.flags & HAS_STREAM == 0 => self.set_stream(id, offset, len, fin),
             SentFrame::Datagrams { count } if self.flags & HAS_DATAGRAMS == 0 => {
                 self.flags |= HAS_DATAGRAMS;
                 self.datagrams = count;
@@ -237,7 +237,7 @@ impl SentFrames {
     }
 
     #[inline]
-    fn set_stream(&mut self, id: StreamId, (offset, len): (u64, u16), fin: bool) {
+    fn set_stream(&mut self, id: StreamId, offset: u64, len: u16, fin: bool) {
         self.flags |= HAS_STREAM | if fin { HAS_FIN } else { 0 };
         (self.stream_id, self.offset, self.len) = (id.value(), offset, len);
     }
@@ -320,10 +320,10 @@ impl FrameLists {
     /// Adds a span of a stream, which nearly every packet has. It is not passed as a [`SentFrame`]: the
     /// processor would wait for one that was just written field by field and is read as a whole.
     #[inline]
-    pub fn push_stream(&mut self, id: StreamId, (offset, len): (u64, u16), fin: bool) {
+    pub fn push_stream(&mut self, id: StreamId, offset: u64, len: u16, fin: bool) {
         if self.current.flags & HAS_STREAM == 0 {
             self.counts.stream += 1;
-            return self.current.set_stream(id, (offset, len), fin);
+            return self.current.set_stream(id, offset, len, fin);
         }
         self.push(SentFrame::Stream {
             id,

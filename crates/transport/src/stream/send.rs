@@ -628,7 +628,7 @@ impl SendPart {
 
 fn record(id: StreamId, span: Span, packet: &mut PacketBuilder<'_>) {
     let len = u16::try_from(span.len).expect("bounded by Fit::of");
-    packet.record_stream(id, (span.offset, len), span.fin);
+    packet.record_stream(id, span.offset, len, span.fin);
 }
 
 /// The amount of data that a STREAM frame takes into the rest of a packet.
