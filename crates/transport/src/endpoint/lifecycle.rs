@@ -132,7 +132,7 @@ impl Endpoint {
             return self.drain(handle);
         }
         if connection.is_quiet() {
-            self.table.on_quiet(handle);
+            self.table.on_ended(handle);
         }
         self.settle_handshake(now, handle);
         self.settle_routes(handle);

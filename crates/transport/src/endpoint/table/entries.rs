@@ -50,7 +50,7 @@ pub enum Stage {
     /// The connection is open, or its peer does not know of its end yet.
     Busy,
     /// The peer knows of the end. Late packets are still swallowed.
-    Quiet,
+    Ended,
     /// Nothing leads to the connection any more. It waits for its owner to release it.
     Drained,
 }

@@ -256,11 +256,11 @@ impl Table {
     }
 
     /// Notes that the peer of a connection knows of its end.
-    pub fn on_quiet(&mut self, handle: ConnectionHandle) {
+    pub fn on_ended(&mut self, handle: ConnectionHandle) {
         if let Some(entry) = self.entry_mut(handle)
             && entry.stage == Stage::Busy
         {
-            entry.stage = Stage::Quiet;
+            entry.stage = Stage::Ended;
             self.busy -= 1;
         }
     }
@@ -269,7 +269,7 @@ impl Table {
     /// are to be removed before [`Table::end_drain`]. Returns `None` if it was drained before.
     pub fn begin_drain(&mut self, handle: ConnectionHandle) -> Option<&mut Entry> {
         note_use(&mut self.in_use, handle);
-        self.on_quiet(handle);
+        self.on_ended(handle);
         let entry = self
             .entries
             .get_mut(handle.index())
@@ -301,7 +301,7 @@ impl Table {
     /// Ends the life of a connection that has panicked, and was taken out of its record. Its routes are
     /// gone.
     pub fn on_faulty(&mut self, handle: ConnectionHandle, fault: ConnectionError) {
-        self.on_quiet(handle);
+        self.on_ended(handle);
         let Some(entry) = self
             .entries
             .get_mut(handle.index())

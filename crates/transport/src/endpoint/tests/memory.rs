@@ -300,13 +300,13 @@ fn an_idle_connection_keeps_no_memory_for_the_next_packets() {
 /// Returns true if neither end of the pair holds keys that it could do without.
 fn hold_secrets(pair: &Pair) -> bool {
     [&pair.client, &pair.server].into_iter().all(|end| {
-        let slot = end
+        let entry = end
             .endpoint
             .table
             .entries()
             .first()
             .expect("one connection");
-        let connection = slot.connection.as_ref().expect("open");
+        let connection = entry.connection.as_ref().expect("open");
         connection.keys_until().is_none()
     })
 }
