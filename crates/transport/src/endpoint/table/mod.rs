@@ -375,3 +375,6 @@ pub fn drop_connection(mut connection: Box<Connection>) {
 
 /// Number of TLS tasks of ended connections that are not worth a search.
 const SPARE_TASKS: usize = 64;
+
+#[cfg(test)]
+mod tests;
