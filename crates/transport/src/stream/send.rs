@@ -81,7 +81,7 @@ pub(super) struct SendPart {
     state: State,
     buffer: SendBuffer,
     limit: SendLimit,
-    /// Returns the code of the peer's STOP_SENDING.
+    /// The code of the peer's STOP_SENDING, if it sent one.
     stopped: Option<u64>,
     waiting: Waiting,
     /// Bytes sent again.
@@ -546,18 +546,15 @@ impl SendPart {
         packet: &mut PacketBuilder<'_>,
     ) -> Option<Span> {
         let unsent = self.buffer.next_unsent();
-        let allowed = unsent.len.min(credit).min(self.limit.available());
-        let fit = Fit::of(packet.remaining(), id, unsent.offset, allowed)?;
-        let span = Span {
-            len: fit.len as u64,
-            fin: unsent.fin && fit.len as u64 == unsent.len,
+        let len = unsent.len.min(credit).min(self.limit.available());
+        let allowed = Span {
+            len,
+            fin: unsent.fin && len == unsent.len,
             ..unsent
         };
-        fit.write_header(id, span, packet);
-        self.buffer
-            .send_new(packet.writer().advance_with(fit.len), span.fin);
+        let (span, bytes) = begin_frame(id, allowed, packet)?;
+        self.buffer.send_new(bytes, span.fin);
         self.limit.consume(span.len);
-        record(id, span, packet);
         if !matches!(self.state, State::ResetAt(..)) {
             self.state = if self.buffer.is_all_sent() {
                 State::DataSent
@@ -577,17 +574,9 @@ impl SendPart {
         let Some(lost) = self.buffer.next_lost() else {
             return self.write_new(id, 0, packet);
         };
-        let fit = Fit::of(packet.remaining(), id, lost.offset, lost.len)?;
-        let span = Span {
-            len: fit.len as u64,
-            fin: lost.fin && fit.len as u64 == lost.len,
-            ..lost
-        };
+        let (span, bytes) = begin_frame(id, lost, packet)?;
         self.retransmitted += span.len;
-        fit.write_header(id, span, packet);
-        self.buffer
-            .send_lost(span, packet.writer().advance_with(fit.len));
-        record(id, span, packet);
+        self.buffer.send_lost(span, bytes);
         Some(span)
     }
 
@@ -626,9 +615,25 @@ impl SendPart {
     }
 }
 
-fn record(id: StreamId, span: Span, packet: &mut PacketBuilder<'_>) {
-    let len = u16::try_from(span.len).expect("bounded by Fit::of");
-    packet.record_stream(id, span.offset, len, span.fin);
+/// Writes the header of a STREAM frame with the beginning of `data`, as much as fits, and records the
+/// frame. Returns its span, and the place for its bytes.
+#[inline]
+fn begin_frame<'p>(
+    id: StreamId,
+    data: Span,
+    packet: &'p mut PacketBuilder<'_>,
+) -> Option<(Span, &'p mut [u8])> {
+    let Fit { len, has_len } = Fit::of(packet.remaining(), id, data.offset, data.len)?;
+    let span = Span {
+        len: len as u64,
+        fin: data.fin && len as u64 == data.len,
+        ..data
+    };
+    let len_field = has_len.then_some(len);
+    frame::Stream::encode_header(packet.writer(), id, span.offset, len_field, span.fin);
+    let recorded = u16::try_from(len).expect("bounded by Fit::of");
+    packet.record_stream(id, span.offset, recorded, span.fin);
+    Some((span, packet.writer().advance_with(len)))
 }
 
 /// The amount of data that a STREAM frame takes into the rest of a packet.
@@ -658,12 +663,6 @@ impl Fit {
         let len_field = varint_len(available as u64);
         let len = available.min(space.checked_sub(len_field)?);
         (len == available || len > 0).then_some(Self { len, has_len: true })
-    }
-
-    #[inline]
-    fn write_header(self, id: StreamId, span: Span, packet: &mut PacketBuilder<'_>) {
-        let len = self.has_len.then_some(self.len);
-        frame::Stream::encode_header(packet.writer(), id, span.offset, len, span.fin);
     }
 }
 
