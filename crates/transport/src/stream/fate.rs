@@ -166,7 +166,7 @@ impl Streams {
                 if let Some(key) = self.table.find(id)
                     && !self.table.at(key).send.is_blocked_acked()
                 {
-                    self.ask_for_credit_again(key);
+                    self.repeat_stream_blocked(key);
                 }
             }
             SentFrame::StreamsBlocked { direction, .. } => {

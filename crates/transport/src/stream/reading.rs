@@ -50,7 +50,7 @@ impl Streams {
         let part = &mut self.table.at(key).receive;
         let result = part.read(out, &mut self.flow.receive, &mut self.buffers);
         self.on_read(key);
-        self.answer(result)
+        self.or_closed(result)
     }
 
     /// Removes and returns up to `max` received bytes without copying them; `None` at the end of
@@ -84,7 +84,7 @@ impl Streams {
         let part = &mut self.table.at(key).receive;
         let result = part.read_chunk(max, &mut self.flow.receive, &mut self.buffers);
         self.on_read(key);
-        self.answer(result)
+        self.or_closed(result)
     }
 
     /// Removes and returns up to `max` received bytes, at least one, with their offset; `None` at the end
@@ -106,7 +106,7 @@ impl Streams {
         let part = &mut self.table.at(key).receive;
         let result = part.read_unordered(max, &mut self.flow.receive, &mut self.buffers);
         self.on_read(key);
-        self.answer(result)
+        self.or_closed(result)
     }
 
     /// Like [`Streams::read_chunk`] for all that is ready in one piece. If the end follows
@@ -126,7 +126,7 @@ impl Streams {
             Err(_) => false,
         };
         self.on_read(key);
-        Ok((self.answer(result)?, is_end))
+        Ok((self.or_closed(result)?, is_end))
     }
 
     /// Requests a [`StreamEvent::Readable`](super::StreamEvent::Readable) for the next arrival, like a read that finds nothing.

@@ -139,10 +139,10 @@ impl Table {
     pub(super) fn remove(&mut self, key: u32, buffers: &mut Buffers) {
         let state = &mut self.entries[key as usize];
         let id = state.id;
-        if let Some(send) = state.send.made() {
+        if let Some(send) = state.send.allocated() {
             send.recycle(buffers);
         }
-        if let Some(receive) = state.receive.made() {
+        if let Some(receive) = state.receive.allocated() {
             receive.recycle(buffers);
         }
         self.by_id.remove(&id.value());
@@ -194,10 +194,10 @@ impl Table {
             (state.send, state.receive) = (Half::default(), Half::default());
         }
         for state in &mut self.entries {
-            if let Some(send) = state.send.made() {
+            if let Some(send) = state.send.allocated() {
                 send.shrink();
             }
-            if let Some(receive) = state.receive.made() {
+            if let Some(receive) = state.receive.allocated() {
                 receive.shrink();
             }
         }

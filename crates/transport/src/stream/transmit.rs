@@ -225,11 +225,11 @@ impl Streams {
         self.signal_if_blocked();
         self.limits.repeat_blocked();
         for key in self.table.keys().collect::<Vec<_>>() {
-            self.ask_for_credit_again(key);
+            self.repeat_stream_blocked(key);
         }
     }
 
-    pub(super) fn ask_for_credit_again(&mut self, key: u32) {
+    pub(super) fn repeat_stream_blocked(&mut self, key: u32) {
         let state = self.table.at(key);
         if state.sends && state.send.blocked_at().is_some() {
             state.send.forget_blocked();

@@ -18,7 +18,7 @@ impl Streams {
         self.deadlines = None;
         for key in self.table.keys().collect::<Vec<_>>() {
             let state = self.table.at(key);
-            if let Some(send) = state.send.made() {
+            if let Some(send) = state.send.allocated() {
                 send.recycle(&mut self.buffers);
             }
             state.end_sending();
@@ -29,9 +29,10 @@ impl Streams {
         self.buffers.sending.clear();
     }
 
-    /// Returns the result of a read when nothing more can arrive.
+    /// Turns a blocked read into the end of the stream if the connection is over and nothing more can
+    /// arrive.
     #[inline]
-    pub(super) fn answer<T>(&self, read: Result<T, ReadError>) -> Result<T, ReadError> {
+    pub(super) fn or_closed<T>(&self, read: Result<T, ReadError>) -> Result<T, ReadError> {
         match read {
             Err(ReadError::Blocked) if self.is_over => Err(ReadError::ClosedStream),
             read => read,
