@@ -5,6 +5,7 @@ use courser_wire::{StreamId, frame, varint_len};
 
 use super::buffers::Buffers;
 use super::event::{ClosedStream, FinishError, WriteError};
+use super::send_budget::WriteRoom;
 use super::send_buffer::{SendBuffer, Span};
 use super::stats::{BlockedBy, SendStreamStats};
 use crate::build::packet_builder::PacketBuilder;
@@ -60,19 +61,6 @@ enum Waiting {
     ForConnection,
     /// MAX_STREAM_DATA.
     ForCredit,
-}
-
-/// The room left for a writer.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct WriteRoom {
-    /// Unsent bytes that a stream may hold.
-    pub(super) unsent_limit: u64,
-    /// Bytes that all streams together may still accept.
-    pub(super) connection: u64,
-    /// The connection's credit that is not claimed by unsent bytes of any stream.
-    pub(super) credit: u64,
-    /// Bytes that all streams together may hold beyond the connection's credit.
-    pub(super) ahead: u64,
 }
 
 /// State, bytes and credit of the sending part.

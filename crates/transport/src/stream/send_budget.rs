@@ -5,7 +5,19 @@ use std::collections::VecDeque;
 use courser_wire::StreamId;
 
 use super::StreamsConfig;
-use super::send::WriteRoom;
+
+/// The room left for a writer.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct WriteRoom {
+    /// Unsent bytes that a stream may hold.
+    pub(super) unsent_limit: u64,
+    /// Bytes that all streams together may still accept.
+    pub(super) connection: u64,
+    /// The connection's credit that is not claimed by unsent bytes of any stream.
+    pub(super) credit: u64,
+    /// Bytes that all streams together may hold beyond the connection's credit.
+    pub(super) ahead: u64,
+}
 
 /// The memory that all streams together may take for sending, and the writers that wait for it.
 ///

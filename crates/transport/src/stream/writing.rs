@@ -7,7 +7,7 @@ use courser_wire::{Direction, StreamId};
 use super::Streams;
 use super::control::ControlFrame;
 use super::event::{ClosedStream, FinishError, ResetAtError, StreamEvent, WriteError};
-use super::send::WriteRoom;
+use super::send_budget::WriteRoom;
 
 impl Streams {
     /// Opens a stream. Returns `None` at the peer's limit; then [`StreamEvent::Available`] follows.
