@@ -534,15 +534,18 @@ impl SendPart {
         packet: &mut PacketBuilder<'_>,
     ) -> Option<Span> {
         let unsent = self.buffer.next_unsent();
-        let len = unsent.len.min(credit).min(self.limit.available());
-        let allowed = Span {
-            len,
-            fin: unsent.fin && len == unsent.len,
+        let allowed = unsent.len.min(credit).min(self.limit.available());
+        let fit = Fit::of(packet.remaining(), id, unsent.offset, allowed)?;
+        let span = Span {
+            len: fit.len as u64,
+            fin: unsent.fin && fit.len as u64 == unsent.len,
             ..unsent
         };
-        let (span, bytes) = begin_frame(id, allowed, packet)?;
-        self.buffer.send_new(bytes, span.fin);
+        fit.write_header(id, span, packet);
+        self.buffer
+            .send_new(packet.writer().advance_with(fit.len), span.fin);
         self.limit.consume(span.len);
+        record(id, span, packet);
         if !matches!(self.state, State::ResetAt(..)) {
             self.state = if self.buffer.is_all_sent() {
                 State::DataSent
@@ -562,9 +565,17 @@ impl SendPart {
         let Some(lost) = self.buffer.next_lost() else {
             return self.write_new(id, 0, packet);
         };
-        let (span, bytes) = begin_frame(id, lost, packet)?;
+        let fit = Fit::of(packet.remaining(), id, lost.offset, lost.len)?;
+        let span = Span {
+            len: fit.len as u64,
+            fin: lost.fin && fit.len as u64 == lost.len,
+            ..lost
+        };
         self.retransmitted += span.len;
-        self.buffer.send_lost(span, bytes);
+        fit.write_header(id, span, packet);
+        self.buffer
+            .send_lost(span, packet.writer().advance_with(fit.len));
+        record(id, span, packet);
         Some(span)
     }
 
@@ -603,25 +614,9 @@ impl SendPart {
     }
 }
 
-/// Writes the header of a STREAM frame with the beginning of `data`, as much as fits, and records the
-/// frame. Returns its span, and the place for its bytes.
-#[inline]
-fn begin_frame<'p>(
-    id: StreamId,
-    data: Span,
-    packet: &'p mut PacketBuilder<'_>,
-) -> Option<(Span, &'p mut [u8])> {
-    let Fit { len, has_len } = Fit::of(packet.remaining(), id, data.offset, data.len)?;
-    let span = Span {
-        len: len as u64,
-        fin: data.fin && len as u64 == data.len,
-        ..data
-    };
-    let len_field = has_len.then_some(len);
-    frame::Stream::encode_header(packet.writer(), id, span.offset, len_field, span.fin);
-    let recorded = u16::try_from(len).expect("bounded by Fit::of");
-    packet.record_stream(id, span.offset, recorded, span.fin);
-    Some((span, packet.writer().advance_with(len)))
+fn record(id: StreamId, span: Span, packet: &mut PacketBuilder<'_>) {
+    let len = u16::try_from(span.len).expect("bounded by Fit::of");
+    packet.record_stream(id, span.offset, len, span.fin);
 }
 
 /// The amount of data that a STREAM frame takes into the rest of a packet.
@@ -651,6 +646,12 @@ impl Fit {
         let len_field = varint_len(available as u64);
         let len = available.min(space.checked_sub(len_field)?);
         (len == available || len > 0).then_some(Self { len, has_len: true })
+    }
+
+    #[inline]
+    fn write_header(self, id: StreamId, span: Span, packet: &mut PacketBuilder<'_>) {
+        let len = self.has_len.then_some(self.len);
+        frame::Stream::encode_header(packet.writer(), id, span.offset, len, span.fin);
     }
 }
 
