@@ -125,14 +125,14 @@ impl Endpoint {
 
     /// Updates routes and timers after a connection was used.
     pub(super) fn settle(&mut self, now: Time, handle: ConnectionHandle) {
-        let Some(connection) = self.connection(handle) else {
+        let Some(connection) = self.connection_mut(handle) else {
             return;
         };
         if connection.is_drained() {
             return self.drain(handle);
         }
         if connection.is_quiet() {
-            self.table.on_quiet(handle);
+            self.table.on_ended(handle);
         }
         self.settle_handshake(now, handle);
         self.settle_routes(handle);
@@ -170,7 +170,6 @@ impl Endpoint {
     }
 
     fn settle_routes(&mut self, handle: ConnectionHandle) {
-        self.table.note_use(handle);
         let Some(entry) = self.table.entry_mut(handle) else {
             return;
         };

@@ -5,7 +5,9 @@ mod admission;
 mod arrived;
 mod clients;
 mod fault;
+mod handle;
 mod lifecycle;
+mod memory;
 mod origins;
 mod packet_too_big;
 mod receive;
@@ -13,6 +15,7 @@ mod router;
 mod secrets;
 mod sharding;
 mod shards;
+mod shared;
 mod shrink;
 mod sockets;
 mod stateless;
@@ -29,6 +32,7 @@ use courser_wire::TransportErrorCode;
 pub use self::admission::address_filter::{AddressFilter, AddressListError, AddressPrefix};
 pub use self::admission::creation_limiter::CreationLimiter;
 pub use self::admission::incoming::Incoming;
+pub use self::handle::ConnectionHandle;
 pub use self::lifecycle::ConnectError;
 pub use self::packet_too_big::PacketTooBig;
 pub use self::receive::ReceiveMeta;
@@ -37,19 +41,18 @@ pub use self::shards::outbox::Stray;
 pub use self::shards::place::ShardPlace;
 pub use self::stateless::reply_limiter::ReplyLimits;
 pub use self::stats::EndpointStats;
-pub use self::table::handle::ConnectionHandle;
 pub use self::unreachable::UnreachableReport;
 
 use self::admission::Admission;
 use self::admission::handshakes::limits_of;
+use self::memory::Memory;
 use self::origins::Origins;
 use self::router::Router;
 use self::secrets::Secrets;
-use self::shards::shared::Shared;
 use self::shards::{Shard, ShardId};
+use self::shared::Shared;
 use self::stateless::Stateless;
 use self::table::Table;
-use self::table::memory::Memory;
 use crate::build::transmit::{Transmit, TransmitBuffer};
 use crate::config::{EndpointConfig, ServerConfig};
 use crate::connection::Connection;
@@ -137,17 +140,21 @@ impl Endpoint {
         }
         let handles: Vec<_> = self.handles().collect();
         for handle in handles {
-            let Some(connection) = self.connection_mut(handle) else {
-                continue;
-            };
-            if connection.is_closed() || !filter.is_blocked(connection.path().peer.ip()) {
-                continue;
-            }
-            let code = TransportErrorCode::CONNECTION_REFUSED;
-            connection.end(now, TransportError::new(code, "the address is blocked"));
-            self.stats.closed_for_block += 1;
-            self.touched(handle);
+            self.guard(|endpoint| endpoint.close_if_blocked(now, handle, &filter));
         }
+    }
+
+    fn close_if_blocked(&mut self, now: Time, handle: ConnectionHandle, filter: &AddressFilter) {
+        let Some(connection) = self.connection_mut(handle) else {
+            return;
+        };
+        if connection.is_closed() || !filter.is_blocked(connection.path().peer.ip()) {
+            return;
+        }
+        let code = TransportErrorCode::CONNECTION_REFUSED;
+        connection.end(now, TransportError::new(code, "the address is blocked"));
+        self.stats.closed_for_block += 1;
+        self.touched(handle);
     }
 
     /// Returns the connection, until it is [released](Endpoint::release). A drained connection still

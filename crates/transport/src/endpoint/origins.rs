@@ -4,7 +4,7 @@ use courser_base::Time;
 use courser_wire::ConnectionId;
 
 use super::shards::ShardId;
-use super::shards::shared::Shared;
+use super::shared::Shared;
 use crate::build::transmit::SocketId;
 use crate::cid::ConnectionIdRotation;
 use crate::config::EndpointConfig;

@@ -14,8 +14,8 @@ use super::Endpoint;
 use super::arrived::Arrived;
 use super::secrets::Secrets;
 use super::shards::outbox::Stray;
-use super::shards::shared::Shared;
 use super::shards::{MAX_SHARDS, ShardId};
+use super::shared::Shared;
 use crate::config::{EndpointConfig, ServerConfig};
 use crate::rng::Rng;
 

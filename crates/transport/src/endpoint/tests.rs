@@ -17,6 +17,7 @@ use crate::testing::{End, Pair, RTT, Setup};
 
 mod amplification;
 mod connection_ids;
+mod faults;
 mod grease;
 mod incoming;
 mod lifecycle;

@@ -33,11 +33,14 @@ impl Endpoint {
         let Some(handle) = self.router.find_connection(source, &path) else {
             return false;
         };
-        let Some(connection) = self.connection_mut(handle) else {
-            return false;
-        };
-        let is_here = connection.path().peer == report.peer;
-        let is_believed = is_here && connection.on_unreachable(report.cause, Some(destination));
+        let is_believed = self.guard(|endpoint| {
+            let connection = endpoint.connection_mut(handle);
+            connection.is_some_and(|connection| {
+                connection.path().peer == report.peer
+                    && connection.on_unreachable(report.cause, Some(destination))
+            })
+        });
+        let is_believed = is_believed.unwrap_or(false);
         if is_believed {
             self.touched(handle);
         }
@@ -48,9 +51,11 @@ impl Endpoint {
     /// [`Event::Unreachable`](crate::Event::Unreachable) follows on a client that no server has answered.
     /// Other connections take it for a loss.
     pub fn on_send_refused(&mut self, handle: ConnectionHandle, cause: Unreachable) {
-        if let Some(connection) = self.connection_mut(handle) {
-            connection.on_unreachable(cause, None);
-        }
+        self.guard(|endpoint| {
+            if let Some(connection) = endpoint.connection_mut(handle) {
+                connection.on_unreachable(cause, None);
+            }
+        });
     }
 }
 

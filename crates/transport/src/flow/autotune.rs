@@ -96,7 +96,7 @@ impl Autotune {
 
     /// Returns true if an eighth of the window has arrived since the size was last examined.
     #[inline]
-    pub(super) fn has_news(&self) -> bool {
+    pub(super) fn has_measured(&self) -> bool {
         self.arrivals.latest.is_some() && self.window < self.max
     }
 

@@ -28,9 +28,9 @@ pub(crate) struct ReceiveWindow {
     readable: u64,
     autotune: Autotune,
     /// The time at which a frame last announced the limit.
-    told: Time,
+    announced_at: Time,
     /// The largest limit whose announcement was acknowledged.
-    heard: u64,
+    acked_limit: u64,
 }
 
 impl ReceiveWindow {
@@ -45,8 +45,8 @@ impl ReceiveWindow {
             announced: 0,
             readable: 0,
             autotune: Autotune::new(window, max.min(MAX_VARINT)),
-            told: Time::ZERO,
-            heard: window,
+            announced_at: Time::ZERO,
+            acked_limit: window,
         }
     }
 
@@ -171,7 +171,7 @@ impl ReceiveWindow {
     /// read.
     #[inline]
     fn is_held_up(&self) -> bool {
-        self.autotune.has_news()
+        self.autotune.has_measured()
             && self.limit - self.received <= self.autotune.window() / 2
             && self.keeps_up()
             && self.unconsumed() > self.readable
@@ -185,7 +185,7 @@ impl ReceiveWindow {
 
     /// Returns the limit to announce now; never lower than before (RFC 9000 §4.1).
     pub(crate) fn announce(&mut self, now: Time, rtt: Duration) -> u64 {
-        self.told = now;
+        self.announced_at = now;
         if self.has_consumed_step() {
             let credited = self.credited();
             let consumed = credited.saturating_sub(self.announced);
@@ -210,18 +210,18 @@ impl ReceiveWindow {
 
     /// Returns true if the peer reports that `known` is its limit although the frame that raised it
     /// was sent a round trip ago and must have arrived by now.
-    pub(crate) fn is_news(&self, now: Time, rtt: Duration, known: u64) -> bool {
-        known < self.limit && now >= self.told + rtt
+    pub(crate) fn has_missed_limit(&self, now: Time, rtt: Duration, known: u64) -> bool {
+        known < self.limit && now >= self.announced_at + rtt
     }
 
     /// Processes the acknowledgement of a frame with this limit.
-    pub(crate) fn on_limit_heard(&mut self, limit: u64) {
-        self.heard = self.heard.max(limit);
+    pub(crate) fn on_limit_acked(&mut self, limit: u64) {
+        self.acked_limit = self.acked_limit.max(limit);
     }
 
     /// Returns true if the frame with the latest limit was acknowledged.
-    pub(crate) const fn is_heard(&self) -> bool {
-        self.heard >= self.limit
+    pub(crate) const fn is_limit_acked(&self) -> bool {
+        self.acked_limit >= self.limit
     }
 
     /// Returns the limit as last announced.

@@ -8,7 +8,7 @@ pub(crate) struct SendLimit {
     /// The limit for which a BLOCKED frame was queued; one frame per limit is enough.
     signalled: Option<u64>,
     /// BLOCKED frames for limits below this have been acknowledged.
-    heard_below: u64,
+    acked_below: u64,
 }
 
 impl SendLimit {
@@ -18,7 +18,7 @@ impl SendLimit {
             limit,
             used: 0,
             signalled: None,
-            heard_below: 0,
+            acked_below: 0,
         }
     }
 
@@ -68,13 +68,13 @@ impl SendLimit {
     }
 
     /// Processes the acknowledgement of a BLOCKED frame with this limit.
-    pub(crate) fn on_blocked_heard(&mut self, limit: u64) {
-        self.heard_below = self.heard_below.max(limit.saturating_add(1));
+    pub(crate) fn on_blocked_acked(&mut self, limit: u64) {
+        self.acked_below = self.acked_below.max(limit.saturating_add(1));
     }
 
     /// Returns true if a BLOCKED frame for the current limit was acknowledged.
-    pub(crate) const fn is_heard(&self) -> bool {
-        self.limit < self.heard_below
+    pub(crate) const fn is_blocked_acked(&self) -> bool {
+        self.limit < self.acked_below
     }
 
     /// Requests another BLOCKED frame, because the last one was lost or should be repeated.

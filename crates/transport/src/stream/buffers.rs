@@ -3,9 +3,14 @@
 use bytes::Bytes;
 use courser_base::foreign::ForeignBytes;
 
+use super::StreamsConfig;
 use super::chunk_pool::ChunkPool;
+use super::config::max_gaps;
+use super::send_budget::SendBudget;
 
-/// Provides buffers: small ones are kept by the connection, 64 KiB ones shared by all.
+/// The memory of the data of all streams: provides buffers, and counts what they hold.
+///
+/// Small buffers are kept by the connection, 64 KiB ones shared by all.
 ///
 /// A buffer is never much larger than the bytes it is about to hold, so that memory follows the
 /// bytes written or received. Only past [`BULK`] are the pool's chunks used.
@@ -17,6 +22,10 @@ pub(super) struct Buffers {
     /// One buffer of medium size, for streams with bursts of that size.
     medium: Vec<u8>,
     received: Received,
+    /// Gaps that all streams together may have while the connection's window is small.
+    max_gaps: usize,
+    /// The bytes kept for sending.
+    pub(super) sending: SendBudget,
 }
 
 /// The memory of received but unread bytes in all streams of the connection.
@@ -26,6 +35,8 @@ pub(super) struct Received {
     pub(super) capacity: usize,
     /// Bytes in the buffers.
     pub(super) bytes: usize,
+    /// Gaps below the largest received bytes.
+    pub(super) gaps: usize,
 }
 
 impl Received {
@@ -37,13 +48,15 @@ impl Received {
 }
 
 impl Buffers {
-    pub(super) fn new(pool: ChunkPool) -> Self {
+    pub(super) fn new(pool: ChunkPool, config: &StreamsConfig) -> Self {
         Self {
             pool,
             spare: Vec::new(),
             spare_bytes: 0,
             medium: Vec::new(),
             received: Received::default(),
+            max_gaps: config.max_gaps,
+            sending: SendBudget::new(config),
         }
     }
 
@@ -117,9 +130,27 @@ impl Buffers {
         self.received.bytes = self.received.bytes.saturating_sub(len);
     }
 
+    /// Returns true if all streams together may have one more gap. `window` is the size of the
+    /// connection's receive window.
+    #[inline]
+    pub(super) fn may_open_gap(&self, window: u64) -> bool {
+        self.received.gaps < max_gaps(self.max_gaps, window)
+    }
+
+    /// Counts a new gap in received bytes.
+    pub(super) fn on_gap_opened(&mut self) {
+        self.received.gaps += 1;
+    }
+
+    /// Counts gaps in received bytes that were filled or dropped.
+    pub(super) fn on_gaps_closed(&mut self, count: u32) {
+        self.received.gaps -= count as usize;
+    }
+
     /// Resets the counts when all streams are dropped at once.
-    pub(super) fn forget_received(&mut self) {
+    pub(super) fn forget_all(&mut self) {
         self.received = Received::default();
+        self.sending.clear();
     }
 
     /// Returns the memory of received bytes.
@@ -128,9 +159,11 @@ impl Buffers {
         self.received
     }
 
-    /// Returns the memory of received bytes and of the buffers that are kept for reuse.
-    pub(super) fn memory(&self) -> usize {
-        self.received.capacity + self.spare_bytes + self.medium.capacity()
+    /// Returns the bytes kept for sending, the memory of received bytes, and that of buffers that are
+    /// kept for reuse.
+    pub(super) fn memory(&self) -> u64 {
+        let buffers = self.received.capacity + self.spare_bytes + self.medium.capacity();
+        self.sending.retained() + buffers as u64
     }
 
     /// Keeps a returned buffer for reuse, or frees it.
@@ -174,6 +207,7 @@ impl Buffers {
     pub(super) fn shrink(&mut self) {
         (self.spare, self.medium) = (Vec::new(), Vec::new());
         self.spare_bytes = 0;
+        self.sending.shrink();
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 /// A control frame of one stream.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Control {
+pub(super) enum ControlFrame {
     /// RESET_STREAM.
     Reset = 1,
     /// STOP_SENDING.
@@ -15,84 +15,84 @@ pub(super) enum Control {
     Blocked = 8,
 }
 
-impl Control {
+impl ControlFrame {
     /// All control frames, in the order in which they are sent.
     pub(super) const ALL: [Self; 4] = [Self::Reset, Self::Stop, Self::Credit, Self::Blocked];
 }
 
-/// The control frames that one stream wants to send.
+/// The control frames that one stream has to send.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(super) struct Wanted {
+pub(super) struct PendingFrames {
     frames: u8,
-    /// True if the queue has an entry for the slot. The entry may outlive the request for frames,
+    /// True if the queue has an entry for the stream. The entry may outlive the request for frames,
     /// and even the stream.
     is_queued: bool,
 }
 
-impl Wanted {
-    pub(super) const fn has(self, control: Control) -> bool {
-        self.frames & control as u8 != 0
+impl PendingFrames {
+    pub(super) const fn has(self, frame: ControlFrame) -> bool {
+        self.frames & frame as u8 != 0
     }
 }
 
-/// Slots of streams with control frames to send, in first-come, first-served order.
+/// Keys of streams with control frames to send, in first-come, first-served order.
 #[derive(Debug, Default)]
 pub(super) struct ControlQueue {
     queue: VecDeque<u32>,
-    /// Number of slots that want to send a frame, without stale entries.
-    wanting: usize,
+    /// Number of streams with a frame to send, without stale entries.
+    streams: usize,
 }
 
 impl ControlQueue {
     /// Returns true if no stream has a control frame to send.
     #[inline]
     pub(super) const fn is_empty(&self) -> bool {
-        self.wanting == 0
+        self.streams == 0
     }
 
-    /// Returns the maximum number of frames wanted: one for sending and one for receiving per
+    /// Returns the maximum number of pending frames: one for sending and one for receiving per
     /// stream.
     #[inline]
     pub(super) const fn most_frames(&self) -> usize {
-        2 * self.wanting
+        2 * self.streams
     }
 
     /// Requests a frame.
-    pub(super) fn want(&mut self, slot: u32, wanted: &mut Wanted, control: Control) {
-        self.wanting += usize::from(wanted.frames == 0);
-        wanted.frames |= control as u8;
-        if !wanted.is_queued {
-            wanted.is_queued = true;
-            self.queue.push_back(slot);
+    pub(super) fn request(&mut self, key: u32, pending: &mut PendingFrames, frame: ControlFrame) {
+        self.streams += usize::from(pending.frames == 0);
+        pending.frames |= frame as u8;
+        if !pending.is_queued {
+            pending.is_queued = true;
+            self.queue.push_back(key);
         }
     }
 
-    /// Withdraws a request, because the frame was sent or is pointless now.
-    pub(super) fn unwant(&mut self, wanted: &mut Wanted, control: Control) {
-        let before = wanted.frames;
-        wanted.frames &= !(control as u8);
-        self.wanting -= usize::from(before != 0 && wanted.frames == 0);
+    /// Withdraws a request, because the frame was sent or is no longer useful.
+    pub(super) fn withdraw(&mut self, pending: &mut PendingFrames, frame: ControlFrame) {
+        let before = pending.frames;
+        pending.frames &= !(frame as u8);
+        self.streams -= usize::from(before != 0 && pending.frames == 0);
     }
 
     /// Withdraws all requests of a stream that is gone.
-    pub(super) fn unwant_all(&mut self, wanted: &mut Wanted) {
-        self.wanting -= usize::from(wanted.frames != 0);
-        wanted.frames = 0;
+    pub(super) fn withdraw_all(&mut self, pending: &mut PendingFrames) {
+        self.streams -= usize::from(pending.frames != 0);
+        pending.frames = 0;
     }
 
-    /// Returns the first slot in the queue.
+    /// Returns the first stream in the queue.
     pub(super) fn first(&self) -> Option<u32> {
         self.queue.front().copied()
     }
 
-    /// Removes the first slot after its turn.
-    pub(super) fn pop_first(&mut self, wanted: &mut Wanted) {
-        debug_assert!(wanted.frames == 0, "has not had its turn");
-        wanted.is_queued = false;
+    /// Removes the first stream after its turn.
+    pub(super) fn pop_first(&mut self, pending: &mut PendingFrames) {
+        debug_assert!(pending.frames == 0, "has not had its turn");
+        pending.is_queued = false;
         self.queue.pop_front();
     }
 
-    /// Removes all slots.
+    /// Removes all streams.
     pub(super) fn clear(&mut self) {
         *self = Self::default();
     }

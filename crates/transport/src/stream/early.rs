@@ -1,34 +1,25 @@
 //! Streams in early data (0-RTT). RFC 9000 §4.6, RFC 9001 §4.6.2.
 
-use courser_wire::{Direction, StreamId};
+use courser_wire::StreamId;
 
-use super::limits::LocalStreams;
-use super::{InitialLimits, Streams, index};
-use crate::flow::SendLimit;
+use super::{InitialLimits, Streams};
 
 impl Streams {
     /// Returns true for a stream of the client that was opened before the handshake was complete: on
     /// a server some of its data came in 0-RTT packets, which an attacker may have replayed, until
     /// the handshake is complete. Returns false for streams of the server.
     pub fn is_early(&self, id: StreamId) -> bool {
-        id.initiator().is_client() && id.index() < self.early[index(id.direction())]
+        self.limits.is_early(id)
     }
 
     /// Early data begins: all streams that are opened from now on are early.
     pub(crate) fn on_early_data_begin(&mut self) {
-        self.early = [u64::MAX; 2];
+        self.limits.on_early_data_begin();
     }
 
     /// The handshake is complete: streams that are opened from now on are not early.
     pub(crate) fn on_early_data_end(&mut self) {
-        for direction in [Direction::Bidirectional, Direction::Unidirectional] {
-            let direction = index(direction);
-            let opened = match self.side.is_client() {
-                true => self.local[direction].opened(),
-                false => self.peer[direction].opened(),
-            };
-            self.early[direction] = self.early[direction].min(opened);
-        }
+        self.limits.on_early_data_end();
     }
 
     /// The server has refused the early data of this client: forgets all streams, the limits that it
@@ -37,18 +28,13 @@ impl Streams {
     /// Streams of the server do not exist yet.
     pub(crate) fn on_early_data_rejected(&mut self) {
         self.table.clear();
-        self.control.clear();
-        self.free.clear();
-        self.new.clear();
-        self.local = [LocalStreams::default(), LocalStreams::default()];
-        self.send_limit = SendLimit::default();
+        self.queues.clear();
+        self.limits.on_early_data_rejected();
+        self.flow.on_early_data_rejected();
         self.initial = InitialLimits::default();
         self.events.clear();
-        self.writers.clear();
-        (self.deadlines, self.rate_caps) = (None, None);
-        self.wishes = 0;
-        self.early = [0; 2];
-        (self.totals.gaps, self.totals.retained, self.totals.unsent) = (0, 0, 0);
+        self.deadlines = None;
+        self.buffers.forget_all();
         self.buffers.shrink();
     }
 }

@@ -1,9 +1,11 @@
 //! Fates of the frames that were sent. RFC 9000 §13.3.
 
-use super::control::Control;
+use super::Streams;
+use courser_wire::StreamId;
+
+use super::control::ControlFrame;
 use super::event::StreamEvent;
 use super::send_buffer::Span;
-use super::{Streams, Wish, index};
 use crate::space::sent::SentFrame;
 
 impl Streams {
@@ -18,9 +20,9 @@ impl Streams {
                 len,
                 fin,
             } => {
-                if let Some(slot) = self.table.find(id) {
+                if let Some(key) = self.table.find(id) {
                     self.on_span_acked(
-                        slot,
+                        key,
                         Span {
                             offset,
                             len: len.into(),
@@ -30,73 +32,81 @@ impl Streams {
                 }
             }
             SentFrame::ResetStream { id } => {
-                if let Some(slot) = self.table.find(id)
-                    && self.table.at(slot).send.on_reset_acked()
+                if let Some(key) = self.table.find(id)
+                    && self.table.at(key).send.on_reset_acked()
                 {
-                    self.on_sending_over(slot);
+                    self.on_sending_over(key);
                 }
             }
             SentFrame::ResetStreamAt { id, reliable_size } => {
                 self.on_reset_at_acked(id, reliable_size);
             }
             SentFrame::StopSending { id } => {
-                if let Some(slot) = self.table.find(id) {
-                    self.table.at(slot).receive.on_stop_acked();
-                    self.retire_if_over(slot);
+                if let Some(key) = self.table.find(id) {
+                    self.table.at(key).receive.on_stop_acked();
+                    self.retire_if_over(key);
                 }
             }
-            SentFrame::MaxData { limit } => self.window.on_limit_heard(limit),
+            SentFrame::MaxData { limit } => self.flow.receive.on_limit_acked(limit),
             SentFrame::MaxStreamData { id, limit } => {
-                if let Some(slot) = self.table.find(id) {
-                    self.table.at(slot).receive.on_limit_heard(limit);
+                if let Some(key) = self.table.find(id) {
+                    self.table.at(key).receive.on_limit_acked(limit);
                 }
             }
             SentFrame::MaxStreams { direction, limit } => {
-                self.peer[index(direction)].on_limit_heard(limit);
+                self.limits.on_max_streams_acked(direction, limit);
             }
-            SentFrame::DataBlocked { limit } => self.send_limit.on_blocked_heard(limit),
+            SentFrame::DataBlocked { limit } => self.flow.send.on_blocked_acked(limit),
             SentFrame::StreamDataBlocked { id, limit } => {
-                if let Some(slot) = self.table.find(id) {
-                    self.table.at(slot).send.on_blocked_heard(limit);
+                if let Some(key) = self.table.find(id) {
+                    self.table.at(key).send.on_blocked_acked(limit);
                 }
             }
             SentFrame::StreamsBlocked { direction, limit } => {
-                self.local[index(direction)].on_blocked_heard(limit);
+                self.limits.on_streams_blocked_acked(direction, limit);
             }
             _ => {}
         }
     }
 
     #[inline]
-    fn on_span_acked(&mut self, slot: u32, span: Span) {
-        let state = self.table.at(slot);
-        let before = state.send.retained();
+    fn on_span_acked(&mut self, key: u32, span: Span) {
+        let state = self.table.at(key);
         let ends = state.send.on_acked(span, &mut self.buffers);
-        let acked = before - state.send.retained();
-        self.totals.retained -= acked;
-        self.totals.counters.data_acked += acked;
         // The span may have counted as lost and waited to be sent again.
-        if state.in_free && !state.send.has_free() {
-            state.in_free = false;
-            self.free.remove(state.priority, slot);
-        }
-        self.report_acked(slot);
+        self.queues.on_acked(key, state);
+        self.report_acked(key);
         self.wake_writers();
         if ends {
-            self.on_sending_over(slot);
+            self.on_sending_over(key);
         }
     }
 
-    pub(super) fn on_sending_over(&mut self, slot: u32) {
-        let state = self.table.at(slot);
-        if state.send.retained() > 0 {
-            self.discard_rest(slot);
+    /// Processes the acknowledgement of RESET_STREAM_AT.
+    fn on_reset_at_acked(&mut self, id: StreamId, reliable_size: u64) {
+        if let Some(key) = self.table.find(id)
+            && self.table.at(key).send.on_reset_at_acked(reliable_size)
+        {
+            self.on_sending_over(key);
         }
-        let state = self.table.at(slot);
-        self.control.unwant(&mut state.wanted, Control::Reset);
+    }
+
+    fn on_sending_over(&mut self, key: u32) {
+        let state = self.table.at(key);
+        if state.send.retained() > 0 {
+            self.discard_rest(key);
+        }
+        let state = self.table.at(key);
+        self.queues.withdraw(state, ControlFrame::Reset);
         self.events
             .push_back(StreamEvent::Finished { id: state.id });
-        self.retire_if_over(slot);
+        self.retire_if_over(key);
+    }
+
+    /// Frees the bytes above the reliable size of a stream whose sending part has ended.
+    fn discard_rest(&mut self, key: u32) {
+        self.table.at(key).send.discard(&mut self.buffers);
+        self.queues.unschedule(key, self.table.at(key));
     }
 
     /// Processes the loss of a packet with this frame: sends again the information that is still
@@ -112,66 +122,61 @@ impl Streams {
                 len,
                 fin,
             } => {
-                if let Some(slot) = self.table.find(id) {
-                    self.table.at(slot).send.on_lost(Span {
+                if let Some(key) = self.table.find(id) {
+                    self.table.at(key).send.on_lost(Span {
                         offset,
                         len: len.into(),
                         fin,
                     });
-                    self.schedule(slot);
+                    self.schedule(key);
                 }
             }
             SentFrame::ResetStream { id } => {
-                if let Some(slot) = self.table.find(id)
-                    && self.table.at(slot).send.reset_to_send().is_some()
+                if let Some(key) = self.table.find(id)
+                    && self.table.at(key).send.reset_to_send().is_some()
                 {
-                    self.want(slot, Control::Reset);
+                    self.request(key, ControlFrame::Reset);
                 }
             }
             SentFrame::ResetStreamAt { id, .. } => {
-                if let Some(slot) = self.table.find(id) {
-                    self.want_reset_at(slot);
+                if let Some(key) = self.table.find(id) {
+                    self.request_reset_at(key);
                 }
             }
             SentFrame::StopSending { id } => {
-                if let Some(slot) = self.table.find(id)
-                    && self.table.at(slot).receive.on_stop_lost()
+                if let Some(key) = self.table.find(id)
+                    && self.table.at(key).receive.on_stop_lost()
                 {
-                    self.want(slot, Control::Stop);
+                    self.request(key, ControlFrame::Stop);
                 }
             }
-            SentFrame::MaxData { .. } if self.window.is_heard() => {}
-            SentFrame::MaxData { .. } => self.wish(Wish::MaxData),
+            SentFrame::MaxData { .. } => self.flow.on_max_data_lost(),
             SentFrame::MaxStreamData { id, .. } => {
-                if let Some(slot) = self.table.find(id)
-                    && self.table.at(slot).receive.lacks_credit()
+                if let Some(key) = self.table.find(id)
+                    && self.table.at(key).receive.lacks_credit()
                 {
-                    self.want(slot, Control::Credit);
+                    self.request(key, ControlFrame::Credit);
                 }
             }
-            SentFrame::MaxStreams { direction, .. } if self.peer[index(direction)].is_heard() => {}
-            SentFrame::MaxStreams { direction, .. } => self.wish(Wish::max_streams(direction)),
-            SentFrame::DataBlocked { .. } if self.send_limit.is_heard() => {}
-            SentFrame::DataBlocked { .. } => {
-                self.send_limit.forget_signal();
+            SentFrame::MaxStreams { direction, .. } => self.limits.on_max_streams_lost(direction),
+            SentFrame::DataBlocked { .. } if self.flow.on_data_blocked_lost() => {
                 self.signal_if_blocked();
             }
             SentFrame::StreamDataBlocked { id, .. } => {
-                if let Some(slot) = self.table.find(id)
-                    && !self.table.at(slot).send.is_blocked_heard()
+                if let Some(key) = self.table.find(id)
+                    && !self.table.at(key).send.is_blocked_acked()
                 {
-                    self.ask_for_credit_again(slot);
+                    self.repeat_stream_blocked(key);
                 }
             }
-            SentFrame::StreamsBlocked { direction, .. }
-                if self.local[index(direction)].is_heard() => {}
-            SentFrame::StreamsBlocked { direction, .. } => self.ask_for_streams_again(direction),
+            SentFrame::StreamsBlocked { direction, .. } => {
+                self.limits.on_streams_blocked_lost(direction);
+            }
             _ => {}
         }
     }
 
-    fn want(&mut self, slot: u32, control: Control) {
-        let wanted = &mut self.table.at(slot).wanted;
-        self.control.want(slot, wanted, control);
+    fn request(&mut self, key: u32, frame: ControlFrame) {
+        self.queues.request(key, self.table.at(key), frame);
     }
 }

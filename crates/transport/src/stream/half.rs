@@ -10,7 +10,7 @@ pub(super) struct Half<T>(OnceCell<Box<T>>);
 
 impl<T> Half<T> {
     /// Returns the state if it takes memory.
-    pub(super) fn made(&mut self) -> Option<&mut T> {
+    pub(super) fn allocated(&mut self) -> Option<&mut T> {
         self.0.get_mut().map(Box::as_mut)
     }
 }
@@ -34,6 +34,6 @@ impl<T: Default> DerefMut for Half<T> {
     #[inline]
     fn deref_mut(&mut self) -> &mut T {
         self.0.get_or_init(Box::default);
-        self.0.get_mut().expect("made above")
+        self.0.get_mut().expect("allocated above")
     }
 }

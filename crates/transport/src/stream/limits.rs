@@ -1,391 +1,330 @@
 //! Limits on the number of streams, in both directions. RFC 9000 §4.6.
 
+mod local;
+mod peer;
+
 use std::time::Duration;
 
-use courser_base::{RangeSet, Time};
-use courser_wire::MAX_STREAMS;
+use courser_base::{Side, Time};
+use courser_wire::frame::{MaxStreams, StreamsBlocked};
+use courser_wire::{Direction, StreamId};
 
+use self::local::LocalStreams;
+use self::peer::PeerStreams;
+pub(super) use self::peer::Use;
+use crate::build::packet_builder::PacketBuilder;
 use crate::error::TransportError;
+use crate::flow::has_control_room;
+use crate::space::sent::SentFrame;
 
-/// Streams of one kind that we open.
-#[derive(Debug, Default)]
-pub(super) struct LocalStreams {
-    /// Number of streams opened so far, which is also the next index.
-    opened: u64,
-    closed: u64,
-    /// The peer's limit; unknown until its transport parameters arrive.
-    limit: Option<u64>,
-    /// The limit for which STREAMS_BLOCKED was queued; one frame per limit is enough.
-    signalled: Option<u64>,
-    /// STREAMS_BLOCKED for limits below this has been acknowledged.
-    heard_below: u64,
-    /// True if the application was refused a stream and waits for an event.
-    is_waiting: bool,
+/// The numbers of streams that both ends may open and have opened, with the frames that exchange
+/// these limits: MAX_STREAMS and STREAMS_BLOCKED.
+#[derive(Debug)]
+pub(super) struct StreamLimits {
+    side: Side,
+    /// Streams that we open, by [`index`] of their direction.
+    local: [LocalStreams; 2],
+    /// Streams that the peer opens, by [`index`] of their direction.
+    peer: [PeerStreams; 2],
+    /// Streams opened before the handshake was complete, while early data was possible, by
+    /// [`index`] of their direction.
+    early: [u64; 2],
+    /// Frames to send: bits of [`LimitFrame::bit`].
+    due: u8,
+    /// True once the connection is over, and no frame can be sent.
+    is_over: bool,
 }
 
-impl LocalStreams {
-    /// Opens a stream and returns its index, if the peer allows one more.
-    pub(super) fn open(&mut self) -> Option<u64> {
-        if self.opened >= self.limit.unwrap_or(0) {
-            self.is_waiting = true;
-            return None;
+/// A frame about the number of streams of one direction.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum LimitFrame {
+    MaxStreams = 1,
+    StreamsBlocked = 4,
+}
+
+impl LimitFrame {
+    const fn bit(self, direction: Direction) -> u8 {
+        (self as u8) << index(direction)
+    }
+}
+
+impl StreamLimits {
+    /// Allows the peer so many streams at a time, as in our transport parameters. We may open none
+    /// until the peer's parameters arrive.
+    pub(super) fn new(side: Side, max_bidi: u64, max_uni: u64) -> Self {
+        Self {
+            side,
+            local: Default::default(),
+            peer: [PeerStreams::new(max_bidi), PeerStreams::new(max_uni)],
+            early: [0; 2],
+            due: 0,
+            is_over: false,
         }
-        self.opened += 1;
-        Some(self.opened - 1)
     }
 
-    /// Returns the number of streams opened so far.
-    pub(super) const fn opened(&self) -> u64 {
-        self.opened
+    /// Opens a stream. Requests STREAMS_BLOCKED and returns `None` at the peer's limit.
+    pub(super) fn open(&mut self, direction: Direction) -> Option<StreamId> {
+        let local = &mut self.local[index(direction)];
+        let Some(number) = local.open() else {
+            self.signal_blocked(direction);
+            return None;
+        };
+        Some(StreamId::new(self.side, direction, number))
     }
 
-    /// Returns true while a stream is open.
-    pub(super) const fn are_open(&self) -> bool {
-        self.opened > self.closed
+    /// Returns the next stream that the peer opened, in order, and whether it begins only now.
+    pub(super) fn accept(&mut self, direction: Direction) -> Option<(StreamId, Use)> {
+        let (number, usage) = self.peer[index(direction)].accept()?;
+        Some((StreamId::new(self.side.peer(), direction, number), usage))
     }
 
-    /// Returns true if the stream with this index was opened, even if it is closed by now.
-    #[inline]
-    pub(super) const fn was_opened(&self, index: u64) -> bool {
-        index < self.opened
+    /// Returns true once if the application waits for streams of the peer and there are some.
+    pub(super) fn take_opened(&mut self, direction: Direction) -> bool {
+        self.peer[index(direction)].take_opened()
+    }
+
+    /// Processes the use of a stream without state by the peer: the stream is over, or the peer
+    /// begins it.
+    ///
+    /// # Errors
+    ///
+    /// STREAM_STATE_ERROR for a stream that we have not opened, STREAM_LIMIT_ERROR past the limit of
+    /// the peer.
+    pub(super) fn on_use(&mut self, id: StreamId) -> Result<Use, TransportError> {
+        let (direction, number) = (id.direction(), id.index());
+        if id.initiator() == self.side {
+            if self.local[index(direction)].was_opened(number) {
+                return Ok(Use::Known);
+            }
+            return Err(TransportError::stream_state(format!(
+                "we have not opened stream {id}"
+            )));
+        }
+        let usage = self.peer[index(direction)].on_use(number)?;
+        self.update_max_streams(direction);
+        Ok(usage)
     }
 
     /// Counts a stream as gone.
-    pub(super) fn on_retired(&mut self) {
-        self.closed += 1;
+    pub(super) fn on_retired(&mut self, now: Time, id: StreamId, was_cancelled: bool) {
+        let direction = id.direction();
+        if id.initiator() == self.side {
+            return self.local[index(direction)].on_retired();
+        }
+        self.peer[index(direction)].on_retired(now, was_cancelled);
+        self.update_max_streams(direction);
     }
 
-    /// Returns the number of streams that are not gone.
-    pub(super) const fn count(&self) -> u64 {
-        self.opened - self.closed
+    /// Returns the number of streams of one direction, opened by one side, that are not over.
+    pub(super) fn open_count(&self, initiator: Side, direction: Direction) -> u64 {
+        if initiator == self.side {
+            self.local[index(direction)].count()
+        } else {
+            self.peer[index(direction)].count()
+        }
     }
 
-    /// Returns the peer's limit, once it is known.
-    pub(super) const fn limit(&self) -> Option<u64> {
-        self.limit
+    /// Returns true while a bidirectional stream that we opened is open.
+    #[inline]
+    pub(super) const fn has_own_exchanges(&self) -> bool {
+        self.local[index(Direction::Bidirectional)].are_open()
+    }
+
+    /// Returns the limit announced to the peer.
+    pub(super) const fn announced(&self, direction: Direction) -> u64 {
+        self.peer[index(direction)].announced()
+    }
+
+    /// Changes how many streams the peer may have open at a time. What was announced stays allowed.
+    pub(super) fn set_max(&mut self, direction: Direction, count: u64) {
+        self.peer[index(direction)].set_window(count);
+        self.update_max_streams(direction);
     }
 
     /// Raises the peer's limit. Returns true if the application waits for that. A limit that is not
     /// larger has no effect.
-    pub(super) fn on_limit(&mut self, limit: u64) -> bool {
-        let limit = limit.min(MAX_STREAMS);
-        if self.limit.is_none_or(|old| limit > old) {
-            self.limit = Some(limit);
+    pub(super) fn on_limit(&mut self, direction: Direction, limit: u64) -> bool {
+        let local = &mut self.local[index(direction)];
+        let is_awaited = local.on_limit(limit);
+        if local.blocked_at().is_none() {
+            self.due &= !LimitFrame::StreamsBlocked.bit(direction);
         }
-        self.limit > Some(self.opened) && std::mem::take(&mut self.is_waiting)
+        is_awaited
     }
 
-    /// Returns true once per limit that keeps the application from opening a stream.
-    pub(super) fn take_signal(&mut self) -> bool {
-        let due = self.blocked_at().is_some() && self.signalled != self.limit;
-        if due {
-            self.signalled = self.limit;
-        }
-        due
+    /// Returns true if a limit is larger than the peer's last one.
+    pub(super) fn is_raised_by(&self, direction: Direction, limit: u64) -> bool {
+        self.local[index(direction)].limit() < Some(limit)
     }
 
-    /// Processes the acknowledgement of STREAMS_BLOCKED with this limit.
-    pub(super) fn on_blocked_heard(&mut self, limit: u64) {
-        self.heard_below = self.heard_below.max(limit.saturating_add(1));
+    /// Returns true while the peer's limit keeps the application from opening a stream.
+    pub(super) fn is_blocked(&self) -> bool {
+        self.local.iter().any(|local| local.blocked_at().is_some())
     }
 
-    /// Returns true if STREAMS_BLOCKED for the current limit was acknowledged.
-    pub(super) fn is_heard(&self) -> bool {
-        self.limit.is_some_and(|limit| limit < self.heard_below)
-    }
-
-    /// Requests another STREAMS_BLOCKED, because the last one was lost or should be repeated.
-    pub(super) fn forget_signal(&mut self) {
-        self.signalled = None;
-    }
-
-    /// Returns the limit for STREAMS_BLOCKED, if it still applies.
-    pub(super) fn blocked_at(&self) -> Option<u64> {
-        self.limit
-            .filter(|&limit| self.is_waiting && self.opened >= limit)
-    }
-}
-
-/// Streams of one kind that the peer opens.
-///
-/// A stream that was opened only by the use of a higher number (RFC 9000 §3.2) is no more than a
-/// number in `implied` until data for it arrives or the application accepts it (attack A27).
-#[derive(Debug)]
-pub(super) struct PeerStreams {
-    /// Streams that the peer may have open at a time.
-    window: u64,
-    /// The limit announced to the peer.
-    announced: u64,
-    /// All lower indices are open or were.
-    opened: u64,
-    /// All lower indices were passed to the application.
-    accepted: u64,
-    /// Number of streams that are gone and whose place is free again.
-    credited: u64,
-    implied: RangeSet,
-    cancelled: CancelledCredit,
-    /// True if the application found nothing to accept and waits for an event.
-    is_waiting: bool,
-    /// The time at which a frame last announced the limit.
-    told: Time,
-    /// The largest limit whose announcement was acknowledged.
-    heard: u64,
-}
-
-/// The state of a peer's stream when a frame names it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Use {
-    /// The frame begins the stream.
-    New,
-    /// The stream is open or was.
-    Known,
-}
-
-impl PeerStreams {
-    /// Returns the number of streams opened so far.
-    pub(super) const fn opened(&self) -> u64 {
-        self.opened
-    }
-
-    /// Returns the limit announced to the peer.
-    pub(super) const fn announced(&self) -> u64 {
-        self.announced
-    }
-
-    /// Starts with `window` streams allowed, as in our transport parameters.
-    pub(super) fn new(window: u64) -> Self {
-        let window = window.min(MAX_STREAMS);
-        Self {
-            window,
-            announced: window,
-            opened: 0,
-            accepted: 0,
-            credited: 0,
-            implied: RangeSet::new(),
-            cancelled: CancelledCredit::default(),
-            is_waiting: true,
-            told: Time::ZERO,
-            heard: window,
+    /// Processes STREAMS_BLOCKED, in which the peer reports its limit. Repeats MAX_STREAMS if the
+    /// frame that raised the limit must have arrived a round trip ago.
+    pub(super) fn on_streams_blocked(&mut self, now: Time, rtt: Duration, frame: StreamsBlocked) {
+        if self.peer[index(frame.direction)].has_missed_limit(now, rtt, frame.limit) {
+            self.request(LimitFrame::MaxStreams, frame.direction);
         }
     }
 
-    /// Changes how many streams the peer may have open. What was announced stays allowed.
-    pub(super) fn set_window(&mut self, window: u64) {
-        self.window = window.min(MAX_STREAMS);
-    }
-
-    /// Opens the stream with this index, which a frame named, and all below it, if they are not
-    /// open yet.
-    ///
-    /// # Errors
-    ///
-    /// STREAM_LIMIT_ERROR at or past the limit that we announced.
-    pub(super) fn on_use(&mut self, index: u64) -> Result<Use, TransportError> {
-        if index >= self.announced {
-            return Err(TransportError::stream_limit(format!(
-                "stream number {index} exceeds the {} allowed",
-                self.announced
-            )));
-        }
-        if index >= self.opened {
-            self.implied.insert(self.opened..index);
-            self.opened = index + 1;
-            return Ok(Use::New);
-        }
-        Ok(if self.take_implied(index) {
-            Use::New
-        } else {
-            Use::Known
-        })
-    }
-
-    fn take_implied(&mut self, index: u64) -> bool {
-        let is_implied = self.implied.contains(index);
-        if is_implied {
-            self.implied.remove(index..index + 1);
-        }
-        is_implied
-    }
-
-    /// Returns the next stream for the application, in order, and whether it begins only now.
-    pub(super) fn accept(&mut self) -> Option<(u64, Use)> {
-        if self.accepted == self.opened {
-            self.is_waiting = true;
-            return None;
-        }
-        let index = self.accepted;
-        self.accepted += 1;
-        Some((
-            index,
-            if self.take_implied(index) {
-                Use::New
-            } else {
-                Use::Known
-            },
-        ))
-    }
-
-    /// Returns true once if the application waits for streams and there are some.
-    pub(super) fn take_opened(&mut self) -> bool {
-        self.accepted < self.opened && std::mem::take(&mut self.is_waiting)
-    }
-
-    /// Counts a stream as gone. Its place becomes free at once, or a little later if many streams
-    /// were cancelled and it was one of them.
-    pub(super) fn on_retired(&mut self, now: Time, was_cancelled: bool) {
-        if !was_cancelled {
-            self.cancelled.on_completed();
-            self.credited += 1;
-        } else if self.cancelled.is_granted(now) {
-            self.credited += 1;
-        }
-    }
-
-    /// Returns the time at which places of cancelled streams become free.
+    /// Returns the time at which places of cancelled streams become free (attack limit K15).
     pub(super) fn next_timeout(&self) -> Option<Time> {
-        self.cancelled.next_timeout()
+        let [bidi, uni] = &self.peer;
+        Time::earliest(bidi.next_timeout(), uni.next_timeout())
     }
 
     /// Frees the places that are due.
     pub(super) fn on_timeout(&mut self, now: Time) {
-        self.credited += self.cancelled.on_timeout(now);
-    }
-
-    /// Returns the number of open streams, including those that have not been accepted.
-    pub(super) const fn count(&self) -> u64 {
-        self.opened - self.credited - self.cancelled.parked
-    }
-
-    /// Returns true if a larger limit is worth a frame: an eighth of the window is free again, or
-    /// the peer has nearly used up the announced limit. It need not ask (RFC 9000 §4.6).
-    pub(super) fn wants_update(&self) -> bool {
-        let gain = self.target().saturating_sub(self.announced);
-        let eighth = (self.window / 8).max(1);
-        gain >= eighth || (gain > 0 && self.announced - self.opened <= eighth)
-    }
-
-    /// Returns the limit to announce now; it never falls.
-    pub(super) fn announce(&mut self, now: Time) -> u64 {
-        self.told = now;
-        self.announced = self.announced.max(self.target());
-        self.announced
-    }
-
-    /// Returns true if the peer reports that `known` is its limit although the frame that raised it
-    /// was sent a round trip ago and must have arrived by now.
-    pub(super) fn is_news(&self, now: Time, rtt: Duration, known: u64) -> bool {
-        known < self.announced && now >= self.told + rtt
-    }
-
-    /// Processes the acknowledgement of a frame with this limit.
-    pub(super) fn on_limit_heard(&mut self, limit: u64) {
-        self.heard = self.heard.max(limit);
-    }
-
-    /// Returns true if the frame with the latest limit was acknowledged.
-    pub(super) const fn is_heard(&self) -> bool {
-        self.heard >= self.announced
-    }
-
-    fn target(&self) -> u64 {
-        self.window.saturating_add(self.credited).min(MAX_STREAMS)
-    }
-}
-
-/// Limits the credit for streams that the peer cancelled to a number per interval (attack limit
-/// K15).
-///
-/// Opening and cancelling streams is cheap for the peer and work for the application, and
-/// MAX_STREAMS alone would bound only how many are open at a time. Streams that were completed pay
-/// for cancelled ones, and so does time. A peer that has used up what they pay for, because it does
-/// little but cancel, gets less credit.
-#[derive(Debug)]
-struct CancelledCredit {
-    since: Time,
-    granted: u64,
-    parked: u64,
-    /// The streams that get the full credit.
-    paid: u64,
-}
-
-impl Default for CancelledCredit {
-    fn default() -> Self {
-        Self {
-            since: Time::ZERO,
-            granted: 0,
-            parked: 0,
-            paid: PAID_AT_FIRST,
+        for direction in DIRECTIONS {
+            self.peer[index(direction)].on_timeout(now);
+            self.update_max_streams(direction);
         }
     }
-}
 
-impl CancelledCredit {
-    const fn on_completed(&mut self) {
-        self.paid = self.paid.saturating_add(PAID_BY_COMPLETED);
-    }
-
-    fn is_granted(&mut self, now: Time) -> bool {
-        self.begin_interval(now);
-        if self.parked == 0 && self.grant(1) == 1 {
-            return true;
+    fn update_max_streams(&mut self, direction: Direction) {
+        if self.peer[index(direction)].wants_update() {
+            self.request(LimitFrame::MaxStreams, direction);
         }
-        self.parked += 1;
-        false
     }
 
-    fn begin_interval(&mut self, now: Time) {
-        if now >= self.since + INTERVAL {
-            if self.paid < PAID_AT_FIRST {
-                let passed = (now - self.since).as_nanos() / INTERVAL.as_nanos();
-                let earned = u64::try_from(passed).map_or(PAID_AT_FIRST, |passed| {
-                    passed.saturating_mul(PAID_BY_INTERVAL)
-                });
-                self.paid = self.paid.saturating_add(earned).min(PAID_AT_FIRST);
+    /// Requests STREAMS_BLOCKED, once per limit that keeps the application from opening a stream.
+    fn signal_blocked(&mut self, direction: Direction) {
+        if self.local[index(direction)].take_signal() {
+            self.request(LimitFrame::StreamsBlocked, direction);
+        }
+    }
+
+    fn request(&mut self, frame: LimitFrame, direction: Direction) {
+        if !self.is_over {
+            self.due |= frame.bit(direction);
+        }
+    }
+
+    /// Requests STREAMS_BLOCKED again for each limit that keeps the application from opening a
+    /// stream.
+    pub(super) fn repeat_blocked(&mut self) {
+        for direction in DIRECTIONS {
+            self.local[index(direction)].forget_signal();
+            self.signal_blocked(direction);
+        }
+    }
+
+    /// Returns true if a frame is due.
+    #[inline]
+    pub(super) const fn wants_to_send(&self) -> bool {
+        self.due != 0
+    }
+
+    /// Returns the number of frames that are due.
+    pub(super) const fn due_frames(&self) -> usize {
+        self.due.count_ones() as usize
+    }
+
+    /// Writes the frames that are due and fit.
+    pub(super) fn write_frames(&mut self, now: Time, packet: &mut PacketBuilder<'_>) {
+        for direction in DIRECTIONS {
+            if has_control_room(packet) && self.take_due(LimitFrame::MaxStreams, direction) {
+                let limit = self.peer[index(direction)].announce(now);
+                MaxStreams { direction, limit }.encode(packet.writer());
+                packet.record(SentFrame::MaxStreams { direction, limit });
             }
-            (self.since, self.granted) = (now, 0);
+            if has_control_room(packet)
+                && self.take_due(LimitFrame::StreamsBlocked, direction)
+                && let Some(limit) = self.local[index(direction)].blocked_at()
+            {
+                StreamsBlocked { direction, limit }.encode(packet.writer());
+                packet.record(SentFrame::StreamsBlocked { direction, limit });
+            }
         }
     }
 
-    /// Grants up to `wanted` streams of this interval.
-    fn grant(&mut self, wanted: u64) -> u64 {
-        let left = CANCELLED_PER_INTERVAL - self.granted;
-        let unpaid = UNPAID_PER_INTERVAL.saturating_sub(self.granted);
-        let granted = wanted.min(left).min(self.paid.max(unpaid));
-        self.paid = self.paid.saturating_sub(granted);
-        self.granted += granted;
-        granted
+    fn take_due(&mut self, frame: LimitFrame, direction: Direction) -> bool {
+        let is_due = self.due & frame.bit(direction) != 0;
+        self.due &= !frame.bit(direction);
+        is_due
     }
 
-    const fn has_parked(&self) -> bool {
-        self.parked > 0
+    /// Processes the acknowledgement of MAX_STREAMS with this limit.
+    pub(super) fn on_max_streams_acked(&mut self, direction: Direction, limit: u64) {
+        self.peer[index(direction)].on_limit_acked(limit);
     }
 
-    fn next_timeout(&self) -> Option<Time> {
-        self.has_parked().then(|| self.since + INTERVAL)
-    }
-
-    fn on_timeout(&mut self, now: Time) -> u64 {
-        if !self.has_parked() {
-            return 0;
+    /// Processes the loss of MAX_STREAMS, which is repeated unless the latest limit was acknowledged.
+    pub(super) fn on_max_streams_lost(&mut self, direction: Direction) {
+        if !self.peer[index(direction)].is_limit_acked() {
+            self.request(LimitFrame::MaxStreams, direction);
         }
-        self.begin_interval(now);
-        let freed = self.grant(self.parked);
-        self.parked -= freed;
-        freed
+    }
+
+    /// Processes the acknowledgement of STREAMS_BLOCKED with this limit.
+    pub(super) fn on_streams_blocked_acked(&mut self, direction: Direction, limit: u64) {
+        self.local[index(direction)].on_blocked_acked(limit);
+    }
+
+    /// Processes the loss of STREAMS_BLOCKED, which is repeated unless one for the present limit was
+    /// acknowledged.
+    pub(super) fn on_streams_blocked_lost(&mut self, direction: Direction) {
+        let local = &mut self.local[index(direction)];
+        if !local.is_blocked_acked() {
+            local.forget_signal();
+            self.signal_blocked(direction);
+        }
+    }
+
+    /// Returns true for a stream of the client that was opened before the handshake was complete.
+    pub(super) const fn is_early(&self, id: StreamId) -> bool {
+        id.initiator().is_client() && id.index() < self.early[index(id.direction())]
+    }
+
+    /// Early data begins: all streams that are opened from now on are early.
+    pub(super) fn on_early_data_begin(&mut self) {
+        self.early = [u64::MAX; 2];
+    }
+
+    /// The handshake is complete: streams that are opened from now on are not early.
+    pub(super) fn on_early_data_end(&mut self) {
+        for direction in DIRECTIONS.map(index) {
+            let opened = match self.side.is_client() {
+                true => self.local[direction].opened(),
+                false => self.peer[direction].opened(),
+            };
+            self.early[direction] = self.early[direction].min(opened);
+        }
+    }
+
+    /// Forgets the streams that we opened, and the limits that were assumed for them (RFC 9001
+    /// §4.6.2).
+    pub(super) fn on_early_data_rejected(&mut self) {
+        self.local = Default::default();
+        (self.early, self.due) = ([0; 2], 0);
+    }
+
+    /// Forgets our own streams when the connection is over. Those of the peer can still be accepted,
+    /// and no frame is due any more.
+    pub(super) fn on_lost(&mut self) {
+        self.local = Default::default();
+        (self.due, self.is_over) = (0, true);
+    }
+
+    /// Forgets all streams when the connection is over.
+    pub(super) fn on_close(&mut self) {
+        self.on_lost();
+        self.peer = [PeerStreams::new(0), PeerStreams::new(0)];
     }
 }
 
-const CANCELLED_PER_INTERVAL: u64 = 100;
-/// The credit of a peer that has used up what is paid for. Above the rate at which time pays, so that a
-/// flood uses up the budgets of the protocol above, and is ended.
-const UNPAID_PER_INTERVAL: u64 = 20;
-const INTERVAL: Duration = Duration::from_millis(100);
-/// The cancelled streams that get the full credit before anything else pays for them.
-const PAID_AT_FIRST: u64 = 800;
-/// The cancelled streams that one that was completed pays for.
-const PAID_BY_COMPLETED: u64 = 4;
-/// The cancelled streams that an interval pays for.
-const PAID_BY_INTERVAL: u64 = 5;
+const DIRECTIONS: [Direction; 2] = [Direction::Bidirectional, Direction::Unidirectional];
+
+/// Returns the index of a direction in a table of two.
+const fn index(direction: Direction) -> usize {
+    match direction {
+        Direction::Bidirectional => 0,
+        Direction::Unidirectional => 1,
+    }
+}
 
 #[cfg(test)]
 mod tests;

@@ -1,11 +1,14 @@
 //! Streams: ordered bytes in both directions. RFC 9000 §2 to §4.
 //!
-//! [`Streams`] contains all streams of one connection. The calls of the application are in
-//! `application`, the frames of the peer in `peer_frames`, sending in `transmit`, and
-//! acknowledgements and losses in `fate`. One stream is a `SendPart` and a `ReceivePart` in a slot
-//! of the `table`.
+//! [`Streams`] contains all streams of one connection: each is a `SendPart` and a `ReceivePart` in
+//! an entry of the `table`. Its parts own what the streams share: `limits` how many there may be,
+//! `flow` the credit of the connection, `buffers` the memory of data in both directions, and
+//! `send_queues` the order of sending.
+//!
+//! There is a file for each caller: `writing`, `reading` and `watch` for applications, `peer_frames`
+//! for received frames, `transmit` for packets that are being built, and `fate` for packets that were
+//! acknowledged or lost.
 
-mod application;
 mod buffers;
 mod chunk_pool;
 mod config;
@@ -18,18 +21,21 @@ mod half;
 mod limits;
 mod peer_frames;
 mod rate_caps;
+mod reading;
 mod reassembler;
 mod receive;
-mod reset_at;
 mod resize;
 mod schedule;
 mod send;
+mod send_budget;
 mod send_buffer;
+mod send_queues;
 mod stats;
 mod table;
 mod transmit;
 mod unread;
 mod watch;
+mod writing;
 
 use std::collections::VecDeque;
 
@@ -44,55 +50,41 @@ pub use self::event::{
 pub use self::stats::{BlockedBy, RecvStreamStats, SendStreamStats};
 
 use self::buffers::Buffers;
-use self::control::{Control, ControlQueue};
 use self::deadlines::Deadlines;
 use self::half::Half;
-use self::limits::{LocalStreams, PeerStreams};
-use self::rate_caps::RateCaps;
-use self::schedule::Schedule;
+use self::limits::StreamLimits;
+use self::receive::ReceiveLimits;
+use self::send_queues::SendQueues;
 use self::table::Table;
-use crate::flow::{ReceiveWindow, SendLimit, WindowBudget};
+use crate::flow::{ConnectionFlow, WindowBudget};
 
 /// All streams of one connection, with its flow control and its limits on streams.
 #[derive(Debug)]
 pub struct Streams {
     side: Side,
-    config: StreamsConfig,
-    buffers: Buffers,
     table: Table,
-    /// Streams that we open, by [`index`] of their direction.
-    local: [LocalStreams; 2],
-    /// Streams that the peer opens, by [`index`] of their direction.
-    peer: [PeerStreams; 2],
-    /// The peer's credit for the whole connection.
-    send_limit: SendLimit,
+    buffers: Buffers,
+    limits: StreamLimits,
+    flow: ConnectionFlow,
     /// The peer's credit for a new stream.
     initial: InitialLimits,
-    /// Our credit for the whole connection of the peer.
-    window: ReceiveWindow,
-    /// Streams with control frames to send.
-    control: ControlQueue,
-    /// Requested control frames of the connection: bits of [`Wish`].
-    wishes: u8,
-    /// Streams with frames that need no credit: lost spans, or a FIN without data.
-    free: Schedule,
-    /// Streams with new data that their own limit allows.
-    new: Schedule,
+    /// Our credit for a new stream.
+    receiving: ReceiveLimits,
+    queues: SendQueues,
     events: VecDeque<StreamEvent>,
-    /// Streams whose writers were refused because of the limits of the whole connection.
-    writers: VecDeque<StreamId>,
-    /// Streams opened before the handshake was complete, while early data was possible, by
-    /// [`index`] of their direction.
-    early: [u64; 2],
     /// Made for the first stream with a deadline.
     deadlines: Option<Box<Deadlines>>,
-    /// Made for the first stream with a limit on its rate.
-    rate_caps: Option<Box<RateCaps>>,
+    /// True if the peer may send RESET_STREAM_AT.
+    accepts_reset_at: bool,
     /// True if the peer accepts RESET_STREAM_AT.
-    peer_resets_at: bool,
+    peer_accepts_reset_at: bool,
     /// True if the connection is over and only received data is left.
     is_over: bool,
-    totals: Totals,
+    counters: StreamCounters,
+    /// The last stream that brought content and is not complete.
+    awaited: Option<StreamId>,
+    /// The time of the last frame, packet or timeout, for calls of the application.
+    now: Time,
 }
 
 /// The credit of each kind of stream in the peer's transport parameters.
@@ -101,42 +93,6 @@ struct InitialLimits {
     ours_bidi: u64,
     theirs_bidi: u64,
     ours_uni: u64,
-}
-
-/// Sums over all streams.
-#[derive(Debug, Default)]
-struct Totals {
-    counters: StreamCounters,
-    /// Gaps in all reassemblers.
-    gaps: usize,
-    /// Bytes that wait for an acknowledgement, sent or unsent.
-    retained: u64,
-    /// Limit on `retained`.
-    send_buffer: u64,
-    /// Bytes that were never sent.
-    unsent: u64,
-    /// Limit on the unsent bytes of one stream.
-    unsent_limit: u64,
-    /// The congestion window that the limits follow.
-    congestion_window: u64,
-    /// Free memory of the endpoint.
-    memory_left: u64,
-    /// The last stream that brought content and is not complete.
-    awaited: Option<StreamId>,
-    /// The time last passed in.
-    now: Time,
-}
-
-impl Totals {
-    /// Notes whether a stream that has brought content is to bring more.
-    #[inline]
-    fn on_content(&mut self, id: StreamId, is_awaited: bool) {
-        if is_awaited {
-            self.awaited = Some(id);
-        } else if self.awaited == Some(id) {
-            self.awaited = None;
-        }
-    }
 }
 
 /// Totals since the start of the connection.
@@ -169,33 +125,6 @@ pub struct Undelivered {
     pub has_blocked_writer: bool,
 }
 
-/// A control frame of the connection.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Wish {
-    MaxData = 1,
-    DataBlocked = 2,
-    MaxStreamsBidi = 4,
-    MaxStreamsUni = 8,
-    StreamsBlockedBidi = 16,
-    StreamsBlockedUni = 32,
-}
-
-impl Wish {
-    const fn max_streams(direction: Direction) -> Self {
-        match direction {
-            Direction::Bidirectional => Self::MaxStreamsBidi,
-            Direction::Unidirectional => Self::MaxStreamsUni,
-        }
-    }
-
-    const fn streams_blocked(direction: Direction) -> Self {
-        match direction {
-            Direction::Bidirectional => Self::StreamsBlockedBidi,
-            Direction::Unidirectional => Self::StreamsBlockedUni,
-        }
-    }
-}
-
 impl Streams {
     /// Creates the state of a connection without streams. `hash_key` is 16 secret random bytes.
     ///
@@ -204,34 +133,21 @@ impl Streams {
     pub fn new(side: Side, config: StreamsConfig, pool: ChunkPool, hash_key: [u8; 16]) -> Self {
         Self {
             side,
-            buffers: Buffers::new(pool),
             table: Table::new(side, hash_key),
-            local: Default::default(),
-            peer: [
-                PeerStreams::new(config.max_bidi),
-                PeerStreams::new(config.max_uni),
-            ],
-            send_limit: SendLimit::default(),
+            buffers: Buffers::new(pool, &config),
+            limits: StreamLimits::new(side, config.max_bidi, config.max_uni),
+            flow: ConnectionFlow::new(config.receive_window, config.receive_window_max),
             initial: InitialLimits::default(),
-            window: ReceiveWindow::new(config.receive_window, config.receive_window_max),
-            control: ControlQueue::default(),
-            wishes: 0,
-            free: Schedule::default(),
-            new: Schedule::default(),
+            receiving: ReceiveLimits::new(&config),
+            queues: SendQueues::default(),
             events: VecDeque::new(),
-            writers: VecDeque::new(),
-            early: [0; 2],
             deadlines: None,
-            rate_caps: None,
-            peer_resets_at: false,
+            accepts_reset_at: config.reset_stream_at,
+            peer_accepts_reset_at: false,
             is_over: false,
-            totals: Totals {
-                send_buffer: config.send_buffer_max.min(SEND_BUFFER_MIN),
-                unsent_limit: config.unsent_limit.min(UNSENT_MIN),
-                memory_left: u64::MAX,
-                ..Totals::default()
-            },
-            config,
+            counters: StreamCounters::default(),
+            awaited: None,
+            now: Time::ZERO,
         }
     }
 
@@ -240,31 +156,24 @@ impl Streams {
     /// the streams themselves.
     pub(crate) fn memory(&self) -> u64 {
         let streams = self.table.len() as u64 * STREAM_MEMORY;
-        self.totals.retained + self.buffers.memory() as u64 + self.window.held() + streams
+        self.buffers.memory() + self.flow.receive.held() + streams
     }
 
     /// Returns the bytes delivered to the peer or to the application so far.
     pub(crate) fn moved(&self) -> u64 {
-        let read = self.window.received() - self.window.unconsumed();
-        self.totals.counters.data_acked + read
+        let read = self.flow.receive.received() - self.flow.receive.unconsumed();
+        self.buffers.sending.acked() + read
     }
 
     /// Sets the memory that the endpoint has left for all its connections.
     #[inline]
     pub(crate) fn set_memory_left(&mut self, left: u64) {
-        self.totals.memory_left = left;
-    }
-
-    /// Returns the limit on bytes kept until they are acknowledged: at most a quarter of the memory
-    /// left, so that many connections at their limit leave some for others.
-    fn send_buffer(&self) -> u64 {
-        let fair = (self.totals.memory_left / 4).max(LEAST_SEND_BUFFER);
-        self.totals.send_buffer.min(fair)
+        self.buffers.sending.set_memory_left(left);
     }
 
     /// Draws the growth of the connection's window from a shared budget.
     pub(crate) fn draw_from(&mut self, budget: WindowBudget) {
-        self.window.draw_from(budget);
+        self.flow.draw_from(budget);
     }
 
     /// Sets the limits of the peer; before that, nothing can be opened or sent.
@@ -274,13 +183,13 @@ impl Streams {
             theirs_bidi: parameters.initial_max_stream_data_bidi_local,
             ours_uni: parameters.initial_max_stream_data_uni,
         };
-        self.peer_resets_at = parameters.reset_stream_at;
-        self.send_limit.raise(parameters.initial_max_data);
-        for slot in self.table.slots().collect::<Vec<_>>() {
-            let state = self.table.at(slot);
+        self.peer_accepts_reset_at = parameters.reset_stream_at;
+        self.flow.send.raise(parameters.initial_max_data);
+        for key in self.table.keys().collect::<Vec<_>>() {
+            let state = self.table.at(key);
             let limit = self.initial.of(self.side, state.id);
             if state.sends && state.send.on_max_stream_data(limit) {
-                self.schedule(slot);
+                self.schedule(key);
             }
         }
         for (direction, limit) in [
@@ -302,113 +211,108 @@ impl Streams {
     /// may send on.
     pub fn next_timeout(&self) -> Option<Time> {
         let deadline = self.deadlines.as_ref().and_then(|it| it.next());
-        let resumption = self.rate_caps.as_ref().and_then(|it| it.next());
-        let mut next = Time::earliest(deadline, resumption);
-        for peer in &self.peer {
-            next = Time::earliest(next, peer.next_timeout());
-        }
-        next
+        let resumption = self.queues.next_resumption();
+        let next = Time::earliest(deadline, resumption);
+        Time::earliest(next, self.limits.next_timeout())
     }
 
     /// Lets the peer open streams in place of cancelled ones whose time has come, and resets
     /// streams whose deadline has passed. Streams that have paused for their rate send on.
     pub fn on_timeout(&mut self, now: Time) {
-        self.totals.now = now;
+        self.now = now;
         if self.deadlines.is_some() {
             self.reset_late_streams(now);
         }
-        if self.rate_caps.is_some() {
-            self.resume_streams(now);
-        }
-        for direction in [Direction::Bidirectional, Direction::Unidirectional] {
-            let peer = &mut self.peer[index(direction)];
-            peer.on_timeout(now);
-            if peer.wants_update() {
-                self.wish(Wish::max_streams(direction));
+        while let Some(id) = self.queues.pop_resumed(now) {
+            if let Some(key) = self.table.find(id) {
+                self.schedule(key);
             }
         }
+        self.limits.on_timeout(now);
+    }
+
+    /// Returns the next event for the application.
+    pub fn poll_event(&mut self) -> Option<StreamEvent> {
+        self.events.pop_front()
     }
 
     /// Returns true while data, an end or a reset is unsent or unacknowledged, or a writer waits
     /// for credit of its stream.
     pub fn unacked_or_unsent(&self) -> bool {
-        self.totals.retained > 0
-            || self.table.iter().any(|slot| {
-                slot.sends && (slot.send.is_pending() || slot.send.is_waiting_for_credit())
-            })
+        self.buffers.sending.retained() > 0
+            || self
+                .table
+                .iter()
+                .any(|key| key.sends && (key.send.is_pending() || key.send.is_waiting_for_credit()))
     }
 
     /// Returns the amount of written data that the peer has not acknowledged yet.
     pub fn undelivered(&self) -> Undelivered {
         Undelivered {
-            acked: self.totals.counters.data_acked,
-            bytes: self.totals.retained,
-            has_blocked_writer: self.table.iter().any(|slot| {
-                let send = &slot.send;
-                slot.sends && (send.is_waiting_for_credit() || send.is_waiting_for_connection())
+            acked: self.buffers.sending.acked(),
+            bytes: self.buffers.sending.retained(),
+            has_blocked_writer: self.table.iter().any(|key| {
+                let send = &key.send;
+                key.sends && (send.is_waiting_for_credit() || send.is_waiting_for_connection())
             }),
         }
     }
 
     /// Returns the totals since the start of the connection.
     pub fn counters(&self) -> StreamCounters {
-        self.totals.counters
+        StreamCounters {
+            data_acked: self.buffers.sending.acked(),
+            ..self.counters
+        }
     }
 
     /// Returns the number of streams of one direction, opened by one side, that are not over.
     pub fn open_count(&self, initiator: Side, direction: Direction) -> u64 {
-        if initiator == self.side {
-            self.local[index(direction)].count()
-        } else {
-            self.peer[index(direction)].count()
-        }
+        self.limits.open_count(initiator, direction)
     }
 
     /// Returns the number of streams of one direction that the peer may have opened in total, as
     /// announced.
     pub fn granted(&self, direction: Direction) -> u64 {
-        self.peer[index(direction)].announced()
+        self.limits.announced(direction)
     }
 
     /// Returns true while new data waits for the peer to raise the connection's limit.
     pub fn is_connection_blocked(&self) -> bool {
-        !self.new.is_empty() && self.send_limit.available() == 0
+        !self.queues.new.is_empty() && self.flow.send.available() == 0
     }
 
     /// Returns true while new data waits for the peer to raise a stream's limit. Examines every
     /// stream, so it is meant for traces.
     pub fn is_stream_blocked(&self) -> bool {
         let mut streams = self.table.iter();
-        self.totals.counters.stream_blocked > 0
+        self.counters.stream_blocked > 0
             && streams.any(|state| state.sends && state.send.blocked_at().is_some())
     }
 
     /// Returns false while the peer's credit has sufficed for everything so far. Takes constant
     /// time, whereas [`Streams::repeat_blocked`] examines every stream.
     pub fn was_ever_blocked(&self) -> bool {
-        let counters = &self.totals.counters;
-        let waits = |local: &LocalStreams| local.blocked_at().is_some();
-        counters.connection_blocked + counters.stream_blocked > 0 || self.local.iter().any(waits)
+        let counters = &self.counters;
+        counters.connection_blocked + counters.stream_blocked > 0 || self.limits.is_blocked()
     }
 
     /// Frees memory that only makes the next streams cheaper, for an idle connection.
     pub fn shrink(&mut self) {
         self.buffers.shrink();
         self.events.shrink_to_fit();
-        self.writers.shrink_to_fit();
-        self.free.shrink();
-        self.new.shrink();
+        self.queues.shrink();
         if self.table.len() == 0 {
             self.table.clear();
-            self.control.clear();
+            self.queues.control.clear();
         } else {
             self.table.shrink();
         }
     }
 
-    /// Returns the number of slots for streams, empty ones included.
+    /// Returns the number of entries for streams, empty ones included.
     #[cfg(test)]
-    pub(crate) fn kept_slots(&self) -> usize {
+    pub(crate) fn kept_entries(&self) -> usize {
         self.table.kept()
     }
 
@@ -416,28 +320,19 @@ impl Streams {
     /// stay readable, call [`Streams::on_lost`] instead.
     pub fn on_close(&mut self) {
         self.table.clear();
-        self.buffers.forget_received();
-        self.control.clear();
-        self.free.clear();
-        self.new.clear();
+        self.buffers.forget_all();
+        self.queues.clear();
         self.buffers.shrink();
-        self.local = Default::default();
-        self.peer = [PeerStreams::new(0), PeerStreams::new(0)];
-        (self.events, self.writers) = (VecDeque::new(), VecDeque::new());
-        (self.deadlines, self.rate_caps) = (None, None);
-        self.wishes = 0;
-        (self.totals.gaps, self.totals.retained) = (0, 0);
-        self.totals.unsent = 0;
+        self.limits.on_close();
+        self.flow.end();
+        self.events = VecDeque::new();
+        self.deadlines = None;
     }
 
     /// Creates the state of a stream, with the limits of the transport parameters.
     fn begin(&mut self, id: StreamId) -> u32 {
-        let slot = self.table.insert(id);
-        let (window, max) = (
-            self.config.stream_receive_window,
-            self.config.stream_receive_window_max,
-        );
-        let state = self.table.at(slot);
+        let key = self.table.insert(id);
+        let state = self.table.at(key);
         state.sends &= !self.is_over;
         if state.sends {
             state.send.begin(self.initial.of(self.side, id));
@@ -445,140 +340,68 @@ impl Streams {
             state.send = Half::default();
         }
         if state.receives {
-            let window = ReceiveWindow::new(window, max);
-            state.receive.begin(window, self.config.max_gaps_per_stream);
+            state.receive.begin(self.receiving);
         } else {
             state.receive = Half::default();
         }
-        slot
+        key
     }
 
-    /// Adds a stream to the schedules that match the data it has to send.
+    /// Queues a stream for the data it has to send, and requests the frames that ask for credit.
     #[inline]
-    fn schedule(&mut self, slot: u32) {
-        let state = self.table.at(slot);
-        if state.send.has_free() && !state.in_free {
-            state.in_free = true;
-            self.free.push(state.priority, slot);
-        }
-        if state.send.has_new() {
-            let is_paused = match &self.rate_caps {
-                Some(caps) => caps.is_paused(state.id),
-                None => false,
-            };
-            if !state.in_new && !is_paused {
-                state.in_new = true;
-                self.new.push(state.priority, slot);
-            }
-            self.signal_if_blocked();
-        } else if state.send.take_blocked() {
-            self.control.want(slot, &mut state.wanted, Control::Blocked);
-            self.totals.counters.stream_blocked += 1;
-        }
-    }
-
-    /// Removes a stream from both schedules.
-    fn unschedule(&mut self, slot: u32) {
-        let state = self.table.at(slot);
-        if std::mem::take(&mut state.in_free) {
-            self.free.remove(state.priority, slot);
-        }
-        if std::mem::take(&mut state.in_new) {
-            self.new.remove(state.priority, slot);
-        }
+    fn schedule(&mut self, key: u32) {
+        let is_blocked = self.queues.schedule(key, self.table.at(key));
+        self.counters.stream_blocked += u64::from(is_blocked);
+        self.signal_if_blocked();
     }
 
     /// Requests DATA_BLOCKED if only the connection's limit holds data back.
     #[inline]
     fn signal_if_blocked(&mut self) {
-        if self.is_connection_blocked() && self.send_limit.take_signal() {
-            self.wish(Wish::DataBlocked);
-            self.totals.counters.connection_blocked += 1;
-        }
-    }
-
-    fn wish(&mut self, wish: Wish) {
-        if !self.is_over {
-            self.wishes |= wish as u8;
-        }
-    }
-
-    /// Returns true once if a control frame of the connection is requested.
-    fn take_wish(&mut self, wish: Wish) -> bool {
-        let wanted = self.wishes & wish as u8 != 0;
-        self.wishes &= !(wish as u8);
-        wanted
-    }
-
-    /// Requests MAX_DATA when half the connection's window is used.
-    #[inline]
-    fn credit_connection(&mut self) {
-        if self.window.wants_update() {
-            self.wish(Wish::MaxData);
+        if !self.queues.new.is_empty() && self.flow.signal_blocked() {
+            self.counters.connection_blocked += 1;
         }
     }
 
     /// Returns true while a bidirectional stream that we opened is open.
     #[inline]
     pub fn has_own_exchanges(&self) -> bool {
-        self.local[index(Direction::Bidirectional)].are_open()
+        self.limits.has_own_exchanges()
     }
 
     /// Returns true if content has arrived on a stream, and the rest is missing.
     #[inline]
     pub fn awaits_content(&self) -> bool {
-        self.totals.awaited.is_some()
+        self.awaited.is_some()
     }
 
     /// Removes a stream if both of its parts are over.
-    fn retire_if_over(&mut self, slot: u32) {
-        if self.table.at(slot).is_over() {
-            self.retire(slot);
+    fn retire_if_over(&mut self, key: u32) {
+        if self.table.at(key).is_over() {
+            self.retire(key);
         }
     }
 
-    fn retire(&mut self, slot: u32) {
-        self.unschedule(slot);
-        let state = self.table.at(slot);
+    fn retire(&mut self, key: u32) {
+        let state = self.table.at(key);
         let (id, was_cancelled) = (state.id, state.was_cancelled());
-        self.totals.on_content(id, false);
+        self.queues.remove(key, state);
+        self.note_content(id, false);
         if let Some(deadlines) = &mut self.deadlines {
             deadlines.remove(id);
         }
-        if let Some(caps) = &mut self.rate_caps {
-            caps.remove(id);
-        }
-        let state = self.table.at(slot);
-        self.control.unwant_all(&mut state.wanted);
-        self.table.remove(slot, &mut self.buffers);
+        self.table.remove(key, &mut self.buffers);
         if self.table.is_oversized() {
             self.table.clear();
-            self.control.clear();
+            self.queues.control.clear();
         }
-        let direction = id.direction();
-        if id.initiator() == self.side {
-            return self.local[index(direction)].on_retired();
-        }
-        let peer = &mut self.peer[index(direction)];
-        peer.on_retired(self.totals.now, was_cancelled);
-        if peer.wants_update() {
-            self.wish(Wish::max_streams(direction));
-        }
+        self.limits.on_retired(self.now, id, was_cancelled);
     }
 
-    /// Adapts the limits to the congestion window. Four windows may be kept until they are
-    /// acknowledged: one is in flight, and three cover lost packets, because data behind a lost
-    /// packet is kept until its retransmission arrives. That takes one round trip more, two if the
-    /// retransmission is lost too, and so on.
+    /// Adapts the limits of the send buffers to the congestion window.
     #[inline]
     pub fn on_congestion_window(&mut self, window: u64) {
-        self.totals.congestion_window = window;
-        let max = self.config.send_buffer_max;
-        let buffer = window.saturating_mul(4).max(SEND_BUFFER_MIN).min(max);
-        let unsent_limit = window.saturating_mul(2).max(UNSENT_MIN);
-        self.totals.unsent_limit = unsent_limit.min(self.config.unsent_limit).min(max);
-        if buffer != self.totals.send_buffer {
-            self.totals.send_buffer = buffer;
+        if self.buffers.sending.on_congestion_window(window) {
             self.wake_writers();
         }
     }
@@ -586,16 +409,25 @@ impl Streams {
     /// Wakes writers that waited for the whole connection, once a good part of its limit is free.
     #[inline]
     fn wake_writers(&mut self) {
-        let is_full = self.totals.retained > self.send_buffer() / 4 * 3;
-        if self.writers.is_empty() || is_full || self.send_limit.available() == 0 {
+        if !self.buffers.sending.can_wake_writers() || self.flow.send.available() == 0 {
             return;
         }
-        while let Some(id) = self.writers.pop_front() {
-            if let Some(slot) = self.table.find(id)
-                && self.table.at(slot).send.take_connection_writable()
+        while let Some(id) = self.buffers.sending.next_writer() {
+            if let Some(key) = self.table.find(id)
+                && self.table.at(key).send.take_connection_writable()
             {
                 self.events.push_back(StreamEvent::Writable { id });
             }
+        }
+    }
+
+    /// Records whether a stream that has brought content is to bring more.
+    #[inline]
+    fn note_content(&mut self, id: StreamId, is_awaited: bool) {
+        if is_awaited {
+            self.awaited = Some(id);
+        } else if self.awaited == Some(id) {
+            self.awaited = None;
         }
     }
 }
@@ -616,24 +448,6 @@ impl InitialLimits {
 /// takes 4 KiB for a request whose header section has not arrived; applications that use only
 /// streams take less.
 const STREAM_MEMORY: u64 = 2 << 10;
-
-/// The smallest limit on bytes kept for sending, if the configuration allows that much.
-const SEND_BUFFER_MIN: u64 = 512 << 10;
-
-/// Bytes that a connection may keep until they are acknowledged even if memory is short.
-const LEAST_SEND_BUFFER: u64 = 64 << 10;
-
-/// Unsent bytes that a stream may hold while the congestion window is small, if the configuration
-/// allows that many. Two windows suffice for a writer to keep the sender busy.
-const UNSENT_MIN: u64 = 64 << 10;
-
-/// Returns the index of a direction in a table of two.
-const fn index(direction: Direction) -> usize {
-    match direction {
-        Direction::Bidirectional => 0,
-        Direction::Unidirectional => 1,
-    }
-}
 
 #[cfg(test)]
 mod tests;

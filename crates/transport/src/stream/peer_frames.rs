@@ -1,20 +1,19 @@
-//! Processing of the peer's stream frames. RFC 9000 §19.4 to §19.14.
+//! Processing of the peer's stream frames. RFC 9000 §19.4 to §19.14,
+//! draft-ietf-quic-reliable-stream-reset-10.
 
 use std::time::Duration;
 
 use courser_base::Time;
 use courser_wire::frame::{
-    DataBlocked, MaxData, MaxStreamData, MaxStreams, ResetStream, StopSending, Stream,
-    StreamDataBlocked, StreamsBlocked,
+    DataBlocked, MaxData, MaxStreamData, MaxStreams, ResetStream, ResetStreamAt, StopSending,
+    Stream, StreamDataBlocked, StreamsBlocked,
 };
 use courser_wire::{Direction, MAX_STREAMS, StreamId};
 
-use super::config::max_gaps;
-use super::control::Control;
+use super::Streams;
+use super::control::ControlFrame;
 use super::event::{Stored, StreamEvent, StreamOutcome};
 use super::limits::Use;
-use super::receive::Shared;
-use super::{Streams, Wish, index};
 use crate::error::TransportError;
 
 impl Streams {
@@ -30,36 +29,32 @@ impl Streams {
         now: Time,
         frame: &Stream<'_>,
     ) -> Result<StreamOutcome, TransportError> {
-        self.totals.now = now;
-        let Some(slot) = self.receiving(frame.id)? else {
+        self.now = now;
+        let Some(key) = self.receiving(frame.id)? else {
             return Ok(StreamOutcome::Known);
         };
-        let mut shared = Shared {
-            may_open_gap: self.totals.gaps < max_gaps(self.config.max_gaps, self.window.size()),
-            connection: &mut self.window,
-            buffers: &mut self.buffers,
-        };
-        let received = shared.connection.received();
-        let state = self.table.at(slot);
-        let gaps = state.receive.gaps();
+        let connection = &mut self.flow.receive;
+        let received = connection.received();
+        let state = self.table.at(key);
         let news = state.receive.news();
-        let stored = state.receive.on_stream(now, frame, &mut shared)?;
-        self.totals.counters.data_received += shared.connection.received() - received;
+        let stored = state
+            .receive
+            .on_stream(now, frame, connection, &mut self.buffers)?;
+        self.counters.data_received += connection.received() - received;
         let outcome = match stored {
             Stored::Refused => StreamOutcome::Refused,
             Stored::Kept if state.receive.news() != news => StreamOutcome::Fresh,
             Stored::Kept => StreamOutcome::Known,
         };
-        self.totals.counters.refused += u64::from(outcome == StreamOutcome::Refused);
-        self.totals.gaps = self.totals.gaps - gaps + state.receive.gaps();
-        self.totals
-            .on_content(frame.id, state.receive.awaits_content());
+        self.counters.refused += u64::from(outcome == StreamOutcome::Refused);
+        let is_awaited = state.receive.awaits_content();
         if state.receive.wants_credit() {
-            self.control.want(slot, &mut state.wanted, Control::Credit);
+            self.queues.request(key, state, ControlFrame::Credit);
         } else if frame.fin {
-            self.control.unwant(&mut state.wanted, Control::Credit);
+            self.queues.withdraw(state, ControlFrame::Credit);
         }
-        self.on_received(slot);
+        self.note_content(frame.id, is_awaited);
+        self.on_received(key);
         Ok(outcome)
     }
 
@@ -69,41 +64,68 @@ impl Streams {
     ///
     /// The errors of [`Streams::on_stream_frame`].
     pub fn on_reset_stream_frame(&mut self, frame: ResetStream) -> Result<(), TransportError> {
-        let Some(slot) = self.receiving(frame.id)? else {
+        let Some(key) = self.receiving(frame.id)? else {
             return Ok(());
         };
-        let mut shared = Shared {
-            connection: &mut self.window,
-            buffers: &mut self.buffers,
-            may_open_gap: false,
-        };
-        let state = self.table.at(slot);
-        let gaps = state.receive.gaps();
-        state
-            .receive
-            .on_reset(self.totals.now, frame, &mut shared)?;
-        self.totals.gaps = self.totals.gaps - gaps + state.receive.gaps();
-        self.totals
-            .on_content(frame.id, state.receive.awaits_content());
-        if state.receive.stop_to_send().is_none() {
-            self.control.unwant(&mut state.wanted, Control::Stop);
-        }
-        self.control.unwant(&mut state.wanted, Control::Credit);
-        self.on_received(slot);
+        let (connection, part) = (&mut self.flow.receive, &mut self.table.at(key).receive);
+        part.on_reset(self.now, frame, connection, &mut self.buffers)?;
+        self.on_reset_received(key);
         Ok(())
+    }
+
+    /// Processes RESET_STREAM_AT: the peer abandons sending but delivers the beginning
+    /// (draft-ietf-quic-reliable-stream-reset-10 §4, §5).
+    ///
+    /// # Errors
+    ///
+    /// FRAME_ENCODING_ERROR if we did not offer the extension or the reliable size is above the
+    /// final size, STREAM_STATE_ERROR if the error code changes, and the errors of
+    /// [`Streams::on_stream_frame`].
+    pub fn on_reset_stream_at_frame(&mut self, frame: ResetStreamAt) -> Result<(), TransportError> {
+        if !self.accepts_reset_at {
+            let reason = "a frame of an extension that was not offered";
+            return Err(TransportError::frame_encoding(reason));
+        }
+        if frame.reliable_size > frame.final_size {
+            let (reliable, size) = (frame.reliable_size, frame.final_size);
+            return Err(TransportError::frame_encoding(format!(
+                "reliable size {reliable} exceeds final size {size}"
+            )));
+        }
+        let Some(key) = self.receiving(frame.id)? else {
+            return Ok(());
+        };
+        let (connection, part) = (&mut self.flow.receive, &mut self.table.at(key).receive);
+        part.on_reset_at(self.now, frame, connection, &mut self.buffers)?;
+        self.on_reset_received(key);
+        Ok(())
+    }
+
+    /// Withdraws the frames that a reset of the peer makes useless, and reports it to the reader.
+    fn on_reset_received(&mut self, key: u32) {
+        let state = self.table.at(key);
+        let (id, is_awaited) = (state.id, state.receive.awaits_content());
+        if state.receive.stop_to_send().is_none() {
+            self.queues.withdraw(state, ControlFrame::Stop);
+        }
+        self.queues.withdraw(state, ControlFrame::Credit);
+        if !is_awaited {
+            self.note_content(id, false);
+        }
+        self.on_received(key);
     }
 
     /// Updates a receiving part after an arrival: wakes its reader, and credits bytes that were
     /// discarded at once.
     #[inline]
-    pub(super) fn on_received(&mut self, slot: u32) {
-        let state = self.table.at(slot);
+    fn on_received(&mut self, key: u32) {
+        let state = self.table.at(key);
         if state.receive.take_readable() {
             self.events
                 .push_back(StreamEvent::Readable { id: state.id });
         }
-        self.credit_connection();
-        self.retire_if_over(slot);
+        self.flow.update_credit();
+        self.retire_if_over(key);
     }
 
     /// Processes STOP_SENDING: the peer wants no more data. RESET_STREAM answers it (RFC 9000 §3.5,
@@ -113,11 +135,10 @@ impl Streams {
     ///
     /// STREAM_STATE_ERROR or STREAM_LIMIT_ERROR when the peer broke a rule.
     pub fn on_stop_sending_frame(&mut self, frame: StopSending) -> Result<(), TransportError> {
-        let Some(slot) = self.sending(frame.id)? else {
+        let Some(key) = self.sending(frame.id)? else {
             return Ok(());
         };
-        let state = self.table.at(slot);
-        let (retained, unsent) = (state.send.retained(), state.send.unsent());
+        let state = self.table.at(key);
         let was_finished = state.send.is_finished();
         if state
             .send
@@ -128,7 +149,7 @@ impl Streams {
                 code: frame.error_code,
                 was_finished,
             });
-            self.on_reset_due(slot, retained, unsent);
+            self.on_reset_due(key);
         }
         Ok(())
     }
@@ -140,9 +161,8 @@ impl Streams {
     ///
     /// None today; a limit that is not larger has no effect (RFC 9000 §4.1).
     pub fn on_max_data_frame(&mut self, frame: MaxData) -> Result<bool, TransportError> {
-        let raises = self.send_limit.raise(frame.limit);
+        let raises = self.flow.on_max_data(frame.limit);
         if raises {
-            self.take_wish(Wish::DataBlocked);
             self.wake_writers();
         }
         Ok(raises)
@@ -158,18 +178,18 @@ impl Streams {
         &mut self,
         frame: MaxStreamData,
     ) -> Result<bool, TransportError> {
-        let Some(slot) = self.sending(frame.id)? else {
+        let Some(key) = self.sending(frame.id)? else {
             return Ok(false);
         };
-        let state = self.table.at(slot);
+        let state = self.table.at(key);
         let raises = state.send.on_max_stream_data(frame.limit);
         if raises {
-            self.control.unwant(&mut state.wanted, Control::Blocked);
+            self.queues.withdraw(state, ControlFrame::Blocked);
             if state.send.take_credited() {
                 self.events
                     .push_back(StreamEvent::Writable { id: state.id });
             }
-            self.schedule(slot);
+            self.schedule(key);
         }
         Ok(raises)
     }
@@ -182,18 +202,14 @@ impl Streams {
     /// FRAME_ENCODING_ERROR for more streams than can have an ID.
     pub fn on_max_streams_frame(&mut self, frame: MaxStreams) -> Result<bool, TransportError> {
         check_stream_count("MAX_STREAMS", frame.limit)?;
-        let raises = self.local[index(frame.direction)].limit() < Some(frame.limit);
+        let raises = self.limits.is_raised_by(frame.direction, frame.limit);
         self.raise_local_limit(frame.direction, frame.limit);
         Ok(raises)
     }
 
     pub(super) fn raise_local_limit(&mut self, direction: Direction, limit: u64) {
-        let local = &mut self.local[index(direction)];
-        if local.on_limit(limit) {
+        if self.limits.on_limit(direction, limit) {
             self.events.push_back(StreamEvent::Available { direction });
-        }
-        if local.blocked_at().is_none() {
-            self.take_wish(Wish::streams_blocked(direction));
         }
     }
 
@@ -210,9 +226,7 @@ impl Streams {
         rtt: Duration,
         frame: DataBlocked,
     ) -> Result<(), TransportError> {
-        if self.window.is_news(now, rtt, frame.limit) {
-            self.wish(Wish::MaxData);
-        }
+        self.flow.on_data_blocked(now, rtt, frame.limit);
         Ok(())
     }
 
@@ -229,12 +243,12 @@ impl Streams {
         rtt: Duration,
         frame: StreamDataBlocked,
     ) -> Result<(), TransportError> {
-        let Some(slot) = self.receiving(frame.id)? else {
+        let Some(key) = self.receiving(frame.id)? else {
             return Ok(());
         };
-        let state = self.table.at(slot);
-        if state.receive.is_news(now, rtt, frame.limit) {
-            self.control.want(slot, &mut state.wanted, Control::Credit);
+        let state = self.table.at(key);
+        if state.receive.has_missed_limit(now, rtt, frame.limit) {
+            self.queues.request(key, state, ControlFrame::Credit);
         }
         Ok(())
     }
@@ -252,19 +266,17 @@ impl Streams {
         frame: StreamsBlocked,
     ) -> Result<(), TransportError> {
         check_stream_count("STREAMS_BLOCKED", frame.limit)?;
-        if self.peer[index(frame.direction)].is_news(now, rtt, frame.limit) {
-            self.wish(Wish::max_streams(frame.direction));
-        }
+        self.limits.on_streams_blocked(now, rtt, frame);
         Ok(())
     }
 
-    /// Returns the slot for a frame about the peer's data; `None` when the stream is over.
+    /// Returns the key of the stream for a frame about the peer's data; `None` when the stream is over.
     #[inline]
-    pub(super) fn receiving(&mut self, id: StreamId) -> Result<Option<u32>, TransportError> {
-        if let Some(slot) = self.table.find(id)
-            && self.table.at(slot).receives
+    fn receiving(&mut self, id: StreamId) -> Result<Option<u32>, TransportError> {
+        if let Some(key) = self.table.find(id)
+            && self.table.at(key).receives
         {
-            return Ok(Some(slot));
+            return Ok(Some(key));
         }
         if id.initiator() == self.side && id.direction() == Direction::Unidirectional {
             let reason = format!("the peer cannot send on stream {id}");
@@ -273,7 +285,7 @@ impl Streams {
         self.find_or_begin(id)
     }
 
-    /// Returns the slot for a frame about our data; `None` when the stream is over.
+    /// Returns the key of the stream for a frame about our data; `None` when the stream is over.
     fn sending(&mut self, id: StreamId) -> Result<Option<u32>, TransportError> {
         if id.initiator() != self.side && id.direction() == Direction::Unidirectional {
             let reason = format!("we cannot send on stream {id}");
@@ -289,21 +301,9 @@ impl Streams {
     /// the peer may not begin it.
     #[cold]
     fn find_or_begin(&mut self, id: StreamId) -> Result<Option<u32>, TransportError> {
-        let (direction, number) = (id.direction(), id.index());
-        if id.initiator() == self.side {
-            if self.local[index(direction)].was_opened(number) {
-                return Ok(None);
-            }
-            return Err(TransportError::stream_state(format!(
-                "we have not opened stream {id}"
-            )));
-        }
-        let usage = self.peer[index(direction)].on_use(number)?;
-        if self.peer[index(direction)].take_opened() {
+        let (usage, direction) = (self.limits.on_use(id)?, id.direction());
+        if self.limits.take_opened(direction) {
             self.events.push_back(StreamEvent::Opened { direction });
-        }
-        if self.peer[index(direction)].wants_update() {
-            self.wish(Wish::max_streams(direction));
         }
         Ok((usage == Use::New).then(|| self.begin(id)))
     }

@@ -185,7 +185,9 @@ impl Reassembler {
             .is_some_and(|next| next.offset == self.end)
             && let Some(next) = self.pending.pop_front()
         {
-            self.gaps -= u32::from(self.end == before);
+            if self.end == before {
+                self.close_gap(buffers);
+            }
             let offset = self.end;
             self.end = next.end();
             if next.is_read() {
@@ -307,6 +309,12 @@ impl Reassembler {
             },
         );
         self.gaps += 1;
+        buffers.on_gap_opened();
+    }
+
+    fn close_gap(&mut self, buffers: &mut Buffers) {
+        self.gaps -= 1;
+        buffers.on_gaps_closed(1);
     }
 
     /// Inserts bytes before chunk `at`, which may touch it but no earlier chunk. Returns the index
@@ -332,7 +340,7 @@ impl Reassembler {
             return at;
         }
         self.insert_chunk(at, offset, data, buffers);
-        self.gaps -= 1;
+        self.close_gap(buffers);
         at + 1
     }
 
@@ -374,10 +382,15 @@ impl Reassembler {
     /// Removes the gap behind chunk `at` if it was just filled.
     fn join_next(&mut self, at: usize, buffers: &mut Buffers) {
         let end = self.pending[at].end();
-        let Some(next) = self.pending.get(at + 1).filter(|next| next.offset == end) else {
+        if self
+            .pending
+            .get(at + 1)
+            .is_none_or(|next| next.offset != end)
+        {
             return;
-        };
-        self.gaps -= 1;
+        }
+        self.close_gap(buffers);
+        let next = &self.pending[at + 1];
         if next.is_read() {
             return;
         }
@@ -546,7 +559,7 @@ impl Reassembler {
             buffers.on_taken(pending.data.len());
             buffers.give_received(pending.data);
         }
-        self.gaps = 0;
+        buffers.on_gaps_closed(std::mem::take(&mut self.gaps));
         self.read = self.end;
         self.skipped = 0;
     }

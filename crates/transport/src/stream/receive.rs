@@ -7,7 +7,7 @@ use courser_base::Time;
 use courser_wire::{MAX_VARINT, frame};
 
 use super::buffers::Buffers;
-use super::config::max_gaps;
+use super::config::{StreamsConfig, max_gaps};
 use super::event::{ClosedStream, ReadError, Stored};
 use super::reassembler::Reassembler;
 use super::stats::RecvStreamStats;
@@ -19,7 +19,7 @@ use crate::flow::ReceiveWindow;
 /// ```text
 ///  Recv --FIN--> SizeKnown --all data--> DataRecvd --read to the end, or stopped--> DataRead
 ///    |               |
-///    +-RESET_STREAM--+--> ResetRecvd --told to the application, or stopped--> ResetRead
+///    +-RESET_STREAM--+--> ResetRecvd --reported, or stopped--> ResetRead
 ///    |               |        ^
 ///    +-RESET_STREAM_AT--> ResetAt --read up to the reliable size
 /// ```
@@ -70,12 +70,24 @@ enum Stop {
     Acked,
 }
 
-/// The shared state of all streams that a receiving part uses.
-pub(super) struct Shared<'a> {
-    pub(super) connection: &'a mut ReceiveWindow,
-    pub(super) buffers: &'a mut Buffers,
-    /// True if all streams together may have one more gap.
-    pub(super) may_open_gap: bool,
+/// The limits that a new stream grants the peer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct ReceiveLimits {
+    window: u64,
+    /// Maximum to which the window may grow.
+    window_max: u64,
+    /// Gaps allowed while the window is small.
+    max_gaps: usize,
+}
+
+impl ReceiveLimits {
+    pub(super) fn new(config: &StreamsConfig) -> Self {
+        Self {
+            window: config.stream_receive_window,
+            window_max: config.stream_receive_window_max,
+            max_gaps: config.max_gaps_per_stream,
+        }
+    }
 }
 
 /// State, bytes and credit of the receiving part.
@@ -113,12 +125,12 @@ impl ReceivePart {
         self.reassembler.memory()
     }
 
-    /// Begins a new stream in the memory of a previous one, with up to `max_gaps` gaps.
-    pub(super) fn begin(&mut self, window: ReceiveWindow, max_gaps: usize) {
-        self.max_gaps = max_gaps;
+    /// Begins a new stream in the memory of a previous one.
+    pub(super) fn begin(&mut self, limits: ReceiveLimits) {
+        self.max_gaps = limits.max_gaps;
         (self.state, self.stop, self.is_reader_waiting) = (State::Recv, Stop::No, false);
         self.is_unordered = false;
-        self.window = window;
+        self.window = ReceiveWindow::new(limits.window, limits.window_max);
     }
 
     /// Frees the room for bytes that have not arrived.
@@ -182,7 +194,8 @@ impl ReceivePart {
         &mut self,
         now: Time,
         frame: &frame::Stream<'_>,
-        shared: &mut Shared<'_>,
+        connection: &mut ReceiveWindow,
+        buffers: &mut Buffers,
     ) -> Result<Stored, TransportError> {
         let end = frame.offset.saturating_add(frame.data.len() as u64);
         if frame.fin || self.state != State::Recv || end > MAX_VARINT {
@@ -190,7 +203,7 @@ impl ReceivePart {
             match self.state {
                 State::Recv | State::SizeKnown(_) => {}
                 State::ResetAt(_, _, reliable) => {
-                    return Ok(self.on_reliable_data(now, frame, reliable, shared));
+                    return Ok(self.on_reliable_data(now, frame, reliable, connection, buffers));
                 }
                 _ => return Ok(Stored::Kept),
             }
@@ -198,31 +211,37 @@ impl ReceivePart {
         let additional = end.saturating_sub(self.window.received());
         if additional > 0 {
             self.window.check(additional)?;
-            shared.connection.check(additional)?;
+            connection.check(additional)?;
         }
         let readable = self.reassembler.readable();
         if self.stop == Stop::No {
-            let max_gaps = max_gaps(self.max_gaps, self.window.size());
-            let may_open_gap = shared.may_open_gap && self.gaps() < max_gaps;
-            let stored =
-                self.reassembler
-                    .insert(frame.offset, frame.data, may_open_gap, shared.buffers);
+            let may_open_gap = self.may_open_gap(connection, buffers);
+            let stored = self
+                .reassembler
+                .insert(frame.offset, frame.data, may_open_gap, buffers);
             if stored == Stored::Refused {
                 return Ok(stored);
             }
         }
         if additional > 0 {
             self.window.on_received(now, additional);
-            shared.connection.on_received(now, additional);
+            connection.on_received(now, additional);
         }
         let (len, ordered) = (
             frame.data.len() as u64,
             self.reassembler.readable() - readable,
         );
         self.window.on_arrived(now, len, ordered);
-        shared.connection.on_arrived(now, len, ordered);
-        self.on_stored(end, frame.fin, shared);
+        connection.on_arrived(now, len, ordered);
+        self.on_stored(end, frame.fin, connection, buffers);
         Ok(Stored::Kept)
+    }
+
+    /// Returns true if the stream and the connection may have one more gap.
+    #[inline]
+    fn may_open_gap(&self, connection: &ReceiveWindow, buffers: &Buffers) -> bool {
+        let of_stream = max_gaps(self.max_gaps, self.window.size());
+        self.gaps() < of_stream && buffers.may_open_gap(connection.size())
     }
 
     /// Returns a number that rises with each STREAM frame that brings new bytes or a new end.
@@ -255,12 +274,18 @@ impl ReceivePart {
     }
 
     #[inline]
-    fn on_stored(&mut self, end: u64, fin: bool, shared: &mut Shared<'_>) {
+    fn on_stored(
+        &mut self,
+        end: u64,
+        fin: bool,
+        connection: &mut ReceiveWindow,
+        buffers: &mut Buffers,
+    ) {
         if fin && self.state == State::Recv {
             self.state = State::SizeKnown(FinalSize(end));
         }
         if self.stop != Stop::No {
-            self.discard(shared);
+            self.discard(connection, buffers);
             self.end_if_stopped();
             return;
         }
@@ -280,7 +305,8 @@ impl ReceivePart {
         &mut self,
         now: Time,
         frame: frame::ResetStream,
-        shared: &mut Shared<'_>,
+        connection: &mut ReceiveWindow,
+        buffers: &mut Buffers,
     ) -> Result<(), TransportError> {
         let end = frame.final_size;
         if matches!(self.state, State::ResetAt(..)) {
@@ -289,7 +315,7 @@ impl ReceivePart {
         self.check_end(end, true)?;
         let additional = end.saturating_sub(self.window.received());
         self.window.check(additional)?;
-        shared.connection.check(additional)?;
+        connection.check(additional)?;
         match self.state {
             State::Recv | State::SizeKnown(_) | State::ResetAt(..) => {}
             // All data has arrived: the reset comes too late to discard it (RFC 9000 §3.2).
@@ -300,8 +326,8 @@ impl ReceivePart {
         }
         // The peer counts the final size against the limit, so we must too (RFC 9000 §4.5).
         self.window.on_received(now, additional);
-        shared.connection.on_received(now, additional);
-        self.discard(shared);
+        connection.on_received(now, additional);
+        self.discard(connection, buffers);
         let size = FinalSize(end);
         self.state = match self.stop {
             Stop::No => State::ResetRecvd(size, frame.error_code),
@@ -321,7 +347,8 @@ impl ReceivePart {
         &mut self,
         now: Time,
         frame: frame::ResetStreamAt,
-        shared: &mut Shared<'_>,
+        connection: &mut ReceiveWindow,
+        buffers: &mut Buffers,
     ) -> Result<(), TransportError> {
         let size = FinalSize(frame.final_size);
         self.check_code(frame.error_code)?;
@@ -329,7 +356,7 @@ impl ReceivePart {
             self.check_end(frame.final_size, true)?;
             let reliable = reliable.min(frame.reliable_size);
             self.state = State::ResetAt(known, code, reliable);
-            self.reset_if_delivered(shared);
+            self.reset_if_delivered(connection, buffers);
             return Ok(());
         }
         let is_open = matches!(self.state, State::Recv | State::SizeKnown(_));
@@ -339,14 +366,14 @@ impl ReceivePart {
                 error_code: frame.error_code,
                 final_size: frame.final_size,
             };
-            return self.on_reset(now, reset, shared);
+            return self.on_reset(now, reset, connection, buffers);
         }
         self.check_end(frame.final_size, true)?;
         let additional = frame.final_size.saturating_sub(self.window.received());
         self.window.check(additional)?;
-        shared.connection.check(additional)?;
+        connection.check(additional)?;
         self.window.on_received(now, additional);
-        shared.connection.on_received(now, additional);
+        connection.on_received(now, additional);
         self.state = State::ResetAt(size, frame.error_code, frame.reliable_size);
         Ok(())
     }
@@ -372,7 +399,8 @@ impl ReceivePart {
         now: Time,
         frame: &frame::Stream<'_>,
         reliable: u64,
-        shared: &mut Shared<'_>,
+        connection: &mut ReceiveWindow,
+        buffers: &mut Buffers,
     ) -> Stored {
         let wanted = reliable.saturating_sub(frame.offset);
         let len = usize::try_from(wanted).map_or(frame.data.len(), |len| len.min(frame.data.len()));
@@ -380,37 +408,36 @@ impl ReceivePart {
             return Stored::Kept;
         }
         let readable = self.reassembler.readable();
-        let may_open_gap =
-            shared.may_open_gap && self.gaps() < max_gaps(self.max_gaps, self.window.size());
+        let may_open_gap = self.may_open_gap(connection, buffers);
         let data = &frame.data[..len];
         let stored = self
             .reassembler
-            .insert(frame.offset, data, may_open_gap, shared.buffers);
+            .insert(frame.offset, data, may_open_gap, buffers);
         if stored == Stored::Kept {
             let (len, ordered) = (len as u64, self.reassembler.readable() - readable);
             self.window.on_arrived(now, len, ordered);
-            shared.connection.on_arrived(now, len, ordered);
+            connection.on_arrived(now, len, ordered);
         }
         stored
     }
 
     /// Reports the reset once the application has read up to the reliable size.
     #[inline]
-    fn reset_if_delivered(&mut self, shared: &mut Shared<'_>) {
+    fn reset_if_delivered(&mut self, connection: &mut ReceiveWindow, buffers: &mut Buffers) {
         if let State::ResetAt(size, code, reliable) = self.state
             && self.reassembler.read_to() >= reliable
         {
-            self.discard(shared);
+            self.discard(connection, buffers);
             self.state = State::ResetRecvd(size, code);
         }
     }
 
     /// Drops the unread bytes and credits them to the connection.
-    fn discard(&mut self, shared: &mut Shared<'_>) {
-        self.reassembler.discard(shared.buffers);
+    fn discard(&mut self, connection: &mut ReceiveWindow, buffers: &mut Buffers) {
+        self.reassembler.discard(buffers);
         let (len, readable) = (self.window.unconsumed(), self.window.readable());
         self.window.on_discarded(len, readable);
-        shared.connection.on_discarded(len, readable);
+        connection.on_discarded(len, readable);
     }
 
     /// Stops reading because the application wants no more of the stream. Returns true if
@@ -418,12 +445,13 @@ impl ReceivePart {
     pub(super) fn stop(
         &mut self,
         code: u64,
-        shared: &mut Shared<'_>,
+        connection: &mut ReceiveWindow,
+        buffers: &mut Buffers,
     ) -> Result<bool, ClosedStream> {
         if self.stop != Stop::No || self.is_over() {
             return Err(ClosedStream);
         }
-        self.discard(shared);
+        self.discard(connection, buffers);
         match self.state {
             State::Recv | State::SizeKnown(_) | State::ResetAt(..) => {
                 self.stop = Stop::Queued(code);
@@ -490,13 +518,14 @@ impl ReceivePart {
     pub(super) fn read(
         &mut self,
         out: &mut [u8],
-        shared: &mut Shared<'_>,
+        connection: &mut ReceiveWindow,
+        buffers: &mut Buffers,
     ) -> Result<Option<usize>, ReadError> {
         if self.stop != Stop::No || self.is_unordered || self.reassembler.readable() == 0 {
             return self.read_nothing_ordered().map(|()| None);
         }
-        let len = self.reassembler.read(out, shared.buffers);
-        self.on_read(len, shared);
+        let len = self.reassembler.read(out, buffers);
+        self.on_read(len, connection, buffers);
         Ok(Some(len))
     }
 
@@ -504,16 +533,17 @@ impl ReceivePart {
     pub(super) fn read_chunk(
         &mut self,
         max: usize,
-        shared: &mut Shared<'_>,
+        connection: &mut ReceiveWindow,
+        buffers: &mut Buffers,
     ) -> Result<Option<Bytes>, ReadError> {
         if self.stop != Stop::No || self.is_unordered || self.reassembler.readable() == 0 {
             return self.read_nothing_ordered().map(|()| None);
         }
         let bytes = self
             .reassembler
-            .read_chunk(max, shared.buffers)
+            .read_chunk(max, buffers)
             .unwrap_or_default();
-        self.on_read(bytes.len(), shared);
+        self.on_read(bytes.len(), connection, buffers);
         Ok(Some(bytes))
     }
 
@@ -522,29 +552,30 @@ impl ReceivePart {
     pub(super) fn read_unordered(
         &mut self,
         max: usize,
-        shared: &mut Shared<'_>,
+        connection: &mut ReceiveWindow,
+        buffers: &mut Buffers,
     ) -> Result<Option<(u64, Bytes)>, ReadError> {
         self.is_unordered = true;
         if self.stop != Stop::No {
             return Err(ReadError::ClosedStream);
         }
-        let Some(piece) = self.reassembler.read_unordered(max, shared.buffers) else {
+        let Some(piece) = self.reassembler.read_unordered(max, buffers) else {
             return self.read_nothing().map(|()| None);
         };
         let len = piece.bytes.len() as u64;
         // Bytes past a gap do not count as readable when they arrive.
         let readable = if piece.is_ordered { len } else { 0 };
         self.window.on_discarded(len, readable);
-        shared.connection.on_discarded(len, readable);
-        self.reset_if_delivered(shared);
+        connection.on_discarded(len, readable);
+        self.reset_if_delivered(connection, buffers);
         Ok(Some((piece.offset, piece.bytes)))
     }
 
     #[inline]
-    fn on_read(&mut self, len: usize, shared: &mut Shared<'_>) {
+    fn on_read(&mut self, len: usize, connection: &mut ReceiveWindow, buffers: &mut Buffers) {
         self.window.on_consumed(len as u64);
-        shared.connection.on_consumed(len as u64);
-        self.reset_if_delivered(shared);
+        connection.on_consumed(len as u64);
+        self.reset_if_delivered(connection, buffers);
     }
 
     /// Returns true if the peer has reset the stream and the reset was not reported yet. In any
@@ -634,18 +665,18 @@ impl ReceivePart {
 
     /// Returns true if the peer, which reports that `known` is its limit, should get the limit
     /// again.
-    pub(super) fn is_news(&self, now: Time, rtt: Duration, known: u64) -> bool {
-        self.can_use_credit() && self.window.is_news(now, rtt, known)
+    pub(super) fn has_missed_limit(&self, now: Time, rtt: Duration, known: u64) -> bool {
+        self.can_use_credit() && self.window.has_missed_limit(now, rtt, known)
     }
 
     /// Processes the acknowledgement of MAX_STREAM_DATA with this limit.
-    pub(super) fn on_limit_heard(&mut self, limit: u64) {
-        self.window.on_limit_heard(limit);
+    pub(super) fn on_limit_acked(&mut self, limit: u64) {
+        self.window.on_limit_acked(limit);
     }
 
     /// Returns true if the peer could use a limit whose announcement is not acknowledged.
     pub(super) fn lacks_credit(&self) -> bool {
-        self.can_use_credit() && !self.window.is_heard()
+        self.can_use_credit() && !self.window.is_limit_acked()
     }
 
     /// Returns true once the application wants no more data.

@@ -2,7 +2,7 @@
 
 use courser_wire::Direction;
 
-use super::{Streams, Wish, index};
+use super::Streams;
 
 /// The smallest limit of bytes kept for sending, as in
 /// [`TransportConfig::validate`](crate::TransportConfig::validate).
@@ -14,11 +14,7 @@ impl Streams {
     /// A larger number is announced at once. A smaller one takes effect as streams end: limits that were
     /// announced are never withdrawn (RFC 9000 §4.6).
     pub fn set_max_streams(&mut self, direction: Direction, count: u64) {
-        let peer = &mut self.peer[index(direction)];
-        peer.set_window(count);
-        if !self.is_over && peer.wants_update() {
-            self.wish(Wish::max_streams(direction));
-        }
+        self.limits.set_max(direction, count);
     }
 
     /// Fixes the flow-control window of the connection at so many bytes.
@@ -26,15 +22,14 @@ impl Streams {
     /// A window that is larger by half or more is announced at once. A smaller one takes effect as
     /// bytes are read: credit is never withdrawn (RFC 9000 §4.1).
     pub fn set_receive_window(&mut self, bytes: u64) {
-        self.window.set_size(bytes);
-        if !self.is_over {
-            self.credit_connection();
-        }
+        self.flow.receive.set_size(bytes);
+        self.flow.update_credit();
     }
 
     /// Changes the maximum of bytes kept for sending and retransmission, over all streams; at least 4096.
     pub fn set_send_buffer_max(&mut self, bytes: u64) {
-        self.config.send_buffer_max = bytes.max(SEND_BUFFER_LEAST);
-        self.on_congestion_window(self.totals.congestion_window);
+        if self.buffers.sending.set_max(bytes.max(SEND_BUFFER_LEAST)) {
+            self.wake_writers();
+        }
     }
 }

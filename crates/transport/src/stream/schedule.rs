@@ -97,11 +97,6 @@ impl Schedule {
             .partition_point(|entry| entry.priority >= priority)
     }
 
-    /// Removes all streams.
-    pub(super) fn clear(&mut self) {
-        *self = Self::default();
-    }
-
     /// Frees the room for more streams.
     pub(super) fn shrink(&mut self) {
         self.entries.shrink_to_fit();

@@ -5,6 +5,7 @@ use courser_wire::{StreamId, frame, varint_len};
 
 use super::buffers::Buffers;
 use super::event::{ClosedStream, FinishError, WriteError};
+use super::send_budget::WriteRoom;
 use super::send_buffer::{SendBuffer, Span};
 use super::stats::{BlockedBy, SendStreamStats};
 use crate::build::packet_builder::PacketBuilder;
@@ -62,26 +63,13 @@ enum Waiting {
     ForCredit,
 }
 
-/// The room left for a writer.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct WriteRoom {
-    /// Unsent bytes that a stream may hold.
-    pub(super) unsent_limit: u64,
-    /// Bytes that all streams together may still accept.
-    pub(super) connection: u64,
-    /// The connection's credit that is not claimed by unsent bytes of any stream.
-    pub(super) credit: u64,
-    /// Bytes that all streams together may hold beyond the connection's credit.
-    pub(super) ahead: u64,
-}
-
 /// State, bytes and credit of the sending part.
 #[derive(Debug, Default)]
 pub(super) struct SendPart {
     state: State,
     buffer: SendBuffer,
     limit: SendLimit,
-    /// Returns the code of the peer's STOP_SENDING.
+    /// The code of the peer's STOP_SENDING, if it sent one.
     stopped: Option<u64>,
     waiting: Waiting,
     /// Bytes sent again.
@@ -516,13 +504,13 @@ impl SendPart {
     }
 
     /// Processes the acknowledgement of STREAM_DATA_BLOCKED with this limit.
-    pub(super) fn on_blocked_heard(&mut self, limit: u64) {
-        self.limit.on_blocked_heard(limit);
+    pub(super) fn on_blocked_acked(&mut self, limit: u64) {
+        self.limit.on_blocked_acked(limit);
     }
 
     /// Returns true if STREAM_DATA_BLOCKED for the current limit was acknowledged.
-    pub(super) fn is_blocked_heard(&self) -> bool {
-        self.limit.is_heard()
+    pub(super) fn is_blocked_acked(&self) -> bool {
+        self.limit.is_blocked_acked()
     }
 
     /// Requests another STREAM_DATA_BLOCKED, because the last one was lost or is to be repeated.

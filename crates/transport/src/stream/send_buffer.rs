@@ -121,6 +121,7 @@ impl SendBuffer {
     /// Copies bytes to the end.
     pub(super) fn write(&mut self, mut data: &[u8], buffers: &mut Buffers) {
         debug_assert!(!self.is_finished, "written past the end");
+        buffers.sending.on_written(data.len() as u64);
         while !data.is_empty() {
             let filled = self
                 .chunks
@@ -154,6 +155,7 @@ impl SendBuffer {
         let bytes = ForeignBytes::new(bytes.split_to(len));
         let offset = self.end;
         self.end += bytes.len() as u64;
+        buffers.sending.on_written(bytes.len() as u64);
         self.chunks.push_back(Part {
             offset,
             chunk: Chunk::Foreign(bytes),
@@ -242,10 +244,12 @@ impl SendBuffer {
         if range.start > self.acked_to {
             return self.acked.insert(range);
         }
+        let retained = self.retained();
         self.acked_to = self.acked_to.max(range.end);
         if !self.acked.is_empty() {
             self.advance_over_acked();
         }
+        buffers.sending.on_acked(retained - self.retained());
         while self
             .chunks
             .front()
@@ -296,6 +300,7 @@ impl SendBuffer {
     /// `reliable` on are not sent again.
     pub(super) fn truncate(&mut self, end: u64, reliable: u64, buffers: &mut Buffers) {
         debug_assert!(end >= self.sent(), "sent bytes are part of the final size");
+        buffers.sending.on_discarded(self.end - end, self.end - end);
         while let Some(last) = self.chunks.back_mut()
             && last.end() > end
         {
@@ -321,6 +326,7 @@ impl SendBuffer {
 
     /// Frees everything when the stream is reset.
     pub(super) fn discard(&mut self, buffers: &mut Buffers) {
+        buffers.sending.on_discarded(self.retained(), self.unsent());
         while !self.chunks.is_empty() {
             self.drop_first(buffers);
         }

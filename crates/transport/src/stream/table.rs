@@ -6,7 +6,7 @@ use courser_base::Side;
 use courser_wire::{Direction, StreamId};
 
 use super::buffers::Buffers;
-use super::control::Wanted;
+use super::control::PendingFrames;
 use super::half::Half;
 use super::receive::ReceivePart;
 use super::send::SendPart;
@@ -14,7 +14,7 @@ use crate::hasher::StreamIdState;
 
 /// One stream. A part that its direction lacks takes no memory.
 #[derive(Debug)]
-pub(super) struct Slot {
+pub(super) struct Entry {
     pub(super) id: StreamId,
     /// True if we send on it.
     pub(super) sends: bool,
@@ -23,14 +23,14 @@ pub(super) struct Slot {
     pub(super) send: Half<SendPart>,
     pub(super) receive: Half<ReceivePart>,
     pub(super) priority: i32,
-    pub(super) wanted: Wanted,
+    pub(super) pending: PendingFrames,
     /// True if it is in the schedule of frames that need no credit.
     pub(super) in_free: bool,
     /// True if it is in the schedule of new data.
     pub(super) in_new: bool,
 }
 
-impl Slot {
+impl Entry {
     /// Returns true if both parts have ended.
     pub(super) fn is_over(&self) -> bool {
         (!self.sends || self.send.is_over()) && (!self.receives || self.receive.is_over())
@@ -44,12 +44,12 @@ impl Slot {
 
 /// All streams of a connection that are not over.
 ///
-/// Slots of ended streams are reused, with the memory of their lists. Recent lookups are cached,
+/// Entries of ended streams are reused, with the memory of their lists. Recent lookups are cached,
 /// about as many as there are streams, so that IDs are not hashed per frame.
 #[derive(Debug)]
 pub(super) struct Table {
     side: Side,
-    slots: Vec<Slot>,
+    entries: Vec<Entry>,
     free: Vec<u32>,
     by_id: HashMap<u64, u32, StreamIdState>,
     /// Cached lookups; the length is a power of two.
@@ -60,89 +60,89 @@ impl Table {
     pub(super) fn new(side: Side, hash_key: [u8; 16]) -> Self {
         Self {
             side,
-            slots: Vec::new(),
+            entries: Vec::new(),
             free: Vec::new(),
             by_id: HashMap::with_hasher(StreamIdState::new(hash_key)),
             recent: vec![NOBODY],
         }
     }
 
-    /// Returns the slot of a stream.
+    /// Returns the key of a stream.
     #[inline]
     pub(super) fn find(&mut self, id: StreamId) -> Option<u32> {
-        let (recent, slot) = self.recent[self.place(id)];
+        let (recent, key) = self.recent[self.place(id)];
         if recent == id.value() {
-            return Some(slot);
+            return Some(key);
         }
         self.find_hashed(id)
     }
 
     #[inline(never)]
     fn find_hashed(&mut self, id: StreamId) -> Option<u32> {
-        let slot = *self.by_id.get(&id.value())?;
-        self.remember(id, slot);
-        Some(slot)
+        let key = *self.by_id.get(&id.value())?;
+        self.remember(id, key);
+        Some(key)
     }
 
     /// Returns the state of a stream.
-    pub(super) fn get(&self, id: StreamId) -> Option<&Slot> {
+    pub(super) fn get(&self, id: StreamId) -> Option<&Entry> {
         self.by_id
             .get(&id.value())
-            .map(|&slot| &self.slots[slot as usize])
+            .map(|&key| &self.entries[key as usize])
     }
 
-    /// Returns the state in a slot that [`Table::find`] or [`Table::insert`] returned.
+    /// Returns the state of the stream with a key that [`Table::find`] or [`Table::insert`] returned.
     #[inline]
-    pub(super) fn at(&mut self, slot: u32) -> &mut Slot {
-        &mut self.slots[slot as usize]
+    pub(super) fn at(&mut self, key: u32) -> &mut Entry {
+        &mut self.entries[key as usize]
     }
 
-    /// Gives a new stream a slot, whose parts the caller must begin.
+    /// Gives a new stream an entry, whose parts the caller must begin.
     pub(super) fn insert(&mut self, id: StreamId) -> u32 {
-        let slot = self.free.pop().unwrap_or_else(|| self.grow());
+        let key = self.free.pop().unwrap_or_else(|| self.grow());
         let is_ours = id.initiator() == self.side;
         let is_bidi = id.direction() == Direction::Bidirectional;
-        let state = &mut self.slots[slot as usize];
+        let state = &mut self.entries[key as usize];
         (state.id, state.priority) = (id, 0);
         (state.sends, state.receives) = (is_bidi || is_ours, is_bidi || !is_ours);
-        self.by_id.insert(id.value(), slot);
-        self.remember(id, slot);
-        slot
+        self.by_id.insert(id.value(), key);
+        self.remember(id, key);
+        key
     }
 
     fn grow(&mut self) -> u32 {
-        if self.slots.len() == self.slots.capacity() {
+        if self.entries.len() == self.entries.capacity() {
             // A vector would begin with four entries, but most connections have one stream at a
             // time.
-            self.slots.reserve_exact(self.slots.len().max(1));
+            self.entries.reserve_exact(self.entries.len().max(1));
         }
-        let recent = (self.slots.len() + 1).next_power_of_two();
+        let recent = (self.entries.len() + 1).next_power_of_two();
         let recent = recent.clamp(FEWEST_RECENT, MOST_RECENT);
         if self.recent.len() < recent {
             self.recent = vec![NOBODY; recent];
         }
-        self.slots.push(Slot {
+        self.entries.push(Entry {
             id: StreamId::from_value(0),
             sends: false,
             receives: false,
             send: Half::default(),
             receive: Half::default(),
             priority: 0,
-            wanted: Wanted::default(),
+            pending: PendingFrames::default(),
             in_free: false,
             in_new: false,
         });
-        u32::try_from(self.slots.len() - 1).expect("streams use up memory long before 2^32")
+        u32::try_from(self.entries.len() - 1).expect("streams use up memory long before 2^32")
     }
 
-    /// Empties the slot of a stream that is over.
-    pub(super) fn remove(&mut self, slot: u32, buffers: &mut Buffers) {
-        let state = &mut self.slots[slot as usize];
+    /// Empties the entry of a stream that is over.
+    pub(super) fn remove(&mut self, key: u32, buffers: &mut Buffers) {
+        let state = &mut self.entries[key as usize];
         let id = state.id;
-        if let Some(send) = state.send.made() {
+        if let Some(send) = state.send.allocated() {
             send.recycle(buffers);
         }
-        if let Some(receive) = state.receive.made() {
+        if let Some(receive) = state.receive.allocated() {
             receive.recycle(buffers);
         }
         self.by_id.remove(&id.value());
@@ -150,7 +150,7 @@ impl Table {
         if self.recent[place].0 == id.value() {
             self.recent[place] = NOBODY;
         }
-        self.free.push(slot);
+        self.free.push(key);
     }
 
     /// Returns the number of streams that are not over.
@@ -159,56 +159,56 @@ impl Table {
     }
 
     /// Returns the states of all streams.
-    pub(super) fn iter(&self) -> impl Iterator<Item = &Slot> {
-        self.by_id.values().map(|&slot| &self.slots[slot as usize])
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Entry> {
+        self.by_id.values().map(|&key| &self.entries[key as usize])
     }
 
-    /// Returns all slots that hold a stream.
-    pub(super) fn slots(&self) -> impl Iterator<Item = u32> + '_ {
+    /// Returns the keys of all streams.
+    pub(super) fn keys(&self) -> impl Iterator<Item = u32> + '_ {
         self.by_id.values().copied()
     }
 
-    /// Returns true if no stream is left and there are more empty slots than are worth keeping.
+    /// Returns true if no stream is left and there are more empty entries than are worth keeping.
     pub(super) fn is_oversized(&self) -> bool {
-        self.by_id.is_empty() && self.slots.len() > KEPT_SLOTS
+        self.by_id.is_empty() && self.entries.len() > KEPT_ENTRIES
     }
 
     /// Removes everything and frees all memory.
     pub(super) fn clear(&mut self) {
-        (self.slots, self.free) = (Vec::new(), Vec::new());
+        (self.entries, self.free) = (Vec::new(), Vec::new());
         self.by_id.clear();
         self.by_id.shrink_to_fit();
         self.recent = vec![NOBODY];
     }
 
-    /// Returns the number of slots.
+    /// Returns the number of entries.
     #[cfg(test)]
     pub(super) fn kept(&self) -> usize {
-        self.slots.len()
+        self.entries.len()
     }
 
     /// Frees the memory that the streams there are do not need.
     pub(super) fn shrink(&mut self) {
-        for &slot in &self.free {
-            let state = &mut self.slots[slot as usize];
+        for &key in &self.free {
+            let state = &mut self.entries[key as usize];
             (state.send, state.receive) = (Half::default(), Half::default());
         }
-        for state in &mut self.slots {
-            if let Some(send) = state.send.made() {
+        for state in &mut self.entries {
+            if let Some(send) = state.send.allocated() {
                 send.shrink();
             }
-            if let Some(receive) = state.receive.made() {
+            if let Some(receive) = state.receive.allocated() {
                 receive.shrink();
             }
         }
         self.free.shrink_to_fit();
-        self.slots.shrink_to_fit();
+        self.entries.shrink_to_fit();
         self.by_id.shrink_to_fit();
     }
 
-    fn remember(&mut self, id: StreamId, slot: u32) {
+    fn remember(&mut self, id: StreamId, key: u32) {
         let place = self.place(id);
-        self.recent[place] = (id.value(), slot);
+        self.recent[place] = (id.value(), key);
     }
 
     /// Returns the cache index of a stream: neighbours of one kind get different indices.
@@ -225,8 +225,8 @@ const FEWEST_RECENT: usize = 8;
 const MOST_RECENT: usize = 256;
 /// An entry that matches no stream, because no stream has this ID.
 const NOBODY: (u64, u32) = (u64::MAX, 0);
-/// More empty slots than this are freed at once when the last stream ends.
-const KEPT_SLOTS: usize = 1024;
+/// More empty entries than this are freed at once when the last stream ends.
+const KEPT_ENTRIES: usize = 1024;
 
 #[cfg(test)]
 mod tests;

@@ -3,46 +3,50 @@
 use std::time::Duration;
 
 use courser_base::Time;
-use courser_wire::Direction;
 use courser_wire::frame::{
-    DataBlocked, MaxData, MaxStreamData, MaxStreams, ResetStream, StopSending, StreamDataBlocked,
-    StreamsBlocked,
+    MaxStreamData, ResetStream, ResetStreamAt, StopSending, StreamDataBlocked,
 };
 
-use super::control::Control;
+use super::Streams;
+use super::control::ControlFrame;
 use super::event::StreamEvent;
-use super::{Streams, Wish, index};
 use crate::build::packet_builder::PacketBuilder;
+use crate::flow::{LARGEST_CONTROL, has_control_room};
 use crate::space::sent::SentFrame;
 
 impl Streams {
     /// Returns true if a frame could be written within the limits of the peer.
     #[inline]
     pub fn wants_to_send(&self) -> bool {
-        self.wishes != 0 || !self.control.is_empty() || self.has_stream_data()
+        self.flow.wants_to_send()
+            || self.limits.wants_to_send()
+            || !self.queues.control.is_empty()
+            || self.has_stream_data()
     }
 
     /// Returns true if a STREAM frame could be written within the limits of the peer.
     #[inline]
     pub fn has_stream_data(&self) -> bool {
-        !self.free.is_empty() || (!self.new.is_empty() && self.send_limit.available() > 0)
+        !self.queues.free.is_empty()
+            || (!self.queues.new.is_empty() && self.flow.send.available() > 0)
     }
 
     /// Returns an upper bound on the bytes of all waiting frames. Returns `None` if that is above
     /// `most`, if many streams have data, or if any of it is a retransmission.
     pub fn little_left(&mut self, most: u64) -> Option<u64> {
-        let control = self.control.most_frames() + self.wishes.count_ones() as usize;
+        let control =
+            self.queues.control.most_frames() + self.flow.due_frames() + self.limits.due_frames();
         let mut left = (control * LARGEST_CONTROL) as u64;
-        for list in [&self.free, &self.new] {
-            for slot in list.few(FEW_STREAMS)? {
-                left += self.table.at(slot).send.only_unsent()? + LARGEST_STREAM_HEADER;
+        for list in [&self.queues.free, &self.queues.new] {
+            for key in list.few(FEW_STREAMS)? {
+                left += self.table.at(key).send.only_unsent()? + LARGEST_STREAM_HEADER;
             }
         }
         (left <= most).then_some(left)
     }
 
     /// Writes RESET_STREAM, STOP_SENDING, and the frames that grant or request credit, as many as
-    /// are wanted and fit. `rtt` determines how fast windows grow.
+    /// are pending and fit. `rtt` determines how fast windows grow.
     pub fn write_control_frames(
         &mut self,
         now: Time,
@@ -50,71 +54,43 @@ impl Streams {
         packet: &mut PacketBuilder<'_>,
     ) {
         self.on_timeout(now);
-        if self.wishes != 0 {
-            self.write_connection_frames(now, rtt, packet);
+        if self.flow.wants_to_send() {
+            let has_data = !self.queues.new.is_empty();
+            self.flow.write_frames(now, rtt, has_data, packet);
         }
-        while let Some(slot) = self.control.first() {
-            if packet.remaining() < LARGEST_CONTROL {
+        if self.limits.wants_to_send() {
+            self.limits.write_frames(now, packet);
+        }
+        while let Some(key) = self.queues.control.first() {
+            if !has_control_room(packet) {
                 return;
             }
-            if !self.write_one_control_frame(slot, now, rtt, packet) {
-                let wanted = &mut self.table.at(slot).wanted;
-                self.control.pop_first(wanted);
+            if !self.write_one_control_frame(key, now, rtt, packet) {
+                let pending = &mut self.table.at(key).pending;
+                self.queues.control.pop_first(pending);
             }
         }
     }
 
-    fn write_connection_frames(
-        &mut self,
-        now: Time,
-        rtt: Duration,
-        packet: &mut PacketBuilder<'_>,
-    ) {
-        if has_room(packet) && self.take_wish(Wish::MaxData) {
-            let limit = self.window.announce(now, rtt);
-            MaxData { limit }.encode(packet.writer());
-            packet.record(SentFrame::MaxData { limit });
-        }
-        if has_room(packet) && self.take_wish(Wish::DataBlocked) && self.is_connection_blocked() {
-            let limit = self.send_limit.limit();
-            DataBlocked { limit }.encode(packet.writer());
-            packet.record(SentFrame::DataBlocked { limit });
-        }
-        for direction in [Direction::Bidirectional, Direction::Unidirectional] {
-            if has_room(packet) && self.take_wish(Wish::max_streams(direction)) {
-                let limit = self.peer[index(direction)].announce(now);
-                MaxStreams { direction, limit }.encode(packet.writer());
-                packet.record(SentFrame::MaxStreams { direction, limit });
-            }
-            if has_room(packet)
-                && self.take_wish(Wish::streams_blocked(direction))
-                && let Some(limit) = self.local[index(direction)].blocked_at()
-            {
-                StreamsBlocked { direction, limit }.encode(packet.writer());
-                packet.record(SentFrame::StreamsBlocked { direction, limit });
-            }
-        }
-    }
-
-    /// Writes one frame of the stream in `slot`. Returns false if it wants none.
+    /// Writes one control frame of a stream. Returns false if it wants none.
     fn write_one_control_frame(
         &mut self,
-        slot: u32,
+        key: u32,
         now: Time,
         rtt: Duration,
         packet: &mut PacketBuilder<'_>,
     ) -> bool {
-        let state = self.table.at(slot);
+        let state = self.table.at(key);
         let id = state.id;
-        let Some(control) = Control::ALL
+        let Some(control) = ControlFrame::ALL
             .into_iter()
-            .find(|&control| state.wanted.has(control))
+            .find(|&control| state.pending.has(control))
         else {
             return false;
         };
-        self.control.unwant(&mut state.wanted, control);
+        self.queues.withdraw(state, control);
         match control {
-            Control::Reset => {
+            ControlFrame::Reset => {
                 if let Some(reset) = state.send.reset_to_send() {
                     let (error_code, final_size) = (reset.code, reset.final_size);
                     ResetStream {
@@ -125,23 +101,23 @@ impl Streams {
                     .encode(packet.writer());
                     packet.record(SentFrame::ResetStream { id });
                 } else {
-                    self.write_reset_at(slot, packet);
+                    self.write_reset_at(key, packet);
                 }
             }
-            Control::Stop => {
+            ControlFrame::Stop => {
                 if let Some(error_code) = state.receive.stop_to_send() {
                     StopSending { id, error_code }.encode(packet.writer());
                     packet.record(SentFrame::StopSending { id });
                     state.receive.on_stop_sent();
                 }
             }
-            Control::Credit => {
+            ControlFrame::Credit => {
                 if let Some(limit) = state.receive.credit_to_send(now, rtt) {
                     MaxStreamData { id, limit }.encode(packet.writer());
                     packet.record(SentFrame::MaxStreamData { id, limit });
                 }
             }
-            Control::Blocked => {
+            ControlFrame::Blocked => {
                 if let Some(limit) = state.send.blocked_at() {
                     StreamDataBlocked { id, limit }.encode(packet.writer());
                     packet.record(SentFrame::StreamDataBlocked { id, limit });
@@ -152,6 +128,30 @@ impl Streams {
         true
     }
 
+    /// Writes RESET_STREAM_AT of a stream, if it is due.
+    fn write_reset_at(&mut self, key: u32, packet: &mut PacketBuilder<'_>) {
+        let state = self.table.at(key);
+        let id = state.id;
+        if let Some((reset, reliable_size)) = state.send.reset_at_to_send() {
+            ResetStreamAt {
+                id,
+                error_code: reset.code,
+                final_size: reset.final_size,
+                reliable_size,
+            }
+            .encode(packet.writer());
+            packet.record(SentFrame::ResetStreamAt { id, reliable_size });
+        }
+    }
+
+    /// Requests RESET_STREAM_AT if it is due.
+    pub(super) fn request_reset_at(&mut self, key: u32) {
+        let state = self.table.at(key);
+        if state.send.reset_at_to_send().is_some() {
+            self.queues.request(key, state, ControlFrame::Reset);
+        }
+    }
+
     /// Writes STREAM frames until the packet is full: lost data first, then new data, each by
     /// priority and in turns. Returns the number of frames. If the packet is filled, the last frame
     /// has no LEN field, so nothing may follow it.
@@ -159,7 +159,7 @@ impl Streams {
     pub fn write_stream_frames(&mut self, packet: &mut PacketBuilder<'_>) -> usize {
         let mut frames = 0;
         while packet.remaining() > 0 {
-            let has_written = if self.free.is_empty() {
+            let has_written = if self.queues.free.is_empty() {
                 self.write_new_frame(packet)
             } else {
                 self.write_free_frame(packet)
@@ -175,38 +175,28 @@ impl Streams {
     /// Writes a frame with new data. Returns false if nothing is allowed or fits.
     #[inline]
     fn write_new_frame(&mut self, packet: &mut PacketBuilder<'_>) -> bool {
-        let credit = self.send_limit.available();
-        let Some(slot) = self.new.first().filter(|_| credit > 0) else {
+        let credit = self.flow.send.available();
+        let Some(key) = self.queues.new.first().filter(|_| credit > 0) else {
             return false;
         };
-        let state = self.table.at(slot);
+        let state = self.table.at(key);
         let Some(span) = state.send.write_new(state.id, credit, packet) else {
             return false;
         };
-        self.send_limit.consume(span.len);
-        self.totals.counters.data_sent += span.len;
-        self.totals.unsent -= span.len;
-        if state.send.take_writable(self.totals.unsent_limit) {
+        self.flow.send.consume(span.len);
+        self.counters.data_sent += span.len;
+        self.buffers.sending.on_sent(span.len);
+        if state
+            .send
+            .take_writable(self.buffers.sending.unsent_limit())
+        {
             self.events
                 .push_back(StreamEvent::Writable { id: state.id });
         }
-        let pauses = match &mut self.rate_caps {
-            Some(caps) => caps.on_sent(self.totals.now, state.id, span.len),
-            None => false,
-        };
-        if state.send.has_new() && !pauses {
-            self.new.on_sent(span.len);
-        } else if state.send.has_new() {
-            state.in_new = false;
-            self.new.pop_first();
-        } else {
-            state.in_new = false;
-            self.new.pop_first();
-            if state.send.take_blocked() {
-                self.control.want(slot, &mut state.wanted, Control::Blocked);
-                self.totals.counters.stream_blocked += 1;
-            }
-            self.want_reset_at(slot);
+        if !self.queues.on_new_sent(self.now, state, span.len) {
+            let is_blocked = self.queues.signal_blocked(key, state);
+            self.counters.stream_blocked += u64::from(is_blocked);
+            self.request_reset_at(key);
         }
         if span.len == credit {
             self.signal_if_blocked();
@@ -216,55 +206,36 @@ impl Streams {
 
     /// Writes a frame that needs no credit. Returns false if it does not fit.
     fn write_free_frame(&mut self, packet: &mut PacketBuilder<'_>) -> bool {
-        let Some(slot) = self.free.first() else {
+        let Some(key) = self.queues.free.first() else {
             return false;
         };
-        let state = self.table.at(slot);
+        let state = self.table.at(key);
         let Some(span) = state.send.write_free(state.id, packet) else {
             return false;
         };
-        self.totals.counters.data_retransmitted += span.len;
-        if state.send.has_free() {
-            self.free.on_sent(span.len);
-        } else {
-            state.in_free = false;
-            self.free.pop_first();
-        }
+        self.counters.data_retransmitted += span.len;
+        self.queues.on_free_sent(state, span.len);
         true
     }
 
     /// Requests again the frames that ask for missing credit. Used when nothing ack-eliciting is in
     /// flight and the connection must not time out (RFC 9000 §4.1).
     pub fn repeat_blocked(&mut self) {
-        self.send_limit.forget_signal();
+        self.flow.send.forget_signal();
         self.signal_if_blocked();
-        for direction in [Direction::Bidirectional, Direction::Unidirectional] {
-            self.ask_for_streams_again(direction);
-        }
-        for slot in self.table.slots().collect::<Vec<_>>() {
-            self.ask_for_credit_again(slot);
+        self.limits.repeat_blocked();
+        for key in self.table.keys().collect::<Vec<_>>() {
+            self.repeat_stream_blocked(key);
         }
     }
 
-    pub(super) fn ask_for_streams_again(&mut self, direction: Direction) {
-        let local = &mut self.local[index(direction)];
-        local.forget_signal();
-        if local.take_signal() {
-            self.wish(Wish::streams_blocked(direction));
-        }
-    }
-
-    pub(super) fn ask_for_credit_again(&mut self, slot: u32) {
-        let state = self.table.at(slot);
+    pub(super) fn repeat_stream_blocked(&mut self, key: u32) {
+        let state = self.table.at(key);
         if state.sends && state.send.blocked_at().is_some() {
             state.send.forget_blocked();
-            self.schedule(slot);
+            self.schedule(key);
         }
     }
-}
-
-fn has_room(packet: &PacketBuilder<'_>) -> bool {
-    packet.remaining() >= LARGEST_CONTROL
 }
 
 /// Maximum of streams examined to decide whether little is left.
@@ -272,7 +243,3 @@ const FEW_STREAMS: usize = 4;
 
 /// Bytes of type, stream ID, offset and length at their largest.
 const LARGEST_STREAM_HEADER: u64 = 1 + 3 * 8;
-
-/// Bytes of RESET_STREAM_AT with four fields of the largest size; all other control frames are
-/// smaller.
-const LARGEST_CONTROL: usize = 1 + 4 * 8;

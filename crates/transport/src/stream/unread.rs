@@ -1,7 +1,6 @@
 //! Data that can still be read when the connection is over.
 
-use super::control::ControlQueue;
-use super::table::Slot;
+use super::table::Entry;
 use super::{ReadError, Streams};
 
 impl Streams {
@@ -12,30 +11,28 @@ impl Streams {
     /// received bytes are all read or it is [stopped](Streams::stop). No more events follow.
     pub fn on_lost(&mut self) {
         self.is_over = true;
-        self.control = ControlQueue::default();
-        self.free.clear();
-        self.new.clear();
-        self.local = Default::default();
+        self.queues.clear();
+        self.limits.on_lost();
+        self.flow.end();
         self.events.clear();
-        self.writers.clear();
-        (self.deadlines, self.rate_caps) = (None, None);
-        self.wishes = 0;
-        (self.totals.retained, self.totals.unsent) = (0, 0);
-        for slot in self.table.slots().collect::<Vec<_>>() {
-            let state = self.table.at(slot);
-            if let Some(send) = state.send.made() {
+        self.deadlines = None;
+        for key in self.table.keys().collect::<Vec<_>>() {
+            let state = self.table.at(key);
+            if let Some(send) = state.send.allocated() {
                 send.recycle(&mut self.buffers);
             }
             state.end_sending();
             if state.is_over() || (state.receives && state.receive.is_stopped()) {
-                self.table.remove(slot, &mut self.buffers);
+                self.table.remove(key, &mut self.buffers);
             }
         }
+        self.buffers.sending.clear();
     }
 
-    /// Returns the result of a read when nothing more can arrive.
+    /// Turns a blocked read into the end of the stream if the connection is over and nothing more can
+    /// arrive.
     #[inline]
-    pub(super) fn answer<T>(&self, read: Result<T, ReadError>) -> Result<T, ReadError> {
+    pub(super) fn or_closed<T>(&self, read: Result<T, ReadError>) -> Result<T, ReadError> {
         match read {
             Err(ReadError::Blocked) if self.is_over => Err(ReadError::ClosedStream),
             read => read,
@@ -43,11 +40,11 @@ impl Streams {
     }
 }
 
-impl Slot {
+impl Entry {
     /// Ends all sending, because the peer is gone.
     fn end_sending(&mut self) {
         self.sends = false;
         (self.in_free, self.in_new) = (false, false);
-        self.wanted = Default::default();
+        self.pending = Default::default();
     }
 }

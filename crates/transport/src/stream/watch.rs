@@ -13,8 +13,8 @@ impl Streams {
     /// QPACK needs this for instructions that must not be sent in part (RFC 9204 §2.1.3).
     pub fn send_credit(&mut self, id: StreamId) -> u64 {
         let room = self.write_room();
-        let slot = self.sender(id);
-        slot.map_or(0, |slot| self.table.at(slot).send.covered(room))
+        let key = self.sender(id);
+        key.map_or(0, |key| self.table.at(key).send.covered(room))
     }
 
     /// Returns the progress of sending.
@@ -57,8 +57,8 @@ impl Streams {
     /// [`ClosedStream`] when everything was acknowledged, the stream was reset, or we do not send
     /// on it.
     pub fn await_acknowledged(&mut self, id: StreamId, len: u64) -> Result<bool, ClosedStream> {
-        let slot = self.sender(id)?;
-        self.table.at(slot).send.await_acked(len)
+        let key = self.sender(id)?;
+        self.table.at(key).send.await_acked(len)
     }
 
     /// Returns the limit because of which the last write was refused, while it is in the way;
@@ -69,16 +69,16 @@ impl Streams {
     /// [`ClosedStream`] when the stream is finished, reset or gone, or we do not send on it.
     pub fn blocked_by(&self, id: StreamId) -> Result<Option<BlockedBy>, ClosedStream> {
         let state = self.table.get(id).filter(|state| state.sends);
-        let credit = self.send_limit.available();
-        let unclaimed = credit.saturating_sub(self.totals.unsent);
+        let credit = self.flow.send.available();
+        let unclaimed = credit.saturating_sub(self.buffers.sending.unsent());
         let send = &state.ok_or(ClosedStream)?.send;
         send.blocked_by(credit, unclaimed)
     }
 
     /// Reports that the bytes which the application waits for are acknowledged.
     #[inline]
-    pub(super) fn report_acked(&mut self, slot: u32) {
-        let state = self.table.at(slot);
+    pub(super) fn report_acked(&mut self, key: u32) {
+        let state = self.table.at(key);
         if let Some(len) = state.send.take_acked() {
             let id = state.id;
             self.events.push_back(StreamEvent::Acknowledged { id, len });

@@ -239,9 +239,14 @@ const CALLS: &[(&str, &str, &[&str])] = &[
         &["close"],
     ),
     (
-        "crates/transport/src/stream/application.rs",
+        "crates/transport/src/stream/reading.rs",
         "Streams",
-        &["accept", "write", "read_chunk"],
+        &["accept", "read_chunk"],
+    ),
+    (
+        "crates/transport/src/stream/writing.rs",
+        "Streams",
+        &["write"],
     ),
 ];
 

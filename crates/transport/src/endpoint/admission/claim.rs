@@ -7,7 +7,7 @@ use courser_base::Time;
 
 use super::fair_shares::Claimant;
 use crate::endpoint::shards::ShardId;
-use crate::endpoint::shards::shared::Shared;
+use crate::endpoint::shared::Shared;
 
 /// The room that one handshake holds among those in progress (limits K10, K11, K100).
 ///

@@ -17,12 +17,12 @@ use crate::hasher::KeyedState;
 pub struct CreationLimiter {
     hasher: KeyedState,
     /// [`SETS`] sets; empty until the first connection.
-    sets: Vec<[Slot; WAYS]>,
+    sets: Vec<[Entry; WAYS]>,
 }
 
 /// A source, by its keyed hash, and the time at which all its connections are paid for.
 #[derive(Clone, Copy, Default, Debug)]
-struct Slot {
+struct Entry {
     source: u64,
     paid_at: Time,
 }
@@ -48,17 +48,17 @@ impl CreationLimiter {
         let address = address.into();
         let mut paid = [Time::ZERO; 2];
         for ((source, rate), paid) in rates(address, rate).into_iter().zip(&mut paid) {
-            let slot = self.slot(source, is_validated);
+            let entry = self.entry(source, is_validated);
             let Some(cost) = cost(rate) else {
                 return false;
             };
-            *paid = slot.paid_at.max(now) + cost;
+            *paid = entry.paid_at.max(now) + cost;
             if *paid - now > SECOND {
                 return false;
             }
         }
         for ((source, _), paid_at) in rates(address, rate).into_iter().zip(paid) {
-            self.slot(source, is_validated).paid_at = paid_at;
+            self.entry(source, is_validated).paid_at = paid_at;
         }
         true
     }
@@ -66,31 +66,31 @@ impl CreationLimiter {
     /// Counts a connection whose client has validated its address after it was admitted.
     pub fn count(&mut self, address: impl Into<ScopedIp>, rate: u32, now: Time) {
         for (source, rate) in rates(address.into(), rate) {
-            let slot = self.slot(source, true);
-            let paid_at = slot.paid_at.max(now) + cost(rate).unwrap_or_default();
+            let entry = self.entry(source, true);
+            let paid_at = entry.paid_at.max(now) + cost(rate).unwrap_or_default();
             // Connections admitted beyond the rate are forgiven.
-            slot.paid_at = paid_at.min(now + SECOND);
+            entry.paid_at = paid_at.min(now + SECOND);
         }
     }
 
-    /// Returns the slot of a source. A new source takes over the slot with the least debt.
-    fn slot(&mut self, source: Source, is_validated: bool) -> &mut Slot {
+    /// Returns the entry of a source. A new source takes over the entry with the least debt.
+    fn entry(&mut self, source: Source, is_validated: bool) -> &mut Entry {
         if self.sets.is_empty() {
             self.sets.resize(SETS, Default::default());
         }
         let hash = self.hasher.hash_one((source, is_validated)).max(1);
         let index = usize::try_from(hash % SETS as u64).expect("less than SETS");
         let set = &mut self.sets[index];
-        let known = set.iter().position(|slot| slot.source == hash);
+        let known = set.iter().position(|entry| entry.source == hash);
         let least = (0..WAYS).min_by_key(|&way| set[way].paid_at);
-        let slot = &mut set[known.or(least).unwrap_or_default()];
-        if slot.source != hash {
-            *slot = Slot {
+        let entry = &mut set[known.or(least).unwrap_or_default()];
+        if entry.source != hash {
+            *entry = Entry {
                 source: hash,
                 paid_at: Time::ZERO,
             };
         }
-        slot
+        entry
     }
 }
 
@@ -114,7 +114,7 @@ const SECOND: Duration = Duration::from_secs(1);
 /// Rate of a network, in multiples of the rate of an address (limit K102).
 const NETWORK_MULTIPLE: u32 = 4;
 
-/// Sets of the table, and slots of a set (limit K102): each source has two possible slots, each of
+/// Sets of the table, and entries of a set (limit K102): each source has two possible entries, each of
 /// 16 bytes.
 const SETS: usize = 2048;
 const WAYS: usize = 4;

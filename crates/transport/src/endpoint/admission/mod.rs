@@ -35,11 +35,11 @@ use self::tokens::address_token::{AddressProof, Presented};
 use self::verdict::Verdict;
 use self::waiting_room::{KeptDatagram, Waiting, WaitingRoom};
 use super::arrived::Arrived;
+use super::memory::Memory;
 use super::secrets::Secrets;
 use super::shards::ShardId;
-use super::shards::shared::Shared;
+use super::shared::Shared;
 use super::stats::EndpointStats;
-use super::table::memory::Memory;
 use crate::build::transmit::SocketId;
 use crate::config::{EndpointConfig, RetryPolicy, ServerConfig};
 

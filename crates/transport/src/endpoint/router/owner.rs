@@ -1,6 +1,6 @@
 //! The owners of datagrams.
 
-use crate::endpoint::table::handle::ConnectionHandle;
+use crate::endpoint::handle::ConnectionHandle;
 
 /// The owner of a connection ID.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -9,7 +9,7 @@ use courser_wire::ConnectionId;
 use super::owner::Owner;
 use super::tables::RouteTables;
 use crate::cid::ResetToken;
-use crate::endpoint::shards::shared::Shared;
+use crate::endpoint::shared::Shared;
 
 /// Leads from datagrams to owners in this shard.
 ///
@@ -28,6 +28,14 @@ struct Common {
     shard: u16,
     has_all_ids: bool,
     shared: Arc<Shared>,
+}
+
+/// The other shards handle what belonged to this one.
+impl Drop for Common {
+    fn drop(&mut self) {
+        let mut table = self.shared.routes.lock();
+        table.retain_owners(|(shard, _)| *shard != self.shard);
+    }
 }
 
 impl ShardRoutes {
@@ -182,10 +190,7 @@ impl ShardRoutes {
 
     /// Ends all routing from other shards to this one.
     pub fn leave(&mut self) {
-        if let Some(common) = self.common.take() {
-            let mut table = common.shared.routes.lock();
-            table.retain_owners(|(shard, _)| *shard != common.shard);
-        }
+        self.common = None;
     }
 
     /// Returns the other shard that owns a destination.

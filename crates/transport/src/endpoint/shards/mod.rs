@@ -3,7 +3,6 @@
 pub mod id;
 pub mod outbox;
 pub mod place;
-pub mod shared;
 
 pub use self::id::ShardId;
 
@@ -79,5 +78,53 @@ impl Shard {
         stats.strays_sent = self.sent;
         stats.strays_received = self.received;
         stats.strays_dropped = self.dropped;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use courser_base::{Ecn, FourTuple, Time};
+
+    use super::*;
+    use crate::build::transmit::SocketId;
+
+    fn shard(number: u16, count: u16) -> Shard {
+        Shard::new(ShardId { number, count })
+    }
+
+    fn arrived(is_stray: bool) -> Arrived {
+        Arrived {
+            now: Time::ZERO,
+            path: FourTuple::to(([192, 0, 2, 1], 5000).into()),
+            socket: SocketId::default(),
+            ecn: Ecn::NotEct,
+            is_stray,
+        }
+    }
+
+    #[test]
+    fn datagrams_of_other_shards_are_handed_on_and_counted() {
+        let mut one = shard(1, 3);
+        assert!(!one.hand_on(None, arrived(false), &[0; 10]), "no owner");
+        assert!(!one.hand_on(Some(1), arrived(false), &[0; 10]), "its own");
+        assert!(one.hand_on(Some(2), arrived(false), &[0; 10]));
+        let stray = one.poll().expect("a datagram");
+        assert_eq!((stray.shard(), stray.datagrams()), (2, 1));
+        assert_eq!(one.poll(), None);
+        let mut two = shard(2, 3);
+        two.on_received(&stray);
+        two.on_dropped(4);
+        let mut stats = EndpointStats::default();
+        one.count(&mut stats);
+        assert_eq!((stats.strays_sent, stats.strays_received), (1, 0));
+        two.count(&mut stats);
+        assert_eq!((stats.strays_received, stats.strays_dropped), (1, 4));
+    }
+
+    #[test]
+    fn datagrams_are_handed_on_once_and_only_if_there_are_other_shards() {
+        assert!(shard(0, 2).may_hand_on(arrived(false)));
+        assert!(!shard(0, 2).may_hand_on(arrived(true)));
+        assert!(!shard(0, 1).may_hand_on(arrived(false)));
     }
 }

@@ -20,7 +20,7 @@ use self::reply_limiter::is_refused_port;
 
 use super::admission::client::Client;
 use super::arrived::Arrived;
-use super::shards::shared::Shared;
+use super::shared::Shared;
 use super::stats::EndpointStats;
 use crate::build::transmit::{SocketId, Transmit, TransmitBuffer};
 use crate::cid::ResetToken;

@@ -41,7 +41,7 @@ impl ReplyLimits {
 /// Prevents the use of an endpoint against victims whose addresses were forged.
 ///
 /// Each prefix, and all of them together, may get one second's worth of packets at once and the
-/// rate after that. The table has a fixed size. If all slots for a prefix are taken, the prefix
+/// rate after that. The table has a fixed size. If all entries for a prefix are taken, the prefix
 /// with the least debt is forgotten; it can gain one burst, within the overall rate.
 #[derive(Debug)]
 pub struct ReplyLimiter {
@@ -49,7 +49,7 @@ pub struct ReplyLimiter {
     hasher: KeyedState,
     overall: Debt,
     /// [`SETS`] sets; empty until the first packet.
-    sets: Vec<[Slot; WAYS]>,
+    sets: Vec<[Entry; WAYS]>,
 }
 
 impl ReplyLimiter {
@@ -74,9 +74,9 @@ impl ReplyLimiter {
         }
         let prefix = Prefix::of(peer.into());
         let set = usize::try_from(self.hasher.hash_one(prefix.0) % SETS as u64);
-        let slot = Slot::find(&mut self.sets[set.expect("less than SETS")], prefix);
-        let debt = if slot.prefix == prefix {
-            slot.debt
+        let entry = Entry::find(&mut self.sets[set.expect("less than SETS")], prefix);
+        let debt = if entry.prefix == prefix {
+            entry.debt
         } else {
             Debt::default()
         };
@@ -86,7 +86,7 @@ impl ReplyLimiter {
             return false;
         };
         self.overall = overall;
-        *slot = Slot {
+        *entry = Entry {
             prefix,
             debt: of_prefix,
         };
@@ -94,22 +94,22 @@ impl ReplyLimiter {
     }
 }
 
-/// Sets of the table, and slots of a set: together more than the overall rate of resets fills in
+/// Sets of the table, and entries of a set: together more than the overall rate of resets fills in
 /// the second after which a debt is paid.
 const SETS: usize = 1024;
 const WAYS: usize = 4;
 
 /// One prefix and its debt.
 #[derive(Clone, Copy, Default, Debug)]
-struct Slot {
+struct Entry {
     prefix: Prefix,
     debt: Debt,
 }
 
-impl Slot {
-    /// Returns the slot of a prefix, or the one that it may take over.
+impl Entry {
+    /// Returns the entry of a prefix, or the one that it may take over.
     fn find(set: &mut [Self; WAYS], prefix: Prefix) -> &mut Self {
-        let known = set.iter().position(|slot| slot.prefix == prefix);
+        let known = set.iter().position(|entry| entry.prefix == prefix);
         let least = (0..WAYS).min_by_key(|&index| set[index].debt);
         &mut set[known.or(least).unwrap_or_default()]
     }

@@ -7,10 +7,10 @@ use std::ops::{Deref, DerefMut};
 
 use courser_base::Time;
 
-use super::handle::ConnectionHandle;
-use super::memory::Held;
 use crate::connection::{Connection, ConnectionError};
 use crate::endpoint::admission::claim::Claim;
+use crate::endpoint::handle::ConnectionHandle;
+use crate::endpoint::memory::Held;
 use crate::endpoint::router::connection_routes::ConnectionRoutes;
 use crate::endpoint::shrink::is_sparse;
 
@@ -50,7 +50,7 @@ pub enum Stage {
     /// The connection is open, or its peer does not know of its end yet.
     Busy,
     /// The peer knows of the end. Late packets are still swallowed.
-    Quiet,
+    Ended,
     /// Nothing leads to the connection any more. It waits for its owner to release it.
     Drained,
 }

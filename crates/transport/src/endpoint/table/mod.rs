@@ -1,9 +1,6 @@
 //! The connections of an endpoint: their records, their memory, their timers and what they have to do.
 
 pub mod entries;
-pub mod handle;
-pub mod ledger;
-pub mod memory;
 pub mod settle;
 mod timers;
 
@@ -13,10 +10,10 @@ use std::mem;
 use courser_base::{Time, foreign};
 
 use self::entries::{Entries, Entry, Stage};
-use self::handle::ConnectionHandle;
-use self::memory::{Held, Memory};
 use self::timers::Timers;
 use super::admission::claim::Claim;
+use super::handle::ConnectionHandle;
+use super::memory::{Held, Memory};
 use super::stats::EndpointStats;
 use crate::build::transmit::SocketId;
 use crate::connection::{Connection, ConnectionError, TlsTask};
@@ -100,11 +97,6 @@ impl Table {
             .filter(|entry| entry.generation == handle.generation)?;
         note_use(&mut self.in_use, handle);
         entry.connection.as_deref_mut()
-    }
-
-    /// Notes which connection is used from now on.
-    pub fn note_use(&mut self, handle: ConnectionHandle) {
-        note_use(&mut self.in_use, handle);
     }
 
     /// Forgets which connection is in use, and returns it.
@@ -264,11 +256,11 @@ impl Table {
     }
 
     /// Notes that the peer of a connection knows of its end.
-    pub fn on_quiet(&mut self, handle: ConnectionHandle) {
+    pub fn on_ended(&mut self, handle: ConnectionHandle) {
         if let Some(entry) = self.entry_mut(handle)
             && entry.stage == Stage::Busy
         {
-            entry.stage = Stage::Quiet;
+            entry.stage = Stage::Ended;
             self.busy -= 1;
         }
     }
@@ -276,7 +268,8 @@ impl Table {
     /// Frees what a drained connection held for its peer, and returns its record, from which all routes
     /// are to be removed before [`Table::end_drain`]. Returns `None` if it was drained before.
     pub fn begin_drain(&mut self, handle: ConnectionHandle) -> Option<&mut Entry> {
-        self.on_quiet(handle);
+        note_use(&mut self.in_use, handle);
+        self.on_ended(handle);
         let entry = self
             .entries
             .get_mut(handle.index())
@@ -308,7 +301,7 @@ impl Table {
     /// Ends the life of a connection that has panicked, and was taken out of its record. Its routes are
     /// gone.
     pub fn on_faulty(&mut self, handle: ConnectionHandle, fault: ConnectionError) {
-        self.on_quiet(handle);
+        self.on_ended(handle);
         let Some(entry) = self
             .entries
             .get_mut(handle.index())
@@ -382,3 +375,6 @@ pub fn drop_connection(mut connection: Box<Connection>) {
 
 /// Number of TLS tasks of ended connections that are not worth a search.
 const SPARE_TASKS: usize = 64;
+
+#[cfg(test)]
+mod tests;

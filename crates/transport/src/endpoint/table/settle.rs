@@ -4,16 +4,17 @@ use std::time::Duration;
 
 use courser_base::Time;
 
-use super::handle::ConnectionHandle;
 use super::{Table, note_use};
 use crate::connection::Timer;
+use crate::endpoint::handle::ConnectionHandle;
 use crate::error::TransportError;
 
 impl Table {
-    /// Counts the memory of a connection that was used, and sets its timer.
+    /// Sets the timer of a connection that was used, and counts its memory.
     pub fn settle(&mut self, now: Time, handle: ConnectionHandle) {
-        self.settle_memory(now, handle);
+        // Last, since it may close another connection, whose sinks may panic.
         self.schedule(now, handle);
+        self.settle_memory(now, handle);
     }
 
     /// Counts the memory that a connection holds, and reports the memory left to it.
@@ -29,6 +30,7 @@ impl Table {
         self.memory.windows().freeze(self.memory.is_tight());
         if self.memory.is_over() && self.memory.may_shed(now) {
             self.shed(now);
+            note_use(&mut self.in_use, handle);
         }
     }
 

@@ -6,7 +6,7 @@ use std::collections::BinaryHeap;
 use courser_base::Time;
 
 use super::entries::Entry;
-use super::handle::ConnectionHandle;
+use crate::endpoint::handle::ConnectionHandle;
 use crate::endpoint::shrink::shrink_heap;
 
 /// The time at which a connection has something to do.

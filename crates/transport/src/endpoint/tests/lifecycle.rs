@@ -1,4 +1,4 @@
-//! The life cycle of connections: routes, slots, timers, handles.
+//! The life cycle of connections: routes, records, timers, handles.
 
 use super::*;
 use crate::config::TransportConfig;
@@ -69,7 +69,7 @@ fn nothing_is_left_of_a_handshake_that_failed() {
 }
 
 #[test]
-fn slots_are_used_again_and_old_handles_name_nothing() {
+fn records_are_used_again_and_old_handles_name_nothing() {
     let mut pair = Pair::new();
     let mut handles = Vec::new();
     for life in 0..30 {
@@ -414,7 +414,7 @@ fn released_connection_still_sends_its_close() {
 }
 
 #[test]
-fn slots_of_drained_connections_are_used_again_only_when_they_are_released() {
+fn records_of_drained_connections_are_used_again_only_when_they_are_released() {
     let mut pair = Pair::new();
     pair.client.releases = false;
     let mut handles = Vec::new();

@@ -3,7 +3,7 @@
 use courser_wire::{Direction, TransportErrorCode};
 
 use super::super::admission::handshakes::limits_of;
-use super::super::table::memory::Memory;
+use super::super::memory::Memory;
 use super::super::table::settle::{LOOKS_AT_ONCE, LOOKS_PAUSE};
 use super::*;
 use crate::flow::WindowBudget;
@@ -293,20 +293,20 @@ fn an_idle_connection_keeps_no_memory_for_the_next_packets() {
     // A connection counts 16 KiB, and its records of packets nothing any more.
     assert!(idle < (16 << 10) + 200, "{idle} bytes");
     for end in [&mut pair.client, &mut pair.server] {
-        assert_eq!(end.connection().streams().kept_slots(), 0);
+        assert_eq!(end.connection().streams().kept_entries(), 0);
     }
 }
 
 /// Returns true if neither end of the pair holds keys that it could do without.
 fn hold_secrets(pair: &Pair) -> bool {
     [&pair.client, &pair.server].into_iter().all(|end| {
-        let slot = end
+        let entry = end
             .endpoint
             .table
             .entries()
             .first()
             .expect("one connection");
-        let connection = slot.connection.as_ref().expect("open");
+        let connection = entry.connection.as_ref().expect("open");
         connection.keys_until().is_none()
     })
 }

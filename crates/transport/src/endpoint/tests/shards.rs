@@ -509,3 +509,45 @@ fn datagrams_of_one_batch_are_handed_on_together() {
         .collect();
     assert_eq!(sizes, [(2, 3, 260)]);
 }
+
+/// A shard that is dropped takes no room from the others: neither that of handshakes and memory nor that
+/// of routes.
+#[test]
+fn dropped_shard_gives_back_what_all_shards_share() {
+    let client = Group::new(config(None), false, 1, 1);
+    let mut server_config = config(None);
+    server_config.reset_key = [4; 32];
+    let server = Group::new(server_config, true, 2, 2);
+    let mut net = Net::new(client, server);
+    net.in_order = true;
+    net.connect(0);
+    // The first datagram arrives, and the client waits to be accepted. A handshake is in progress.
+    for datagram in net.client.drive(net.now) {
+        net.deliver(datagram, true);
+    }
+    let shared = net.server.shards[0].admission.shared().clone();
+    let incoming = net.server.shards[0].poll_incoming().expect("a client");
+    let accepted = net.server.shards[0].accept(net.now, incoming, None);
+    let mut buffer = TransmitBuffer::new(1);
+    let handle = accepted.expect("valid");
+    let shard = &mut net.server.shards[0];
+    while shard.poll_transmit(net.now, handle, &mut buffer).is_some() {}
+    net.client.address.set_port(50_001);
+    net.connect(0);
+    for datagram in net.client.drive(net.now) {
+        net.deliver(datagram, true);
+    }
+    let held = || {
+        let handshakes = shared.handshakes.lock();
+        let room = (handshakes.waiting(), handshakes.half_open());
+        let bytes = shared.memory.used[0]
+            .0
+            .load(std::sync::atomic::Ordering::Relaxed);
+        (room, bytes > 0)
+    };
+    assert_eq!(held(), ((1, 2), true));
+    assert!(net.server.shards[1].router.common_len() > 0);
+    drop(net.server.shards.remove(0));
+    assert_eq!(held(), ((0, 0), false));
+    assert_eq!(net.server.shards[0].router.common_len(), 0);
+}

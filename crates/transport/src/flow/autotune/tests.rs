@@ -158,12 +158,12 @@ fn an_eighth_that_arrived_within_half_a_round_trip_doubles() {
 fn a_window_that_is_held_up_grows_by_an_eighth_per_round_trip() {
     for (time, window) in [(9, 1600), (10, 800)] {
         let mut tune = Autotune::new(800, 10_000);
-        assert!(!tune.has_news());
+        assert!(!tune.has_measured());
         arrive(&mut tune, at(0), 100, Duration::from_millis(time));
-        assert!(tune.has_news());
+        assert!(tune.has_measured());
         tune.on_held_up(RTT);
         assert_eq!(tune.window(), window, "an eighth in {time} ms");
-        assert!(!tune.has_news());
+        assert!(!tune.has_measured());
         tune.on_held_up(RTT);
         assert_eq!(tune.window(), window);
     }
@@ -173,7 +173,7 @@ fn a_window_that_is_held_up_grows_by_an_eighth_per_round_trip() {
 fn a_window_at_its_maximum_has_no_news() {
     let mut tune = Autotune::new(800, 800);
     arrive(&mut tune, at(0), 800, Duration::ZERO);
-    assert!(!tune.has_news());
+    assert!(!tune.has_measured());
 }
 
 #[test]

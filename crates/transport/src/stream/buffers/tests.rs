@@ -1,7 +1,7 @@
 use super::*;
 
 fn buffers() -> Buffers {
-    Buffers::new(ChunkPool::new(4))
+    Buffers::new(ChunkPool::new(4), &StreamsConfig::default())
 }
 
 #[test]

@@ -1,34 +1,34 @@
 use super::*;
 
 #[test]
-fn wish_is_kept_until_it_is_fulfilled() {
-    let (mut queue, mut wanted) = (ControlQueue::default(), Wanted::default());
+fn request_is_kept_until_the_frame_is_sent() {
+    let (mut queue, mut pending) = (ControlQueue::default(), PendingFrames::default());
     assert!(queue.is_empty());
-    queue.want(3, &mut wanted, Control::Reset);
-    queue.want(3, &mut wanted, Control::Reset);
-    queue.want(3, &mut wanted, Control::Credit);
-    assert!(wanted.has(Control::Reset) && wanted.has(Control::Credit));
+    queue.request(3, &mut pending, ControlFrame::Reset);
+    queue.request(3, &mut pending, ControlFrame::Reset);
+    queue.request(3, &mut pending, ControlFrame::Credit);
+    assert!(pending.has(ControlFrame::Reset) && pending.has(ControlFrame::Credit));
     assert_eq!(queue.first(), Some(3));
-    queue.unwant(&mut wanted, Control::Reset);
+    queue.withdraw(&mut pending, ControlFrame::Reset);
     assert!(!queue.is_empty());
-    queue.unwant(&mut wanted, Control::Credit);
-    queue.unwant(&mut wanted, Control::Credit);
+    queue.withdraw(&mut pending, ControlFrame::Credit);
+    queue.withdraw(&mut pending, ControlFrame::Credit);
     assert!(queue.is_empty());
-    queue.pop_first(&mut wanted);
+    queue.pop_first(&mut pending);
     assert_eq!(queue.first(), None);
 }
 
 #[test]
 fn entry_left_behind_by_an_ended_stream_serves_the_next_one() {
-    let (mut queue, mut wanted) = (ControlQueue::default(), Wanted::default());
-    queue.want(3, &mut wanted, Control::Stop);
-    queue.unwant_all(&mut wanted);
-    queue.unwant_all(&mut wanted);
+    let (mut queue, mut pending) = (ControlQueue::default(), PendingFrames::default());
+    queue.request(3, &mut pending, ControlFrame::Stop);
+    queue.withdraw_all(&mut pending);
+    queue.withdraw_all(&mut pending);
     assert!(queue.is_empty());
-    queue.want(3, &mut wanted, Control::Blocked);
+    queue.request(3, &mut pending, ControlFrame::Blocked);
     assert!(!queue.is_empty());
     assert_eq!(queue.queue.len(), 1);
-    queue.unwant(&mut wanted, Control::Blocked);
-    queue.pop_first(&mut wanted);
+    queue.withdraw(&mut pending, ControlFrame::Blocked);
+    queue.pop_first(&mut pending);
     assert_eq!(queue.queue.len(), 0);
 }

@@ -1,5 +1,5 @@
 use courser_base::{Rate, Side, Time};
-use courser_wire::TransportParameters;
+use courser_wire::{Direction, TransportParameters};
 
 use super::*;
 use crate::stream::{ChunkPool, StreamsConfig, WriteError};

@@ -3,6 +3,7 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 
 use super::*;
+use crate::stream::StreamsConfig;
 use crate::stream::buffers::Received;
 use crate::stream::chunk_pool::ChunkPool;
 
@@ -15,7 +16,7 @@ impl Fixture {
     fn new() -> Self {
         Self {
             reassembler: Reassembler::default(),
-            buffers: Buffers::new(ChunkPool::new(4)),
+            buffers: Buffers::new(ChunkPool::new(4), &StreamsConfig::default()),
         }
     }
 
@@ -71,6 +72,7 @@ impl Fixture {
                 .map(|ready| ready.chunk.len() - ready.taken)
                 .sum::<usize>()
                 + part.pending.iter().map(|it| it.data.len()).sum::<usize>(),
+            gaps: part.gaps(),
         };
         assert_eq!(self.buffers.received(), received, "what is counted");
         let ready: usize = part
@@ -221,7 +223,7 @@ fn gaps_at_every_second_byte_cost_a_fixed_amount_each() {
 fn bulk_uses_pooled_chunks_and_gives_them_back() {
     let pool = ChunkPool::new(8);
     let mut fixture = Fixture {
-        buffers: Buffers::new(pool.clone()),
+        buffers: Buffers::new(pool.clone(), &StreamsConfig::default()),
         reassembler: Reassembler::default(),
     };
     let packet = [7; 1300];
@@ -268,7 +270,7 @@ fn usual_amount_falls_again() {
 fn full_chunk_is_read_without_copying_and_returns_to_the_pool() {
     let pool = ChunkPool::new(8);
     let mut fixture = Fixture {
-        buffers: Buffers::new(pool.clone()),
+        buffers: Buffers::new(pool.clone(), &StreamsConfig::default()),
         reassembler: Reassembler::default(),
     };
     fixture.insert(0, &[1; 40_000]);

@@ -2,6 +2,7 @@ use courser_base::Side;
 use courser_wire::{Direction, StreamId, TransportErrorCode};
 
 use super::*;
+use crate::stream::StreamsConfig;
 use crate::stream::chunk_pool::ChunkPool;
 
 const NOW: Time = Time::ZERO;
@@ -22,22 +23,20 @@ impl Fixture {
 
     fn with_windows(stream: u64, connection: u64) -> Self {
         let mut part = ReceivePart::default();
-        part.begin(ReceiveWindow::new(stream, stream), 4);
+        part.begin(limits(stream));
         let connection = ReceiveWindow::new(connection, connection);
         Self {
             part,
             connection,
-            buffers: Buffers::new(ChunkPool::new(1)),
+            buffers: Buffers::new(ChunkPool::new(1), &StreamsConfig::default()),
         }
     }
 
-    fn with<T>(&mut self, run: impl FnOnce(&mut ReceivePart, &mut Shared<'_>) -> T) -> T {
-        let mut shared = Shared {
-            connection: &mut self.connection,
-            buffers: &mut self.buffers,
-            may_open_gap: true,
-        };
-        run(&mut self.part, &mut shared)
+    fn with<T>(
+        &mut self,
+        run: impl FnOnce(&mut ReceivePart, &mut ReceiveWindow, &mut Buffers) -> T,
+    ) -> T {
+        run(&mut self.part, &mut self.connection, &mut self.buffers)
     }
 
     fn stream(&mut self, offset: u64, data: &[u8], fin: bool) -> Result<Stored> {
@@ -47,7 +46,7 @@ impl Fixture {
             data,
             fin,
         };
-        self.with(|part, shared| part.on_stream(NOW, &frame, shared))
+        self.with(|part, connection, buffers| part.on_stream(NOW, &frame, connection, buffers))
             .map_err(|error| error.code)
     }
 
@@ -57,18 +56,27 @@ impl Fixture {
             error_code: 7,
             final_size,
         };
-        self.with(|part, shared| part.on_reset(NOW, frame, shared))
+        self.with(|part, connection, buffers| part.on_reset(NOW, frame, connection, buffers))
             .map_err(|error| error.code)
     }
 
     fn read(&mut self) -> std::result::Result<Option<Vec<u8>>, ReadError> {
         let mut out = [0; 100];
-        let len = self.with(|part, shared| part.read(&mut out, shared))?;
+        let len =
+            self.with(|part, connection, buffers| part.read(&mut out, connection, buffers))?;
         Ok(len.map(|len| out[..len].to_vec()))
     }
 
     fn stop(&mut self) -> std::result::Result<bool, ClosedStream> {
-        self.with(|part, shared| part.stop(9, shared))
+        self.with(|part, connection, buffers| part.stop(9, connection, buffers))
+    }
+}
+
+fn limits(window: u64) -> ReceiveLimits {
+    ReceiveLimits {
+        window,
+        window_max: window,
+        max_gaps: 4,
     }
 }
 
@@ -326,7 +334,7 @@ fn stopped_stream_discards_but_counts() {
 }
 
 #[test]
-fn stop_is_told_until_acknowledged_or_pointless() {
+fn stop_sending_is_repeated_until_acknowledged_or_useless() {
     let mut fixture = Fixture::new();
     assert_eq!(fixture.part.stop_to_send(), None);
     fixture.stop().unwrap();
@@ -361,7 +369,7 @@ fn stop_that_comes_late_needs_no_frame() {
 }
 
 #[test]
-fn reader_is_told_once_after_it_found_nothing() {
+fn reader_is_notified_once_after_it_found_nothing() {
     let mut fixture = Fixture::new();
     fixture.stream(0, b"a", false).unwrap();
     assert!(!fixture.part.take_readable());
@@ -386,7 +394,7 @@ fn reader_is_told_once_after_it_found_nothing() {
 }
 
 #[test]
-fn end_and_reset_are_told_again() {
+fn end_and_reset_are_reported_again() {
     let mut fixture = fixtures().swap_remove(3).1;
     assert_eq!(fixture.read(), Ok(None));
     let mut fixture = fixtures().swap_remove(5).1;
@@ -443,7 +451,8 @@ fn a_large_window_may_have_more_gaps_though_it_never_grew() {
 }
 
 fn read_unordered(fixture: &mut Fixture) -> std::result::Result<Option<(u64, Vec<u8>)>, ReadError> {
-    let piece = fixture.with(|part, shared| part.read_unordered(100, shared))?;
+    let piece =
+        fixture.with(|part, connection, buffers| part.read_unordered(100, connection, buffers))?;
     Ok(piece.map(|(offset, bytes)| (offset, bytes.to_vec())))
 }
 
@@ -497,12 +506,12 @@ fn stream_is_not_read_in_order_after_it_was_read_without() {
     assert_eq!(read_unordered(&mut fixture), Err(ReadError::Blocked));
     fixture.stream(0, &[1; 10], true).expect("fits");
     assert_eq!(fixture.read(), Err(ReadError::Unordered));
-    let chunk = fixture.with(|part, shared| part.read_chunk(9, shared));
+    let chunk = fixture.with(|part, connection, buffers| part.read_chunk(9, connection, buffers));
     assert_eq!(chunk, Err(ReadError::Unordered));
     assert_eq!(read_unordered(&mut fixture), Ok(Some((0, vec![1; 10]))));
     // A new stream in the same memory is read in order again.
-    fixture.part.begin(ReceiveWindow::new(100, 100), 4);
-    let mut buffers = Buffers::new(ChunkPool::new(1));
+    fixture.part.begin(limits(100));
+    let mut buffers = Buffers::new(ChunkPool::new(1), &StreamsConfig::default());
     std::mem::swap(&mut buffers, &mut fixture.buffers);
     fixture.part.recycle(&mut buffers);
     fixture.stream(0, &[4; 2], false).expect("fits");

@@ -4,6 +4,7 @@ use courser_wire::{Direction, Frame};
 
 use super::*;
 use crate::space::sent::FrameLists;
+use crate::stream::StreamsConfig;
 use crate::stream::chunk_pool::ChunkPool;
 
 const ROOM: WriteRoom = WriteRoom {
@@ -21,8 +22,11 @@ fn id() -> StreamId {
     StreamId::new(Side::Client, Direction::Bidirectional, 0)
 }
 
+/// Returns buffers that count bytes of other streams as well.
 fn buffers() -> Buffers {
-    Buffers::new(ChunkPool::new(1))
+    let mut buffers = Buffers::new(ChunkPool::new(1), &StreamsConfig::default());
+    buffers.sending.on_written(1000);
+    buffers
 }
 
 fn span(offset: u64, len: u64, fin: bool) -> Span {

@@ -1,10 +1,11 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::stream::StreamsConfig;
 use crate::stream::chunk_pool::ChunkPool;
 
 fn buffers() -> Buffers {
-    Buffers::new(ChunkPool::new(4))
+    Buffers::new(ChunkPool::new(4), &StreamsConfig::default())
 }
 
 fn span(offset: u64, len: u64, fin: bool) -> Span {

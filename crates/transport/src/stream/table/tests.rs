@@ -1,4 +1,5 @@
 use super::*;
+use crate::stream::StreamsConfig;
 use crate::stream::chunk_pool::ChunkPool;
 
 fn id(index: u64) -> StreamId {
@@ -8,7 +9,7 @@ fn id(index: u64) -> StreamId {
 fn table() -> (Table, Buffers) {
     (
         Table::new(Side::Client, [1; 16]),
-        Buffers::new(ChunkPool::new(1)),
+        Buffers::new(ChunkPool::new(1), &StreamsConfig::default()),
     )
 }
 
@@ -21,8 +22,8 @@ fn direction_decides_which_parts_are_used() {
         (Side::Client, Direction::Unidirectional, (true, false)),
         (Side::Server, Direction::Unidirectional, (false, true)),
     ] {
-        let slot = table.insert(StreamId::new(side, direction, 0));
-        let state = table.at(slot);
+        let key = table.insert(StreamId::new(side, direction, 0));
+        let state = table.at(key);
         assert_eq!(
             (state.sends, state.receives),
             parts,
@@ -34,12 +35,12 @@ fn direction_decides_which_parts_are_used() {
 #[test]
 fn streams_are_found_also_when_their_places_collide() {
     let (mut table, _) = table();
-    let slots: Vec<u32> = (0..1000).map(|index| table.insert(id(index))).collect();
+    let keys: Vec<u32> = (0..1000).map(|index| table.insert(id(index))).collect();
     for round in 0..2 {
         for index in 0..1000 {
             assert_eq!(
                 table.find(id(index)),
-                Some(slots[index as usize]),
+                Some(keys[index as usize]),
                 "round {round}"
             );
         }
@@ -75,13 +76,13 @@ fn lookups_beyond_what_is_remembered_find_their_own() {
                 let asked = all[(step >> 33) as usize % all.len()];
                 let found = table.find(asked);
                 assert_eq!(found, model.get(&asked).copied(), "{asked} of {count}");
-                if let Some(slot) = found {
-                    assert_eq!(table.at(slot).id, asked, "of {count}");
+                if let Some(key) = found {
+                    assert_eq!(table.at(key).id, asked, "of {count}");
                 }
             }
             let ended = all[(step >> 7) as usize % all.len()];
-            if let Some(slot) = model.remove(&ended) {
-                table.remove(slot, &mut buffers);
+            if let Some(key) = model.remove(&ended) {
+                table.remove(key, &mut buffers);
                 model.insert(*id, table.insert(*id));
             }
         }
@@ -92,31 +93,35 @@ fn lookups_beyond_what_is_remembered_find_their_own() {
 #[test]
 fn slot_of_an_ended_stream_is_used_again() {
     let (mut table, mut buffers) = table();
-    let slot = table.insert(id(0));
-    table.remove(slot, &mut buffers);
+    let key = table.insert(id(0));
+    table.remove(key, &mut buffers);
     assert_eq!(table.find(id(0)), None);
     assert!(table.get(id(0)).is_none());
-    assert_eq!(table.insert(id(1)), slot);
-    assert_eq!(table.find(id(1)), Some(slot));
+    assert_eq!(table.insert(id(1)), key);
+    assert_eq!(table.find(id(1)), Some(key));
     assert_eq!(table.find(id(0)), None);
 }
 
 #[test]
 fn empty_slots_are_few() {
     let (mut table, mut buffers) = table();
-    let slots: Vec<u32> = (0..2000).map(|index| table.insert(id(index))).collect();
-    for slot in slots {
+    let keys: Vec<u32> = (0..2000).map(|index| table.insert(id(index))).collect();
+    for key in keys {
         assert!(!table.is_oversized());
-        table.remove(slot, &mut buffers);
+        table.remove(key, &mut buffers);
     }
     assert!(table.is_oversized());
     table.clear();
     assert!(!table.is_oversized());
-    assert_eq!(table.slots.capacity(), 0);
+    assert_eq!(table.entries.capacity(), 0);
 }
 
 /// Attack A27: an open stream that holds nothing costs under 1 KiB.
 #[test]
 fn slot_is_small() {
-    assert!(size_of::<Slot>() + 32 <= 768, "{} bytes", size_of::<Slot>());
+    assert!(
+        size_of::<Entry>() + 32 <= 768,
+        "{} bytes",
+        size_of::<Entry>()
+    );
 }

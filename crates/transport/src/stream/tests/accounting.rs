@@ -277,15 +277,15 @@ impl World {
     fn check(&self) {
         let streams = &self.server.streams;
         let consumed: u64 = self.models.iter().map(Model::consumed).sum();
-        assert_eq!(streams.window.received(), self.received(), "received");
+        assert_eq!(streams.flow.receive.received(), self.received(), "received");
         assert_eq!(
-            streams.window.unconsumed(),
+            streams.flow.receive.unconsumed(),
             self.received() - consumed,
             "unconsumed"
         );
-        assert_eq!(streams.window.limit(), self.limit, "limit");
-        let gaps: usize = streams.table.iter().map(|slot| slot.receive.gaps()).sum();
-        assert_eq!(streams.totals.gaps, gaps, "gaps");
+        assert_eq!(streams.flow.receive.limit(), self.limit, "limit");
+        let gaps: usize = streams.table.iter().map(|key| key.receive.gaps()).sum();
+        assert_eq!(streams.buffers.received().gaps, gaps, "gaps");
     }
 }
 

@@ -42,7 +42,7 @@ fn gap_bomb_is_refused_at_the_limits() {
         assert!(kept_here <= each, "stream {index}");
         kept += kept_here;
     }
-    assert_eq!((kept, server.streams.totals.gaps), (all, all));
+    assert_eq!((kept, server.streams.buffers.received().gaps), (all, all));
     assert_eq!(server.streams.counters().refused, 100 * 1000 - all as u64);
     // Refused bytes cost the peer nothing once they arrive in order.
     assert_eq!(server.stream(client_bidi(99), 0, b"x"), Ok(Stored::Kept));
@@ -50,7 +50,7 @@ fn gap_bomb_is_refused_at_the_limits() {
         server.stream(client_bidi(0), 0, &[0; 2000]),
         Ok(Stored::Kept)
     );
-    assert_eq!(server.streams.totals.gaps, all - each);
+    assert_eq!(server.streams.buffers.received().gaps, all - each);
     assert_eq!(server.stream(client_bidi(99), 3, b"x"), Ok(Stored::Kept));
 }
 
@@ -78,12 +78,12 @@ fn few_bytes_on_many_streams_take_few_times_their_memory() {
         let held = server.streams.buffers.received();
         assert_eq!(held.bytes, few * STREAMS as usize);
         let bound = 2 * held.bytes + (256 << 10);
-        let slots: Vec<_> = server.streams.table.slots().collect();
+        let keys: Vec<_> = server.streams.table.keys().collect();
         let table = &mut server.streams.table;
-        let memory = slots.iter().map(|&slot| table.at(slot).receive.memory());
+        let memory = keys.iter().map(|&key| table.at(key).receive.memory());
         let memory: usize = memory.sum();
         assert!(
-            memory <= bound + slots.len() * 512,
+            memory <= bound + keys.len() * 512,
             "{memory} bytes of memory for {} in pieces of {few}, bound {bound}",
             held.bytes
         );
@@ -193,8 +193,11 @@ fn unacknowledged_data_is_bounded() {
         }
         end.send_all();
     }
-    assert_eq!(written, SEND_BUFFER_MIN);
-    assert_eq!(end.streams.totals.retained, SEND_BUFFER_MIN);
+    assert_eq!(written, send_budget::SEND_BUFFER_MIN);
+    assert_eq!(
+        end.streams.buffers.sending.retained(),
+        send_budget::SEND_BUFFER_MIN
+    );
 }
 
 /// Attack A88, limits K80 and K214: bytes stored for a peer that grants no credit, whatever it requests.
@@ -217,7 +220,7 @@ fn little_is_kept_for_a_peer_that_grants_no_credit() {
             }
             assert_eq!(end.streams.is_worth_writing(id, 0), Ok(false));
         }
-        let kept = end.streams.totals.retained;
+        let kept = end.streams.buffers.sending.retained();
         let beyond = if of_stream > 1 { 128 << 10 } else { 0 };
         assert!(kept <= 256 * (send::AHEAD + 1) + beyond, "{kept} bytes");
         assert!(end.streams.unacked_or_unsent());
@@ -285,7 +288,7 @@ fn small_streams_hold_small_buffers() {
         server.stream(client_bidi(index), 0, b"x").unwrap();
         server.streams.write(client_bidi(index), b"y").unwrap();
     }
-    // A slot, two small buffers with their lists and the entry in the map, per stream.
-    let slot = size_of::<table::Slot>();
-    assert!(slot < 600, "{slot} bytes");
+    // An entry, two small buffers with their lists and the entry in the map, per stream.
+    let key = size_of::<table::Entry>();
+    assert!(key < 600, "{key} bytes");
 }

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn opened_is_told_once_until_the_application_looks() {
+fn opened_is_reported_once_until_the_application_looks() {
     let mut server = End::server();
     server.stream(client_bidi(0), 0, b"x").unwrap();
     server.stream(client_bidi(4), 0, b"x").unwrap();
@@ -18,7 +18,7 @@ fn opened_is_told_once_until_the_application_looks() {
 }
 
 #[test]
-fn readable_is_told_once_after_a_blocked_read() {
+fn readable_is_reported_once_after_a_blocked_read() {
     let mut server = End::server();
     let id = client_uni(0);
     server.stream(id, 0, b"a").unwrap();
@@ -54,7 +54,7 @@ fn end_and_reset_wake_the_reader() {
 }
 
 #[test]
-fn writable_is_told_when_half_of_what_was_ahead_is_sent() {
+fn writable_is_reported_when_half_of_what_was_ahead_is_sent() {
     let config = StreamsConfig {
         stream_receive_window: 10_000,
         receive_window: 10_000,
@@ -157,7 +157,7 @@ fn stop_says_whether_the_end_was_written() {
 }
 
 #[test]
-fn finished_is_told_when_all_is_acknowledged() {
+fn finished_is_reported_when_all_is_acknowledged() {
     let mut client = End::client();
     let (sent, reset) = (
         client.streams.open(UNI).unwrap(),
@@ -180,7 +180,7 @@ fn finished_is_told_when_all_is_acknowledged() {
 }
 
 #[test]
-fn sending_that_is_over_is_told_while_the_other_direction_lives() {
+fn end_of_sending_is_reported_while_the_other_direction_lives() {
     let mut client = End::client();
     let id = client.streams.open(BIDI).unwrap();
     client.streams.write(id, b"x").unwrap();
@@ -193,7 +193,7 @@ fn sending_that_is_over_is_told_while_the_other_direction_lives() {
 }
 
 #[test]
-fn available_is_told_after_a_refusal_only() {
+fn available_is_reported_after_a_refusal_only() {
     let mut client = End::client();
     client.max_streams(UNI, 6).unwrap();
     assert!(client.events().is_empty());

@@ -119,20 +119,16 @@ impl Run {
         let streams = &mut self.end.streams;
         let mut retained = 0;
         let mut gaps = 0;
-        for slot in streams.table.iter() {
-            assert!(!slot.is_over(), "ended stream in the table");
-            assert_eq!(slot.in_new, slot.send.has_new(), "schedule of new data");
-            assert_eq!(
-                slot.in_free,
-                slot.send.has_free(),
-                "schedule of free frames"
-            );
-            retained += slot.send.retained();
-            gaps += slot.receive.gaps();
+        for key in streams.table.iter() {
+            assert!(!key.is_over(), "ended stream in the table");
+            assert_eq!(key.in_new, key.send.has_new(), "schedule of new data");
+            assert_eq!(key.in_free, key.send.has_free(), "schedule of free frames");
+            retained += key.send.retained();
+            gaps += key.receive.gaps();
         }
-        assert_eq!(streams.totals.retained, retained);
-        assert_eq!(streams.totals.gaps, gaps);
-        assert!(streams.window.received() <= streams.window.limit());
+        assert_eq!(streams.buffers.sending.retained(), retained);
+        assert_eq!(streams.buffers.received().gaps, gaps);
+        assert!(streams.flow.receive.received() <= streams.flow.receive.limit());
         assert!(streams.events.len() <= 6, "{:?}", streams.events);
     }
 
@@ -147,12 +143,12 @@ impl Run {
         self.end.send_and_ack_all();
         if self.end.streams.table.get(self.id).is_some() {
             // It waits for the final size from the peer.
-            let size = self.end.streams.window.received();
+            let size = self.end.streams.flow.receive.received();
             self.end.reset_stream(self.id, 1, size).unwrap();
         }
         self.end.send_and_ack_all();
         assert_eq!(self.end.streams.table.len(), 0);
-        assert_eq!(self.end.streams.window.unconsumed(), 0);
+        assert_eq!(self.end.streams.flow.receive.unconsumed(), 0);
         assert!(!self.end.streams.unacked_or_unsent());
     }
 }

@@ -97,7 +97,7 @@ fn touch(count: u64) {
     check(&mut client, &mut server, &streams);
     check(&mut server, &mut client, &streams);
 
-    // New streams reuse the slots of ended ones, between those that continue.
+    // New streams reuse the entries of ended ones, between those that continue.
     let (ended, kept): (Vec<_>, Vec<_>) = streams.iter().partition(|id| id.index() % 3 == 0);
     end(&mut client, &mut server, &ended);
     exchange(&mut server, &mut client);

@@ -341,8 +341,8 @@ fn data_after_stop_sending_is_discarded_but_counted() {
     server.streams.stop(id, 2).unwrap();
     server.send_and_ack_all();
     server.stream(id, 50, &[0; 50]).unwrap();
-    assert_eq!(server.streams.window.received(), 100);
-    assert_eq!(server.streams.totals.gaps, 0);
+    assert_eq!(server.streams.flow.receive.received(), 100);
+    assert_eq!(server.streams.buffers.received().gaps, 0);
     assert_eq!(server.stream(id, 100, b"x"), Err(FLOW));
     server.fin(id, 100, b"").unwrap();
     assert_eq!(server.streams.table.len(), 0);
@@ -495,10 +495,10 @@ fn connection_is_charged_the_final_size() {
     let mut server = End::server();
     server.stream(client_uni(0), 0, b"abc").unwrap();
     server.reset_stream(client_uni(0), 1, 80).unwrap();
-    assert_eq!(server.streams.window.received(), 80);
-    assert_eq!(server.streams.window.unconsumed(), 0);
+    assert_eq!(server.streams.flow.receive.received(), 80);
+    assert_eq!(server.streams.flow.receive.unconsumed(), 0);
     server.fin(client_uni(1), 90, b"").unwrap();
-    assert_eq!(server.streams.window.received(), 170);
+    assert_eq!(server.streams.flow.receive.received(), 170);
 }
 
 #[test]
@@ -577,7 +577,7 @@ fn final_size_of_a_reset_respects_both_limits() {
     server.reset_stream(client_bidi(0), 1, 100).unwrap();
     server.stream(client_bidi(1), 0, &[0; 100]).unwrap();
     assert_eq!(server.reset_stream(client_bidi(2), 1, 51), Err(FLOW));
-    assert_eq!(server.streams.window.received(), 200);
+    assert_eq!(server.streams.flow.receive.received(), 200);
     assert_eq!(server.reset_stream(client_bidi(2), 1, 50), Ok(()));
 }
 

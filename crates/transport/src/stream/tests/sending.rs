@@ -266,7 +266,7 @@ fn many_requests_use_few_slots() {
 
 /// A limit need not be repeated because a packet with it is lost, if another packet delivered it.
 #[test]
-fn limits_that_were_heard_are_not_told_again_when_a_copy_is_lost() {
+fn acknowledged_limits_are_not_sent_again_when_a_copy_is_lost() {
     let mut client = End::client();
     let ids = [0; 3].map(|_| client.streams.open(BIDI).unwrap());
     for id in ids {
@@ -294,7 +294,7 @@ fn limits_that_were_heard_are_not_told_again_when_a_copy_is_lost() {
 }
 
 #[test]
-fn credit_that_was_heard_is_not_told_again_when_a_copy_is_lost() {
+fn acknowledged_credit_is_not_sent_again_when_a_copy_is_lost() {
     let mut server = End::server();
     let id = client_uni(0);
     server.stream(id, 0, &[0; 50]).unwrap();

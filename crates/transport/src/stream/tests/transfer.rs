@@ -173,16 +173,19 @@ fn transfer(seed: u64, config: &StreamsConfig, lens: &[usize], loss: u64) {
         assert_eq!(differs, None, "seed {seed}: byte of stream {id}");
     }
     let sum: usize = lens.iter().sum();
-    assert_eq!(server.streams.window.received(), sum as u64);
-    assert_eq!(server.streams.window.unconsumed(), 0);
-    assert_eq!(client.streams.send_limit.used(), sum as u64);
+    assert_eq!(server.streams.flow.receive.received(), sum as u64);
+    assert_eq!(server.streams.flow.receive.unconsumed(), 0);
+    assert_eq!(client.streams.flow.send.used(), sum as u64);
     assert_eq!(client.streams.counters().data_sent, sum as u64);
     assert_eq!(
         (client.streams.table.len(), server.streams.table.len()),
         (0, 0)
     );
     assert_eq!(
-        (client.streams.totals.retained, server.streams.totals.gaps),
+        (
+            client.streams.buffers.sending.retained(),
+            server.streams.buffers.received().gaps
+        ),
         (0, 0)
     );
 }
@@ -242,10 +245,10 @@ fn windows_grow_while_they_hold_the_sender_back() {
         .streams
         .table
         .find(id)
-        .map(|slot| server.streams.table.at(slot))
+        .map(|key| server.streams.table.at(key))
         .unwrap();
     let window =
-        state.receive.credit_to_send(server.now, RTT).unwrap() - client.streams.send_limit.used();
+        state.receive.credit_to_send(server.now, RTT).unwrap() - client.streams.flow.send.used();
     assert_eq!(window, config.stream_receive_window_max);
 }
 
@@ -335,7 +338,7 @@ fn what_may_be_kept_for_sending_follows_the_congestion_window() {
     };
     let mut client = End::new(Side::Client, &config);
     let room = |client: &End| client.streams.write_room().connection;
-    assert_eq!(room(&client), SEND_BUFFER_MIN);
+    assert_eq!(room(&client), send_budget::SEND_BUFFER_MIN);
     client.streams.on_congestion_window(5 << 20);
     assert_eq!(room(&client), 20 << 20);
     client.streams.on_congestion_window(50 << 20);

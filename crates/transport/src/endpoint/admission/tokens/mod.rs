@@ -16,7 +16,7 @@ use crate::config::EndpointConfig;
 use crate::rng::Rng;
 
 /// Issues the tokens of an endpoint. Used ones are recorded for all shards, in
-/// [`Shared::used_tokens`](crate::endpoint::shards::shared::Shared::used_tokens).
+/// [`Shared::used_tokens`](crate::endpoint::shared::Shared::used_tokens).
 #[derive(Debug)]
 pub struct Tokens {
     pub(super) key: TokenKey,

@@ -121,7 +121,7 @@ fn refused_packets_leave_no_trace() {
             .sets
             .iter()
             .flatten()
-            .filter(|slot| slot.debt != Debt::default())
+            .filter(|entry| entry.debt != Debt::default())
             .count()
     };
     for net in 2..50_000u32 {
@@ -145,7 +145,7 @@ fn table_does_not_grow() {
     assert!(size_of_val(limiter.sets.as_slice()) <= 64 << 10);
 }
 
-/// If there are more prefixes at once than slots, a busy one keeps its debt.
+/// If there are more prefixes at once than entries, a busy one keeps its debt.
 #[test]
 fn prefix_with_the_least_debt_is_forgotten_first() {
     let mut limiter = limiter(ReplyLimits {

@@ -1,13 +1,15 @@
 //! A budget for all memory that peers can make an endpoint hold (limit K81).
 
+pub mod ledger;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use courser_base::Time;
 
-use crate::endpoint::shards::ShardId;
-use crate::endpoint::shards::shared::Shared;
+use super::shards::ShardId;
+use super::shared::Shared;
 use crate::flow::WindowBudget;
 
 /// Counts the memory that the connections of an endpoint hold against one budget.
@@ -156,6 +158,13 @@ impl Memory {
         }
         self.shed = now;
         true
+    }
+}
+
+/// The other shards continue without the bytes of this one.
+impl Drop for Others {
+    fn drop(&mut self) {
+        self.shared.memory.used[self.shard].0.store(0, Relaxed);
     }
 }
 

@@ -2,19 +2,19 @@
 
 use courser_base::Mutex;
 
-use super::id::ShardId;
+use super::admission::creation_limiter::CreationLimiter;
+use super::admission::handshake_counts::HandshakeCounts;
+use super::admission::handshakes::{Handshakes, limits_of};
+use super::admission::tokens::token_filter::TokenFilter;
+use super::admission::tokens::validation_token::SystemSeconds;
+use super::memory::ledger::Ledger;
+use super::router::owner::Owner;
+use super::router::tables::RouteTables;
+use super::secrets::Secrets;
+use super::shards::ShardId;
+use super::stateless::late_ids::LateIds;
+use super::stateless::reply_limiter::ReplyLimiter;
 use crate::config::{EndpointConfig, ServerConfig};
-use crate::endpoint::admission::creation_limiter::CreationLimiter;
-use crate::endpoint::admission::handshake_counts::HandshakeCounts;
-use crate::endpoint::admission::handshakes::{Handshakes, limits_of};
-use crate::endpoint::admission::tokens::token_filter::TokenFilter;
-use crate::endpoint::admission::tokens::validation_token::SystemSeconds;
-use crate::endpoint::router::owner::Owner;
-use crate::endpoint::router::tables::RouteTables;
-use crate::endpoint::secrets::Secrets;
-use crate::endpoint::stateless::late_ids::LateIds;
-use crate::endpoint::stateless::reply_limiter::ReplyLimiter;
-use crate::endpoint::table::ledger::Ledger;
 use crate::flow::WindowBudget;
 
 /// The state of all shards of an endpoint together: limits, used tokens, routes and memory. An endpoint

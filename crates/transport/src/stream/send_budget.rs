@@ -1,0 +1,204 @@
+//! Limits on the bytes that writers hand in before the peer has them.
+
+use std::collections::VecDeque;
+
+use courser_wire::StreamId;
+
+use super::StreamsConfig;
+
+/// The room left for a writer.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct WriteRoom {
+    /// Unsent bytes that a stream may hold.
+    pub(super) unsent_limit: u64,
+    /// Bytes that all streams together may still accept.
+    pub(super) connection: u64,
+    /// The connection's credit that is not claimed by unsent bytes of any stream.
+    pub(super) credit: u64,
+    /// Bytes that all streams together may hold beyond the connection's credit.
+    pub(super) ahead: u64,
+}
+
+/// The memory that all streams together may take for sending, and the writers that wait for it.
+///
+/// The limits follow the congestion window: a connection needs little memory on a slow path, and
+/// much on a fast and long one.
+#[derive(Debug)]
+pub(super) struct SendBudget {
+    /// Bytes that wait for an acknowledgement, sent or unsent.
+    retained: u64,
+    /// Bytes that were never sent.
+    unsent: u64,
+    /// Bytes acknowledged so far, up to the first gap of each stream.
+    acked: u64,
+    /// Limit on `retained`.
+    limit: u64,
+    /// Limit on the unsent bytes of one stream.
+    unsent_limit: u64,
+    /// Maximum of `limit`.
+    max: u64,
+    /// Maximum of `unsent_limit`.
+    max_unsent: u64,
+    /// The congestion window that the limits follow.
+    congestion_window: u64,
+    /// Free memory of the endpoint.
+    memory_left: u64,
+    /// Streams whose writers were refused because of the limits of the whole connection.
+    writers: VecDeque<StreamId>,
+}
+
+impl SendBudget {
+    /// Starts with the smallest limits.
+    pub(super) fn new(config: &StreamsConfig) -> Self {
+        Self {
+            retained: 0,
+            unsent: 0,
+            acked: 0,
+            limit: config.send_buffer_max.min(SEND_BUFFER_MIN),
+            unsent_limit: config.unsent_limit.min(UNSENT_MIN),
+            max: config.send_buffer_max,
+            max_unsent: config.unsent_limit,
+            congestion_window: 0,
+            memory_left: u64::MAX,
+            writers: VecDeque::new(),
+        }
+    }
+
+    /// Returns the bytes that wait for an acknowledgement.
+    #[inline]
+    pub(super) const fn retained(&self) -> u64 {
+        self.retained
+    }
+
+    /// Returns the bytes that were never sent.
+    #[inline]
+    pub(super) const fn unsent(&self) -> u64 {
+        self.unsent
+    }
+
+    /// Returns the bytes acknowledged so far, up to the first gap of each stream.
+    #[inline]
+    pub(super) const fn acked(&self) -> u64 {
+        self.acked
+    }
+
+    /// Returns the limit on the unsent bytes of one stream.
+    #[inline]
+    pub(super) const fn unsent_limit(&self) -> u64 {
+        self.unsent_limit
+    }
+
+    /// Returns the limit on bytes kept until they are acknowledged: at most a quarter of the memory
+    /// left, so that many connections at their limit leave some for others.
+    fn limit(&self) -> u64 {
+        let fair = (self.memory_left / 4).max(LEAST_SEND_BUFFER);
+        self.limit.min(fair)
+    }
+
+    /// Returns the room for a writer. `credit` is what the peer grants for the connection.
+    pub(super) fn room(&self, credit: u64) -> WriteRoom {
+        WriteRoom {
+            unsent_limit: self.unsent_limit,
+            connection: self.limit().saturating_sub(self.retained),
+            credit: credit.saturating_sub(self.unsent),
+            ahead: (credit + self.unsent_limit / 2).saturating_sub(self.unsent),
+        }
+    }
+
+    /// Counts bytes that a writer has handed in.
+    #[inline]
+    pub(super) fn on_written(&mut self, len: u64) {
+        self.retained += len;
+        self.unsent += len;
+    }
+
+    /// Counts bytes that were sent for the first time.
+    #[inline]
+    pub(super) fn on_sent(&mut self, len: u64) {
+        self.unsent -= len;
+    }
+
+    /// Counts bytes that were freed because the peer has acknowledged them.
+    #[inline]
+    pub(super) fn on_acked(&mut self, len: u64) {
+        self.retained -= len;
+        self.acked += len;
+    }
+
+    /// Counts bytes that were freed because they need not be delivered. `unsent` of them were never
+    /// sent.
+    pub(super) fn on_discarded(&mut self, len: u64, unsent: u64) {
+        self.retained -= len;
+        self.unsent -= unsent;
+    }
+
+    /// Forgets all bytes and writers, when the streams are dropped at once.
+    pub(super) fn clear(&mut self) {
+        (self.retained, self.unsent) = (0, 0);
+        self.writers = VecDeque::new();
+    }
+
+    /// Sets the memory that the endpoint has left for all its connections.
+    #[inline]
+    pub(super) fn set_memory_left(&mut self, left: u64) {
+        self.memory_left = left;
+    }
+
+    /// Changes the maximum of bytes kept for all streams. Returns true if the present limit changes.
+    pub(super) fn set_max(&mut self, bytes: u64) -> bool {
+        self.max = bytes;
+        self.on_congestion_window(self.congestion_window)
+    }
+
+    /// Adapts the limits to the congestion window. Returns true if that on all bytes changes.
+    ///
+    /// Four windows may be kept until they are acknowledged: one is in flight, and three cover lost
+    /// packets, because data behind a lost packet is kept until its retransmission arrives. That
+    /// takes one round trip more, two if the retransmission is lost too, and so on.
+    #[inline]
+    pub(super) fn on_congestion_window(&mut self, window: u64) -> bool {
+        self.congestion_window = window;
+        let limit = window.saturating_mul(4).max(SEND_BUFFER_MIN).min(self.max);
+        let unsent_limit = window.saturating_mul(2).max(UNSENT_MIN);
+        self.unsent_limit = unsent_limit.min(self.max_unsent).min(self.max);
+        let changes = limit != self.limit;
+        self.limit = limit;
+        changes
+    }
+
+    /// Lets the writer of a stream wait for room, if it does not yet.
+    pub(super) fn wait(&mut self, id: StreamId) {
+        if !self.writers.contains(&id) {
+            self.writers.push_back(id);
+        }
+    }
+
+    /// Returns true if writers wait and a good part of the limit is free.
+    #[inline]
+    pub(super) fn can_wake_writers(&self) -> bool {
+        !self.writers.is_empty() && self.retained <= self.limit() / 4 * 3
+    }
+
+    /// Removes and returns the next writer that waits.
+    pub(super) fn next_writer(&mut self) -> Option<StreamId> {
+        self.writers.pop_front()
+    }
+
+    /// Frees the room for more writers.
+    pub(super) fn shrink(&mut self) {
+        self.writers.shrink_to_fit();
+    }
+}
+
+/// The smallest limit on bytes kept for sending, if the configuration allows that much.
+pub(super) const SEND_BUFFER_MIN: u64 = 512 << 10;
+
+/// Bytes that a connection may keep until they are acknowledged even if memory is short.
+const LEAST_SEND_BUFFER: u64 = 64 << 10;
+
+/// Unsent bytes that a stream may hold while the congestion window is small, if the configuration
+/// allows that many. Two windows suffice for a writer to keep the sender busy.
+const UNSENT_MIN: u64 = 64 << 10;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,67 @@
+use courser_base::Side;
+use courser_wire::Direction;
+
+use super::*;
+
+fn budget() -> SendBudget {
+    SendBudget::new(&StreamsConfig::default())
+}
+
+fn id(index: u64) -> StreamId {
+    StreamId::new(Side::Client, Direction::Unidirectional, index)
+}
+
+#[test]
+fn room_shrinks_by_what_is_kept_and_grows_with_acknowledgements() {
+    let mut budget = budget();
+    budget.on_written(1000);
+    assert_eq!((budget.retained(), budget.unsent()), (1000, 1000));
+    assert_eq!(budget.room(5000).connection, SEND_BUFFER_MIN - 1000);
+    assert_eq!(budget.room(5000).credit, 4000, "unsent bytes claim credit");
+    budget.on_sent(600);
+    assert_eq!(budget.room(4400).credit, 4000);
+    budget.on_acked(500);
+    assert_eq!(budget.room(0).connection, SEND_BUFFER_MIN - 500);
+    budget.on_discarded(500, 400);
+    assert_eq!((budget.retained(), budget.unsent()), (0, 0));
+    assert_eq!(budget.acked(), 500);
+}
+
+#[test]
+fn limits_follow_the_congestion_window_within_the_configuration() {
+    let mut budget = budget();
+    assert!(!budget.on_congestion_window(12_000));
+    assert_eq!(budget.room(0).connection, SEND_BUFFER_MIN);
+    assert!(budget.on_congestion_window(1 << 20));
+    assert_eq!(budget.room(0).connection, 4 << 20);
+    assert_eq!(budget.unsent_limit(), 256 << 10);
+    assert!(budget.set_max(100_000));
+    assert_eq!(budget.room(0).connection, 100_000);
+    assert_eq!(budget.unsent_limit(), 100_000);
+    assert!(!budget.on_congestion_window(2 << 20));
+}
+
+#[test]
+fn a_quarter_of_little_memory_is_the_limit() {
+    let mut budget = budget();
+    budget.set_memory_left(1 << 20);
+    assert_eq!(budget.room(0).connection, 256 << 10);
+    budget.set_memory_left(0);
+    assert_eq!(budget.room(0).connection, LEAST_SEND_BUFFER);
+}
+
+#[test]
+fn writers_wait_in_turn_until_a_quarter_is_free() {
+    let mut budget = budget();
+    budget.on_written(SEND_BUFFER_MIN);
+    budget.wait(id(1));
+    budget.wait(id(0));
+    budget.wait(id(1));
+    assert!(!budget.can_wake_writers());
+    budget.on_acked(SEND_BUFFER_MIN / 4);
+    assert!(budget.can_wake_writers());
+    assert_eq!(budget.next_writer(), Some(id(1)));
+    assert_eq!(budget.next_writer(), Some(id(0)));
+    assert_eq!(budget.next_writer(), None);
+    assert!(!budget.can_wake_writers(), "none waits");
+}

@@ -1,0 +1,159 @@
+//! The streams of a connection that have frames to send, in the order in which they send them.
+
+use courser_base::{Rate, Time};
+use courser_wire::StreamId;
+
+use super::control::{ControlFrame, ControlQueue};
+use super::rate_caps::RateCaps;
+use super::schedule::Schedule;
+use super::table::Entry;
+
+/// The queues of the streams that have control frames, lost data or new data to send.
+///
+/// A stream is in each queue at most once. Its [`Entry`] records in which, so each method takes the
+/// entry together with its key.
+#[derive(Debug, Default)]
+pub(super) struct SendQueues {
+    /// Streams with control frames to send.
+    pub(super) control: ControlQueue,
+    /// Streams with frames that need no credit: lost spans, or a FIN without data.
+    pub(super) free: Schedule,
+    /// Streams with new data that their own limit allows.
+    pub(super) new: Schedule,
+    /// Made for the first stream with a limit on its rate.
+    rate_caps: Option<Box<RateCaps>>,
+}
+
+impl SendQueues {
+    /// Adds a stream to the queues that match the data it has to send. Returns true if that requests
+    /// STREAM_DATA_BLOCKED.
+    #[inline]
+    pub(super) fn schedule(&mut self, key: u32, stream: &mut Entry) -> bool {
+        if stream.send.has_free() && !stream.in_free {
+            stream.in_free = true;
+            self.free.push(stream.priority, key);
+        }
+        if !stream.send.has_new() {
+            return self.signal_blocked(key, stream);
+        }
+        let is_paused = match &self.rate_caps {
+            Some(caps) => caps.is_paused(stream.id),
+            None => false,
+        };
+        if !stream.in_new && !is_paused {
+            stream.in_new = true;
+            self.new.push(stream.priority, key);
+        }
+        false
+    }
+
+    /// Requests STREAM_DATA_BLOCKED, once per limit, if the stream's credit is used up. Returns true if
+    /// it did.
+    #[inline]
+    pub(super) fn signal_blocked(&mut self, key: u32, stream: &mut Entry) -> bool {
+        let is_new = stream.send.take_blocked();
+        if is_new {
+            self.request(key, stream, ControlFrame::Blocked);
+        }
+        is_new
+    }
+
+    /// Removes a stream from the queues of data.
+    pub(super) fn unschedule(&mut self, key: u32, stream: &mut Entry) {
+        if std::mem::take(&mut stream.in_free) {
+            self.free.remove(stream.priority, key);
+        }
+        if std::mem::take(&mut stream.in_new) {
+            self.new.remove(stream.priority, key);
+        }
+    }
+
+    /// Removes a stream from the queue of lost data if none is left, because it was acknowledged.
+    #[inline]
+    pub(super) fn on_acked(&mut self, key: u32, stream: &mut Entry) {
+        if stream.in_free && !stream.send.has_free() {
+            stream.in_free = false;
+            self.free.remove(stream.priority, key);
+        }
+    }
+
+    /// Counts `len` bytes of new data sent by the stream whose turn it is. Returns true if its limit
+    /// allows more.
+    #[inline]
+    pub(super) fn on_new_sent(&mut self, now: Time, stream: &mut Entry, len: u64) -> bool {
+        let pauses = match &mut self.rate_caps {
+            Some(caps) => caps.on_sent(now, stream.id, len),
+            None => false,
+        };
+        let has_new = stream.send.has_new();
+        if has_new && !pauses {
+            self.new.on_sent(len);
+        } else {
+            stream.in_new = false;
+            self.new.pop_first();
+        }
+        has_new
+    }
+
+    /// Counts `len` bytes of lost data sent again by the stream whose turn it is.
+    pub(super) fn on_free_sent(&mut self, stream: &mut Entry, len: u64) {
+        if stream.send.has_free() {
+            self.free.on_sent(len);
+        } else {
+            stream.in_free = false;
+            self.free.pop_first();
+        }
+    }
+
+    /// Requests a control frame.
+    pub(super) fn request(&mut self, key: u32, stream: &mut Entry, frame: ControlFrame) {
+        self.control.request(key, &mut stream.pending, frame);
+    }
+
+    /// Withdraws a control frame that is no longer useful.
+    pub(super) fn withdraw(&mut self, stream: &mut Entry, frame: ControlFrame) {
+        self.control.withdraw(&mut stream.pending, frame);
+    }
+
+    /// Removes a stream that is over from all queues.
+    pub(super) fn remove(&mut self, key: u32, stream: &mut Entry) {
+        self.unschedule(key, stream);
+        self.control.withdraw_all(&mut stream.pending);
+        if let Some(caps) = &mut self.rate_caps {
+            caps.remove(stream.id);
+        }
+    }
+
+    /// Limits the rate of a stream, or removes its limit.
+    pub(super) fn set_rate(&mut self, now: Time, id: StreamId, rate: Option<Rate>) {
+        match (rate, &mut self.rate_caps) {
+            (Some(rate), caps) => caps.get_or_insert_default().set(now, id, rate),
+            (None, Some(caps)) => caps.remove(id),
+            (None, None) => {}
+        }
+    }
+
+    /// Returns the time at which a stream with a limit on its rate may send on.
+    pub(super) fn next_resumption(&self) -> Option<Time> {
+        self.rate_caps.as_ref().and_then(|caps| caps.next())
+    }
+
+    /// Ends the pause of a stream whose time has come, and returns it.
+    pub(super) fn pop_resumed(&mut self, now: Time) -> Option<StreamId> {
+        self.rate_caps.as_mut()?.pop_due(now)
+    }
+
+    /// Removes all streams.
+    pub(super) fn clear(&mut self) {
+        *self = Self::default();
+    }
+
+    /// Frees the room for more streams.
+    pub(super) fn shrink(&mut self) {
+        self.free.shrink();
+        self.new.shrink();
+    }
+}
+
+#[cfg(test)]
+mod tests;

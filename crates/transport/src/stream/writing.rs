@@ -1,0 +1,306 @@
+//! The calls of applications that write to streams.
+
+use bytes::Bytes;
+use courser_base::{Rate, Time};
+use courser_wire::{Direction, StreamId};
+
+use super::Streams;
+use super::control::ControlFrame;
+use super::event::{ClosedStream, FinishError, ResetAtError, StreamEvent, WriteError};
+use super::send_budget::WriteRoom;
+
+impl Streams {
+    /// Opens a stream. Returns `None` at the peer's limit; then [`StreamEvent::Available`] follows.
+    pub fn open(&mut self, direction: Direction) -> Option<StreamId> {
+        let id = self.limits.open(direction)?;
+        self.begin(id);
+        Some(id)
+    }
+
+    /// Copies bytes to the end of a stream and returns how many there was room for.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/pair.rs"));
+    /// # fn main() -> Result {
+    /// # let mut pair = Pair::connected()?;
+    /// # use courser_wire::Direction;
+    /// # let streams = pair.near().streams();
+    /// # let id = streams.open(Direction::Unidirectional).expect("allowed");
+    /// let data = vec![0; 10_000_000];
+    /// let written = streams.write(id, &data)?;
+    /// assert!(written < data.len()); // the rest follows at StreamEvent::Writable
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`WriteError::Blocked`] when there is no room at present, the other variants when there will
+    /// never be any.
+    pub fn write(&mut self, id: StreamId, data: &[u8]) -> Result<usize, WriteError> {
+        let (key, room) = (self.sender(id)?, self.write_room());
+        let result = self.table.at(key).send.write(data, room, &mut self.buffers);
+        self.on_written(key, result)
+    }
+
+    /// Appends bytes to a stream without copying them, removes those from `data`, and returns how
+    /// many there was room for.
+    ///
+    /// # Errors
+    ///
+    /// [`WriteError::Blocked`] when there is no room at present, the other variants when there will
+    /// never be any.
+    pub fn write_chunk(&mut self, id: StreamId, data: &mut Bytes) -> Result<usize, WriteError> {
+        let (key, room) = (self.sender(id)?, self.write_room());
+        let result = self
+            .table
+            .at(key)
+            .send
+            .write_shared(data, room, &mut self.buffers);
+        self.on_written(key, result)
+    }
+
+    /// Returns true if bytes written after `ahead` more bytes could be sent within the peer's
+    /// credit. Otherwise, if `ahead` is 0, [`StreamEvent::Writable`] follows when there is credit.
+    ///
+    /// An application that produces content on demand asks this first: content produced for a peer
+    /// that grants no credit takes memory for as long as the peer likes.
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`Streams::write`], without [`WriteError::Blocked`].
+    pub fn is_worth_writing(&mut self, id: StreamId, ahead: u64) -> Result<bool, WriteError> {
+        let (key, room) = (self.sender(id)?, self.write_room());
+        let state = self.table.at(key);
+        if let Some(code) = state.send.stopped() {
+            return Err(WriteError::Stopped(code));
+        }
+        if state.send.is_worth_writing(ahead, room) {
+            return Ok(true);
+        }
+        if ahead > 0 {
+            return Ok(false);
+        }
+        if state.send.is_waiting_for_connection() {
+            self.buffers.sending.wait(id);
+        } else {
+            let is_blocked = self.queues.signal_blocked(key, state);
+            self.counters.stream_blocked += u64::from(is_blocked);
+        }
+        Ok(false)
+    }
+
+    pub(super) fn write_room(&self) -> WriteRoom {
+        self.buffers.sending.room(self.flow.send.available())
+    }
+
+    fn on_written(
+        &mut self,
+        key: u32,
+        result: Result<usize, WriteError>,
+    ) -> Result<usize, WriteError> {
+        match result {
+            Ok(_) => self.schedule(key),
+            Err(WriteError::Blocked) => {
+                let state = self.table.at(key);
+                if state.send.is_waiting_for_connection() {
+                    self.buffers.sending.wait(state.id);
+                }
+            }
+            Err(WriteError::Stopped(_) | WriteError::ClosedStream) => {}
+        }
+        result
+    }
+
+    /// Ends the stream after the bytes written. [`StreamEvent::Finished`] follows when the peer
+    /// has received everything.
+    ///
+    /// # Errors
+    ///
+    /// [`FinishError::Stopped`] when the peer has sent STOP_SENDING, [`FinishError::ClosedStream`]
+    /// when the stream was finished or reset before.
+    pub fn finish(&mut self, id: StreamId) -> Result<(), FinishError> {
+        let key = self.sender(id)?;
+        self.table.at(key).send.finish()?;
+        self.schedule(key);
+        Ok(())
+    }
+
+    /// Abandons sending: bytes that the peer has not received yet may never be delivered.
+    ///
+    /// # Errors
+    ///
+    /// [`ClosedStream`] when the peer has received everything, or the stream was reset before.
+    pub fn reset(&mut self, id: StreamId, code: u64) -> Result<(), ClosedStream> {
+        let key = self.sender(id)?;
+        if self.table.at(key).send.reset(code, &mut self.buffers)? {
+            self.on_reset_due(key);
+        }
+        Ok(())
+    }
+
+    /// Abandons sending, but delivers the first `reliable_size` bytes of the stream: as many of
+    /// them as were written. The peer's application reads these and then the error code.
+    ///
+    /// A later call may reduce the size, down to 0 by [`Streams::reset`]. The code of the first
+    /// call counts. [`StreamEvent::Finished`] follows when the peer
+    /// has received the reset and these bytes.
+    ///
+    /// # Errors
+    ///
+    /// [`ResetAtError::Unsupported`] when the peer does not accept RESET_STREAM_AT, and
+    /// [`ResetAtError::ClosedStream`] when it has received everything or the stream was reset
+    /// before.
+    pub fn reset_at(
+        &mut self,
+        id: StreamId,
+        code: u64,
+        reliable_size: u64,
+    ) -> Result<(), ResetAtError> {
+        let key = self.sender(id)?;
+        if !self.peer_accepts_reset_at {
+            return Err(ResetAtError::Unsupported);
+        }
+        if reliable_size == 0 {
+            return Ok(self.reset(id, code)?);
+        }
+        let state = self.table.at(key);
+        let is_shorter = state
+            .send
+            .reset_at(code, reliable_size, &mut self.buffers)?;
+        if !is_shorter {
+            return Ok(());
+        }
+        self.queues.unschedule(key, self.table.at(key));
+        self.schedule(key);
+        let state = self.table.at(key);
+        if state.send.unsent() == 0 {
+            self.queues.withdraw(state, ControlFrame::Blocked);
+        }
+        self.request_reset_at(key);
+        self.wake_writers();
+        Ok(())
+    }
+
+    /// Resets the stream with `code` at this time, unless the peer has acknowledged everything by
+    /// then: [`StreamEvent::Expired`] follows. Replaces an earlier deadline; `None` removes it.
+    ///
+    /// # Errors
+    ///
+    /// [`ClosedStream`] when the peer has received everything, or the stream was reset before.
+    pub fn set_deadline(
+        &mut self,
+        id: StreamId,
+        at: Option<Time>,
+        code: u64,
+    ) -> Result<(), ClosedStream> {
+        let key = self.sender(id)?;
+        if self.table.at(key).send.stats().is_none() {
+            return Err(ClosedStream);
+        }
+        match at {
+            Some(at) => self.deadlines.get_or_insert_default().set(id, at, code),
+            None => {
+                if let Some(deadlines) = &mut self.deadlines {
+                    deadlines.remove(id);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Resets the streams whose deadlines have passed.
+    #[cold]
+    pub(super) fn reset_late_streams(&mut self, now: Time) {
+        while let Some(deadlines) = &mut self.deadlines
+            && let Some((id, code)) = deadlines.pop_due(now)
+        {
+            // It may have been delivered while its other direction stays open.
+            let is_late = self.send_stats(id).is_ok() && self.reset(id, code).is_ok();
+            if is_late {
+                self.events.push_back(StreamEvent::Expired { id });
+            }
+        }
+    }
+
+    /// Limits the bytes per second that a stream sends for the first time. Bytes that are sent again do
+    /// not count. Other streams use the time in which it pauses. `None` removes the limit, and a rate of
+    /// zero counts as a byte per second.
+    ///
+    /// # Errors
+    ///
+    /// [`ClosedStream`] when the stream is gone, or we do not send on it.
+    pub fn set_max_send_rate(
+        &mut self,
+        id: StreamId,
+        rate: Option<Rate>,
+    ) -> Result<(), ClosedStream> {
+        let key = self.sender(id)?;
+        self.queues.set_rate(self.now, id, rate);
+        self.schedule(key);
+        Ok(())
+    }
+
+    /// Sends RESET_STREAM in place of the bytes of a stream, which were discarded.
+    pub(super) fn on_reset_due(&mut self, key: u32) {
+        self.queues.unschedule(key, self.table.at(key));
+        let state = self.table.at(key);
+        self.queues.withdraw(state, ControlFrame::Blocked);
+        self.queues.request(key, state, ControlFrame::Reset);
+        if !self.is_connection_blocked() {
+            self.flow.withdraw_blocked();
+        }
+        self.wake_writers();
+    }
+
+    /// Sets the priority: of two streams with data to send, the one with the higher priority is
+    /// sent first.
+    ///
+    /// # Errors
+    ///
+    /// [`ClosedStream`] when the stream is gone.
+    pub fn set_priority(&mut self, id: StreamId, priority: i32) -> Result<(), ClosedStream> {
+        let key = self.table.find(id).ok_or(ClosedStream)?;
+        self.queues.unschedule(key, self.table.at(key));
+        self.table.at(key).priority = priority;
+        self.schedule(key);
+        Ok(())
+    }
+
+    /// Returns the priority, zero unless set.
+    ///
+    /// # Errors
+    ///
+    /// [`ClosedStream`] when the stream is gone.
+    pub fn priority(&self, id: StreamId) -> Result<i32, ClosedStream> {
+        self.table
+            .get(id)
+            .map(|state| state.priority)
+            .ok_or(ClosedStream)
+    }
+
+    /// Returns the application error code of the peer's STOP_SENDING, if it sent one.
+    ///
+    /// # Errors
+    ///
+    /// [`ClosedStream`] when the peer has received everything, the stream is gone or we do not send
+    /// on it.
+    pub fn stopped(&self, id: StreamId) -> Result<Option<u64>, ClosedStream> {
+        let state = self.table.get(id).filter(|state| state.sends);
+        let send = &state.ok_or(ClosedStream)?.send;
+        match send.stopped() {
+            // The other direction may keep the stream for a long time.
+            None if send.is_over() => Err(ClosedStream),
+            stopped => Ok(stopped),
+        }
+    }
+
+    #[inline]
+    pub(super) fn sender(&mut self, id: StreamId) -> Result<u32, ClosedStream> {
+        let key = self.table.find(id).ok_or(ClosedStream)?;
+        if self.table.at(key).sends {
+            Ok(key)
+        } else {
+            Err(ClosedStream)
+        }
+    }
+}
