@@ -3,6 +3,11 @@
 //! Both start from a TLS configuration, a default or a custom one, and need the names of their
 //! application protocols (ALPN), without which QUIC makes no connection.
 
+mod certificate_requests;
+mod identity;
+mod tls_choices;
+mod unfinished;
+
 use std::fmt;
 use std::net::{SocketAddrV4, SocketAddrV6};
 use std::sync::Arc;
@@ -22,9 +27,10 @@ use courser_transport::{
 };
 use courser_wire::Version;
 
+pub use self::certificate_requests::CertificateRequests;
+pub use self::identity::Identity;
+use self::unfinished::{Unfinished, no_protocol_yet};
 use crate::error::ConfigError;
-use crate::identity::Identity;
-use crate::unfinished::{Unfinished, no_protocol_yet};
 
 /// The configuration of a server: its certificate, its protocols, its limits.
 ///

@@ -3,8 +3,8 @@
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use crate::shard::{Locked, Shard};
-use crate::wakers::{List, Ticket};
+use crate::shard::lock::{Locked, Shard};
+use crate::shard::wakers::{List, Ticket};
 
 /// Waits until `check` is ready. Leaves the list when it is dropped.
 #[derive(Debug)]

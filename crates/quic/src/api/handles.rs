@@ -7,10 +7,10 @@ use std::task::Poll;
 use courser_base::{Side, foreign};
 use courser_transport::ConnectionHandle;
 
-use crate::shard::{Locked, Shard};
-use crate::shards::Shards;
-use crate::wait::Wait;
-use crate::wakers::{List, Topic};
+use crate::shard::lock::{Locked, Shard};
+use crate::shard::shards::Shards;
+use crate::shard::wait::Wait;
+use crate::shard::wakers::{List, Topic};
 
 /// The state that all handles of one endpoint share.
 #[derive(Debug)]

@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use courser_transport::{ConnectionHandle, TlsTask};
 
-use crate::shard::Shard;
-use crate::state::State;
+use crate::shard::lock::Shard;
+use crate::shard::state::State;
 
 /// TLS tasks that run without the lock.
 pub(crate) type Tasks = Vec<(ConnectionHandle, TlsTask)>;

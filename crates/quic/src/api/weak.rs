@@ -2,8 +2,8 @@
 
 use std::sync::{Arc, Weak};
 
-use crate::connection::Connection;
-use crate::handles::ConnectionRef;
+use crate::api::connection::Connection;
+use crate::api::handles::ConnectionRef;
 
 /// A handle that does not keep its connection: when all [`Connection`]s and streams are dropped,
 /// the connection is closed although this exists.

@@ -5,9 +5,9 @@ use std::task::Context;
 use courser_base::foreign::ForeignWaker;
 use courser_wire::{Direction, StreamId};
 
-use crate::connection::Connection;
-use crate::shard::{Afterwards, Locked};
-use crate::stream::Stream;
+use crate::api::connection::Connection;
+use crate::shard::lock::{Afterwards, Locked};
+use crate::shard::stream::Stream;
 use crate::{RecvStream, SendStream};
 
 /// A stream with a message on it, as far as there was room.

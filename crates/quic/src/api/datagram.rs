@@ -10,11 +10,11 @@ use courser_base::Time;
 use courser_base::foreign::{ForeignBytes, ForeignWaker};
 use courser_transport::{ConnectionError, DatagramFate, DatagramId, SendOptions};
 
-use crate::connection::Connection;
+use crate::api::connection::Connection;
+use crate::api::handles::ConnectionRef;
 use crate::error::SendDatagramError;
-use crate::handles::ConnectionRef;
-use crate::shard::Locked;
-use crate::wakers::Topic;
+use crate::shard::lock::Locked;
+use crate::shard::wakers::Topic;
 
 /// The options for sending a datagram, for [`Connection::send_datagram_with`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

@@ -9,9 +9,9 @@ use courser_transport::{DatagramEvent, Event, StreamEvent};
 use courser_wire::StreamId;
 
 use crate::VarInt;
-use crate::ended::OfConnection;
 use crate::error::WriteError;
-use crate::wakers::{ConnectionWakers, Topic};
+use crate::shard::ended::OfConnection;
+use crate::shard::wakers::{ConnectionWakers, Topic};
 
 /// One connection as its application handles see it. Lives until the last of them is gone.
 #[derive(Debug, Default)]

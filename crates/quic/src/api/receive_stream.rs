@@ -12,9 +12,9 @@ use courser_wire::StreamId;
 use tokio::io::{AsyncRead, ReadBuf};
 
 use crate::VarInt;
+use crate::api::handles::ConnectionRef;
 use crate::error::{ReadError, ReadExactError, ReadToEndError};
-use crate::handles::ConnectionRef;
-use crate::stream::Stream;
+use crate::shard::stream::Stream;
 
 /// Receives on one stream, in order, or as bytes arrive with [`RecvStream::read_unordered`].
 ///

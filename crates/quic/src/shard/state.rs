@@ -1,7 +1,7 @@
 //! The state under the lock of a shard: the transport, a slot for each connection, and the batch
 //! that waits to be sent.
 //!
-//! The verbs that send are in [`sending`](crate::sending).
+//! The verbs that send are in [`sending`](crate::shard::sending).
 
 use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -18,15 +18,15 @@ use courser_transport::{
 use courser_wire::{StreamId, TransportErrorCode};
 
 use crate::VarInt;
-use crate::clock::Clock;
-use crate::ended::Ended;
-use crate::make_way::Run;
-use crate::outbox::Outbox;
 use crate::runtime::Socket;
-use crate::slot::Slot;
-use crate::stream::Stream;
-use crate::timing::SendTiming;
-use crate::wakers::{List, Waiters};
+use crate::shard::clock::Clock;
+use crate::shard::ended::Ended;
+use crate::shard::make_way::Run;
+use crate::shard::outbox::Outbox;
+use crate::shard::slot::Slot;
+use crate::shard::stream::Stream;
+use crate::shard::timing::SendTiming;
+use crate::shard::wakers::{List, Waiters};
 
 /// The state under the lock of a shard.
 #[derive(Debug)]

@@ -13,13 +13,13 @@ use courser_wire::StreamId;
 use tokio::io::AsyncWrite;
 
 use crate::VarInt;
+use crate::api::handles::ConnectionRef;
+use crate::api::write::{Write, Written};
 use crate::error::{StoppedError, WriteError};
-use crate::handles::ConnectionRef;
-use crate::make_way::Way;
-use crate::shard::Locked;
-use crate::stream::Stream;
-use crate::wakers::ConnectionWakers;
-use crate::write::{Write, Written};
+use crate::shard::lock::Locked;
+use crate::shard::make_way::Way;
+use crate::shard::stream::Stream;
+use crate::shard::wakers::ConnectionWakers;
 
 /// Sends on one stream.
 ///

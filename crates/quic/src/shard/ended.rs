@@ -1,4 +1,4 @@
-//! The values of users that wait to be dropped. [`remains`](crate::remains) has what happens to them.
+//! The values of users that wait to be dropped. [`remains`](crate::shard::remains) has what happens to them.
 
 use courser_base::Time;
 use courser_base::foreign::Remains;

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use courser_base::{Ecn, Time, Unreachable};
 use courser_transport::{SocketId, Transmit, TransmitBuffer};
 
-use crate::health::Health;
 use crate::runtime::Socket;
-use crate::socket_event::SocketCall as Call;
-use crate::sockets::Sockets;
-use crate::timing::{Kept, SendTiming};
+use crate::shard::health::Health;
+use crate::shard::socket_event::SocketCall as Call;
+use crate::shard::sockets::Sockets;
+use crate::shard::timing::{Kept, SendTiming};
 
 /// The sockets, the one hot buffer that batches are built in, and the timing of what is sent.
 #[derive(Debug)]

@@ -13,9 +13,9 @@ use courser_tls::{
     TlsConfigError, Trust,
 };
 
+use crate::config::identity::Identity;
 use crate::config::{ClientConfig, ServerConfig};
 use crate::error::ConfigError;
-use crate::identity::Identity;
 
 impl ServerConfig {
     /// Creates a configuration with the public key of this identity in the place of its certificate (RFC

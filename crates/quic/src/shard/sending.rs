@@ -1,6 +1,6 @@
 //! The verbs that send.
 //!
-//! Callers say what they do, and the [timing](crate::timing) decides when bytes leave: [`used`] after
+//! Callers say what they do, and the [timing](crate::shard::timing) decides when bytes leave: [`used`] after
 //! a write or a change, [`about_to_wait`] before the task waits. [`send_now`] is for what must not
 //! wait for either.
 //!
@@ -11,8 +11,8 @@
 use courser_base::Time;
 use courser_transport::{ConnectionHandle, Transmit};
 
-use crate::state::State;
-use crate::timing::INLINE_BYTES;
+use crate::shard::state::State;
+use crate::shard::timing::INLINE_BYTES;
 
 /// Times that what was sent may lead to more within one call, such as new connection IDs that
 /// follow a handshake. The driver does what is left.

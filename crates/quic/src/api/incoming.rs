@@ -9,11 +9,11 @@ use courser_base::{Side, foreign};
 use courser_transport::ConnectionError;
 use courser_wire::ConnectionId;
 
+use crate::api::connecting::Connecting;
+use crate::api::connection::Connection;
+use crate::api::handles::{ConnectionRef, EndpointRef};
 use crate::config::ServerConfig;
-use crate::connecting::Connecting;
-use crate::connection::Connection;
-use crate::handles::{ConnectionRef, EndpointRef};
-use crate::shard::{Locked, Shard};
+use crate::shard::lock::{Locked, Shard};
 
 /// A client that wants to connect, before any handshake work.
 ///

@@ -9,10 +9,10 @@ use courser_base::{Side, Unreachable};
 use courser_crypto::HandshakeData;
 use courser_transport::{ConnectionError, EarlyData};
 
-use crate::connection::Connection;
-use crate::handles::ConnectionRef;
-use crate::shard::Locked;
-use crate::wakers::{List, Ticket, Topic};
+use crate::api::connection::Connection;
+use crate::api::handles::ConnectionRef;
+use crate::shard::lock::Locked;
+use crate::shard::wakers::{List, Ticket, Topic};
 
 /// A handshake under way; resolves to the connection.
 ///

@@ -9,10 +9,10 @@ use courser_base::foreign::ForeignWaker;
 use courser_transport::{BlockedBy, ClosedStream, RecvStreamStats, SendStreamStats};
 use courser_wire::StreamId;
 
+use crate::api::handles::ConnectionRef;
+use crate::api::send_stream::closed_error;
 use crate::error::{ReadError, WriteError};
-use crate::handles::ConnectionRef;
-use crate::send_stream::closed_error;
-use crate::wakers::Watch;
+use crate::shard::wakers::Watch;
 use crate::{RecvStream, SendStream, VarInt};
 
 impl SendStream {

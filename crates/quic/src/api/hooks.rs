@@ -17,13 +17,13 @@ use courser_telemetry::Tap;
 use courser_transport::{ConnectionHandle, Undelivered};
 use courser_wire::StreamId;
 
-pub use crate::opening::Opened;
-pub use crate::shard::Afterwards;
-pub use crate::wakers::{Ticket, Waiters};
-pub use crate::write::Write;
+pub use crate::api::opening::Opened;
+pub use crate::api::write::Write;
+pub use crate::shard::lock::Afterwards;
+pub use crate::shard::wakers::{Ticket, Waiters};
 pub use courser_udp::parse_ip;
 
-use crate::shard::Locked;
+use crate::shard::lock::Locked;
 use crate::{
     ClientConfig, ConfigError, Connection, ConnectionError, Endpoint, Identity, ReadError,
     RecvStream, SendStream, VarInt, WriteError, Written,

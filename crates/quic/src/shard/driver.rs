@@ -17,13 +17,13 @@ use courser_transport::{
 };
 use courser_udp::Received;
 
-use crate::health::Outlook;
-use crate::pause::Pause;
-use crate::receive_buffer::ReceiveBuffer;
 use crate::runtime::{Alarm, Current, Socket, Writability};
-use crate::shard::{Locked, Shard};
-use crate::socket_event::SocketCall;
-use crate::state::State;
+use crate::shard::health::Outlook;
+use crate::shard::lock::{Locked, Shard};
+use crate::shard::pause::Pause;
+use crate::shard::receive_buffer::ReceiveBuffer;
+use crate::shard::socket_event::SocketCall;
+use crate::shard::state::State;
 
 /// Drives one shard until its endpoint is gone and its connections are over.
 #[derive(Debug)]

@@ -10,17 +10,17 @@ use courser_transport::{AddressFilter, ConnectionError, EndpointConfig, Endpoint
 use courser_udp::{Capabilities, Counters};
 
 use crate::VarInt;
+use crate::api::connecting::Connecting;
+use crate::api::handles::{ConnectionRef, EndpointRef};
+use crate::api::incoming::Incoming;
 use crate::config::{ClientConfig, ServerConfig};
-use crate::connecting::Connecting;
 use crate::error::{BindError, ConfigError, ConnectError};
-use crate::handles::{ConnectionRef, EndpointRef};
-use crate::incoming::Incoming;
 use crate::runtime::Current;
-use crate::shard::Locked;
-use crate::shards::{Shards, Sockets, WaitAny};
-use crate::socket_event::SocketEvent;
-use crate::wait::Wait;
-use crate::wakers::List;
+use crate::shard::SocketEvent;
+use crate::shard::lock::Locked;
+use crate::shard::shards::{Shards, Sockets, WaitAny};
+use crate::shard::wait::Wait;
+use crate::shard::wakers::List;
 
 /// One UDP socket with any number of connections on it, as client, server or both. With several
 /// [shards](crate::EndpointBuilder::shards) it has several sockets of one address.

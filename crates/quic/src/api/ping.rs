@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use courser_transport::ConnectionError;
 
-use crate::connection::Connection;
-use crate::shard::Locked;
-use crate::wakers::Topic;
+use crate::api::connection::Connection;
+use crate::shard::lock::Locked;
+use crate::shard::wakers::Topic;
 
 impl Connection {
     /// Sends a PING and returns the time until the peer acknowledged it.

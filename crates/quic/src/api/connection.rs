@@ -14,11 +14,11 @@ use courser_transport::{
 };
 use courser_wire::{Direction, StreamId};
 
+use crate::api::handles::ConnectionRef;
 use crate::error::{ExportKeyingMaterialError, WriteError};
-use crate::handles::ConnectionRef;
-use crate::shard::Locked;
-use crate::stream::Stream;
-use crate::wakers::Topic;
+use crate::shard::lock::Locked;
+use crate::shard::stream::Stream;
+use crate::shard::wakers::Topic;
 use crate::{RecvStream, SendStream, VarInt};
 
 /// A connection to a peer.

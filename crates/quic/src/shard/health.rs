@@ -10,7 +10,7 @@ use std::time::Duration;
 use courser_base::Time;
 use courser_udp::{ErrorCause, ErrorClass, classify, has_lost_descriptor};
 
-use crate::socket_event::{SocketCall as Call, SocketEvent};
+use crate::shard::socket_event::{SocketCall as Call, SocketEvent};
 
 /// Time for which all calls must fail before the socket is opened again (limit K290). Errors of one
 /// destination end in that time for others.

@@ -5,9 +5,9 @@ use std::task::Poll;
 
 use courser_transport::ConnectionError;
 
-use crate::connection::Connection;
-use crate::shard::Locked;
-use crate::wakers::Topic;
+use crate::api::connection::Connection;
+use crate::shard::lock::Locked;
+use crate::shard::wakers::Topic;
 
 impl Connection {
     /// Returns true while the path is silent: three probe timeouts in a row (RFC 9002 §6.2) have brought

@@ -15,10 +15,10 @@ use courser_base::Time;
 use courser_base::foreign::{self, Remains};
 use courser_transport::ConnectionHandle;
 
-use crate::ended::Batch;
-use crate::shard::Shard;
-use crate::slot::Slot;
-use crate::state::State;
+use crate::shard::ended::Batch;
+use crate::shard::lock::Shard;
+use crate::shard::slot::Slot;
+use crate::shard::state::State;
 
 /// Time between two looks of the driver. The tasks of a connection have that time and up to once more to drop
 /// what has ended there. Most are about to run, because

@@ -3,7 +3,7 @@
 use courser_transport::Streams;
 use courser_wire::Direction;
 
-use crate::connection::Connection;
+use crate::api::connection::Connection;
 
 impl Connection {
     /// Changes how many streams of one direction the peer may have open, at most 2^60. See

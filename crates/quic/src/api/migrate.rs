@@ -9,14 +9,14 @@ use std::task::Poll;
 use courser_base::{ScopedIp, Side, Time, is_same_host};
 use courser_transport::{ConnectionHandle, MigrationState, NewPath, SocketId};
 
-use crate::connection::Connection;
-use crate::endpoint::Endpoint;
+use crate::api::connection::Connection;
+use crate::api::endpoint::Endpoint;
 use crate::error::{BindError, MigrateError};
 use crate::runtime::{Current, Socket, UdpSocket};
-use crate::shard::Locked;
-use crate::shards::Sockets;
-use crate::state::State;
-use crate::wakers::Topic;
+use crate::shard::lock::Locked;
+use crate::shard::shards::Sockets;
+use crate::shard::state::State;
+use crate::shard::wakers::Topic;
 
 impl Endpoint {
     /// Replaces the socket under live connections, and moves the connections that this endpoint has

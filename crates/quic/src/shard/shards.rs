@@ -8,13 +8,13 @@ use std::task::{Context, Poll};
 use courser_transport::{EndpointConfig, ShardPlace};
 use courser_udp::Steering;
 
-use crate::clock::Clock;
-use crate::driver::Driver;
 use crate::error::ConfigError;
 use crate::runtime::{Current, Socket};
-use crate::shard::{Locked, Shard};
-use crate::state::State;
-use crate::wakers::{List, Ticket};
+use crate::shard::clock::Clock;
+use crate::shard::driver::Driver;
+use crate::shard::lock::{Locked, Shard};
+use crate::shard::state::State;
+use crate::shard::wakers::{List, Ticket};
 
 /// Never empty, and as many from the beginning to the end.
 #[derive(Debug)]

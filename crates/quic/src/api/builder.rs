@@ -6,11 +6,11 @@ use std::net::SocketAddr;
 use courser_transport::EndpointConfig;
 use courser_udp::default_memory_budget;
 
+use crate::api::endpoint::Endpoint;
 use crate::config::ServerConfig;
-use crate::endpoint::Endpoint;
 use crate::error::BindError;
 use crate::runtime::{Current, Socket, UdpSocket};
-use crate::shards::{self, Sockets};
+use crate::shard::shards::{self, Sockets};
 
 impl Endpoint {
     /// An endpoint that accepts connections on `addr`. `[::]` takes IPv4 too.
