@@ -1,3 +1,7 @@
+use std::sync::Arc;
+
+use courser_transport::TransportConfig;
+
 use super::*;
 
 #[test]

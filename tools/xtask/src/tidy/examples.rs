@@ -159,8 +159,16 @@ const CALLS: &[(&str, &str, &[&str])] = &[
         "Identity",
         &["dev", "self_signed", "from_pem_files"],
     ),
-    ("crates/quic/src/config.rs", "ServerConfig", &["early_data"]),
-    ("crates/quic/src/config.rs", "ClientConfig", &["with_roots"]),
+    (
+        "crates/quic/src/config/server.rs",
+        "ServerConfig",
+        &["early_data"],
+    ),
+    (
+        "crates/quic/src/config/client.rs",
+        "ClientConfig",
+        &["with_roots"],
+    ),
     ("crates/http3-tokio/src/serve.rs", "", &["serve"]),
     ("crates/http3-tokio/src/serve.rs", "Serve", &["drain"]),
     (
