@@ -14,7 +14,7 @@ use courser_transport::{TokenStore, TransportConfig};
 use courser_wire::Version;
 
 use super::identity::Identity;
-use super::tls::custom;
+use super::tls::TlsSettings;
 use super::unfinished::{Unfinished, no_protocol_yet};
 use crate::error::ConfigError;
 
@@ -29,13 +29,10 @@ use crate::error::ConfigError;
 /// ```
 #[derive(Clone, Debug)]
 pub struct ClientConfig {
-    pub(crate) tls: Arc<rustls::ClientConfig>,
-    /// The parts that `tls` was built of; `None` if the user has built it.
-    pub(crate) parts: Option<Box<ClientParts>>,
-    /// Learns when a server rejects it.
-    pub(crate) ech: Option<Ech>,
+    tls: TlsSettings<ClientParts>,
+    /// Gets the rejections of servers.
+    ech: Option<Ech>,
     early_data: bool,
-    pub(crate) alpn_optional: bool,
     settings: courser_transport::ClientConfig,
     /// Tickets by server and version.
     tickets: ClientTickets,
@@ -45,13 +42,6 @@ pub struct ClientConfig {
 }
 
 impl ClientConfig {
-    /// Keeps the tickets of all connections by name and port, and not in the store of the TLS
-    /// configuration.
-    pub(crate) fn tickets_by_port(mut self) -> Self {
-        self.has_own_store = false;
-        self
-    }
-
     /// Creates a configuration that trusts the certificates that the operating system trusts.
     ///
     /// # Errors
@@ -90,6 +80,29 @@ impl ClientConfig {
         Self::made_of(Trust::Roots(RootCertStore::clone(roots)))
     }
 
+    /// Creates a configuration that trusts servers which hold the private key of one of these public keys,
+    /// and present it without a certificate (RFC 7250). The name of the server is not checked.
+    ///
+    /// ```
+    /// # extern crate courser_quic as courser;
+    /// use courser::{ClientConfig, Identity, ServerConfig};
+    ///
+    /// # fn main() -> Result<(), courser::ConfigError> {
+    /// let identity = Identity::dev()?;
+    /// let server = ServerConfig::with_raw_public_key(&identity)?.alpn(["echo"]);
+    /// let client = ClientConfig::with_raw_public_keys([identity.public_key()?])?.alpn(["echo"]);
+    /// # let _ = (server, client);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// Returns an error if there are no keys.
+    pub fn with_raw_public_keys(
+        keys: impl IntoIterator<Item = SubjectPublicKeyInfoDer<'static>>,
+    ) -> Result<Self, ConfigError> {
+        Self::made_of(Trust::Verifier(Arc::new(RawKeyVerifier::new(keys)?)))
+    }
+
     /// Creates a configuration with a custom verifier of server certificates.
     ///
     /// # Errors
@@ -107,14 +120,12 @@ impl ClientConfig {
         Self::made_of(Trust::AnyServer)
     }
 
-    pub(crate) fn made_of(trust: Trust) -> Result<Self, ConfigError> {
+    fn made_of(trust: Trust) -> Result<Self, ConfigError> {
         let parts = ClientParts::new(trust)?;
         let trust = Trust::Verifier(parts.verifier());
         let mut tls = courser_tls::client_config(ClientOptions::new(trust, no_protocol_yet()))?;
         Arc::make_mut(&mut tls).alpn_protocols.clear();
-        let mut config = Self::with_rustls(tls).tickets_by_port();
-        config.parts = Some(Box::new(parts));
-        Ok(config)
+        Ok(Self::with_tls(TlsSettings::built_of(parts, tls)).tickets_by_port())
     }
 
     /// Creates a configuration around a custom TLS configuration, which must support TLS 1.3.
@@ -123,12 +134,14 @@ impl ClientConfig {
     /// ports of one host share tickets, which usually fail at the other port. A client of several such servers
     /// should have a configuration for each, with a store of its own.
     pub fn with_rustls(tls: Arc<rustls::ClientConfig>) -> Self {
+        Self::with_tls(TlsSettings::custom(tls))
+    }
+
+    fn with_tls(tls: TlsSettings<ClientParts>) -> Self {
         Self {
             tls,
-            parts: None,
             ech: None,
             early_data: false,
-            alpn_optional: false,
             settings: courser_transport::ClientConfig::new(Arc::new(Unfinished)),
             tickets: ClientTickets::default(),
             has_own_store: true,
@@ -138,8 +151,7 @@ impl ClientConfig {
     /// Sets the application protocols, the preferred one first. At least one is needed.
     #[must_use]
     pub fn alpn(mut self, protocols: impl IntoIterator<Item = impl Into<Vec<u8>>>) -> Self {
-        Arc::make_mut(&mut self.tls).alpn_protocols =
-            protocols.into_iter().map(Into::into).collect();
+        self.tls.set_alpn(protocols);
         self
     }
 
@@ -150,12 +162,97 @@ impl ClientConfig {
     /// Returns an error if certificate and key do not match.
     pub fn identity(mut self, identity: &Identity) -> Result<Self, ConfigError> {
         let shown = identity.clone().into_tls();
-        let provider = self.tls.crypto_provider().clone();
+        let provider = self.tls.config.crypto_provider().clone();
         let key = rustls::sign::CertifiedKey::from_der(shown.chain, shown.key, &provider)
             .map_err(|error| ConfigError::Tls(error.to_string()))?;
-        Arc::make_mut(&mut self.tls).client_auth_cert_resolver =
+        Arc::make_mut(&mut self.tls.config).client_auth_cert_resolver =
             Arc::new(rustls::sign::SingleCertAndKey::from(key));
         Ok(self)
+    }
+
+    /// Sets the public key of this identity for servers that request one instead of a certificate (RFC
+    /// 7250).
+    ///
+    /// # Errors
+    /// Returns an error if the key cannot be used to sign.
+    pub fn raw_identity(mut self, identity: &Identity) -> Result<Self, ConfigError> {
+        let key = courser_tls::raw_key(identity.clone().into_tls().key)?;
+        Arc::make_mut(&mut self.tls.config).client_auth_cert_resolver =
+            Arc::new(AlwaysResolvesClientRawPublicKeys::new(key));
+        Ok(self)
+    }
+
+    /// Sets cipher suites and key exchange groups. See [`Cryptography`] for the default.
+    ///
+    /// # Errors
+    /// Returns an error for a custom TLS configuration: set its provider where it is built.
+    pub fn cryptography(mut self, cryptography: Cryptography) -> Result<Self, ConfigError> {
+        self.tls.rebuild("cryptography", |parts| {
+            parts.set_cryptography(cryptography);
+            Ok(())
+        })?;
+        Ok(self)
+    }
+
+    /// Encrypts the ClientHello (ECH, RFC 9849) for the servers of one ECHConfigList, or pretends to
+    /// ([`Ech::grease`]). `None` does neither, which is the default.
+    ///
+    /// If a server rejects it, the connection ends with a TransportError whose code is CRYPTO_ERROR with
+    /// the alert ech_required (0x179), and [`Ech::rejection`] has the list for another attempt.
+    ///
+    /// ```no_run
+    /// # extern crate courser_quic as courser;
+    /// use courser::{ClientConfig, Ech, EchRejection, Endpoint};
+    ///
+    /// # async fn connect(endpoint: Endpoint, address: std::net::SocketAddr, list: &[u8])
+    /// # -> Result<(), Box<dyn std::error::Error>> {
+    /// let config = ClientConfig::with_platform_verifier()?.alpn(["h3"]);
+    /// let ech = Ech::from_config_list(list)?;
+    /// let first = config.clone().ech(Some(ech.clone()))?;
+    /// let connection = match endpoint.connect_with(first, address, "example.org")?.await {
+    ///     Ok(connection) => connection,
+    ///     Err(error) => match ech.rejection() {
+    ///         Some(EchRejection::Retry(list)) => {
+    ///             let again = config.ech(Some(Ech::from_config_list(&list)?))?;
+    ///             endpoint.connect_with(again, address, "example.org")?.await?
+    ///         }
+    ///         _ => return Err(error.into()),
+    ///     },
+    /// };
+    /// # let _ = connection;
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// Returns an error for a custom TLS configuration: use `with_ech` of the builder of rustls.
+    pub fn ech(mut self, ech: Option<Ech>) -> Result<Self, ConfigError> {
+        self.tls.rebuild("ECH", |parts| {
+            parts.set_ech(ech.clone());
+            Ok(())
+        })?;
+        self.ech = ech;
+        Ok(self)
+    }
+
+    /// Keeps the tickets of all connections by name and port, and not in the store of the TLS
+    /// configuration.
+    pub(crate) fn tickets_by_port(mut self) -> Self {
+        self.has_own_store = false;
+        self
+    }
+
+    /// Reports rejections of ECH to `ech`, which is part of a custom TLS configuration.
+    pub(crate) fn reporting_ech(mut self, ech: Option<Ech>) -> Self {
+        self.ech = ech;
+        self
+    }
+
+    /// Accepts a configuration without application protocols (ALPN), like
+    /// [`ServerConfig::alpn_optional`](crate::ServerConfig::alpn_optional).
+    #[must_use]
+    pub fn alpn_optional(mut self, is_optional: bool) -> Self {
+        self.tls.is_alpn_optional = is_optional;
+        self
     }
 
     /// Sets the transport settings of the connections.
@@ -165,11 +262,8 @@ impl ClientConfig {
         self
     }
 
-    /// Records all connections from their first packet on, each in a sink that `sinks` makes.
-    /// `courser_qlog::QlogDirectory`, for example, writes a trace of each to a file, on its own
-    /// thread. The sinks are called under the lock of the endpoint and must not block: see
-    /// [`Sink`](crate::telemetry::Sink), and
-    /// [`BackgroundWriter`](crate::telemetry::BackgroundWriter) for sinks that write.
+    /// Records all connections from their first packet on, each in a sink that `sinks` makes, like
+    /// [`ServerConfig::sinks`](crate::ServerConfig::sinks).
     #[must_use]
     pub fn sinks(mut self, sinks: Arc<dyn SinkFactory>) -> Self {
         Arc::make_mut(&mut self.settings.transport).sinks = Some(sinks);
@@ -263,11 +357,11 @@ impl ClientConfig {
     pub(crate) fn build(self) -> Result<Arc<courser_transport::ClientConfig>, ConfigError> {
         self.settings.validate()?;
         let tls = match self.early_data {
-            early_data if self.alpn_optional => {
-                TlsClient::with_optional_alpn(self.tls, early_data)?
+            early_data if self.tls.is_alpn_optional => {
+                TlsClient::with_optional_alpn(self.tls.config, early_data)?
             }
-            true => TlsClient::with_early_data(self.tls)?,
-            false => TlsClient::new(self.tls)?,
+            true => TlsClient::with_early_data(self.tls.config)?,
+            false => TlsClient::new(self.tls.config)?,
         };
         let tls = match self.has_own_store {
             true => tls.keeping(self.tickets),
@@ -278,114 +372,5 @@ impl ClientConfig {
             tls,
             ..self.settings
         }))
-    }
-}
-
-impl ClientConfig {
-    /// Creates a configuration that trusts servers which hold the private key of one of these public keys,
-    /// and present it without a certificate (RFC 7250). The name of the server is not checked.
-    ///
-    /// ```
-    /// # extern crate courser_quic as courser;
-    /// use courser::{ClientConfig, Identity, ServerConfig};
-    ///
-    /// # fn main() -> Result<(), courser::ConfigError> {
-    /// let identity = Identity::dev()?;
-    /// let server = ServerConfig::with_raw_public_key(&identity)?.alpn(["echo"]);
-    /// let client = ClientConfig::with_raw_public_keys([identity.public_key()?])?.alpn(["echo"]);
-    /// # let _ = (server, client);
-    /// # Ok(()) }
-    /// ```
-    ///
-    /// # Errors
-    /// Returns an error if there are no keys.
-    pub fn with_raw_public_keys(
-        keys: impl IntoIterator<Item = SubjectPublicKeyInfoDer<'static>>,
-    ) -> Result<Self, ConfigError> {
-        Self::made_of(Trust::Verifier(Arc::new(RawKeyVerifier::new(keys)?)))
-    }
-
-    /// Sets the public key of this identity for servers that request one instead of a certificate (RFC
-    /// 7250).
-    ///
-    /// # Errors
-    /// Returns an error if the key cannot be used to sign.
-    pub fn raw_identity(mut self, identity: &Identity) -> Result<Self, ConfigError> {
-        let key = courser_tls::raw_key(identity.clone().into_tls().key)?;
-        Arc::make_mut(&mut self.tls).client_auth_cert_resolver =
-            Arc::new(AlwaysResolvesClientRawPublicKeys::new(key));
-        Ok(self)
-    }
-
-    /// Sets cipher suites and key exchange groups. See [`Cryptography`] for the default.
-    ///
-    /// # Errors
-    /// Returns an error for a custom TLS configuration: set its provider where it is built.
-    pub fn cryptography(self, cryptography: Cryptography) -> Result<Self, ConfigError> {
-        self.rebuild("cryptography", |parts| parts.set_cryptography(cryptography))
-    }
-
-    /// Encrypts the ClientHello (ECH, RFC 9849) for the servers of one ECHConfigList, or pretends to
-    /// ([`Ech::grease`]). `None` does neither, which is the default.
-    ///
-    /// If a server rejects it, the connection ends with a TransportError whose code is CRYPTO_ERROR with
-    /// the alert ech_required (0x179), and [`Ech::rejection`] has the list for another attempt.
-    ///
-    /// ```no_run
-    /// # extern crate courser_quic as courser;
-    /// use courser::{ClientConfig, Ech, EchRejection, Endpoint};
-    ///
-    /// # async fn connect(endpoint: Endpoint, address: std::net::SocketAddr, list: &[u8])
-    /// # -> Result<(), Box<dyn std::error::Error>> {
-    /// let config = ClientConfig::with_platform_verifier()?.alpn(["h3"]);
-    /// let ech = Ech::from_config_list(list)?;
-    /// let first = config.clone().ech(Some(ech.clone()))?;
-    /// let connection = match endpoint.connect_with(first, address, "example.org")?.await {
-    ///     Ok(connection) => connection,
-    ///     Err(error) => match ech.rejection() {
-    ///         Some(EchRejection::Retry(list)) => {
-    ///             let again = config.ech(Some(Ech::from_config_list(&list)?))?;
-    ///             endpoint.connect_with(again, address, "example.org")?.await?
-    ///         }
-    ///         _ => return Err(error.into()),
-    ///     },
-    /// };
-    /// # let _ = connection;
-    /// # Ok(()) }
-    /// ```
-    ///
-    /// # Errors
-    /// Returns an error for a custom TLS configuration: use `with_ech` of the builder of rustls.
-    pub fn ech(self, ech: Option<Ech>) -> Result<Self, ConfigError> {
-        let mut config = self.rebuild("ECH", |parts| parts.set_ech(ech.clone()))?;
-        config.ech = ech;
-        Ok(config)
-    }
-
-    /// Reports rejections of ECH to `ech`, which is part of a custom TLS configuration.
-    pub(crate) fn reporting_ech(mut self, ech: Option<Ech>) -> Self {
-        self.ech = ech;
-        self
-    }
-
-    /// Accepts a configuration without application protocols (ALPN): both ends agree on the protocol by
-    /// another mechanism, such as a port of its own (RFC 9001 §8.1). By default a protocol is required,
-    /// because without one each end may take the bytes of the other for those of a different protocol.
-    #[must_use]
-    pub fn alpn_optional(mut self, is_optional: bool) -> Self {
-        self.alpn_optional = is_optional;
-        self
-    }
-
-    /// Changes a part of the TLS configuration, and builds it again.
-    fn rebuild(
-        mut self,
-        what: &str,
-        change: impl FnOnce(&mut ClientParts),
-    ) -> Result<Self, ConfigError> {
-        let parts = self.parts.as_mut().ok_or_else(|| custom(what))?;
-        change(parts);
-        self.tls = parts.build(&self.tls)?;
-        Ok(self)
     }
 }

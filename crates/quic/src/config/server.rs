@@ -12,14 +12,13 @@ use courser_tls::rustls::server::{
 use courser_tls::rustls::sign::{CertifiedKey, SingleCertAndKey};
 use courser_tls::rustls::{self, RootCertStore};
 use courser_tls::{
-    ClientAuthentication, Cryptography, EarlyDataOptions, ServerOptions, ServerParts,
-    TlsConfigError, TlsServer,
+    ClientAuthentication, Cryptography, EarlyDataOptions, ServerOptions, ServerParts, TlsServer,
 };
 use courser_transport::{ConnectionIdGenerator, ReplyLimits, RetryPolicy, TransportConfig};
 use courser_wire::Version;
 
 use super::identity::Identity;
-use super::tls::custom;
+use super::tls::TlsSettings;
 use super::unfinished::{Unfinished, no_protocol_yet};
 use crate::error::ConfigError;
 
@@ -33,11 +32,8 @@ use crate::error::ConfigError;
 /// ```
 #[derive(Clone, Debug)]
 pub struct ServerConfig {
-    pub(crate) tls: Arc<rustls::ServerConfig>,
-    /// The parts that `tls` was built of; `None` if the user has built it.
-    pub(crate) parts: Option<ServerParts>,
+    pub(super) tls: TlsSettings<ServerParts>,
     early_data: Option<EarlyDataOptions>,
-    pub(crate) alpn_optional: bool,
     settings: courser_transport::ServerConfig,
     pub(crate) reset_key: Option<ResetKey>,
     pub(crate) connection_ids: Option<Arc<dyn ConnectionIdGenerator>>,
@@ -91,13 +87,9 @@ impl ServerConfig {
         Self::of_parts(ServerParts::new(clients)?, &tls)
     }
 
-    pub(crate) fn of_parts(
-        parts: ServerParts,
-        tls: &rustls::ServerConfig,
-    ) -> Result<Self, ConfigError> {
-        let mut config = Self::with_rustls(parts.build(tls)?);
-        config.parts = Some(parts);
-        Ok(config)
+    fn of_parts(parts: ServerParts, tls: &rustls::ServerConfig) -> Result<Self, ConfigError> {
+        let config = parts.build(tls)?;
+        Ok(Self::with_tls(TlsSettings::built_of(parts, config)))
     }
 
     /// Creates a configuration that calls an async function to choose the certificate for each
@@ -133,13 +125,28 @@ impl ServerConfig {
         Ok(Self::of_parts(parts, &tls)?.offload_tls(true))
     }
 
+    /// Creates a configuration with the public key of this identity in the place of its certificate (RFC
+    /// 7250), for clients that know the key: see [`ClientConfig::with_raw_public_keys`](crate::ClientConfig::with_raw_public_keys). Clients that
+    /// support certificates only are refused.
+    ///
+    /// # Errors
+    /// Returns an error if the key cannot be used to sign.
+    pub fn with_raw_public_key(identity: &Identity) -> Result<Self, ConfigError> {
+        let key = courser_tls::raw_key(identity.clone().into_tls().key)?;
+        let resolver = Arc::new(AlwaysResolvesServerRawPublicKeys::new(key));
+        let tls = courser_tls::server_config_with_resolver(resolver)?;
+        Self::of_parts(ServerParts::new(ClientAuthentication::Off)?, &tls)
+    }
+
     /// Creates a configuration around a custom TLS configuration, which must support TLS 1.3.
     pub fn with_rustls(tls: Arc<rustls::ServerConfig>) -> Self {
+        Self::with_tls(TlsSettings::custom(tls))
+    }
+
+    fn with_tls(tls: TlsSettings<ServerParts>) -> Self {
         Self {
             tls,
-            parts: None,
             early_data: None,
-            alpn_optional: false,
             settings: courser_transport::ServerConfig::new(Arc::new(Unfinished)),
             reset_key: None,
             connection_ids: None,
@@ -152,8 +159,64 @@ impl ServerConfig {
     /// Sets the application protocols, the preferred one first. At least one is needed.
     #[must_use]
     pub fn alpn(mut self, protocols: impl IntoIterator<Item = impl Into<Vec<u8>>>) -> Self {
-        Arc::make_mut(&mut self.tls).alpn_protocols =
-            protocols.into_iter().map(Into::into).collect();
+        self.tls.set_alpn(protocols);
+        self
+    }
+
+    /// Sets the policy for client certificates, or raw public keys of clients. By default none are
+    /// requested.
+    ///
+    /// [`Connection::peer_identity`](crate::Connection::peer_identity) returns what a client has
+    /// presented. A client without a certificate that is required is refused with the alert
+    /// certificate_required (CRYPTO_ERROR 0x174).
+    ///
+    /// ```
+    /// # extern crate courser_quic as courser;
+    /// use courser::{ClientAuthentication, Identity, ServerConfig};
+    /// use courser::rustls::RootCertStore;
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let root = Identity::dev()?.certificate();
+    /// let mut roots = RootCertStore::empty();
+    /// roots.add(root)?;
+    /// let config = ServerConfig::dev()?
+    ///     .alpn(["echo"])
+    ///     .client_authentication(ClientAuthentication::Optional(roots))?;
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// Returns an error if the policy has no roots, and for a custom TLS configuration: set
+    /// its verifier where it is built.
+    pub fn client_authentication(
+        mut self,
+        policy: ClientAuthentication,
+    ) -> Result<Self, ConfigError> {
+        self.tls
+            .rebuild("client authentication", |parts| parts.set_clients(policy))?;
+        Ok(self)
+    }
+
+    /// Sets cipher suites and key exchange groups. See [`Cryptography`] for the default.
+    ///
+    /// # Errors
+    /// Returns an error for a custom TLS configuration: set its provider where it is built.
+    pub fn cryptography(mut self, cryptography: Cryptography) -> Result<Self, ConfigError> {
+        self.tls.rebuild("cryptography", |parts| {
+            parts.set_cryptography(cryptography);
+            Ok(())
+        })?;
+        Ok(self)
+    }
+
+    /// Accepts a configuration without application protocols (ALPN). Both ends must then agree on the
+    /// protocol by another mechanism, such as a dedicated port (RFC 9001 §8.1). By default a protocol is
+    /// required: without one, each end may take the bytes of the other for those of a different protocol.
+    ///
+    /// A server without protocols refuses clients that offer some.
+    #[must_use]
+    pub fn alpn_optional(mut self, is_optional: bool) -> Self {
+        self.tls.is_alpn_optional = is_optional;
         self
     }
 
@@ -369,93 +432,16 @@ impl ServerConfig {
     pub(crate) fn build(self) -> Result<Arc<courser_transport::ServerConfig>, ConfigError> {
         self.settings.validate()?;
         let tls = Arc::new(match self.early_data {
-            early_data if self.alpn_optional => {
-                TlsServer::with_optional_alpn(self.tls, early_data)?
+            early_data if self.tls.is_alpn_optional => {
+                TlsServer::with_optional_alpn(self.tls.config, early_data)?
             }
-            Some(options) => TlsServer::with_early_data(self.tls, options)?,
-            None => TlsServer::new(self.tls)?,
+            Some(options) => TlsServer::with_early_data(self.tls.config, options)?,
+            None => TlsServer::new(self.tls.config)?,
         });
         Ok(Arc::new(courser_transport::ServerConfig {
             tls,
             ..self.settings
         }))
-    }
-}
-
-impl ServerConfig {
-    /// Creates a configuration with the public key of this identity in the place of its certificate (RFC
-    /// 7250), for clients that know the key: see [`ClientConfig::with_raw_public_keys`](crate::ClientConfig::with_raw_public_keys). Clients that
-    /// support certificates only are refused.
-    ///
-    /// # Errors
-    /// Returns an error if the key cannot be used to sign.
-    pub fn with_raw_public_key(identity: &Identity) -> Result<Self, ConfigError> {
-        let key = courser_tls::raw_key(identity.clone().into_tls().key)?;
-        let resolver = Arc::new(AlwaysResolvesServerRawPublicKeys::new(key));
-        let tls = courser_tls::server_config_with_resolver(resolver)?;
-        Self::of_parts(ServerParts::new(ClientAuthentication::Off)?, &tls)
-    }
-
-    /// Sets the policy for client certificates, or raw public keys of clients. By default none are
-    /// requested.
-    ///
-    /// [`Connection::peer_identity`](crate::Connection::peer_identity) returns what a client has
-    /// presented. A client without a certificate that is required is refused with the alert
-    /// certificate_required (CRYPTO_ERROR 0x174).
-    ///
-    /// ```
-    /// # extern crate courser_quic as courser;
-    /// use courser::{ClientAuthentication, Identity, ServerConfig};
-    /// use courser::rustls::RootCertStore;
-    ///
-    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let root = Identity::dev()?.certificate();
-    /// let mut roots = RootCertStore::empty();
-    /// roots.add(root)?;
-    /// let config = ServerConfig::dev()?
-    ///     .alpn(["echo"])
-    ///     .client_authentication(ClientAuthentication::Optional(roots))?;
-    /// # Ok(()) }
-    /// ```
-    ///
-    /// # Errors
-    /// Returns an error if the policy has no roots, and for a custom TLS configuration: set
-    /// its verifier where it is built.
-    pub fn client_authentication(self, policy: ClientAuthentication) -> Result<Self, ConfigError> {
-        self.rebuild("client authentication", |parts| parts.set_clients(policy))
-    }
-
-    /// Sets cipher suites and key exchange groups. See [`Cryptography`] for the default.
-    ///
-    /// # Errors
-    /// Returns an error for a custom TLS configuration: set its provider where it is built.
-    pub fn cryptography(self, cryptography: Cryptography) -> Result<Self, ConfigError> {
-        self.rebuild("cryptography", |parts| {
-            parts.set_cryptography(cryptography);
-            Ok(())
-        })
-    }
-
-    /// Accepts a configuration without application protocols (ALPN): both ends agree on the protocol by
-    /// another mechanism, such as a port of its own (RFC 9001 §8.1). A server without protocols refuses
-    /// clients that offer some. By default a protocol is required, because without one each end may take the
-    /// bytes of the other for those of a different protocol.
-    #[must_use]
-    pub fn alpn_optional(mut self, is_optional: bool) -> Self {
-        self.alpn_optional = is_optional;
-        self
-    }
-
-    /// Changes a part of the TLS configuration, and builds it again.
-    fn rebuild(
-        mut self,
-        what: &str,
-        change: impl FnOnce(&mut ServerParts) -> Result<(), TlsConfigError>,
-    ) -> Result<Self, ConfigError> {
-        let parts = self.parts.as_mut().ok_or_else(|| custom(what))?;
-        change(parts)?;
-        self.tls = parts.build(&self.tls)?;
-        Ok(self)
     }
 }
 
