@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 
 use courser_transport::{ClosedStream, ConnectionError, ConnectionIdError};
 
-use crate::VarInt;
+use courser_wire::VarInt;
 
 /// The reason why an endpoint could not be created.
 #[derive(Debug, thiserror::Error)]

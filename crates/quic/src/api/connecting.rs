@@ -86,7 +86,7 @@ impl Connecting {
         let connection = self.connection().clone();
         async move {
             let handle = connection.handle;
-            let check = move |locked: &mut Locked<'_>| match locked.slot(handle).unreachable {
+            let check = move |locked: &mut Locked<'_>| match locked.entry(handle).unreachable {
                 Some(cause) => Poll::Ready(cause),
                 None => Poll::Pending,
             };

@@ -12,14 +12,15 @@ use courser_tls::rustls::pki_types::CertificateDer;
 use courser_transport::{
     self as transport, ConnectionError, ConnectionStats, EarlyData, KeyUpdateBlocked,
 };
-use courser_wire::{Direction, StreamId};
+use courser_wire::{Direction, StreamId, VarInt};
 
 use crate::api::handles::ConnectionRef;
+use crate::api::receive_stream::RecvStream;
+use crate::api::send_stream::SendStream;
 use crate::error::{ExportKeyingMaterialError, WriteError};
 use crate::shard::lock::Locked;
 use crate::shard::stream::Stream;
 use crate::shard::wakers::Topic;
-use crate::{RecvStream, SendStream, VarInt};
 
 /// A connection to a peer.
 ///
@@ -384,7 +385,7 @@ impl Connection {
 
     /// Returns true once the handshake is complete; see [`Connection::authenticated`].
     pub fn is_authenticated(&self) -> bool {
-        self.0.lock().slot(self.0.handle).is_connected
+        self.0.lock().entry(self.0.handle).is_connected
     }
 
     /// The peer's certificate chain, its own certificate first; `None` if it sent none.
@@ -567,10 +568,10 @@ impl Connection {
             let _ = connection.streams().stop(id, code.into_inner());
         }
         let mut woken = Vec::new();
-        locked.slot(handle).wakers.wake_reader(id, &mut woken);
-        let slot = locked.slot(handle);
-        slot.wakers.wake_writer(id, &mut woken);
-        slot.end_watches(id, &Err(WriteError::ClosedStream), &mut woken);
+        locked.entry(handle).wakers.wake_reader(id, &mut woken);
+        let entry = locked.entry(handle);
+        entry.wakers.wake_writer(id, &mut woken);
+        entry.end_watches(id, &Err(WriteError::ClosedStream), &mut woken);
         locked.woken.append(&mut woken);
         locked.used(handle, 0);
     }

@@ -66,7 +66,7 @@ impl Future for PendingFate {
         let handle = self.connection.handle;
         let waker = ForeignWaker::of(cx);
         let mut locked = self.connection.lock();
-        if let Some(fate) = locked.slot(handle).wakers.fate(self.id, waker) {
+        if let Some(fate) = locked.entry(handle).wakers.fate(self.id, waker) {
             return Poll::Ready(Ok(fate));
         }
         if let Some(error) = locked.end_of(handle) {
@@ -81,7 +81,7 @@ impl Drop for PendingFate {
     fn drop(&mut self) {
         let id = self.id;
         self.connection.on_drop(move |locked, handle| {
-            locked.slot(handle).wakers.forget_fate(id);
+            locked.entry(handle).wakers.forget_fate(id);
         });
     }
 }
@@ -291,7 +291,7 @@ impl ConnectionRef {
         };
         let id = connection.send_datagram(now, data, options)?;
         if let Some(id) = id {
-            locked.slot(self.handle).wakers.await_fate(id);
+            locked.entry(self.handle).wakers.await_fate(id);
         }
         locked.used(self.handle, size);
         Ok(id)

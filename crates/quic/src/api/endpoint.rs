@@ -9,7 +9,6 @@ use courser_base::{ScopedIp, Side};
 use courser_transport::{AddressFilter, ConnectionError, EndpointConfig, EndpointStats};
 use courser_udp::{Capabilities, Counters};
 
-use crate::VarInt;
 use crate::api::connecting::Connecting;
 use crate::api::handles::{ConnectionRef, EndpointRef};
 use crate::api::incoming::Incoming;
@@ -21,6 +20,7 @@ use crate::shard::lock::Locked;
 use crate::shard::shards::{Shards, Sockets, WaitAny};
 use crate::shard::wait::Wait;
 use crate::shard::wakers::List;
+use courser_wire::VarInt;
 
 /// One UDP socket with any number of connections on it, as client, server or both. With several
 /// [shards](crate::EndpointBuilder::shards) it has several sockets of one address.

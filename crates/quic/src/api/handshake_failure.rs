@@ -10,7 +10,7 @@ use courser_tls::{
     kind_of_own_alert, kind_of_tls,
 };
 
-use crate::ConnectionError;
+use courser_transport::ConnectionError;
 
 /// The reason why a TLS handshake with a server failed.
 ///

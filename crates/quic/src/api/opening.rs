@@ -6,9 +6,10 @@ use courser_base::foreign::ForeignWaker;
 use courser_wire::{Direction, StreamId};
 
 use crate::api::connection::Connection;
+use crate::api::receive_stream::RecvStream;
+use crate::api::send_stream::SendStream;
 use crate::shard::lock::{Afterwards, Locked};
 use crate::shard::stream::Stream;
-use crate::{RecvStream, SendStream};
 
 /// A stream with a message on it, as far as there was room.
 #[derive(Debug)]
@@ -50,7 +51,7 @@ impl Connection {
         if is_whole {
             streams.await_data(id);
             // Before anything is sent: that may be the end of the connection, which wakes all.
-            locked.slot(handle).wakers.wait_to_read(id, waker);
+            locked.entry(handle).wakers.wait_to_read(id, waker);
         } else {
             send = Some(SendStream::new(self.0.clone(), stream));
         }

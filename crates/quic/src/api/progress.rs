@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use courser_base::foreign::ForeignWaker;
 use courser_transport::{BlockedBy, ClosedStream, RecvStreamStats, SendStreamStats};
-use courser_wire::StreamId;
+use courser_wire::{StreamId, VarInt};
 
 use crate::api::handles::ConnectionRef;
-use crate::api::send_stream::closed_error;
+use crate::api::receive_stream::RecvStream;
+use crate::api::send_stream::{SendStream, closed_error};
 use crate::error::{ReadError, WriteError};
 use crate::shard::wakers::Watch;
-use crate::{RecvStream, SendStream, VarInt};
 
 impl SendStream {
     /// Returns the numbers of bytes that were written, sent and acknowledged so far.
@@ -74,7 +74,7 @@ impl SendStream {
             let is_acked = streams.await_acknowledged(id, written)?;
             Ok((!is_acked).then_some(written))
         });
-        let wakers = &mut locked.slot(handle).wakers;
+        let wakers = &mut locked.entry(handle).wakers;
         match waits {
             Ok(None) => Watching::Known(Ok(())),
             Ok(Some(written)) => Watching::Open(wakers.await_acked(id, written)),
@@ -121,7 +121,7 @@ impl SendStream {
             .set_deadline(id, at, code.into_inner())?;
         if at.is_some() {
             self.half.has_waited = true;
-            locked.slot(handle).wakers.await_deadline(id);
+            locked.entry(handle).wakers.await_deadline(id);
         }
         locked.used(handle, 0);
         Ok(())
@@ -233,7 +233,7 @@ impl Future for Acknowledged {
         let handle = self.connection.handle;
         let waker = ForeignWaker::of(cx);
         let mut locked = self.connection.lock();
-        if let Some(result) = locked.slot(handle).wakers.acked(watch, waker) {
+        if let Some(result) = locked.entry(handle).wakers.acked(watch, waker) {
             return Poll::Ready(result);
         }
         if let Some(error) = locked.end_of(handle) {
@@ -271,7 +271,7 @@ impl Future for Blocked {
             Ok(connection) => connection.streams().blocked_by(this.id),
             Err(error) => return Poll::Ready(Err(error.into())),
         };
-        let wakers = &mut locked.slot(handle).wakers;
+        let wakers = &mut locked.entry(handle).wakers;
         match blocked {
             Ok(Some(limit)) => Poll::Ready(Ok(limit)),
             Ok(None) => {
@@ -294,6 +294,6 @@ impl Drop for Blocked {
 
 fn forget(connection: &Arc<ConnectionRef>, watch: Watch) {
     connection.on_drop(move |locked, handle| {
-        locked.slot(handle).wakers.forget_watch(watch);
+        locked.entry(handle).wakers.forget_watch(watch);
     });
 }

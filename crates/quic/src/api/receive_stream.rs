@@ -8,10 +8,9 @@ use std::task::{Context, Poll, ready};
 use bytes::Bytes;
 use courser_base::foreign::TaskWaker;
 use courser_transport::{self as transport, ClosedStream};
-use courser_wire::StreamId;
+use courser_wire::{StreamId, VarInt};
 use tokio::io::{AsyncRead, ReadBuf};
 
-use crate::VarInt;
 use crate::api::handles::ConnectionRef;
 use crate::error::{ReadError, ReadExactError, ReadToEndError};
 use crate::shard::stream::Stream;
@@ -283,7 +282,7 @@ impl RecvStream {
         if locked.is_rejected(handle, self.stream) {
             return Err(ClosedStream);
         }
-        locked.slot(handle).wakers.forget_reader(self.stream.id);
+        locked.entry(handle).wakers.forget_reader(self.stream.id);
         let is_open = locked.end_of(handle).is_none();
         let stopped = locked
             .streams(handle)
@@ -378,7 +377,7 @@ impl RecvStream {
         }
         self.has_waited = true;
         locked
-            .slot(handle)
+            .entry(handle)
             .wakers
             .wait_to_read(self.stream.id, waker.take());
         Poll::Pending
@@ -525,7 +524,7 @@ impl RecvStream {
                 }
                 self.has_waited = true;
                 locked
-                    .slot(handle)
+                    .entry(handle)
                     .wakers
                     .wait_to_read(self.stream.id, waker.take());
                 locked.about_to_wait();
@@ -534,7 +533,7 @@ impl RecvStream {
         };
         if self.end.is_some() && std::mem::take(&mut self.has_waited) {
             // With no reader left, dropping the stream need not take the lock.
-            locked.slot(handle).wakers.forget_reader(self.stream.id);
+            locked.entry(handle).wakers.forget_reader(self.stream.id);
         }
         // Most reads free too little credit to be worth a frame.
         if locked
@@ -557,7 +556,7 @@ impl Drop for RecvStream {
             if locked.is_rejected(handle, stream) {
                 return;
             }
-            locked.slot(handle).wakers.forget_reader(stream.id);
+            locked.entry(handle).wakers.forget_reader(stream.id);
             let streams = locked.streams(handle).filter(|_| is_open);
             if streams.is_some_and(|streams| streams.stop(stream.id, 0).is_ok()) {
                 locked.used(handle, 0);

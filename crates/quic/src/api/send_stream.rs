@@ -9,10 +9,9 @@ use bytes::Bytes;
 use courser_base::Rate;
 use courser_base::foreign::TaskWaker;
 use courser_transport::{self as transport, ClosedStream, ConnectionHandle, ResetAtError};
-use courser_wire::StreamId;
+use courser_wire::{StreamId, VarInt};
 use tokio::io::AsyncWrite;
 
-use crate::VarInt;
 use crate::api::handles::ConnectionRef;
 use crate::api::write::{Write, Written};
 use crate::error::{StoppedError, WriteError};
@@ -338,7 +337,7 @@ impl SendStream {
             Err(transport::FinishError::Stopped(_)) => Ok(()),
             Err(transport::FinishError::ClosedStream) => {
                 let was_stopped = locked
-                    .slot(handle)
+                    .entry(handle)
                     .wakers
                     .stop_code(self.half.stream.id, None)
                     .is_some();
@@ -385,9 +384,9 @@ impl SendStream {
             .reset(self.half.stream.id, code.into_inner())?;
         self.half.was_reset = true;
         let mut woken = Vec::new();
-        let slot = locked.slot(handle);
+        let entry = locked.entry(handle);
         let id = self.half.stream.id;
-        slot.end_watches(id, &Err(WriteError::ClosedStream), &mut woken);
+        entry.end_watches(id, &Err(WriteError::ClosedStream), &mut woken);
         locked.woken.append(&mut woken);
         locked.used(handle, 0);
         Ok(())
@@ -425,10 +424,11 @@ impl SendStream {
             .reset_at(self.half.stream.id, code.into_inner(), reliable_size)?;
         self.half.was_reset = true;
         let mut woken = Vec::new();
-        let slot = locked.slot(handle);
-        slot.wakers
+        let entry = locked.entry(handle);
+        entry
+            .wakers
             .give_up_beyond(self.half.stream.id, reliable_size, &mut woken);
-        slot.wakers.wake_blocked(self.half.stream.id, &mut woken);
+        entry.wakers.wake_blocked(self.half.stream.id, &mut woken);
         locked.woken.append(&mut woken);
         locked.used(handle, 0);
         Ok(())
@@ -624,7 +624,7 @@ impl Half {
                     return Poll::Ready(Err(WriteError::Stopped(VarInt::from_wire(code))));
                 }
                 Err(transport::WriteError::ClosedStream) => {
-                    return Poll::Ready(Err(closed_error(&locked.slot(handle).wakers, id)));
+                    return Poll::Ready(Err(closed_error(&locked.entry(handle).wakers, id)));
                 }
             }
         }
@@ -658,7 +658,7 @@ impl Future for Stopped {
         if locked.is_rejected(handle, this.stream) {
             return Poll::Ready(Err(StoppedError::EarlyDataRejected));
         }
-        if let Some(code) = locked.slot(handle).wakers.stop_code(id, this.ticket) {
+        if let Some(code) = locked.entry(handle).wakers.stop_code(id, this.ticket) {
             return Poll::Ready(Ok(Some(code)));
         }
         let stopped = match locked.open_connection(handle) {
@@ -670,7 +670,7 @@ impl Future for Stopped {
             Ok(Some(code)) => Poll::Ready(Ok(Some(VarInt::from_wire(code)))),
             Ok(None) => {
                 locked
-                    .slot(handle)
+                    .entry(handle)
                     .wakers
                     .wait_for_end(id, &mut this.ticket, waker.take());
                 locked.about_to_wait();
@@ -685,7 +685,7 @@ impl Drop for Stopped {
         if let Some(ticket) = self.ticket {
             let id = self.stream.id;
             self.connection.on_drop(move |locked, handle| {
-                locked.slot(handle).wakers.forget_end(id, ticket);
+                locked.entry(handle).wakers.forget_end(id, ticket);
             });
         }
     }
@@ -701,7 +701,7 @@ impl Drop for SendStream {
             if locked.is_rejected(handle, stream) {
                 return;
             }
-            locked.slot(handle).wakers.forget_writer(stream.id);
+            locked.entry(handle).wakers.forget_writer(stream.id);
             let Ok(connection) = locked.open_connection(handle) else {
                 return;
             };

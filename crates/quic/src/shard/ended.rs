@@ -4,12 +4,12 @@ use courser_base::Time;
 use courser_base::foreign::Remains;
 use courser_transport::ConnectionHandle;
 
-/// Values that wait to be dropped, apart from those in the slots of connections.
+/// Values that wait to be dropped, apart from those in the entries of connections.
 #[derive(Debug, Default)]
 pub(crate) struct Ended {
     /// Those whose connection has no handle any more, or that belong to none.
     pub(crate) others: Vec<Remains>,
-    /// Connections in whose slots values wait.
+    /// Connections in whose entries values wait.
     pub(crate) connections: Vec<ConnectionHandle>,
     /// When the driver last looked at them, or the first of them ended.
     pub(crate) since: Option<Time>,

@@ -16,8 +16,8 @@ use courser_base::foreign::{self, Remains};
 use courser_transport::ConnectionHandle;
 
 use crate::shard::ended::Batch;
+use crate::shard::entry::ConnectionEntry;
 use crate::shard::lock::Shard;
-use crate::shard::slot::Slot;
 use crate::shard::state::State;
 
 /// Time between two looks of the driver. The tasks of a connection have that time and up to once more to drop
@@ -42,8 +42,8 @@ impl State {
         if self.ended.connections.is_empty() {
             return;
         }
-        let slot = caller.and_then(|handle| self.find_slot(handle));
-        if let Some(ended) = slot.and_then(|slot| slot.ended.as_mut()) {
+        let entry = caller.and_then(|handle| self.find_entry(handle));
+        if let Some(ended) = entry.and_then(|entry| entry.ended.as_mut()) {
             foreign::take_over(ended.take());
         }
     }
@@ -52,10 +52,10 @@ impl State {
     fn keep_remains(&mut self, value: Remains) {
         self.ended.since.get_or_insert_with(|| self.clock.now());
         let handle = ConnectionHandle::from_bits(value.owner());
-        let Some((handle, slot)) = handle.and_then(|it| Some((it, self.find_slot(it)?))) else {
+        let Some((handle, entry)) = handle.and_then(|it| Some((it, self.find_entry(it)?))) else {
             return self.ended.others.push(value);
         };
-        let ended = slot.ended.get_or_insert_default();
+        let ended = entry.ended.get_or_insert_default();
         ended.values.push(value);
         if !std::mem::replace(&mut ended.is_listed, true) {
             self.ended.connections.push(handle);
@@ -86,8 +86,8 @@ impl State {
     fn look_at_remains(&mut self, all: bool) -> Vec<Batch> {
         let mut batches: Vec<Batch> = Vec::new();
         for handle in std::mem::take(&mut self.ended.connections) {
-            let slot = self.find_slot(handle);
-            let Some(ended) = slot.and_then(|slot| slot.ended.as_mut()) else {
+            let entry = self.find_entry(handle);
+            let Some(ended) = entry.and_then(|entry| entry.ended.as_mut()) else {
                 continue;
             };
             let values = match all {
@@ -116,8 +116,8 @@ impl State {
 
     /// Returns more values of a connection for the thread that has dropped its batch.
     fn next_batch(&mut self, handle: Option<ConnectionHandle>) -> Vec<Remains> {
-        let slot = handle.and_then(|handle| self.find_slot(handle));
-        let Some(ended) = slot.and_then(|slot| slot.ended.as_mut()) else {
+        let entry = handle.and_then(|handle| self.find_entry(handle));
+        let Some(ended) = entry.and_then(|entry| entry.ended.as_mut()) else {
             return Vec::new();
         };
         let values = std::mem::take(&mut ended.values);
@@ -125,9 +125,9 @@ impl State {
         values
     }
 
-    /// Keeps the values of a connection whose slot is gone.
-    pub(crate) fn keep_remains_of(&mut self, slot: Slot) {
-        if let Some(ended) = slot.ended.filter(|ended| !ended.values.is_empty()) {
+    /// Keeps the values of a connection whose entry is gone.
+    pub(crate) fn keep_remains_of(&mut self, entry: ConnectionEntry) {
+        if let Some(ended) = entry.ended.filter(|ended| !ended.values.is_empty()) {
             self.ended.since.get_or_insert_with(|| self.clock.now());
             self.ended.others.extend(ended.values);
             self.driver.call();

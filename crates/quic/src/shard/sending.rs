@@ -29,22 +29,22 @@ impl State {
     pub(crate) fn used(&mut self, handle: ConnectionHandle, written: usize) {
         self.endpoint.touched(handle);
         self.driver.run.on_written(written);
-        let slot = self.slot(handle);
-        slot.unsent += written;
-        slot.uses = slot.uses.saturating_add(1);
-        let (is_much, uses) = (slot.unsent >= INLINE_BYTES, slot.uses);
+        let entry = self.entry(handle);
+        entry.unsent += written;
+        entry.uses = entry.uses.saturating_add(1);
+        let (is_much, uses) = (entry.unsent >= INLINE_BYTES, entry.uses);
         if !self.outbox.timing.on_used() {
             if self.outbox.timing.is_due_in_turn(uses) {
                 self.send_turn(self.clock.now(), handle);
                 self.after_sending();
-                self.slot(handle).uses = uses;
+                self.entry(handle).uses = uses;
             }
             return;
         }
         if is_much {
             self.send_full_batches(handle);
         }
-        let has_rest = !is_much || self.slot(handle).unsent > 0;
+        let has_rest = !is_much || self.entry(handle).unsent > 0;
         if has_rest || self.is_alarm_late() {
             self.driver.call();
         }
@@ -155,15 +155,15 @@ impl State {
     }
 
     fn try_full_batches(&mut self, now: Time, handle: ConnectionHandle) {
-        while self.slot(handle).unsent >= INLINE_BYTES && self.outbox.timing.can_send() {
+        while self.entry(handle).unsent >= INLINE_BYTES && self.outbox.timing.can_send() {
             let buffer = self.outbox.buffer();
             let Some(transmit) = self.endpoint.poll_transmit(now, handle, buffer) else {
                 // Whatever is left has to wait for the peer or for its time.
-                self.slot(handle).unsent = 0;
+                self.entry(handle).unsent = 0;
                 break;
             };
-            let slot = self.slot(handle);
-            slot.unsent = slot.unsent.saturating_sub(transmit.len);
+            let entry = self.entry(handle);
+            entry.unsent = entry.unsent.saturating_sub(transmit.len);
             self.send_of(now, handle, transmit);
         }
     }

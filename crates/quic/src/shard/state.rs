@@ -1,4 +1,4 @@
-//! The state under the lock of a shard: the transport, a slot for each connection, and the batch
+//! The state under the lock of a shard: the transport, an entry for each connection, and the batch
 //! that waits to be sent.
 //!
 //! The verbs that send are in [`sending`](crate::shard::sending).
@@ -15,15 +15,14 @@ use courser_transport::{
     Connection, ConnectionError, ConnectionHandle, EarlyData, Endpoint, Event, ShardPlace,
     SocketId, StreamEvent, Streams, TransportError,
 };
-use courser_wire::{StreamId, TransportErrorCode};
+use courser_wire::{StreamId, TransportErrorCode, VarInt};
 
-use crate::VarInt;
 use crate::runtime::Socket;
 use crate::shard::clock::Clock;
 use crate::shard::ended::Ended;
+use crate::shard::entry::ConnectionEntry;
 use crate::shard::make_way::Run;
 use crate::shard::outbox::Outbox;
-use crate::shard::slot::Slot;
 use crate::shard::stream::Stream;
 use crate::shard::timing::SendTiming;
 use crate::shard::wakers::{List, Waiters};
@@ -32,9 +31,9 @@ use crate::shard::wakers::{List, Waiters};
 #[derive(Debug)]
 pub(crate) struct State {
     pub(crate) endpoint: Endpoint,
-    /// The slot of each connection, by the index of its handle, until the last handle of the
+    /// The entry of each connection, by the index of its handle, until the last handle of the
     /// application is gone.
-    slots: Vec<Option<Slot>>,
+    entries: Vec<Option<ConnectionEntry>>,
     pub(crate) outbox: Outbox,
     pub(crate) clock: Clock,
     /// Connections that need to know the MTU of their interface, with the peer and the socket of the path.
@@ -99,7 +98,7 @@ impl State {
     ) -> Self {
         Self {
             endpoint,
-            slots: Vec::new(),
+            entries: Vec::new(),
             outbox: Outbox::new(Arc::new(socket)),
             clock,
             searching: Vec::new(),
@@ -123,36 +122,36 @@ impl State {
             List::Incoming => &mut self.accepting,
             List::Idle => &mut self.idle,
             List::SocketEvents => &mut self.socket_events,
-            List::Connection(handle, topic) => self.slot(handle).wakers.waiters(topic),
+            List::Connection(handle, topic) => self.entry(handle).wakers.waiters(topic),
         }
     }
 
     /// Makes room for a connection that the transport has just begun. Returns the mark of a silent path.
     pub(crate) fn insert(&mut self, handle: ConnectionHandle) -> Arc<AtomicBool> {
         let index = handle.index();
-        if self.slots.len() <= index {
-            self.slots.resize_with(index + 1, || None);
+        if self.entries.len() <= index {
+            self.entries.resize_with(index + 1, || None);
         }
-        let slot = self.slots[index].insert(Slot::default());
-        let silence = slot.silence.clone();
+        let entry = self.entries[index].insert(ConnectionEntry::default());
+        let silence = entry.silence.clone();
         self.endpoint.touched(handle);
         silence
     }
 
-    /// Returns the slot of a connection of which a handle exists.
+    /// Returns the entry of a connection of which a handle exists.
     #[inline]
-    pub(crate) fn slot(&mut self, handle: ConnectionHandle) -> &mut Slot {
-        self.slots[handle.index()]
+    pub(crate) fn entry(&mut self, handle: ConnectionHandle) -> &mut ConnectionEntry {
+        self.entries[handle.index()]
             .as_mut()
             .expect("kept while a handle exists")
     }
 
-    /// Returns the slot of a connection, if a handle of it exists and no panic has ended it.
+    /// Returns the entry of a connection, if a handle of it exists and no panic has ended it.
     #[inline]
-    pub(crate) fn find_slot(&mut self, handle: ConnectionHandle) -> Option<&mut Slot> {
+    pub(crate) fn find_entry(&mut self, handle: ConnectionHandle) -> Option<&mut ConnectionEntry> {
         // The index may have had another connection before.
         self.endpoint.connection(handle)?;
-        self.slots.get_mut(handle.index())?.as_mut()
+        self.entries.get_mut(handle.index())?.as_mut()
     }
 
     /// Returns the connection, open or not, or `None` if a panic has ended it.
@@ -164,8 +163,8 @@ impl State {
     /// Returns the reason why a connection is over, or `None` while it is not. The first reason stays.
     #[inline]
     pub(crate) fn end_of(&self, handle: ConnectionHandle) -> Option<&ConnectionError> {
-        let slot = self.slots.get(handle.index()).and_then(Option::as_ref);
-        let is_over = slot.is_some_and(|slot| slot.is_over);
+        let entry = self.entries.get(handle.index()).and_then(Option::as_ref);
+        let is_over = entry.is_some_and(|entry| entry.is_over);
         let error = is_over.then(|| self.endpoint.close_error(handle));
         error.flatten().or(self.stopped.as_ref())
     }
@@ -213,7 +212,7 @@ impl State {
         &mut self,
         handle: ConnectionHandle,
     ) -> Poll<Result<(), ConnectionError>> {
-        if self.slot(handle).is_connected {
+        if self.entry(handle).is_connected {
             return Poll::Ready(Ok(()));
         }
         self.poll_open(handle)
@@ -276,7 +275,7 @@ impl State {
     /// Passes on the events of a connection, and drops the connection if that panics. Wakes the tasks
     /// that wait for the end of all connections, if no other is left.
     pub(crate) fn take_events(&mut self, handle: ConnectionHandle) {
-        // The connection is dropped without another look; of its slot nothing is left half done
+        // The connection is dropped without another look; of its entry nothing is left half done
         // that its end would need.
         let taken = catch_unwind(AssertUnwindSafe(|| self.poll_events(handle)));
         if let Err(payload) = taken {
@@ -299,13 +298,17 @@ impl State {
     }
 
     fn poll_events(&mut self, handle: ConnectionHandle) {
-        let Some(slot) = self.slots.get_mut(handle.index()).and_then(Option::as_mut) else {
+        let Some(entry) = self
+            .entries
+            .get_mut(handle.index())
+            .and_then(Option::as_mut)
+        else {
             // No handle is left, so no task waits for its events.
             return;
         };
         let Some(connection) = self.endpoint.connection_mut(handle) else {
             // A panic has ended it.
-            return slot.on_end(&mut self.woken);
+            return entry.on_end(&mut self.woken);
         };
         while let Some(event) = connection.poll_event() {
             if let Event::InterfaceMtuWanted { peer, socket } = event {
@@ -315,9 +318,9 @@ impl State {
                 Event::Stream(StreamEvent::Acknowledged { id, .. }) => Some(id),
                 _ => None,
             };
-            slot.on_event(event, &mut self.woken);
+            entry.on_event(event, &mut self.woken);
             if let Some(id) = acknowledged
-                && let Some(len) = slot.wakers.next_awaited(id)
+                && let Some(len) = entry.wakers.next_awaited(id)
             {
                 // The end of a stream has an event of its own.
                 let _ = connection.streams().await_acknowledged(id, len);
@@ -333,18 +336,21 @@ impl State {
         id: StreamId,
         waker: ForeignWaker,
     ) {
-        if let Some(Some(slot)) = self.slots.get_mut(handle.index()) {
-            slot.wakers.wait_to_write(id, waker);
-            slot.wakers.wake_blocked(id, &mut self.woken);
+        if let Some(Some(entry)) = self.entries.get_mut(handle.index()) {
+            entry.wakers.wait_to_write(id, waker);
+            entry.wakers.wake_blocked(id, &mut self.woken);
         }
     }
 
     /// Resets the count of unsent bytes: the peer or a timer must allow more first.
     pub(crate) fn forget_unsent(&mut self, handle: ConnectionHandle) {
-        let slot = self.slots.get_mut(handle.index()).and_then(Option::as_mut);
-        if let Some(slot) = slot {
-            slot.unsent = 0;
-            slot.uses = 0;
+        let entry = self
+            .entries
+            .get_mut(handle.index())
+            .and_then(Option::as_mut);
+        if let Some(entry) = entry {
+            entry.unsent = 0;
+            entry.uses = 0;
         }
     }
 
@@ -396,16 +402,16 @@ impl State {
         if self.end_of(handle).is_none() {
             self.close(handle, VarInt::default(), b"");
         }
-        if let Some(slot) = self.slots[handle.index()].take() {
-            self.keep_remains_of(slot);
+        if let Some(entry) = self.entries[handle.index()].take() {
+            self.keep_remains_of(entry);
         }
         // Low indexes are used first, so the list is short again after a burst.
-        while let Some(None) = self.slots.last() {
-            self.slots.pop();
+        while let Some(None) = self.entries.last() {
+            self.entries.pop();
         }
         // As the tables of the transport do (limit K258).
-        if self.slots.capacity() >= 4096 && self.slots.len() <= self.slots.capacity() / 8 {
-            self.slots.shrink_to(2 * self.slots.len());
+        if self.entries.capacity() >= 4096 && self.entries.len() <= self.entries.capacity() / 8 {
+            self.entries.shrink_to(2 * self.entries.len());
         }
         self.endpoint.release(handle);
     }
@@ -423,8 +429,8 @@ impl State {
         let error = TransportError::new(TransportErrorCode::INTERNAL_ERROR, reason);
         self.stopped = Some(ConnectionError::TransportError(error));
         self.outbox.timing = SendTiming::Stopped;
-        for slot in self.slots.iter_mut().flatten() {
-            slot.wakers.wake_all(&mut self.woken);
+        for entry in self.entries.iter_mut().flatten() {
+            entry.wakers.wake_all(&mut self.woken);
         }
         self.accepting.wake_all(&mut self.woken);
         self.idle.wake_all(&mut self.woken);

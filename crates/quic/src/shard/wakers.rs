@@ -10,14 +10,13 @@ use std::task::Waker;
 
 use courser_base::foreign::ForeignWaker;
 use courser_transport::{ConnectionHandle, DatagramFate, DatagramId};
-use courser_wire::{Direction, StreamId};
+use courser_wire::{Direction, StreamId, VarInt};
 use foldhash::fast::RandomState;
 use slab::Slab;
 
 use self::stops::Stops;
 pub(crate) use self::watchers::Watch;
 use self::watchers::Watchers;
-use crate::VarInt;
 use crate::error::WriteError;
 
 mod stops;

@@ -2,9 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use courser_wire::StreamId;
-
-use crate::VarInt;
+use courser_wire::{StreamId, VarInt};
 
 /// Codes of STOP_SENDING frames, kept for handles that ask late: the transport sends RESET_STREAM
 /// in response (RFC 9000 §3.5) and forgets the stream when that is acknowledged.

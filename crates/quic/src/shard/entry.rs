@@ -6,16 +6,15 @@ use std::task::Waker;
 
 use courser_base::Unreachable;
 use courser_transport::{DatagramEvent, Event, StreamEvent};
-use courser_wire::StreamId;
+use courser_wire::{StreamId, VarInt};
 
-use crate::VarInt;
 use crate::error::WriteError;
 use crate::shard::ended::OfConnection;
 use crate::shard::wakers::{ConnectionWakers, Topic};
 
 /// One connection as its application handles see it. Lives until the last of them is gone.
 #[derive(Debug, Default)]
-pub(crate) struct Slot {
+pub(crate) struct ConnectionEntry {
     pub(crate) is_connected: bool,
     /// The end of the connection was reported: those who wait were woken.
     pub(crate) is_over: bool,
@@ -32,7 +31,7 @@ pub(crate) struct Slot {
     pub(crate) ended: Option<Box<OfConnection>>,
 }
 
-impl Slot {
+impl ConnectionEntry {
     /// Passes an event to the tasks that wait for it.
     pub(crate) fn on_event(&mut self, event: Event, woken: &mut Vec<Waker>) {
         match event {
