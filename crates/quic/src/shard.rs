@@ -1,24 +1,25 @@
 //! Shards: one socket, one transport endpoint and one lock each, and the task that drives them.
 
 pub(crate) mod lock;
-pub(crate) mod make_way;
 pub(crate) mod shards;
 pub(crate) mod state;
 pub(crate) mod stream;
 pub(crate) mod wait;
 pub(crate) mod wakers;
+pub(crate) mod yielding;
 
 mod clock;
 mod driver;
-mod ended;
+mod driver_state;
+mod drop_queue;
+mod ended_values;
+mod entries;
 mod entry;
 mod health;
 mod offload;
 mod outbox;
 mod pause;
 mod receive_buffer;
-mod remains;
-mod sending;
 mod socket_event;
 mod sockets;
 mod timing;

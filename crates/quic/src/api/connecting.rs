@@ -215,7 +215,7 @@ impl Future for Connecting {
         let list = List::Connection(handle, Topic::Handshake);
         let poll = connection
             .shard
-            .poll_list((list, &mut this.ticket), cx, |locked| {
+            .poll_list(list, &mut this.ticket, cx, |locked| {
                 locked.poll_connected(handle)
             });
         match poll {

@@ -567,12 +567,11 @@ impl Connection {
             let _ = connection.streams().reset(id, code.into_inner());
             let _ = connection.streams().stop(id, code.into_inner());
         }
-        let mut woken = Vec::new();
-        locked.entry(handle).wakers.wake_reader(id, &mut woken);
-        let entry = locked.entry(handle);
-        entry.wakers.wake_writer(id, &mut woken);
-        entry.end_watches(id, &Err(WriteError::ClosedStream), &mut woken);
-        locked.woken.append(&mut woken);
+        locked.wake(handle, |entry, woken| {
+            entry.wakers.wake_reader(id, woken);
+            entry.wakers.wake_writer(id, woken);
+            entry.end_watches(id, &Err(WriteError::ClosedStream), woken);
+        });
         locked.used(handle, 0);
     }
 

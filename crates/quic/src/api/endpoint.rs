@@ -246,7 +246,7 @@ impl Endpoint {
         if locked.is_closed || locked.stopped.is_some() {
             return Err(ConnectError::EndpointStopping);
         }
-        let handle = locked.change(|state, now| {
+        let (handle, silence) = locked.change(|state, now| {
             let handle = state.endpoint.connect(now, config, peer, server_name)?;
             let silence = state.insert(handle);
             state.set_interface_mtu(handle, interface_mtu);
@@ -256,6 +256,7 @@ impl Endpoint {
         Ok(Connecting::new(ConnectionRef::new(
             shard.clone(),
             handle,
+            silence,
             Side::Client,
         )))
     }

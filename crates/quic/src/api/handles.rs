@@ -55,7 +55,8 @@ pub(crate) struct ConnectionRef {
 impl ConnectionRef {
     pub(crate) fn new(
         shard: Arc<Shard>,
-        (handle, silence): (ConnectionHandle, Arc<AtomicBool>),
+        handle: ConnectionHandle,
+        silence: Arc<AtomicBool>,
         side: Side,
     ) -> Arc<Self> {
         Arc::new(Self {

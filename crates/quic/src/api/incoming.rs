@@ -137,7 +137,8 @@ impl Incoming {
             Ok::<_, ConnectionError>((handle, state.insert(handle)))
         });
         drop(locked);
-        let connection = ConnectionRef::new(shard.clone(), accepted?, Side::Server);
+        let (handle, silence) = accepted?;
+        let connection = ConnectionRef::new(shard.clone(), handle, silence, Side::Server);
         Ok(Connecting::new(connection))
     }
 

@@ -6,8 +6,8 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::task::Poll;
 
-use courser_base::{ScopedIp, Side, Time, is_same_host};
-use courser_transport::{ConnectionHandle, MigrationState, NewPath, SocketId};
+use courser_base::{ScopedIp, is_same_host};
+use courser_transport::{MigrationState, NewPath};
 
 use crate::api::connection::Connection;
 use crate::api::endpoint::Endpoint;
@@ -15,7 +15,6 @@ use crate::error::{BindError, MigrateError};
 use crate::runtime::{Current, Socket, UdpSocket};
 use crate::shard::lock::Locked;
 use crate::shard::shards::Sockets;
-use crate::shard::state::State;
 use crate::shard::wakers::Topic;
 
 impl Endpoint {
@@ -197,41 +196,5 @@ impl Connection {
         let id = locked.outbox.sockets.newest_id();
         locked.move_client(now, handle, id, false);
         locked.used(handle, 0);
-    }
-}
-
-impl State {
-    /// Moves all connections to a socket that the endpoint has started.
-    fn move_clients(&mut self, now: Time, socket: SocketId, is_same_ip: bool) {
-        let handles: Vec<_> = self.endpoint.handles().collect();
-        for handle in handles {
-            self.move_client(now, handle, socket, is_same_ip);
-        }
-    }
-
-    /// Moves a client's connection at once, or sends a PING if that is not allowed.
-    fn move_client(
-        &mut self,
-        now: Time,
-        handle: ConnectionHandle,
-        socket: SocketId,
-        is_same_ip: bool,
-    ) {
-        let Some(connection) = self.endpoint.connection_mut(handle) else {
-            return;
-        };
-        if connection.side() == Side::Server || connection.is_closed() {
-            return;
-        }
-        let path = NewPath {
-            local: None,
-            socket,
-            is_same_address: is_same_ip,
-            is_at_once: true,
-        };
-        if connection.migrations().begin_in_time(now, &path).is_err() {
-            connection.pings().request();
-        }
-        self.endpoint.touched(handle);
     }
 }

@@ -22,10 +22,9 @@ impl SendStream {
     /// [`ClosedStream`] when everything was acknowledged, the stream was reset, or the connection
     /// is over.
     pub fn stats(&self) -> Result<SendStreamStats, ClosedStream> {
+        let (handle, stream) = (self.connection.handle, self.half.stream);
         let mut locked = self.connection.lock();
-        let connection = locked.open_connection(self.connection.handle);
-        let connection = connection.map_err(|_| ClosedStream)?;
-        connection.streams().send_stats(self.half.stream.id)
+        locked.open_streams(handle, stream)?.send_stats(stream.id)
     }
 
     /// Waits until the peer has acknowledged all bytes that were written before this call.
@@ -112,16 +111,14 @@ impl SendStream {
         after: Option<Duration>,
         code: VarInt,
     ) -> Result<(), ClosedStream> {
-        let (handle, id) = (self.connection.handle, self.half.stream.id);
+        let (handle, stream) = (self.connection.handle, self.half.stream);
         let at = after.map(|after| self.connection.shard.now() + after);
         let mut locked = self.connection.lock();
-        let connection = locked.open_connection(handle).map_err(|_| ClosedStream)?;
-        connection
-            .streams()
-            .set_deadline(id, at, code.into_inner())?;
+        let streams = locked.open_streams(handle, stream)?;
+        streams.set_deadline(stream.id, at, code.into_inner())?;
         if at.is_some() {
             self.half.has_waited = true;
-            locked.entry(handle).wakers.await_deadline(id);
+            locked.entry(handle).wakers.await_deadline(stream.id);
         }
         locked.used(handle, 0);
         Ok(())

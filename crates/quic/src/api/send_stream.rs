@@ -16,9 +16,9 @@ use crate::api::handles::ConnectionRef;
 use crate::api::write::{Write, Written};
 use crate::error::{StoppedError, WriteError};
 use crate::shard::lock::Locked;
-use crate::shard::make_way::Way;
 use crate::shard::stream::Stream;
 use crate::shard::wakers::ConnectionWakers;
+use crate::shard::yielding::Yielding;
 
 /// Sends on one stream.
 ///
@@ -36,12 +36,12 @@ use crate::shard::wakers::ConnectionWakers;
 #[derive(Debug)]
 pub struct SendStream {
     pub(crate) connection: Arc<ConnectionRef>,
-    pub(crate) half: Half,
+    pub(crate) half: SendHalf,
 }
 
 /// The sending half of a stream, apart from its connection.
 #[derive(Debug)]
-pub(crate) struct Half {
+pub(crate) struct SendHalf {
     pub(crate) stream: Stream,
     /// It was finished.
     is_over: bool,
@@ -49,22 +49,22 @@ pub(crate) struct Half {
     pub(crate) was_reset: bool,
     /// Something was left under the lock, which has to be taken back.
     pub(crate) has_waited: bool,
-    way: Way,
+    yielding: Yielding,
     /// Its task lets others run when the lock is released.
-    makes_way: bool,
+    yields: bool,
 }
 
 impl SendStream {
     pub(crate) fn new(connection: Arc<ConnectionRef>, stream: Stream) -> Self {
         Self {
             connection,
-            half: Half {
+            half: SendHalf {
                 stream,
                 is_over: false,
                 was_reset: false,
                 has_waited: false,
-                way: Way::default(),
-                makes_way: false,
+                yielding: Yielding::default(),
+                yields: false,
             },
         }
     }
@@ -102,7 +102,8 @@ impl SendStream {
     /// # Cancel safety
     /// Dropped before it is ready, it has written nothing.
     pub async fn write(&mut self, buf: &[u8]) -> Result<usize, WriteError> {
-        std::future::poll_fn(|cx| self.poll_write(cx, buf)).await
+        let written = std::future::poll_fn(|cx| self.poll_send(cx, Write::slice(buf))).await?;
+        Ok(written.bytes)
     }
 
     /// Writes all of `buf`.
@@ -235,7 +236,7 @@ impl SendStream {
             &mut waker,
             &mut write,
         );
-        if std::mem::take(&mut half.makes_way) && !crate::runtime::make_way(cx) {
+        if std::mem::take(&mut half.yields) && !crate::runtime::yield_to_others(cx) {
             cx.waker().wake_by_ref();
         }
         poll
@@ -255,7 +256,7 @@ impl SendStream {
         if let Poll::Ready(Ok(written)) = &poll {
             write.drop_later(written.chunks);
         }
-        if std::mem::take(&mut self.half.makes_way) {
+        if std::mem::take(&mut self.half.yields) {
             locked.woken.push(waker.take().into_inner());
         }
         poll
@@ -320,15 +321,9 @@ impl SendStream {
     /// # Errors
     /// [`ClosedStream`] when it was finished or reset before. Harmless.
     pub fn finish(&mut self) -> Result<(), ClosedStream> {
-        let handle = self.connection.handle;
+        let (handle, stream) = (self.connection.handle, self.half.stream);
         let mut locked = self.connection.lock();
-        if locked.is_rejected(handle, self.half.stream) {
-            return Err(ClosedStream);
-        }
-        let Ok(connection) = locked.open_connection(handle) else {
-            return Err(ClosedStream);
-        };
-        match connection.streams().finish(self.half.stream.id) {
+        match locked.open_streams(handle, stream)?.finish(stream.id) {
             Ok(()) => {
                 self.half.is_over = true;
                 locked.used(handle, 0);
@@ -336,12 +331,8 @@ impl SendStream {
             }
             Err(transport::FinishError::Stopped(_)) => Ok(()),
             Err(transport::FinishError::ClosedStream) => {
-                let was_stopped = locked
-                    .entry(handle)
-                    .wakers
-                    .stop_code(self.half.stream.id, None)
-                    .is_some();
-                was_stopped.then_some(()).ok_or(ClosedStream)
+                let stop_code = locked.entry(handle).wakers.stop_code(stream.id, None);
+                stop_code.map(drop).ok_or(ClosedStream)
             }
         }
     }
@@ -371,23 +362,14 @@ impl SendStream {
     /// # Errors
     /// [`ClosedStream`] when it was reset before or is delivered already. Harmless.
     pub fn reset(&mut self, code: VarInt) -> Result<(), ClosedStream> {
-        let handle = self.connection.handle;
+        let (handle, stream) = (self.connection.handle, self.half.stream);
         let mut locked = self.connection.lock();
-        if locked.is_rejected(handle, self.half.stream) {
-            return Err(ClosedStream);
-        }
-        let Ok(connection) = locked.open_connection(handle) else {
-            return Err(ClosedStream);
-        };
-        connection
-            .streams()
-            .reset(self.half.stream.id, code.into_inner())?;
+        let streams = locked.open_streams(handle, stream)?;
+        streams.reset(stream.id, code.into_inner())?;
         self.half.was_reset = true;
-        let mut woken = Vec::new();
-        let entry = locked.entry(handle);
-        let id = self.half.stream.id;
-        entry.end_watches(id, &Err(WriteError::ClosedStream), &mut woken);
-        locked.woken.append(&mut woken);
+        locked.wake(handle, |entry, woken| {
+            entry.end_watches(stream.id, &Err(WriteError::ClosedStream), woken);
+        });
         locked.used(handle, 0);
         Ok(())
     }
@@ -414,22 +396,16 @@ impl SendStream {
     /// [`ResetAtError::ClosedStream`] when the stream was reset before, is delivered already, or
     /// the connection is over.
     pub fn reset_at(&mut self, code: VarInt, reliable_size: u64) -> Result<(), ResetAtError> {
-        let handle = self.connection.handle;
+        let (handle, stream) = (self.connection.handle, self.half.stream);
         let mut locked = self.connection.lock();
-        let Ok(connection) = locked.open_connection(handle) else {
-            return Err(ResetAtError::ClosedStream);
-        };
-        connection
-            .streams()
-            .reset_at(self.half.stream.id, code.into_inner(), reliable_size)?;
+        let streams = locked.open_streams(handle, stream)?;
+        streams.reset_at(stream.id, code.into_inner(), reliable_size)?;
         self.half.was_reset = true;
-        let mut woken = Vec::new();
-        let entry = locked.entry(handle);
-        entry
-            .wakers
-            .give_up_beyond(self.half.stream.id, reliable_size, &mut woken);
-        entry.wakers.wake_blocked(self.half.stream.id, &mut woken);
-        locked.woken.append(&mut woken);
+        locked.wake(handle, |entry, woken| {
+            let wakers = &mut entry.wakers;
+            wakers.give_up_beyond(stream.id, reliable_size, woken);
+            wakers.wake_blocked(stream.id, woken);
+        });
         locked.used(handle, 0);
         Ok(())
     }
@@ -451,16 +427,10 @@ impl SendStream {
     /// # Errors
     /// [`ClosedStream`] when the stream is over.
     pub fn set_priority(&self, priority: i32) -> Result<(), ClosedStream> {
+        let (handle, stream) = (self.connection.handle, self.half.stream);
         let mut locked = self.connection.lock();
-        if locked.is_rejected(self.connection.handle, self.half.stream) {
-            return Err(ClosedStream);
-        }
-        let connection = locked
-            .open_connection(self.connection.handle)
-            .map_err(|_| ClosedStream)?;
-        connection
-            .streams()
-            .set_priority(self.half.stream.id, priority)
+        let streams = locked.open_streams(handle, stream)?;
+        streams.set_priority(stream.id, priority)
     }
 
     /// Limits the bytes per second that this stream sends, beside
@@ -488,16 +458,11 @@ impl SendStream {
     /// # Errors
     /// [`ClosedStream`] when the stream is over.
     pub fn set_max_send_rate(&self, rate: Option<Rate>) -> Result<(), ClosedStream> {
+        let (handle, stream) = (self.connection.handle, self.half.stream);
         let mut locked = self.connection.lock();
-        if locked.is_rejected(self.connection.handle, self.half.stream) {
-            return Err(ClosedStream);
-        }
-        let connection = locked
-            .open_connection(self.connection.handle)
-            .map_err(|_| ClosedStream)?;
-        let id = self.half.stream.id;
-        connection.streams().set_max_send_rate(id, rate)?;
-        locked.used(self.connection.handle, 0);
+        let streams = locked.open_streams(handle, stream)?;
+        streams.set_max_send_rate(stream.id, rate)?;
+        locked.used(handle, 0);
         Ok(())
     }
 
@@ -506,14 +471,9 @@ impl SendStream {
     /// # Errors
     /// [`ClosedStream`] when the stream is over.
     pub fn priority(&self) -> Result<i32, ClosedStream> {
+        let (handle, stream) = (self.connection.handle, self.half.stream);
         let mut locked = self.connection.lock();
-        if locked.is_rejected(self.connection.handle, self.half.stream) {
-            return Err(ClosedStream);
-        }
-        let connection = locked
-            .open_connection(self.connection.handle)
-            .map_err(|_| ClosedStream)?;
-        connection.streams().priority(self.half.stream.id)
+        locked.open_streams(handle, stream)?.priority(stream.id)
     }
 
     /// Waits until the peer stops the stream or has received all of it.
@@ -571,7 +531,7 @@ impl SendStream {
     }
 }
 
-impl Half {
+impl SendHalf {
     fn poll_send(
         &mut self,
         locked: &mut Locked<'_>,
@@ -579,8 +539,8 @@ impl Half {
         waker: &mut TaskWaker<'_>,
         write: &mut Write<'_>,
     ) -> Poll<Result<Written, WriteError>> {
-        if self.way.is_due(&mut locked.driver.run) {
-            self.makes_way = true;
+        if self.yielding.is_due(&mut locked.driver.run) {
+            self.yields = true;
             return Poll::Pending;
         }
         let step = |streams: &mut _, id| write.write_to(streams, id);

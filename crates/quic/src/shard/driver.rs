@@ -23,7 +23,7 @@ use crate::shard::lock::{Locked, Shard};
 use crate::shard::pause::Pause;
 use crate::shard::receive_buffer::ReceiveBuffer;
 use crate::shard::socket_event::SocketCall;
-use crate::shard::state::State;
+use crate::shard::state::ShardState;
 
 /// Drives one shard until its endpoint is gone and its connections are over.
 #[derive(Debug)]
@@ -366,17 +366,17 @@ impl Driver {
         locked.outbox.timing.close_turn();
         self.transmit(&mut locked, now, cx);
         self.look_after_blocked(&mut locked, now);
-        locked.sort_remains(None);
+        locked.sort_ended(None);
         if self.is_at_end(&locked) {
-            locked.end_remains();
+            locked.end_drops();
             return Ok(Poll::Ready(()));
         }
         if locked.endpoint.connections() == 0 {
             locked.outbox.give_back_buffer();
         }
-        let remains = locked.take_remains(now);
+        let drop_tasks = locked.take_drop_tasks(now);
         self.set_alarm(&mut locked, now, cx);
-        let State {
+        let ShardState {
             outbox, endpoint, ..
         } = &mut *locked;
         outbox.sockets.close_unused(now, endpoint);
@@ -393,8 +393,8 @@ impl Driver {
         let has_more = has_more || shard.place.as_ref().is_some_and(ShardPlace::has_strays);
         let tls_tasks = locked.take_tls_tasks();
         locked.release(&mut self.spare);
-        shard.start(tls_tasks);
-        shard.drop_aside(remains);
+        shard.run_tls_tasks(tls_tasks);
+        shard.run_drop_tasks(drop_tasks);
         if has_more {
             cx.waker().wake_by_ref();
         }
@@ -523,7 +523,7 @@ impl Driver {
         let timeout = locked.endpoint.next_timeout().into_iter();
         let own = self.pause.until().into_iter().chain(self.upkeep);
         let own = own.chain(locked.outbox.health.next_attempt());
-        let own = own.chain(locked.remains_due());
+        let own = own.chain(locked.drops.due());
         let Some(next) = timeout.chain(own).min() else {
             return;
         };
@@ -565,6 +565,6 @@ impl Drop for Driver {
     fn drop(&mut self) {
         // If the runtime is gone, nothing can be sent to peers any more. Waiting tasks must still end.
         self.stop("its runtime or last handle was dropped");
-        self.shard.lock().end_remains();
+        self.shard.lock().end_drops();
     }
 }

@@ -5,16 +5,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Waker;
 
 use courser_base::Unreachable;
-use courser_transport::{DatagramEvent, Event, StreamEvent};
+use courser_transport::{ConnectionHandle, DatagramEvent, Event, StreamEvent};
 use courser_wire::{StreamId, VarInt};
 
 use crate::error::WriteError;
-use crate::shard::ended::OfConnection;
+use crate::shard::ended_values::EndedValues;
 use crate::shard::wakers::{ConnectionWakers, Topic};
 
 /// One connection as its application handles see it. Lives until the last of them is gone.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct ConnectionEntry {
+    pub(crate) handle: ConnectionHandle,
     pub(crate) is_connected: bool,
     /// The end of the connection was reported: those who wait were woken.
     pub(crate) is_over: bool,
@@ -28,10 +29,24 @@ pub(crate) struct ConnectionEntry {
     pub(crate) silence: Arc<AtomicBool>,
     pub(crate) wakers: ConnectionWakers,
     /// Values of users that wait to be dropped.
-    pub(crate) ended: Option<Box<OfConnection>>,
+    pub(crate) ended: Option<Box<EndedValues>>,
 }
 
 impl ConnectionEntry {
+    pub(crate) fn new(handle: ConnectionHandle) -> Self {
+        Self {
+            handle,
+            is_connected: false,
+            is_over: false,
+            unsent: 0,
+            uses: 0,
+            unreachable: None,
+            silence: Arc::default(),
+            wakers: ConnectionWakers::default(),
+            ended: None,
+        }
+    }
+
     /// Passes an event to the tasks that wait for it.
     pub(crate) fn on_event(&mut self, event: Event, woken: &mut Vec<Waker>) {
         match event {

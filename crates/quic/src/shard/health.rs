@@ -44,7 +44,7 @@ pub(crate) struct Health {
     attempts: u32,
     last_attempt: Option<Time>,
     /// Something has changed that others must see: the driver, and those who wait for events.
-    has_news: bool,
+    has_changed: bool,
     notes: Notes,
 }
 
@@ -111,7 +111,7 @@ impl Health {
                 Call::Receive => &mut self.receiving,
             };
             streak.on_failure(now);
-            self.has_news |= streak.failures == LEAST_FAILURES;
+            self.has_changed |= streak.failures == LEAST_FAILURES;
             is_broken = streak.matures_at().is_some_and(|at| at <= now);
         }
         if is_broken || !is_routine(call, ErrorCause::of(&error)) {
@@ -133,7 +133,7 @@ impl Health {
     fn note(&mut self, now: Time, call: Call, error: &io::Error) {
         // An interrupted call is repeated.
         if error.kind() != io::ErrorKind::Interrupted {
-            self.has_news |= self.notes.on_error(now, call, error);
+            self.has_changed |= self.notes.on_error(now, call, error);
         }
     }
 
@@ -179,7 +179,7 @@ impl Health {
     pub(crate) fn on_other_socket(&mut self) {
         let notes = std::mem::take(&mut self.notes);
         *self = Self {
-            has_news: self.has_news,
+            has_changed: self.has_changed,
             notes,
             ..Self::default()
         };
@@ -238,13 +238,13 @@ impl Health {
 
     fn add_event(&mut self, event: SocketEvent) {
         self.notes.add(event);
-        self.has_news = true;
+        self.has_changed = true;
     }
 
     /// Returns true once if there are new events, or if the driver has to look after the socket.
     #[inline]
-    pub(crate) fn take_news(&mut self) -> bool {
-        std::mem::take(&mut self.has_news)
+    pub(crate) fn take_change(&mut self) -> bool {
+        std::mem::take(&mut self.has_changed)
     }
 
     /// Takes the next event.

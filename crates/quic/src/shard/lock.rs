@@ -11,13 +11,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use courser_base::Time;
-use courser_base::foreign::{self, Hold, TaskWaker};
+use courser_base::foreign::{self, Hold, Remains, TaskWaker};
 use courser_recovery::BASE_MTU;
 use courser_transport::{ConnectionHandle, ShardPlace, TransportConfig};
 
 use crate::runtime::{Current, Socket};
 use crate::shard::clock::Clock;
-use crate::shard::state::State;
+use crate::shard::drop_queue::DropTask;
+use crate::shard::offload::TlsTasks;
+use crate::shard::state::ShardState;
 use crate::shard::wakers::{List, Ticket};
 
 /// One socket and everything that goes over it, and over those that it has replaced.
@@ -29,11 +31,11 @@ pub(crate) struct Shard {
     pub(crate) place: Option<ShardPlace>,
     /// The thread that holds the lock; 0 if there is none.
     holder: AtomicUsize,
-    state: Mutex<State>,
+    state: Mutex<ShardState>,
 }
 
 impl Shard {
-    pub(crate) fn new(state: State, runtime: Current, place: Option<ShardPlace>) -> Self {
+    pub(crate) fn new(state: ShardState, runtime: Current, place: Option<ShardPlace>) -> Self {
         Self {
             clock: state.clock.clone(),
             runtime,
@@ -107,7 +109,10 @@ impl Shard {
     /// A call has panicked under the lock. The connection that it worked on may be inconsistent and
     /// is dropped; the others go on.
     #[cold]
-    fn recover<'a>(&self, poisoned: PoisonError<MutexGuard<'a, State>>) -> MutexGuard<'a, State> {
+    fn recover<'a>(
+        &self,
+        poisoned: PoisonError<MutexGuard<'a, ShardState>>,
+    ) -> MutexGuard<'a, ShardState> {
         let mut state = poisoned.into_inner();
         state.endpoint.drop_in_use();
         // The driver wakes those who wait on it.
@@ -119,7 +124,8 @@ impl Shard {
     /// Checks a condition and waits in `list` while it does not hold.
     pub(crate) fn poll_list<T>(
         &self,
-        (list, ticket): (List, &mut Ticket),
+        list: List,
+        ticket: &mut Ticket,
         cx: &mut Context<'_>,
         check: impl FnOnce(&mut Locked<'_>) -> Poll<T>,
     ) -> Poll<T> {
@@ -142,32 +148,61 @@ impl Shard {
         }
         poll
     }
+
+    /// Runs TLS tasks on threads that may block. The lock must not be held.
+    pub(crate) fn run_tls_tasks(self: &Arc<Self>, tasks: TlsTasks) {
+        for (handle, task) in tasks {
+            let shard = self.clone();
+            self.runtime.spawn_blocking(Box::new(move || {
+                let result = task.run();
+                let mut locked = shard.lock();
+                locked.tls.on_done();
+                locked.change(|state, now| state.endpoint.finish_tls_task(now, handle, result));
+                // Waiting tasks may run now, and connections that are over may let the driver end.
+                locked.driver.call();
+            }));
+        }
+    }
+
+    /// Drops values of users on threads that may block. The lock must not be held.
+    pub(crate) fn run_drop_tasks(self: &Arc<Self>, tasks: Vec<DropTask>) {
+        for DropTask { connection, values } in tasks {
+            let shard = self.clone();
+            let mut values = values;
+            self.runtime.spawn_blocking(Box::new(move || {
+                while !values.is_empty() {
+                    values.drain(..).for_each(Remains::end);
+                    values = shard.lock().next_ended(connection);
+                }
+            }));
+        }
+    }
 }
 
 /// The locked state of a shard. Wakes, when it is released, all tasks whose wait is over, and drops values
 /// of users that have ended under the lock.
 ///
-/// It is a guard and nothing else: what can be done under the lock is in [`State`].
+/// It is a guard and nothing else: what can be done under the lock is in [`ShardState`].
 #[derive(Debug)]
 pub(crate) struct Locked<'a> {
     shard: &'a Shard,
     /// The connection whose task holds the lock.
     caller: Option<ConnectionHandle>,
     /// Taken only by what releases the lock.
-    state: Option<MutexGuard<'a, State>>,
+    state: Option<MutexGuard<'a, ShardState>>,
     // Ends when the lock is released.
     _hold: Hold,
 }
 
 impl Deref for Locked<'_> {
-    type Target = State;
-    fn deref(&self) -> &State {
+    type Target = ShardState;
+    fn deref(&self) -> &ShardState {
         self.state.as_deref().expect("held until it is dropped")
     }
 }
 
 impl DerefMut for Locked<'_> {
-    fn deref_mut(&mut self) -> &mut State {
+    fn deref_mut(&mut self) -> &mut ShardState {
         self.state.as_deref_mut().expect("held until it is dropped")
     }
 }
@@ -179,7 +214,7 @@ impl Drop for Locked<'_> {
         };
         // While a panic unwinds, the values of the connection are left to others.
         let caller = self.caller.filter(|_| !std::thread::panicking());
-        state.sort_remains(caller);
+        state.sort_ended(caller);
         let driver = state.driver.take_wakeup();
         self.shard.holder.store(0, Ordering::Relaxed);
         if driver.is_none() && state.woken.is_empty() {

@@ -4,44 +4,52 @@
 //! endpoint, and passes them to threads of the runtime that may block. Each thread takes the lock
 //! only to return the result, and sends the resulting packets.
 
-use std::sync::Arc;
+use courser_transport::{ConnectionHandle, Endpoint, TlsTask};
 
-use courser_transport::{ConnectionHandle, TlsTask};
-
-use crate::shard::lock::Shard;
-use crate::shard::state::State;
+/// Maximum of TLS tasks that run at a time on one endpoint (limit K91): a quarter of the threads
+/// that tokio has for blocking work. Further tasks wait in order. Each shard has its part.
+const MAX_RUNNING: usize = 128;
 
 /// TLS tasks that run without the lock.
-pub(crate) type Tasks = Vec<(ConnectionHandle, TlsTask)>;
+pub(crate) type TlsTasks = Vec<(ConnectionHandle, TlsTask)>;
 
-impl State {
-    /// Takes as many TLS tasks as may run.
+/// The TLS tasks of a shard that run on other threads.
+#[derive(Debug)]
+pub(crate) struct TlsOffload {
+    running: usize,
+    max: usize,
+}
+
+impl TlsOffload {
+    /// Creates the part of one of `shards` shards.
+    pub(crate) fn new(shards: usize) -> Self {
+        Self {
+            running: 0,
+            max: MAX_RUNNING.div_ceil(shards),
+        }
+    }
+
+    /// Returns true if a task waits and may run.
     #[inline]
-    pub(crate) fn take_tls_tasks(&mut self) -> Tasks {
+    pub(crate) fn can_start(&self, endpoint: &Endpoint) -> bool {
+        endpoint.has_tls_tasks() && self.running < self.max
+    }
+
+    /// Takes as many tasks as may run.
+    #[inline]
+    pub(crate) fn take(&mut self, endpoint: &mut Endpoint) -> TlsTasks {
         let mut tasks = Vec::new();
-        while self.wants_tls()
-            && let Some(task) = self.endpoint.poll_tls_task()
+        while self.can_start(endpoint)
+            && let Some(task) = endpoint.poll_tls_task()
         {
-            self.tls_running += 1;
+            self.running += 1;
             tasks.push(task);
         }
         tasks
     }
-}
 
-impl Shard {
-    /// Starts TLS tasks. The lock must not be held.
-    pub(crate) fn start(self: &Arc<Self>, tasks: Tasks) {
-        for (handle, task) in tasks {
-            let shard = self.clone();
-            self.runtime.spawn_blocking(Box::new(move || {
-                let result = task.run();
-                let mut locked = shard.lock();
-                locked.tls_running -= 1;
-                locked.change(|state, now| state.endpoint.finish_tls_task(now, handle, result));
-                // Waiting tasks may run now, and connections that are over may let the driver end.
-                locked.driver.call();
-            }));
-        }
+    /// Notes that a task has ended.
+    pub(crate) fn on_done(&mut self) {
+        self.running -= 1;
     }
 }

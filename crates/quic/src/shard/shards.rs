@@ -13,7 +13,7 @@ use crate::runtime::{Current, Socket};
 use crate::shard::clock::Clock;
 use crate::shard::driver::Driver;
 use crate::shard::lock::{Locked, Shard};
-use crate::shard::state::State;
+use crate::shard::state::ShardState;
 use crate::shard::wakers::{List, Ticket};
 
 /// Never empty, and as many from the beginning to the end.
@@ -125,7 +125,8 @@ impl Shards {
         let all: Box<[_]> = parts
             .zip(ShardPlace::of_all(count))
             .map(|((socket, endpoint), place)| {
-                let state = State::new(endpoint, socket, clock.clone(), (count, place.clone()));
+                let clock = clock.clone();
+                let state = ShardState::new(endpoint, socket, clock, count, place.clone());
                 Arc::new(Shard::new(state, runtime.clone(), place))
             })
             .collect();
@@ -233,7 +234,7 @@ where
         let count = this.shards.len();
         for number in (this.first..this.first + count).map(|number| number % count) {
             let (shard, ticket) = (&this.shards[number], &mut this.tickets[number]);
-            let poll = shard.poll_list((this.list, ticket), cx, &mut this.check);
+            let poll = shard.poll_list(this.list, ticket, cx, &mut this.check);
             if let Poll::Ready(value) = poll {
                 return Poll::Ready((shard, value));
             }

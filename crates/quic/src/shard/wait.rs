@@ -36,7 +36,7 @@ where
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<T> {
         let this = &mut *self;
         this.shard
-            .poll_list((this.list, &mut this.ticket), cx, &mut this.check)
+            .poll_list(this.list, &mut this.ticket, cx, &mut this.check)
     }
 }
 

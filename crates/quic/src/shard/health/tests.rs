@@ -212,7 +212,7 @@ fn each_kind_of_error_is_told_once_in_a_minute() {
         health.on_error(at(millis), Call::Send, unreachable());
     }
     health.on_error(at(59_999), Call::Receive, broken());
-    assert!(health.take_news() && !health.take_news());
+    assert!(health.take_change() && !health.take_change());
     let told = events(&mut health);
     assert!(
         matches!(
@@ -255,7 +255,7 @@ fn probes_that_are_too_large_and_answers_of_peers_are_not_told() {
     // The next call has nothing to report.
     health.on_received();
     health.on_error(at(0), Call::Receive, io::ErrorKind::HostUnreachable.into());
-    assert!(!health.take_news());
+    assert!(!health.take_change());
     assert_eq!(events(&mut health), []);
 }
 

@@ -4,14 +4,14 @@
 //! a write or a change, [`about_to_wait`] before the task waits. [`send_now`] is for what must not
 //! wait for either.
 //!
-//! [`used`]: State::used
-//! [`about_to_wait`]: State::about_to_wait
-//! [`send_now`]: State::send_now
+//! [`used`]: ShardState::used
+//! [`about_to_wait`]: ShardState::about_to_wait
+//! [`send_now`]: ShardState::send_now
 
 use courser_base::Time;
 use courser_transport::{ConnectionHandle, Transmit};
 
-use crate::shard::state::State;
+use super::ShardState;
 use crate::shard::timing::INLINE_BYTES;
 
 /// Times that what was sent may lead to more within one call, such as new connection IDs that
@@ -23,7 +23,7 @@ const BATCHES_PER_TURN: usize = 4;
 /// datagrams that need one.
 const STATELESS_PER_TURN: usize = 256;
 
-impl State {
+impl ShardState {
     /// Notes a write or a change on a connection. Full batches are sent now, and so are the first of many
     /// changes in a turn of the driver. The rest is sent when the caller waits, or the driver runs.
     pub(crate) fn used(&mut self, handle: ConnectionHandle, written: usize) {
@@ -75,7 +75,7 @@ impl State {
             return;
         }
         self.send_rounds(self.clock.now());
-        if self.has_more() || self.is_alarm_late() || self.wants_tls() {
+        if self.has_more() || self.is_alarm_late() || self.tls.can_start(&self.endpoint) {
             self.driver.call();
         }
     }
@@ -148,13 +148,6 @@ impl State {
     /// Sends batches of one connection while there is enough for good ones.
     fn send_full_batches(&mut self, handle: ConnectionHandle) {
         let now = self.clock.now();
-        self.try_full_batches(now, handle);
-        self.after_sending();
-        // What has left makes room for writers.
-        self.take_events(handle);
-    }
-
-    fn try_full_batches(&mut self, now: Time, handle: ConnectionHandle) {
         while self.entry(handle).unsent >= INLINE_BYTES && self.outbox.timing.can_send() {
             let buffer = self.outbox.buffer();
             let Some(transmit) = self.endpoint.poll_transmit(now, handle, buffer) else {
@@ -166,9 +159,12 @@ impl State {
             entry.unsent = entry.unsent.saturating_sub(transmit.len);
             self.send_of(now, handle, transmit);
         }
+        self.after_sending();
+        // What has left makes room for writers.
+        self.take_events(handle);
     }
 
-    /// Sends a batch of a connection. False when it is kept.
+    /// Sends a batch of a connection. Returns false when the batch is kept.
     #[inline]
     fn send_of(&mut self, now: Time, handle: ConnectionHandle, transmit: Transmit) -> bool {
         let has_left = self.outbox.send(now, transmit);
@@ -190,14 +186,5 @@ impl State {
             self.driver.call();
         }
         self.after_errors();
-    }
-
-    /// Wakes the tasks that wait for errors of sockets, and has the driver look after the socket.
-    #[inline]
-    pub(crate) fn after_errors(&mut self) {
-        if self.outbox.health.take_news() {
-            self.socket_events.wake_all(&mut self.woken);
-            self.driver.call();
-        }
     }
 }

@@ -1,46 +1,37 @@
-//! The values of users that wait to be dropped. [`remains`](crate::shard::remains) has what happens to them.
+//! The values of users that have ended on one connection and wait to be dropped.
+//!
+//! [`DropQueue`](crate::shard::drop_queue::DropQueue) decides who drops them.
 
-use courser_base::Time;
 use courser_base::foreign::Remains;
-use courser_transport::ConnectionHandle;
-
-/// Values that wait to be dropped, apart from those in the entries of connections.
-#[derive(Debug, Default)]
-pub(crate) struct Ended {
-    /// Those whose connection has no handle any more, or that belong to none.
-    pub(crate) others: Vec<Remains>,
-    /// Connections in whose entries values wait.
-    pub(crate) connections: Vec<ConnectionHandle>,
-    /// When the driver last looked at them, or the first of them ended.
-    pub(crate) since: Option<Time>,
-    /// The driver is gone, and tasks drop the values of all connections.
-    pub(crate) has_no_driver: bool,
-}
-
-/// Values of one connection, for a thread that may block.
-#[derive(Debug)]
-pub(crate) struct Batch {
-    pub(crate) connection: Option<ConnectionHandle>,
-    pub(crate) values: Vec<Remains>,
-}
 
 /// The values that have ended on one connection.
 #[derive(Debug, Default)]
-pub(crate) struct OfConnection {
-    pub(crate) values: Vec<Remains>,
-    /// The connection is in [`Ended::connections`].
-    pub(crate) is_listed: bool,
+pub(crate) struct EndedValues {
+    values: Vec<Remains>,
+    /// The connection is in the list of the queue.
+    is_listed: bool,
     /// The driver has seen values, and no task of the connection has taken them since.
     has_waited: bool,
     /// A thread that may block drops earlier ones.
-    pub(crate) is_handed_out: bool,
+    is_handed_out: bool,
 }
 
-impl OfConnection {
+impl EndedValues {
+    /// Adds a value. Returns true if the connection has to be listed, which it was not before.
+    pub(crate) fn add(&mut self, value: Remains) -> bool {
+        self.values.push(value);
+        !std::mem::replace(&mut self.is_listed, true)
+    }
+
     /// Takes the values, for a task of the connection to drop.
     pub(crate) fn take(&mut self) -> impl Iterator<Item = Remains> {
         self.has_waited = false;
         self.values.drain(..)
+    }
+
+    /// Returns true if the connection stays in the list.
+    pub(crate) fn is_listed(&self) -> bool {
+        self.is_listed
     }
 
     /// A look of the driver. Returns the values for a thread that may block if no task has taken any since the
@@ -60,8 +51,18 @@ impl OfConnection {
     /// Takes the values, for a thread that may block.
     pub(crate) fn hand_out(&mut self) -> Vec<Remains> {
         (self.is_listed, self.has_waited) = (false, false);
+        self.take_next()
+    }
+
+    /// Takes more values, for the thread that has dropped the ones before.
+    pub(crate) fn take_next(&mut self) -> Vec<Remains> {
         self.is_handed_out = !self.values.is_empty();
         std::mem::take(&mut self.values)
+    }
+
+    /// Returns the values of a connection that has no handle any more.
+    pub(crate) fn into_values(self) -> Vec<Remains> {
+        self.values
     }
 }
 
@@ -72,21 +73,22 @@ mod tests {
     use super::*;
 
     /// Adds a value as it ends under a lock.
-    fn add(ended: &mut OfConnection) {
+    fn add(ended: &mut EndedValues) {
         let hold = foreign::hold();
         drop(Foreign::<_>::new(()));
-        foreign::route(None, |value| ended.values.push(value));
-        ended.is_listed = true;
+        foreign::route(None, |value| {
+            ended.add(value);
+        });
         drop(hold);
     }
 
-    fn drop_by_task(ended: &mut OfConnection) {
+    fn drop_by_task(ended: &mut EndedValues) {
         ended.take().for_each(Remains::end);
     }
 
     #[test]
     fn values_that_tasks_take_in_time_are_not_handed_out() {
-        let mut ended = OfConnection::default();
+        let mut ended = EndedValues::default();
         for _ in 0..10 {
             add(&mut ended);
             assert!(ended.look().is_none() && ended.is_listed);
@@ -102,7 +104,7 @@ mod tests {
 
     #[test]
     fn thread_that_is_at_work_gets_what_ends_meanwhile() {
-        let mut ended = OfConnection::default();
+        let mut ended = EndedValues::default();
         add(&mut ended);
         ended.hand_out().into_iter().for_each(Remains::end);
         add(&mut ended);
