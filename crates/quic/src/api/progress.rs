@@ -7,12 +7,13 @@ use std::time::Duration;
 
 use courser_base::foreign::ForeignWaker;
 use courser_transport::{BlockedBy, ClosedStream, RecvStreamStats, SendStreamStats};
-use courser_wire::{StreamId, VarInt};
+use courser_wire::VarInt;
 
 use crate::api::handles::ConnectionRef;
 use crate::api::receive_stream::RecvStream;
 use crate::api::send_stream::{SendStream, closed_error};
 use crate::error::{ReadError, WriteError};
+use crate::shard::stream::Stream;
 use crate::shard::wakers::Watch;
 
 impl SendStream {
@@ -61,8 +62,12 @@ impl SendStream {
     }
 
     fn watch_written(&self) -> Watching {
-        let (handle, id) = (self.connection.handle, self.half.stream.id);
+        let (handle, stream) = (self.connection.handle, self.half.stream);
+        let id = stream.id;
         let mut locked = self.connection.lock();
+        if locked.is_rejected(handle, stream) {
+            return Watching::Known(Err(WriteError::EarlyDataRejected));
+        }
         let connection = match locked.open_connection(handle) {
             Ok(connection) => connection,
             Err(error) => return Watching::Known(Err(error.into())),
@@ -142,7 +147,7 @@ impl SendStream {
     ) -> impl Future<Output = Result<BlockedBy, WriteError>> + Send + Sync + 'static {
         Blocked {
             connection: self.connection.clone(),
-            id: self.half.stream.id,
+            stream: self.half.stream,
             watch: None,
         }
     }
@@ -200,9 +205,10 @@ impl RecvStream {
     /// # Errors
     /// [`ClosedStream`] when the stream was read to its end or is gone.
     pub fn stats(&self) -> Result<RecvStreamStats, ClosedStream> {
+        let (handle, stream) = (self.connection.handle, self.stream);
         let mut locked = self.connection.lock();
-        let streams = locked.streams(self.connection.handle);
-        streams.ok_or(ClosedStream)?.receive_stats(self.stream.id)
+        let streams = locked.received_streams(handle, stream);
+        streams.ok_or(ClosedStream)?.receive_stats(stream.id)
     }
 }
 
@@ -252,7 +258,7 @@ impl Drop for Acknowledged {
 /// Waits until a writer waits.
 struct Blocked {
     connection: Arc<ConnectionRef>,
-    id: StreamId,
+    stream: Stream,
     watch: Option<Watch>,
 }
 
@@ -264,19 +270,23 @@ impl Future for Blocked {
         let handle = this.connection.handle;
         let waker = ForeignWaker::of(cx);
         let mut locked = this.connection.lock();
+        if locked.is_rejected(handle, this.stream) {
+            return Poll::Ready(Err(WriteError::EarlyDataRejected));
+        }
+        let id = this.stream.id;
         let blocked = match locked.open_connection(handle) {
-            Ok(connection) => connection.streams().blocked_by(this.id),
+            Ok(connection) => connection.streams().blocked_by(id),
             Err(error) => return Poll::Ready(Err(error.into())),
         };
         let wakers = &mut locked.entry(handle).wakers;
         match blocked {
             Ok(Some(limit)) => Poll::Ready(Ok(limit)),
             Ok(None) => {
-                wakers.wait_for_blocked(this.id, &mut this.watch, waker);
+                wakers.wait_for_blocked(id, &mut this.watch, waker);
                 locked.about_to_wait();
                 Poll::Pending
             }
-            Err(ClosedStream) => Poll::Ready(Err(closed_error(wakers, this.id))),
+            Err(ClosedStream) => Poll::Ready(Err(closed_error(wakers, id))),
         }
     }
 }

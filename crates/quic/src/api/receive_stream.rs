@@ -385,26 +385,21 @@ impl RecvStream {
 
     /// Keeps bytes that were read charged to the peer: see `Streams::hold_credit`.
     pub(crate) fn hold_credit(&self, len: u64) {
+        let (handle, stream) = (self.connection.handle, self.stream);
         let mut locked = self.connection.lock();
-        if locked.is_rejected(self.connection.handle, self.stream) {
-            return;
-        }
-        if let Some(streams) = locked.streams(self.connection.handle) {
-            streams.hold_credit(self.stream.id, len);
+        if let Some(streams) = locked.received_streams(handle, stream) {
+            streams.hold_credit(stream.id, len);
         }
     }
 
     /// Grants credit for bytes that were held, also after the end of the stream.
     pub(crate) fn release_credit(&self, len: u64) {
-        let handle = self.connection.handle;
+        let (handle, stream) = (self.connection.handle, self.stream);
         let mut locked = self.connection.lock();
-        if locked.is_rejected(handle, self.stream) {
-            return;
-        }
-        let Some(streams) = locked.streams(handle) else {
+        let Some(streams) = locked.received_streams(handle, stream) else {
             return;
         };
-        streams.release_credit(self.stream.id, len);
+        streams.release_credit(stream.id, len);
         if streams.wants_to_send() {
             locked.used(handle, 0);
         }

@@ -187,6 +187,19 @@ impl ShardState {
         Ok(connection.streams())
     }
 
+    /// Returns the streams of a connection for a call on a received one, also after the end of the connection,
+    /// or `None` if the server has refused the stream with the early data.
+    pub(crate) fn received_streams(
+        &mut self,
+        handle: ConnectionHandle,
+        stream: Stream,
+    ) -> Option<&mut Streams> {
+        if self.is_rejected(handle, stream) {
+            return None;
+        }
+        self.streams(handle)
+    }
+
     /// Returns `Pending` while the connection is not over.
     pub(crate) fn poll_open<T>(
         &self,
