@@ -14,7 +14,6 @@ pub mod hooks;
 mod incoming;
 mod limits;
 mod migrate;
-mod opening;
 mod ping;
 mod progress;
 mod receive_stream;

@@ -5,6 +5,7 @@
 
 mod certificate_requests;
 mod client;
+mod hooks;
 mod identity;
 mod server;
 mod tls;
@@ -12,6 +13,7 @@ mod unfinished;
 
 pub use certificate_requests::CertificateRequests;
 pub use client::ClientConfig;
+pub use hooks::{ClientConfigHooks, IdentityHooks};
 pub use identity::Identity;
 pub use server::ServerConfig;
 

@@ -12,12 +12,12 @@ use courser_tls::rustls::pki_types::CertificateDer;
 use courser_transport::{
     self as transport, ConnectionError, ConnectionStats, EarlyData, KeyUpdateBlocked,
 };
-use courser_wire::{Direction, StreamId, VarInt};
+use courser_wire::{Direction, VarInt};
 
 use crate::api::handles::ConnectionRef;
 use crate::api::receive_stream::RecvStream;
 use crate::api::send_stream::SendStream;
-use crate::error::{ExportKeyingMaterialError, WriteError};
+use crate::error::ExportKeyingMaterialError;
 use crate::shard::lock::Locked;
 use crate::shard::stream::Stream;
 use crate::shard::wakers::Topic;
@@ -152,40 +152,6 @@ impl Connection {
     /// Dropped before it is ready, it has taken nothing.
     pub async fn accept_bi(&self) -> Result<(SendStream, RecvStream), ConnectionError> {
         let stream = self.accept(Direction::Bidirectional).await?;
-        Ok((
-            SendStream::new(self.0.clone(), stream),
-            RecvStream::new(self.0.clone(), stream),
-        ))
-    }
-
-    /// As [`accept_bi`](Connection::accept_bi), with a priority by the index of the stream. Before
-    /// it waits, `before_wait` is called, which may still write.
-    pub(crate) async fn accept_bi_at(
-        &self,
-        priority: fn(u64) -> i32,
-        before_wait: impl FnOnce(),
-    ) -> Result<(SendStream, RecvStream), ConnectionError> {
-        let handle = self.0.handle;
-        let accept = move |locked: &mut Locked<'_>| {
-            let streams = locked.streams(handle)?;
-            let id = streams.accept(Direction::Bidirectional)?;
-            // It is open: it was just accepted.
-            let _ = streams.set_priority(id, priority(id.index()));
-            Some(Stream::new(streams, id))
-        };
-        let there = accept(&mut self.0.lock());
-        let stream = match there {
-            Some(stream) => stream,
-            None => {
-                before_wait();
-                let accept = move |locked: &mut Locked<'_>| match accept(locked) {
-                    Some(stream) => Poll::Ready(Ok(stream)),
-                    None => locked.poll_open(handle),
-                };
-                let topic = Topic::Accept(Direction::Bidirectional);
-                self.0.wait(topic, accept).await?
-            }
-        };
         Ok((
             SendStream::new(self.0.clone(), stream),
             RecvStream::new(self.0.clone(), stream),
@@ -521,58 +487,6 @@ impl Connection {
         if let Ok(connection) = locked.open_connection(self.0.handle) {
             connection.tap().set(sink);
         }
-    }
-
-    /// Returns the number of bidirectional streams that the peer may have opened so far.
-    pub(crate) fn granted_requests(&self) -> u64 {
-        let mut locked = self.0.lock();
-        let connection = locked.open_connection(self.0.handle);
-        connection.map_or(0, |connection| {
-            connection.streams().granted(Direction::Bidirectional)
-        })
-    }
-
-    /// True while the peer has not acknowledged all that was written.
-    pub(crate) fn has_undelivered(&self) -> bool {
-        let mut locked = self.0.lock();
-        let connection = locked.open_connection(self.0.handle);
-        connection.is_ok_and(|connection| connection.streams().unacked_or_unsent())
-    }
-
-    /// Returns the amount of written data that the peer has not acknowledged yet.
-    pub(crate) fn undelivered(&self) -> courser_transport::Undelivered {
-        let mut locked = self.0.lock();
-        let connection = locked.open_connection(self.0.handle);
-        connection.map_or_else(
-            |_| courser_transport::Undelivered::default(),
-            |connection| connection.streams().undelivered(),
-        )
-    }
-
-    /// As [`SendStream::set_priority`], of a stream whose handle is elsewhere.
-    pub(crate) fn set_stream_priority(&self, id: StreamId, priority: i32) {
-        let mut locked = self.0.lock();
-        if let Ok(connection) = locked.open_connection(self.0.handle) {
-            // A stream that is over has none.
-            let _ = connection.streams().set_priority(id, priority);
-        }
-    }
-
-    /// Gives both halves of a stream up whose handles are elsewhere, and wakes who waits there.
-    pub(crate) fn abort_stream(&self, id: StreamId, code: VarInt) {
-        let mut locked = self.0.lock();
-        let handle = self.0.handle;
-        if let Ok(connection) = locked.open_connection(handle) {
-            // Either half may be over already.
-            let _ = connection.streams().reset(id, code.into_inner());
-            let _ = connection.streams().stop(id, code.into_inner());
-        }
-        locked.wake(handle, |entry, woken| {
-            entry.wakers.wake_reader(id, woken);
-            entry.wakers.wake_writer(id, woken);
-            entry.end_watches(id, &Err(WriteError::ClosedStream), woken);
-        });
-        locked.used(handle, 0);
     }
 
     /// A number that no other connection of this process has while a handle exists.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use courser_base::{ScopedIp, Side};
-use courser_transport::{AddressFilter, ConnectionError, EndpointConfig, EndpointStats};
+use courser_transport::{AddressFilter, EndpointConfig, EndpointStats};
 use courser_udp::{Capabilities, Counters};
 
 use crate::api::connecting::Connecting;
@@ -417,21 +417,6 @@ impl Endpoint {
     pub fn shard_stats(&self) -> Vec<EndpointStats> {
         let each = self.shards().all().iter();
         each.map(|shard| stats_of(&shard.lock())).collect()
-    }
-
-    /// Has `bytes`, which the application holds for its clients, count for the memory budget.
-    pub(crate) fn share_memory(&self, bytes: Arc<std::sync::atomic::AtomicU64>) {
-        let shards = self.shards();
-        shards.each(|locked| locked.endpoint.share_memory(bytes.clone()));
-    }
-
-    /// Returns the number of shards that have stopped, and the reason of the first.
-    pub(crate) fn stopped_shards(&self) -> (usize, Option<ConnectionError>) {
-        let all = self.shards().all().iter();
-        let stopped = all.filter_map(|shard| shard.lock().stopped.clone());
-        let mut stopped = stopped.peekable();
-        let reason = stopped.peek().cloned();
-        (stopped.count(), reason)
     }
 
     /// Counters of the endpoint. Costs a system call for each socket, see

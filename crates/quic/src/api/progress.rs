@@ -10,6 +10,7 @@ use courser_transport::{BlockedBy, ClosedStream, RecvStreamStats, SendStreamStat
 use courser_wire::VarInt;
 
 use crate::api::handles::ConnectionRef;
+use crate::api::hooks::RecvStreamHooks;
 use crate::api::receive_stream::RecvStream;
 use crate::api::send_stream::{SendStream, closed_error};
 use crate::error::{ReadError, WriteError};

@@ -12,6 +12,7 @@ use courser_wire::{StreamId, VarInt};
 use tokio::io::{AsyncRead, ReadBuf};
 
 use crate::api::handles::ConnectionRef;
+use crate::api::hooks::RecvStreamHooks;
 use crate::error::{ReadError, ReadExactError, ReadToEndError};
 use crate::shard::stream::Stream;
 
@@ -49,13 +50,6 @@ impl RecvStream {
             end: None,
             has_waited: false,
         }
-    }
-
-    /// Takes the stream out of this handle, which is over afterwards.
-    pub(crate) fn take(&mut self) -> Self {
-        let mut left = Self::new(self.connection.clone(), self.stream);
-        left.end = Some(End::Stopped);
-        std::mem::replace(self, left)
     }
 
     /// A stream whose reader waits already.
@@ -354,80 +348,12 @@ impl RecvStream {
         })
     }
 
-    /// Waits for the peer to reset the stream without reading from it. What arrives instead wakes
-    /// too.
-    pub(crate) fn poll_reset(&mut self, cx: &mut Context<'_>) -> Poll<ReadError> {
-        if self.end.is_some() {
-            // All of it was read, and a reset comes too late.
-            return Poll::Pending;
-        }
-        let handle = self.connection.handle;
-        let mut waker = TaskWaker::of(cx);
-        let mut locked = self.connection.lock();
-        if locked.is_rejected(handle, self.stream) {
-            return Poll::Ready(ReadError::EarlyDataRejected);
-        }
-        let streams = locked.streams(handle);
-        if streams.is_some_and(|streams| streams.awaits_reset(self.stream.id)) {
-            drop(locked);
-            return match self.poll_read_chunk(cx, 1) {
-                Poll::Ready(Err(error)) => Poll::Ready(error),
-                _ => Poll::Pending,
-            };
-        }
-        self.has_waited = true;
-        locked
-            .entry(handle)
-            .wakers
-            .wait_to_read(self.stream.id, waker.take());
-        Poll::Pending
-    }
-
-    /// Keeps bytes that were read charged to the peer: see `Streams::hold_credit`.
-    pub(crate) fn hold_credit(&self, len: u64) {
-        let (handle, stream) = (self.connection.handle, self.stream);
-        let mut locked = self.connection.lock();
-        if let Some(streams) = locked.received_streams(handle, stream) {
-            streams.hold_credit(stream.id, len);
-        }
-    }
-
-    /// Grants credit for bytes that were held, also after the end of the stream.
-    pub(crate) fn release_credit(&self, len: u64) {
-        let (handle, stream) = (self.connection.handle, self.stream);
-        let mut locked = self.connection.lock();
-        let Some(streams) = locked.received_streams(handle, stream) else {
-            return;
-        };
-        streams.release_credit(stream.id, len);
-        if streams.wants_to_send() {
-            locked.used(handle, 0);
-        }
-    }
-
-    /// As [`poll_read_chunk`](Self::poll_read_chunk), and takes the end too if it is right behind
-    /// the chunk: [`has_ended`](Self::has_ended) tells.
-    pub(crate) fn poll_read_chunk_and_end(
-        &mut self,
-        cx: &mut Context<'_>,
-    ) -> Poll<Result<Option<Bytes>, ReadError>> {
-        self.poll_read_with(cx, |streams, id| {
-            let (chunk, is_end) = streams.read_chunk_and_end(id)?;
-            Ok((chunk, is_end.then_some(End::Finished)))
-        })
-    }
-
     /// Returns what is known once nothing more can be read: the code of a reset, or `None` for any other end.
     pub(crate) fn end_code(&self) -> Option<Option<VarInt>> {
         self.end.map(|end| match end {
             End::Reset(code) => Some(code),
             End::Finished | End::Stopped => None,
         })
-    }
-
-    /// True when the end was read.
-    pub(crate) fn has_ended(&self) -> bool {
-        self.end == Some(End::Finished)
     }
 
     fn poll_read_chunks(
@@ -538,6 +464,75 @@ impl RecvStream {
             locked.used(handle, 0);
         }
         Poll::Ready(outcome)
+    }
+}
+
+impl RecvStreamHooks for RecvStream {
+    fn take(&mut self) -> Self {
+        let mut left = Self::new(self.connection.clone(), self.stream);
+        left.end = Some(End::Stopped);
+        std::mem::replace(self, left)
+    }
+
+    fn poll_reset(&mut self, cx: &mut Context<'_>) -> Poll<ReadError> {
+        if self.end.is_some() {
+            // All of it was read, and a reset comes too late.
+            return Poll::Pending;
+        }
+        let handle = self.connection.handle;
+        let mut waker = TaskWaker::of(cx);
+        let mut locked = self.connection.lock();
+        if locked.is_rejected(handle, self.stream) {
+            return Poll::Ready(ReadError::EarlyDataRejected);
+        }
+        let streams = locked.streams(handle);
+        if streams.is_some_and(|streams| streams.awaits_reset(self.stream.id)) {
+            drop(locked);
+            return match self.poll_read_chunk(cx, 1) {
+                Poll::Ready(Err(error)) => Poll::Ready(error),
+                _ => Poll::Pending,
+            };
+        }
+        self.has_waited = true;
+        locked
+            .entry(handle)
+            .wakers
+            .wait_to_read(self.stream.id, waker.take());
+        Poll::Pending
+    }
+
+    fn hold_credit(&self, len: u64) {
+        let (handle, stream) = (self.connection.handle, self.stream);
+        let mut locked = self.connection.lock();
+        if let Some(streams) = locked.received_streams(handle, stream) {
+            streams.hold_credit(stream.id, len);
+        }
+    }
+
+    fn release_credit(&self, len: u64) {
+        let (handle, stream) = (self.connection.handle, self.stream);
+        let mut locked = self.connection.lock();
+        let Some(streams) = locked.received_streams(handle, stream) else {
+            return;
+        };
+        streams.release_credit(stream.id, len);
+        if streams.wants_to_send() {
+            locked.used(handle, 0);
+        }
+    }
+
+    fn poll_read_chunk_and_end(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<Option<Bytes>, ReadError>> {
+        self.poll_read_with(cx, |streams, id| {
+            let (chunk, is_end) = streams.read_chunk_and_end(id)?;
+            Ok((chunk, is_end.then_some(End::Finished)))
+        })
+    }
+
+    fn has_ended(&self) -> bool {
+        self.end == Some(End::Finished)
     }
 }
 

@@ -13,9 +13,10 @@ use courser_wire::{StreamId, VarInt};
 use tokio::io::AsyncWrite;
 
 use crate::api::handles::ConnectionRef;
+use crate::api::hooks::{LockedStreams, SendStreamHooks};
 use crate::api::write::{Write, Written};
 use crate::error::{StoppedError, WriteError};
-use crate::shard::lock::Locked;
+use crate::shard::state::ShardState;
 use crate::shard::stream::Stream;
 use crate::shard::wakers::ConnectionWakers;
 use crate::shard::yielding::Yielding;
@@ -67,13 +68,6 @@ impl SendStream {
                 yields: false,
             },
         }
-    }
-
-    /// Takes the stream out of this handle, which is over afterwards.
-    pub(crate) fn take(&mut self) -> Self {
-        let mut left = Self::new(self.connection.clone(), self.half.stream);
-        left.half.is_over = true;
-        std::mem::replace(self, left)
     }
 
     /// Writes as much of `buf` as there is room for, and returns how much that was.
@@ -217,82 +211,6 @@ impl SendStream {
     ) -> Poll<Result<usize, WriteError>> {
         let written = self.poll_send(cx, Write::slice(buf));
         written.map_ok(|written| written.bytes)
-    }
-
-    /// Writes what there is room for, or arranges to be woken when there is some.
-    pub(crate) fn poll_send(
-        &mut self,
-        cx: &mut Context<'_>,
-        mut write: Write<'_>,
-    ) -> Poll<Result<Written, WriteError>> {
-        if let Some(nothing) = write.nothing() {
-            return Poll::Ready(Ok(nothing));
-        }
-        let Self { connection, half } = self;
-        let mut waker = TaskWaker::of(cx);
-        let poll = half.poll_send(
-            &mut connection.lock(),
-            connection.handle,
-            &mut waker,
-            &mut write,
-        );
-        if std::mem::take(&mut half.yields) && !crate::runtime::yield_to_others(cx) {
-            cx.waker().wake_by_ref();
-        }
-        poll
-    }
-
-    /// As [`poll_send`](Self::poll_send), for a caller that holds the lock of this connection.
-    pub(crate) fn poll_send_locked(
-        &mut self,
-        locked: &mut Locked<'_>,
-        cx: &mut Context<'_>,
-        mut write: Write<'_>,
-    ) -> Poll<Result<Written, WriteError>> {
-        let mut waker = TaskWaker::of(cx);
-        let poll = self
-            .half
-            .poll_send(locked, self.connection.handle, &mut waker, &mut write);
-        if let Poll::Ready(Ok(written)) = &poll {
-            write.drop_later(written.chunks);
-        }
-        if std::mem::take(&mut self.half.yields) {
-            locked.woken.push(waker.take().into_inner());
-        }
-        poll
-    }
-
-    /// Returns how many more bytes may be written within the peer's credit.
-    pub(crate) fn credit(&self) -> u64 {
-        self.credit_locked(&mut self.connection.lock())
-    }
-
-    /// As [`credit`](Self::credit), for a caller that holds the lock of this connection.
-    pub(crate) fn credit_locked(&self, locked: &mut Locked<'_>) -> u64 {
-        let streams = locked.streams(self.connection.handle);
-        streams.map_or(0, |streams| streams.send_credit(self.half.stream.id))
-    }
-
-    /// Waits until what is written behind `ahead` further bytes could leave, as far as the peer's
-    /// credit goes: content that is made for a peer that grants none takes memory for as long as the
-    /// peer likes. With bytes ahead the task may not be woken: they have to be written first.
-    pub(crate) fn poll_worth_writing(
-        &mut self,
-        cx: &mut Context<'_>,
-        ahead: u64,
-    ) -> Poll<Result<(), WriteError>> {
-        let Self { connection, half } = self;
-        let mut waker = TaskWaker::of(cx);
-        let mut locked = connection.lock();
-        half.poll_with(
-            &mut locked,
-            connection.handle,
-            &mut waker,
-            |streams, id| match streams.is_worth_writing(id, ahead)? {
-                true => Ok(()),
-                false => Err(transport::WriteError::Blocked),
-            },
-        )
     }
 
     /// Sends what was written so far at once, as far as flow and congestion control allow.
@@ -531,42 +449,127 @@ impl SendStream {
     }
 }
 
-impl SendHalf {
+impl SendStreamHooks for SendStream {
+    fn take(&mut self) -> Self {
+        let mut left = Self::new(self.connection.clone(), self.half.stream);
+        left.half.is_over = true;
+        std::mem::replace(self, left)
+    }
+
     fn poll_send(
         &mut self,
-        locked: &mut Locked<'_>,
+        cx: &mut Context<'_>,
+        mut write: Write<'_>,
+    ) -> Poll<Result<Written, WriteError>> {
+        if let Some(nothing) = write.nothing() {
+            return Poll::Ready(Ok(nothing));
+        }
+        let Self { connection, half } = self;
+        let mut waker = TaskWaker::of(cx);
+        let poll = half.poll_send(
+            &mut connection.lock(),
+            connection.handle,
+            &mut waker,
+            &mut write,
+        );
+        if std::mem::take(&mut half.yields) && !crate::runtime::yield_to_others(cx) {
+            cx.waker().wake_by_ref();
+        }
+        poll
+    }
+
+    fn poll_send_locked(
+        &mut self,
+        locked: &mut LockedStreams<'_, '_>,
+        cx: &mut Context<'_>,
+        mut write: Write<'_>,
+    ) -> Poll<Result<Written, WriteError>> {
+        let mut waker = TaskWaker::of(cx);
+        let poll = self.half.poll_send(
+            locked.state(),
+            self.connection.handle,
+            &mut waker,
+            &mut write,
+        );
+        if let Poll::Ready(Ok(written)) = &poll {
+            write.drop_later(written.chunks);
+        }
+        if std::mem::take(&mut self.half.yields) {
+            locked.state().woken.push(waker.take().into_inner());
+        }
+        poll
+    }
+
+    fn credit(&self) -> u64 {
+        let mut locked = self.connection.lock();
+        self.half.credit(&mut locked, self.connection.handle)
+    }
+
+    fn credit_locked(&self, locked: &mut LockedStreams<'_, '_>) -> u64 {
+        self.half.credit(locked.state(), self.connection.handle)
+    }
+
+    fn poll_worth_writing(
+        &mut self,
+        cx: &mut Context<'_>,
+        ahead: u64,
+    ) -> Poll<Result<(), WriteError>> {
+        let Self { connection, half } = self;
+        let mut waker = TaskWaker::of(cx);
+        let mut locked = connection.lock();
+        half.poll_step(
+            &mut locked,
+            connection.handle,
+            &mut waker,
+            |streams, id| match streams.is_worth_writing(id, ahead)? {
+                true => Ok(()),
+                false => Err(transport::WriteError::Blocked),
+            },
+        )
+    }
+}
+
+impl SendHalf {
+    fn credit(&self, state: &mut ShardState, handle: ConnectionHandle) -> u64 {
+        let streams = state.streams(handle);
+        streams.map_or(0, |streams| streams.send_credit(self.stream.id))
+    }
+
+    fn poll_send(
+        &mut self,
+        state: &mut ShardState,
         handle: ConnectionHandle,
         waker: &mut TaskWaker<'_>,
         write: &mut Write<'_>,
     ) -> Poll<Result<Written, WriteError>> {
-        if self.yielding.is_due(&mut locked.driver.run) {
+        if self.yielding.is_due(&mut state.driver.run) {
             self.yields = true;
             return Poll::Pending;
         }
         let step = |streams: &mut _, id| write.write_to(streams, id);
-        let (written, is_over) = ready!(self.poll_with(locked, handle, waker, step))?;
+        let (written, is_over) = ready!(self.poll_step(state, handle, waker, step))?;
         self.is_over |= is_over;
-        locked.used(handle, written.bytes);
+        state.used(handle, written.bytes);
         if write.is_urgent {
-            locked.send_now();
+            state.send_now();
         }
         Poll::Ready(Ok(written))
     }
 
     /// Takes a step that needs room, or arranges to be woken when there is some.
-    fn poll_with<T>(
+    fn poll_step<T>(
         &mut self,
-        locked: &mut Locked<'_>,
+        state: &mut ShardState,
         handle: ConnectionHandle,
         waker: &mut TaskWaker<'_>,
         mut step: impl FnMut(&mut transport::Streams, StreamId) -> Result<T, transport::WriteError>,
     ) -> Poll<Result<T, WriteError>> {
         let id = self.stream.id;
         loop {
-            if locked.is_rejected(handle, self.stream) {
+            if state.is_rejected(handle, self.stream) {
                 return Poll::Ready(Err(WriteError::EarlyDataRejected));
             }
-            let connection = match locked.open_connection(handle) {
+            let connection = match state.open_connection(handle) {
                 Ok(connection) => connection,
                 Err(error) => return Poll::Ready(Err(error.into())),
             };
@@ -574,9 +577,9 @@ impl SendHalf {
                 Ok(done) => return Poll::Ready(Ok(done)),
                 Err(transport::WriteError::Blocked) => {
                     // What waits to be sent may be all that is in the way.
-                    if !locked.about_to_wait() {
+                    if !state.about_to_wait() {
                         self.has_waited = true;
-                        locked.wait_to_write(handle, id, waker.take());
+                        state.wait_to_write(handle, id, waker.take());
                         return Poll::Pending;
                     }
                 }
@@ -584,7 +587,7 @@ impl SendHalf {
                     return Poll::Ready(Err(WriteError::Stopped(VarInt::from_wire(code))));
                 }
                 Err(transport::WriteError::ClosedStream) => {
-                    return Poll::Ready(Err(closed_error(&locked.entry(handle).wakers, id)));
+                    return Poll::Ready(Err(closed_error(&state.entry(handle).wakers, id)));
                 }
             }
         }

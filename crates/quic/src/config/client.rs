@@ -13,6 +13,7 @@ use courser_tls::{
 use courser_transport::{TokenStore, TransportConfig};
 use courser_wire::Version;
 
+use super::hooks::{ClientConfigHooks, IdentityHooks};
 use super::identity::Identity;
 use super::tls::TlsSettings;
 use super::unfinished::{Unfinished, no_protocol_yet};
@@ -234,19 +235,6 @@ impl ClientConfig {
         Ok(self)
     }
 
-    /// Keeps the tickets of all connections by name and port, and not in the store of the TLS
-    /// configuration.
-    pub(crate) fn tickets_by_port(mut self) -> Self {
-        self.has_own_store = false;
-        self
-    }
-
-    /// Reports rejections of ECH to `ech`, which is part of a custom TLS configuration.
-    pub(crate) fn reporting_ech(mut self, ech: Option<Ech>) -> Self {
-        self.ech = ech;
-        self
-    }
-
     /// Accepts a configuration without application protocols (ALPN), like
     /// [`ServerConfig::alpn_optional`](crate::ServerConfig::alpn_optional).
     #[must_use]
@@ -372,5 +360,21 @@ impl ClientConfig {
             tls,
             ..self.settings
         }))
+    }
+}
+
+impl ClientConfigHooks for ClientConfig {
+    fn check(self) -> Result<(), ConfigError> {
+        self.build().map(drop)
+    }
+
+    fn reporting_ech(mut self, ech: Option<Ech>) -> Self {
+        self.ech = ech;
+        self
+    }
+
+    fn tickets_by_port(mut self) -> Self {
+        self.has_own_store = false;
+        self
     }
 }

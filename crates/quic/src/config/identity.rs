@@ -11,6 +11,7 @@ use courser_tls::rustls::sign::CertifiedKey;
 
 use rcgen::{CertificateParams, KeyPair};
 
+use super::hooks::IdentityHooks;
 use crate::error::ConfigError;
 use crate::runtime::Current;
 
@@ -55,23 +56,6 @@ impl Identity {
         let key = courser_tls::raw_key(self.key.clone_key())?;
         let public = key.end_entity_cert().map_err(unusable)?;
         Ok(SubjectPublicKeyInfoDer::from(public.to_vec()))
-    }
-
-    /// Checks that certificate and key match, and adds the OCSP response.
-    pub(crate) fn certified_key(&self) -> Result<CertifiedKey, ConfigError> {
-        let provider = courser_tls::provider(&[]);
-        let (chain, key) = (self.chain.clone(), self.key.clone_key());
-        let key = CertifiedKey::from_der(chain, key, &provider).map_err(|error| match error {
-            rustls::Error::InconsistentKeys(_) => unusable(
-                "the private key is not that of the first certificate: use the key that the \
-                 certificate was made for",
-            ),
-            error => unusable(error),
-        })?;
-        Ok(CertifiedKey {
-            ocsp: self.ocsp.clone(),
-            ..key
-        })
     }
 
     /// Creates a certificate for development in memory: self-signed, P-256, for `localhost`,
@@ -180,8 +164,26 @@ impl Identity {
             .cloned()
             .unwrap_or_else(|| CertificateDer::from(Vec::new()))
     }
+}
 
-    pub(crate) fn into_tls(self) -> courser_tls::Identity {
+impl IdentityHooks for Identity {
+    fn certified_key(&self) -> Result<CertifiedKey, ConfigError> {
+        let provider = courser_tls::provider(&[]);
+        let (chain, key) = (self.chain.clone(), self.key.clone_key());
+        let key = CertifiedKey::from_der(chain, key, &provider).map_err(|error| match error {
+            rustls::Error::InconsistentKeys(_) => unusable(
+                "the private key is not that of the first certificate: use the key that the \
+                 certificate was made for",
+            ),
+            error => unusable(error),
+        })?;
+        Ok(CertifiedKey {
+            ocsp: self.ocsp.clone(),
+            ..key
+        })
+    }
+
+    fn into_tls(self) -> courser_tls::Identity {
         courser_tls::Identity {
             chain: self.chain,
             key: self.key,

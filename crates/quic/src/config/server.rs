@@ -17,6 +17,7 @@ use courser_tls::{
 use courser_transport::{ConnectionIdGenerator, ReplyLimits, RetryPolicy, TransportConfig};
 use courser_wire::Version;
 
+use super::hooks::IdentityHooks;
 use super::identity::Identity;
 use super::tls::TlsSettings;
 use super::unfinished::{Unfinished, no_protocol_yet};
