@@ -1,7 +1,7 @@
 //! The task that moves datagrams and time.
 //!
-//! A turn: take what has arrived, wake the tasks it is for, let them run if they are several, then
-//! send what they wrote together with the acknowledgements.
+//! In a turn it receives datagrams, wakes the tasks that wait for their content, lets these run if there are
+//! several, and sends what they wrote together with the acknowledgements.
 
 use std::collections::VecDeque;
 use std::io;
@@ -29,31 +29,31 @@ use crate::shard::state::ShardState;
 #[derive(Debug)]
 pub(crate) struct Driver {
     shard: Arc<Shard>,
-    /// The sockets that it receives from: earlier ones, and last the one in use.
+    /// The sockets to receive from: earlier ones, and last the one in use.
     sockets: Vec<(SocketId, Arc<Socket>)>,
-    /// Changes of the sockets that it has seen.
+    /// The version of the list of sockets that it has copied.
     generation: u32,
     alarm: Alarm,
     writability: Writability,
     /// The socket whose writability is watched.
     awaited: SocketId,
     stage: Stage,
-    /// Wakeups of the last turn; kept for its memory.
+    /// The empty list of wakeups of the last turn, kept for its memory.
     spare: Vec<Waker>,
     /// A waker of its task, for callers of the driver.
     waker: Option<ForeignWaker>,
     /// The socket may have more than one turn takes.
     has_more: bool,
     pause: Pause,
-    /// Datagrams that other shards have handed on; kept for its memory.
+    /// Datagrams that other shards have received for this one. Kept for its memory.
     strays: VecDeque<Stray>,
     /// The endpoint has no handles, and the shard no connections.
     is_over: bool,
-    /// When connections are looked at that cannot send, while a batch waits for its socket.
+    /// When connections that cannot send are checked next, while a batch waits for its socket.
     upkeep: Option<Time>,
-    /// Nothing can be received from the socket in use until another one has its place.
-    is_deaf: bool,
-    /// The socket in use has reported errors to receive calls since it had nothing to report.
+    /// The socket in use receives nothing any more and waits to be replaced.
+    cannot_receive: bool,
+    /// Receive calls of the socket in use have failed since the last one that succeeded.
     has_receive_errors: bool,
 }
 
@@ -64,13 +64,13 @@ enum Stage {
     Transmit,
 }
 
-/// The effect of one buffer on the turn.
+/// What one received buffer means for the rest of the turn.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Taken {
-    /// The readers should run before there is more.
+    /// The readers should run before more is received.
     Crowded,
-    /// It came in a storm of clients: its bytes were kept for one without a connection, or it was
-    /// sent a Retry, or clients wait for the application. Or it was dropped unread.
+    /// It belongs to a storm of clients: its bytes were kept for a client without a connection, it was
+    /// answered with a Retry, or clients wait for the application. Or it was dropped unread.
     Arrival,
     /// Anything else.
     Rest,
@@ -80,7 +80,7 @@ enum Taken {
 /// K31). A storm of clients comes in single datagrams, and so do the answers of those that were
 /// accepted. While they stay in the socket, others are lost, and peers repeat theirs.
 const ARRIVALS_PER_TURN: usize = 256;
-/// Time after which a turn ends in spite of [`ARRIVALS_PER_TURN`] (limit K31). A first flight costs ten
+/// Time after which a turn ends regardless of [`ARRIVALS_PER_TURN`] (limit K31). A first flight costs ten
 /// times what a datagram of a flood costs, and peers with a connection are answered once a turn.
 const LONGEST_ARRIVALS: Duration = Duration::from_millis(1);
 /// Receive calls per turn (limit K31). Empty and refused ones count, since they cost as much.
@@ -89,15 +89,15 @@ const RECEIVES_PER_TURN: usize = 8;
 /// Each begins a handshake of some 0.3 ms: thousands of them in a row would keep the driver from its
 /// socket for seconds, and connections that are there are served between them.
 const ACCEPTS_PER_TURN: usize = 4;
-/// Time between two looks at connections that cannot send because a batch waits for its socket (limit
+/// Time between two checks of connections that cannot send because a batch waits for its socket (limit
 /// K194). Their timers are set when they have sent, which is soon, or never if the socket is broken or
-/// a transport never takes anything.
+/// a transport accepts nothing.
 const BLOCKED_UPKEEP: Duration = Duration::from_millis(100);
-/// Words of routers per turn: as many as a socket keeps.
-const MESSAGES_PER_TURN: usize = 64;
-/// Woken tasks from which on the driver lets them run before it sends. A single one sends its
-/// answer itself when it waits again; to yield to it makes a runtime with several threads wake
-/// another one to go on here, which cost half as much again as the whole round trip of a request.
+/// ICMP messages processed per turn, of each kind. Matches the number that a socket keeps.
+const ICMP_MESSAGES_PER_TURN: usize = 64;
+/// Number of woken tasks from which on the driver lets them run before it sends. A single task sends its
+/// answer itself when it waits again. Yielding to it makes a runtime with several threads wake another
+/// thread to continue here, which cost half as much again as the whole round trip of a request.
 /// With 50 requests at a time, yielding halved the cost of each.
 const YIELD_TO: usize = 2;
 
@@ -118,16 +118,16 @@ impl Driver {
             strays: VecDeque::new(),
             is_over: false,
             upkeep: None,
-            is_deaf: false,
+            cannot_receive: false,
             has_receive_errors: false,
         }
     }
 
     fn turn(&mut self, cx: &mut Context<'_>) -> io::Result<Poll<()>> {
         if self.stage == Stage::Receive {
-            self.take_strays(cx);
+            self.handle_strays(cx);
             self.receive(cx);
-            self.hear_routers();
+            self.handle_icmp_messages();
             if self.begin_turn(cx) {
                 self.stage = Stage::Transmit;
                 cx.waker().wake_by_ref();
@@ -138,15 +138,19 @@ impl Driver {
             // Datagrams that arrived since then woke this task while it was awake. There will be no
             // second wakeup for them.
             let is_paused = self.pause.is_on(self.shard.now());
-            let sockets = self.sockets.iter().rev().skip(usize::from(self.is_deaf));
+            let sockets = self
+                .sockets
+                .iter()
+                .rev()
+                .skip(usize::from(self.cannot_receive));
             let is_readable = sockets.fold(false, |any, (_, it)| it.is_readable(cx) || any);
             self.has_more |= !is_paused && is_readable;
         }
         self.end_turn(cx)
     }
 
-    /// Hands what other shards have received to the endpoint.
-    fn take_strays(&mut self, cx: &Context<'_>) {
+    /// Processes the datagrams that other shards have received for this one.
+    fn handle_strays(&mut self, cx: &Context<'_>) {
         let Some(place) = &self.shard.place else {
             return;
         };
@@ -161,7 +165,7 @@ impl Driver {
         }
     }
 
-    /// Hands what has arrived to the endpoint, from the socket in use first.
+    /// Receives from all sockets, from the one in use first.
     fn receive(&mut self, cx: &mut Context<'_>) {
         let now = self.shard.now();
         if self.pause.is_on(now) {
@@ -169,7 +173,7 @@ impl Driver {
         }
         let newest = self.sockets.len() - 1;
         let buffer = &mut ReceiveBuffer::take();
-        if !self.is_deaf {
+        if !self.cannot_receive {
             self.receive_from(newest, now, cx, buffer);
         }
         for index in (0..newest).rev() {
@@ -177,7 +181,7 @@ impl Driver {
         }
     }
 
-    /// Hands what has arrived at a socket to the endpoint.
+    /// Receives from one socket until it is empty or the turn has received enough.
     fn receive_from(&mut self, index: usize, now: Time, cx: &mut Context<'_>, buffer: &mut [u8]) {
         let (id, socket) = self.sockets[index].clone();
         let (mut errors, mut left, mut arrivals) = (0, RECEIVES_PER_TURN, ARRIVALS_PER_TURN);
@@ -203,7 +207,7 @@ impl Driver {
                         Taken::Arrival | Taken::Rest => {}
                     }
                 }
-                // The error of an earlier send. The connection notices that its answer is missing.
+                // An asynchronous error from an earlier send. Loss detection recovers.
                 Poll::Ready(Err(error)) => {
                     errors += 1;
                     if self.on_receive_error(index, now, error) {
@@ -221,7 +225,7 @@ impl Driver {
         }
     }
 
-    /// Notes that a receive call has not failed.
+    /// Notes a receive call that has not failed.
     #[inline]
     fn forget_receive_errors(&mut self) {
         if std::mem::take(&mut self.has_receive_errors) {
@@ -229,13 +233,13 @@ impl Driver {
         }
     }
 
-    /// Notes a failed receive call. Returns true if nothing comes from the socket any more.
+    /// Notes a failed receive call. Returns true if the socket receives nothing any more.
     fn on_receive_error(&mut self, index: usize, now: Time, error: io::Error) -> bool {
         let is_over = !courser_udp::is_transient(&error);
         let mut locked = self.shard.lock();
         if index == self.sockets.len() - 1 {
             self.has_receive_errors = true;
-            self.is_deaf |= is_over;
+            self.cannot_receive |= is_over;
             let health = &mut locked.outbox.health;
             health.on_error(now, SocketCall::Receive, error);
         } else {
@@ -243,7 +247,7 @@ impl Driver {
             let health = &mut locked.outbox.health;
             health.note_error(now, SocketCall::Receive, &error);
             if is_over {
-                // Those that need it find out.
+                // Connections that need it run into their timeouts.
                 locked.outbox.sockets.give_up(id);
             }
         }
@@ -251,14 +255,14 @@ impl Driver {
         is_over
     }
 
-    /// Passes on the ICMP messages about datagrams that were too large or did not reach their destination.
-    fn hear_routers(&self) {
+    /// Passes ICMP messages to the endpoint: Packet Too Big, and reports of unreachable destinations.
+    fn handle_icmp_messages(&self) {
         let sockets = self.sockets.iter().rev();
         let messages = sockets.flat_map(|(_, socket)| {
             let mut each = std::iter::repeat_with(|| socket.take_packet_too_big());
             std::iter::from_fn(move || each.next().flatten())
         });
-        for message in messages.take(MESSAGES_PER_TURN) {
+        for message in messages.take(ICMP_MESSAGES_PER_TURN) {
             let now = self.shard.now();
             let message = PacketTooBig {
                 peer: message.destination,
@@ -272,7 +276,7 @@ impl Driver {
             let mut each = std::iter::repeat_with(|| socket.take_unreachable());
             std::iter::from_fn(move || each.next().flatten())
         });
-        for report in reports.take(MESSAGES_PER_TURN) {
+        for report in reports.take(ICMP_MESSAGES_PER_TURN) {
             let report = UnreachableReport {
                 peer: report.destination,
                 cause: report.cause,
@@ -282,7 +286,7 @@ impl Driver {
         }
     }
 
-    /// Hands one buffer to the endpoint.
+    /// Passes one received buffer to the endpoint.
     fn on_received(&mut self, socket: SocketId, received: &Received, buffer: &mut [u8]) -> Taken {
         if received.len == 0 || received.truncated {
             return Taken::Rest;
@@ -313,7 +317,7 @@ impl Driver {
         }
     }
 
-    /// Runs what is due and wakes those it concerns. True if what they write is worth waiting for.
+    /// Runs timers that are due and wakes tasks. Returns true if the driver should let them run before it sends.
     fn begin_turn(&mut self, cx: &Context<'_>) -> bool {
         let now = self.shard.now();
         self.prepare_waker(cx);
@@ -321,8 +325,8 @@ impl Driver {
         locked.driver.on_running(&mut self.waker);
         locked.driver.run.end();
         locked.endpoint.on_socket_read(now, self.has_more);
-        // Datagrams in the socket come before new handshakes: the room for waiting clients is larger, and
-        // pressure is seen only there.
+        // Datagrams in the socket come before new handshakes: the queue of waiting clients is longer than that
+        // of the socket, and the endpoint detects pressure only there.
         locked.driver.accepts_left = if self.has_more { 1 } else { ACCEPTS_PER_TURN };
         if locked.endpoint.next_timeout().is_some_and(|due| due <= now) {
             locked.endpoint.handle_timeout(now);
@@ -339,8 +343,8 @@ impl Driver {
         opens
     }
 
-    /// Clones the waker of its task if callers have used up or outlived the last one. They must not
-    /// clone it under the lock.
+    /// Clones the waker of its task if callers have used the last one, or if it belongs to another task. Callers
+    /// must not clone it under the lock.
     fn prepare_waker(&mut self, cx: &Context<'_>) {
         let is_good = |waker: &ForeignWaker| waker.as_waker().will_wake(cx.waker());
         if !self.waker.as_ref().is_some_and(is_good) {
@@ -351,7 +355,7 @@ impl Driver {
         }
     }
 
-    /// Sends, and says when to come back.
+    /// Sends, and schedules the next turn.
     fn end_turn(&mut self, cx: &mut Context<'_>) -> io::Result<Poll<()>> {
         let shard = self.shard.clone();
         let now = shard.now();
@@ -365,7 +369,7 @@ impl Driver {
         locked.driver.on_running(&mut self.waker);
         locked.outbox.timing.close_turn();
         self.transmit(&mut locked, now, cx);
-        self.look_after_blocked(&mut locked, now);
+        self.settle_blocked(&mut locked, now);
         locked.sort_ended(None);
         if self.is_at_end(&locked) {
             locked.end_drops();
@@ -383,13 +387,13 @@ impl Driver {
         if let Some(sockets) = outbox.sockets.changed_since(&mut self.generation) {
             self.sockets = sockets;
             self.writability = Writability::default();
-            self.is_deaf = false;
+            self.cannot_receive = false;
             // The next turn receives there, and is woken by it from then on.
             self.has_more = true;
         }
         let has_more =
             std::mem::take(&mut self.has_more) || locked.has_more() || locked.is_accepting_held();
-        // Those that came since this turn began woke this task while it was awake.
+        // Strays that arrived since this turn began woke this task while it was awake.
         let has_more = has_more || shard.place.as_ref().is_some_and(ShardPlace::has_strays);
         let tls_tasks = locked.take_tls_tasks();
         locked.release(&mut self.spare);
@@ -401,8 +405,8 @@ impl Driver {
         Ok(Poll::Pending)
     }
 
-    /// Returns true when nothing is left to do. The shards of an endpoint end together, because what arrives
-    /// at the socket of one may be for another.
+    /// Returns true when nothing is left to do. The shards of an endpoint end together, because the socket of
+    /// one may receive datagrams of another.
     fn is_at_end(&mut self, locked: &Locked<'_>) -> bool {
         if locked.stopped.is_some() {
             return true;
@@ -436,8 +440,8 @@ impl Driver {
                         locked.outbox.resume(now);
                     }
                     Poll::Ready(Err(error)) => {
-                        // No notification will come, for lack of descriptors for example. The next
-                        // attempt is made when blocked connections are looked after.
+                        // No notification will come, for example for lack of descriptors. The next attempt
+                        // is made with the next check of blocked connections.
                         self.writability = Writability::default();
                         locked
                             .outbox
@@ -467,7 +471,7 @@ impl Driver {
         let reopened = before.reopen();
         let mut locked = self.shard.lock();
         if !Arc::ptr_eq(&before, locked.outbox.sockets.newest()) {
-            // The user was faster.
+            // The application has replaced it meanwhile.
             return Ok(());
         }
         let outbox = &mut locked.outbox;
@@ -477,7 +481,7 @@ impl Driver {
                 outbox.health.on_reopened(now);
                 let replaced = outbox.replace_socket(socket);
                 if is_foreign {
-                    // Its number may be that of a file of others, which must not be closed.
+                    // Its descriptor may belong to another part of the process by now, and must not be closed.
                     std::mem::forget(replaced.clone());
                 }
                 Some(replaced)
@@ -500,8 +504,8 @@ impl Driver {
         Ok(())
     }
 
-    /// Lets time pass for connections that cannot send.
-    fn look_after_blocked(&mut self, locked: &mut Locked<'_>, now: Time) {
+    /// Runs the timers of connections that cannot send because a batch waits for its socket.
+    fn settle_blocked(&mut self, locked: &mut Locked<'_>, now: Time) {
         if !locked.outbox.timing.is_blocked() {
             self.upkeep = None;
             return;
@@ -513,8 +517,8 @@ impl Driver {
         self.upkeep.get_or_insert(now + BLOCKED_UPKEEP);
     }
 
-    /// Sets the alarm if something is due before it rings; one that rings too early costs less
-    /// than setting it for every packet.
+    /// Sets the alarm if something is due before it rings. An alarm that rings too early costs less than setting
+    /// it for every packet.
     fn set_alarm(&mut self, locked: &mut Locked<'_>, now: Time, cx: &mut Context<'_>) {
         if self.alarm.is_elapsed() {
             // It rang while this task was awake. Callers compare with the next one.
@@ -563,7 +567,7 @@ impl Future for Driver {
 
 impl Drop for Driver {
     fn drop(&mut self) {
-        // If the runtime is gone, nothing can be sent to peers any more. Waiting tasks must still end.
+        // If the runtime is gone, nothing can be sent to peers, but waiting tasks must still end.
         self.stop("its runtime or last handle was dropped");
         self.shard.lock().end_drops();
     }
