@@ -13,9 +13,9 @@ use crate::runtime::{Current, Socket, UdpSocket};
 use crate::shard::shards::{self, Sockets};
 
 impl Endpoint {
-    /// An endpoint that accepts connections on `addr`. `[::]` takes IPv4 too.
+    /// Creates an endpoint that accepts connections on `addr`. `[::]` accepts IPv4 as well.
     ///
-    /// It can also connect, once it has a
+    /// It can also connect once it has a
     /// [client configuration](Endpoint::set_default_client_config).
     ///
     /// ```
@@ -31,14 +31,14 @@ impl Endpoint {
     /// ```
     ///
     /// # Errors
-    /// When the address cannot be bound, the configuration does not work, or there is no
+    /// Returns an error if the address cannot be bound, the configuration is invalid, or there is no
     /// runtime.
     #[track_caller]
     pub fn server(config: ServerConfig, addr: SocketAddr) -> Result<Self, BindError> {
         Self::builder().server(config).bind(addr)
     }
 
-    /// An endpoint that connects from `addr`; port 0 lets the system choose one.
+    /// Creates an endpoint that connects from `addr`. Port 0 lets the system choose one.
     ///
     /// ```
     /// # extern crate courser_quic as courser;
@@ -52,19 +52,19 @@ impl Endpoint {
     /// ```
     ///
     /// # Errors
-    /// When the address cannot be bound, or there is no runtime.
+    /// Returns an error if the address cannot be bound, or there is no runtime.
     #[track_caller]
     pub fn client(addr: SocketAddr) -> Result<Self, BindError> {
         Self::builder().bind(addr)
     }
 
-    /// Begins an endpoint with settings, a socket or a transport of the user's own.
+    /// Returns a builder for an endpoint with custom settings, or a custom socket or transport.
     pub fn builder() -> EndpointBuilder {
         EndpointBuilder::default()
     }
 }
 
-/// Settings of an endpoint, and the last step: its socket.
+/// Builds an endpoint: first its settings, and last its socket.
 ///
 /// ```no_run
 /// # extern crate courser_quic as courser;
@@ -74,7 +74,7 @@ impl Endpoint {
 /// // A port that another program has bound.
 /// let socket = std::net::UdpSocket::bind("127.0.0.1:4433")?;
 /// let server = Endpoint::builder().server(config).socket(socket)?;
-/// // A relay, a tunnel, a channel: whatever carries datagrams.
+/// // A relay, a tunnel, a channel: anything that carries datagrams.
 /// let client = Endpoint::builder().transport(transport)?;
 /// # Ok(())
 /// # }
@@ -97,8 +97,8 @@ impl EndpointBuilder {
 
     /// Accepts connections. By default, an endpoint only connects.
     ///
-    /// Together with [`EndpointBuilder::config`], settings of `server` that concern the whole endpoint
-    /// (its reset key, memory budget and limits of replies) have no effect.
+    /// Settings of `server` that apply to the whole endpoint (reset key, memory budget and limits of replies)
+    /// have no effect together with [`EndpointBuilder::config`].
     pub fn server(mut self, server: ServerConfig) -> Self {
         self.server = Some(server);
         self
@@ -113,18 +113,18 @@ impl EndpointBuilder {
     /// Distributes the connections over `count` shards, 1 to 256, so that an endpoint can use as many cores.
     /// By default there is one.
     ///
-    /// Each shard has a socket, a lock and a task of its own; the sockets share one address. The system leads
-    /// each datagram to the shard of its connection, wherever it comes from: a byte of the connection ID
+    /// Each shard has its own socket, lock and task; the sockets share one address. The system delivers
+    /// each datagram to the shard of its connection, whatever its source: a byte of the connection ID
     /// names the shard ([`ConnectionIdGenerator::shard_offset`](crate::ConnectionIdGenerator::shard_offset)),
-    /// and addresses decide for new clients. What arrives at another shard all the same is handed on.
-    /// Limits, keys and budgets hold for all shards together, and calls of [`Endpoint`] act on all. A
-    /// connection stays in its shard.
+    /// and addresses decide for new clients. Datagrams that still arrive at another shard are passed on.
+    /// Limits, keys and budgets apply to all shards together, and calls of [`Endpoint`] act on all of them.
+    /// A connection stays in its shard.
     ///
-    /// Several shards need a runtime with several threads, and tasks for connections
-    /// (`tokio::spawn`), to be of use. On one core each further shard costs a little CPU.
+    /// Several shards are useful only on a runtime with several threads, and with tasks for connections
+    /// (`tokio::spawn`). On one core each additional shard costs a little CPU.
     ///
     /// Shards need Linux, tokio and [`EndpointBuilder::bind`]. Otherwise there is one, and a warning in
-    /// [`Endpoint::capabilities`]; [`Endpoint::shard_count`] tells the number. No privilege is needed.
+    /// [`Endpoint::capabilities`]; [`Endpoint::shard_count`] returns the number. No privilege is needed.
     ///
     /// ```
     /// # extern crate courser_quic as courser;
@@ -142,7 +142,7 @@ impl EndpointBuilder {
         self
     }
 
-    /// Binds a socket of the current runtime. `[::]` takes IPv4 too; port 0 lets the system choose.
+    /// Binds a socket of the current runtime. `[::]` accepts IPv4 as well; port 0 lets the system choose.
     ///
     /// ```
     /// # extern crate courser_quic as courser;
@@ -158,7 +158,7 @@ impl EndpointBuilder {
     /// ```
     ///
     /// # Errors
-    /// When the address cannot be bound, the configuration does not work, or there is no runtime.
+    /// Returns an error if the address cannot be bound, the configuration is invalid, or there is no runtime.
     #[track_caller]
     pub fn bind(self, addr: SocketAddr) -> Result<Endpoint, BindError> {
         self.start(|runtime, count, config| {
@@ -181,8 +181,8 @@ impl EndpointBuilder {
     /// ```
     ///
     /// # Errors
-    /// When the socket or the configuration cannot be used, there is no runtime, or it cannot adopt
-    /// sockets.
+    /// Returns an error if the socket or the configuration cannot be used, there is no runtime, or the runtime
+    /// cannot adopt sockets.
     #[track_caller]
     pub fn socket(self, socket: std::net::UdpSocket) -> Result<Endpoint, BindError> {
         self.start(|runtime, count, _| {
@@ -199,7 +199,7 @@ impl EndpointBuilder {
     /// datagrams.
     ///
     /// # Errors
-    /// When the configuration does not work, or there is no runtime.
+    /// Returns an error if the configuration is invalid, or there is no runtime.
     #[track_caller]
     pub fn transport(self, transport: impl UdpSocket) -> Result<Endpoint, BindError> {
         self.start(|_, count, _| {
@@ -225,8 +225,8 @@ impl EndpointBuilder {
     }
 }
 
-/// Returns settings with fresh keys, and those of `server` that concern the whole endpoint. Users who
-/// want resets and tokens to survive a restart bring keys of their own.
+/// Returns settings with random keys, and those settings of `server` that apply to the whole endpoint. Resets and
+/// tokens that must survive a restart need configured keys.
 fn random_config(runtime: &Current, server: Option<&ServerConfig>) -> io::Result<EndpointConfig> {
     let mut config = EndpointConfig::from_seed(runtime.random_seed()?);
     config.unix_seconds_at_epoch = runtime.unix_time().as_secs();

@@ -1,4 +1,4 @@
-//! Handshakes under way.
+//! Handshakes in progress.
 
 use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
@@ -14,11 +14,11 @@ use crate::api::handles::ConnectionRef;
 use crate::shard::lock::Locked;
 use crate::shard::wakers::{List, Ticket, Topic};
 
-/// A handshake under way; resolves to the connection.
+/// A handshake in progress. Resolves to the connection.
 ///
-/// Dropping it gives the connection up.
+/// Dropping it abandons the connection.
 #[derive(Debug)]
-#[must_use = "the connection is given up when this is dropped"]
+#[must_use = "the connection is abandoned when this is dropped"]
 pub struct Connecting {
     connection: Option<Arc<ConnectionRef>>,
     ticket: Ticket,
@@ -38,14 +38,14 @@ impl Connecting {
             .expect("not asked after it resolved")
     }
 
-    /// Waits until the protocol and, on a server, the wanted name are known, which is before
+    /// Waits until the protocol and, on a server, the requested name are known, which is before
     /// the handshake is complete.
     ///
     /// # Errors
-    /// When the handshake fails.
+    /// Returns an error when the handshake fails.
     ///
     /// # Cancel safety
-    /// Safe; can be asked again.
+    /// Safe. The method can be called again.
     pub async fn handshake_data(&mut self) -> Result<HandshakeData, ConnectionError> {
         let connection = self.connection();
         let handle = connection.handle;
@@ -59,12 +59,12 @@ impl Connecting {
         connection.wait(Topic::Handshake, check).await
     }
 
-    /// Waits for a report that the server cannot be reached: nothing listens on its port, or there is no way
-    /// to it. Does not resolve without one.
+    /// Waits for a report that the server cannot be reached: nothing listens on its port, or there is no route
+    /// to it. Does not resolve without such a report.
     ///
-    /// The system reports what it knows itself, such as a missing route, and on Linux the ICMP messages
-    /// that quote the first packet. The handshake goes on, because the state may be that of a moment
-    /// and ICMP messages are not authenticated; a program that has another address tries that.
+    /// The system reports its own errors, such as a missing route, and on Linux the ICMP messages that quote
+    /// the first packet. The handshake continues, because the condition may be temporary and ICMP messages
+    /// are not authenticated. A program with another address should try that.
     ///
     /// The future does not borrow this value, and keeps the attempt until it is dropped.
     ///
@@ -81,7 +81,7 @@ impl Connecting {
     /// ```
     ///
     /// # Panics
-    /// After the future has resolved.
+    /// Panics after the future has resolved.
     pub fn unreachable(&self) -> impl Future<Output = Unreachable> + Send + 'static {
         let connection = self.connection().clone();
         async move {
@@ -94,13 +94,13 @@ impl Connecting {
         }
     }
 
-    /// Waits until streams can be used, and returns the connection, whose handshake may go on.
+    /// Waits until streams can be used, and returns the connection, whose handshake may continue.
     ///
     /// On a client with [`ClientConfig::early_data`](crate::ClientConfig::early_data) that resumes a
     /// session with the server, that is at once: what is written leaves in the first flight (0-RTT).
     /// [`Connection::authenticated`] returns its fate. A server that refuses early data has read
     /// none of it: all streams that were opened before fail with `EarlyDataRejected`, datagrams are
-    /// dropped, and the application begins anew on the same connection. Without a session that
+    /// dropped, and the application starts over on the same connection. Without a session that
     /// permits early data, this waits for the handshake.
     ///
     /// On a server that is when the client's first messages are read: early data can be received if
@@ -130,10 +130,10 @@ impl Connecting {
     /// ```
     ///
     /// # Errors
-    /// When the handshake fails before streams can be used.
+    /// Returns an error when the handshake fails before streams can be used.
     ///
     /// # Cancel safety
-    /// Dropped before it is ready, it gives the connection up.
+    /// Not safe. Dropping the future before it is ready abandons the connection.
     pub async fn early(self) -> Result<Connection, ConnectionError> {
         let connection = self.connection().clone();
         let handle = connection.handle;
@@ -156,7 +156,7 @@ impl Connecting {
 
     /// Returns the connection at once if streams can be used already, and this handshake otherwise.
     ///
-    /// It is [`Connecting::early`] for programs that do not wait. A client gets the connection if it
+    /// This is [`Connecting::early`] for programs that do not wait. A client gets the connection if it
     /// resumes a session that permits early data. A server always gets it: calls that need the messages of
     /// the client, such as opening a stream, wait for them.
     ///
@@ -164,7 +164,7 @@ impl Connecting {
     /// Returns this value on a client without a session that permits early data.
     ///
     /// # Panics
-    /// After the future has resolved.
+    /// Panics after the future has resolved.
     pub fn early_now(mut self) -> Result<Connection, Self> {
         let connection = self.connection();
         let is_usable = match connection.side {
@@ -183,18 +183,18 @@ impl Connecting {
         }
     }
 
-    /// The peer's address.
+    /// Returns the address of the peer.
     ///
     /// # Panics
-    /// After the future has resolved.
+    /// Panics after the future has resolved.
     pub fn remote_address(&self) -> SocketAddr {
         Connection(self.connection().clone()).remote_address()
     }
 
-    /// Our address, where the system tells.
+    /// Returns the local address, if the system reports it.
     ///
     /// # Panics
-    /// After the future has resolved.
+    /// Panics after the future has resolved.
     pub fn local_ip(&self) -> Option<IpAddr> {
         Connection(self.connection().clone()).local_ip()
     }

@@ -24,17 +24,16 @@ use crate::shard::wakers::Topic;
 
 /// A connection to a peer.
 ///
-/// Cloning makes another handle to the same connection. When the last handle is gone, streams
-/// included, the connection is closed with code 0 and no reason, which gives up what the peer
-/// has not received yet.
+/// Clones are handles to the same connection. When the last handle is dropped, including those of streams,
+/// the connection is closed with code 0 and no reason, and data that the peer has not received is lost.
 #[derive(Clone, Debug)]
 pub struct Connection(pub(crate) Arc<ConnectionRef>);
 
 impl Connection {
-    /// Opens a stream to send on.
+    /// Opens a unidirectional stream.
     ///
-    /// Costs nothing on the wire: the peer learns of the stream when something is sent on it.
-    /// Waits while the peer allows no further stream.
+    /// Sends nothing: the peer learns of the stream when data is sent on it. Waits while the peer allows no
+    /// further stream.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/pair.rs"));
@@ -49,19 +48,19 @@ impl Connection {
     /// ```
     ///
     /// # Errors
-    /// When the connection is over.
+    /// Returns an error when the connection is over.
     ///
     /// # Cancel safety
-    /// Dropped before it is ready, it has opened nothing.
+    /// Safe. A future that is dropped before it is ready has opened nothing.
     pub async fn open_uni(&self) -> Result<SendStream, ConnectionError> {
         let stream = self.open(Direction::Unidirectional).await?;
         Ok(SendStream::new(self.0.clone(), stream))
     }
 
-    /// Opens a stream to send and receive on.
+    /// Opens a bidirectional stream.
     ///
-    /// As with [`Connection::open_uni`], the peer learns of it when something is sent. A task that
-    /// waits for an answer before it writes waits until the connection is over.
+    /// As with [`Connection::open_uni`], the peer learns of it when data is sent. A task that waits for an
+    /// answer before it has written waits until the connection is over.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/pair.rs"));
@@ -85,10 +84,10 @@ impl Connection {
     /// ```
     ///
     /// # Errors
-    /// When the connection is over.
+    /// Returns an error when the connection is over.
     ///
     /// # Cancel safety
-    /// Dropped before it is ready, it has opened nothing.
+    /// Safe. A future that is dropped before it is ready has opened nothing.
     pub async fn open_bi(&self) -> Result<(SendStream, RecvStream), ConnectionError> {
         let stream = self.open(Direction::Bidirectional).await?;
         Ok((
@@ -97,7 +96,7 @@ impl Connection {
         ))
     }
 
-    /// Accepts the next stream that the peer sends on, in the order of their opening.
+    /// Accepts the next unidirectional stream, in the order in which the peer opened them.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/pair.rs"));
@@ -117,16 +116,16 @@ impl Connection {
     /// ```
     ///
     /// # Errors
-    /// When the connection is over, and all streams that came before that are accepted.
+    /// Returns an error when the connection is over and all streams that arrived before are accepted.
     ///
     /// # Cancel safety
-    /// Dropped before it is ready, it has taken nothing.
+    /// Safe. A future that is dropped before it is ready has accepted nothing.
     pub async fn accept_uni(&self) -> Result<RecvStream, ConnectionError> {
         let stream = self.accept(Direction::Unidirectional).await?;
         Ok(RecvStream::new(self.0.clone(), stream))
     }
 
-    /// Accepts the next stream for both directions, in the order of their opening.
+    /// Accepts the next bidirectional stream, in the order in which the peer opened them.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/pair.rs"));
@@ -146,10 +145,10 @@ impl Connection {
     /// ```
     ///
     /// # Errors
-    /// When the connection is over, and all streams that came before that are accepted.
+    /// Returns an error when the connection is over and all streams that arrived before are accepted.
     ///
     /// # Cancel safety
-    /// Dropped before it is ready, it has taken nothing.
+    /// Safe. A future that is dropped before it is ready has accepted nothing.
     pub async fn accept_bi(&self) -> Result<(SendStream, RecvStream), ConnectionError> {
         let stream = self.accept(Direction::Bidirectional).await?;
         Ok((
@@ -172,7 +171,7 @@ impl Connection {
             match opened {
                 Some(stream) => Poll::Ready(Ok(stream)),
                 None => {
-                    // The peer is told that its limit is in the way (RFC 9000 §4.6).
+                    // Sends STREAMS_BLOCKED (RFC 9000 §4.6).
                     locked.used(handle, 0);
                     Poll::Pending
                 }
@@ -183,7 +182,7 @@ impl Connection {
 
     async fn accept(&self, direction: Direction) -> Result<Stream, ConnectionError> {
         let handle = self.0.handle;
-        // Those that had come before the end are there after it.
+        // Streams that arrived before the end can be accepted after it.
         let accept = move |locked: &mut Locked<'_>| {
             let accepted = locked.streams(handle).and_then(|streams| {
                 let id = streams.accept(direction)?;
@@ -218,7 +217,7 @@ impl Connection {
     /// ```
     ///
     /// # Cancel safety
-    /// Safe; the reason can be asked for again.
+    /// Safe. The method can be called again.
     pub async fn closed(&self) -> ConnectionError {
         let handle = self.0.handle;
         let check = move |locked: &mut Locked<'_>| match locked.end_of(handle) {
@@ -228,21 +227,20 @@ impl Connection {
         self.0.wait(Topic::Closed, check).await
     }
 
-    /// Why the connection is over; `None` while it is not.
+    /// Returns the reason why the connection is over, or `None` while it is not.
     pub fn close_reason(&self) -> Option<ConnectionError> {
         self.0.lock().end_of(self.0.handle).cloned()
     }
 
     /// Closes the connection at once.
     ///
-    /// Everything that waits on it fails with [`ConnectionError::LocallyClosed`], what was not read
-    /// is dropped, and nothing is repeated any more: the peer's application can read what has
-    /// arrived there, and what was lost on the way never does. To lose nothing, let the end that
-    /// receives last close, or wait for [`stopped`](SendStream::stopped). A second call does
-    /// nothing.
+    /// All calls that wait on it fail with [`ConnectionError::LocallyClosed`], and unread data is dropped.
+    /// Nothing is retransmitted: the peer's application can read the data that has arrived there, and never
+    /// gets what was lost. To lose nothing, let the end that receives last close, or wait for
+    /// [`stopped`](SendStream::stopped). A second call does nothing.
     ///
     /// The peer's application gets `code` and the first 512 bytes of `reason`.
-    /// [`Endpoint::wait_idle`](crate::Endpoint::wait_idle) waits until the peer knows.
+    /// [`Endpoint::wait_idle`](crate::Endpoint::wait_idle) waits until the peer has been informed.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/pair.rs"));
@@ -260,7 +258,7 @@ impl Connection {
         }
     }
 
-    /// Which end this is.
+    /// Returns the side of this end.
     pub fn side(&self) -> Side {
         self.0.side
     }
@@ -274,12 +272,12 @@ impl Connection {
         path.map_or(NO_ADDRESS, |path| path.peer)
     }
 
-    /// Our address on the path in use, where the system tells.
+    /// Returns the local address of the path in use, if the system reports it.
     pub fn local_ip(&self) -> Option<IpAddr> {
         self.read(transport::Connection::path)?.local
     }
 
-    /// The smoothed round-trip time.
+    /// Returns the smoothed round-trip time.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/pair.rs"));
@@ -293,7 +291,7 @@ impl Connection {
         self.read(transport::Connection::rtt).unwrap_or_default()
     }
 
-    /// Counters and the state of the path. They stay after the end of the connection.
+    /// Returns counters and the state of the path, also after the end of the connection.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/pair.rs"));
@@ -332,16 +330,16 @@ impl Connection {
 
     /// Waits until the handshake is complete, and returns the fate of the early data.
     ///
-    /// From then on the peer is one that the TLS configuration accepts, and no data is a replay.
-    /// Before that, a connection from [`Connecting::early`](crate::Connecting::early) may be with an attacker who repeats what
+    /// From then on the TLS configuration has accepted the peer, and no data is a replay. Before that, a
+    /// connection from [`Connecting::early`](crate::Connecting::early) may be with an attacker who replays what
     /// a client has sent. Ready at once on other connections. A completed handshake counts even if
     /// the peer has left since.
     ///
     /// # Errors
-    /// When the handshake fails.
+    /// Returns an error when the handshake fails.
     ///
     /// # Cancel safety
-    /// Safe; can be asked again.
+    /// Safe. The method can be called again.
     pub async fn authenticated(&self) -> Result<EarlyData, ConnectionError> {
         let handle = self.0.handle;
         let check = move |locked: &mut Locked<'_>| locked.poll_connected(handle);
@@ -354,7 +352,7 @@ impl Connection {
         self.0.lock().entry(self.0.handle).is_connected
     }
 
-    /// The peer's certificate chain, its own certificate first; `None` if it sent none.
+    /// Returns the certificate chain of the peer, its own certificate first, or `None` if it sent none.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/pair.rs"));
@@ -371,14 +369,14 @@ impl Connection {
         Some(chain.into_iter().map(CertificateDer::from).collect())
     }
 
-    /// Reads from the connection, alive or not. `None` if a panic has ended it.
+    /// Reads from the connection, open or not. Returns `None` if a panic has ended it.
     fn read<T>(&self, get: impl FnOnce(&transport::Connection) -> T) -> Option<T> {
         let mut locked = self.0.lock();
         locked.connection(self.0.handle).map(|it| get(it))
     }
 
-    /// Fills `output` with keying material that both ends derive alike from the same `label` and
-    /// `context` (RFC 8446 §7.5).
+    /// Fills `output` with keying material, which both ends derive from the same `label` and `context`
+    /// (RFC 8446 §7.5).
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/pair.rs"));
@@ -393,7 +391,7 @@ impl Connection {
     /// ```
     ///
     /// # Errors
-    /// When the connection is over, or label or output are too long.
+    /// Returns an error when the connection is over, or if label or output are too long.
     pub fn export_keying_material(
         &self,
         output: &mut [u8],
@@ -409,28 +407,28 @@ impl Connection {
             .map_err(|error| ExportKeyingMaterialError(error.to_string()))
     }
 
-    /// Begins a key update. Updates also come by themselves, long before keys wear out.
+    /// Starts a key update. Updates also happen automatically, long before keys reach their limits.
     ///
     /// # Errors
     /// Returns [`KeyUpdateBlocked`] if the handshake is not confirmed, the last update is not
-    /// acknowledged, or it was within three probe timeouts (RFC 9001 §6.1, §6.5). The keys in use stay
-    /// good, and a later call succeeds. Calling this often is harmless.
+    /// acknowledged, or it was within three probe timeouts (RFC 9001 §6.1, §6.5). The keys in use remain
+    /// valid, and a later call succeeds. Calling this often is harmless.
     pub fn force_key_update(&self) -> Result<(), KeyUpdateBlocked> {
         let now = self.0.shard.now();
         let mut locked = self.0.lock();
         let updated = match locked.open_connection(self.0.handle) {
             Ok(connection) => connection.initiate_key_update(now),
-            // Nothing is sent any more: no keys are needed.
+            // Nothing more is sent, so no keys are needed.
             Err(_) => Ok(()),
         };
         locked.used(self.0.handle, 0);
         updated
     }
 
-    /// Goes on with another congestion controller than that of
-    /// [`TransportConfig::congestion`](crate::TransportConfig::congestion): with the window as it
-    /// is, past slow start if that is over, and without a burst. A controller of your own, from
-    /// a factory, is given up. Does nothing when it is in use already or the connection is over.
+    /// Switches to another congestion controller than that of
+    /// [`TransportConfig::congestion`](crate::TransportConfig::congestion). The new one continues with the
+    /// present window, past slow start if that is over, and without a burst. Replaces a custom controller
+    /// too. Does nothing if the algorithm is already in use or the connection is over.
     ///
     /// ```no_run
     /// # extern crate courser_quic as courser;
@@ -447,11 +445,11 @@ impl Connection {
         locked.used(self.0.handle, 0);
     }
 
-    /// Keeps the connection alive while an answer is waited for: while a stream for both directions
-    /// is open that this end has opened, a PING leaves after a third of the idle timeout of silence.
-    /// Off at first; `courser::h3::Client` switches it on (RFC 9114 §5.1). For all of
-    /// the time there is
-    /// [`TransportConfig::keep_alive_interval`](crate::TransportConfig::keep_alive_interval).
+    /// Keeps the connection alive while this end waits for answers. While a bidirectional stream is open that
+    /// this end has opened, a PING is sent after a third of the idle timeout without packets. Off by default;
+    /// `courser::h3::Client` switches it on (RFC 9114 §5.1).
+    /// [`TransportConfig::keep_alive_interval`](crate::TransportConfig::keep_alive_interval) applies at all
+    /// times.
     pub fn keep_alive_while_busy(&self, is_on: bool) {
         let mut locked = self.0.lock();
         if let Ok(connection) = locked.open_connection(self.0.handle) {
@@ -460,12 +458,11 @@ impl Connection {
         locked.used(self.0.handle, 0);
     }
 
-    /// Has everything that happens on the connection recorded from now on, or nothing any more.
+    /// Records the events of the connection in `sink` from now on. `None` stops recording.
     ///
-    /// Records are typed; see [`crate::telemetry`]. The sink is called under the endpoint's lock
-    /// while packets move: it must not block, and a use of the endpoint panics, which ends this connection.
-    /// When the sink is dropped, no lock is held. Without a sink
-    /// recording costs a branch.
+    /// Records are typed; see [`crate::telemetry`]. The sink is called under the lock of the endpoint while
+    /// packets are processed. It must not block, and if it uses the endpoint it panics, which ends this
+    /// connection. It is dropped without the lock. Without a sink, recording costs a branch.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/pair.rs"));
@@ -482,18 +479,18 @@ impl Connection {
     /// assert!(received.try_recv().is_ok());
     /// # Ok(()) }
     /// ```
-    pub fn set_sink(&self, sink: Option<Box<dyn crate::telemetry::Sink>>) {
+    pub fn set_sink(&self, sink: Option<Box<dyn courser_telemetry::Sink>>) {
         let mut locked = self.0.lock();
         if let Ok(connection) = locked.open_connection(self.0.handle) {
             connection.tap().set(sink);
         }
     }
 
-    /// A number that no other connection of this process has while a handle exists.
+    /// Returns a number that no other connection of this process has while a handle exists.
     pub fn stable_id(&self) -> usize {
         Arc::as_ptr(&self.0).addr()
     }
 }
 
-/// The address of a peer about which nothing is known any more.
+/// The address of a peer whose connection a panic has ended.
 const NO_ADDRESS: SocketAddr = SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 0));

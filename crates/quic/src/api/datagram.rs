@@ -1,4 +1,4 @@
-//! Datagrams: delivered once or never, in no order. RFC 9221.
+//! Datagrams, which arrive at most once and in any order. RFC 9221.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -23,13 +23,13 @@ pub struct DatagramOptions {
 }
 
 impl DatagramOptions {
-    /// Nothing special: the datagram waits for as long as it takes.
+    /// Returns the default options: the datagram may wait for any time.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The datagram is of no use any more after this time. If it has not left by then, because
-    /// congestion control keeps it or others were before it, it is dropped and counted in
+    /// Sets the time after which the datagram is useless. If it was not sent by then, because of congestion
+    /// control or other datagrams in the queue, it is dropped and counted in
     /// [`DatagramStats::expired`](crate::DatagramStats::expired).
     #[must_use]
     pub fn max_age(mut self, age: Duration) -> Self {
@@ -45,15 +45,15 @@ impl DatagramOptions {
     }
 }
 
-/// A future of the fate of a datagram. See [`Connection::send_datagram_tracked`].
+/// A future that resolves to the fate of a datagram. See [`Connection::send_datagram_tracked`].
 ///
 /// # Errors
-/// When the connection is over before.
+/// Returns an error when the connection is over before the fate is known.
 ///
 /// # Cancel safety
-/// Safe. The datagram goes its way if this is dropped.
+/// Safe. The datagram is sent even if this is dropped.
 #[derive(Debug)]
-#[must_use = "without an interest in its fate, send_datagram_with is cheaper"]
+#[must_use = "send_datagram_with is cheaper if the fate is of no interest"]
 pub struct PendingFate {
     connection: Arc<ConnectionRef>,
     id: DatagramId,
@@ -87,13 +87,13 @@ impl Drop for PendingFate {
 }
 
 impl Connection {
-    /// Sends a datagram: once, with no promise that it arrives.
+    /// Sends a datagram once, without a guarantee that it arrives.
     ///
-    /// It goes before stream data that waits, as far as that is fair, but not before congestion
-    /// control and the pacer allow it. If [`TransportConfig::datagram_send_buffer_size`] or
-    /// [`TransportConfig::datagram_send_queue`] is used up, the datagram that waits longest is
-    /// dropped, and counted in [`DatagramStats::unsent_dropped`]; see
-    /// [`Connection::send_datagram_wait`] for another way. Owners of `data` are dropped as those of
+    /// It precedes waiting stream data, within the limits of fairness, but congestion control and the pacer
+    /// apply to it. If [`TransportConfig::datagram_send_buffer_size`] or
+    /// [`TransportConfig::datagram_send_queue`] is used up, the datagram that has waited longest is
+    /// dropped and counted in [`DatagramStats::unsent_dropped`].
+    /// [`Connection::send_datagram_wait`] waits instead. Owners of `data` are dropped as those of
     /// [`SendStream::write_chunk`](crate::SendStream::write_chunk) are.
     ///
     /// ```
@@ -107,8 +107,8 @@ impl Connection {
     /// ```
     ///
     /// # Errors
-    /// [`SendDatagramError`]: the peer takes no datagrams, or none of this size, or the connection is
-    /// over.
+    /// Returns [`SendDatagramError`] if the peer accepts no datagrams, or none of this size, or if the
+    /// connection is over.
     ///
     /// [`TransportConfig::datagram_send_buffer_size`]: crate::TransportConfig::datagram_send_buffer_size
     /// [`TransportConfig::datagram_send_queue`]: crate::TransportConfig::datagram_send_queue
@@ -117,7 +117,7 @@ impl Connection {
         self.send_datagram_with(data, DatagramOptions::default())
     }
 
-    /// As [`Connection::send_datagram`], for a limited time.
+    /// Sends a datagram like [`Connection::send_datagram`], with options such as a maximum age.
     ///
     /// ```no_run
     /// # extern crate courser_quic as courser;
@@ -140,9 +140,9 @@ impl Connection {
         self.0.send(&mut self.0.lock(), data, options).map(drop)
     }
 
-    /// As [`Connection::send_datagram_with`], and tells what became of it.
+    /// Sends a datagram like [`Connection::send_datagram_with`], and returns a future of its fate.
     ///
-    /// Costs a few words of memory until that is known, for which it takes a round trip or more.
+    /// This costs a few words of memory until the fate is known, usually for a round trip.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/pair.rs"));
@@ -176,13 +176,14 @@ impl Connection {
         })
     }
 
-    /// As [`Connection::send_datagram`], but waits for room instead of dropping an older datagram.
+    /// Sends a datagram like [`Connection::send_datagram`], but waits for room in the queue instead of dropping
+    /// an older one.
     ///
     /// # Errors
     /// As [`Connection::send_datagram`].
     ///
     /// # Cancel safety
-    /// Dropped before it is ready, it has sent nothing.
+    /// Safe. A future that is dropped before it is ready has sent nothing.
     pub async fn send_datagram_wait(&self, data: Bytes) -> Result<(), SendDatagramError> {
         let connection = &self.0;
         let mut data = Some(data);
@@ -198,7 +199,7 @@ impl Connection {
         connection.wait(Topic::DatagramRoom, send).await
     }
 
-    /// Takes the datagram that was received first and waits if there is none.
+    /// Returns the oldest received datagram, and waits if there is none.
     ///
     /// Up to [`TransportConfig::datagram_receive_buffer_size`] bytes and
     /// [`TransportConfig::datagram_receive_queue`] datagrams wait to be read. When there are more,
@@ -219,10 +220,10 @@ impl Connection {
     /// ```
     ///
     /// # Errors
-    /// When the connection is over, and what came before that is read.
+    /// Returns an error when the connection is over and all datagrams that arrived before are read.
     ///
     /// # Cancel safety
-    /// Dropped before it is ready, it has taken nothing.
+    /// Safe. A future that is dropped before it is ready has taken nothing.
     ///
     /// [`TransportConfig::datagram_receive_buffer_size`]: crate::TransportConfig::datagram_receive_buffer_size
     /// [`TransportConfig::datagram_receive_queue`]: crate::TransportConfig::datagram_receive_queue
@@ -230,7 +231,7 @@ impl Connection {
     pub async fn read_datagram(&self) -> Result<Bytes, ConnectionError> {
         let handle = self.0.handle;
         let read = move |locked: &mut Locked<'_>| {
-            // Those that had come before the end are there after it.
+            // Datagrams that arrived before the end can be read after it.
             let connection = locked.connection(handle);
             match connection.and_then(|it| it.datagrams().receive()) {
                 Some(datagram) => Poll::Ready(Ok(datagram)),
@@ -240,12 +241,12 @@ impl Connection {
         self.0.wait(Topic::Datagram, read).await
     }
 
-    /// Bytes of the largest datagram that can be sent now; `None` when the peer takes none, or the
-    /// connection is over.
+    /// Returns the largest size of a datagram that can be sent now, in bytes. `None` if the peer accepts none, or
+    /// the connection is over.
     ///
-    /// Changes with the datagram size of the path, mostly upwards in the first round trips; what was
-    /// allowed when it was sent and does not fit when its turn comes is dropped. At least 1158
-    /// while the path works, if neither the peer nor our own queue allows less.
+    /// The size changes with the MTU of the path, and mostly grows in the first round trips. A queued datagram
+    /// that no longer fits when its turn comes is dropped. The size is at least 1158 while the path works,
+    /// unless the peer or the queue of this end allows less.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/pair.rs"));
@@ -262,8 +263,8 @@ impl Connection {
         connection.max_datagram_size()
     }
 
-    /// Bytes of a datagram for which no other one would be dropped. 0 when as many wait as may, or
-    /// the connection is over.
+    /// Returns the largest size of a datagram for which no other one would be dropped, in bytes. 0 if the queue
+    /// is full, or the connection is over.
     pub fn datagram_send_buffer_space(&self) -> usize {
         let mut locked = self.0.lock();
         let connection = locked.open_connection(self.0.handle);
@@ -272,7 +273,7 @@ impl Connection {
 }
 
 impl ConnectionRef {
-    /// Queues a datagram, having sent others before it takes their place.
+    /// Queues a datagram, and sends others first if it would replace them.
     fn send(
         &self,
         locked: &mut Locked<'_>,

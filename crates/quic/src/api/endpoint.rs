@@ -1,4 +1,4 @@
-//! The door: binds, connects, accepts.
+//! Endpoints, which connect and accept.
 
 use std::io;
 use std::net::SocketAddr;
@@ -25,9 +25,9 @@ use courser_wire::VarInt;
 /// One UDP socket with any number of connections on it, as client, server or both. With several
 /// [shards](crate::EndpointBuilder::shards) it has several sockets of one address.
 ///
-/// Cloning makes another handle. After the last one is gone no more clients are accepted, while
-/// connections continue until they end. A task on the runtime of the caller moves the datagrams: tokio,
-/// or the [runtime](crate::runtime) that the thread has entered.
+/// Clones are handles to the same endpoint. After the last one is dropped no more clients are accepted, while
+/// connections continue until they end. Datagrams are sent and received by a task on the runtime of the caller:
+/// tokio, or the [runtime](crate::runtime) that the thread has entered.
 #[derive(Clone, Debug)]
 pub struct Endpoint {
     inner: Arc<EndpointRef>,
@@ -35,10 +35,10 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// An endpoint with settings of the user's own on `addr`.
+    /// Creates an endpoint with custom settings on `addr`.
     ///
     /// # Errors
-    /// As [`Endpoint::server`].
+    /// Returns the errors of [`Endpoint::server`].
     #[track_caller]
     pub fn bind(
         config: EndpointConfig,
@@ -50,11 +50,11 @@ impl Endpoint {
         Self::start(&runtime, config, server, Sockets::one(socket, 1, ""))
     }
 
-    /// An endpoint with settings and a socket of the user's own.
+    /// Creates an endpoint with custom settings on a bound socket.
     ///
     /// # Errors
-    /// When the socket or the configuration cannot be used, there is no runtime, or it is one
-    /// with sockets of its own, which [`Endpoint::bind`] opens.
+    /// Returns an error if the socket or the configuration cannot be used, if there is no runtime, or if the
+    /// runtime has its own sockets, which [`Endpoint::bind`] opens.
     #[track_caller]
     pub fn new(
         config: EndpointConfig,
@@ -84,9 +84,9 @@ impl Endpoint {
         })
     }
 
-    /// Sets the configuration that [`Endpoint::connect`] uses, for this handle and clones of it.
+    /// Sets the configuration that [`Endpoint::connect`] uses, for this handle and its later clones.
     ///
-    /// One that does not work is reported by `connect`.
+    /// `connect` reports an invalid one.
     pub fn set_default_client_config(&mut self, config: ClientConfig) {
         self.default_client = Some(config.build());
     }
@@ -106,7 +106,7 @@ impl Endpoint {
     /// ```
     ///
     /// # Errors
-    /// When the configuration does not work; nothing changes then.
+    /// Returns an error if the configuration is invalid. Nothing changes then.
     pub fn set_server_config(&self, config: Option<ServerConfig>) -> Result<(), ConfigError> {
         let config = config.map(ServerConfig::build).transpose()?;
         let shards = self.shards();
@@ -114,26 +114,25 @@ impl Endpoint {
         Ok(())
     }
 
-    /// Decides whether the system is given many datagrams for one peer in one call and splits
-    /// them itself (generic segmentation offload, GSO), where it can. On by default.
+    /// Enables or disables generic segmentation offload (GSO), with which the system takes many datagrams for
+    /// one peer in one call and splits them. On by default, where the system supports it.
     ///
-    /// Holds for what leaves from now on, for all connections and handles of the endpoint.
-    /// Without it each datagram is a system call of its own, which costs several times the CPU
-    /// in bulk; for measurements of that, and for interfaces whose splitting is broken without
-    /// an error (a reported error switches it off automatically).
+    /// Applies to all connections and handles of the endpoint from now on. Without GSO each datagram is a system
+    /// call of its own, which costs several times the CPU in bulk transfers. Disable it for measurements, and for
+    /// interfaces that split incorrectly without an error. A reported error disables it automatically.
     ///
-    /// [`Endpoint::capabilities`] goes on to tell what the socket could do;
-    /// [`Endpoint::socket_counters`] how many datagrams left in how many calls.
+    /// [`Endpoint::capabilities`] still returns the capabilities of the socket, and
+    /// [`Endpoint::socket_counters`] the numbers of datagrams and calls.
     pub fn set_segmentation_offload(&self, enabled: bool) {
         let shards = self.shards();
         shards.each(|locked| locked.outbox.set_segmentation_offload(enabled));
     }
 
-    /// Sets whose datagrams are looked at. Those of blocked addresses are dropped before anything else
-    /// is done for them, and connections with such peers are closed with CONNECTION_REFUSED.
+    /// Sets the filter of source addresses. Datagrams of blocked addresses are dropped before any other
+    /// processing, and connections with such peers are closed with CONNECTION_REFUSED.
     ///
-    /// Holds for all connections of the endpoint, those that it has started included. The default
-    /// blocks no address. [`EndpointStats::datagrams_blocked`] counts what is dropped.
+    /// Applies to all connections of the endpoint, including those that it has started. The default
+    /// blocks no address. [`EndpointStats::datagrams_blocked`] counts the dropped datagrams.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/pair.rs"));
@@ -155,8 +154,8 @@ impl Endpoint {
         });
     }
 
-    /// Refuses new clients with CONNECTION_REFUSED, those included that wait to be accepted, or
-    /// ceases to. Connections and handshakes in progress go on.
+    /// Sets whether new clients are refused with CONNECTION_REFUSED, including those that wait to be accepted.
+    /// Connections and handshakes in progress continue.
     pub fn set_busy(&self, is_busy: bool) {
         self.shards().each(|locked| {
             locked.change(|state, now| {
@@ -186,7 +185,7 @@ impl Endpoint {
     /// ```
     ///
     /// # Errors
-    /// When there is no client configuration, or as [`Endpoint::connect_with`].
+    /// Returns an error if there is no client configuration, and the errors of [`Endpoint::connect_with`].
     pub fn connect(&self, addr: SocketAddr, server_name: &str) -> Result<Connecting, ConnectError> {
         let config = self
             .default_client
@@ -195,7 +194,7 @@ impl Endpoint {
         self.begin(config.as_ref().map_err(Clone::clone)?, addr, server_name)
     }
 
-    /// Connects with a configuration of its own; otherwise like [`Endpoint::connect`].
+    /// Connects like [`Endpoint::connect`], with this configuration.
     ///
     /// ```no_run
     /// # extern crate courser_quic as courser;
@@ -211,8 +210,8 @@ impl Endpoint {
     /// ```
     ///
     /// # Errors
-    /// When the endpoint is closed, the address cannot be reached from this socket, the name is
-    /// none, or the configuration does not work. What the network says comes from the result.
+    /// Returns an error if the endpoint is closed, the address cannot be reached from this socket, or the name or
+    /// the configuration is invalid. Errors of the network come from the returned future.
     pub fn connect_with(
         &self,
         config: ClientConfig,
@@ -284,7 +283,7 @@ impl Endpoint {
     /// ```
     ///
     /// # Cancel safety
-    /// Safe: dropped before it is ready, it has accepted no client.
+    /// Safe. A future that is dropped before it is ready has accepted no client.
     pub async fn accept(&self) -> Option<Incoming> {
         let accept = |locked: &mut Locked<'_>| {
             if locked.is_accepting_held() && !locked.is_closed && locked.stopped.is_none() {
@@ -310,11 +309,11 @@ impl Endpoint {
         Some(Incoming::new(incoming?, shard.clone(), self.inner.clone()))
     }
 
-    /// Waits for the next event of the sockets: errors, of which the datagrams count as lost, and what the
-    /// endpoint does about those that stay. Returns `None` once all shards have ended.
+    /// Waits for the next event of the sockets: errors, whose datagrams count as lost, and the reaction of the
+    /// endpoint to errors that persist. Returns `None` once all shards have ended.
     ///
-    /// Of each kind of error there is one event a minute, which suits a log (limit K291). Each event is
-    /// returned once; an event that no task waits for is replaced by a later one of its kind.
+    /// Each kind of error causes one event a minute, which suits a log (limit K291). Each event is returned once.
+    /// A later event of its kind replaces one that no task has taken.
     /// [`Endpoint::socket_counters`] counts all failed calls.
     ///
     /// ```
@@ -331,7 +330,7 @@ impl Endpoint {
     /// ```
     ///
     /// # Cancel safety
-    /// Safe: dropped before it is ready, it has taken no event.
+    /// Safe. A future that is dropped before it is ready has taken no event.
     pub async fn socket_event(&self) -> Option<SocketEvent> {
         let next = |locked: &mut Locked<'_>| match locked.outbox.health.take_event() {
             Some(event) => Poll::Ready(Some(event)),
@@ -350,8 +349,8 @@ impl Endpoint {
 
     /// Closes all connections with this code and reason, and refuses later ones.
     ///
-    /// See [`Connection::close`](crate::Connection::close) for what peers may lose, and
-    /// [`Endpoint::wait_idle`] for how to leave in peace.
+    /// See [`Connection::close`](crate::Connection::close) for the data that peers may lose, and
+    /// [`Endpoint::wait_idle`] to wait before the process exits.
     pub fn close(&self, code: VarInt, reason: &[u8]) {
         self.shards().each(|locked| locked.close_all(code, reason));
     }
@@ -374,7 +373,7 @@ impl Endpoint {
     /// ```
     ///
     /// # Cancel safety
-    /// Safe; can be asked again.
+    /// Safe. The method can be called again.
     pub async fn wait_idle(&self) {
         let check = |locked: &mut Locked<'_>| match locked.is_idle() {
             true => Poll::Ready(()),
@@ -384,7 +383,7 @@ impl Endpoint {
             for shard in self.shards().all() {
                 Wait::new(shard, List::Idle, check).await;
             }
-            // One may have got a connection while the next ones were waited for.
+            // A shard may have got a connection while this waited for the next one.
             let all = |one: &mut bool, other| *one &= other;
             if self.shards().sum(|locked| locked.is_idle(), all) {
                 return;
@@ -392,8 +391,8 @@ impl Endpoint {
         }
     }
 
-    /// The address we are bound to, with the port that the system chose. That of the last socket,
-    /// after [`Endpoint::rebind`].
+    /// Returns the local address with the port that the system chose; after [`Endpoint::rebind`], that of the
+    /// last socket.
     ///
     /// # Errors
     /// Returns the error of the system.
@@ -401,25 +400,25 @@ impl Endpoint {
         self.shards().first().socket().local_addr()
     }
 
-    /// Connections that the endpoint knows, those included that are closing.
+    /// Returns the number of connections, including those that are closing.
     pub fn open_connections(&self) -> usize {
         let count = |locked: &Locked<'_>| locked.endpoint.connections();
         self.shards().sum(count, |sum, more| *sum += more)
     }
 
-    /// Returns the number of shards: that which was requested with
-    /// [`EndpointBuilder::shards`](crate::EndpointBuilder::shards), or 1 where there cannot be several.
+    /// Returns the number of shards: the one requested with
+    /// [`EndpointBuilder::shards`](crate::EndpointBuilder::shards), or 1 if several are not possible.
     pub fn shard_count(&self) -> usize {
         self.shards().all().len()
     }
 
-    /// Returns the counters of each shard. Those of [`Endpoint::stats`] are their sums.
+    /// Returns the counters of each shard, whose sums [`Endpoint::stats`] returns.
     pub fn shard_stats(&self) -> Vec<EndpointStats> {
         let each = self.shards().all().iter();
         each.map(|shard| stats_of(&shard.lock())).collect()
     }
 
-    /// Counters of the endpoint. Costs a system call for each socket, see
+    /// Returns the counters of the endpoint. Makes a system call for each socket, see
     /// [`Endpoint::receive_overflow`].
     ///
     /// ```
@@ -435,8 +434,7 @@ impl Endpoint {
         self.shards().sum(stats_of, |sum, more| *sum += more)
     }
 
-    /// Counters of the socket, and of those that it has replaced: how many datagrams went in how many
-    /// calls.
+    /// Returns the counters of the socket and of those that it has replaced, such as datagrams and system calls.
     pub fn socket_counters(&self) -> Counters {
         let counters = |locked: &Locked<'_>| locked.outbox.sockets.counters();
         self.shards().sum(counters, |sum, more| *sum += more)
@@ -457,7 +455,7 @@ impl Endpoint {
     }
 
     /// Returns the capabilities of the socket on this machine, with warnings about costly settings and about
-    /// shards that could not be had.
+    /// shards that were not possible.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/pair.rs"));

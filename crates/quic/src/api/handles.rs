@@ -71,8 +71,8 @@ impl ConnectionRef {
         self.shard.lock_for(Some(self.handle))
     }
 
-    /// Cleans up after a handle that is dropped. A hook may drop it under the lock: then this happens after
-    /// the release.
+    /// Cleans up after a handle that is dropped. If a hook drops it under the lock, this happens after the
+    /// release.
     pub(crate) fn on_drop(
         self: &Arc<Self>,
         clean_up: impl FnOnce(&mut Locked<'_>, ConnectionHandle) + Send + 'static,
@@ -84,7 +84,7 @@ impl ConnectionRef {
         clean_up(&mut self.lock(), self.handle);
     }
 
-    /// Waits until `check` has an answer; asks again whenever something happens to `topic`.
+    /// Waits until `check` is ready. Calls it again after each event of `topic`.
     pub(crate) async fn wait<T>(
         &self,
         topic: Topic,

@@ -14,8 +14,7 @@ impl Connection {
         self.change_streams(|streams| streams.set_max_streams(direction, count));
     }
 
-    /// Fixes the flow-control window of the connection at so many bytes, which then no longer grows
-    /// automatically.
+    /// Sets the flow-control window of the connection in bytes, which then no longer grows automatically.
     ///
     /// A window larger by half or more is announced at once; a smaller one takes effect as bytes are read
     /// (RFC 9000 §4.1).
@@ -29,7 +28,7 @@ impl Connection {
         self.change_streams(|streams| streams.set_send_buffer_max(bytes));
     }
 
-    /// Changes the streams of an open connection, and sends what follows from that.
+    /// Changes the streams of an open connection, and sends frames that announce the change.
     fn change_streams(&self, change: impl FnOnce(&mut Streams)) {
         let mut locked = self.0.lock();
         if let Ok(connection) = locked.open_connection(self.0.handle) {

@@ -64,7 +64,7 @@ enum Stage {
     Transmit,
 }
 
-/// What one received buffer means for the rest of the turn.
+/// The effect of one received buffer on the rest of the turn.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Taken {
     /// The readers should run before more is received.
