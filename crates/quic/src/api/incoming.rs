@@ -142,7 +142,7 @@ impl Incoming {
         Ok(Connecting::new(connection))
     }
 
-    /// Refuses the connection with a CONNECTION_CLOSE to the client.
+    /// Refuses the connection and sends CONNECTION_CLOSE to the client.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/pair.rs"));
@@ -161,7 +161,7 @@ impl Incoming {
         self.give_back();
     }
 
-    /// Sends a Retry, so that the client proves its address and returns as another [`Incoming`].
+    /// Sends a Retry, so that the client validates its address and returns as another [`Incoming`].
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/pair.rs"));
@@ -183,7 +183,7 @@ impl Incoming {
     /// ```
     ///
     /// # Errors
-    /// Returns an error that contains this value if the client has already proved its address.
+    /// Returns an error with this value if the address of the client is already validated.
     pub fn retry(mut self) -> Result<(), RetryError> {
         let incoming = self.take();
         let shard = self.shard.clone();
@@ -216,7 +216,7 @@ impl Incoming {
         self.inner().local_ip()
     }
 
-    /// Returns true if the client has proved that it receives at its address.
+    /// Returns true if the client is known to receive at its address.
     pub fn remote_address_validated(&self) -> bool {
         self.inner().is_address_validated()
     }
@@ -279,7 +279,7 @@ impl Future for IncomingFuture {
     }
 }
 
-/// An error for a client that has already been asked to prove its address.
+/// An error for a client whose address is already validated.
 #[derive(Debug, thiserror::Error)]
 #[error("the client's address is already validated")]
 pub struct RetryError(Box<Incoming>);

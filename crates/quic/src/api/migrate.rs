@@ -1,4 +1,4 @@
-//! Clients that move: to another socket, another local address, or another network.
+//! Migration of clients to another socket, local address or network.
 //! RFC 9000 §9.
 
 use std::io;
@@ -18,22 +18,21 @@ use crate::shard::shards::Sockets;
 use crate::shard::wakers::Topic;
 
 impl Endpoint {
-    /// Replaces the socket under live connections, and moves the connections that this endpoint has
-    /// started to it. Later connections use it too.
+    /// Replaces the socket of open connections, and moves the connections that this endpoint has started to it.
+    /// Later connections use it too.
     ///
-    /// A connection moves at once, with a fresh connection ID, and validates the path from the new
-    /// socket meanwhile (RFC 9000 §9.2). If it gets no answer, it returns to the socket before.
-    /// Round-trip time and congestion window start anew, unless both sockets are bound to the same
-    /// IP address (§9.4). Connections stay on the socket before if their handshake is not confirmed,
-    /// if the server has disabled migration or issued no spare connection ID, or if one of the ends
-    /// uses no connection IDs. So do connections that this endpoint has accepted. A socket is closed
-    /// when no connection needs it. An endpoint has at most 4: if connections need them all, a further
-    /// one takes the place of the oldest.
+    /// A connection moves at once with a fresh connection ID, and validates the path from the new socket
+    /// meanwhile (RFC 9000 §9.2). If it gets no answer, it returns to the previous socket. Round-trip time and
+    /// congestion window are reset, unless both sockets are bound to the same IP address (§9.4). Connections
+    /// stay on the previous socket if their handshake is not confirmed, if the server has disabled migration or
+    /// issued no spare connection ID, or if one of the ends uses no connection IDs. Connections that this
+    /// endpoint has accepted stay as well. A socket is closed when no connection needs it. An endpoint has at
+    /// most 4: if all are needed, the next one replaces the oldest.
     ///
     /// # Errors
-    /// When the socket cannot be used, there is no runtime, it is one with sockets of its own, or the
-    /// endpoint has several [shards](crate::EndpointBuilder::shards): then there is
-    /// [`Endpoint::rebind_to`]. Nothing changes then.
+    /// Returns an error if the socket cannot be used, there is no runtime, or the runtime has its own sockets. An
+    /// endpoint with several [shards](crate::EndpointBuilder::shards) returns an error too and has
+    /// [`Endpoint::rebind_to`]. Nothing changes after an error.
     pub fn rebind(&self, socket: std::net::UdpSocket) -> Result<(), BindError> {
         let socket = Current::require()?.adopt(socket)?;
         self.replace_sockets(vec![socket])
@@ -56,18 +55,18 @@ impl Endpoint {
     /// ```
     ///
     /// # Errors
-    /// When the address cannot be bound, or there is no runtime. Nothing changes then.
+    /// Returns an error if the address cannot be bound, or there is no runtime. Nothing changes then.
     pub fn rebind_to(&self, addr: SocketAddr) -> Result<(), BindError> {
         let (shards, count) = (self.shards(), self.shard_count());
         let sockets = Sockets::bind(&Current::require()?, addr, count, shards.rule())?;
         self.replace_sockets(sockets.each)
     }
 
-    /// Moves to a transport of the user's own, like [`Endpoint::rebind`]: from the network to a relay,
-    /// or from one relay to another.
+    /// Moves to a custom transport, like [`Endpoint::rebind`]: from the network to a relay, or from one relay to
+    /// another.
     ///
     /// # Errors
-    /// When the transport has no local address, there is no runtime, or the endpoint has several
+    /// Returns an error if the transport has no local address, there is no runtime, or the endpoint has several
     /// [shards](crate::EndpointBuilder::shards). Nothing changes then.
     pub fn rebind_transport(&self, transport: impl UdpSocket) -> Result<(), BindError> {
         Current::require()?;
@@ -86,8 +85,8 @@ impl Endpoint {
         Ok(())
     }
 
-    /// Notes that the network has changed: connections that this endpoint has started send from
-    /// another address now, as after a change from one radio network to another.
+    /// Reports that the network has changed, so that connections that this endpoint has started send from another
+    /// address, for example after a switch from Wi-Fi to a mobile network.
     ///
     /// Connections move at once, as with [`Endpoint::rebind`], but to the same socket. Those that
     /// cannot take a fresh connection ID send a PING, from which the server learns of the change. After 16
@@ -122,11 +121,10 @@ fn replace_socket(locked: &mut Locked<'_>, new: SocketAddr, socket: Socket) {
 impl Connection {
     /// Moves to another address of this machine, and waits until the path from there is validated.
     ///
-    /// The socket must be bound to a wildcard address, or to `local`. The server is asked from there,
-    /// with a fresh connection ID, whether the path works, and data stays on the path in use
-    /// meanwhile (RFC 9000 §9.1, §9.5). Round-trip time, congestion window and datagram size start
-    /// anew. An earlier move that is not finished is given up. After 16 moves in a short time, further ones
-    /// are refused for a quarter of a second ([`MigrateError::TooSoon`](courser_transport::MigrateError)).
+    /// The socket must be bound to a wildcard address, or to `local`. The path from there is validated with a
+    /// fresh connection ID, and data stays on the path in use meanwhile (RFC 9000 §9.1, §9.5). Round-trip time,
+    /// congestion window and datagram size are reset. An unfinished earlier move is abandoned. After 16 moves in
+    /// a short time, further ones are refused for a quarter of a second ([`MigrateError::TooSoon`](courser_transport::MigrateError)).
     ///
     /// ```no_run
     /// # extern crate courser_quic as courser;
@@ -140,10 +138,10 @@ impl Connection {
     /// ```
     ///
     /// # Errors
-    /// [`MigrateError`]; the connection stays on its path.
+    /// Returns [`MigrateError`]. The connection then stays on its path.
     ///
     /// # Cancel safety
-    /// Dropped before it is ready, the move goes on.
+    /// Safe. The move continues if the future is dropped.
     pub async fn migrate(&self, local: IpAddr) -> Result<(), MigrateError> {
         let now = self.0.shard.now();
         let (handle, socket) = (self.0.handle, self.0.shard.socket());
@@ -188,7 +186,7 @@ impl Connection {
         self.0.wait(Topic::Migration, check).await
     }
 
-    /// Notes that the network has changed, like [`Endpoint::network_changed`] for one connection.
+    /// Reports that the network has changed, like [`Endpoint::network_changed`] for one connection.
     /// Does nothing on a connection that was accepted.
     pub fn network_changed(&self) {
         let (now, handle) = (self.0.shard.now(), self.0.handle);

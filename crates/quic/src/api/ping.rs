@@ -1,4 +1,4 @@
-//! PING as a call. RFC 9000 §19.2.
+//! Liveness tests with PING frames. RFC 9000 §19.2.
 
 use std::task::Poll;
 use std::time::Duration;
@@ -16,7 +16,7 @@ impl Connection {
     /// 25 ms. Use [`rtt`](Connection::rtt) for an estimate without that delay. A PING that is lost
     /// is replaced by another, and the time counts from the one that was acknowledged. Calls that
     /// wait for the same packet share one PING, so any number of tasks may call this. After 500 PINGs in a
-    /// short time, further ones leave every 20 ms: the peer may take more of them for an attack.
+    /// short time, further ones are sent every 20 ms, because a peer may treat more as an attack.
     ///
     /// ```no_run
     /// # extern crate courser_quic as courser;
@@ -27,11 +27,11 @@ impl Connection {
     /// ```
     ///
     /// # Errors
-    /// When the connection is over before the answer. A peer that does not answer is given up
+    /// Returns an error if the connection ends before the answer. A connection to a peer that does not answer ends
     /// after [`TransportConfig::max_idle_timeout`](crate::TransportConfig::max_idle_timeout).
     ///
     /// # Cancel safety
-    /// Safe. Dropped before it is ready, it may have sent a PING.
+    /// Safe. A future that is dropped before it is ready may have sent a PING.
     pub async fn ping(&self) -> Result<Duration, ConnectionError> {
         let handle = self.0.handle;
         let mut request = None;

@@ -21,8 +21,7 @@ impl SendStream {
     /// Returns the numbers of bytes that were written, sent and acknowledged so far.
     ///
     /// # Errors
-    /// [`ClosedStream`] when everything was acknowledged, the stream was reset, or the connection
-    /// is over.
+    /// Returns [`ClosedStream`] if everything was acknowledged, the stream was reset, or the connection is over.
     pub fn stats(&self) -> Result<SendStreamStats, ClosedStream> {
         let (handle, stream) = (self.connection.handle, self.half.stream);
         let mut locked = self.connection.lock();
@@ -33,7 +32,7 @@ impl SendStream {
     ///
     /// The peer's transport has these bytes then; its application may still have to read them.
     /// Acknowledgements may be delayed, by default for up to 25 ms. The future does not borrow the
-    /// stream, so that writing can go on while it waits.
+    /// stream, so that writing can continue while it waits.
     ///
     /// ```no_run
     /// # extern crate courser_quic as courser;
@@ -46,10 +45,9 @@ impl SendStream {
     /// ```
     ///
     /// # Errors
-    /// [`WriteError::Stopped`] when the peer stopped the stream before it acknowledged the bytes,
-    /// [`WriteError::ClosedStream`] when the stream was reset before that,
-    /// [`WriteError::DeadlinePassed`] when its deadline passed before that, and
-    /// [`WriteError::ConnectionLost`] when the connection is over before that.
+    /// Returns an error if one of these precedes the acknowledgement: [`WriteError::Stopped`] if the peer stopped
+    /// the stream, [`WriteError::ClosedStream`] if the stream was reset, [`WriteError::DeadlinePassed`] if its
+    /// deadline passed, [`WriteError::EarlyDataRejected`], and [`WriteError::ConnectionLost`].
     ///
     /// # Cancel safety
     /// Safe. The bytes are sent in any case.
@@ -94,10 +92,9 @@ impl SendStream {
     /// Resets the stream with `code` after this time, unless the peer has acknowledged everything by
     /// then. `None` removes the deadline.
     ///
-    /// Data that is of no use later then takes no bandwidth from data that is. A stream that is not
-    /// finished has not delivered everything, so its deadline always passes. Later writes fail with
-    /// [`WriteError::DeadlinePassed`], and the peer reads a reset. The deadline stays when the
-    /// handle is dropped.
+    /// Outdated data then takes no bandwidth from other data. A stream that is not finished has not delivered
+    /// everything, so its deadline always passes. Later writes fail with [`WriteError::DeadlinePassed`], and the
+    /// peer reads a reset. The deadline stays when the handle is dropped.
     ///
     /// ```no_run
     /// # extern crate courser_quic as courser;
@@ -110,8 +107,7 @@ impl SendStream {
     /// ```
     ///
     /// # Errors
-    /// [`ClosedStream`] when everything was acknowledged, the stream was reset, or the connection
-    /// is over.
+    /// Returns [`ClosedStream`] if everything was acknowledged, the stream was reset, or the connection is over.
     pub fn set_deadline(
         &mut self,
         after: Option<Duration>,
@@ -130,19 +126,19 @@ impl SendStream {
         Ok(())
     }
 
-    /// Waits until a write to this stream has to wait, and returns the limit that is in its way.
+    /// Waits until a write to this stream has to wait, and returns the limit that blocks it.
     ///
     /// Returns at once while a write waits. The future does not borrow the stream, so that another
     /// task can wait for it beside the writer, for example to lower the quality of what it sends.
     ///
     /// # Errors
-    /// [`WriteError::Stopped`] when the peer stopped the stream, [`WriteError::ClosedStream`] when
-    /// the stream is finished or reset, and [`WriteError::ConnectionLost`] when the connection is
-    /// over. A writer that finishes its stream without waiting is reported when the peer has
-    /// acknowledged everything.
+    /// Returns [`WriteError::Stopped`] if the peer stopped the stream, [`WriteError::ClosedStream`] if the stream
+    /// is finished or reset, [`WriteError::EarlyDataRejected`], and [`WriteError::ConnectionLost`] if the
+    /// connection is over. If the writer finishes the stream without waiting, the error follows when the peer
+    /// has acknowledged everything.
     ///
     /// # Cancel safety
-    /// Safe; can be asked again, and by several tasks.
+    /// Safe. The method can be called again, and by several tasks.
     pub fn blocked(
         &self,
     ) -> impl Future<Output = Result<BlockedBy, WriteError>> + Send + Sync + 'static {
@@ -162,19 +158,19 @@ impl RecvStream {
     /// Bytes that have arrived stay to be read, unless the stream was reset.
     ///
     /// # Errors
-    /// Returns [`ReadError::ConnectionLost`] when the connection is over before that is known, and
+    /// Returns [`ReadError::ConnectionLost`] if the connection is over before, and
     /// [`ReadError::EarlyDataRejected`].
     ///
     /// # Cancel safety
-    /// Safe; can be asked again.
+    /// Safe. The method can be called again.
     pub async fn received_reset(&mut self) -> Result<Option<VarInt>, ReadError> {
         std::future::poll_fn(|cx| self.poll_received_reset(cx)).await
     }
 
-    /// As [`RecvStream::received_reset`], or arranges to be woken when something has arrived.
+    /// Polls for the result of [`RecvStream::received_reset`], and arranges to be woken when data arrives.
     ///
     /// # Errors
-    /// As [`RecvStream::received_reset`].
+    /// Returns the errors of [`RecvStream::received_reset`].
     pub fn poll_received_reset(
         &mut self,
         cx: &mut Context<'_>,
@@ -193,7 +189,7 @@ impl RecvStream {
         let has_everything = streams.and_then(|streams| streams.has_everything(self.stream.id));
         match (has_everything, locked.end_of(handle)) {
             (Some(true), _) => Poll::Ready(Ok(None)),
-            // The rest of the stream will not come.
+            // The rest of the stream will not arrive.
             (_, Some(error)) => Poll::Ready(Err(error.clone().into())),
             (Some(false), None) => Poll::Pending,
             // It was stopped.
@@ -204,7 +200,7 @@ impl RecvStream {
     /// Returns the numbers of bytes that were received and read so far.
     ///
     /// # Errors
-    /// [`ClosedStream`] when the stream was read to its end or is gone.
+    /// Returns [`ClosedStream`] if the stream was read to its end or is gone.
     pub fn stats(&self) -> Result<RecvStreamStats, ClosedStream> {
         let (handle, stream) = (self.connection.handle, self.stream);
         let mut locked = self.connection.lock();
@@ -213,7 +209,7 @@ impl RecvStream {
     }
 }
 
-/// The state of [`Acknowledged`].
+/// The result of [`Acknowledged`], or how to get it.
 #[derive(Debug)]
 enum Watching {
     Open(Watch),
@@ -256,7 +252,7 @@ impl Drop for Acknowledged {
     }
 }
 
-/// Waits until a writer waits.
+/// Waits until the writer of a stream waits.
 struct Blocked {
     connection: Arc<ConnectionRef>,
     stream: Stream,

@@ -16,25 +16,24 @@ use crate::api::hooks::RecvStreamHooks;
 use crate::error::{ReadError, ReadExactError, ReadToEndError};
 use crate::shard::stream::Stream;
 
-/// Receives on one stream, in order, or as bytes arrive with [`RecvStream::read_unordered`].
+/// Receives on one stream: in order, or in the order of arrival with [`RecvStream::read_unordered`].
 ///
 /// Dropping it before its end stops the stream with code 0: the peer is asked to send no more,
-/// and what still arrives is discarded.
+/// and data that still arrives is discarded.
 ///
-/// What has arrived before the peer closed the connection, or fell silent, can be read for as long
-/// as there are handles; then the error comes. What was lost on the way is not sent again after
-/// that: an application that must not lose the end of a stream has its receiver close the
-/// connection.
+/// Data that arrived before the peer closed the connection or stopped answering can be read as long as there
+/// are handles; the error follows behind it. Data that was lost is not retransmitted after that. If the end of
+/// a stream must not be lost, let its receiver close the connection.
 #[derive(Debug)]
 pub struct RecvStream {
     pub(crate) connection: Arc<ConnectionRef>,
     pub(crate) stream: Stream,
     end: Option<End>,
-    /// A waker was left, which has to be taken back.
+    /// A waker may be registered, which has to be removed.
     has_waited: bool,
 }
 
-/// Why there is nothing more to read.
+/// The reason why there is nothing more to read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum End {
     Finished,
@@ -52,16 +51,16 @@ impl RecvStream {
         }
     }
 
-    /// A stream whose reader waits already.
+    /// Creates the handle of a stream whose reader already waits.
     pub(crate) fn awaited(connection: Arc<ConnectionRef>, stream: Stream) -> Self {
         let mut receive = Self::new(connection, stream);
         receive.has_waited = true;
         receive
     }
 
-    /// Reads what is there into `buf` and returns how much that was; `None` at the end.
+    /// Reads available bytes into `buf` and returns their number, or `None` at the end of the stream.
     ///
-    /// Waits while nothing is there.
+    /// Waits until bytes are available.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/pair.rs"));
@@ -81,16 +80,15 @@ impl RecvStream {
     /// ```
     ///
     /// # Errors
-    /// [`ReadError`]: the peer reset the stream, the connection is over, or the stream was
-    /// stopped.
+    /// Returns [`ReadError`] if the peer reset the stream, the connection is over, or the stream was stopped.
     ///
     /// # Cancel safety
-    /// Dropped before it is ready, it has read nothing.
+    /// Safe. A future that is dropped before it is ready has read nothing.
     pub async fn read(&mut self, buf: &mut [u8]) -> Result<Option<usize>, ReadError> {
         std::future::poll_fn(|cx| self.poll_read_some(cx, buf)).await
     }
 
-    /// Fills `buf`.
+    /// Reads until `buf` is full.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/pair.rs"));
@@ -113,7 +111,7 @@ impl RecvStream {
     /// [`RecvStream::read`].
     ///
     /// # Cancel safety
-    /// Not safe: dropped before it is ready, it has read an unknown part.
+    /// Not safe. A future that is dropped before it is ready has read an unknown part.
     pub async fn read_exact(&mut self, buf: &mut [u8]) -> Result<(), ReadExactError> {
         let mut filled = 0;
         while filled < buf.len() {
@@ -125,10 +123,10 @@ impl RecvStream {
         Ok(())
     }
 
-    /// Reads the next chunk of at most `max_length` bytes without copying it; `None` at the end.
+    /// Reads the next chunk of at most `max_length` bytes without copying it. Returns `None` at the end.
     ///
-    /// Chunks come in order. Where one ends means nothing. A chunk keeps the buffer that it
-    /// arrived in from being used again: copy what is kept for long.
+    /// Chunks are in order, and their boundaries have no meaning. A chunk keeps its receive buffer in use: copy
+    /// bytes that are kept for long.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/pair.rs"));
@@ -149,10 +147,10 @@ impl RecvStream {
     /// ```
     ///
     /// # Errors
-    /// As [`RecvStream::read`].
+    /// Returns the errors of [`RecvStream::read`].
     ///
     /// # Cancel safety
-    /// Dropped before it is ready, it has read nothing.
+    /// Safe. A future that is dropped before it is ready has read nothing.
     pub async fn read_chunk(&mut self, max_length: usize) -> Result<Option<Bytes>, ReadError> {
         std::future::poll_fn(|cx| self.poll_read_chunk(cx, max_length)).await
     }
@@ -160,10 +158,10 @@ impl RecvStream {
     /// Reads bytes in the order of their arrival: the next chunk of at most `max_length` bytes, but at
     /// least one, with the offset of its first byte; `None` at the end, when all were read.
     ///
-    /// Bytes past a loss do not wait for it to be repaired. Each byte is returned once, also those that
-    /// arrive twice. A stream that was read in order may go on without order: then only the rest is
-    /// returned. The other way is not possible: from the first call on, all methods that read in order
-    /// fail with [`ReadError::Unordered`]. RFC 9000 §2.2.
+    /// Bytes behind a loss do not wait for the retransmission. Each byte is returned once, even if it arrives
+    /// twice. After reading in order, a stream may be read without order: then only the rest is returned. The
+    /// reverse is not possible: from the first call on, all methods that read in order fail with
+    /// [`ReadError::Unordered`]. RFC 9000 §2.2.
     ///
     /// ```no_run
     /// # extern crate courser_quic as courser;
@@ -176,10 +174,11 @@ impl RecvStream {
     /// ```
     ///
     /// # Errors
-    /// As [`RecvStream::read`]. A reset of the peer is reported as soon as it arrives.
+    /// Returns the errors of [`RecvStream::read`]. A reset of the peer is reported as soon as it arrives.
     ///
     /// # Cancel safety
-    /// Dropped before it is ready, it has read nothing, but the stream can be read without order only.
+    /// Safe. A future that is dropped before it is ready has read nothing, but the stream can then be read
+    /// without order only.
     pub async fn read_unordered(
         &mut self,
         max_length: usize,
@@ -187,10 +186,10 @@ impl RecvStream {
         std::future::poll_fn(|cx| self.poll_read_unordered(cx, max_length)).await
     }
 
-    /// As [`RecvStream::read_unordered`], or arranges to be woken when something is there.
+    /// Reads like [`RecvStream::read_unordered`], or arranges to be woken when bytes are available.
     ///
     /// # Errors
-    /// As [`RecvStream::read_unordered`].
+    /// Returns the errors of [`RecvStream::read_unordered`].
     pub fn poll_read_unordered(
         &mut self,
         cx: &mut Context<'_>,
@@ -202,14 +201,14 @@ impl RecvStream {
         })
     }
 
-    /// Reads the chunks that are there into `chunks` without copying, and returns how many;
-    /// `None` at the end. The chunks that it held before are dropped.
+    /// Reads available chunks into `chunks` without copying, and returns their number, or `None` at the end of
+    /// the stream. The previous contents of `chunks` are dropped.
     ///
     /// # Errors
-    /// As [`RecvStream::read`].
+    /// Returns the errors of [`RecvStream::read`].
     ///
     /// # Cancel safety
-    /// Dropped before it is ready, it has read nothing.
+    /// Safe. A future that is dropped before it is ready has read nothing.
     pub async fn read_chunks(&mut self, chunks: &mut [Bytes]) -> Result<Option<usize>, ReadError> {
         std::future::poll_fn(|cx| self.poll_read_chunks(cx, chunks)).await
     }
@@ -232,11 +231,11 @@ impl RecvStream {
     /// ```
     ///
     /// # Errors
-    /// [`ReadToEndError::TooLong`] once it is longer than `limit`; otherwise as
-    /// [`RecvStream::read`]. What was read is lost.
+    /// Returns [`ReadToEndError::TooLong`] if the rest is longer than `limit`, and the errors of
+    /// [`RecvStream::read`]. Bytes that were read before an error are lost.
     ///
     /// # Cancel safety
-    /// Not safe: dropped before it is ready, what it has read is lost.
+    /// Not safe. Bytes that were read before the future is dropped are lost.
     pub async fn read_to_end(&mut self, limit: usize) -> Result<Vec<u8>, ReadToEndError> {
         let mut all = Vec::new();
         while let Some(chunk) = self.read_chunk(usize::MAX).await? {
@@ -248,7 +247,7 @@ impl RecvStream {
         Ok(all)
     }
 
-    /// Asks the peer to send no more, for the reason `code`, and discards what comes.
+    /// Asks the peer with STOP_SENDING and `code` to send no more, and discards data that arrives.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/pair.rs"));
@@ -265,7 +264,7 @@ impl RecvStream {
     /// ```
     ///
     /// # Errors
-    /// [`ClosedStream`] when it was stopped or read to its end before. Harmless.
+    /// Returns [`ClosedStream`] if the stream was stopped or read to its end before, which is harmless.
     pub fn stop(&mut self, code: VarInt) -> Result<(), ClosedStream> {
         if self.end.is_some() {
             return Err(ClosedStream);
@@ -297,17 +296,17 @@ impl RecvStream {
     }
 
     /// Returns true if the client opened the stream before the handshake was complete; see
-    /// [`Connecting::early`](crate::Connecting::early). On a server, what is read until
+    /// [`Connecting::early`](crate::Connecting::early). On a server, data that is read before
     /// [`Connection::authenticated`](crate::Connection::authenticated) returns may be a replay.
     pub fn is_early(&self) -> bool {
         self.stream.is_early
     }
 
-    /// Reads what is there, or arranges to be woken when something is. `Ok(0)` is the end,
+    /// Reads available bytes, or arranges to be woken when there are some. `Ok(0)` is the end of the stream,
     /// unless `buf` is empty.
     ///
     /// # Errors
-    /// As [`RecvStream::read`].
+    /// Returns the errors of [`RecvStream::read`].
     pub fn poll_read(
         &mut self,
         cx: &mut Context<'_>,
@@ -330,10 +329,10 @@ impl RecvStream {
         })
     }
 
-    /// As [`RecvStream::read_chunk`], or arranges to be woken when something is there.
+    /// Reads like [`RecvStream::read_chunk`], or arranges to be woken when bytes are available.
     ///
     /// # Errors
-    /// As [`RecvStream::read`].
+    /// Returns the errors of [`RecvStream::read`].
     pub fn poll_read_chunk(
         &mut self,
         cx: &mut Context<'_>,
@@ -348,7 +347,7 @@ impl RecvStream {
         })
     }
 
-    /// Returns what is known once nothing more can be read: the code of a reset, or `None` for any other end.
+    /// Returns the end of the stream, once it is known: the code of a reset, or `None` for any other end.
     pub(crate) fn end_code(&self) -> Option<Option<VarInt>> {
         self.end.map(|end| match end {
             End::Reset(code) => Some(code),
@@ -364,12 +363,12 @@ impl RecvStream {
         if chunks.is_empty() {
             return Poll::Ready(Ok(Some(0)));
         }
-        // What they held ends here, before the lock is taken. Most hold nothing.
+        // Their previous contents are dropped here, before the lock is taken. Most are empty.
         let nothing = Bytes::new().as_ptr();
         let held = chunks.iter_mut().filter(|chunk| chunk.as_ptr() != nothing);
         held.for_each(|chunk| *chunk = Bytes::new());
         self.poll_read_with(cx, |streams, id| {
-            // The stream tells of its end once; behind other chunks, that is kept for the next call.
+            // The transport reports the end once. Behind other chunks, it is kept for the next call.
             let (mut count, mut end) = (0, None);
             for place in chunks {
                 match streams.read_chunk(id, usize::MAX) {
@@ -391,8 +390,8 @@ impl RecvStream {
         })
     }
 
-    /// One read under the lock; credit that it frees is announced in time. What was read comes with
-    /// the end if that is known to be right behind it; nothing is the end.
+    /// Performs one read under the lock, and announces credit that it frees. `read` returns the end beside a
+    /// value if it directly follows, and no value at the end.
     fn poll_read_with<T>(
         &mut self,
         cx: &mut Context<'_>,

@@ -23,17 +23,17 @@ use crate::shard::yielding::Yielding;
 
 /// Sends on one stream.
 ///
-/// Dropping it finishes the stream: what was written is still delivered, as long as the
-/// connection lives. [`reset`](SendStream::reset) first to give it up instead.
+/// Dropping it finishes the stream: written data is still delivered while the connection is open. Call
+/// [`reset`](SendStream::reset) before to abandon it instead.
 ///
 /// # When bytes leave
-/// A write of 32 KiB or more is sealed and sent by the caller itself. Smaller ones leave as soon
-/// as the task waits for anything of this endpoint or yields to the runtime, so that writes made
-/// in a row, and the end of the stream, share packets. [`flush`](SendStream::flush) sends at once.
+/// The caller itself seals and sends writes of 32 KiB or more. Smaller ones are sent when the task waits
+/// for this endpoint or yields to the runtime, so that consecutive writes and the end of the stream share
+/// packets. [`flush`](SendStream::flush) sends at once.
 ///
 /// # Other tasks
-/// A task that writes much and never has to wait makes way for other tasks now and then: a write may
-/// then return [`Poll::Pending`] although there is room, and wakes the task at once.
+/// A task that writes much and never has to wait yields to other tasks from time to time. A write may then
+/// return [`Poll::Pending`] although the buffer has room, and wakes the task at once.
 #[derive(Debug)]
 pub struct SendStream {
     pub(crate) connection: Arc<ConnectionRef>,
@@ -44,14 +44,14 @@ pub struct SendStream {
 #[derive(Debug)]
 pub(crate) struct SendHalf {
     pub(crate) stream: Stream,
-    /// It was finished.
+    /// The stream was finished.
     is_over: bool,
-    /// It was reset.
+    /// The stream was reset.
     pub(crate) was_reset: bool,
-    /// Something was left under the lock, which has to be taken back.
+    /// A waker or deadline may be registered, which has to be removed.
     pub(crate) has_waited: bool,
     yielding: Yielding,
-    /// Its task lets others run when the lock is released.
+    /// The task yields to others when the lock is released.
     yields: bool,
 }
 
@@ -70,9 +70,9 @@ impl SendStream {
         }
     }
 
-    /// Writes as much of `buf` as there is room for, and returns how much that was.
+    /// Writes as much of `buf` as the send buffer accepts, and returns the number of bytes.
     ///
-    /// Waits while there is no room at all.
+    /// Waits while the buffer is full.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/pair.rs"));
@@ -81,7 +81,7 @@ impl SendStream {
     /// # let (client, server) = pair().await?;
     /// # let mut stream = client.open_uni().await?;
     ///
-    /// let data = b"as much as there is room for";
+    /// let data = b"as much as the buffer accepts";
     /// let mut written = 0;
     /// while written < data.len() {
     ///     written += stream.write(&data[written..]).await?;
@@ -90,11 +90,10 @@ impl SendStream {
     /// ```
     ///
     /// # Errors
-    /// [`WriteError`]: the peer stopped reading, the connection is over, or the stream was
-    /// finished.
+    /// Returns [`WriteError`] if the peer stopped reading, the connection is over, or the stream was finished.
     ///
     /// # Cancel safety
-    /// Dropped before it is ready, it has written nothing.
+    /// Safe. A future that is dropped before it is ready has written nothing.
     pub async fn write(&mut self, buf: &[u8]) -> Result<usize, WriteError> {
         let written = std::future::poll_fn(|cx| self.poll_send(cx, Write::slice(buf))).await?;
         Ok(written.bytes)
@@ -116,10 +115,10 @@ impl SendStream {
     /// ```
     ///
     /// # Errors
-    /// As [`SendStream::write`].
+    /// Returns the errors of [`SendStream::write`].
     ///
     /// # Cancel safety
-    /// Not safe: dropped before it is ready, it has written an unknown part.
+    /// Not safe. A future that is dropped before it is ready has written an unknown part.
     pub async fn write_all(&mut self, mut buf: &[u8]) -> Result<(), WriteError> {
         while !buf.is_empty() {
             let written = self.write(buf).await?;
@@ -130,9 +129,9 @@ impl SendStream {
 
     /// Writes all of a chunk without copying it.
     ///
-    /// The chunk is dropped when the peer has acknowledged it, or it is not needed any more. If it has an
-    /// owner ([`Bytes::from_owner`]), the owner's `Drop` runs while no lock is held: it may use the connection,
-    /// and take its time.
+    /// The chunk is dropped when the peer has acknowledged it or it is no longer needed. If it has an
+    /// owner ([`Bytes::from_owner`]), the owner's `Drop` runs without a lock: it may use the connection, and
+    /// may be slow.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/pair.rs"));
@@ -147,24 +146,24 @@ impl SendStream {
     /// ```
     ///
     /// # Errors
-    /// As [`SendStream::write`].
+    /// Returns the errors of [`SendStream::write`].
     ///
     /// # Cancel safety
-    /// Not safe: dropped before it is ready, it has written an unknown part.
+    /// Not safe. A future that is dropped before it is ready has written an unknown part.
     pub async fn write_chunk(&mut self, chunk: Bytes) -> Result<(), WriteError> {
         self.write_all_chunks(&mut [chunk]).await
     }
 
-    /// Writes as much of the chunks as there is room for, without copying.
+    /// Writes as much of the chunks as the send buffer accepts, without copying.
     ///
     /// Chunks that were written are empty afterwards; one that was written in part holds the
-    /// rest. Waits while there is no room at all.
+    /// rest. Waits while the buffer is full.
     ///
     /// # Errors
-    /// As [`SendStream::write`].
+    /// Returns the errors of [`SendStream::write`].
     ///
     /// # Cancel safety
-    /// Dropped before it is ready, it has written nothing.
+    /// Safe. A future that is dropped before it is ready has written nothing.
     pub async fn write_chunks(&mut self, chunks: &mut [Bytes]) -> Result<Written, WriteError> {
         std::future::poll_fn(|cx| self.poll_send(cx, Write::chunks(chunks))).await
     }
@@ -188,10 +187,10 @@ impl SendStream {
     /// ```
     ///
     /// # Errors
-    /// As [`SendStream::write`].
+    /// Returns the errors of [`SendStream::write`].
     ///
     /// # Cancel safety
-    /// Safe in that the chunks tell what is left: they hold what was not written.
+    /// Safe. If the future is dropped before it is ready, the chunks hold the bytes that were not written.
     pub async fn write_all_chunks(&mut self, mut chunks: &mut [Bytes]) -> Result<(), WriteError> {
         while !chunks.is_empty() {
             let written = self.write_chunks(chunks).await?;
@@ -200,10 +199,10 @@ impl SendStream {
         Ok(())
     }
 
-    /// Writes what there is room for, or arranges to be woken when there is some.
+    /// Writes as much as the send buffer accepts, or arranges to be woken when it accepts more.
     ///
     /// # Errors
-    /// As [`SendStream::write`].
+    /// Returns the errors of [`SendStream::write`].
     pub fn poll_write(
         &mut self,
         cx: &mut Context<'_>,
@@ -213,15 +212,15 @@ impl SendStream {
         written.map_ok(|written| written.bytes)
     }
 
-    /// Sends what was written so far at once, as far as flow and congestion control allow.
+    /// Sends written data at once, as far as flow and congestion control allow.
     pub fn flush(&mut self) {
         self.connection.lock().about_to_wait();
     }
 
-    /// Ends the stream: the peer reads its end after what was written.
+    /// Ends the stream: the peer reads the end behind all written data.
     ///
-    /// Returns at once; [`stopped`](SendStream::stopped) waits until the peer has it all. No
-    /// error if the peer has stopped reading meanwhile.
+    /// Returns at once; [`stopped`](SendStream::stopped) waits until the peer has received everything. If the
+    /// peer has stopped reading meanwhile, that is no error.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/pair.rs"));
@@ -237,7 +236,7 @@ impl SendStream {
     /// ```
     ///
     /// # Errors
-    /// [`ClosedStream`] when it was finished or reset before. Harmless.
+    /// Returns [`ClosedStream`] if the stream was finished or reset before, which is harmless.
     pub fn finish(&mut self) -> Result<(), ClosedStream> {
         let (handle, stream) = (self.connection.handle, self.half.stream);
         let mut locked = self.connection.lock();
@@ -255,8 +254,8 @@ impl SendStream {
         }
     }
 
-    /// Gives the stream up: what the peer has not received is not sent any more, and it learns
-    /// `code` instead.
+    /// Abandons the stream: data that the peer has not received is no longer sent, and the peer gets `code`
+    /// instead.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/pair.rs"));
@@ -278,7 +277,7 @@ impl SendStream {
     /// ```
     ///
     /// # Errors
-    /// [`ClosedStream`] when it was reset before or is delivered already. Harmless.
+    /// Returns [`ClosedStream`] if the stream was reset before or is delivered already, which is harmless.
     pub fn reset(&mut self, code: VarInt) -> Result<(), ClosedStream> {
         let (handle, stream) = (self.connection.handle, self.half.stream);
         let mut locked = self.connection.lock();
@@ -292,8 +291,8 @@ impl SendStream {
         Ok(())
     }
 
-    /// Gives the stream up as [`reset`](SendStream::reset) does, but still delivers its first
-    /// `reliable_size` bytes, or as many of them as were written.
+    /// Abandons the stream like [`reset`](SendStream::reset), but still delivers its first `reliable_size`
+    /// bytes, or as many of them as were written.
     ///
     /// The peer reads these bytes and then gets [`ReadError::Reset`](crate::ReadError::Reset) with
     /// `code`. A second call, or `reset`, can only reduce the size and keeps the code of the first.
@@ -310,9 +309,9 @@ impl SendStream {
     /// ```
     ///
     /// # Errors
-    /// [`ResetAtError::Unsupported`] when the peer does not accept such resets: use `reset`.
-    /// [`ResetAtError::ClosedStream`] when the stream was reset before, is delivered already, or
-    /// the connection is over.
+    /// Returns [`ResetAtError::Unsupported`] if the peer does not accept such resets: use `reset`. Returns
+    /// [`ResetAtError::ClosedStream`] if the stream was reset before or is delivered already, or if the
+    /// connection is over.
     pub fn reset_at(&mut self, code: VarInt, reliable_size: u64) -> Result<(), ResetAtError> {
         let (handle, stream) = (self.connection.handle, self.half.stream);
         let mut locked = self.connection.lock();
@@ -328,8 +327,8 @@ impl SendStream {
         Ok(())
     }
 
-    /// Sets the priority; the default is 0. Data of a higher priority leaves first; streams of
-    /// the same priority take turns.
+    /// Sets the priority, 0 by default. Data of a higher priority is sent first; streams of the same priority
+    /// take turns.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/pair.rs"));
@@ -343,7 +342,7 @@ impl SendStream {
     /// ```
     ///
     /// # Errors
-    /// [`ClosedStream`] when the stream is over.
+    /// Returns [`ClosedStream`] if the stream is over.
     pub fn set_priority(&self, priority: i32) -> Result<(), ClosedStream> {
         let (handle, stream) = (self.connection.handle, self.half.stream);
         let mut locked = self.connection.lock();
@@ -351,12 +350,12 @@ impl SendStream {
         streams.set_priority(stream.id, priority)
     }
 
-    /// Limits the bytes per second that this stream sends, beside
+    /// Limits the bytes per second that this stream sends, in addition to
     /// [`TransportConfig::max_send_rate`](crate::TransportConfig::max_send_rate) for the connection.
     ///
-    /// Counts content that is sent for the first time; repairs of losses come on top. About 10 ms of
-    /// content leave at once, but at least a packet, and up to 110 ms after a pause of the writer. Other streams use the time in which this one pauses. `None` removes the
-    /// limit, and a rate of zero counts as a byte per second.
+    /// Only data that is sent for the first time counts; retransmissions come on top. Bursts have about 10 ms of
+    /// data, but at least a packet, and up to 110 ms after a pause of the writer. Other streams use the pauses of
+    /// this one. `None` removes the limit, and a rate of zero counts as one byte per second.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/pair.rs"));
@@ -374,7 +373,7 @@ impl SendStream {
     /// ```
     ///
     /// # Errors
-    /// [`ClosedStream`] when the stream is over.
+    /// Returns [`ClosedStream`] if the stream is over.
     pub fn set_max_send_rate(&self, rate: Option<Rate>) -> Result<(), ClosedStream> {
         let (handle, stream) = (self.connection.handle, self.half.stream);
         let mut locked = self.connection.lock();
@@ -384,10 +383,10 @@ impl SendStream {
         Ok(())
     }
 
-    /// The priority.
+    /// Returns the priority.
     ///
     /// # Errors
-    /// [`ClosedStream`] when the stream is over.
+    /// Returns [`ClosedStream`] if the stream is over.
     pub fn priority(&self) -> Result<i32, ClosedStream> {
         let (handle, stream) = (self.connection.handle, self.half.stream);
         let mut locked = self.connection.lock();
@@ -396,10 +395,10 @@ impl SendStream {
 
     /// Waits until the peer stops the stream or has received all of it.
     ///
-    /// Gives the peer's code in the first case, however late it is asked while the handle exists;
-    /// of streams that were finished before they were stopped, the last 64. `None` means that the
-    /// stream was finished and everything was acknowledged, or that it was reset; the peer's
-    /// application may still have to read it. Acknowledgements may be delayed: an answer of the application is faster.
+    /// Returns the code of the peer if it stopped the stream. The code is kept while the handle exists, and for
+    /// the last 64 streams that were stopped after they were finished. `None` means that the stream was finished
+    /// and everything was acknowledged, or that it was reset. The peer's application may still have to read the
+    /// data. Acknowledgements may be delayed: an answer of the application is faster.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/pair.rs"));
@@ -423,10 +422,10 @@ impl SendStream {
     /// ```
     ///
     /// # Errors
-    /// When the connection is lost before that is known.
+    /// Returns an error if the connection is lost before.
     ///
     /// # Cancel safety
-    /// Safe; can be asked again, and by several tasks.
+    /// Safe. The method can be called again, and by several tasks.
     pub fn stopped(
         &self,
     ) -> impl Future<Output = Result<Option<VarInt>, StoppedError>> + Send + Sync + 'static {
@@ -556,7 +555,7 @@ impl SendHalf {
         Poll::Ready(Ok(written))
     }
 
-    /// Takes a step that needs room, or arranges to be woken when there is some.
+    /// Takes a step that needs room in the send buffer, or arranges to be woken when there is some.
     fn poll_step<T>(
         &mut self,
         state: &mut ShardState,
@@ -576,7 +575,7 @@ impl SendHalf {
             match step(connection.streams(), id) {
                 Ok(done) => return Poll::Ready(Ok(done)),
                 Err(transport::WriteError::Blocked) => {
-                    // What waits to be sent may be all that is in the way.
+                    // Sending the waiting data may make room.
                     if !state.about_to_wait() {
                         self.has_waited = true;
                         state.wait_to_write(handle, id, waker.take());
@@ -603,7 +602,7 @@ pub(crate) fn closed_error(wakers: &ConnectionWakers, id: StreamId) -> WriteErro
     }
 }
 
-/// Waits for the end of a stream that is sent on.
+/// Waits until the peer has stopped a stream or received all of it.
 struct Stopped {
     connection: Arc<ConnectionRef>,
     stream: Stream,

@@ -1,4 +1,4 @@
-//! Silent paths: the state, and its changes as calls. RFC 9002 §6.2.
+//! Detection of silent paths. RFC 9002 §6.2.
 
 use std::sync::atomic::Ordering;
 use std::task::Poll;
@@ -13,12 +13,12 @@ impl Connection {
     /// Returns true while the path is silent: three probe timeouts in a row (RFC 9002 §6.2) have brought
     /// no acknowledgement.
     ///
-    /// Such a path may be dead, or out of order for a moment. The connection goes on probing it until its
+    /// Such a path may be dead, or interrupted for a moment. The connection continues to probe it until its
     /// idle timeout, or until [`TransportConfig::max_ptos`](crate::TransportConfig::max_ptos) ends
     /// it. A program with another path can use that meanwhile. Costs no lock.
     ///
-    /// A connection with nothing in flight sends no probes, so it does not become silent:
-    /// [`ping`](Connection::ping) finds out.
+    /// A connection with nothing in flight sends no probes and does not become silent: use
+    /// [`ping`](Connection::ping) to test it.
     pub fn is_path_silent(&self) -> bool {
         self.0.silence.load(Ordering::Relaxed)
     }
@@ -42,10 +42,10 @@ impl Connection {
     /// ```
     ///
     /// # Errors
-    /// When the connection is over before that.
+    /// Returns an error if the connection ends before.
     ///
     /// # Cancel safety
-    /// Safe; can be asked again.
+    /// Safe. The method can be called again.
     pub async fn path_silent(&self) -> Result<(), ConnectionError> {
         self.silence_is(true).await
     }
@@ -54,10 +54,10 @@ impl Connection {
     /// not silent.
     ///
     /// # Errors
-    /// When the connection is over before that.
+    /// Returns an error if the connection ends before.
     ///
     /// # Cancel safety
-    /// Safe; can be asked again.
+    /// Safe. The method can be called again.
     pub async fn path_responsive(&self) -> Result<(), ConnectionError> {
         self.silence_is(false).await
     }

@@ -1,4 +1,4 @@
-//! One write to a stream: its bytes, and what follows them.
+//! One write to a stream: its bytes, and whether the stream ends behind them.
 
 use bytes::Bytes;
 use courser_base::foreign::ForeignBytes;
@@ -10,28 +10,28 @@ use courser_wire::StreamId;
 pub struct Written {
     /// Total length in bytes.
     pub bytes: usize,
-    /// Chunks written to their end; they are empty now.
+    /// Number of chunks that were written completely. They are empty now.
     pub chunks: usize,
 }
 
-/// Bytes for a stream, and what follows them.
+/// Bytes for a stream, and whether the stream ends behind them.
 #[derive(Debug)]
 pub struct Write<'a> {
     bytes: Source<'a>,
     /// The stream ends behind the bytes.
     is_last: bool,
-    /// The bytes leave at once, even if the driver is about to send and has only let other tasks run
-    /// first: they may take long.
+    /// The bytes are sent at once, even in a turn of the driver, which sends later and lets other tasks run
+    /// first.
     pub(crate) is_urgent: bool,
 }
 
 /// The memory that bytes come from.
 #[derive(Debug)]
 enum Source<'a> {
-    /// They are copied.
+    /// Memory of the caller, from which the bytes are copied.
     Slice(&'a [u8]),
-    /// They are kept. Chunks that were written are empty afterwards; one that was written in part
-    /// holds the rest.
+    /// Shared memory, which is kept. Chunks that were written are empty afterwards; one that was written in
+    /// part holds the rest.
     Chunks(&'a mut [Bytes]),
 }
 
@@ -54,7 +54,7 @@ impl<'a> Write<'a> {
         }
     }
 
-    /// Ends the stream in the same step if all of the bytes find room.
+    /// Ends the stream in the same step if all bytes are accepted.
     pub fn last(self) -> Self {
         Self {
             is_last: true,
@@ -62,7 +62,7 @@ impl<'a> Write<'a> {
         }
     }
 
-    /// Sends the bytes at once, whatever the driver is about to do.
+    /// Sends the bytes at once, even in a turn of the driver.
     pub fn urgent(self) -> Self {
         Self {
             is_urgent: true,
@@ -80,7 +80,7 @@ impl<'a> Write<'a> {
         Some(Written { bytes: 0, chunks })
     }
 
-    /// Has the first `count` chunks, which were written, dropped after the release of the locks.
+    /// Drops the first `count` chunks, which were written, after the locks are released.
     pub(crate) fn drop_later(&mut self, count: usize) {
         if let Source::Chunks(chunks) = &mut self.bytes {
             for chunk in &mut chunks[..count] {
@@ -89,7 +89,7 @@ impl<'a> Write<'a> {
         }
     }
 
-    /// Writes as much as there is room for. Returns true beside it if the stream has ended.
+    /// Writes as much as the send buffer accepts. Also returns true if the stream has ended.
     pub(crate) fn write_to(
         &mut self,
         streams: &mut Streams,
@@ -122,7 +122,7 @@ fn write_chunks(
         while !chunk.is_empty() {
             match streams.write_chunk(id, chunk) {
                 Ok(bytes) => written.bytes += bytes,
-                // The next call reports it; what was taken must not be reported as lost.
+                // The next call reports it. Accepted bytes must not be reported as lost.
                 Err(_) if written.bytes > 0 => return Ok(written),
                 Err(error) => return Err(error),
             }

@@ -28,7 +28,7 @@ impl Clock {
         Time::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
     }
 
-    /// The runtime's name for a point in time, at most a day ahead.
+    /// Converts a time to an instant of the runtime, at most a day ahead.
     pub(crate) fn instant_of(&self, time: Time, now: Time) -> Instant {
         let ahead = (time - now).min(Duration::from_secs(24 * 3600));
         self.epoch + Duration::from_nanos(now.as_nanos()) + ahead

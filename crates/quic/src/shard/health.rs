@@ -38,12 +38,12 @@ pub(crate) struct Health {
     receiving: Streak,
     /// The error that shows that the socket is gone.
     lost: Option<io::Error>,
-    /// The socket was given by the user, who alone can replace it.
+    /// The user provided the socket, and only the user can replace it.
     is_given: bool,
     /// Attempts to open the socket again in a row.
     attempts: u32,
     last_attempt: Option<Time>,
-    /// Something has changed that others must see: the driver, and those who wait for events.
+    /// Something has changed for the driver, or for tasks that wait for events.
     has_changed: bool,
     notes: Notes,
 }
@@ -71,11 +71,11 @@ impl Streak {
 /// The next step for a lost socket that could not be opened again.
 #[derive(Debug)]
 pub(crate) enum Outlook {
-    /// It is tried again later, or the socket is used as it is.
+    /// Another attempt follows later, or the socket is used as it is.
     Wait,
-    /// It is in the way of the next one, and has to be dropped before.
+    /// The socket prevents another one from being bound, and is dropped first.
     Release,
-    /// It will not be opened again, for this reason.
+    /// No further attempt follows, for this reason.
     Over(String),
 }
 
@@ -316,9 +316,9 @@ impl Notes {
     }
 }
 
-/// Returns true for errors that may concern the socket itself. What fails to be sent may fail for its
-/// destination. What fails to be received is the answer of a peer or router at most once, and the next call
-/// succeeds or has nothing to report. A new socket would find no more memory.
+/// Returns true for errors that may concern the socket itself. A send call may fail because of its destination. A
+/// receive call reports the reply of a peer or router at most once, and the next call succeeds or has nothing to
+/// report. A new socket would not help against a lack of memory.
 fn counts(call: Call, class: ErrorClass) -> bool {
     match call {
         Call::Send => class == ErrorClass::Suspect,
@@ -326,8 +326,8 @@ fn counts(call: Call, class: ErrorClass) -> bool {
     }
 }
 
-/// Returns true for errors that say nothing to those who run a machine: probes of the path MTU that are too large,
-/// and what peers and routers answer.
+/// Returns true for errors that are of no interest to operators: probes of the path MTU that are too large, and
+/// replies of peers and routers.
 fn is_routine(call: Call, cause: ErrorCause) -> bool {
     match call {
         Call::Send => matches!(cause, ErrorCause::TooLarge | ErrorCause::Refused),

@@ -49,8 +49,8 @@ impl Shard {
         self.clock.now()
     }
 
-    /// Returns the MTU of the interface towards `peer`, for a connection that searches for its MTU and
-    /// whose first datagrams may be too large for the interface. Others ask when the search begins.
+    /// Returns the MTU of the interface towards `peer` for a connection that searches for its MTU, and
+    /// whose first datagrams may be too large for the interface. Others request it when the search begins.
     pub(crate) fn interface_mtu(&self, config: &TransportConfig, peer: SocketAddr) -> Option<u32> {
         let asks = config.mtu_discovery && config.mtu > BASE_MTU;
         asks.then(|| self.socket().interface_mtu(peer)).flatten()
@@ -64,8 +64,8 @@ impl Shard {
     /// Locks for a caller that works for the endpoint, or for no connection of its own.
     ///
     /// # Panics
-    /// In code of users that runs under the lock: it would wait for itself. The panic ends the connection
-    /// that called the code.
+    /// Panics in code of users that runs under the lock, because it would wait for its own thread. The panic ends the
+    /// connection that called the code.
     #[inline]
     pub(crate) fn lock(&self) -> Locked<'_> {
         self.lock_for(None)
@@ -74,7 +74,7 @@ impl Shard {
     /// Locks for a call on a connection, whose task drops what has ended there.
     ///
     /// # Panics
-    /// As [`lock`](Self::lock).
+    /// Panics like [`lock`](Self::lock).
     pub(crate) fn lock_for(&self, caller: Option<ConnectionHandle>) -> Locked<'_> {
         assert!(
             !self.is_held_here(),
@@ -106,8 +106,8 @@ impl Shard {
         self.holder.load(Ordering::Relaxed) == foreign::thread_number()
     }
 
-    /// A call has panicked under the lock. The connection that it worked on may be inconsistent and
-    /// is dropped; the others go on.
+    /// Recovers from a panic under the lock. The connection that it worked on may be inconsistent and is dropped;
+    /// the others continue.
     #[cold]
     fn recover<'a>(
         &self,
@@ -115,7 +115,7 @@ impl Shard {
     ) -> MutexGuard<'a, ShardState> {
         let mut state = poisoned.into_inner();
         state.endpoint.drop_in_use();
-        // The driver wakes those who wait on it.
+        // The driver wakes the tasks of the connection.
         state.driver.call();
         self.state.clear_poison();
         state
@@ -138,7 +138,7 @@ impl Shard {
             Poll::Pending => {
                 locked.waiters(list).register(ticket, waker.take());
                 locked.about_to_wait();
-                // What the check sent may have ended everything, and those who waited were woken before.
+                // Packets that the check sent may have stopped the shard, and the other tasks were woken before.
                 is_stopped = locked.stopped.is_some();
             }
         }
@@ -182,7 +182,7 @@ impl Shard {
 /// The locked state of a shard. Wakes, when it is released, all tasks whose wait is over, and drops values
 /// of users that have ended under the lock.
 ///
-/// It is a guard and nothing else: what can be done under the lock is in [`ShardState`].
+/// It is only a guard: [`ShardState`] has the operations under the lock.
 #[derive(Debug)]
 pub(crate) struct Locked<'a> {
     shard: &'a Shard,
@@ -248,8 +248,8 @@ impl Locked<'_> {
     }
 }
 
-/// The rest of a call's work: tasks to wake, and bytes to send. Dropping it does both, and must
-/// happen when the task holds no lock and is about to wait.
+/// The tasks to wake and the bytes to send after a call. Dropping it does both, and must happen when the task holds
+/// no lock and is about to wait.
 #[derive(Debug)]
 #[must_use = "it has to be dropped when no lock is held"]
 pub struct Afterwards<'a> {

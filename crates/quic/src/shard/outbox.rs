@@ -1,4 +1,4 @@
-//! Batches on their way into the socket.
+//! The sockets of a shard, and the batch that waits to be sent.
 
 use std::io;
 use std::sync::Arc;
@@ -12,19 +12,19 @@ use crate::shard::socket_event::SocketCall as Call;
 use crate::shard::sockets::Sockets;
 use crate::shard::timing::{Kept, SendTiming};
 
-/// The sockets, the one hot buffer that batches are built in, and the timing of what is sent.
+/// The sockets, the buffer in which batches are built, and the timing of sending.
 #[derive(Debug)]
 pub(crate) struct Outbox {
     pub(crate) sockets: Sockets,
     buffer: TransmitBuffer,
     pub(crate) timing: SendTiming,
-    /// Datagrams leave one at a time, whatever the socket can do.
+    /// Datagrams are sent one at a time, even if the socket supports batches.
     is_one_by_one: bool,
     /// The condition of the socket in use.
     pub(crate) health: Health,
     /// The system has left out the ECN marks of a batch.
     are_marks_refused: bool,
-    /// The system had no way to the destination of the last batch.
+    /// The system could not reach the destination of the last batch.
     unreachable: Option<Unreachable>,
 }
 
@@ -65,8 +65,7 @@ impl Outbox {
         Some((id, self.sockets.get(id)?.clone()))
     }
 
-    /// Decides whether the socket is given batches, of which it makes datagrams, or one datagram at
-    /// a time.
+    /// Enables or disables batches, which the socket splits into datagrams.
     pub(crate) fn set_segmentation_offload(&mut self, enabled: bool) {
         self.is_one_by_one = !enabled;
         self.buffer.set_max_segments(self.max_segments());
@@ -89,22 +88,21 @@ impl Outbox {
         &mut self.buffer
     }
 
-    /// Gives the memory of the buffer back, unless a batch in it has not left. The next batch allocates it
-    /// again.
+    /// Frees the memory of the buffer, unless it holds a batch that was not sent. The next batch allocates it again.
     pub(crate) fn give_back_buffer(&mut self) {
         if !self.timing.is_blocked() {
             self.buffer.give_back();
         }
     }
 
-    /// Sends what was just built. False when the socket is full or lost: the batch is kept. What the
-    /// system refuses counts as lost on the way.
+    /// Sends the batch that was just built. Returns false if the socket is full or lost, and keeps the batch. A batch
+    /// that the system refuses counts as lost.
     pub(crate) fn send(&mut self, now: Time, transmit: Transmit) -> bool {
         self.unreachable = None;
         self.send_rest(now, Kept { transmit, sent: 0 })
     }
 
-    /// Tries the kept batch again. False when the socket is still full or lost.
+    /// Tries to send the kept batch again. Returns false if the socket is still full or lost.
     pub(crate) fn resume(&mut self, now: Time) -> bool {
         match self.timing.take_kept() {
             Some(kept) => self.send_rest(now, kept),
@@ -134,7 +132,7 @@ impl Outbox {
     fn send_rest(&mut self, now: Time, mut kept: Kept) -> bool {
         let id = kept.transmit.socket;
         let Some(socket) = self.sockets.get(id) else {
-            // It was given up: the batch is lost on the way.
+            // The socket was given up, and the batch is lost.
             return true;
         };
         let is_newest = id == self.sockets.newest_id();
@@ -144,7 +142,7 @@ impl Outbox {
         }
         while kept.sent < kept.transmit.len {
             let rest = &self.buffer.bytes()[kept.sent..];
-            // A batch that was kept may be older than the wish for single datagrams.
+            // A kept batch may be older than the setting for single datagrams.
             let piece = match kept.transmit.segment_size {
                 Some(size) if self.is_one_by_one => size.min(rest.len()),
                 _ => rest.len(),
@@ -180,7 +178,7 @@ impl Outbox {
                     self.unreachable = courser_udp::unreachable_cause(&error);
                     self.health.note_error(now, Call::Send, &error);
                     if !courser_udp::is_transient(&error) {
-                        // Those that need it lose their way, and no others.
+                        // Only connections that need it lose their path.
                         self.sockets.give_up(id);
                         return true;
                     }
@@ -189,7 +187,7 @@ impl Outbox {
             }
         }
         self.are_marks_refused |= kept.transmit.ecn != Ecn::NotEct && !socket.can_mark();
-        // Offload that turned out to be broken shows here.
+        // The socket may have found that offload does not work.
         let max_segments = self.max_segments();
         if max_segments < self.buffer.max_segments() {
             self.buffer.set_max_segments(max_segments);

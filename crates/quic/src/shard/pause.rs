@@ -1,29 +1,29 @@
-//! Pauses of receiving, after errors that stay.
+//! Pauses of receiving after persistent errors.
 
 use std::time::Duration;
 
 use courser_base::Time;
 
-/// Keeps the driver from receiving again at once when the socket has only errors.
+/// Delays the next receive call when the socket returns only errors.
 ///
-/// An error about one destination is reported once, and then there are datagrams or nothing. Turns
-/// in a row in which every call fails are a socket or a device that is broken (fault F40).
+/// An error of one destination is reported once, and later calls return datagrams or nothing. If every call fails
+/// for several turns, the socket or the device is broken (fault F40).
 #[derive(Debug, Default)]
 pub(crate) struct Pause {
-    /// Turns in a row that saw nothing but errors.
+    /// Consecutive turns in which all calls failed.
     failed: u32,
     until: Option<Time>,
 }
 
 /// Failed turns without a pause.
 const PATIENCE: u32 = 4;
-/// The first pause; each further one is twice as long.
+/// The first pause. Each further one is twice as long.
 const FIRST: Duration = Duration::from_millis(1);
-/// The longest pause (limit K31): a socket that works again is noticed within a second.
+/// The longest pause (limit K31). A socket that recovers is used again within a second.
 const LONGEST: Duration = Duration::from_secs(1);
 
 impl Pause {
-    /// A turn saw nothing but errors. True if receiving pauses now.
+    /// Notes a turn in which all calls failed. Returns true if receiving pauses now.
     pub(crate) fn begin(&mut self, now: Time) -> bool {
         self.failed = self.failed.saturating_add(1);
         let Some(doublings) = self.failed.checked_sub(PATIENCE + 1) else {
@@ -34,17 +34,17 @@ impl Pause {
         true
     }
 
-    /// Receiving works, or there is nothing to receive.
+    /// Ends the pause, because receiving works or there is nothing to receive.
     pub(crate) fn end(&mut self) {
         *self = Self::default();
     }
 
-    /// True while nothing should be received.
+    /// Returns true while nothing should be received.
     pub(crate) fn is_on(&self, now: Time) -> bool {
         self.until.is_some_and(|until| now < until)
     }
 
-    /// The end of the pause.
+    /// Returns the end of the pause.
     pub(crate) fn until(&self) -> Option<Time> {
         self.until
     }

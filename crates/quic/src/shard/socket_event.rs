@@ -17,9 +17,9 @@ pub enum SocketCall {
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum SocketEvent {
-    /// Calls have failed, and their datagrams are lost. Connections go on. Reported once a minute for
-    /// each direction and cause, but not for probes of the path MTU that are too large and for what peers and
-    /// routers answer.
+    /// Calls have failed, and their datagrams are lost. Connections continue. Reported once a minute for
+    /// each direction and cause, but not for probes of the path MTU that are too large and for replies of peers
+    /// and routers.
     Failed {
         /// The direction.
         call: SocketCall,
@@ -36,14 +36,14 @@ pub enum SocketEvent {
         /// The error of the socket before.
         cause: String,
     },
-    /// A socket should be opened again, and the system refuses it. It is tried again.
+    /// A socket could not be opened again. Another attempt follows.
     NotReopened {
         /// The error of the socket.
         cause: String,
         /// The error of the attempt.
         error: String,
     },
-    /// A shard of the endpoint has ended with all its connections. Others go on; the endpoint is over
+    /// A shard of the endpoint has ended with all its connections. Others continue, and the endpoint is over
     /// when the last one ends.
     Stopped {
         /// The reason.
@@ -52,7 +52,7 @@ pub enum SocketEvent {
 }
 
 impl SocketEvent {
-    /// Returns true if a log need not have both.
+    /// Returns true if the other event is of the same kind, so that a log needs only one of them.
     pub(crate) fn is_like(&self, other: &Self) -> bool {
         match (self, other) {
             (

@@ -13,7 +13,7 @@ use crate::runtime::Socket;
 /// connection needs, or else of the oldest.
 const MAX_SOCKETS: usize = 4;
 
-/// Time between two looks at who needs the earlier sockets: each asks all connections.
+/// Time between two checks whether the earlier sockets are needed. Each check asks all connections.
 const UPKEEP: Duration = Duration::from_millis(500);
 
 /// The sockets of an endpoint.
@@ -155,7 +155,7 @@ impl Sockets {
         each.min().unwrap_or(1)
     }
 
-    /// Returns the list, if it is another one than that of `generation`.
+    /// Returns the list if it has changed since `generation`, and updates that.
     pub(crate) fn changed_since(
         &self,
         generation: &mut u32,

@@ -162,7 +162,7 @@ impl ShardState {
             .ok_or(ConnectionError::LocallyClosed)
     }
 
-    /// Returns true for a stream that is gone, because the server has refused the early data.
+    /// Returns true if the server has refused the stream with the early data.
     #[inline]
     pub(crate) fn is_rejected(&mut self, handle: ConnectionHandle, stream: Stream) -> bool {
         stream.is_early
@@ -211,8 +211,8 @@ impl ShardState {
         }
     }
 
-    /// Returns `Pending` until the handshake is complete. One that was completed counts, even if the
-    /// peer has left since.
+    /// Returns `Pending` until the handshake is complete. A completed handshake counts even if the connection is
+    /// over.
     pub(crate) fn poll_connected(
         &mut self,
         handle: ConnectionHandle,
@@ -223,12 +223,12 @@ impl ShardState {
         self.poll_open(handle)
     }
 
-    /// Returns the streams of a connection. When it is over, those with unread data remain.
+    /// Returns the streams of a connection. After its end, only those with unread data remain.
     pub(crate) fn streams(&mut self, handle: ConnectionHandle) -> Option<&mut Streams> {
         self.connection(handle).map(Connection::streams)
     }
 
-    /// Returns true when no connection is left whose end a peer should learn of.
+    /// Returns true when no connection is left that must still inform its peer.
     pub(crate) fn is_idle(&self) -> bool {
         self.endpoint.is_idle() || self.stopped.is_some()
     }
@@ -249,8 +249,8 @@ impl ShardState {
         self.endpoint.next_timeout().is_some_and(is_earlier)
     }
 
-    /// Has `waker` called when there is room for the writer of a stream, and wakes those who wait
-    /// until the writer waits.
+    /// Registers `waker` for the time when the stream accepts more, and wakes the tasks that wait until its writer
+    /// waits.
     pub(crate) fn wait_to_write(
         &mut self,
         handle: ConnectionHandle,
@@ -263,7 +263,7 @@ impl ShardState {
         }
     }
 
-    /// Resets the count of unsent bytes: the peer or a timer must allow more first.
+    /// Resets the count of unsent bytes, because the peer or a timer must allow more first.
     pub(crate) fn forget_unsent(&mut self, handle: ConnectionHandle) {
         if let Some(entry) = self.entries.get_mut(handle) {
             entry.unsent = 0;

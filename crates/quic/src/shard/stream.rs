@@ -7,13 +7,13 @@ use courser_wire::StreamId;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Stream {
     pub(crate) id: StreamId,
-    /// It was opened by the client before the handshake was complete. If the server refuses the early
+    /// The client opened it before the handshake was complete. If the server refuses the early
     /// data, another stream gets the same number.
     pub(crate) is_early: bool,
 }
 
 impl Stream {
-    /// A stream that was just opened or accepted.
+    /// Describes a stream that was just opened or accepted.
     pub(crate) fn new(streams: &Streams, id: StreamId) -> Self {
         Self {
             id,

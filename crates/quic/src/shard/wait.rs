@@ -16,7 +16,7 @@ pub(crate) struct Wait<'a, F> {
 }
 
 impl<'a, F> Wait<'a, F> {
-    /// The thing that `list` belongs to outlives the borrow.
+    /// Waits in `list`, whose owner must outlive the borrow.
     pub(crate) fn new(shard: &'a Shard, list: List, check: F) -> Self {
         Self {
             shard,

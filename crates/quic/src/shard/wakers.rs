@@ -22,24 +22,24 @@ use crate::error::WriteError;
 mod stops;
 mod watchers;
 
-/// Tasks that wait for the same thing. Each holds a ticket, so that one that gives up leaves
-/// nothing behind.
+/// Tasks that wait for the same event. Each holds a ticket, so that a task that stops waiting can remove its
+/// waker.
 #[derive(Debug, Default)]
 pub struct Waiters {
     wakers: Slab<Option<ForeignWaker>>,
 }
 
-/// A place in [`Waiters`], if one was taken.
+/// The key of a waker in [`Waiters`], if there is one.
 pub type Ticket = Option<usize>;
 
 impl Waiters {
-    /// Has `waker` called by the next [`wake_all`](Self::wake_all), in place of an earlier one of
-    /// the same ticket.
+    /// Registers `waker` for the next [`wake_all`](Self::wake_all), and replaces an earlier one of the same
+    /// ticket.
     pub fn register(&mut self, ticket: &mut Ticket, waker: ForeignWaker) {
         match ticket.and_then(|place| self.wakers.get_mut(place)) {
             Some(place) => *place = Some(waker),
             None => {
-                // Most lists have one waker at a time; they would begin with room for four.
+                // Most lists have one waker at a time. The default capacity is four.
                 self.wakers
                     .reserve_exact(usize::from(self.wakers.capacity() == 0));
                 *ticket = Some(self.wakers.insert(Some(waker)));
@@ -54,7 +54,7 @@ impl Waiters {
         }
     }
 
-    /// Wakes all; the tickets stay good.
+    /// Wakes all tasks. Their tickets remain valid.
     pub fn wake_all(&mut self, woken: &mut Vec<Waker>) {
         let wakers = self.wakers.iter_mut().filter_map(|(_, waker)| waker.take());
         woken.extend(wakers.map(ForeignWaker::into_inner));
@@ -110,7 +110,7 @@ impl List {
 /// The result for a task that waits for the end of a stream.
 #[derive(Debug)]
 enum End {
-    /// The waker is gone when the task was woken.
+    /// The waker is taken when the task is woken.
     Awaited(Option<ForeignWaker>),
     Stopped(VarInt),
 }
@@ -124,15 +124,15 @@ impl End {
     }
 }
 
-/// The state of a datagram whose fate will be asked for.
+/// The state of a tracked datagram.
 #[derive(Debug)]
 enum Fate {
     Open(Option<ForeignWaker>),
     Known(DatagramFate),
 }
 
-/// Each small request waits here once or twice, which the hash should not be half of. Few bits of
-/// an ID are free for a peer to choose, and the seed is not for it to know.
+/// Each small request waits here once or twice, so the hash must be cheap. A peer can choose few bits of an ID,
+/// and does not know the seed.
 type ByStream = HashMap<StreamId, ForeignWaker, RandomState>;
 
 /// All tasks that wait for something on one connection.
@@ -142,9 +142,9 @@ pub(crate) struct ConnectionWakers {
     closed: Waiters,
     open: [Waiters; 2],
     accept: [Waiters; 2],
-    /// For datagrams, room for datagrams, answers to PING, migration, and silence: made at first use.
+    /// Waiters for datagrams, room for datagrams, answers to PING, migration, and silence. Allocated at first use.
     rare: Option<Box<[Waiters; 5]>>,
-    /// Made when a task first watches a stream.
+    /// Allocated when a task first watches a stream.
     watchers: Option<Box<Watchers>>,
     // A stream half belongs to one handle that is borrowed while it waits: one waker each.
     readers: ByStream,
@@ -193,8 +193,8 @@ impl ConnectionWakers {
         self.ends.insert((id, number), End::Awaited(Some(waker)));
     }
 
-    /// The code with which the peer stopped a stream whose handle exists, or stopped it while the
-    /// ticket's holder waited: the transport may have forgotten the stream.
+    /// Returns the code with which the peer stopped a stream whose handle exists, or stopped it while the holder
+    /// of the ticket waited. The transport may no longer have the stream.
     pub(crate) fn stop_code(&self, id: StreamId, ticket: Option<u64>) -> Option<VarInt> {
         if let Some(End::Stopped(code)) = ticket.and_then(|ticket| self.ends.get(&(id, ticket))) {
             return Some(*code);
@@ -206,7 +206,7 @@ impl ConnectionWakers {
         self.readers.remove(&id);
     }
 
-    /// The handle of a stream that is sent on is gone.
+    /// Removes what is kept for the sending handle of a stream, which was dropped.
     pub(crate) fn forget_writer(&mut self, id: StreamId) {
         self.writers.remove(&id);
         if let Some(stops) = &mut self.stops {
@@ -232,19 +232,19 @@ impl ConnectionWakers {
         woken.extend(self.writers.remove(&id).map(ForeignWaker::into_inner));
     }
 
-    /// The peer has received everything on a stream, or a reset.
+    /// Wakes the tasks that wait for the end of a stream, because the peer has received everything or a reset.
     pub(crate) fn wake_finished(&mut self, id: StreamId, woken: &mut Vec<Waker>) {
         let ends = self.ends.range_mut((id, 0)..=(id, u64::MAX));
         woken.extend(ends.filter_map(|(_, end)| end.take_waker()));
     }
 
-    /// The peer stopped a stream; its handle may ask for the code as long as it exists.
+    /// Keeps the code with which the peer stopped a stream, for the handle of the stream.
     pub(crate) fn on_stopped(&mut self, id: StreamId, code: VarInt, was_finished: bool) {
         let stops = self.stops.get_or_insert_default();
         stops.keep(id, code, was_finished);
     }
 
-    /// Wakes those who wait for the end of a stream that the peer stopped.
+    /// Wakes the tasks that wait for the end of a stream that the peer stopped.
     pub(crate) fn wake_stopped(&mut self, id: StreamId, code: VarInt, woken: &mut Vec<Waker>) {
         for (_, end) in self.ends.range_mut((id, 0)..=(id, u64::MAX)) {
             woken.extend(end.take_waker());
@@ -257,7 +257,7 @@ impl ConnectionWakers {
         self.fates.insert(id, Fate::Open(None));
     }
 
-    /// The fate of a datagram, or a promise to wake when it is known.
+    /// Returns the fate of a datagram, or registers `waker` for the time when it is known.
     pub(crate) fn fate(&mut self, id: DatagramId, waker: ForeignWaker) -> Option<DatagramFate> {
         match self.fates.get_mut(&id)? {
             Fate::Known(fate) => Some(*fate),
@@ -287,7 +287,7 @@ impl ConnectionWakers {
         watchers.await_acked(id, len)
     }
 
-    /// Returns the result of a watch, or has `waker` called when it is known.
+    /// Returns the result of a watch, or registers `waker` for the time when it is known.
     pub(crate) fn acked(
         &mut self,
         watch: Watch,
@@ -314,7 +314,7 @@ impl ConnectionWakers {
         }
     }
 
-    /// Ends watches for more than `len` bytes of a stream, which are not delivered any more.
+    /// Ends watches for more than `len` bytes of a stream, which are no longer delivered.
     pub(crate) fn give_up_beyond(&mut self, id: StreamId, len: u64, woken: &mut Vec<Waker>) {
         if let Some(watchers) = &mut self.watchers {
             watchers.settle_if(
@@ -326,7 +326,7 @@ impl ConnectionWakers {
         }
     }
 
-    /// Remembers whether the deadline of a stream passes, while its handle exists.
+    /// Records whether the deadline of a stream passes, while its handle exists.
     pub(crate) fn await_deadline(&mut self, id: StreamId) {
         self.watchers.get_or_insert_default().await_deadline(id);
     }
@@ -344,7 +344,7 @@ impl ConnectionWakers {
         watchers.is_some_and(|watchers| watchers.has_expired(id))
     }
 
-    /// Has `waker` called when a write to the stream is refused, or the stream is over.
+    /// Registers `waker` for the next write to the stream that is refused, or for the end of the stream.
     pub(crate) fn wait_for_blocked(
         &mut self,
         id: StreamId,
@@ -355,7 +355,7 @@ impl ConnectionWakers {
         *watch = Some(watchers.wait_for_blocked(id, *watch, waker));
     }
 
-    /// Wakes those who wait until the writer of a stream waits.
+    /// Wakes the tasks that wait until the writer of a stream waits.
     #[inline]
     pub(crate) fn wake_blocked(&mut self, id: StreamId, woken: &mut Vec<Waker>) {
         if let Some(watchers) = &mut self.watchers {
@@ -369,7 +369,7 @@ impl ConnectionWakers {
         }
     }
 
-    /// Wakes the tasks that wait for the peer, because its path is silent: they may want to try elsewhere.
+    /// Wakes the tasks that wait for the peer, because its path is silent: they may try another path.
     pub(crate) fn wake_for_silence(&mut self, woken: &mut Vec<Waker>) {
         let silence = self.rare.as_mut().map(|rare| &mut rare[4]);
         let waiters = [&mut self.handshake].into_iter().chain(&mut self.open);

@@ -12,7 +12,7 @@ use crate::shard::timing::SendTiming;
 impl ShardState {
     /// Ends a connection for the application, and sends its end to the peer.
     pub(crate) fn close(&mut self, handle: ConnectionHandle, code: VarInt, reason: &[u8]) {
-        // What was written before gets its chance to leave before.
+        // Data that was written before is sent first.
         self.send_now();
         self.begin_close(handle, code, reason);
         self.send_now();
@@ -53,8 +53,8 @@ impl ShardState {
         self.endpoint.release(handle);
     }
 
-    /// Ends everything that waits, because nothing can be sent or received any more. Other shards go on,
-    /// and get later datagrams. Returns the sockets, for the caller to drop without the lock.
+    /// Ends the shard, because nothing can be sent or received any more, and wakes all waiting tasks. Other shards
+    /// continue and get later datagrams. Returns the sockets, which the caller drops without the lock.
     #[must_use = "the sockets are dropped without the lock"]
     pub(crate) fn stop(&mut self, reason: &str) -> Vec<Arc<Socket>> {
         if self.stopped.is_some() {

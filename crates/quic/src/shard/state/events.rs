@@ -20,7 +20,7 @@ impl ShardState {
         if self.is_closed || self.is_abandoned {
             self.refuse_all(now);
         } else if self.endpoint.has_incoming() {
-            // They stay in the endpoint, where networks take turns.
+            // Clients stay in the endpoint, where networks take turns.
             self.accepting.wake_all(&mut self.woken);
         }
         while let Some(query) = self.mtu_queries.pop() {
@@ -33,8 +33,8 @@ impl ShardState {
     /// Passes on the events of a connection, and drops the connection if that panics. Wakes the tasks
     /// that wait for the end of all connections, if no other is left.
     pub(crate) fn take_events(&mut self, handle: ConnectionHandle) {
-        // The connection is dropped without another look; of its entry nothing is left half done
-        // that its end would need.
+        // The connection is dropped without further use, and its end needs no part of the entry that may be
+        // inconsistent.
         let taken = catch_unwind(AssertUnwindSafe(|| self.poll_events(handle)));
         if let Err(payload) = taken {
             self.endpoint.drop_faulty(handle, payload);
@@ -42,7 +42,7 @@ impl ShardState {
         self.wake_if_idle();
     }
 
-    /// Lets time pass for connections that wait for their turn to send, while none can have it.
+    /// Runs the timers of connections that wait for their turn to send, while none can send.
     pub(crate) fn settle_senders(&mut self, now: Time) {
         self.endpoint.settle_senders(now);
         self.collect_events(now);
@@ -57,7 +57,7 @@ impl ShardState {
 
     fn poll_events(&mut self, handle: ConnectionHandle) {
         let Some(entry) = self.entries.get_mut(handle) else {
-            // No handle is left, so no task waits for its events.
+            // Without a handle, no task waits for its events.
             return;
         };
         let Some(connection) = self.endpoint.connection_mut(handle) else {

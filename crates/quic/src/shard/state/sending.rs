@@ -1,8 +1,7 @@
 //! The verbs that send.
 //!
-//! Callers say what they do, and the [timing](crate::shard::timing) decides when bytes leave: [`used`] after
-//! a write or a change, [`about_to_wait`] before the task waits. [`send_now`] is for what must not
-//! wait for either.
+//! The [timing](crate::shard::timing) decides when bytes are sent. Callers report a write or a change with
+//! [`used`], and call [`about_to_wait`] before their task waits. [`send_now`] sends without delay.
 //!
 //! [`used`]: ShardState::used
 //! [`about_to_wait`]: ShardState::about_to_wait
@@ -14,13 +13,13 @@ use courser_transport::{ConnectionHandle, Transmit};
 use super::ShardState;
 use crate::shard::timing::INLINE_BYTES;
 
-/// Times that what was sent may lead to more within one call, such as new connection IDs that
-/// follow a handshake. The driver does what is left.
+/// Rounds of sending in one call. Sent packets may lead to more, such as new connection IDs that follow a handshake.
+/// The driver sends the rest.
 const ROUNDS: usize = 3;
 /// Batches that one connection sends before the next one has its turn.
 const BATCHES_PER_TURN: usize = 4;
-/// Answers without a connection (Retry, refusals, resets) sent in one go: as many as one turn receives
-/// datagrams that need one.
+/// Replies without a connection (Retry, refusals, resets) sent in a row: as many as datagrams that need one
+/// are received in a turn.
 const STATELESS_PER_TURN: usize = 256;
 
 impl ShardState {
@@ -50,8 +49,8 @@ impl ShardState {
         }
     }
 
-    /// Sends what the calling task wrote, because it is about to wait or to do something else. Returns
-    /// true if anything was tried.
+    /// Sends what the calling task wrote, because the task is about to wait or to do something else. Returns true
+    /// if there was something to send.
     pub(crate) fn about_to_wait(&mut self) -> bool {
         let is_pending = self.outbox.timing.is_pending();
         if is_pending {
@@ -60,7 +59,7 @@ impl ShardState {
         is_pending
     }
 
-    /// Changes something of the endpoint itself, and sends what follows from it.
+    /// Changes the endpoint itself, and sends the resulting packets.
     pub(crate) fn change<T>(&mut self, change: impl FnOnce(&mut Self, Time) -> T) -> T {
         let now = self.clock.now();
         let result = change(self, now);
@@ -69,7 +68,7 @@ impl ShardState {
         result
     }
 
-    /// Sends what is ready, even if the driver is about to do so with more to come.
+    /// Sends what is ready, even in a turn of the driver, which would send it with more.
     pub(crate) fn send_now(&mut self) {
         if self.stopped.is_some() {
             return;
@@ -140,7 +139,7 @@ impl ShardState {
                 break;
             }
         }
-        // What has left makes room for writers.
+        // Sent data makes room for writers.
         self.take_events(handle);
         has_more
     }
@@ -151,7 +150,7 @@ impl ShardState {
         while self.entry(handle).unsent >= INLINE_BYTES && self.outbox.timing.can_send() {
             let buffer = self.outbox.buffer();
             let Some(transmit) = self.endpoint.poll_transmit(now, handle, buffer) else {
-                // Whatever is left has to wait for the peer or for its time.
+                // The rest waits for the peer or for the pacer.
                 self.entry(handle).unsent = 0;
                 break;
             };
@@ -160,7 +159,7 @@ impl ShardState {
             self.send_of(now, handle, transmit);
         }
         self.after_sending();
-        // What has left makes room for writers.
+        // Sent data makes room for writers.
         self.take_events(handle);
     }
 

@@ -4,8 +4,8 @@ use std::collections::{HashMap, VecDeque};
 
 use courser_wire::{StreamId, VarInt};
 
-/// Codes of STOP_SENDING frames, kept for handles that ask late: the transport sends RESET_STREAM
-/// in response (RFC 9000 §3.5) and forgets the stream when that is acknowledged.
+/// Codes of STOP_SENDING frames, kept for their handles. The transport sends RESET_STREAM in response
+/// (RFC 9000 §3.5), and discards the stream when that is acknowledged.
 ///
 /// Holds nothing, and costs nothing, while the peer stops no stream.
 #[derive(Debug, Default)]
@@ -13,13 +13,13 @@ pub(super) struct Stops {
     /// Streams that were not finished. Each has a handle, or will have one when it is accepted,
     /// since dropping a handle finishes its stream: there are as many as the stream limits allow.
     open: HashMap<StreamId, VarInt>,
-    /// Streams that were finished before. Their handles may be gone, and those say nothing when
-    /// they go: the last [`FINISHED_MAX`] are kept.
+    /// Streams that were finished before. Their handles may be gone, and do not report that they are dropped: the
+    /// last [`FINISHED_MAX`] codes are kept.
     finished: VecDeque<(StreamId, VarInt)>,
 }
 
-/// A program that finishes more streams than that, sees all of them stopped, and only then asks
-/// about the first one, is told that it is over.
+/// Codes that are kept of streams that were finished before they were stopped. An older one is reported as the end
+/// of a finished stream.
 const FINISHED_MAX: usize = 64;
 
 impl Stops {

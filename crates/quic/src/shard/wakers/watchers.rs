@@ -14,9 +14,9 @@ pub(crate) type Watch = (StreamId, u64);
 /// The tasks that watch the streams of one connection.
 #[derive(Debug, Default)]
 pub(super) struct Watchers {
-    /// Bytes whose acknowledgement is waited for, and the result.
+    /// Numbers of bytes whose acknowledgement tasks wait for, and the results.
     acks: BTreeMap<Watch, (u64, Ack)>,
-    /// Tasks that wait until a writer waits.
+    /// Tasks that wait until the writer of a stream waits.
     blocked: BTreeMap<Watch, ForeignWaker>,
     /// Streams with a deadline whose handles exist, and whether it passed.
     deadlines: BTreeMap<StreamId, bool>,
