@@ -1,6 +1,7 @@
 //! Shards: one socket, one transport endpoint and one lock each, and the task that drives them.
 
 pub(crate) mod lock;
+pub(crate) mod shard_sockets;
 pub(crate) mod shards;
 pub(crate) mod state;
 pub(crate) mod stream;

@@ -10,7 +10,8 @@ use crate::api::endpoint::Endpoint;
 use crate::config::ServerConfig;
 use crate::error::BindError;
 use crate::runtime::{Current, Socket, UdpSocket};
-use crate::shard::shards::{self, Sockets};
+use crate::shard::shard_sockets::{self, ShardSockets};
+use crate::shard::shards;
 
 impl Endpoint {
     /// Creates an endpoint that accepts connections on `addr`. `[::]` accepts IPv4 as well.
@@ -162,8 +163,10 @@ impl EndpointBuilder {
     #[track_caller]
     pub fn bind(self, addr: SocketAddr) -> Result<Endpoint, BindError> {
         self.start(|runtime, count, config| {
-            let rule = (count > 1).then(|| shards::rule_of(config)).flatten();
-            Sockets::bind(runtime, addr, count, rule)
+            let rule = (count > 1)
+                .then(|| shard_sockets::rule_of(config))
+                .flatten();
+            ShardSockets::bind(runtime, addr, count, rule)
         })
     }
 
@@ -187,7 +190,7 @@ impl EndpointBuilder {
     pub fn socket(self, socket: std::net::UdpSocket) -> Result<Endpoint, BindError> {
         self.start(|runtime, count, _| {
             let socket = runtime.adopt(socket)?;
-            Ok(Sockets::one(socket, count, "a socket was given"))
+            Ok(ShardSockets::one(socket, count, "a socket was given"))
         })
     }
 
@@ -204,14 +207,14 @@ impl EndpointBuilder {
     pub fn transport(self, transport: impl UdpSocket) -> Result<Endpoint, BindError> {
         self.start(|_, count, _| {
             let socket = Socket::of_runtime(Box::new(transport));
-            Ok(Sockets::one(socket, count, "a transport was given"))
+            Ok(ShardSockets::one(socket, count, "a transport was given"))
         })
     }
 
     #[track_caller]
     fn start(
         self,
-        sockets: impl FnOnce(&Current, usize, &EndpointConfig) -> io::Result<Sockets>,
+        sockets: impl FnOnce(&Current, usize, &EndpointConfig) -> io::Result<ShardSockets>,
     ) -> Result<Endpoint, BindError> {
         let (runtime, count) = (Current::require()?, self.shards.unwrap_or(1));
         shards::check(count)?;

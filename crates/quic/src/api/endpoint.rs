@@ -17,7 +17,8 @@ use crate::error::{BindError, ConfigError, ConnectError};
 use crate::runtime::Current;
 use crate::shard::SocketEvent;
 use crate::shard::lock::Locked;
-use crate::shard::shards::{Shards, Sockets, WaitAny};
+use crate::shard::shard_sockets::ShardSockets;
+use crate::shard::shards::{Shards, WaitAny};
 use crate::shard::wait::Wait;
 use crate::shard::wakers::List;
 use courser_wire::VarInt;
@@ -47,7 +48,7 @@ impl Endpoint {
     ) -> Result<Self, BindError> {
         let runtime = Current::require()?;
         let socket = runtime.bind(addr)?;
-        Self::start(&runtime, config, server, Sockets::one(socket, 1, ""))
+        Self::start(&runtime, config, server, ShardSockets::one(socket, 1, ""))
     }
 
     /// Creates an endpoint with custom settings on a bound socket.
@@ -63,7 +64,7 @@ impl Endpoint {
     ) -> Result<Self, BindError> {
         let runtime = Current::require()?;
         let socket = runtime.adopt(socket)?;
-        Self::start(&runtime, config, server, Sockets::one(socket, 1, ""))
+        Self::start(&runtime, config, server, ShardSockets::one(socket, 1, ""))
     }
 
     #[track_caller]
@@ -71,7 +72,7 @@ impl Endpoint {
         runtime: &Current,
         config: EndpointConfig,
         server: Option<ServerConfig>,
-        sockets: Sockets,
+        sockets: ShardSockets,
     ) -> Result<Self, BindError> {
         config.validate().map_err(ConfigError::from)?;
         let server = server.map(ServerConfig::build).transpose()?;

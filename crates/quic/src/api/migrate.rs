@@ -14,7 +14,7 @@ use crate::api::endpoint::Endpoint;
 use crate::error::{BindError, MigrateError};
 use crate::runtime::{Current, Socket, UdpSocket};
 use crate::shard::lock::Locked;
-use crate::shard::shards::Sockets;
+use crate::shard::shard_sockets::ShardSockets;
 use crate::shard::wakers::Topic;
 
 impl Endpoint {
@@ -58,7 +58,7 @@ impl Endpoint {
     /// Returns an error if the address cannot be bound, or there is no runtime. Nothing changes then.
     pub fn rebind_to(&self, addr: SocketAddr) -> Result<(), BindError> {
         let (shards, count) = (self.shards(), self.shard_count());
-        let sockets = Sockets::bind(&Current::require()?, addr, count, shards.rule())?;
+        let sockets = ShardSockets::bind(&Current::require()?, addr, count, shards.rule())?;
         self.replace_sockets(sockets.each)
     }
 

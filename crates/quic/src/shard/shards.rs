@@ -1,22 +1,22 @@
-//! The shards of an endpoint, and what is asked of all of them.
+//! The shards of an endpoint, and calls that act on all of them.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 
-use courser_transport::{EndpointConfig, ShardPlace};
+use courser_transport::ShardPlace;
 use courser_udp::Steering;
 
 use crate::error::ConfigError;
-use crate::runtime::{Current, Socket};
+use crate::runtime::Current;
 use crate::shard::clock::Clock;
 use crate::shard::driver::Driver;
 use crate::shard::lock::{Locked, Shard};
+use crate::shard::shard_sockets::ShardSockets;
 use crate::shard::state::ShardState;
 use crate::shard::wakers::{List, Ticket};
 
-/// Never empty, and as many from the beginning to the end.
+/// The shards of an endpoint: at least one, and always the same number.
 #[derive(Debug)]
 pub(crate) struct Shards {
     all: Box<[Arc<Shard>]>,
@@ -26,76 +26,6 @@ pub(crate) struct Shards {
     rule: Option<Steering>,
     /// The reason why there are fewer shards than requested, or why they cost more.
     note: Option<String>,
-}
-
-/// The sockets of an endpoint, one for each shard.
-#[derive(Debug)]
-pub(crate) struct Sockets {
-    pub(crate) each: Vec<Socket>,
-    pub(crate) rule: Option<Steering>,
-    pub(crate) note: Option<String>,
-}
-
-impl Sockets {
-    /// One socket, for one shard. `reason` tells why there cannot be more.
-    pub(crate) fn one(socket: Socket, requested: usize, reason: &str) -> Self {
-        let note = format!("the endpoint has one shard instead of {requested}: {reason}");
-        Self {
-            each: vec![socket],
-            rule: None,
-            note: (requested > 1).then_some(note),
-        }
-    }
-
-    /// Binds a socket for each of `count` shards.
-    pub(crate) fn bind(
-        runtime: &Current,
-        address: SocketAddr,
-        count: usize,
-        rule: Option<Steering>,
-    ) -> std::io::Result<Self> {
-        if count == 1 {
-            return runtime.bind(address).map(|socket| Self::one(socket, 1, ""));
-        }
-        let Some(mut group) = runtime.bind_group(address, count, rule)? else {
-            let reason = "the runtime has sockets of its own";
-            return runtime
-                .bind(address)
-                .map(|socket| Self::one(socket, count, reason));
-        };
-        if group.sockets.len() == 1
-            && let Some(socket) = group.sockets.pop()
-        {
-            let refused = group
-                .unshared
-                .map_or_else(String::new, |it| format!(": {it}"));
-            let reason = format!("the system does not let sockets share a port{refused}");
-            return Ok(Self::one(runtime.adopt_udp(socket)?, count, &reason));
-        }
-        let each = group.sockets.into_iter().map(|it| runtime.adopt_udp(it));
-        let cause = match (rule, group.unsteered) {
-            (None, _) => Some("connection IDs have no place for the shard".to_owned()),
-            (Some(_), Some(error)) => Some(format!("the system refuses the filter: {error}")),
-            (Some(_), None) => None,
-        };
-        let note = cause.map(|cause| {
-            format!("datagrams of clients that have moved are handed on between shards ({cause})")
-        });
-        Ok(Self {
-            each: each.collect::<std::io::Result<_>>()?,
-            rule,
-            note,
-        })
-    }
-}
-
-/// Returns the rule for the connection IDs of an endpoint, if they have a place for the shard.
-pub(crate) fn rule_of(config: &EndpointConfig) -> Option<Steering> {
-    let (id_len, offset) = config.shard_place()?;
-    Some(Steering {
-        id_len: u8::try_from(id_len).ok()?,
-        offset: u8::try_from(offset).ok()?,
-    })
 }
 
 /// Checks a number of shards.
@@ -115,7 +45,7 @@ impl Shards {
     #[track_caller]
     pub(crate) fn start(
         runtime: &Current,
-        sockets: Sockets,
+        sockets: ShardSockets,
         endpoints: Vec<courser_transport::Endpoint>,
     ) -> Self {
         let count = endpoints.len();
@@ -179,12 +109,12 @@ impl Shards {
         self.note.as_deref()
     }
 
-    /// Does something to each shard under its lock, one after the other.
+    /// Changes each shard under its lock, one after the other.
     pub(crate) fn each(&self, mut change: impl FnMut(&mut Locked<'_>)) {
         self.all.iter().for_each(|shard| change(&mut shard.lock()));
     }
 
-    /// Adds up something of each shard.
+    /// Adds up a value of each shard.
     pub(crate) fn sum<T>(
         &self,
         mut of: impl FnMut(&Locked<'_>) -> T,

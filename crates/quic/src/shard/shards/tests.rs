@@ -6,11 +6,12 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, Weak};
 use std::task::{Context, Poll, Waker};
 
+use courser_transport::EndpointConfig;
 use courser_udp::{Received, Transmit};
 
 use super::*;
 use crate::error::ConnectError;
-use crate::runtime::UdpSocket;
+use crate::runtime::{Socket, UdpSocket};
 use crate::{ClientConfig, Endpoint, Identity, ServerConfig, SocketEvent};
 
 /// A socket that works until its descriptor is gone.
@@ -79,7 +80,7 @@ async fn a_shard_that_ends_takes_no_other_along() {
         let transport: Box<dyn UdpSocket> = Box::new(Handle(it.clone()));
         Socket::of_runtime(transport)
     });
-    let of_endpoint = Sockets {
+    let of_endpoint = ShardSockets {
         each: each.into(),
         rule: None,
         note: None,
