@@ -232,8 +232,7 @@ impl From<courser_transport::SendDatagramError> for SendDatagramError {
 impl WriteError {
     /// Returns true if the connection was lost because of a timeout.
     pub fn is_timeout(&self) -> bool {
-        self.connection_error()
-            .is_some_and(ConnectionError::is_timeout)
+        matches!(self, Self::ConnectionLost(error) if error.is_timeout())
     }
 
     /// Returns true if the peer stopped reading the stream.
@@ -253,8 +252,7 @@ impl WriteError {
 impl ReadError {
     /// Returns true if the connection was lost because of a timeout.
     pub fn is_timeout(&self) -> bool {
-        self.connection_error()
-            .is_some_and(ConnectionError::is_timeout)
+        matches!(self, Self::ConnectionLost(error) if error.is_timeout())
     }
 
     /// Returns true if the peer reset the stream.
@@ -326,8 +324,9 @@ impl From<StoppedError> for WriteError {
 impl From<WriteError> for io::Error {
     fn from(error: WriteError) -> Self {
         let kind = match &error {
-            WriteError::Stopped(_) => io::ErrorKind::ConnectionReset,
-            WriteError::EarlyDataRejected => io::ErrorKind::ConnectionReset,
+            WriteError::Stopped(_) | WriteError::EarlyDataRejected => {
+                io::ErrorKind::ConnectionReset
+            }
             WriteError::ClosedStream => io::ErrorKind::NotConnected,
             WriteError::DeadlinePassed => io::ErrorKind::TimedOut,
             WriteError::ConnectionLost(lost) => kind_of(lost),
@@ -339,8 +338,7 @@ impl From<WriteError> for io::Error {
 impl From<ReadError> for io::Error {
     fn from(error: ReadError) -> Self {
         let kind = match &error {
-            ReadError::Reset(_) => io::ErrorKind::ConnectionReset,
-            ReadError::EarlyDataRejected => io::ErrorKind::ConnectionReset,
+            ReadError::Reset(_) | ReadError::EarlyDataRejected => io::ErrorKind::ConnectionReset,
             ReadError::ClosedStream => io::ErrorKind::NotConnected,
             ReadError::Unordered => io::ErrorKind::InvalidInput,
             ReadError::ConnectionLost(lost) => kind_of(lost),

@@ -28,14 +28,14 @@ use crate::shard::stream::Stream;
 pub struct RecvStream {
     pub(crate) connection: Arc<ConnectionRef>,
     pub(crate) stream: Stream,
-    end: Option<End>,
+    end: Option<ReadEnd>,
     /// A waker may be registered, which has to be removed.
     has_waited: bool,
 }
 
 /// The reason why there is nothing more to read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum End {
+enum ReadEnd {
     Finished,
     Reset(VarInt),
     Stopped,
@@ -269,7 +269,7 @@ impl RecvStream {
         if self.end.is_some() {
             return Err(ClosedStream);
         }
-        self.end = Some(End::Stopped);
+        self.end = Some(ReadEnd::Stopped);
         let handle = self.connection.handle;
         let mut locked = self.connection.lock();
         if locked.is_rejected(handle, self.stream) {
@@ -350,8 +350,8 @@ impl RecvStream {
     /// Returns the end of the stream, once it is known: the code of a reset, or `None` for any other end.
     pub(crate) fn end_code(&self) -> Option<Option<VarInt>> {
         self.end.map(|end| match end {
-            End::Reset(code) => Some(code),
-            End::Finished | End::Stopped => None,
+            ReadEnd::Reset(code) => Some(code),
+            ReadEnd::Finished | ReadEnd::Stopped => None,
         })
     }
 
@@ -378,9 +378,9 @@ impl RecvStream {
                         continue;
                     }
                     result if count == 0 => return result.map(|_| (None, None)),
-                    Ok(None) => end = Some(End::Finished),
+                    Ok(None) => end = Some(ReadEnd::Finished),
                     Err(transport::ReadError::Reset(code)) => {
-                        end = Some(End::Reset(VarInt::from_wire(code)));
+                        end = Some(ReadEnd::Reset(VarInt::from_wire(code)));
                     }
                     Err(_) => {}
                 }
@@ -398,13 +398,13 @@ impl RecvStream {
         read: impl FnOnce(
             &mut transport::Streams,
             StreamId,
-        ) -> Result<(Option<T>, Option<End>), transport::ReadError>,
+        ) -> Result<(Option<T>, Option<ReadEnd>), transport::ReadError>,
     ) -> Poll<Result<Option<T>, ReadError>> {
         match self.end {
             None => {}
-            Some(End::Finished) => return Poll::Ready(Ok(None)),
-            Some(End::Reset(code)) => return Poll::Ready(Err(ReadError::Reset(code))),
-            Some(End::Stopped) => return Poll::Ready(Err(ReadError::ClosedStream)),
+            Some(ReadEnd::Finished) => return Poll::Ready(Ok(None)),
+            Some(ReadEnd::Reset(code)) => return Poll::Ready(Err(ReadError::Reset(code))),
+            Some(ReadEnd::Stopped) => return Poll::Ready(Err(ReadError::ClosedStream)),
         }
         let handle = self.connection.handle;
         let mut waker = TaskWaker::of(cx);
@@ -420,13 +420,13 @@ impl RecvStream {
             Ok((value, end)) => {
                 self.end = match value {
                     Some(_) => end,
-                    None => Some(End::Finished),
+                    None => Some(ReadEnd::Finished),
                 };
                 Ok(value)
             }
             Err(transport::ReadError::Reset(code)) => {
                 let code = VarInt::from_wire(code);
-                self.end = Some(End::Reset(code));
+                self.end = Some(ReadEnd::Reset(code));
                 Err(ReadError::Reset(code))
             }
             Err(error) => {
@@ -469,7 +469,7 @@ impl RecvStream {
 impl RecvStreamHooks for RecvStream {
     fn take(&mut self) -> Self {
         let mut left = Self::new(self.connection.clone(), self.stream);
-        left.end = Some(End::Stopped);
+        left.end = Some(ReadEnd::Stopped);
         std::mem::replace(self, left)
     }
 
@@ -526,12 +526,12 @@ impl RecvStreamHooks for RecvStream {
     ) -> Poll<Result<Option<Bytes>, ReadError>> {
         self.poll_read_with(cx, |streams, id| {
             let (chunk, is_end) = streams.read_chunk_and_end(id)?;
-            Ok((chunk, is_end.then_some(End::Finished)))
+            Ok((chunk, is_end.then_some(ReadEnd::Finished)))
         })
     }
 
     fn has_ended(&self) -> bool {
-        self.end == Some(End::Finished)
+        self.end == Some(ReadEnd::Finished)
     }
 }
 

@@ -27,7 +27,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(64);
 /// Time without an attempt after which the pauses begin anew.
 const CALM: Duration = Duration::from_secs(128);
 /// Time between two events of one cause (limit K291).
-const TELL_AGAIN: Duration = Duration::from_secs(60);
+const EVENT_INTERVAL: Duration = Duration::from_secs(60);
 
 /// The condition of the socket in use.
 #[derive(Debug, Default)]
@@ -45,7 +45,7 @@ pub(crate) struct Health {
     last_attempt: Option<Time>,
     /// Something has changed for the driver, or for tasks that wait for events.
     has_changed: bool,
-    notes: Notes,
+    events: EventQueue,
 }
 
 /// Calls in a row that failed with an error that may concern the socket itself.
@@ -105,7 +105,7 @@ impl Health {
         let mut is_broken = false;
         if counts(call, class) && error.kind() != io::ErrorKind::Interrupted {
             self.is_suspect = true;
-            self.notes.last = Some(error.to_string());
+            self.events.last = Some(error.to_string());
             let streak = match call {
                 Call::Send => &mut self.sending,
                 Call::Receive => &mut self.receiving,
@@ -133,7 +133,7 @@ impl Health {
     fn note(&mut self, now: Time, call: Call, error: &io::Error) {
         // An interrupted call is repeated.
         if error.kind() != io::ErrorKind::Interrupted {
-            self.has_changed |= self.notes.on_error(now, call, error);
+            self.has_changed |= self.events.on_error(now, call, error);
         }
     }
 
@@ -177,10 +177,10 @@ impl Health {
 
     /// Notes that another socket is in use: the user has replaced it.
     pub(crate) fn on_other_socket(&mut self) {
-        let notes = std::mem::take(&mut self.notes);
+        let events = std::mem::take(&mut self.events);
         *self = Self {
             has_changed: self.has_changed,
-            notes,
+            events,
             ..Self::default()
         };
     }
@@ -237,7 +237,7 @@ impl Health {
     }
 
     fn add_event(&mut self, event: SocketEvent) {
-        self.notes.add(event);
+        self.events.add(event);
         self.has_changed = true;
     }
 
@@ -249,7 +249,7 @@ impl Health {
 
     /// Takes the next event.
     pub(crate) fn take_event(&mut self) -> Option<SocketEvent> {
-        (!self.notes.waiting.is_empty()).then(|| self.notes.waiting.remove(0))
+        (!self.events.waiting.is_empty()).then(|| self.events.waiting.remove(0))
     }
 
     fn begin_attempt(&mut self, now: Time) {
@@ -260,42 +260,54 @@ impl Health {
 
     /// Returns the reason why the socket is opened again.
     fn cause(&self) -> String {
-        let last = self.notes.last.as_ref();
+        let last = self.events.last.as_ref();
         let lost = self.lost.as_ref().map(ToString::to_string);
         lost.or_else(|| last.cloned()).unwrap_or_default()
     }
 }
 
-/// The events that no task has taken yet, and what is needed to have few of them.
+/// The events that no task has taken yet, and the state that limits their rate.
 #[derive(Debug, Default)]
-struct Notes {
+struct EventQueue {
     /// At most one for each cause and direction, and one for each other kind.
     waiting: Vec<SocketEvent>,
-    /// For each direction and cause: when it was last reported, and the failures since.
-    told: Vec<(Call, ErrorCause, Time, u64)>,
+    /// One element for each direction and cause.
+    reported: Vec<ReportedError>,
     /// The text of the last error that may concern the socket itself.
     last: Option<String>,
 }
 
-impl Notes {
-    /// Notes an error. Returns true if there is an event of it.
+/// An error of which there was an event.
+#[derive(Debug)]
+struct ReportedError {
+    call: Call,
+    cause: ErrorCause,
+    /// The time of the last event.
+    at: Time,
+    failures_since: u64,
+}
+
+impl EventQueue {
+    /// Notes an error. Returns true if it causes an event.
     fn on_error(&mut self, now: Time, call: Call, error: &io::Error) -> bool {
         let cause = ErrorCause::of(error);
-        let known = self
-            .told
-            .iter_mut()
-            .find(|(of, about, ..)| (*of, *about) == (call, cause));
-        let failures = match known {
-            Some((_, _, told, since)) if now - *told < TELL_AGAIN => {
-                *since += 1;
+        let mut reported = self.reported.iter_mut();
+        let failures = match reported.find(|it| (it.call, it.cause) == (call, cause)) {
+            Some(known) if now - known.at < EVENT_INTERVAL => {
+                known.failures_since += 1;
                 return false;
             }
-            Some((_, _, told, since)) => {
-                *told = now;
-                std::mem::take(since) + 1
+            Some(known) => {
+                known.at = now;
+                std::mem::take(&mut known.failures_since) + 1
             }
             None => {
-                self.told.push((call, cause, now, 0));
+                self.reported.push(ReportedError {
+                    call,
+                    cause,
+                    at: now,
+                    failures_since: 0,
+                });
                 1
             }
         };

@@ -10,7 +10,7 @@ use crate::runtime::Socket;
 use crate::shard::health::Health;
 use crate::shard::socket_event::SocketCall as Call;
 use crate::shard::sockets::Sockets;
-use crate::shard::timing::{Kept, SendTiming};
+use crate::shard::timing::{KeptBatch, SendTiming};
 
 /// The sockets, the buffer in which batches are built, and the timing of sending.
 #[derive(Debug)]
@@ -99,7 +99,7 @@ impl Outbox {
     /// that the system refuses counts as lost.
     pub(crate) fn send(&mut self, now: Time, transmit: Transmit) -> bool {
         self.unreachable = None;
-        self.send_rest(now, Kept { transmit, sent: 0 })
+        self.send_rest(now, KeptBatch { transmit, sent: 0 })
     }
 
     /// Tries to send the kept batch again. Returns false if the socket is still full or lost.
@@ -129,7 +129,7 @@ impl Outbox {
         before
     }
 
-    fn send_rest(&mut self, now: Time, mut kept: Kept) -> bool {
+    fn send_rest(&mut self, now: Time, mut kept: KeptBatch) -> bool {
         let id = kept.transmit.socket;
         let Some(socket) = self.sockets.get(id) else {
             // The socket was given up, and the batch is lost.

@@ -37,14 +37,14 @@ pub(crate) enum SendTiming {
         is_urgent: bool,
     },
     /// The socket is full. The driver sends when it takes more.
-    Blocked(Kept),
+    Blocked(KeptBatch),
     /// Nothing leaves any more.
     Stopped,
 }
 
 /// A batch in the buffer of which the first bytes have left.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Kept {
+pub(crate) struct KeptBatch {
     pub(crate) transmit: Transmit,
     pub(crate) sent: usize,
 }
@@ -127,7 +127,7 @@ impl SendTiming {
     }
 
     /// Takes the batch that waits for the socket, to try it again.
-    pub(crate) fn take_kept(&mut self) -> Option<Kept> {
+    pub(crate) fn take_kept(&mut self) -> Option<KeptBatch> {
         match *self {
             Self::Blocked(kept) => {
                 *self = Self::Pending;
@@ -153,7 +153,7 @@ mod tests {
             segment_size: None,
             len: 1200,
         };
-        SendTiming::Blocked(Kept { transmit, sent: 0 })
+        SendTiming::Blocked(KeptBatch { transmit, sent: 0 })
     }
 
     #[test]

@@ -109,13 +109,13 @@ impl List {
 
 /// The result for a task that waits for the end of a stream.
 #[derive(Debug)]
-enum End {
+enum StreamEnd {
     /// The waker is taken when the task is woken.
     Awaited(Option<ForeignWaker>),
     Stopped(VarInt),
 }
 
-impl End {
+impl StreamEnd {
     fn take_waker(&mut self) -> Option<Waker> {
         match self {
             Self::Awaited(waker) => waker.take().map(ForeignWaker::into_inner),
@@ -126,7 +126,7 @@ impl End {
 
 /// The state of a tracked datagram.
 #[derive(Debug)]
-enum Fate {
+enum TrackedFate {
     Open(Option<ForeignWaker>),
     Known(DatagramFate),
 }
@@ -150,11 +150,11 @@ pub(crate) struct ConnectionWakers {
     readers: ByStream,
     writers: ByStream,
     // Any number of tasks may wait for the end of one stream; the number tells them apart.
-    ends: BTreeMap<(StreamId, u64), End>,
+    ends: BTreeMap<(StreamId, u64), StreamEnd>,
     next_end: u64,
     stops: Option<Box<Stops>>,
     // Datagrams whose fate will be asked for, until it is asked for or given up.
-    fates: BTreeMap<DatagramId, Fate>,
+    fates: BTreeMap<DatagramId, TrackedFate>,
 }
 
 impl ConnectionWakers {
@@ -190,13 +190,16 @@ impl ConnectionWakers {
             self.next_end += 1;
             self.next_end
         });
-        self.ends.insert((id, number), End::Awaited(Some(waker)));
+        self.ends
+            .insert((id, number), StreamEnd::Awaited(Some(waker)));
     }
 
     /// Returns the code with which the peer stopped a stream whose handle exists, or stopped it while the holder
     /// of the ticket waited. The transport may no longer have the stream.
     pub(crate) fn stop_code(&self, id: StreamId, ticket: Option<u64>) -> Option<VarInt> {
-        if let Some(End::Stopped(code)) = ticket.and_then(|ticket| self.ends.get(&(id, ticket))) {
+        if let Some(StreamEnd::Stopped(code)) =
+            ticket.and_then(|ticket| self.ends.get(&(id, ticket)))
+        {
             return Some(*code);
         }
         self.stops.as_ref()?.code(id)
@@ -248,20 +251,20 @@ impl ConnectionWakers {
     pub(crate) fn wake_stopped(&mut self, id: StreamId, code: VarInt, woken: &mut Vec<Waker>) {
         for (_, end) in self.ends.range_mut((id, 0)..=(id, u64::MAX)) {
             woken.extend(end.take_waker());
-            *end = End::Stopped(code);
+            *end = StreamEnd::Stopped(code);
         }
     }
 
     /// Keeps the fate of a datagram for a later call of [`fate`](Self::fate).
     pub(crate) fn await_fate(&mut self, id: DatagramId) {
-        self.fates.insert(id, Fate::Open(None));
+        self.fates.insert(id, TrackedFate::Open(None));
     }
 
     /// Returns the fate of a datagram, or registers `waker` for the time when it is known.
     pub(crate) fn fate(&mut self, id: DatagramId, waker: ForeignWaker) -> Option<DatagramFate> {
         match self.fates.get_mut(&id)? {
-            Fate::Known(fate) => Some(*fate),
-            Fate::Open(known) => {
+            TrackedFate::Known(fate) => Some(*fate),
+            TrackedFate::Open(known) => {
                 *known = Some(waker);
                 None
             }
@@ -275,7 +278,8 @@ impl ConnectionWakers {
     /// Stores the fate of a datagram, unless its handle is gone.
     pub(crate) fn on_fate(&mut self, id: DatagramId, fate: DatagramFate, woken: &mut Vec<Waker>) {
         if let Some(state) = self.fates.get_mut(&id)
-            && let Fate::Open(Some(waker)) = std::mem::replace(state, Fate::Known(fate))
+            && let TrackedFate::Open(Some(waker)) =
+                std::mem::replace(state, TrackedFate::Known(fate))
         {
             woken.push(waker.into_inner());
         }
@@ -405,7 +409,7 @@ impl ConnectionWakers {
         let ends = std::mem::take(&mut self.ends).into_values();
         woken.extend(ends.filter_map(|mut end| end.take_waker()));
         for fate in self.fates.values_mut() {
-            if let Fate::Open(waker) = fate {
+            if let TrackedFate::Open(waker) = fate {
                 woken.extend(waker.take().map(ForeignWaker::into_inner));
             }
         }

@@ -73,21 +73,21 @@ fn socket_of_which_nothing_can_be_received_is_opened_again_and_reported() {
         assert_eq!(events(&mut health), [], "{kind}: it may be an answer");
         health.on_error(at(2000), Call::Receive, kind.into());
         assert!(health.is_due(at(2000)));
-        let told = events(&mut health);
+        let reported = events(&mut health);
         assert!(
             matches!(
-                told[..],
+                reported[..],
                 [SocketEvent::Failed {
                     call: Call::Receive,
                     ..
                 }]
             ),
-            "{kind}: {told:?}"
+            "{kind}: {reported:?}"
         );
         health.on_reopened(at(2000));
-        let told = events(&mut health);
-        let [SocketEvent::Reopened { cause }] = &told[..] else {
-            panic!("{kind}: {told:?}");
+        let reported = events(&mut health);
+        let [SocketEvent::Reopened { cause }] = &reported[..] else {
+            panic!("{kind}: {reported:?}");
         };
         assert_eq!(*cause, io::Error::from(kind).to_string());
     }
@@ -205,7 +205,7 @@ fn lost_socket_that_was_given_is_over_at_once() {
 
 /// Limit K291.
 #[test]
-fn each_kind_of_error_is_told_once_in_a_minute() {
+fn each_kind_of_error_is_reported_once_a_minute() {
     let mut health = Health::default();
     let unreachable = || io::Error::from(io::ErrorKind::NetworkUnreachable);
     for millis in 0..59_999 {
@@ -213,10 +213,10 @@ fn each_kind_of_error_is_told_once_in_a_minute() {
     }
     health.on_error(at(59_999), Call::Receive, broken());
     assert!(health.take_change() && !health.take_change());
-    let told = events(&mut health);
+    let reported = events(&mut health);
     assert!(
         matches!(
-            &told[..],
+            &reported[..],
             [
                 SocketEvent::Failed {
                     call: Call::Send,
@@ -231,12 +231,12 @@ fn each_kind_of_error_is_told_once_in_a_minute() {
                 },
             ]
         ),
-        "{told:?}"
+        "{reported:?}"
     );
     health.on_error(at(60_000), Call::Send, unreachable());
-    let told = events(&mut health);
-    let [event @ SocketEvent::Failed { failures, .. }] = &told[..] else {
-        panic!("{told:?}");
+    let reported = events(&mut health);
+    let [event @ SocketEvent::Failed { failures, .. }] = &reported[..] else {
+        panic!("{reported:?}");
     };
     assert_eq!(*failures, 59_999);
     assert!(
@@ -247,7 +247,7 @@ fn each_kind_of_error_is_told_once_in_a_minute() {
 }
 
 #[test]
-fn probes_that_are_too_large_and_answers_of_peers_are_not_told() {
+fn probes_that_are_too_large_and_replies_of_peers_are_not_reported() {
     let mut health = Health::default();
     let refused = || io::Error::from(io::ErrorKind::ConnectionRefused);
     health.on_error(at(0), Call::Send, refused());
@@ -274,7 +274,7 @@ fn events_without_a_reader_are_bounded() {
 
 /// The runtime has one socket for each address: the broken one is dropped for the next one.
 #[test]
-fn broken_socket_makes_way_for_the_next_one() {
+fn broken_socket_is_dropped_before_the_next_one_is_bound() {
     let mut health = Health::default();
     fail(&mut health, 0, 10);
     let in_use = || io::Error::from(io::ErrorKind::AddrInUse);
