@@ -33,8 +33,8 @@ impl Connection {
 
     /// Opens a unidirectional stream. Waits while the peer allows no further one.
     ///
-    /// The future returns an error when the connection is over. Dropped before it is ready, it has opened
-    /// nothing.
+    /// The future returns an error when the connection is over. It has opened nothing if it is dropped before
+    /// it is ready.
     pub fn open_uni(&self) -> OpenUni<'_> {
         OpenUni::new(async { Ok(SendStream::new(self.0.open_uni().await?)) })
     }
@@ -50,8 +50,8 @@ impl Connection {
 
     /// Accepts the next unidirectional stream.
     ///
-    /// The future returns an error when the connection is over. Dropped before it is ready, it has taken
-    /// nothing.
+    /// The future returns an error when the connection is over. It has taken nothing if it is dropped before
+    /// it is ready.
     pub fn accept_uni(&self) -> AcceptUni<'_> {
         AcceptUni::new(async { Ok(RecvStream::new(self.0.accept_uni().await?)) })
     }
@@ -66,8 +66,8 @@ impl Connection {
 
     /// Takes the datagram that was received first, and waits if there is none.
     ///
-    /// The future returns an error when the connection is over. Dropped before it is ready, it has taken
-    /// nothing.
+    /// The future returns an error when the connection is over. It has taken nothing if it is dropped before
+    /// it is ready.
     pub fn read_datagram(&self) -> ReadDatagram<'_> {
         ReadDatagram::new(async { Ok(self.0.read_datagram().await?) })
     }

@@ -56,7 +56,7 @@ impl RecvStream {
     /// [`RecvStream::read`].
     ///
     /// # Cancel safety
-    /// Not safe: dropped before it is ready, it has read an unknown part.
+    /// Not safe. A future that is dropped before it is ready has read an unknown part.
     pub async fn read_exact(&mut self, buf: &mut [u8]) -> Result<(), ReadExactError> {
         let mut filled = 0;
         while filled < buf.len() {

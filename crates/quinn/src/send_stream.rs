@@ -41,7 +41,7 @@ impl SendStream {
     /// As [`SendStream::write`].
     ///
     /// # Cancel safety
-    /// Not safe: dropped before it is ready, it has written an unknown part.
+    /// Not safe. A future that is dropped before it is ready has written an unknown part.
     pub async fn write_all(&mut self, buf: &[u8]) -> Result<(), WriteError> {
         Ok(self.0.write_all(buf).await?)
     }
@@ -64,7 +64,7 @@ impl SendStream {
     /// As [`SendStream::write`].
     ///
     /// # Cancel safety
-    /// Not safe: dropped before it is ready, it has written an unknown part.
+    /// Not safe. A future that is dropped before it is ready has written an unknown part.
     pub async fn write_chunk(&mut self, buf: Bytes) -> Result<(), WriteError> {
         Ok(self.0.write_chunk(buf).await?)
     }
