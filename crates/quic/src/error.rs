@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 
 use courser_transport::{ClosedStream, ConnectionError, ConnectionIdError};
 
-use crate::VarInt;
+use courser_wire::VarInt;
 
 /// The reason why an endpoint could not be created.
 #[derive(Debug, thiserror::Error)]
@@ -27,7 +27,7 @@ pub enum BindError {
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConfigError {
-    /// The TLS configuration is unusable; the text names a remedy.
+    /// The TLS configuration cannot be used. The text names a remedy.
     #[error("TLS: {0}")]
     Tls(String),
     /// A transport setting is outside its range.
@@ -41,7 +41,7 @@ pub enum ConfigError {
     Identity(String),
 }
 
-/// The reason why a connection could not be started; nothing was sent.
+/// The reason why a connection could not be started. Nothing was sent.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConnectError {
@@ -79,10 +79,10 @@ pub enum MigrateError {
     /// The rules of RFC 9000 §9 do not allow it now.
     #[error(transparent)]
     Refused(#[from] courser_transport::MigrateError),
-    /// The server has not answered on the new path within three probe timeouts.
+    /// The server did not answer on the new path within three probe timeouts.
     #[error("no answer on the new path")]
     NoAnswer,
-    /// Another move has begun since.
+    /// A later move has replaced this one.
     #[error("another move has begun")]
     Replaced,
     /// The connection is over.
@@ -97,7 +97,7 @@ pub enum WriteError {
     /// The peer stopped reading, with this error code of its application.
     #[error("stopped by the peer with code {0}")]
     Stopped(VarInt),
-    /// Ends everything when the connection is over.
+    /// The connection is over.
     #[error("connection lost: {0}")]
     ConnectionLost(#[from] ConnectionError),
     /// The stream was finished or reset before.
@@ -119,7 +119,7 @@ pub enum ReadError {
     /// The peer reset the stream, with this error code of its application.
     #[error("reset by the peer with code {0}")]
     Reset(VarInt),
-    /// Ends everything when the connection is over.
+    /// The connection is over.
     #[error("connection lost: {0}")]
     ConnectionLost(#[from] ConnectionError),
     /// The stream was stopped before.
@@ -161,11 +161,11 @@ pub enum ReadToEndError {
     Read(#[from] ReadError),
 }
 
-/// The reason why the result of a stream will not be known.
+/// The reason why the outcome of a stream is unknown.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoppedError {
-    /// Ends everything when the connection is over.
+    /// The connection is over.
     #[error("connection lost: {0}")]
     ConnectionLost(#[from] ConnectionError),
     /// The server has refused the early data, and with it the stream. It has read nothing of it.
@@ -185,7 +185,7 @@ pub enum SendDatagramError {
     /// The peer does not accept datagrams.
     #[error("the peer does not accept datagrams")]
     UnsupportedByPeer,
-    /// Our own configuration has no room for datagrams.
+    /// The configuration of this end disables datagrams.
     #[error("sending datagrams is disabled: datagram_send_buffer_size is 0")]
     Disabled,
     /// The datagram exceeds the largest size that can be sent.
@@ -196,7 +196,7 @@ pub enum SendDatagramError {
         /// Largest size that fits at present, in bytes.
         max: usize,
     },
-    /// Ends everything when the connection is over.
+    /// The connection is over.
     #[error("connection lost: {0}")]
     ConnectionLost(#[from] ConnectionError),
 }
@@ -232,8 +232,7 @@ impl From<courser_transport::SendDatagramError> for SendDatagramError {
 impl WriteError {
     /// Returns true if the connection was lost because of a timeout.
     pub fn is_timeout(&self) -> bool {
-        self.connection_error()
-            .is_some_and(ConnectionError::is_timeout)
+        matches!(self, Self::ConnectionLost(error) if error.is_timeout())
     }
 
     /// Returns true if the peer stopped reading the stream.
@@ -253,8 +252,7 @@ impl WriteError {
 impl ReadError {
     /// Returns true if the connection was lost because of a timeout.
     pub fn is_timeout(&self) -> bool {
-        self.connection_error()
-            .is_some_and(ConnectionError::is_timeout)
+        matches!(self, Self::ConnectionLost(error) if error.is_timeout())
     }
 
     /// Returns true if the peer reset the stream.
@@ -326,8 +324,9 @@ impl From<StoppedError> for WriteError {
 impl From<WriteError> for io::Error {
     fn from(error: WriteError) -> Self {
         let kind = match &error {
-            WriteError::Stopped(_) => io::ErrorKind::ConnectionReset,
-            WriteError::EarlyDataRejected => io::ErrorKind::ConnectionReset,
+            WriteError::Stopped(_) | WriteError::EarlyDataRejected => {
+                io::ErrorKind::ConnectionReset
+            }
             WriteError::ClosedStream => io::ErrorKind::NotConnected,
             WriteError::DeadlinePassed => io::ErrorKind::TimedOut,
             WriteError::ConnectionLost(lost) => kind_of(lost),
@@ -339,8 +338,7 @@ impl From<WriteError> for io::Error {
 impl From<ReadError> for io::Error {
     fn from(error: ReadError) -> Self {
         let kind = match &error {
-            ReadError::Reset(_) => io::ErrorKind::ConnectionReset,
-            ReadError::EarlyDataRejected => io::ErrorKind::ConnectionReset,
+            ReadError::Reset(_) | ReadError::EarlyDataRejected => io::ErrorKind::ConnectionReset,
             ReadError::ClosedStream => io::ErrorKind::NotConnected,
             ReadError::Unordered => io::ErrorKind::InvalidInput,
             ReadError::ConnectionLost(lost) => kind_of(lost),

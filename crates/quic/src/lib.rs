@@ -5,54 +5,11 @@
 //! [`RecvStream`] or both. The [`runtime`] module is the only part that depends on tokio's reactor
 //! and timers.
 
-mod builder;
-mod certificate_requests;
-mod clock;
+mod api;
 mod config;
-mod connecting;
-mod connection;
-mod datagram;
-mod driver;
-mod ended;
-mod endpoint;
 mod error;
-mod handles;
-mod handshake_failure;
-mod health;
-#[doc(hidden)]
-pub mod hooks;
-mod identity;
-mod incoming;
-mod limits;
-mod make_way;
-mod migrate;
-mod offload;
-mod opening;
-mod outbox;
-mod pause;
-mod ping;
-mod progress;
-mod receive_buffer;
-mod receive_stream;
-mod remains;
 pub mod runtime;
-mod send_stream;
-mod sending;
 mod shard;
-mod shards;
-mod silence;
-mod slot;
-mod socket_event;
-mod sockets;
-mod state;
-mod stream;
-mod timing;
-mod tls_choices;
-mod unfinished;
-mod wait;
-mod wakers;
-mod weak;
-mod write;
 
 pub use courser_base::{EcnCounts, Rate, Side, Unreachable};
 pub use courser_crypto::{CipherSuite, HandshakeData};
@@ -77,22 +34,15 @@ pub use courser_wire::{
     TransportErrorCode, VarInt, Version as QuicVersion,
 };
 
-pub use builder::EndpointBuilder;
-pub use certificate_requests::CertificateRequests;
-pub use config::{ClientConfig, ServerConfig};
-pub use connecting::Connecting;
-pub use connection::Connection;
-pub use datagram::{DatagramOptions, PendingFate};
-pub use endpoint::Endpoint;
+#[doc(hidden)]
+pub use api::hooks;
+pub use api::{
+    Connecting, Connection, DatagramOptions, Endpoint, EndpointBuilder, HandshakeFailure, Incoming,
+    IncomingFuture, PendingFate, RecvStream, RetryError, SendStream, WeakConnection, Written,
+};
+pub use config::{CertificateRequests, ClientConfig, Identity, ServerConfig};
 pub use error::{
     BindError, ConfigError, ConnectError, ExportKeyingMaterialError, MigrateError, ReadError,
     ReadExactError, ReadToEndError, SendDatagramError, StoppedError, WriteError,
 };
-pub use handshake_failure::HandshakeFailure;
-pub use identity::Identity;
-pub use incoming::{Incoming, IncomingFuture, RetryError};
-pub use receive_stream::RecvStream;
-pub use send_stream::SendStream;
-pub use socket_event::{SocketCall, SocketEvent};
-pub use weak::WeakConnection;
-pub use write::Written;
+pub use shard::{SocketCall, SocketEvent};

@@ -137,9 +137,9 @@ pub fn random_seed() -> io::Result<[u8; 32]> {
     Current::get().random_seed()
 }
 
-/// Arranges that tokio wakes the task after others had a chance to run and the sockets were polled, which
-/// an own wakeup would not do. Returns false on other runtimes: the caller wakes the task.
-pub(crate) fn make_way(cx: &mut Context<'_>) -> bool {
+/// Has tokio wake the task after other tasks could run and the sockets were polled, unlike a wakeup by the task
+/// itself. Returns false on other runtimes, where the caller wakes the task.
+pub(crate) fn yield_to_others(cx: &mut Context<'_>) -> bool {
     let is_tokio = matches!(Current::get(), Current::Tokio);
     is_tokio && pin!(tokio::task::yield_now()).poll(cx).is_pending()
 }

@@ -1,233 +1,28 @@
-//! One transport endpoint with its socket, one lock.
-//!
-//! The task of the driver and the calls of the application meet here. The one that holds the lock
-//! does the work: a call that wrote enough for a good batch seals and sends it before it returns
-//! (see [`timing`](crate::timing)).
+//! Shards: one socket, one transport endpoint and one lock each, and the task that drives them.
 
-use std::net::SocketAddr;
-use std::ops::{Deref, DerefMut};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll, Waker};
+pub(crate) mod lock;
+pub(crate) mod shard_sockets;
+pub(crate) mod shards;
+pub(crate) mod state;
+pub(crate) mod stream;
+pub(crate) mod wait;
+pub(crate) mod wakers;
+pub(crate) mod yielding;
 
-use courser_base::Time;
-use courser_base::foreign::{self, Hold, TaskWaker};
-use courser_recovery::BASE_MTU;
-use courser_transport::{ConnectionHandle, ShardPlace, TransportConfig};
+mod clock;
+mod driver;
+mod driver_state;
+mod drop_queue;
+mod ended_values;
+mod entries;
+mod entry;
+mod health;
+mod offload;
+mod outbox;
+mod pause;
+mod receive_buffer;
+mod socket_event;
+mod sockets;
+mod timing;
 
-use crate::clock::Clock;
-use crate::runtime::{Current, Socket};
-use crate::state::State;
-use crate::wakers::{List, Ticket};
-
-/// One socket and everything that goes over it, and over those that it has replaced.
-#[derive(Debug)]
-pub(crate) struct Shard {
-    pub(crate) runtime: Current,
-    pub(crate) clock: Clock,
-    /// Its place among other shards of the same endpoint, if there are any.
-    pub(crate) place: Option<ShardPlace>,
-    /// The thread that holds the lock; 0 if there is none.
-    holder: AtomicUsize,
-    state: Mutex<State>,
-}
-
-impl Shard {
-    pub(crate) fn new(state: State, runtime: Current, place: Option<ShardPlace>) -> Self {
-        Self {
-            clock: state.clock.clone(),
-            runtime,
-            place,
-            holder: AtomicUsize::new(0),
-            state: Mutex::new(state),
-        }
-    }
-
-    pub(crate) fn now(&self) -> Time {
-        self.clock.now()
-    }
-
-    /// Returns the MTU of the interface towards `peer`, for a connection that searches for its MTU and
-    /// whose first datagrams may be too large for the interface. Others ask when the search begins.
-    pub(crate) fn interface_mtu(&self, config: &TransportConfig, peer: SocketAddr) -> Option<u32> {
-        let asks = config.mtu_discovery && config.mtu > BASE_MTU;
-        asks.then(|| self.socket().interface_mtu(peer)).flatten()
-    }
-
-    /// Returns the socket in use.
-    pub(crate) fn socket(&self) -> Arc<Socket> {
-        self.lock().outbox.sockets.newest().clone()
-    }
-
-    /// Locks for a caller that works for the endpoint, or for no connection of its own.
-    ///
-    /// # Panics
-    /// In code of users that runs under the lock: it would wait for itself. The panic ends the connection
-    /// that called the code.
-    #[inline]
-    pub(crate) fn lock(&self) -> Locked<'_> {
-        self.lock_for(None)
-    }
-
-    /// Locks for a call on a connection, whose task drops what has ended there.
-    ///
-    /// # Panics
-    /// As [`lock`](Self::lock).
-    pub(crate) fn lock_for(&self, caller: Option<ConnectionHandle>) -> Locked<'_> {
-        assert!(
-            !self.is_held_here(),
-            "a hook, such as a sink, controller, store or transport, has used the endpoint that called it"
-        );
-        let hold = foreign::hold();
-        let state = match self.state.lock() {
-            Ok(mut state) => {
-                state.endpoint.forget_in_use();
-                state
-            }
-            Err(poisoned) => self.recover(poisoned),
-        };
-        self.holder
-            .store(foreign::thread_number(), Ordering::Relaxed);
-        foreign::set_owner(caller.map_or(0, ConnectionHandle::to_bits));
-        Locked {
-            shard: self,
-            caller,
-            state: Some(state),
-            _hold: hold,
-        }
-    }
-
-    /// Returns true if this thread holds the lock: code of users is running under it.
-    #[inline]
-    pub(crate) fn is_held_here(&self) -> bool {
-        // Another thread's number cannot become this one's meanwhile.
-        self.holder.load(Ordering::Relaxed) == foreign::thread_number()
-    }
-
-    /// A call has panicked under the lock. The connection that it worked on may be inconsistent and
-    /// is dropped; the others go on.
-    #[cold]
-    fn recover<'a>(&self, poisoned: PoisonError<MutexGuard<'a, State>>) -> MutexGuard<'a, State> {
-        let mut state = poisoned.into_inner();
-        state.endpoint.drop_in_use();
-        // The driver wakes those who wait on it.
-        state.driver.call();
-        self.state.clear_poison();
-        state
-    }
-
-    /// Checks a condition and waits in `list` while it does not hold.
-    pub(crate) fn poll_list<T>(
-        &self,
-        (list, ticket): (List, &mut Ticket),
-        cx: &mut Context<'_>,
-        check: impl FnOnce(&mut Locked<'_>) -> Poll<T>,
-    ) -> Poll<T> {
-        let mut waker = TaskWaker::of(cx);
-        let mut locked = self.lock_for(list.connection());
-        let poll = check(&mut locked);
-        let mut is_stopped = false;
-        match poll {
-            Poll::Ready(_) => locked.waiters(list).forget(ticket),
-            Poll::Pending => {
-                locked.waiters(list).register(ticket, waker.take());
-                locked.about_to_wait();
-                // What the check sent may have ended everything, and those who waited were woken before.
-                is_stopped = locked.stopped.is_some();
-            }
-        }
-        drop(locked);
-        if is_stopped {
-            cx.waker().wake_by_ref();
-        }
-        poll
-    }
-}
-
-/// The locked state of a shard. Wakes, when it is released, all tasks whose wait is over, and drops values
-/// of users that have ended under the lock.
-///
-/// It is a guard and nothing else: what can be done under the lock is in [`State`].
-#[derive(Debug)]
-pub(crate) struct Locked<'a> {
-    shard: &'a Shard,
-    /// The connection whose task holds the lock.
-    caller: Option<ConnectionHandle>,
-    /// Taken only by what releases the lock.
-    state: Option<MutexGuard<'a, State>>,
-    // Ends when the lock is released.
-    _hold: Hold,
-}
-
-impl Deref for Locked<'_> {
-    type Target = State;
-    fn deref(&self) -> &State {
-        self.state.as_deref().expect("held until it is dropped")
-    }
-}
-
-impl DerefMut for Locked<'_> {
-    fn deref_mut(&mut self) -> &mut State {
-        self.state.as_deref_mut().expect("held until it is dropped")
-    }
-}
-
-impl Drop for Locked<'_> {
-    fn drop(&mut self) {
-        let Some(mut state) = self.state.take() else {
-            return;
-        };
-        // While a panic unwinds, the values of the connection are left to others.
-        let caller = self.caller.filter(|_| !std::thread::panicking());
-        state.sort_remains(caller);
-        let driver = state.driver.take_wakeup();
-        self.shard.holder.store(0, Ordering::Relaxed);
-        if driver.is_none() && state.woken.is_empty() {
-            return;
-        }
-        let woken = std::mem::take(&mut state.woken);
-        drop(state);
-        driver.into_iter().chain(woken).for_each(foreign::wake);
-    }
-}
-
-impl Locked<'_> {
-    /// Releases the lock like dropping it, but keeps the memory of the list of wakeups.
-    pub(crate) fn release(mut self, spare: &mut Vec<Waker>) {
-        debug_assert!(spare.is_empty(), "wakeups that were never given");
-        std::mem::swap(&mut self.woken, spare);
-        drop(self);
-        spare.drain(..).for_each(foreign::wake);
-    }
-
-    /// Releases the lock, and leaves the rest to the caller, who holds another lock: tasks are
-    /// woken and bytes leave when the result is dropped.
-    pub(crate) fn release_later(mut self, shard: &Shard) -> Afterwards<'_> {
-        let mut woken = std::mem::take(&mut self.woken);
-        woken.extend(self.driver.take_wakeup());
-        Afterwards {
-            shard,
-            woken,
-            is_pending: self.outbox.timing.is_pending(),
-        }
-    }
-}
-
-/// The rest of a call's work: tasks to wake, and bytes to send. Dropping it does both, and must
-/// happen when the task holds no lock and is about to wait.
-#[derive(Debug)]
-#[must_use = "it has to be dropped when no lock is held"]
-pub struct Afterwards<'a> {
-    shard: &'a Shard,
-    woken: Vec<Waker>,
-    is_pending: bool,
-}
-
-impl Drop for Afterwards<'_> {
-    fn drop(&mut self) {
-        self.woken.drain(..).for_each(foreign::wake);
-        if self.is_pending {
-            self.shard.lock().about_to_wait();
-        }
-    }
-}
+pub use socket_event::{SocketCall, SocketEvent};

@@ -16,7 +16,7 @@ use crate::{
     RecvStream, SendDatagram, SendDatagramError, SendStream, Side, VarInt,
 };
 
-/// A connection to a peer. Clones are handles to the same one; when the last is gone, streams included, it is
+/// A connection to a peer. Clones are handles to the same one; when the last is dropped, including streams, it is
 /// closed with code 0.
 #[derive(Clone, Debug)]
 pub struct Connection(quic::Connection);
@@ -31,15 +31,15 @@ impl Connection {
         &self.0
     }
 
-    /// Opens a stream to send on. Waits while the peer allows no further one.
+    /// Opens a unidirectional stream. Waits while the peer allows no further one.
     ///
-    /// The future returns an error when the connection is over. Dropped before it is ready, it has opened
-    /// nothing.
+    /// The future returns an error when the connection is over. It has opened nothing if it is dropped before
+    /// it is ready.
     pub fn open_uni(&self) -> OpenUni<'_> {
         OpenUni::new(async { Ok(SendStream::new(self.0.open_uni().await?)) })
     }
 
-    /// Opens a stream to send and receive on, like [`Connection::open_uni`]. The peer learns of it when
+    /// Opens a bidirectional stream, like [`Connection::open_uni`]. The peer learns of it when
     /// something is sent.
     pub fn open_bi(&self) -> OpenBi<'_> {
         OpenBi::new(async {
@@ -48,15 +48,15 @@ impl Connection {
         })
     }
 
-    /// Accepts the next stream that the peer sends on.
+    /// Accepts the next unidirectional stream.
     ///
-    /// The future returns an error when the connection is over. Dropped before it is ready, it has taken
-    /// nothing.
+    /// The future returns an error when the connection is over. It has taken nothing if it is dropped before
+    /// it is ready.
     pub fn accept_uni(&self) -> AcceptUni<'_> {
         AcceptUni::new(async { Ok(RecvStream::new(self.0.accept_uni().await?)) })
     }
 
-    /// Accepts the next stream for both directions, like [`Connection::accept_uni`].
+    /// Accepts the next bidirectional stream, like [`Connection::accept_uni`].
     pub fn accept_bi(&self) -> AcceptBi<'_> {
         AcceptBi::new(async {
             let (send, receive) = self.0.accept_bi().await?;
@@ -66,8 +66,8 @@ impl Connection {
 
     /// Takes the datagram that was received first, and waits if there is none.
     ///
-    /// The future returns an error when the connection is over. Dropped before it is ready, it has taken
-    /// nothing.
+    /// The future returns an error when the connection is over. It has taken nothing if it is dropped before
+    /// it is ready.
     pub fn read_datagram(&self) -> ReadDatagram<'_> {
         ReadDatagram::new(async { Ok(self.0.read_datagram().await?) })
     }
@@ -163,13 +163,13 @@ impl Connection {
         self.0.stable_id()
     }
 
-    /// Begins a key update, if the last one is complete.
+    /// Starts a key update, if the last one is complete.
     pub fn force_key_update(&self) {
         // Nothing is wrong if it has to wait.
         let _ = self.0.force_key_update();
     }
 
-    /// Fills `output` with keying material that both ends derive alike (RFC 8446 §7.5).
+    /// Fills `output` with keying material that both ends derive (RFC 8446 §7.5).
     ///
     /// # Errors
     /// Returns an error when the connection is over, or label or output are too long.
@@ -196,7 +196,7 @@ impl Connection {
             .set_max_concurrent_streams(Direction::Bidirectional, count.into_inner());
     }
 
-    /// Fixes the window of the connection at so many bytes, at most 128 MiB.
+    /// Sets the flow-control window of the connection in bytes, at most 128 MiB.
     pub fn set_receive_window(&self, receive_window: VarInt) {
         let bytes = receive_window.into_inner().min(WINDOW_AT_ONCE);
         self.0.set_receive_window(bytes);

@@ -139,7 +139,7 @@ impl Endpoint {
         }
     }
 
-    /// Connects with settings of its own.
+    /// Connects with this configuration.
     ///
     /// # Errors
     /// Returns an error if the endpoint is closed, the address cannot be reached from this socket, the name is

@@ -32,7 +32,7 @@ impl Incoming {
         Ok(Connecting::new(connecting, quic::Side::Server))
     }
 
-    /// Begins the handshake with other settings than those of the endpoint.
+    /// Begins the handshake with a configuration other than that of the endpoint.
     ///
     /// # Errors
     /// As [`Incoming::accept`].

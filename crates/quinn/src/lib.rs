@@ -7,7 +7,7 @@
 //! ```
 //!
 //! Types, methods, errors and features have the names and the meaning that they have there. The README of this crate
-//! has a table of what is the same and what differs, and the way for dependencies that use quinn themselves.
+//! has a table of what is the same and what differs, and instructions for dependencies that use quinn themselves.
 //! [`Endpoint::as_courser`] and [`Connection::as_courser`] lead to what courser offers beyond.
 //!
 //! Settings without a counterpart are accepted, and named once: by [`settings_without_effect`], and in the log by the

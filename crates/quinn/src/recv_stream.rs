@@ -42,21 +42,21 @@ impl RecvStream {
     /// Returns [`ReadError`] when the peer reset the stream, the connection is over, or the stream was stopped.
     ///
     /// # Cancel safety
-    /// Dropped before it is ready, it has read nothing.
+    /// Safe. A future that is dropped before it is ready has read nothing.
     pub async fn read(&mut self, buf: &mut [u8]) -> Result<Option<usize>, ReadError> {
         let read = self.inner.read(buf).await?;
         self.offset += read.unwrap_or(0) as u64;
         Ok(read)
     }
 
-    /// Fills `buf`.
+    /// Reads until `buf` is full.
     ///
     /// # Errors
     /// Returns [`ReadExactError::FinishedEarly`] if the stream ends before; otherwise as
     /// [`RecvStream::read`].
     ///
     /// # Cancel safety
-    /// Not safe: dropped before it is ready, it has read an unknown part.
+    /// Not safe. A future that is dropped before it is ready has read an unknown part.
     pub async fn read_exact(&mut self, buf: &mut [u8]) -> Result<(), ReadExactError> {
         let mut filled = 0;
         while filled < buf.len() {
@@ -83,7 +83,7 @@ impl RecvStream {
         Poll::Ready(Ok(read))
     }
 
-    /// As [`RecvStream::poll_read`], into a buffer of tokio.
+    /// Reads like [`RecvStream::poll_read`], into a buffer of tokio.
     ///
     /// # Errors
     /// As [`RecvStream::read`].
@@ -106,7 +106,7 @@ impl RecvStream {
     /// As [`RecvStream::read`].
     ///
     /// # Cancel safety
-    /// Dropped before it is ready, it has read nothing.
+    /// Safe. A future that is dropped before it is ready has read nothing.
     pub async fn read_chunk(
         &mut self,
         max_length: usize,
@@ -130,7 +130,7 @@ impl RecvStream {
     /// As [`RecvStream::read`].
     ///
     /// # Cancel safety
-    /// Dropped before it is ready, it has read nothing.
+    /// Safe. A future that is dropped before it is ready has read nothing.
     pub async fn read_chunks(&mut self, bufs: &mut [Bytes]) -> Result<Option<usize>, ReadError> {
         let count = self.inner.read_chunks(bufs).await?;
         let read = bufs.iter().take(count.unwrap_or(0));

@@ -23,14 +23,14 @@ impl SendStream {
         Self(stream)
     }
 
-    /// Writes as much of `buf` as there is room for, and returns how much that was. Waits while there is no
-    /// room.
+    /// Writes as much of `buf` as the send buffer accepts, and returns the number of bytes. Waits while the
+    /// buffer is full.
     ///
     /// # Errors
     /// Returns [`WriteError`] when the peer stopped reading, the connection is over, or the stream is closed.
     ///
     /// # Cancel safety
-    /// Dropped before it is ready, it has written nothing.
+    /// Safe. A future that is dropped before it is ready has written nothing.
     pub async fn write(&mut self, buf: &[u8]) -> Result<usize, WriteError> {
         Ok(self.0.write(buf).await?)
     }
@@ -41,19 +41,19 @@ impl SendStream {
     /// As [`SendStream::write`].
     ///
     /// # Cancel safety
-    /// Not safe: dropped before it is ready, it has written an unknown part.
+    /// Not safe. A future that is dropped before it is ready has written an unknown part.
     pub async fn write_all(&mut self, buf: &[u8]) -> Result<(), WriteError> {
         Ok(self.0.write_all(buf).await?)
     }
 
-    /// Writes as much of the chunks as there is room for, without copying. What was written is taken out of
+    /// Writes as much of the chunks as the send buffer accepts, without copying. What was written is taken out of
     /// the chunks.
     ///
     /// # Errors
     /// As [`SendStream::write`].
     ///
     /// # Cancel safety
-    /// Dropped before it is ready, it has written nothing.
+    /// Safe. A future that is dropped before it is ready has written nothing.
     pub async fn write_chunks(&mut self, bufs: &mut [Bytes]) -> Result<Written, WriteError> {
         Ok(self.0.write_chunks(bufs).await?)
     }
@@ -64,7 +64,7 @@ impl SendStream {
     /// As [`SendStream::write`].
     ///
     /// # Cancel safety
-    /// Not safe: dropped before it is ready, it has written an unknown part.
+    /// Not safe. A future that is dropped before it is ready has written an unknown part.
     pub async fn write_chunk(&mut self, buf: Bytes) -> Result<(), WriteError> {
         Ok(self.0.write_chunk(buf).await?)
     }
@@ -85,7 +85,7 @@ impl SendStream {
         Ok(self.0.finish()?)
     }
 
-    /// Gives the stream up, and sends `error_code` to the peer instead of the rest.
+    /// Abandons the stream, and sends `error_code` to the peer instead of the rest.
     ///
     /// # Errors
     /// Returns [`ClosedStream`] when it was reset before or is delivered already.
@@ -128,7 +128,7 @@ impl SendStream {
         self.0.id().into()
     }
 
-    /// Writes as much of `buf` as there is room for, or arranges to be woken when there is some.
+    /// Writes as much of `buf` as the send buffer accepts, or arranges to be woken when it accepts more.
     ///
     /// # Errors
     /// As [`SendStream::write`].

@@ -152,9 +152,9 @@ pub struct PathStats {
     pub cwnd: u64,
     /// Cuts of the congestion window, on all paths.
     pub congestion_events: u64,
-    /// Packets that count as lost, on all paths.
+    /// Packets declared lost, on all paths.
     pub lost_packets: u64,
-    /// Stream bytes that were sent again, on all paths.
+    /// Stream bytes that were retransmitted, on all paths.
     pub lost_bytes: u64,
     /// Packets sent, on all paths.
     pub sent_packets: u64,

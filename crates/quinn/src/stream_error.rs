@@ -79,7 +79,7 @@ impl From<WriteError> for io::Error {
     }
 }
 
-/// The reason why the result of a stream will not be known.
+/// The reason why the outcome of a stream is unknown.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum StoppedError {
     /// The connection is over.
@@ -184,7 +184,7 @@ pub enum ReadToEndError {
     TooLong,
 }
 
-/// The reason why it will not be known whether a stream is reset.
+/// The reason why it is unknown whether the peer resets a stream.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum ResetError {
     /// The connection is over.

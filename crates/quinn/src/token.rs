@@ -10,8 +10,8 @@ use courser_quic as quic;
 
 /// A store for the tokens of a client.
 ///
-/// The names of servers have the port if it is not 443, as in `localhost:4433`: unlike quinn's they tell the
-/// servers of one host apart (RFC 9000 §8.1.3).
+/// The names of servers have the port if it is not 443, as in `localhost:4433`: unlike quinn's they distinguish the
+/// servers of one host (RFC 9000 §8.1.3).
 pub trait TokenStore: Send + Sync {
     /// Stores a token that the server of this name has sent.
     fn insert(&self, server_name: &str, token: Bytes);

@@ -25,7 +25,7 @@ pub struct TlsClient {
     /// True if the sessions of version 1 alone keep their tickets there as well, and not in the configured
     /// store.
     keeps_all: bool,
-    /// Learns when a server rejects it.
+    /// Gets the rejections of servers.
     ech: Option<Ech>,
 }
 

@@ -23,7 +23,7 @@ pub struct ClientTickets(Arc<Mutex<Table>>);
 
 #[derive(Default, Debug)]
 struct Table {
-    servers: HashMap<Server, Known>,
+    servers: HashMap<Server, KnownServer>,
     /// The servers, the oldest first.
     order: VecDeque<Server>,
 }
@@ -33,16 +33,20 @@ type Server = (Arc<str>, Version);
 
 /// The tickets and settings of a server.
 #[derive(Default, Debug)]
-struct Known {
+struct KnownServer {
     group: Option<NamedGroup>,
     /// The oldest first.
     tickets: VecDeque<Tls13ClientSessionValue>,
 }
 
 impl Table {
-    /// Changes what is known about a server. Returns what was known about the server that had to make
-    /// way, to be dropped without the lock.
-    fn change(&mut self, server: Server, change: impl FnOnce(&mut Known)) -> Option<Known> {
+    /// Changes the tickets and settings of a server. Returns those of the server that this one has replaced, for the
+    /// caller to drop without the lock.
+    fn change(
+        &mut self,
+        server: Server,
+        change: impl FnOnce(&mut KnownServer),
+    ) -> Option<KnownServer> {
         let mut forgotten = None;
         if !self.servers.contains_key(&server) {
             if self.order.len() >= MAX_SERVERS
@@ -98,7 +102,7 @@ impl SessionTickets {
 /// The name is part of the server that the store was made for.
 impl ClientSessionStore for SessionTickets {
     fn set_kx_hint(&self, _: ServerName<'static>, group: NamedGroup) {
-        let set = |known: &mut Known| known.group = Some(group);
+        let set = |known: &mut KnownServer| known.group = Some(group);
         let forgotten = self.all.0.lock().change(self.at_start(), set);
         drop(forgotten);
     }
@@ -117,7 +121,7 @@ impl ClientSessionStore for SessionTickets {
 
     fn insert_tls13_ticket(&self, _: ServerName<'static>, value: Tls13ClientSessionValue) {
         let mut replaced = None;
-        let add = |known: &mut Known| {
+        let add = |known: &mut KnownServer| {
             if known.tickets.len() >= MAX_TICKETS {
                 replaced = known.tickets.pop_front();
             }

@@ -95,9 +95,9 @@ const WORTH_COMPRESSING: usize = 1024;
 
 /// Two algorithms, each with and without an OCSP response.
 const ENTRIES_PER_CERTIFICATE: usize = 4;
-/// At least so many compressed chains are kept (limit K186), some 64 KiB.
+/// The minimum number of compressed chains that are kept (limit K186), some 64 KiB.
 const LEAST_COMPRESSED: usize = 16;
-/// At most so many compressed chains are kept (limit K186), some 16 MiB for a server with a thousand
+/// The maximum number of compressed chains that are kept (limit K186), some 16 MiB for a server with a thousand
 /// certificates.
 const MOST_COMPRESSED: usize = 4096;
 

@@ -13,7 +13,7 @@ use rustls::{Error, PeerIncompatible};
 
 use crate::error::TlsConfigError;
 
-/// Encrypts the ClientHello, so that the server's name is visible to the server only.
+/// Encrypts the ClientHello, so that only the server can read the requested name.
 ///
 /// It applies to servers of one ECHConfigList, which is in the `ech` parameter of their HTTPS record in
 /// the DNS (RFC 9848). Anyone on the path sees the public name of the list instead.

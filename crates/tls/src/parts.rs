@@ -16,7 +16,7 @@ use crate::ech::Ech;
 use crate::error::{TlsConfigError, unusable};
 use crate::trust::{ClientAuthentication, Trust, client_verifier, server_verifier};
 
-/// The fixed parts of a client's configuration.
+/// The parts of a client's configuration that rustls does not change afterwards.
 #[derive(Clone, Debug)]
 pub struct ClientParts {
     verifier: Arc<dyn ServerCertVerifier>,
@@ -25,7 +25,7 @@ pub struct ClientParts {
 }
 
 impl ClientParts {
-    /// Trusts these servers, with the default cryptography and without ECH.
+    /// Creates parts that trust these servers, with the default cryptography and without ECH.
     ///
     /// # Errors
     /// Returns [`TlsConfigError`] if there are no roots, or if those of the system are unavailable.
@@ -43,7 +43,7 @@ impl ClientParts {
         self.verifier.clone()
     }
 
-    /// Sets suites and groups.
+    /// Sets cipher suites and key exchange groups.
     pub fn set_cryptography(&mut self, cryptography: Cryptography) {
         self.cryptography = cryptography;
     }
@@ -88,7 +88,7 @@ impl ClientParts {
     }
 }
 
-/// The fixed parts of a server's configuration.
+/// The parts of a server's configuration that rustls does not change afterwards.
 #[derive(Clone, Debug)]
 pub struct ServerParts {
     clients: Arc<dyn ClientCertVerifier>,
@@ -117,7 +117,7 @@ impl ServerParts {
         Ok(())
     }
 
-    /// Sets suites and groups.
+    /// Sets cipher suites and key exchange groups.
     pub fn set_cryptography(&mut self, cryptography: Cryptography) {
         self.cryptography = cryptography;
     }

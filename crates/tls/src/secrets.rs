@@ -1,8 +1,8 @@
 //! Capture of traffic secrets from the key log of rustls.
 //!
 //! rustls logs a secret while it processes the bytes of a session, on the calling thread. A session
-//! therefore lends its [`Secrets`] to a slot of the thread while rustls works. The [`Tap`], which
-//! replaces the user's key log, fills them.
+//! therefore lends its [`Secrets`] to the thread while rustls works. The [`Tap`], which replaces the key
+//! log of the user, stores the secrets there.
 
 use std::cell::RefCell;
 use std::mem;
@@ -18,12 +18,12 @@ use crate::early_data::EarlyLimits;
 /// The secrets of one session that rustls has logged and the session has not taken yet.
 #[derive(Default)]
 pub(crate) struct Secrets {
-    client_early: Caught,
-    client_handshake: Caught,
-    server_handshake: Caught,
-    client_traffic: Caught,
-    server_traffic: Caught,
-    exporter: Caught,
+    client_early: LoggedSecret,
+    client_handshake: LoggedSecret,
+    server_handshake: LoggedSecret,
+    client_traffic: LoggedSecret,
+    server_traffic: LoggedSecret,
+    exporter: LoggedSecret,
     /// The limits that a server grants on this connection, for the store of its sessions.
     limits: Option<EarlyLimits>,
     /// The OCSP response that a server has stapled to its certificate (limit K187).
@@ -92,7 +92,8 @@ impl Secrets {
         self.certificate_compression
     }
 
-    fn slot(&mut self, label: &str) -> Option<&mut Caught> {
+    /// Returns the place of the secret that the key log names `label`.
+    fn secret_mut(&mut self, label: &str) -> Option<&mut LoggedSecret> {
         match label {
             "CLIENT_EARLY_TRAFFIC_SECRET" => Some(&mut self.client_early),
             "CLIENT_HANDSHAKE_TRAFFIC_SECRET" => Some(&mut self.client_handshake),
@@ -121,8 +122,8 @@ impl Tap {
 impl KeyLog for Tap {
     fn log(&self, label: &str, client_random: &[u8], secret: &[u8]) {
         AT_WORK.with_borrow_mut(|secrets| {
-            if let Some(slot) = secrets.slot(label) {
-                *slot = Some(Zeroizing::new(secret.to_vec()));
+            if let Some(logged) = secrets.secret_mut(label) {
+                *logged = Some(Zeroizing::new(secret.to_vec()));
             }
         });
         if self.user.will_log(label) {
@@ -136,8 +137,8 @@ pub(crate) fn limits_at_work() -> Option<EarlyLimits> {
     AT_WORK.with_borrow(|secrets| secrets.limits)
 }
 
-/// Records the OCSP response of the server for the session that rustls is processing on this thread.
-/// Longer ones than 16 KiB are not kept.
+/// Records the OCSP response of the server for the session that rustls is processing on this thread, if it has
+/// at most 16 KiB.
 pub(crate) fn on_ocsp_response(response: &[u8]) {
     if response.len() <= MAX_OCSP_RESPONSE {
         AT_WORK.with_borrow_mut(|secrets| secrets.ocsp_response = Some(response.into()));
@@ -171,7 +172,7 @@ impl Drop for Loan<'_> {
     }
 }
 
-type Caught = Option<Zeroizing<Vec<u8>>>;
+type LoggedSecret = Option<Zeroizing<Vec<u8>>>;
 
 thread_local! {
     /// The secrets of the session that rustls is processing.
@@ -179,8 +180,8 @@ thread_local! {
 }
 
 fn pair(
-    client: &mut Caught,
-    server: &mut Caught,
+    client: &mut LoggedSecret,
+    server: &mut LoggedSecret,
     suite: CipherSuite,
     side: Side,
 ) -> Option<SecretPair> {

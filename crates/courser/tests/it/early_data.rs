@@ -196,6 +196,14 @@ async fn refused_early_data_fails_its_streams_and_the_connection_goes_on() {
     // The next stream has the same number. Nothing of the old handles reaches it.
     let (mut again, mut answer) = client.open_bi().await.expect("open");
     assert_eq!(again.id(), early_id);
+    assert!(send.stats().is_err() && receive.stats().is_err());
+    assert!(send.reset_at(1u32.into(), 0).is_err());
+    let deadline = send.set_deadline(Some(Duration::from_millis(1)), 1u32.into());
+    assert!(deadline.is_err());
+    let rejected = Err(WriteError::EarlyDataRejected);
+    assert_eq!(within(10, send.acknowledged()).await, rejected);
+    let blocked = within(10, send.blocked()).await;
+    assert_eq!(blocked.map(drop), rejected);
     drop((send, receive));
     again.write_all(b"again").await.expect("written");
     again

@@ -1,3 +1,7 @@
+use std::sync::Arc;
+
+use courser_transport::TransportConfig;
+
 use super::*;
 
 #[test]
@@ -33,7 +37,7 @@ fn key_of_another_certificate_is_refused_at_once() {
 
 #[test]
 fn own_rustls_configuration_keeps_its_protocols() {
-    let mut tls = ServerConfig::dev().expect("random numbers").tls;
+    let mut tls = ServerConfig::dev().expect("random numbers").tls.config;
     Arc::make_mut(&mut tls).alpn_protocols = vec![b"mine".to_vec()];
     assert!(ServerConfig::with_rustls(tls).build().is_ok());
 }

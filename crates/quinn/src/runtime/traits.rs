@@ -57,7 +57,7 @@ pub trait AsyncUdpSocket: Send + Sync + Debug + 'static {
     /// Sends a batch of datagrams.
     ///
     /// # Errors
-    /// Returns `WouldBlock` if there is no room, and other errors of the system.
+    /// Returns `WouldBlock` if the buffer is full, and other errors of the system.
     fn try_send(&self, transmit: &Transmit<'_>) -> io::Result<()>;
 
     /// Receives batches into `bufs`, describes them in `meta` and returns their number. If there are none, wakes
@@ -85,7 +85,7 @@ pub trait AsyncUdpSocket: Send + Sync + Debug + 'static {
         1
     }
 
-    /// Returns true if datagrams may be fragmented on their way.
+    /// Returns true if routers may fragment datagrams.
     fn may_fragment(&self) -> bool {
         true
     }

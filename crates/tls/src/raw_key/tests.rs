@@ -77,8 +77,8 @@ fn both_ends_see_the_key_of_the_other() {
 fn keys_that_are_not_listed_are_refused() {
     let (key, of_client) = (new_key(), new_key());
     let off = server(&key, ClientAuthentication::Off);
-    let stranger = client(&[public(&new_key())], None);
-    assert_eq!(failure(&stranger, &off), Some(48), "unknown_ca");
+    let unknown = client(&[public(&new_key())], None);
+    assert_eq!(failure(&unknown, &off), Some(48), "unknown_ca");
     let clients = RawKeyVerifier::new([public(&of_client)]).unwrap();
     let strict = server(&key, ClientAuthentication::Verifier(Arc::new(clients)));
     let other = client(&[public(&key)], Some(&new_key()));

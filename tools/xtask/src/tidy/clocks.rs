@@ -218,16 +218,16 @@ mod tests {
         let source = "use tokio::time::Sleep;\nfn f() { Instant::now(); }\n// Instant::now\n\
                       #[cfg(test)]\nmod tests { fn g() { Instant::now(); } }";
         let found = |path: &str| check(&[file(path, source)], std::iter::empty());
-        let problems = found("crates/quic/src/driver.rs");
+        let problems = found("crates/quic/src/shard/driver.rs");
         assert_eq!(problems.len(), 2, "{problems:?}");
-        assert!(problems[0].starts_with("crates/quic/src/driver.rs:1: `tokio::time`"));
-        assert!(problems[1].starts_with("crates/quic/src/driver.rs:2: `Instant::now`"));
+        assert!(problems[0].starts_with("crates/quic/src/shard/driver.rs:1: `tokio::time`"));
+        assert!(problems[1].starts_with("crates/quic/src/shard/driver.rs:2: `Instant::now`"));
         assert_eq!(found("crates/http3-tokio/src/serve.rs").len(), 2);
         for path in [
             "crates/quic/src/runtime/sleep.rs",
             "crates/server/src/tcp.rs",
             "crates/client/src/lib.rs",
-            "crates/quic/src/driver/tests.rs",
+            "crates/quic/src/shard/driver/tests.rs",
             "crates/udp/src/lib.rs",
         ] {
             assert_eq!(found(path), Problems::new(), "{path}");

@@ -71,17 +71,17 @@ fn function_of(text: &str) -> Option<&str> {
 /// The calls that programs make first: file, type, functions.
 const CALLS: &[(&str, &str, &[&str])] = &[
     (
-        "crates/quic/src/builder.rs",
+        "crates/quic/src/api/builder.rs",
         "Endpoint",
         &["server", "client"],
     ),
     (
-        "crates/quic/src/builder.rs",
+        "crates/quic/src/api/builder.rs",
         "EndpointBuilder",
         &["bind", "socket", "shards"],
     ),
     (
-        "crates/quic/src/endpoint.rs",
+        "crates/quic/src/api/endpoint.rs",
         "Endpoint",
         &[
             "connect",
@@ -94,7 +94,7 @@ const CALLS: &[(&str, &str, &[&str])] = &[
         ],
     ),
     (
-        "crates/quic/src/connection.rs",
+        "crates/quic/src/api/connection.rs",
         "Connection",
         &[
             "open_uni",
@@ -112,10 +112,14 @@ const CALLS: &[(&str, &str, &[&str])] = &[
             "set_congestion_controller",
         ],
     ),
-    ("crates/quic/src/ping.rs", "Connection", &["ping"]),
-    ("crates/quic/src/connecting.rs", "Connecting", &["early"]),
+    ("crates/quic/src/api/ping.rs", "Connection", &["ping"]),
     (
-        "crates/quic/src/datagram.rs",
+        "crates/quic/src/api/connecting.rs",
+        "Connecting",
+        &["early"],
+    ),
+    (
+        "crates/quic/src/api/datagram.rs",
         "Connection",
         &[
             "send_datagram",
@@ -125,10 +129,10 @@ const CALLS: &[(&str, &str, &[&str])] = &[
             "max_datagram_size",
         ],
     ),
-    ("crates/quic/src/migrate.rs", "Endpoint", &["rebind_to"]),
-    ("crates/quic/src/migrate.rs", "Connection", &["migrate"]),
+    ("crates/quic/src/api/migrate.rs", "Endpoint", &["rebind_to"]),
+    ("crates/quic/src/api/migrate.rs", "Connection", &["migrate"]),
     (
-        "crates/quic/src/send_stream.rs",
+        "crates/quic/src/api/send_stream.rs",
         "SendStream",
         &[
             "write",
@@ -141,22 +145,30 @@ const CALLS: &[(&str, &str, &[&str])] = &[
         ],
     ),
     (
-        "crates/quic/src/receive_stream.rs",
+        "crates/quic/src/api/receive_stream.rs",
         "RecvStream",
         &["read", "read_exact", "read_chunk", "read_to_end", "stop"],
     ),
     (
-        "crates/quic/src/incoming.rs",
+        "crates/quic/src/api/incoming.rs",
         "Incoming",
         &["accept", "refuse", "retry"],
     ),
     (
-        "crates/quic/src/identity.rs",
+        "crates/quic/src/config/identity.rs",
         "Identity",
         &["dev", "self_signed", "from_pem_files"],
     ),
-    ("crates/quic/src/config.rs", "ServerConfig", &["early_data"]),
-    ("crates/quic/src/config.rs", "ClientConfig", &["with_roots"]),
+    (
+        "crates/quic/src/config/server.rs",
+        "ServerConfig",
+        &["early_data"],
+    ),
+    (
+        "crates/quic/src/config/client.rs",
+        "ClientConfig",
+        &["with_roots"],
+    ),
     ("crates/http3-tokio/src/serve.rs", "", &["serve"]),
     ("crates/http3-tokio/src/serve.rs", "Serve", &["drain"]),
     (
@@ -271,13 +283,13 @@ mod tests {
     #[test]
     fn a_call_without_an_example_is_a_problem() {
         let source = "impl Connecting {\n    /// Early.\n    pub async fn early(self) {}\n}\n";
-        let path = "crates/quic/src/connecting.rs";
+        let path = "crates/quic/src/api/connecting.rs";
         let problems = check(&[File::new(path.to_owned(), source.to_owned())]);
         let is_named = |problem: &&String| problem.starts_with(path);
         let found: Vec<&String> = problems.iter().filter(is_named).collect();
         assert_eq!(
             found,
-            ["crates/quic/src/connecting.rs: Connecting::early has no example"]
+            ["crates/quic/src/api/connecting.rs: Connecting::early has no example"]
         );
     }
 

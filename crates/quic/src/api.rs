@@ -1,0 +1,35 @@
+//! The handles of users: endpoints, connections, streams and datagrams.
+//!
+//! A handle locks the [shard](crate::shard) of its connection, changes what is below, and waits for events.
+//! Nothing below knows the handles.
+
+mod builder;
+mod connecting;
+mod connection;
+mod datagram;
+mod endpoint;
+mod handles;
+mod handshake_failure;
+pub mod hooks;
+mod incoming;
+mod limits;
+mod migrate;
+mod ping;
+mod progress;
+mod receive_stream;
+mod send_stream;
+mod silence;
+mod weak;
+mod write;
+
+pub use builder::EndpointBuilder;
+pub use connecting::Connecting;
+pub use connection::Connection;
+pub use datagram::{DatagramOptions, PendingFate};
+pub use endpoint::Endpoint;
+pub use handshake_failure::HandshakeFailure;
+pub use incoming::{Incoming, IncomingFuture, RetryError};
+pub use receive_stream::RecvStream;
+pub use send_stream::SendStream;
+pub use weak::WeakConnection;
+pub use write::Written;

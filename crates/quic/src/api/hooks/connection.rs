@@ -1,0 +1,209 @@
+//! Operations on connections.
+
+use std::task::{Context, Poll};
+
+use courser_base::Time;
+use courser_base::foreign::ForeignWaker;
+use courser_telemetry::Tap;
+use courser_transport::{ConnectionError, Undelivered};
+use courser_wire::{Direction, StreamId, VarInt};
+
+use super::locked_streams::LockedStreams;
+use crate::api::connection::Connection;
+use crate::api::receive_stream::RecvStream;
+use crate::api::send_stream::SendStream;
+use crate::error::WriteError;
+use crate::shard::lock::{Afterwards, Locked};
+use crate::shard::stream::Stream;
+use crate::shard::wakers::Topic;
+
+/// Operations on a [`Connection`].
+pub trait ConnectionHooks {
+    /// Accepts a bidirectional stream, and sets its priority by its index. Calls `before_wait`, which may
+    /// still write, before it waits.
+    ///
+    /// # Errors
+    /// Returns an error when the connection is over.
+    fn accept_bi_at(
+        &self,
+        priority: fn(u64) -> i32,
+        before_wait: impl FnOnce() + Send,
+    ) -> impl Future<Output = Result<(SendStream, RecvStream), ConnectionError>> + Send;
+
+    /// Opens a bidirectional stream, writes a message on it, and has the task of `cx` wait for the answer.
+    /// A small request takes the lock once instead of four times.
+    ///
+    /// Returns `None` if the peer allows no stream now or the connection is over:
+    /// [`open_bi`](Connection::open_bi) then waits, or returns the reason. `message` gets the ID of the
+    /// stream, and may change others. The caller may hold a lock of its own: tasks are woken and bytes leave
+    /// when the [`Afterwards`] of the result are dropped.
+    fn open_bi_with<'m>(
+        &self,
+        cx: &Context<'_>,
+        message: impl FnOnce(StreamId, &mut LockedStreams<'_, '_>) -> &'m [u8],
+    ) -> Option<Opened<'_>>;
+
+    /// Returns the number of bidirectional streams that the peer may have opened so far.
+    fn granted_requests(&self) -> u64;
+
+    /// Returns true while the peer has not acknowledged everything that was written.
+    fn has_undelivered(&self) -> bool;
+
+    /// Returns the amount of written data that the peer has not acknowledged yet.
+    fn undelivered(&self) -> Undelivered;
+
+    /// Sets the priority of a stream whose handle is elsewhere.
+    fn set_stream_priority(&self, id: StreamId, priority: i32);
+
+    /// Resets and stops a stream whose handles are elsewhere, and wakes the tasks that wait there.
+    fn abort_stream(&self, id: StreamId, code: VarInt);
+
+    /// Calls `run` with the tap of the connection and the time for records, under the lock of the endpoint.
+    /// Returns `None` if the connection is gone.
+    fn with_tap<T>(&self, run: impl FnOnce(&mut Tap, Time) -> T) -> Option<T>;
+}
+
+impl ConnectionHooks for Connection {
+    async fn accept_bi_at(
+        &self,
+        priority: fn(u64) -> i32,
+        before_wait: impl FnOnce() + Send,
+    ) -> Result<(SendStream, RecvStream), ConnectionError> {
+        let handle = self.0.handle;
+        let accept = move |locked: &mut Locked<'_>| {
+            let streams = locked.streams(handle)?;
+            let id = streams.accept(Direction::Bidirectional)?;
+            // It is open: it was just accepted.
+            let _ = streams.set_priority(id, priority(id.index()));
+            Some(Stream::new(streams, id))
+        };
+        let there = accept(&mut self.0.lock());
+        let stream = match there {
+            Some(stream) => stream,
+            None => {
+                before_wait();
+                let accept = move |locked: &mut Locked<'_>| match accept(locked) {
+                    Some(stream) => Poll::Ready(Ok(stream)),
+                    None => locked.poll_open(handle),
+                };
+                let topic = Topic::Accept(Direction::Bidirectional);
+                self.0.wait(topic, accept).await?
+            }
+        };
+        Ok((
+            SendStream::new(self.0.clone(), stream),
+            RecvStream::new(self.0.clone(), stream),
+        ))
+    }
+
+    fn open_bi_with<'m>(
+        &self,
+        cx: &Context<'_>,
+        message: impl FnOnce(StreamId, &mut LockedStreams<'_, '_>) -> &'m [u8],
+    ) -> Option<Opened<'_>> {
+        let handle = self.0.handle;
+        let waker = ForeignWaker::of(cx);
+        let mut locked = self.0.lock();
+        let streams = locked.open_connection(handle).ok()?.streams();
+        let id = streams.open(Direction::Bidirectional)?;
+        let message = message(id, &mut LockedStreams::new(&mut locked, handle));
+        let streams = locked.open_connection(handle).ok()?.streams();
+        // The only possible error of a stream that has just begun is that there is no room.
+        let written = streams.write(id, message).unwrap_or(0);
+        let stream = Stream::new(streams, id);
+        let is_whole = written == message.len() && streams.finish(id).is_ok();
+        let mut send = None;
+        if is_whole {
+            streams.await_data(id);
+            // Before anything is sent: that may be the end of the connection, which wakes all.
+            locked.entry(handle).wakers.wait_to_read(id, waker);
+        } else {
+            send = Some(SendStream::new(self.0.clone(), stream));
+        }
+        locked.used(handle, written);
+        Some(Opened {
+            send,
+            receive: RecvStream::awaited(self.0.clone(), stream),
+            written,
+            afterwards: locked.release_later(&self.0.shard),
+        })
+    }
+
+    fn granted_requests(&self) -> u64 {
+        let mut locked = self.0.lock();
+        let connection = locked.open_connection(self.0.handle);
+        connection.map_or(0, |connection| {
+            connection.streams().granted(Direction::Bidirectional)
+        })
+    }
+
+    fn has_undelivered(&self) -> bool {
+        let mut locked = self.0.lock();
+        let connection = locked.open_connection(self.0.handle);
+        connection.is_ok_and(|connection| connection.streams().unacked_or_unsent())
+    }
+
+    fn undelivered(&self) -> Undelivered {
+        let mut locked = self.0.lock();
+        let connection = locked.open_connection(self.0.handle);
+        connection.map_or_else(
+            |_| Undelivered::default(),
+            |connection| connection.streams().undelivered(),
+        )
+    }
+
+    fn set_stream_priority(&self, id: StreamId, priority: i32) {
+        let mut locked = self.0.lock();
+        if let Ok(connection) = locked.open_connection(self.0.handle) {
+            // A stream that is over has none.
+            let _ = connection.streams().set_priority(id, priority);
+        }
+    }
+
+    fn abort_stream(&self, id: StreamId, code: VarInt) {
+        let mut locked = self.0.lock();
+        let handle = self.0.handle;
+        if let Ok(connection) = locked.open_connection(handle) {
+            // Either half may be over already.
+            let _ = connection.streams().reset(id, code.into_inner());
+            let _ = connection.streams().stop(id, code.into_inner());
+        }
+        locked.wake(handle, |entry, woken| {
+            entry.wakers.wake_reader(id, woken);
+            entry.wakers.wake_writer(id, woken);
+            entry.end_watches(id, &Err(WriteError::ClosedStream), woken);
+        });
+        locked.used(handle, 0);
+    }
+
+    fn with_tap<T>(&self, run: impl FnOnce(&mut Tap, Time) -> T) -> Option<T> {
+        let now = self.0.shard.now();
+        let mut locked = self.0.lock();
+        Some(run(locked.connection(self.0.handle)?.tap(), now))
+    }
+}
+
+/// A stream on which a message was written, or the beginning of it.
+#[derive(Debug)]
+pub struct Opened<'a> {
+    /// `None` if the message and the end of the stream are written.
+    send: Option<SendStream>,
+    receive: RecvStream,
+    /// Bytes of the message that were written.
+    written: usize,
+    /// Dropped when the caller has released its own lock.
+    afterwards: Afterwards<'a>,
+}
+
+impl<'a> Opened<'a> {
+    /// Returns the number of bytes of the message that were written.
+    pub fn written(&self) -> usize {
+        self.written
+    }
+
+    /// Returns both halves of the stream, and the rest of the work. The sending half is `None` if all
+    /// of the message and the end of the stream are written.
+    pub fn into_parts(self) -> (Option<SendStream>, RecvStream, Afterwards<'a>) {
+        (self.send, self.receive, self.afterwards)
+    }
+}

@@ -1,0 +1,86 @@
+//! Operations on the halves of streams, which implement them.
+
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+
+use super::locked_streams::LockedStreams;
+use crate::api::write::{Write, Written};
+use crate::error::{ReadError, WriteError};
+
+/// Operations on a `SendStream`.
+pub trait SendStreamHooks {
+    /// Takes the stream out of this handle, which is over afterwards.
+    #[must_use]
+    fn take(&mut self) -> Self;
+
+    /// Writes as many bytes as fit, or has the task woken when some do. Bytes of an urgent write leave at
+    /// once.
+    ///
+    /// # Errors
+    /// The errors of `SendStream::write`.
+    fn poll_send(
+        &mut self,
+        cx: &mut Context<'_>,
+        write: Write<'_>,
+    ) -> Poll<Result<Written, WriteError>>;
+
+    /// Waits until the credit of the peer covers more than `ahead` further bytes. Content that is produced for
+    /// a peer without credit occupies memory for as long as the peer likes. With bytes ahead the task may not
+    /// be woken: they have to be written first.
+    ///
+    /// # Errors
+    /// The errors of `SendStream::write`.
+    fn poll_worth_writing(
+        &mut self,
+        cx: &mut Context<'_>,
+        ahead: u64,
+    ) -> Poll<Result<(), WriteError>>;
+
+    /// Writes bytes under a lock that the caller holds.
+    ///
+    /// # Errors
+    /// The errors of `SendStream::write`.
+    fn poll_send_locked(
+        &mut self,
+        locked: &mut LockedStreams<'_, '_>,
+        cx: &mut Context<'_>,
+        write: Write<'_>,
+    ) -> Poll<Result<Written, WriteError>>;
+
+    /// Returns how many more bytes may be written so that the peer's credit for the stream and for the
+    /// connection covers all of them.
+    fn credit(&self) -> u64;
+
+    /// Returns the [`credit`](Self::credit) under a lock that the caller holds.
+    fn credit_locked(&self, locked: &mut LockedStreams<'_, '_>) -> u64;
+}
+
+/// Operations on a `RecvStream`.
+pub trait RecvStreamHooks {
+    /// Takes the stream out of this handle, which is over afterwards.
+    #[must_use]
+    fn take(&mut self) -> Self;
+
+    /// Waits for a reset without reading. Bytes that arrive wake the task too, and after the end of the
+    /// stream it is not woken.
+    fn poll_reset(&mut self, cx: &mut Context<'_>) -> Poll<ReadError>;
+
+    /// Withholds the credit of bytes that were read, until [`release_credit`](Self::release_credit).
+    fn hold_credit(&self, len: u64);
+
+    /// Grants credit that was withheld, also after the end of the stream.
+    fn release_credit(&self, len: u64);
+
+    /// Reads a chunk, and the end of the stream if it directly follows: see [`has_ended`](Self::has_ended).
+    ///
+    /// # Errors
+    /// The errors of `RecvStream::read`.
+    fn poll_read_chunk_and_end(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<Option<Bytes>, ReadError>>;
+
+    /// Returns true if the end was read.
+    fn has_ended(&self) -> bool;
+}

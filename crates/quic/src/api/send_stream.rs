@@ -1,0 +1,694 @@
+//! The sending half of a stream.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use courser_base::Rate;
+use courser_base::foreign::TaskWaker;
+use courser_transport::{self as transport, ClosedStream, ConnectionHandle, ResetAtError};
+use courser_wire::{StreamId, VarInt};
+use tokio::io::AsyncWrite;
+
+use crate::api::handles::ConnectionRef;
+use crate::api::hooks::{LockedStreams, SendStreamHooks};
+use crate::api::write::{Write, Written};
+use crate::error::{StoppedError, WriteError};
+use crate::shard::state::ShardState;
+use crate::shard::stream::Stream;
+use crate::shard::wakers::ConnectionWakers;
+use crate::shard::yielding::Yielding;
+
+/// Sends on one stream.
+///
+/// Dropping it finishes the stream: written data is still delivered while the connection is open. Call
+/// [`reset`](SendStream::reset) before to abandon it instead.
+///
+/// # When bytes leave
+/// The caller itself seals and sends writes of 32 KiB or more. Smaller ones are sent when the task waits
+/// for this endpoint or yields to the runtime, so that consecutive writes and the end of the stream share
+/// packets. [`flush`](SendStream::flush) sends at once.
+///
+/// # Other tasks
+/// A task that writes much and never has to wait yields to other tasks from time to time. A write may then
+/// return [`Poll::Pending`] although the buffer has room, and wakes the task at once.
+#[derive(Debug)]
+pub struct SendStream {
+    pub(crate) connection: Arc<ConnectionRef>,
+    pub(crate) half: SendHalf,
+}
+
+/// The sending half of a stream, apart from its connection.
+#[derive(Debug)]
+pub(crate) struct SendHalf {
+    pub(crate) stream: Stream,
+    /// The stream was finished.
+    is_over: bool,
+    /// The stream was reset.
+    pub(crate) was_reset: bool,
+    /// A waker or deadline may be registered, which has to be removed.
+    pub(crate) has_waited: bool,
+    yielding: Yielding,
+    /// The task yields to others when the lock is released.
+    yields: bool,
+}
+
+impl SendStream {
+    pub(crate) fn new(connection: Arc<ConnectionRef>, stream: Stream) -> Self {
+        Self {
+            connection,
+            half: SendHalf {
+                stream,
+                is_over: false,
+                was_reset: false,
+                has_waited: false,
+                yielding: Yielding::default(),
+                yields: false,
+            },
+        }
+    }
+
+    /// Writes as much of `buf` as the send buffer accepts, and returns the number of bytes.
+    ///
+    /// Waits while the buffer is full.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/pair.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result {
+    /// # let (client, server) = pair().await?;
+    /// # let mut stream = client.open_uni().await?;
+    ///
+    /// let data = b"as much as the buffer accepts";
+    /// let mut written = 0;
+    /// while written < data.len() {
+    ///     written += stream.write(&data[written..]).await?;
+    /// }
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// Returns [`WriteError`] if the peer stopped reading, the connection is over, or the stream was finished.
+    ///
+    /// # Cancel safety
+    /// Safe. A future that is dropped before it is ready has written nothing.
+    pub async fn write(&mut self, buf: &[u8]) -> Result<usize, WriteError> {
+        let written = std::future::poll_fn(|cx| self.poll_send(cx, Write::slice(buf))).await?;
+        Ok(written.bytes)
+    }
+
+    /// Writes all of `buf`.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/pair.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result {
+    /// # let (client, server) = pair().await?;
+    /// # let mut stream = client.open_uni().await?;
+    ///
+    /// stream.write_all(b"everything").await?;
+    /// stream.finish()?;
+    /// # assert_eq!(server.accept_uni().await?.read_to_end(100).await?, b"everything");
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// Returns the errors of [`SendStream::write`].
+    ///
+    /// # Cancel safety
+    /// Not safe. A future that is dropped before it is ready has written an unknown part.
+    pub async fn write_all(&mut self, mut buf: &[u8]) -> Result<(), WriteError> {
+        while !buf.is_empty() {
+            let written = self.write(buf).await?;
+            buf = &buf[written..];
+        }
+        Ok(())
+    }
+
+    /// Writes all of a chunk without copying it.
+    ///
+    /// The chunk is dropped when the peer has acknowledged it or it is no longer needed. If it has an
+    /// owner ([`Bytes::from_owner`]), the owner's `Drop` runs without a lock: it may use the connection, and
+    /// may be slow.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/pair.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result {
+    /// # let (client, server) = pair().await?;
+    /// # let mut stream = client.open_uni().await?;
+    ///
+    /// let chunk = bytes::Bytes::from(vec![0; 64 * 1024]);
+    /// stream.write_chunk(chunk.clone()).await?; // the bytes are shared
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// Returns the errors of [`SendStream::write`].
+    ///
+    /// # Cancel safety
+    /// Not safe. A future that is dropped before it is ready has written an unknown part.
+    pub async fn write_chunk(&mut self, chunk: Bytes) -> Result<(), WriteError> {
+        self.write_all_chunks(&mut [chunk]).await
+    }
+
+    /// Writes as much of the chunks as the send buffer accepts, without copying.
+    ///
+    /// Chunks that were written are empty afterwards; one that was written in part holds the
+    /// rest. Waits while the buffer is full.
+    ///
+    /// # Errors
+    /// Returns the errors of [`SendStream::write`].
+    ///
+    /// # Cancel safety
+    /// Safe. A future that is dropped before it is ready has written nothing.
+    pub async fn write_chunks(&mut self, chunks: &mut [Bytes]) -> Result<Written, WriteError> {
+        std::future::poll_fn(|cx| self.poll_send(cx, Write::chunks(chunks))).await
+    }
+
+    /// Writes all of the chunks without copying; they are empty afterwards.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/pair.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result {
+    /// # let (client, server) = pair().await?;
+    /// # let mut stream = client.open_uni().await?;
+    ///
+    /// use bytes::Bytes;
+    ///
+    /// let mut chunks = [Bytes::from_static(b"header"), Bytes::from_static(b"content")];
+    /// stream.write_all_chunks(&mut chunks).await?;
+    /// stream.finish()?;
+    /// # assert_eq!(server.accept_uni().await?.read_to_end(100).await?, b"headercontent");
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// Returns the errors of [`SendStream::write`].
+    ///
+    /// # Cancel safety
+    /// Safe. If the future is dropped before it is ready, the chunks hold the bytes that were not written.
+    pub async fn write_all_chunks(&mut self, mut chunks: &mut [Bytes]) -> Result<(), WriteError> {
+        while !chunks.is_empty() {
+            let written = self.write_chunks(chunks).await?;
+            chunks = &mut chunks[written.chunks..];
+        }
+        Ok(())
+    }
+
+    /// Writes as much as the send buffer accepts, or arranges to be woken when it accepts more.
+    ///
+    /// # Errors
+    /// Returns the errors of [`SendStream::write`].
+    pub fn poll_write(
+        &mut self,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<Result<usize, WriteError>> {
+        let written = self.poll_send(cx, Write::slice(buf));
+        written.map_ok(|written| written.bytes)
+    }
+
+    /// Sends written data at once, as far as flow and congestion control allow.
+    pub fn flush(&mut self) {
+        self.connection.lock().about_to_wait();
+    }
+
+    /// Ends the stream: the peer reads the end behind all written data.
+    ///
+    /// Returns at once; [`stopped`](SendStream::stopped) waits until the peer has received everything. If the
+    /// peer has stopped reading meanwhile, that is no error.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/pair.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result {
+    /// # let (client, server) = pair().await?;
+    /// # let mut stream = client.open_uni().await?;
+    ///
+    /// stream.write_all(b"the end follows").await?;
+    /// stream.finish()?;
+    /// assert!(stream.finish().is_err()); // harmless
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// Returns [`ClosedStream`] if the stream was finished or reset before, which is harmless.
+    pub fn finish(&mut self) -> Result<(), ClosedStream> {
+        let (handle, stream) = (self.connection.handle, self.half.stream);
+        let mut locked = self.connection.lock();
+        match locked.open_streams(handle, stream)?.finish(stream.id) {
+            Ok(()) => {
+                self.half.is_over = true;
+                locked.used(handle, 0);
+                Ok(())
+            }
+            Err(transport::FinishError::Stopped(_)) => Ok(()),
+            Err(transport::FinishError::ClosedStream) => {
+                let stop_code = locked.entry(handle).wakers.stop_code(stream.id, None);
+                stop_code.map(drop).ok_or(ClosedStream)
+            }
+        }
+    }
+
+    /// Abandons the stream: data that the peer has not received is no longer sent, and the peer gets `code`
+    /// instead.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/pair.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result {
+    /// # let (client, server) = pair().await?;
+    /// # let mut stream = client.open_uni().await?;
+    ///
+    /// use courser::ReadError;
+    ///
+    /// stream.write_all(b"never mind").await?;
+    /// # stream.flush();
+    /// # let mut received = server.accept_uni().await?;
+    /// stream.reset(9u32.into())?;
+    /// // The peer's reads fail with the code.
+    /// while let Ok(Some(_)) = received.read_chunk(100).await {}
+    /// assert!(matches!(received.read_chunk(100).await, Err(ReadError::Reset(_))));
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// Returns [`ClosedStream`] if the stream was reset before or is delivered already, which is harmless.
+    pub fn reset(&mut self, code: VarInt) -> Result<(), ClosedStream> {
+        let (handle, stream) = (self.connection.handle, self.half.stream);
+        let mut locked = self.connection.lock();
+        let streams = locked.open_streams(handle, stream)?;
+        streams.reset(stream.id, code.into_inner())?;
+        self.half.was_reset = true;
+        locked.wake(handle, |entry, woken| {
+            entry.end_watches(stream.id, &Err(WriteError::ClosedStream), woken);
+        });
+        locked.used(handle, 0);
+        Ok(())
+    }
+
+    /// Abandons the stream like [`reset`](SendStream::reset), but still delivers its first `reliable_size`
+    /// bytes, or as many of them as were written.
+    ///
+    /// The peer reads these bytes and then gets [`ReadError::Reset`](crate::ReadError::Reset) with
+    /// `code`. A second call, or `reset`, can only reduce the size and keeps the code of the first.
+    /// The size is in bytes from the start of the stream.
+    /// draft-ietf-quic-reliable-stream-reset-10.
+    ///
+    /// ```no_run
+    /// # extern crate courser_quic as courser;
+    /// # async fn give_up(stream: &mut courser::SendStream, header: &[u8]) -> Result<(), Box<dyn std::error::Error>> {
+    /// stream.write_all(header).await?;
+    /// stream.write_all(b"content that is found to be outdated").await?;
+    /// stream.reset_at(7u32.into(), header.len() as u64)?;
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// Returns [`ResetAtError::Unsupported`] if the peer does not accept such resets: use `reset`. Returns
+    /// [`ResetAtError::ClosedStream`] if the stream was reset before or is delivered already, or if the
+    /// connection is over.
+    pub fn reset_at(&mut self, code: VarInt, reliable_size: u64) -> Result<(), ResetAtError> {
+        let (handle, stream) = (self.connection.handle, self.half.stream);
+        let mut locked = self.connection.lock();
+        let streams = locked.open_streams(handle, stream)?;
+        streams.reset_at(stream.id, code.into_inner(), reliable_size)?;
+        self.half.was_reset = true;
+        locked.wake(handle, |entry, woken| {
+            let wakers = &mut entry.wakers;
+            wakers.give_up_beyond(stream.id, reliable_size, woken);
+            wakers.wake_blocked(stream.id, woken);
+        });
+        locked.used(handle, 0);
+        Ok(())
+    }
+
+    /// Sets the priority, 0 by default. Data of a higher priority is sent first; streams of the same priority
+    /// take turns.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/pair.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result {
+    /// # let (client, server) = pair().await?;
+    /// let (urgent, bulk) = (client.open_uni().await?, client.open_uni().await?);
+    /// urgent.set_priority(1)?;
+    /// bulk.set_priority(-1)?;
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// Returns [`ClosedStream`] if the stream is over.
+    pub fn set_priority(&self, priority: i32) -> Result<(), ClosedStream> {
+        let (handle, stream) = (self.connection.handle, self.half.stream);
+        let mut locked = self.connection.lock();
+        let streams = locked.open_streams(handle, stream)?;
+        streams.set_priority(stream.id, priority)
+    }
+
+    /// Limits the bytes per second that this stream sends, in addition to
+    /// [`TransportConfig::max_send_rate`](crate::TransportConfig::max_send_rate) for the connection.
+    ///
+    /// Only data that is sent for the first time counts; retransmissions come on top. Bursts have about 10 ms of
+    /// data, but at least a packet, and up to 110 ms after a pause of the writer. Other streams use the pauses of
+    /// this one. `None` removes the limit, and a rate of zero counts as one byte per second.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/pair.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result {
+    /// # let (client, server) = pair().await?;
+    /// # let mut stream = client.open_uni().await?;
+    ///
+    /// use courser::Rate;
+    /// use std::time::Duration;
+    ///
+    /// let rate = Rate::from_bytes_in(125_000, Duration::from_secs(1)); // 1 Mbit/s
+    /// stream.set_max_send_rate(Some(rate))?;
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// Returns [`ClosedStream`] if the stream is over.
+    pub fn set_max_send_rate(&self, rate: Option<Rate>) -> Result<(), ClosedStream> {
+        let (handle, stream) = (self.connection.handle, self.half.stream);
+        let mut locked = self.connection.lock();
+        let streams = locked.open_streams(handle, stream)?;
+        streams.set_max_send_rate(stream.id, rate)?;
+        locked.used(handle, 0);
+        Ok(())
+    }
+
+    /// Returns the priority.
+    ///
+    /// # Errors
+    /// Returns [`ClosedStream`] if the stream is over.
+    pub fn priority(&self) -> Result<i32, ClosedStream> {
+        let (handle, stream) = (self.connection.handle, self.half.stream);
+        let mut locked = self.connection.lock();
+        locked.open_streams(handle, stream)?.priority(stream.id)
+    }
+
+    /// Waits until the peer stops the stream or has received all of it.
+    ///
+    /// Returns the code of the peer if it stopped the stream. The code is kept while the handle exists, and for
+    /// the last 64 streams that were stopped after they were finished. `None` means that the stream was finished
+    /// and everything was acknowledged, or that it was reset. The peer's application may still have to read the
+    /// data. Acknowledgements may be delayed: an answer of the application is faster.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/pair.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result {
+    /// # let (client, server) = pair().await?;
+    /// # let mut stream = client.open_uni().await?;
+    ///
+    /// # tokio::spawn(async move {
+    /// #     server.accept_uni().await?.read_to_end(100).await?;
+    /// #     server.closed().await;
+    /// #     Result::Ok(())
+    /// # });
+    /// stream.write_all(b"important").await?;
+    /// stream.finish()?;
+    /// match stream.stopped().await? {
+    ///     None => println!("the peer has acknowledged everything"),
+    ///     Some(code) => println!("the peer has stopped reading: {code}"),
+    /// }
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// Returns an error if the connection is lost before.
+    ///
+    /// # Cancel safety
+    /// Safe. The method can be called again, and by several tasks.
+    pub fn stopped(
+        &self,
+    ) -> impl Future<Output = Result<Option<VarInt>, StoppedError>> + Send + Sync + 'static {
+        Stopped {
+            connection: self.connection.clone(),
+            stream: self.half.stream,
+            ticket: None,
+        }
+    }
+
+    /// Returns the number of the stream.
+    pub fn id(&self) -> StreamId {
+        self.half.stream.id
+    }
+
+    /// Returns true if the client opened the stream before the handshake was complete; see
+    /// [`Connecting::early`](crate::Connecting::early).
+    pub fn is_early(&self) -> bool {
+        self.half.stream.is_early
+    }
+}
+
+impl SendStreamHooks for SendStream {
+    fn take(&mut self) -> Self {
+        let mut left = Self::new(self.connection.clone(), self.half.stream);
+        left.half.is_over = true;
+        std::mem::replace(self, left)
+    }
+
+    fn poll_send(
+        &mut self,
+        cx: &mut Context<'_>,
+        mut write: Write<'_>,
+    ) -> Poll<Result<Written, WriteError>> {
+        if let Some(nothing) = write.nothing() {
+            return Poll::Ready(Ok(nothing));
+        }
+        let Self { connection, half } = self;
+        let mut waker = TaskWaker::of(cx);
+        let poll = half.poll_send(
+            &mut connection.lock(),
+            connection.handle,
+            &mut waker,
+            &mut write,
+        );
+        if std::mem::take(&mut half.yields) && !crate::runtime::yield_to_others(cx) {
+            cx.waker().wake_by_ref();
+        }
+        poll
+    }
+
+    fn poll_send_locked(
+        &mut self,
+        locked: &mut LockedStreams<'_, '_>,
+        cx: &mut Context<'_>,
+        mut write: Write<'_>,
+    ) -> Poll<Result<Written, WriteError>> {
+        let mut waker = TaskWaker::of(cx);
+        let poll = self.half.poll_send(
+            locked.state(),
+            self.connection.handle,
+            &mut waker,
+            &mut write,
+        );
+        if let Poll::Ready(Ok(written)) = &poll {
+            write.drop_later(written.chunks);
+        }
+        if std::mem::take(&mut self.half.yields) {
+            locked.state().woken.push(waker.take().into_inner());
+        }
+        poll
+    }
+
+    fn credit(&self) -> u64 {
+        let mut locked = self.connection.lock();
+        self.half.credit(&mut locked, self.connection.handle)
+    }
+
+    fn credit_locked(&self, locked: &mut LockedStreams<'_, '_>) -> u64 {
+        self.half.credit(locked.state(), self.connection.handle)
+    }
+
+    fn poll_worth_writing(
+        &mut self,
+        cx: &mut Context<'_>,
+        ahead: u64,
+    ) -> Poll<Result<(), WriteError>> {
+        let Self { connection, half } = self;
+        let mut waker = TaskWaker::of(cx);
+        let mut locked = connection.lock();
+        half.poll_step(
+            &mut locked,
+            connection.handle,
+            &mut waker,
+            |streams, id| match streams.is_worth_writing(id, ahead)? {
+                true => Ok(()),
+                false => Err(transport::WriteError::Blocked),
+            },
+        )
+    }
+}
+
+impl SendHalf {
+    fn credit(&self, state: &mut ShardState, handle: ConnectionHandle) -> u64 {
+        let streams = state.streams(handle);
+        streams.map_or(0, |streams| streams.send_credit(self.stream.id))
+    }
+
+    fn poll_send(
+        &mut self,
+        state: &mut ShardState,
+        handle: ConnectionHandle,
+        waker: &mut TaskWaker<'_>,
+        write: &mut Write<'_>,
+    ) -> Poll<Result<Written, WriteError>> {
+        if self.yielding.is_due(&mut state.driver.run) {
+            self.yields = true;
+            return Poll::Pending;
+        }
+        let step = |streams: &mut _, id| write.write_to(streams, id);
+        let (written, is_over) = ready!(self.poll_step(state, handle, waker, step))?;
+        self.is_over |= is_over;
+        state.used(handle, written.bytes);
+        if write.is_urgent {
+            state.send_now();
+        }
+        Poll::Ready(Ok(written))
+    }
+
+    /// Takes a step that needs room in the send buffer, or arranges to be woken when there is some.
+    fn poll_step<T>(
+        &mut self,
+        state: &mut ShardState,
+        handle: ConnectionHandle,
+        waker: &mut TaskWaker<'_>,
+        mut step: impl FnMut(&mut transport::Streams, StreamId) -> Result<T, transport::WriteError>,
+    ) -> Poll<Result<T, WriteError>> {
+        let id = self.stream.id;
+        loop {
+            if state.is_rejected(handle, self.stream) {
+                return Poll::Ready(Err(WriteError::EarlyDataRejected));
+            }
+            let connection = match state.open_connection(handle) {
+                Ok(connection) => connection,
+                Err(error) => return Poll::Ready(Err(error.into())),
+            };
+            match step(connection.streams(), id) {
+                Ok(done) => return Poll::Ready(Ok(done)),
+                Err(transport::WriteError::Blocked) => {
+                    // Sending the waiting data may make room.
+                    if !state.about_to_wait() {
+                        self.has_waited = true;
+                        state.wait_to_write(handle, id, waker.take());
+                        return Poll::Pending;
+                    }
+                }
+                Err(transport::WriteError::Stopped(code)) => {
+                    return Poll::Ready(Err(WriteError::Stopped(VarInt::from_wire(code))));
+                }
+                Err(transport::WriteError::ClosedStream) => {
+                    return Poll::Ready(Err(closed_error(&state.entry(handle).wakers, id)));
+                }
+            }
+        }
+    }
+}
+
+/// Returns the error of a stream that takes no more bytes.
+pub(crate) fn closed_error(wakers: &ConnectionWakers, id: StreamId) -> WriteError {
+    match wakers.stop_code(id, None) {
+        Some(code) => WriteError::Stopped(code),
+        None if wakers.has_expired(id) => WriteError::DeadlinePassed,
+        None => WriteError::ClosedStream,
+    }
+}
+
+/// Waits until the peer has stopped a stream or received all of it.
+struct Stopped {
+    connection: Arc<ConnectionRef>,
+    stream: Stream,
+    ticket: Option<u64>,
+}
+
+impl Future for Stopped {
+    type Output = Result<Option<VarInt>, StoppedError>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = &mut *self;
+        let handle = this.connection.handle;
+        let mut waker = TaskWaker::of(cx);
+        let (id, mut locked) = (this.stream.id, this.connection.lock());
+        if locked.is_rejected(handle, this.stream) {
+            return Poll::Ready(Err(StoppedError::EarlyDataRejected));
+        }
+        if let Some(code) = locked.entry(handle).wakers.stop_code(id, this.ticket) {
+            return Poll::Ready(Ok(Some(code)));
+        }
+        let stopped = match locked.open_connection(handle) {
+            Ok(connection) => connection.streams().stopped(id),
+            Err(error) => return Poll::Ready(Err(error.into())),
+        };
+        match stopped {
+            Err(_) => Poll::Ready(Ok(None)),
+            Ok(Some(code)) => Poll::Ready(Ok(Some(VarInt::from_wire(code)))),
+            Ok(None) => {
+                locked
+                    .entry(handle)
+                    .wakers
+                    .wait_for_end(id, &mut this.ticket, waker.take());
+                locked.about_to_wait();
+                Poll::Pending
+            }
+        }
+    }
+}
+
+impl Drop for Stopped {
+    fn drop(&mut self) {
+        if let Some(ticket) = self.ticket {
+            let id = self.stream.id;
+            self.connection.on_drop(move |locked, handle| {
+                locked.entry(handle).wakers.forget_end(id, ticket);
+            });
+        }
+    }
+}
+
+impl Drop for SendStream {
+    fn drop(&mut self) {
+        if self.half.is_over && !self.half.has_waited {
+            return;
+        }
+        let stream = self.half.stream;
+        self.connection.on_drop(move |locked, handle| {
+            if locked.is_rejected(handle, stream) {
+                return;
+            }
+            locked.entry(handle).wakers.forget_writer(stream.id);
+            let Ok(connection) = locked.open_connection(handle) else {
+                return;
+            };
+            if connection.streams().finish(stream.id).is_ok() {
+                locked.used(handle, 0);
+            }
+        });
+    }
+}
+
+impl AsyncWrite for SendStream {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        SendStream::poll_write(self.get_mut(), cx, buf).map_err(Into::into)
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.get_mut().flush();
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(self.get_mut().finish().map_err(Into::into))
+    }
+}

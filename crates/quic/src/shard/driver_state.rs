@@ -1,0 +1,67 @@
+//! The state that the driver's task shares with the tasks of the application.
+
+use std::task::Waker;
+
+use courser_base::Time;
+use courser_base::foreign::ForeignWaker;
+
+use crate::shard::yielding::WriteRun;
+
+/// The state that the driver's task and other tasks share.
+#[derive(Debug, Default)]
+pub(crate) struct DriverState {
+    waker: Option<ForeignWaker>,
+    call: Call,
+    /// When its alarm will ring.
+    pub(crate) alarm: Option<Time>,
+    /// Clients that the application may still accept before the driver's next turn.
+    pub(crate) accepts_left: usize,
+    pub(crate) run: WriteRun,
+}
+
+/// A call for the driver to run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+enum Call {
+    /// The driver has nothing left to do.
+    #[default]
+    None,
+    /// The driver is to be woken when the lock is released.
+    Wanted,
+    /// The driver was woken and has not run since.
+    Given,
+}
+
+impl DriverState {
+    /// Has the driver run after the lock is released.
+    #[inline]
+    pub(crate) fn call(&mut self) {
+        if self.call == Call::None {
+            self.call = Call::Wanted;
+        }
+    }
+
+    /// Notes that the driver runs, and processes all that other tasks left for it.
+    ///
+    /// `waker` is taken if there is none from an earlier run, or one of another task.
+    pub(crate) fn on_running(&mut self, waker: &mut Option<ForeignWaker>) {
+        self.call = Call::None;
+        let is_known = match (&self.waker, &waker) {
+            (Some(known), Some(waker)) => known.as_waker().will_wake(waker.as_waker()),
+            (known, None) => known.is_some(),
+            (None, Some(_)) => false,
+        };
+        if !is_known {
+            std::mem::swap(&mut self.waker, waker);
+        }
+    }
+
+    /// Returns the driver's waker if the driver has to run and was not woken yet.
+    pub(crate) fn take_wakeup(&mut self) -> Option<Waker> {
+        if self.call != Call::Wanted {
+            return None;
+        }
+        self.call = Call::Given;
+        // The driver brings another one when it runs.
+        self.waker.take().map(ForeignWaker::into_inner)
+    }
+}

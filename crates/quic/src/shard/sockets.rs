@@ -1,0 +1,166 @@
+//! The sockets of an endpoint: the one in use, and earlier ones that connections still need.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use courser_base::Time;
+use courser_transport::{Endpoint, SocketId};
+use courser_udp::Counters;
+
+use crate::runtime::Socket;
+
+/// Maximum of sockets of one endpoint (limit K161). A further one takes the place of the oldest that no
+/// connection needs, or else of the oldest.
+const MAX_SOCKETS: usize = 4;
+
+/// Time between two checks whether the earlier sockets are needed. Each check asks all connections.
+const UPKEEP: Duration = Duration::from_millis(500);
+
+/// The sockets of an endpoint.
+#[derive(Debug)]
+pub(crate) struct Sockets {
+    /// Never empty. The last one is in use, the others are for connections that stay there.
+    list: Vec<(SocketId, Arc<Socket>)>,
+    /// The counters of sockets that are closed.
+    closed: Counters,
+    /// Datagrams that the system dropped at sockets that are closed.
+    closed_overflow: u64,
+    /// Changes of the list so far.
+    generation: u32,
+    next_upkeep: Time,
+}
+
+impl Sockets {
+    pub(crate) fn new(socket: Arc<Socket>) -> Self {
+        Self {
+            list: vec![(SocketId::default(), socket)],
+            closed: Counters::default(),
+            closed_overflow: 0,
+            generation: 0,
+            next_upkeep: Time::ZERO,
+        }
+    }
+
+    /// Returns the socket in use.
+    pub(crate) fn newest(&self) -> &Arc<Socket> {
+        &self.list[self.list.len() - 1].1
+    }
+
+    /// Returns the ID of the socket in use.
+    pub(crate) fn newest_id(&self) -> SocketId {
+        self.list[self.list.len() - 1].0
+    }
+
+    /// Returns a socket, unless it was given up.
+    #[inline]
+    pub(crate) fn get(&self, id: SocketId) -> Option<&Arc<Socket>> {
+        let mut from_newest = self.list.iter().rev();
+        from_newest.find(|(at, _)| *at == id).map(|(_, it)| it)
+    }
+
+    /// Adds a socket, which is in use from now on. `is_needed` returns whether a connection needs an earlier
+    /// one: those without a spare connection ID cannot follow to this socket.
+    pub(crate) fn add(
+        &mut self,
+        socket: Arc<Socket>,
+        mut is_needed: impl FnMut(SocketId) -> bool,
+    ) -> SocketId {
+        let id = SocketId(self.newest_id().0.wrapping_add(1));
+        if self.list.len() >= MAX_SOCKETS {
+            let unneeded = self.list.iter().position(|(at, _)| !is_needed(*at));
+            let (_, closed) = self.list.remove(unneeded.unwrap_or(0));
+            self.closed += closed.counters();
+            self.closed_overflow += closed.receive_overflow().unwrap_or(0);
+        }
+        self.list.push((id, socket));
+        self.generation += 1;
+        id
+    }
+
+    /// Replaces the socket in use by one on the same address. Everything that was sent from the one before
+    /// is sent from this one. Returns the one before, which the caller drops without a lock.
+    pub(crate) fn replace_newest(&mut self, socket: Socket) -> Arc<Socket> {
+        let newest = self.list.len() - 1;
+        let before = std::mem::replace(&mut self.list[newest].1, Arc::new(socket));
+        self.closed += before.counters();
+        self.closed_overflow += before.receive_overflow().unwrap_or(0);
+        self.generation += 1;
+        before
+    }
+
+    /// Closes all sockets when nothing is sent or received any more, so that the system gives datagrams
+    /// to other shards. Returns them, for the caller to drop without a lock.
+    pub(crate) fn close(&mut self) -> Vec<Arc<Socket>> {
+        let placeholder = self.newest().placeholder();
+        let newest = self.replace_newest(placeholder);
+        let mut closed = vec![newest];
+        while self.list.len() > 1 {
+            let (_, earlier) = self.list.remove(0);
+            self.closed += earlier.counters();
+            self.closed_overflow += earlier.receive_overflow().unwrap_or(0);
+            closed.push(earlier);
+        }
+        closed
+    }
+
+    /// Gives up an earlier socket that has failed.
+    pub(crate) fn give_up(&mut self, id: SocketId) {
+        if id != self.newest_id() {
+            self.retain(|at| at != id);
+        }
+    }
+
+    /// Closes earlier sockets that no connection needs.
+    pub(crate) fn close_unused(&mut self, now: Time, endpoint: &mut Endpoint) {
+        if self.list.len() == 1 || now < self.next_upkeep {
+            return;
+        }
+        self.next_upkeep = now + UPKEEP;
+        self.retain(|id| endpoint.uses_socket(id));
+    }
+
+    fn retain(&mut self, mut is_kept: impl FnMut(SocketId) -> bool) {
+        let before = self.list.len();
+        let (closed, overflow) = (&mut self.closed, &mut self.closed_overflow);
+        self.list.retain(|(id, socket)| {
+            let is_kept = is_kept(*id);
+            if !is_kept {
+                *closed += socket.counters();
+                *overflow += socket.receive_overflow().unwrap_or(0);
+            }
+            is_kept
+        });
+        self.generation += u32::from(self.list.len() != before);
+    }
+
+    /// Returns the counters of all sockets so far.
+    pub(crate) fn counters(&self) -> Counters {
+        let mut sum = self.closed;
+        self.list.iter().for_each(|(_, it)| sum += it.counters());
+        sum
+    }
+
+    /// Returns how many received datagrams the system has dropped at all sockets so far; `None` if the
+    /// socket in use does not report it.
+    pub(crate) fn receive_overflow(&self) -> Option<u64> {
+        let earlier = self.list.iter().rev().skip(1);
+        let earlier = earlier.filter_map(|(_, socket)| socket.receive_overflow());
+        let newest = self.newest().receive_overflow()?;
+        Some(newest + earlier.sum::<u64>() + self.closed_overflow)
+    }
+
+    /// Returns the maximum of datagrams in one send call on any of the sockets.
+    pub(crate) fn gso_segments(&self) -> usize {
+        let each = self.list.iter().map(|(_, socket)| socket.gso_segments());
+        each.min().unwrap_or(1)
+    }
+
+    /// Returns the list if it has changed since `generation`, and updates that.
+    pub(crate) fn changed_since(
+        &self,
+        generation: &mut u32,
+    ) -> Option<Vec<(SocketId, Arc<Socket>)>> {
+        let old = std::mem::replace(generation, self.generation);
+        (old != self.generation).then(|| self.list.clone())
+    }
+}
