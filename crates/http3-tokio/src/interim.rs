@@ -8,7 +8,7 @@ use bytes::Bytes;
 use courser_base::foreign::ForeignWaker;
 use courser_base::{Held, Mutex};
 use courser_quic::hooks::{Ticket, Waiters};
-use http::{Request, Response, StatusCode};
+use http::{Response, StatusCode};
 
 use super::error::Error;
 use super::respond::{Respond, is_interim};
@@ -239,18 +239,19 @@ impl Drop for Sending<'_> {
 pub(super) struct Lent(Arc<Unanswered>);
 
 impl Lent {
-    /// Lends the response to the service of `request`.
-    pub(super) fn new<B>(respond: Respond, request: &mut Request<B>) -> Self {
-        let unanswered = Arc::new(Unanswered {
+    pub(super) fn new(respond: Respond) -> Self {
+        Self(Arc::new(Unanswered {
             state: Mutex::new(State::Open(Open {
                 respond,
                 left: Bytes::new(),
             })),
             waiting: Mutex::default(),
-        });
-        let interim = Interim(Some(unanswered.clone()));
-        request.extensions_mut().insert(interim);
-        Self(unanswered)
+        }))
+    }
+
+    /// Returns the handle with which the service sends interim responses.
+    pub(super) fn interim(&self) -> Interim {
+        Interim(Some(self.0.clone()))
     }
 
     /// Implements [`Respond::cancelled`] for the lent response.

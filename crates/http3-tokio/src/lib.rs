@@ -3,6 +3,7 @@
 //! Programs use this crate as `courser::h3`, which explains it.
 
 mod abandoned;
+mod admission;
 mod answering;
 mod body;
 mod capsules;

@@ -1,19 +1,17 @@
-//! The user's service, wrapped in what every request needs.
+//! Requests and responses between the protocols and the user's service.
 
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
-use courser_http3_tokio::hooks;
+use courser_http3_tokio::hooks::{self, Admission};
 use courser_http3_tokio::{self as h3, HttpService};
 use http::header::{ALT_SVC, CONTENT_TYPE};
 use http::{HeaderValue, Method, Request, Response, StatusCode};
 use http_body::{Frame, SizeHint};
 use pin_project_lite::pin_project;
-use tokio::time::Sleep;
-use tower_service::Service;
 
 use super::TooEarly;
 use super::body::Body;
@@ -48,20 +46,6 @@ impl AltSvcHeader {
             self.announced.clone()
         }
     }
-}
-
-/// Wraps a service: adds peers to requests and common fields to responses, and counts them.
-#[derive(Debug)]
-pub(super) struct Exchange<S> {
-    service: S,
-    // Each request clones the rest.
-    terms: Arc<Terms>,
-    /// The time limit of a service that is not ready for an HTTP/3 request.
-    readying: Option<Pin<Box<Sleep>>>,
-    /// The held content of an HTTP/2 connection.
-    held: Option<HeldContent>,
-    /// The switch that refuses requests of an HTTP/2 connection.
-    refusing: Option<Refusing>,
 }
 
 /// The settings of a connection, which all its requests share.
@@ -123,13 +107,78 @@ impl Terms {
         misdirected
     }
 
+    /// Counts a request as in flight until the guard is dropped. Returns it as the service receives it, or
+    /// the status that refuses it.
+    fn admit_any<B: Into<Body>>(
+        &self,
+        request: Request<B>,
+    ) -> (InFlight, Result<Request<Body>, StatusCode>) {
+        let in_flight = self.open.begin_request(cost(&request));
+        let refusal = match self.refusal(&request) {
+            None if in_flight.is_refused() => Some(StatusCode::SERVICE_UNAVAILABLE),
+            refusal => refusal,
+        };
+        let admitted = match refusal {
+            Some(status) => Err(status),
+            None => Ok(self.prepare(request)),
+        };
+        (in_flight, admitted)
+    }
+
+    /// Returns the status for a request that the service must not receive.
+    fn refusal<B>(&self, request: &Request<B>) -> Option<StatusCode> {
+        if self.is_misdirected(request) {
+            return Some(StatusCode::MISDIRECTED_REQUEST);
+        }
+        let policy = self.early_requests.as_ref()?;
+        if !early_data::is_early(request) {
+            return None;
+        }
+        let tally = &self.open.tally;
+        if policy.refuses(request) {
+            tally.requests_too_early.fetch_add(1, Relaxed);
+            return Some(StatusCode::TOO_EARLY);
+        }
+        tally.early_requests.fetch_add(1, Relaxed);
+        None
+    }
+
     fn prepare<B: Into<Body>>(&self, request: Request<B>) -> Request<Body> {
         let rate = self.body_rate.filter(|_| !may_pause(&request));
         let mut request = request.map(|body| body.into().with_rate(rate));
-        let peer = self.open.record.peer.clone();
-        request.extensions_mut().insert(peer);
+        let extensions = request.extensions_mut();
+        extensions.insert(self.open.record.peer.clone());
+        if self.tells_of_interim {
+            extensions.insert(hooks::unsupported_interim());
+        }
         request
     }
+}
+
+/// HTTP/3 has its requests admitted, and answers them itself.
+impl Admission for Terms {
+    type Body = Body;
+    type InFlight = InFlight;
+
+    fn admit(&self, request: Request<h3::Body>) -> (InFlight, Result<Request<Body>, StatusCode>) {
+        self.admit_any(request)
+    }
+
+    fn time_limit(&self) -> Option<Duration> {
+        self.handler_timeout
+    }
+}
+
+/// The service for HTTP/2 and HTTP/1.1: that of the user, which receives the admitted requests.
+#[derive(Debug)]
+pub(super) struct Exchange<S> {
+    service: S,
+    // Each request clones the rest.
+    terms: Arc<Terms>,
+    /// The held content of an HTTP/2 connection.
+    held: Option<HeldContent>,
+    /// The switch that refuses requests of an HTTP/2 connection.
+    refusing: Option<Refusing>,
 }
 
 impl<S> Exchange<S> {
@@ -137,7 +186,6 @@ impl<S> Exchange<S> {
         Self {
             service,
             terms: Arc::new(terms),
-            readying: None,
             held: None,
             refusing: None,
         }
@@ -165,7 +213,6 @@ impl<S: Clone> Clone for Exchange<S> {
         Self {
             service: self.service.clone(),
             terms: self.terms.clone(),
-            readying: None,
             held: self.held.clone(),
             refusing: self.refusing.clone(),
         }
@@ -179,62 +226,11 @@ fn may_pause<B>(request: &Request<B>) -> bool {
     is_grpc || request.method() == Method::CONNECT
 }
 
-/// The service for HTTP/3.
-impl<S: HttpService<Body>> Service<Request<h3::Body>> for Exchange<S> {
-    type Response = Response<Answer<S::ResponseBody>>;
-    type Error = S::Error;
-    type Future = Answering<S::Future>;
-
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
-        if let Poll::Ready(ready) = self.service.poll_ready(cx) {
-            return Poll::Ready(ready);
-        }
-        let Some(limit) = self.terms.handler_timeout else {
-            return Poll::Pending;
-        };
-        let readying = self
-            .readying
-            .get_or_insert_with(|| Box::pin(tokio::time::sleep(limit)));
-        // The request is answered without the service.
-        readying.as_mut().poll(cx).map(Ok)
-    }
-
-    fn call(&mut self, request: Request<h3::Body>) -> Self::Future {
-        let terms = &*self.terms;
-        let in_flight = terms.open.begin_request(cost(&request));
-        if terms.is_misdirected(&request) {
-            return Answering::refused(in_flight, StatusCode::MISDIRECTED_REQUEST);
-        }
-        if let Some(policy) = &terms.early_requests
-            && early_data::is_early(&request)
-        {
-            let tally = &terms.open.tally;
-            if policy.refuses(&request) {
-                tally.requests_too_early.fetch_add(1, Relaxed);
-                return Answering::refused(in_flight, StatusCode::TOO_EARLY);
-            }
-            tally.early_requests.fetch_add(1, Relaxed);
-        }
-        let request = terms.prepare(request);
-        let limit = terms.handler_timeout;
-        let readying = self.readying.take();
-        let is_late = readying.as_ref().is_some_and(|end| end.is_elapsed());
-        Answering {
-            future: (!is_late && !in_flight.is_refused()).then(|| self.service.call(request)),
-            refusal: StatusCode::SERVICE_UNAVAILABLE,
-            in_flight: Some(in_flight),
-            limit,
-            end: readying,
-        }
-    }
-}
-
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
-/// The service for HTTP/2 and HTTP/1.1.
 impl<S: HttpService<Body>> hyper::service::Service<Request<hyper::body::Incoming>> for Exchange<S> {
-    type Response = Response<Paced<Answer<S::ResponseBody>>>;
+    type Response = Response<Paced<Counted<S::ResponseBody>>>;
     type Error = BoxError;
     type Future = BoxFuture<Result<Self::Response, BoxError>>;
 
@@ -243,24 +239,16 @@ impl<S: HttpService<Body>> hyper::service::Service<Request<hyper::body::Incoming
             return Box::pin(async { Err(h2::Error::from(h2::Reason::REFUSED_STREAM).into()) });
         }
         let terms = &*self.terms;
-        let in_flight = terms.open.begin_request(cost(&request));
-        let refusal = match in_flight.is_refused() {
-            true => Some(StatusCode::SERVICE_UNAVAILABLE),
-            false if terms.is_misdirected(&request) => Some(StatusCode::MISDIRECTED_REQUEST),
-            false => None,
+        let (in_flight, admitted) = terms.admit_any(request);
+        let request = match admitted {
+            Ok(request) => request,
+            Err(status) => {
+                return Box::pin(async move {
+                    let counted = |body| Paced::unlimited(Counted { body, in_flight });
+                    Ok(empty(status).map(counted))
+                });
+            }
         };
-        if let Some(refusal) = refusal {
-            return Box::pin(async move {
-                let answer = |body| Paced::unlimited(Answer { body, in_flight });
-                Ok(empty(refusal).map(answer))
-            });
-        }
-        let mut request = terms.prepare(request);
-        if terms.tells_of_interim {
-            request
-                .extensions_mut()
-                .insert(hooks::unsupported_interim());
-        }
         let alt_svc = terms.alt_svc.clone();
         let held = self.held.clone();
         let mut service = self.service.clone();
@@ -277,7 +265,7 @@ impl<S: HttpService<Body>> hyper::service::Service<Request<hyper::body::Incoming
                 None => answer.await?,
                 Some(limit) => match tokio::time::timeout(limit, answer).await {
                     Ok(answered) => answered?,
-                    Err(_) => unavailable(),
+                    Err(_) => empty(StatusCode::SERVICE_UNAVAILABLE),
                 },
             };
             if let Some(alt_svc) = alt_svc
@@ -286,74 +274,14 @@ impl<S: HttpService<Body>> hyper::service::Service<Request<hyper::body::Incoming
                 response.headers_mut().insert(ALT_SVC, alt_svc.value());
             }
             Ok(response.map(|body| {
-                let answer = Answer { body, in_flight };
+                let counted = Counted { body, in_flight };
                 match held {
-                    Some(held) => held.pace(answer),
-                    None => Paced::unlimited(answer),
+                    Some(held) => held.pace(counted),
+                    None => Paced::unlimited(counted),
                 }
             }))
         })
     }
-}
-
-pin_project! {
-    /// A response that the service computes.
-    pub(super) struct Answering<F> {
-        // `None` if the request is refused, or once it has taken too long.
-        #[pin]
-        future: Option<F>,
-        refusal: StatusCode,
-        in_flight: Option<InFlight>,
-        // The time limit, and its end once the response had to be waited for.
-        limit: Option<Duration>,
-        end: Option<Pin<Box<Sleep>>>,
-    }
-}
-
-impl<F> Answering<F> {
-    /// The answer to a request that the service does not receive.
-    fn refused(in_flight: InFlight, refusal: StatusCode) -> Self {
-        Self {
-            future: None,
-            refusal,
-            in_flight: Some(in_flight),
-            limit: None,
-            end: None,
-        }
-    }
-}
-
-impl<F, B, E> Future for Answering<F>
-where
-    F: Future<Output = Result<Response<B>, E>>,
-{
-    type Output = Result<Response<Answer<B>>, E>;
-
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let mut this = self.project();
-        let answered = match this.future.as_mut().as_pin_mut() {
-            Some(future) => future.poll(cx).map_ok(|response| response.map(Some)),
-            None => Poll::Ready(Ok(empty(*this.refusal))),
-        };
-        let response = match (answered, *this.limit) {
-            (Poll::Ready(answered), _) => answered?,
-            (Poll::Pending, None) => return Poll::Pending,
-            (Poll::Pending, Some(limit)) => {
-                let end = this.end;
-                let end = end.get_or_insert_with(|| Box::pin(tokio::time::sleep(limit)));
-                ready!(end.as_mut().poll(cx));
-                this.future.set(None);
-                unavailable()
-            }
-        };
-        let in_flight = this.in_flight.take().expect("not polled after it resolved");
-        Poll::Ready(Ok(response.map(|body| Answer { body, in_flight })))
-    }
-}
-
-/// Returns the response for a request whose service is too slow, or that has no memory.
-fn unavailable<B>() -> Response<Option<B>> {
-    empty(StatusCode::SERVICE_UNAVAILABLE)
 }
 
 /// Returns a response without content.
@@ -364,16 +292,16 @@ fn empty<B>(status: StatusCode) -> Response<Option<B>> {
 }
 
 pin_project! {
-    /// The body of a response, if it has one. Its request is in flight until the protocol has taken
-    /// or dropped all of it.
-    pub(super) struct Answer<B> {
+    /// The body of a response, if it has one. Its request is in flight until hyper has taken or dropped
+    /// all of it.
+    pub(super) struct Counted<B> {
         #[pin]
         body: Option<B>,
         in_flight: InFlight,
     }
 }
 
-impl<B: http_body::Body> http_body::Body for Answer<B> {
+impl<B: http_body::Body> http_body::Body for Counted<B> {
     type Data = B::Data;
     type Error = B::Error;
 

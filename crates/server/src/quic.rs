@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use courser_base::ScopedIp;
-use courser_http3_tokio::{self as h3, Code, HttpService};
+use courser_http3_tokio::{self as h3, Code, HttpService, hooks};
 use courser_quic::hooks::{ConnectionHooks, EndpointHooks as _};
 use courser_quic::{
     Connection, ConnectionError, EarlyData, Endpoint, Incoming, SocketEvent, VarInt,
@@ -17,7 +17,7 @@ use super::TooEarly;
 use super::body::Body;
 use super::certificates::Resolver;
 use super::events::{Event, Events};
-use super::exchange::{Exchange, Terms};
+use super::exchange::Terms;
 use super::gate::Gate;
 use super::limits::Limits;
 use super::misdirected::Names;
@@ -250,14 +250,14 @@ async fn serve<S: HttpService<Body>>(
     let terms = Terms::new(open, limits)
         .over_quic(context.early_requests.clone())
         .only(names);
-    let exchange = Exchange::new(service, terms);
-    let serving = h3::serve(connection.clone(), exchange)
+    let serve = hooks::serve(connection.clone(), service)
         .config(config(&connection, &context))
         .interim_responses(context.sends_interim)
         .drain(async move { part.reached(Phase::Draining).await });
+    let serving = hooks::serve_admitted(serve, terms);
     tokio::select! {
         // Errors of clients are their own concern.
-        _ = serving.into_future() => {}
+        _ = serving => {}
         () = cut => connection.close(no_error(), b"the server has ended"),
         () = stalled => {
             let code = error_code(Code::EXCESSIVE_LOAD);
