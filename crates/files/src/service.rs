@@ -68,6 +68,19 @@ impl Files {
         shared.counters.with_size(shared.memory.size())
     }
 
+    /// Answers a request, and passes the response through `change`.
+    pub(crate) fn answer<B>(
+        &self,
+        request: Request<B>,
+        change: impl FnOnce(Response<Body>) -> Response<Body> + Send + 'static,
+    ) -> Answering {
+        if let Some(response) = self.answer_now(&request) {
+            return Answering(Inner::Now(Some(change(response))));
+        }
+        let answer = self.clone().answer_later(request.map(drop));
+        Answering::later(Box::pin(async move { change(answer.await) }))
+    }
+
     /// Answers a request without waiting. Returns `None` if that is impossible.
     fn answer_now<B>(&self, request: &Request<B>) -> Option<Response<Body>> {
         let Some(asked) = Asked::from_request(request) else {
@@ -153,11 +166,7 @@ impl<B> Service<Request<B>> for Files {
     }
 
     fn call(&mut self, request: Request<B>) -> Answering {
-        if let Some(response) = self.answer_now(&request) {
-            return Answering(Inner::Now(Some(response)));
-        }
-        let request = request.map(drop);
-        Answering(Inner::Later(Box::pin(self.clone().answer_later(request))))
+        self.answer(request, std::convert::identity)
     }
 }
 
@@ -170,6 +179,12 @@ pub struct Answering(Inner);
 enum Inner {
     Now(Option<Response<Body>>),
     Later(Pin<Box<dyn Future<Output = Response<Body>> + Send>>),
+}
+
+impl Answering {
+    pub(crate) fn later(answer: Pin<Box<dyn Future<Output = Response<Body>> + Send>>) -> Self {
+        Self(Inner::Later(answer))
+    }
 }
 
 impl Future for Answering {
