@@ -3,6 +3,7 @@
 #[cfg(feature = "acme")]
 mod acme;
 mod choice;
+pub(super) mod chosen;
 mod facts;
 pub(super) mod fields;
 mod files;
@@ -10,6 +11,7 @@ mod kept;
 mod look;
 mod names;
 mod ocsp;
+pub(super) mod reset;
 mod resolver;
 
 use std::path::Path;
@@ -29,9 +31,8 @@ pub(super) use self::resolver::Resolver;
 
 use self::files::Files;
 use self::kept::Kept;
-pub(super) use self::kept::{make_folder, write_private};
-use super::events::{Event, Events};
-use super::reset::ResetSecret;
+use self::reset::ResetSecret;
+use crate::events::{Event, Events};
 
 /// The certificates of a server, the same for all its protocols.
 ///

@@ -4,10 +4,10 @@ use std::fmt;
 use std::pin::Pin;
 use std::time::{Duration, Instant};
 
-use super::events::Event;
-use super::handle::Shared;
-use super::phase::{Conductor, Phase};
-use super::tally::Tally;
+use crate::events::Event;
+use crate::handle::Shared;
+use crate::phase::{Conductor, Phase};
+use crate::tally::Tally;
 
 /// The settings of a server's end.
 pub(super) struct Plan {
@@ -75,7 +75,7 @@ pub(super) async fn run(plan: Plan, server: &Shared) -> Drained {
     let told = async {
         conductor.all_gone().await;
         for endpoint in server.listeners.iter().filter_map(|it| it.endpoint()) {
-            endpoint.close(super::quic::no_error(), b"");
+            endpoint.close(crate::quic::no_error(), b"");
             endpoint.wait_idle().await;
         }
     };

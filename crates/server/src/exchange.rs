@@ -1,5 +1,9 @@
 //! Requests and responses between the protocols and the user's service.
 
+pub(crate) mod body;
+pub(crate) mod early_data;
+pub(crate) mod misdirected;
+
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -13,18 +17,17 @@ use http::{HeaderValue, Method, Request, Response, StatusCode};
 use http_body::{Frame, SizeHint};
 use pin_project_lite::pin_project;
 
+use self::body::Body;
+use self::misdirected::Names;
 use super::TooEarly;
-use super::body::Body;
-use super::budgets::Refusing;
-use super::early_data;
-use super::held::{HeldContent, Paced};
-use super::limits::Limits;
-use super::misdirected::Names;
-use super::pace::BodyRate;
-use super::phase::Part;
-use super::request_memory::cost;
-use super::tally::{InFlight, Open};
-use super::tasks::Task;
+use crate::http2::budgets::Refusing;
+use crate::http2::held::{HeldContent, Paced};
+use crate::limits::Limits;
+use crate::limits::pace::BodyRate;
+use crate::limits::request_memory::cost;
+use crate::phase::Part;
+use crate::tally::{InFlight, Open};
+use crate::tasks::Task;
 
 /// The announcement of HTTP/3 in responses (RFC 7838).
 #[derive(Clone, Debug)]

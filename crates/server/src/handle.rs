@@ -8,15 +8,15 @@ use courser_quic::hooks::EndpointHooks as _;
 use courser_quic::{AddressFilter, ConfigError, Endpoint};
 use tokio::task::JoinHandle;
 
-use super::certificates::{CertificateFacts, Resolver, Sources};
-use super::events::{Event, Events};
-use super::gate::Gate;
-use super::limits::Limits;
-use super::listen::Listener;
-use super::phase::{Conductor, Phase};
-use super::stats::{ConnectionSummary, ListenerStats, ServerStats, ShardStats};
-use super::tally::Tally;
-use super::tasks::{self, Tasks};
+use crate::certificates::{CertificateFacts, Resolver, Sources};
+use crate::events::{Event, Events};
+use crate::limits::Limits;
+use crate::limits::gate::Gate;
+use crate::listen::Listener;
+use crate::phase::{Conductor, Phase};
+use crate::stats::{ConnectionSummary, ListenerStats, ServerStats, ShardStats};
+use crate::tally::Tally;
+use crate::tasks::{self, Tasks};
 
 /// A handle of a server, to inspect and end it. Cloning is cheap.
 #[derive(Clone, Debug)]

@@ -38,52 +38,29 @@
 // Shows the feature that each item needs.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
-mod body;
-mod budgets;
 mod certificates;
-mod chosen;
 /// Fields of certificates (RFC 5280 §4.1), for diagnoses.
 pub mod certificate {
     pub use crate::certificates::fields::{Certificate, length_in_order};
 }
-mod credit;
 mod drain;
-mod early_data;
 mod error;
 mod events;
 mod exchange;
-mod executor;
-mod gate;
-mod gather;
 mod handle;
-mod held;
+mod http2;
 mod limits;
 mod listen;
-mod misdirected;
-mod moves;
-mod origins;
-mod pace;
 mod peer;
 mod phase;
 mod quic;
-mod quic_settings;
-mod rate;
-mod reading;
-mod refusals;
-mod refused_clients;
-mod request_memory;
-mod reset;
 mod run;
-mod shares;
 mod signal;
-mod sinks;
-mod socket;
 mod stats;
 mod tally;
 mod tasks;
 mod tcp;
 mod tls;
-mod uploads;
 
 use std::fmt;
 use std::io;
@@ -101,20 +78,20 @@ use courser_quic::{
 use courser_tls::rustls;
 use courser_tls::{ClientAuthentication, Cryptography};
 
-pub use self::body::{Body, BodyError};
 #[cfg(feature = "acme")]
 pub use self::certificates::Acme;
 pub use self::certificates::{CertificateFacts, Certificates};
 pub use self::drain::Drained;
-pub use self::early_data::{Timely, TimelyFuture, TooEarly};
 pub use self::error::Error;
 pub use self::events::Event;
+pub use self::exchange::body::{Body, BodyError};
+pub use self::exchange::early_data::{Timely, TimelyFuture, TooEarly};
 pub use self::handle::ServerHandle;
 pub use self::limits::Limits;
-pub use self::pace::{BodyRate, TooSlow};
+pub use self::limits::pace::{BodyRate, TooSlow};
+pub use self::limits::reading::ReadRate;
+pub use self::limits::refusals::Refusals;
 pub use self::peer::{Peer, Protocol, TlsFacts};
-pub use self::reading::ReadRate;
-pub use self::refusals::Refusals;
 pub use self::run::{Bound, Serving};
 pub use self::signal::shutdown_signal;
 pub use self::stats::{
@@ -124,9 +101,9 @@ pub use self::stats::{
 pub use self::tally::QuicTotals;
 pub use courser_http3_tokio::EarlyData;
 
+use self::certificates::reset::ResetSecret;
 use self::events::Events;
-use self::quic_settings::QuicSettings;
-use self::reset::ResetSecret;
+use self::quic::settings::QuicSettings;
 
 /// Describes a server on `address` with this certificate. Sockets are opened when it is
 /// [awaited](Server::service) or [bound](Server::bind).
@@ -339,7 +316,7 @@ impl Server {
         mut self,
         sinks: impl Fn(SocketAddr) -> Arc<dyn SinkFactory> + Send + Sync + 'static,
     ) -> Self {
-        self.quic.sinks = Some(sinks::MakeSinks(Arc::new(sinks)));
+        self.quic.sinks = Some(quic::sinks::MakeSinks(Arc::new(sinks)));
         self
     }
 

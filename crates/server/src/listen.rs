@@ -9,9 +9,9 @@ use courser_quic::{BindError, Endpoint, ServerConfig};
 use socket2::{Domain, Protocol, Socket, Type};
 use tokio::net::TcpListener;
 
-use super::error::Error;
-use super::moves::Moves;
-use super::sinks::{AddressSinks, MakeSinks};
+use crate::error::Error;
+use crate::quic::moves::Moves;
+use crate::quic::sinks::{AddressSinks, MakeSinks};
 
 /// The settings of QUIC for the sockets.
 #[derive(Debug)]

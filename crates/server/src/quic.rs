@@ -1,5 +1,10 @@
 //! HTTP/3: connections over QUIC.
 
+pub(crate) mod moves;
+pub(crate) mod origins;
+pub(crate) mod settings;
+pub(crate) mod sinks;
+
 use std::convert::Infallible;
 use std::pin::pin;
 use std::sync::Arc;
@@ -14,22 +19,21 @@ use courser_quic::{
 };
 
 use super::TooEarly;
-use super::body::Body;
-use super::certificates::Resolver;
-use super::events::{Event, Events};
-use super::exchange::Terms;
-use super::gate::Gate;
-use super::limits::Limits;
-use super::misdirected::Names;
-use super::origins;
-use super::peer::{Addresses, Peer, TlsFacts};
-use super::phase::{Part, Phase};
-use super::reading::{self, Reading, Sample};
-use super::refusals::Refusal;
-use super::refused_clients::RefusedClients;
-use super::shares::{Share, Shares};
-use super::tally::{Open, Record, Tally};
-use super::tasks::Task;
+use crate::certificates::Resolver;
+use crate::events::{Event, Events};
+use crate::exchange::Terms;
+use crate::exchange::body::Body;
+use crate::exchange::misdirected::Names;
+use crate::limits::Limits;
+use crate::limits::gate::Gate;
+use crate::limits::reading::{self, Reading, Sample};
+use crate::limits::refusals::Refusal;
+use crate::limits::refused_clients::RefusedClients;
+use crate::limits::shares::{Share, Shares};
+use crate::peer::{Addresses, Peer, TlsFacts};
+use crate::phase::{Part, Phase};
+use crate::tally::{Open, Record, Tally};
+use crate::tasks::Task;
 
 /// The shared state of an endpoint's connections.
 #[derive(Debug)]

@@ -12,26 +12,26 @@ use courser_tls::rustls;
 use http::HeaderValue;
 use tokio::net::TcpListener;
 
-use super::body::Body;
-use super::certificates::{self, Resolver, Sources};
-use super::chosen::Chooser;
-use super::drain::{self, Drained};
-use super::error::Error;
-use super::events::Events;
-use super::exchange::AltSvcHeader;
-use super::gate::Gate;
-use super::handle::{ServerHandle, Shared};
-use super::listen::{self, Door, Listener, Quic, QuicSocket};
-use super::phase::{Conductor, Part, Phase};
-use super::quic::QuicContext;
-use super::quic_settings::QuicSettings;
-use super::refused_clients::RefusedClients;
-use super::reset::ResetSecret;
-use super::tally::Tally;
-use super::tasks::{Task, Tasks, keep_running};
-use super::tcp::TcpContext;
-use super::uploads::UploadMemory;
 use super::{Server, quic, tcp, tls};
+use crate::certificates::chosen::Chooser;
+use crate::certificates::reset::ResetSecret;
+use crate::certificates::{self, Resolver, Sources};
+use crate::drain::{self, Drained};
+use crate::error::Error;
+use crate::events::Events;
+use crate::exchange::AltSvcHeader;
+use crate::exchange::body::Body;
+use crate::handle::{ServerHandle, Shared};
+use crate::limits::gate::Gate;
+use crate::limits::refused_clients::RefusedClients;
+use crate::limits::uploads::UploadMemory;
+use crate::listen::{self, Door, Listener, Quic, QuicSocket};
+use crate::phase::{Conductor, Part, Phase};
+use crate::quic::QuicContext;
+use crate::quic::settings::QuicSettings;
+use crate::tally::Tally;
+use crate::tasks::{Task, Tasks, keep_running};
+use crate::tcp::TcpContext;
 
 impl Server {
     /// Opens the sockets. Clients wait until there is a service.
@@ -95,7 +95,7 @@ pub(super) fn bind(server: Server) -> Result<Bound, Error> {
     if !server.with_tcp && !server.with_quic {
         return Err(Error::NothingToServe);
     }
-    super::limits::check_all(&server.limits, &server.http3)?;
+    crate::limits::check_all(&server.limits, &server.http3)?;
     let addresses = server.addresses.map_err(Error::Address)?;
     if server.with_quic {
         server.quic.moves.check(&addresses)?;

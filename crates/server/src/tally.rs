@@ -9,10 +9,10 @@ use courser_base::Mutex;
 use courser_quic::{Connection, ConnectionStats, EarlyData};
 use tokio::sync::Notify;
 
-use super::peer::{Peer, Protocol};
-use super::refusals::{Counts, Refusal};
-use super::request_memory::{REFUSED_IN_A_ROW, RequestMemory, Verdict, burden};
-use super::shares::Share;
+use crate::limits::refusals::{Counts, Refusal};
+use crate::limits::request_memory::{REFUSED_IN_A_ROW, RequestMemory, Verdict, burden};
+use crate::limits::shares::Share;
+use crate::peer::{Peer, Protocol};
 
 /// The counters, shared by all parts of a server.
 #[derive(Debug, Default)]

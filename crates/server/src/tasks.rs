@@ -15,7 +15,7 @@ use std::time::Duration;
 use courser_base::Mutex;
 use tokio::time::{Instant, sleep};
 
-use super::events::{Event, Events};
+use crate::events::{Event, Events};
 
 /// The reason why a task has ended.
 pub(super) type Reason = Box<dyn std::error::Error + Send + Sync>;

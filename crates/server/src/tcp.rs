@@ -1,5 +1,7 @@
 //! HTTP/2 and HTTP/1.1: connections over TCP, answered by hyper.
 
+pub(crate) mod socket;
+
 use std::future::poll_fn;
 use std::io;
 use std::pin::{Pin, pin};
@@ -17,27 +19,27 @@ use tokio::time::Instant;
 use tokio_rustls::LazyConfigAcceptor;
 use tokio_rustls::server::TlsStream;
 
-use super::body::Body;
-use super::budgets::Refusing;
-use super::certificates::Resolver;
-use super::chosen::Chooser;
-use super::events::{Event, Events};
-use super::exchange::{AltSvcHeader, Exchange, Terms};
-use super::executor::Executor;
-use super::gate::Gate;
-use super::gather::gather;
-use super::held::HeldContent;
-use super::limits::Limits;
-use super::misdirected::Names;
-use super::peer::{Addresses, Peer, Protocol, TlsFacts};
-use super::phase::{Part, Phase};
-use super::rate::Rate;
-use super::reading::{self, Reading, Sample};
-use super::refused_clients::RefusedClients;
-use super::shares::Shares;
-use super::socket::Socket;
-use super::tally::{Open, Record, Tally};
-use super::uploads::{UploadMemory, UploadWindow};
+use self::socket::Socket;
+use crate::certificates::Resolver;
+use crate::certificates::chosen::Chooser;
+use crate::events::{Event, Events};
+use crate::exchange::body::Body;
+use crate::exchange::misdirected::Names;
+use crate::exchange::{AltSvcHeader, Exchange, Terms};
+use crate::http2::budgets::Refusing;
+use crate::http2::executor::Executor;
+use crate::http2::gather::gather;
+use crate::http2::held::HeldContent;
+use crate::limits::Limits;
+use crate::limits::gate::Gate;
+use crate::limits::rate::Rate;
+use crate::limits::reading::{self, Reading, Sample};
+use crate::limits::refused_clients::RefusedClients;
+use crate::limits::shares::Shares;
+use crate::limits::uploads::{UploadMemory, UploadWindow};
+use crate::peer::{Addresses, Peer, Protocol, TlsFacts};
+use crate::phase::{Part, Phase};
+use crate::tally::{Open, Record, Tally};
 
 /// The shared state of a listener's connections.
 #[derive(Debug)]

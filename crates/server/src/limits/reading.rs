@@ -35,13 +35,13 @@ impl Default for ReadRate {
 
 /// The time that a client is behind its [`ReadRate`].
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Arrears {
+pub(crate) struct Arrears {
     rate: ReadRate,
     behind: Duration,
 }
 
 impl Arrears {
-    pub(super) const fn new(rate: ReadRate) -> Self {
+    pub(crate) const fn new(rate: ReadRate) -> Self {
         Self {
             rate,
             behind: Duration::ZERO,
@@ -51,34 +51,34 @@ impl Arrears {
     /// Counts `bytes` that the client took, and the time for which it kept more from being sent.
     ///
     /// A client cannot be ahead: reading fast at first must not allow it to stop for hours.
-    pub(super) fn on_taken(&mut self, bytes: u64, waited: Duration) {
+    pub(crate) fn on_taken(&mut self, bytes: u64, waited: Duration) {
         let rate = u64::from(self.rate.bytes_per_second).max(1);
         let earned = Duration::from_micros(bytes.saturating_mul(1_000_000) / rate);
         self.behind = self.behind.saturating_add(waited).saturating_sub(earned);
     }
 
     /// Resets the count, because nothing waits or the client is active in another way.
-    pub(super) const fn forgive(&mut self) {
+    pub(crate) const fn forgive(&mut self) {
         self.behind = Duration::ZERO;
     }
 
     /// Returns how much longer the client may read nothing; zero if it is too slow.
-    pub(super) const fn left(&self) -> Duration {
+    pub(crate) const fn left(&self) -> Duration {
         self.rate.grace.saturating_sub(self.behind)
     }
 }
 
 /// The minimum rate at which a peer must read.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct ReaderPace {
+pub(crate) struct ReaderPace {
     /// The longest time in which it may read nothing.
-    pub(super) patience: Option<Duration>,
-    pub(super) arrears: Option<Arrears>,
+    pub(crate) patience: Option<Duration>,
+    pub(crate) arrears: Option<Arrears>,
 }
 
 impl ReaderPace {
     /// Returns how much longer the peer may read nothing.
-    pub(super) fn left(&self) -> Option<Duration> {
+    pub(crate) fn left(&self) -> Option<Duration> {
         let left = self.arrears.map(|arrears| arrears.left());
         self.patience.into_iter().chain(left).min()
     }
@@ -86,15 +86,15 @@ impl ReaderPace {
 
 /// Progress of a client at one time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(super) struct Sample {
+pub(crate) struct Sample {
     /// Total bytes that the client has read.
-    pub(super) taken: u64,
+    pub(crate) taken: u64,
     /// Bytes that wait to be read.
-    pub(super) waiting: u64,
+    pub(crate) waiting: u64,
     /// True while the client prevents more of a response from being written.
-    pub(super) is_blocked: bool,
+    pub(crate) is_blocked: bool,
     /// Total requests that have ended.
-    pub(super) ended: u64,
+    pub(crate) ended: u64,
 }
 
 impl Sample {
@@ -105,7 +105,7 @@ impl Sample {
 
 /// Monitors how a client reads the data that waits on its connection.
 #[derive(Debug)]
-pub(super) struct Reading {
+pub(crate) struct Reading {
     /// The longest time without any progress.
     patience: Option<Duration>,
     arrears: Option<Arrears>,
@@ -116,7 +116,7 @@ pub(super) struct Reading {
 }
 
 impl Reading {
-    pub(super) const fn new(
+    pub(crate) const fn new(
         patience: Option<Duration>,
         rate: Option<ReadRate>,
         first: Sample,
@@ -136,7 +136,7 @@ impl Reading {
     }
 
     /// Processes a sample. Returns true if the client is to be disconnected.
-    pub(super) fn on_sample(&mut self, now: Instant, sample: Sample) -> bool {
+    pub(crate) fn on_sample(&mut self, now: Instant, sample: Sample) -> bool {
         let (last, passed) = (self.last, now - self.at);
         (self.last, self.at) = (sample, now);
         let taken = sample.taken.saturating_sub(last.taken);
@@ -162,7 +162,7 @@ impl Reading {
     }
 
     /// Returns the time until the next useful sample; `None` if there is nothing to monitor.
-    pub(super) fn pause(&self, rtt: Duration) -> Option<Duration> {
+    pub(crate) fn pause(&self, rtt: Duration) -> Option<Duration> {
         let grace = self.arrears.map(|arrears| arrears.rate.grace);
         let longest = self.patience.into_iter().chain(grace).min()? / 4;
         let pause = match grace {
@@ -179,7 +179,7 @@ impl Reading {
 /// Completes when a connection's client has read none of the waiting data for too long, or reads it
 /// too slowly. Up to a quarter of the time later, because connections are sampled only now and
 /// then.
-pub(super) async fn stalled(
+pub(crate) async fn stalled(
     mut reading: Reading,
     sample: impl Fn() -> Sample,
     rtt: impl Fn() -> Duration,

@@ -10,7 +10,7 @@ use courser_http3_tokio::hooks::{First, FirstPolls};
 ///
 /// Clones belong to the same connection.
 #[derive(Clone, Default, Debug)]
-pub(super) struct Executor(Arc<Mutex<State>>);
+pub(crate) struct Executor(Arc<Mutex<State>>);
 
 #[derive(Clone, Copy, Default, Debug)]
 struct State {
@@ -21,12 +21,12 @@ struct State {
 
 impl Executor {
     /// Returns true if other tasks of the thread should run before more requests are read.
-    pub(super) fn needs_pause(&self) -> bool {
+    pub(crate) fn needs_pause(&self) -> bool {
         self.lock().in_a_row >= MOST_IN_A_ROW
     }
 
     /// Records that other tasks may run now.
-    pub(super) fn pause(&self) {
+    pub(crate) fn pause(&self) {
         let mut state = self.lock();
         state.first.pause();
         state.in_a_row = 0;

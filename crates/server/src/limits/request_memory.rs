@@ -15,7 +15,7 @@ use http::Request;
 /// clients with many requests do not lock out all others. If that is not enough, the server closes
 /// the connection whose requests hold most for the least progress.
 #[derive(Debug)]
-pub(super) struct RequestMemory {
+pub(crate) struct RequestMemory {
     limit: u64,
     /// QUIC endpoints count it towards their budgets.
     used: Arc<AtomicU64>,
@@ -24,7 +24,7 @@ pub(super) struct RequestMemory {
 
 /// The decision about a request's memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Verdict {
+pub(crate) enum Verdict {
     Admit,
     /// The request is admitted, and another connection must be closed.
     AdmitAndShed,
@@ -34,7 +34,7 @@ pub(super) enum Verdict {
 
 impl RequestMemory {
     /// Creates the count with the part of a memory budget that is for requests.
-    pub(super) fn of_budget(budget: u64) -> Self {
+    pub(crate) fn of_budget(budget: u64) -> Self {
         Self {
             limit: budget / REQUESTS_PART,
             used: Arc::default(),
@@ -43,18 +43,18 @@ impl RequestMemory {
     }
 
     /// Returns the bytes that requests may hold.
-    pub(super) const fn limit(&self) -> u64 {
+    pub(crate) const fn limit(&self) -> u64 {
         self.limit
     }
 
     /// Returns the counter of held memory.
-    pub(super) const fn used(&self) -> &Arc<AtomicU64> {
+    pub(crate) const fn used(&self) -> &Arc<AtomicU64> {
         &self.used
     }
 
     /// Takes `cost` bytes for a connection that holds `held`, one of as many as `connections`
     /// counts. The caller returns admitted bytes with [`release`](Self::release).
-    pub(super) fn take(&self, cost: u64, held: u64, connections: impl Fn() -> u64) -> Verdict {
+    pub(crate) fn take(&self, cost: u64, held: u64, connections: impl Fn() -> u64) -> Verdict {
         let before = self.used.fetch_add(cost, Relaxed);
         let used = before.saturating_add(cost);
         let shared = self.limit / 4 * 3;
@@ -73,12 +73,12 @@ impl RequestMemory {
     }
 
     /// Returns bytes that were taken.
-    pub(super) fn release(&self, cost: u64) {
+    pub(crate) fn release(&self, cost: u64) {
         self.used.fetch_sub(cost, Relaxed);
     }
 
     /// Returns true if a connection may be closed now. The search for one takes a while.
-    pub(super) fn may_shed(&self) -> bool {
+    pub(crate) fn may_shed(&self) -> bool {
         let mut shed = self.shed.lock();
         let now = Instant::now();
         let is_time = shed.is_none_or(|last| now.duration_since(last) >= SHED_INTERVAL);
@@ -97,7 +97,7 @@ impl Default for RequestMemory {
 }
 
 /// Returns the cost of a request in progress.
-pub(super) fn cost<B>(request: &Request<B>) -> u64 {
+pub(crate) fn cost<B>(request: &Request<B>) -> u64 {
     let fields = request.headers().iter();
     let fields = fields.map(|(name, value)| name.as_str().len() + value.len() + FIELD);
     let target = request.uri().path_and_query();
@@ -106,7 +106,7 @@ pub(super) fn cost<B>(request: &Request<B>) -> u64 {
 }
 
 /// Returns the burden of a connection that holds `held`, reduced by recently ended requests.
-pub(super) fn burden(held: u64, ended: u64) -> u64 {
+pub(crate) fn burden(held: u64, ended: u64) -> u64 {
     let moved = u128::from(ended) * u128::from(REQUEST);
     let held_wide = u128::from(held);
     let burden = held_wide * held_wide / (held_wide + moved).max(1);
@@ -128,7 +128,7 @@ const SHED_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Number of refused requests in a row after which a connection is closed: a client that reads no
 /// responses would keep them all in memory.
-pub(super) const REFUSED_IN_A_ROW: u64 = 100;
+pub(crate) const REFUSED_IN_A_ROW: u64 = 100;
 
 #[cfg(test)]
 mod tests {

@@ -9,17 +9,17 @@ use courser_quic::ConnectionError;
 use courser_tls::rustls::{self, AlertDescription};
 use tokio::time::Instant;
 
-use super::events::{Event, Events};
+use crate::events::{Event, Events};
 
 /// Tells events of refused clients, at most one in a minute: clients can cause any number.
 #[derive(Debug)]
-pub(super) struct RefusedClients {
+pub(crate) struct RefusedClients {
     events: Events,
     told: Mutex<Option<Instant>>,
 }
 
 impl RefusedClients {
-    pub(super) fn new(events: Events) -> Self {
+    pub(crate) fn new(events: Events) -> Self {
         Self {
             events,
             told: Mutex::new(None),
@@ -27,7 +27,7 @@ impl RefusedClients {
     }
 
     /// Reports a failed handshake over QUIC, if the certificate of the client is the reason.
-    pub(super) fn on_quic(&self, address: SocketAddr, error: &ConnectionError) {
+    pub(crate) fn on_quic(&self, address: SocketAddr, error: &ConnectionError) {
         if let ConnectionError::TransportError(own) = error
             && own.code.alert().is_some_and(is_about_certificates)
         {
@@ -36,7 +36,7 @@ impl RefusedClients {
     }
 
     /// Reports a failed handshake over TCP, if the certificate of the client is the reason.
-    pub(super) fn on_tcp(&self, address: SocketAddr, error: &io::Error) {
+    pub(crate) fn on_tcp(&self, address: SocketAddr, error: &io::Error) {
         let tls = error
             .get_ref()
             .and_then(|inner| inner.downcast_ref::<rustls::Error>());

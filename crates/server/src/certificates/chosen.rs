@@ -13,17 +13,17 @@ use tokio::sync::{Notify, Semaphore};
 use tokio_rustls::StartHandshake;
 use tokio_rustls::server::TlsStream;
 
-use super::certificates::Choice;
+use super::choice::Choice;
 
 /// Chooses certificates, and runs TLS on threads that may block.
 #[derive(Debug)]
-pub(super) struct Chooser {
+pub(crate) struct Chooser {
     choice: Choice,
     turns: Arc<Semaphore>,
 }
 
 impl Chooser {
-    pub(super) fn new(choice: Choice) -> Self {
+    pub(crate) fn new(choice: Choice) -> Self {
         Self {
             choice,
             turns: Arc::new(Semaphore::new(MAX_BLOCKING)),
@@ -37,7 +37,7 @@ impl Chooser {
     ///
     /// # Cancel safety
     /// Dropping the future ends the handshake, once a key that is in use has signed.
-    pub(super) async fn accept<IO>(
+    pub(crate) async fn accept<IO>(
         &self,
         start: StartHandshake<IO>,
         tls: &ServerConfig,

@@ -25,13 +25,13 @@ use super::held::HeldContent;
 ///
 /// It reads nothing while other tasks should run: HTTP/2 would continue as long as requests arrive. It
 /// also reads more slowly from a client that cancels too many requests, and in the end not at all.
-pub(super) struct Gathered<S> {
+pub(crate) struct Gathered<S> {
     state: Arc<Mutex<State<S>>>,
     executor: Executor,
 }
 
 /// Sends the bytes that a [`Gathered`] stream keeps.
-pub(super) struct Gatherer<S>(Arc<Mutex<State<S>>>);
+pub(crate) struct Gatherer<S>(Arc<Mutex<State<S>>>);
 
 struct State<S> {
     stream: S,
@@ -50,7 +50,7 @@ struct State<S> {
 
 /// Splits a stream into one that keeps written bytes, and the part that sends them. `executor`,
 /// `content` and `refusing` are those of the connection.
-pub(super) fn gather<S>(
+pub(crate) fn gather<S>(
     stream: S,
     executor: Executor,
     content: HeldContent,
@@ -74,7 +74,7 @@ pub(super) fn gather<S>(
 impl<S: AsyncWrite + Unpin> Gatherer<S> {
     /// Sends as much as the stream accepts. The task of `cx` is woken when it accepts more, or when
     /// sending fails, so that the connection receives the error.
-    pub(super) fn poll_send(&self, cx: &mut Context<'_>) {
+    pub(crate) fn poll_send(&self, cx: &mut Context<'_>) {
         let mut state = lock(&self.0);
         let sent = state.poll_send(cx);
         let is_blocked = sent.is_pending() || state.credit.is_connection_used_up();
@@ -86,7 +86,7 @@ impl<S: AsyncWrite + Unpin> Gatherer<S> {
     }
 
     /// Sends what is kept and closes the stream, if the connection has ended because a budget is exhausted.
-    pub(super) async fn close_if_exhausted(&self) {
+    pub(crate) async fn close_if_exhausted(&self) {
         let close = |cx: &mut Context<'_>| {
             let mut state = lock(&self.0);
             if !state.is_ended {
@@ -103,7 +103,7 @@ impl<S: AsyncWrite + Unpin> Gatherer<S> {
 impl<S> Gatherer<S> {
     /// Returns whether a response waits for credit of the client, and the bytes of DATA frames that
     /// were written.
-    pub(super) fn credit(&self) -> (bool, u64) {
+    pub(crate) fn credit(&self) -> (bool, u64) {
         let state = lock(&self.0);
         (state.credit.is_used_up(), state.credit.data_sent())
     }

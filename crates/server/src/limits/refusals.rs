@@ -6,7 +6,7 @@ use courser_quic::EndpointStats;
 
 /// The reason why a listener refuses a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Refusal {
+pub(crate) enum Refusal {
     /// All connections are in use.
     Full,
     /// Clients whose addresses are not validated hold their part of the connections.
@@ -25,14 +25,14 @@ pub(super) enum Refusal {
 
 /// Counts refusals of listeners.
 #[derive(Debug, Default)]
-pub(super) struct Counts([AtomicU64; 7]);
+pub(crate) struct Counts([AtomicU64; 7]);
 
 impl Counts {
-    pub(super) fn add(&self, refusal: Refusal) {
+    pub(crate) fn add(&self, refusal: Refusal) {
         self.0[refusal as usize].fetch_add(1, Relaxed);
     }
 
-    pub(super) fn of(&self, refusal: Refusal) -> u64 {
+    pub(crate) fn of(&self, refusal: Refusal) -> u64 {
         self.0[refusal as usize].load(Relaxed)
     }
 }
@@ -41,21 +41,21 @@ impl Counts {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct Refusals {
-    /// All of [`Limits::max_connections`](super::Limits::max_connections) were in use.
+    /// All of [`Limits::max_connections`](crate::Limits::max_connections) were in use.
     pub full: u64,
     /// The address or network held its share of the connections.
     pub share: u64,
-    /// The address held [`Limits::max_connections_per_address`](super::Limits).
+    /// The address held [`Limits::max_connections_per_address`](crate::Limits).
     pub address: u64,
     /// The address or network opened connections faster than
-    /// [`Limits::connection_rate`](super::Limits) or
-    /// [`Limits::loaded_connection_rate`](super::Limits).
+    /// [`Limits::connection_rate`](crate::Limits) or
+    /// [`Limits::loaded_connection_rate`](crate::Limits).
     pub rate: u64,
     /// The address or network held its share of QUIC handshakes in progress.
     pub handshake_share: u64,
     /// The address was blocked: datagrams over QUIC, connections over TCP.
     pub blocked: u64,
-    /// The server was [busy](super::ServerHandle::set_busy).
+    /// The server was [busy](crate::ServerHandle::set_busy).
     pub busy: u64,
     /// The memory for QUIC connections was nearly used up.
     pub memory: u64,
@@ -82,7 +82,7 @@ impl Refusals {
         ]
     }
 
-    pub(super) fn of_listeners(counts: &Counts) -> Self {
+    pub(crate) fn of_listeners(counts: &Counts) -> Self {
         Self {
             full: counts.of(Refusal::Full),
             share: counts.of(Refusal::Share) + counts.of(Refusal::Unvalidated),
@@ -95,7 +95,7 @@ impl Refusals {
     }
 
     /// Adds the counts of a QUIC endpoint.
-    pub(super) const fn add_endpoint(&mut self, stats: &EndpointStats) {
+    pub(crate) const fn add_endpoint(&mut self, stats: &EndpointStats) {
         self.rate += stats.refused_for_rate;
         self.handshake_share += stats.refused_for_share;
         self.blocked += stats.datagrams_blocked;

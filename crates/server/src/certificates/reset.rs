@@ -9,7 +9,7 @@ use aws_lc_rs::hkdf::{HKDF_SHA256, Salt};
 use courser_quic::hooks::IdentityHooks;
 use courser_quic::{ConfigError, Identity};
 
-use super::certificates::{make_folder, write_private};
+use super::kept::{make_folder, write_private};
 
 /// The secret from which the keys of stateless resets are derived, one for each address.
 ///
@@ -18,14 +18,14 @@ use super::certificates::{make_folder, write_private};
 /// an unknown ID would end a connection of the other (RFC 9000 §21.11). The address and the machine
 /// distinguish servers with one certificate.
 #[derive(Clone)]
-pub(super) struct ResetSecret {
+pub(crate) struct ResetSecret {
     secret: [u8; 32],
     machine: Vec<u8>,
 }
 
 impl ResetSecret {
     /// Uses a secret of the user, who ensures that no other server has it.
-    pub(super) const fn of_user(secret: [u8; 32]) -> Self {
+    pub(crate) const fn of_user(secret: [u8; 32]) -> Self {
         Self {
             secret,
             machine: Vec::new(),
@@ -34,7 +34,7 @@ impl ResetSecret {
 
     /// Derives it from the private key of a certificate. Returns `None` where machines cannot be
     /// distinguished, because several may have this key.
-    pub(super) fn of_identity(identity: &Identity) -> Option<Self> {
+    pub(crate) fn of_identity(identity: &Identity) -> Option<Self> {
         let key = identity.clone().into_tls().key;
         Some(Self {
             secret: derive(b"courser stateless reset", key.secret_der(), &[]),
@@ -43,7 +43,7 @@ impl ResetSecret {
     }
 
     /// Reads it from `reset.key` in this folder, 32 bytes, which is created if missing.
-    pub(super) fn kept_in(folder: &Path) -> Result<Self, ConfigError> {
+    pub(crate) fn kept_in(folder: &Path) -> Result<Self, ConfigError> {
         let secret = keep(&folder.join("reset.key")).map_err(|error| {
             let folder = folder.display();
             ConfigError::Identity(format!("cannot keep a reset key in {folder}: {error}"))
@@ -56,7 +56,7 @@ impl ResetSecret {
 
     /// Returns the key for an address of the server; `None` if the system chooses the port, which
     /// will differ next time.
-    pub(super) fn key_for(&self, address: SocketAddr) -> Option<[u8; 32]> {
+    pub(crate) fn key_for(&self, address: SocketAddr) -> Option<[u8; 32]> {
         let address = (address.port() != 0).then(|| address.to_string())?;
         let info = [self.machine.as_slice(), b"\n", address.as_bytes()];
         Some(derive(b"courser stateless reset key", &self.secret, &info))

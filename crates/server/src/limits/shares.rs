@@ -5,7 +5,7 @@ use std::sync::{Arc, MutexGuard};
 
 use courser_base::{Mutex, ScopedIp, Source};
 
-use super::limits::Limits;
+use super::Limits;
 use super::refusals::Refusal;
 
 /// Counts open connections by source, and refuses sources that hold too many.
@@ -20,7 +20,7 @@ use super::refusals::Refusal;
 /// forged packets do not use up the share of the owner of the address (attack A180). All unvalidated
 /// clients together hold a part of the connections only (limit K257).
 #[derive(Debug)]
-pub(super) struct Shares {
+pub(crate) struct Shares {
     max_connections: usize,
     /// `None` if clients are never asked to validate their addresses.
     max_unvalidated: Option<usize>,
@@ -44,7 +44,7 @@ struct Counts {
 
 /// One connection of a source, until it is dropped.
 #[derive(Debug)]
-pub(super) struct Share {
+pub(crate) struct Share {
     shares: Arc<Shares>,
     address: ScopedIp,
     is_validated: bool,
@@ -53,13 +53,13 @@ pub(super) struct Share {
 impl Shares {
     /// Creates the shares of a listener whose clients have validated addresses, or may be asked to
     /// validate them.
-    pub(super) fn new(limits: &Limits) -> Arc<Self> {
+    pub(crate) fn new(limits: &Limits) -> Arc<Self> {
         let max_unvalidated = limits.max_connections.div_ceil(UNVALIDATED_PART);
         Self::with(limits, Some(max_unvalidated))
     }
 
     /// Creates the shares of a listener whose clients are never asked to validate their addresses.
-    pub(super) fn without_validation(limits: &Limits) -> Arc<Self> {
+    pub(crate) fn without_validation(limits: &Limits) -> Arc<Self> {
         Self::with(limits, None)
     }
 
@@ -76,7 +76,7 @@ impl Shares {
     ///
     /// # Errors
     /// Returns the reason if it is refused; see [`may_retry`](Self::may_retry).
-    pub(super) fn take(
+    pub(crate) fn take(
         self: &Arc<Self>,
         address: impl Into<ScopedIp>,
         is_validated: bool,
@@ -107,7 +107,7 @@ impl Shares {
 
     /// Returns true if a client that was refused for this reason may be admitted once it has validated its
     /// address, and can be asked to.
-    pub(super) fn may_retry(&self, refusal: Refusal, is_validated: bool) -> bool {
+    pub(crate) fn may_retry(&self, refusal: Refusal, is_validated: bool) -> bool {
         let is_lifted = matches!(
             refusal,
             Refusal::Unvalidated | Refusal::Share | Refusal::Address
@@ -179,7 +179,7 @@ impl Share {
     /// # Errors
     /// Returns the reason if validated clients have taken the share of the source in the meantime. The
     /// connection must be closed.
-    pub(super) fn validate(&mut self) -> Result<(), Refusal> {
+    pub(crate) fn validate(&mut self) -> Result<(), Refusal> {
         if self.is_validated {
             return Ok(());
         }

@@ -11,9 +11,9 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, Sleep};
 
-use super::reading::ReaderPace;
-use super::shares::Share;
-use super::tally::{Open, Tally, Traffic};
+use crate::limits::reading::ReaderPace;
+use crate::limits::shares::Share;
+use crate::tally::{Open, Tally, Traffic};
 
 struct Stalled {
     since: Instant,
@@ -21,7 +21,7 @@ struct Stalled {
 }
 
 /// Lives as long as the connection, even if the user owns it after an upgrade.
-pub(super) struct Socket {
+pub(crate) struct Socket {
     stream: TcpStream,
     tally: Arc<Tally>,
     traffic: Arc<Traffic>,
@@ -41,7 +41,7 @@ pub(super) struct Socket {
 }
 
 impl Socket {
-    pub(super) fn new(
+    pub(crate) fn new(
         stream: TcpStream,
         tally: Arc<Tally>,
         cut: Pin<Box<dyn Future<Output = ()> + Send>>,
@@ -64,16 +64,16 @@ impl Socket {
     }
 
     /// Returns the bytes that were read so far, and keeps no later ones. `None` if there were too many.
-    pub(super) fn take_first(&mut self) -> Option<Vec<u8>> {
+    pub(crate) fn take_first(&mut self) -> Option<Vec<u8>> {
         self.first.take()
     }
 
     /// Keeps `open` as long as the socket lives.
-    pub(super) fn keep(&mut self, open: Arc<Open>) {
+    pub(crate) fn keep(&mut self, open: Arc<Open>) {
         self.open = Some(open);
     }
 
-    pub(super) fn traffic(&self) -> &Arc<Traffic> {
+    pub(crate) fn traffic(&self) -> &Arc<Traffic> {
         &self.traffic
     }
 

@@ -9,12 +9,12 @@ use std::time::{Duration, Instant};
 use courser_base::{ScopedIp, Time};
 use courser_transport::CreationLimiter;
 
-use super::limits::Limits;
+use super::Limits;
 use super::refusals::Refusal;
 
 /// Counts new connections of a listener by source.
 #[derive(Debug)]
-pub(super) struct Rate {
+pub(crate) struct Rate {
     limiter: CreationLimiter,
     always: Option<u32>,
     loaded: Option<u32>,
@@ -24,13 +24,13 @@ pub(super) struct Rate {
 
 /// A connection whose task has yet to run: its wait is the delay of the CPU.
 #[derive(Debug)]
-pub(super) struct Queued {
+pub(crate) struct Queued {
     since: Instant,
     is_loaded: Arc<AtomicBool>,
 }
 
 impl Rate {
-    pub(super) fn new(limits: &Limits) -> Self {
+    pub(crate) fn new(limits: &Limits) -> Self {
         Self {
             limiter: CreationLimiter::new(random_key()),
             always: limits.connection_rate,
@@ -41,7 +41,7 @@ impl Rate {
     }
 
     /// Decides about a new connection from this address, and counts it.
-    pub(super) fn admit(&mut self, address: impl Into<ScopedIp>) -> Result<(), Refusal> {
+    pub(crate) fn admit(&mut self, address: impl Into<ScopedIp>) -> Result<(), Refusal> {
         let loaded = self.loaded.filter(|_| self.is_loaded.load(Relaxed));
         let Some(rate) = self.always.into_iter().chain(loaded).min() else {
             return Ok(());
@@ -56,7 +56,7 @@ impl Rate {
     }
 
     /// Starts timing a connection that is passed to a task.
-    pub(super) fn on_queued(&self) -> Queued {
+    pub(crate) fn on_queued(&self) -> Queued {
         Queued {
             since: Instant::now(),
             is_loaded: self.is_loaded.clone(),
@@ -66,7 +66,7 @@ impl Rate {
 
 impl Queued {
     /// Records the delay when the task runs.
-    pub(super) fn on_started(self) {
+    pub(crate) fn on_started(self) {
         let is_loaded = self.since.elapsed() >= LOADED_DELAY;
         self.is_loaded.store(is_loaded, Relaxed);
     }

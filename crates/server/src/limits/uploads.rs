@@ -9,14 +9,14 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 /// eighth of what the open ones have left, so that all windows together stay within the limit
 /// however many clients come. Only the smallest windows, which HTTP/2 requires, go beyond it.
 #[derive(Debug)]
-pub(super) struct UploadMemory {
+pub(crate) struct UploadMemory {
     limit: u64,
     used: AtomicU64,
 }
 
 impl UploadMemory {
     /// Creates the count with the part of a memory budget that is for uploads.
-    pub(super) const fn of_budget(budget: u64) -> Self {
+    pub(crate) const fn of_budget(budget: u64) -> Self {
         Self {
             limit: budget / UPLOADS_PART,
             used: AtomicU64::new(0),
@@ -24,7 +24,7 @@ impl UploadMemory {
     }
 
     /// Reserves the window of a new connection.
-    pub(super) fn reserve(self: &Arc<Self>) -> UploadWindow {
+    pub(crate) fn reserve(self: &Arc<Self>) -> UploadWindow {
         let left = self.limit.saturating_sub(self.used.load(Relaxed));
         let share = u32::try_from(left / SHARE_OF_THE_REST).unwrap_or(u32::MAX);
         let bytes = share.clamp(HTTP2_LEAST_WINDOW, HTTP2_CONNECTION_WINDOW);
@@ -38,19 +38,19 @@ impl UploadMemory {
 
 /// A reserved window. Dropping it returns its bytes.
 #[derive(Debug)]
-pub(super) struct UploadWindow {
+pub(crate) struct UploadWindow {
     memory: Arc<UploadMemory>,
     bytes: u32,
 }
 
 impl UploadWindow {
     /// Returns the window of the connection in bytes.
-    pub(super) const fn connection(&self) -> u32 {
+    pub(crate) const fn connection(&self) -> u32 {
         self.bytes
     }
 
     /// Returns the window of each stream in bytes.
-    pub(super) fn stream(&self) -> u32 {
+    pub(crate) fn stream(&self) -> u32 {
         self.bytes.min(HTTP2_STREAM_WINDOW)
     }
 }

@@ -8,11 +8,11 @@ use http::{Method, Request};
 
 /// The names of the certificate of a connection.
 #[derive(Clone, Debug)]
-pub(super) struct Names(Arc<[String]>);
+pub(crate) struct Names(Arc<[String]>);
 
 impl Names {
     /// Returns the names of a certificate, or `None` if there are none: a custom resolver knows them.
-    pub(super) fn new(names: Vec<String>) -> Option<Self> {
+    pub(crate) fn new(names: Vec<String>) -> Option<Self> {
         (!names.is_empty()).then(|| Self(names.into()))
     }
 
@@ -20,7 +20,7 @@ impl Names {
     ///
     /// The target of a CONNECT request is no host of the server, except that of an extended one (RFC
     /// 9220), which has a scheme. A request of HTTP/1.0 may have no host.
-    pub(super) fn refuse<B>(&self, request: &Request<B>) -> bool {
+    pub(crate) fn refuse<B>(&self, request: &Request<B>) -> bool {
         if request.method() == Method::CONNECT && request.uri().scheme().is_none() {
             return false;
         }

@@ -1,11 +1,11 @@
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 
-use super::super::limits::Limits;
-use super::super::phase::{Conductor, Phase};
-use super::super::reading::{Arrears, ReadRate};
-use super::super::shares::Shares;
 use super::*;
+use crate::limits::Limits;
+use crate::limits::reading::{Arrears, ReadRate};
+use crate::limits::shares::Shares;
+use crate::phase::{Conductor, Phase};
 
 /// A peer that may take any time.
 const PATIENT: ReaderPace = ReaderPace {

@@ -58,7 +58,7 @@ impl std::error::Error for TooSlow {}
 
 /// Monitors the rate of one body.
 #[derive(Debug)]
-pub(super) struct Pace {
+pub(crate) struct Pace {
     rate: BodyRate,
     received: u64,
     /// The time waited before.
@@ -68,7 +68,7 @@ pub(super) struct Pace {
 }
 
 impl Pace {
-    pub(super) const fn new(rate: BodyRate) -> Self {
+    pub(crate) const fn new(rate: BodyRate) -> Self {
         Self {
             rate,
             received: 0,
@@ -78,7 +78,7 @@ impl Pace {
     }
 
     /// Records an arrival with `bytes` of content.
-    pub(super) fn on_received(&mut self, now: Instant, bytes: u64) {
+    pub(crate) fn on_received(&mut self, now: Instant, bytes: u64) {
         if let Some(since) = self.since.take() {
             let waited = now - since;
             // A waiting reader would have been woken at the limit, so this one was busy otherwise.
@@ -91,13 +91,13 @@ impl Pace {
 
     /// Begins or continues a wait. Returns the time at which the body counts as too slow, which
     /// does not change while nothing arrives.
-    pub(super) fn on_waiting(&mut self, now: Instant) -> Instant {
+    pub(crate) fn on_waiting(&mut self, now: Instant) -> Instant {
         let since = *self.since.get_or_insert(now);
         since + self.left()
     }
 
     /// Returns the error for a body that is too slow.
-    pub(super) fn too_slow(&self, now: Instant) -> TooSlow {
+    pub(crate) fn too_slow(&self, now: Instant) -> TooSlow {
         let waiting = self.since.map_or(Duration::ZERO, |since| now - since);
         TooSlow {
             received: self.received,

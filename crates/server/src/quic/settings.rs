@@ -9,29 +9,29 @@ use courser_quic::{
 };
 use courser_tls::rustls;
 
-use super::Limits;
-use super::certificates::Resolver;
-use super::error::Error;
-use super::listen::Quic;
 use super::moves::Moves;
 use super::sinks::MakeSinks;
-use super::tls::Tls;
+use crate::Limits;
+use crate::certificates::Resolver;
+use crate::error::Error;
+use crate::listen::Quic;
+use crate::tls::Tls;
 
-/// The settings of a [`Server`](super::Server) for QUIC.
-pub(super) struct QuicSettings {
-    pub(super) transport: Option<TransportConfig>,
-    pub(super) sinks: Option<MakeSinks>,
+/// The settings of a [`Server`](crate::Server) for QUIC.
+pub(crate) struct QuicSettings {
+    pub(crate) transport: Option<TransportConfig>,
+    pub(crate) sinks: Option<MakeSinks>,
     /// The policy for Retry. Without one it depends on the certificates.
-    pub(super) retry: Option<RetryPolicy>,
-    pub(super) versions: Option<Vec<QuicVersion>>,
-    pub(super) offloads_tls: bool,
-    pub(super) connection_ids: Option<Arc<dyn ConnectionIdGenerator>>,
-    pub(super) moves: Moves,
-    pub(super) early_data: Option<EarlyDataOptions>,
-    pub(super) shards: usize,
-    pub(super) memory_budget: Option<u64>,
-    pub(super) reply_limits: Option<ReplyLimits>,
-    pub(super) reset_limits: Option<ReplyLimits>,
+    pub(crate) retry: Option<RetryPolicy>,
+    pub(crate) versions: Option<Vec<QuicVersion>>,
+    pub(crate) offloads_tls: bool,
+    pub(crate) connection_ids: Option<Arc<dyn ConnectionIdGenerator>>,
+    pub(crate) moves: Moves,
+    pub(crate) early_data: Option<EarlyDataOptions>,
+    pub(crate) shards: usize,
+    pub(crate) memory_budget: Option<u64>,
+    pub(crate) reply_limits: Option<ReplyLimits>,
+    pub(crate) reset_limits: Option<ReplyLimits>,
 }
 
 impl Default for QuicSettings {
@@ -56,7 +56,7 @@ impl Default for QuicSettings {
 impl QuicSettings {
     /// Returns the policy for Retry. If an async function chooses the certificates and no policy is given,
     /// clients prove their address before the function is called (attack A205).
-    pub(super) fn retry_policy(&self, resolver: &Resolver) -> RetryPolicy {
+    pub(crate) fn retry_policy(&self, resolver: &Resolver) -> RetryPolicy {
         let default = match resolver.choice() {
             Some(_) => RetryPolicy::Always,
             None => RetryPolicy::default(),
@@ -65,7 +65,7 @@ impl QuicSettings {
     }
 
     /// Returns the time limit for the choice of a certificate. A handshake that is over needs none.
-    pub(super) fn choice_limit(&self, limits: &Limits) -> Duration {
+    pub(crate) fn choice_limit(&self, limits: &Limits) -> Duration {
         let transport = self.transport.as_ref();
         let handshake = transport.map_or_else(
             || default_transport().handshake_timeout,
@@ -78,7 +78,7 @@ impl QuicSettings {
     ///
     /// # Errors
     /// Returns an error if TLS cannot be configured for QUIC.
-    pub(super) fn build(
+    pub(crate) fn build(
         self,
         tls: &Tls,
         resolver: &Resolver,
@@ -143,7 +143,7 @@ fn with_choice(config: ServerConfig, resolver: &Resolver) -> ServerConfig {
 }
 
 /// Builds a configuration with the limits that the endpoint applies.
-fn limited(tls: Arc<rustls::ServerConfig>, limits: &super::Limits) -> ServerConfig {
+fn limited(tls: Arc<rustls::ServerConfig>, limits: &crate::Limits) -> ServerConfig {
     ServerConfig::with_rustls(tls)
         .connection_rate(limits.connection_rate)
         .loaded_connection_rate(limits.loaded_connection_rate)

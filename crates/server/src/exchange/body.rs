@@ -8,7 +8,7 @@ use courser_http3_tokio as h3;
 use http_body::{Frame, SizeHint};
 use tokio::time::{Instant, Sleep};
 
-use super::pace::{BodyRate, Pace, TooSlow};
+use crate::limits::pace::{BodyRate, Pace, TooSlow};
 
 /// The body of a request, over any protocol: its content as it arrives, then its trailers.
 ///
@@ -55,7 +55,7 @@ impl Body {
     }
 
     /// Returns the same body with a minimum rate.
-    pub(super) fn with_rate(self, rate: Option<BodyRate>) -> Self {
+    pub(crate) fn with_rate(self, rate: Option<BodyRate>) -> Self {
         Self { rate, ..self }
     }
 
@@ -93,7 +93,7 @@ pub enum BodyError {
     /// An error of HTTP/2 or HTTP/1.1.
     #[error(transparent)]
     Tcp(#[from] hyper::Error),
-    /// It arrived more slowly than [`Limits::body_rate`](super::Limits::body_rate) allows.
+    /// It arrived more slowly than [`Limits::body_rate`](crate::Limits::body_rate) allows.
     #[error(transparent)]
     TooSlow(#[from] TooSlow),
 }

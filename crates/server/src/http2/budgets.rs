@@ -10,10 +10,10 @@ use tokio::time::Instant;
 
 /// A switch that refuses new requests of an HTTP/2 connection. Clones belong to the same connection.
 #[derive(Clone, Default, Debug)]
-pub(super) struct Refusing(Arc<AtomicBool>);
+pub(crate) struct Refusing(Arc<AtomicBool>);
 
 impl Refusing {
-    pub(super) fn is_on(&self) -> bool {
+    pub(crate) fn is_on(&self) -> bool {
         self.0.load(Relaxed)
     }
 
@@ -29,7 +29,7 @@ impl Refusing {
 /// refused with REFUSED_STREAM, and in the end its connection is closed with ENHANCE_YOUR_CALM. The same
 /// end awaits clients that send little but frames without progress, which h2 does not count.
 #[derive(Debug)]
-pub(super) struct Budgets {
+pub(crate) struct Budgets {
     began: Instant,
     frames: FrameBudget,
     requests: CancellationBudget,
@@ -40,7 +40,7 @@ pub(super) struct Budgets {
 }
 
 impl Budgets {
-    pub(super) fn new(refusing: Refusing) -> Self {
+    pub(crate) fn new(refusing: Refusing) -> Self {
         let start = Time::from_nanos(0);
         Self {
             began: Instant::now(),
@@ -53,18 +53,18 @@ impl Budgets {
     }
 
     /// Returns true if the connection must end.
-    pub(super) const fn is_exhausted(&self) -> bool {
+    pub(crate) const fn is_exhausted(&self) -> bool {
         self.is_exhausted
     }
 
     /// Returns how long nothing should be read after what was read last.
-    pub(super) fn take_pause(&mut self) -> Option<Duration> {
+    pub(crate) fn take_pause(&mut self) -> Option<Duration> {
         let cancelled = std::mem::take(&mut self.unpaused);
         (cancelled > 0).then(|| (PAUSE * cancelled).min(LONGEST_PAUSE))
     }
 
     /// Accepts requests again if time has paid for some. Call it before reading.
-    pub(super) fn on_time(&mut self) {
+    pub(crate) fn on_time(&mut self) {
         if self.refusing.is_on() {
             let now = self.now();
             self.refusing.set(!self.requests.accepts(now));
@@ -72,27 +72,27 @@ impl Budgets {
     }
 
     /// Takes note of a request of the client.
-    pub(super) const fn on_request(&mut self) {
+    pub(crate) const fn on_request(&mut self) {
         self.frames.on_section();
         self.frames.on_request();
     }
 
     /// Takes note of a response that begins.
-    pub(super) const fn on_answered(&mut self) {
+    pub(crate) const fn on_answered(&mut self) {
         self.frames.on_section();
         self.requests.on_answered();
     }
 
     /// Takes note of content that is sent in a DATA frame. Clients grant credit for it, and measure
     /// their path with PING frames.
-    pub(super) fn on_content(&mut self, len: u32) {
+    pub(crate) fn on_content(&mut self, len: u32) {
         if len > 0 {
             self.frames.earn(FRAMES_PER_DATA + len / BYTES_PER_FRAME);
         }
     }
 
     /// Counts a request that ended before its response began, because of the client.
-    pub(super) fn on_cancelled(&mut self) {
+    pub(crate) fn on_cancelled(&mut self) {
         let now = self.now();
         self.is_exhausted |= self.requests.spend(now).is_err();
         if self.requests.is_low() {
@@ -104,20 +104,20 @@ impl Budgets {
     }
 
     /// Counts a frame of the client without progress.
-    pub(super) fn on_frame(&mut self) {
+    pub(crate) fn on_frame(&mut self) {
         let now = self.now();
         self.is_exhausted |= self.frames.spend(now).is_err();
     }
 
     /// Counts a frame that changes the priority of a request.
-    pub(super) fn on_priority(&mut self) {
+    pub(crate) fn on_priority(&mut self) {
         let now = self.now();
         self.is_exhausted |= self.frames.spend_update(now).is_err();
     }
 
     /// Returns the frames, the priority updates and the requests that were used of what comes first.
     #[cfg(test)]
-    pub(super) fn used(&self) -> (u64, u64, u64) {
+    pub(crate) fn used(&self) -> (u64, u64, u64) {
         let (frames, updates) = self.frames.used();
         (frames, updates, self.requests.used())
     }

@@ -12,13 +12,13 @@ use super::refusals::Refusal;
 
 /// The admission state of a server, shared by its listeners. It can be changed at any time.
 #[derive(Debug)]
-pub(super) struct Gate {
+pub(crate) struct Gate {
     filter: watch::Sender<Arc<AddressFilter>>,
     is_busy: AtomicBool,
 }
 
 impl Gate {
-    pub(super) fn new(filter: Arc<AddressFilter>) -> Arc<Self> {
+    pub(crate) fn new(filter: Arc<AddressFilter>) -> Arc<Self> {
         Arc::new(Self {
             filter: watch::Sender::new(filter),
             is_busy: AtomicBool::new(false),
@@ -26,7 +26,7 @@ impl Gate {
     }
 
     /// Decides about a new connection from this address.
-    pub(super) fn admit(&self, address: IpAddr) -> Result<(), Refusal> {
+    pub(crate) fn admit(&self, address: IpAddr) -> Result<(), Refusal> {
         if self.filter.borrow().is_blocked(address) {
             return Err(Refusal::Blocked);
         }
@@ -36,24 +36,24 @@ impl Gate {
         }
     }
 
-    pub(super) fn set_filter(&self, filter: Arc<AddressFilter>) {
+    pub(crate) fn set_filter(&self, filter: Arc<AddressFilter>) {
         self.filter.send_replace(filter);
     }
 
-    pub(super) fn filter(&self) -> Arc<AddressFilter> {
+    pub(crate) fn filter(&self) -> Arc<AddressFilter> {
         self.filter.borrow().clone()
     }
 
-    pub(super) fn set_busy(&self, is_busy: bool) {
+    pub(crate) fn set_busy(&self, is_busy: bool) {
         self.is_busy.store(is_busy, Relaxed);
     }
 
-    pub(super) fn is_busy(&self) -> bool {
+    pub(crate) fn is_busy(&self) -> bool {
         self.is_busy.load(Relaxed)
     }
 
     /// Waits until the address is blocked.
-    pub(super) fn blocks(&self, address: IpAddr) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+    pub(crate) fn blocks(&self, address: IpAddr) -> Pin<Box<dyn Future<Output = ()> + Send>> {
         let mut filter = self.filter.subscribe();
         Box::pin(async move {
             let is_blocked = |filter: &Arc<AddressFilter>| filter.is_blocked(address);

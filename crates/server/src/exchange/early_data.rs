@@ -51,7 +51,7 @@ impl TooEarly {
     }
 
     /// Returns true for a disallowed request in early data.
-    pub(super) fn refuses<B>(&self, request: &Request<B>) -> bool {
+    pub(crate) fn refuses<B>(&self, request: &Request<B>) -> bool {
         is_early(request) && !(self.0)(&head_of(request))
     }
 }
@@ -130,7 +130,7 @@ where
 
 /// Returns true for early data. RFC 8470 §5.1: any intermediary may have added the field, even
 /// twice.
-pub(super) fn is_early<B>(request: &Request<B>) -> bool {
+pub(crate) fn is_early<B>(request: &Request<B>) -> bool {
     request.extensions().get::<EarlyData>().is_some()
         || request
             .headers()

@@ -14,7 +14,7 @@ mod frames;
 
 /// The windows within which the server may send.
 #[derive(Debug)]
-pub(super) struct Credit {
+pub(crate) struct Credit {
     received: Frames,
     sent: Frames,
     /// Requests with unfinished responses, by stream ID.
@@ -34,7 +34,7 @@ struct Stream {
 }
 
 impl Credit {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             received: Frames::behind_preface(),
             sent: Frames::default(),
@@ -47,7 +47,7 @@ impl Credit {
     }
 
     /// Returns true if a response has begun that cannot continue before the client grants credit.
-    pub(super) fn is_used_up(&self) -> bool {
+    pub(crate) fn is_used_up(&self) -> bool {
         let mut responses = self.streams.values().filter(|stream| stream.has_response);
         if self.connection <= 0 {
             responses.next().is_some()
@@ -57,22 +57,22 @@ impl Credit {
     }
 
     /// Returns true if no response can continue before the client grants credit for the connection.
-    pub(super) const fn is_connection_used_up(&self) -> bool {
+    pub(crate) const fn is_connection_used_up(&self) -> bool {
         self.connection <= 0
     }
 
     /// Returns the bytes sent in DATA frames.
-    pub(super) const fn data_sent(&self) -> u64 {
+    pub(crate) const fn data_sent(&self) -> u64 {
         self.data_sent
     }
 
     /// Returns the stream ID of the newest request, if no frame is being sent.
-    pub(super) fn newest_between_frames(&self) -> Option<u32> {
+    pub(crate) fn newest_between_frames(&self) -> Option<u32> {
         self.sent.is_between_frames().then_some(self.newest)
     }
 
     /// Processes bytes from the client.
-    pub(super) fn on_received(&mut self, mut bytes: &[u8], budgets: &mut Budgets) {
+    pub(crate) fn on_received(&mut self, mut bytes: &[u8], budgets: &mut Budgets) {
         while let Some(part) = self.received.next(&mut bytes) {
             match part {
                 frames::Part::Head(head) => self.on_received_head(head, budgets),
@@ -91,7 +91,7 @@ impl Credit {
     }
 
     /// Processes bytes from the server.
-    pub(super) fn on_sent(&mut self, mut bytes: &[u8], budgets: &mut Budgets) {
+    pub(crate) fn on_sent(&mut self, mut bytes: &[u8], budgets: &mut Budgets) {
         while let Some(part) = self.sent.next(&mut bytes) {
             match part {
                 frames::Part::Head(head) => self.on_sent_head(head, budgets),

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 /// Returns the origins of the names of a certificate at this port. None if there is only the name
 /// that the client has `asked` for, which is in the set anyway (RFC 8336 §2.3).
-pub(super) fn of_names(names: &[String], asked: Option<&str>, port: u16) -> Vec<String> {
+pub(crate) fn of_names(names: &[String], asked: Option<&str>, port: u16) -> Vec<String> {
     let mut origins: Vec<String> = Vec::new();
     let mut bytes = 0;
     let asked = asked.map(str::to_ascii_lowercase);

@@ -9,8 +9,8 @@ use courser_quic::{ConnectionId, Side};
 
 /// Makes the sinks of an address.
 #[derive(Clone)]
-pub(super) struct MakeSinks(
-    pub(super) Arc<dyn Fn(SocketAddr) -> Arc<dyn SinkFactory> + Send + Sync>,
+pub(crate) struct MakeSinks(
+    pub(crate) Arc<dyn Fn(SocketAddr) -> Arc<dyn SinkFactory> + Send + Sync>,
 );
 
 impl fmt::Debug for MakeSinks {
@@ -22,13 +22,13 @@ impl fmt::Debug for MakeSinks {
 /// The sinks of one address. The configuration needs them before the system has chosen a port, so that they are made
 /// later.
 #[derive(Debug)]
-pub(super) struct AddressSinks {
+pub(crate) struct AddressSinks {
     make: MakeSinks,
     made: OnceLock<Arc<dyn SinkFactory>>,
 }
 
 impl AddressSinks {
-    pub(super) fn new(make: &MakeSinks) -> Arc<Self> {
+    pub(crate) fn new(make: &MakeSinks) -> Arc<Self> {
         Arc::new(Self {
             make: make.clone(),
             made: OnceLock::new(),
@@ -36,7 +36,7 @@ impl AddressSinks {
     }
 
     /// Makes the sinks, once. No client can know a port before that the system has just chosen, so that none is missed.
-    pub(super) fn begin(&self, address: SocketAddr) {
+    pub(crate) fn begin(&self, address: SocketAddr) {
         self.made.get_or_init(|| (self.make.0)(address));
     }
 }

@@ -24,7 +24,7 @@ use slab::Slab;
 ///
 /// Clones belong to the same connection.
 #[derive(Clone, Default, Debug)]
-pub(super) struct HeldContent(Arc<Mutex<State>>);
+pub(crate) struct HeldContent(Arc<Mutex<State>>);
 
 #[derive(Default, Debug)]
 struct State {
@@ -47,7 +47,7 @@ struct Response {
 
 impl HeldContent {
     /// Wraps the body of a response.
-    pub(super) fn pace<B>(&self, body: B) -> Paced<B> {
+    pub(crate) fn pace<B>(&self, body: B) -> Paced<B> {
         Paced {
             body,
             place: Place {
@@ -58,7 +58,7 @@ impl HeldContent {
     }
 
     /// Sets whether the connection has sent all it could and waits for the client.
-    pub(super) fn set_blocked(&self, is_blocked: bool) {
+    pub(crate) fn set_blocked(&self, is_blocked: bool) {
         let mut state = self.lock();
         state.is_blocked = is_blocked;
         if is_blocked || state.waiting.is_empty() {
@@ -209,7 +209,7 @@ impl Drop for Share {
 
 pin_project! {
     /// The body of a response, polled only while there is room for its content.
-    pub(super) struct Paced<B> {
+    pub(crate) struct Paced<B> {
         #[pin]
         body: B,
         place: Place,
@@ -218,7 +218,7 @@ pin_project! {
 
 impl<B> Paced<B> {
     /// Wraps a body that is polled at any time.
-    pub(super) const fn unlimited(body: B) -> Self {
+    pub(crate) const fn unlimited(body: B) -> Self {
         Self {
             body,
             place: Place {
@@ -263,7 +263,7 @@ impl<B: http_body::Body> http_body::Body for Paced<B> {
 
 /// Content that counts as held until it is dropped.
 #[derive(Debug)]
-pub(super) struct Held<D> {
+pub(crate) struct Held<D> {
     data: D,
     #[expect(dead_code, reason = "ends with the data")]
     share: Option<Share>,

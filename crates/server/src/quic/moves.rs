@@ -4,20 +4,20 @@ use std::net::{IpAddr, SocketAddr, SocketAddrV4, SocketAddrV6};
 
 use courser_quic::ServerConfig;
 
-use super::error::Error;
+use crate::error::Error;
 
 /// The settings of a server for moves of its connections.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Moves {
-    pub(super) forbids_migration: bool,
-    pub(super) preferred_v4: Option<SocketAddrV4>,
-    pub(super) preferred_v6: Option<SocketAddrV6>,
+pub(crate) struct Moves {
+    pub(crate) forbids_migration: bool,
+    pub(crate) preferred_v4: Option<SocketAddrV4>,
+    pub(crate) preferred_v6: Option<SocketAddrV6>,
     /// Clears the QUIC bit of packets.
-    pub(super) greases_quic_bit: bool,
+    pub(crate) greases_quic_bit: bool,
 }
 
 impl Moves {
-    pub(super) const DEFAULT: Self = Self {
+    pub(crate) const DEFAULT: Self = Self {
         forbids_migration: false,
         preferred_v4: None,
         preferred_v6: None,
@@ -25,7 +25,7 @@ impl Moves {
     };
 
     /// Applies the settings to the listener on `address`.
-    pub(super) fn apply(&self, config: ServerConfig, address: SocketAddr) -> ServerConfig {
+    pub(crate) fn apply(&self, config: ServerConfig, address: SocketAddr) -> ServerConfig {
         let v4 = self.preferred_v4.filter(|_| receives_v4(address));
         let v6 = self.preferred_v6.filter(|_| receives_v6(address));
         config
@@ -37,7 +37,7 @@ impl Moves {
     ///
     /// # Errors
     /// Returns the first address that clients cannot use, with the reason.
-    pub(super) fn check(&self, listeners: &[SocketAddr]) -> Result<(), Error> {
+    pub(crate) fn check(&self, listeners: &[SocketAddr]) -> Result<(), Error> {
         let v4 = self.preferred_v4.map(SocketAddr::from);
         let v6 = self.preferred_v6.map(SocketAddr::from);
         let is_received_v4 = listeners.iter().any(|it| receives_v4(*it));
