@@ -13,43 +13,20 @@ use std::time::Duration;
 use courser_http3_tokio::hooks::{self, Admission};
 use courser_http3_tokio::{self as h3, HttpService};
 use http::header::{ALT_SVC, CONTENT_TYPE};
-use http::{HeaderValue, Method, Request, Response, StatusCode};
+use http::{Method, Request, Response, StatusCode};
 use http_body::{Frame, SizeHint};
 use pin_project_lite::pin_project;
 
 use self::body::Body;
+use self::early_data::TooEarly;
 use self::misdirected::Names;
-use super::TooEarly;
+use crate::alt_svc::AltSvcHeader;
 use crate::http2::budgets::Refusing;
 use crate::http2::held::{HeldContent, Paced};
 use crate::limits::Limits;
 use crate::limits::pace::BodyRate;
 use crate::limits::request_memory::cost;
-use crate::phase::Part;
 use crate::tally::{InFlight, Open};
-use crate::tasks::Task;
-
-/// The announcement of HTTP/3 in responses (RFC 7838).
-#[derive(Clone, Debug)]
-pub(super) struct AltSvcHeader {
-    pub(super) announced: HeaderValue,
-    pub(super) part: Part,
-    /// The task that accepts clients over QUIC.
-    pub(super) quic: Option<Arc<Task>>,
-}
-
-impl AltSvcHeader {
-    /// Returns the value. A draining server and one whose QUIC socket has failed withdraw the
-    /// announcement: clients that remember it would try a port that is closed.
-    pub(super) fn value(&self) -> HeaderValue {
-        let is_stopped = self.quic.as_ref().is_some_and(|task| task.is_stopped());
-        if is_stopped || self.part.is_draining() {
-            HeaderValue::from_static("clear")
-        } else {
-            self.announced.clone()
-        }
-    }
-}
 
 /// The settings of a connection, which all its requests share.
 #[derive(Debug)]

@@ -18,11 +18,11 @@ use courser_quic::{
     Connection, ConnectionError, EarlyData, Endpoint, Incoming, SocketEvent, VarInt,
 };
 
-use super::TooEarly;
 use crate::certificates::Resolver;
 use crate::events::{Event, Events};
 use crate::exchange::Terms;
 use crate::exchange::body::Body;
+use crate::exchange::early_data::TooEarly;
 use crate::exchange::misdirected::Names;
 use crate::limits::Limits;
 use crate::limits::gate::Gate;

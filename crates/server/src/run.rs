@@ -9,22 +9,23 @@ use courser_base::{Mutex, is_same_host};
 use courser_http3_tokio::HttpService;
 use courser_quic::{BindError, Endpoint, RetryPolicy, ServerConfig};
 use courser_tls::rustls;
-use http::HeaderValue;
 use tokio::net::TcpListener;
 
-use super::{Server, quic, tcp, tls};
+use crate::alt_svc::{AltSvc, AltSvcHeader};
+use crate::builder::Server;
 use crate::certificates::chosen::Chooser;
 use crate::certificates::reset::ResetSecret;
 use crate::certificates::{self, Resolver, Sources};
 use crate::drain::{self, Drained};
 use crate::error::Error;
 use crate::events::Events;
-use crate::exchange::AltSvcHeader;
 use crate::exchange::body::Body;
+use crate::exchange::early_data::TooEarly;
 use crate::handle::{ServerHandle, Shared};
 use crate::limits::gate::Gate;
 use crate::limits::refused_clients::RefusedClients;
 use crate::limits::uploads::UploadMemory;
+use crate::limits::{self, Limits};
 use crate::listen::{self, Door, Listener, Quic, QuicSocket};
 use crate::phase::{Conductor, Part, Phase};
 use crate::quic::QuicContext;
@@ -32,6 +33,7 @@ use crate::quic::settings::QuicSettings;
 use crate::tally::Tally;
 use crate::tasks::{Task, Tasks, keep_running};
 use crate::tcp::TcpContext;
+use crate::{quic, tcp, tls};
 
 impl Server {
     /// Opens the sockets. Clients wait until there is a service.
@@ -76,13 +78,13 @@ struct Parts {
     announces_names: bool,
     only_names: bool,
     /// The policy for requests in early data, if it is accepted.
-    early_requests: Option<super::TooEarly>,
+    early_requests: Option<TooEarly>,
     tcp: Arc<rustls::ServerConfig>,
     challenge: Option<Arc<rustls::ServerConfig>>,
-    limits: super::Limits,
+    limits: Limits,
     refused_clients: Arc<RefusedClients>,
     uploads: Arc<UploadMemory>,
-    alt_svc: Option<super::AltSvc>,
+    alt_svc: Option<AltSvc>,
     sends_interim: bool,
     /// True if QUIC clients may be asked to validate their address.
     may_retry: bool,
@@ -95,7 +97,7 @@ pub(super) fn bind(server: Server) -> Result<Bound, Error> {
     if !server.with_tcp && !server.with_quic {
         return Err(Error::NothingToServe);
     }
-    crate::limits::check_all(&server.limits, &server.http3)?;
+    limits::check_all(&server.limits, &server.http3)?;
     let addresses = server.addresses.map_err(Error::Address)?;
     if server.with_quic {
         server.quic.moves.check(&addresses)?;
@@ -446,7 +448,7 @@ impl Common<'_> {
             tally: shared.tally.clone(),
             gate: shared.gate.clone(),
             alt_svc: server.alt_svc.map(|alt_svc| AltSvcHeader {
-                announced: announcement(alt_svc, port),
+                announced: alt_svc.value(port),
                 part: part.clone(),
                 quic,
             }),
@@ -542,11 +544,4 @@ async fn serve_tcp<S: HttpService<Body>>(
 async fn never_ending(future: impl Future<Output = ()>) -> std::convert::Infallible {
     future.await;
     std::future::pending().await
-}
-
-/// Returns the field value, RFC 7838 §3.
-fn announcement(alt_svc: super::AltSvc, port: u16) -> HeaderValue {
-    let port = alt_svc.port.unwrap_or(port);
-    let text = format!("h3=\":{port}\"; ma={}", alt_svc.max_age.as_secs());
-    HeaderValue::try_from(text).unwrap_or_else(|_| HeaderValue::from_static("clear"))
 }

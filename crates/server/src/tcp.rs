@@ -20,12 +20,13 @@ use tokio_rustls::LazyConfigAcceptor;
 use tokio_rustls::server::TlsStream;
 
 use self::socket::Socket;
+use crate::alt_svc::AltSvcHeader;
 use crate::certificates::Resolver;
 use crate::certificates::chosen::Chooser;
 use crate::events::{Event, Events};
 use crate::exchange::body::Body;
 use crate::exchange::misdirected::Names;
-use crate::exchange::{AltSvcHeader, Exchange, Terms};
+use crate::exchange::{Exchange, Terms};
 use crate::http2::budgets::Refusing;
 use crate::http2::executor::Executor;
 use crate::http2::gather::gather;

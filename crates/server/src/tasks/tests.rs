@@ -138,7 +138,7 @@ fn http3_is_not_announced_while_its_task_is_stopped() {
     let task = tasks.task("QUIC");
     let announced = http::HeaderValue::from_static("h3=\":4433\"");
     let conductor = crate::phase::Conductor::new();
-    let header = crate::exchange::AltSvcHeader {
+    let header = crate::alt_svc::AltSvcHeader {
         announced: announced.clone(),
         part: conductor.part(),
         quic: Some(task.clone()),
