@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::time::{Duration, Instant};
 
 use crate::events::Event;
-use crate::handle::Shared;
+use crate::handle::Running;
 use crate::phase::{Conductor, Phase};
 use crate::tally::Tally;
 
@@ -47,8 +47,8 @@ impl fmt::Display for Drained {
 }
 
 /// Waits for the signal, then drains the server.
-pub(super) async fn run(plan: Plan, server: &Shared) -> Drained {
-    let conductor = &server.conductor;
+pub(super) async fn run(plan: Plan, server: &Running) -> Drained {
+    let (site, conductor) = (&server.site, &server.site.conductor);
     let signal = plan
         .signal
         .unwrap_or_else(|| Box::pin(std::future::pending()));
@@ -64,11 +64,11 @@ pub(super) async fn run(plan: Plan, server: &Shared) -> Drained {
         }
     }
     let began = Instant::now();
-    let before = server.tally.answered();
-    let connections = server.tally.begin_drain(plan.deadline);
+    let before = site.tally.answered();
+    let connections = site.tally.begin_drain(plan.deadline);
     conductor.enter(Phase::Draining);
-    server.events.tell(Event::Draining);
-    finish(plan.deadline, conductor, &server.tally).await;
+    site.events.tell(Event::Draining);
+    finish(plan.deadline, conductor, &site.tally).await;
     let took = began.elapsed();
     conductor.enter(Phase::Cut);
     // Aborted connections end on their own and notify their peers, if these are reachable.
@@ -80,7 +80,7 @@ pub(super) async fn run(plan: Plan, server: &Shared) -> Drained {
         }
     };
     let _ = tokio::time::timeout(FAREWELL, told).await;
-    let tally = &server.tally;
+    let tally = &site.tally;
     let (cut, connections_cut) = tally.cut();
     let ended = tally.answered() + tally.in_flight();
     Drained {

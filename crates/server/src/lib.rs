@@ -59,6 +59,7 @@ mod phase;
 mod quic;
 mod run;
 mod signal;
+mod site;
 mod stats;
 mod tally;
 mod tasks;
