@@ -4,6 +4,7 @@ pub(crate) mod moves;
 pub(crate) mod origins;
 pub(crate) mod settings;
 pub(crate) mod sinks;
+pub(crate) mod socket;
 
 use std::convert::Infallible;
 use std::pin::pin;

@@ -25,13 +25,15 @@ use crate::limits;
 use crate::limits::gate::Gate;
 use crate::limits::refused_clients::RefusedClients;
 use crate::limits::uploads::UploadMemory;
-use crate::listen::{self, Door, Listener, Quic, QuicSocket};
+use crate::listen::{self, Door, Listener};
 use crate::phase::{Conductor, Phase};
 use crate::quic::settings::QuicSettings;
+use crate::quic::socket::{QuicSocket, QuicSockets};
 use crate::quic::{QuicAddress, QuicContext};
 use crate::site::Site;
 use crate::tally::Tally;
 use crate::tasks::{Task, Tasks, keep_running};
+use crate::tcp::listen::listen;
 use crate::tcp::{TcpAddress, TcpContext};
 use crate::{quic, tcp, tls};
 
@@ -193,7 +195,7 @@ fn budget(given: Option<u64>) -> u64 {
 /// Opens the sockets of all addresses. With port 0, those with different IPs share one port.
 fn open_doors(
     addresses: Vec<SocketAddr>,
-    quic: Option<&Quic>,
+    quic: Option<&QuicSockets>,
     reset: Option<&ResetSecret>,
     with_tcp: bool,
 ) -> Result<Vec<Door>, Error> {
@@ -205,7 +207,7 @@ fn open_doors(
         if let (0, Some(first), true) = (address.port(), doors.first(), is_new) {
             address.set_port(first.address.port());
         }
-        let quic = quic.map(|quic| Quic {
+        let quic = quic.map(|quic| QuicSockets {
             config: with_reset_key(
                 quic.moves.apply(quic.config.clone(), address),
                 reset,
@@ -467,7 +469,7 @@ impl TcpDoor {
             async move {
                 let socket = match first {
                     Some(socket) => socket,
-                    None => listen::listen(address)?,
+                    None => listen(address)?,
                 };
                 Err(tcp::accept(socket, service, at).await.into())
             }

@@ -1,5 +1,7 @@
 //! HTTP/2 and HTTP/1.1: connections over TCP, answered by hyper.
 
+mod exchange;
+pub(crate) mod listen;
 pub(crate) mod socket;
 
 use std::future::poll_fn;
@@ -19,12 +21,13 @@ use tokio::time::Instant;
 use tokio_rustls::LazyConfigAcceptor;
 use tokio_rustls::server::TlsStream;
 
+use self::exchange::Exchange;
 use self::socket::Socket;
 use crate::alt_svc::AltSvcHeader;
 use crate::certificates::chosen::Chooser;
 use crate::events::Event;
+use crate::exchange::Terms;
 use crate::exchange::body::Body;
-use crate::exchange::{Exchange, Terms};
 use crate::http2::budgets::Refusing;
 use crate::http2::executor::Executor;
 use crate::http2::gather::gather;
@@ -189,9 +192,9 @@ async fn serve<S: HttpService<Body>>(
     stream.get_mut().0.keep(open.clone());
     let names = site.names_for(stream.get_ref().1.server_name());
     let terms = Terms::new(open.clone(), &site.limits)
-        .over_tcp(alt_svc, site.sends_interim)
+        .over_tcp(site.sends_interim)
         .only(names);
-    let exchange = Exchange::new(service, terms);
+    let exchange = Exchange::new(service, terms, alt_svc);
     let limits = &site.limits;
     let record = open.record.clone();
     let idle = idle(open, limits.idle_timeout);

@@ -11,10 +11,10 @@ use courser_tls::rustls;
 
 use super::moves::Moves;
 use super::sinks::MakeSinks;
+use super::socket::QuicSockets;
 use crate::Limits;
 use crate::certificates::Resolver;
 use crate::error::Error;
-use crate::listen::Quic;
 use crate::tls::Tls;
 
 /// The settings of a [`Server`](crate::Server) for QUIC.
@@ -84,7 +84,7 @@ impl QuicSettings {
         resolver: &Resolver,
         limits: &Limits,
         http3: &courser_http3_tokio::Config,
-    ) -> Result<Quic, Error> {
+    ) -> Result<QuicSockets, Error> {
         let retry = self.retry_policy(resolver);
         let transport = self.transport.unwrap_or_else(default_transport);
         let config = limited(tls.quic()?, limits).offload_tls(self.offloads_tls);
@@ -98,7 +98,7 @@ impl QuicSettings {
             self.reset_limits,
         );
         let config = with_choice(config, resolver);
-        Ok(Quic {
+        Ok(QuicSockets {
             config: config.retry(retry),
             shards: self.shards,
             moves: self.moves,
