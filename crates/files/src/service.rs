@@ -14,7 +14,7 @@ use http::{Request, Response};
 use tower_service::Service;
 
 use crate::age::Moment;
-use crate::answer::{Answer, Shared};
+use crate::answer::{Answer, OpenFolder};
 use crate::asked::Asked;
 use crate::body::Body;
 use crate::builder::Builder;
@@ -31,7 +31,7 @@ use crate::trouble::{Effort, Patience, Trouble};
 #[derive(Clone)]
 pub struct Files {
     // Each request clones it.
-    shared: Arc<Shared>,
+    shared: Arc<OpenFolder>,
 }
 
 impl Builder {
@@ -53,7 +53,7 @@ impl Files {
     fn new(path: &Path, settings: Builder) -> io::Result<Self> {
         let root = Root::new(path, settings.follow_symlinks)?;
         Ok(Self {
-            shared: Arc::new(Shared::new(root, settings)),
+            shared: Arc::new(OpenFolder::new(root, settings)),
         })
     }
 

@@ -16,11 +16,11 @@ use courser_quic::hooks::{self, RecvStreamHooks as _};
 use courser_quic::{RecvStream, runtime};
 
 use super::failure::var_int;
-use super::shared::Shared;
+use super::shared::SharedConnection;
 
 /// Reads the rest of a request that nothing wants, and stops its stream if that takes too long. Where no
 /// task can be spawned, stops it at once.
-pub(super) fn read_rest(shared: &Arc<Shared>, receive: RecvStream) {
+pub(super) fn read_rest(shared: &Arc<SharedConnection>, receive: RecvStream) {
     let mut rest = Rest {
         receive,
         left: MOST_BYTES,
@@ -40,7 +40,7 @@ struct Rest {
     receive: RecvStream,
     /// The bytes that may still arrive.
     left: u64,
-    shared: Arc<Shared>,
+    shared: Arc<SharedConnection>,
 }
 
 impl Rest {

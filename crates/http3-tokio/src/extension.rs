@@ -11,7 +11,7 @@ use courser_quic::{Connection, RecvStream, SendStream};
 
 use super::claimed::{ClaimedStream, ExtensionFrame, Queue};
 use super::error::Error;
-use super::shared::Shared;
+use super::shared::SharedConnection;
 
 /// The streams and frames that the application has claimed on a connection
 /// ([`Config::extensions`](super::Config::extensions)).
@@ -47,7 +47,7 @@ use super::shared::Shared;
 /// # Ok(()) }
 /// ```
 #[derive(Clone, Debug)]
-pub struct Extension(pub(super) Arc<Shared>);
+pub struct Extension(pub(super) Arc<SharedConnection>);
 
 /// Frames of claimed types that are sent before the header section of a message: an extension of
 /// [`http::Request`] on a client, and of [`http::Response`] on a server. Each has its type and its

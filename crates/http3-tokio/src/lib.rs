@@ -4,7 +4,6 @@
 
 mod abandoned;
 mod admission;
-mod answering;
 mod body;
 mod capsules;
 mod claimed;
@@ -13,10 +12,12 @@ mod datagrams;
 mod driver;
 mod early_data;
 mod error;
+mod executor;
 mod extension;
 mod failure;
 mod first_poll;
 mod giving_up;
+mod handover;
 #[doc(hidden)]
 pub mod hooks;
 mod http_service;
@@ -34,7 +35,6 @@ mod server;
 mod service;
 mod settings;
 mod shared;
-mod slot;
 mod unresolved;
 mod upgrade;
 

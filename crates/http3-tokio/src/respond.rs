@@ -13,8 +13,8 @@ use http::{HeaderMap, Method, Response, StatusCode};
 use super::body::{Body, Empty};
 use super::error::Error;
 use super::extension::LeadingFrames;
+use super::handover::Handover;
 use super::outgoing::Outgoing;
-use super::slot::Slot;
 use super::upgrade::Upgraded;
 
 /// The response to one request. Dropping it unsent resets the stream with `H3_INTERNAL_ERROR`.
@@ -26,9 +26,9 @@ pub struct Respond {
     offer: Offered,
 }
 
-/// The slot where the upgrade of a CONNECT waits. Dropping it ends the upgrade.
+/// The stream for which the upgrade of a CONNECT waits. Dropping it ends the upgrade.
 #[derive(Debug)]
-struct Offered(Option<Arc<Slot>>);
+struct Offered(Option<Arc<Handover>>);
 
 impl Drop for Offered {
     fn drop(&mut self) {
@@ -39,7 +39,7 @@ impl Drop for Offered {
 }
 
 impl Respond {
-    pub(super) fn new(outgoing: Outgoing, method: Method, offer: Option<Arc<Slot>>) -> Self {
+    pub(super) fn new(outgoing: Outgoing, method: Method, offer: Option<Arc<Handover>>) -> Self {
         Self {
             outgoing,
             method,

@@ -11,10 +11,10 @@ use courser_quic::{Connection, Side, runtime};
 use http::{Request, Response, StatusCode};
 
 use super::admission::{Admission, AdmitAll, TimeLimit};
-use super::answering::{Active, Answering};
 use super::body::Body;
 use super::driver::SETTINGS_TIMEOUT;
 use super::error::Error;
+use super::executor::{ActiveRequests, Executor};
 use super::extension::Extension;
 use super::failure::Origin;
 use super::http_service::{BoxError, HttpService};
@@ -189,8 +189,8 @@ where
         admission,
     });
     let service = serve.service;
-    let active = Arc::new(Active::default());
-    let mut answering = Answering::new(active.clone());
+    let active = Arc::new(ActiveRequests::default());
+    let mut executor = Executor::new(active.clone());
     let limit = serve.head_timeout;
     let mut begin = move |request: Unresolved| {
         let request = request.head_timeout(limit);
@@ -200,10 +200,10 @@ where
     let drain = serve
         .drain
         .unwrap_or_else(|| Box::pin(std::future::pending()));
-    take_until(drain, &server, &mut answering, &mut begin).await?;
+    take_until(drain, &server, &mut executor, &mut begin).await?;
     server.announce_going_away();
     let grace = runtime::sleep(server.quic().rtt().max(SHORTEST_GRACE));
-    take_until(grace, &server, &mut answering, &mut begin).await?;
+    take_until(grace, &server, &mut executor, &mut begin).await?;
     server.go_away();
     let none = async {
         std::future::poll_fn(|cx| active.poll_none(cx)).await;
@@ -214,7 +214,7 @@ where
         }
     };
     // Refuses requests that still arrive.
-    take_until(none, &server, &mut answering, &mut begin).await?;
+    take_until(none, &server, &mut executor, &mut begin).await?;
     server.close();
     Ok(())
 }
@@ -223,7 +223,7 @@ where
 async fn take_until<F>(
     end: impl Future<Output = ()>,
     server: &ServerConnection,
-    answering: &mut Answering<F>,
+    executor: &mut Executor<F>,
     begin: &mut impl FnMut(Unresolved) -> F,
 ) -> Result<(), Error>
 where
@@ -238,15 +238,15 @@ where
             }
             let accepted = accepted.as_mut().poll(cx);
             if accepted.is_pending() {
-                answering.pause();
+                executor.pause();
             }
             accepted.map(Some)
         });
         let Some(request) = next.await.transpose()? else {
             return Ok(());
         };
-        answering.begin(begin(request));
-        answering.rest().await;
+        executor.begin(begin(request));
+        executor.rest().await;
     }
 }
 

@@ -18,10 +18,10 @@ use super::early_data::EarlyData;
 use super::error::Error;
 use super::extension::Extension;
 use super::failure::Failure;
+use super::handover::Handover;
 use super::incoming::Incoming;
 use super::outgoing::Outgoing;
 use super::respond::Respond;
-use super::slot::Slot;
 use super::upgrade::Offer;
 use super::{Protocol, priority};
 
@@ -195,10 +195,10 @@ impl Unresolved {
             return (Arrived::Message(incoming), respond);
         }
         let (mut request, _) = take_head(&mut incoming);
-        let slot = Slot::new(incoming);
-        request.extensions_mut().insert(Offer(slot.clone()));
-        let respond = Respond::new(outgoing, method, Some(slot.clone()));
-        let request = request.map(|()| Body::offered(slot));
+        let handover = Handover::new(incoming);
+        request.extensions_mut().insert(Offer(handover.clone()));
+        let respond = Respond::new(outgoing, method, Some(handover.clone()));
+        let request = request.map(|()| Body::offered(handover));
         (Arrived::Connect(Box::new(request)), respond)
     }
 }

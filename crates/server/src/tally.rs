@@ -10,7 +10,7 @@ use courser_quic::{Connection, ConnectionStats, EarlyData};
 use tokio::sync::Notify;
 
 use crate::limits::refusals::{Counts, Refusal};
-use crate::limits::request_memory::{REFUSED_IN_A_ROW, RequestMemory, Verdict, burden};
+use crate::limits::request_memory::{MemoryDecision, REFUSED_IN_A_ROW, RequestMemory, burden};
 use crate::limits::shares::Share;
 use crate::peer::{Peer, Protocol};
 
@@ -362,9 +362,9 @@ impl Open {
         let (tally, record) = (&self.tally, &self.record);
         let held = record.held.load(Relaxed);
         match tally.memory.take(cost, held, || tally.connections_open()) {
-            Verdict::Admit => {}
-            Verdict::AdmitAndShed => tally.shed(),
-            Verdict::Refuse => {
+            MemoryDecision::Admit => {}
+            MemoryDecision::AdmitAndShed => tally.shed(),
+            MemoryDecision::Refuse => {
                 tally.requests_refused.fetch_add(1, Relaxed);
                 if record.refused.fetch_add(1, Relaxed) + 1 >= REFUSED_IN_A_ROW {
                     tally.end_for_memory(record);

@@ -4,10 +4,10 @@ use bytes::Bytes;
 use courser_http3 as http3;
 use courser_quic::StreamId;
 
-use super::Shared;
+use super::SharedConnection;
 use crate::claimed::{ClaimedStream, ExtensionFrame};
 
-impl Shared {
+impl SharedConnection {
     /// Returns the claims of the application.
     pub(crate) const fn extensions(&self) -> &http3::Extensions {
         &self.extensions

@@ -10,10 +10,10 @@ use courser_http3_tokio::hooks::{First, FirstPolls};
 ///
 /// Clones belong to the same connection.
 #[derive(Clone, Default, Debug)]
-pub(crate) struct Executor(Arc<Mutex<State>>);
+pub(crate) struct Executor(Arc<Mutex<ExecutorState>>);
 
 #[derive(Clone, Copy, Default, Debug)]
-struct State {
+struct ExecutorState {
     first: FirstPolls,
     /// Number of answers since the last pause.
     in_a_row: u32,
@@ -32,7 +32,7 @@ impl Executor {
         state.in_a_row = 0;
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, ExecutorState> {
         self.0.lock()
     }
 }
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn others_have_their_turn_after_many() {
+    async fn other_tasks_run_after_many_answers_in_a_row() {
         let executor = Executor::default();
         for _ in 0..MOST_IN_A_ROW {
             assert!(!executor.needs_pause());

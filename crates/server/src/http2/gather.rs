@@ -26,14 +26,14 @@ use super::held::HeldContent;
 /// It reads nothing while other tasks should run: HTTP/2 would continue as long as requests arrive. It
 /// also reads more slowly from a client that cancels too many requests, and in the end not at all.
 pub(crate) struct Gathered<S> {
-    state: Arc<Mutex<State<S>>>,
+    state: Arc<Mutex<GatheredState<S>>>,
     executor: Executor,
 }
 
 /// Sends the bytes that a [`Gathered`] stream keeps.
-pub(crate) struct Gatherer<S>(Arc<Mutex<State<S>>>);
+pub(crate) struct Gatherer<S>(Arc<Mutex<GatheredState<S>>>);
 
-struct State<S> {
+struct GatheredState<S> {
     stream: S,
     kept: Vec<u8>,
     /// Bytes at the beginning of `kept` that were sent.
@@ -56,7 +56,7 @@ pub(crate) fn gather<S>(
     content: HeldContent,
     refusing: Refusing,
 ) -> (Gathered<S>, Gatherer<S>) {
-    let state = Arc::new(Mutex::new(State {
+    let state = Arc::new(Mutex::new(GatheredState {
         stream,
         kept: Vec::new(),
         sent: 0,
@@ -109,7 +109,7 @@ impl<S> Gatherer<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> State<S> {
+impl<S: AsyncWrite + Unpin> GatheredState<S> {
     /// Returns `Ready` when nothing is kept and the stream is flushed.
     fn poll_send(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         if self.kept.is_empty() {
@@ -149,7 +149,7 @@ impl<S: AsyncWrite + Unpin> State<S> {
     }
 }
 
-impl<S> State<S> {
+impl<S> GatheredState<S> {
     /// Returns an error if a budget is exhausted. The client is told why.
     fn check_budgets(&mut self) -> io::Result<()> {
         if !self.budgets.is_exhausted() {
@@ -253,7 +253,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Gathered<S> {
     }
 }
 
-fn lock<S>(state: &Mutex<State<S>>) -> MutexGuard<'_, State<S>> {
+fn lock<S>(state: &Mutex<GatheredState<S>>) -> MutexGuard<'_, GatheredState<S>> {
     // A panic of the stream leaves no state that matters: the connection ends.
     state.lock()
 }

@@ -24,10 +24,10 @@ use slab::Slab;
 ///
 /// Clones belong to the same connection.
 #[derive(Clone, Default, Debug)]
-pub(crate) struct HeldContent(Arc<Mutex<State>>);
+pub(crate) struct HeldContent(Arc<Mutex<HeldState>>);
 
 #[derive(Default, Debug)]
-struct State {
+struct HeldState {
     bytes: usize,
     /// True if the socket is full, or the client grants no credit for the connection.
     is_blocked: bool,
@@ -50,7 +50,7 @@ impl HeldContent {
     pub(crate) fn pace<B>(&self, body: B) -> Paced<B> {
         Paced {
             body,
-            place: Place {
+            place: ResponseEntry {
                 content: Some(self.clone()),
                 key: None,
             },
@@ -69,12 +69,12 @@ impl HeldContent {
         woken.into_iter().for_each(Waker::wake);
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, HeldState> {
         self.0.lock()
     }
 }
 
-impl State {
+impl HeldState {
     fn may_take(&self, key: Option<usize>) -> bool {
         let own = key.map_or(0, |key| self.responses[key].bytes);
         self.bytes < MOST || (!self.is_blocked && own == 0)
@@ -126,14 +126,14 @@ impl State {
 
 /// The entry of a response among those of its connection.
 #[derive(Debug)]
-struct Place {
+struct ResponseEntry {
     /// `None` over HTTP/1.1, which takes one piece at a time.
     content: Option<HeldContent>,
     /// Its key once it has passed on content, or has waited.
     key: Option<usize>,
 }
 
-impl Place {
+impl ResponseEntry {
     fn poll_permit(&mut self, cx: &Context<'_>) -> Poll<()> {
         let Some(content) = &self.content else {
             return Poll::Ready(());
@@ -178,7 +178,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for ResponseEntry {
     fn drop(&mut self) {
         if let (Some(content), Some(key)) = (&self.content, self.key) {
             content.lock().end(key);
@@ -212,7 +212,7 @@ pin_project! {
     pub(crate) struct Paced<B> {
         #[pin]
         body: B,
-        place: Place,
+        place: ResponseEntry,
     }
 }
 
@@ -221,7 +221,7 @@ impl<B> Paced<B> {
     pub(crate) const fn unlimited(body: B) -> Self {
         Self {
             body,
-            place: Place {
+            place: ResponseEntry {
                 content: None,
                 key: None,
             },

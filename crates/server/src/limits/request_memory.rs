@@ -24,7 +24,7 @@ pub(crate) struct RequestMemory {
 
 /// The decision about a request's memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Verdict {
+pub(crate) enum MemoryDecision {
     Admit,
     /// The request is admitted, and another connection must be closed.
     AdmitAndShed,
@@ -54,22 +54,27 @@ impl RequestMemory {
 
     /// Takes `cost` bytes for a connection that holds `held`, one of as many as `connections`
     /// counts. The caller returns admitted bytes with [`release`](Self::release).
-    pub(crate) fn take(&self, cost: u64, held: u64, connections: impl Fn() -> u64) -> Verdict {
+    pub(crate) fn take(
+        &self,
+        cost: u64,
+        held: u64,
+        connections: impl Fn() -> u64,
+    ) -> MemoryDecision {
         let before = self.used.fetch_add(cost, Relaxed);
         let used = before.saturating_add(cost);
         let shared = self.limit / 4 * 3;
         if held.saturating_add(cost) <= shared.saturating_sub(before) {
-            return Verdict::Admit;
+            return MemoryDecision::Admit;
         }
         let least = self.limit / 4 / connections().max(1);
         if used <= self.limit && held.saturating_add(cost) <= least.max(cost) {
             return match used > self.limit / 8 * 7 {
-                true => Verdict::AdmitAndShed,
-                false => Verdict::Admit,
+                true => MemoryDecision::AdmitAndShed,
+                false => MemoryDecision::Admit,
             };
         }
         self.release(cost);
-        Verdict::Refuse
+        MemoryDecision::Refuse
     }
 
     /// Returns bytes that were taken.
@@ -139,7 +144,7 @@ mod tests {
     /// Takes memory for a client until it is refused. Returns the bytes it holds.
     fn fill(memory: &RequestMemory, connections: u64) -> u64 {
         let mut held = 0;
-        while memory.take(COST, held, || connections) != Verdict::Refuse {
+        while memory.take(COST, held, || connections) != MemoryDecision::Refuse {
             held += COST;
         }
         held
@@ -174,11 +179,16 @@ mod tests {
     fn somebody_has_to_go_before_nothing_is_left() {
         let memory = RequestMemory::of_budget(2 * 8000);
         let mut verdicts = (0..800).map(|_| memory.take(COST, 0, || 1));
-        assert!(verdicts.by_ref().take(700).all(|it| it == Verdict::Admit));
-        assert!(verdicts.all(|it| it == Verdict::AdmitAndShed));
-        assert_eq!(memory.take(COST, 0, || 1), Verdict::Refuse);
+        assert!(
+            verdicts
+                .by_ref()
+                .take(700)
+                .all(|it| it == MemoryDecision::Admit)
+        );
+        assert!(verdicts.all(|it| it == MemoryDecision::AdmitAndShed));
+        assert_eq!(memory.take(COST, 0, || 1), MemoryDecision::Refuse);
         memory.release(2000);
-        assert_eq!(memory.take(COST, 0, || 1), Verdict::Admit);
+        assert_eq!(memory.take(COST, 0, || 1), MemoryDecision::Admit);
     }
 
     #[test]

@@ -12,9 +12,9 @@ use courser_tls::rustls;
 use super::moves::Moves;
 use super::sinks::MakeSinks;
 use super::socket::QuicSockets;
-use crate::Limits;
 use crate::certificates::Resolver;
 use crate::error::Error;
+use crate::limits::Limits;
 use crate::tls::Tls;
 
 /// The settings of a [`Server`](crate::Server) for QUIC.

@@ -1,4 +1,4 @@
-//! The place of a CONNECT's stream until an upgrade takes it.
+//! Handing the stream of a CONNECT from its response to its upgrade.
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -9,9 +9,9 @@ use courser_base::{Held, Mutex};
 use super::incoming::Incoming;
 use super::outgoing::Outgoing;
 
-/// The slot where the two halves of a stream meet.
+/// The two halves of a stream, which an upgrade takes once the response was sent.
 #[derive(Debug, Default)]
-pub(super) struct Slot(Mutex<Halves>);
+pub(super) struct Handover(Mutex<Halves>);
 
 #[derive(Debug, Default)]
 pub(super) struct Halves {
@@ -26,7 +26,7 @@ pub(super) struct Halves {
     watcher: Option<ForeignWaker>,
 }
 
-impl Slot {
+impl Handover {
     pub(super) fn new(incoming: Box<Incoming>) -> Arc<Self> {
         Arc::new(Self(Mutex::new(Halves {
             incoming: Some(incoming),

@@ -4,8 +4,8 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use courser_base::Mutex;
 use courser_base::foreign::ForeignWaker;
-use courser_base::{Held, Mutex};
 use courser_quic::runtime;
 
 use crate::first_poll::{First, FirstPolls};
@@ -13,11 +13,11 @@ use crate::first_poll::{First, FirstPolls};
 /// Answers the requests of one connection: requests that can be answered at once in the task that
 /// reads the connection, all others in tasks of their own.
 #[derive(Debug)]
-pub(super) struct Answering<F> {
-    active: Arc<Active>,
+pub(super) struct Executor<F> {
+    active: Arc<ActiveRequests>,
     first: FirstPolls,
     /// The memory of the last answer, recycled for the next one.
-    place: Option<Pin<Box<F>>>,
+    recycled: Option<Pin<Box<F>>>,
     /// Number of answers since the task that reads the connection last yielded.
     in_a_row: u32,
 }
@@ -25,12 +25,12 @@ pub(super) struct Answering<F> {
 /// Number of answers after which other tasks of the thread may run.
 const MOST_IN_A_ROW: u32 = 64;
 
-impl<F: Future<Output = ()> + Send + 'static> Answering<F> {
-    pub(super) fn new(active: Arc<Active>) -> Self {
+impl<F: Future<Output = ()> + Send + 'static> Executor<F> {
+    pub(super) fn new(active: Arc<ActiveRequests>) -> Self {
         Self {
             active,
             first: FirstPolls::default(),
-            place: None,
+            recycled: None,
             in_a_row: 0,
         }
     }
@@ -41,28 +41,28 @@ impl<F: Future<Output = ()> + Send + 'static> Answering<F> {
             self.spawn(Box::pin(answer));
             return;
         }
-        let answer = match self.place.take() {
-            Some(mut place) => {
-                place.set(answer);
-                place
+        let answer = match self.recycled.take() {
+            Some(mut recycled) => {
+                recycled.set(answer);
+                recycled
             }
             None => Box::pin(answer),
         };
         match self.first.poll(answer) {
-            First::Done(place) => self.place = Some(place),
+            First::Done(answer) => self.recycled = Some(answer),
             First::Waits(answer) => self.spawn(answer),
             First::Panicked => {}
         }
         self.in_a_row += 1;
     }
 
-    /// Notes that the next request has not arrived yet. An idle connection keeps no memory for it.
+    /// Releases the recycled memory, because the next request has not arrived yet.
     pub(super) fn pause(&mut self) {
-        self.place = None;
+        self.recycled = None;
         self.first.pause();
     }
 
-    /// Lets other tasks run if they have waited long enough.
+    /// Lets other tasks of the thread run after many answers in a row.
     pub(super) async fn rest(&mut self) {
         if self.in_a_row >= MOST_IN_A_ROW {
             self.in_a_row = 0;
@@ -72,10 +72,10 @@ impl<F: Future<Output = ()> + Send + 'static> Answering<F> {
     }
 
     fn spawn(&self, answer: Pin<Box<F>>) {
-        let counted = Counted::new(&self.active);
+        let active = ActiveRequest::new(&self.active);
         runtime::spawn(async move {
             answer.await;
-            drop(counted);
+            drop(active);
         });
     }
 }
@@ -93,43 +93,49 @@ async fn yield_now() {
     .await;
 }
 
-/// Requests that are being answered.
+/// Counts the requests of a connection that are answered in tasks of their own.
 #[derive(Debug, Default)]
-pub(super) struct Active(Mutex<(usize, Option<ForeignWaker>)>);
+pub(super) struct ActiveRequests(Mutex<ActiveCount>);
 
-impl Active {
+#[derive(Debug, Default)]
+struct ActiveCount {
+    requests: usize,
+    /// The task that waits until there are none.
+    waiting: Option<ForeignWaker>,
+}
+
+impl ActiveRequests {
     /// Returns `Ready` if there are none.
     pub(super) fn poll_none(&self, cx: &Context<'_>) -> Poll<()> {
         let waker = ForeignWaker::of(cx);
-        let mut active = self.lock();
-        if active.0 == 0 {
+        let mut count = self.0.hold();
+        if count.requests == 0 {
             return Poll::Ready(());
         }
-        active.1 = Some(waker);
+        count.waiting = Some(waker);
         Poll::Pending
-    }
-
-    fn lock(&self) -> Held<'_, (usize, Option<ForeignWaker>)> {
-        self.0.hold()
     }
 }
 
-/// Counts one of them until it is dropped.
-struct Counted(Arc<Active>);
+/// A request that counts as active until this is dropped.
+struct ActiveRequest(Arc<ActiveRequests>);
 
-impl Counted {
-    fn new(active: &Arc<Active>) -> Self {
-        active.lock().0 += 1;
+impl ActiveRequest {
+    fn new(active: &Arc<ActiveRequests>) -> Self {
+        active.0.hold().requests += 1;
         Self(active.clone())
     }
 }
 
-impl Drop for Counted {
+impl Drop for ActiveRequest {
     fn drop(&mut self) {
-        let mut active = self.0.lock();
-        active.0 -= 1;
-        let woken = if active.0 == 0 { active.1.take() } else { None };
-        drop(active);
+        let mut count = self.0.0.hold();
+        count.requests -= 1;
+        let woken = match count.requests {
+            0 => count.waiting.take(),
+            _ => None,
+        };
+        drop(count);
         woken.into_iter().for_each(ForeignWaker::wake);
     }
 }
