@@ -25,8 +25,7 @@ impl Connection {
             return;
         }
         self.records.pending.set_on(is_on);
-        self.encoder.records().set_on(is_on);
-        self.decoder.records().set_on(is_on);
+        self.compression.set_recording(is_on);
         self.records.early.clear();
         if is_on {
             self.record_state();
@@ -127,8 +126,7 @@ impl Connection {
     }
 
     fn collect_records(&mut self) {
-        self.records.pending.append(self.encoder.records());
-        self.records.pending.append(self.decoder.records());
+        self.compression.take_records(&mut self.records.pending);
     }
 
     /// Records what has happened before, as far as it still holds.
@@ -138,10 +136,10 @@ impl Connection {
             by_peer: false,
             parameters,
         });
-        if let Some(settings) = self.remembered {
+        if let Some(settings) = self.peer.remembered().copied() {
             self.record_restored(&settings);
         }
-        if let Some(settings) = self.peer_settings {
+        if let Some(settings) = self.peer.received().copied() {
             self.record_settings(&settings);
         }
         for stream in UniStream::ALL {
