@@ -112,7 +112,7 @@ struct Contest<'a> {
     alternatives: HashMap<SocketAddr, Box<str>>,
     quic: JoinSet<Attempted>,
     tcp: JoinSet<Attempted>,
-    /// Attempts of QUIC that are reported to be hopeless. They go on, but no other attempt waits for them.
+    /// Attempts of QUIC that are unlikely to succeed. They continue, but no other attempt waits for them.
     doubts: Doubts,
     /// The most informative failure so far.
     failure: Option<Error>,

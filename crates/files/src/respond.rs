@@ -1,4 +1,4 @@
-//! Responses.
+//! Responses to requests for files, and those for files that cannot be served.
 
 use std::ops::Range;
 use std::time::SystemTime;

@@ -56,7 +56,7 @@ pub struct Extension(pub(super) Arc<SharedConnection>);
 pub struct LeadingFrames(pub Vec<(u64, Bytes)>);
 
 impl Extension {
-    /// Waits for the peer's settings and returns those that this crate does not know, in their order.
+    /// Waits for the peer's settings and returns those that this crate does not implement, in their order.
     /// `None` if the connection is over before they arrive.
     ///
     /// # Cancel safety

@@ -52,7 +52,7 @@ impl Asking {
         }
     }
 
-    /// Lets the content go on, because the response has arrived.
+    /// Lets the content continue, because the response has arrived.
     pub(super) fn on_response(mut self) {
         self.is_answered = true;
     }

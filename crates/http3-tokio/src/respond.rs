@@ -178,7 +178,7 @@ impl Respond {
             length = body.size_hint().exact();
             match length {
                 Some(length) => fields.set_content_length(length),
-                None => length = said_length(&parts.headers),
+                None => length = announced_length(&parts.headers),
             }
         }
         let mut head = outgoing.encode_before(&fields, MessageWriter::room_for(length));
@@ -264,7 +264,7 @@ impl Respond {
 }
 
 /// Returns the length that the service announces for a body of unknown length.
-fn said_length(headers: &HeaderMap) -> Option<u64> {
+fn announced_length(headers: &HeaderMap) -> Option<u64> {
     headers.get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
 }
 

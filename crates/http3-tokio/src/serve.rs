@@ -140,7 +140,7 @@ impl<S> Serve<S> {
     /// let serving = tokio::spawn(serve.into_future());
     /// # let client = h3::Client::new(near);
     /// stop.send(()).expect("the server waits for it");
-    /// serving.await??; // the client has been told, and its requests are answered
+    /// serving.await??; // the client has received GOAWAY, and its requests are answered
     /// # drop(client);
     /// # Ok(()) }
     /// ```
@@ -277,7 +277,11 @@ where
             return;
         };
         // Boxed, because few requests need it and the future of each would have room for it.
-        if request.expects_continue() && Box::pin(respond.interim(go_on())).await.is_err() {
+        if request.expects_continue()
+            && Box::pin(respond.interim(continue_response()))
+                .await
+                .is_err()
+        {
             return;
         }
         if let (Some(protocol), Some(accepted)) = (request.protocol(), &terms.protocols)
@@ -351,7 +355,7 @@ async fn refuse(respond: Respond, status: StatusCode) {
     drop(respond.send(response).await);
 }
 
-fn go_on() -> Response<()> {
+fn continue_response() -> Response<()> {
     let mut response = Response::new(());
     *response.status_mut() = http::StatusCode::CONTINUE;
     response

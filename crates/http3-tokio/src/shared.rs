@@ -203,7 +203,7 @@ impl SharedConnection {
     }
 
     /// Returns the error of HTTP/3 for which we have closed the connection, if that is the cause of a
-    /// failure. The transport knows only that we have closed it.
+    /// failure. The transport only reports that we have closed it.
     pub(super) fn cause_of(&self, failure: Failure) -> Failure {
         match failure {
             Failure::Connection(ConnectionError::LocallyClosed) => {
@@ -404,7 +404,7 @@ impl SharedConnection {
     fn lock(&self) -> Held<'_, ConnectionState> {
         // A panic leaves the state consistent, because each call into it is complete.
         let mut state = self.state.hold();
-        let is_wanted = self.records.are_wanted();
+        let is_wanted = self.records.are_recorded();
         if is_wanted != state.http.is_recording() {
             state.http.set_recording(is_wanted);
         }

@@ -127,7 +127,7 @@ impl Unresolved {
     async fn wait_for_headers(&mut self) -> Result<Step, Error> {
         let stopped = self.outgoing.send.stopped();
         let step = std::future::poll_fn(|cx| self.incoming.poll_step(cx));
-        let code = match unless(step, stopped, self.head_timeout).await {
+        let code = match unless_cancelled(step, stopped, self.head_timeout).await {
             Ok(Ok(step)) => return Ok(step),
             Ok(Err(error)) => {
                 self.outgoing.reset(code_of(&error));
@@ -254,7 +254,7 @@ fn take_head(incoming: &mut Incoming) -> RequestHead {
 
 /// Waits for `future`. Returns the code of the reset if the client cancels the request, or if it
 /// takes longer than `limit`.
-async fn unless<F: Future>(
+async fn unless_cancelled<F: Future>(
     future: F,
     stopped: impl Future<Output = Result<Option<VarInt>, StoppedError>> + Send,
     limit: Option<Duration>,

@@ -149,7 +149,7 @@ mod tests {
 
     /// §3.2.
     #[test]
-    fn skips_what_is_unknown_without_keeping_it() {
+    fn skips_unknown_capsules_without_keeping_them() {
         let mut bytes = Vec::new();
         Capsule::encode(&mut bytes, Capsule::DATAGRAM, b"first");
         Capsule::encode(&mut bytes, 0x1234, &[0; 5000]);

@@ -305,7 +305,7 @@ impl Connection {
         self.on_given_up(now, stream)
     }
 
-    /// Counts a request whose response the peer no longer wants. The request was decoded completely.
+    /// Counts a request whose response the peer has cancelled. The request was decoded completely.
     ///
     /// # Errors
     ///
@@ -379,7 +379,7 @@ impl Connection {
         self.priorities.set_limit(streams);
     }
 
-    /// Takes note of a request that was opened. Returns the priority of an earlier PRIORITY_UPDATE,
+    /// Registers a request that was opened. Returns the priority of an earlier PRIORITY_UPDATE,
     /// which takes precedence over the `priority` field.
     pub fn on_request_opened(&mut self, stream: u64) -> Option<Priority> {
         self.outcomes.on_opened(stream);

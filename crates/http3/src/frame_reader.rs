@@ -38,7 +38,7 @@ pub(crate) trait Rules {
     /// Refuses a frame, or returns the maximum length of its payload. DATA is not limited by it.
     fn admit(&mut self, frame_type: FrameType) -> Result<u64, Error>;
 
-    /// Takes note of a DATA frame with `len` bytes of content that begins.
+    /// Called when a DATA frame with `len` bytes of content begins.
     fn on_data_frame(&mut self, _len: u64) {}
 }
 

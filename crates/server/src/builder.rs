@@ -186,7 +186,7 @@ impl Server {
         self
     }
 
-    /// Records QUIC connections with sinks that know the address at which the client arrived, for example to count
+    /// Records QUIC connections with sinks that receive the address at which the client arrived, for example to count
     /// those of each address apart. They replace the sinks of [`Server::transport`].
     ///
     /// `sinks` is called once for each address that the server listens on. The address has the port that the system

@@ -401,12 +401,12 @@ pub(super) async fn watch(sources: Arc<Mutex<Sources>>, resolver: Arc<Resolver>,
             (reloaded, sources.take_ocsp_problems())
         };
         for problem in problems {
-            events.tell(Event::OcspIgnored(problem));
+            events.report(Event::OcspIgnored(problem));
         }
         match reloaded {
             Ok(false) => {}
-            Ok(true) => events.tell(Event::CertificateReplaced),
-            Err(error) => events.tell(Event::CertificateKept(error)),
+            Ok(true) => events.report(Event::CertificateReplaced),
+            Err(error) => events.report(Event::CertificateKept(error)),
         }
     }
 }

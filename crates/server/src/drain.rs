@@ -67,19 +67,19 @@ pub(super) async fn run(plan: Plan, server: &Running) -> Drained {
     let before = site.tally.answered();
     let connections = site.tally.begin_drain(plan.deadline);
     conductor.enter(Phase::Draining);
-    site.events.tell(Event::Draining);
+    site.events.report(Event::Draining);
     finish(plan.deadline, conductor, &site.tally).await;
     let took = began.elapsed();
     conductor.enter(Phase::Cut);
     // Aborted connections end on their own and notify their peers, if these are reachable.
-    let told = async {
+    let farewell = async {
         conductor.all_gone().await;
         for endpoint in server.listeners.iter().filter_map(|it| it.endpoint()) {
             endpoint.close(crate::quic::no_error(), b"");
             endpoint.wait_idle().await;
         }
     };
-    let _ = tokio::time::timeout(FAREWELL, told).await;
+    let _ = tokio::time::timeout(FAREWELL, farewell).await;
     let tally = &site.tally;
     let (cut, connections_cut) = tally.cut();
     let ended = tally.answered() + tally.in_flight();

@@ -25,8 +25,8 @@ use crate::tally::{InFlight, Open};
 #[derive(Debug)]
 pub(super) struct Terms {
     open: Arc<Open>,
-    /// True if requests get an `Interim` that sends nothing. Those of HTTP/3 have a working one.
-    tells_of_interim: bool,
+    /// True if requests get an `Interim` that sends nothing. Those of HTTP/3 get one that works.
+    adds_interim: bool,
     body_rate: Option<BodyRate>,
     pub(crate) handler_timeout: Option<Duration>,
     /// The policy for requests in early data.
@@ -39,7 +39,7 @@ impl Terms {
     pub(super) fn new(open: Arc<Open>, limits: &Limits) -> Self {
         Self {
             open,
-            tells_of_interim: false,
+            adds_interim: false,
             body_rate: limits.body_rate,
             handler_timeout: limits.handler_timeout,
             early_requests: None,
@@ -61,9 +61,9 @@ impl Terms {
     }
 
     /// Adds an `Interim` that sends nothing to requests, which only those of HTTP/2 and HTTP/1.1 need.
-    pub(super) fn over_tcp(self, tells_of_interim: bool) -> Self {
+    pub(super) fn over_tcp(self, adds_interim: bool) -> Self {
         Self {
-            tells_of_interim,
+            adds_interim,
             ..self
         }
     }
@@ -118,7 +118,7 @@ impl Terms {
         let mut request = request.map(|body| body.into().with_rate(rate));
         let extensions = request.extensions_mut();
         extensions.insert(self.open.record.peer.clone());
-        if self.tells_of_interim {
+        if self.adds_interim {
             extensions.insert(hooks::unsupported_interim());
         }
         request
@@ -139,7 +139,7 @@ impl Admission for Terms {
     }
 }
 
-/// True for requests that may pause at any time: tunnels, and gRPC with its silent streams.
+/// Returns true for requests that may pause at any time: tunnels, and gRPC with its silent streams.
 fn may_pause<B>(request: &Request<B>) -> bool {
     let kind = request.headers().get(CONTENT_TYPE);
     let is_grpc = kind.is_some_and(|kind| kind.as_bytes().starts_with(b"application/grpc"));

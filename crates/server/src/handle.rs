@@ -88,7 +88,7 @@ impl ServerHandle {
         stats
     }
 
-    /// Returns the counters of each shard of each address with QUIC, which tell whether the shards have equal
+    /// Returns the counters of each shard of each address with QUIC, which show whether the shards have equal
     /// shares of the work. See [`Server::shards`](super::Server::shards).
     pub fn shard_stats(&self) -> Vec<ShardStats> {
         let mut all = Vec::new();
@@ -245,7 +245,7 @@ impl ServerHandle {
     pub fn reload(&self) -> Result<bool, ConfigError> {
         let reloaded = self.0.sources.lock().reload(&self.0.site.resolver);
         if let Ok(true) = reloaded {
-            self.0.site.events.tell(Event::CertificateReplaced);
+            self.0.site.events.report(Event::CertificateReplaced);
         }
         reloaded
     }

@@ -129,7 +129,7 @@ impl SocketReports<'_> {
 
     fn report(self, event: SocketEvent) {
         let port = self.port;
-        self.events.tell(Event::Socket { port, event });
+        self.events.report(Event::Socket { port, event });
     }
 }
 

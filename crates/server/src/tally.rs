@@ -171,7 +171,7 @@ impl Tally {
             .get_or_init(|| (self.in_flight(), self.connections_open()));
     }
 
-    /// Notes that the server drains until `deadline` has passed. Returns the connections that are open.
+    /// Records that the server drains until `deadline`. Returns the number of open connections.
     pub(super) fn begin_drain(&self, deadline: Duration) -> u64 {
         let begin = self.drain.get_or_init(|| DrainBegin {
             at: Instant::now(),
@@ -228,7 +228,7 @@ impl Tally {
     }
 }
 
-/// One connection.
+/// The counters of one connection, and its client.
 #[derive(Debug)]
 pub(super) struct Record {
     pub(super) peer: Peer,
@@ -393,7 +393,7 @@ impl Drop for Open {
     }
 }
 
-/// A request that is not completely answered.
+/// A request whose response has not been sent completely.
 #[derive(Debug)]
 pub(super) struct InFlight {
     record: Arc<Record>,

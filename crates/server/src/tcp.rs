@@ -71,7 +71,7 @@ pub(super) async fn accept<S: HttpService<Body>>(
     let site = &at.context.site;
     let shares = Shares::new(&site.limits);
     let mut rate = Rate::new(&site.limits);
-    let mut told: Option<Instant> = None;
+    let mut last_report: Option<Instant> = None;
     loop {
         let (stream, peer) = match listener.accept().await {
             Ok(accepted) => accepted,
@@ -79,9 +79,9 @@ pub(super) async fn accept<S: HttpService<Body>>(
             Err(error) if is_of_socket(&error) => return error,
             Err(error) => {
                 // It fails ten times a second until a descriptor is free.
-                if told.is_none_or(|told| told.elapsed() >= TELL_AGAIN) {
-                    told = Some(Instant::now());
-                    site.events.tell(Event::AcceptFailed(error));
+                if last_report.is_none_or(|last_report| last_report.elapsed() >= REPORT_AGAIN) {
+                    last_report = Some(Instant::now());
+                    site.events.report(Event::AcceptFailed(error));
                 }
                 // Connections that end meanwhile make room.
                 tokio::time::sleep(PAUSE).await;
@@ -398,7 +398,7 @@ const ACME_TLS_ALPN: &[u8] = b"acme-tls/1";
 /// Pause while there are no file descriptors.
 const PAUSE: Duration = Duration::from_millis(100);
 /// Time between two events of the same kind.
-const TELL_AGAIN: Duration = Duration::from_secs(60);
+const REPORT_AGAIN: Duration = Duration::from_secs(60);
 
 const LEAST_BUFFER: usize = 8192;
 

@@ -50,7 +50,7 @@
 //! Texts of clients end no line and no field of the access log, make no series of the metrics, and write no
 //! HTML into listings. The log and its queue are bounded (limit K106), and so are listings. A request that
 //! names two hosts, or a host and another one in its target, is not forwarded. The admin endpoints refuse
-//! hosts that they do not know, since a web page can have its own name resolve to this machine.
+//! hosts that are not theirs, since a web page can have its own name resolve to this machine.
 
 mod access_log;
 mod address_list;

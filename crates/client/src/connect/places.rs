@@ -11,7 +11,7 @@ use super::super::core::Core;
 use super::super::origin::{Origin, authority};
 use super::super::resolve::ServiceRecord;
 
-/// A place, or several of them.
+/// A server that can be reached, or several of them.
 #[derive(Debug)]
 pub(super) struct ServerPlace {
     pub(super) at: At,
@@ -89,7 +89,7 @@ async fn of_service(
     let target = service.target.as_deref().filter(|target| *target != host);
     if !service.hints.is_empty() {
         let hints = service.hints.iter().map(|ip| SocketAddr::from((*ip, port)));
-        return Some(At::Addresses(core.settings.wanted(hints).collect()));
+        return Some(At::Addresses(core.settings.of_family(hints).collect()));
     }
     match target {
         None => Some(At::Port(port)),

@@ -13,7 +13,7 @@ impl SharedConnection {
         &self.extensions
     }
 
-    /// Returns the peer's settings that only the application knows.
+    /// Returns the peer's settings that only the application implements.
     pub(crate) fn peer_other_settings(&self) -> Vec<(u64, u64)> {
         self.lock().http.peer_other_settings().to_vec()
     }

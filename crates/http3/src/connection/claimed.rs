@@ -16,7 +16,7 @@ impl Connection {
         &self.config.extensions
     }
 
-    /// Returns the settings of the peer that this crate does not know, with their values, in their
+    /// Returns the settings of the peer that this crate does not implement, with their values, in their
     /// order. Empty until the peer's SETTINGS arrive, and for the default of
     /// [`Config::extensions`](super::Config::extensions).
     ///

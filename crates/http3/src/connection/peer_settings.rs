@@ -7,7 +7,7 @@ use crate::settings::Settings;
 #[derive(Debug, Default)]
 pub(super) struct PeerSettings {
     received: Option<Settings>,
-    /// The settings that this crate does not know, if there are extensions.
+    /// The settings that this crate does not implement, if there are extensions.
     pub(super) others: Vec<(u64, u64)>,
     /// The settings that a ticket remembers, which later ones must not fall below.
     remembered: Option<Settings>,

@@ -44,7 +44,7 @@ impl Connection {
         self.records.pending.take()
     }
 
-    /// Takes note of the number of one of our streams, for records only.
+    /// Sets the number of one of our streams, for records only.
     pub fn on_stream_opened(&mut self, stream: UniStream, id: u64) {
         self.records.streams[stream as usize] = Some(id);
         self.record(|| stream_type_of(stream, id));

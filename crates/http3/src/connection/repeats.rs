@@ -108,7 +108,7 @@ impl<T: Message> Repeats<T> {
         Some((kept.head.clone(), kept.required))
     }
 
-    /// Notes that a section has arrived. Keeps its message if the section has a place already.
+    /// Records that a section has arrived. Keeps its message if the section already has an entry.
     pub(super) fn on_decoded(&mut self, place: Option<usize>, seen: &Seen<'_>, head: &Head<T>) {
         let is_large = seen.section.len() > MOST_BYTES || seen.size > MOST_SIZE;
         if is_large || head.0.fields().len() > MOST_FIELDS {

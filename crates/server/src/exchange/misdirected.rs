@@ -11,7 +11,7 @@ use http::{Method, Request};
 pub(crate) struct Names(Arc<[String]>);
 
 impl Names {
-    /// Returns the names of a certificate, or `None` if there are none: a custom resolver knows them.
+    /// Returns the names of a certificate, or `None` if there are none, as with a custom resolver.
     pub(crate) fn new(names: Vec<String>) -> Option<Self> {
         (!names.is_empty()).then(|| Self(names.into()))
     }

@@ -71,19 +71,19 @@ impl Budgets {
         }
     }
 
-    /// Takes note of a request of the client.
+    /// Counts a request of the client.
     pub(crate) const fn on_request(&mut self) {
         self.frames.on_section();
         self.frames.on_request();
     }
 
-    /// Takes note of a response that begins.
+    /// Counts a response that begins.
     pub(crate) const fn on_answered(&mut self) {
         self.frames.on_section();
         self.requests.on_answered();
     }
 
-    /// Takes note of content that is sent in a DATA frame. Clients grant credit for it, and measure
+    /// Counts content that is sent in a DATA frame. Clients grant credit for it, and measure
     /// their path with PING frames.
     pub(crate) fn on_content(&mut self, len: u32) {
         if len > 0 {

@@ -150,7 +150,7 @@ impl<S: AsyncWrite + Unpin> GatheredState<S> {
 }
 
 impl<S> GatheredState<S> {
-    /// Returns an error if a budget is exhausted. The client is told why.
+    /// Returns an error if a budget is exhausted. A GOAWAY gives the client the reason.
     fn check_budgets(&mut self) -> io::Result<()> {
         if !self.budgets.is_exhausted() {
             return Ok(());

@@ -15,14 +15,14 @@ use crate::events::{Event, Events};
 #[derive(Debug)]
 pub(crate) struct RefusedClients {
     events: Events,
-    told: Mutex<Option<Instant>>,
+    last: Mutex<Option<Instant>>,
 }
 
 impl RefusedClients {
     pub(crate) fn new(events: Events) -> Self {
         Self {
             events,
-            told: Mutex::new(None),
+            last: Mutex::new(None),
         }
     }
 
@@ -31,7 +31,7 @@ impl RefusedClients {
         if let ConnectionError::TransportError(own) = error
             && own.code.alert().is_some_and(is_about_certificates)
         {
-            self.tell(address, &own.reason);
+            self.report(address, &own.reason);
         }
     }
 
@@ -43,13 +43,13 @@ impl RefusedClients {
         if let Some(rustls::Error::NoCertificatesPresented | rustls::Error::InvalidCertificate(_)) =
             tls
         {
-            self.tell(address, &error.to_string());
+            self.report(address, &error.to_string());
         }
     }
 
-    fn tell(&self, address: SocketAddr, reason: &str) {
+    fn report(&self, address: SocketAddr, reason: &str) {
         if self.is_due(Instant::now()) {
-            self.events.tell(Event::ClientCertificateRefused {
+            self.events.report(Event::ClientCertificateRefused {
                 address,
                 reason: reason.to_owned(),
             });
@@ -58,10 +58,10 @@ impl RefusedClients {
 
     /// Returns true if an event is due, and counts it.
     fn is_due(&self, now: Instant) -> bool {
-        let mut told = self.told.lock();
-        let is_due = told.is_none_or(|told| now.duration_since(told) >= TELL_AGAIN);
+        let mut last = self.last.lock();
+        let is_due = last.is_none_or(|last| now.duration_since(last) >= REPORT_AGAIN);
         if is_due {
-            *told = Some(now);
+            *last = Some(now);
         }
         is_due
     }
@@ -82,13 +82,13 @@ fn is_about_certificates(alert: u8) -> bool {
 }
 
 /// Time between two events (limit K190).
-const TELL_AGAIN: Duration = Duration::from_secs(60);
+const REPORT_AGAIN: Duration = Duration::from_secs(60);
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// K190.
+    /// Limit K190.
     #[test]
     fn refusals_are_reported_once_in_a_minute() {
         let clients = RefusedClients::new(Events::default());

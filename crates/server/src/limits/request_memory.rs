@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn who_ends_requests_is_a_smaller_burden() {
+    fn connections_that_end_requests_are_a_smaller_burden() {
         assert_eq!(burden(10 * REQUEST, 0), 10 * REQUEST);
         assert_eq!(burden(10 * REQUEST, 10), 5 * REQUEST);
         assert_eq!(burden(0, 0), 0);

@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_connection_goes_to_who_holds_few() {
+    fn last_connection_goes_to_a_client_that_holds_few() {
         let shares = shares(1);
         let only = fill(&shares, "192.0.2.1");
         assert_eq!(only.len(), 1);

@@ -56,13 +56,13 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_announced_that_the_client_knows() {
+    fn name_that_the_client_asked_for_is_not_announced() {
         assert!(origins(&["a.test", "*.a.test"], Some("A.test"), 443).is_empty());
         assert!(origins(&["*.a.test"], Some("x.a.test"), 443).is_empty());
         assert!(origins(&[], None, 443).is_empty());
     }
 
-    /// K205.
+    /// Limit K205.
     #[test]
     fn certificates_with_many_names_are_cut_off() {
         let names: Vec<_> = (0..1000).map(|number| format!("{number}.test")).collect();

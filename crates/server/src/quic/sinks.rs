@@ -35,7 +35,7 @@ impl AddressSinks {
         })
     }
 
-    /// Makes the sinks, once. No client can know a port before that the system has just chosen, so that none is missed.
+    /// Makes the sinks, once. Clients cannot connect earlier to a port that the system has just chosen, so none is missed.
     pub(crate) fn begin(&self, address: SocketAddr) {
         self.made.get_or_init(|| (self.make.0)(address));
     }

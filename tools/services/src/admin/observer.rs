@@ -30,7 +30,7 @@ pub struct Observer(Arc<Observed>);
 
 #[derive(Debug, Default)]
 struct Observed {
-    /// By the ID that the server's handle knows too. A client that repeats an ID hides its own earlier connection.
+    /// Keyed by the ID that the server's handle uses too. A client that repeats an ID hides its own earlier connection.
     connections: Mutex<HashMap<ConnectionId, Arc<Limits>>>,
     closes: Mutex<Closes>,
     /// Readers of the times of limits.

@@ -84,7 +84,7 @@ fn without_extensions_unknown_settings_are_dropped() {
 
 /// §6.2.
 #[test]
-fn a_claimed_stream_goes_to_the_application_with_what_has_arrived() {
+fn claimed_stream_goes_to_the_application_with_its_first_bytes() {
     for side in SIDES {
         let mut connection = with_peer(side, &[(SETTING, 1)]);
         assert_eq!(uni(&mut connection, 6, &[0x40], false), Ok(UniFate::Read));

@@ -89,7 +89,7 @@ fn the_same_section_is_the_same_response() {
 /// The bytes are the same, but the entry they name has made room for another since: that is an
 /// error (RFC 9204 §2.2.3), whatever they meant before.
 #[test]
-fn what_is_evicted_is_not_repeated() {
+fn evicted_entries_are_not_repeated() {
     let mut server = begun(Side::Server);
     // :method GET, :scheme https, :path /, :authority from the table's first entry.
     let section = [0x02, 0x00, 0xd1, 0xd7, 0xc1, 0x80];

@@ -140,7 +140,7 @@ async fn clients_that_cancel_too_much_are_read_more_slowly() {
 
 /// Writes up to the limit, and one byte more.
 #[test]
-fn what_is_kept_has_a_limit() {
+fn kept_bytes_have_a_limit() {
     let (mut stream, gatherer) = narrow(0);
     let mut cx = Context::from_waker(Waker::noop());
     let all = vec![7; MOST + 1];
@@ -158,7 +158,7 @@ fn what_is_kept_has_a_limit() {
 }
 
 #[tokio::test]
-async fn a_shutdown_sends_what_is_kept() {
+async fn shutdown_sends_the_kept_bytes() {
     let (mut stream, gatherer) = narrow(usize::MAX);
     stream.write_all(b"last words").await.expect("kept");
     stream.shutdown().await.expect("sent");

@@ -22,7 +22,7 @@ fn endurance(every: u64, limit: u64) -> Option<u64> {
 }
 
 #[test]
-fn slow_bodies_have_the_grace_and_what_they_earn() {
+fn slow_bodies_have_the_grace_period_and_the_time_that_they_earn() {
     assert_eq!(endurance(29_000, 100), Some(5), "nothing comes in time");
     // Ten bytes a second restore a tenth of the time.
     assert_eq!(endurance(100, 100), Some(5));
@@ -33,7 +33,7 @@ fn slow_bodies_have_the_grace_and_what_they_earn() {
 
 /// While the service computes or holds the client back, the client is not at fault.
 #[test]
-fn time_that_nobody_waits_is_not_counted() {
+fn time_without_a_waiting_reader_is_not_counted() {
     let (mut pace, mut now) = (Pace::new(RATE), Instant::now());
     for _ in 0..100 {
         now += Duration::from_secs(60);

@@ -47,7 +47,7 @@ fn clients_that_keep_the_rate_are_waited_for() {
 }
 
 #[test]
-fn what_was_read_fast_at_first_pays_for_nothing_later() {
+fn fast_reading_at_first_does_not_pay_for_slow_reading_later() {
     let given_up = endurance(1000, |second| holding(1_000_000_000 * second.min(10)));
     assert_eq!(given_up, Some(70));
 }

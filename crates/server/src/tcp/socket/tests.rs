@@ -34,7 +34,7 @@ const LEN: usize = 300_000;
 
 /// RFC 9112 §9.6: sent data arrives even if data from the peer was not read.
 #[tokio::test]
-async fn what_was_said_before_the_end_arrives() {
+async fn bytes_written_before_the_end_arrive() {
     let conductor = Conductor::new();
     let (mut socket, mut peer) = pair(&conductor).await;
     peer.write_all(b"nobody reads this").await.expect("open");
@@ -64,7 +64,7 @@ async fn a_peer_that_never_ends_is_not_waited_for() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_cut_waits_for_nobody() {
+async fn server_that_is_cut_does_not_wait_for_clients() {
     let conductor = Conductor::new();
     let (mut socket, _peer) = pair(&conductor).await;
     let began = std::time::Instant::now();
