@@ -91,7 +91,7 @@ impl ConnectionState {
         self.http.encode_within(stream, fields, credit, out)
     }
 
-    /// Implements [`SharedConnection::send_head`](super::Shared::send_head).
+    /// Implements [`SharedConnection::send_head`](super::SharedConnection::send_head).
     pub(super) fn send_head<'q>(
         &mut self,
         quic: &'q Connection,
