@@ -3,6 +3,7 @@
 mod blocked;
 mod claimed;
 mod compression;
+mod config;
 mod control;
 mod datagrams;
 mod goaway;
@@ -20,82 +21,27 @@ use std::collections::VecDeque;
 
 use bytes::Bytes;
 use courser_base::{Side, Time};
-use courser_qpack::{DecoderLimits, EncoderLimits};
 use courser_telemetry::{Http3Frame, Http3Record, Http3StreamType};
 use courser_wire::{Direction, StreamId};
 
 use self::compression::Compression;
+pub use self::compression::Section;
+pub use self::config::Config;
 use self::control::ControlReader;
 use self::goaway::GoAway;
 use self::outcomes::Outcomes;
 use self::peer_settings::PeerSettings;
 use self::priorities::Priorities;
 use self::records::Records;
-pub use self::sections::{RequestHead, ResponseHead, Section};
+pub use self::sections::{RequestHead, ResponseHead};
 pub use self::streams::UniFate;
 use self::unidirectional::Unidirectional;
 use crate::budget::FrameBudget;
 use crate::error::{Code, Error};
-use crate::extensions::Extensions;
-use crate::fields::FieldLimits;
 use crate::frame::{self, put_varint};
 use crate::priority::Priority;
 use crate::settings::Settings;
 use crate::stream_type;
-
-/// The configuration of a connection.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Config {
-    /// The limits for header and trailer sections of the peer.
-    pub limits: FieldLimits,
-    /// The limits of our QPACK decoder, announced to the peer.
-    pub decoder: DecoderLimits,
-    /// The bytes of field sections that may be blocked at a time. A message whose section would
-    /// exceed them is given up. 1 MiB by default: as many streams as may be blocked, each with the
-    /// largest section.
-    pub blocked_bytes: usize,
-    /// The limits of our QPACK encoder, within those of the peer.
-    pub encoder: EncoderLimits,
-    /// Enables extended CONNECT (RFC 9220) on a server.
-    pub extended_connect: bool,
-    /// Enables HTTP Datagrams (RFC 9297). The transport must accept DATAGRAM frames.
-    pub datagrams: bool,
-    /// Sends reserved settings, frames and codes, which make sure that peers ignore unknown ones.
-    pub grease: bool,
-    /// The origins that a server accepts on the connection, RFC 9412. If there are none, the client
-    /// goes by the certificate.
-    pub origins: Vec<String>,
-    /// The settings, streams and frames of extensions that the application implements. None by
-    /// default.
-    pub extensions: Extensions,
-}
-
-impl Config {
-    /// Returns the defaults for our role: dynamic tables of 4 KiB and 16 blocked streams in each
-    /// direction.
-    pub fn new(side: Side) -> Self {
-        Self {
-            limits: match side {
-                Side::Client => FieldLimits::RESPONSE,
-                Side::Server => FieldLimits::REQUEST,
-            },
-            decoder: DecoderLimits {
-                max_table_capacity: 4096,
-                max_blocked_streams: 16,
-            },
-            blocked_bytes: 1024 * 1024,
-            encoder: EncoderLimits {
-                max_table_capacity: 4096,
-                max_blocked_streams: 16,
-            },
-            extended_connect: false,
-            datagrams: false,
-            grease: true,
-            origins: Vec::new(),
-            extensions: Extensions::default(),
-        }
-    }
-}
 
 /// A unidirectional stream that we open.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -139,7 +85,7 @@ pub enum Event {
     /// The origins that the server claims for this connection, RFC 9412. They are not verified: the
     /// certificate must cover an origin before it is used.
     Origins(Vec<String>),
-    /// A frame of a type that the application claims for control streams ([`Extensions::frame`]).
+    /// A frame of a type that the application claims for control streams ([`Extensions::frame`](crate::Extensions::frame)).
     Frame {
         /// The type of the frame.
         frame_type: u64,

@@ -4,12 +4,22 @@ use courser_qpack::{Decoder, Encoder, Progress};
 use courser_telemetry::{FieldSection, Pending};
 
 use super::blocked::BlockedSections;
+use super::config::Config;
 use super::repeats::{Caches, Head, Message, Seen};
-use super::{Config, Section};
 use crate::budget::InstructionBudget;
 use crate::error::{Code, Error};
 use crate::fields::{Collector, FieldLimits, FieldsError, FieldsToSend, Kind, LineCache};
 use crate::settings::Settings;
+
+/// The outcome of decoding a section.
+#[derive(Debug)]
+pub enum Section<T> {
+    /// The section was decoded. It is a valid message or not.
+    Decoded(Result<T, FieldsError>),
+    /// The stream is blocked. Decode the section again after
+    /// [`Event::Unblocked`](super::Event::Unblocked), before anything else of its stream.
+    Blocked,
+}
 
 /// The field sections of a connection: encoder and decoder, the streams of both, the sections that are
 /// blocked, and the sections that were decoded lately.

@@ -3,21 +3,12 @@
 use courser_telemetry::{FieldSection, Http3Frame, Http3Record, Http3StreamType};
 use http::{HeaderMap, Request, Response};
 
+use super::compression::Section;
 use super::repeats::{Head, Message};
 use super::{Connection, MOST_INSTRUCTIONS, UniStream};
 use crate::error::Error;
 use crate::fields::{Collector, FieldsError, FieldsToSend, Kind, Protocol, RequestError};
 use crate::frame;
-
-/// The outcome of decoding a section.
-#[derive(Debug)]
-pub enum Section<T> {
-    /// The section was decoded. It is a valid message or not.
-    Decoded(Result<T, FieldsError>),
-    /// The stream is blocked. Decode the section again after
-    /// [`Event::Unblocked`](super::Event::Unblocked), before anything else of its stream.
-    Blocked,
-}
 
 /// The header section of a request, and the length that its content must have.
 pub type RequestHead = (Request<()>, Option<u64>);

@@ -1,7 +1,7 @@
 //! Streams, frames and settings of extensions, RFC 9114 §9.
 
 use super::*;
-use crate::extensions::FrameStream;
+use crate::extensions::{Extensions, FrameStream};
 
 const SETTING: u64 = 0xc671_706a;
 const FRAME: u64 = 0x1000;
