@@ -16,7 +16,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use self::late::Attempted;
-use self::places::{At, Place};
+use self::places::{At, ServerPlace};
 use self::quic::Doubt;
 use super::core::Core;
 use super::error::{Error, ErrorKind};
@@ -112,7 +112,7 @@ struct Contest<'a> {
     alternatives: HashMap<SocketAddr, Box<str>>,
     quic: JoinSet<Attempted>,
     tcp: JoinSet<Attempted>,
-    /// Attempts of QUIC that are reported to be hopeless. They go on, but no other attempt waits for them.
+    /// Attempts of QUIC that are unlikely to succeed. They continue, but no other attempt waits for them.
     doubts: Doubts,
     /// The most informative failure so far.
     failure: Option<Error>,
@@ -209,7 +209,7 @@ impl<'a> Contest<'a> {
     }
 
     /// Waits briefly for HTTPS records and alternatives, so that QUIC gets its head start.
-    async fn wait_for_places(&mut self, places: &mut JoinSet<Vec<Place>>) {
+    async fn wait_for_places(&mut self, places: &mut JoinSet<Vec<ServerPlace>>) {
         let all = async {
             while let Some(found) = places.join_next().await {
                 self.add(found.unwrap_or_default());
@@ -219,7 +219,7 @@ impl<'a> Contest<'a> {
         let _ = tokio::time::timeout(super::resolve::RESOLUTION_DELAY, all).await;
     }
 
-    fn add(&mut self, found: Vec<Place>) {
+    fn add(&mut self, found: Vec<ServerPlace>) {
         for place in found {
             let addresses: Vec<_> = match place.at {
                 At::Port(port) => self
@@ -244,7 +244,7 @@ impl<'a> Contest<'a> {
 
     async fn run(
         mut self,
-        places: &mut JoinSet<Vec<Place>>,
+        places: &mut JoinSet<Vec<ServerPlace>>,
         timing: &mut Timing,
     ) -> Result<Established, Error> {
         loop {

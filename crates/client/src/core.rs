@@ -98,15 +98,15 @@ impl Settings {
         self.overridden(host, port).is_some()
     }
 
-    /// Returns the addresses of the configured family.
-    pub(super) fn wanted(
+    /// Returns the addresses that have the configured family, and that of the local address.
+    pub(super) fn of_family(
         &self,
         addresses: impl Iterator<Item = SocketAddr>,
     ) -> impl Iterator<Item = SocketAddr> {
         let (family, local) = (self.family, self.local_address);
         addresses.filter(move |address| {
-            let is_wanted = family.is_none_or(|family| family.has(address.ip()));
-            is_wanted && local.is_none_or(|local| local.ip().is_ipv6() == address.is_ipv6())
+            let is_of_family = family.is_none_or(|family| family.has(address.ip()));
+            is_of_family && local.is_none_or(|local| local.ip().is_ipv6() == address.is_ipv6())
         })
     }
 
@@ -212,7 +212,7 @@ impl Core {
             })?
         };
         let found = found.into_iter().map(|ip| ip.with_port(port));
-        let wanted: Vec<_> = self.settings.wanted(found).collect();
+        let wanted: Vec<_> = self.settings.of_family(found).collect();
         if wanted.is_empty() {
             let family = match self.settings.family {
                 Some(Family::V4) => "IPv4 ",
@@ -289,7 +289,7 @@ impl Core {
         self.udp_memory().on_network_changed();
     }
 
-    /// Notes that a QUIC connection carried a response after its path was silent.
+    /// Records that a QUIC connection carried a response after its path was silent.
     pub(super) fn on_silence_ended(&self, facts: &Facts, origin: &Origin) {
         if let Some(local) = facts.local {
             let mut memory = self.udp_memory();

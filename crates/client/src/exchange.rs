@@ -292,7 +292,7 @@ fn may_retry(error: &Error, is_reused: bool, method: &Method) -> bool {
 }
 
 /// Returns an error if the response comes from a server, or on a connection, that is not the one of
-/// the origin and does not serve it. Takes note of it for later requests.
+/// the origin and does not serve it. Remembers it for later requests.
 fn refused_by(
     core: &Core,
     response: &Response<Body>,

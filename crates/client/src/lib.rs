@@ -24,7 +24,7 @@
 //!
 //! The client repeats a request automatically only if that is safe: if the server reported that it
 //! was not processed, or if the method is idempotent and an idle connection was closed or its path became
-//! [silent](courser_quic::Connection::is_path_silent). In the last case the request goes on where it is as
+//! [silent](courser_quic::Connection::is_path_silent). In the last case the request continues where it is as
 //! well: a new QUIC connection and TCP are raced, and the first response counts.
 
 // Shows the feature that each item needs.
@@ -195,7 +195,7 @@ impl Client {
         self.0.quic.open()
     }
 
-    /// Notes that the network has changed, so that packets leave from another address now. Open QUIC
+    /// Reports that the network has changed and packets leave from another address now. Open QUIC
     /// connections move to a new path at once, as far as their servers allow
     /// ([`Endpoint::network_changed`](courser_quic::Endpoint::network_changed)). Connections over TCP
     /// are not affected. What was learned about UDP in the network before is forgotten, and so are alternatives

@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_with_a_uri_is_said() {
+    fn error_gives_the_reason_why_a_uri_is_refused() {
         let error = origin("ftp://a/").expect_err("no FTP");
         assert_eq!(error.kind(), ErrorKind::Unsupported);
         let error = origin("/path").expect_err("no host");

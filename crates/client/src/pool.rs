@@ -40,17 +40,17 @@ impl Default for Limits {
 /// The pool; see the [module](self).
 pub(super) struct Pool {
     limits: Limits,
-    state: Mutex<State>,
+    state: Mutex<PoolState>,
 }
 
 #[derive(Default)]
-struct State {
-    places: HashMap<Key, Place>,
+struct PoolState {
+    places: HashMap<Key, PoolEntry>,
     has_reaper: bool,
 }
 
 #[derive(Default)]
-struct Place {
+struct PoolEntry {
     /// Shared connections, the preferred one last.
     shared: Vec<Kept>,
     /// Idle connections, the most recent one last.
@@ -61,7 +61,7 @@ struct Place {
     is_http1: bool,
 }
 
-impl Place {
+impl PoolEntry {
     /// Returns the shared connection that requests should use: the newest of HTTP/3, or else of HTTP/2. TCP
     /// is newer only where QUIC was silent, and a path that answers again is as good as before.
     fn preferred(&mut self) -> Option<&mut Kept> {
@@ -210,7 +210,7 @@ impl Pool {
         state.has_reaper
     }
 
-    fn start_reaper(self: &Arc<Self>, state: &mut State) {
+    fn start_reaper(self: &Arc<Self>, state: &mut PoolState) {
         if !state.has_reaper {
             state.has_reaper = true;
             let every = (self.limits.idle_timeout / 4).max(SHORTEST_PAUSE);
@@ -218,7 +218,7 @@ impl Pool {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, PoolState> {
         // A panic leaves the state consistent, because all changes are complete.
         self.state.lock()
     }

@@ -122,7 +122,7 @@ impl Tls {
 /// The configuration for servers over TCP at each port, with separate tickets. Connections over QUIC have a
 /// store that distinguishes ports.
 ///
-/// Stores of rustls know servers by name only, but different ports of one host are different servers. A
+/// Stores of rustls identify servers by name only, but different ports of one host are different servers. A
 /// ticket of one is useless to the other and can do harm: if it makes the client change its offer
 /// after a HelloRetryRequest, the handshake fails (RFC 9846 §4.2.2).
 #[derive(Clone)]

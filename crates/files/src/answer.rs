@@ -27,7 +27,7 @@ use crate::watch::{Watched, Watcher};
 
 /// The state that all clones of a service share.
 #[derive(Debug)]
-pub(crate) struct Shared {
+pub(crate) struct OpenFolder {
     pub(crate) root: Root,
     pub(crate) settings: Builder,
     pub(crate) memory: Memory,
@@ -47,7 +47,7 @@ pub(crate) enum Answer {
     Folder(PathBuf),
 }
 
-impl Shared {
+impl OpenFolder {
     pub(crate) fn new(root: Root, settings: Builder) -> Self {
         Self {
             memory: Memory::new(settings.memory),
@@ -74,7 +74,7 @@ impl Shared {
             watcher.read_reports(now);
         }
         let generation = self.generation(now, effort.patience)?;
-        let place = Place {
+        let place = Lookup {
             path: asked.path(),
             ranking: self.ranking(asked),
             generation,
@@ -92,7 +92,7 @@ impl Shared {
         let should_keep = effort.patience == Patience::Any
             || kept.is_some()
             || self.memory.note(place.path, place.ranking);
-        let place = Place {
+        let place = Lookup {
             should_keep,
             ..place
         };
@@ -132,7 +132,7 @@ impl Shared {
         best.filter(|coding| *coding != Coding::Identity)
     }
 
-    fn kept(&self, place: Place<'_>) -> Option<Arc<Kept>> {
+    fn kept(&self, place: Lookup<'_>) -> Option<Arc<Kept>> {
         if let Some(kept) = self.memory.get(place.path, place.ranking) {
             return Some(kept);
         }
@@ -145,7 +145,7 @@ impl Shared {
     }
 
     /// Returns true if the last check on disk is recent enough.
-    fn is_current(&self, kept: &Kept, place: Place<'_>) -> bool {
+    fn is_current(&self, kept: &Kept, place: Lookup<'_>) -> bool {
         let checked = Moment::of(kept.checked.load(Relaxed));
         let age = match (&self.watcher, &kept.watched) {
             (Some(watcher), Some(watched)) if watched.is_unchanged(watcher) => age::WATCHED,
@@ -159,7 +159,7 @@ impl Shared {
     fn answer_from_disk(
         &self,
         asked: &Asked<'_>,
-        place: Place<'_>,
+        place: Lookup<'_>,
         kept: Option<Arc<Kept>>,
         effort: Effort,
     ) -> Result<Answer, Trouble> {
@@ -216,7 +216,7 @@ impl Shared {
     fn find(
         &self,
         asked: &Asked<'_>,
-        place: Place<'_>,
+        place: Lookup<'_>,
         patience: Patience,
     ) -> Result<(Found, Option<Watched>), Trouble> {
         let finder = Finder {
@@ -259,7 +259,7 @@ impl Shared {
     }
 
     /// Records that a kept file was found unchanged.
-    fn renew(&self, place: Place<'_>, kept: Arc<Kept>, watched: Option<Watched>) -> Arc<Kept> {
+    fn renew(&self, place: Lookup<'_>, kept: Arc<Kept>, watched: Option<Watched>) -> Arc<Kept> {
         if watched.is_none() && kept.watched.is_none() {
             kept.checked.store(place.now.get(), Relaxed);
             return kept;
@@ -306,7 +306,7 @@ impl Shared {
 
 /// The key of an answer in memory, and the time of the request.
 #[derive(Clone, Copy, Debug)]
-struct Place<'a> {
+struct Lookup<'a> {
     path: &'a str,
     ranking: Ranking,
     generation: u64,

@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
-use http_body::{Frame, SizeHint};
+use http_body::{Body as _, Frame, SizeHint};
 use http_body_util::BodyExt as _;
 use http_body_util::combinators::UnsyncBoxBody;
 
@@ -18,9 +18,22 @@ pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 ///
 /// # Cancel safety
 /// Polling can stop at any time: the next poll returns the next frame.
-pub struct Body(Inner);
+pub struct Body {
+    content: Content,
+    observer: Option<Box<dyn BodyObserver>>,
+}
 
-enum Inner {
+/// Observes the content of a body as it is sent. It is dropped with the body.
+pub trait BodyObserver: Send {
+    /// Called after each piece of content or trailers, with its number of bytes. `is_last` is true if
+    /// nothing follows.
+    fn on_frame(&mut self, bytes: usize, is_last: bool);
+
+    /// Called when the body reports its end.
+    fn on_end(&mut self);
+}
+
+enum Content {
     Whole(Option<Bytes>),
     File(Box<Reader>),
     Boxed(UnsyncBoxBody<Bytes, BoxError>),
@@ -29,13 +42,13 @@ enum Inner {
 impl Body {
     /// Returns a body without content.
     pub const fn empty() -> Self {
-        Self(Inner::Whole(None))
+        Self::of(Content::Whole(None))
     }
 
     /// Returns a body with this content.
     pub fn full(content: impl Into<Bytes>) -> Self {
         let content = content.into();
-        Self(Inner::Whole((!content.is_empty()).then_some(content)))
+        Self::of(Content::Whole((!content.is_empty()).then_some(content)))
     }
 
     /// Wraps a body of another type, for services that return both.
@@ -44,14 +57,49 @@ impl Body {
         B: http_body::Body<Data = Bytes> + Send + 'static,
         B::Error: Into<BoxError>,
     {
-        Self(Inner::Boxed(body.map_err(Into::into).boxed_unsync()))
+        Self::of(Content::Boxed(body.map_err(Into::into).boxed_unsync()))
     }
 
     pub(crate) fn file(mut reader: Reader) -> Self {
         match reader.take_whole() {
             Some(whole) => Self::full(whole),
             None if reader.left() == 0 => Self::empty(),
-            None => Self(Inner::File(Box::new(reader))),
+            None => Self::of(Content::File(Box::new(reader))),
+        }
+    }
+
+    const fn of(content: Content) -> Self {
+        Self {
+            content,
+            observer: None,
+        }
+    }
+
+    pub(crate) fn observed(self, observer: Box<dyn BodyObserver>) -> Self {
+        Self {
+            observer: Some(observer),
+            ..self
+        }
+    }
+}
+
+impl Content {
+    fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        match self {
+            Self::Whole(content) => Poll::Ready(content.take().map(|it| Ok(Frame::data(it)))),
+            Self::File(reader) => {
+                let read = ready!(reader.poll_read(cx));
+                Poll::Ready(read.map(|read| Ok(Frame::data(read?))))
+            }
+            Self::Boxed(body) => Pin::new(body).poll_frame(cx),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match self {
+            Self::Whole(content) => content.is_none(),
+            Self::File(reader) => reader.left() == 0,
+            Self::Boxed(body) => body.is_end_stream(),
         }
     }
 }
@@ -64,31 +112,32 @@ impl http_body::Body for Body {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
-        match &mut self.0 {
-            Inner::Whole(content) => Poll::Ready(content.take().map(|it| Ok(Frame::data(it)))),
-            Inner::File(reader) => {
-                let read = ready!(reader.poll_read(cx));
-                Poll::Ready(read.map(|read| Ok(Frame::data(read?))))
+        let polled = ready!(self.content.poll_frame(cx));
+        let this = &mut *self;
+        if let Some(observer) = &mut this.observer {
+            match &polled {
+                Some(Ok(frame)) => {
+                    let bytes = frame.data_ref().map_or(0, Bytes::len);
+                    observer.on_frame(bytes, this.content.is_end_stream());
+                }
+                Some(Err(_)) => {}
+                None => observer.on_end(),
             }
-            Inner::Boxed(body) => Pin::new(body).poll_frame(cx),
         }
+        Poll::Ready(polled)
     }
 
     fn is_end_stream(&self) -> bool {
-        match &self.0 {
-            Inner::Whole(content) => content.is_none(),
-            Inner::File(reader) => reader.left() == 0,
-            Inner::Boxed(body) => body.is_end_stream(),
-        }
+        self.content.is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {
-        match &self.0 {
-            Inner::Whole(content) => {
+        match &self.content {
+            Content::Whole(content) => {
                 SizeHint::with_exact(content.as_ref().map_or(0, |content| content.len() as u64))
             }
-            Inner::File(reader) => SizeHint::with_exact(reader.left()),
-            Inner::Boxed(body) => body.size_hint(),
+            Content::File(reader) => SizeHint::with_exact(reader.left()),
+            Content::Boxed(body) => body.size_hint(),
         }
     }
 }
@@ -99,5 +148,48 @@ impl fmt::Debug for Body {
         f.debug_struct("Body")
             .field("length", &size.exact())
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use super::*;
+
+    struct Log(Arc<Mutex<Vec<String>>>);
+
+    impl Log {
+        fn push(&self, entry: impl Into<String>) {
+            self.0.lock().expect("no panic").push(entry.into());
+        }
+    }
+
+    impl BodyObserver for Log {
+        fn on_frame(&mut self, bytes: usize, is_last: bool) {
+            self.push(format!("{bytes} bytes, last: {is_last}"));
+        }
+
+        fn on_end(&mut self) {
+            self.push("end");
+        }
+    }
+
+    impl Drop for Log {
+        fn drop(&mut self) {
+            self.push("dropped");
+        }
+    }
+
+    #[tokio::test]
+    async fn observer_gets_each_frame_and_is_dropped_with_the_body() {
+        let entries = Arc::default();
+        let log = Log(Arc::clone(&entries));
+        let mut body = Body::full("hello").observed(Box::new(log));
+        assert!(body.frame().await.is_some());
+        assert!(body.frame().await.is_none());
+        drop(body);
+        let entries = entries.lock().expect("no panic");
+        assert_eq!(*entries, ["5 bytes, last: true", "end", "dropped"]);
     }
 }

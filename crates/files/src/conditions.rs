@@ -19,7 +19,7 @@ pub(crate) struct Validators<'a> {
 
 /// The result of the conditions of a request.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Verdict {
+pub(crate) enum Selected {
     /// Send the whole content.
     Whole,
     /// Send this part of the content.
@@ -45,47 +45,47 @@ pub(crate) fn has_any(headers: &HeaderMap) -> bool {
 }
 
 /// Evaluates conditions in the order of RFC 9110 §13.2.2 for content of `len` bytes.
-pub(crate) fn evaluate(headers: &HeaderMap, validators: Validators<'_>, len: u64) -> Verdict {
+pub(crate) fn evaluate(headers: &HeaderMap, validators: Validators<'_>, len: u64) -> Selected {
     let date = |name: HeaderName| {
         let text = headers.get(name)?.to_str().ok()?;
         httpdate::parse_http_date(text).ok()
     };
     if headers.contains_key(IF_MATCH) {
         if !matches_any(headers, IF_MATCH, validators.tag, is_strongly_equal) {
-            return Verdict::PreconditionFailed;
+            return Selected::PreconditionFailed;
         }
     } else if let (Some(since), Some(modified)) = (date(IF_UNMODIFIED_SINCE), validators.modified)
         && modified > since
     {
-        return Verdict::PreconditionFailed;
+        return Selected::PreconditionFailed;
     }
     if headers.contains_key(IF_NONE_MATCH) {
         if matches_any(headers, IF_NONE_MATCH, validators.tag, is_weakly_equal) {
-            return Verdict::NotModified;
+            return Selected::NotModified;
         }
     } else if let (Some(since), Some(modified)) = (date(IF_MODIFIED_SINCE), validators.modified)
         && modified <= since
     {
-        return Verdict::NotModified;
+        return Selected::NotModified;
     }
     let Some(range) = headers.get(RANGE) else {
-        return Verdict::Whole;
+        return Selected::Whole;
     };
     // A client that has part of an older version receives all of the current one (§13.1.5).
     if let Some(condition) = headers.get(IF_RANGE) {
         let is_strong = |tag: &&HeaderValue| !tag.as_bytes().starts_with(b"W/");
         let is_tag = validators.tag.filter(is_strong) == Some(condition);
         if !is_tag && validators.modified_text != Some(condition) {
-            return Verdict::Whole;
+            return Selected::Whole;
         }
     }
     let range = range.to_str().ok();
     let range = range.and_then(|range| http_range_header::parse_range_header(range).ok());
     let ranges = range.and_then(|range| range.validate(len).ok());
     match ranges.as_deref() {
-        Some([one]) => Verdict::Part(one.clone()),
+        Some([one]) => Selected::Part(one.clone()),
         // Responses with several parts are not supported.
-        _ => Verdict::Unsatisfiable,
+        _ => Selected::Unsatisfiable,
     }
 }
 
@@ -128,7 +128,7 @@ mod tests {
     const MODIFIED: &str = "Sun, 09 Sep 2001 01:46:40 GMT";
     const AFTER: &str = "Sun, 09 Sep 2001 01:46:41 GMT";
 
-    fn verdict(fields: &[(HeaderName, &'static str)]) -> Verdict {
+    fn verdict(fields: &[(HeaderName, &'static str)]) -> Selected {
         let mut headers = HeaderMap::new();
         for (name, value) in fields {
             headers.append(name, HeaderValue::from_static(value));
@@ -147,8 +147,8 @@ mod tests {
 
     #[test]
     fn conditions_are_evaluated_in_the_order_of_rfc_9110() {
-        use Verdict::{NotModified, PreconditionFailed, Whole};
-        let cases: &[(&[(HeaderName, &'static str)], Verdict)] = &[
+        use Selected::{NotModified, PreconditionFailed, Whole};
+        let cases: &[(&[(HeaderName, &'static str)], Selected)] = &[
             (&[], Whole),
             (&[(IF_NONE_MATCH, TAG)], NotModified),
             (&[(IF_NONE_MATCH, "W/\"tag\"")], NotModified),
@@ -187,7 +187,7 @@ mod tests {
 
     #[test]
     fn ranges_are_cut_to_the_content() {
-        use Verdict::{Part, Unsatisfiable, Whole};
+        use Selected::{Part, Unsatisfiable, Whole};
         for (range, expected) in [
             ("bytes=0-0", Part(0..=0)),
             ("bytes=10-19", Part(10..=19)),
@@ -213,6 +213,6 @@ mod tests {
             assert_eq!(verdict(&fields), expected, "{condition}");
         }
         let cached = [(RANGE, "bytes=10-19"), (IF_NONE_MATCH, TAG)];
-        assert_eq!(verdict(&cached), Verdict::NotModified);
+        assert_eq!(verdict(&cached), Selected::NotModified);
     }
 }

@@ -64,6 +64,8 @@ mod conditions;
 mod content;
 mod disk;
 mod find;
+#[doc(hidden)]
+pub mod hooks;
 mod kind;
 mod lately;
 mod memory;

@@ -1,4 +1,4 @@
-//! Responses.
+//! Responses to requests for files, and those for files that cannot be served.
 
 use std::ops::Range;
 use std::time::SystemTime;
@@ -11,7 +11,7 @@ use http::{HeaderMap, HeaderValue, Response, StatusCode};
 
 use crate::asked::Asked;
 use crate::body::Body;
-use crate::conditions::{self, Validators, Verdict};
+use crate::conditions::{self, Selected, Validators};
 use crate::trouble::Trouble;
 
 /// Builds the response that the conditions of a request lead to. `headers` are those of a response
@@ -32,26 +32,26 @@ pub(crate) fn respond(
             };
             conditions::evaluate(asked.headers, validators, len)
         }
-        false => Verdict::Whole,
+        false => Selected::Whole,
     };
     let (status, part) = match verdict {
-        Verdict::Whole => (StatusCode::OK, Some(0..len)),
-        Verdict::Part(part) => {
+        Selected::Whole => (StatusCode::OK, Some(0..len)),
+        Selected::Part(part) => {
             let (first, last) = (*part.start(), *part.end());
             let text = format!("bytes {first}-{last}/{len}");
             headers.insert(CONTENT_RANGE, text_value(text));
             headers.insert(CONTENT_LENGTH, HeaderValue::from(last - first + 1));
             (StatusCode::PARTIAL_CONTENT, Some(first..last + 1))
         }
-        Verdict::NotModified => {
+        Selected::NotModified => {
             remove_content(&mut headers);
             (StatusCode::NOT_MODIFIED, None)
         }
-        Verdict::PreconditionFailed => {
+        Selected::PreconditionFailed => {
             remove_content(&mut headers);
             (StatusCode::PRECONDITION_FAILED, None)
         }
-        Verdict::Unsatisfiable => {
+        Selected::Unsatisfiable => {
             remove_content(&mut headers);
             headers.insert(CONTENT_RANGE, text_value(format!("bytes */{len}")));
             (StatusCode::RANGE_NOT_SATISFIABLE, None)

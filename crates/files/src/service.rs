@@ -14,7 +14,7 @@ use http::{Request, Response};
 use tower_service::Service;
 
 use crate::age::Moment;
-use crate::answer::{Answer, Shared};
+use crate::answer::{Answer, OpenFolder};
 use crate::asked::Asked;
 use crate::body::Body;
 use crate::builder::Builder;
@@ -31,7 +31,7 @@ use crate::trouble::{Effort, Patience, Trouble};
 #[derive(Clone)]
 pub struct Files {
     // Each request clones it.
-    shared: Arc<Shared>,
+    shared: Arc<OpenFolder>,
 }
 
 impl Builder {
@@ -53,7 +53,7 @@ impl Files {
     fn new(path: &Path, settings: Builder) -> io::Result<Self> {
         let root = Root::new(path, settings.follow_symlinks)?;
         Ok(Self {
-            shared: Arc::new(Shared::new(root, settings)),
+            shared: Arc::new(OpenFolder::new(root, settings)),
         })
     }
 
@@ -66,6 +66,19 @@ impl Files {
     pub fn stats(&self) -> Stats {
         let shared = &self.shared;
         shared.counters.with_size(shared.memory.size())
+    }
+
+    /// Answers a request, and passes the response through `change`.
+    pub(crate) fn answer<B>(
+        &self,
+        request: Request<B>,
+        change: impl FnOnce(Response<Body>) -> Response<Body> + Send + 'static,
+    ) -> Answering {
+        if let Some(response) = self.answer_now(&request) {
+            return Answering(Inner::Now(Some(change(response))));
+        }
+        let answer = self.clone().answer_later(request.map(drop));
+        Answering::later(Box::pin(async move { change(answer.await) }))
     }
 
     /// Answers a request without waiting. Returns `None` if that is impossible.
@@ -153,11 +166,7 @@ impl<B> Service<Request<B>> for Files {
     }
 
     fn call(&mut self, request: Request<B>) -> Answering {
-        if let Some(response) = self.answer_now(&request) {
-            return Answering(Inner::Now(Some(response)));
-        }
-        let request = request.map(drop);
-        Answering(Inner::Later(Box::pin(self.clone().answer_later(request))))
+        self.answer(request, std::convert::identity)
     }
 }
 
@@ -170,6 +179,12 @@ pub struct Answering(Inner);
 enum Inner {
     Now(Option<Response<Body>>),
     Later(Pin<Box<dyn Future<Output = Response<Body>> + Send>>),
+}
+
+impl Answering {
+    pub(crate) fn later(answer: Pin<Box<dyn Future<Output = Response<Body>> + Send>>) -> Self {
+        Self(Inner::Later(answer))
+    }
 }
 
 impl Future for Answering {

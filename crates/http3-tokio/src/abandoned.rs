@@ -1,4 +1,4 @@
-//! Content of requests that nothing wants any more. It is read and dropped for a moment.
+//! Content of requests that no service reads any more. It is read and dropped for a moment.
 //!
 //! A server may answer before it has read the request, and then stop its stream (RFC 9114 §4.1). Browsers
 //! and tools that are stopped while they send lose the response, or never end the request: Chromium
@@ -16,11 +16,11 @@ use courser_quic::hooks::{self, RecvStreamHooks as _};
 use courser_quic::{RecvStream, runtime};
 
 use super::failure::var_int;
-use super::shared::Shared;
+use super::shared::SharedConnection;
 
-/// Reads the rest of a request that nothing wants, and stops its stream if that takes too long. Where no
+/// Reads and drops the rest of a request, and stops its stream if that takes too long. Where no
 /// task can be spawned, stops it at once.
-pub(super) fn read_rest(shared: &Arc<Shared>, receive: RecvStream) {
+pub(super) fn read_rest(shared: &Arc<SharedConnection>, receive: RecvStream) {
     let mut rest = Rest {
         receive,
         left: MOST_BYTES,
@@ -40,7 +40,7 @@ struct Rest {
     receive: RecvStream,
     /// The bytes that may still arrive.
     left: u64,
-    shared: Arc<Shared>,
+    shared: Arc<SharedConnection>,
 }
 
 impl Rest {

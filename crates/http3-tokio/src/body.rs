@@ -11,8 +11,8 @@ use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 
 use super::failure::Failure;
+use super::handover::Handover;
 use super::incoming::Incoming;
-use super::slot::Slot;
 
 /// The body of a received message: its content as it arrives, then its trailers.
 ///
@@ -47,8 +47,8 @@ use super::slot::Slot;
 pub struct Body {
     /// The rest of the message, `None` if it is complete.
     incoming: Option<Box<Incoming>>,
-    /// The slot of the message until it is read, from which an upgrade may take it.
-    offer: Option<Arc<Slot>>,
+    /// The stream of a CONNECT until it is read. An upgrade may take it instead.
+    offer: Option<Arc<Handover>>,
     /// Bytes of `content-length` that have not arrived.
     left: Option<u64>,
 }
@@ -63,7 +63,7 @@ impl Body {
     }
 
     /// Creates the body of a CONNECT.
-    pub(super) fn offered(offer: Arc<Slot>) -> Self {
+    pub(super) fn offered(offer: Arc<Handover>) -> Self {
         Self {
             incoming: None,
             offer: Some(offer),

@@ -129,11 +129,11 @@ pub struct ExtensionFrame {
 /// The streams and frames that wait for the application.
 #[derive(Debug, Default)]
 pub(super) struct Queue {
-    state: Mutex<State>,
+    state: Mutex<ClaimedState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct ClaimedState {
     streams: VecDeque<ClaimedStream>,
     frames: VecDeque<ExtensionFrame>,
     /// The bytes of all payloads.
@@ -240,7 +240,7 @@ impl Queue {
     }
 }
 
-impl State {
+impl ClaimedState {
     fn wait<T>(&mut self, waker: ForeignWaker, ticket: &mut Ticket) -> Poll<Option<T>> {
         if self.is_over {
             return Poll::Ready(None);

@@ -17,7 +17,7 @@ use super::failure::Failure;
 use super::giving_up::Asking;
 use super::incoming::Incoming;
 use super::outgoing::Outgoing;
-use super::shared::{Guard, SentHead, Shared};
+use super::shared::{Guard, SentHead, SharedConnection};
 use super::upgrade::Upgraded;
 use super::{OnInterim, Priority, driver, priority};
 
@@ -52,7 +52,7 @@ impl Client {
     pub fn with_config(connection: Connection, config: http3::Config) -> Self {
         // §5.1: a response may take longer than the idle timeout.
         connection.keep_alive_while_busy(true);
-        let shared = Shared::new(connection, config);
+        let shared = SharedConnection::new(connection, config);
         driver::start(&shared, driver::SETTINGS_TIMEOUT);
         Self(Arc::new(Guard(shared)))
     }
@@ -73,7 +73,7 @@ impl Client {
         remembered: http3::Settings,
     ) -> Self {
         connection.keep_alive_while_busy(true);
-        let shared = Shared::new(connection, config);
+        let shared = SharedConnection::new(connection, config);
         // Without early data, the server may have changed its settings.
         if matches!(
             shared.quic.early_data(),

@@ -14,11 +14,11 @@ use courser_quic::{
 
 use super::claimed::{ClaimedReceive, ClaimedStream};
 use super::failure::var_int;
-use super::shared::Shared;
+use super::shared::SharedConnection;
 
 /// Starts the tasks. They end with the connection. A server waits for the client's SETTINGS for
 /// `settings_timeout`.
-pub(super) fn start(shared: &Arc<Shared>, settings_timeout: Duration) {
+pub(super) fn start(shared: &Arc<SharedConnection>, settings_timeout: Duration) {
     runtime::spawn(send(shared.clone()));
     runtime::spawn(receive(Reader::of(shared.clone())));
     if shared.datagrams.is_enabled() {
@@ -36,7 +36,7 @@ pub(super) fn start(shared: &Arc<Shared>, settings_timeout: Duration) {
 type Stopped = Pin<Box<dyn Future<Output = Result<Option<VarInt>, StoppedError>> + Send>>;
 
 /// Opens our unidirectional streams and writes to them.
-async fn send(shared: Arc<Shared>) {
+async fn send(shared: Arc<SharedConnection>) {
     let mut stopped: Vec<Stopped> = Vec::new();
     for index in 0..3 {
         let Ok(stream) = shared.quic.open_uni().await else {
@@ -80,10 +80,10 @@ async fn receive(reader: Reader) {
 
 /// Counts a task that reads or accepts unidirectional streams. Requests of a connection that is
 /// over wait for all of them.
-struct Reader(Arc<Shared>);
+struct Reader(Arc<SharedConnection>);
 
 impl Reader {
-    fn of(shared: Arc<Shared>) -> Self {
+    fn of(shared: Arc<SharedConnection>) -> Self {
         shared.on_reader();
         Self(shared)
     }
@@ -146,7 +146,7 @@ fn receive_stream(reader: Reader, mut stream: RecvStream) -> impl Future<Output 
 }
 
 /// Delivers the datagrams of QUIC to their requests.
-async fn receive_datagrams(shared: Arc<Shared>) {
+async fn receive_datagrams(shared: Arc<SharedConnection>) {
     while let Ok(payload) = shared.quic.read_datagram().await {
         if shared.on_datagram(payload).is_err() {
             return;
@@ -158,7 +158,7 @@ async fn receive_datagrams(shared: Arc<Shared>) {
 /// specified. Clients could hold idle connections otherwise (A79). The time counts from the end of the
 /// handshake, which has a limit of its own: a server starts before, and the client's SETTINGS cannot
 /// arrive as long as its handshake packets get lost.
-async fn expect_settings(shared: Arc<Shared>, limit: Duration) {
+async fn expect_settings(shared: Arc<SharedConnection>, limit: Duration) {
     if shared.quic.authenticated().await.is_err() {
         return;
     }
@@ -178,7 +178,7 @@ async fn expect_settings(shared: Arc<Shared>, limit: Duration) {
 
 /// Closes a connection whose early data the server refuses. The state of HTTP/3 is lost with the early
 /// streams (RFC 9001 §4.6.2), and requests fail as not processed.
-async fn settle_early_data(shared: Arc<Shared>) {
+async fn settle_early_data(shared: Arc<SharedConnection>) {
     if let Ok(EarlyData::Rejected) = shared.quic.authenticated().await {
         let code = var_int(Code::NO_ERROR);
         shared
@@ -192,7 +192,7 @@ async fn settle_early_data(shared: Arc<Shared>) {
 pub(super) const SETTINGS_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Accepts bidirectional streams of a server, which needs an extension for them (RFC 9114 §6.1).
-async fn accept_bidirectional(shared: Arc<Shared>) {
+async fn accept_bidirectional(shared: Arc<SharedConnection>) {
     while let Ok((send, receive)) = shared.quic.accept_bi().await {
         let checked = shared.drive(|state| state.http.check_bidirectional());
         if checked.is_err() {
@@ -203,7 +203,11 @@ async fn accept_bidirectional(shared: Arc<Shared>) {
 }
 
 /// Reads the beginning of a bidirectional stream of the server.
-async fn receive_bidirectional(shared: Arc<Shared>, send: SendStream, mut receive: RecvStream) {
+async fn receive_bidirectional(
+    shared: Arc<SharedConnection>,
+    send: SendStream,
+    mut receive: RecvStream,
+) {
     let id = receive.id().value();
     loop {
         let (chunk, fin) = match receive.read_chunk(usize::MAX).await {

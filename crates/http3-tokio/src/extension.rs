@@ -11,7 +11,7 @@ use courser_quic::{Connection, RecvStream, SendStream};
 
 use super::claimed::{ClaimedStream, ExtensionFrame, Queue};
 use super::error::Error;
-use super::shared::Shared;
+use super::shared::SharedConnection;
 
 /// The streams and frames that the application has claimed on a connection
 /// ([`Config::extensions`](super::Config::extensions)).
@@ -47,7 +47,7 @@ use super::shared::Shared;
 /// # Ok(()) }
 /// ```
 #[derive(Clone, Debug)]
-pub struct Extension(pub(super) Arc<Shared>);
+pub struct Extension(pub(super) Arc<SharedConnection>);
 
 /// Frames of claimed types that are sent before the header section of a message: an extension of
 /// [`http::Request`] on a client, and of [`http::Response`] on a server. Each has its type and its
@@ -56,7 +56,7 @@ pub struct Extension(pub(super) Arc<Shared>);
 pub struct LeadingFrames(pub Vec<(u64, Bytes)>);
 
 impl Extension {
-    /// Waits for the peer's settings and returns those that this crate does not know, in their order.
+    /// Waits for the peer's settings and returns those that this crate does not implement, in their order.
     /// `None` if the connection is over before they arrive.
     ///
     /// # Cancel safety

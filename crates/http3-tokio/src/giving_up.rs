@@ -11,12 +11,12 @@ use courser_base::foreign::ForeignWaker;
 /// has arrived, that task ends, and its stream is reset (RFC 9114 §4.1.1).
 #[derive(Debug, Default)]
 pub(super) struct Asking {
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<GivingUpState>>,
     is_answered: bool,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct GivingUpState {
     is_given_up: bool,
     /// The task that sends the content.
     sender: Option<ForeignWaker>,
@@ -52,7 +52,7 @@ impl Asking {
         }
     }
 
-    /// Lets the content go on, because the response has arrived.
+    /// Lets the content continue, because the response has arrived.
     pub(super) fn on_response(mut self) {
         self.is_answered = true;
     }

@@ -3,11 +3,31 @@
 //! None of this is part of the public API, and it changes without notice.
 
 pub use courser_http3::hooks::{CancellationBudget, FrameBudget};
+use courser_quic::Connection;
 use http::Response;
 
+pub use crate::admission::Admission;
 pub use crate::first_poll::{First, FirstPolls};
 
-use crate::{Interim, OnInterim};
+use crate::{Error, HttpService, Interim, OnInterim, Serve};
+
+/// Like [`serve`](crate::serve), for a service that receives only the requests that an [`Admission`] admits;
+/// see [`serve_admitted`].
+pub fn serve<S>(connection: Connection, service: S) -> Serve<S> {
+    Serve::new(connection, service)
+}
+
+/// Serves a connection until the client closes it or it has drained.
+pub fn serve_admitted<S, A>(
+    serve: Serve<S>,
+    admission: A,
+) -> impl Future<Output = Result<(), Error>> + Send
+where
+    A: Admission,
+    S: HttpService<A::Body>,
+{
+    serve.admitting(admission)
+}
 
 /// Returns the [`Interim`] of a request whose protocol cannot send interim responses here.
 pub fn unsupported_interim() -> Interim {

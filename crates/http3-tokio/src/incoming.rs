@@ -57,7 +57,8 @@ impl Incoming {
     /// Waits for the next part of the message: headers, content, trailers or the end.
     pub(super) fn poll_step(&mut self, cx: &mut Context<'_>) -> Poll<Result<Step, Failure>> {
         loop {
-            self.message.set_recording(self.guard.records.are_wanted());
+            self.message
+                .set_recording(self.guard.records.are_recorded());
             let step = self.message.poll();
             if self.message.records().has_records() {
                 Records::pass(&self.guard.quic, self.message.records().take());

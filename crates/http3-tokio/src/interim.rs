@@ -8,7 +8,7 @@ use bytes::Bytes;
 use courser_base::foreign::ForeignWaker;
 use courser_base::{Held, Mutex};
 use courser_quic::hooks::{Ticket, Waiters};
-use http::{Request, Response, StatusCode};
+use http::{Response, StatusCode};
 
 use super::error::Error;
 use super::respond::{Respond, is_interim};
@@ -121,14 +121,14 @@ impl Interim {
 /// A request without its final response, to which interim responses may be written.
 #[derive(Debug)]
 struct Unanswered {
-    state: Mutex<State>,
+    state: Mutex<UnansweredState>,
     /// The tasks that wait for room on the stream, which itself wakes only one. They have a lock of
     /// their own, because a wakeup may happen during a write.
     waiting: Mutex<Waiters>,
 }
 
 #[derive(Debug)]
-enum State {
+enum UnansweredState {
     Open(Open),
     Answered,
     GivenUp,
@@ -150,10 +150,10 @@ impl Open {
 
 impl Unanswered {
     /// Ends the request's interim responses, if it is open.
-    fn end(&self, end: State) -> Option<Open> {
+    fn end(&self, end: UnansweredState) -> Option<Open> {
         let mut state = lock(&self.state);
         match std::mem::replace(&mut *state, end) {
-            State::Open(open) => {
+            UnansweredState::Open(open) => {
                 drop(state);
                 self.wake_all();
                 Some(open)
@@ -192,9 +192,9 @@ impl Sending<'_> {
         let mut waker = Some(ForeignWaker::of(cx));
         let mut state = lock(&unanswered.state);
         let open = match &mut *state {
-            State::Open(open) => open,
-            State::Answered => return Poll::Ready(Err(InterimError::Answered)),
-            State::GivenUp => return Poll::Ready(Err(InterimError::GivenUp)),
+            UnansweredState::Open(open) => open,
+            UnansweredState::Answered => return Poll::Ready(Err(InterimError::Answered)),
+            UnansweredState::GivenUp => return Poll::Ready(Err(InterimError::GivenUp)),
         };
         loop {
             ready!(self.poll_written(&mut waker, open))?;
@@ -239,24 +239,25 @@ impl Drop for Sending<'_> {
 pub(super) struct Lent(Arc<Unanswered>);
 
 impl Lent {
-    /// Lends the response to the service of `request`.
-    pub(super) fn new<B>(respond: Respond, request: &mut Request<B>) -> Self {
-        let unanswered = Arc::new(Unanswered {
-            state: Mutex::new(State::Open(Open {
+    pub(super) fn new(respond: Respond) -> Self {
+        Self(Arc::new(Unanswered {
+            state: Mutex::new(UnansweredState::Open(Open {
                 respond,
                 left: Bytes::new(),
             })),
             waiting: Mutex::default(),
-        });
-        let interim = Interim(Some(unanswered.clone()));
-        request.extensions_mut().insert(interim);
-        Self(unanswered)
+        }))
+    }
+
+    /// Returns the handle with which the service sends interim responses.
+    pub(super) fn interim(&self) -> Interim {
+        Interim(Some(self.0.clone()))
     }
 
     /// Implements [`Respond::cancelled`] for the lent response.
     pub(super) fn cancelled(&self) -> Pin<Box<dyn Future<Output = ()> + Send>> {
         let state = lock(&self.0.state);
-        let State::Open(open) = &*state else {
+        let UnansweredState::Open(open) = &*state else {
             unreachable!("open until this is consumed")
         };
         open.respond.cancelled()
@@ -264,13 +265,13 @@ impl Lent {
 
     /// Takes the response back from a service that failed.
     pub(super) fn on_failed(self) -> Respond {
-        self.end(State::GivenUp).respond
+        self.end(UnansweredState::GivenUp).respond
     }
 
     /// Takes the response back when the service has answered. First writes the interim responses
     /// that are left; returns `None` if the client has cancelled the request.
     pub(super) async fn on_answered(self) -> Option<Respond> {
-        let mut open = self.end(State::Answered);
+        let mut open = self.end(UnansweredState::Answered);
         match std::future::poll_fn(|cx| open.poll_written(cx)).await {
             Ok(()) => Some(open.respond),
             Err(_) => {
@@ -280,7 +281,7 @@ impl Lent {
         }
     }
 
-    fn end(&self, end: State) -> Open {
+    fn end(&self, end: UnansweredState) -> Open {
         let open = self.0.end(end);
         open.expect("open until this is consumed")
     }
@@ -288,7 +289,7 @@ impl Lent {
 
 impl Drop for Lent {
     fn drop(&mut self) {
-        drop(self.0.end(State::GivenUp));
+        drop(self.0.end(UnansweredState::GivenUp));
     }
 }
 

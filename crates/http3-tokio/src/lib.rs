@@ -3,7 +3,7 @@
 //! Programs use this crate as `courser::h3`, which explains it.
 
 mod abandoned;
-mod answering;
+mod admission;
 mod body;
 mod capsules;
 mod claimed;
@@ -12,10 +12,12 @@ mod datagrams;
 mod driver;
 mod early_data;
 mod error;
+mod executor;
 mod extension;
 mod failure;
 mod first_poll;
 mod giving_up;
+mod handover;
 #[doc(hidden)]
 pub mod hooks;
 mod http_service;
@@ -33,7 +35,6 @@ mod server;
 mod service;
 mod settings;
 mod shared;
-mod slot;
 mod unresolved;
 mod upgrade;
 

@@ -20,7 +20,7 @@ impl Records {
 
     /// Returns true while a sink receives records of HTTP/3. Costs a branch.
     #[inline]
-    pub(super) fn are_wanted(&self) -> bool {
+    pub(super) fn are_recorded(&self) -> bool {
         let watch = self.watch.as_ref();
         watch.is_some_and(|watch| watch.wants(Detail::Messages))
     }
@@ -40,7 +40,7 @@ impl Records {
     /// Passes the record that `make` builds on. It is not built if no sink receives it.
     #[inline]
     pub(super) fn record(&self, quic: &Connection, make: impl FnOnce() -> Http3Record) {
-        if self.are_wanted() {
+        if self.are_recorded() {
             Self::pass(quic, vec![Record::Http3(make())]);
         }
     }

@@ -13,8 +13,8 @@ use http::{HeaderMap, Method, Response, StatusCode};
 use super::body::{Body, Empty};
 use super::error::Error;
 use super::extension::LeadingFrames;
+use super::handover::Handover;
 use super::outgoing::Outgoing;
-use super::slot::Slot;
 use super::upgrade::Upgraded;
 
 /// The response to one request. Dropping it unsent resets the stream with `H3_INTERNAL_ERROR`.
@@ -26,9 +26,9 @@ pub struct Respond {
     offer: Offered,
 }
 
-/// The slot where the upgrade of a CONNECT waits. Dropping it ends the upgrade.
+/// The stream for which the upgrade of a CONNECT waits. Dropping it ends the upgrade.
 #[derive(Debug)]
-struct Offered(Option<Arc<Slot>>);
+struct Offered(Option<Arc<Handover>>);
 
 impl Drop for Offered {
     fn drop(&mut self) {
@@ -39,7 +39,7 @@ impl Drop for Offered {
 }
 
 impl Respond {
-    pub(super) fn new(outgoing: Outgoing, method: Method, offer: Option<Arc<Slot>>) -> Self {
+    pub(super) fn new(outgoing: Outgoing, method: Method, offer: Option<Arc<Handover>>) -> Self {
         Self {
             outgoing,
             method,
@@ -178,7 +178,7 @@ impl Respond {
             length = body.size_hint().exact();
             match length {
                 Some(length) => fields.set_content_length(length),
-                None => length = said_length(&parts.headers),
+                None => length = announced_length(&parts.headers),
             }
         }
         let mut head = outgoing.encode_before(&fields, MessageWriter::room_for(length));
@@ -264,7 +264,7 @@ impl Respond {
 }
 
 /// Returns the length that the service announces for a body of unknown length.
-fn said_length(headers: &HeaderMap) -> Option<u64> {
+fn announced_length(headers: &HeaderMap) -> Option<u64> {
     headers.get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
 }
 

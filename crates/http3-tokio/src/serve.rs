@@ -8,12 +8,13 @@ use std::time::Duration;
 use courser_http3::{self as http3, Code};
 use courser_quic::hooks::ConnectionHooks;
 use courser_quic::{Connection, Side, runtime};
-use http::{Response, StatusCode};
+use http::{Request, Response, StatusCode};
 
-use super::answering::{Active, Answering};
+use super::admission::{Admission, AdmitAll, TimeLimit};
 use super::body::Body;
 use super::driver::SETTINGS_TIMEOUT;
 use super::error::Error;
+use super::executor::{ActiveRequests, Executor};
 use super::extension::Extension;
 use super::failure::Origin;
 use super::http_service::{BoxError, HttpService};
@@ -47,17 +48,7 @@ use super::{Empty, Protocol};
 /// # Ok(()) }
 /// ```
 pub fn serve<S: HttpService<Body>>(connection: Connection, service: S) -> Serve<S> {
-    Serve {
-        connection,
-        service,
-        config: http3::Config::new(Side::Server),
-        head_timeout: HEAD_TIMEOUT,
-        settings_timeout: SETTINGS_TIMEOUT,
-        sends_interim: false,
-        protocols: None,
-        drain: None,
-        on_extension: None,
-    }
+    Serve::new(connection, service)
 }
 
 /// The future of [`serve`], which must be awaited.
@@ -75,6 +66,20 @@ pub struct Serve<S> {
 }
 
 impl<S> Serve<S> {
+    pub(super) fn new(connection: Connection, service: S) -> Self {
+        Self {
+            connection,
+            service,
+            config: http3::Config::new(Side::Server),
+            head_timeout: HEAD_TIMEOUT,
+            settings_timeout: SETTINGS_TIMEOUT,
+            sends_interim: false,
+            protocols: None,
+            drain: None,
+            on_extension: None,
+        }
+    }
+
     /// Sets limits, compression and extensions.
     pub fn config(mut self, config: http3::Config) -> Self {
         self.config = config;
@@ -135,7 +140,7 @@ impl<S> Serve<S> {
     /// let serving = tokio::spawn(serve.into_future());
     /// # let client = h3::Client::new(near);
     /// stop.send(()).expect("the server waits for it");
-    /// serving.await??; // the client has been told, and its requests are answered
+    /// serving.await??; // the client has received GOAWAY, and its requests are answered
     /// # drop(client);
     /// # Ok(()) }
     /// ```
@@ -145,42 +150,60 @@ impl<S> Serve<S> {
     }
 }
 
+type Serving = Pin<Box<dyn Future<Output = Result<(), Error>> + Send>>;
+
 impl<S: HttpService<Body>> IntoFuture for Serve<S> {
     type Output = Result<(), Error>;
-    type IntoFuture = Pin<Box<dyn Future<Output = Result<(), Error>> + Send>>;
+    type IntoFuture = Serving;
 
     fn into_future(self) -> Self::IntoFuture {
-        Box::pin(run(self))
+        self.admitting(AdmitAll)
     }
 }
 
-async fn run<S: HttpService<Body>>(serve: Serve<S>) -> Result<(), Error> {
+impl<S> Serve<S> {
+    /// Serves the requests that `admission` admits.
+    pub(super) fn admitting<A>(self, admission: A) -> Serving
+    where
+        A: Admission,
+        S: HttpService<A::Body>,
+    {
+        Box::pin(run(self, admission))
+    }
+}
+
+async fn run<S, A>(serve: Serve<S>, admission: A) -> Result<(), Error>
+where
+    A: Admission,
+    S: HttpService<A::Body>,
+{
     let mut config = serve.config;
     config.extended_connect |= serve.protocols.is_some();
     let server = ServerConnection::begin(serve.connection, config, serve.settings_timeout);
     if let Some(begin) = serve.on_extension {
         begin(server.extension());
     }
-    let offer = Offer {
-        protocols: serve.protocols.map(Into::into),
+    let terms = Arc::new(Terms {
+        protocols: serve.protocols,
         sends_interim: serve.sends_interim,
-    };
+        admission,
+    });
     let service = serve.service;
-    let active = Arc::new(Active::default());
-    let mut answering = Answering::new(active.clone());
+    let active = Arc::new(ActiveRequests::default());
+    let mut executor = Executor::new(active.clone());
     let limit = serve.head_timeout;
     let mut begin = move |request: Unresolved| {
         let request = request.head_timeout(limit);
-        answer(request, service.clone(), offer.clone())
+        answer(request, service.clone(), terms.clone())
     };
     // Resolves at the signal, or never without one.
     let drain = serve
         .drain
         .unwrap_or_else(|| Box::pin(std::future::pending()));
-    take_until(drain, &server, &mut answering, &mut begin).await?;
+    take_until(drain, &server, &mut executor, &mut begin).await?;
     server.announce_going_away();
     let grace = runtime::sleep(server.quic().rtt().max(SHORTEST_GRACE));
-    take_until(grace, &server, &mut answering, &mut begin).await?;
+    take_until(grace, &server, &mut executor, &mut begin).await?;
     server.go_away();
     let none = async {
         std::future::poll_fn(|cx| active.poll_none(cx)).await;
@@ -191,7 +214,7 @@ async fn run<S: HttpService<Body>>(serve: Serve<S>) -> Result<(), Error> {
         }
     };
     // Refuses requests that still arrive.
-    take_until(none, &server, &mut answering, &mut begin).await?;
+    take_until(none, &server, &mut executor, &mut begin).await?;
     server.close();
     Ok(())
 }
@@ -200,7 +223,7 @@ async fn run<S: HttpService<Body>>(serve: Serve<S>) -> Result<(), Error> {
 async fn take_until<F>(
     end: impl Future<Output = ()>,
     server: &ServerConnection,
-    answering: &mut Answering<F>,
+    executor: &mut Executor<F>,
     begin: &mut impl FnMut(Unresolved) -> F,
 ) -> Result<(), Error>
 where
@@ -215,104 +238,124 @@ where
             }
             let accepted = accepted.as_mut().poll(cx);
             if accepted.is_pending() {
-                answering.pause();
+                executor.pause();
             }
             accepted.map(Some)
         });
         let Some(request) = next.await.transpose()? else {
             return Ok(());
         };
-        answering.begin(begin(request));
-        answering.rest().await;
+        executor.begin(begin(request));
+        executor.rest().await;
     }
 }
 
-/// The features that services receive with each request.
-#[derive(Clone, Debug)]
-struct Offer {
+/// The terms on which the requests of a connection are answered.
+#[derive(Debug)]
+struct Terms<A> {
     /// The accepted protocols of extended CONNECT; all if there is no list.
-    protocols: Option<Arc<[Protocol]>>,
+    protocols: Option<Vec<Protocol>>,
     sends_interim: bool,
+    admission: A,
 }
 
 #[expect(
     clippy::manual_async_fn,
     reason = "an async fn has room for each mutable argument twice, and this future is moved for each request"
 )]
-fn answer<S: HttpService<Body>>(
+fn answer<S, A>(
     request: Unresolved,
     mut service: S,
-    offer: Offer,
-) -> impl Future<Output = ()> + Send {
+    terms: Arc<Terms<A>>,
+) -> impl Future<Output = ()> + Send
+where
+    A: Admission,
+    S: HttpService<A::Body>,
+{
     async move {
         let Ok((mut request, mut respond)) = request.arrive().await else {
             return;
         };
         // Boxed, because few requests need it and the future of each would have room for it.
-        if request.expects_continue() && Box::pin(respond.interim(go_on())).await.is_err() {
+        if request.expects_continue()
+            && Box::pin(respond.interim(continue_response()))
+                .await
+                .is_err()
+        {
             return;
         }
-        if let (Some(protocol), Some(known)) = (request.protocol(), offer.protocols)
-            && !known.contains(protocol)
+        if let (Some(protocol), Some(accepted)) = (request.protocol(), &terms.protocols)
+            && !accepted.contains(protocol)
         {
-            let mut response = Response::new(Empty);
-            *response.status_mut() = StatusCode::NOT_IMPLEMENTED;
-            return drop(Box::pin(respond.send(response)).await);
+            return Box::pin(refuse(respond, StatusCode::NOT_IMPLEMENTED)).await;
         }
-        if offer.sends_interim {
+        if terms.sends_interim {
             // Boxed, so that requests without it need no room for it.
-            return Box::pin(answer_after_interim(request, service, respond)).await;
+            return Box::pin(answer_after_interim(request, service, respond, terms)).await;
         }
-        let response = match ready(&mut service).await {
-            Ok(()) => {
-                // Not in a function, whose future would have room for the request twice.
-                let response = pin!(service.call(request.into_request()));
-                wanted(response, || respond.cancelled()).await
-            }
-            Err(error) => Some(Err(error)),
-        };
-        match response {
-            Some(Ok(response)) if respond.is_upgrade(&response) => {
+        let request = || request.into_request();
+        let call = call(&mut service, &terms.admission, request, || {
+            respond.cancelled()
+        });
+        let (outcome, in_flight) = call.await;
+        match outcome {
+            Outcome::Response(response) if respond.is_upgrade(&response) => {
+                drop(in_flight);
                 drop(Box::pin(respond.hand_over(response)).await);
             }
             // Errors of the body and of the connection have ended the stream.
-            Some(Ok(response)) => drop(respond.send(response).await),
-            Some(Err(error)) => respond.reset(code_of(&*error)),
-            None => respond.give_up(),
+            Outcome::Response(response) => drop(respond.send(response).await),
+            Outcome::Refused(status) => Box::pin(refuse(respond, status)).await,
+            Outcome::Failed(error) => respond.reset(code_of(&*error)),
+            Outcome::Cancelled => respond.give_up(),
         }
     }
 }
 
 /// Like the end of [`answer`], with interim responses of the service before the final one.
-async fn answer_after_interim<S: HttpService<Body>>(
+async fn answer_after_interim<S, A>(
     request: Arrived,
     mut service: S,
     respond: Respond,
-) {
-    let mut request = request.into_request();
-    let lent = Lent::new(respond, &mut request);
-    let response = match ready(&mut service).await {
-        Ok(()) => {
-            let response = pin!(service.call(request));
-            wanted(response, || lent.cancelled()).await
-        }
-        Err(error) => Some(Err(error)),
+    terms: Arc<Terms<A>>,
+) where
+    A: Admission,
+    S: HttpService<A::Body>,
+{
+    let lent = Lent::new(respond);
+    let request = || {
+        let mut request = request.into_request();
+        request.extensions_mut().insert(lent.interim());
+        request
     };
-    let response = match response {
-        Some(Ok(response)) => response,
-        Some(Err(error)) => return lent.on_failed().reset(code_of(&*error)),
-        None => return lent.on_failed().give_up(),
+    let call = call(&mut service, &terms.admission, request, || lent.cancelled());
+    let (outcome, in_flight) = call.await;
+    let response = match outcome {
+        Outcome::Response(response) => response,
+        Outcome::Refused(status) => return refuse(lent.on_failed(), status).await,
+        Outcome::Failed(error) => return lent.on_failed().reset(code_of(&*error)),
+        Outcome::Cancelled => return lent.on_failed().give_up(),
     };
     let Some(respond) = lent.on_answered().await else {
         return;
     };
     drop(match respond.is_upgrade(&response) {
-        true => respond.hand_over(response).await,
+        true => {
+            drop(in_flight);
+            respond.hand_over(response).await
+        }
         false => respond.send(response).await,
     });
 }
 
-fn go_on() -> Response<()> {
+/// Answers a request without its service.
+async fn refuse(respond: Respond, status: StatusCode) {
+    let mut response = Response::new(Empty);
+    *response.status_mut() = status;
+    drop(respond.send(response).await);
+}
+
+fn continue_response() -> Response<()> {
     let mut response = Response::new(());
     *response.status_mut() = http::StatusCode::CONTINUE;
     response
@@ -336,24 +379,81 @@ fn code_of(error: &(dyn std::error::Error + 'static)) -> Code {
 /// Resolves when the client has cancelled the request.
 type Cancelled = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// Waits until the service is ready for a request.
-async fn ready<S: HttpService<Body>>(service: &mut S) -> Result<(), BoxError> {
-    std::future::poll_fn(|cx| service.poll_ready(cx).map_err(Into::into)).await
+/// The outcome of the call of a service.
+enum Outcome<B> {
+    Response(Response<B>),
+    /// The request is answered with this status, without the service.
+    Refused(StatusCode),
+    Failed(BoxError),
+    /// The client has cancelled the request.
+    Cancelled,
 }
 
-/// Waits for the response of the service. Returns `None` if the client cancels the request.
-async fn wanted<T, E: Into<BoxError>>(
-    mut response: Pin<&mut impl Future<Output = Result<T, E>>>,
+/// Calls the service with a request as soon as it is ready, if the request is admitted.
+async fn call<S, A>(
+    service: &mut S,
+    admission: &A,
+    request: impl FnOnce() -> Request<Body>,
     cancelled: impl Fn() -> Cancelled,
-) -> Option<Result<T, BoxError>> {
+) -> (Outcome<S::ResponseBody>, Option<A::InFlight>)
+where
+    A: Admission,
+    S: HttpService<A::Body>,
+{
+    let mut limit = TimeLimit::new(admission.time_limit());
+    let is_ready = match ready(service, &mut limit).await {
+        Ok(is_ready) => is_ready,
+        Err(error) => return (Outcome::Failed(error), None),
+    };
+    let (in_flight, refusal);
+    // Pinned where it is made, because the future would otherwise have room for it twice.
+    let mut response = pin!({
+        let (guard, admitted) = admission.admit(request());
+        in_flight = guard;
+        refusal = admitted.as_ref().err().copied();
+        let admitted = admitted.ok().filter(|_| is_ready);
+        admitted.map(|request| service.call(request))
+    });
+    let outcome = match response.as_mut().as_pin_mut() {
+        Some(response) => respond_in_time(response, &mut limit, cancelled).await,
+        None => Outcome::Refused(refusal.unwrap_or(StatusCode::SERVICE_UNAVAILABLE)),
+    };
+    (outcome, Some(in_flight))
+}
+
+/// Waits until the service is ready for a request. Returns false if that takes too long.
+async fn ready<S: HttpService<B>, B>(
+    service: &mut S,
+    limit: &mut TimeLimit,
+) -> Result<bool, BoxError> {
+    std::future::poll_fn(|cx| match service.poll_ready(cx) {
+        Poll::Ready(ready) => Poll::Ready(ready.map(|()| true).map_err(Into::into)),
+        Poll::Pending => limit.poll(cx).map(|()| Ok(false)),
+    })
+    .await
+}
+
+/// Waits for the response of the service.
+async fn respond_in_time<B, E: Into<BoxError>>(
+    mut response: Pin<&mut impl Future<Output = Result<Response<B>, E>>>,
+    limit: &mut TimeLimit,
+    cancelled: impl Fn() -> Cancelled,
+) -> Outcome<B> {
     // Most services answer at once, so that the check for a cancelled request can be skipped.
     let mut waiting = None;
     std::future::poll_fn(|cx| {
         if let Poll::Ready(response) = response.as_mut().poll(cx) {
-            return Poll::Ready(Some(response.map_err(Into::into)));
+            return Poll::Ready(match response {
+                Ok(response) => Outcome::Response(response),
+                Err(error) => Outcome::Failed(error.into()),
+            });
         }
         let cancelled = waiting.get_or_insert_with(&cancelled);
-        cancelled.as_mut().poll(cx).map(|()| None)
+        if cancelled.as_mut().poll(cx).is_ready() {
+            return Poll::Ready(Outcome::Cancelled);
+        }
+        let late = Outcome::Refused(StatusCode::SERVICE_UNAVAILABLE);
+        limit.poll(cx).map(|()| late)
     })
     .await
 }
@@ -361,3 +461,6 @@ async fn wanted<T, E: Into<BoxError>>(
 const SHORTEST_GRACE: Duration = Duration::from_millis(1);
 /// Default limit for header sections, against clients that open requests and send little (A88).
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
+
+#[cfg(test)]
+mod tests;

@@ -13,7 +13,7 @@ use super::extension::Extension;
 use super::failure::var_int;
 use super::incoming::Incoming;
 use super::outgoing::Outgoing;
-use super::shared::{Guard, Shared};
+use super::shared::{Guard, SharedConnection};
 use super::unresolved::Unresolved;
 use super::{driver, priority};
 
@@ -33,7 +33,7 @@ impl ServerConnection {
         config: http3::Config,
         settings_timeout: Duration,
     ) -> Self {
-        let shared = Shared::new(connection, config);
+        let shared = SharedConnection::new(connection, config);
         driver::start(&shared, settings_timeout);
         Self(Arc::new(Guard(shared)))
     }

@@ -7,9 +7,9 @@ use std::task::{Context, Poll};
 use courser_http3 as http3;
 use courser_quic::hooks::Ticket;
 
-use super::shared::Shared;
+use super::shared::SharedConnection;
 
-impl Shared {
+impl SharedConnection {
     /// Resolves to the peer's settings, or `None` if the connection is over before they arrive.
     pub(super) fn peer_settings(&self) -> PeerSettings<'_> {
         PeerSettings::of(self)
@@ -20,12 +20,12 @@ impl Shared {
 /// nothing behind, because there may be many of these futures and a peer that never sends settings.
 #[derive(Debug)]
 pub(super) struct PeerSettings<'a> {
-    shared: &'a Shared,
+    shared: &'a SharedConnection,
     ticket: Ticket,
 }
 
 impl<'a> PeerSettings<'a> {
-    pub(super) fn of(shared: &'a Shared) -> Self {
+    pub(super) fn of(shared: &'a SharedConnection) -> Self {
         Self {
             shared,
             ticket: None,

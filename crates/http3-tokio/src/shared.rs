@@ -30,7 +30,7 @@ use super::records::Records;
 /// The shared state of one connection. Its lock is taken before that of the endpoint, never after
 /// it, and no task waits while it holds the lock.
 #[derive(Debug)]
-pub(super) struct Shared {
+pub(super) struct SharedConnection {
     pub(super) quic: Connection,
     began: Instant,
     limits: http3::FieldLimits,
@@ -39,7 +39,7 @@ pub(super) struct Shared {
     pub(super) claimed: Queue,
     pub(super) lingering: Lingering,
     pub(super) records: Records,
-    state: Mutex<State>,
+    state: Mutex<ConnectionState>,
 }
 
 /// A request without content, on its stream.
@@ -60,7 +60,7 @@ const NO_SEED: http3::Error = http3::Error {
 };
 
 #[derive(Debug)]
-pub(super) struct State {
+pub(super) struct ConnectionState {
     pub(super) http: http3::Connection,
     /// Our streams, in the order of [`http3::UniStream::ALL`], once the peer has allowed them.
     streams: [Option<SendStream>; 3],
@@ -88,7 +88,7 @@ pub(super) struct State {
     failure: Option<http3::Error>,
 }
 
-impl Shared {
+impl SharedConnection {
     pub(super) fn new(quic: Connection, config: http3::Config) -> Arc<Self> {
         let side = quic.side();
         let seed = runtime::random_seed().ok();
@@ -114,7 +114,7 @@ impl Shared {
             claimed: Queue::default(),
             lingering: Lingering::default(),
             datagrams: Registry::new(config.datagrams),
-            state: Mutex::new(State {
+            state: Mutex::new(ConnectionState {
                 http: http3::Connection::new(side, config, seed, Time::ZERO),
                 streams: [None, None, None],
                 blocked: HashMap::new(),
@@ -153,7 +153,7 @@ impl Shared {
     /// Returns the error of `run`, or the one that has ended the connection before.
     pub(super) fn drive<T>(
         &self,
-        run: impl FnOnce(&mut State) -> Result<T, http3::Error>,
+        run: impl FnOnce(&mut ConnectionState) -> Result<T, http3::Error>,
     ) -> Result<T, http3::Error> {
         let mut state = self.lock();
         if let Some(failure) = state.failure {
@@ -203,7 +203,7 @@ impl Shared {
     }
 
     /// Returns the error of HTTP/3 for which we have closed the connection, if that is the cause of a
-    /// failure. The transport knows only that we have closed it.
+    /// failure. The transport only reports that we have closed it.
     pub(super) fn cause_of(&self, failure: Failure) -> Failure {
         match failure {
             Failure::Connection(ConnectionError::LocallyClosed) => {
@@ -216,7 +216,7 @@ impl Shared {
 
     /// Does the work that follows a call of the shared state that returned `error`. The result of
     /// the call does not pass through here, because it may be large.
-    fn after(&self, mut state: Held<'_, State>, error: Option<http3::Error>) {
+    fn after(&self, mut state: Held<'_, ConnectionState>, error: Option<http3::Error>) {
         if error.is_none() && state.woken.is_empty() && !state.http.has_events() {
             return;
         }
@@ -401,10 +401,10 @@ impl Shared {
         let _ = self.drive(|state| state.http.on_cancelled(now, stream));
     }
 
-    fn lock(&self) -> Held<'_, State> {
+    fn lock(&self) -> Held<'_, ConnectionState> {
         // A panic leaves the state consistent, because each call into it is complete.
         let mut state = self.state.hold();
-        let is_wanted = self.records.are_wanted();
+        let is_wanted = self.records.are_recorded();
         if is_wanted != state.http.is_recording() {
             state.http.set_recording(is_wanted);
         }
@@ -415,14 +415,14 @@ impl Shared {
     /// streams is written. The bytes of [`send_head`](Self::send_head) are an exception: they are
     /// written under the lock of the endpoint and may have left already, so that the record of their
     /// packet can come first.
-    fn pass_records(&self, state: &mut State) {
+    fn pass_records(&self, state: &mut ConnectionState) {
         if state.http.is_recording() {
             Records::pass(&self.quic, state.http.take_records());
         }
     }
 }
 
-impl Shared {
+impl SharedConnection {
     /// Asks the server to change the priority of a response, now or when it is time.
     pub(crate) fn update_priority(&self, stream: u64, priority: http3::Priority) {
         let now = self.now();
@@ -470,7 +470,7 @@ const OVER: http3::Error = http3::Error {
     reason: "the connection has ended",
 };
 
-impl State {
+impl ConnectionState {
     /// Wakes a task when the section of its stream can be decoded.
     pub(super) fn wait_for_entries(&mut self, stream: u64, waker: ForeignWaker) {
         self.blocked.insert(stream, waker);
@@ -513,7 +513,7 @@ impl State {
 
 /// Closes the connection when the last handle of the user is dropped.
 #[derive(Debug)]
-pub(super) struct Guard(pub(super) Arc<Shared>);
+pub(super) struct Guard(pub(super) Arc<SharedConnection>);
 
 impl Drop for Guard {
     fn drop(&mut self) {
@@ -522,9 +522,9 @@ impl Drop for Guard {
 }
 
 impl std::ops::Deref for Guard {
-    type Target = Shared;
+    type Target = SharedConnection;
 
-    fn deref(&self) -> &Shared {
+    fn deref(&self) -> &SharedConnection {
         &self.0
     }
 }

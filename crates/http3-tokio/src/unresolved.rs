@@ -18,10 +18,10 @@ use super::early_data::EarlyData;
 use super::error::Error;
 use super::extension::Extension;
 use super::failure::Failure;
+use super::handover::Handover;
 use super::incoming::Incoming;
 use super::outgoing::Outgoing;
 use super::respond::Respond;
-use super::slot::Slot;
 use super::upgrade::Offer;
 use super::{Protocol, priority};
 
@@ -127,7 +127,7 @@ impl Unresolved {
     async fn wait_for_headers(&mut self) -> Result<Step, Error> {
         let stopped = self.outgoing.send.stopped();
         let step = std::future::poll_fn(|cx| self.incoming.poll_step(cx));
-        let code = match unless(step, stopped, self.head_timeout).await {
+        let code = match unless_cancelled(step, stopped, self.head_timeout).await {
             Ok(Ok(step)) => return Ok(step),
             Ok(Err(error)) => {
                 self.outgoing.reset(code_of(&error));
@@ -195,10 +195,10 @@ impl Unresolved {
             return (Arrived::Message(incoming), respond);
         }
         let (mut request, _) = take_head(&mut incoming);
-        let slot = Slot::new(incoming);
-        request.extensions_mut().insert(Offer(slot.clone()));
-        let respond = Respond::new(outgoing, method, Some(slot.clone()));
-        let request = request.map(|()| Body::offered(slot));
+        let handover = Handover::new(incoming);
+        request.extensions_mut().insert(Offer(handover.clone()));
+        let respond = Respond::new(outgoing, method, Some(handover.clone()));
+        let request = request.map(|()| Body::offered(handover));
         (Arrived::Connect(Box::new(request)), respond)
     }
 }
@@ -254,7 +254,7 @@ fn take_head(incoming: &mut Incoming) -> RequestHead {
 
 /// Waits for `future`. Returns the code of the reset if the client cancels the request, or if it
 /// takes longer than `limit`.
-async fn unless<F: Future>(
+async fn unless_cancelled<F: Future>(
     future: F,
     stopped: impl Future<Output = Result<Option<VarInt>, StoppedError>> + Send,
     limit: Option<Duration>,

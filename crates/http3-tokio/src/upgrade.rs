@@ -15,8 +15,8 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use super::body::Body;
 use super::datagrams::Datagrams;
 use super::error::Error;
+use super::handover::Handover;
 use super::outgoing::Outgoing;
-use super::slot::Slot;
 
 /// Takes the stream of a CONNECT out of its request, on a server that uses [`serve`](super::serve).
 /// Returns `None` for requests with other methods, and the second time.
@@ -40,15 +40,18 @@ use super::slot::Slot;
 /// }
 /// ```
 pub fn upgrade<B>(request: &mut http::Request<B>) -> Option<OnUpgrade> {
-    let Offer(slot) = request.extensions_mut().remove::<Offer>()?;
+    let Offer(handover) = request.extensions_mut().remove::<Offer>()?;
     let datagrams = request.extensions().get::<Datagrams>().cloned();
-    let mut state = slot.lock();
+    let mut state = handover.lock();
     if state.is_wanted {
         return None;
     }
     state.is_wanted = true;
     drop(state);
-    Some(OnUpgrade { slot, datagrams })
+    Some(OnUpgrade {
+        handover,
+        datagrams,
+    })
 }
 
 /// Waits until the response to a CONNECT was sent. See [`upgrade`].
@@ -61,7 +64,7 @@ pub fn upgrade<B>(request: &mut http::Request<B>) -> Option<OnUpgrade> {
 #[derive(Debug)]
 #[must_use = "the stream is given up when this is dropped"]
 pub struct OnUpgrade {
-    slot: Arc<Slot>,
+    handover: Arc<Handover>,
     datagrams: Option<Datagrams>,
 }
 
@@ -70,14 +73,14 @@ impl Future for OnUpgrade {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let waker = ForeignWaker::of(cx);
-        let mut state = self.slot.lock();
+        let mut state = self.handover.lock();
         if let Some(outgoing) = state.outgoing.take() {
             let incoming = state.incoming.take();
             drop(state);
             let body = Body::of(incoming);
             let datagrams = self.datagrams.clone();
             let mut upgraded = Upgraded::new(body, outgoing).with_datagrams(datagrams);
-            upgraded.end = Some(End(self.slot.clone()));
+            upgraded.end = Some(End(self.handover.clone()));
             return Poll::Ready(Ok(upgraded));
         }
         if state.is_over {
@@ -90,25 +93,25 @@ impl Future for OnUpgrade {
 
 impl Drop for OnUpgrade {
     fn drop(&mut self) {
-        let mut halves = self.slot.lock();
+        let mut halves = self.handover.lock();
         // An upgrade that completes now has no owner.
         halves.is_wanted = false;
         let unused = halves.outgoing.take();
         drop(halves);
         if unused.is_some() {
             drop(unused);
-            self.slot.end();
+            self.handover.end();
         }
     }
 }
 
 /// The extension of a CONNECT from which its stream is taken.
 #[derive(Clone, Debug)]
-pub(super) struct Offer(pub(super) Arc<Slot>);
+pub(super) struct Offer(pub(super) Arc<Handover>);
 
 /// Notifies a server's task that the stream is no longer used.
 #[derive(Debug)]
-struct End(Arc<Slot>);
+struct End(Arc<Handover>);
 
 impl Drop for End {
     fn drop(&mut self) {

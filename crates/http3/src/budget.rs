@@ -96,17 +96,17 @@ impl FrameBudget {
         (self.frames.used(), updates)
     }
 
-    /// Takes note of a header section that was sent or received.
+    /// Earns credit for a header section that was sent or received.
     pub const fn on_section(&mut self) {
         self.frames.earn(FRAMES_PER_SECTION);
     }
 
-    /// Takes note of other work that was of use, which pays for this number of frames.
+    /// Earns credit for this number of frames by other useful work.
     pub fn earn(&mut self, frames: u32) {
         self.frames.earn(i64::from(frames));
     }
 
-    /// Takes note of a request that was opened.
+    /// Earns credit for a request that was opened.
     pub const fn on_request(&mut self) {
         self.updates = self.updates.saturating_add(UPDATES_PER_REQUEST);
     }
@@ -172,7 +172,7 @@ impl CancellationBudget {
         self.0.used()
     }
 
-    /// Takes note of a request whose response begins: its work was of use to the client.
+    /// Earns credit for a request whose response begins: its work was of use to the client.
     pub const fn on_answered(&mut self) {
         self.0.earn(CANCELLATIONS_PER_ANSWER);
     }
@@ -237,7 +237,7 @@ impl InstructionBudget {
         )
     }
 
-    /// Takes note of a header section that was sent or received.
+    /// Earns credit for a header section that was sent or received.
     pub(crate) fn on_section(&mut self) {
         self.inserts = (self.inserts + INSERTS_PER_SECTION).min(INSTRUCTION_BURST);
         self.cancellations = (self.cancellations + 1).min(INSTRUCTION_BURST);
@@ -307,7 +307,7 @@ mod tests {
         taken
     }
 
-    /// K17.
+    /// Limit K17.
     #[test]
     fn allows_a_burst_and_a_rate() {
         let mut budget = FrameBudget::new(NOW);
@@ -345,7 +345,7 @@ mod tests {
         assert_eq!(count(|| budget.spend_update(NOW)), 256 + 8000 + 500);
     }
 
-    /// K270.
+    /// Limit K270.
     #[test]
     fn cancelled_requests_are_slowed_down_rejected_and_then_end_the_connection() {
         let mut budget = CancellationBudget::new(NOW);

@@ -32,11 +32,11 @@ impl Capsule {
 pub struct CapsuleReader {
     input: Bytes,
     partial: BytesMut,
-    state: State,
+    state: CapsuleState,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-enum State {
+enum CapsuleState {
     #[default]
     Header,
     Value {
@@ -65,36 +65,38 @@ impl CapsuleReader {
     ) -> Result<Option<Capsule>, Error> {
         loop {
             match self.state {
-                State::Header => {
+                CapsuleState::Header => {
                     let header = frame::take_header(&mut self.input, &mut self.partial);
                     let Some((kind, len)) = header else {
                         return Ok(None);
                     };
                     self.state = match (longest(kind), usize::try_from(len)) {
-                        (None, _) => State::Skip(len),
-                        (Some(longest), Ok(len)) if len <= longest => State::Value { kind, len },
+                        (None, _) => CapsuleState::Skip(len),
+                        (Some(longest), Ok(len)) if len <= longest => {
+                            CapsuleState::Value { kind, len }
+                        }
                         _ => {
                             let reason = "capsule longer than allowed";
                             return Err(Error::stream(Code::EXCESSIVE_LOAD, reason));
                         }
                     };
                 }
-                State::Value { kind, len } => {
+                CapsuleState::Value { kind, len } => {
                     let more = self.input.len().min(len - self.partial.len());
                     let more = self.input.split_to(more);
                     if more.len() == len {
-                        self.state = State::Header;
+                        self.state = CapsuleState::Header;
                         return Ok(Some(Capsule { kind, value: more }));
                     }
                     self.partial.extend_from_slice(&more);
                     if self.partial.len() < len {
                         return Ok(None);
                     }
-                    self.state = State::Header;
+                    self.state = CapsuleState::Header;
                     let value = self.partial.split().freeze();
                     return Ok(Some(Capsule { kind, value }));
                 }
-                State::Skip(left) => {
+                CapsuleState::Skip(left) => {
                     let len = self
                         .input
                         .len()
@@ -102,10 +104,10 @@ impl CapsuleReader {
                     self.input.advance(len);
                     let left = left - len as u64;
                     if left > 0 {
-                        self.state = State::Skip(left);
+                        self.state = CapsuleState::Skip(left);
                         return Ok(None);
                     }
-                    self.state = State::Header;
+                    self.state = CapsuleState::Header;
                 }
             }
         }
@@ -117,7 +119,7 @@ impl CapsuleReader {
     ///
     /// Returns an error of the stream inside a capsule (§3.3).
     pub fn finish(&self) -> Result<(), Error> {
-        if self.state == State::Header && self.partial.is_empty() {
+        if self.state == CapsuleState::Header && self.partial.is_empty() {
             Ok(())
         } else {
             Err(Error::malformed("stream ended inside a capsule"))
@@ -147,7 +149,7 @@ mod tests {
 
     /// §3.2.
     #[test]
-    fn skips_what_is_unknown_without_keeping_it() {
+    fn skips_unknown_capsules_without_keeping_them() {
         let mut bytes = Vec::new();
         Capsule::encode(&mut bytes, Capsule::DATAGRAM, b"first");
         Capsule::encode(&mut bytes, 0x1234, &[0; 5000]);

@@ -2,10 +2,13 @@
 
 mod blocked;
 mod claimed;
+mod compression;
+mod config;
 mod control;
 mod datagrams;
 mod goaway;
 mod outcomes;
+mod peer_settings;
 mod priorities;
 mod recording;
 mod records;
@@ -18,82 +21,27 @@ use std::collections::VecDeque;
 
 use bytes::Bytes;
 use courser_base::{Side, Time};
-use courser_qpack::{Decoder, DecoderLimits, Encoder, EncoderLimits};
 use courser_telemetry::{Http3Frame, Http3Record, Http3StreamType};
 use courser_wire::{Direction, StreamId};
 
-use self::blocked::BlockedSections;
+use self::compression::Compression;
+pub use self::compression::Section;
+pub use self::config::Config;
 use self::control::ControlReader;
 use self::goaway::GoAway;
 use self::outcomes::Outcomes;
+use self::peer_settings::PeerSettings;
 use self::priorities::Priorities;
 use self::records::Records;
-use self::repeats::Caches;
-pub use self::sections::{RequestHead, ResponseHead, Section};
+pub use self::sections::{RequestHead, ResponseHead};
 pub use self::streams::UniFate;
 use self::unidirectional::Unidirectional;
-use crate::budget::{FrameBudget, InstructionBudget};
+use crate::budget::FrameBudget;
 use crate::error::{Code, Error};
-use crate::extensions::Extensions;
-use crate::fields::{FieldLimits, LineCache};
 use crate::frame::{self, put_varint};
 use crate::priority::Priority;
 use crate::settings::Settings;
 use crate::stream_type;
-
-/// The configuration of a connection.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Config {
-    /// The limits for header and trailer sections of the peer.
-    pub limits: FieldLimits,
-    /// The limits of our QPACK decoder, announced to the peer.
-    pub decoder: DecoderLimits,
-    /// The bytes of field sections that may be blocked at a time. A message whose section would
-    /// exceed them is given up. 1 MiB by default: as many streams as may be blocked, each with the
-    /// largest section.
-    pub blocked_bytes: usize,
-    /// The limits of our QPACK encoder, within those of the peer.
-    pub encoder: EncoderLimits,
-    /// Enables extended CONNECT (RFC 9220) on a server.
-    pub extended_connect: bool,
-    /// Enables HTTP Datagrams (RFC 9297). The transport must accept DATAGRAM frames.
-    pub datagrams: bool,
-    /// Sends reserved settings, frames and codes, which make sure that peers ignore unknown ones.
-    pub grease: bool,
-    /// The origins that a server accepts on the connection, RFC 9412. If there are none, the client
-    /// goes by the certificate.
-    pub origins: Vec<String>,
-    /// The settings, streams and frames of extensions that the application implements. None by
-    /// default.
-    pub extensions: Extensions,
-}
-
-impl Config {
-    /// Returns the defaults for our role: dynamic tables of 4 KiB and 16 blocked streams in each
-    /// direction.
-    pub fn new(side: Side) -> Self {
-        Self {
-            limits: match side {
-                Side::Client => FieldLimits::RESPONSE,
-                Side::Server => FieldLimits::REQUEST,
-            },
-            decoder: DecoderLimits {
-                max_table_capacity: 4096,
-                max_blocked_streams: 16,
-            },
-            blocked_bytes: 1024 * 1024,
-            encoder: EncoderLimits {
-                max_table_capacity: 4096,
-                max_blocked_streams: 16,
-            },
-            extended_connect: false,
-            datagrams: false,
-            grease: true,
-            origins: Vec::new(),
-            extensions: Extensions::default(),
-        }
-    }
-}
 
 /// A unidirectional stream that we open.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -137,7 +85,7 @@ pub enum Event {
     /// The origins that the server claims for this connection, RFC 9412. They are not verified: the
     /// certificate must cover an origin before it is used.
     Origins(Vec<String>),
-    /// A frame of a type that the application claims for control streams ([`Extensions::frame`]).
+    /// A frame of a type that the application claims for control streams ([`Extensions::frame`](crate::Extensions::frame)).
     Frame {
         /// The type of the frame.
         frame_type: u64,
@@ -155,30 +103,16 @@ pub enum Event {
 pub struct Connection {
     side: Side,
     config: Config,
-    peer_settings: Option<Settings>,
-    /// The peer's settings that this crate does not know, if there are extensions.
-    peer_other_settings: Vec<(u64, u64)>,
-    /// The settings that a ticket remembers, which later ones must not fall below.
-    remembered: Option<Settings>,
-    encoder: Encoder,
-    decoder: Decoder,
-    blocked: BlockedSections,
-    cache: LineCache,
-    repeats: Caches,
-    /// The size of the section that was decoded last, if it may be cached.
-    decoded_size: Option<u64>,
-    section: Vec<u8>,
+    peer: PeerSettings,
+    compression: Compression,
     unidirectional: Unidirectional,
     control: ControlReader,
     control_out: Vec<u8>,
     has_begun: [bool; 3],
-    /// The decoder stream has more to send than acknowledgments of sections.
-    has_prompt_answers: bool,
     goaway: GoAway,
     priorities: Priorities,
     max_push_id: Option<u64>,
     budget: FrameBudget,
-    instructions: InstructionBudget,
     outcomes: Outcomes,
     events: VecDeque<Event>,
     records: Records,
@@ -199,29 +133,18 @@ impl Connection {
         if side.is_server() && !config.origins.is_empty() {
             control::encode_origins(&mut control_out, &config.origins);
         }
-        let encoder = Encoder::new(config.encoder, seed);
         Self {
             side,
-            peer_settings: None,
-            peer_other_settings: Vec::new(),
-            remembered: None,
-            encoder,
-            decoder: Decoder::new(config.decoder),
-            blocked: BlockedSections::default(),
-            cache: LineCache::default(),
-            repeats: Caches::default(),
-            decoded_size: None,
-            section: Vec::new(),
+            peer: PeerSettings::default(),
+            compression: Compression::new(&config, seed),
             unidirectional: Unidirectional::default(),
             control: ControlReader::new(side, config.extensions.clone()),
             control_out,
             has_begun: [false; 3],
-            has_prompt_answers: false,
             goaway: GoAway::default(),
             priorities: Priorities::default(),
             max_push_id: None,
             budget: FrameBudget::new(now),
-            instructions: InstructionBudget::new(),
             outcomes: Outcomes::new(now),
             events: VecDeque::new(),
             records: Records::default(),
@@ -233,14 +156,14 @@ impl Connection {
     /// Takes the server's settings that a ticket remembers. They hold for early data, and the server
     /// must not fall below them (§7.2.4.2).
     pub fn remember(&mut self, settings: Settings) {
-        self.remembered = Some(settings);
+        self.peer.remember(settings);
         self.record_restored(&settings);
-        self.use_limits(&settings);
+        self.compression.set_peer_limits(&settings);
     }
 
     /// Returns the peer's settings, or `None` until they arrive.
     pub const fn peer_settings(&self) -> Option<&Settings> {
-        self.peer_settings.as_ref()
+        self.peer.received()
     }
 
     /// Returns the next event.
@@ -260,19 +183,19 @@ impl Connection {
 
     /// Returns true if something waits to leave on our control stream or that of the encoder.
     pub fn has_urgent(&mut self) -> bool {
-        !self.control_out.is_empty() || !self.encoder.instructions().is_empty()
+        !self.control_out.is_empty() || !self.compression.instructions().is_empty()
     }
 
     /// Returns true if something waits to leave on the stream of our decoder.
     pub fn has_answers(&self) -> bool {
-        self.decoder.has_answers()
+        self.compression.has_answers()
     }
 
     /// Returns true if only acknowledgments of sections wait on the stream of our decoder. They may
     /// wait until all messages that have arrived were read: each alone would cost as much as half a
     /// small request. Insert counts and cancellations should leave at once.
     pub fn may_delay_answers(&self) -> bool {
-        !self.has_prompt_answers && self.decoder.has_answers()
+        self.compression.may_delay_answers()
     }
 
     /// Returns the bytes that wait to leave on one of our streams, beginning with its type. The caller
@@ -282,11 +205,11 @@ impl Connection {
     pub fn outgoing(&mut self, stream: UniStream) -> &mut Vec<u8> {
         let (index, stream_type, out) = match stream {
             UniStream::Control => (0, stream_type::CONTROL, &mut self.control_out),
-            UniStream::Encoder => (1, stream_type::QPACK_ENCODER, self.encoder.instructions()),
-            UniStream::Decoder => {
-                self.has_prompt_answers = false;
-                (2, stream_type::QPACK_DECODER, self.decoder.answers())
+            UniStream::Encoder => {
+                let out = self.compression.instructions();
+                (1, stream_type::QPACK_ENCODER, out)
             }
+            UniStream::Decoder => (2, stream_type::QPACK_DECODER, self.compression.answers()),
         };
         if !self.has_begun[index] && !out.is_empty() {
             self.has_begun[index] = true;
@@ -328,7 +251,7 @@ impl Connection {
         self.on_given_up(now, stream)
     }
 
-    /// Counts a request whose response the peer no longer wants. The request was decoded completely.
+    /// Counts a request whose response the peer has cancelled. The request was decoded completely.
     ///
     /// # Errors
     ///
@@ -354,9 +277,7 @@ impl Connection {
 
     /// Forgets a request that we cancel. Nothing of it will be decoded any more.
     pub fn forget(&mut self, stream: u64) {
-        self.decoder.cancel(stream);
-        self.has_prompt_answers |= self.decoder.has_answers();
-        self.blocked.remove(stream);
+        self.compression.cancel(stream);
         self.priorities.forget(stream);
     }
 
@@ -404,7 +325,7 @@ impl Connection {
         self.priorities.set_limit(streams);
     }
 
-    /// Takes note of a request that was opened. Returns the priority of an earlier PRIORITY_UPDATE,
+    /// Registers a request that was opened. Returns the priority of an earlier PRIORITY_UPDATE,
     /// which takes precedence over the `priority` field.
     pub fn on_request_opened(&mut self, stream: u64) -> Option<Priority> {
         self.outcomes.on_opened(stream);
@@ -441,13 +362,12 @@ impl Connection {
 
     /// Returns the bytes of all blocked sections, which their streams hold.
     pub const fn blocked_bytes(&self) -> usize {
-        self.blocked.bytes()
+        self.compression.blocked_bytes()
     }
 
     /// Returns the bytes held in dynamic tables, buffers and caches of header sections.
     pub fn memory(&self) -> usize {
-        let kept = self.repeats.memory();
-        self.encoder.memory() + self.decoder.memory() + self.control_out.len() + kept
+        self.compression.memory() + self.control_out.len()
     }
 
     /// Returns the settings that we announce.
@@ -464,25 +384,9 @@ impl Connection {
         }
     }
 
-    /// Takes note of a header section that was sent or received, which pays for other things.
-    fn on_section(&mut self) {
-        self.instructions.on_section();
-        self.budget.on_section();
-    }
-
-    fn use_limits(&mut self, settings: &Settings) {
-        self.encoder.set_peer_limits(
-            settings.qpack_max_table_capacity,
-            settings.qpack_blocked_streams,
-        );
-    }
-
     fn on_settings(&mut self, settings: Settings) -> Result<(), Error> {
-        if let Some(remembered) = &self.remembered {
-            check_remembered(remembered, &settings)?;
-        }
-        self.use_limits(&settings);
-        self.peer_settings = Some(settings);
+        self.peer.receive(settings)?;
+        self.compression.set_peer_limits(&settings);
         self.record_settings(&settings);
         self.events.push_back(Event::Settings(settings));
         Ok(())
@@ -505,25 +409,6 @@ const USUAL_EVENTS: usize = 64;
 
 /// The maximum number of bytes that wait for the encoder stream.
 const MOST_INSTRUCTIONS: usize = 16 * 1024;
-
-/// Checks new settings against remembered ones, §7.2.4.2, RFC 9204 §3.2.3, RFC 9297 §2.1.1.
-fn check_remembered(remembered: &Settings, new: &Settings) -> Result<(), Error> {
-    // It must not be omitted either.
-    let is_smaller = |old| new.max_field_section_size.is_none_or(|size| size < old);
-    let is_lower = remembered.max_field_section_size.is_some_and(is_smaller)
-        || new.qpack_blocked_streams < remembered.qpack_blocked_streams
-        || (remembered.enable_connect_protocol && !new.enable_connect_protocol)
-        || (remembered.h3_datagram && !new.h3_datagram)
-        || (remembered.qpack_max_table_capacity != 0
-            && new.qpack_max_table_capacity != remembered.qpack_max_table_capacity);
-    if is_lower {
-        return Err(Error::connection(
-            Code::SETTINGS_ERROR,
-            "settings below those that early data was sent with",
-        ));
-    }
-    Ok(())
-}
 
 #[cfg(test)]
 pub(crate) mod tests;

@@ -16,7 +16,7 @@ use crate::stream_type::StreamType;
 ///
 /// A type that is not claimed is ignored or refused, as RFC 9114 §9 requires. Both ends of a
 /// connection normally claim the same types, and announce a setting
-/// ([`setting`](Self::setting), [`announced_by`](Self::announced_by)) so that each knows of the
+/// ([`setting`](Self::setting), [`announced_by`](Self::announced_by)) so that each detects the
 /// other.
 ///
 /// The default claims nothing and keeps no unknown settings of the peer. [`new`](Self::new) claims

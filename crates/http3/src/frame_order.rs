@@ -10,7 +10,7 @@ use crate::frame_reader::Rules;
 
 /// A place in a message, which decides the frames that may come next.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Place {
+pub(crate) enum FramePlace {
     /// HEADERS of the message, or of an interim response, must come.
     BeforeHead,
     /// Content or trailers may come.
@@ -26,7 +26,7 @@ pub(crate) enum Place {
 pub(crate) struct Order {
     /// Our role.
     side: Side,
-    pub(crate) place: Place,
+    pub(crate) place: FramePlace,
     longest_section: u64,
     /// Tiny DATA frames that are not counted yet.
     tiny_left: u64,
@@ -44,7 +44,7 @@ impl Order {
     pub(crate) fn new(side: Side, limits: FieldLimits) -> Self {
         Self {
             side,
-            place: Place::BeforeHead,
+            place: FramePlace::BeforeHead,
             longest_section: limits.encoded(),
             tiny_left: ORDINARY_TINY_FRAMES,
             is_tiny: false,
@@ -104,16 +104,22 @@ impl Rules for Order {
 
     fn admit(&mut self, frame_type: FrameType) -> Result<u64, Error> {
         match (frame_type, self.place) {
-            (FrameType::Data, Place::Content | Place::Tunnel) => Ok(u64::MAX),
-            (FrameType::Data, Place::AfterTrailers) => {
+            (FrameType::Data, FramePlace::Content | FramePlace::Tunnel) => Ok(u64::MAX),
+            (FrameType::Data, FramePlace::AfterTrailers) => {
                 Err(Error::unexpected("DATA after trailers"))
             }
-            (FrameType::Data, Place::BeforeHead) => Err(Error::unexpected("DATA before HEADERS")),
-            (FrameType::Headers, Place::AfterTrailers) => {
+            (FrameType::Data, FramePlace::BeforeHead) => {
+                Err(Error::unexpected("DATA before HEADERS"))
+            }
+            (FrameType::Headers, FramePlace::AfterTrailers) => {
                 Err(Error::unexpected("HEADERS after trailers"))
             }
-            (FrameType::Headers, Place::Tunnel) => Err(Error::unexpected("HEADERS after CONNECT")),
-            (FrameType::Headers, Place::BeforeHead | Place::Content) => Ok(self.longest_section),
+            (FrameType::Headers, FramePlace::Tunnel) => {
+                Err(Error::unexpected("HEADERS after CONNECT"))
+            }
+            (FrameType::Headers, FramePlace::BeforeHead | FramePlace::Content) => {
+                Ok(self.longest_section)
+            }
             (FrameType::PushPromise, _) if self.side.is_client() => Err(Error::connection(
                 Code::ID_ERROR,
                 "PUSH_PROMISE without a MAX_PUSH_ID",

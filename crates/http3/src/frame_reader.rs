@@ -38,7 +38,7 @@ pub(crate) trait Rules {
     /// Refuses a frame, or returns the maximum length of its payload. DATA is not limited by it.
     fn admit(&mut self, frame_type: FrameType) -> Result<u64, Error>;
 
-    /// Takes note of a DATA frame with `len` bytes of content that begins.
+    /// Called when a DATA frame with `len` bytes of content begins.
     fn on_data_frame(&mut self, _len: u64) {}
 }
 
@@ -50,11 +50,11 @@ pub(crate) struct FrameReader {
     input: Bytes,
     /// An incomplete header, or a payload that arrives in several chunks.
     partial: BytesMut,
-    state: State,
+    state: ReaderState,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-enum State {
+enum ReaderState {
     /// Before or in the header of a frame.
     #[default]
     Header,
@@ -78,7 +78,7 @@ impl FrameReader {
     pub(crate) fn poll(&mut self, rules: &mut impl Rules) -> Result<Option<Piece>, Error> {
         loop {
             match self.state {
-                State::Header => {
+                ReaderState::Header => {
                     if self.input.is_empty() {
                         return Ok(None);
                     }
@@ -90,35 +90,35 @@ impl FrameReader {
                         return Ok(Some(piece));
                     }
                 }
-                State::Data(left) => {
+                ReaderState::Data(left) => {
                     if self.input.is_empty() {
                         return Ok(None);
                     }
                     let len = self.input.len().min(saturating_usize(left));
                     let data = self.input.split_to(len);
                     self.state = match left - len as u64 {
-                        0 => State::Header,
-                        left => State::Data(left),
+                        0 => ReaderState::Header,
+                        left => ReaderState::Data(left),
                     };
                     return Ok(Some(Piece::Data(data)));
                 }
-                State::Payload(frame_type, len) => {
+                ReaderState::Payload(frame_type, len) => {
                     let payload = self.payload(len);
                     if payload.is_some() {
-                        self.state = State::Header;
+                        self.state = ReaderState::Header;
                     }
                     return Ok(payload.map(|payload| Piece::Frame(frame_type, payload)));
                 }
-                State::Skip(left) => {
+                ReaderState::Skip(left) => {
                     let len = self.input.len().min(saturating_usize(left));
                     self.input.advance(len);
                     self.state = match left - len as u64 {
-                        0 => State::Header,
+                        0 => ReaderState::Header,
                         _ if self.input.is_empty() => {
-                            self.state = State::Skip(left - len as u64);
+                            self.state = ReaderState::Skip(left - len as u64);
                             return Ok(None);
                         }
-                        left => State::Skip(left),
+                        left => ReaderState::Skip(left),
                     };
                 }
             }
@@ -145,7 +145,7 @@ impl FrameReader {
 
     /// Checks that the stream may end here, with all chunks read.
     pub(crate) fn finish(&self) -> Result<(), Error> {
-        if self.state == State::Header && self.partial.is_empty() && self.input.is_empty() {
+        if self.state == ReaderState::Header && self.partial.is_empty() && self.input.is_empty() {
             Ok(())
         } else {
             Err(Error::frame("stream ended inside a frame"))
@@ -155,7 +155,7 @@ impl FrameReader {
     /// Returns the size of the buffer of a HEADERS frame that has not arrived completely.
     pub(crate) fn partial_section(&self) -> usize {
         match self.state {
-            State::Payload(FrameType::Headers, _) => self.partial.capacity(),
+            ReaderState::Payload(FrameType::Headers, _) => self.partial.capacity(),
             _ => 0,
         }
     }
@@ -174,9 +174,9 @@ impl FrameReader {
         let frame_type = rules.classify(value);
         if frame_type == FrameType::Data {
             rules.admit(frame_type)?;
-            self.state = State::Data(len);
+            self.state = ReaderState::Data(len);
             if len == 0 {
-                self.state = State::Header;
+                self.state = ReaderState::Header;
                 return Ok(Some(Piece::EmptyData));
             }
             rules.on_data_frame(len);
@@ -185,9 +185,9 @@ impl FrameReader {
         let most = rules.admit(frame_type)?;
         if frame_type == FrameType::Unknown {
             self.state = if len == 0 {
-                State::Header
+                ReaderState::Header
             } else {
-                State::Skip(len)
+                ReaderState::Skip(len)
             };
             return Ok(Some(Piece::Skipping {
                 frame_type: value,
@@ -195,7 +195,7 @@ impl FrameReader {
             }));
         }
         if len > most && frame_type == FrameType::Headers {
-            self.state = State::Skip(len);
+            self.state = ReaderState::Skip(len);
             return Ok(Some(Piece::Oversized { len }));
         }
         if len > most {
@@ -204,7 +204,7 @@ impl FrameReader {
                 "frame longer than allowed",
             ));
         }
-        self.state = State::Payload(frame_type, saturating_usize(len));
+        self.state = ReaderState::Payload(frame_type, saturating_usize(len));
         Ok(None)
     }
 

@@ -3,7 +3,7 @@
 //! [`Connection`] holds the state that all requests share: settings, QPACK, the control stream,
 //! GOAWAY, priorities. A [`RequestStream`] receives the message of one request stream, a
 //! [`MessageWriter`] frames the message that is sent on it. All of them work on the bytes of streams
-//! and know nothing of packets, so they run over any QUIC implementation and are tested without one. The crate has no clock, no socket and no task.
+//! and are independent of packets, so they run over any QUIC implementation and are tested without one. The crate has no clock, no socket and no task.
 //!
 //! Each violation by the peer is an [`Error`] with the [`Code`] owed to the peer and the [`Scope`]
 //! that ends.

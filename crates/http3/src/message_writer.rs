@@ -168,7 +168,7 @@ mod tests {
 
     /// A body that gives more than it has announced is not held back for its end.
     #[test]
-    fn knows_when_all_content_is_there() {
+    fn reports_when_all_content_is_there() {
         for (length, pieces, is_all) in [
             (None, &["abc"][..], false),
             (Some(3), &[], false),

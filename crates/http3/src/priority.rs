@@ -250,7 +250,7 @@ mod tests {
 
     /// §4.
     #[test]
-    fn what_is_unknown_or_out_of_range_is_default() {
+    fn unknown_and_out_of_range_values_are_defaults() {
         assert_eq!(parsed("u=8"), Some((3, false)));
         assert_eq!(parsed("u=-1, i"), Some((3, true)));
         assert_eq!(parsed("u=1.5"), Some((3, false)));
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_is_no_dictionary() {
+    fn refuses_values_that_are_no_dictionary() {
         for text in [
             "u=",
             "U=1",
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn writes_what_it_reads() {
+    fn written_priorities_are_read_back() {
         for urgency in 0..8 {
             for incremental in [false, true] {
                 let priority = Priority {

@@ -15,7 +15,7 @@ use crate::error::{Code, Error, Scope};
 use crate::extensions::Extensions;
 use crate::fields::{FieldLimits, FieldsError, Protocol};
 use crate::frame::FrameType;
-use crate::frame_order::{Order, Place};
+use crate::frame_order::{FramePlace, Order};
 use crate::frame_reader::{FrameReader, Piece, Rules as _};
 
 /// Receives the message of one request stream: the request on a server, the interim responses and
@@ -46,7 +46,7 @@ pub struct RequestStream {
     kind: Kind,
     frames: FrameReader,
     order: Order,
-    state: State,
+    state: MessageState,
     /// The peer has sent FIN behind the last chunk.
     has_fin: bool,
     /// The content is that of a protocol beside HTTP (RFC 8441, RFC 9220).
@@ -111,7 +111,7 @@ enum Head {
 /// A stream whose FIN has arrived is over with its header section or the last of its content. Resets,
 /// errors from outside and the loss of the connection lead to `Over` from everywhere.
 #[derive(Debug)]
-enum State {
+enum MessageState {
     /// The first integer decides whether the stream belongs to the application.
     Opening,
     /// Frames are read.
@@ -158,7 +158,7 @@ impl RequestStream {
             kind,
             frames: FrameReader::default(),
             order: Order::new(side, limits),
-            state: State::Reading,
+            state: MessageState::Reading,
             has_fin: false,
             is_extended_connect: false,
             length: ContentLength::default(),
@@ -176,7 +176,7 @@ impl RequestStream {
         if !extensions.is_none() {
             self.order.set_extensions(extensions.clone());
             if self.kind == Kind::Request && extensions.has_any_bidirectional() {
-                self.state = State::Opening;
+                self.state = MessageState::Opening;
             }
         }
     }
@@ -208,38 +208,38 @@ impl RequestStream {
     #[inline]
     pub fn poll(&mut self) -> Step {
         match &mut self.state {
-            State::Opening => self.read_first(),
-            State::Reading => self.read_frames(),
-            State::Section(_) => Step::Decode,
-            State::Headers => {
-                self.state = State::Reading;
+            MessageState::Opening => self.read_first(),
+            MessageState::Reading => self.read_frames(),
+            MessageState::Section(_) => Step::Decode,
+            MessageState::Headers => {
+                self.state = MessageState::Reading;
                 self.end_if_complete();
                 Step::Headers
             }
-            State::Unproductive(_) | State::Failed(_) => Step::Charge,
-            State::Counted(data) => {
+            MessageState::Unproductive(_) | MessageState::Failed(_) => Step::Charge,
+            MessageState::Counted(data) => {
                 let data = std::mem::take(data);
-                self.state = State::Reading;
+                self.state = MessageState::Reading;
                 self.on_content(data)
             }
-            State::TooLarge(reason) => Step::TooLarge(reason),
-            State::Over => Step::End,
+            MessageState::TooLarge(reason) => Step::TooLarge(reason),
+            MessageState::Over => Step::End,
         }
     }
 
     /// Decodes the section that [`Step::Decode`] announced.
     pub fn decode(&mut self, connection: &mut Connection) -> Decoding {
-        let State::Section(section) = &self.state else {
+        let MessageState::Section(section) = &self.state else {
             return Decoding::Done;
         };
         let undecoded = match (self.order.place, self.kind) {
-            (Place::BeforeHead, Kind::Request) => {
+            (FramePlace::BeforeHead, Kind::Request) => {
                 match message_of(connection.decode_request(self.id, section)) {
                     Ok(head) => return self.on_request(head),
                     Err(undecoded) => undecoded,
                 }
             }
-            (Place::BeforeHead, Kind::Response(asked)) => {
+            (FramePlace::BeforeHead, Kind::Response(asked)) => {
                 match message_of(connection.decode_response(self.id, section)) {
                     Ok(head) => return self.on_response(asked, head),
                     Err(undecoded) => undecoded,
@@ -250,14 +250,14 @@ impl RequestStream {
                 Err(undecoded) => undecoded,
             },
         };
-        let is_request = self.kind == Kind::Request && self.order.place == Place::BeforeHead;
+        let is_request = self.kind == Kind::Request && self.order.place == FramePlace::BeforeHead;
         self.state = match undecoded {
             Undecoded::Blocked => return self.on_blocked(),
             Undecoded::Fields(FieldsError::TooLarge(reason)) if is_request => {
-                State::TooLarge(reason)
+                MessageState::TooLarge(reason)
             }
-            Undecoded::Fields(error) => State::Failed(error.to_error()),
-            Undecoded::Error(error) => State::Failed(error),
+            Undecoded::Fields(error) => MessageState::Failed(error.to_error()),
+            Undecoded::Error(error) => MessageState::Failed(error),
         };
         Decoding::Done
     }
@@ -270,18 +270,18 @@ impl RequestStream {
     /// Returns the error that ends the message, with the code owed to the peer. Its scope is the
     /// connection if the budget is used up (limit K17).
     pub fn charge(&mut self, connection: &mut Connection, now: Time) -> Result<(), Error> {
-        match std::mem::replace(&mut self.state, State::Reading) {
-            State::Unproductive(data) => {
+        match std::mem::replace(&mut self.state, MessageState::Reading) {
+            MessageState::Unproductive(data) => {
                 if let Err(error) = connection.on_empty_frame(now) {
-                    self.state = State::Over;
+                    self.state = MessageState::Over;
                     return Err(error);
                 }
                 if !data.is_empty() {
-                    self.state = State::Counted(data);
+                    self.state = MessageState::Counted(data);
                 }
                 Ok(())
             }
-            State::Failed(error) => Err(self.fail(connection, now, error)),
+            MessageState::Failed(error) => Err(self.fail(connection, now, error)),
             state => {
                 self.state = state;
                 Ok(())
@@ -292,7 +292,7 @@ impl RequestStream {
     /// Ends the message with an error found by the caller. Returns `error`, or an error of the
     /// connection if its budget is used up.
     pub fn fail(&mut self, connection: &mut Connection, now: Time, error: Error) -> Error {
-        self.state = State::Over;
+        self.state = MessageState::Over;
         match error.scope {
             Scope::Connection => error,
             // A peer that makes us reset streams makes us work for nothing (A72).
@@ -309,20 +309,20 @@ impl RequestStream {
     ///
     /// Returns an error of the connection if the peer cancels too often.
     pub fn on_reset(&mut self, connection: &mut Connection, now: Time) -> Result<(), Error> {
-        self.state = State::Over;
+        self.state = MessageState::Over;
         connection.on_cancelled(now, self.id)
     }
 
     /// Ends the message because the connection is lost.
     pub fn on_connection_lost(&mut self) {
-        self.state = State::Over;
+        self.state = MessageState::Over;
     }
 
     /// Returns the code for STOP_SENDING if the message is given up now, `None` if it is over. A server
     /// has read enough to answer (§4.1), a client cancels (§4.1.1).
     pub const fn stop_code(&self) -> Option<Code> {
         match (&self.state, self.kind) {
-            (State::Over, _) => None,
+            (MessageState::Over, _) => None,
             (_, Kind::Request) => Some(Code::NO_ERROR),
             (_, Kind::Response(_)) => Some(Code::REQUEST_CANCELLED),
         }
@@ -333,10 +333,12 @@ impl RequestStream {
     /// Bytes of a CONNECT are no content: nothing is of use to their sender once they have no receiver.
     pub fn is_answered_early(&self) -> bool {
         match (&self.state, self.kind, self.order.place) {
-            (State::Over, ..) => false,
+            (MessageState::Over, ..) => false,
             _ if self.is_extended_connect => false,
-            (State::TooLarge(_), ..) => true,
-            (_, Kind::Request, place) => matches!(place, Place::Content | Place::AfterTrailers),
+            (MessageState::TooLarge(_), ..) => true,
+            (_, Kind::Request, place) => {
+                matches!(place, FramePlace::Content | FramePlace::AfterTrailers)
+            }
             _ => false,
         }
     }
@@ -344,7 +346,7 @@ impl RequestStream {
     /// Gives up the rest of the message. A section in it that was not decoded is cancelled in the
     /// decoder (RFC 9204 §2.2.2.2).
     pub fn abandon(&mut self, connection: &mut Connection) {
-        self.state = State::Over;
+        self.state = MessageState::Over;
         connection.forget(self.id);
     }
 
@@ -370,7 +372,7 @@ impl RequestStream {
 
     /// Returns true if the message has ended, failed or been given up.
     pub const fn is_over(&self) -> bool {
-        matches!(self.state, State::Over)
+        matches!(self.state, MessageState::Over)
     }
 
     /// Returns the header section of the request. `None` before [`Step::Headers`] and after
@@ -401,9 +403,9 @@ impl RequestStream {
     /// Returns the bytes held in buffers.
     pub fn memory(&self) -> usize {
         let kept = match &self.state {
-            State::Section(bytes) | State::Unproductive(bytes) | State::Counted(bytes) => {
-                bytes.len()
-            }
+            MessageState::Section(bytes)
+            | MessageState::Unproductive(bytes)
+            | MessageState::Counted(bytes) => bytes.len(),
             _ => 0,
         };
         self.frames.memory() + kept
@@ -412,13 +414,13 @@ impl RequestStream {
     fn read_first(&mut self) -> Step {
         match self.frames.first_integer() {
             Some(signal) if self.order.is_signal(signal) => {
-                self.state = State::Over;
+                self.state = MessageState::Over;
                 let first = self.frames.take_rest();
                 Step::Claimed { signal, first }
             }
             None if !self.has_fin => Step::Read,
             _ => {
-                self.state = State::Reading;
+                self.state = MessageState::Reading;
                 self.read_frames()
             }
         }
@@ -439,7 +441,7 @@ impl RequestStream {
                 Piece::Frame(FrameType::Claimed(frame_type), payload) => {
                     self.order.on_data_frame(payload.len() as u64);
                     if self.order.counts_tiny() {
-                        self.state = State::Unproductive(Bytes::new());
+                        self.state = MessageState::Unproductive(Bytes::new());
                     }
                     return Step::Frame {
                         frame_type,
@@ -448,7 +450,7 @@ impl RequestStream {
                 }
                 // Only HEADERS have passed the order of frames.
                 Piece::Frame(_, section) => {
-                    self.state = State::Section(section);
+                    self.state = MessageState::Section(section);
                     return Step::Decode;
                 }
                 Piece::Oversized { .. } => return self.on_oversized(),
@@ -493,7 +495,7 @@ impl RequestStream {
     }
 
     fn on_unproductive(&mut self, data: Bytes) -> Step {
-        self.state = State::Unproductive(data);
+        self.state = MessageState::Unproductive(data);
         Step::Charge
     }
 
@@ -502,8 +504,8 @@ impl RequestStream {
     fn on_oversized(&mut self) -> Step {
         let error = FieldsError::TooLarge("bytes before decompression");
         match (error, self.kind, self.order.place) {
-            (FieldsError::TooLarge(reason), Kind::Request, Place::BeforeHead) => {
-                self.state = State::TooLarge(reason);
+            (FieldsError::TooLarge(reason), Kind::Request, FramePlace::BeforeHead) => {
+                self.state = MessageState::TooLarge(reason);
                 Step::TooLarge(reason)
             }
             _ => self.on_broken(error.to_error()),
@@ -522,7 +524,7 @@ impl RequestStream {
         if let Err(error) = self.check_end() {
             return self.on_broken(error);
         }
-        self.state = State::Over;
+        self.state = MessageState::Over;
         match self.trailers.take() {
             Some(trailers) => Step::Trailers(trailers),
             None => Step::End,
@@ -530,14 +532,14 @@ impl RequestStream {
     }
 
     fn on_broken(&mut self, error: Error) -> Step {
-        self.state = State::Failed(error);
+        self.state = MessageState::Failed(error);
         Step::Charge
     }
 
     /// Ends the message with its header section or the last of its content if FIN came along.
     fn end_if_complete(&mut self) {
         if self.has_fin && self.check_end().is_ok() {
-            self.state = State::Over;
+            self.state = MessageState::Over;
         }
     }
 
@@ -545,11 +547,11 @@ impl RequestStream {
     fn check_end(&self) -> Result<(), Error> {
         self.frames.finish()?;
         match (self.order.place, self.kind) {
-            (Place::BeforeHead, Kind::Request) => Err(Error::stream(
+            (FramePlace::BeforeHead, Kind::Request) => Err(Error::stream(
                 Code::REQUEST_INCOMPLETE,
                 "stream ended before the request",
             )),
-            (Place::BeforeHead, Kind::Response(_)) => {
+            (FramePlace::BeforeHead, Kind::Response(_)) => {
                 Err(Error::malformed("stream ended before a final response"))
             }
             _ => self.length.check_end(),
@@ -560,31 +562,31 @@ impl RequestStream {
         let (request, length) = &head;
         let is_extended = request.extensions().get::<Protocol>().is_some();
         if *request.method() == Method::CONNECT && !is_extended {
-            self.order.place = Place::Tunnel;
+            self.order.place = FramePlace::Tunnel;
         } else {
-            self.order.place = Place::Content;
+            self.order.place = FramePlace::Content;
             self.is_extended_connect = is_extended;
             self.length.announce(*length);
         }
         self.head = Some(Head::Request(head));
-        self.state = State::Headers;
+        self.state = MessageState::Headers;
         Decoding::Done
     }
 
     fn on_response(&mut self, asked: Asked, head: ResponseHead) -> Decoding {
         let status = head.0.status();
-        self.state = State::Headers;
+        self.state = MessageState::Headers;
         if status.is_informational() {
             self.interim += 1;
             if self.interim > MOST_INTERIM {
                 let error = Error::stream(Code::EXCESSIVE_LOAD, "more than 8 interim responses");
-                self.state = State::Failed(error);
+                self.state = MessageState::Failed(error);
                 return Decoding::Done;
             }
         } else if asked == Asked::Connect && status.is_success() {
-            self.order.place = Place::Tunnel;
+            self.order.place = FramePlace::Tunnel;
         } else {
-            self.order.place = Place::Content;
+            self.order.place = FramePlace::Content;
             // `content-length` is the length that content would have, of which there is none
             // (RFC 9110 §8.6).
             let is_bodiless = asked == Asked::Head || status == StatusCode::NOT_MODIFIED;
@@ -596,9 +598,9 @@ impl RequestStream {
     }
 
     fn on_trailers(&mut self, trailers: HeaderMap) -> Decoding {
-        self.order.place = Place::AfterTrailers;
+        self.order.place = FramePlace::AfterTrailers;
         self.trailers = Some(Box::new(trailers));
-        self.state = State::Reading;
+        self.state = MessageState::Reading;
         Decoding::Done
     }
 

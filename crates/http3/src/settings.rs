@@ -23,7 +23,7 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Reads the payload of a SETTINGS frame. Adds the settings that this crate does not know to
+    /// Reads the payload of a SETTINGS frame. Adds the settings that this crate does not implement to
     /// `unknown`.
     ///
     /// # Errors
@@ -194,7 +194,7 @@ mod tests {
 
     /// §7.2.4, RFC 9204 §8.1.
     #[test]
-    fn what_is_not_there_has_its_default() {
+    fn absent_settings_have_their_defaults() {
         assert_eq!(
             Settings::decode(&[], &mut Vec::new()),
             Ok(Settings::default())

@@ -3,6 +3,7 @@
 #[cfg(feature = "acme")]
 mod acme;
 mod choice;
+pub(super) mod chosen;
 mod facts;
 pub(super) mod fields;
 mod files;
@@ -10,6 +11,7 @@ mod kept;
 mod look;
 mod names;
 mod ocsp;
+pub(super) mod reset;
 mod resolver;
 
 use std::path::Path;
@@ -29,9 +31,8 @@ pub(super) use self::resolver::Resolver;
 
 use self::files::Files;
 use self::kept::Kept;
-pub(super) use self::kept::{make_folder, write_private};
-use super::events::{Event, Events};
-use super::reset::ResetSecret;
+use self::reset::ResetSecret;
+use crate::events::{Event, Events};
 
 /// The certificates of a server, the same for all its protocols.
 ///
@@ -400,12 +401,12 @@ pub(super) async fn watch(sources: Arc<Mutex<Sources>>, resolver: Arc<Resolver>,
             (reloaded, sources.take_ocsp_problems())
         };
         for problem in problems {
-            events.tell(Event::OcspIgnored(problem));
+            events.report(Event::OcspIgnored(problem));
         }
         match reloaded {
             Ok(false) => {}
-            Ok(true) => events.tell(Event::CertificateReplaced),
-            Err(error) => events.tell(Event::CertificateKept(error)),
+            Ok(true) => events.report(Event::CertificateReplaced),
+            Err(error) => events.report(Event::CertificateKept(error)),
         }
     }
 }

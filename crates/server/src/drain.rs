@@ -4,10 +4,10 @@ use std::fmt;
 use std::pin::Pin;
 use std::time::{Duration, Instant};
 
-use super::events::Event;
-use super::handle::Shared;
-use super::phase::{Conductor, Phase};
-use super::tally::Tally;
+use crate::events::Event;
+use crate::handle::Running;
+use crate::phase::{Conductor, Phase};
+use crate::tally::Tally;
 
 /// The settings of a server's end.
 pub(super) struct Plan {
@@ -47,8 +47,8 @@ impl fmt::Display for Drained {
 }
 
 /// Waits for the signal, then drains the server.
-pub(super) async fn run(plan: Plan, server: &Shared) -> Drained {
-    let conductor = &server.conductor;
+pub(super) async fn run(plan: Plan, server: &Running) -> Drained {
+    let (site, conductor) = (&server.site, &server.site.conductor);
     let signal = plan
         .signal
         .unwrap_or_else(|| Box::pin(std::future::pending()));
@@ -64,23 +64,23 @@ pub(super) async fn run(plan: Plan, server: &Shared) -> Drained {
         }
     }
     let began = Instant::now();
-    let before = server.tally.answered();
-    let connections = server.tally.begin_drain(plan.deadline);
+    let before = site.tally.answered();
+    let connections = site.tally.begin_drain(plan.deadline);
     conductor.enter(Phase::Draining);
-    server.events.tell(Event::Draining);
-    finish(plan.deadline, conductor, &server.tally).await;
+    site.events.report(Event::Draining);
+    finish(plan.deadline, conductor, &site.tally).await;
     let took = began.elapsed();
     conductor.enter(Phase::Cut);
     // Aborted connections end on their own and notify their peers, if these are reachable.
-    let told = async {
+    let farewell = async {
         conductor.all_gone().await;
         for endpoint in server.listeners.iter().filter_map(|it| it.endpoint()) {
-            endpoint.close(super::quic::no_error(), b"");
+            endpoint.close(crate::quic::no_error(), b"");
             endpoint.wait_idle().await;
         }
     };
-    let _ = tokio::time::timeout(FAREWELL, told).await;
-    let tally = &server.tally;
+    let _ = tokio::time::timeout(FAREWELL, farewell).await;
+    let tally = &site.tally;
     let (cut, connections_cut) = tally.cut();
     let ended = tally.answered() + tally.in_flight();
     Drained {

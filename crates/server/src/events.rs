@@ -100,7 +100,7 @@ impl Events {
 
     /// Calls the listener. A listener that panics does not end the task that calls it.
     #[expect(clippy::needless_pass_by_value, reason = "made to be told")]
-    pub(super) fn tell(&self, event: Event) {
+    pub(super) fn report(&self, event: Event) {
         if let Some(listener) = &self.0 {
             let _ = catch_unwind(AssertUnwindSafe(|| listener(&event)));
         }

@@ -4,51 +4,28 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use courser_base::Mutex;
-use courser_quic::hooks::EndpointHooks as _;
 use courser_quic::{AddressFilter, ConfigError, Endpoint};
 use tokio::task::JoinHandle;
 
-use super::certificates::{CertificateFacts, Resolver, Sources};
-use super::events::{Event, Events};
-use super::gate::Gate;
-use super::limits::Limits;
-use super::listen::Listener;
-use super::phase::{Conductor, Phase};
-use super::stats::{ConnectionSummary, ListenerStats, ServerStats, ShardStats};
-use super::tally::Tally;
-use super::tasks::{self, Tasks};
+use crate::certificates::{CertificateFacts, Sources};
+use crate::events::Event;
+use crate::limits::Limits;
+use crate::listen::Listener;
+use crate::phase::Phase;
+use crate::site::Site;
+use crate::stats::{ConnectionSummary, ListenerStats, ServerStats, ShardStats};
+use crate::tasks;
 
 /// A handle of a server, to inspect and end it. Cloning is cheap.
 #[derive(Clone, Debug)]
-pub struct ServerHandle(pub(super) Arc<Shared>);
+pub struct ServerHandle(pub(super) Arc<Running>);
 
+/// A server whose sockets are open.
 #[derive(Debug)]
-pub(super) struct Shared {
-    pub(super) conductor: Conductor,
-    pub(super) tally: Arc<Tally>,
+pub(super) struct Running {
+    pub(super) site: Arc<Site>,
     pub(super) listeners: Vec<Arc<Listener>>,
-    pub(super) tasks: Arc<Tasks>,
     pub(super) sources: Arc<Mutex<Sources>>,
-    pub(super) resolver: Arc<Resolver>,
-    pub(super) events: Events,
-    pub(super) gate: Arc<Gate>,
-    pub(super) limits: Limits,
-}
-
-impl Shared {
-    /// Has an endpoint refuse new clients, or admit them. A draining server refuses them in any case.
-    pub(super) fn set_admission(&self, endpoint: &Endpoint) {
-        let drains = self.conductor.phase() >= Phase::Draining;
-        endpoint.set_busy(self.gate.is_busy() || drains);
-    }
-
-    /// Makes an endpoint one of this server: its memory counts with that of requests, and its clients are
-    /// admitted as those of the others.
-    pub(super) fn adopt(&self, endpoint: &Endpoint) {
-        endpoint.share_memory(self.tally.memory.used().clone());
-        endpoint.set_address_filter(self.gate.filter());
-        self.set_admission(endpoint);
-    }
 }
 
 impl ServerHandle {
@@ -85,7 +62,7 @@ impl ServerHandle {
     /// # Ok(()) }
     /// ```
     pub fn stats(&self) -> ServerStats {
-        let phase = self.0.conductor.phase();
+        let phase = self.0.site.conductor.phase();
         let listener = |it: &Arc<Listener>| {
             let endpoint = it.endpoint();
             ListenerStats {
@@ -99,11 +76,11 @@ impl ServerHandle {
             ready: self.is_ready(),
             busy: self.is_busy(),
             draining: phase >= Phase::Draining,
-            drain: self.0.tally.drain_progress(),
-            stopped_tasks: self.0.tasks.stopped(),
-            task_ends: self.0.tasks.ends(),
+            drain: self.0.site.tally.drain_progress(),
+            stopped_tasks: self.0.site.tasks.stopped(),
+            task_ends: self.0.site.tasks.ends(),
             listeners: self.0.listeners.iter().map(listener).collect(),
-            ..self.0.tally.stats()
+            ..self.0.site.tally.stats()
         };
         for quic in stats.listeners.iter().filter_map(|it| it.quic) {
             stats.refusals.add_endpoint(&quic);
@@ -111,7 +88,7 @@ impl ServerHandle {
         stats
     }
 
-    /// Returns the counters of each shard of each address with QUIC, which tell whether the shards have equal
+    /// Returns the counters of each shard of each address with QUIC, which show whether the shards have equal
     /// shares of the work. See [`Server::shards`](super::Server::shards).
     pub fn shard_stats(&self) -> Vec<ShardStats> {
         let mut all = Vec::new();
@@ -130,19 +107,19 @@ impl ServerHandle {
     /// Returns the number of open connections, over all protocols. Unlike [`stats`](Self::stats) it looks at none
     /// of them.
     pub fn open_connections(&self) -> u64 {
-        self.0.tally.connections_open()
+        self.0.site.tally.connections_open()
     }
 
     /// Returns true while new clients should be sent to this server: it does not drain, is not busy, and all
     /// of its background tasks run ([`Event::TaskEnded`]).
     pub fn is_ready(&self) -> bool {
-        let is_running = self.0.conductor.phase() == Phase::Running;
-        is_running && !self.is_busy() && self.0.tasks.all_run()
+        let is_running = self.0.site.conductor.phase() == Phase::Running;
+        is_running && !self.is_busy() && self.0.site.tasks.all_run()
     }
 
     /// Returns the names of the background tasks that have ended and do not run yet again.
     pub fn stopped_tasks(&self) -> Vec<String> {
-        self.0.tasks.stopped()
+        self.0.site.tasks.stopped()
     }
 
     /// Runs a background task of the application as a part of the server: when what `begin` returns ends or
@@ -174,13 +151,13 @@ impl ServerHandle {
     where
         F: Future<Output = Result<(), Box<dyn std::error::Error + Send + Sync>>> + Send,
     {
-        let (task, events) = (self.0.tasks.task(name), self.0.events.clone());
+        let (task, events) = (self.0.site.tasks.task(name), self.0.site.events.clone());
         tokio::spawn(async move { tasks::keep_running(&task, &events, begin).await })
     }
 
     /// Returns true while new clients are refused.
     pub fn is_busy(&self) -> bool {
-        self.0.gate.is_busy()
+        self.0.site.gate.is_busy()
     }
 
     /// Starts or stops refusing clients: by CONNECTION_REFUSED over QUIC, by closing over TCP.
@@ -200,9 +177,9 @@ impl ServerHandle {
     /// # Ok(()) }
     /// ```
     pub fn set_busy(&self, is_busy: bool) {
-        self.0.gate.set_busy(is_busy);
+        self.0.site.gate.set_busy(is_busy);
         for endpoint in self.endpoints() {
-            self.0.set_admission(&endpoint);
+            self.0.site.set_admission(&endpoint);
         }
     }
 
@@ -213,7 +190,7 @@ impl ServerHandle {
     /// CONNECTION_REFUSED, over TCP without a response.
     pub fn set_address_filter(&self, filter: impl Into<Arc<AddressFilter>>) {
         let filter = filter.into();
-        self.0.gate.set_filter(filter.clone());
+        self.0.site.gate.set_filter(filter.clone());
         for endpoint in self.endpoints() {
             endpoint.set_address_filter(filter.clone());
         }
@@ -229,7 +206,7 @@ impl ServerHandle {
     /// Calls `look` with each open connection, the oldest first. Holds the statistics of one connection at a time,
     /// where [`connections`](Self::connections) holds those of all.
     pub fn for_each_connection(&self, mut look: impl FnMut(ConnectionSummary)) {
-        let mut open = self.0.tally.open();
+        let mut open = self.0.site.tally.open();
         open.sort_by_key(|record| record.peer.connection_id());
         for record in open {
             look(ConnectionSummary::of(&record));
@@ -239,13 +216,13 @@ impl ServerHandle {
     /// Returns the open connection with this [number](super::Peer::connection_id). Costs one lock, however many
     /// connections there are.
     pub fn connection(&self, id: u64) -> Option<ConnectionSummary> {
-        let record = self.0.tally.find(id)?;
+        let record = self.0.site.tally.find(id)?;
         Some(ConnectionSummary::of(&record))
     }
 
     /// Returns the limits on the resources of clients.
     pub fn limits(&self) -> &Limits {
-        &self.0.limits
+        &self.0.site.limits
     }
 
     /// Returns the public facts about the first certificate in use; `None` with ACME and custom
@@ -257,7 +234,7 @@ impl ServerHandle {
     /// Returns the public facts about all certificates in use, the first one first; none with ACME
     /// and custom resolvers.
     pub fn certificates(&self) -> Vec<CertificateFacts> {
-        self.0.resolver.facts()
+        self.0.site.resolver.facts()
     }
 
     /// Reads the certificates again that are in files. Returns true if one is another one. This
@@ -266,9 +243,9 @@ impl ServerHandle {
     /// # Errors
     /// Returns the first error if some cannot be used; the old ones stay.
     pub fn reload(&self) -> Result<bool, ConfigError> {
-        let reloaded = self.0.sources.lock().reload(&self.0.resolver);
+        let reloaded = self.0.sources.lock().reload(&self.0.site.resolver);
         if let Ok(true) = reloaded {
-            self.0.events.tell(Event::CertificateReplaced);
+            self.0.site.events.report(Event::CertificateReplaced);
         }
         reloaded
     }
@@ -287,12 +264,12 @@ impl ServerHandle {
     /// # Ok(()) }
     /// ```
     pub fn drain(&self) {
-        self.0.conductor.enter(Phase::NotReady);
+        self.0.site.conductor.enter(Phase::NotReady);
     }
 
     /// Ends the server at once: unanswered requests are aborted.
     pub fn cut(&self) {
-        self.0.tally.begin_cutting();
-        self.0.conductor.enter(Phase::Cut);
+        self.0.site.tally.begin_cutting();
+        self.0.site.conductor.enter(Phase::Cut);
     }
 }

@@ -1,13 +1,22 @@
 //! Limits on the resources of clients.
 
+pub(crate) mod gate;
+pub(crate) mod pace;
+pub(crate) mod rate;
+pub(crate) mod reading;
+pub(crate) mod refusals;
+pub(crate) mod refused_clients;
+pub(crate) mod request_memory;
+pub(crate) mod shares;
+pub(crate) mod uploads;
 mod validate;
 
 use std::time::Duration;
 
 pub(super) use self::validate::check_all;
 
-use super::pace::BodyRate;
-use super::reading::{Arrears, ReadRate, ReaderPace};
+use self::pace::BodyRate;
+use self::reading::{Arrears, ReadRate, ReaderPace};
 
 /// Limits on the resources that clients may use. The limits on HTTP/3 fields and streams are in
 /// [`h3::Config`](courser_http3_tokio::Config) and [`TransportConfig`](courser_quic::TransportConfig).

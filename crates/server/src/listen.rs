@@ -1,28 +1,16 @@
 //! The sockets of an address.
 
-use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
 use courser_base::{Mutex, with_port};
-use courser_quic::{BindError, Endpoint, ServerConfig};
-use socket2::{Domain, Protocol, Socket, Type};
+use courser_quic::Endpoint;
 use tokio::net::TcpListener;
 
-use super::error::Error;
-use super::moves::Moves;
-use super::sinks::{AddressSinks, MakeSinks};
-
-/// The settings of QUIC for the sockets.
-#[derive(Debug)]
-pub(super) struct Quic {
-    pub(super) config: ServerConfig,
-    /// The number of shards for each address.
-    pub(super) shards: usize,
-    pub(super) moves: Moves,
-    /// Makes the sinks of connections, in place of those of `config`.
-    pub(super) sinks: Option<MakeSinks>,
-}
+use crate::error::Error;
+use crate::quic::sinks::AddressSinks;
+use crate::quic::socket::{QuicSocket, QuicSockets};
+use crate::tcp::listen::listen;
 
 /// A listener: one address and port.
 #[derive(Debug)]
@@ -63,29 +51,11 @@ impl Listener {
     }
 }
 
-/// The settings of an endpoint of QUIC, with which it is opened, and opened again.
-#[derive(Debug)]
-pub(super) struct QuicSocket {
-    config: ServerConfig,
-    shards: usize,
-    greases_quic_bit: bool,
-}
-
-impl QuicSocket {
-    pub(super) fn open(&self, address: SocketAddr) -> Result<Endpoint, BindError> {
-        Endpoint::builder()
-            .server(self.config.clone())
-            .shards(self.shards)
-            .grease_quic_bit(self.greases_quic_bit)
-            .bind(address)
-    }
-}
-
 /// Opens the requested sockets: QUIC with these settings, and TCP. With port 0 the system chooses a port that is
 /// free for both.
 pub(super) fn open(
     address: SocketAddr,
-    quic: Option<&Quic>,
+    quic: Option<&QuicSockets>,
     with_tcp: bool,
 ) -> Result<Door, Error> {
     let mut tries = match (address.port(), quic, with_tcp) {
@@ -101,7 +71,11 @@ pub(super) fn open(
     }
 }
 
-fn open_once(address: SocketAddr, quic: Option<&Quic>, with_tcp: bool) -> Result<Door, Error> {
+fn open_once(
+    address: SocketAddr,
+    quic: Option<&QuicSockets>,
+    with_tcp: bool,
+) -> Result<Door, Error> {
     let mut door = Door {
         address,
         quic: None,
@@ -114,11 +88,7 @@ fn open_once(address: SocketAddr, quic: Option<&Quic>, with_tcp: bool) -> Result
         if let Some(sinks) = &sinks {
             config = config.sinks(sinks.clone());
         }
-        let socket = QuicSocket {
-            config,
-            shards: quic.shards,
-            greases_quic_bit: quic.moves.greases_quic_bit,
-        };
+        let socket = QuicSocket::new(config, quic);
         let opened = socket.open(address);
         let endpoint = opened.map_err(|error| Error::udp(address, error))?;
         let local = endpoint.local_addr();
@@ -138,28 +108,5 @@ fn open_once(address: SocketAddr, quic: Option<&Quic>, with_tcp: bool) -> Result
     Ok(door)
 }
 
-/// Opens the socket of TCP.
-pub(super) fn listen(address: SocketAddr) -> io::Result<TcpListener> {
-    let socket = Socket::new(
-        Domain::for_address(address),
-        Type::STREAM,
-        Some(Protocol::TCP),
-    )?;
-    if address.is_ipv6() && address.ip().is_unspecified() {
-        // As for UDP, `[::]` accepts IPv4 too, whatever the system's default is.
-        socket.set_only_v6(false)?;
-    }
-    // A restart need not wait for old connections. On Windows the option would share the port.
-    #[cfg(unix)]
-    socket.set_reuse_address(true)?;
-    socket.set_nonblocking(true)?;
-    socket.bind(&address.into())?;
-    socket.listen(BACKLOG)?;
-    TcpListener::from_std(socket.into())
-}
-
 /// Maximum of attempts to find a port that is free for both.
 const PORT_TRIES: usize = 32;
-
-/// Number of connections that the system may queue; its own limit may be lower.
-const BACKLOG: i32 = 4096;

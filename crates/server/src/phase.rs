@@ -1,4 +1,4 @@
-//! The life of a server: it runs, drains, and aborts the rest.
+//! The phases of a server: it runs, drains, and aborts the rest.
 
 use std::pin::Pin;
 

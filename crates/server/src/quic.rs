@@ -1,5 +1,11 @@
 //! HTTP/3: connections over QUIC.
 
+pub(crate) mod moves;
+pub(crate) mod origins;
+pub(crate) mod settings;
+pub(crate) mod sinks;
+pub(crate) mod socket;
+
 use std::convert::Infallible;
 use std::pin::pin;
 use std::sync::Arc;
@@ -7,50 +13,46 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use courser_base::ScopedIp;
-use courser_http3_tokio::{self as h3, Code, HttpService};
+use courser_http3_tokio::{self as h3, Code, HttpService, hooks};
 use courser_quic::hooks::{ConnectionHooks, EndpointHooks as _};
 use courser_quic::{
     Connection, ConnectionError, EarlyData, Endpoint, Incoming, SocketEvent, VarInt,
 };
 
-use super::TooEarly;
-use super::body::Body;
-use super::certificates::Resolver;
-use super::events::{Event, Events};
-use super::exchange::{Exchange, Terms};
-use super::gate::Gate;
-use super::limits::Limits;
-use super::misdirected::Names;
-use super::origins;
-use super::peer::{Addresses, Peer, TlsFacts};
-use super::phase::{Part, Phase};
-use super::reading::{self, Reading, Sample};
-use super::refusals::Refusal;
-use super::refused_clients::RefusedClients;
-use super::shares::{Share, Shares};
-use super::tally::{Open, Record, Tally};
-use super::tasks::Task;
+use crate::events::{Event, Events};
+use crate::exchange::Terms;
+use crate::exchange::body::Body;
+use crate::exchange::early_data::TooEarly;
+use crate::limits::Limits;
+use crate::limits::reading::{self, Reading, Sample};
+use crate::limits::refusals::Refusal;
+use crate::limits::shares::{Share, Shares};
+use crate::peer::{Addresses, Peer, TlsFacts};
+use crate::phase::{Part, Phase};
+use crate::site::Site;
+use crate::tally::{Open, Record, Tally};
+use crate::tasks::Task;
 
-/// The shared state of an endpoint's connections.
+/// The settings of HTTP/3, which are the same at all addresses.
 #[derive(Debug)]
 pub(super) struct QuicContext {
+    pub(super) site: Arc<Site>,
     pub(super) http3: h3::Config,
-    /// The certificates whose names are announced to their clients, if any are.
-    pub(super) named: Option<Arc<Resolver>>,
-    /// The certificates whose names alone are served, if they are.
-    pub(super) only: Option<Arc<Resolver>>,
+    /// True if the names of a certificate are announced to its clients.
+    pub(super) announces_names: bool,
     /// The policy for requests in early data, if it is accepted.
     pub(super) early_requests: Option<TooEarly>,
-    pub(super) sends_interim: bool,
     /// True if clients may be asked to validate their address.
     pub(super) may_retry: bool,
-    pub(super) limits: Limits,
-    pub(super) tally: Arc<Tally>,
-    pub(super) gate: Arc<Gate>,
-    pub(super) refused_clients: Arc<RefusedClients>,
-    pub(super) events: Events,
+}
+
+/// An address at which clients are accepted over QUIC.
+#[derive(Clone, Debug)]
+pub(super) struct QuicAddress {
+    pub(super) context: Arc<QuicContext>,
     /// The port that clients connect to.
     pub(super) port: u16,
+    pub(super) part: Part,
 }
 
 /// Accepts connections for as long as the endpoint works. Returns the reason of its end.
@@ -60,18 +62,18 @@ pub(super) struct QuicContext {
 pub(super) async fn accept<S: HttpService<Body>>(
     endpoint: &Endpoint,
     service: S,
-    context: Arc<QuicContext>,
-    part: Part,
-    shards: (&Task, &Events),
+    at: QuicAddress,
+    shards: &Task,
 ) -> String {
+    let site = at.context.site.clone();
     let sockets = SocketReports {
         endpoint,
-        events: &context.events.clone(),
-        port: context.port,
+        events: &site.events,
+        port: at.port,
     };
     let accepting = async {
         tokio::select! {
-            () = accept_all(endpoint, service, context, part) => {
+            () = accept_all(endpoint, service, at) => {
                 let (_, reason) = endpoint.stopped_shards();
                 reason.map_or_else(|| "its endpoint was closed".to_owned(), |it| it.to_string())
             }
@@ -127,13 +129,13 @@ impl SocketReports<'_> {
 
     fn report(self, event: SocketEvent) {
         let port = self.port;
-        self.events.tell(Event::Socket { port, event });
+        self.events.report(Event::Socket { port, event });
     }
 }
 
 /// Reports that a part of the shards has stopped. Completes when such an endpoint has no connections.
-async fn last_without_shards(sockets: SocketReports<'_>, (task, events): (&Task, &Events)) {
-    let endpoint = sockets.endpoint;
+async fn last_without_shards(sockets: SocketReports<'_>, task: &Task) {
+    let (endpoint, events) = (sockets.endpoint, sockets.events);
     task.on_running(events);
     loop {
         tokio::time::sleep(BETWEEN_LOOKS).await;
@@ -153,26 +155,22 @@ async fn last_without_shards(sockets: SocketReports<'_>, (task, events): (&Task,
     }
 }
 
-async fn accept_all<S: HttpService<Body>>(
-    endpoint: &Endpoint,
-    service: S,
-    context: Arc<QuicContext>,
-    part: Part,
-) {
+async fn accept_all<S: HttpService<Body>>(endpoint: &Endpoint, service: S, at: QuicAddress) {
+    let (context, site) = (&at.context, &at.context.site);
     let shares = match context.may_retry {
-        true => Shares::new(&context.limits),
-        false => Shares::without_validation(&context.limits),
+        true => Shares::new(&site.limits),
+        false => Shares::without_validation(&site.limits),
     };
     while let Some(incoming) = endpoint.accept().await {
         // The endpoint also counts connections that are closing.
         let address = incoming.remote_address();
         let is_validated = incoming.remote_address_validated();
-        let has_room = endpoint.open_connections() < context.limits.max_connections;
+        let has_room = endpoint.open_connections() < site.limits.max_connections;
         // It may have arrived before the server was switched to busy.
-        let admitted = context.gate.admit(address.ip());
+        let admitted = site.gate.admit(address.ip());
         let admitted = admitted.and_then(|()| has_room.then_some(()).ok_or(Refusal::Full));
         if let Err(refusal) = admitted {
-            refuse(incoming, refusal, &context);
+            refuse(incoming, refusal, &site.tally);
             continue;
         }
         let share = match shares.take(address, is_validated) {
@@ -185,79 +183,75 @@ async fn accept_all<S: HttpService<Body>>(
                 continue;
             }
             Err(refusal) => {
-                refuse(incoming, refusal, &context);
+                refuse(incoming, refusal, &site.tally);
                 continue;
             }
         };
-        let (service, context) = (service.clone(), context.clone());
-        tokio::spawn(serve(incoming, service, context, part.clone(), share));
+        tokio::spawn(serve(incoming, service.clone(), at.clone(), share));
     }
 }
 
-fn refuse(incoming: Incoming, refusal: Refusal, context: &QuicContext) {
-    context.tally.on_refused(refusal);
+fn refuse(incoming: Incoming, refusal: Refusal, tally: &Tally) {
+    tally.on_refused(refusal);
     incoming.refuse();
 }
 
 async fn serve<S: HttpService<Body>>(
     incoming: Incoming,
     service: S,
-    context: Arc<QuicContext>,
-    mut part: Part,
+    at: QuicAddress,
     mut share: Share,
 ) {
+    let QuicAddress {
+        context,
+        port,
+        mut part,
+    } = at;
+    let site = &context.site;
     let address = incoming.remote_address();
     let original = incoming.orig_dst_cid();
     let connection = match context.early_requests {
-        Some(_) => accept_early(incoming, &context.tally).await,
+        Some(_) => accept_early(incoming, &site.tally).await,
         None => incoming.await,
     };
     let connection = match connection {
         Ok(connection) => connection,
         Err(error) => {
-            context.refused_clients.on_quic(address, &error);
-            context.tally.quic_handshakes_failed.fetch_add(1, Relaxed);
+            site.refused_clients.on_quic(address, &error);
+            site.tally.quic_handshakes_failed.fetch_add(1, Relaxed);
             return;
         }
     };
     // The handshake or a token has validated the address.
     if let Err(refusal) = share.validate() {
-        context.tally.on_refused(refusal);
+        site.tally.on_refused(refusal);
         let code = error_code(Code::EXCESSIVE_LOAD);
         return connection.close(code, b"the address holds its share of connections");
     }
     let peer = connection.remote_address();
     let local = connection.local_ip();
-    let local = local.map(|ip| ScopedIp::in_zone_of(ip, peer).with_port(context.port));
+    let local = local.map(|ip| ScopedIp::in_zone_of(ip, peer).with_port(port));
     let addresses = Addresses { peer, local };
-    let id = context.tally.new_id();
+    let id = site.tally.new_id();
     let peer = Peer::over_quic(&connection, original, addresses, id, facts(&connection));
-    let open = Open::new(
-        &context.tally,
-        peer,
-        Arc::default(),
-        Some(connection.clone()),
-    );
+    let open = Open::new(&site.tally, peer, Arc::default(), Some(connection.clone()));
     let open = Arc::new(open.with_share(share));
     let cut = part.clone().will_reach(Phase::Cut);
-    let limits = &context.limits;
+    let limits = &site.limits;
     let stalled = pin!(stalled(&connection, open.record.clone(), limits));
     let record = open.record.clone();
-    let names = context.only.as_ref().and_then(|resolver| {
-        let asked = facts(&connection).server_name;
-        Names::new(resolver.names_for(asked.as_deref()))
-    });
+    let names = site.names_for(facts(&connection).server_name.as_deref());
     let terms = Terms::new(open, limits)
         .over_quic(context.early_requests.clone())
         .only(names);
-    let exchange = Exchange::new(service, terms);
-    let serving = h3::serve(connection.clone(), exchange)
-        .config(config(&connection, &context))
-        .interim_responses(context.sends_interim)
+    let serve = hooks::serve(connection.clone(), service)
+        .config(config(&connection, &context, port))
+        .interim_responses(site.sends_interim)
         .drain(async move { part.reached(Phase::Draining).await });
+    let serving = hooks::serve_admitted(serve, terms);
     tokio::select! {
         // Errors of clients are their own concern.
-        _ = serving.into_future() => {}
+        _ = serving => {}
         () = cut => connection.close(no_error(), b"the server has ended"),
         () = stalled => {
             let code = error_code(Code::EXCESSIVE_LOAD);
@@ -271,12 +265,12 @@ async fn serve<S: HttpService<Body>>(
 }
 
 /// Returns the settings of HTTP/3 for a connection, with the origins of its certificate.
-fn config(connection: &Connection, context: &QuicContext) -> h3::Config {
+fn config(connection: &Connection, context: &QuicContext, port: u16) -> h3::Config {
     let mut config = context.http3.clone();
-    if let Some(resolver) = &context.named {
+    if context.announces_names {
         let asked = facts(connection).server_name;
-        let names = resolver.names_for(asked.as_deref());
-        let more = origins::of_names(&names, asked.as_deref(), context.port);
+        let names = context.site.resolver.names_for(asked.as_deref());
+        let more = origins::of_names(&names, asked.as_deref(), port);
         config.origins.extend(more);
     }
     config

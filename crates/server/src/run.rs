@@ -9,29 +9,33 @@ use courser_base::{Mutex, is_same_host};
 use courser_http3_tokio::HttpService;
 use courser_quic::{BindError, Endpoint, RetryPolicy, ServerConfig};
 use courser_tls::rustls;
-use http::HeaderValue;
 use tokio::net::TcpListener;
 
-use super::body::Body;
-use super::certificates::{self, Resolver, Sources};
-use super::chosen::Chooser;
-use super::drain::{self, Drained};
-use super::error::Error;
-use super::events::Events;
-use super::exchange::AltSvcHeader;
-use super::gate::Gate;
-use super::handle::{ServerHandle, Shared};
-use super::listen::{self, Door, Listener, Quic, QuicSocket};
-use super::phase::{Conductor, Part, Phase};
-use super::quic::QuicContext;
-use super::quic_settings::QuicSettings;
-use super::refused_clients::RefusedClients;
-use super::reset::ResetSecret;
-use super::tally::Tally;
-use super::tasks::{Task, Tasks, keep_running};
-use super::tcp::TcpContext;
-use super::uploads::UploadMemory;
-use super::{Server, quic, tcp, tls};
+use crate::alt_svc::{AltSvc, AltSvcHeader};
+use crate::builder::Server;
+use crate::certificates::chosen::Chooser;
+use crate::certificates::reset::ResetSecret;
+use crate::certificates::{self, Sources};
+use crate::drain::{self, Drained};
+use crate::error::Error;
+use crate::events::Events;
+use crate::exchange::body::Body;
+use crate::handle::{Running, ServerHandle};
+use crate::limits;
+use crate::limits::gate::Gate;
+use crate::limits::refused_clients::RefusedClients;
+use crate::limits::uploads::UploadMemory;
+use crate::listen::{self, Door, Listener};
+use crate::phase::{Conductor, Phase};
+use crate::quic::settings::QuicSettings;
+use crate::quic::socket::{QuicSocket, QuicSockets};
+use crate::quic::{QuicAddress, QuicContext};
+use crate::site::Site;
+use crate::tally::Tally;
+use crate::tasks::{Task, Tasks, keep_running};
+use crate::tcp::listen::listen;
+use crate::tcp::{TcpAddress, TcpContext};
+use crate::{quic, tcp, tls};
 
 impl Server {
     /// Opens the sockets. Clients wait until there is a service.
@@ -65,37 +69,18 @@ impl Server {
 /// A server whose sockets are open; see [`Server::bind`].
 #[must_use = "nothing is served before this has a service and is awaited"]
 pub struct Bound {
-    server: Parts,
     doors: Vec<Door>,
     handle: ServerHandle,
-}
-
-/// The rest of a [`Server`] after its sockets were opened.
-struct Parts {
-    http3: courser_http3_tokio::Config,
-    announces_names: bool,
-    only_names: bool,
-    /// The policy for requests in early data, if it is accepted.
-    early_requests: Option<super::TooEarly>,
-    tcp: Arc<rustls::ServerConfig>,
-    challenge: Option<Arc<rustls::ServerConfig>>,
-    limits: super::Limits,
-    refused_clients: Arc<RefusedClients>,
-    uploads: Arc<UploadMemory>,
-    alt_svc: Option<super::AltSvc>,
-    sends_interim: bool,
-    /// True if QUIC clients may be asked to validate their address.
-    may_retry: bool,
+    quic: Arc<QuicContext>,
+    tcp: Arc<TcpContext>,
+    alt_svc: Option<AltSvc>,
     drain: drain::Plan,
     /// Background work that ends with the server.
-    watch: Pin<Box<dyn Future<Output = ()> + Send>>,
+    watch: Background,
 }
 
 pub(super) fn bind(server: Server) -> Result<Bound, Error> {
-    if !server.with_tcp && !server.with_quic {
-        return Err(Error::NothingToServe);
-    }
-    super::limits::check_all(&server.limits, &server.http3)?;
+    check(&server)?;
     let addresses = server.addresses.map_err(Error::Address)?;
     if server.with_quic {
         server.quic.moves.check(&addresses)?;
@@ -110,73 +95,82 @@ pub(super) fn bind(server: Server) -> Result<Bound, Error> {
     )?;
     // The certificate of a client is known at the end of its handshake.
     let takes_early = server.quic.early_data.is_some() && !tls.requests_certificates();
-    let early_requests = takes_early.then_some(server.early_requests);
-    let refused_clients = Arc::new(RefusedClients::new(server.events.clone()));
     let may_retry = server.quic.retry_policy(&resolver) != RetryPolicy::Never;
     let memory = budget(server.quic.memory_budget);
     let build = |it: QuicSettings| it.build(&tls, &resolver, &server.limits, &server.http3);
     let quic = server.with_quic.then_some(server.quic);
     let quic = quic.map(build).transpose()?;
-    let tcp = tls.tcp()?;
+    let tls = tls.tcp()?;
     let doors = open_doors(addresses, quic.as_ref(), reset.as_ref(), server.with_tcp)?;
-    let (sources, events) = (certificates.sources, server.events);
-    let challenge = challenge(&sources);
-    let tasks = Arc::new(Tasks::default());
-    let (sources, watch) = watch(&tasks, sources, &resolver, &events);
-    let handle = ServerHandle(Arc::new(Shared {
-        tasks,
-        conductor: Conductor::new(),
+    let site = Arc::new(Site {
+        limits: server.limits,
         tally: Arc::new(Tally::with_memory(memory)),
+        gate: Gate::new(server.address_filter),
+        refused_clients: RefusedClients::new(server.events.clone()),
+        resolver,
+        only_names: server.only_names,
+        sends_interim: server.sends_interim,
+        events: server.events,
+        conductor: Conductor::new(),
+        tasks: Arc::default(),
+    });
+    let quic = QuicContext {
+        site: site.clone(),
+        http3: server.http3,
+        announces_names: server.announces_names,
+        early_requests: takes_early.then_some(server.early_requests),
+        may_retry,
+    };
+    let tcp = TcpContext {
+        site: site.clone(),
+        tls,
+        challenge: challenge(&certificates.sources),
+        chooser: site.resolver.choice().cloned().map(Chooser::new),
+        uploads: Arc::new(UploadMemory::of_budget(memory)),
+    };
+    let (sources, watch) = watch(&site, certificates.sources);
+    let handle = ServerHandle(Arc::new(Running {
+        site: site.clone(),
         listeners: doors.iter().map(Door::listener).collect(),
         sources,
-        resolver,
-        events,
-        gate: Gate::new(server.address_filter.clone()),
-        limits: server.limits.clone(),
     }));
     for endpoint in handle.endpoints() {
-        handle.0.adopt(&endpoint);
+        site.adopt(&endpoint);
     }
     Ok(Bound {
-        server: Parts {
-            http3: server.http3,
-            announces_names: server.announces_names,
-            only_names: server.only_names,
-            early_requests,
-            tcp,
-            challenge,
-            limits: server.limits,
-            refused_clients,
-            uploads: Arc::new(UploadMemory::of_budget(memory)),
-            alt_svc: server.alt_svc.filter(|_| server.with_quic),
-            sends_interim: server.sends_interim,
-            may_retry,
-            drain: drain::Plan {
-                signal: server.drain,
-                ready_delay: server.ready_delay,
-                deadline: server.deadline,
-            },
-            watch,
-        },
         doors,
         handle,
+        quic: Arc::new(quic),
+        tcp: Arc::new(tcp),
+        alt_svc: server.alt_svc.filter(|_| server.with_quic),
+        drain: drain::Plan {
+            signal: server.drain,
+            ready_delay: server.ready_delay,
+            deadline: server.deadline,
+        },
+        watch,
     })
+}
+
+/// Checks the settings that are independent of addresses and certificates.
+fn check(server: &Server) -> Result<(), Error> {
+    if !server.with_tcp && !server.with_quic {
+        return Err(Error::NothingToServe);
+    }
+    limits::check_all(&server.limits, &server.http3)?;
+    Ok(())
 }
 
 type Background = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// Replaces certificates that have changed and renews those of ACME, while it is polled. Returns the sources
 /// too.
-fn watch(
-    tasks: &Arc<Tasks>,
-    mut sources: Sources,
-    resolver: &Arc<Resolver>,
-    events: &Events,
-) -> (Arc<Mutex<Sources>>, Background) {
-    let acme = take_acme(&mut sources, tasks, events);
+fn watch(site: &Site, mut sources: Sources) -> (Arc<Mutex<Sources>>, Background) {
+    let events = site.events.clone();
+    let acme = take_acme(&mut sources, &site.tasks, &events);
     let sources = Arc::new(Mutex::new(sources));
-    let (watched, resolver, events) = (sources.clone(), resolver.clone(), events.clone());
-    let task = tasks.task("the watch over certificates");
+    let (watched, resolver) = (sources.clone(), site.resolver.clone());
+    let task = site.tasks.task("the watch over certificates");
     let watching = async move {
         let begin = || {
             let watching = certificates::watch(watched.clone(), resolver.clone(), events.clone());
@@ -201,7 +195,7 @@ fn budget(given: Option<u64>) -> u64 {
 /// Opens the sockets of all addresses. With port 0, those with different IPs share one port.
 fn open_doors(
     addresses: Vec<SocketAddr>,
-    quic: Option<&Quic>,
+    quic: Option<&QuicSockets>,
     reset: Option<&ResetSecret>,
     with_tcp: bool,
 ) -> Result<Vec<Door>, Error> {
@@ -213,7 +207,7 @@ fn open_doors(
         if let (0, Some(first), true) = (address.port(), doors.first(), is_new) {
             address.set_port(first.address.port());
         }
-        let quic = quic.map(|quic| Quic {
+        let quic = quic.map(|quic| QuicSockets {
             config: with_reset_key(
                 quic.moves.apply(quic.config.clone(), address),
                 reset,
@@ -352,124 +346,71 @@ impl Drop for CutOnDrop {
 }
 
 async fn run<S: HttpService<Body>>(bound: Bound, service: S) -> Drained {
-    let Bound {
-        server,
-        doors,
-        handle,
-    } = bound;
-    let shared = &handle.0;
-    let _cut = CutOnDrop(shared.conductor.clone());
-    begin(&server, doors, shared, &service);
-    drop(service);
+    let _cut = CutOnDrop(bound.handle.0.site.conductor.clone());
+    let running = bound.handle.0.clone();
+    let (plan, watch) = bound.begin(service);
     tokio::select! {
-        drained = drain::run(server.drain, shared) => drained,
-        never = never_ending(server.watch) => match never {},
+        drained = drain::run(plan, &running) => drained,
+        never = never_ending(watch) => match never {},
     }
 }
 
-/// Begins to serve clients at all addresses.
-fn begin<S: HttpService<Body>>(
-    server: &Parts,
-    doors: Vec<Door>,
-    shared: &Arc<Shared>,
-    service: &S,
-) {
-    let choice = shared.resolver.choice().cloned();
-    let common = Common {
-        shared,
-        server,
-        only: server.only_names.then(|| shared.resolver.clone()),
-        chooser: choice.map(Chooser::new).map(Arc::new),
-    };
-    for (door, listener) in doors.into_iter().zip(&shared.listeners) {
-        let part = shared.conductor.part();
-        let mut quic_task = None;
-        if let Some((endpoint, socket)) = door.quic {
-            let task = shared.tasks.task(format!("QUIC at {}", door.address));
-            quic_task = Some(task.clone());
-            let place = QuicPlace {
-                shared: shared.clone(),
-                listener: listener.clone(),
-                socket,
-                context: common.quic(door.address.port()),
-                part: part.clone(),
-            };
-            tokio::spawn(place.serve(endpoint, service.clone(), task));
+impl Bound {
+    /// Begins to serve clients at all addresses. Returns the settings of the end, and the background work.
+    fn begin<S: HttpService<Body>>(self, service: S) -> (drain::Plan, Background) {
+        let running = &self.handle.0;
+        let site = &running.site;
+        for (door, listener) in self.doors.into_iter().zip(&running.listeners) {
+            let part = site.conductor.part();
+            let port = door.address.port();
+            let mut quic_task = None;
+            if let Some((endpoint, socket)) = door.quic {
+                let task = site.tasks.task(format!("QUIC at {}", door.address));
+                quic_task = Some(task.clone());
+                let door = QuicDoor {
+                    listener: listener.clone(),
+                    socket,
+                    at: QuicAddress {
+                        context: self.quic.clone(),
+                        port,
+                        part: part.clone(),
+                    },
+                };
+                tokio::spawn(door.serve(endpoint, service.clone(), task));
+            }
+            if let Some(socket) = door.tcp {
+                let task = site.tasks.task(format!("TCP at {}", door.address));
+                let alt_svc = self.alt_svc.map(|alt_svc| AltSvcHeader {
+                    announced: alt_svc.value(port),
+                    part: part.clone(),
+                    quic: quic_task,
+                });
+                let door = TcpDoor {
+                    address: door.address,
+                    at: TcpAddress {
+                        context: self.tcp.clone(),
+                        alt_svc,
+                        part,
+                    },
+                };
+                tokio::spawn(door.serve(socket, service.clone(), task));
+            }
         }
-        if let Some(socket) = door.tcp {
-            let context = common.tcp(door.address.port(), &part, quic_task);
-            let task = shared.tasks.task(format!("TCP at {}", door.address));
-            let place = (door.address, socket);
-            tokio::spawn(serve_tcp(place, service.clone(), context, part, task));
-        }
+        (self.drain, self.watch)
     }
 }
 
-/// The parts that all addresses of a server share.
-struct Common<'a> {
-    shared: &'a Arc<Shared>,
-    server: &'a Parts,
-    /// The certificates whose names alone are served, if they are.
-    only: Option<Arc<Resolver>>,
-    /// Chooses the certificates, if an async function does.
-    chooser: Option<Arc<Chooser>>,
-}
-
-impl Common<'_> {
-    fn quic(&self, port: u16) -> Arc<QuicContext> {
-        let Self { shared, server, .. } = self;
-        Arc::new(QuicContext {
-            http3: server.http3.clone(),
-            named: server.announces_names.then(|| shared.resolver.clone()),
-            only: self.only.clone(),
-            early_requests: server.early_requests.clone(),
-            sends_interim: server.sends_interim,
-            may_retry: server.may_retry,
-            limits: server.limits.clone(),
-            tally: shared.tally.clone(),
-            gate: shared.gate.clone(),
-            refused_clients: server.refused_clients.clone(),
-            events: shared.events.clone(),
-            port,
-        })
-    }
-
-    fn tcp(&self, port: u16, part: &Part, quic: Option<Arc<Task>>) -> Arc<TcpContext> {
-        let Self { shared, server, .. } = self;
-        Arc::new(TcpContext {
-            tls: server.tcp.clone(),
-            challenge: server.challenge.clone(),
-            chooser: self.chooser.clone(),
-            only: self.only.clone(),
-            limits: server.limits.clone(),
-            uploads: server.uploads.clone(),
-            tally: shared.tally.clone(),
-            gate: shared.gate.clone(),
-            alt_svc: server.alt_svc.map(|alt_svc| AltSvcHeader {
-                announced: announcement(alt_svc, port),
-                part: part.clone(),
-                quic,
-            }),
-            sends_interim: server.sends_interim,
-            events: shared.events.clone(),
-            refused_clients: server.refused_clients.clone(),
-        })
-    }
-}
-
-/// An address where QUIC is served.
-struct QuicPlace {
-    shared: Arc<Shared>,
+/// A listener's side of QUIC.
+struct QuicDoor {
     listener: Arc<Listener>,
     socket: QuicSocket,
-    context: Arc<QuicContext>,
-    part: Part,
+    at: QuicAddress,
 }
 
-impl QuicPlace {
+impl QuicDoor {
     /// Serves clients until the server drains. If the endpoint ends before, another one takes its place.
     async fn serve<S: HttpService<Body>>(self, endpoint: Endpoint, service: S, task: Arc<Task>) {
-        let events = &self.shared.events;
+        let events = &self.at.context.site.events;
         let shards = task.beside("the shards of");
         let mut first = Some(endpoint);
         let (this, shards) = (&self, &*shards);
@@ -480,14 +421,13 @@ impl QuicPlace {
                     Some(endpoint) => endpoint,
                     None => this.open_again()?,
                 };
-                let (context, part) = (this.context.clone(), this.part.clone());
-                let ended = quic::accept(&endpoint, service, context, part, (shards, events)).await;
+                let ended = quic::accept(&endpoint, service, this.at.clone(), shards).await;
                 // The socket is free once nothing holds the endpoint.
                 this.listener.set_endpoint(None);
                 Err(ended.into())
             }
         };
-        let draining = self.part.clone().will_reach(Phase::Draining);
+        let draining = self.at.part.clone().will_reach(Phase::Draining);
         tokio::select! {
             biased;
             () = draining => {}
@@ -503,50 +443,46 @@ impl QuicPlace {
         // After a panic.
         self.listener.set_endpoint(None);
         let endpoint = self.socket.open(self.listener.address)?;
-        self.shared.adopt(&endpoint);
+        self.at.context.site.adopt(&endpoint);
         self.listener.set_endpoint(Some(endpoint.clone()));
         Ok(endpoint)
     }
 }
 
-/// Serves clients over TCP until the server drains. If the socket is of no use any more, another one takes
-/// its place.
-async fn serve_tcp<S: HttpService<Body>>(
-    (address, socket): (SocketAddr, TcpListener),
-    service: S,
-    context: Arc<TcpContext>,
-    part: Part,
-    task: Arc<Task>,
-) {
-    let mut first = Some(socket);
-    let events = context.events.clone();
-    let draining = part.clone().will_reach(Phase::Draining);
-    let begin = move || {
-        let first = first.take();
-        let (service, context, part) = (service.clone(), context.clone(), part.clone());
-        async move {
-            let socket = match first {
-                Some(socket) => socket,
-                None => listen::listen(address)?,
-            };
-            Err(tcp::accept(socket, service, context, part).await.into())
+/// A listener's side of TCP.
+struct TcpDoor {
+    address: SocketAddr,
+    at: TcpAddress,
+}
+
+impl TcpDoor {
+    /// Serves clients until the server drains. If the socket is of no use any more, another one takes its
+    /// place.
+    async fn serve<S: HttpService<Body>>(self, socket: TcpListener, service: S, task: Arc<Task>) {
+        let Self { address, at } = self;
+        let mut first = Some(socket);
+        let site = at.context.site.clone();
+        let draining = at.part.clone().will_reach(Phase::Draining);
+        let begin = move || {
+            let first = first.take();
+            let (service, at) = (service.clone(), at.clone());
+            async move {
+                let socket = match first {
+                    Some(socket) => socket,
+                    None => listen(address)?,
+                };
+                Err(tcp::accept(socket, service, at).await.into())
+            }
+        };
+        tokio::select! {
+            biased;
+            () = draining => {}
+            () = keep_running(&task, &site.events, begin) => {}
         }
-    };
-    tokio::select! {
-        biased;
-        () = draining => {}
-        () = keep_running(&task, &events, begin) => {}
     }
 }
 
 async fn never_ending(future: impl Future<Output = ()>) -> std::convert::Infallible {
     future.await;
     std::future::pending().await
-}
-
-/// Returns the field value, RFC 7838 §3.
-fn announcement(alt_svc: super::AltSvc, port: u16) -> HeaderValue {
-    let port = alt_svc.port.unwrap_or(port);
-    let text = format!("h3=\":{port}\"; ma={}", alt_svc.max_age.as_secs());
-    HeaderValue::try_from(text).unwrap_or_else(|_| HeaderValue::from_static("clear"))
 }

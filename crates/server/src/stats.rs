@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use courser_quic::{ConnectionStats, Counters, EndpointStats};
 
-use super::peer::{Peer, Protocol};
-use super::refusals::{Refusal, Refusals};
-use super::tally::{QuicTotals, Record, Tally};
+use crate::limits::refusals::{Refusal, Refusals};
+use crate::peer::{Peer, Protocol};
+use crate::tally::{QuicTotals, Record, Tally};
 
 /// Counters of a server, and its phase.
 #[derive(Clone, Debug, Default)]

@@ -9,10 +9,10 @@ use courser_base::Mutex;
 use courser_quic::{Connection, ConnectionStats, EarlyData};
 use tokio::sync::Notify;
 
-use super::peer::{Peer, Protocol};
-use super::refusals::{Counts, Refusal};
-use super::request_memory::{REFUSED_IN_A_ROW, RequestMemory, Verdict, burden};
-use super::shares::Share;
+use crate::limits::refusals::{Counts, Refusal};
+use crate::limits::request_memory::{MemoryDecision, REFUSED_IN_A_ROW, RequestMemory, burden};
+use crate::limits::shares::Share;
+use crate::peer::{Peer, Protocol};
 
 /// The counters, shared by all parts of a server.
 #[derive(Debug, Default)]
@@ -171,7 +171,7 @@ impl Tally {
             .get_or_init(|| (self.in_flight(), self.connections_open()));
     }
 
-    /// Notes that the server drains until `deadline` has passed. Returns the connections that are open.
+    /// Records that the server drains until `deadline`. Returns the number of open connections.
     pub(super) fn begin_drain(&self, deadline: Duration) -> u64 {
         let begin = self.drain.get_or_init(|| DrainBegin {
             at: Instant::now(),
@@ -228,7 +228,7 @@ impl Tally {
     }
 }
 
-/// One connection.
+/// The counters of one connection, and its client.
 #[derive(Debug)]
 pub(super) struct Record {
     pub(super) peer: Peer,
@@ -362,9 +362,9 @@ impl Open {
         let (tally, record) = (&self.tally, &self.record);
         let held = record.held.load(Relaxed);
         match tally.memory.take(cost, held, || tally.connections_open()) {
-            Verdict::Admit => {}
-            Verdict::AdmitAndShed => tally.shed(),
-            Verdict::Refuse => {
+            MemoryDecision::Admit => {}
+            MemoryDecision::AdmitAndShed => tally.shed(),
+            MemoryDecision::Refuse => {
                 tally.requests_refused.fetch_add(1, Relaxed);
                 if record.refused.fetch_add(1, Relaxed) + 1 >= REFUSED_IN_A_ROW {
                     tally.end_for_memory(record);
@@ -393,7 +393,7 @@ impl Drop for Open {
     }
 }
 
-/// A request that is not completely answered.
+/// A request whose response has not been sent completely.
 #[derive(Debug)]
 pub(super) struct InFlight {
     record: Arc<Record>,

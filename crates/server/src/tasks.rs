@@ -15,7 +15,7 @@ use std::time::Duration;
 use courser_base::Mutex;
 use tokio::time::{Instant, sleep};
 
-use super::events::{Event, Events};
+use crate::events::{Event, Events};
 
 /// The reason why a task has ended.
 pub(super) type Reason = Box<dyn std::error::Error + Send + Sync>;
@@ -81,7 +81,7 @@ impl Task {
             stopped.push(self.name.clone());
             self.tasks.count.store(stopped.len(), Relaxed);
         }
-        events.tell(Event::TaskEnded {
+        events.report(Event::TaskEnded {
             task: self.name.clone(),
             reason,
             pause,
@@ -91,7 +91,7 @@ impl Task {
     /// Records and reports that the task runs again, if it had ended.
     pub(super) fn on_running(&self, events: &Events) {
         if self.forget() {
-            events.tell(Event::TaskResumed {
+            events.report(Event::TaskResumed {
                 task: self.name.clone(),
             });
         }

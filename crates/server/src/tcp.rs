@@ -1,5 +1,9 @@
 //! HTTP/2 and HTTP/1.1: connections over TCP, answered by hyper.
 
+mod exchange;
+pub(crate) mod listen;
+pub(crate) mod socket;
+
 use std::future::poll_fn;
 use std::io;
 use std::pin::{Pin, pin};
@@ -17,58 +21,57 @@ use tokio::time::Instant;
 use tokio_rustls::LazyConfigAcceptor;
 use tokio_rustls::server::TlsStream;
 
-use super::body::Body;
-use super::budgets::Refusing;
-use super::certificates::Resolver;
-use super::chosen::Chooser;
-use super::events::{Event, Events};
-use super::exchange::{AltSvcHeader, Exchange, Terms};
-use super::executor::Executor;
-use super::gate::Gate;
-use super::gather::gather;
-use super::held::HeldContent;
-use super::limits::Limits;
-use super::misdirected::Names;
-use super::peer::{Addresses, Peer, Protocol, TlsFacts};
-use super::phase::{Part, Phase};
-use super::rate::Rate;
-use super::reading::{self, Reading, Sample};
-use super::refused_clients::RefusedClients;
-use super::shares::Shares;
-use super::socket::Socket;
-use super::tally::{Open, Record, Tally};
-use super::uploads::{UploadMemory, UploadWindow};
+use self::exchange::Exchange;
+use self::socket::Socket;
+use crate::alt_svc::AltSvcHeader;
+use crate::certificates::chosen::Chooser;
+use crate::events::Event;
+use crate::exchange::Terms;
+use crate::exchange::body::Body;
+use crate::http2::budgets::Refusing;
+use crate::http2::executor::Executor;
+use crate::http2::gather::gather;
+use crate::http2::held::HeldContent;
+use crate::limits::Limits;
+use crate::limits::rate::Rate;
+use crate::limits::reading::{self, Reading, Sample};
+use crate::limits::shares::Shares;
+use crate::limits::uploads::{UploadMemory, UploadWindow};
+use crate::peer::{Addresses, Peer, Protocol, TlsFacts};
+use crate::phase::{Part, Phase};
+use crate::site::Site;
+use crate::tally::{Open, Record};
 
-/// The shared state of a listener's connections.
+/// The settings of HTTP/2 and HTTP/1.1, which are the same at all addresses.
 #[derive(Debug)]
 pub(super) struct TcpContext {
+    pub(super) site: Arc<Site>,
     pub(super) tls: Arc<rustls::ServerConfig>,
     /// The configuration for connections that only validate a name (RFC 8737).
     pub(super) challenge: Option<Arc<rustls::ServerConfig>>,
     /// Chooses the certificates, if an async function does.
-    pub(super) chooser: Option<Arc<Chooser>>,
-    /// The certificates whose names alone are served, if they are.
-    pub(super) only: Option<Arc<Resolver>>,
-    pub(super) limits: Limits,
+    pub(super) chooser: Option<Chooser>,
     pub(super) uploads: Arc<UploadMemory>,
-    pub(super) tally: Arc<Tally>,
-    pub(super) gate: Arc<Gate>,
+}
+
+/// An address at which clients are accepted over TCP.
+#[derive(Clone, Debug)]
+pub(super) struct TcpAddress {
+    pub(super) context: Arc<TcpContext>,
     pub(super) alt_svc: Option<AltSvcHeader>,
-    pub(super) sends_interim: bool,
-    pub(super) events: Events,
-    pub(super) refused_clients: Arc<RefusedClients>,
+    pub(super) part: Part,
 }
 
 /// Accepts connections for as long as the socket works. Returns the error that shows that it does not.
 pub(super) async fn accept<S: HttpService<Body>>(
     listener: TcpListener,
     service: S,
-    context: Arc<TcpContext>,
-    part: Part,
+    at: TcpAddress,
 ) -> io::Error {
-    let shares = Shares::new(&context.limits);
-    let mut rate = Rate::new(&context.limits);
-    let mut told: Option<Instant> = None;
+    let site = &at.context.site;
+    let shares = Shares::new(&site.limits);
+    let mut rate = Rate::new(&site.limits);
+    let mut last_report: Option<Instant> = None;
     loop {
         let (stream, peer) = match listener.accept().await {
             Ok(accepted) => accepted,
@@ -76,40 +79,39 @@ pub(super) async fn accept<S: HttpService<Body>>(
             Err(error) if is_of_socket(&error) => return error,
             Err(error) => {
                 // It fails ten times a second until a descriptor is free.
-                if told.is_none_or(|told| told.elapsed() >= TELL_AGAIN) {
-                    told = Some(Instant::now());
-                    context.events.tell(Event::AcceptFailed(error));
+                if last_report.is_none_or(|last_report| last_report.elapsed() >= REPORT_AGAIN) {
+                    last_report = Some(Instant::now());
+                    site.events.report(Event::AcceptFailed(error));
                 }
                 // Connections that end meanwhile make room.
                 tokio::time::sleep(PAUSE).await;
                 continue;
             }
         };
-        let admitted = context.gate.admit(peer.ip());
+        let admitted = site.gate.admit(peer.ip());
         let admitted = admitted.and_then(|()| rate.admit(peer));
         let share = match admitted.and_then(|()| shares.take(peer, true)) {
             Ok(share) => share,
             Err(refusal) => {
-                context.tally.on_refused(refusal);
+                site.tally.on_refused(refusal);
                 continue;
             }
         };
-        let part_of_it = part.clone();
-        let pace = context.limits.reader_pace();
+        let pace = site.limits.reader_pace();
         // Small responses are complete, so waiting for more data gains nothing.
         let _ = stream.set_nodelay(true);
         let addresses = Addresses {
             peer,
             local: stream.local_addr().ok(),
         };
-        let tally = context.tally.clone();
-        let end = end(part_of_it.clone(), context.gate.blocks(peer.ip()));
+        let tally = site.tally.clone();
+        let end = end(at.part.clone(), site.gate.blocks(peer.ip()));
         let socket = Socket::new(stream, tally, end, pace, share);
-        let (service, context) = (service.clone(), context.clone());
+        let (service, at) = (service.clone(), at.clone());
         let queued = rate.on_queued();
         tokio::spawn(async move {
             queued.on_started();
-            serve(socket, addresses, service, &context, part_of_it).await;
+            serve(socket, addresses, service, at).await;
         });
     }
 }
@@ -156,13 +158,18 @@ async fn serve<S: HttpService<Body>>(
     socket: Socket,
     addresses: Addresses,
     service: S,
-    context: &TcpContext,
-    mut part: Part,
+    at: TcpAddress,
 ) {
+    let TcpAddress {
+        context,
+        alt_svc,
+        mut part,
+    } = at;
+    let (context, site) = (&*context, &context.site);
     let traffic = socket.traffic().clone();
     let secured = tokio::select! {
         secured = handshake(socket, context) => secured,
-        () = tokio::time::sleep(context.limits.handshake_timeout) => Err(io::ErrorKind::TimedOut.into()),
+        () = tokio::time::sleep(site.limits.handshake_timeout) => Err(io::ErrorKind::TimedOut.into()),
         // It has sent no request yet.
         () = part.reached(Phase::Draining) => return,
     };
@@ -170,8 +177,8 @@ async fn serve<S: HttpService<Body>>(
         Ok(Some(stream)) => stream,
         Ok(None) => return,
         Err(error) => {
-            context.refused_clients.on_tcp(addresses.peer, &error);
-            context.tally.tcp_handshakes_failed.fetch_add(1, Relaxed);
+            site.refused_clients.on_tcp(addresses.peer, &error);
+            site.tally.tcp_handshakes_failed.fetch_add(1, Relaxed);
             return;
         }
     };
@@ -180,18 +187,15 @@ async fn serve<S: HttpService<Body>>(
         Some(b"h2") => Protocol::Http2,
         _ => Protocol::Http1,
     };
-    let peer = Peer::new(addresses, protocol, context.tally.new_id(), facts(tls));
-    let open = Arc::new(Open::new(&context.tally, peer, traffic, None));
+    let peer = Peer::new(addresses, protocol, site.tally.new_id(), facts(tls));
+    let open = Arc::new(Open::new(&site.tally, peer, traffic, None));
     stream.get_mut().0.keep(open.clone());
-    let names = context
-        .only
-        .as_ref()
-        .and_then(|resolver| Names::new(resolver.names_for(stream.get_ref().1.server_name())));
-    let terms = Terms::new(open.clone(), &context.limits)
-        .over_tcp(context.alt_svc.clone(), context.sends_interim)
+    let names = site.names_for(stream.get_ref().1.server_name());
+    let terms = Terms::new(open.clone(), &site.limits)
+        .over_tcp(site.sends_interim)
         .only(names);
-    let exchange = Exchange::new(service, terms);
-    let limits = &context.limits;
+    let exchange = Exchange::new(service, terms, alt_svc);
+    let limits = &site.limits;
     let record = open.record.clone();
     let idle = idle(open, limits.idle_timeout);
     match protocol {
@@ -224,13 +228,13 @@ async fn serve_http2<S: HttpService<Body>>(
     let (stream, gatherer) = gather(stream, executor.clone(), held.clone(), refusing.clone());
     let exchange = exchange.holding(held).refusing(refusing);
     let window = context.uploads.reserve();
-    let builder = http2(&context.limits, &window, executor.clone());
+    let builder = http2(&context.site.limits, &window, executor.clone());
     let connection = pin!(builder.serve_connection(TokioIo::new(stream), exchange));
     let send = |cx: &mut Context<'_>| {
         executor.pause();
         gatherer.poll_send(cx);
     };
-    let stalled = stalled(|| gatherer.credit(), record, &context.limits);
+    let stalled = stalled(|| gatherer.credit(), record, &context.site.limits);
     let serving = async {
         run(connection, send, |it| it.graceful_shutdown(), idle, part).await;
         gatherer.close_if_exhausted().await;
@@ -394,7 +398,7 @@ const ACME_TLS_ALPN: &[u8] = b"acme-tls/1";
 /// Pause while there are no file descriptors.
 const PAUSE: Duration = Duration::from_millis(100);
 /// Time between two events of the same kind.
-const TELL_AGAIN: Duration = Duration::from_secs(60);
+const REPORT_AGAIN: Duration = Duration::from_secs(60);
 
 const LEAST_BUFFER: usize = 8192;
 

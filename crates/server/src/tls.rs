@@ -15,7 +15,7 @@ use courser_tls::rustls::version::{TLS12, TLS13};
 use courser_tls::rustls::{ServerConfig, SupportedProtocolVersion};
 use courser_tls::{ClientAuthentication, Cryptography};
 
-use super::certificates::Resolver;
+use crate::certificates::Resolver;
 
 /// Modifies a configuration before it is used.
 pub(super) type Hook = Box<dyn Fn(&mut ServerConfig) + Send>;

@@ -35,7 +35,7 @@ pub enum LogFormat {
 pub struct AccessLog {
     format: LogFormat,
     queue: SyncSender<Order>,
-    shared: Arc<Shared>,
+    shared: Arc<LogQueue>,
     /// Starts a thread that writes.
     thread: Arc<Thread>,
 }
@@ -55,7 +55,7 @@ struct Thread {
 pub struct Writer(Receiver<()>);
 
 /// State that requests and the thread share, so that no request waits for the thread.
-struct Shared {
+struct LogQueue {
     /// Bytes of the lines that wait.
     queued: AtomicUsize,
     dropped: AtomicU64,
@@ -67,9 +67,9 @@ struct Shared {
     warn: Box<dyn Fn(&str) + Send + Sync>,
 }
 
-impl fmt::Debug for Shared {
+impl fmt::Debug for LogQueue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Shared")
+        f.debug_struct("LogQueue")
             .field("queued", &self.queued)
             .field("dropped", &self.dropped)
             .finish_non_exhaustive()
@@ -99,7 +99,7 @@ impl AccessLog {
         let target = Target::open(path)?;
         let (queue, orders) = sync_channel(MOST_LINES);
         let (done, ended) = channel();
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(LogQueue {
             queued: AtomicUsize::new(0),
             dropped: AtomicU64::new(0),
             has_told: AtomicBool::new(false),
@@ -205,7 +205,7 @@ impl Drop for Running {
     }
 }
 
-impl Shared {
+impl LogQueue {
     /// Counts a line that is not written, and warns once.
     fn drop_one(self: &Arc<Self>, reason: &str) {
         self.dropped.fetch_add(1, Relaxed);
@@ -266,7 +266,7 @@ fn append_to(path: &Path) -> io::Result<BufWriter<File>> {
 }
 
 /// Writes lines until the server ends.
-fn write_all(mut target: Target, orders: &Receiver<Order>, shared: &Arc<Shared>) {
+fn write_all(mut target: Target, orders: &Receiver<Order>, shared: &Arc<LogQueue>) {
     loop {
         let order = orders.recv_timeout(FLUSH_AFTER);
         if shared.reopens.swap(false, Acquire) {
@@ -292,7 +292,7 @@ fn write_all(mut target: Target, orders: &Receiver<Order>, shared: &Arc<Shared>)
     target.flush();
 }
 
-fn write_line(target: &mut Target, line: &str, shared: &Arc<Shared>) {
+fn write_line(target: &mut Target, line: &str, shared: &Arc<LogQueue>) {
     let written = target.write(line);
     shared.queued.fetch_sub(line.len(), Relaxed);
     if let Err(error) = written {

@@ -30,7 +30,7 @@ pub enum ListKind {
 #[derive(thiserror::Error, Clone, PartialEq, Eq, Debug)]
 #[error("cannot use the {kind} list {}: {reason}", .path.display())]
 pub struct ListError {
-    /// The list.
+    /// The kind of the list.
     pub kind: ListKind,
     /// Its file.
     pub path: PathBuf,

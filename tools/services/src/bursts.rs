@@ -11,7 +11,7 @@ use tokio::time::sleep;
 /// counters, and on Linux the resident memory, are read every five seconds. Other allocators are not asked.
 ///
 /// # Cancel safety
-/// It can be dropped at any time. A release that has begun goes on.
+/// It can be dropped at any time. A release that has begun continues.
 pub async fn release_memory_of_bursts(handle: ServerHandle) {
     let (mut bursts, mut excess) = (Bursts::default(), Excess::default());
     loop {
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_of_a_burst_is_released_later() {
+    fn memory_left_from_a_burst_is_released_later() {
         let load: Vec<u64> = [20, 100, 50, 50].into_iter().chain([44; 30]).collect();
         assert_eq!(released(&load), [3, 9, 15]);
     }

@@ -1,7 +1,7 @@
 //! Tower services for HTTP servers.
 //!
 //! - [`Proxy`] forwards requests to an upstream server.
-//! - [`Recorder`] is a layer that records each request in an [`AccessLog`] and in [`Metrics`].
+//! - [`Recorder`] records each request of a [`Site`] in an [`AccessLog`] and in [`Metrics`].
 //! - [`listing::answer`] lists a folder, as a page or as JSON.
 //! - [`admin`] serves health, readiness, metrics and a live page on an address of its own.
 //! - [`AddressLists`] are files of blocked and allowed addresses, which a [`ListWatch`] reads again when they
@@ -18,8 +18,7 @@
 //! use std::time::Duration;
 //!
 //! use courser::server::Certificates;
-//! use courser_services::{AccessLog, Backend, LogFormat, Proxy, ProxyTimes, Recorder};
-//! use tower::Layer as _;
+//! use courser_services::{AccessLog, Backend, LogFormat, Proxy, ProxyTimes, Recorder, Site};
 //!
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
 //! let backend = Backend::parse("http://localhost:8080")?;
@@ -39,7 +38,7 @@
 //! let certificates = Certificates::pem_files(Path::new("cert.pem"), Path::new("key.pem"))?;
 //! courser::serve(("0.0.0.0", 443), certificates)
 //!     .interim_responses(true)
-//!     .service(recorder.layer(proxy))
+//!     .service(Site::Proxy(Box::new(proxy)).into_service(false, recorder))
 //!     .await?;
 //! log.end(&writer);
 //! # Ok(())
@@ -51,7 +50,7 @@
 //! Texts of clients end no line and no field of the access log, make no series of the metrics, and write no
 //! HTML into listings. The log and its queue are bounded (limit K106), and so are listings. A request that
 //! names two hosts, or a host and another one in its target, is not forwarded. The admin endpoints refuse
-//! hosts that they do not know, since a web page can have its own name resolve to this machine.
+//! hosts that are not theirs, since a web page can have its own name resolve to this machine.
 
 mod access_log;
 mod address_list;
@@ -76,6 +75,6 @@ pub use self::metrics::Metrics;
 #[doc(hidden)]
 pub use self::proxy::fuzzing;
 pub use self::proxy::{Backend, Proxy, ProxyTimes, TcpConnector};
-pub use self::record::{Recorded, RecordedBody, Recorder};
+pub use self::record::Recorder;
 pub use self::server_ids::{ServerIdsError, read_server_ids};
-pub use self::site::{Answering, Answers, Site};
+pub use self::site::{Answers, Site};

@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn folders_come_first_then_what_was_asked_for() {
+    fn folders_precede_files_in_the_requested_order() {
         assert_eq!(sorted(order("")), ["z", "A", "b"]);
         assert_eq!(sorted(order("order=desc")), ["z", "b", "A"]);
         assert_eq!(sorted(order("sort=size")), ["z", "b", "A"]);

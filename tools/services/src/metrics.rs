@@ -322,7 +322,7 @@ impl Server {
         self.sockets(out, stats)
     }
 
-    /// Encodes what tells whether the shards have equal shares of the work.
+    /// Encodes the metrics that show whether the shards have equal shares of the work.
     fn shards(&self, out: &mut Out<'_, '_>) -> std::fmt::Result {
         let each: Vec<_> = self
             .handle

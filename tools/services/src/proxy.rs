@@ -443,7 +443,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_backend_is_told() {
+    fn invalid_backends_are_reported() {
         for (text, word) in [
             ("localhost:80", "unknown scheme"),
             ("https://x", "TLS"),

@@ -1,20 +1,20 @@
 //! A whole site as one service: files, or an upstream server; compressed and recorded.
 
 use std::convert::Infallible;
+use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 
-use courser::files::{self, Files};
+use courser::files::{self, Files, hooks};
 use courser::server;
 use http::{HeaderMap, HeaderValue, Request, Response, header};
-use tower::util::BoxCloneSyncService;
-use tower::{Layer as _, Service, service_fn};
+use tower::{Layer as _, Service, ServiceExt as _, service_fn};
 use tower_http::compression::CompressionLayer;
 
 use crate::body::{Body, boxed};
 use crate::proxy::Proxy;
-use crate::record::{Record, RecordedBody, Recorder};
+use crate::record::{Record, Recorder};
 
 /// The source of responses.
 #[derive(Clone, Debug)]
@@ -46,7 +46,7 @@ impl Site {
     pub fn into_service(self, compress: bool, recorder: Recorder) -> Answers {
         let source = match self {
             Self::Files(files) => Source::Files(files),
-            Self::Proxy(proxy) if compress => Source::Boxed(compressed(*proxy)),
+            Self::Proxy(proxy) if compress => Source::Compressed(compressed(*proxy)),
             Self::Proxy(proxy) => Source::Proxy(Arc::new(*proxy)),
         };
         Answers {
@@ -69,80 +69,59 @@ enum Source {
     Files(Files),
     /// Shared, since each request has a clone.
     Proxy(Arc<Proxy>),
-    Boxed(Boxed),
+    Compressed(Compressed),
 }
 
-type Boxed = BoxCloneSyncService<Request<server::Body>, Response<Body>, Infallible>;
+/// An upstream server whose responses are compressed, as a function: the type of the layers has no name.
+#[derive(Clone)]
+struct Compressed(Arc<dyn Fn(Request<server::Body>, Record) -> Later + Send + Sync>);
 
-/// The response of a [`Site`] to a request, as a future.
-#[must_use = "futures do nothing unless polled"]
-pub struct Answering {
-    source: AnsweringSource,
-    /// Taken with the response.
-    record: Option<Record>,
-}
+type Later = Pin<Box<dyn Future<Output = Response<Body>> + Send>>;
 
-enum AnsweringSource {
-    File(files::Answering),
-    Boxed(Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>),
+impl fmt::Debug for Compressed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Compressed")
+    }
 }
 
 impl Service<Request<server::Body>> for Answers {
-    type Response = Response<RecordedBody>;
+    type Response = Response<Body>;
     type Error = Infallible;
-    type Future = Answering;
+    type Future = files::Answering;
 
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        match &mut self.source {
-            Source::Files(_) | Source::Proxy(_) => Poll::Ready(Ok(())),
-            Source::Boxed(service) => service.poll_ready(cx),
-        }
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
     }
 
-    fn call(&mut self, request: Request<server::Body>) -> Answering {
+    fn call(&mut self, request: Request<server::Body>) -> files::Answering {
         let record = self.recorder.begin(&request);
-        let source = match &mut self.source {
-            Source::Files(files) => AnsweringSource::File(files.call(request)),
+        match &self.source {
+            Source::Files(files) => {
+                hooks::answer(files, request, move |response| record.answered(response))
+            }
             Source::Proxy(proxy) => {
                 let proxy = proxy.clone();
-                let answer = async move { Ok(proxy.answer(request).await) };
-                AnsweringSource::Boxed(Box::pin(answer))
+                hooks::answer_later(Box::pin(async move {
+                    record.answered(proxy.answer(request).await)
+                }))
             }
-            Source::Boxed(service) => AnsweringSource::Boxed(service.call(request)),
-        };
-        Answering {
-            source,
-            record: Some(record),
+            Source::Compressed(answer) => hooks::answer_later((answer.0)(request, record)),
         }
     }
 }
 
-impl Future for Answering {
-    type Output = Result<Response<RecordedBody>, Infallible>;
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let polled = match &mut self.source {
-            AnsweringSource::File(answer) => Pin::new(answer).poll(cx),
-            AnsweringSource::Boxed(answer) => answer.as_mut().poll(cx),
-        };
-        let Ok(response) = ready!(polled);
-        let record = self.record.take().unwrap_or_default();
-        Poll::Ready(Ok(record.answered(response)))
-    }
-}
-
-fn compressed(proxy: Proxy) -> Boxed {
+fn compressed(proxy: Proxy) -> Compressed {
     let answers = service_fn(move |request: Request<server::Body>| {
         let proxy = proxy.clone();
         async move { Ok::<_, Infallible>(proxy.answer(request).await) }
     });
     let compressed = CompressionLayer::new().layer(answers);
-    BoxCloneSyncService::new(service_fn(move |request| {
-        let answer = tower::ServiceExt::oneshot(compressed.clone(), request);
-        async move {
-            let response: Response<_> = answer.await?;
-            Ok(weaken(response.map(boxed)))
-        }
+    Compressed(Arc::new(move |request, record| {
+        let answer = compressed.clone().oneshot(request);
+        Box::pin(async move {
+            let Ok(response) = answer.await;
+            record.answered(weaken(response.map(boxed)))
+        })
     }))
 }
 

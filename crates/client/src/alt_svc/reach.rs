@@ -3,7 +3,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-/// True for ports of other protocols, which browsers block too (Fetch Standard, "bad port").
+/// Returns true for ports of other protocols, which browsers block too (Fetch Standard, "bad port").
 pub(super) fn is_blocked(port: u16) -> bool {
     BLOCKED.binary_search(&port).is_ok()
 }

@@ -113,7 +113,7 @@ fn only_http3_is_kept_and_only_until_it_expires() {
 }
 
 #[test]
-fn each_response_replaces_what_was_known() {
+fn each_response_replaces_earlier_alternatives() {
     let mut cache = announced(r#"h3=":8001", h3=":2""#);
     cache.on_announced(at(0), &origin(), [r#"h3=":3""#, r#"h3=":4""#].into_iter());
     let ports = |cache: &AltSvcCache| -> Vec<u16> {
@@ -137,7 +137,7 @@ fn origins_without_tls_announce_nothing() {
 }
 
 #[test]
-fn another_network_leaves_what_persists() {
+fn change_of_network_keeps_persistent_alternatives() {
     let mut cache = announced(r#"h3=":8001", h3=":2"; persist=1"#);
     cache.on_network_changed();
     let known = cache.alternatives(at(1), &origin());
@@ -180,7 +180,7 @@ fn lines_of_curl_are_read() {
 }
 
 #[test]
-fn what_is_written_is_read_again() {
+fn written_alternatives_are_read_back() {
     let mut cache = announced(r#"h3=":443", h3="[2001:db8::1]:8443"; persist=1; ma=951868800"#);
     cache.on_announced(
         at(0),

@@ -11,9 +11,9 @@ use super::super::core::Core;
 use super::super::origin::{Origin, authority};
 use super::super::resolve::ServiceRecord;
 
-/// A place, or several of them.
+/// A server that can be reached, or several of them.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct ServerPlace {
     pub(super) at: At,
     /// `host:port` of an alternative other than the origin itself (RFC 7838 §5).
     pub(super) alternative: Option<Box<str>>,
@@ -32,7 +32,7 @@ pub(super) fn begin(
     core: &Arc<Core>,
     origin: &Origin,
     destination: (&str, u16),
-    places: &mut JoinSet<Vec<Place>>,
+    places: &mut JoinSet<Vec<ServerPlace>>,
 ) {
     let (host, port) = destination;
     let own_port = port;
@@ -48,7 +48,7 @@ pub(super) fn begin(
             } else {
                 elsewhere(&core, (&other, port), (&host, own_port)).await
             };
-            let place = |at| Place {
+            let place = |at| ServerPlace {
                 at,
                 alternative: name,
             };
@@ -70,7 +70,7 @@ pub(super) fn begin(
             .unwrap_or_default();
         let mut found = Vec::new();
         for service in services.iter().filter(|service| service.offers_http3()) {
-            let place = |at| Place {
+            let place = |at| ServerPlace {
                 at,
                 alternative: None,
             };
@@ -89,7 +89,7 @@ async fn of_service(
     let target = service.target.as_deref().filter(|target| *target != host);
     if !service.hints.is_empty() {
         let hints = service.hints.iter().map(|ip| SocketAddr::from((*ip, port)));
-        return Some(At::Addresses(core.settings.wanted(hints).collect()));
+        return Some(At::Addresses(core.settings.of_family(hints).collect()));
     }
     match target {
         None => Some(At::Port(port)),

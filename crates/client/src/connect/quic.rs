@@ -95,7 +95,7 @@ pub(super) async fn attempt(
     Ok(established(&endpoint, client, address, alternative, serves))
 }
 
-/// Passes the reports that attempts are hopeless to the race, which goes on without waiting for them.
+/// Reports attempts that are unlikely to succeed to the race, which then no longer waits for them.
 #[derive(Clone, Debug)]
 pub(super) struct Doubt {
     index: usize,

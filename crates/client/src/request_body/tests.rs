@@ -45,7 +45,7 @@ fn body_of_an_earlier_attempt_takes_nothing_from_the_later_one() {
 }
 
 #[test]
-fn length_counts_what_was_kept() {
+fn length_counts_the_kept_content() {
     let mut body = RequestBody::new(Full::new(Bytes::from_static(b"12345")));
     let replay = body.handle();
     assert_eq!(body.size_hint().exact(), Some(5));

@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn record_that_needs_what_is_not_understood_is_not_for_us() {
+    fn record_with_an_unknown_mandatory_parameter_is_ignored() {
         let mandatory = |key| {
             let value = SvcParamValue::Mandatory(Mandatory(vec![key]));
             ServiceRecord::read(&record(".", vec![(SvcParamKey::Mandatory, value)]))

@@ -89,7 +89,7 @@ async fn little_is_read_before_a_client_takes_it() {
 
 /// After a peer has taken the first 64 KiB of a response, the next piece has at most half of that.
 #[tokio::test]
-async fn pieces_are_in_proportion_to_what_was_taken() {
+async fn pieces_are_in_proportion_to_the_bytes_taken() {
     let folder = Folder::new();
     folder.file("large", vec![b'x'; 1 << 20]);
     let files = folder.serve();

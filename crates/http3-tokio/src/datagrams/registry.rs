@@ -29,7 +29,7 @@ struct Table {
 
 #[derive(Debug, Default)]
 struct Entry {
-    state: State,
+    state: StreamState,
     queue: VecDeque<Bytes>,
     waker: Option<ForeignWaker>,
     /// True if we have ended our half of the stream.
@@ -38,7 +38,7 @@ struct Entry {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-enum State {
+enum StreamState {
     /// Use of datagrams is undecided.
     #[default]
     Open,
@@ -111,12 +111,12 @@ impl Registry {
             return Delivery::Done;
         };
         match entry.state {
-            State::Open | State::Claimed => {}
-            State::Unwanted => {
-                entry.state = State::Aborted;
+            StreamState::Open | StreamState::Claimed => {}
+            StreamState::Unwanted => {
+                entry.state = StreamState::Aborted;
                 return Delivery::Refused;
             }
-            State::Aborted | State::Closed => return Delivery::Done,
+            StreamState::Aborted | StreamState::Closed => return Delivery::Done,
         }
         let mut freed = 0;
         if entry.queue.len() >= MOST_OF_REQUEST {
@@ -145,10 +145,10 @@ impl Registry {
         let Some(entry) = table.requests.get_mut(&stream) else {
             return false;
         };
-        if entry.state == State::Open {
-            entry.state = State::Claimed;
+        if entry.state == StreamState::Open {
+            entry.state = StreamState::Claimed;
         }
-        !entry.is_sending_over && entry.state != State::Aborted
+        !entry.is_sending_over && entry.state != StreamState::Aborted
     }
 
     pub(super) fn poll_receive(&self, cx: &mut Context<'_>, stream: u64) -> Poll<Option<Bytes>> {
@@ -158,14 +158,14 @@ impl Registry {
         let Some(entry) = table.requests.get_mut(&stream) else {
             return Poll::Ready(None);
         };
-        if entry.state == State::Open {
-            entry.state = State::Claimed;
+        if entry.state == StreamState::Open {
+            entry.state = StreamState::Claimed;
         }
         if let Some(payload) = entry.queue.pop_front() {
             table.bytes -= payload.len();
             return Poll::Ready(Some(payload));
         }
-        if is_over || entry.state != State::Claimed {
+        if is_over || entry.state != StreamState::Claimed {
             return Poll::Ready(None);
         }
         entry.waker = Some(waker);
@@ -182,14 +182,14 @@ impl Registry {
         let waiting = std::mem::take(&mut entry.queue);
         let mut delivery = Delivery::Done;
         match entry.state {
-            State::Open if waiting.is_empty() => entry.state = State::Unwanted,
-            State::Open => {
-                entry.state = State::Aborted;
+            StreamState::Open if waiting.is_empty() => entry.state = StreamState::Unwanted,
+            StreamState::Open => {
+                entry.state = StreamState::Aborted;
                 delivery = Delivery::Refused;
             }
-            State::Claimed => entry.state = State::Closed,
-            State::Unwanted | State::Aborted => {}
-            State::Closed => drop(table.requests.remove(&stream)),
+            StreamState::Claimed => entry.state = StreamState::Closed,
+            StreamState::Unwanted | StreamState::Aborted => {}
+            StreamState::Closed => drop(table.requests.remove(&stream)),
         }
         table.bytes -= waiting.iter().map(Bytes::len).sum::<usize>();
         delivery
@@ -206,7 +206,7 @@ impl Registry {
         };
         let waker = entry.waker.take();
         if entry.has_handle {
-            entry.state = State::Closed;
+            entry.state = StreamState::Closed;
         } else {
             table.requests.remove(&stream);
         }
@@ -227,7 +227,7 @@ impl Registry {
     pub(crate) fn was_aborted(&self, stream: u64) -> bool {
         let table = self.lock();
         let entry = table.requests.get(&stream);
-        entry.is_some_and(|entry| entry.state == State::Aborted)
+        entry.is_some_and(|entry| entry.state == StreamState::Aborted)
     }
 
     /// Ends everything when the connection is over.

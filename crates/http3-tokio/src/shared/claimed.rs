@@ -4,16 +4,16 @@ use bytes::Bytes;
 use courser_http3 as http3;
 use courser_quic::StreamId;
 
-use super::Shared;
+use super::SharedConnection;
 use crate::claimed::{ClaimedStream, ExtensionFrame};
 
-impl Shared {
+impl SharedConnection {
     /// Returns the claims of the application.
     pub(crate) const fn extensions(&self) -> &http3::Extensions {
         &self.extensions
     }
 
-    /// Returns the peer's settings that only the application knows.
+    /// Returns the peer's settings that only the application implements.
     pub(crate) fn peer_other_settings(&self) -> Vec<(u64, u64)> {
         self.lock().http.peer_other_settings().to_vec()
     }

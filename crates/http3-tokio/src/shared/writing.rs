@@ -7,10 +7,10 @@ use courser_http3::{self as http3, FieldsToSend, RequestError, UniStream};
 use courser_quic::hooks::{Afterwards, ConnectionHooks, LockedStreams, SendStreamHooks, Write};
 use courser_quic::{Connection, SendStream, WriteError};
 
-use super::{SentHead, State};
+use super::{ConnectionState, SentHead};
 use crate::priority;
 
-impl State {
+impl ConnectionState {
     /// Writes the bytes that are due on our streams, as far as there is room.
     pub(super) fn write_due(&mut self) {
         let mut has_due = self.http.has_urgent();
@@ -91,7 +91,7 @@ impl State {
         self.http.encode_within(stream, fields, credit, out)
     }
 
-    /// Implements [`Shared::send_head`](super::Shared::send_head).
+    /// Implements [`SharedConnection::send_head`](super::SharedConnection::send_head).
     pub(super) fn send_head<'q>(
         &mut self,
         quic: &'q Connection,

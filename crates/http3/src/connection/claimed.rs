@@ -16,23 +16,23 @@ impl Connection {
         &self.config.extensions
     }
 
-    /// Returns the settings of the peer that this crate does not know, with their values, in their
+    /// Returns the settings of the peer that this crate does not implement, with their values, in their
     /// order. Empty until the peer's SETTINGS arrive, and for the default of
     /// [`Config::extensions`](super::Config::extensions).
     ///
     /// There are at most 64, reserved ones among them (RFC 9114 §7.2.4.1).
     pub fn peer_other_settings(&self) -> &[(u64, u64)] {
-        &self.peer_other_settings
+        &self.peer.others
     }
 
     /// Returns true if the peer has announced the extension with the setting of
     /// [`Extensions::announced_by`], or none is required. `None` until its SETTINGS arrive.
     pub fn peer_has_extensions(&self) -> Option<bool> {
-        self.peer_settings.as_ref()?;
+        self.peer.received()?;
         let Some(required) = self.config.extensions.announcement() else {
             return Some(true);
         };
-        let mut settings = self.peer_other_settings.iter();
+        let mut settings = self.peer.others.iter();
         Some(settings.any(|&(id, value)| id == required && value != 0))
     }
 

@@ -10,7 +10,7 @@ use crate::frame::put_varint;
 impl Connection {
     /// Returns true if both ends have enabled datagrams (§2.1.1).
     pub fn has_datagrams(&self) -> bool {
-        let peer = self.peer_settings.as_ref().or(self.remembered.as_ref());
+        let peer = self.peer.in_force();
         self.config.datagrams && peer.is_some_and(|settings| settings.h3_datagram)
     }
 

@@ -35,7 +35,7 @@ impl Outcomes {
         self.budget.used()
     }
 
-    /// Takes note of a request that was opened.
+    /// Registers a request that was opened.
     #[inline]
     pub(super) const fn on_opened(&mut self, stream: u64) {
         let index = StreamId::from_value(stream).index();
@@ -46,7 +46,7 @@ impl Outcomes {
         self.settled[word] &= !bit;
     }
 
-    /// Takes note of a response, or of a part of it, that is about to be sent.
+    /// Records that a response, or a part of it, is about to be sent.
     #[inline]
     pub(super) const fn on_response(&mut self, stream: u64) {
         if self.settle(stream) {

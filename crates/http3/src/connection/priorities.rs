@@ -35,7 +35,7 @@ impl Priorities {
         index < self.limit
     }
 
-    /// Takes note of a request that was opened. Returns the priority that arrived before it.
+    /// Registers a request that was opened. Returns the priority that arrived before it.
     pub(super) fn on_opened(&mut self, stream: u64) -> Option<Priority> {
         let opened = StreamId::from_value(stream).index() + 1;
         self.opened = self.opened.max(opened);

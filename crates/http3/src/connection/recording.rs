@@ -25,8 +25,7 @@ impl Connection {
             return;
         }
         self.records.pending.set_on(is_on);
-        self.encoder.records().set_on(is_on);
-        self.decoder.records().set_on(is_on);
+        self.compression.set_recording(is_on);
         self.records.early.clear();
         if is_on {
             self.record_state();
@@ -45,7 +44,7 @@ impl Connection {
         self.records.pending.take()
     }
 
-    /// Takes note of the number of one of our streams, for records only.
+    /// Sets the number of one of our streams, for records only.
     pub fn on_stream_opened(&mut self, stream: UniStream, id: u64) {
         self.records.streams[stream as usize] = Some(id);
         self.record(|| stream_type_of(stream, id));
@@ -127,8 +126,7 @@ impl Connection {
     }
 
     fn collect_records(&mut self) {
-        self.records.pending.append(self.encoder.records());
-        self.records.pending.append(self.decoder.records());
+        self.compression.take_records(&mut self.records.pending);
     }
 
     /// Records what has happened before, as far as it still holds.
@@ -138,10 +136,10 @@ impl Connection {
             by_peer: false,
             parameters,
         });
-        if let Some(settings) = self.remembered {
+        if let Some(settings) = self.peer.remembered().copied() {
             self.record_restored(&settings);
         }
-        if let Some(settings) = self.peer_settings {
+        if let Some(settings) = self.peer.received().copied() {
             self.record_settings(&settings);
         }
         for stream in UniStream::ALL {

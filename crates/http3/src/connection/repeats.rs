@@ -12,7 +12,7 @@ use http::{HeaderMap, Request, Response};
 /// next to nothing.
 #[derive(Debug)]
 pub(super) struct Repeats<T> {
-    places: Vec<Place<T>>,
+    places: Vec<RepeatEntry<T>>,
     /// The hashes of the sections in `places`, the only memory that most searches touch.
     hashes: Vec<u64>,
     /// The place that is overwritten next.
@@ -20,7 +20,7 @@ pub(super) struct Repeats<T> {
 }
 
 #[derive(Debug)]
-struct Place<T> {
+struct RepeatEntry<T> {
     section: Vec<u8>,
     /// The state of the decoder when the section was decoded.
     state: u64,
@@ -108,7 +108,7 @@ impl<T: Message> Repeats<T> {
         Some((kept.head.clone(), kept.required))
     }
 
-    /// Notes that a section has arrived. Keeps its message if the section has a place already.
+    /// Records that a section has arrived. Keeps its message if the section already has an entry.
     pub(super) fn on_decoded(&mut self, place: Option<usize>, seen: &Seen<'_>, head: &Head<T>) {
         let is_large = seen.section.len() > MOST_BYTES || seen.size > MOST_SIZE;
         if is_large || head.0.fields().len() > MOST_FIELDS {
@@ -138,7 +138,7 @@ impl<T: Message> Repeats<T> {
             if self.places.len() == self.places.capacity() {
                 self.places.reserve_exact(self.places.len().max(1));
             }
-            self.places.push(Place::default());
+            self.places.push(RepeatEntry::default());
             self.hashes.push(0);
         }
         self.hashes[self.oldest] = hash(seen.section);
@@ -174,7 +174,7 @@ impl<T> Default for Repeats<T> {
     }
 }
 
-impl<T> Default for Place<T> {
+impl<T> Default for RepeatEntry<T> {
     fn default() -> Self {
         Self {
             section: Vec::new(),

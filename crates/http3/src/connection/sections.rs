@@ -1,24 +1,14 @@
 //! Field sections in both directions.
 
-use courser_qpack::Progress;
 use courser_telemetry::{FieldSection, Http3Frame, Http3Record, Http3StreamType};
 use http::{HeaderMap, Request, Response};
 
-use super::repeats::{Head, Message, Seen};
+use super::compression::Section;
+use super::repeats::{Head, Message};
 use super::{Connection, MOST_INSTRUCTIONS, UniStream};
-use crate::error::{Code, Error};
+use crate::error::Error;
 use crate::fields::{Collector, FieldsError, FieldsToSend, Kind, Protocol, RequestError};
 use crate::frame;
-
-/// The outcome of decoding a section.
-#[derive(Debug)]
-pub enum Section<T> {
-    /// The section was decoded. It is a valid message or not.
-    Decoded(Result<T, FieldsError>),
-    /// The stream is blocked. Decode the section again after
-    /// [`Event::Unblocked`](super::Event::Unblocked), before anything else of its stream.
-    Blocked,
-}
 
 /// The header section of a request, and the length that its content must have.
 pub type RequestHead = (Request<()>, Option<u64>);
@@ -69,10 +59,14 @@ impl Connection {
         stream: u64,
         section: &[u8],
     ) -> Result<Section<HeaderMap>, Error> {
-        self.check_answers()?;
-        self.decode(stream, section, Kind::Trailers, |collector| {
-            collector.finish_trailers()
-        })
+        self.compression.check_answers()?;
+        let mut recorded = self.records.begin_section();
+        let finish = |collector: &mut Collector<'_>| collector.finish_trailers();
+        let decoded =
+            self.compression
+                .decode(stream, section, Kind::Trailers, &mut recorded, finish)?;
+        self.on_section_parsed(stream, section, recorded, &decoded);
+        Ok(decoded)
     }
 
     /// Appends a HEADERS frame with these fields to `out`. The inserts that it refers to wait on the
@@ -117,7 +111,7 @@ impl Connection {
     ///
     /// Returns [`RequestError::TooLarge`] if they exceed it.
     pub fn check_size(&self, fields: &FieldsToSend<'_>) -> Result<(), RequestError> {
-        let settings = self.peer_settings.as_ref().or(self.remembered.as_ref());
+        let settings = self.peer.in_force();
         if let Some(allowed) = settings.and_then(|settings| settings.max_field_section_size) {
             let size = fields.size();
             if size > allowed {
@@ -136,11 +130,10 @@ impl Connection {
         credit: impl FnOnce() -> u64,
         out: &mut Vec<u8>,
     ) {
-        self.on_section();
+        self.budget.on_section();
         if fields.is_final_response() {
             self.outcomes.on_response(stream);
         }
-        self.section.clear();
         if fields.is_request() {
             self.record(|| Http3Record::StreamTypeSet {
                 by_peer: false,
@@ -155,12 +148,10 @@ impl Connection {
             usize::try_from(credit)
                 .map_or(MOST_INSTRUCTIONS, |credit| credit.min(MOST_INSTRUCTIONS))
         };
-        let lines = || fields.lines();
-        self.encoder
-            .encode_within(stream, lines, credit, &mut self.section);
-        frame::encode_header(out, frame::HEADERS, self.section.len());
-        out.extend_from_slice(&self.section);
-        let len = self.section.len() as u64;
+        let section = self.compression.encode(stream, fields, credit);
+        frame::encode_header(out, frame::HEADERS, section.len());
+        out.extend_from_slice(section);
+        let len = section.len() as u64;
         self.record(|| Http3Record::FrameCreated {
             stream,
             frame: Http3Frame::Headers {
@@ -179,7 +170,8 @@ impl Connection {
     pub fn check_request(&self, parts: &http::request::Parts) -> Result<(), RequestError> {
         let is_extended = parts.extensions.get::<Protocol>().is_some();
         let is_enabled = self
-            .peer_settings
+            .peer
+            .received()
             .is_some_and(|settings| settings.enable_connect_protocol);
         if is_extended && !is_enabled {
             return Err(RequestError::ExtendedConnect);
@@ -187,7 +179,6 @@ impl Connection {
         Ok(())
     }
 
-    /// Decodes a header section, or clones it from the cache if an identical one came lately.
     fn decode_head<T: Message>(
         &mut self,
         stream: u64,
@@ -195,76 +186,34 @@ impl Connection {
         kind: Kind,
         finish: impl FnOnce(&mut Collector<'_>) -> Result<Head<T>, FieldsError>,
     ) -> Result<Section<Head<T>>, Error> {
-        self.check_answers()?;
-        let state = self.decoder.state();
-        let place = T::cache(&mut self.repeats).place(section, state);
-        if !self.is_recording()
-            && let Some((head, required)) = T::cache(&mut self.repeats).get(place)
-        {
-            self.decoder.repeat(stream, required);
-            self.blocked.remove(stream);
-            self.on_section();
-            return Ok(Section::Decoded(Ok(head)));
-        }
-        let decoded = self.decode(stream, section, kind, finish)?;
-        if let Section::Decoded(Ok(head)) = &decoded
-            && let Some(size) = self.decoded_size
-        {
-            let seen = Seen {
-                section,
-                state,
-                required: self.decoder.required(),
-                size,
-            };
-            T::cache(&mut self.repeats).on_decoded(place, &seen, head);
-        }
+        let mut recorded = self.records.begin_section();
+        let compression = &mut self.compression;
+        let decoded = compression.decode_head(stream, section, kind, &mut recorded, finish)?;
+        self.on_section_parsed(stream, section, recorded, &decoded);
         Ok(decoded)
     }
 
-    fn decode<T>(
+    /// Records a section that was decoded, and counts it as progress.
+    fn on_section_parsed<T>(
         &mut self,
         stream: u64,
         section: &[u8],
-        kind: Kind,
-        finish: impl FnOnce(&mut Collector<'_>) -> Result<T, FieldsError>,
-    ) -> Result<Section<T>, Error> {
-        let mut collector = Collector::new(kind, self.config.limits, &mut self.cache);
-        let mut recorded = self.records.begin_section();
-        let progress = self.decoder.decode(stream, section, |line| {
-            if let Some(recorded) = &mut recorded {
-                let (name, value) = (line.name.as_bytes(), line.value.as_bytes());
-                recorded.push(name, value, line.is_sensitive);
-            }
-            collector.line(&line);
-        })?;
-        Ok(match progress {
-            Progress::Decoded => {
-                let message = finish(&mut collector);
-                self.decoded_size = collector.size_without_secrets();
-                if let Some(recorded) = recorded {
-                    self.record(|| Http3Record::FrameParsed {
-                        stream,
-                        frame: Http3Frame::Headers {
-                            len: section.len() as u64,
-                            section: recorded,
-                        },
-                    });
-                }
-                self.blocked.remove(stream);
-                self.on_section();
-                Section::Decoded(message)
-            }
-            Progress::Blocked => {
-                let most = self.config.blocked_bytes;
-                if !self.blocked.add(stream, section.len(), most) {
-                    return Err(Error::stream(
-                        Code::EXCESSIVE_LOAD,
-                        "more bytes of sections wait for the table than allowed",
-                    ));
-                }
-                Section::Blocked
-            }
-        })
+        recorded: Option<FieldSection>,
+        decoded: &Section<T>,
+    ) {
+        if let Section::Blocked = decoded {
+            return;
+        }
+        if let Some(recorded) = recorded {
+            self.record(|| Http3Record::FrameParsed {
+                stream,
+                frame: Http3Frame::Headers {
+                    len: section.len() as u64,
+                    section: recorded,
+                },
+            });
+        }
+        self.budget.on_section();
     }
 }
 

@@ -107,22 +107,13 @@ impl Connection {
     fn on_critical(&mut self, now: Time, role: Critical, chunk: Bytes) -> Result<(), Error> {
         match role {
             Critical::Control => self.on_control(now, chunk),
-            Critical::Decoder => {
-                let before = self.encoder.cancellations();
-                self.encoder.on_decoder_stream(&chunk)?;
-                let count = self.encoder.cancellations() - before;
-                self.instructions.spend_cancellations(count)
-            }
+            Critical::Decoder => self.compression.on_decoder_stream(&chunk),
             Critical::Encoder => {
-                let before = self.decoder.state();
-                self.decoder.on_encoder_stream(&chunk)?;
-                self.has_prompt_answers |= self.decoder.has_answers();
-                self.instructions
-                    .spend_inserts(self.decoder.state() - before)?;
-                while let Some(stream) = self.decoder.poll_unblocked() {
+                self.compression.on_encoder_stream(&chunk)?;
+                while let Some(stream) = self.compression.poll_unblocked() {
                     self.events.push_back(Event::Unblocked { stream });
                 }
-                self.check_answers()
+                self.compression.check_answers()
             }
         }
     }
@@ -157,7 +148,7 @@ impl Connection {
                 let mut others = Vec::new();
                 let settings = Settings::decode(&payload, &mut others)?;
                 if !self.config.extensions.is_none() {
-                    self.peer_other_settings = others;
+                    self.peer.others = others;
                 }
                 self.on_settings(settings)
             }
@@ -212,17 +203,6 @@ impl Connection {
             _ => Ok(()),
         }
     }
-
-    /// Checks that the peer takes the instructions of our decoder.
-    pub(super) fn check_answers(&mut self) -> Result<(), Error> {
-        if self.decoder.answers().len() > MOST_ANSWERS {
-            return Err(Error::connection(
-                Code::EXCESSIVE_LOAD,
-                "decoder instructions pile up unread",
-            ));
-        }
-        Ok(())
-    }
 }
 
 const fn closed_critical_stream() -> Error {
@@ -236,6 +216,3 @@ const fn push_refused(side: Side) -> Error {
         Side::Server => Error::connection(Code::STREAM_CREATION_ERROR, "a push of a client"),
     }
 }
-
-/// The maximum number of bytes that wait for the decoder stream, RFC 9204 §7.3.
-const MOST_ANSWERS: usize = 64 * 1024;

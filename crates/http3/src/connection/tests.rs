@@ -5,7 +5,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::error::Scope;
-use crate::fields::{FieldsError, FieldsToSend, Protocol, RequestError};
+use crate::fields::{FieldLimits, FieldsError, FieldsToSend, Protocol, RequestError};
 
 mod claimed;
 mod frames;

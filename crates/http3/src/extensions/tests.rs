@@ -41,7 +41,7 @@ fn reserved_numbers_cannot_be_claimed() {
 }
 
 #[test]
-fn what_courser_implements_cannot_be_claimed() {
+fn types_that_courser_implements_cannot_be_claimed() {
     for id in [0x01, 0x06, 0x07, 0x08, 0x33] {
         assert_eq!(
             Extensions::new().setting(id, 1),

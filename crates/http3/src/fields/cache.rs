@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn knows_the_static_table() {
+    fn lines_of_the_static_table_are_found() {
         let cache = LineCache::default();
         assert_eq!(cache.get(Origin::Static(1)), None, "a pseudo-header field");
         let (name, value) = cache.get(Origin::Static(46)).expect("a line");

@@ -487,7 +487,7 @@ fn writes_responses_without_fields_of_a_connection() {
 }
 
 #[test]
-fn says_what_a_uri_lacks() {
+fn error_names_the_missing_part_of_a_uri() {
     let get = |uri: &str| Request::get(uri).body(()).expect("a request");
     assert_eq!(sent(get("/path")), Err(RequestError::NoAuthority));
     let mut request = get("/path");

@@ -136,12 +136,12 @@ impl Running {
         while let Some(event) = self.0.next().await {
             match event {
                 Ok(EventOk::DeployedCachedCert | EventOk::DeployedNewCert) => {
-                    events.tell(Event::CertificateReplaced);
+                    events.report(Event::CertificateReplaced);
                 }
                 Ok(EventOk::CertCacheStore | EventOk::AccountCacheStore) => {}
                 Err(error) => {
                     let text = format!("ACME: {error}");
-                    events.tell(Event::CertificateKept(ConfigError::Identity(text)));
+                    events.report(Event::CertificateKept(ConfigError::Identity(text)));
                 }
             }
         }

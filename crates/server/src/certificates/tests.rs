@@ -56,7 +56,7 @@ fn other_names_need_another_certificate() {
 
 #[cfg(unix)]
 #[test]
-fn kept_key_is_nobody_elses() {
+fn kept_key_is_readable_by_its_owner_only() {
     use std::os::unix::fs::PermissionsExt as _;
     let folder = Folder::new();
     drop(kept(&folder, &[]));

@@ -105,7 +105,7 @@ async fn connection_that_does_not_end_is_cut() {
 }
 
 #[test]
-fn progress_counts_what_is_left_since_the_drain_began() {
+fn progress_counts_requests_and_connections_since_the_drain_began() {
     let (scene, open, request) = Scene::begin();
     assert_eq!(scene.tally.drain_progress(), None);
     assert_eq!(scene.tally.begin_drain(DEADLINE), 1);

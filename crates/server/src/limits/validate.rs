@@ -100,8 +100,8 @@ const MAX_CONNECTION_RATE: u64 = 1_000_000;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pace::BodyRate;
-    use crate::reading::ReadRate;
+    use crate::limits::pace::BodyRate;
+    use crate::limits::reading::ReadRate;
 
     fn refused(change: impl FnOnce(&mut Limits)) -> String {
         let mut limits = Limits::default();

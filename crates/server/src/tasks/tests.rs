@@ -3,14 +3,14 @@ use super::*;
 /// A task that ends as each of these outcomes in turn, then runs without end, and what is reported of it.
 struct Scene {
     tasks: Arc<Tasks>,
-    told: Arc<Mutex<Vec<(u64, String)>>>,
+    reported: Arc<Mutex<Vec<(u64, String)>>>,
 }
 
 impl Scene {
     /// Runs for this many seconds of virtual time.
     async fn run(seconds: u64, outcome: impl Fn(u32) -> Outcome + Send + 'static) -> Self {
-        let (tasks, told) = (Arc::new(Tasks::default()), Arc::<Mutex<Vec<_>>>::default());
-        let (began, sink) = (Instant::now(), told.clone());
+        let (tasks, reported) = (Arc::new(Tasks::default()), Arc::<Mutex<Vec<_>>>::default());
+        let (began, sink) = (Instant::now(), reported.clone());
         let events = Events::to(move |event| {
             let at = began.elapsed().as_secs();
             sink.lock().push((at, event.to_string()));
@@ -36,11 +36,11 @@ impl Scene {
         let running = keep_running(&task, &events, begin);
         let _ = tokio::time::timeout(Duration::from_secs(seconds), running).await;
         std::mem::forget(task);
-        Self { tasks, told }
+        Self { tasks, reported }
     }
 
-    fn told(&self) -> Vec<(u64, String)> {
-        self.told.lock().clone()
+    fn reported(&self) -> Vec<(u64, String)> {
+        self.reported.lock().clone()
     }
 }
 
@@ -67,7 +67,7 @@ async fn every_kind_of_end_is_reported_and_the_task_begins_again() {
     })
     .await;
     assert_eq!(
-        scene.told(),
+        scene.reported(),
         [
             line(
                 10,
@@ -91,7 +91,7 @@ async fn every_kind_of_end_is_reported_and_the_task_begins_again() {
 #[tokio::test(start_paused = true)]
 async fn a_task_that_fails_at_once_stays_stopped() {
     let scene = Scene::run(30, |_| Outcome::Ends).await;
-    let at: Vec<_> = scene.told().iter().map(|(at, _)| *at).collect();
+    let at: Vec<_> = scene.reported().iter().map(|(at, _)| *at).collect();
     assert_eq!(at, [0, 1, 3, 7, 15]);
     assert!(!scene.tasks.all_run());
     assert_eq!(scene.tasks.stopped(), ["the clock"]);
@@ -105,8 +105,8 @@ async fn pauses_grow_to_a_minute_and_begin_anew() {
         _ => Outcome::Fails,
     })
     .await;
-    let told = scene.told();
-    let pauses: Vec<_> = told
+    let reported = scene.reported();
+    let pauses: Vec<_> = reported
         .iter()
         .filter_map(|(_, text)| {
             text.strip_suffix(" s")?
@@ -138,7 +138,7 @@ fn http3_is_not_announced_while_its_task_is_stopped() {
     let task = tasks.task("QUIC");
     let announced = http::HeaderValue::from_static("h3=\":4433\"");
     let conductor = crate::phase::Conductor::new();
-    let header = crate::exchange::AltSvcHeader {
+    let header = crate::alt_svc::AltSvcHeader {
         announced: announced.clone(),
         part: conductor.part(),
         quic: Some(task.clone()),

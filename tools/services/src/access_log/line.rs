@@ -157,7 +157,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_clients_send_ends_no_field() {
+    fn bytes_of_clients_end_no_field() {
         let mut line = String::new();
         escape(&mut line, b"a\" 200 1\\\r\nfake \x1b[31m\xff", 100);
         assert_eq!(line, "a\\\" 200 1\\\\\\x0d\\x0afake \\x1b[31m\\xff");

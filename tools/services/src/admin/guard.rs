@@ -16,7 +16,7 @@ use crate::body::{Body, explained};
 /// read responses, but its browser still sends the name of the page.
 ///
 /// Any page can have its browser send requests whose responses it cannot read. Those that make the server work are
-/// refused where the browser tells that they come from another site, which browsers do for addresses of their own
+/// refused where the browser reports that they come from another site, which browsers do for addresses of their own
 /// machine and not over plain HTTP to others.
 #[derive(Default)]
 pub struct Guard {
@@ -162,7 +162,7 @@ impl Guard {
     }
 }
 
-/// Returns true if a browser says that the request comes from a page that is not one of this address. Users who type the
+/// Returns true if a browser reports that the request comes from a page of another address. Users who type the
 /// address, and programs, come from nowhere.
 fn is_of_other_site<B>(request: &Request<B>) -> bool {
     let mut sites = request.headers().get_all(SEC_FETCH_SITE).iter();

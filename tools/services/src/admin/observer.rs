@@ -26,11 +26,11 @@ use super::closes::{Close, Closes};
 ///
 /// All clones observe the same connections.
 #[derive(Clone, Debug, Default)]
-pub struct Observer(Arc<Shared>);
+pub struct Observer(Arc<Observed>);
 
 #[derive(Debug, Default)]
-struct Shared {
-    /// By the ID that the server's handle knows too. A client that repeats an ID hides its own earlier connection.
+struct Observed {
+    /// Keyed by the ID that the server's handle uses too. A client that repeats an ID hides its own earlier connection.
     connections: Mutex<HashMap<ConnectionId, Arc<Limits>>>,
     closes: Mutex<Closes>,
     /// Readers of the times of limits.
@@ -58,7 +58,7 @@ pub(super) struct Reading {
 
 /// Keeps the times of limits being added up.
 #[derive(Debug)]
-pub(super) struct Attention(Arc<Shared>);
+pub(super) struct Attention(Arc<Observed>);
 
 impl Observer {
     /// Makes an observer without connections.
@@ -157,7 +157,7 @@ pub(super) fn largest(shares: &[f64; LIMITS.len()]) -> (&'static str, f64) {
 }
 
 #[derive(Debug)]
-struct Sinks(Arc<Shared>);
+struct Sinks(Arc<Observed>);
 
 impl SinkFactory for Sinks {
     fn sink(&self, original_destination: &ConnectionId, side: Side) -> Option<Box<dyn Sink>> {
@@ -183,7 +183,7 @@ impl SinkFactory for Sinks {
 /// The sink of one connection.
 #[derive(Debug)]
 struct Watching {
-    shared: Arc<Shared>,
+    shared: Arc<Observed>,
     id: ConnectionId,
     limits: Arc<Limits>,
     /// The limit in force, with the nanoseconds from the beginning until then.

@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn readers_who_never_read_are_given_up() {
+    async fn clients_that_never_read_are_given_up() {
         let (near, far) = duplex(1000);
         let mut near = Patient::new(near);
         let began = Instant::now();

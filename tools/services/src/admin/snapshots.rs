@@ -79,11 +79,11 @@ impl Snapshot {
 pub(super) struct Snapshots {
     handle: ServerHandle,
     observer: Observer,
-    state: Mutex<State>,
+    state: Mutex<SnapshotState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct SnapshotState {
     last: Option<Arc<Snapshot>>,
     asked: Option<Instant>,
     /// Present while requests ask for snapshots.
@@ -140,7 +140,7 @@ impl Snapshots {
         let mut state = self.state.lock();
         let is_wanted = state.asked.is_some_and(|at| at.elapsed() < KEPT);
         if !is_wanted {
-            *state = State::default();
+            *state = SnapshotState::default();
         }
         is_wanted
     }

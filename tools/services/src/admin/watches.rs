@@ -17,11 +17,11 @@ use super::rows::{QuicRow, Row, millis};
 pub(super) struct Watches {
     handle: ServerHandle,
     observer: Observer,
-    state: Mutex<State>,
+    state: Mutex<WatchedState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct WatchedState {
     watched: HashMap<u64, Watch>,
     /// Present while something is watched, and a task takes samples.
     attention: Option<Attention>,
@@ -129,7 +129,7 @@ impl Watches {
             }
         }
         if state.watched.is_empty() {
-            *state = State::default();
+            *state = WatchedState::default();
         }
         state.attention.is_some()
     }

@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn what_clients_say_about_themselves_is_not_believed() {
+    fn forwarding_fields_of_clients_are_not_passed_on() {
         let mut parts = parts(&[
             ("forwarded", "for=1.2.3.4"),
             ("x-forwarded-for", "1.2.3.4"),

@@ -252,7 +252,7 @@ async fn serve(mut pipe: DuplexStream, answer: Arc<[u8]>) -> Vec<u8> {
     }
 }
 
-/// True for a head and what follows it by its own account.
+/// Returns true for a head and what follows it by its own account.
 fn is_whole(sent: &[u8]) -> bool {
     let Some(end) = sent.windows(4).position(|bytes| bytes == b"\r\n\r\n") else {
         return false;

@@ -192,9 +192,9 @@ const CALLS: &[(&str, &str, &[&str])] = &[
         &["send", "interim"],
     ),
     ("crates/http3-tokio/src/upgrade.rs", "", &["upgrade"]),
-    ("crates/server/src/lib.rs", "", &["serve"]),
+    ("crates/server/src/builder.rs", "", &["serve"]),
     (
-        "crates/server/src/lib.rs",
+        "crates/server/src/builder.rs",
         "Server",
         &["limits", "transport", "drain", "on_event"],
     ),

@@ -124,7 +124,7 @@ async fn socks4_asks_for_addresses_and_4a_for_names() {
 }
 
 #[tokio::test]
-async fn refusals_say_what_the_proxy_said() {
+async fn refusals_report_the_code_of_the_proxy() {
     let greeting: &[u8] = &[5, 2, 0, 2];
     let login: &[u8] = b"\x01\x01u\x01p";
     let request: &[u8] = b"\x05\x01\x00\x03\x06a.test\x01\xbb";
@@ -189,7 +189,7 @@ async fn refusals_say_what_the_proxy_said() {
 }
 
 #[tokio::test]
-async fn proxy_that_hangs_up_is_told() {
+async fn proxy_that_hangs_up_is_reported() {
     for cut in 0..10 {
         let (mut ours, mut theirs) = tokio::io::duplex(1024);
         let answers = [5, 0, 5, 0, 0, 1, 0, 0, 0, 0, 0, 0];
@@ -207,7 +207,7 @@ async fn proxy_that_hangs_up_is_told() {
 }
 
 #[test]
-fn what_does_not_fit_is_refused_here() {
+fn requests_that_the_version_cannot_express_are_refused() {
     let long = "x".repeat(256);
     assert!(request_5(&name(&long[1..])).is_ok());
     let error = request_5(&name(&long)).expect_err("too long").to_string();

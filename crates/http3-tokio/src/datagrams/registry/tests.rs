@@ -89,7 +89,7 @@ fn early_ones_wait_for_their_request_up_to_32_and_a_while() {
 
 /// RFC 9297 §2.1.
 #[test]
-fn what_comes_for_streams_that_are_over_is_dropped() {
+fn datagrams_for_streams_that_are_over_are_dropped() {
     let registry = registry(&[0]);
     deliver(&registry, 0, b"before".into());
     registry.on_receiving_over(0);

@@ -1,7 +1,7 @@
 //! Streams, frames and settings of extensions, RFC 9114 §9.
 
 use super::*;
-use crate::extensions::FrameStream;
+use crate::extensions::{Extensions, FrameStream};
 
 const SETTING: u64 = 0xc671_706a;
 const FRAME: u64 = 0x1000;
@@ -84,7 +84,7 @@ fn without_extensions_unknown_settings_are_dropped() {
 
 /// §6.2.
 #[test]
-fn a_claimed_stream_goes_to_the_application_with_what_has_arrived() {
+fn claimed_stream_goes_to_the_application_with_its_first_bytes() {
     for side in SIDES {
         let mut connection = with_peer(side, &[(SETTING, 1)]);
         assert_eq!(uni(&mut connection, 6, &[0x40], false), Ok(UniFate::Read));

@@ -209,7 +209,7 @@ fn priorities_reach_their_streams() {
 
 /// RFC 9218 §7.2.
 #[test]
-fn refuses_priorities_of_what_cannot_be() {
+fn refuses_priorities_of_streams_that_cannot_exist() {
     for stream in [1, 2, 3, 400, MAX_VARINT - 3] {
         let payload = [&integer(stream)[..], b"u=1"].concat();
         let result = control(

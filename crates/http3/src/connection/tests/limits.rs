@@ -374,7 +374,7 @@ fn one_entry_a_thousand_times_is_too_much() {
 
 /// A78: what is kept of a frame follows what has come of it, not what it says.
 #[test]
-fn nothing_is_reserved_for_what_is_announced() {
+fn announced_lengths_reserve_no_memory() {
     for value in [
         frame::SETTINGS,
         frame::GOAWAY,

@@ -29,7 +29,7 @@ struct Used {
 impl Used {
     fn raise(&mut self, server: &Connection) {
         let (frames, updates) = server.budget.used();
-        let (inserts, cancellations) = server.instructions.used();
+        let (inserts, cancellations) = server.compression.budget.used();
         self.frames = self.frames.max(frames);
         self.updates = self.updates.max(updates);
         self.cancelled = self.cancelled.max(server.outcomes.used());

@@ -59,7 +59,7 @@ fn the_same_section_is_the_same_request() {
         // Each is acknowledged, or the encoder would complain of it, and of one more.
         carry(&mut server, &mut client);
     }
-    assert_eq!(server.repeats.requests.kept().1, 1);
+    assert_eq!(server.compression.repeats.requests.kept().1, 1);
     assert!(heads[0].contains("\"b\""), "{}", heads[0]);
     assert!(heads[1..].iter().all(|head| *head == heads[0]), "{heads:?}");
     let again = client.handle_uni(NOW, 11, Bytes::from_static(&[0x90]), false);
@@ -81,7 +81,7 @@ fn the_same_section_is_the_same_response() {
         heads.push(format!("{head:?}"));
         carry(&mut client, &mut server);
     }
-    assert_eq!(client.repeats.responses.kept().1, 1);
+    assert_eq!(client.compression.repeats.responses.kept().1, 1);
     assert!(heads[0].contains("\"value\""), "{}", heads[0]);
     assert!(heads[1..].iter().all(|head| *head == heads[0]), "{heads:?}");
 }
@@ -89,7 +89,7 @@ fn the_same_section_is_the_same_response() {
 /// The bytes are the same, but the entry they name has made room for another since: that is an
 /// error (RFC 9204 §2.2.3), whatever they meant before.
 #[test]
-fn what_is_evicted_is_not_repeated() {
+fn evicted_entries_are_not_repeated() {
     let mut server = begun(Side::Server);
     // :method GET, :scheme https, :path /, :authority from the table's first entry.
     let section = [0x02, 0x00, 0xd1, 0xd7, 0xc1, 0x80];
@@ -103,7 +103,7 @@ fn what_is_evicted_is_not_repeated() {
         let head = decoded(&mut server, stream, &section);
         assert!(head.contains("example.org"), "{head}");
     }
-    assert_eq!(server.repeats.requests.kept().1, 1);
+    assert_eq!(server.compression.repeats.requests.kept().1, 1);
     let another = [&[0xc0, 11][..], b"example.com"].concat();
     assert_eq!(uni(&mut server, 6, &another, false), Ok(UniFate::Read));
     let result = server.decode_request(12, &section);
@@ -125,7 +125,11 @@ fn secrets_are_not_kept() {
             assert!(head.contains(field.0), "{head}");
             carry(&mut server, &mut client);
         }
-        assert_eq!(server.repeats.requests.kept(), (0, 0), "{field:?}");
+        assert_eq!(
+            server.compression.repeats.requests.kept(),
+            (0, 0),
+            "{field:?}"
+        );
     }
     // A path that must not be, with the bit for it and without.
     for (bit, kept) in [(0x20, 0), (0x00, 1)] {
@@ -135,7 +139,7 @@ fn secrets_are_not_kept() {
         for stream in 0..3 {
             decoded(&mut server, 4 * stream, &section);
         }
-        assert_eq!(server.repeats.requests.kept().1, kept);
+        assert_eq!(server.compression.repeats.requests.kept().1, kept);
     }
 }
 
@@ -152,9 +156,13 @@ fn heads_that_are_large_are_not_kept() {
             let head = decoded(&mut server, 4 * stream, &section);
             assert!(head.contains(&value), "{head}");
         }
-        assert_eq!(server.repeats.requests.kept().1, kept, "{size} bytes");
+        assert_eq!(
+            server.compression.repeats.requests.kept().1,
+            kept,
+            "{size} bytes"
+        );
         let kept = if kept == 1 { size } else { 0 };
-        assert_eq!(server.repeats.requests.memory(), kept);
+        assert_eq!(server.compression.repeats.requests.memory(), kept);
     }
     let mut server = with_entry("cookie", &"c".repeat(300));
     let section = [
@@ -166,7 +174,7 @@ fn heads_that_are_large_are_not_kept() {
         let head = decoded(&mut server, 4 * stream, &section);
         assert!(head.contains("cookie"), "{head}");
     }
-    assert_eq!(server.repeats.requests.kept(), (0, 0));
+    assert_eq!(server.compression.repeats.requests.kept(), (0, 0));
 }
 
 /// RFC 9220.
@@ -187,7 +195,7 @@ fn the_protocol_of_an_extended_connect_comes_again() {
         heads.push(decoded(&mut server, 4 * stream, &section_of(&out)));
         carry(&mut server, &mut client);
     }
-    assert_eq!(server.repeats.requests.kept().1, 1);
+    assert_eq!(server.compression.repeats.requests.kept().1, 1);
     assert!(heads.iter().all(|head| *head == heads[0]), "{heads:?}");
     assert!(
         heads[0].ends_with("Some(Protocol(b\"websocket\"))"),
@@ -207,7 +215,7 @@ fn little_is_kept() {
             decoded(&mut server, 4 * stream, &section);
         }
         assert_eq!(
-            server.repeats.requests.kept().1 == 1,
+            server.compression.repeats.requests.kept().1 == 1,
             is_kept,
             "{count} fields"
         );
@@ -224,7 +232,7 @@ fn little_is_kept() {
             assert!(head.contains(&path), "{head}");
         }
         assert_eq!(
-            server.repeats.requests.kept().1 == 1,
+            server.compression.repeats.requests.kept().1 == 1,
             is_kept,
             "{len} bytes"
         );
@@ -237,7 +245,7 @@ fn little_is_kept() {
         decoded(&mut server, 4 * u64::from(n), &section);
         carry(&mut server, &mut client);
     }
-    assert_eq!(server.repeats.requests.kept().0, PLACES);
+    assert_eq!(server.compression.repeats.requests.kept().0, PLACES);
 }
 
 /// Heads that are as large as they may be fill the room for all before they fill the places.
@@ -258,8 +266,11 @@ fn all_heads_together_have_a_limit() {
         let head = decoded(&mut server, stream, &head);
         assert!(head.contains(&value), "{head}");
     }
-    assert_eq!(server.repeats.requests.memory(), MOST_TOTAL);
-    assert_eq!(server.repeats.requests.kept().1, MOST_TOTAL / 1024);
+    assert_eq!(server.compression.repeats.requests.memory(), MOST_TOTAL);
+    assert_eq!(
+        server.compression.repeats.requests.kept().1,
+        MOST_TOTAL / 1024
+    );
 }
 
 proptest! {
@@ -287,7 +298,7 @@ proptest! {
                 prop_assert_eq!(fate, Ok(UniFate::Read));
             }
             let section = section_of(&out);
-            other.repeats = Caches::default();
+            other.compression.repeats = Caches::default();
             let heads = [&mut server, &mut other].map(|end| decoded(end, stream, &section));
             prop_assert_eq!(&heads[0], &heads[1]);
             let answers = [&mut server, &mut other]

@@ -152,7 +152,7 @@ fn pushes_are_neither_allowed_nor_made() {
 /// §4.1, §4.6, §6.2.2: without a MAX_PUSH_ID the stream is refused for its number, whatever
 /// comes on it, and so is a second one.
 #[test]
-fn push_streams_are_refused_before_what_they_bring() {
+fn push_streams_are_refused_before_their_content() {
     let promise = [&[0x01, 0x00][..], &frame(frame::PUSH_PROMISE, &[0, 0, 0])].concat();
     let response = [&[0x01, 0x00][..], &frame(frame::HEADERS, &[0, 0, 0xd9])].concat();
     for bytes in [promise, response] {

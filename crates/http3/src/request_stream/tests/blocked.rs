@@ -40,7 +40,7 @@ fn is_blocked(stream: &mut RequestStream, connection: &mut Connection) -> bool {
 }
 
 #[test]
-fn a_blocked_request_goes_on_when_the_entries_arrive() {
+fn blocked_request_continues_when_the_entries_arrive() {
     let (mut client, mut server) = pair();
     events(&mut server);
     let head = blocked_request(&mut client, ID);
@@ -63,7 +63,7 @@ fn a_blocked_request_goes_on_when_the_entries_arrive() {
 }
 
 #[test]
-fn a_blocked_response_goes_on_when_the_entries_arrive() {
+fn blocked_response_continues_when_the_entries_arrive() {
     let (mut client, mut server) = pair();
     let mut fields = HeaderMap::new();
     fields.insert("x-custom", http::HeaderValue::from_static("value"));

@@ -33,12 +33,12 @@ impl Frame {
 
 /// The grammar of §4.1 over whole frames.
 fn model(side: Side, frames: &[Frame], has_fin: bool) -> Result<Vec<Seen>, (Code, Scope)> {
-    let (mut place, mut seen) = (Place::BeforeHead, Vec::new());
+    let (mut place, mut seen) = (FramePlace::BeforeHead, Vec::new());
     let (mut interim, mut empty) = (0, 0);
     for frame in frames {
         match (place, frame) {
             (_, Frame::Control) => return Err(UNEXPECTED),
-            (Place::BeforeHead | Place::AfterTrailers, Frame::Data | Frame::Empty) => {
+            (FramePlace::BeforeHead | FramePlace::AfterTrailers, Frame::Data | Frame::Empty) => {
                 return Err(UNEXPECTED);
             }
             (_, Frame::Unknown | Frame::Empty) => {
@@ -47,35 +47,35 @@ fn model(side: Side, frames: &[Frame], has_fin: bool) -> Result<Vec<Seen>, (Code
                     seen.push(Seen::Counted);
                 }
             }
-            (Place::AfterTrailers, _) => return Err(UNEXPECTED),
+            (FramePlace::AfterTrailers, _) => return Err(UNEXPECTED),
             (_, Frame::Data) => match seen.last_mut() {
                 Some(Seen::Content(content)) => content.extend(b"more than tiny"),
                 _ => seen.push(Seen::Content(b"more than tiny".to_vec())),
             },
-            (Place::BeforeHead, Frame::Head) => {
+            (FramePlace::BeforeHead, Frame::Head) => {
                 seen.push(match side {
                     Side::Server => Seen::Request(Method::GET, None),
                     Side::Client => Seen::Response(StatusCode::OK, None),
                 });
-                place = Place::Content;
+                place = FramePlace::Content;
             }
-            (Place::BeforeHead, Frame::Interim) if side.is_client() => {
+            (FramePlace::BeforeHead, Frame::Interim) if side.is_client() => {
                 interim += 1;
                 if interim > 8 {
                     return Err(EXCESSIVE);
                 }
                 seen.push(Seen::Response(StatusCode::EARLY_HINTS, None));
             }
-            (Place::Content, Frame::Trailers) => place = Place::AfterTrailers,
+            (FramePlace::Content, Frame::Trailers) => place = FramePlace::AfterTrailers,
             // A section of another kind.
             _ => return Err(MALFORMED),
         }
     }
     match (place, side) {
         _ if !has_fin => {}
-        (Place::BeforeHead, Side::Server) => return Err(INCOMPLETE),
-        (Place::BeforeHead, Side::Client) => return Err(MALFORMED),
-        (Place::AfterTrailers, _) => seen.push(Seen::Trailers(1)),
+        (FramePlace::BeforeHead, Side::Server) => return Err(INCOMPLETE),
+        (FramePlace::BeforeHead, Side::Client) => return Err(MALFORMED),
+        (FramePlace::AfterTrailers, _) => seen.push(Seen::Trailers(1)),
         _ => {}
     }
     Ok(seen)

@@ -110,7 +110,7 @@ fn pages_of_a_sorted_list_join() {
 }
 
 #[test]
-fn filter_finds_what_a_row_shows() {
+fn filter_searches_the_fields_that_a_row_shows() {
     let rows: Vec<Row> = (1..=600).map(synthetic).collect();
     let filtered = |text: &str| {
         let selection = Selection {

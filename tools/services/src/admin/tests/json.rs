@@ -80,7 +80,7 @@ async fn client_that_grants_no_credit_shows_as_limited_by_flow_control() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn watched_connection_has_samples_until_nobody_asks() {
+async fn watched_connection_is_sampled_until_requests_stop() {
     let scene = Scene::start(Guard::new(&[])).await;
     let client = scene.client(HttpVersion::Http3Only);
     let mut body = client

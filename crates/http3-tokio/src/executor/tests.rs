@@ -1,0 +1,103 @@
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::*;
+use crate::first_poll::{CAREFUL, LONG};
+
+type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// Begins an answer that first does `work`. Returns true if it was complete when `begin` returned.
+fn is_over_at_once(
+    executor: &mut Executor<Work>,
+    work: impl Future<Output = ()> + Send + 'static,
+) -> bool {
+    let is_over = Arc::new(AtomicBool::new(false));
+    let over = is_over.clone();
+    executor.begin(Box::pin(async move {
+        work.await;
+        over.store(true, Ordering::SeqCst);
+    }));
+    is_over.load(Ordering::SeqCst)
+}
+
+/// Counts the answers that begin in tasks before one is tried at once.
+fn in_tasks(executor: &mut Executor<Work>) -> u32 {
+    let mut count = 0;
+    while !is_over_at_once(executor, async {}) {
+        count += 1;
+        assert!(count < 100, "none is tried again");
+    }
+    count
+}
+
+#[tokio::test]
+async fn answer_that_is_ready_needs_no_task() {
+    // A thread that is suspended during an answer makes it a long one, so a busy machine may try
+    // again.
+    let is_over = (0..20).any(|_| {
+        let mut executor = Executor::new(Arc::default());
+        (0..100).all(|_| is_over_at_once(&mut executor, async {}))
+    });
+    assert!(is_over);
+}
+
+#[tokio::test]
+async fn answer_that_waits_continues_in_a_task() {
+    let active = Arc::new(ActiveRequests::default());
+    let mut executor = Executor::new(active.clone());
+    assert!(!is_over_at_once(&mut executor, yield_now()));
+    assert_eq!(in_tasks(&mut executor), 1);
+    std::future::poll_fn(|cx| active.poll_none(cx)).await;
+}
+
+#[tokio::test]
+async fn later_answers_begin_in_tasks_after_a_long_one() {
+    let mut executor = Executor::new(Arc::default());
+    let began = runtime::now();
+    let long = async move { while runtime::now() - began <= 2 * LONG {} };
+    assert!(is_over_at_once(&mut executor, long));
+    assert!(in_tasks(&mut executor) >= 1);
+}
+
+/// One answer that waits is a weak hint about the next; many are a strong one.
+#[tokio::test]
+async fn answers_that_always_wait_are_rarely_polled_at_once() {
+    let mut executor = Executor::new(Arc::default());
+    let polled = Arc::new(Mutex::new(Vec::new()));
+    for number in 0..60 {
+        let polled = polled.clone();
+        let answer: Work = Box::pin(async move {
+            polled.lock().push(number);
+            yield_now().await;
+        });
+        executor.begin(answer);
+    }
+    // Tasks do not run before this test waits, so the polled answers are those that were tried.
+    let tried = polled.lock().clone();
+    assert_eq!(tried, [0, 2, 6, 14, 30, 46]);
+    assert_eq!(in_tasks(&mut executor), CAREFUL - (59 - 46));
+}
+
+#[tokio::test]
+async fn a_panic_ends_its_own_answer() {
+    let mut executor = Executor::new(Arc::default());
+    let fails = async { panic!("a service that fails") };
+    assert!(!is_over_at_once(&mut executor, fails));
+    in_tasks(&mut executor);
+}
+
+#[tokio::test]
+async fn other_tasks_run_after_many_answers_in_a_row() {
+    let mut executor = Executor::new(Arc::default());
+    let has_run = Arc::new(AtomicBool::new(false));
+    let other = has_run.clone();
+    runtime::spawn(async move { other.store(true, Ordering::SeqCst) });
+    for _ in 0..MOST_IN_A_ROW {
+        assert!(!has_run.load(Ordering::SeqCst));
+        executor.rest().await;
+        // A slow answer makes later ones begin in tasks, which do not count as consecutive answers.
+        executor.first = FirstPolls::default();
+        executor.begin(Box::pin(async {}));
+    }
+    executor.rest().await;
+    assert!(has_run.load(Ordering::SeqCst));
+}

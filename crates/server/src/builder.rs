@@ -1,0 +1,536 @@
+//! The settings of a server.
+
+use std::fmt;
+use std::io;
+use std::net::{SocketAddr, SocketAddrV4, SocketAddrV6, ToSocketAddrs};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use courser_http3_tokio as h3;
+use courser_quic::telemetry::SinkFactory;
+use courser_quic::{
+    AddressFilter, ConfigError, ConnectionIdGenerator, EarlyDataOptions, QuicVersion, ReplyLimits,
+    RetryPolicy, TransportConfig,
+};
+use courser_tls::rustls;
+use courser_tls::{ClientAuthentication, Cryptography};
+
+use crate::alt_svc::AltSvc;
+use crate::certificates::Certificates;
+use crate::certificates::reset::ResetSecret;
+use crate::events::{Event, Events};
+use crate::exchange::early_data::TooEarly;
+use crate::limits::Limits;
+use crate::quic::settings::QuicSettings;
+use crate::quic::sinks::MakeSinks;
+use crate::tls::Settings;
+
+/// Describes a server on `address` with this certificate. Sockets are opened when it is
+/// [awaited](Server::service) or [bound](Server::bind).
+///
+/// The address is a string such as `"[::]:4433"`, a [`SocketAddr`], or a name with a port; the
+/// server listens on all addresses of a name. `[::]` accepts IPv4 too. With port 0 the system
+/// chooses a port that is free for UDP and TCP.
+///
+/// The certificate is an [`Identity`](courser_quic::Identity) or [`Certificates`].
+///
+/// ```
+/// # mod courser { pub use courser_quic::*; pub use courser_server::{self as server, Server, serve}; pub use courser_http3_tokio as h3; }
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use axum::{Router, routing::get};
+/// use courser::Identity;
+///
+/// let app = Router::new().route("/", get(|| async { "hello\n" }));
+/// let server = courser::serve("127.0.0.1:0", Identity::dev()?).bind()?;
+/// println!("https://{}/", server.local_addr());
+/// let serving = server.service(app); // await it
+/// # drop(serving);
+/// # Ok(()) }
+/// ```
+pub fn serve<C>(address: impl ToSocketAddrs, certificates: C) -> Server
+where
+    C: TryInto<Certificates>,
+    ConfigError: From<C::Error>,
+{
+    Server {
+        addresses: resolve(address),
+        certificates: certificates.try_into().map_err(ConfigError::from),
+        limits: Limits::default(),
+        http3: h3::Config::new(courser_quic::Side::Server),
+        announces_names: false,
+        only_names: false,
+        early_requests: TooEarly::unless_safe(),
+        reset: None,
+        quic: QuicSettings::default(),
+        address_filter: Arc::default(),
+        alt_svc: Some(AltSvc::default()),
+        with_tcp: true,
+        with_quic: true,
+        sends_interim: false,
+        tls: Settings::default(),
+        drain: None,
+        ready_delay: Duration::ZERO,
+        deadline: DEADLINE,
+        events: Events::default(),
+    }
+}
+
+/// The settings of a server; see [`serve`].
+#[must_use = "nothing is served before this has a service and is awaited"]
+pub struct Server {
+    pub(crate) addresses: Result<Vec<SocketAddr>, io::Error>,
+    pub(crate) certificates: Result<Certificates, ConfigError>,
+    pub(crate) limits: Limits,
+    pub(crate) http3: h3::Config,
+    pub(crate) announces_names: bool,
+    pub(crate) only_names: bool,
+    pub(crate) early_requests: TooEarly,
+    pub(crate) reset: Option<ResetSecret>,
+    pub(crate) quic: QuicSettings,
+    pub(crate) address_filter: Arc<AddressFilter>,
+    pub(crate) alt_svc: Option<AltSvc>,
+    pub(crate) with_tcp: bool,
+    pub(crate) with_quic: bool,
+    pub(crate) sends_interim: bool,
+    pub(crate) tls: Settings,
+    pub(crate) drain: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
+    pub(crate) ready_delay: Duration,
+    pub(crate) deadline: Duration,
+    pub(crate) events: Events,
+}
+
+impl Server {
+    /// Listens on further addresses. An address with port 0 gets the port of the first address, or
+    /// another port if the server already listens on its IP address.
+    pub fn also_on(mut self, address: impl ToSocketAddrs) -> Self {
+        if let Ok(addresses) = &mut self.addresses {
+            match resolve(address) {
+                Ok(more) => addresses.extend(more),
+                Err(error) => self.addresses = Err(error),
+            }
+        }
+        self
+    }
+
+    /// Sets limits on the resources of clients.
+    ///
+    /// ```
+    /// # mod courser { pub use courser_quic::*; pub use courser_server::{self as server, Server, serve}; pub use courser_http3_tokio as h3; }
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use courser::server::Limits;
+    ///
+    /// let mut limits = Limits::default();
+    /// limits.max_connections = 1000;
+    /// let server = courser::serve("[::]:4433", courser::Identity::dev()?).limits(limits);
+    /// # drop(server);
+    /// # Ok(()) }
+    /// ```
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Sets limits, compression and extensions of HTTP/3.
+    pub fn config(mut self, config: h3::Config) -> Self {
+        self.http3 = config;
+        self
+    }
+
+    /// Announces the names of its certificate to each HTTP/3 client, so that a client uses one
+    /// connection for several of them (ORIGIN, RFC 9412). Wildcards are not announced, and nothing is
+    /// if the certificate has only the name that the client asked for.
+    ///
+    /// Off by default, and without effect with ACME, a custom resolver or an
+    /// [asynchronous](Certificates::asynchronous) choice. [`h3::Config::origins`] is announced to every
+    /// client in any case. A server that does not serve one of its names on each of its connections should answer with 421: see
+    /// [`only_names`](Self::only_names).
+    pub fn announce_names(mut self, is_on: bool) -> Self {
+        self.announces_names = is_on;
+        self
+    }
+
+    /// Answers requests for hosts other than the names of the connection's certificate with `421
+    /// Misdirected Request` (RFC 9114 §3.3), over all versions of HTTP. The service does not receive
+    /// them, and a client may send them again on another connection. Wildcards stand for one label;
+    /// ports are not compared; the target of CONNECT is no host of the server, except that of extended
+    /// CONNECT (RFC 9220).
+    ///
+    /// Off by default, because clients of a development server or behind a load balancer may use
+    /// other names. It has no effect with ACME, a custom resolver or an
+    /// [asynchronous](Certificates::asynchronous) choice, because the server has no list of their names.
+    pub fn only_names(mut self, is_on: bool) -> Self {
+        self.only_names = is_on;
+        self
+    }
+
+    /// Sets the QUIC settings. Default: those of [`TransportConfig`], with 256 concurrent requests.
+    ///
+    /// ```
+    /// # mod courser { pub use courser_quic::*; pub use courser_server::{self as server, Server, serve}; pub use courser_http3_tokio as h3; }
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use std::time::Duration;
+    ///
+    /// let transport = courser::TransportConfig {
+    ///     max_idle_timeout: Some(Duration::from_secs(10)),
+    ///     congestion: courser::Algorithm::Bbr,
+    ///     ..Default::default()
+    /// };
+    /// let server = courser::serve("[::]:4433", courser::Identity::dev()?).transport(transport);
+    /// # drop(server);
+    /// # Ok(()) }
+    /// ```
+    pub fn transport(mut self, transport: TransportConfig) -> Self {
+        self.quic.transport = Some(transport);
+        self
+    }
+
+    /// Records QUIC connections with sinks that receive the address at which the client arrived, for example to count
+    /// those of each address apart. They replace the sinks of [`Server::transport`].
+    ///
+    /// `sinks` is called once for each address that the server listens on. The address has the port that the system
+    /// chose if the program asked for port 0.
+    ///
+    /// ```
+    /// # mod courser { pub use courser_quic::*; pub use courser_server::{self as server, Server, serve}; }
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use std::sync::Arc;
+    ///
+    /// use courser::telemetry::{Sink, SinkFactory};
+    ///
+    /// #[derive(Debug)]
+    /// struct Log(std::net::SocketAddr);
+    ///
+    /// impl SinkFactory for Log {
+    ///     fn sink(&self, _: &courser::ConnectionId, _: courser::Side) -> Option<Box<dyn Sink>> {
+    ///         println!("a client arrived at {}", self.0);
+    ///         None
+    ///     }
+    /// }
+    ///
+    /// let server = courser::serve("[::]:4433", courser::Identity::dev()?);
+    /// let server = server.sinks(|address| Arc::new(Log(address)));
+    /// # drop(server);
+    /// # Ok(()) }
+    /// ```
+    pub fn sinks(
+        mut self,
+        sinks: impl Fn(SocketAddr) -> Arc<dyn SinkFactory> + Send + Sync + 'static,
+    ) -> Self {
+        self.quic.sinks = Some(MakeSinks(Arc::new(sinks)));
+        self
+    }
+
+    /// Sets when QUIC clients must validate their address. Default [`RetryPolicy::Auto`]: if many handshakes
+    /// are in progress, or the share of their address or network in the connections is used up. The default
+    /// is [`RetryPolicy::Always`] if the choice of certificates is
+    /// [asynchronous](Certificates::asynchronous).
+    pub fn retry(mut self, policy: RetryPolicy) -> Self {
+        self.quic.retry = Some(policy);
+        self
+    }
+
+    /// Sets the versions of QUIC, the preferred one first, and moves clients to the first one that
+    /// they support, like [`ServerConfig::versions`](courser_quic::ServerConfig::versions). Default:
+    /// all, in the version in which a client begins.
+    pub fn quic_versions(mut self, versions: impl IntoIterator<Item = QuicVersion>) -> Self {
+        self.quic.versions = Some(versions.into_iter().collect());
+        self
+    }
+
+    /// Sets the generator of the connection IDs, for all addresses of the server, like
+    /// [`ServerConfig::connection_ids`](courser_quic::ServerConfig::connection_ids). Default: 8 random
+    /// bytes. A [`ServerIdGenerator`](courser_quic::ServerIdGenerator) lets load balancers find the server
+    /// of a connection.
+    pub fn connection_ids(mut self, generator: Arc<dyn ConnectionIdGenerator>) -> Self {
+        self.quic.connection_ids = Some(generator);
+        self
+    }
+
+    /// Allows HTTP/3 clients to change their address, like
+    /// [`ServerConfig::migration`](courser_quic::ServerConfig::migration). Default on.
+    ///
+    /// Otherwise clients are asked not to (RFC 9000 §18.2), and packets from another IP address are
+    /// dropped. Another port of the same address is followed, because NATs rebind.
+    pub fn migration(mut self, is_allowed: bool) -> Self {
+        self.quic.moves.forbids_migration = !is_allowed;
+        self
+    }
+
+    /// Asks HTTP/3 clients to move to another address of the server once the handshake is confirmed:
+    /// to `v4` over IPv4, and to `v6` over IPv6 (RFC 9000 §9.6). None by default.
+    ///
+    /// This suits servers behind a shared address, such as anycast, that have an address of their own.
+    /// Only listeners on a wildcard address offer it, because their sockets receive there: `0.0.0.0` for
+    /// `v4`, and `[::]` for both. Their ports are not compared, as a router may translate them. Clients that get
+    /// no answer there stay, and so do those that do not support it. It also works with
+    /// [`migration(false)`](Self::migration), which then holds for the first address only.
+    ///
+    /// [`bind`](Self::bind) returns [`Error::PreferredAddress`](crate::Error::PreferredAddress) for a wildcard or multicast address, for
+    /// port 0, for the address and port of another listener, and without a listener that can receive there.
+    ///
+    /// ```
+    /// # mod courser { pub use courser_quic::*; pub use courser_server::{self as server, Server, serve}; }
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use std::net::{Ipv4Addr, SocketAddrV4};
+    ///
+    /// let own = SocketAddrV4::new(Ipv4Addr::new(192, 0, 2, 7), 4433);
+    /// let server = courser::serve("[::]:4433", courser::Identity::dev()?).preferred_address(own, None);
+    /// # drop(server);
+    /// # Ok(()) }
+    /// ```
+    pub fn preferred_address(
+        mut self,
+        v4: impl Into<Option<SocketAddrV4>>,
+        v6: impl Into<Option<SocketAddrV6>>,
+    ) -> Self {
+        self.quic.moves.preferred_v4 = v4.into();
+        self.quic.moves.preferred_v6 = v6.into();
+        self
+    }
+
+    /// Accepts QUIC packets whose QUIC bit is 0, and clears the bit of half of the packets, at random, to clients
+    /// that accept it too, so that networks do not come to rely on it (RFC 9287). Default off.
+    pub fn grease_quic_bit(mut self, is_on: bool) -> Self {
+        self.quic.moves.greases_quic_bit = is_on;
+        self
+    }
+
+    /// Accepts HTTP/3 requests in early data (0-RTT), which save returning clients a round trip. Off by
+    /// default. Each has the extension [`EarlyData`](crate::EarlyData) until the handshake is complete.
+    ///
+    /// Early requests of clients without a token that validates their address wait for the end of the
+    /// handshake, and are ordinary requests then.
+    ///
+    /// Early data can be replayed, but not to this server: see [`EarlyDataOptions`] for servers that
+    /// share an address. The settings of [`Server::config`] take the place of
+    /// [`EarlyDataOptions::application`].
+    pub fn early_data(mut self, options: EarlyDataOptions) -> Self {
+        self.quic.early_data = Some(options);
+        self
+    }
+
+    /// Sets the requests in early data that the service receives. Others are answered with `425 Too
+    /// Early`, and the client sends them again. By default the service receives those with safe
+    /// methods ([`TooEarly::unless_safe`]). The policy gets method, path and fields, so that it can
+    /// decide by route. It has no effect without [`Server::early_data`].
+    ///
+    /// It is not called for early requests of clients without a token that validates their address: these
+    /// wait for the end of the handshake, and are ordinary requests then.
+    pub fn early_requests(mut self, policy: TooEarly) -> Self {
+        self.early_requests = policy;
+        self
+    }
+
+    /// Distributes the QUIC connections of each address over `count` shards, 1 to 256, so that they can use
+    /// as many cores. By default there is one.
+    ///
+    /// Limits hold for all shards together. See
+    /// [`EndpointBuilder::shards`](courser_quic::EndpointBuilder::shards) for what shards need;
+    /// where they cannot be had there is one, and a warning in the capabilities of
+    /// [`ServerHandle::endpoints`](crate::ServerHandle::endpoints).
+    pub fn shards(mut self, count: usize) -> Self {
+        self.quic.shards = count;
+        self
+    }
+
+    /// Sets the bytes that the QUIC connections of each address may hold for clients, at least 1
+    /// MiB.
+    ///
+    /// Sent but unacknowledged bytes, received but unread ones, datagrams and handshakes count. The
+    /// default is a quarter of the memory of the machine or of the control group, and at least 16
+    /// MiB. When the budget runs short, connections accept less from the service, windows stop
+    /// growing and clients are refused. As the last resort, the server closes the connection that
+    /// holds most for the least progress.
+    pub fn memory_budget(mut self, bytes: u64) -> Self {
+        self.quic.memory_budget = Some(bytes);
+        self
+    }
+
+    /// Sets the rates of Retry, Version Negotiation and refusals over QUIC, for each address of the
+    /// server. Default 10 000 a second for one network and 40 000 for all.
+    pub fn reply_limits(mut self, limits: ReplyLimits) -> Self {
+        self.quic.reply_limits = Some(limits);
+        self
+    }
+
+    /// Sets the rates of stateless resets over QUIC, for each address of the server. Default 200 a
+    /// second for one network and 2000 for all.
+    pub fn reset_limits(mut self, limits: ReplyLimits) -> Self {
+        self.quic.reset_limits = Some(limits);
+        self
+    }
+
+    /// Sets which addresses are blocked; by default none are. [`ServerHandle::set_address_filter`](crate::ServerHandle::set_address_filter)
+    /// changes the filter while the server runs.
+    pub fn address_filter(mut self, filter: impl Into<Arc<AddressFilter>>) -> Self {
+        self.address_filter = filter.into();
+        self
+    }
+
+    /// Sets the secret from which the keys of stateless resets are derived, one for each address.
+    ///
+    /// After a crash, a server with the same secret resets connections of former clients at once;
+    /// otherwise they wait for their idle timeout (RFC 9000 §10.3). By default the secret comes
+    /// with the certificate: from its private key, or from the folder where it is kept. It is
+    /// random only with port 0, with a custom resolver, and with a private key on systems other
+    /// than Linux, where machines with the same key cannot be distinguished.
+    ///
+    /// Servers that run at the same time on the same address and port, such as machines behind a
+    /// load balancer, must have different secrets (RFC 9000 §21.11).
+    pub fn reset_secret(mut self, secret: [u8; 32]) -> Self {
+        self.reset = Some(ResetSecret::of_user(secret));
+        self
+    }
+
+    /// Sets the announcement of HTTP/3 in responses over TCP; `None` announces nothing. Responses
+    /// with an `Alt-Svc` of their own keep it.
+    pub fn alt_svc(mut self, alt_svc: impl Into<Option<AltSvc>>) -> Self {
+        self.alt_svc = alt_svc.into();
+        self
+    }
+
+    /// Serves only HTTP/3.
+    pub fn without_tcp(mut self) -> Self {
+        self.with_tcp = false;
+        self
+    }
+
+    /// Serves only HTTP/2 and HTTP/1.1.
+    pub fn without_quic(mut self) -> Self {
+        self.with_quic = false;
+        self
+    }
+
+    /// Adds an [`h3::Interim`] to the extensions of each request, with which services send interim
+    /// responses such as 103 (Early Hints) over HTTP/3. Over HTTP/2 and HTTP/1.1 it exists too but
+    /// sends nothing, so that services need not check the protocol. Off by default.
+    pub fn interim_responses(mut self, is_on: bool) -> Self {
+        self.sends_interim = is_on;
+        self
+    }
+
+    /// Sets the policy for client certificates, for all protocols. By default none are requested.
+    ///
+    /// [`TlsFacts::client_certificates`](crate::TlsFacts::client_certificates) of the [`Peer`](crate::Peer) of each request has what the client has presented.
+    /// A client without a certificate that is required is refused with the alert certificate_required, and
+    /// [`Event::ClientCertificateRefused`] reports it. Requests in early data wait for the end of the
+    /// handshake.
+    ///
+    /// ```no_run
+    /// # mod courser { pub use courser_quic::*; pub use courser_server::{self as server, Server, serve}; }
+    /// use courser::rustls::RootCertStore;
+    /// use courser::{ClientAuthentication, Identity};
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let mut roots = RootCertStore::empty();
+    /// roots.add(Identity::from_pem_files("ca.pem", "ca.key")?.certificate())?;
+    /// let server = courser::serve("[::]:4433", Identity::dev()?)
+    ///     .client_authentication(ClientAuthentication::Required(roots));
+    /// # let _ = server;
+    /// # Ok(()) }
+    /// ```
+    pub fn client_authentication(mut self, policy: ClientAuthentication) -> Self {
+        self.tls.clients = policy;
+        self
+    }
+
+    /// Sets cipher suites and key exchange groups, for all protocols. See [`Cryptography`] for the default.
+    pub fn cryptography(mut self, cryptography: Cryptography) -> Self {
+        self.tls.cryptography = cryptography;
+        self
+    }
+
+    /// Modifies the TLS configurations of QUIC and TCP before they are used, for key logs. Application
+    /// protocols are set afterwards. With [`Certificates::asynchronous`], the choice replaces the resolver
+    /// that `change` sets for TCP.
+    pub fn tls(mut self, change: impl Fn(&mut rustls::ServerConfig) + Send + 'static) -> Self {
+        self.tls.hook = Some(Box::new(change));
+        self
+    }
+
+    /// Runs TLS work of QUIC on threads that may block, like
+    /// [`ServerConfig::offload_tls`](courser_quic::ServerConfig::offload_tls). Default off.
+    ///
+    /// Enable it if a [resolver](Certificates::resolver), a signer or a verifier of client certificates
+    /// may take long, because it uses a network, a key store or a disk. Otherwise no QUIC connection of
+    /// the same address sends or receives until it returns. Over TCP it runs in the task of its
+    /// connection: it occupies a thread of the runtime, and cannot wait for async code with
+    /// [`runtime::block_on`](courser_quic::runtime::block_on), which panics there.
+    ///
+    /// With [`Certificates::asynchronous`] it is always on, and TLS over TCP runs on threads that may block,
+    /// too.
+    pub fn offload_tls(mut self, offloads: bool) -> Self {
+        self.quic.offloads_tls = offloads;
+        self
+    }
+
+    /// Drains the server when `signal` is ready, such as [`shutdown_signal`](crate::shutdown_signal).
+    ///
+    /// ```
+    /// # mod courser { pub use courser_quic::*; pub use courser_server::{self as server, Server, serve}; pub use courser_http3_tokio as h3; }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use std::time::Duration;
+    ///
+    /// let server = courser::serve("[::]:4433", courser::Identity::dev()?)
+    ///     .drain(courser::server::shutdown_signal())
+    ///     .deadline(Duration::from_secs(20));
+    /// # drop(server);
+    /// # Ok(()) }
+    /// ```
+    pub fn drain(mut self, signal: impl Future<Output = ()> + Send + 'static) -> Self {
+        self.drain = Some(Box::pin(signal));
+        self
+    }
+
+    /// Sets the time for which a draining server continues as before but reports that it is not
+    /// ready, so that load balancers can react. Default none.
+    pub fn ready_delay(mut self, delay: Duration) -> Self {
+        self.ready_delay = delay;
+        self
+    }
+
+    /// Sets the time limit for requests in flight once no new ones are accepted. Default 30 s.
+    pub fn deadline(mut self, deadline: Duration) -> Self {
+        self.deadline = deadline;
+        self
+    }
+
+    /// Calls `listener` for each event that belongs to no request. It should not take long.
+    ///
+    /// ```
+    /// # mod courser { pub use courser_quic::*; pub use courser_server::{self as server, Server, serve}; pub use courser_http3_tokio as h3; }
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let server = courser::serve("[::]:4433", courser::Identity::dev()?)
+    ///     .on_event(|event| eprintln!("{event:?}"));
+    /// # drop(server);
+    /// # Ok(()) }
+    /// ```
+    pub fn on_event(mut self, listener: impl Fn(&Event) + Send + Sync + 'static) -> Self {
+        self.events = Events::to(listener);
+        self
+    }
+}
+
+impl fmt::Debug for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Server")
+            .field("addresses", &self.addresses)
+            .finish_non_exhaustive()
+    }
+}
+
+fn resolve(address: impl ToSocketAddrs) -> io::Result<Vec<SocketAddr>> {
+    let addresses: Vec<_> = address.to_socket_addrs()?.collect();
+    if addresses.is_empty() {
+        return Err(io::Error::new(
+            io::ErrorKind::NotFound,
+            "the name has no address",
+        ));
+    }
+    Ok(addresses)
+}
+
+const DEADLINE: Duration = Duration::from_secs(30);

@@ -1,0 +1,152 @@
+//! Bodies of requests.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use courser_http3_tokio as h3;
+use http_body::{Frame, SizeHint};
+use tokio::time::{Instant, Sleep};
+
+use crate::limits::pace::{BodyRate, Pace, TooSlow};
+
+/// The body of a request, over any protocol: its content as it arrives, then its trailers.
+///
+/// An unread body receives at most the flow-control windows of the protocol. Dropping it before its
+/// end asks the client to stop sending, if the protocol allows that.
+///
+/// # Cancel safety
+/// Safe: a frame that was not returned is returned by the next poll.
+#[derive(Debug, Default)]
+pub struct Body {
+    inner: Inner,
+    /// The minimum rate of its arrival.
+    rate: Option<BodyRate>,
+    /// The state of waiting; `None` before the first wait.
+    watch: Option<Box<Watch>>,
+}
+
+#[derive(Debug)]
+struct Watch {
+    pace: Pace,
+    alarm: Pin<Box<Sleep>>,
+}
+
+#[derive(Debug, Default)]
+enum Inner {
+    #[default]
+    Empty,
+    Http3(h3::Body),
+    Tcp(hyper::body::Incoming),
+}
+
+impl Body {
+    /// Creates an empty body, for requests that are made locally.
+    pub const fn empty() -> Self {
+        Self::of(Inner::Empty)
+    }
+
+    const fn of(inner: Inner) -> Self {
+        Self {
+            inner,
+            rate: None,
+            watch: None,
+        }
+    }
+
+    /// Returns the same body with a minimum rate.
+    pub(crate) fn with_rate(self, rate: Option<BodyRate>) -> Self {
+        Self { rate, ..self }
+    }
+
+    /// Returns an error once nothing has arrived for too long.
+    fn poll_too_slow(&mut self, cx: &mut Context<'_>) -> Poll<TooSlow> {
+        let Some(rate) = self.rate else {
+            return Poll::Pending;
+        };
+        let now = Instant::now();
+        let watch = self.watch.get_or_insert_with(|| {
+            let mut pace = Pace::new(rate);
+            let alarm = Box::pin(tokio::time::sleep_until(pace.on_waiting(now)));
+            Box::new(Watch { pace, alarm })
+        });
+        let due = watch.pace.on_waiting(now);
+        if watch.alarm.deadline() != due {
+            watch.alarm.as_mut().reset(due);
+        }
+        watch.alarm.as_mut().poll(cx).map(|()| {
+            let slow = watch.pace.too_slow(Instant::now());
+            // Further content is unwanted. Dropping the inner body stops it in the protocol.
+            self.inner = Inner::Empty;
+            slow
+        })
+    }
+}
+
+/// The reason why a body could not be received.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum BodyError {
+    /// An error of HTTP/3.
+    #[error(transparent)]
+    Http3(#[from] h3::Error),
+    /// An error of HTTP/2 or HTTP/1.1.
+    #[error(transparent)]
+    Tcp(#[from] hyper::Error),
+    /// It arrived more slowly than [`Limits::body_rate`](crate::Limits::body_rate) allows.
+    #[error(transparent)]
+    TooSlow(#[from] TooSlow),
+}
+
+impl From<h3::Body> for Body {
+    fn from(body: h3::Body) -> Self {
+        Self::of(Inner::Http3(body))
+    }
+}
+
+impl From<hyper::body::Incoming> for Body {
+    fn from(body: hyper::body::Incoming) -> Self {
+        Self::of(Inner::Tcp(body))
+    }
+}
+
+impl http_body::Body for Body {
+    type Data = Bytes;
+    type Error = BodyError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        let this = &mut *self;
+        let polled: Poll<Option<Result<Frame<Bytes>, BodyError>>> = match &mut this.inner {
+            Inner::Empty => Poll::Ready(None),
+            Inner::Http3(body) => Pin::new(body).poll_frame(cx).map_err(Into::into),
+            Inner::Tcp(body) => Pin::new(body).poll_frame(cx).map_err(Into::into),
+        };
+        let Poll::Ready(frame) = polled else {
+            return this.poll_too_slow(cx).map(|slow| Some(Err(slow.into())));
+        };
+        if let (Some(watch), Some(Ok(frame))) = (&mut this.watch, &frame) {
+            let content = frame.data_ref().map_or(0, Bytes::len);
+            watch.pace.on_received(Instant::now(), content as u64);
+        }
+        Poll::Ready(frame)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match &self.inner {
+            Inner::Empty => true,
+            Inner::Http3(body) => body.is_end_stream(),
+            Inner::Tcp(body) => body.is_end_stream(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match &self.inner {
+            Inner::Empty => SizeHint::with_exact(0),
+            Inner::Http3(body) => body.size_hint(),
+            Inner::Tcp(body) => body.size_hint(),
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! Flow control of an HTTP/2 connection, and the use of its requests, derived from the frames that pass.
+//!
+//! hyper does not report when a response waits for credit, and a client that grants none keeps its
+//! connection alive with PING frames. The frames reveal both: the windows that the client opens,
+//! and the data that is sent. They also show which requests were cancelled before their response.
+
+use std::collections::HashMap;
+
+use frames::{Frames, Head, Kind};
+
+use super::budgets::Budgets;
+
+mod frames;
+
+/// The windows within which the server may send.
+#[derive(Debug)]
+pub(crate) struct Credit {
+    received: Frames,
+    sent: Frames,
+    /// Requests with unfinished responses, by stream ID.
+    streams: HashMap<u32, Stream>,
+    /// The stream ID of the newest request.
+    newest: u32,
+    connection: i64,
+    initial: i64,
+    /// Bytes sent in DATA frames.
+    data_sent: u64,
+}
+
+#[derive(Debug)]
+struct Stream {
+    window: i64,
+    has_response: bool,
+}
+
+impl Credit {
+    pub(crate) fn new() -> Self {
+        Self {
+            received: Frames::behind_preface(),
+            sent: Frames::default(),
+            streams: HashMap::new(),
+            newest: 0,
+            connection: INITIAL_WINDOW,
+            initial: INITIAL_WINDOW,
+            data_sent: 0,
+        }
+    }
+
+    /// Returns true if a response has begun that cannot continue before the client grants credit.
+    pub(crate) fn is_used_up(&self) -> bool {
+        let mut responses = self.streams.values().filter(|stream| stream.has_response);
+        if self.connection <= 0 {
+            responses.next().is_some()
+        } else {
+            responses.any(|stream| stream.window <= 0)
+        }
+    }
+
+    /// Returns true if no response can continue before the client grants credit for the connection.
+    pub(crate) const fn is_connection_used_up(&self) -> bool {
+        self.connection <= 0
+    }
+
+    /// Returns the bytes sent in DATA frames.
+    pub(crate) const fn data_sent(&self) -> u64 {
+        self.data_sent
+    }
+
+    /// Returns the stream ID of the newest request, if no frame is being sent.
+    pub(crate) fn newest_between_frames(&self) -> Option<u32> {
+        self.sent.is_between_frames().then_some(self.newest)
+    }
+
+    /// Processes bytes from the client.
+    pub(crate) fn on_received(&mut self, mut bytes: &[u8], budgets: &mut Budgets) {
+        while let Some(part) = self.received.next(&mut bytes) {
+            match part {
+                frames::Part::Head(head) => self.on_received_head(head, budgets),
+                frames::Part::WindowUpdate { stream, increment } => {
+                    self.on_window_update(stream, i64::from(increment));
+                }
+                frames::Part::InitialWindow(window) => self.on_initial_window(i64::from(window)),
+                frames::Part::Reset { stream, .. } => match self.streams.remove(&stream) {
+                    Some(stream) if stream.has_response => {}
+                    Some(_) => budgets.on_cancelled(),
+                    // It was over, and its request has paid.
+                    None => budgets.on_frame(),
+                },
+            }
+        }
+    }
+
+    /// Processes bytes from the server.
+    pub(crate) fn on_sent(&mut self, mut bytes: &[u8], budgets: &mut Budgets) {
+        while let Some(part) = self.sent.next(&mut bytes) {
+            match part {
+                frames::Part::Head(head) => self.on_sent_head(head, budgets),
+                frames::Part::Reset { stream, code } => {
+                    let ended = self.streams.remove(&stream);
+                    let is_early = ended.is_some_and(|stream| !stream.has_response);
+                    if is_early && is_error_of_client(code) {
+                        budgets.on_cancelled();
+                    }
+                }
+                // The server's own settings and updates concern the other direction.
+                frames::Part::WindowUpdate { .. } | frames::Part::InitialWindow(_) => {}
+            }
+        }
+    }
+
+    fn on_received_head(&mut self, head: Head, budgets: &mut Budgets) {
+        match head.kind {
+            // Later ones on the same stream are trailers.
+            Kind::Headers if head.stream > self.newest => {
+                self.newest = head.stream;
+                budgets.on_request();
+                if self.streams.len() < MOST_STREAMS {
+                    let stream = Stream {
+                        window: self.initial,
+                        has_response: false,
+                    };
+                    self.streams.insert(head.stream, stream);
+                }
+            }
+            Kind::Data if head.len == 0 && !head.ends_stream => budgets.on_frame(),
+            Kind::Priority => budgets.on_priority(),
+            Kind::Other => budgets.on_frame(),
+            // h2 limits continuations, and the error code of a reset follows.
+            Kind::Headers | Kind::Data | Kind::Continuation | Kind::ResetStream => {}
+        }
+    }
+
+    fn on_sent_head(&mut self, head: Head, budgets: &mut Budgets) {
+        match head.kind {
+            Kind::Data => {
+                budgets.on_content(head.len);
+                self.data_sent += u64::from(head.len);
+                self.connection -= i64::from(head.len);
+                if let Some(stream) = self.streams.get_mut(&head.stream) {
+                    stream.window -= i64::from(head.len);
+                }
+            }
+            Kind::Headers => {
+                if let Some(stream) = self.streams.get_mut(&head.stream)
+                    && !std::mem::replace(&mut stream.has_response, true)
+                {
+                    budgets.on_answered();
+                }
+            }
+            Kind::ResetStream | Kind::Priority | Kind::Continuation | Kind::Other => {}
+        }
+        if head.ends_stream {
+            self.streams.remove(&head.stream);
+        }
+    }
+
+    fn on_window_update(&mut self, stream: u32, increment: i64) {
+        if stream == 0 {
+            self.connection += increment;
+        } else if let Some(stream) = self.streams.get_mut(&stream) {
+            stream.window += increment;
+        }
+    }
+
+    /// Changes the initial window, also of open streams (RFC 9113 §6.9.2).
+    fn on_initial_window(&mut self, window: i64) {
+        let change = window - self.initial;
+        self.initial = window;
+        for stream in self.streams.values_mut() {
+            stream.window += change;
+        }
+    }
+}
+
+/// Returns true for the codes with which HTTP/2 resets a request for an error of the client, or refuses
+/// it. Services that fail have others.
+const fn is_error_of_client(code: u32) -> bool {
+    const PROTOCOL_ERROR: u32 = 1;
+    const FLOW_CONTROL_ERROR: u32 = 3;
+    const STREAM_CLOSED: u32 = 5;
+    const FRAME_SIZE_ERROR: u32 = 6;
+    const REFUSED_STREAM: u32 = 7;
+    matches!(
+        code,
+        PROTOCOL_ERROR | FLOW_CONTROL_ERROR | STREAM_CLOSED | FRAME_SIZE_ERROR | REFUSED_STREAM
+    )
+}
+
+/// The window before any setting (RFC 9113 §6.9.2).
+const INITIAL_WINDOW: i64 = 65_535;
+
+/// Maximum of requests tracked at a time. The server refuses far fewer; refused ones leave no
+/// entry, but a client can open streams that are ignored after a GOAWAY.
+const MOST_STREAMS: usize = 4096;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,134 @@
+//! The executor of an HTTP/2 connection.
+
+use std::sync::{Arc, MutexGuard};
+
+use courser_base::Mutex;
+use courser_http3_tokio::hooks::{First, FirstPolls};
+
+/// Runs the answers of an HTTP/2 connection: those that are ready at once in the task of the
+/// connection, others in tasks of their own.
+///
+/// Clones belong to the same connection.
+#[derive(Clone, Default, Debug)]
+pub(crate) struct Executor(Arc<Mutex<ExecutorState>>);
+
+#[derive(Clone, Copy, Default, Debug)]
+struct ExecutorState {
+    first: FirstPolls,
+    /// Number of answers since the last pause.
+    in_a_row: u32,
+}
+
+impl Executor {
+    /// Returns true if other tasks of the thread should run before more requests are read.
+    pub(crate) fn needs_pause(&self) -> bool {
+        self.lock().in_a_row >= MOST_IN_A_ROW
+    }
+
+    /// Records that other tasks may run now.
+    pub(crate) fn pause(&self) {
+        let mut state = self.lock();
+        state.first.pause();
+        state.in_a_row = 0;
+    }
+
+    fn lock(&self) -> MutexGuard<'_, ExecutorState> {
+        self.0.lock()
+    }
+}
+
+impl<F> hyper::rt::Executor<F> for Executor
+where
+    F: Future<Output = ()> + Send + 'static,
+{
+    fn execute(&self, answer: F) {
+        let answer = Box::pin(answer);
+        // An answer may begin others, so the lock is not held while it is polled.
+        let mut state = *self.lock();
+        if state.first.is_careful() {
+            *self.lock() = state;
+            tokio::spawn(answer);
+            return;
+        }
+        let polled = state.first.poll(answer);
+        state.in_a_row += 1;
+        *self.lock() = state;
+        if let First::Waits(answer) = polled {
+            tokio::spawn(answer);
+        }
+    }
+}
+
+/// Number of answers after which other tasks of the thread may run, as over HTTP/3.
+const MOST_IN_A_ROW: u32 = 64;
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+
+    use hyper::rt::Executor as _;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn an_answer_that_is_ready_needs_no_task() {
+        // A thread suspended during an answer makes it a long one, so a busy machine may retry.
+        let all_at_once = (0..20).any(|_| {
+            let (executor, done) = (Executor::default(), Arc::new(AtomicUsize::new(0)));
+            for _ in 0..100 {
+                let done = done.clone();
+                executor.execute(async move {
+                    done.fetch_add(1, SeqCst);
+                });
+            }
+            done.load(SeqCst) == 100
+        });
+        assert!(all_at_once);
+    }
+
+    #[tokio::test]
+    async fn an_answer_that_waits_becomes_a_task() {
+        let (executor, done) = (Executor::default(), Arc::new(AtomicUsize::new(0)));
+        let (other, inner) = (done.clone(), executor.clone());
+        executor.execute(async move {
+            tokio::task::yield_now().await;
+            // Like an upgrade.
+            inner.execute(async move {
+                other.fetch_add(1, SeqCst);
+            });
+        });
+        assert_eq!(done.load(SeqCst), 0);
+        while done.load(SeqCst) == 0 {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    #[tokio::test]
+    async fn a_panic_stays_with_its_answer() {
+        let (executor, done) = (Executor::default(), Arc::new(AtomicUsize::new(0)));
+        executor.execute(async { panic!("a service that fails") });
+        for _ in 0..3 {
+            let done = done.clone();
+            executor.execute(async move {
+                done.fetch_add(1, SeqCst);
+            });
+        }
+        while done.load(SeqCst) < 3 {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    #[tokio::test]
+    async fn other_tasks_run_after_many_answers_in_a_row() {
+        let executor = Executor::default();
+        for _ in 0..MOST_IN_A_ROW {
+            assert!(!executor.needs_pause());
+            // A slow answer makes later ones begin in tasks, which do not count as consecutive.
+            executor.lock().first = FirstPolls::default();
+            executor.execute(async {});
+        }
+        assert!(executor.needs_pause());
+        executor.pause();
+        assert!(!executor.needs_pause());
+    }
+}

@@ -1,0 +1,271 @@
+//! Gathering of a connection's small writes.
+
+use std::future::poll_fn;
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::sync::{Arc, MutexGuard};
+use std::task::{Context, Poll, ready};
+
+use courser_base::Mutex;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::Sleep;
+
+use super::budgets::{Budgets, Refusing};
+use super::credit::Credit;
+use super::executor::Executor;
+use super::held::HeldContent;
+
+/// A stream that keeps written bytes until its [`Gatherer`] sends them.
+///
+/// HTTP/2 flushes after each DATA frame, which costs a system call and a TLS record for each small
+/// response. A flush of this stream completes once everything is kept. The task that polls the
+/// connection calls [`Gatherer::poll_send`] afterwards, when all available answers are written.
+///
+/// It keeps up to [`MOST`] bytes, and no memory while empty. Later calls return errors of sending.
+///
+/// It reads nothing while other tasks should run: HTTP/2 would continue as long as requests arrive. It
+/// also reads more slowly from a client that cancels too many requests, and in the end not at all.
+pub(crate) struct Gathered<S> {
+    state: Arc<Mutex<GatheredState<S>>>,
+    executor: Executor,
+}
+
+/// Sends the bytes that a [`Gathered`] stream keeps.
+pub(crate) struct Gatherer<S>(Arc<Mutex<GatheredState<S>>>);
+
+struct GatheredState<S> {
+    stream: S,
+    kept: Vec<u8>,
+    /// Bytes at the beginning of `kept` that were sent.
+    sent: usize,
+    failure: Option<io::Error>,
+    credit: Credit,
+    content: HeldContent,
+    budgets: Budgets,
+    /// The time before which nothing is read.
+    pause: Option<Pin<Box<Sleep>>>,
+    /// True once GOAWAY was kept because a budget is exhausted.
+    is_ended: bool,
+}
+
+/// Splits a stream into one that keeps written bytes, and the part that sends them. `executor`,
+/// `content` and `refusing` are those of the connection.
+pub(crate) fn gather<S>(
+    stream: S,
+    executor: Executor,
+    content: HeldContent,
+    refusing: Refusing,
+) -> (Gathered<S>, Gatherer<S>) {
+    let state = Arc::new(Mutex::new(GatheredState {
+        stream,
+        kept: Vec::new(),
+        sent: 0,
+        failure: None,
+        credit: Credit::new(),
+        content,
+        budgets: Budgets::new(refusing),
+        pause: None,
+        is_ended: false,
+    }));
+    let gatherer = Gatherer(state.clone());
+    (Gathered { state, executor }, gatherer)
+}
+
+impl<S: AsyncWrite + Unpin> Gatherer<S> {
+    /// Sends as much as the stream accepts. The task of `cx` is woken when it accepts more, or when
+    /// sending fails, so that the connection receives the error.
+    pub(crate) fn poll_send(&self, cx: &mut Context<'_>) {
+        let mut state = lock(&self.0);
+        let sent = state.poll_send(cx);
+        let is_blocked = sent.is_pending() || state.credit.is_connection_used_up();
+        state.content.set_blocked(is_blocked);
+        if let Poll::Ready(Err(error)) = sent {
+            state.failure = Some(error);
+            cx.waker().wake_by_ref();
+        }
+    }
+
+    /// Sends what is kept and closes the stream, if the connection has ended because a budget is exhausted.
+    pub(crate) async fn close_if_exhausted(&self) {
+        let close = |cx: &mut Context<'_>| {
+            let mut state = lock(&self.0);
+            if !state.is_ended {
+                return Poll::Ready(Ok(()));
+            }
+            ready!(state.poll_send(cx))?;
+            Pin::new(&mut state.stream).poll_shutdown(cx)
+        };
+        // Errors of clients are their own concern.
+        let _ = poll_fn(close).await;
+    }
+}
+
+impl<S> Gatherer<S> {
+    /// Returns whether a response waits for credit of the client, and the bytes of DATA frames that
+    /// were written.
+    pub(crate) fn credit(&self) -> (bool, u64) {
+        let state = lock(&self.0);
+        (state.credit.is_used_up(), state.credit.data_sent())
+    }
+}
+
+impl<S: AsyncWrite + Unpin> GatheredState<S> {
+    /// Returns `Ready` when nothing is kept and the stream is flushed.
+    fn poll_send(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.kept.is_empty() {
+            return Poll::Ready(Ok(()));
+        }
+        while self.sent < self.kept.len() {
+            let left = &self.kept[self.sent..];
+            match ready!(Pin::new(&mut self.stream).poll_write(cx, left))? {
+                0 => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
+                written => self.sent += written,
+            }
+        }
+        ready!(Pin::new(&mut self.stream).poll_flush(cx))?;
+        (self.kept, self.sent) = (Vec::new(), 0);
+        Poll::Ready(Ok(()))
+    }
+
+    /// Returns `Ready` when there is room for more.
+    fn poll_room(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if let Some(error) = self.failure.take() {
+            return Poll::Ready(Err(error));
+        }
+        if self.kept.len() >= MOST {
+            ready!(self.poll_send(cx))?;
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    fn keep(&mut self, bytes: &[u8]) -> usize {
+        let kept = &bytes[..bytes.len().min(MOST - self.kept.len())];
+        if self.kept.is_empty() && !kept.is_empty() {
+            self.kept.reserve(FIRST.max(kept.len()));
+        }
+        self.kept.extend_from_slice(kept);
+        self.credit.on_sent(kept, &mut self.budgets);
+        kept.len()
+    }
+}
+
+impl<S> GatheredState<S> {
+    /// Returns an error if a budget is exhausted. A GOAWAY gives the client the reason.
+    fn check_budgets(&mut self) -> io::Result<()> {
+        if !self.budgets.is_exhausted() {
+            return Ok(());
+        }
+        if !std::mem::replace(&mut self.is_ended, true)
+            && let Some(newest) = self.credit.newest_between_frames()
+        {
+            self.kept.extend_from_slice(&GOAWAY_HEADER);
+            self.kept.extend_from_slice(&newest.to_be_bytes());
+            self.kept.extend_from_slice(&ENHANCE_YOUR_CALM);
+        }
+        Err(io::Error::other(
+            "the client sends too much that is useless",
+        ))
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Gathered<S> {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let mut state = lock(&self.state);
+        if let Some(error) = state.failure.take() {
+            return Poll::Ready(Err(error));
+        }
+        if self.executor.needs_pause() {
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        let state = &mut *state;
+        state.check_budgets()?;
+        if let Some(pause) = &mut state.pause {
+            ready!(pause.as_mut().poll(cx));
+            state.pause = None;
+        }
+        state.budgets.on_time();
+        let before = buffer.filled().len();
+        let result = Pin::new(&mut state.stream).poll_read(cx, buffer);
+        let read = &buffer.filled()[before..];
+        state.credit.on_received(read, &mut state.budgets);
+        if let Err(error) = state.check_budgets() {
+            buffer.set_filled(before);
+            return Poll::Ready(Err(error));
+        }
+        if let Some(pause) = state.budgets.take_pause() {
+            state.pause = Some(Box::pin(tokio::time::sleep(pause)));
+        }
+        result
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Gathered<S> {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let mut state = lock(&self.state);
+        ready!(state.poll_room(cx))?;
+        Poll::Ready(Ok(state.keep(bytes)))
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let mut state = lock(&self.state);
+        ready!(state.poll_room(cx))?;
+        let mut written = 0;
+        for slice in slices {
+            let kept = state.keep(slice);
+            written += kept;
+            if kept < slice.len() {
+                break;
+            }
+        }
+        Poll::Ready(Ok(written))
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
+    }
+
+    /// Does nothing, because the [`Gatherer`] sends the kept bytes.
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match lock(&self.state).failure.take() {
+            Some(error) => Poll::Ready(Err(error)),
+            None => Poll::Ready(Ok(())),
+        }
+    }
+
+    /// Sends the kept bytes first.
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let mut state = lock(&self.state);
+        ready!(state.poll_send(cx))?;
+        Pin::new(&mut state.stream).poll_shutdown(cx)
+    }
+}
+
+fn lock<S>(state: &Mutex<GatheredState<S>>) -> MutexGuard<'_, GatheredState<S>> {
+    // A panic of the stream leaves no state that matters: the connection ends.
+    state.lock()
+}
+
+/// A GOAWAY frame without debug data (RFC 9113 §6.8).
+const GOAWAY_HEADER: [u8; 9] = [0, 0, 8, 7, 0, 0, 0, 0, 0];
+const ENHANCE_YOUR_CALM: [u8; 4] = 11_u32.to_be_bytes();
+
+/// Four records of TLS.
+const MOST: usize = 64 * 1024;
+/// Room for a few small responses.
+const FIRST: usize = 4 * 1024;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,69 @@
+use super::*;
+
+const RATE: BodyRate = BodyRate {
+    bytes_per_second: 100,
+    grace: Duration::from_secs(5),
+};
+
+/// Lets bytes arrive `every` so many milliseconds. Returns the seconds after which that is too
+/// slow.
+fn endurance(every: u64, limit: u64) -> Option<u64> {
+    let (mut pace, began) = (Pace::new(RATE), Instant::now());
+    let mut now = began;
+    while now - began < Duration::from_secs(limit) {
+        let due = pace.on_waiting(now);
+        now += Duration::from_millis(every);
+        if due <= now {
+            return Some((due - began).as_secs());
+        }
+        pace.on_received(now, 1);
+    }
+    None
+}
+
+#[test]
+fn slow_bodies_have_the_grace_period_and_the_time_that_they_earn() {
+    assert_eq!(endurance(29_000, 100), Some(5), "nothing comes in time");
+    // Ten bytes a second restore a tenth of the time.
+    assert_eq!(endurance(100, 100), Some(5));
+    // 90 bytes a second restore nine tenths.
+    assert_eq!(endurance(11, 1000), Some(54));
+    assert_eq!(endurance(10, 10_000), None, "fast enough for ever");
+}
+
+/// While the service computes or holds the client back, the client is not at fault.
+#[test]
+fn time_without_a_waiting_reader_is_not_counted() {
+    let (mut pace, mut now) = (Pace::new(RATE), Instant::now());
+    for _ in 0..100 {
+        now += Duration::from_secs(60);
+        assert!(pace.on_waiting(now) > now);
+        now += Duration::from_millis(10);
+        assert!(pace.on_waiting(now) > now, "still the same wait");
+        pace.on_received(now, 1);
+    }
+    let slow = pace.too_slow(now);
+    assert_eq!((slow.received, slow.waited.as_millis()), (100, 1000));
+}
+
+/// The reader polled once and left: bytes that arrived meanwhile may have arrived at once.
+#[test]
+fn service_that_looks_elsewhere_counts_nothing() {
+    let (mut pace, mut now) = (Pace::new(RATE), Instant::now());
+    let due = pace.on_waiting(now);
+    now = due + Duration::from_secs(60);
+    pace.on_received(now, 1);
+    assert_eq!(pace.on_waiting(now) - now, Duration::from_millis(5010));
+}
+
+#[test]
+fn huge_bodies_and_settings_do_not_overflow() {
+    let rate = BodyRate {
+        bytes_per_second: 0,
+        grace: Duration::MAX,
+    };
+    let (mut pace, now) = (Pace::new(rate), Instant::now());
+    pace.on_received(now, u64::MAX);
+    pace.on_received(now, u64::MAX);
+    assert_eq!(pace.on_waiting(now) - now, 2 * LONGEST);
+}

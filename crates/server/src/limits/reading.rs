@@ -1,0 +1,205 @@
+//! Minimum rates at which clients must read waiting data.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+/// Minimum rate at which a client must read waiting data on its connection.
+///
+/// Time counts while the client prevents waiting data from being sent: by granting no credit, by
+/// acknowledging late, or by not reading from its socket. The data that it reads offsets that time,
+/// at this rate. Nothing counts while a response is still being computed, so event streams and
+/// tunnels may be silent for any time.
+///
+/// The rate applies to the whole connection. A client may leave one response unread while it reads
+/// others, as browsers do with a paused video: each completed request resets the count. Beyond the
+/// client's credit, a response held this way keeps 512 bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ReadRate {
+    /// Bytes per second. At least 1.
+    pub bytes_per_second: u32,
+    /// The longest time that a client may be behind this rate. At least 1 ms.
+    pub grace: Duration,
+}
+
+impl Default for ReadRate {
+    /// Returns 240 bytes per second and 60 seconds: slower than any modem, but faster than clients
+    /// that read a byte now and then to hold their responses indefinitely (limit K105, attack A88).
+    fn default() -> Self {
+        Self {
+            bytes_per_second: 240,
+            grace: Duration::from_secs(60),
+        }
+    }
+}
+
+/// The time that a client is behind its [`ReadRate`].
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Arrears {
+    rate: ReadRate,
+    behind: Duration,
+}
+
+impl Arrears {
+    pub(crate) const fn new(rate: ReadRate) -> Self {
+        Self {
+            rate,
+            behind: Duration::ZERO,
+        }
+    }
+
+    /// Counts `bytes` that the client took, and the time for which it kept more from being sent.
+    ///
+    /// A client cannot be ahead: reading fast at first must not allow it to stop for hours.
+    pub(crate) fn on_taken(&mut self, bytes: u64, waited: Duration) {
+        let rate = u64::from(self.rate.bytes_per_second).max(1);
+        let earned = Duration::from_micros(bytes.saturating_mul(1_000_000) / rate);
+        self.behind = self.behind.saturating_add(waited).saturating_sub(earned);
+    }
+
+    /// Resets the count, because nothing waits or the client is active in another way.
+    pub(crate) const fn forgive(&mut self) {
+        self.behind = Duration::ZERO;
+    }
+
+    /// Returns how much longer the client may read nothing; zero if it is too slow.
+    pub(crate) const fn left(&self) -> Duration {
+        self.rate.grace.saturating_sub(self.behind)
+    }
+}
+
+/// The minimum rate at which a peer must read.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ReaderPace {
+    /// The longest time in which it may read nothing.
+    pub(crate) patience: Option<Duration>,
+    pub(crate) arrears: Option<Arrears>,
+}
+
+impl ReaderPace {
+    /// Returns how much longer the peer may read nothing.
+    pub(crate) fn left(&self) -> Option<Duration> {
+        let left = self.arrears.map(|arrears| arrears.left());
+        self.patience.into_iter().chain(left).min()
+    }
+}
+
+/// Progress of a client at one time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Sample {
+    /// Total bytes that the client has read.
+    pub(crate) taken: u64,
+    /// Bytes that wait to be read.
+    pub(crate) waiting: u64,
+    /// True while the client prevents more of a response from being written.
+    pub(crate) is_blocked: bool,
+    /// Total requests that have ended.
+    pub(crate) ended: u64,
+}
+
+impl Sample {
+    const fn is_waiting(&self) -> bool {
+        self.waiting > 0 || self.is_blocked
+    }
+}
+
+/// Monitors how a client reads the data that waits on its connection.
+#[derive(Debug)]
+pub(crate) struct Reading {
+    /// The longest time without any progress.
+    patience: Option<Duration>,
+    arrears: Option<Arrears>,
+    last: Sample,
+    at: Instant,
+    /// The time at which the client last read something or had nothing to read.
+    lively: Instant,
+}
+
+impl Reading {
+    pub(crate) const fn new(
+        patience: Option<Duration>,
+        rate: Option<ReadRate>,
+        first: Sample,
+        now: Instant,
+    ) -> Self {
+        let arrears = match rate {
+            Some(rate) => Some(Arrears::new(rate)),
+            None => None,
+        };
+        Self {
+            patience,
+            arrears,
+            last: first,
+            at: now,
+            lively: now,
+        }
+    }
+
+    /// Processes a sample. Returns true if the client is to be disconnected.
+    pub(crate) fn on_sample(&mut self, now: Instant, sample: Sample) -> bool {
+        let (last, passed) = (self.last, now - self.at);
+        (self.last, self.at) = (sample, now);
+        let taken = sample.taken.saturating_sub(last.taken);
+        if taken > 0 || !sample.is_waiting() {
+            self.lively = now;
+        }
+        if let Some(arrears) = &mut self.arrears {
+            // If events follow each other faster than acknowledgements arrive, something waits at
+            // any time. That is not the client's fault: it has read everything that waited before.
+            let is_held_up = (last.is_blocked && sample.is_blocked) || taken < last.waiting;
+            if !sample.is_waiting() || sample.ended != last.ended {
+                arrears.forgive();
+            } else {
+                let waited = if is_held_up { passed } else { Duration::ZERO };
+                arrears.on_taken(taken, waited);
+            }
+            if arrears.left().is_zero() {
+                return true;
+            }
+        }
+        self.patience
+            .is_some_and(|patience| now - self.lively >= patience)
+    }
+
+    /// Returns the time until the next useful sample; `None` if there is nothing to monitor.
+    pub(crate) fn pause(&self, rtt: Duration) -> Option<Duration> {
+        let grace = self.arrears.map(|arrears| arrears.rate.grace);
+        let longest = self.patience.into_iter().chain(grace).min()? / 4;
+        let pause = match grace {
+            // Long enough for the client to acknowledge the received data.
+            Some(grace) if self.last.is_waiting() => rtt
+                .saturating_mul(ROUND_TRIPS)
+                .clamp(grace / FINENESS, (grace / 8).max(grace / FINENESS)),
+            _ => longest,
+        };
+        Some(pause.min(longest).max(SHORTEST_PAUSE))
+    }
+}
+
+/// Completes when a connection's client has read none of the waiting data for too long, or reads it
+/// too slowly. Up to a quarter of the time later, because connections are sampled only now and
+/// then.
+pub(crate) async fn stalled(
+    mut reading: Reading,
+    sample: impl Fn() -> Sample,
+    rtt: impl Fn() -> Duration,
+) {
+    loop {
+        match reading.pause(rtt()) {
+            Some(pause) => tokio::time::sleep(pause).await,
+            None => std::future::pending().await,
+        }
+        if reading.on_sample(Instant::now(), sample()) {
+            return;
+        }
+    }
+}
+
+/// Samples per grace period while data waits. More of them detect a late read earlier.
+const FINENESS: u32 = 60;
+/// An acknowledgement takes one round trip, a lost packet one or two more.
+const ROUND_TRIPS: u32 = 3;
+const SHORTEST_PAUSE: Duration = Duration::from_millis(5);
+
+#[cfg(test)]
+mod tests;

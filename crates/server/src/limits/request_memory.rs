@@ -1,0 +1,208 @@
+//! Memory of requests in progress, as a part of the memory budget (limit K115).
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+use courser_base::Mutex;
+use http::Request;
+
+/// Counts the memory of requests in progress, over all protocols and listeners of a server.
+///
+/// Each request counts with a fixed estimate of its task, its stream and the future of the service,
+/// and with the size of its header section. A connection may hold as much as is left of three
+/// quarters of the limit. The last quarter is for connections that hold little, so that a few
+/// clients with many requests do not lock out all others. If that is not enough, the server closes
+/// the connection whose requests hold most for the least progress.
+#[derive(Debug)]
+pub(crate) struct RequestMemory {
+    limit: u64,
+    /// QUIC endpoints count it towards their budgets.
+    used: Arc<AtomicU64>,
+    shed: Mutex<Option<Instant>>,
+}
+
+/// The decision about a request's memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum MemoryDecision {
+    Admit,
+    /// The request is admitted, and another connection must be closed.
+    AdmitAndShed,
+    /// The request is refused, and the connection that holds most must be closed.
+    Refuse,
+}
+
+impl RequestMemory {
+    /// Creates the count with the part of a memory budget that is for requests.
+    pub(crate) fn of_budget(budget: u64) -> Self {
+        Self {
+            limit: budget / REQUESTS_PART,
+            used: Arc::default(),
+            shed: Mutex::default(),
+        }
+    }
+
+    /// Returns the bytes that requests may hold.
+    pub(crate) const fn limit(&self) -> u64 {
+        self.limit
+    }
+
+    /// Returns the counter of held memory.
+    pub(crate) const fn used(&self) -> &Arc<AtomicU64> {
+        &self.used
+    }
+
+    /// Takes `cost` bytes for a connection that holds `held`, one of as many as `connections`
+    /// counts. The caller returns admitted bytes with [`release`](Self::release).
+    pub(crate) fn take(
+        &self,
+        cost: u64,
+        held: u64,
+        connections: impl Fn() -> u64,
+    ) -> MemoryDecision {
+        let before = self.used.fetch_add(cost, Relaxed);
+        let used = before.saturating_add(cost);
+        let shared = self.limit / 4 * 3;
+        if held.saturating_add(cost) <= shared.saturating_sub(before) {
+            return MemoryDecision::Admit;
+        }
+        let least = self.limit / 4 / connections().max(1);
+        if used <= self.limit && held.saturating_add(cost) <= least.max(cost) {
+            return match used > self.limit / 8 * 7 {
+                true => MemoryDecision::AdmitAndShed,
+                false => MemoryDecision::Admit,
+            };
+        }
+        self.release(cost);
+        MemoryDecision::Refuse
+    }
+
+    /// Returns bytes that were taken.
+    pub(crate) fn release(&self, cost: u64) {
+        self.used.fetch_sub(cost, Relaxed);
+    }
+
+    /// Returns true if a connection may be closed now. The search for one takes a while.
+    pub(crate) fn may_shed(&self) -> bool {
+        let mut shed = self.shed.lock();
+        let now = Instant::now();
+        let is_time = shed.is_none_or(|last| now.duration_since(last) >= SHED_INTERVAL);
+        if is_time {
+            *shed = Some(now);
+        }
+        is_time
+    }
+}
+
+/// No limit.
+impl Default for RequestMemory {
+    fn default() -> Self {
+        Self::of_budget(u64::MAX)
+    }
+}
+
+/// Returns the cost of a request in progress.
+pub(crate) fn cost<B>(request: &Request<B>) -> u64 {
+    let fields = request.headers().iter();
+    let fields = fields.map(|(name, value)| name.as_str().len() + value.len() + FIELD);
+    let target = request.uri().path_and_query();
+    let target = target.map_or(0, |target| target.as_str().len());
+    REQUEST + (fields.sum::<usize>() + target) as u64
+}
+
+/// Returns the burden of a connection that holds `held`, reduced by recently ended requests.
+pub(crate) fn burden(held: u64, ended: u64) -> u64 {
+    let moved = u128::from(ended) * u128::from(REQUEST);
+    let held_wide = u128::from(held);
+    let burden = held_wide * held_wide / (held_wide + moved).max(1);
+    u64::try_from(burden).unwrap_or(held)
+}
+
+/// The part of the memory budget that requests in progress may hold (limit K115).
+const REQUESTS_PART: u64 = 2;
+
+/// Memory of a request whose header section is empty: `courser serve` takes 8 KiB for each request
+/// for a large file over HTTP/2 and HTTP/3, measured with 250 requests of each client.
+const REQUEST: u64 = 8 * 1024;
+
+/// Memory of a field line in addition to its name and value.
+const FIELD: usize = 112;
+
+/// Time between two connections that are closed.
+const SHED_INTERVAL: Duration = Duration::from_millis(20);
+
+/// Number of refused requests in a row after which a connection is closed: a client that reads no
+/// responses would keep them all in memory.
+pub(crate) const REFUSED_IN_A_ROW: u64 = 100;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const COST: u64 = 10;
+
+    /// Takes memory for a client until it is refused. Returns the bytes it holds.
+    fn fill(memory: &RequestMemory, connections: u64) -> u64 {
+        let mut held = 0;
+        while memory.take(COST, held, || connections) != MemoryDecision::Refuse {
+            held += COST;
+        }
+        held
+    }
+
+    #[test]
+    fn a_connection_may_hold_as_much_as_is_left() {
+        let memory = RequestMemory::of_budget(2 * 8000);
+        assert_eq!(fill(&memory, 10), 3000);
+        assert_eq!(fill(&memory, 10), 1500);
+        assert_eq!(memory.used().load(Relaxed), 4500);
+    }
+
+    #[test]
+    fn the_last_quarter_is_for_connections_that_hold_little() {
+        let memory = RequestMemory::of_budget(2 * 8000);
+        let filled: u64 = (0..20).map(|_| fill(&memory, 20)).sum();
+        assert!(filled <= 8000, "{filled}");
+        assert_eq!(fill(&memory, 20), 100);
+    }
+
+    #[test]
+    fn all_together_never_hold_more_than_the_limit() {
+        let memory = RequestMemory::of_budget(2 * 8000);
+        for _ in 0..10_000 {
+            fill(&memory, 10_000);
+        }
+        assert_eq!(memory.used().load(Relaxed), 8000);
+    }
+
+    #[test]
+    fn somebody_has_to_go_before_nothing_is_left() {
+        let memory = RequestMemory::of_budget(2 * 8000);
+        let mut verdicts = (0..800).map(|_| memory.take(COST, 0, || 1));
+        assert!(
+            verdicts
+                .by_ref()
+                .take(700)
+                .all(|it| it == MemoryDecision::Admit)
+        );
+        assert!(verdicts.all(|it| it == MemoryDecision::AdmitAndShed));
+        assert_eq!(memory.take(COST, 0, || 1), MemoryDecision::Refuse);
+        memory.release(2000);
+        assert_eq!(memory.take(COST, 0, || 1), MemoryDecision::Admit);
+    }
+
+    #[test]
+    fn header_sections_count() {
+        let request = |value: &str| Request::get("/a").header("x", value).body(()).expect("one");
+        let (short, long) = (cost(&request("1")), cost(&request(&"1".repeat(5001))));
+        assert_eq!(long - short, 5000);
+        assert!(short > REQUEST && short < REQUEST + 256, "{short}");
+    }
+
+    #[test]
+    fn connections_that_end_requests_are_a_smaller_burden() {
+        assert_eq!(burden(10 * REQUEST, 0), 10 * REQUEST);
+        assert_eq!(burden(10 * REQUEST, 10), 5 * REQUEST);
+        assert_eq!(burden(0, 0), 0);
+    }
+}

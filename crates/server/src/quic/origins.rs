@@ -1,0 +1,82 @@
+//! The origins of a certificate, which ORIGIN frames announce. RFC 9412.
+
+use std::net::IpAddr;
+
+/// Returns the origins of the names of a certificate at this port. None if there is only the name
+/// that the client has `asked` for, which is in the set anyway (RFC 8336 §2.3).
+pub(crate) fn of_names(names: &[String], asked: Option<&str>, port: u16) -> Vec<String> {
+    let mut origins: Vec<String> = Vec::new();
+    let mut bytes = 0;
+    let asked = asked.map(str::to_ascii_lowercase);
+    let mut has_others = false;
+    for name in names {
+        let name = name.to_ascii_lowercase();
+        // A wildcard is no origin, and clients ask for no address by name (RFC 6066 §3).
+        if name.contains('*') || name.parse::<IpAddr>().is_ok() {
+            continue;
+        }
+        let origin = match port {
+            443 => format!("https://{name}"),
+            port => format!("https://{name}:{port}"),
+        };
+        bytes += origin.len() + 2;
+        if bytes > MOST_BYTES {
+            break;
+        }
+        has_others |= asked.as_deref() != Some(&*name);
+        if !origins.contains(&origin) {
+            origins.push(origin);
+        }
+    }
+    match has_others {
+        true => origins,
+        false => Vec::new(),
+    }
+}
+
+/// The maximum payload of the ORIGIN frame, in bytes (limit K205): no more than our own client reads.
+const MOST_BYTES: usize = 4096;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn origins(names: &[&str], asked: Option<&str>, port: u16) -> Vec<String> {
+        let names: Vec<_> = names.iter().map(|name| (*name).to_owned()).collect();
+        of_names(&names, asked, port)
+    }
+
+    #[test]
+    fn names_become_origins_and_wildcards_and_addresses_do_not() {
+        let names = ["A.test", "*.a.test", "b.test", "127.0.0.1", "::1", "b.TEST"];
+        let at_443 = ["https://a.test", "https://b.test"];
+        assert_eq!(origins(&names, Some("a.test"), 443), at_443);
+        let at_8443 = ["https://a.test:8443", "https://b.test:8443"];
+        assert_eq!(origins(&names, None, 8443), at_8443);
+    }
+
+    #[test]
+    fn name_that_the_client_asked_for_is_not_announced() {
+        assert!(origins(&["a.test", "*.a.test"], Some("A.test"), 443).is_empty());
+        assert!(origins(&["*.a.test"], Some("x.a.test"), 443).is_empty());
+        assert!(origins(&[], None, 443).is_empty());
+    }
+
+    /// Limit K205.
+    #[test]
+    fn certificates_with_many_names_are_cut_off() {
+        let names: Vec<_> = (0..1000).map(|number| format!("{number}.test")).collect();
+        let origins = of_names(&names, None, 443);
+        let bytes: usize = origins.iter().map(|origin| origin.len() + 2).sum();
+        assert!(bytes <= MOST_BYTES && bytes > MOST_BYTES - 40, "{bytes}");
+        // Each origin takes ten bytes more than its name. The last of 41 fills the frame to the byte, or
+        // exceeds it by one.
+        for (last, announced) in [(86, 41), (87, 40)] {
+            let mut names: Vec<_> = (100..140)
+                .map(|number| format!("{number}{:087}", 0))
+                .collect();
+            names.push("x".repeat(last));
+            assert_eq!(of_names(&names, None, 443).len(), announced, "{last} bytes");
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! The service that hyper calls for requests of HTTP/2 and HTTP/1.1.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use courser_http3_tokio::HttpService;
+use http::header::ALT_SVC;
+use http::{Request, Response, StatusCode};
+use http_body::{Frame, SizeHint};
+use pin_project_lite::pin_project;
+
+use crate::alt_svc::AltSvcHeader;
+use crate::exchange::Terms;
+use crate::exchange::body::Body;
+use crate::http2::budgets::Refusing;
+use crate::http2::held::{HeldContent, Paced};
+use crate::tally::InFlight;
+
+/// Passes admitted requests to the service of the user, and counts their responses until hyper has taken them.
+#[derive(Debug)]
+pub(super) struct Exchange<S> {
+    service: S,
+    // Each request clones the rest.
+    terms: Arc<Terms>,
+    alt_svc: Option<AltSvcHeader>,
+    /// The held content of an HTTP/2 connection.
+    held: Option<HeldContent>,
+    /// The switch that refuses requests of an HTTP/2 connection.
+    refusing: Option<Refusing>,
+}
+
+impl<S> Exchange<S> {
+    pub(super) fn new(service: S, terms: Terms, alt_svc: Option<AltSvcHeader>) -> Self {
+        Self {
+            service,
+            terms: Arc::new(terms),
+            alt_svc,
+            held: None,
+            refusing: None,
+        }
+    }
+
+    /// Adds a bound on the content of responses that waits to be sent.
+    pub(super) fn holding(self, held: HeldContent) -> Self {
+        Self {
+            held: Some(held),
+            ..self
+        }
+    }
+
+    /// Refuses requests of HTTP/2 while `refusing` is on.
+    pub(super) fn refusing(self, refusing: Refusing) -> Self {
+        Self {
+            refusing: Some(refusing),
+            ..self
+        }
+    }
+}
+
+impl<S: Clone> Clone for Exchange<S> {
+    fn clone(&self) -> Self {
+        Self {
+            service: self.service.clone(),
+            terms: self.terms.clone(),
+            alt_svc: self.alt_svc.clone(),
+            held: self.held.clone(),
+            refusing: self.refusing.clone(),
+        }
+    }
+}
+
+type BoxError = Box<dyn std::error::Error + Send + Sync>;
+type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+
+impl<S: HttpService<Body>> hyper::service::Service<Request<hyper::body::Incoming>> for Exchange<S> {
+    type Response = Response<Paced<Counted<S::ResponseBody>>>;
+    type Error = BoxError;
+    type Future = BoxFuture<Result<Self::Response, BoxError>>;
+
+    fn call(&self, request: Request<hyper::body::Incoming>) -> Self::Future {
+        if self.refusing.as_ref().is_some_and(Refusing::is_on) {
+            return Box::pin(async { Err(h2::Error::from(h2::Reason::REFUSED_STREAM).into()) });
+        }
+        let terms = &*self.terms;
+        let (in_flight, admitted) = terms.admit_any(request);
+        let request = match admitted {
+            Ok(request) => request,
+            Err(status) => {
+                return Box::pin(async move {
+                    let counted = |body| Paced::unlimited(Counted { body, in_flight });
+                    Ok(empty(status).map(counted))
+                });
+            }
+        };
+        let alt_svc = self.alt_svc.clone();
+        let held = self.held.clone();
+        let mut service = self.service.clone();
+        let limit = terms.handler_timeout;
+        Box::pin(async move {
+            let answer = async {
+                std::future::poll_fn(|cx| service.poll_ready(cx))
+                    .await
+                    .map_err(Into::into)?;
+                let response = service.call(request).await.map_err(Into::into)?;
+                Ok::<_, BoxError>(response.map(Some))
+            };
+            let mut response = match limit {
+                None => answer.await?,
+                Some(limit) => match tokio::time::timeout(limit, answer).await {
+                    Ok(answered) => answered?,
+                    Err(_) => empty(StatusCode::SERVICE_UNAVAILABLE),
+                },
+            };
+            if let Some(alt_svc) = alt_svc
+                && !response.headers().contains_key(ALT_SVC)
+            {
+                response.headers_mut().insert(ALT_SVC, alt_svc.value());
+            }
+            Ok(response.map(|body| {
+                let counted = Counted { body, in_flight };
+                match held {
+                    Some(held) => held.pace(counted),
+                    None => Paced::unlimited(counted),
+                }
+            }))
+        })
+    }
+}
+
+/// Returns a response without content.
+fn empty<B>(status: StatusCode) -> Response<Option<B>> {
+    let mut response = Response::new(None);
+    *response.status_mut() = status;
+    response
+}
+
+pin_project! {
+    /// The body of a response, if it has one. Its request is in flight until hyper has taken or dropped
+    /// all of it.
+    pub(super) struct Counted<B> {
+        #[pin]
+        body: Option<B>,
+        in_flight: InFlight,
+    }
+}
+
+impl<B: http_body::Body> http_body::Body for Counted<B> {
+    type Data = B::Data;
+    type Error = B::Error;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<B::Data>, B::Error>>> {
+        match self.project().body.as_pin_mut() {
+            Some(body) => body.poll_frame(cx),
+            None => Poll::Ready(None),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.as_ref().is_none_or(B::is_end_stream)
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        let body = self.body.as_ref();
+        body.map_or(SizeHint::with_exact(0), B::size_hint)
+    }
+}

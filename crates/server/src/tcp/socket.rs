@@ -1,0 +1,216 @@
+//! A TCP socket that counts bytes, is aborted with the server, and fails if its peer does not read.
+
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+use tokio::time::{Instant, Sleep};
+
+use crate::limits::reading::ReaderPace;
+use crate::limits::shares::Share;
+use crate::tally::{Open, Tally, Traffic};
+
+struct Stalled {
+    since: Instant,
+    end: Pin<Box<Sleep>>,
+}
+
+/// Lives as long as the connection, even if the user owns it after an upgrade.
+pub(crate) struct Socket {
+    stream: TcpStream,
+    tally: Arc<Tally>,
+    traffic: Arc<Traffic>,
+    cut: Pin<Box<dyn Future<Output = ()> + Send>>,
+    is_cut: bool,
+    pace: ReaderPace,
+    /// The time since which the peer reads nothing, and the limit.
+    stalled: Option<Stalled>,
+    /// The time limit for the peer to close after everything was sent.
+    lingering: Option<Pin<Box<Sleep>>>,
+    /// The connection's share of the limit on connections.
+    _share: Share,
+    /// Counts the connection as open, also after an upgrade.
+    open: Option<Arc<Open>>,
+    /// The bytes read so far, until they were taken or exceed the limit.
+    first: Option<Vec<u8>>,
+}
+
+impl Socket {
+    pub(crate) fn new(
+        stream: TcpStream,
+        tally: Arc<Tally>,
+        cut: Pin<Box<dyn Future<Output = ()> + Send>>,
+        pace: ReaderPace,
+        share: Share,
+    ) -> Self {
+        Self {
+            stream,
+            tally,
+            traffic: Arc::default(),
+            cut,
+            is_cut: false,
+            pace,
+            stalled: None,
+            lingering: None,
+            _share: share,
+            open: None,
+            first: Some(Vec::new()),
+        }
+    }
+
+    /// Returns the bytes that were read so far, and keeps no later ones. `None` if there were too many.
+    pub(crate) fn take_first(&mut self) -> Option<Vec<u8>> {
+        self.first.take()
+    }
+
+    /// Keeps `open` as long as the socket lives.
+    pub(crate) fn keep(&mut self, open: Arc<Open>) {
+        self.open = Some(open);
+    }
+
+    pub(crate) fn traffic(&self) -> &Arc<Traffic> {
+        &self.traffic
+    }
+
+    /// Returns an error once the server has aborted the rest, or blocks the address.
+    fn check_cut(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
+        self.is_cut = self.is_cut || self.cut.as_mut().poll(cx).is_ready();
+        if self.is_cut {
+            return Err(io::Error::new(
+                io::ErrorKind::ConnectionAborted,
+                "the server has ended, or the address is blocked",
+            ));
+        }
+        Ok(())
+    }
+
+    /// Returns `Ready` when the peer has closed, or has taken too long to.
+    fn poll_linger(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let mut scratch = [0; 1024];
+        loop {
+            let is_late = |sleep: &mut Pin<Box<Sleep>>| sleep.as_mut().poll(cx).is_ready();
+            if self.lingering.as_mut().is_none_or(is_late) || self.check_cut(cx).is_err() {
+                return Poll::Ready(());
+            }
+            let mut unwanted = ReadBuf::new(&mut scratch);
+            match ready!(Pin::new(&mut self.stream).poll_read(cx, &mut unwanted)) {
+                Ok(()) if !unwanted.filled().is_empty() => {}
+                _ => return Poll::Ready(()),
+            }
+        }
+    }
+
+    /// Returns `Ready` when the peer has read nothing for too long, or too little.
+    fn poll_stalled(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let Some(patience) = self.pace.left() else {
+            return Poll::Pending;
+        };
+        let stalled = self.stalled.get_or_insert_with(|| Stalled {
+            since: Instant::now(),
+            end: Box::pin(tokio::time::sleep(patience)),
+        });
+        stalled.end.as_mut().poll(cx)
+    }
+
+    fn on_written(
+        &mut self,
+        cx: &mut Context<'_>,
+        result: Poll<io::Result<usize>>,
+    ) -> Poll<io::Result<usize>> {
+        match &result {
+            Poll::Pending => {
+                if self.poll_stalled(cx).is_ready() {
+                    return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
+                }
+            }
+            Poll::Ready(Ok(written)) => {
+                let written = *written as u64;
+                let stalled = self.stalled.take();
+                let waited = stalled.map_or(Duration::ZERO, |stalled| stalled.since.elapsed());
+                if let Some(arrears) = &mut self.pace.arrears {
+                    arrears.on_taken(written, waited);
+                }
+                self.tally.tcp_sent.fetch_add(written, Relaxed);
+                self.traffic.sent.fetch_add(written, Relaxed);
+            }
+            Poll::Ready(Err(_)) => {}
+        }
+        result
+    }
+}
+
+impl AsyncRead for Socket {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        self.check_cut(cx)?;
+        let before = buffer.filled().len();
+        let result = Pin::new(&mut self.stream).poll_read(cx, buffer);
+        if let Some(first) = &mut self.first {
+            first.extend_from_slice(&buffer.filled()[before..]);
+            if first.len() > MAX_FIRST {
+                self.first = None;
+            }
+        }
+        let read = (buffer.filled().len() - before) as u64;
+        self.tally.tcp_received.fetch_add(read, Relaxed);
+        self.traffic.received.fetch_add(read, Relaxed);
+        result
+    }
+}
+
+impl AsyncWrite for Socket {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        self.check_cut(cx)?;
+        let result = Pin::new(&mut self.stream).poll_write(cx, bytes);
+        self.on_written(cx, result)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        self.check_cut(cx)?;
+        let result = Pin::new(&mut self.stream).poll_write_vectored(cx, slices);
+        self.on_written(cx, result)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    /// Waits for a while until the peer has closed too. Closing the socket with unread bytes would
+    /// make TCP discard data in flight (RFC 9112 §9.6).
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.lingering.is_none() {
+            ready!(Pin::new(&mut self.stream).poll_shutdown(cx))?;
+            self.lingering = Some(Box::pin(tokio::time::sleep(LINGER)));
+        }
+        self.poll_linger(cx).map(Ok)
+    }
+}
+
+/// The maximum number of first bytes that are kept (limit K206). A ClientHello has some 2 KiB.
+const MAX_FIRST: usize = 16 * 1024;
+
+/// Long enough for a round trip and for the rest of a slow reader's data.
+const LINGER: Duration = Duration::from_secs(2);
+
+#[cfg(test)]
+mod tests;
