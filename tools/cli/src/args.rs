@@ -54,9 +54,9 @@ pub(crate) enum Command {
     #[command(subcommand)]
     Qlog(QlogCommand),
     /// Check this machine for QUIC, with the command that mends what is wrong
-    Doctor(courser_doctor::Arguments),
+    Doctor(courser_diagnose::doctor::Arguments),
     /// Examine a QUIC server in a handful of handshakes, and grade it
-    Probe(Box<courser_probe::Arguments>),
+    Probe(Box<courser_diagnose::probe::Arguments>),
 }
 
 const EXAMPLES: &str = "\
