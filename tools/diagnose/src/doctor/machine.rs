@@ -11,6 +11,8 @@ use std::time::{Duration, Instant, SystemTime};
 
 use courser_udp::ClockState;
 
+use crate::finding::Finding;
+
 /// A view of a machine: its files below a root directory, the output of its programs, and its clock.
 ///
 /// Checks read nothing else, so that tests can run them on a made-up `/proc`.
@@ -49,6 +51,17 @@ impl fmt::Display for Unseen {
             Self::Absent(what) => write!(f, "{what} does not exist here"),
             Self::Forbidden(what) => write!(f, "{what} may only be read by root"),
             Self::Failed(what) => f.write_str(what),
+        }
+    }
+}
+
+impl Unseen {
+    /// Returns the finding of a check that could not see its subject.
+    pub(crate) fn finding(&self, check: &str) -> Finding {
+        let found = Finding::unknown(check, format!("not visible: {self}"));
+        match self {
+            Self::Forbidden(_) => found.fix("run courser doctor as root to see it"),
+            _ => found,
         }
     }
 }

@@ -18,7 +18,6 @@
 mod arguments;
 mod checks;
 mod date;
-mod finding;
 mod machine;
 mod report;
 
@@ -31,9 +30,9 @@ use crate::doctor::checks::{
     certificates, cgroup, clock, conntrack, drops, firewall, interfaces, kernel, limits, paths,
     ports, sockets, sysctl,
 };
+use crate::{Finding, HTTPS};
 
 pub use crate::doctor::arguments::Arguments;
-pub use crate::doctor::finding::{Finding, Severity};
 pub use crate::doctor::machine::{Machine, Unseen};
 pub use crate::doctor::report::Report;
 
@@ -64,9 +63,7 @@ pub fn examine(machine: &Machine, arguments: &Arguments) -> Result<Report, Failu
         found.extend(drops::check(machine));
         found.extend(interfaces::check(machine));
         found.extend(conntrack::check(machine));
-        let port = arguments
-            .listen
-            .map_or(USUAL_PORT, |address| address.port());
+        let port = arguments.listen.map_or(HTTPS, |address| address.port());
         found.push(firewall::check(machine, port));
     }
     found.extend(clock::check(machine));
@@ -98,7 +95,7 @@ fn buffers(trials: &[(IpAddr, io::Result<sockets::Trial>)]) -> (u64, [u64; 2]) {
 }
 
 fn route_to(host: &str) -> Result<Vec<Finding>, Failure> {
-    let (name, port) = target::split_target(host, USUAL_PORT)?;
+    let (name, port) = target::split_target(host, HTTPS)?;
     let peer = target::resolve(name, port)?[0];
     let socket = UdpSocket::bind(SocketAddr::from((target::local_ip_for(peer.ip()), 0)))?;
     let mtu = courser_udp::UdpSocket::from_std(socket)?.interface_mtu(peer);
@@ -119,9 +116,6 @@ fn describe(machine: &Machine) -> String {
         report::counted(machine.cores(), "core")
     )
 }
-
-/// The port of HTTPS.
-const USUAL_PORT: u16 = 443;
 
 #[cfg(test)]
 mod tests;

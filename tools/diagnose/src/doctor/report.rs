@@ -2,66 +2,105 @@
 
 use std::fmt;
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
-use crate::doctor::finding::{Finding, Severity};
+use crate::finding::{Finding, Verdict, name_width, to_json};
 
 /// The findings of all checks.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Report {
     /// The machine: system, kernel, architecture and cores.
     pub machine: String,
-    /// The worst severity of all findings.
-    pub severity: Severity,
     /// The findings in the order of the checks.
     pub findings: Vec<Finding>,
 }
 
 impl Report {
-    /// Makes a report of findings.
+    /// Creates a report of findings.
     pub fn new(machine: String, findings: Vec<Finding>) -> Self {
-        let severity = findings.iter().map(|it| it.severity).max();
-        Self {
-            machine,
-            severity: severity.unwrap_or(Severity::Ok),
-            findings,
-        }
+        Self { machine, findings }
     }
 
-    /// Returns the exit code: 0 if there is nothing worse than a note, 3 for warnings and 4 for
-    /// errors. Programs use 1 for failures of their own and 2 for mistakes in the arguments.
+    /// Returns the worst verdict.
+    pub fn worst(&self) -> Verdict {
+        let worst = self.findings.iter().map(|it| it.verdict).max();
+        worst.unwrap_or(Verdict::Good)
+    }
+
+    /// Returns the exit code: 0 if there is nothing worse than a note, 3 for warnings and 4 for errors.
     pub fn exit_code(&self) -> u8 {
-        match self.severity {
-            Severity::Ok | Severity::Note => 0,
-            Severity::Warning => 3,
-            Severity::Error => 4,
-        }
+        self.worst().exit_code()
     }
 
     /// Returns the report as JSON.
     pub fn to_json(&self) -> String {
-        // Strings and booleans cannot fail.
-        serde_json::to_string_pretty(self).unwrap_or_default()
+        to_json(&Document {
+            machine: &self.machine,
+            severity: severity(self.worst()),
+            findings: &self.findings,
+        })
     }
 
-    fn count(&self, severity: Severity) -> usize {
+    fn count(&self, severity_name: &str) -> usize {
         let all = self.findings.iter();
-        all.filter(|finding| finding.severity == severity).count()
+        all.filter(|it| severity(it.verdict) == severity_name)
+            .count()
+    }
+}
+
+/// The JSON of a report.
+#[derive(Serialize)]
+struct Document<'a> {
+    machine: &'a str,
+    severity: &'static str,
+    #[serde(serialize_with = "entries")]
+    findings: &'a [Finding],
+}
+
+/// A finding in JSON.
+#[derive(Serialize)]
+struct Entry<'a> {
+    check: &'a str,
+    severity: &'static str,
+    visible: bool,
+    saw: &'a str,
+    why: Option<&'a str>,
+    fix: Option<&'a str>,
+}
+
+fn entries<S: Serializer>(findings: &[Finding], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(findings.iter().map(|it| Entry {
+        check: &it.name,
+        severity: severity(it.verdict),
+        visible: it.verdict != Verdict::Unknown,
+        saw: &it.saw,
+        why: it.why.as_deref(),
+        fix: it.fix.as_deref(),
+    }))
+}
+
+/// Returns the name of a verdict in this report. A subject that could not be observed is a note.
+fn severity(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Good => "ok",
+        Verdict::Fact | Verdict::Unknown => "note",
+        Verdict::Weak => "warning",
+        Verdict::Bad => "error",
     }
 }
 
 impl fmt::Display for Report {
-    /// Writes one line for each finding. Those that ask for something are followed by the reason and the
-    /// command.
+    /// Writes one line for each finding. Those that are not in order are followed by the reason and the
+    /// command that corrects them.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}\n", self.machine)?;
-        let width = self.findings.iter().map(|it| it.check.len()).max();
-        let width = width.unwrap_or(0);
+        let width = name_width(&self.findings);
         for finding in &self.findings {
-            let Finding { check, saw, .. } = finding;
-            writeln!(f, "{:<7}  {check:<width$}  {saw}", finding.severity)?;
-            if finding.severity == Severity::Ok {
+            let Finding { name, saw, .. } = finding;
+            let severity = severity(finding.verdict);
+            writeln!(f, "{severity:<7}  {name:<width$}  {saw}")?;
+            if finding.verdict == Verdict::Good {
                 continue;
             }
             let indent = 7 + 2 + width + 2;
@@ -73,20 +112,19 @@ impl fmt::Display for Report {
                 writeln!(f, "{:indent$}{label}{line}", "")?;
             }
         }
-        let (errors, warnings) = (self.count(Severity::Error), self.count(Severity::Warning));
-        let (notes, fine) = (self.count(Severity::Note), self.count(Severity::Ok));
-        let unseen = self.findings.iter().filter(|it| !it.visible).count();
         write!(
             f,
-            "\n{}, {}, {}, {fine} ok",
-            counted(errors, "error"),
-            counted(warnings, "warning"),
-            counted(notes, "note"),
+            "\n{}, {}, {}, {} ok",
+            counted(self.count("error"), "error"),
+            counted(self.count("warning"), "warning"),
+            counted(self.count("note"), "note"),
+            self.count("ok"),
         )?;
-        match unseen {
+        let unknown = self.findings.iter();
+        match unknown.filter(|it| it.verdict == Verdict::Unknown).count() {
             0 => Ok(()),
             1 => write!(f, "; 1 check could not see its subject"),
-            _ => write!(f, "; {unseen} checks could not see their subject"),
+            unseen => write!(f, "; {unseen} checks could not see their subject"),
         }
     }
 }

@@ -4,17 +4,17 @@ mod connection;
 mod handshake;
 mod requests;
 
-use crate::probe::aspect::Aspect;
+use crate::finding::Finding;
 use crate::probe::facts::Facts;
 
 /// Returns the aspects of a server, in the order of a report. An observation that is missing because a step
 /// failed is an aspect that is unknown.
-pub(crate) fn judge(facts: &Facts) -> Vec<Aspect> {
+pub(crate) fn judge(facts: &Facts) -> Vec<Finding> {
     let first = match &facts.first {
         Ok(first) => first,
         Err(error) => {
             let why = "without a handshake there is no connection";
-            return vec![Aspect::bad("handshake", 100, error.clone(), why)];
+            return vec![Finding::bad("handshake", error.clone(), why).costs(100)];
         }
     };
     let mut found = handshake::judge(facts, first);

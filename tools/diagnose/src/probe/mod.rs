@@ -2,11 +2,10 @@
 //!
 //! [`run`] contacts only the host that is named: at most [`MOST_HANDSHAKES`] handshakes (TLS over TCP
 //! included), one datagram of an unknown version, and a few requests with the user agent [`USER_AGENT`].
-//! Each step has a time limit. The result is a [`Report`]: [`Facts`], and [`Aspect`]s with verdicts that are
+//! Each step has a time limit. The result is a [`Report`]: [`Facts`], and [`Finding`](crate::Finding)s that are
 //! derived from them.
 
 mod arguments;
-mod aspect;
 mod dial;
 mod facts;
 mod judge;
@@ -24,13 +23,14 @@ use std::sync::Arc;
 
 use courser_measure::{Failure, target};
 
+use crate::HTTPS;
 use crate::probe::dial::{Dialler, Line};
 use crate::probe::steps::{first, further, outside, versions};
 use crate::probe::talk::Asker;
 use crate::probe::trust::Witness;
 
+pub use crate::finding::{Finding, Verdict};
 pub use crate::probe::arguments::Arguments;
-pub use crate::probe::aspect::{Aspect, Verdict};
 pub use crate::probe::dial::MOST_HANDSHAKES;
 pub use crate::probe::facts::{
     Chain, Exchange, Facts, First, Move, Parameters, Priorities, Refusal, Resumed, Settings, Small,
@@ -38,7 +38,7 @@ pub use crate::probe::facts::{
 pub use crate::probe::report::{Grade, Report};
 pub use crate::probe::talk::USER_AGENT;
 
-/// Examines a server. `on_step` is told what begins.
+/// Examines a server. Calls `on_step` with the name of each step before it begins.
 ///
 /// A server that does not answer is a report with the reason and the grade F. Later steps that fail leave their
 /// part of the report out.
@@ -46,7 +46,7 @@ pub use crate::probe::talk::USER_AGENT;
 /// # Errors
 /// When the host cannot be resolved, or the flags cannot be used.
 pub async fn run(arguments: &Arguments, mut on_step: impl FnMut(&str)) -> Result<Report, Failure> {
-    let (host, port) = target::split_target(&arguments.host, USUAL_PORT)?;
+    let (host, port) = target::split_target(&arguments.host, HTTPS)?;
     let addresses = target::resolve(host, port)?;
     let name = arguments.server_name.as_deref();
     let name = name.unwrap_or_else(|| target::without_zone(host));
@@ -188,13 +188,11 @@ fn authority(name: &str, port: u16) -> String {
         false => name.to_owned(),
     };
     match port {
-        USUAL_PORT => host,
+        HTTPS => host,
         _ => format!("{host}:{port}"),
     }
 }
 
-/// The port of HTTPS.
-const USUAL_PORT: u16 = 443;
 /// A server that does not negotiate versions is silent.
 const FOR_SILENCE: std::time::Duration = std::time::Duration::from_millis(1500);
 

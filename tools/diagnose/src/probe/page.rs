@@ -2,8 +2,8 @@
 
 use courser_plot::page::{Cell, Page, Section, Table};
 
-use crate::probe::aspect::Verdict;
-use crate::probe::report::{Report, costs};
+use crate::finding::Verdict;
+use crate::probe::report::Report;
 
 impl Report {
     /// Returns the report as one HTML file.
@@ -17,12 +17,12 @@ impl Report {
                 Verdict::Weak => Cell::bad("weak"),
                 Verdict::Bad => Cell::bad("bad"),
             };
-            let points = match costs(aspect.verdict) {
-                true => format!("-{}", aspect.points),
-                false => String::new(),
+            let points = match aspect.points {
+                0 => String::new(),
+                points => format!("-{points}"),
             };
             table = table.row([
-                Cell::text(aspect.name),
+                Cell::text(&aspect.name),
                 verdict,
                 Cell::text(&aspect.saw),
                 Cell::text(points),
@@ -30,7 +30,7 @@ impl Report {
         }
         let mut reasons = Section::new("Reasons of the grade");
         for aspect in self.reasons() {
-            let why = aspect.why.unwrap_or_default();
+            let why = aspect.why.as_deref().unwrap_or_default();
             reasons = reasons.text(format!(
                 "{}: {} ({} points)",
                 aspect.name, why, aspect.points

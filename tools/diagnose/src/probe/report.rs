@@ -3,9 +3,9 @@
 use std::fmt;
 
 use courser_measure::printable;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
-use crate::probe::aspect::{Aspect, Verdict};
+use crate::finding::{Finding, Verdict, name_width, to_json};
 use crate::probe::dial::MOST_HANDSHAKES;
 use crate::probe::facts::Facts;
 use crate::probe::judge::judge;
@@ -48,8 +48,9 @@ pub struct Report {
     pub grade: Grade,
     /// Its points, of 100.
     pub points: u32,
-    /// The aspects with their verdicts.
-    pub aspects: Vec<Aspect>,
+    /// The aspects of the server with their verdicts.
+    #[serde(serialize_with = "aspects")]
+    pub aspects: Vec<Finding>,
     /// The observations behind them.
     pub facts: Facts,
 }
@@ -72,20 +73,21 @@ impl Report {
 
     /// Returns the exit code: 0 for the grades A to C, 3 for D, 4 for F and for a server that did not answer.
     pub fn exit_code(&self) -> u8 {
-        match self.grade {
-            Grade::A | Grade::B | Grade::C => 0,
-            Grade::D => 3,
-            Grade::F => 4,
-        }
+        let verdict = match self.grade {
+            Grade::A | Grade::B | Grade::C => Verdict::Good,
+            Grade::D => Verdict::Weak,
+            Grade::F => Verdict::Bad,
+        };
+        verdict.exit_code()
     }
 
     /// Returns the report as JSON.
     pub fn to_json(&self) -> String {
-        serde_json::to_string_pretty(self).unwrap_or_default()
+        to_json(self)
     }
 
     /// Returns the aspects that cost points, the most expensive first.
-    pub fn reasons(&self) -> Vec<&Aspect> {
+    pub fn reasons(&self) -> Vec<&Finding> {
         let mut reasons: Vec<_> = self.aspects.iter().filter(|it| it.points > 0).collect();
         reasons.sort_by_key(|aspect| std::cmp::Reverse(aspect.points));
         reasons
@@ -117,34 +119,59 @@ impl fmt::Display for Report {
             return write!(f, "{}: {error}", self.facts.host);
         }
         writeln!(f, "{}\n", self.headline())?;
-        let width = self
-            .aspects
-            .iter()
-            .map(|it| it.name.len())
-            .max()
-            .unwrap_or(0);
-        for Aspect {
+        let width = name_width(&self.aspects);
+        for Finding {
             name, verdict, saw, ..
         } in &self.aspects
         {
-            writeln!(f, "{verdict:<4}  {name:<width$}  {saw}")?;
+            writeln!(f, "{:<4}  {name:<width$}  {saw}", label(*verdict))?;
         }
         let reasons = self.reasons();
         if reasons.is_empty() {
             return write!(f, "\nnothing costs points");
         }
         write!(f, "\nwhat costs points:")?;
-        for Aspect {
+        for Finding {
             name, points, why, ..
         } in reasons
         {
-            write!(f, "\n  -{points:<3} {name}: {}", why.unwrap_or_default())?;
+            write!(
+                f,
+                "\n  -{points:<3} {name}: {}",
+                why.as_deref().unwrap_or_default()
+            )?;
         }
         Ok(())
     }
 }
 
-/// Returns true for verdicts that cost points.
-pub(crate) fn costs(verdict: Verdict) -> bool {
-    matches!(verdict, Verdict::Weak | Verdict::Bad)
+/// An aspect in JSON.
+#[derive(Serialize)]
+struct Aspect<'a> {
+    name: &'a str,
+    verdict: Verdict,
+    saw: &'a str,
+    why: Option<&'a str>,
+    points: u32,
+}
+
+fn aspects<S: Serializer>(findings: &[Finding], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(findings.iter().map(|it| Aspect {
+        name: &it.name,
+        verdict: it.verdict,
+        saw: &it.saw,
+        why: it.why.as_deref(),
+        points: it.points,
+    }))
+}
+
+/// Returns the label of a verdict in the text.
+fn label(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Good => "good",
+        Verdict::Fact => "",
+        Verdict::Unknown => "?",
+        Verdict::Weak => "weak",
+        Verdict::Bad => "BAD",
+    }
 }

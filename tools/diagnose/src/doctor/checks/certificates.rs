@@ -6,9 +6,10 @@ use std::time::{Duration, SystemTime};
 use courser_measure::certificate::{Certificate, length_in_order};
 use courser_measure::tls;
 
+use crate::FITS_FIRST_FLIGHT;
 use crate::doctor::date::date;
-use crate::doctor::finding::Finding;
 use crate::doctor::report::counted;
+use crate::finding::Finding;
 
 /// Checks the chain in a PEM file: its dates, names, order and size.
 pub(crate) fn check(path: &Path, now: SystemTime) -> Vec<Finding> {
@@ -17,13 +18,13 @@ pub(crate) fn check(path: &Path, now: SystemTime) -> Vec<Finding> {
         Ok(chain) => chain,
         Err(failure) => {
             let why = "a server cannot start without its certificate";
-            return vec![Finding::error(&place, failure.to_string(), why)];
+            return vec![Finding::bad(&place, failure.to_string(), why)];
         }
     };
     let read: Option<Vec<_>> = chain.iter().map(Certificate::parse).collect();
     let Some(read) = read else {
         let why = "clients refuse a chain with a certificate that they cannot read";
-        return vec![Finding::error(&place, "damaged", why).fix(format!(
+        return vec![Finding::bad(&place, "damaged", why).fix(format!(
             "openssl x509 -in {place} -noout -text   # shows where"
         ))];
     };
@@ -47,7 +48,7 @@ fn names(file: &str, leaf: &Certificate) -> Finding {
     let check = format!("{file} names");
     if leaf.names.is_empty() {
         let why = "clients compare the name of the server with the subject alternative names, and with nothing else";
-        return Finding::error(&check, "no subject alternative names", why)
+        return Finding::bad(&check, "no subject alternative names", why)
             .fix("request a certificate with a name (openssl req -addext subjectAltName=DNS:example.org)");
     }
     let first: Vec<_> = leaf.names.iter().take(4).map(String::as_str).collect();
@@ -55,7 +56,7 @@ fn names(file: &str, leaf: &Certificate) -> Finding {
     if let Some(more @ 1..) = leaf.names.len().checked_sub(first.len()) {
         saw = format!("{saw} and {more} more");
     }
-    Finding::ok(&check, format!("{saw} ({} key)", leaf.key))
+    Finding::good(&check, format!("{saw} ({} key)", leaf.key))
 }
 
 fn validity(file: &str, index: usize, certificate: &Certificate, now: SystemTime) -> Finding {
@@ -68,11 +69,11 @@ fn validity(file: &str, index: usize, certificate: &Certificate, now: SystemTime
         "certbot renew   # or the command of your certificate authority, or courser serve --acme";
     let Ok(left) = certificate.not_after.duration_since(now) else {
         let why = "clients refuse it";
-        return Finding::error(&check, format!("expired on {until}"), why).fix(renew);
+        return Finding::bad(&check, format!("expired on {until}"), why).fix(renew);
     };
     if certificate.not_before > now {
         let why = "clients refuse it until then; or the clock of this machine is wrong";
-        return Finding::error(&check, format!("not valid before {from}"), why)
+        return Finding::bad(&check, format!("not valid before {from}"), why)
             .fix("date -u   # compare");
     }
     let days = left.as_secs() / DAY.as_secs();
@@ -87,9 +88,9 @@ fn validity(file: &str, index: usize, certificate: &Certificate, now: SystemTime
     let why = "clients refuse it from then on; automatic renewal would have happened by now";
     // Renewal is usual with a third of the life left; at most 21 days of a long one.
     if left < (life / 3).min(21 * DAY) {
-        return Finding::warning(&check, saw, why).fix(renew);
+        return Finding::weak(&check, saw, why).fix(renew);
     }
-    Finding::ok(&check, saw)
+    Finding::good(&check, saw)
 }
 
 /// Servers send the chain as it is in the file (RFC 8446 §4.4.2).
@@ -106,7 +107,7 @@ fn order(file: &str, chain: &[Certificate]) -> Finding {
     if in_order < chain.len() {
         let why = "the next certificate must be that of the issuer (RFC 8446 §4.4.2); many clients find no way to a root otherwise";
         let issuer = chain[in_order - 1].issuer_name.clone().unwrap_or_default();
-        return Finding::error(
+        return Finding::bad(
             &check,
             format!(
                 "certificate {in_order} was issued by '{issuer}', and another one follows: {saw}"
@@ -119,7 +120,7 @@ fn order(file: &str, chain: &[Certificate]) -> Finding {
         [leaf] if !leaf.is_self_signed() => {
             let issuer = leaf.issuer_name.clone().unwrap_or_default();
             let why = "clients that do not know the issuer find no way to a root, unless it is a root itself";
-            Finding::warning(
+            Finding::weak(
                 &check,
                 format!("{saw} alone, without its issuer '{issuer}'"),
                 why,
@@ -128,14 +129,15 @@ fn order(file: &str, chain: &[Certificate]) -> Finding {
         }
         [leaf] => {
             let why = "only clients that are given this certificate trust it";
-            Finding::note(&check, format!("{}, self-signed", name(leaf)), why)
+            Finding::fact(&check, format!("{}, self-signed", name(leaf))).because(why)
         }
         [.., last] if last.is_self_signed() => {
             let why = "clients have the root already; its bytes delay the handshake";
-            Finding::note(&check, format!("{saw}, with the root"), why)
+            Finding::fact(&check, format!("{saw}, with the root"))
+                .because(why)
                 .fix("remove the last certificate of the file")
         }
-        _ => Finding::ok(&check, saw),
+        _ => Finding::good(&check, saw),
     }
 }
 
@@ -145,17 +147,16 @@ fn size(file: &str, chain: &[Certificate]) -> Finding {
     let bytes: usize = chain.iter().map(|it| it.bytes).sum();
     let saw = format!("{bytes} bytes in {}", counted(chain.len(), "certificate"));
     if bytes <= FITS_FIRST_FLIGHT {
-        return Finding::ok(&check, format!("{saw}, fits the first flight"));
+        return Finding::good(&check, format!("{saw}, fits the first flight"));
     }
     let why = "the first flight of a server is limited to three times the client's first datagram (RFC 9000 §8.1): \
                a longer chain costs clients without certificate compression a round trip";
-    Finding::note(&check, saw, why)
+    Finding::fact(&check, saw)
+        .because(why)
         .fix("use an ECDSA key, and leave the root and cross-signed certificates out")
 }
 
 const DAY: Duration = Duration::from_secs(86_400);
-/// 3600 bytes less the rest of the first flight: ServerHello, signature and headers.
-const FITS_FIRST_FLIGHT: usize = 3000;
 
 #[cfg(test)]
 mod tests;

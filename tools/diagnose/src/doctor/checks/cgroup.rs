@@ -4,18 +4,15 @@ use std::collections::BTreeMap;
 
 use courser_units::{binary_size, three_digits, to_f64};
 
-use crate::doctor::finding::Finding;
 use crate::doctor::machine::{Machine, Unseen};
+use crate::finding::Finding;
 
 /// Compares the quotas of the group of this process, and of those around it, with what is used.
 pub(crate) fn check(machine: &Machine) -> Vec<Finding> {
     let groups = match machine.read("/proc/self/cgroup") {
         Ok(groups) => groups,
         Err(reason) => {
-            return vec![
-                Finding::unseen(MEMORY, &reason),
-                Finding::unseen(CPU, &reason),
-            ];
+            return vec![reason.finding(MEMORY), reason.finding(CPU)];
         }
     };
     vec![memory(machine, &groups), cpu(machine, &groups)]
@@ -51,11 +48,11 @@ fn memory(machine: &Machine, groups: &str) -> Finding {
     }
     let Some((limit, used)) = lowest else {
         return match machine_memory {
-            Some(bytes) => Finding::ok(
+            Some(bytes) => Finding::good(
                 MEMORY,
                 format!("no quota, {} in the machine", binary_size(bytes)),
             ),
-            None => Finding::unseen(MEMORY, &Unseen::Absent("/proc/meminfo".to_owned())),
+            None => Unseen::Absent("/proc/meminfo".to_owned()).finding(MEMORY),
         };
     };
     let saw = match used {
@@ -65,13 +62,13 @@ fn memory(machine: &Machine, groups: &str) -> Finding {
     let fix = "raise MemoryMax= of the systemd unit, or the memory limit of the container";
     if used.is_some_and(|used| used >= limit / 10 * 9) {
         let why = "the kernel ends a process of the group when the quota is used up";
-        return Finding::warning(MEMORY, saw, why).fix(fix);
+        return Finding::weak(MEMORY, saw, why).fix(fix);
     }
     if limit < LEAST_MEMORY {
         let why = "the memory budget of the server is a quarter of the quota: few clients fit";
-        return Finding::warning(MEMORY, saw, why).fix(fix);
+        return Finding::weak(MEMORY, saw, why).fix(fix);
     }
-    Finding::ok(MEMORY, saw)
+    Finding::good(MEMORY, saw)
 }
 
 fn cpu(machine: &Machine, groups: &str) -> Finding {
@@ -88,7 +85,7 @@ fn cpu(machine: &Machine, groups: &str) -> Finding {
             Some((to_f64(quota) / to_f64(period.max(1)), folder))
         }));
     let Some((quota, folder)) = quotas.min_by(|a, b| a.0.total_cmp(&b.0)) else {
-        return Finding::ok(CPU, format!("no quota, {cores} cores"));
+        return Finding::good(CPU, format!("no quota, {cores} cores"));
     };
     let throttled = machine.read(&format!("{folder}/cpu.stat")).ok();
     let count = throttled
@@ -101,8 +98,8 @@ fn cpu(machine: &Machine, groups: &str) -> Finding {
     let fix = "raise CPUQuota= of the systemd unit, or the CPU limit of the container";
     let why = "a process that has used its share stops for up to 100 ms, in which packets are lost and timers are late";
     match count > 0 || quota < 1.0 {
-        true => Finding::warning(CPU, saw, why).fix(fix),
-        false => Finding::ok(CPU, saw),
+        true => Finding::weak(CPU, saw, why).fix(fix),
+        false => Finding::good(CPU, saw),
     }
 }
 
@@ -169,7 +166,7 @@ const LEAST_MEMORY: u64 = 256 << 20;
 mod tests {
     use super::*;
     use crate::doctor::checks::testing::Tree;
-    use crate::doctor::finding::Severity::{Ok, Warning};
+    use crate::finding::Verdict::{Good, Weak};
 
     fn tree(groups: &str, files: &[(&str, &str)]) -> Vec<Finding> {
         let tree = Tree::new();
@@ -207,12 +204,12 @@ mod tests {
             ],
         );
         assert_eq!(
-            (found[0].severity, &*found[0].saw),
-            (Ok, "1.0 GiB of 2.0 GiB in use")
+            (found[0].verdict, &*found[0].saw),
+            (Good, "1.0 GiB of 2.0 GiB in use")
         );
         assert_eq!(
-            (found[1].severity, &*found[1].saw),
-            (Warning, "2.00 of 8 cores, throttled 3 times")
+            (found[1].verdict, &*found[1].saw),
+            (Weak, "2.00 of 8 cores, throttled 3 times")
         );
     }
 
@@ -225,7 +222,7 @@ mod tests {
                 ("memory.current", "950000000"),
             ],
         );
-        assert_eq!(found[0].severity, Warning);
+        assert_eq!(found[0].verdict, Weak);
         let found = tree(
             "0::/\n",
             &[
@@ -234,12 +231,12 @@ mod tests {
                 ("memory.stat", "anon 5\ninactive_file 900000000\n"),
             ],
         );
-        assert_eq!(found[0].severity, Ok, "the cache of files");
+        assert_eq!(found[0].verdict, Good, "the cache of files");
         let found = tree(
             "0::/\n",
             &[("memory.max", "134217728"), ("memory.current", "1")],
         );
-        assert_eq!(found[0].severity, Warning);
+        assert_eq!(found[0].verdict, Weak);
     }
 
     #[test]
@@ -256,12 +253,12 @@ mod tests {
             ],
         );
         assert_eq!(
-            (found[0].severity, &*found[0].saw),
-            (Ok, "100.0 MiB of 512.0 MiB in use")
+            (found[0].verdict, &*found[0].saw),
+            (Good, "100.0 MiB of 512.0 MiB in use")
         );
         assert_eq!(
-            (found[1].severity, &*found[1].saw),
-            (Warning, "0.50 of 8 cores, throttled 0 times")
+            (found[1].verdict, &*found[1].saw),
+            (Weak, "0.50 of 8 cores, throttled 0 times")
         );
         let unlimited = [
             ("memory/x/memory.limit_in_bytes", "9223372036854771712"),

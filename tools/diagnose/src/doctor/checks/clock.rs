@@ -2,8 +2,8 @@
 
 use std::time::{Duration, UNIX_EPOCH};
 
-use crate::doctor::finding::Finding;
 use crate::doctor::machine::{Machine, Unseen};
+use crate::finding::Finding;
 
 /// Checks the time of day, its synchronization, and the cost of reading the clock.
 pub(crate) fn check(machine: &Machine) -> Vec<Finding> {
@@ -16,18 +16,19 @@ fn time_of_day(machine: &Machine) -> Finding {
     let since_1970 = machine.now().duration_since(UNIX_EPOCH).unwrap_or_default();
     if since_1970 < EARLIEST {
         let why = "certificates are valid only between two dates, and this program was made later than the clock says";
-        return Finding::error(CLOCK, "the clock is before 2026", why)
+        return Finding::bad(CLOCK, "the clock is before 2026", why)
             .fix("timedatectl set-ntp true");
     }
     let Some(state) = machine.clock() else {
         let reason = Unseen::Failed(
             "this system does not report whether its clock is synchronized".to_owned(),
         );
-        return Finding::unseen(CLOCK, &reason);
+        return reason.finding(CLOCK);
     };
     if !state.is_synchronized {
         let why = "tickets, tokens and certificates are checked against it, and traces of two machines are compared by it";
-        return Finding::note(CLOCK, "not synchronized, according to the kernel", why)
+        return Finding::fact(CLOCK, "not synchronized, according to the kernel")
+            .because(why)
             .fix("timedatectl set-ntp true   # or install chrony");
     }
     let error = state.max_error;
@@ -35,9 +36,11 @@ fn time_of_day(machine: &Machine) -> Finding {
     match error > LARGEST_ERROR {
         true => {
             let why = "early data is refused when the ticket's age on both clocks differs (RFC 8446 §8.3)";
-            Finding::note(CLOCK, saw, why).fix("chronyc makestep")
+            Finding::fact(CLOCK, saw)
+                .because(why)
+                .fix("chronyc makestep")
         }
-        false => Finding::ok(CLOCK, saw),
+        false => Finding::good(CLOCK, saw),
     }
 }
 
@@ -49,9 +52,9 @@ fn source(machine: &Machine) -> Option<Finding> {
     Some(match SLOW.contains(&source) {
         true => {
             let why = "reading this clock is a system call of a microsecond and more, once for each batch of packets";
-            Finding::warning(name, source, why).fix(format!("echo tsc > {SOURCE}"))
+            Finding::weak(name, source, why).fix(format!("echo tsc > {SOURCE}"))
         }
-        false => Finding::ok(name, source),
+        false => Finding::good(name, source),
     })
 }
 
@@ -70,7 +73,7 @@ mod tests {
 
     use super::*;
     use crate::doctor::checks::testing::Tree;
-    use crate::doctor::finding::Severity::{Error, Note, Ok, Warning};
+    use crate::finding::Verdict::{Bad, Fact, Good, Unknown, Weak};
 
     fn state(is_synchronized: bool, millis: u64) -> Option<ClockState> {
         let max_error = Duration::from_millis(millis);
@@ -83,14 +86,14 @@ mod tests {
     #[test]
     fn clocks_that_are_not_synchronized_are_reported() {
         let tree = Tree::new();
-        for (state, severity) in [
-            (state(true, 20), Ok),
-            (state(true, 6000), Note),
-            (state(false, 16_000), Note),
-            (None, Note),
+        for (state, verdict) in [
+            (state(true, 20), Good),
+            (state(true, 6000), Fact),
+            (state(false, 16_000), Fact),
+            (None, Unknown),
         ] {
             let found = check(&tree.machine().with_clock(state));
-            assert_eq!(found[0].severity, severity, "{state:?}");
+            assert_eq!(found[0].verdict, verdict, "{state:?}");
         }
     }
 
@@ -99,17 +102,17 @@ mod tests {
         let tree = Tree::new();
         for time in [UNIX_EPOCH, UNIX_EPOCH + EARLIEST - Duration::from_secs(1)] {
             let machine = Machine::recorded(tree.place("/"), time).with_clock(state(true, 1));
-            assert_eq!(check(&machine)[0].severity, Error);
+            assert_eq!(check(&machine)[0].verdict, Bad);
         }
         assert!(SystemTime::now() > UNIX_EPOCH + EARLIEST);
     }
 
     #[test]
     fn slow_clock_sources_are_reported() {
-        for (source, severity) in [("tsc\n", Ok), ("kvm-clock\n", Ok), ("hpet\n", Warning)] {
+        for (source, verdict) in [("tsc\n", Good), ("kvm-clock\n", Good), ("hpet\n", Weak)] {
             let tree = Tree::new();
             tree.write(SOURCE, source);
-            assert_eq!(check(&tree.machine())[1].severity, severity, "{source}");
+            assert_eq!(check(&tree.machine())[1].verdict, verdict, "{source}");
         }
         assert_eq!(check(&Tree::new().machine()).len(), 1);
     }

@@ -1,19 +1,19 @@
 //! The table of connections of the firewall.
 
-use crate::doctor::finding::Finding;
 use crate::doctor::machine::{Machine, Unseen};
+use crate::finding::Finding;
 
 /// Compares the fill of the table and its timeouts for UDP with what QUIC needs.
 pub(crate) fn check(machine: &Machine) -> Vec<Finding> {
     let most = match machine.number(&setting("nf_conntrack_max")) {
         Ok(most) => most,
         Err(Unseen::Absent(_)) => {
-            return vec![Finding::ok(
+            return vec![Finding::good(
                 TABLE,
                 "not loaded: this kernel tracks no connections",
             )];
         }
-        Err(reason) => return vec![Finding::unseen(TABLE, &reason)],
+        Err(reason) => return vec![reason.finding(TABLE)],
     };
     vec![table(machine, most), timeouts(machine)]
 }
@@ -21,11 +21,11 @@ pub(crate) fn check(machine: &Machine) -> Vec<Finding> {
 fn table(machine: &Machine, most: u64) -> Finding {
     let count = match machine.number(&setting("nf_conntrack_count")) {
         Ok(count) => count,
-        Err(reason) => return Finding::unseen(TABLE, &reason),
+        Err(reason) => return reason.finding(TABLE),
     };
     let saw = format!("{count} of {most} entries in use");
     if most == 0 {
-        return Finding::ok(TABLE, format!("{count} entries in use, without a limit"));
+        return Finding::good(TABLE, format!("{count} entries in use, without a limit"));
     }
     let larger = most.max(LEAST_TABLE / 4).saturating_mul(4);
     let fix = format!("sysctl -w net.netfilter.nf_conntrack_max={larger}");
@@ -33,12 +33,12 @@ fn table(machine: &Machine, most: u64) -> Finding {
         "each client takes an entry, and packets of new clients are dropped when the table is full";
     // Nine tenths, and a half.
     if count >= most.saturating_mul(9) / 10 {
-        return Finding::error(TABLE, saw, full).fix(fix);
+        return Finding::bad(TABLE, saw, full).fix(fix);
     }
     if count >= most / 2 || most < LEAST_TABLE {
-        return Finding::warning(TABLE, saw, full).fix(fix);
+        return Finding::weak(TABLE, saw, full).fix(fix);
     }
-    Finding::ok(TABLE, saw)
+    Finding::good(TABLE, saw)
 }
 
 /// A NAT or a firewall forgets a client after this silence, and packets to it are dropped then.
@@ -49,7 +49,7 @@ fn timeouts(machine: &Machine) -> Finding {
         machine.number(&setting("nf_conntrack_udp_timeout_stream")),
     ) {
         (Ok(first), Ok(answered)) => (first, answered),
-        (Err(reason), _) | (_, Err(reason)) => return Finding::unseen(TIMEOUTS, &reason),
+        (Err(reason), _) | (_, Err(reason)) => return reason.finding(TIMEOUTS),
     };
     let saw = format!("{first} s, and {answered} s for flows in both directions");
     match answered < LEAST_TIMEOUT {
@@ -59,9 +59,9 @@ fn timeouts(machine: &Machine) -> Finding {
                 "sysctl -w net.netfilter.nf_conntrack_udp_timeout_stream={}",
                 2 * USUAL_TIMEOUT
             );
-            Finding::warning(TIMEOUTS, saw, why).fix(fix)
+            Finding::weak(TIMEOUTS, saw, why).fix(fix)
         }
-        false => Finding::ok(TIMEOUTS, saw),
+        false => Finding::good(TIMEOUTS, saw),
     }
 }
 
@@ -80,7 +80,7 @@ const LEAST_TABLE: u64 = 16_384;
 mod tests {
     use super::*;
     use crate::doctor::checks::testing::Tree;
-    use crate::doctor::finding::Severity::{Error, Ok, Warning};
+    use crate::finding::Verdict::{Bad, Good, Unknown, Weak};
 
     fn tree(count: &str, most: &str, stream: &str) -> Tree {
         let tree = Tree::new();
@@ -93,19 +93,19 @@ mod tests {
 
     #[test]
     fn a_table_that_fills_is_reported_before_it_is_full() {
-        for (count, most, severity) in [
-            ("0", "262144", Ok),
-            ("131071", "262144", Ok),
-            ("131072", "262144", Warning),
-            ("235930", "262144", Error),
-            ("262144", "262144", Error),
-            ("0", "8192", Warning),
+        for (count, most, verdict) in [
+            ("0", "262144", Good),
+            ("131071", "262144", Good),
+            ("131072", "262144", Weak),
+            ("235930", "262144", Bad),
+            ("262144", "262144", Bad),
+            ("0", "8192", Weak),
             // No limit.
-            ("0", "0", Ok),
-            ("70000", "0", Ok),
+            ("0", "0", Good),
+            ("70000", "0", Good),
         ] {
             let found = check(&tree(count, most, "120").machine());
-            assert_eq!(found[0].severity, severity, "{count} of {most}");
+            assert_eq!(found[0].verdict, verdict, "{count} of {most}");
         }
     }
 
@@ -121,23 +121,27 @@ mod tests {
 
     #[test]
     fn short_timeouts_cut_idle_clients_off() {
-        assert_eq!(check(&tree("0", "262144", "120").machine())[1].severity, Ok);
         assert_eq!(
-            check(&tree("0", "262144", "20").machine())[1].severity,
-            Warning
+            check(&tree("0", "262144", "120").machine())[1].verdict,
+            Good
         );
+        assert_eq!(check(&tree("0", "262144", "20").machine())[1].verdict, Weak);
     }
 
     #[test]
     fn a_kernel_without_the_table_is_in_order() {
         let found = check(&Tree::new().machine());
-        assert_eq!((found.len(), found[0].severity), (1, Ok));
+        assert_eq!((found.len(), found[0].verdict), (1, Good));
     }
 
     #[test]
-    fn a_table_that_hides_its_fill_is_not_visible() {
+    fn a_table_that_hides_its_fill_is_unknown() {
         let tree = Tree::new();
         tree.write(&setting("nf_conntrack_max"), "262144");
-        assert!(check(&tree.machine()).iter().all(|it| !it.visible));
+        assert!(
+            check(&tree.machine())
+                .iter()
+                .all(|it| it.verdict == Unknown)
+        );
     }
 }

@@ -1,13 +1,13 @@
 //! Datagrams that the kernel has dropped since the machine was started.
 
-use crate::doctor::finding::Finding;
 use crate::doctor::machine::Machine;
+use crate::finding::Finding;
 
 /// Reads the counters of UDP and of the queues before it.
 pub(crate) fn check(machine: &Machine) -> Vec<Finding> {
     let counts = match machine.read("/proc/net/snmp") {
         Ok(text) => Counts::of(&text, &machine.read("/proc/net/snmp6").unwrap_or_default()),
-        Err(reason) => return vec![Finding::unseen(FULL, &reason)],
+        Err(reason) => return vec![reason.finding(FULL)],
     };
     let mut found = vec![full(machine, &counts), damaged(&counts)];
     found.extend(backlog(machine));
@@ -26,9 +26,9 @@ fn full(machine: &Machine, counts: &Counts) -> Finding {
         if let Some(command) = raise(machine, "rmem_max", 7_340_032) {
             fix.push_str(&format!("\n{command}   # and start the program again"));
         }
-        return Finding::warning(FULL, saw, why).fix(fix);
+        return Finding::weak(FULL, saw, why).fix(fix);
     }
-    Finding::ok(FULL, saw)
+    Finding::good(FULL, saw)
 }
 
 fn damaged(counts: &Counts) -> Finding {
@@ -36,10 +36,10 @@ fn damaged(counts: &Counts) -> Finding {
     let saw = format!("{} datagrams with a wrong checksum", counts.damaged);
     if counts.damaged.saturating_mul(100_000) > counts.received {
         let why = "a cable, a network card or its checksum offload damages packets: each counts as a loss";
-        return Finding::warning(name, saw, why)
+        return Finding::weak(name, saw, why)
             .fix("ethtool -S IFACE | grep -i err\nethtool -K IFACE rx off   # if the offload is at fault");
     }
-    Finding::ok(name, saw)
+    Finding::good(name, saw)
 }
 
 /// Reads `/proc/net/softnet_stat`, with a line of hexadecimal numbers for each core.
@@ -60,13 +60,13 @@ fn backlog(machine: &Machine) -> Option<Finding> {
         true => {
             let why =
                 "packets arrived faster than a core could take them: the queue before UDP was full";
-            let found = Finding::warning(name, saw, why);
+            let found = Finding::weak(name, saw, why);
             match raise(machine, "netdev_max_backlog", 5000) {
                 Some(command) => found.fix(command),
                 None => found,
             }
         }
-        false => Finding::ok(name, saw),
+        false => Finding::good(name, saw),
     })
 }
 
@@ -119,7 +119,7 @@ const FULL: &str = "UDP drops";
 mod tests {
     use super::*;
     use crate::doctor::checks::testing::Tree;
-    use crate::doctor::finding::Severity::{Ok, Warning};
+    use crate::finding::Verdict::{Good, Weak};
 
     fn snmp(received: u64, full: u64, damaged: u64) -> String {
         format!(
@@ -148,19 +148,19 @@ mod tests {
 
     #[test]
     fn one_drop_in_ten_thousand_is_tolerated() {
-        for (full, severity) in [(0, Ok), (100, Ok), (101, Warning)] {
+        for (full, verdict) in [(0, Good), (100, Good), (101, Weak)] {
             let tree = Tree::new();
             tree.write("/proc/net/snmp", &snmp(1_000_000, full, 0));
-            assert_eq!(check(&tree.machine())[0].severity, severity, "{full}");
+            assert_eq!(check(&tree.machine())[0].verdict, verdict, "{full}");
         }
     }
 
     #[test]
     fn wrong_checksums_are_reported() {
-        for (damaged, severity) in [(0, Ok), (10, Ok), (11, Warning)] {
+        for (damaged, verdict) in [(0, Good), (10, Good), (11, Weak)] {
             let tree = Tree::new();
             tree.write("/proc/net/snmp", &snmp(1_000_000, 0, damaged));
-            assert_eq!(check(&tree.machine())[1].severity, severity, "{damaged}");
+            assert_eq!(check(&tree.machine())[1].verdict, verdict, "{damaged}");
         }
     }
 
@@ -174,7 +174,7 @@ mod tests {
         );
         let found = check(&tree.machine());
         assert_eq!(found[2].saw, "26 of 512 packets were dropped before UDP");
-        assert_eq!(found[2].severity, Warning);
+        assert_eq!(found[2].verdict, Weak);
         let command = "sysctl -w net.core.netdev_max_backlog=5000";
         assert_eq!(found[2].fix.as_deref(), Some(command));
     }

@@ -3,8 +3,8 @@
 mod rule;
 
 use self::rule::Fate;
-use crate::doctor::finding::Finding;
 use crate::doctor::machine::{Machine, Unseen};
+use crate::finding::Finding;
 
 /// Looks for rules that keep clients from `port`.
 pub(crate) fn check(machine: &Machine, port: u16) -> Finding {
@@ -35,14 +35,14 @@ pub(crate) fn check(machine: &Machine, port: u16) -> Finding {
     if let Some((program, rule)) = unclear {
         let saw = format!("cannot judge UDP port {port} by this rule of {program}: {rule}");
         let why = "courser probe from another machine shows whether packets arrive";
-        return Finding::note(NAME, saw, why);
+        return Finding::fact(NAME, saw).because(why);
     }
     if reasons.len() == commands.len() {
         return without_programs(machine, &reasons);
     }
     match has_rules {
-        true => Finding::ok(NAME, format!("its rules do not drop UDP to port {port}")),
-        false => Finding::ok(NAME, "no rules for incoming packets"),
+        true => Finding::good(NAME, format!("its rules do not drop UDP to port {port}")),
+        false => Finding::good(NAME, "no rules for incoming packets"),
     }
 }
 
@@ -52,14 +52,14 @@ fn closed(program: &str, rule: &str, chain: &str, port: u16) -> Finding {
         "nft" => format!("nft insert rule {chain} udp dport {port} accept"),
         _ => format!("{program} -I {chain} -p udp --dport {port} -j ACCEPT"),
     };
-    Finding::warning(NAME, format!("UDP port {port} seems closed: {rule}"), why).fix(fix)
+    Finding::weak(NAME, format!("UDP port {port} seems closed: {rule}"), why).fix(fix)
 }
 
 /// Without its programs, the kernel shows only whether tables of iptables exist.
 fn without_programs(machine: &Machine, reasons: &[Unseen]) -> Finding {
     let is_there = |reason: &&Unseen| !matches!(reason, Unseen::Absent(_));
     if let Some(reason) = reasons.iter().find(is_there) {
-        return Finding::unseen(NAME, reason);
+        return reason.finding(NAME);
     }
     let tables = ["/proc/net/ip_tables_names", "/proc/net/ip6_tables_names"]
         .map(|path| machine.read(path).unwrap_or_default());
@@ -72,7 +72,9 @@ fn without_programs(machine: &Machine, reasons: &[Unseen]) -> Finding {
             names.join(", ")
         ),
     };
-    Finding::unseen(NAME, &Unseen::Failed(saw)).fix("apt install nftables   # to see the rules")
+    Unseen::Failed(saw)
+        .finding(NAME)
+        .fix("apt install nftables   # to see the rules")
 }
 
 /// The fate of a new client's first packet.
@@ -200,7 +202,7 @@ const NAME: &str = "firewall";
 mod tests {
     use super::*;
     use crate::doctor::checks::testing::Tree;
-    use crate::doctor::finding::Severity::{Note, Ok, Warning};
+    use crate::finding::Verdict::{Fact, Good, Unknown, Weak};
 
     fn chain(policy: &str, rules: &str) -> String {
         format!(
@@ -360,7 +362,7 @@ mod tests {
                    -A INPUT -j ufw-after-input\n";
         let tree = Tree::new();
         let found = check(&tree.machine().with_output("iptables -S INPUT", ufw), 443);
-        assert_eq!((found.severity, found.fix), (Note, None));
+        assert_eq!((found.verdict, found.fix), (Fact, None));
         assert!(found.saw.contains("cannot judge"), "{}", found.saw);
     }
 
@@ -371,7 +373,7 @@ mod tests {
             .machine()
             .with_output("nft list ruleset", &chain("drop", ""));
         let found = check(&machine, 8443);
-        assert_eq!(found.severity, Warning);
+        assert_eq!(found.verdict, Weak);
         let fix = found.fix.expect("a command");
         assert_eq!(
             fix,
@@ -393,7 +395,7 @@ mod tests {
         let tree = Tree::new();
         tree.write("/proc/net/ip_tables_names", "filter\nnat\n");
         let found = check(&tree.machine(), 443);
-        assert!(!found.visible && found.severity == Note, "{found:?}");
+        assert_eq!(found.verdict, Unknown, "{found:?}");
         assert!(found.saw.contains("(filter, nat)"), "{found:?}");
     }
 
@@ -403,8 +405,8 @@ mod tests {
         let machine = tree.machine().with_output("nft list ruleset", "");
         let found = check(&machine, 443);
         assert_eq!(
-            (found.severity, &*found.saw),
-            (Ok, "no rules for incoming packets")
+            (found.verdict, &*found.saw),
+            (Good, "no rules for incoming packets")
         );
     }
 }

@@ -1,13 +1,13 @@
 //! Network interfaces: sizes of packets and offloads.
 
-use crate::doctor::finding::Finding;
 use crate::doctor::machine::{Machine, Unseen};
+use crate::finding::Finding;
 
 /// Checks each interface that is up, except loopback.
 pub(crate) fn check(machine: &Machine) -> Vec<Finding> {
     let names = match machine.list(FOLDER) {
         Ok(names) => names,
-        Err(reason) => return vec![Finding::unseen("interfaces", &reason)],
+        Err(reason) => return vec![reason.finding("interfaces")],
     };
     let mut found = Vec::new();
     for name in names.iter().filter(|name| *name != "lo") {
@@ -39,19 +39,19 @@ pub(crate) fn route(host: &str, is_ipv6: bool, mtu: Option<u32>) -> Finding {
         let reason = Unseen::Failed(format!(
             "this system does not report the packet size towards {host}"
         ));
-        return Finding::unseen(name, &reason);
+        return reason.finding(name);
     };
     let least = 1200 + if is_ipv6 { 48 } else { 28 };
     let saw = format!("packets of up to {mtu} bytes towards {host}");
     match mtu < least {
         true => {
             let why = "QUIC needs datagrams of 1200 bytes on every path (RFC 9000 §14)";
-            Finding::error(name, saw, why)
+            Finding::bad(name, saw, why)
                 .fix("raise the MTU of the tunnel or of the interface on the way")
         }
         false => {
             let rest = "courser probe measures the path behind the first hop";
-            Finding::ok(name, format!("{saw}; {rest}"))
+            Finding::good(name, format!("{saw}; {rest}"))
         }
     }
 }
@@ -60,7 +60,7 @@ fn mtu(machine: &Machine, interface: &str, is_tunnel: bool) -> Finding {
     let name = format!("{interface} MTU");
     let mtu = match machine.number(&format!("{FOLDER}/{interface}/mtu")) {
         Ok(mtu) => mtu,
-        Err(reason) => return Finding::unseen(&name, &reason),
+        Err(reason) => return reason.finding(&name),
     };
     let saw = format!("{mtu} bytes");
     // Packets of a tunnel have another header on their way, and 1500 bytes would not fit.
@@ -68,14 +68,14 @@ fn mtu(machine: &Machine, interface: &str, is_tunnel: bool) -> Finding {
     let fix = format!("ip link set {interface} mtu {enough}");
     if mtu < LEAST_MTU {
         let why = "QUIC needs datagrams of 1200 bytes, and IPv6 packets of 1280 (RFC 9000 §14, RFC 8200 §5)";
-        return Finding::error(&name, saw, why).fix(fix);
+        return Finding::bad(&name, saw, why).fix(fix);
     }
     if mtu < USUAL_MTU {
         let why = "less than Ethernet: a tunnel, or a cloud's network. The same data needs more packets; \
                    courser finds the size by itself";
-        return Finding::note(&name, saw, why);
+        return Finding::fact(&name, saw).because(why);
     }
-    Finding::ok(&name, saw)
+    Finding::good(&name, saw)
 }
 
 /// Reads the features of the interface with ethtool, because the kernel shows them in no file.
@@ -84,10 +84,11 @@ fn offload(machine: &Machine, interface: &str) -> Finding {
     let text = match machine.run("ethtool", &["-k", interface]) {
         Ok(text) => text,
         Err(reason @ Unseen::Absent(_)) => {
-            return Finding::unseen(&name, &reason)
+            return reason
+                .finding(&name)
                 .fix("apt install ethtool   # to see the offloads");
         }
-        Err(reason) => return Finding::unseen(&name, &reason),
+        Err(reason) => return reason.finding(&name),
     };
     let value = |feature: &str| {
         let mut lines = text.lines().map(str::trim);
@@ -99,7 +100,7 @@ fn offload(machine: &Machine, interface: &str) -> Finding {
         .filter(|(feature, _)| !value(feature).starts_with("on"))
         .collect();
     if missing.is_empty() {
-        return Finding::ok(&name, "segmentation, coalescing and checksums of UDP");
+        return Finding::good(&name, "segmentation, coalescing and checksums of UDP");
     }
     let names: Vec<_> = missing.iter().map(|(feature, _)| *feature).collect();
     // A feature that is fixed, or that this kernel does not list, cannot be turned on.
@@ -111,7 +112,7 @@ fn offload(machine: &Machine, interface: &str) -> Finding {
         .map(|(_, flag)| format!(" {flag} on"))
         .collect();
     let why = "the CPU does this work for each packet; many virtual interfaces cannot do it at all";
-    let made = Finding::note(&name, format!("off: {}", names.join(", ")), why);
+    let made = Finding::fact(&name, format!("off: {}", names.join(", "))).because(why);
     match flags.is_empty() {
         true => made,
         false => made.fix(format!("ethtool -K {interface}{}", flags.concat())),
@@ -127,7 +128,7 @@ fn is_unused(machine: &Machine, interface: &str) -> bool {
 
 fn no_interface() -> Finding {
     let why = "clients of other machines cannot reach a server here";
-    Finding::note("interfaces", "only loopback is up", why)
+    Finding::fact("interfaces", "only loopback is up").because(why)
 }
 
 const FOLDER: &str = "/sys/class/net";
@@ -147,7 +148,7 @@ const MAX_INTERFACES: usize = 8;
 mod tests {
     use super::*;
     use crate::doctor::checks::testing::Tree;
-    use crate::doctor::finding::Severity::{Error, Note, Ok};
+    use crate::finding::Verdict::{Bad, Fact, Good, Unknown};
 
     fn interface(tree: &Tree, name: &str, state: &str, mtu: &str) {
         tree.write(&format!("{FOLDER}/{name}/operstate"), state);
@@ -165,14 +166,14 @@ mod tests {
         tree.write(&format!("{FOLDER}/ifb0/statistics/tx_packets"), "0\n");
         interface(&tree, "wg0", "unknown\n", "1420\n");
         let found = check(&tree.machine());
-        let named: Vec<_> = found.iter().map(|it| (&*it.check, it.severity)).collect();
+        let named: Vec<_> = found.iter().map(|it| (&*it.name, it.verdict)).collect();
         assert_eq!(
             named,
             [
-                ("eth0 MTU", Ok),
-                ("eth0 offload", Note),
-                ("wg0 MTU", Note),
-                ("wg0 offload", Note)
+                ("eth0 MTU", Good),
+                ("eth0 offload", Unknown),
+                ("wg0 MTU", Fact),
+                ("wg0 offload", Unknown)
             ]
         );
     }
@@ -188,7 +189,7 @@ mod tests {
         }
         let found = check(&tree.machine());
         assert_eq!(found.len(), 2 * MAX_INTERFACES);
-        assert_eq!(found[0].check, "b0 MTU");
+        assert_eq!(found[0].name, "b0 MTU");
     }
 
     #[test]
@@ -196,13 +197,13 @@ mod tests {
         let tree = Tree::new();
         interface(&tree, "tun0", "unknown\n", "1279\n");
         let found = check(&tree.machine());
-        assert_eq!(found[0].severity, Error);
+        assert_eq!(found[0].verdict, Bad);
         assert_eq!(found[0].fix.as_deref(), Some("ip link set tun0 mtu 1280"));
         interface(&tree, "tun0", "up\n", "1279\n");
         let found = check(&tree.machine());
         assert_eq!(found[0].fix.as_deref(), Some("ip link set tun0 mtu 1500"));
         interface(&tree, "tun0", "unknown\n", "1280\n");
-        assert_eq!(check(&tree.machine())[0].severity, Note);
+        assert_eq!(check(&tree.machine())[0].verdict, Fact);
     }
 
     #[test]
@@ -217,14 +218,14 @@ mod tests {
         assert_eq!(found[1].fix.as_deref(), Some("ethtool -K eth0 gro on"));
         let text = text.replace("offload: off", "offload: on");
         let found = check(&tree.machine().with_output("ethtool -k eth0", &text));
-        assert_eq!(found[1].severity, Ok);
+        assert_eq!(found[1].verdict, Good);
         let text = text.replace("segmentation: on", "segmentation: off");
         let found = check(&tree.machine().with_output("ethtool -k eth0", &text));
         assert_eq!(found[1].saw, "off: tx-udp-segmentation");
         assert_eq!(found[1].fix, None, "it is fixed");
         let found = check(&tree.machine());
         assert!(
-            !found[1].visible && found[1].saw.contains("the program ethtool"),
+            found[1].verdict == Unknown && found[1].saw.contains("the program ethtool"),
             "{found:?}"
         );
     }
@@ -234,19 +235,19 @@ mod tests {
         let tree = Tree::new();
         interface(&tree, "lo", "unknown\n", "65536\n");
         assert_eq!(check(&tree.machine())[0].saw, "only loopback is up");
-        assert!(!check(&Tree::new().machine())[0].visible);
+        assert_eq!(check(&Tree::new().machine())[0].verdict, Unknown);
     }
 
     #[test]
     fn routes_carry_the_least_datagram() {
-        for (is_ipv6, mtu, severity) in [
-            (false, Some(1228), Ok),
-            (false, Some(1227), Error),
-            (true, Some(1247), Error),
-            (true, Some(1248), Ok),
-            (true, None, Note),
+        for (is_ipv6, mtu, verdict) in [
+            (false, Some(1228), Good),
+            (false, Some(1227), Bad),
+            (true, Some(1247), Bad),
+            (true, Some(1248), Good),
+            (true, None, Unknown),
         ] {
-            assert_eq!(route("a.test", is_ipv6, mtu).severity, severity, "{mtu:?}");
+            assert_eq!(route("a.test", is_ipv6, mtu).verdict, verdict, "{mtu:?}");
         }
     }
 }

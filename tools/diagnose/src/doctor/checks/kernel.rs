@@ -1,35 +1,35 @@
 //! The version of the kernel, and its random numbers.
 
-use crate::doctor::finding::Finding;
 use crate::doctor::machine::Machine;
+use crate::finding::Finding;
 
 /// Compares the version with those that brought UDP offload.
 pub(crate) fn check(machine: &Machine) -> Vec<Finding> {
     let release = match machine.read(OSRELEASE) {
         Ok(text) => text.trim().to_owned(),
-        Err(reason) => return vec![Finding::unseen(VERSION, &reason)],
+        Err(reason) => return vec![reason.finding(VERSION)],
     };
     let Some(version) = parse(&release) else {
         let why = "the version decides which offloads exist, and this one cannot be read";
-        return vec![Finding::note(VERSION, format!("Linux {release}"), why)];
+        return vec![Finding::fact(VERSION, format!("Linux {release}")).because(why)];
     };
     let finding = if version < GSO {
         let why = "UDP segmentation offload (GSO) came with Linux 4.18: each datagram costs a system call";
-        Finding::warning(VERSION, format!("Linux {release}"), why)
+        Finding::weak(VERSION, format!("Linux {release}"), why)
             .fix("install a kernel of 6.2 or later")
     } else if version < GRO {
         let why = "UDP receive offload (GRO) came with Linux 5.0: each received datagram costs a system call";
-        Finding::warning(VERSION, format!("Linux {release}"), why)
+        Finding::weak(VERSION, format!("Linux {release}"), why)
             .fix("install a kernel of 6.2 or later")
     } else if version < CACHED_ROUTE {
         let why = "Linux 6.9 sends on connected sockets without a look-up of the route, a tenth of the call";
-        Finding::note(
+        Finding::fact(
             VERSION,
             format!("Linux {release}, with GSO and GRO for UDP"),
-            why,
         )
+        .because(why)
     } else {
-        Finding::ok(
+        Finding::good(
             VERSION,
             format!("Linux {release}, with GSO and GRO for UDP"),
         )
@@ -41,17 +41,17 @@ pub(crate) fn check(machine: &Machine) -> Vec<Finding> {
 fn entropy(machine: &Machine, version: (u32, u32)) -> Finding {
     let name = "entropy";
     match machine.number("/proc/sys/kernel/random/entropy_avail") {
-        Err(reason) => Finding::unseen(name, &reason),
-        Ok(bits) if bits >= LEAST_ENTROPY => Finding::ok(name, format!("{bits} bits")),
+        Err(reason) => reason.finding(name),
+        Ok(bits) if bits >= LEAST_ENTROPY => Finding::good(name, format!("{bits} bits")),
         Ok(bits) if version >= SEEDED_ONCE => {
             let why = "the kernel has not been seeded yet: programs wait for their first key";
-            Finding::error(name, format!("{bits} bits"), why).fix(
+            Finding::bad(name, format!("{bits} bits"), why).fix(
                 "give the machine a source of random numbers (virtio-rng, or the CPU's RDRAND)",
             )
         }
         Ok(bits) => {
             let why = "programs may wait for their first key after a start of the machine";
-            Finding::warning(name, format!("{bits} bits"), why).fix("apt install rng-tools5")
+            Finding::weak(name, format!("{bits} bits"), why).fix("apt install rng-tools5")
         }
     }
 }
@@ -77,43 +77,43 @@ const LEAST_ENTROPY: u64 = 128;
 mod tests {
     use super::*;
     use crate::doctor::checks::testing::Tree;
-    use crate::doctor::finding::Severity::{self, Error, Note, Ok, Warning};
+    use crate::finding::Verdict::{self, Bad, Fact, Good, Unknown, Weak};
 
-    fn severities(release: &str, entropy: &str) -> Vec<Severity> {
+    fn verdicts(release: &str, entropy: &str) -> Vec<Verdict> {
         let tree = Tree::new();
         tree.write(OSRELEASE, release);
         tree.write("/proc/sys/kernel/random/entropy_avail", entropy);
         let found = check(&tree.machine());
-        found.iter().map(|finding| finding.severity).collect()
+        found.iter().map(|finding| finding.verdict).collect()
     }
 
     #[test]
     fn old_kernels_lack_offload() {
         for (release, expected) in [
-            ("3.10.0-1160.el7.x86_64\n", Warning),
-            ("4.17.9\n", Warning),
-            ("4.18.0-553.el8\n", Warning),
-            ("5.15.0-91-generic\n", Note),
-            ("6.8.0\n", Note),
-            ("6.9\n", Ok),
-            ("6.18.44-fc\n", Ok),
-            ("unknown\n", Note),
+            ("3.10.0-1160.el7.x86_64\n", Weak),
+            ("4.17.9\n", Weak),
+            ("4.18.0-553.el8\n", Weak),
+            ("5.15.0-91-generic\n", Fact),
+            ("6.8.0\n", Fact),
+            ("6.9\n", Good),
+            ("6.18.44-fc\n", Good),
+            ("unknown\n", Fact),
         ] {
-            assert_eq!(severities(release, "256\n")[0], expected, "{release}");
+            assert_eq!(verdicts(release, "256\n")[0], expected, "{release}");
         }
     }
 
     #[test]
     fn an_unseeded_kernel_is_an_error() {
-        assert_eq!(severities("6.1.0", "256")[1], Ok);
-        assert_eq!(severities("6.1.0", "0")[1], Error);
-        assert_eq!(severities("4.19.0", "50")[1], Warning);
-        assert_eq!(severities("4.19.0", "many")[1], Note);
+        assert_eq!(verdicts("6.1.0", "256")[1], Good);
+        assert_eq!(verdicts("6.1.0", "0")[1], Bad);
+        assert_eq!(verdicts("4.19.0", "50")[1], Weak);
+        assert_eq!(verdicts("4.19.0", "many")[1], Unknown);
     }
 
     #[test]
-    fn a_machine_without_proc_is_not_visible() {
+    fn a_machine_without_proc_is_unknown() {
         let found = check(&Tree::new().machine());
-        assert!(!found[0].visible && found[0].severity == Note, "{found:?}");
+        assert_eq!(found[0].verdict, Unknown, "{found:?}");
     }
 }

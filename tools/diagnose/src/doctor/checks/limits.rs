@@ -2,14 +2,14 @@
 
 use courser_units::binary_size;
 
-use crate::doctor::finding::Finding;
 use crate::doctor::machine::{Machine, Unseen};
+use crate::finding::Finding;
 
 /// Compares the limits on files and memory with what a server needs.
 pub(crate) fn check(machine: &Machine) -> Vec<Finding> {
     let text = match machine.read("/proc/self/limits") {
         Ok(text) => text,
-        Err(reason) => return vec![Finding::unseen(FILES, &reason)],
+        Err(reason) => return vec![reason.finding(FILES)],
     };
     let mut found = vec![files(&text)];
     found.extend(memory(&text));
@@ -19,15 +19,15 @@ pub(crate) fn check(machine: &Machine) -> Vec<Finding> {
 fn files(text: &str) -> Finding {
     let Some((soft, hard)) = limit(text, "Max open files") else {
         let reason = Unseen::Failed("/proc/self/limits has no open files".to_owned());
-        return Finding::unseen(FILES, &reason);
+        return reason.finding(FILES);
     };
     let Some(soft) = soft else {
-        return Finding::ok(FILES, "unlimited");
+        return Finding::good(FILES, "unlimited");
     };
-    let (severity, noun) = match soft {
+    let (verdict, noun) = match soft {
         0..FEWEST_FILES => ("warning", "files"),
         FEWEST_FILES..ENOUGH_FILES => ("note", "files"),
-        _ => return Finding::ok(FILES, format!("{soft} files")),
+        _ => return Finding::good(FILES, format!("{soft} files")),
     };
     let hard = hard.map_or_else(
         || "no hard limit".to_owned(),
@@ -36,9 +36,9 @@ fn files(text: &str) -> Finding {
     let saw = format!("{soft} {noun}, {hard}");
     let why = "QUIC needs one socket for all clients, but each TCP client and each connection to a backend takes a file";
     let fix = "ulimit -n 65536\nor LimitNOFILE=65536 in the [Service] section of the systemd unit";
-    match severity {
-        "warning" => Finding::warning(FILES, saw, why).fix(fix),
-        _ => Finding::note(FILES, saw, why).fix(fix),
+    match verdict {
+        "warning" => Finding::weak(FILES, saw, why).fix(fix),
+        _ => Finding::fact(FILES, saw).because(why).fix(fix),
     }
 }
 
@@ -50,9 +50,9 @@ fn memory(text: &str) -> Option<Finding> {
     Some(match bytes < LEAST_MEMORY {
         true => {
             let why = "the memory budget of the server is a quarter of it: few clients fit";
-            Finding::warning(name, saw, why).fix("ulimit -v unlimited; ulimit -d unlimited")
+            Finding::weak(name, saw, why).fix("ulimit -v unlimited; ulimit -d unlimited")
         }
-        false => Finding::ok(name, saw),
+        false => Finding::good(name, saw),
     })
 }
 
@@ -72,7 +72,7 @@ const LEAST_MEMORY: u64 = 256 << 20;
 mod tests {
     use super::*;
     use crate::doctor::checks::testing::Tree;
-    use crate::doctor::finding::Severity::{Note, Ok, Warning};
+    use crate::finding::Verdict::{Fact, Good, Unknown, Weak};
 
     fn found(files: &str, space: &str) -> Vec<Finding> {
         let tree = Tree::new();
@@ -87,13 +87,13 @@ mod tests {
 
     #[test]
     fn few_open_files_are_reported() {
-        for (files, severity) in [
-            ("512   1024", Warning),
-            ("1024  524288", Note),
-            ("65536 65536", Ok),
-            ("unlimited unlimited", Ok),
+        for (files, verdict) in [
+            ("512   1024", Weak),
+            ("1024  524288", Fact),
+            ("65536 65536", Good),
+            ("unlimited unlimited", Good),
         ] {
-            assert_eq!(found(files, "unlimited")[0].severity, severity, "{files}");
+            assert_eq!(found(files, "unlimited")[0].verdict, verdict, "{files}");
         }
         let few = &found("512 1024", "unlimited")[0];
         assert_eq!(few.saw, "512 files, hard limit 1024");
@@ -102,15 +102,15 @@ mod tests {
     #[test]
     fn little_memory_is_reported() {
         assert_eq!(found("65536 65536", "unlimited").len(), 1);
-        assert_eq!(found("65536 65536", "134217728")[1].severity, Warning);
-        assert_eq!(found("65536 65536", "8589934592")[1].severity, Ok);
+        assert_eq!(found("65536 65536", "134217728")[1].verdict, Weak);
+        assert_eq!(found("65536 65536", "8589934592")[1].verdict, Good);
     }
 
     #[test]
-    fn limits_that_are_missing_are_not_visible() {
-        assert!(!check(&Tree::new().machine())[0].visible);
+    fn limits_that_are_missing_are_unknown() {
+        assert_eq!(check(&Tree::new().machine())[0].verdict, Unknown);
         let tree = Tree::new();
         tree.write("/proc/self/limits", "nothing\n");
-        assert!(!check(&tree.machine())[0].visible);
+        assert_eq!(check(&tree.machine())[0].verdict, Unknown);
     }
 }

@@ -17,8 +17,8 @@ use courser_measure::{Failure, target};
 use courser_wire::ConnectionId;
 use tokio::time::{Instant, sleep, timeout};
 
-use crate::doctor::finding::Finding;
 use crate::doctor::report::counted;
+use crate::finding::Finding;
 
 /// The path that was tried.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -240,17 +240,15 @@ pub(crate) fn check(path: Path, trial: &Result<Trial, Failure>) -> Vec<Finding> 
         Err(error) => {
             let saw = format!("no connection: {error}");
             return vec![match path {
-                Path::Loopback => Finding::error(
+                Path::Loopback => Finding::bad(
                     &named("QUIC"),
                     saw,
                     "a firewall drops datagrams of this machine to itself, or an optimisation has no way back",
                 )
                 .fix(RULES),
-                Path::Host => Finding::note(
+                Path::Host => Finding::fact(
                     &named("QUIC"),
-                    saw,
-                    "without a server of HTTP/3 there, only its interface on this machine was seen",
-                )
+                    saw).because("without a server of HTTP/3 there, only its interface on this machine was seen")
                 .fix("courser probe HOST:PORT"),
             }];
         }
@@ -269,12 +267,10 @@ fn batches(check: &str, path: Path, trial: &Trial) -> Finding {
         counted(usize::try_from(calls).unwrap_or(usize::MAX), "call")
     );
     match trial.batches {
-        Feature::Refused => Finding::note(
+        Feature::Refused => Finding::fact(
             check,
-            "the system takes one datagram a call",
-            "courser sends single datagrams; see GSO",
-        ),
-        Feature::GivenUp => Finding::warning(
+            "the system takes one datagram a call").because("courser sends single datagrams; see GSO"),
+        Feature::GivenUp => Finding::weak(
             check,
             format!(
                 "lost without an error, {} in all; given up for single datagrams",
@@ -286,61 +282,51 @@ fn batches(check: &str, path: Path, trial: &Trial) -> Finding {
             Path::Loopback => RULES,
             Path::Host => "ethtool -K INTERFACE tx-udp-segmentation off",
         }),
-        Feature::Restored => Finding::note(
+        Feature::Restored => Finding::fact(
             check,
-            format!("{saw}; lost once, and then they arrived"),
-            "courser had given them up for a while",
-        ),
-        Feature::Used if calls < datagrams => Finding::ok(check, saw),
-        Feature::Used => Finding::note(
+            format!("{saw}; lost once, and then they arrived")).because("courser had given them up for a while"),
+        Feature::Used if calls < datagrams => Finding::good(check, saw),
+        Feature::Used => Finding::fact(
             check,
-            format!("not tried: {saw}"),
-            "the server takes too little data for a batch",
-        ),
+            format!("not tried: {saw}")).because("the server takes too little data for a batch"),
     }
 }
 
 fn marks(check: &str, trial: &Trial) -> Finding {
     let why = "courser sends without marks by itself; routers that mark packets instead of dropping them cannot reach the sender (RFC 9000 §13.4)";
     match (trial.marks, trial.validation) {
-        (Feature::Refused, _) => Finding::note(check, "the system refuses them", why),
-        (Feature::GivenUp, _) => Finding::warning(
+        (Feature::Refused, _) => Finding::fact(check, "the system refuses them").because(why),
+        (Feature::GivenUp, _) => Finding::weak(
             check,
             "marked packets are lost, others arrive; given up",
             "courser sends without marks by itself; each new connection may wait for a timeout before",
         )
         .fix(RULES),
-        (_, Some(EcnState::Failed)) => Finding::note(
+        (_, Some(EcnState::Failed)) => Finding::fact(
             check,
-            "they are lost, changed on the way or not reported by the peer; given up",
-            why,
-        ),
-        (Feature::Restored, _) => Finding::note(
+            "they are lost, changed on the way or not reported by the peer; given up").because(why),
+        (Feature::Restored, _) => Finding::fact(
             check,
-            "lost once, and then they arrived",
-            "courser had given them up for a while",
-        ),
+            "lost once, and then they arrived").because("courser had given them up for a while"),
         (Feature::Used, Some(EcnState::Capable)) => {
-            Finding::ok(check, "they arrive, and the peer reports them")
+            Finding::good(check, "they arrive, and the peer reports them")
         }
-        (Feature::Used, _) => Finding::note(
+        (Feature::Used, _) => Finding::fact(
             check,
-            "not confirmed",
-            "too few packets were sent and acknowledged",
-        ),
+            "not confirmed").because("too few packets were sent and acknowledged"),
     }
 }
 
 fn datagrams(check: &str, trial: &Trial) -> Finding {
     let saw = format!("datagrams of up to {} bytes arrive", trial.datagram);
     match trial.datagram {
-        ..=SMALLEST => Finding::note(
+        ..=SMALLEST => Finding::fact(
             check,
             format!("no datagram of more than {SMALLEST} bytes has arrived"),
-            "courser goes on with the smallest size of QUIC by itself, and sends more packets",
         )
+        .because("courser goes on with the smallest size of QUIC by itself, and sends more packets")
         .fix("raise the MTU of the tunnel or link on the way: courser probe HOST shows its size"),
-        _ => Finding::ok(check, saw),
+        _ => Finding::good(check, saw),
     }
 }
 

@@ -3,8 +3,8 @@
 use std::io::{self, ErrorKind};
 use std::net::{IpAddr, SocketAddr, TcpListener, UdpSocket};
 
-use crate::doctor::finding::Finding;
 use crate::doctor::machine::Machine;
+use crate::finding::Finding;
 
 /// Binds the address for UDP and for TCP, and gives it back.
 pub(crate) fn try_bind(address: SocketAddr) -> [(&'static str, io::Result<()>); 2] {
@@ -23,7 +23,7 @@ pub(crate) fn check(
     let explain = |(protocol, outcome): &(&'static str, io::Result<()>)| {
         let name = format!("{protocol} {address}");
         match outcome {
-            Ok(()) => Finding::ok(&name, "free"),
+            Ok(()) => Finding::good(&name, "free"),
             Err(error) => explain(machine, &name, protocol, address, error),
         }
     };
@@ -52,18 +52,18 @@ fn explain(
                 &protocol[..1],
                 address.port()
             );
-            Finding::error(name, saw, why).fix(fix)
+            Finding::bad(name, saw, why).fix(fix)
         }
-        ErrorKind::AddrNotAvailable => Finding::error(name, "no interface has this address", why)
+        ErrorKind::AddrNotAvailable => Finding::bad(name, "no interface has this address", why)
             .fix("ip address   # lists those that exist; [::] listens on all"),
         ErrorKind::PermissionDenied => {
             let first = machine.number(UNPRIVILEGED).unwrap_or(1024);
-            Finding::error(name, format!("ports below {first} need a privilege"), why).fix(
+            Finding::bad(name, format!("ports below {first} need a privilege"), why).fix(
                 "setcap cap_net_bind_service=+ep $(command -v courser)\n\
                  or AmbientCapabilities=CAP_NET_BIND_SERVICE in the systemd unit",
             )
         }
-        _ => Finding::error(name, error.to_string(), why),
+        _ => Finding::bad(name, error.to_string(), why),
     }
 }
 
@@ -133,7 +133,7 @@ const MAX_PROCESSES: usize = 65_536;
 mod tests {
     use super::*;
     use crate::doctor::checks::testing::Tree;
-    use crate::doctor::finding::Severity::{Error, Ok as Fine};
+    use crate::finding::Verdict::{Bad, Good};
 
     fn failed(kind: ErrorKind) -> [(&'static str, io::Result<()>); 1] {
         [("udp", Err(kind.into()))]
@@ -143,7 +143,7 @@ mod tests {
     fn a_port_that_is_free_is_in_order() {
         let free = SocketAddr::from(([127, 0, 0, 1], 0));
         let found = check(&Tree::new().machine(), free, &try_bind(free));
-        assert!(found.iter().all(|it| it.severity == Fine), "{found:?}");
+        assert!(found.iter().all(|it| it.verdict == Good), "{found:?}");
     }
 
     #[test]
@@ -153,7 +153,7 @@ mod tests {
         let outcomes = try_bind(address);
         assert!(outcomes[0].1.is_err());
         let found = check(&Machine::this(), address, &outcomes[..1]);
-        assert_eq!(found[0].severity, Error);
+        assert_eq!(found[0].verdict, Bad);
         if cfg!(target_os = "linux") {
             let process = format!("(process {})", std::process::id());
             assert!(found[0].saw.contains(&process), "{found:?}");

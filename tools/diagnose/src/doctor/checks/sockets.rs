@@ -9,8 +9,8 @@ use courser_base::Ecn;
 use courser_udp::{Capabilities, RECEIVE_BUFFER_LEN, Transmit, UdpSocket};
 use courser_units::binary_size;
 
-use crate::doctor::finding::Finding;
 use crate::doctor::report::counted;
+use crate::finding::Finding;
 
 /// The result of sending a batch to oneself.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -101,15 +101,13 @@ pub(crate) fn check(trials: &[(IpAddr, io::Result<Trial>)]) -> Vec<Finding> {
             Ok(trial) => found.push(marks("ECN over IPv6", trial)),
             Err(error) if address.is_ipv6() => {
                 let why = "clients of IPv6 networks are reached over IPv4 only";
-                found.push(Finding::note(
-                    "IPv6",
-                    format!("no loopback address: {error}"),
-                    why,
-                ));
+                found.push(
+                    Finding::fact("IPv6", format!("no loopback address: {error}")).because(why),
+                );
             }
             Err(error) => {
                 let why = "without UDP there is no QUIC";
-                found.push(Finding::error(
+                found.push(Finding::bad(
                     "UDP",
                     format!("cannot send to {address}: {error}"),
                     why,
@@ -141,11 +139,11 @@ fn explain(trial: &Trial) -> Vec<Finding> {
     let (datagrams, calls) = trial.sent;
     let saw = format!("{datagrams} datagrams sent in {}", counted(calls, "call"));
     found.push(match calls < datagrams {
-        true => Finding::ok(
+        true => Finding::good(
             "GSO",
             format!("{saw}, which takes up to {}", capabilities.gso_segments),
         ),
-        false => Finding::warning("GSO", saw, "each datagram costs a system call when sending")
+        false => Finding::weak("GSO", saw, "each datagram costs a system call when sending")
             .fix(OFFLOAD_FIX),
     });
     let (datagrams, calls) = trial.received;
@@ -154,21 +152,21 @@ fn explain(trial: &Trial) -> Vec<Finding> {
         counted(calls, "call")
     );
     found.push(match (datagrams, calls < datagrams) {
-        (BATCH, true) => Finding::ok("GRO", saw),
-        (BATCH, false) => Finding::warning(
+        (BATCH, true) => Finding::good("GRO", saw),
+        (BATCH, false) => Finding::weak(
             "GRO",
             saw,
             "each datagram costs a system call when receiving",
         )
         .fix(OFFLOAD_FIX),
-        _ if trial.plain == BATCH => Finding::warning(
+        _ if trial.plain == BATCH => Finding::weak(
             "GRO",
             format!("{datagrams} of {BATCH} datagrams of a batch with marks arrived, and all that were sent one by one without"),
             "batches or marks are lost without an error; courser gives them up by itself",
         ),
         _ => {
             let saw = format!("only {datagrams} of {BATCH} datagrams arrived over loopback");
-            Finding::error(
+            Finding::bad(
                 "GRO",
                 saw,
                 "a firewall or a full buffer drops datagrams of this machine to itself",
@@ -189,11 +187,13 @@ fn buffer(check: &str, limit: &str, bytes: usize, wanted: usize, why: &str) -> F
         true => {
             // The check of the setting has the warning and the command.
             match cfg!(target_os = "linux") {
-                true => Finding::note(check, saw, why).fix(format!("see net.core.{limit} below")),
-                false => Finding::warning(check, saw, why),
+                true => Finding::fact(check, saw)
+                    .because(why)
+                    .fix(format!("see net.core.{limit} below")),
+                false => Finding::weak(check, saw, why),
             }
         }
-        false => Finding::ok(check, saw),
+        false => Finding::good(check, saw),
     }
 }
 
@@ -204,14 +204,14 @@ fn marks(check: &str, trial: &Trial) -> Finding {
         .filter(|mark| **mark == Ecn::Ect0)
         .count();
     if kept > 0 && kept == trial.marks.len() {
-        return Finding::ok(check, "marks arrive as they were sent");
+        return Finding::good(check, "marks arrive as they were sent");
     }
     let saw = match trial.marks.first() {
         None => "no datagram arrived".to_owned(),
         Some(mark) => format!("sent as {:?}, received as {mark:?}", Ecn::Ect0),
     };
     let why = "routers that mark packets instead of dropping them cannot reach the sender (RFC 9000 §13.4)";
-    Finding::warning(check, saw, why)
+    Finding::weak(check, saw, why)
         .fix("remove the rule that clears the field: nft list ruleset | grep -i -e dscp -e ecn")
 }
 
@@ -224,7 +224,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::doctor::finding::Severity::{self, Error, Note, Ok as Fine, Warning};
+    use crate::finding::Verdict::{self, Bad, Fact, Good, Weak};
 
     fn trial() -> Trial {
         let mut capabilities = Capabilities::default();
@@ -252,13 +252,13 @@ mod tests {
         Trial { marks, ..trial() }
     }
 
-    fn severity(trial: Trial, check_name: &str) -> Severity {
+    fn verdict(trial: Trial, check_name: &str) -> Verdict {
         let found = check(&[(loopback()[0], Ok(trial))]);
         found
             .iter()
-            .find(|it| it.check == check_name)
+            .find(|it| it.name == check_name)
             .expect(check_name)
-            .severity
+            .verdict
     }
 
     #[test]
@@ -271,13 +271,13 @@ mod tests {
     #[test]
     fn abilities_that_are_missing_are_reported() {
         for (name, expected) in [
-            ("receive buffer", Fine),
-            ("send buffer", Fine),
-            ("GSO", Fine),
-            ("GRO", Fine),
-            ("ECN", Fine),
+            ("receive buffer", Good),
+            ("send buffer", Good),
+            ("GSO", Good),
+            ("GRO", Good),
+            ("ECN", Good),
         ] {
-            assert_eq!(severity(trial(), name), expected, "{name}");
+            assert_eq!(verdict(trial(), name), expected, "{name}");
         }
         for (name, changed, expected) in [
             (
@@ -286,24 +286,24 @@ mod tests {
                     sent: (16, 16),
                     ..trial()
                 },
-                Warning,
+                Weak,
             ),
-            ("GRO", received(16, 16, 0), Warning),
-            ("GRO", received(3, 1, 0), Error),
-            ("GRO", received(0, 0, 16), Warning),
-            ("ECN", marked(vec![Ecn::NotEct]), Warning),
-            ("ECN", marked(Vec::new()), Warning),
+            ("GRO", received(16, 16, 0), Weak),
+            ("GRO", received(3, 1, 0), Bad),
+            ("GRO", received(0, 0, 16), Weak),
+            ("ECN", marked(vec![Ecn::NotEct]), Weak),
+            ("ECN", marked(Vec::new()), Weak),
         ] {
-            assert_eq!(severity(changed, name), expected, "{name}");
+            assert_eq!(verdict(changed, name), expected, "{name}");
         }
         let mut small = trial();
         small.capabilities.receive_buffer = 212_992;
         let expected = if cfg!(target_os = "linux") {
-            Note
+            Fact
         } else {
-            Warning
+            Weak
         };
-        assert_eq!(severity(small, "receive buffer"), expected);
+        assert_eq!(verdict(small, "receive buffer"), expected);
     }
 
     #[test]
@@ -311,8 +311,8 @@ mod tests {
         let [v4, v6] = loopback();
         let absent = || Err(io::ErrorKind::AddrNotAvailable.into());
         let found = check(&[(v4, Ok(trial())), (v6, absent())]);
-        assert_eq!(found.last().map(|it| it.severity), Some(Note));
+        assert_eq!(found.last().map(|it| it.verdict), Some(Fact));
         let found = check(&[(v4, absent()), (v6, Ok(trial()))]);
-        assert_eq!(found[0].severity, Error);
+        assert_eq!(found[0].verdict, Bad);
     }
 }

@@ -2,8 +2,8 @@
 
 use courser_units::binary_size;
 
-use crate::doctor::finding::Finding;
 use crate::doctor::machine::{Machine, Unseen};
+use crate::finding::Finding;
 
 /// Compares the settings with what QUIC needs. `obtained` are the sizes of the receive and the send buffer
 /// of a socket of this process, and `wanted` is what courser asks for, in bytes.
@@ -38,16 +38,16 @@ pub(crate) fn check(machine: &Machine, wanted: u64, obtained: [u64; 2]) -> Vec<F
 fn buffer_limit(machine: &Machine, name: &str, wanted: u64, exceeds: bool, why: &str) -> Finding {
     let fix = persistent(name, &wanted.to_string());
     match setting(machine, name) {
-        Err(reason) => Finding::unseen(name, &reason),
+        Err(reason) => reason.finding(name),
         Ok(bytes) if bytes < wanted && exceeds => {
             let saw = format!(
                 "{}; only this process may exceed it (CAP_NET_ADMIN)",
                 binary_size(bytes)
             );
-            Finding::note(name, saw, why).fix(fix)
+            Finding::fact(name, saw).because(why).fix(fix)
         }
-        Ok(bytes) if bytes < wanted => Finding::warning(name, binary_size(bytes), why).fix(fix),
-        Ok(bytes) => Finding::ok(name, binary_size(bytes)),
+        Ok(bytes) if bytes < wanted => Finding::weak(name, binary_size(bytes), why).fix(fix),
+        Ok(bytes) => Finding::good(name, binary_size(bytes)),
     }
 }
 
@@ -55,13 +55,14 @@ fn buffer_limit(machine: &Machine, name: &str, wanted: u64, exceeds: bool, why: 
 fn default_buffer(machine: &Machine) -> Finding {
     let name = "net.core.rmem_default";
     match setting(machine, name) {
-        Err(reason) => Finding::unseen(name, &reason),
+        Err(reason) => reason.finding(name),
         Ok(bytes) if bytes < USUAL_DEFAULT => {
             let why = "programs that ask for no size get this one, which is below the kernel's own default";
-            Finding::note(name, binary_size(bytes), why)
+            Finding::fact(name, binary_size(bytes))
+                .because(why)
                 .fix(persistent(name, &USUAL_DEFAULT.to_string()))
         }
-        Ok(bytes) => Finding::ok(
+        Ok(bytes) => Finding::good(
             name,
             format!("{}; courser asks for its own size", binary_size(bytes)),
         ),
@@ -71,13 +72,13 @@ fn default_buffer(machine: &Machine) -> Finding {
 fn backlog(machine: &Machine) -> Finding {
     let name = "net.core.netdev_max_backlog";
     match setting(machine, name) {
-        Err(reason) => Finding::unseen(name, &reason),
+        Err(reason) => reason.finding(name),
         Ok(packets) if packets < LEAST_BACKLOG => {
             let why = "packets that arrive while a core is busy wait in this queue, and are dropped beyond it";
-            Finding::warning(name, format!("{packets} packets"), why)
+            Finding::weak(name, format!("{packets} packets"), why)
                 .fix(persistent(name, &LEAST_BACKLOG.to_string()))
         }
-        Ok(packets) => Finding::ok(name, format!("{packets} packets")),
+        Ok(packets) => Finding::good(name, format!("{packets} packets")),
     }
 }
 
@@ -87,21 +88,21 @@ fn ports(machine: &Machine) -> Finding {
     let path = "/proc/sys/net/ipv4/ip_local_port_range";
     let text = match machine.read(path) {
         Ok(text) => text,
-        Err(reason) => return Finding::unseen(name, &reason),
+        Err(reason) => return reason.finding(name),
     };
     let mut ends = text.split_whitespace().map(str::parse::<u32>);
     let (Some(Ok(first)), Some(Ok(last))) = (ends.next(), ends.next()) else {
         let reason = Unseen::Failed(format!("{path} contains '{}'", text.trim()));
-        return Finding::unseen(name, &reason);
+        return reason.finding(name);
     };
     let count = (last + 1).saturating_sub(first);
     let saw = format!("{first} to {last}, {count} ports");
     match count < LEAST_PORTS {
         true => {
             let why = "each client socket and each connection of a proxy to its backend takes one";
-            Finding::warning(name, saw, why).fix(persistent(name, "'32768 60999'"))
+            Finding::weak(name, saw, why).fix(persistent(name, "'32768 60999'"))
         }
-        false => Finding::ok(name, saw),
+        false => Finding::good(name, saw),
     }
 }
 
@@ -110,12 +111,12 @@ fn udp_memory(machine: &Machine) -> Finding {
     let name = "net.ipv4.udp_mem";
     let text = match machine.read("/proc/sys/net/ipv4/udp_mem") {
         Ok(text) => text,
-        Err(reason) => return Finding::unseen(name, &reason),
+        Err(reason) => return reason.finding(name),
     };
     let last = text.split_whitespace().next_back();
     let Some(pages) = last.and_then(|text| text.parse::<u64>().ok()) else {
         let reason = Unseen::Failed(format!("net.ipv4.udp_mem is '{}'", text.trim()));
-        return Finding::unseen(name, &reason);
+        return reason.finding(name);
     };
     let bytes = pages.saturating_mul(PAGE);
     let saw = format!("{} for all UDP sockets", binary_size(bytes));
@@ -125,9 +126,9 @@ fn udp_memory(machine: &Machine) -> Finding {
                 "all UDP sockets together may hold no more, and datagrams beyond it are dropped";
             let pages = LEAST_UDP_MEMORY / PAGE;
             let value = format!("'{} {} {pages}'", pages / 2, pages * 3 / 4);
-            Finding::warning(name, saw, why).fix(persistent(name, &value))
+            Finding::weak(name, saw, why).fix(persistent(name, &value))
         }
-        false => Finding::ok(name, saw),
+        false => Finding::good(name, saw),
     }
 }
 
@@ -139,7 +140,11 @@ fn path_mtu_discovery(machine: &Machine) -> Option<Finding> {
         Ok(mode) => {
             let why =
                 "TCP beside QUIC may send fragments; courser searches for the path MTU itself";
-            Some(Finding::note(name, mode.to_string(), why).fix(persistent(name, "0")))
+            Some(
+                Finding::fact(name, mode.to_string())
+                    .because(why)
+                    .fix(persistent(name, "0")),
+            )
         }
     }
 }
@@ -150,11 +155,15 @@ fn queue(machine: &Machine) -> Option<Finding> {
     let text = machine.read("/proc/sys/net/core/default_qdisc").ok()?;
     let discipline = text.trim();
     match discipline.starts_with("fq") || discipline == "cake" {
-        true => Some(Finding::ok(name, discipline)),
+        true => Some(Finding::good(name, discipline)),
         false => {
             let why =
                 "this queue has no fairness: bulk data of other programs delays QUIC behind it";
-            Some(Finding::note(name, discipline, why).fix(persistent(name, "fq")))
+            Some(
+                Finding::fact(name, discipline)
+                    .because(why)
+                    .fix(persistent(name, "fq")),
+            )
         }
     }
 }
@@ -186,7 +195,7 @@ const LEAST_UDP_MEMORY: u64 = 64 << 20;
 mod tests {
     use super::*;
     use crate::doctor::checks::testing::Tree;
-    use crate::doctor::finding::Severity::{Note, Ok, Warning};
+    use crate::finding::Verdict::{Fact, Good, Unknown, Weak};
 
     const WANTED: u64 = 7 << 20;
 
@@ -210,81 +219,81 @@ mod tests {
 
     fn finding(tree: &Tree, name: &str) -> Finding {
         let found = check(&tree.machine(), WANTED, [212_992; 2]);
-        let mut found = found.into_iter().filter(|it| it.check == name);
+        let mut found = found.into_iter().filter(|it| it.name == name);
         found.next().expect(name)
     }
 
     #[test]
     fn a_tuned_machine_is_in_order() {
         let found = check(&tuned().machine(), WANTED, [WANTED; 2]);
-        assert!(found.iter().all(|it| it.severity == Ok), "{found:?}");
+        assert!(found.iter().all(|it| it.verdict == Good), "{found:?}");
         assert_eq!(found.len(), 7);
     }
 
     #[test]
     fn each_setting_that_is_too_low_is_reported_with_its_command() {
-        for (name, path, text, severity, command) in [
+        for (name, path, text, verdict, command) in [
             (
                 "net.core.rmem_max",
                 "core/rmem_max",
                 "212992",
-                Warning,
+                Weak,
                 "sysctl -w net.core.rmem_max=7340032",
             ),
             (
                 "net.core.wmem_max",
                 "core/wmem_max",
                 "7340031",
-                Warning,
+                Weak,
                 "sysctl -w net.core.wmem_max=7340032",
             ),
             (
                 "net.core.rmem_default",
                 "core/rmem_default",
                 "4096",
-                Note,
+                Fact,
                 "net.core.rmem_default=212992",
             ),
             (
                 "net.core.netdev_max_backlog",
                 "core/netdev_max_backlog",
                 "300",
-                Warning,
+                Weak,
                 "backlog=1000",
             ),
             (
                 "net.ipv4.ip_local_port_range",
                 "ipv4/ip_local_port_range",
                 "50000 50100",
-                Warning,
+                Weak,
                 "range='32768 60999'",
             ),
             (
                 "net.ipv4.udp_mem",
                 "ipv4/udp_mem",
                 "100 200 300",
-                Warning,
+                Weak,
                 "udp_mem='8192 12288 16384'",
             ),
             (
                 "net.ipv4.ip_no_pmtu_disc",
                 "ipv4/ip_no_pmtu_disc",
                 "1",
-                Note,
+                Fact,
                 "ip_no_pmtu_disc=0",
             ),
             (
                 "net.core.default_qdisc",
                 "core/default_qdisc",
                 "pfifo_fast",
-                Note,
+                Fact,
                 "default_qdisc=fq",
             ),
         ] {
             let tree = tuned();
             tree.write(&format!("/proc/sys/net/{path}"), text);
             let found = finding(&tree, name);
-            assert_eq!(found.severity, severity, "{name}");
+            assert_eq!(found.verdict, verdict, "{name}");
             let fix = found.fix.expect(name);
             assert!(fix.contains(command), "{name}: {fix}");
             assert!(fix.contains("/etc/sysctl.d/"), "{name}: {fix}");
@@ -296,14 +305,14 @@ mod tests {
         let tree = tuned();
         tree.write("/proc/sys/net/core/rmem_max", "212992");
         let found = check(&tree.machine(), WANTED, [WANTED, 212_992]);
-        assert_eq!(found[0].severity, Note);
+        assert_eq!(found[0].verdict, Fact);
         assert!(found[0].fix.is_some() && found[0].saw.contains("CAP_NET_ADMIN"));
     }
 
     #[test]
-    fn settings_that_do_not_exist_are_not_visible() {
+    fn settings_that_do_not_exist_are_unknown() {
         let found = check(&Tree::new().machine(), WANTED, [WANTED; 2]);
-        assert!(found.iter().all(|it| !it.visible), "{found:?}");
+        assert!(found.iter().all(|it| it.verdict == Unknown), "{found:?}");
         assert!(
             found[0]
                 .saw
@@ -312,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_that_are_no_numbers_are_not_visible() {
+    fn settings_that_are_no_numbers_are_unknown() {
         let tree = tuned();
         tree.write("/proc/sys/net/ipv4/ip_local_port_range", "all\n");
         tree.write("/proc/sys/net/ipv4/udp_mem", "\n");
@@ -322,7 +331,7 @@ mod tests {
             "net.ipv4.udp_mem",
             "net.core.rmem_max",
         ] {
-            assert!(!finding(&tree, name).visible, "{name}");
+            assert_eq!(finding(&tree, name).verdict, Unknown, "{name}");
         }
     }
 }

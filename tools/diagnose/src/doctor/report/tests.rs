@@ -7,11 +7,11 @@ fn report(findings: Vec<Finding>) -> Report {
 
 #[test]
 fn exit_codes_follow_the_worst_finding() {
-    let (ok, note) = (Finding::ok("a", "x"), Finding::note("b", "x", "y"));
-    let (warning, error) = (
-        Finding::warning("c", "x", "y"),
-        Finding::error("d", "x", "y"),
+    let (ok, note) = (
+        Finding::good("a", "x"),
+        Finding::fact("b", "x").because("y"),
     );
+    let (warning, error) = (Finding::weak("c", "x", "y"), Finding::bad("d", "x", "y"));
     for (findings, code) in [
         (vec![], 0),
         (vec![ok.clone(), note.clone()], 0),
@@ -25,12 +25,9 @@ fn exit_codes_follow_the_worst_finding() {
 #[test]
 fn text_shows_reason_and_command_of_what_is_not_in_order() {
     let findings = vec![
-        Finding::ok("kernel", "Linux 6.18").because("not shown"),
-        Finding::warning("receive buffer", "208 KiB", "drops").fix("sysctl -w a=1\nsysctl -w b=2"),
-        Finding::unseen(
-            "firewall",
-            &Unseen::Forbidden("the output of 'nft'".to_owned()),
-        ),
+        Finding::good("kernel", "Linux 6.18").because("not shown"),
+        Finding::weak("receive buffer", "208 KiB", "drops").fix("sysctl -w a=1\nsysctl -w b=2"),
+        Unseen::Forbidden("the output of 'nft'".to_owned()).finding("firewall"),
     ];
     let expected = "\
 linux 6.18 x86_64, 2 cores
@@ -49,7 +46,7 @@ note     firewall        not visible: the output of 'nft' may only be read by ro
 
 #[test]
 fn json_has_every_field() {
-    let text = report(vec![Finding::warning("a", "b", "c").fix("d")]).to_json();
+    let text = report(vec![Finding::weak("a", "b", "c").fix("d")]).to_json();
     let value: serde_json::Value = serde_json::from_str(&text).expect("JSON");
     assert_eq!(value["severity"], "warning");
     let finding = &value["findings"][0];

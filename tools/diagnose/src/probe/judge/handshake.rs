@@ -2,17 +2,18 @@
 
 use courser_wire::VERSION_2;
 
-use crate::probe::aspect::Aspect;
+use crate::FITS_FIRST_FLIGHT;
+use crate::finding::Finding;
 use crate::probe::dial::{NO_APPLICATION_PROTOCOL, alert};
 use crate::probe::facts::{Chain, Facts, First, Refusal};
 use crate::probe::steps::versions::{is_reserved, version_name};
 
-pub(crate) fn judge(facts: &Facts, first: &First) -> Vec<Aspect> {
+pub(crate) fn judge(facts: &Facts, first: &First) -> Vec<Finding> {
     let mut found = vec![
         handshake(first),
         versions(facts),
         version2(facts),
-        Aspect::good("protocol", format!("{} (ALPN)", first.protocol)),
+        Finding::good("protocol", format!("{} (ALPN)", first.protocol)),
         unknown_alpn(facts),
         retry(facts, first),
         group(first),
@@ -23,7 +24,7 @@ pub(crate) fn judge(facts: &Facts, first: &First) -> Vec<Aspect> {
     found
 }
 
-fn handshake(first: &First) -> Aspect {
+fn handshake(first: &First) -> Finding {
     let First {
         handshake_ms,
         rtt_ms,
@@ -31,13 +32,13 @@ fn handshake(first: &First) -> Aspect {
         ..
     } = first;
     let version = version_name(first.version);
-    Aspect::fact(
+    Finding::fact(
         "handshake",
         format!("{version}, {handshake_ms} ms at a round trip of {rtt_ms} ms, {suite}"),
     )
 }
 
-fn versions(facts: &Facts) -> Aspect {
+fn versions(facts: &Facts) -> Finding {
     let name = "version negotiation";
     match &facts.versions {
         Some(versions) => {
@@ -47,23 +48,21 @@ fn versions(facts: &Facts) -> Aspect {
                 .collect();
             let saw = format!("offers {}", list.join(", "));
             match versions.iter().any(|&version| is_reserved(version)) {
-                true => Aspect::good(name, format!("{saw} (greased)")),
-                false => Aspect::good(name, saw),
+                true => Finding::good(name, format!("{saw} (greased)")),
+                false => Finding::good(name, saw),
             }
         }
-        None => Aspect::weak(
+        None => Finding::weak(
             name,
-            5,
             "no answer to an unknown version",
-            "clients of other versions wait for their timeout instead of trying another one (RFC 9000 §6.1)",
-        ),
+            "clients of other versions wait for their timeout instead of trying another one (RFC 9000 §6.1)").costs(5),
     }
 }
 
-fn version2(facts: &Facts) -> Aspect {
+fn version2(facts: &Facts) -> Finding {
     let name = "version 2";
     match &facts.version2 {
-        Some(Ok(VERSION_2)) => Aspect::good(
+        Some(Ok(VERSION_2)) => Finding::good(
             name,
             "the server moves clients to it without a round trip (RFC 9368 §2.3)",
         ),
@@ -77,90 +76,84 @@ fn version2(facts: &Facts) -> Aspect {
             } else {
                 "not offered"
             };
-            Aspect::fact(name, saw)
+            Finding::fact(name, saw)
         }
-        Some(Err(error)) => Aspect::bad(
+        Some(Err(error)) => Finding::bad(
             name,
-            10,
             format!("a client that offers it beside version 1 fails: {error}"),
             "the transport parameter version_information must not harm (RFC 9368 §4)",
-        ),
-        None => Aspect::unknown(name, "not tried"),
+        )
+        .costs(10),
+        None => Finding::unknown(name, "not tried"),
     }
 }
 
-fn unknown_alpn(facts: &Facts) -> Aspect {
+fn unknown_alpn(facts: &Facts) -> Finding {
     let name = "unknown protocol";
     match &facts.unknown_alpn {
         Some(Refusal::Code(code)) if alert(*code) == Some(NO_APPLICATION_PROTOCOL) => {
-            Aspect::good(name, "refused with no_application_protocol")
+            Finding::good(name, "refused with no_application_protocol")
         }
-        Some(Refusal::Code(code)) => Aspect::weak(
+        Some(Refusal::Code(code)) => Finding::weak(
             name,
-            3,
             format!("refused with the code {code:#x}"),
-            "the alert is no_application_protocol, 0x178 (RFC 9001 §8.1)",
-        ),
-        Some(Refusal::Other(error)) => Aspect::weak(
+            "the alert is no_application_protocol, 0x178 (RFC 9001 §8.1)").costs(3),
+        Some(Refusal::Other(error)) => Finding::weak(
             name,
-            5,
             format!("not refused: {error}"),
-            "a client learns the reason from the alert no_application_protocol only (RFC 9001 §8.1)",
-        ),
-        Some(Refusal::Accepted) => Aspect::bad(
+            "a client learns the reason from the alert no_application_protocol only (RFC 9001 §8.1)").costs(5),
+        Some(Refusal::Accepted) => Finding::bad(
             name,
-            15,
             "accepted",
             "an end must close a connection without a common protocol (RFC 9001 §8.1): attackers can lead \
-             the bytes of one protocol into another",
-        ),
-        None => Aspect::unknown(name, "not tried"),
+             the bytes of one protocol into another").costs(15),
+        None => Finding::unknown(name, "not tried"),
     }
 }
 
-fn retry(facts: &Facts, first: &First) -> Aspect {
+fn retry(facts: &Facts, first: &First) -> Finding {
     let name = "Retry";
     let again = match &facts.resumed {
         Some(Ok(resumed)) => resumed.retry,
         _ => false,
     };
     match (first.retry, again) {
-        (false, _) => Aspect::good(name, "not required of this client"),
-        (true, false) => Aspect::fact(
+        (false, _) => Finding::good(name, "not required of this client"),
+        (true, false) => Finding::fact(
             name,
             "the first connection costs a round trip more; a token spares it later",
         ),
-        (true, true) => Aspect::weak(
+        (true, true) => Finding::weak(
             name,
-            3,
             "each connection costs a round trip more, also with a token",
             "tokens of NEW_TOKEN frames prove the address without a round trip (RFC 9000 §8.1.3)",
-        ),
+        )
+        .costs(3),
     }
 }
 
-fn group(first: &First) -> Aspect {
+fn group(first: &First) -> Finding {
     let name = "key exchange";
     match first.group.contains("MLKEM") || first.group.contains("Kyber") {
-        true => Aspect::good(
+        true => Finding::good(
             name,
             format!("{}, safe against quantum computers", first.group),
         ),
-        false => Aspect::weak(
+        false => Finding::weak(
             name,
-            5,
             format!(
                 "{}, although this client prefers X25519MLKEM768",
                 first.group
             ),
             "recorded connections can be read once there are quantum computers",
-        ),
+        )
+        .costs(5),
     }
 }
 
-fn certificate(first: &First) -> Vec<Aspect> {
+fn certificate(first: &First) -> Vec<Finding> {
     let Some(chain) = &first.chain else {
-        return vec![Aspect::fact(
+        return vec![Finding::fact(
             "certificate",
             "none: a raw public key (RFC 7250)",
         )];
@@ -168,7 +161,7 @@ fn certificate(first: &First) -> Vec<Aspect> {
     vec![trust(chain), size(chain)]
 }
 
-fn trust(chain: &Chain) -> Aspect {
+fn trust(chain: &Chain) -> Finding {
     let name = "certificate";
     let Chain { key, days_left, .. } = chain;
     let saw = format!(
@@ -176,102 +169,95 @@ fn trust(chain: &Chain) -> Aspect {
         chain.names.join(", ")
     );
     if let Some(reason) = &chain.distrust {
-        return Aspect::bad(
+        return Finding::bad(
             name,
-            30,
             format!("not trusted: {reason}"),
             "clients end the handshake",
-        );
+        )
+        .costs(30);
     }
     if chain.in_order < chain.certificates {
         let why = "each certificate must be followed by that of its issuer (RFC 8446 §4.4.2)";
-        return Aspect::weak(name, 5, format!("{saw}, the chain is not in order"), why);
+        return Finding::weak(name, format!("{saw}, the chain is not in order"), why).costs(5);
     }
     match *days_left {
-        ..5 => Aspect::weak(
+        ..5 => Finding::weak(
             name,
-            5,
             saw,
             "clients refuse it soon; renewal seems to have failed",
-        ),
-        _ => Aspect::good(name, saw),
+        )
+        .costs(5),
+        _ => Finding::good(name, saw),
     }
 }
 
-fn size(chain: &Chain) -> Aspect {
+fn size(chain: &Chain) -> Finding {
     let name = "certificate chain";
     let saw = format!(
         "{} bytes in {} certificates",
         chain.bytes, chain.certificates
     );
     match &chain.compression {
-        Some(algorithm) => Aspect::good(name, format!("{saw}, compressed with {algorithm}")),
+        Some(algorithm) => Finding::good(name, format!("{saw}, compressed with {algorithm}")),
         None if chain.bytes <= FITS_FIRST_FLIGHT => {
-            Aspect::good(name, format!("{saw}, fits the first flight"))
+            Finding::good(name, format!("{saw}, fits the first flight"))
         }
-        None => Aspect::weak(
+        None => Finding::weak(
             name,
-            5,
             saw,
-            "more than three times 1200 bytes: clients with a small first flight wait for a round trip (RFC 9000 §8.1)",
-        ),
+            "more than three times 1200 bytes: clients with a small first flight wait for a round trip (RFC 9000 §8.1)").costs(5),
     }
 }
 
-fn three_times(facts: &Facts, first: &First) -> Aspect {
+fn three_times(facts: &Facts, first: &First) -> Finding {
     let name = "three times";
     let small = facts.small.as_ref().and_then(|it| it.as_ref().ok());
     let exceeds = first.exceeds_three_times || small.is_some_and(|it| it.exceeds_three_times);
     let [sent, received] = small.map_or(first.early_bytes, |it| it.early_bytes);
     let saw = format!("{received} bytes for {sent}, before the address was proven");
     match exceeds {
-        true => Aspect::bad(
+        true => Finding::bad(
             name,
-            25,
             saw,
-            "an attacker with a forged address has the server send more than three times as much to its victim (RFC 9000 §8.1)",
-        ),
-        false => Aspect::good(name, saw),
+            "an attacker with a forged address has the server send more than three times as much to its victim (RFC 9000 §8.1)").costs(25),
+        false => Finding::good(name, saw),
     }
 }
 
-fn resumption(facts: &Facts, first: &First) -> Vec<Aspect> {
+fn resumption(facts: &Facts, first: &First) -> Vec<Finding> {
     let (name, early) = ("resumption", "0-RTT");
     let resumed = match &facts.resumed {
         Some(Ok(resumed)) => resumed,
         Some(Err(error)) => {
             let why = "a client that returns must not fail";
-            return vec![Aspect::bad(name, 10, error.clone(), why)];
+            return vec![Finding::bad(name, error.clone(), why).costs(10)];
         }
-        None => return vec![Aspect::unknown(name, "not tried")],
+        None => return vec![Finding::unknown(name, "not tried")],
     };
     let saw = format!(
         "{} ms instead of {}",
         resumed.handshake_ms, first.handshake_ms
     );
     let resumption = match resumed.resumed {
-        true => Aspect::good(name, format!("the session was resumed, {saw}")),
-        false => Aspect::weak(
+        true => Finding::good(name, format!("the session was resumed, {saw}")),
+        false => Finding::weak(
             name,
-            5,
             "the session was not resumed",
             "each connection costs a signature and the bytes of the certificate (RFC 8446 §2.2)",
-        ),
+        )
+        .costs(5),
     };
     let early_data = match (resumed.early_data.as_str(), resumed.early_status) {
-        ("accepted", Some(status)) => Aspect::good(early, format!("accepted, status {status}")),
-        ("accepted", None) => Aspect::good(early, "accepted"),
-        ("rejected", _) => Aspect::weak(
+        ("accepted", Some(status)) => Finding::good(early, format!("accepted, status {status}")),
+        ("accepted", None) => Finding::good(early, "accepted"),
+        ("rejected", _) => Finding::weak(
             early,
-            2,
             "permitted by the ticket, and refused",
             "clients send their first request twice",
-        ),
-        _ if resumed.resumed => Aspect::fact(early, "not permitted by the ticket"),
-        _ => Aspect::fact(early, "not tried without a resumed session"),
+        )
+        .costs(2),
+        _ if resumed.resumed => Finding::fact(early, "not permitted by the ticket"),
+        _ => Finding::fact(early, "not tried without a resumed session"),
     };
     vec![resumption, early_data]
 }
-
-/// 3600 bytes less the rest of the first flight: ServerHello, signature and headers.
-const FITS_FIRST_FLIGHT: usize = 3000;

@@ -1,21 +1,17 @@
 //! HTTP/3, and where clients learn of it.
 
-use crate::probe::aspect::Aspect;
+use crate::finding::Finding;
 use crate::probe::facts::{Exchange, Facts, First, Priorities};
 
-pub(crate) fn judge(facts: &Facts, first: &First) -> Vec<Aspect> {
+pub(crate) fn judge(facts: &Facts, first: &First) -> Vec<Finding> {
     let mut found = Vec::new();
     match &first.exchange {
-        None => found.push(Aspect::unknown(
+        None => found.push(Finding::unknown(
             "request",
             format!("{} is not a protocol of this program", first.protocol),
         )),
-        Some(Err(error)) => found.push(Aspect::bad(
-            "request",
-            15,
-            error.clone(),
-            "requests are not answered",
-        )),
+        Some(Err(error)) => found
+            .push(Finding::bad("request", error.clone(), "requests are not answered").costs(15)),
         Some(Ok(exchange)) => {
             found.push(request(exchange));
             if let Some(settings) = &exchange.settings {
@@ -30,7 +26,7 @@ pub(crate) fn judge(facts: &Facts, first: &First) -> Vec<Aspect> {
     found
 }
 
-fn request(exchange: &Exchange) -> Aspect {
+fn request(exchange: &Exchange) -> Finding {
     let server = exchange
         .server
         .as_deref()
@@ -40,29 +36,29 @@ fn request(exchange: &Exchange) -> Aspect {
             .status
             .map_or_else(String::new, |status| format!("GET has status {status}, "));
         let why = "a response to HEAD has no content (RFC 9110 §9.3.2): clients end the request";
-        return Aspect::weak(
+        return Finding::weak(
             "request",
-            5,
             format!("{status}HEAD is answered with content or not at all{server}"),
             why,
-        );
+        )
+        .costs(5);
     }
     match exchange.status {
-        Some(status @ 500..) => Aspect::weak(
+        Some(status @ 500..) => Finding::weak(
             "request",
-            3,
             format!("status {status}{server}"),
             "the application behind the server fails",
-        ),
-        Some(status) => Aspect::good("request", format!("status {status}{server}")),
-        None => Aspect::good(
+        )
+        .costs(3),
+        Some(status) => Finding::good("request", format!("status {status}{server}")),
+        None => Finding::good(
             "request",
             format!("answered with {} bytes (HTTP/0.9)", exchange.content),
         ),
     }
 }
 
-fn http3(exchange: &Exchange, settings: &crate::probe::facts::Settings) -> Vec<Aspect> {
+fn http3(exchange: &Exchange, settings: &crate::probe::facts::Settings) -> Vec<Finding> {
     let fields = settings.max_field_section_size;
     let mut abilities = vec![match fields {
         Some(bytes) if bytes < UNLIMITED => format!("header sections of up to {bytes} bytes"),
@@ -75,72 +71,70 @@ fn http3(exchange: &Exchange, settings: &crate::probe::facts::Settings) -> Vec<A
         abilities.push("datagrams (RFC 9297)".to_owned());
     }
     let mut found = vec![
-        Aspect::fact("HTTP/3 settings", abilities.join(", ")),
+        Finding::fact("HTTP/3 settings", abilities.join(", ")),
         qpack(exchange, settings),
     ];
     found.push(match exchange.priorities {
-        Priorities::Honoured => Aspect::good(
+        Priorities::Honoured => Finding::good(
             "priorities",
             "an urgent response overtakes one that was requested before",
         ),
-        Priorities::Ignored => Aspect::weak(
+        Priorities::Ignored => Finding::weak(
             "priorities",
-            3,
             "an urgent response waits behind one that was requested before",
             "pages appear later when images precede their style (RFC 9218)",
-        ),
-        Priorities::TooShort => Aspect::unknown(
+        )
+        .costs(3),
+        Priorities::TooShort => Finding::unknown(
             "priorities",
             format!(
                 "content of {} bytes cannot tell: --path with one of 100 KB to 1 MB does",
                 exchange.content
             ),
         ),
-        Priorities::NotTried => Aspect::unknown("priorities", "not tried"),
+        Priorities::NotTried => Finding::unknown("priorities", "not tried"),
     });
     found
 }
 
 /// A later response that is equal to the first one has a shorter header section if it refers to a table.
-fn qpack(exchange: &Exchange, settings: &crate::probe::facts::Settings) -> Aspect {
+fn qpack(exchange: &Exchange, settings: &crate::probe::facts::Settings) -> Finding {
     let theirs = match settings.qpack_max_table_capacity {
         0 => "requests cannot use a dynamic table".to_owned(),
         bytes => format!("requests may use a dynamic table of {bytes} bytes"),
     };
     match exchange.header_bytes {
-        Some([first, second]) if second < first => Aspect::good(
+        Some([first, second]) if second < first => Finding::good(
             "QPACK",
             format!("a repeated header section shrinks from {first} to {second} bytes; {theirs}"),
         ),
-        Some([first, _]) => Aspect::fact(
+        Some([first, _]) => Finding::fact(
             "QPACK",
             format!("header sections of {first} bytes each time: no dynamic table; {theirs}"),
         ),
-        None => Aspect::fact("QPACK", theirs),
+        None => Finding::fact("QPACK", theirs),
     }
 }
 
-fn announcement(facts: &Facts) -> Aspect {
+fn announcement(facts: &Facts) -> Finding {
     let name = "alt-svc";
     match &facts.tcp {
         Some(Ok(Some(field))) if field.contains("h3=") || field.contains("h3-") => {
-            Aspect::good(name, format!("over TCP: {field}"))
+            Finding::good(name, format!("over TCP: {field}"))
         }
         Some(Ok(field)) if offers_http3(facts) => {
             let field = field.as_deref().unwrap_or("none");
-            Aspect::fact(
+            Finding::fact(
                 name,
                 format!("over TCP: {field}; the HTTPS record offers h3"),
             )
         }
-        Some(Ok(field)) => Aspect::weak(
+        Some(Ok(field)) => Finding::weak(
             name,
-            5,
             format!("over TCP: {}", field.as_deref().unwrap_or("none")),
-            "browsers learn of HTTP/3 from this field over TCP, or from an HTTPS record (RFC 9114 §3.1.1)",
-        ),
-        Some(Err(error)) => Aspect::unknown(name, format!("no response over TCP: {error}")),
-        None => Aspect::unknown(name, "not looked for over TCP"),
+            "browsers learn of HTTP/3 from this field over TCP, or from an HTTPS record (RFC 9114 §3.1.1)").costs(5),
+        Some(Err(error)) => Finding::unknown(name, format!("no response over TCP: {error}")),
+        None => Finding::unknown(name, "not looked for over TCP"),
     }
 }
 
@@ -149,22 +143,22 @@ fn offers_http3(facts: &Facts) -> bool {
     protocols.is_some_and(|it| it.iter().any(|name| name == "h3"))
 }
 
-fn https_record(facts: &Facts) -> Option<Aspect> {
+fn https_record(facts: &Facts) -> Option<Finding> {
     let name = "HTTPS record";
     Some(match facts.https_record.as_ref()? {
         Ok(protocols) if protocols.is_empty() => {
-            Aspect::fact(name, "none: the first visit uses TCP")
+            Finding::fact(name, "none: the first visit uses TCP")
         }
         Ok(protocols) if protocols.iter().any(|it| it == "h3") => {
-            Aspect::good(name, format!("offers {}", protocols.join(", ")))
+            Finding::good(name, format!("offers {}", protocols.join(", ")))
         }
-        Ok(protocols) => Aspect::weak(
+        Ok(protocols) => Finding::weak(
             name,
-            5,
             format!("offers {}, but not h3", protocols.join(", ")),
             "clients that read the record do not try HTTP/3 (RFC 9460 §9)",
-        ),
-        Err(error) => Aspect::unknown(name, error.clone()),
+        )
+        .costs(5),
+        Err(error) => Finding::unknown(name, error.clone()),
     })
 }
 

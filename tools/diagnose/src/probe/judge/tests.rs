@@ -1,5 +1,5 @@
 use super::*;
-use crate::probe::aspect::Verdict::{self, Bad, Fact, Good, Unknown, Weak};
+use crate::finding::Verdict::{self, Bad, Fact, Good, Unknown, Weak};
 use crate::probe::facts::{
     Chain, Exchange, First, Move, Parameters, Priorities, Refusal, Resumed, Settings, Small,
 };
@@ -296,7 +296,7 @@ fn reasons_begin_with_the_most_expensive() {
     facts.versions = None;
     first(&mut facts).exceeds_three_times = true;
     let report = Report::new(facts);
-    let names: Vec<_> = report.reasons().iter().map(|it| it.name).collect();
+    let names: Vec<_> = report.reasons().iter().map(|it| &*it.name).collect();
     assert_eq!(names, ["three times", "version negotiation"]);
     assert_eq!((report.points, report.grade), (70, Grade::C));
     assert!(
@@ -313,7 +313,7 @@ fn the_page_and_the_json_have_all_aspects() {
     let (html, json) = (report.to_html(), report.to_json());
     for aspect in &report.aspects {
         assert!(
-            html.contains(aspect.name) && json.contains(aspect.name),
+            html.contains(&*aspect.name) && json.contains(&*aspect.name),
             "{}",
             aspect.name
         );

@@ -2,7 +2,7 @@ use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, 
 
 use super::*;
 use crate::doctor::checks::testing::{Tree, now};
-use crate::doctor::finding::Severity::{self, Error, Note, Ok, Warning};
+use crate::finding::Verdict::{self, Bad, Fact, Good, Weak};
 
 /// Certificates in PEM: a leaf of the given dates, its issuer, and the root.
 fn chain(from: (i32, u8, u8), until: (i32, u8, u8), names: &[&str]) -> [String; 3] {
@@ -40,20 +40,20 @@ fn found(pem: &str) -> Vec<Finding> {
     check(&tree.place("/site.pem"), now())
 }
 
-fn severity(found: &[Finding], check: &str) -> Severity {
+fn verdict(found: &[Finding], check: &str) -> Verdict {
     let finding = found
         .iter()
-        .find(|it| it.check == format!("site.pem {check}"));
+        .find(|it| it.name == format!("site.pem {check}"));
     finding
         .unwrap_or_else(|| panic!("{check} in {found:?}"))
-        .severity
+        .verdict
 }
 
 #[test]
 fn a_chain_in_order_has_nothing_to_mend() {
     let [leaf, middle, _] = chain((2026, 10, 1), (2027, 1, 1), &["a.test"]);
     let found = found(&(leaf + &middle));
-    assert!(found.iter().all(|it| it.severity == Ok), "{found:?}");
+    assert!(found.iter().all(|it| it.verdict == Good), "{found:?}");
     assert_eq!(found[0].saw, "a.test (ECDSA key)");
     assert_eq!(found[1].saw, "valid until 2027-01-01 (36 days left)");
 }
@@ -61,17 +61,17 @@ fn a_chain_in_order_has_nothing_to_mend() {
 #[test]
 fn dates_are_compared_with_the_life_of_the_certificate() {
     for (from, until, expected) in [
-        ((2026, 10, 1), (2026, 11, 25), Error),
-        ((2026, 11, 27), (2027, 11, 1), Error),
-        ((2026, 9, 1), (2026, 12, 10), Warning),
-        ((2026, 1, 1), (2026, 12, 18), Ok),
+        ((2026, 10, 1), (2026, 11, 25), Bad),
+        ((2026, 11, 27), (2027, 11, 1), Bad),
+        ((2026, 9, 1), (2026, 12, 10), Weak),
+        ((2026, 1, 1), (2026, 12, 18), Good),
         // Of six days, two are left.
-        ((2026, 11, 22), (2026, 11, 28), Ok),
-        ((2026, 11, 22), (2026, 11, 27), Warning),
+        ((2026, 11, 22), (2026, 11, 28), Good),
+        ((2026, 11, 22), (2026, 11, 27), Weak),
     ] {
         let [leaf, middle, _] = chain(from, until, &["a.test"]);
         assert_eq!(
-            severity(&found(&(leaf + &middle)), "dates"),
+            verdict(&found(&(leaf + &middle)), "dates"),
             expected,
             "{until:?}"
         );
@@ -81,17 +81,17 @@ fn dates_are_compared_with_the_life_of_the_certificate() {
 #[test]
 fn order_of_the_chain_is_checked() {
     let [leaf, middle, root] = chain((2026, 10, 1), (2027, 1, 1), &["a.test"]);
-    let severity_of = |pem: String| severity(&found(&pem), "chain");
-    assert_eq!(severity_of(leaf.clone() + &root + &middle), Error);
-    assert_eq!(severity_of(leaf.clone()), Warning);
-    assert_eq!(severity_of(leaf + &middle + &root), Note);
-    assert_eq!(severity_of(root), Note);
+    let verdict_of = |pem: String| verdict(&found(&pem), "chain");
+    assert_eq!(verdict_of(leaf.clone() + &root + &middle), Bad);
+    assert_eq!(verdict_of(leaf.clone()), Weak);
+    assert_eq!(verdict_of(leaf + &middle + &root), Fact);
+    assert_eq!(verdict_of(root), Fact);
 }
 
 #[test]
 fn names_are_needed() {
     let [leaf, middle, _] = chain((2026, 10, 1), (2027, 1, 1), &[]);
-    assert_eq!(severity(&found(&(leaf + &middle)), "names"), Error);
+    assert_eq!(verdict(&found(&(leaf + &middle)), "names"), Bad);
     let names = ["a.test", "b.test", "c.test", "d.test", "e.test", "f.test"];
     let [leaf, ..] = chain((2026, 10, 1), (2027, 1, 1), &names);
     assert!(
@@ -108,7 +108,7 @@ fn long_chains_exceed_the_first_flight() {
         .collect();
     let names: Vec<_> = names.iter().map(String::as_str).collect();
     let [leaf, middle, _] = chain((2026, 10, 1), (2027, 1, 1), &names);
-    assert_eq!(severity(&found(&(leaf + &middle)), "size"), Note);
+    assert_eq!(verdict(&found(&(leaf + &middle)), "size"), Fact);
 }
 
 #[test]
@@ -119,7 +119,7 @@ fn files_that_are_no_certificates_are_an_error() {
         "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n",
     ] {
         let found = found(pem);
-        assert_eq!((found.len(), found[0].severity), (1, Error), "{pem}");
+        assert_eq!((found.len(), found[0].verdict), (1, Bad), "{pem}");
     }
     let absent = check(Path::new("/absent/site.pem"), now());
     assert!(absent[0].saw.contains("/absent/site.pem"), "{absent:?}");

@@ -1,7 +1,7 @@
 use std::net::{Ipv4Addr, UdpSocket};
 
 use super::*;
-use crate::doctor::finding::Severity::{self, Error, Note, Ok as Fine, Warning};
+use crate::finding::Verdict::{self, Bad, Fact, Good, Weak};
 
 fn trial() -> Trial {
     Trial {
@@ -15,48 +15,48 @@ fn trial() -> Trial {
     }
 }
 
-fn severities(trial: Trial) -> [Severity; 3] {
+fn verdicts(trial: Trial) -> [Verdict; 3] {
     let found = check(Path::Host, &Ok(trial));
-    let all: Vec<_> = found.iter().map(|it| it.severity).collect();
+    let all: Vec<_> = found.iter().map(|it| it.verdict).collect();
     all.try_into().expect("three findings")
 }
 
 #[test]
 fn states_have_their_findings() {
-    assert_eq!(severities(trial()), [Fine, Fine, Fine]);
+    assert_eq!(verdicts(trial()), [Good, Good, Good]);
     for (batches, expected) in [
-        (Feature::Refused, Note),
-        (Feature::GivenUp, Warning),
-        (Feature::Restored, Note),
+        (Feature::Refused, Fact),
+        (Feature::GivenUp, Weak),
+        (Feature::Restored, Fact),
     ] {
         let changed = Trial { batches, ..trial() };
-        assert_eq!(severities(changed), [expected, Fine, Fine], "{batches:?}");
+        assert_eq!(verdicts(changed), [expected, Good, Good], "{batches:?}");
     }
     let untried = Trial {
         sent: (20, 20),
         ..trial()
     };
-    assert_eq!(severities(untried), [Note, Fine, Fine]);
+    assert_eq!(verdicts(untried), [Fact, Good, Good]);
     for (marks, expected) in [
-        (Feature::Refused, Note),
-        (Feature::GivenUp, Warning),
-        (Feature::Restored, Note),
+        (Feature::Refused, Fact),
+        (Feature::GivenUp, Weak),
+        (Feature::Restored, Fact),
     ] {
         let changed = Trial { marks, ..trial() };
-        assert_eq!(severities(changed), [Fine, expected, Fine], "{marks:?}");
+        assert_eq!(verdicts(changed), [Good, expected, Good], "{marks:?}");
     }
     for validation in [None, Some(EcnState::Testing), Some(EcnState::Failed)] {
         let changed = Trial {
             validation,
             ..trial()
         };
-        assert_eq!(severities(changed), [Fine, Note, Fine], "{validation:?}");
+        assert_eq!(verdicts(changed), [Good, Fact, Good], "{validation:?}");
     }
     let small = Trial {
         datagram: 1200,
         ..trial()
     };
-    assert_eq!(severities(small), [Fine, Fine, Note]);
+    assert_eq!(verdicts(small), [Good, Good, Fact]);
 }
 
 #[test]
@@ -86,7 +86,7 @@ fn every_finding_of_something_given_up_says_what_courser_does() {
         for finding in check(path, &Ok(lossy.clone())) {
             let why = finding.why.as_deref().expect("a reason");
             assert!(why.contains("by itself"), "{why}");
-            assert!(finding.fix.is_some(), "{}", finding.check);
+            assert!(finding.fix.is_some(), "{}", finding.name);
         }
     }
 }
@@ -112,6 +112,6 @@ fn port_that_nothing_listens_on_is_a_note() {
     drop(unused);
     let trial = towards(address, "localhost");
     let found = check(Path::Host, &trial);
-    assert_eq!((found.len(), found[0].severity), (1, Note), "{found:?}");
-    assert_eq!(check(Path::Loopback, &trial)[0].severity, Error);
+    assert_eq!((found.len(), found[0].verdict), (1, Fact), "{found:?}");
+    assert_eq!(check(Path::Loopback, &trial)[0].verdict, Bad);
 }
