@@ -20,6 +20,7 @@ mod perf;
 mod process;
 mod serve;
 mod sim;
+mod transfer;
 mod values;
 
 use std::process::ExitCode;

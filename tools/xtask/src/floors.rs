@@ -31,7 +31,6 @@ const FLOORS: &[(u8, &[&str])] = &[
             "services",
             "sim",
             "trace",
-            "transfer",
         ],
     ),
     (

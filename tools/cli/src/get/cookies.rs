@@ -10,7 +10,6 @@ use std::sync::MutexGuard;
 
 use cookie_store::{CookieDomain, CookieStore, RawCookie, StoreAction};
 use courser_base::Mutex;
-use courser_transfer::cookie_file as file;
 use http::Uri;
 use http::header::{self, HeaderMap, HeaderValue};
 use url::{Host, Url};
@@ -19,6 +18,7 @@ use super::args::Arguments;
 use super::content;
 use super::cookie_argument::CookieArgument;
 use super::verbose;
+use crate::transfer::cookie_file as file;
 
 /// The cookies of all transfers, if the cookie engine is on.
 #[derive(Debug)]

@@ -2,7 +2,6 @@
 
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use courser::client::Redirect;
-use courser_transfer::percent_decode;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::{Method, Uri};
 use url::Url;
@@ -12,6 +11,7 @@ use super::content::{self, Content};
 use super::cookie_argument::CookieArgument;
 use super::exit::{FAILED_INIT, Failed, URL_MALFORMED};
 use super::prepared::Prepared;
+use crate::transfer::percent_decode;
 
 /// A request without its body.
 #[derive(Clone, Debug)]

@@ -25,7 +25,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use courser_measure::{Mover, Moves, MovesTotal, sockets};
-use courser_transfer::{Backoff, ExpandedUrl, expand_url};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
@@ -40,6 +39,7 @@ use self::prepared::Prepared;
 use self::progress::{Bar, Bars};
 use self::transfer::{Context, Done, Job};
 use self::zones::Zones;
+use crate::transfer::{Backoff, ExpandedUrl, expand_url};
 
 /// Runs all transfers and reports errors. Returns an exit code of curl.
 pub(crate) fn main(arguments: &Arguments) -> ExitCode {
@@ -117,7 +117,7 @@ async fn prepare_early_data(context: &Context, jobs: &[Job]) {
         let message = |job: &Job| Message::new(arguments, &context.prepared, &job.url);
         // The transfers report mistakes.
         let uris = jobs.iter().filter_map(|job| Some(message(job).ok()?.uri));
-        let notes = courser_transfer::prepare_early_data(&context.client, uris).await;
+        let notes = crate::transfer::prepare_early_data(&context.client, uris).await;
         if arguments.output.verbose {
             notes.iter().for_each(|text| verbose::note(text));
         }

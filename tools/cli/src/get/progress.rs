@@ -2,10 +2,10 @@
 
 use std::io::IsTerminal as _;
 
-use courser_transfer::Destination;
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 
 use super::args::OutputArguments;
+use crate::transfer::Destination;
 
 /// The bars of all transfers.
 #[derive(Debug)]

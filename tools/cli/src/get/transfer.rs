@@ -7,7 +7,6 @@ use courser::Client;
 use courser::client::{Body, Error, Redirect, Timing};
 use courser::h3::OnInterim;
 use courser_measure::{Moves, Way};
-use courser_transfer::{Destination, Sink, has_rest, is_transient, retry_after};
 use http::header::{self, HeaderValue};
 use http::response::Parts;
 use http::{HeaderMap, Request, Response, StatusCode};
@@ -27,6 +26,7 @@ use super::prepared::Prepared;
 use super::progress::Bar;
 use super::verbose;
 use crate::features::missing;
+use crate::transfer::{Destination, Sink, has_rest, is_transient, retry_after};
 
 /// The state that all transfers share.
 pub(crate) struct Context {

@@ -70,7 +70,7 @@ pub(crate) fn connection(timing: &Timing, ech: Option<&str>) {
         ));
     }
     let offers_ech = ech.is_some_and(|value| value != "false");
-    lines.extend(courser_transfer::tls_notes(timing, offers_ech));
+    lines.extend(crate::transfer::tls_notes(timing, offers_ech));
     match timing.early_data {
         Some(EarlyRequest::Accepted) => {
             lines.push("Sent in early data (0-RTT), which the server has accepted".to_owned());

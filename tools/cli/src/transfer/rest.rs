@@ -5,7 +5,7 @@ use http::{HeaderMap, StatusCode};
 
 /// The reason why a response does not continue a download.
 #[derive(thiserror::Error, Clone, PartialEq, Eq, Debug)]
-pub enum RestError {
+pub(crate) enum RestError {
     /// The response has another range.
     #[error("requested the rest from byte {offset}, but the server sent '{range}'")]
     OtherRange {
@@ -32,7 +32,11 @@ pub enum RestError {
 ///
 /// # Errors
 /// When the response has other content than the rest of the file.
-pub fn has_rest(status: StatusCode, headers: &HeaderMap, offset: u64) -> Result<bool, RestError> {
+pub(crate) fn has_rest(
+    status: StatusCode,
+    headers: &HeaderMap,
+    offset: u64,
+) -> Result<bool, RestError> {
     let range = headers.get(CONTENT_RANGE);
     let range = range
         .and_then(|range| range.to_str().ok())

@@ -14,13 +14,15 @@ use cookie_store::{CookieDomain, CookieExpiration, RawCookie};
 use url::Url;
 
 /// Returns the cookies of a file, each with a URL that may set it. Other lines are skipped, as by curl.
-pub fn read(text: &str) -> impl Iterator<Item = (RawCookie<'_>, Url)> {
+pub(crate) fn read(text: &str) -> impl Iterator<Item = (RawCookie<'_>, Url)> {
     let lines = text.lines().filter(|line| line.len() <= MAX_LINE);
     lines.filter_map(|line| of_field(line).unwrap_or_else(|| of_parts(line)))
 }
 
 /// Returns the text of a file of cookies.
-pub fn write<'a>(cookies: impl Iterator<Item = &'a cookie_store::Cookie<'static>>) -> String {
+pub(crate) fn write<'a>(
+    cookies: impl Iterator<Item = &'a cookie_store::Cookie<'static>>,
+) -> String {
     let mut text = String::from(HEADER);
     for cookie in cookies {
         let (domain, includes_below) = match &cookie.domain {
@@ -57,7 +59,7 @@ pub fn write<'a>(cookies: impl Iterator<Item = &'a cookie_store::Cookie<'static>
 ///
 /// # Errors
 /// The error of the file system or of standard output. A file that was there is as before then.
-pub fn save(name: &str, text: &str) -> io::Result<()> {
+pub(crate) fn save(name: &str, text: &str) -> io::Result<()> {
     if name == "-" {
         let mut stdout = io::stdout();
         return stdout

@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 
 use http::HeaderMap;
 
-use crate::file_name::{NULL_DEVICE, is_null_device, name_of};
+use crate::transfer::file_name::{NULL_DEVICE, is_null_device, name_of};
 
 /// The place where the body of a response is written.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Destination {
+pub(crate) enum Destination {
     /// Standard output; a terminal gets no binary content.
     Stdout,
     /// Standard output, also for binary content on a terminal.
@@ -28,7 +28,7 @@ pub enum Destination {
 
 /// The reason why a body is not written.
 #[derive(thiserror::Error, Debug)]
-pub enum SinkError {
+pub(crate) enum SinkError {
     /// Neither the response nor the URL names a file.
     #[error("neither the response nor the URL names a file")]
     NoName,
@@ -50,7 +50,7 @@ pub enum SinkError {
 
 impl Destination {
     /// Returns a file in a folder. On Windows, `/dev/null` is the null device, which is in no folder.
-    pub fn file(folder: &Path, name: &str) -> Self {
+    pub(crate) fn file(folder: &Path, name: &str) -> Self {
         match cfg!(windows) && is_null_device(name) {
             true => Self::File(NULL_DEVICE.into()),
             false => Self::File(folder.join(name)),
@@ -58,7 +58,7 @@ impl Destination {
     }
 
     /// Returns the file if its name does not depend on the response.
-    pub fn known_file(&self) -> Option<&Path> {
+    pub(crate) fn known_file(&self) -> Option<&Path> {
         match self {
             Self::File(path) => Some(path),
             _ => None,
@@ -66,7 +66,7 @@ impl Destination {
     }
 
     /// Returns true for standard output.
-    pub const fn is_stdout(&self) -> bool {
+    pub(crate) const fn is_stdout(&self) -> bool {
         matches!(self, Self::Stdout | Self::ForcedStdout)
     }
 
@@ -74,7 +74,7 @@ impl Destination {
     ///
     /// # Errors
     /// When there is no name, or the file cannot be opened.
-    pub fn open(
+    pub(crate) fn open(
         &self,
         headers: &HeaderMap,
         offset: u64,
@@ -118,7 +118,7 @@ impl Destination {
 
 /// An open destination.
 #[derive(Debug)]
-pub struct Sink {
+pub(crate) struct Sink {
     output: Output,
     may_be_binary: bool,
 }
@@ -141,7 +141,7 @@ impl Sink {
     ///
     /// # Errors
     /// When the bytes are not for a terminal, or cannot be written.
-    pub fn write(&mut self, bytes: &[u8]) -> Result<(), SinkError> {
+    pub(crate) fn write(&mut self, bytes: &[u8]) -> Result<(), SinkError> {
         if !self.may_be_binary && bytes.contains(&0) {
             return Err(SinkError::Binary);
         }
@@ -157,7 +157,7 @@ impl Sink {
     ///
     /// # Errors
     /// When it cannot be written.
-    pub fn finish(&mut self) -> Result<(), SinkError> {
+    pub(crate) fn finish(&mut self) -> Result<(), SinkError> {
         match &mut self.output {
             Output::Stdout => io::stdout().flush().map_err(no_stdout),
             Output::File(..) => Ok(()),
@@ -165,7 +165,7 @@ impl Sink {
     }
 
     /// Returns the name of the file; empty for standard output.
-    pub fn name(&self) -> String {
+    pub(crate) fn name(&self) -> String {
         match &self.output {
             Output::Stdout => String::new(),
             Output::File(_, path) => path.display().to_string(),

@@ -7,36 +7,36 @@ use courser_units::size;
 
 /// The times of a transfer.
 #[derive(Clone, Copy, Debug)]
-pub struct Course<'a> {
+pub(crate) struct Course<'a> {
     /// The time that the client took to be made before the transfer.
-    pub set_up: Duration,
+    pub(crate) set_up: Duration,
     /// The time from the start of the transfer to its last request; redirects come before.
-    pub last_began: Duration,
+    pub(crate) last_began: Duration,
     /// The time from the start of the transfer to its end.
-    pub total: Duration,
+    pub(crate) total: Duration,
     /// The number of redirects that were followed.
-    pub redirects: u64,
+    pub(crate) redirects: u64,
     /// The times of the last request.
-    pub timing: Option<&'a Timing>,
+    pub(crate) timing: Option<&'a Timing>,
     /// True if the transfer failed.
-    pub has_failed: bool,
+    pub(crate) has_failed: bool,
     /// Bytes of content received.
-    pub received: u64,
+    pub(crate) received: u64,
 }
 
 /// One step of a transfer.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Step {
+pub(crate) struct Step {
     /// The name of the step.
-    pub name: &'static str,
+    pub(crate) name: &'static str,
     /// The start of the step, counted from the start of the set-up.
-    pub from: Duration,
+    pub(crate) from: Duration,
     /// The end of the step.
-    pub to: Duration,
+    pub(crate) to: Duration,
     /// Details for humans; may be empty.
-    pub note: String,
+    pub(crate) note: String,
     /// True for a connection attempt that did not win, which is not part of the total.
-    pub is_aside: bool,
+    pub(crate) is_aside: bool,
 }
 
 /// Steps that follow each other without gaps, so that they add up to the total, and attempts beside
@@ -75,7 +75,7 @@ impl Steps {
 }
 
 /// Returns the steps of a transfer. Without those [aside](Step::is_aside), they add up to the total.
-pub fn steps(course: &Course<'_>) -> Vec<Step> {
+pub(crate) fn steps(course: &Course<'_>) -> Vec<Step> {
     let mut steps = Steps::default();
     let base = course.set_up + course.last_began;
     let total = course.set_up + course.total;

@@ -4,16 +4,16 @@ use thiserror::Error;
 
 /// A URL made from a pattern.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ExpandedUrl {
+pub(crate) struct ExpandedUrl {
     /// The URL.
-    pub url: String,
+    pub(crate) url: String,
     /// The values of the braces and brackets, for `#1` in file names.
-    pub parts: Vec<String>,
+    pub(crate) parts: Vec<String>,
 }
 
 /// The reason why a pattern cannot be expanded.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
-pub enum UrlPatternError {
+pub(crate) enum UrlPatternError {
     /// A brace or a bracket has no meaning.
     #[error(
         "bad pattern in '{}': {reason} (use --globoff to take it literally)",
@@ -35,7 +35,7 @@ pub enum UrlPatternError {
 
 impl ExpandedUrl {
     /// Returns a URL without braces and brackets.
-    pub fn plain(url: &str) -> Self {
+    pub(crate) fn plain(url: &str) -> Self {
         Self {
             url: url.to_owned(),
             parts: Vec::new(),
@@ -43,7 +43,7 @@ impl ExpandedUrl {
     }
 
     /// Replaces `#1` and so on in a file name.
-    pub fn name(&self, template: &str) -> String {
+    pub(crate) fn name(&self, template: &str) -> String {
         let mut name = String::new();
         let mut rest = template;
         while let Some((before, behind)) = rest.split_once('#') {
@@ -71,7 +71,7 @@ impl ExpandedUrl {
 /// # Errors
 /// Returns an error if a brace or bracket is not closed or contains no range, or there are more than
 /// 100 000 URLs.
-pub fn expand_url(pattern: &str) -> Result<Vec<ExpandedUrl>, UrlPatternError> {
+pub(crate) fn expand_url(pattern: &str) -> Result<Vec<ExpandedUrl>, UrlPatternError> {
     let mut all = vec![ExpandedUrl::plain("")];
     let mut rest = pattern;
     loop {

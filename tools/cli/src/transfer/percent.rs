@@ -3,12 +3,12 @@
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str};
 
 /// Encodes all bytes but unreserved characters (RFC 3986 §2.3).
-pub fn percent_encode(bytes: &[u8]) -> String {
+pub(crate) fn percent_encode(bytes: &[u8]) -> String {
     percent_encoding::percent_encode(bytes, &RESERVED).to_string()
 }
 
 /// Decodes text. A percent sign without two hexadecimal digits stays.
-pub fn percent_decode(text: &str) -> String {
+pub(crate) fn percent_decode(text: &str) -> String {
     percent_decode_str(text).decode_utf8_lossy().into_owned()
 }
 

@@ -4,7 +4,7 @@ use std::fmt;
 
 /// The status of a certificate in an OCSP response.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum OcspStatus {
+pub(crate) enum OcspStatus {
     /// The certificate is not revoked.
     Good,
     /// The certificate is revoked.
@@ -25,7 +25,7 @@ impl fmt::Display for OcspStatus {
 
 /// Reads the status of the first certificate in an OCSP response in DER (RFC 6960 §4.2.1). Neither the
 /// signature nor the time is checked. Returns `None` if it is not a response.
-pub fn ocsp_status(response: &[u8]) -> Option<OcspStatus> {
+pub(crate) fn ocsp_status(response: &[u8]) -> Option<OcspStatus> {
     let (response, _) = element(response, SEQUENCE)?;
     let (status, rest) = element(response, ENUMERATED)?;
     if status != [0] {

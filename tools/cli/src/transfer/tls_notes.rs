@@ -2,11 +2,11 @@
 
 use courser::client::{Timing, TlsSummary};
 
-use crate::ocsp::{OcspStatus, ocsp_status};
+use crate::transfer::ocsp::{OcspStatus, ocsp_status};
 
 /// Returns lines about the TLS handshake of a request's connection: cipher suite and key exchange, the
 /// server's certificate, and the Encrypted ClientHello if `offers_ech`. None for a reused connection.
-pub fn tls_notes(timing: &Timing, offers_ech: bool) -> Vec<String> {
+pub(crate) fn tls_notes(timing: &Timing, offers_ech: bool) -> Vec<String> {
     let Some(tls) = timing.tls.as_ref().filter(|_| !timing.is_reused) else {
         return Vec::new();
     };

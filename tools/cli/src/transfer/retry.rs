@@ -6,12 +6,12 @@ use http::header::RETRY_AFTER;
 use http::{HeaderMap, StatusCode};
 
 /// Returns true for statuses after which a later attempt may succeed, the same ones as in curl.
-pub fn is_transient(status: StatusCode) -> bool {
+pub(crate) fn is_transient(status: StatusCode) -> bool {
     matches!(status.as_u16(), 408 | 429 | 500 | 502 | 503 | 504)
 }
 
 /// Returns the time in a Retry-After field in seconds. Fields with a date are ignored.
-pub fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+pub(crate) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let value = headers.get(RETRY_AFTER)?.to_str().ok()?;
     Some(Duration::from_secs(value.trim().parse().ok()?))
 }
@@ -20,14 +20,14 @@ pub fn retry_after(headers: &HeaderMap) -> Option<Duration> {
 ///
 /// They begin with a second and double up to ten minutes, as in curl.
 #[derive(Clone, Copy, Debug)]
-pub struct Backoff {
+pub(crate) struct Backoff {
     fixed: Option<Duration>,
     next: Duration,
 }
 
 impl Backoff {
     /// Makes the times for a transfer; with `fixed`, all are the same.
-    pub const fn new(fixed: Option<Duration>) -> Self {
+    pub(crate) const fn new(fixed: Option<Duration>) -> Self {
         Self {
             fixed,
             next: FIRST_DELAY,
@@ -36,7 +36,7 @@ impl Backoff {
 
     /// Returns the time before the next attempt. A time that the server asks for is kept, up to ten
     /// minutes.
-    pub fn next(&mut self, asked: Option<Duration>) -> Duration {
+    pub(crate) fn next(&mut self, asked: Option<Duration>) -> Duration {
         let delay = asked.unwrap_or(self.next).min(LONGEST_DELAY);
         self.next = (self.next * 2).min(LONGEST_DELAY);
         self.fixed.unwrap_or(delay)

@@ -26,7 +26,7 @@ pub(crate) fn name_of(headers: &HeaderMap) -> Option<String> {
 }
 
 /// Returns the last segment of a URL's path if it can be the name of a file.
-pub fn file_name(path: &str) -> Option<&str> {
+pub(crate) fn file_name(path: &str) -> Option<&str> {
     let last = path.rsplit('/').next().unwrap_or_default();
     let is_usable = !last.is_empty() && last != "." && last != ".." && !is_special(last);
     is_usable.then_some(last)

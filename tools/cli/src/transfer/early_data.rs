@@ -9,7 +9,10 @@ use http::uri::Authority;
 
 /// Connects once to the server of each URL, so that the first request to it can be sent in early data.
 /// Returns a note for each server. Failures are notes too, because the transfers repeat them.
-pub async fn prepare_early_data(client: &Client, uris: impl Iterator<Item = Uri>) -> Vec<String> {
+pub(crate) async fn prepare_early_data(
+    client: &Client,
+    uris: impl Iterator<Item = Uri>,
+) -> Vec<String> {
     let (mut servers, mut notes) = (HashSet::new(), Vec::new());
     for uri in uris {
         let Some(server) = uri.authority().cloned() else {
