@@ -58,7 +58,6 @@ mod address_list;
 pub mod admin;
 mod body;
 mod bursts;
-mod calendar;
 mod exchange;
 pub mod listing;
 mod metrics;
@@ -71,7 +70,6 @@ pub use self::access_log::{AccessLog, LogFormat, Writer};
 pub use self::address_list::{AddressLists, ListError, ListEvent, ListKind, ListWatch};
 pub use self::body::{Body, BoxError};
 pub use self::bursts::release_memory_of_bursts;
-pub use self::calendar::rfc3339;
 pub use self::metrics::Metrics;
 #[doc(hidden)]
 pub use self::proxy::fuzzing;

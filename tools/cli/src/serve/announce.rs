@@ -7,7 +7,7 @@ use base64::prelude::{BASE64_STANDARD, Engine as _};
 use courser::server::{CertificateFacts, Drained, ServerHandle, ServerStats};
 use courser_measure::printable;
 use courser_services::admin::early_data_counts;
-use courser_services::rfc3339;
+use courser_units::rfc3339;
 use serde_json::json;
 
 use crate::output;

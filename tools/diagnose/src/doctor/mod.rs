@@ -17,7 +17,6 @@
 
 mod arguments;
 mod checks;
-mod date;
 mod machine;
 mod report;
 

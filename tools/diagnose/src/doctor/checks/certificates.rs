@@ -5,9 +5,9 @@ use std::time::{Duration, SystemTime};
 
 use courser_measure::certificate::{Certificate, length_in_order};
 use courser_measure::tls;
+use courser_units::date;
 
 use crate::FITS_FIRST_FLIGHT;
-use crate::doctor::date::date;
 use crate::doctor::report::counted;
 use crate::finding::Finding;
 

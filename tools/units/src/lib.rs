@@ -1,4 +1,4 @@
-//! Sizes, counts, rates and times as people write and read them.
+//! Sizes, counts, rates, times and dates as people write and read them.
 //!
 //! The `parse_` functions read what users write on a command line. They compute without rounding, and
 //! their errors are messages for the user. The other functions turn measured numbers into short text
@@ -12,9 +12,11 @@
 //! assert_eq!(rate(1_000_000_000, 1.0), "8.00 Gbit/s");
 //! ```
 
+mod calendar;
 mod parse;
 mod text;
 
+pub use self::calendar::{common_log, date, rfc3339, rfc3339_millis};
 pub use self::parse::{parse_duration, parse_positive, parse_quantity};
 pub use self::text::{
     binary_size, bits, bits_per_second, per_gigabyte, per_second, rate, ratio, seconds, size,

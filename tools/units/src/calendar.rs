@@ -63,6 +63,12 @@ const fn days_of_month(year: u64, month: usize) -> u64 {
     }
 }
 
+/// Returns a day: `2026-11-21`.
+pub fn date(time: SystemTime) -> String {
+    let it = Moment::of(time);
+    format!("{:04}-{:02}-{:02}", it.year, it.month, it.day)
+}
+
 /// Returns a moment in the form of RFC 3339: `2026-11-21T23:05:18Z`.
 pub fn rfc3339(time: SystemTime) -> String {
     let it = Moment::of(time);
@@ -72,8 +78,16 @@ pub fn rfc3339(time: SystemTime) -> String {
     )
 }
 
+/// Returns a moment in the form of RFC 3339, with milliseconds: `2026-11-21T23:05:18.042Z`.
+pub fn rfc3339_millis(time: SystemTime) -> String {
+    let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
+    let seconds = rfc3339(time);
+    let millis = since.subsec_millis();
+    format!("{}.{millis:03}Z", seconds.trim_end_matches('Z'))
+}
+
 /// Returns a moment in the form of access logs: `21/Nov/2026:23:05:18 +0000`.
-pub(crate) fn common_log(time: SystemTime) -> String {
+pub fn common_log(time: SystemTime) -> String {
     let it = Moment::of(time);
     format!(
         "{:02}/{}/{:04}:{:02}:{:02}:{:02} +0000",
@@ -93,14 +107,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn known_moments() {
+    fn moments_have_the_date_of_the_calendar() {
         let at = |seconds| rfc3339(UNIX_EPOCH + Duration::from_secs(seconds));
         assert_eq!(at(0), "1970-01-01T00:00:00Z");
         assert_eq!(at(951_782_400), "2000-02-29T00:00:00Z");
         assert_eq!(at(951_868_800), "2000-03-01T00:00:00Z");
         assert_eq!(at(1_798_761_599), "2026-12-31T23:59:59Z");
         assert_eq!(at(4_107_542_400), "2100-03-01T00:00:00Z");
+        assert_eq!(at(253_402_300_799), "9999-12-31T23:59:59Z");
         let moment = UNIX_EPOCH + Duration::from_secs(1_798_761_599);
         assert_eq!(common_log(moment), "31/Dec/2026:23:59:59 +0000");
+        assert_eq!(date(moment), "2026-12-31");
+        let moment = moment + Duration::from_millis(42);
+        assert_eq!(rfc3339_millis(moment), "2026-12-31T23:59:59.042Z");
+        let before = UNIX_EPOCH - Duration::from_secs(1);
+        assert_eq!(rfc3339_millis(before), "1970-01-01T00:00:00.000Z");
     }
 }
