@@ -71,7 +71,7 @@ pub use self::address_list::{AddressLists, ListError, ListEvent, ListKind, ListW
 pub use self::body::{Body, BoxError};
 pub use self::bursts::release_memory_of_bursts;
 pub use self::metrics::Metrics;
-#[doc(hidden)]
+#[cfg(feature = "fuzzing")]
 pub use self::proxy::fuzzing;
 pub use self::proxy::{Backend, Proxy, ProxyTimes, TcpConnector};
 pub use self::record::{Recorded, RecordedBody, Recorder};

@@ -143,7 +143,8 @@ impl Cookies {
 #[derive(Default, Debug)]
 struct Known(CookieStore);
 
-/// Reads a file of cookies and returns the file that would be saved. For the fuzz targets.
+/// Reads a file of cookies and returns the file that would be saved.
+#[cfg(feature = "fuzzing")]
 pub(crate) fn rewrite(text: &str) -> String {
     let mut known = Known::default();
     known.read(text, false);
