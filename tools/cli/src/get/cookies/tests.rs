@@ -19,6 +19,13 @@ fn refusal(from: &str, field: &str) -> String {
         .expect_err(field)
 }
 
+const VERBOSITY: Verbosity = Verbosity {
+    shows_details: false,
+    shows_errors: false,
+    shows_notes: false,
+    shows_progress: false,
+};
+
 #[test]
 fn domains_match_themselves_and_what_is_below() {
     let table = [
@@ -349,8 +356,7 @@ fn a_response_sets_so_many_cookies_and_no_more() {
     let cookies = Cookies {
         known: Some(Mutex::default()),
         jar: None,
-        is_verbose: false,
-        is_told: false,
+        verbosity: VERBOSITY,
     };
     let mut answered = HeaderMap::new();
     for number in 0..=MAX_SET_AT_ONCE {
@@ -370,14 +376,11 @@ fn a_response_sets_so_many_cookies_and_no_more() {
 
 #[test]
 fn cookies_are_sensitive() {
-    let arguments = Arguments {
-        request: crate::get::args::RequestArguments {
-            cookie: vec![String::new()],
-            ..Default::default()
-        },
-        ..Default::default()
+    let plan = CookiePlan {
+        files: vec![String::new()],
+        ..CookiePlan::default()
     };
-    let cookies = Cookies::load(&arguments);
+    let cookies = Cookies::load(&plan, VERBOSITY);
     let uri = Uri::from_static("https://a.test/");
     let mut answered = HeaderMap::new();
     answered.insert(header::SET_COOKIE, HeaderValue::from_static("kept=1"));
