@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_size_is_refused_with_the_way_to_write_one() {
+    fn malformed_size_is_refused_with_an_example() {
         for wrong in [
             "", "x", "1x", "-1", "1e9", "i", "1iB", ".", "1.2.3", "1.0001k", "1.5",
         ] {

@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn cookies_and_their_files_are_told_apart() {
+    fn cookies_and_their_files_are_separated() {
         let plan = planned(&["-b", "a=b", "-b", "jar", "-b", "", "a.test"]).expect("a plan");
         assert_eq!(plan.transfer.request.cookies, ["a=b"]);
         assert_eq!(plan.cookies.files, ["jar", ""]);

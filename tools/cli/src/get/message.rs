@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn methods_follow_from_what_is_sent() {
+    fn method_follows_from_the_content() {
         let method = |change: fn(&mut RequestPlan)| message(change, "a").expect("a request").method;
         assert_eq!(method(|_| {}), Method::GET);
         assert_eq!(method(|request| request.is_head = true), Method::HEAD);

@@ -52,7 +52,7 @@ pub(crate) struct CookiePlan {
     pub(crate) drops_sessions: bool,
 }
 
-/// What is common to all transfers.
+/// The settings that all transfers share.
 #[derive(Clone, Debug)]
 pub(crate) struct TransferPlan {
     pub(crate) request: RequestPlan,

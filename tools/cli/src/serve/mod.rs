@@ -121,7 +121,7 @@ async fn run(plan: Plan) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Begins the tasks beside the server, each of which is noticed and begun again if it ends.
+/// Starts the tasks beside the server. Each is started again if it ends.
 fn background(reload: Reload) -> Vec<JoinHandle<()>> {
     let Reload {
         handle, log, lists, ..
@@ -237,7 +237,8 @@ async fn open_admin(
 /// Makes the sinks of the connections that arrive at an address.
 type MakeSinks = Box<dyn Fn(SocketAddr) -> Arc<dyn SinkFactory> + Send + Sync>;
 
-/// Returns what makes the sinks of each address, if connections are traced or counted. Sinks cost a little.
+/// Returns the function that creates the sinks of an address, if connections are traced or counted. Sinks cost
+/// a little.
 fn sinks(
     traces: Option<Arc<dyn SinkFactory>>,
     counts: Option<(&observe::Metrics, &Observer)>,

@@ -26,7 +26,7 @@ pub(super) struct Plan {
     pub(super) as_json: bool,
 }
 
-/// What a server offers, for its announcement and for advice.
+/// The properties of a server that its announcement and its warnings depend on.
 #[derive(Debug)]
 pub(super) struct Protocols {
     pub(super) domains: Vec<String>,

@@ -1,4 +1,4 @@
-//! The files and programs of a machine, real or made up.
+//! The files and programs of a machine, real or recorded.
 
 use std::collections::BTreeMap;
 use std::fmt;

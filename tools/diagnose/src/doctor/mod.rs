@@ -1,9 +1,9 @@
-//! Checks of a machine for QUIC: what was seen, why it matters, and the command that mends it.
+//! Checks a machine for QUIC. Each finding has an observation, the reason why it matters, and the command
+//! that corrects it.
 //!
 //! [`examine`] runs all checks, each a function from a [`Machine`] to [`Finding`]s: the kernel and its
-//! settings, socket buffers, UDP offload and ECN as they really work over loopback, what a connection over
-//! loopback loses without an error, interfaces, the table
-//! of connections, the firewall, the clock, limits of the process and of its control group, drops, and on
+//! settings, socket buffers, UDP offload and ECN as measured over loopback, losses of a connection over loopback
+//! that cause no error, interfaces, the table of connections, the firewall, the clock, limits of the process and of its control group, drops, and on
 //! request a route with a connection to its host, an address to listen on and certificate files. Nothing is
 //! changed.
 //!

@@ -1,4 +1,4 @@
-//! Handshakes, of which there is a small number.
+//! Handshakes with the server, whose number is limited.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ pub(crate) struct Dialler {
     pub(crate) witness: Arc<Witness>,
 }
 
-/// A connection, its endpoint, and what is noted about it.
+/// An established connection, its endpoint, and the observations of both.
 #[derive(Debug)]
 pub(crate) struct Line {
     pub(crate) connection: Connection,
@@ -36,7 +36,7 @@ pub(crate) struct Line {
     pub(crate) begun: Instant,
 }
 
-/// A handshake under way.
+/// A handshake that has not completed.
 #[derive(Debug)]
 pub(crate) struct Dialling {
     pub(crate) connecting: Connecting,
@@ -114,8 +114,8 @@ impl Dialler {
         })))
     }
 
-    /// Makes the first handshake, which ends early if nothing listens on the port. The error says what a
-    /// person can do.
+    /// Makes the first handshake, which ends early if nothing listens on the port. The error suggests a
+    /// remedy.
     pub(crate) async fn first(
         &mut self,
         config: ClientConfig,
@@ -200,7 +200,7 @@ pub(crate) const NO_APPLICATION_PROTOCOL: u8 = 120;
 const UNRECOGNIZED_NAME: u8 = 112;
 
 impl Line {
-    /// Closes the connection and waits for a moment until the server has been told.
+    /// Closes the connection, and waits briefly until the server has received the close.
     pub(crate) async fn close(self) {
         self.connection
             .close(NO_ERROR.into(), b"courser-probe is done");

@@ -32,11 +32,11 @@ pub struct Facts {
     pub https_record: Option<Result<Vec<String>, String>>,
 }
 
-/// The first handshake, and what was done on its connection.
+/// The first handshake, and the exchanges on its connection.
 #[derive(Clone, PartialEq, Debug, Serialize, Default)]
 #[non_exhaustive]
 pub struct First {
-    /// Milliseconds until the handshake was complete.
+    /// Duration of the handshake in milliseconds.
     pub handshake_ms: f64,
     /// The round-trip time in milliseconds.
     pub rtt_ms: f64,
@@ -48,9 +48,9 @@ pub struct First {
     pub group: String,
     /// The cipher suite.
     pub suite: String,
-    /// True if the server asked for a proof of the address (Retry).
+    /// True if the server sent a Retry packet to validate the address.
     pub retry: bool,
-    /// Bytes sent and received before the server could know that the address is real.
+    /// Bytes sent and received before the server had validated the address.
     pub early_bytes: [u64; 2],
     /// True if the server sent more than three times what it had received.
     pub exceeds_three_times: bool,
@@ -84,7 +84,7 @@ pub struct Chain {
     pub distrust: Option<String>,
     /// Bytes of the chain in DER.
     pub bytes: usize,
-    /// Certificates.
+    /// Number of certificates.
     pub certificates: usize,
     /// Certificates at the beginning that are in order.
     pub in_order: usize,
@@ -92,7 +92,7 @@ pub struct Chain {
     pub days_left: i64,
     /// The kind of key.
     pub key: String,
-    /// The first names.
+    /// The first names in the certificate.
     pub names: Vec<String>,
     /// The algorithm with which the chain was compressed.
     pub compression: Option<String>,
@@ -141,7 +141,7 @@ pub struct Exchange {
     pub header_bytes: Option<[u64; 2]>,
     /// The settings of HTTP/3.
     pub settings: Option<Settings>,
-    /// Bytes of content.
+    /// Length of the content in bytes.
     pub content: u64,
     /// The fate of two requests at the same time.
     pub priorities: Priorities,
@@ -166,11 +166,11 @@ pub enum Priorities {
     /// There were no two requests at the same time.
     #[default]
     NotTried,
-    /// The content is too short to tell.
+    /// The content is too short to decide.
     TooShort,
     /// The urgent response overtook the one that was requested first.
     Honoured,
-    /// It did not.
+    /// The urgent response did not overtake it.
     Ignored,
 }
 
@@ -206,7 +206,7 @@ pub struct Resumed {
     pub early_data: String,
     /// The status of a request in early data.
     pub early_status: Option<u16>,
-    /// Milliseconds until the handshake was complete.
+    /// Duration of the handshake in milliseconds.
     pub handshake_ms: f64,
     /// True if the server validated the address by a Retry although it had given out a token.
     pub retry: bool,
@@ -223,10 +223,10 @@ pub struct Resumed {
 pub struct Small {
     /// The key exchange group.
     pub group: String,
-    /// Bytes sent and received before the server could know that the address is real.
+    /// Bytes sent and received before the server had validated the address.
     pub early_bytes: [u64; 2],
     /// True if the server sent more than three times what it had received.
     pub exceeds_three_times: bool,
-    /// Milliseconds until the handshake was complete.
+    /// Duration of the handshake in milliseconds.
     pub handshake_ms: f64,
 }

@@ -1,4 +1,4 @@
-//! The judgement: from observations to aspects with verdicts. Nothing here touches the network.
+//! Turns observations into verdicts. Nothing here touches the network.
 
 mod connection;
 mod handshake;

@@ -131,7 +131,7 @@ async fn more_handshakes(
     facts.unknown_alpn = further::unknown_alpn(dialler).await.unwrap_or_default();
 }
 
-/// Returns a part of the report: a step that cannot be made leaves its reason, and the others go on.
+/// Returns a part of the report. A step that fails leaves the reason there, and the other steps continue.
 fn part<T>(step: Result<Option<Result<T, String>>, Failure>) -> Option<Result<T, String>> {
     step.unwrap_or_else(|failure| Some(Err(failure.to_string())))
 }

@@ -1,4 +1,4 @@
-//! Records of one connection that the probe needs.
+//! The telemetry records of a connection that the probe evaluates.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -80,7 +80,7 @@ impl Observed {
 pub(crate) struct Collector(Arc<Mutex<Observed>>);
 
 impl Collector {
-    /// Returns a copy of what was collected.
+    /// Returns a copy of the collected observations.
     pub(crate) fn observed(&self) -> Observed {
         self.0
             .lock()

@@ -17,7 +17,7 @@ pub(crate) enum Talk {
     Other,
 }
 
-/// A response, as far as it is of interest.
+/// The parts of a response that the report uses.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Answer {
     pub(crate) status: Option<StatusCode>,
@@ -32,9 +32,9 @@ pub(crate) struct Asker {
     pub(crate) authority: String,
     pub(crate) path: String,
     pub(crate) limit: Duration,
-    /// HEAD, or GET with servers that do not know HEAD.
+    /// HEAD, or GET for servers that do not support HEAD.
     pub(crate) method: Method,
-    /// Bytes of a field without a meaning.
+    /// The length of a meaningless field that pads the request.
     pub(crate) padding: usize,
 }
 

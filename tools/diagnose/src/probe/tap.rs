@@ -1,4 +1,4 @@
-//! A socket that notes what passes, and that can change its port as a NAT does.
+//! A socket that records its datagrams, and that can change its port as a NAT does.
 
 use std::io;
 use std::net::SocketAddr;
@@ -75,7 +75,7 @@ impl Tap {
         Ok(())
     }
 
-    /// Returns a copy of what was noted.
+    /// Returns a copy of the observations.
     pub(crate) fn log(&self) -> WireLog {
         lock(&self.0.log).clone()
     }

@@ -1,4 +1,4 @@
-//! A verifier that notes its verdict and goes on, because an untrusted server can be examined too.
+//! A verifier that records its verdict and continues, because untrusted servers are examined too.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -8,8 +8,8 @@ use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, aws_lc_rs};
 
-/// Verifies certificates, and notes the outcome instead of ending the handshake. Signatures of the
-/// handshake must be right.
+/// Verifies certificates, and records the outcome instead of ending the handshake. Invalid signatures of the
+/// handshake still end it.
 #[derive(Debug)]
 pub(crate) struct Witness {
     verifier: Arc<dyn ServerCertVerifier>,

@@ -1,4 +1,4 @@
-//! Datagrams of one connection as an observer of the network sees them.
+//! The datagrams of one connection, as an observer on the network sees them.
 
 use courser::runtime::Ecn;
 use courser_wire::ConnectionId;
@@ -9,7 +9,7 @@ use courser_wire::packet::{Packet, PacketKind, decode_greased};
 pub(crate) struct WireLog {
     /// True if the server has sent a Retry packet.
     pub(crate) retry: bool,
-    /// Bytes sent before the server could know that the client's address is real.
+    /// Bytes sent before the server had validated the client's address.
     pub(crate) sent_early: u64,
     /// Bytes received before that.
     pub(crate) received_early: u64,

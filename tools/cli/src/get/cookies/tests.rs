@@ -27,7 +27,7 @@ const VERBOSITY: Verbosity = Verbosity {
 };
 
 #[test]
-fn domains_match_themselves_and_what_is_below() {
+fn domains_match_themselves_and_their_subdomains() {
     let table = [
         ("https://a.b.test/", "x=1", "https://a.b.test/", true),
         ("https://a.b.test/", "x=1", "https://b.test/", false),
@@ -88,7 +88,7 @@ fn domains_match_themselves_and_what_is_below() {
 }
 
 #[test]
-fn nobody_sets_cookies_for_everybody() {
+fn cookies_for_public_suffixes_are_refused() {
     for (from, domain) in [
         ("https://a.test/", "test"),
         ("https://a.co.uk/", "co.uk"),
@@ -180,7 +180,7 @@ fn insecure_cookies_do_not_hide_secure_ones() {
 }
 
 #[test]
-fn names_keep_what_they_promise() {
+fn prefixes_of_names_are_enforced() {
     let secure = "https://a.test/";
     for wrong in [
         "__Secure-x=1",
@@ -222,7 +222,7 @@ fn cookies_expire() {
 }
 
 #[test]
-fn what_is_no_cookie_is_refused() {
+fn malformed_cookies_are_refused() {
     let from = "http://a.test/";
     let limit = format!("x={}", "v".repeat(MAX_COOKIE - 1));
     assert_eq!(sent(from, &[&limit], from), limit);
@@ -352,7 +352,7 @@ fn any_text_is_survived() {
 
 /// The limit is 50 of the 51 cookies.
 #[test]
-fn a_response_sets_so_many_cookies_and_no_more() {
+fn cookies_of_a_response_are_limited() {
     let cookies = Cookies {
         known: Some(Mutex::default()),
         jar: None,

@@ -56,7 +56,7 @@ fn memory(text: &str) -> Option<Finding> {
     })
 }
 
-/// Returns the soft and the hard limit; `None` in it is no limit.
+/// Returns the soft and the hard limit, each `None` if unlimited.
 fn limit(text: &str, name: &str) -> Option<(Option<u64>, Option<u64>)> {
     let line = text.lines().find_map(|line| line.strip_prefix(name))?;
     let mut numbers = line.split_whitespace().map(|text| text.parse().ok());

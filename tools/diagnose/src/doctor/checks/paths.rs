@@ -1,6 +1,6 @@
 //! The optimisations of courser that a path may fail without an error: batches, ECN marks and large datagrams.
 //!
-//! A connection sends some data over the path, and its counters show what courser has found out. See
+//! A connection sends some data over the path, and its counters show which of them it has given up. See
 //! `docs/FAULTS.md`.
 
 use std::net::{IpAddr, SocketAddr};
@@ -34,7 +34,7 @@ pub(crate) enum Path {
 pub(crate) struct Trial {
     /// The most datagrams that the system takes in one call.
     pub(crate) segments: usize,
-    /// Datagrams that were sent, and calls that it took.
+    /// Datagrams sent, and the calls that sent them.
     pub(crate) sent: (u64, u64),
     /// Packets that count as lost.
     pub(crate) lost: u64,
@@ -53,9 +53,9 @@ pub(crate) struct Trial {
 pub(crate) enum Feature {
     /// The system refuses it, or does not have it.
     Refused,
-    /// The path lost packets with it while others arrived, and it is given up.
+    /// It was given up, because the path lost packets with it while others arrived.
     GivenUp,
-    /// As before, and then a trial has arrived.
+    /// It was given up, and a later trial has arrived.
     Restored,
     /// It is in use.
     Used,
@@ -98,7 +98,7 @@ fn block_on<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Fail
     builder.enable_all().build()?.block_on(work)
 }
 
-/// Reads and drops what the only client sends.
+/// Reads and discards the data of the only client.
 async fn serve(server: Endpoint) {
     if let Some(incoming) = server.accept().await {
         drain(incoming).await.unwrap_or_default();
@@ -229,7 +229,7 @@ impl Sink for Validation {
     }
 }
 
-/// Explains what was found out.
+/// Turns the outcome of a trial into findings.
 pub(crate) fn check(path: Path, trial: &Result<Trial, Failure>) -> Vec<Finding> {
     let named = |what: &str| match path {
         Path::Loopback => format!("{what} over loopback"),

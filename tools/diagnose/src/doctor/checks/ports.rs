@@ -67,7 +67,7 @@ fn explain(
     }
 }
 
-/// Returns the program that has a port, as far as it can be seen.
+/// Returns the program that has a port, if its process is visible.
 fn owner(machine: &Machine, protocol: &str, address: SocketAddr) -> Option<String> {
     let inode = ["", "6"].iter().find_map(|version| {
         let text = machine

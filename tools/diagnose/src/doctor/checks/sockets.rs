@@ -1,4 +1,4 @@
-//! The real abilities of UDP sockets: datagrams that this process sends to itself over loopback.
+//! The abilities of UDP sockets, measured with datagrams that this process sends to itself over loopback.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -12,7 +12,7 @@ use courser_units::binary_size;
 use crate::doctor::report::counted;
 use crate::finding::Finding;
 
-/// The result of sending a batch to oneself.
+/// The result of sending a batch over loopback.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Trial {
     /// The abilities that the system reports.
@@ -63,7 +63,7 @@ pub(crate) fn measure(address: IpAddr) -> io::Result<Trial> {
     })
 }
 
-/// Receives until a batch is complete or the time is over. Returns how many datagrams arrived with a mark.
+/// Receives until a batch is complete or the time limit is reached. Returns how many datagrams arrived with a mark.
 fn receive(receiver: &UdpSocket) -> io::Result<Vec<(usize, Ecn)>> {
     let (mut buffer, mut arrived, mut all) = (vec![0; RECEIVE_BUFFER_LEN], 0, Vec::new());
     let deadline = Instant::now() + PATIENCE;
@@ -91,7 +91,7 @@ pub(crate) fn loopback() -> [IpAddr; 2] {
     [Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()]
 }
 
-/// Explains what was measured, over IPv4 first.
+/// Turns the measurements into findings, over IPv4 first.
 pub(crate) fn check(trials: &[(IpAddr, io::Result<Trial>)]) -> Vec<Finding> {
     let mut found = Vec::new();
     for (address, outcome) in trials {

@@ -23,7 +23,7 @@ fn exit_codes_follow_the_worst_finding() {
 }
 
 #[test]
-fn text_shows_reason_and_command_of_what_is_not_in_order() {
+fn text_shows_reason_and_command_of_each_problem() {
     let findings = vec![
         Finding::good("kernel", "Linux 6.18").because("not shown"),
         Finding::weak("receive buffer", "208 KiB", "drops").fix("sysctl -w a=1\nsysctl -w b=2"),

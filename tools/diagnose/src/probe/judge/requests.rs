@@ -1,4 +1,4 @@
-//! HTTP/3, and where clients learn of it.
+//! Verdicts on HTTP/3, and on how clients discover it.
 
 use crate::finding::Finding;
 use crate::probe::facts::{Exchange, Facts, First, Priorities};
@@ -162,5 +162,5 @@ fn https_record(facts: &Facts) -> Option<Finding> {
     })
 }
 
-/// Larger limits are none: 2^30 bytes and more.
+/// Limits from 2^30 bytes on count as none.
 const UNLIMITED: u64 = 1 << 30;

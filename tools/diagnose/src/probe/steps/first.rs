@@ -15,7 +15,7 @@ use crate::probe::facts::{Chain, Exchange, First, Move, Parameters, Priorities, 
 use crate::probe::talk::{Answer, Asker, MOST_CONTENT, Talk};
 use crate::probe::trust::Witness;
 
-/// Notes everything about a connection, in an order that leaves what may break it to the end.
+/// Observes a connection. The steps that may break it come last.
 pub(crate) async fn examine(
     line: &Line,
     witness: &Arc<Witness>,
@@ -43,7 +43,7 @@ pub(crate) async fn examine(
     (first, settings)
 }
 
-/// Notes what the records, the statistics and the wire have told until now.
+/// Adds what the records, the statistics and the wire have shown so far.
 fn note_connection(line: &Line, first: &mut First) {
     let (log, observed, stats) = (
         line.tap.log(),
@@ -116,7 +116,7 @@ async fn exchange(
     };
     let streams = line.records.observed().streams;
     let ends = streams.first_key_value().zip(streams.last_key_value());
-    // With content, the length of a stream says little about its header section.
+    // With content, the length of a stream does not show that of its header section.
     made.header_bytes = ends.filter(|_| made.head).map(|(a, b)| [*a.1, *b.1]);
     let settings = timeout(asker.limit, client.settings()).await.ok().flatten();
     made.settings = settings.map(|it| Settings {
@@ -185,7 +185,7 @@ pub(crate) async fn is_challenged(line: &Line, before: u64) -> bool {
     comes_true(patience, || line.records.observed().challenges > before).await
 }
 
-/// Waits until something is true. Returns false if it is not within a time.
+/// Waits until a condition holds. Returns false if it does not within the time limit.
 async fn comes_true(limit: Duration, mut is_true: impl FnMut() -> bool) -> bool {
     let wait = async {
         while !is_true() {
@@ -261,7 +261,7 @@ const BETWEEN_LOOKS: Duration = Duration::from_millis(20);
 /// The longest wait for the validation of a new path.
 const FOR_CHALLENGE: Duration = Duration::from_millis(500);
 const FOR_PATH: Duration = Duration::from_millis(1500);
-/// Less fits into a few congestion windows, and the order of its packets says little.
+/// Shorter content fits into a few congestion windows, where the order of packets shows little.
 const LEAST_CONTENT: u64 = 100_000;
 
 #[cfg(test)]

@@ -203,7 +203,7 @@ pub(crate) async fn version2(
     Ok(Some(Ok(version)))
 }
 
-/// Offers a protocol that no server has, which must be refused (RFC 9001 §8.1).
+/// Offers a protocol that no server supports, which must be refused (RFC 9001 §8.1).
 pub(crate) async fn unknown_alpn(dialler: &mut Dialler) -> Result<Option<Refusal>, Failure> {
     let config = dialler.config(&["courser-probe-no-such-protocol".to_owned()])?;
     Ok(match dialler.connect(config).await? {

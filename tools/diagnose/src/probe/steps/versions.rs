@@ -1,4 +1,4 @@
-//! A datagram of a version that no server has, and the answer to it (RFC 9000 §6.1).
+//! A datagram of a version that no server supports, and the answer to it (RFC 9000 §6.1).
 
 use std::io;
 use std::net::SocketAddr;
@@ -72,7 +72,7 @@ pub(crate) fn is_reserved(version: u32) -> bool {
     version & 0x0f0f_0f0f == 0x0a0a_0a0a
 }
 
-/// Returns a version as people call it.
+/// Returns the usual name of a version.
 pub(crate) fn version_name(version: u32) -> String {
     match version {
         VERSION_1 => "v1".to_owned(),
@@ -85,7 +85,7 @@ pub(crate) fn version_name(version: u32) -> String {
 
 const RESERVED: u32 = 0x1a2a_3a4a;
 const ATTEMPTS: u32 = 3;
-/// A socket that only fails is not asked all the time.
+/// The pause after an error, so that a failing socket does not keep a core busy.
 const AFTER_ERROR: Duration = Duration::from_millis(10);
 /// Versions of an answer that are kept (K237).
 const MOST_VERSIONS: usize = 32;

@@ -74,7 +74,7 @@ fn state_of_a_feature_follows_the_counters() {
 }
 
 #[test]
-fn every_finding_of_something_given_up_says_what_courser_does() {
+fn every_finding_of_a_lost_feature_states_the_consequence() {
     let lossy = Trial {
         batches: Feature::GivenUp,
         marks: Feature::GivenUp,
