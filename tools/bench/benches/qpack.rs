@@ -7,7 +7,7 @@ fn main() {
     divan::main();
 }
 
-/// The same section again and again, whose lines are in the dynamic table.
+/// A section that repeats, whose lines are in the dynamic table.
 #[divan::bench]
 fn encode_repeated(bencher: Bencher<'_, '_>) {
     let (mut encoder, mut decoder) = pair(4096);

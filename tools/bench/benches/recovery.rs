@@ -23,7 +23,7 @@ fn ranges_in_order(bencher: Bencher<'_, '_>) {
     });
 }
 
-/// Every second one is missing, and comes after all others.
+/// Every second packet is missing, and arrives after all others.
 #[divan::bench]
 fn ranges_with_gaps(bencher: Bencher<'_, '_>) {
     bencher.counter(ItemsCount::new(PACKETS)).bench_local(|| {

@@ -122,7 +122,7 @@ impl Http {
         streams.finish(stream).expect("the stream is open");
     }
 
-    /// Sends what waits on our unidirectional streams.
+    /// Sends the pending data of our unidirectional streams.
     fn send_shared(&mut self, streams: &mut Streams) {
         for (role, ours) in UniStream::ALL.into_iter().zip(&mut self.ours) {
             let waiting = self.connection.outgoing(role);
@@ -156,7 +156,7 @@ impl Http {
         while self.connection.poll_event().is_some() {}
     }
 
-    /// Reads a message, all of which has arrived. Returns the length of its content.
+    /// Reads a message that has arrived in full. Returns the length of its content.
     fn read(
         &mut self,
         streams: &mut Streams,

@@ -40,7 +40,7 @@ mod tests {
     }
 
     #[test]
-    fn an_acknowledgment_is_for_as_many_packets_as_its_description_says() {
+    fn acknowledgment_covers_the_packets_of_its_description() {
         let (packets, acknowledgments) = (run(Path::Send), run(Path::AckSend));
         let each = (packets as f64 / acknowledgments as f64).round();
         let said = format!("an acknowledgment of {each} such packets");

@@ -34,13 +34,13 @@ pub struct End<'a> {
     address: SocketAddr,
     buffer: TransmitBuffer,
     meter: &'a Meter,
-    /// The path that what this end sends belongs to.
+    /// The path that counts what this end sends.
     pub sends: Path,
-    /// The path that what this end does with arrivals belongs to.
+    /// The path that counts how this end processes what arrives.
     pub receives: Path,
 }
 
-/// The paths of one end: the one of what it sends, and the one of what it receives.
+/// The paths of one end, for sending and for receiving.
 pub type Paths = (Path, Path);
 
 /// Datagrams that leave together.
@@ -109,7 +109,7 @@ impl<'a> Pair<'a> {
         while self.exchange() > 0 {}
     }
 
-    /// Closes the connection, and forgets it at both ends when its time has come.
+    /// Closes the connection, and waits until both ends have discarded it.
     pub fn close(&mut self) {
         let now = self.now;
         self.client.connection().close(now, 0, b"");
@@ -127,20 +127,20 @@ impl<'a> Pair<'a> {
         }
     }
 
-    /// Passes what waits from the client to the server, and then from the server to the client. Returns the
-    /// number of datagrams.
+    /// Passes the datagrams of the client to the server, and then those of the server to the client. Returns
+    /// their number.
     pub fn exchange(&mut self) -> u64 {
         self.client_to_server() + self.server_to_client()
     }
 
-    /// Passes what waits at the client to the server, and returns the number of datagrams.
+    /// Passes the datagrams of the client to the server, and returns their number.
     pub fn client_to_server(&mut self) -> u64 {
         let (count, now) = pass(self.now, &mut self.client, &mut self.server);
         self.now = now;
         count
     }
 
-    /// Passes what waits at the server to the client, and returns the number of datagrams.
+    /// Passes the datagrams of the server to the client, and returns their number.
     pub fn server_to_client(&mut self) -> u64 {
         let (count, now) = pass(self.now, &mut self.server, &mut self.client);
         self.now = now;
@@ -148,7 +148,7 @@ impl<'a> Pair<'a> {
     }
 }
 
-/// Passes all that waits from one end to the other. Returns the number of datagrams, and the time at which they
+/// Passes all datagrams of one end to the other. Returns their number, and the time at which they
 /// arrive.
 fn pass(now: Time, from: &mut End<'_>, to: &mut End<'_>) -> (u64, Time) {
     let batches = from.transmit(now);
@@ -189,14 +189,14 @@ impl<'a> End<'a> {
         self.buffer.set_max_segments(segments);
     }
 
-    /// Returns the connection, which sends at the next occasion.
+    /// Returns the connection, which sends with the next datagrams.
     pub fn connection(&mut self) -> &mut Connection {
         let handle = self.handle.expect("connected");
         self.endpoint.touched(handle);
         self.endpoint.connection_mut(handle).expect("connected")
     }
 
-    /// Returns the streams of the connection, which sends at the next occasion.
+    /// Returns the streams of the connection, which sends with the next datagrams.
     pub fn streams(&mut self) -> &mut Streams {
         self.connection().streams()
     }
@@ -215,7 +215,7 @@ impl<'a> End<'a> {
             .is_some_and(Connection::is_confirmed)
     }
 
-    /// Returns all that may leave now.
+    /// Returns all datagrams that may be sent now.
     pub fn transmit(&mut self, now: Time) -> Vec<Batch> {
         let (meter, path) = (self.meter, self.sends);
         let (endpoint, buffer) = (&mut self.endpoint, &mut self.buffer);
@@ -236,7 +236,7 @@ impl<'a> End<'a> {
         batches
     }
 
-    /// Takes datagrams, and accepts the client that they may be from.
+    /// Processes datagrams, and accepts the client if they are from a new one.
     pub fn deliver(&mut self, now: Time, from: SocketAddr, mut batch: Batch) {
         let meta = ReceiveMeta {
             path: FourTuple {

@@ -50,7 +50,7 @@ fn write_all(streams: &mut Streams, stream: StreamId) {
     streams.finish(stream).expect("the stream is open");
 }
 
-/// Reads a message, all of which has arrived.
+/// Reads a message that has arrived in full.
 fn read_all(streams: &mut Streams, stream: StreamId) {
     let read = streams.read_chunk_and_end(stream);
     let (data, is_end) = read.unwrap_or_else(|error: ReadError| panic!("{error}"));

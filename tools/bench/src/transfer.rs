@@ -33,7 +33,7 @@ pub(crate) fn run(meter: &Meter) -> u64 {
     }
 }
 
-/// Writes as much of `data` as there is room for.
+/// Writes as much of `data` as flow control and buffers permit.
 fn write(end: &mut End<'_>, stream: StreamId, mut data: Bytes) {
     let streams = end.streams();
     while !data.is_empty() {

@@ -54,9 +54,9 @@ pub(crate) enum Command {
     #[command(subcommand)]
     Qlog(QlogCommand),
     /// Check this machine for QUIC, with the command that mends what is wrong
-    Doctor(courser_doctor::Arguments),
+    Doctor(courser_diagnose::doctor::Arguments),
     /// Examine a QUIC server in a handful of handshakes, and grade it
-    Probe(Box<courser_probe::Arguments>),
+    Probe(Box<courser_diagnose::probe::Arguments>),
 }
 
 const EXAMPLES: &str = "\
@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_told_in_one_line() {
+    fn mistakes_are_reported_in_one_line() {
         let error = Arguments::try_parse_from(["courser", "perf", "client", "x", "--cc", "vegas"]);
         let line = in_one_line(&error.expect_err("unknown controller").to_string());
         assert!(!line.contains('\n'));
@@ -376,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_say_what_is_allowed() {
+    fn mistakes_list_the_allowed_values() {
         for (words, told) in [
             (["--read-rate", "fast"], "use a whole number, such as 100"),
             (["--read-rate", "5000000000"], "is not in 0..=4294967295"),

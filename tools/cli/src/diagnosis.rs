@@ -1,16 +1,17 @@
-//! `courser doctor` and `courser probe`, whose flags and texts are in crates of their own.
+//! `courser doctor` and `courser probe`, whose flags and texts are in a crate of their own.
 
 use std::process::ExitCode;
 
-use courser_doctor::Machine;
+use courser_diagnose::doctor::{self, Machine};
+use courser_diagnose::probe;
 
 use crate::error::Failure;
 use crate::output::{self, Progress};
 use crate::process::runtime;
 
 /// Runs `courser doctor`. The exit code follows the worst finding.
-pub(crate) fn doctor(arguments: &courser_doctor::Arguments) -> Result<ExitCode, Failure> {
-    let report = courser_doctor::examine(&Machine::this(), arguments)?;
+pub(crate) fn doctor(arguments: &doctor::Arguments) -> Result<ExitCode, Failure> {
+    let report = doctor::examine(&Machine::this(), arguments)?;
     match arguments.json {
         true => output::line(report.to_json()),
         false => output::line(report.to_string()),
@@ -19,9 +20,9 @@ pub(crate) fn doctor(arguments: &courser_doctor::Arguments) -> Result<ExitCode, 
 }
 
 /// Runs `courser probe`. The exit code follows the grade.
-pub(crate) fn probe(arguments: &courser_probe::Arguments) -> Result<ExitCode, Failure> {
+pub(crate) fn probe(arguments: &probe::Arguments) -> Result<ExitCode, Failure> {
     let progress = Progress::new();
-    let run = courser_probe::run(arguments, |step| progress.begin(step));
+    let run = probe::run(arguments, |step| progress.begin(step));
     let report = runtime()?.block_on(run)?;
     drop(progress);
     match (arguments.json, &report.facts.first) {

@@ -54,7 +54,7 @@ pub fn get_config(text: &str) -> Result<(), String> {
 /// # Errors
 /// The message for the user.
 pub fn url_pattern(text: &str) -> Result<(), String> {
-    let all = courser_transfer::expand_url(text).map_err(|error| error.to_string())?;
+    let all = crate::transfer::expand_url(text).map_err(|error| error.to_string())?;
     for expanded in all.iter().take(8) {
         let _ = expanded.name(text);
     }

@@ -1,14 +1,14 @@
 //! The `courser` binary: a demonstration without arguments, and tools for measuring.
 //!
 //! It is a library because tests are built with all features, which Cargo allows a package to require
-//! of itself only as a dependency. Its interface is [`main`] and entry points for the fuzz targets.
+//! of itself only as a dependency. Its interface is [`main`], and with the feature `fuzzing` the entry points for the fuzz targets.
 
 mod args;
 mod demo;
 mod diagnosis;
 mod error;
 mod features;
-#[doc(hidden)]
+#[cfg(feature = "fuzzing")]
 pub mod fuzzing;
 mod get;
 mod handshake;
@@ -20,6 +20,7 @@ mod perf;
 mod process;
 mod serve;
 mod sim;
+mod transfer;
 mod values;
 
 use std::process::ExitCode;

@@ -57,7 +57,6 @@ mod address_list;
 pub mod admin;
 mod body;
 mod bursts;
-mod calendar;
 mod exchange;
 pub mod listing;
 mod metrics;
@@ -70,9 +69,8 @@ pub use self::access_log::{AccessLog, LogFormat, Writer};
 pub use self::address_list::{AddressLists, ListError, ListEvent, ListKind, ListWatch};
 pub use self::body::{Body, BoxError};
 pub use self::bursts::release_memory_of_bursts;
-pub use self::calendar::rfc3339;
 pub use self::metrics::Metrics;
-#[doc(hidden)]
+#[cfg(feature = "fuzzing")]
 pub use self::proxy::fuzzing;
 pub use self::proxy::{Backend, Proxy, ProxyTimes, TcpConnector};
 pub use self::record::Recorder;

@@ -11,7 +11,6 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_perc
 use serde::Serialize;
 
 use crate::body::{Body, plain, typed};
-use crate::calendar;
 
 /// One name in a folder.
 #[derive(Serialize, Clone, PartialEq, Eq, Debug)]
@@ -145,7 +144,7 @@ fn read(folder: &Path, with_hidden: bool, order: Order) -> std::io::Result<(Vec<
             url: format!("./{}{slash}", percent_encode(&name)),
             is_folder: metadata.is_dir(),
             size: metadata.is_file().then_some(metadata.len()),
-            modified: modified_at.map(calendar::rfc3339),
+            modified: modified_at.map(courser_units::rfc3339),
             modified_at,
             name,
         });
@@ -258,7 +257,7 @@ fn head((key, descending): Order) -> String {
 }
 
 fn minutes(time: SystemTime) -> String {
-    let text = calendar::rfc3339(time);
+    let text = courser_units::rfc3339(time);
     text.get(..16).unwrap_or(&text).replace('T', " ")
 }
 

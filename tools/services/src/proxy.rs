@@ -1,7 +1,7 @@
 //! A reverse proxy.
 
 mod forward;
-#[doc(hidden)]
+#[cfg(feature = "fuzzing")]
 pub mod fuzzing;
 mod interim;
 mod patience;

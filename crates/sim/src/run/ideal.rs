@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use courser_base::{Rate, Time};
 use courser_recovery::initial_window;
-use courser_units::to_f64;
 
 use crate::apps::Way;
 
@@ -71,6 +70,15 @@ pub(super) fn cubic_window(rtt: Duration, loss: f64) -> f64 {
 /// Returns the end of an ideal slow start, or `measured_from` if that is later.
 pub(super) fn steady_from(path: &Path, measured_from: Time) -> Time {
     measured_from.max(Time::ZERO + path.ideal_start())
+}
+
+/// Converts a count. A report has no use for more than the fifteen digits that this keeps.
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "fifteen digits are plenty for rates and ratios"
+)]
+pub(super) fn to_f64(value: u64) -> f64 {
+    value as f64
 }
 
 #[cfg(test)]

@@ -4,10 +4,9 @@ use std::time::Duration;
 
 use courser_base::Time;
 use courser_transport::ConnectionStats;
-use courser_units::to_f64;
 
 use super::capacity::{bytes_between, rate_at};
-use super::ideal::{self, Path};
+use super::ideal::{self, Path, to_f64};
 use super::sampler::Sampler;
 use super::stage::Stage;
 use crate::apps::{Amount, Way};

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use courser_base::Time;
 use courser_transport::ConnectionStats;
-use courser_units::to_f64;
 
 use super::capacity::rate_at;
+use super::ideal::to_f64;
 use super::stage::{Actor, Stage};
 use crate::link::{LinkSpec, LinkStats};
 use crate::report::{Buckets, FlowReport, LinkReport, Series};

@@ -436,9 +436,4 @@ impl Arguments {
     pub(crate) fn all_urls(&self) -> impl Iterator<Item = &String> {
         self.urls.iter().chain(&self.more_urls)
     }
-
-    /// Returns true if redirects are followed.
-    pub(crate) const fn follows(&self) -> bool {
-        self.request.location || self.request.location_trusted
-    }
 }

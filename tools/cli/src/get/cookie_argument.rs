@@ -25,7 +25,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn arguments_are_told_apart_by_their_equals_sign() {
+    fn cookies_contain_an_equals_sign_and_files_do_not() {
         for (text, argument) in [
             ("a=b", CookieArgument::Pairs("a=b")),
             ("a=b; c=d", CookieArgument::Pairs("a=b; c=d")),

@@ -10,15 +10,14 @@ use std::sync::MutexGuard;
 
 use cookie_store::{CookieDomain, CookieStore, RawCookie, StoreAction};
 use courser_base::Mutex;
-use courser_transfer::cookie_file as file;
 use http::Uri;
 use http::header::{self, HeaderMap, HeaderValue};
 use url::{Host, Url};
 
-use super::args::Arguments;
 use super::content;
-use super::cookie_argument::CookieArgument;
+use super::plan::{CookiePlan, Verbosity};
 use super::verbose;
+use crate::transfer::cookie_file as file;
 
 /// The cookies of all transfers, if the cookie engine is on.
 #[derive(Debug)]
@@ -26,32 +25,21 @@ pub(crate) struct Cookies {
     known: Option<Mutex<Known>>,
     /// The file of `--cookie-jar`.
     jar: Option<String>,
-    is_verbose: bool,
-    is_told: bool,
+    verbosity: Verbosity,
 }
 
 impl Cookies {
     /// Reads the files of `--cookie`. A file that cannot be read is reported and counts as empty, as
     /// with curl: before the first run it does not exist.
-    pub(crate) fn load(arguments: &Arguments) -> Self {
-        let request = &arguments.request;
-        let files: Vec<_> = request
-            .cookie
-            .iter()
-            .filter_map(|text| match CookieArgument::of(text) {
-                CookieArgument::File(name) => Some(name),
-                CookieArgument::Pairs(_) => None,
-            })
-            .collect();
-        let keeps = !files.is_empty() || request.cookie_jar.is_some();
+    pub(crate) fn load(plan: &CookiePlan, verbosity: Verbosity) -> Self {
+        let keeps = !plan.files.is_empty() || plan.jar.is_some();
         let cookies = Self {
             known: keeps.then(Mutex::default),
-            jar: request.cookie_jar.clone(),
-            is_verbose: arguments.output.verbose,
-            is_told: !arguments.output.silent || arguments.output.show_error,
+            jar: plan.jar.clone(),
+            verbosity,
         };
-        for name in files.into_iter().filter(|name| !name.is_empty()) {
-            cookies.load_file(name, request.junk_session_cookies);
+        for name in plan.files.iter().filter(|name| !name.is_empty()) {
+            cookies.load_file(name, plan.drops_sessions);
         }
         cookies
     }
@@ -127,13 +115,13 @@ impl Cookies {
     }
 
     fn note(&self, text: impl FnOnce() -> String) {
-        if self.is_verbose {
+        if self.verbosity.shows_details {
             verbose::note(&text());
         }
     }
 
     fn tell(&self, text: &str) {
-        if self.is_told {
+        if self.verbosity.shows_errors {
             crate::output::note(text);
         }
     }
@@ -143,7 +131,8 @@ impl Cookies {
 #[derive(Default, Debug)]
 struct Known(CookieStore);
 
-/// Reads a file of cookies and returns the file that would be saved. For the fuzz targets.
+/// Reads a file of cookies and returns the file that would be saved.
+#[cfg(feature = "fuzzing")]
 pub(crate) fn rewrite(text: &str) -> String {
     let mut known = Known::default();
     known.read(text, false);

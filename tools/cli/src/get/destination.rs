@@ -2,10 +2,9 @@
 
 use std::io::ErrorKind;
 
-use courser_transfer::{Destination, RestError, SinkError, file_name};
-
 use super::args::OutputArguments;
 use super::exit::{Failed, RANGE_ERROR, WRITE_ERROR};
+use crate::transfer::{Destination, RestError, SinkError, file_name};
 
 /// Returns the destination for the URL with this index among those of the command line. `name` puts the
 /// parts of a pattern into names.

@@ -1,17 +1,15 @@
-//! Requests, from the flags.
+//! The requests of a plan.
 
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use courser::client::Redirect;
-use courser_transfer::percent_decode;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::{Method, Uri};
 use url::Url;
 
-use super::args::{Arguments, RequestArguments};
 use super::content::{self, Content};
-use super::cookie_argument::CookieArgument;
 use super::exit::{FAILED_INIT, Failed, URL_MALFORMED};
-use super::prepared::Prepared;
+use super::plan::RequestPlan;
+use crate::transfer::percent_decode;
 
 /// A request without its body.
 #[derive(Clone, Debug)]
@@ -28,30 +26,27 @@ pub(crate) struct Message {
 
 impl Message {
     /// Makes the first request to a URL.
-    pub(crate) fn new(
-        arguments: &Arguments,
-        prepared: &Prepared,
-        url: &str,
-    ) -> Result<Self, Failed> {
-        let request = &arguments.request;
-        let mut url = parse_url(arguments, url)?;
-        let content = prepared.content.clone();
-        if let Some(query) = &prepared.query {
+    pub(crate) fn new(plan: &RequestPlan, url: &str) -> Result<Self, Failed> {
+        let mut url = parse_url(plan.scheme, url)?;
+        let content = plan.content.clone();
+        if let Some(query) = &plan.query {
             add_query(&mut url, query);
         }
-        if request.upload_file.is_some() && url.path().ends_with('/') {
-            add_file_name(&mut url, request);
+        if let Some(file) = &plan.upload
+            && url.path().ends_with('/')
+        {
+            add_file_name(&mut url, file);
         }
-        let method = method(request, &content)?;
+        let method = method(plan)?;
         let mut headers = HeaderMap::new();
         headers.insert(header::USER_AGENT, HeaderValue::from_static(USER_AGENT));
         headers.insert(header::ACCEPT, HeaderValue::from_static("*/*"));
-        credentials(&mut headers, request, &url)?;
-        simple_fields(&mut headers, request)?;
+        credentials(&mut headers, plan, &url)?;
+        simple_fields(&mut headers, plan)?;
         if let Some(kind) = content.kind() {
             headers.insert(header::CONTENT_TYPE, value("the content type", kind)?);
         }
-        for field in fields(request)? {
+        for field in fields(plan)? {
             apply_field(&mut headers, &field)?;
         }
         mark_credentials(&mut headers);
@@ -67,8 +62,8 @@ impl Message {
             uri,
             headers,
             content,
-            forces_method: request.method.is_some(),
-            keeps_credentials: request.location_trusted,
+            forces_method: plan.method.is_some(),
+            keeps_credentials: plan.keeps_credentials,
         })
     }
 
@@ -90,13 +85,11 @@ impl Message {
     }
 }
 
-/// Reads a URL. Without a scheme it is http, as with curl, or https with --http3.
-fn parse_url(arguments: &Arguments, text: &str) -> Result<Url, Failed> {
-    let wants_quic = arguments.connection.http3 || arguments.connection.http3_only;
+/// Reads a URL, which may lack its scheme.
+fn parse_url(scheme: &str, text: &str) -> Result<Url, Failed> {
     let whole = match text.contains("://") {
         true => text.to_owned(),
-        false if wants_quic => format!("https://{text}"),
-        false => format!("http://{text}"),
+        false => format!("{scheme}://{text}"),
     };
     let url = Url::parse(&whole)
         .map_err(|error| Failed::new(URL_MALFORMED, format!("'{text}' is not a URL: {error}")))?;
@@ -106,15 +99,15 @@ fn parse_url(arguments: &Arguments, text: &str) -> Result<Url, Failed> {
     Ok(url)
 }
 
-fn method(request: &RequestArguments, content: &Content) -> Result<Method, Failed> {
-    if let Some(name) = &request.method {
+fn method(plan: &RequestPlan) -> Result<Method, Failed> {
+    if let Some(name) = &plan.method {
         return Method::from_bytes(name.as_bytes())
             .map_err(|_| Failed::new(FAILED_INIT, format!("'{name}' is not a method")));
     }
-    Ok(match content {
-        _ if request.head => Method::HEAD,
+    Ok(match plan.content {
+        _ if plan.is_head => Method::HEAD,
         Content::None => Method::GET,
-        _ if request.upload_file.is_some() => Method::PUT,
+        _ if plan.upload.is_some() => Method::PUT,
         _ => Method::POST,
     })
 }
@@ -128,20 +121,15 @@ fn add_query(url: &mut Url, more: &str) {
 }
 
 /// Appends the name of the uploaded file to the URL of a folder.
-fn add_file_name(url: &mut Url, request: &RequestArguments) {
-    let path = request.upload_file.as_deref().unwrap_or_default();
+fn add_file_name(url: &mut Url, path: &str) {
     let name = std::path::Path::new(path).file_name();
     if let (Some(name), Ok(mut segments)) = (name, url.path_segments_mut()) {
         segments.pop_if_empty().push(&name.to_string_lossy());
     }
 }
 
-fn credentials(
-    headers: &mut HeaderMap,
-    request: &RequestArguments,
-    url: &Url,
-) -> Result<(), Failed> {
-    if let Some(token) = &request.oauth2_bearer {
+fn credentials(headers: &mut HeaderMap, plan: &RequestPlan, url: &Url) -> Result<(), Failed> {
+    if let Some(token) = &plan.bearer {
         let token = value("--oauth2-bearer", &format!("Bearer {token}"))?;
         headers.insert(header::AUTHORIZATION, token);
         return Ok(());
@@ -151,7 +139,7 @@ fn credentials(
         let password = percent_decode(url.password().unwrap_or_default());
         (!url.username().is_empty()).then(|| format!("{user}:{password}"))
     };
-    let user = request.user.clone().or_else(in_url);
+    let user = plan.user.clone().or_else(in_url);
     if let Some(user) = user {
         let user = if user.contains(':') {
             user
@@ -164,36 +152,30 @@ fn credentials(
     Ok(())
 }
 
-fn simple_fields(headers: &mut HeaderMap, request: &RequestArguments) -> Result<(), Failed> {
-    if let Some(name) = &request.user_agent {
+fn simple_fields(headers: &mut HeaderMap, plan: &RequestPlan) -> Result<(), Failed> {
+    if let Some(name) = &plan.user_agent {
         match name.as_str() {
             "" => drop(headers.remove(header::USER_AGENT)),
             name => drop(headers.insert(header::USER_AGENT, value("--user-agent", name)?)),
         }
     }
-    if let Some(referer) = &request.referer {
+    if let Some(referer) = &plan.referer {
         headers.insert(header::REFERER, value("--referer", referer)?);
     }
-    let pairs = request.cookie.iter();
-    let pairs: Vec<_> = pairs
-        .filter_map(|text| match CookieArgument::of(text) {
-            CookieArgument::Pairs(pairs) => Some(pairs),
-            CookieArgument::File(_) => None,
-        })
-        .collect();
-    if !pairs.is_empty() {
-        headers.insert(header::COOKIE, value("--cookie", &pairs.join("; "))?);
+    if !plan.cookies.is_empty() {
+        let cookies = plan.cookies.join("; ");
+        headers.insert(header::COOKIE, value("--cookie", &cookies)?);
     }
-    if let Some(range) = &request.range {
+    if let Some(range) = &plan.range {
         headers.insert(header::RANGE, value("--range", &format!("bytes={range}"))?);
     }
     Ok(())
 }
 
 /// Returns all fields of --header, with those in files.
-fn fields(request: &RequestArguments) -> Result<Vec<String>, Failed> {
+fn fields(plan: &RequestPlan) -> Result<Vec<String>, Failed> {
     let mut fields = Vec::new();
-    for field in &request.headers {
+    for field in &plan.fields {
         match field.strip_prefix('@') {
             Some(path) => {
                 let text = content::read(path)?;
@@ -279,11 +261,30 @@ const DEFAULTS: [HeaderName; 8] = [
 mod tests {
     use super::*;
 
-    fn message(change: impl FnOnce(&mut RequestArguments), url: &str) -> Result<Message, Failed> {
-        let mut arguments = Arguments::default();
-        change(&mut arguments.request);
-        let prepared = Prepared::of(&arguments.request)?;
-        Message::new(&arguments, &prepared, url)
+    fn message(change: impl FnOnce(&mut RequestPlan), url: &str) -> Result<Message, Failed> {
+        let mut plan = RequestPlan {
+            scheme: "http",
+            method: None,
+            is_head: false,
+            content: Content::None,
+            query: None,
+            upload: None,
+            user: None,
+            bearer: None,
+            user_agent: None,
+            referer: None,
+            cookies: Vec::new(),
+            range: None,
+            fields: Vec::new(),
+            keeps_credentials: false,
+        };
+        change(&mut plan);
+        Message::new(&plan, url)
+    }
+
+    fn text() -> Content {
+        let (bytes, kind) = ("x".into(), None);
+        Content::Bytes { bytes, kind }
     }
 
     #[test]
@@ -297,14 +298,11 @@ mod tests {
     fn credentials_are_sensitive_whichever_flag_they_come_from() {
         let lines = ["authorization: Bearer t", "Proxy-Authorization: Basic x"];
         let by_header = message(
-            |request| request.headers = lines.map(str::to_owned).to_vec(),
+            |request| request.fields = lines.map(str::to_owned).to_vec(),
             "a.test",
         );
-        let by_cookie = message(|request| request.cookie = vec!["a=b".to_owned()], "a.test");
-        let by_token = message(
-            |request| request.oauth2_bearer = Some("t".to_owned()),
-            "a.test",
-        );
+        let by_cookie = message(|request| request.cookies = vec!["a=b".to_owned()], "a.test");
+        let by_token = message(|request| request.bearer = Some("t".to_owned()), "a.test");
         let by_url = message(|_| {}, "http://user:pass@a.test/");
         let mut seen = 0;
         for message in [by_header, by_cookie, by_token, by_url] {
@@ -320,7 +318,7 @@ mod tests {
     fn fields_are_added_replaced_and_left_out() {
         let headers = ["User-Agent: me", "Accept:", "X-A: 1", "x-a: 2", "X-Empty;"];
         let message = message(
-            |request| request.headers = headers.map(str::to_owned).to_vec(),
+            |request| request.fields = headers.map(str::to_owned).to_vec(),
             "a.test",
         )
         .expect("a request");
@@ -332,32 +330,28 @@ mod tests {
     }
 
     #[test]
-    fn methods_follow_from_what_is_sent() {
-        let method =
-            |change: fn(&mut RequestArguments)| message(change, "a").expect("a request").method;
+    fn method_follows_from_the_content() {
+        let method = |change: fn(&mut RequestPlan)| message(change, "a").expect("a request").method;
         assert_eq!(method(|_| {}), Method::GET);
-        assert_eq!(method(|request| request.head = true), Method::HEAD);
-        assert_eq!(
-            method(|request| request.data.push("x".to_owned())),
-            Method::POST
-        );
+        assert_eq!(method(|request| request.is_head = true), Method::HEAD);
+        assert_eq!(method(|request| request.content = text()), Method::POST);
         assert_eq!(
             method(|request| request.method = Some("PURGE".to_owned())),
             "PURGE"
         );
         assert_eq!(
-            method(|request| request.upload_file = Some("-".to_owned())),
+            method(|request| {
+                request.content = Content::Stdin;
+                request.upload = Some("-".to_owned());
+            }),
             Method::PUT
         );
     }
 
     #[test]
-    fn data_goes_behind_the_url_with_get() {
+    fn query_is_appended_to_that_of_the_url() {
         let message = message(
-            |request| {
-                request.get = true;
-                request.data_urlencode.push("q=a b".to_owned());
-            },
+            |request| request.query = Some("q=a%20b".to_owned()),
             "http://a.test/?x=1",
         )
         .expect("a request");
@@ -371,7 +365,7 @@ mod tests {
             message(|_| {}, "http://").expect_err("no host").code,
             URL_MALFORMED
         );
-        let no_colon = message(|request| request.headers.push("x".to_owned()), "a");
+        let no_colon = message(|request| request.fields.push("x".to_owned()), "a");
         assert_eq!(no_colon.expect_err("no colon").code, FAILED_INIT);
     }
 }

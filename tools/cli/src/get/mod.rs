@@ -9,8 +9,10 @@ mod destination;
 mod dump;
 mod exit;
 mod facts;
+mod flags;
 mod form;
 mod message;
+mod plan;
 mod prepared;
 mod progress;
 mod report;
@@ -24,30 +26,28 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use courser::client::ErrorKind;
 use courser_measure::{Mover, Moves, MovesTotal, sockets};
-use courser_transfer::{Backoff, ExpandedUrl, expand_url};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
-use self::args::{Arguments, EarlyDataUse};
+use self::args::Arguments;
 use self::cookies::Cookies;
-use self::destination::destination;
 use self::dump::Dump;
-use self::exit::{Failed, NO_CONNECTION, TIMED_OUT, URL_MALFORMED};
+use self::exit::{Failed, NO_CONNECTION, TIMED_OUT};
 use self::facts::Facts;
 use self::message::Message;
-use self::prepared::Prepared;
+use self::plan::{Job, Plan, TokenFile};
 use self::progress::{Bar, Bars};
-use self::transfer::{Context, Done, Job};
-use self::zones::Zones;
+use self::transfer::{Context, Done};
+use crate::transfer::Backoff;
 
 /// Runs all transfers and reports errors. Returns an exit code of curl.
 pub(crate) fn main(arguments: &Arguments) -> ExitCode {
-    let is_told = !arguments.output.silent || arguments.output.show_error;
     let code = match begin(arguments) {
         Ok(code) => code,
         Err(failed) => {
-            if is_told {
+            if flags::verbosity(&arguments.output).shows_errors {
                 eprintln!("courser: {failed}");
             }
             failed.code
@@ -57,161 +57,133 @@ pub(crate) fn main(arguments: &Arguments) -> ExitCode {
 }
 
 fn begin(arguments: &Arguments) -> Result<u8, Failed> {
-    let mut zones = Zones::default();
-    let jobs = jobs(arguments, &mut zones)?;
-    let format = match &arguments.output.write_out {
-        Some(format) => Some(write_out::load(format)?),
-        None => None,
-    };
-    let prepared = Prepared::of(&arguments.request)?;
-    let dump = Dump::open(arguments.output.dump_header.as_deref())?;
     let runtime = crate::process::runtime()
         .map_err(|failure| Failed::new(exit::FAILED_INIT, failure.to_string()))?;
-    let code = runtime.block_on(async {
-        let began = Instant::now();
-        let tokens = setup::tokens(arguments);
-        let client = setup::client(arguments, &zones, tokens.as_ref())?;
-        let pause = arguments.connection.rebind_every;
-        let moves = pause.map(|_| Moves::new(MovesTotal::new(began)));
-        let mover = pause.zip(moves.clone()).map(|(pause, moves)| {
-            let client = client.clone();
-            Mover::start(pause, moves, move || client.endpoints())
-        });
-        let context = Arc::new(Context {
-            arguments: arguments.clone(),
-            client,
-            set_up: began.elapsed(),
-            dump,
-            prepared,
-            cookies: Cookies::load(arguments),
-            moves,
-        });
-        prepare_early_data(&context, &jobs).await;
-        let code = run(&context, jobs, format).await;
-        drop(mover);
-        context.cookies.save();
-        warn(&context);
-        // Closes the connections, so that servers need not wait for their timeouts.
-        let _ = tokio::time::timeout(FAREWELL, context.client.close()).await;
-        context
-            .client
-            .save_alt_svc()
-            .map_err(|error| Failed::of(&error))?;
-        if let Some((path, tokens)) = arguments.connection.token_file.as_ref().zip(tokens)
-            && let Err(error) = tokens.save()
-        {
-            let path = path.display();
-            crate::output::note(format!("cannot write the tokens to {path}: {error}"));
-        }
-        Ok(code)
-    });
+    let code = runtime.block_on(async { run(flags::plan(arguments)?).await });
     // A name lookup of the system cannot be cancelled, and need not be awaited.
     runtime.shutdown_background();
     code
 }
 
-/// Connects to each server once before the transfers, if that is asked for.
+/// Runs a plan. Returns the exit code of the last transfer, or of the last failure if they run in parallel.
+async fn run(plan: Plan) -> Result<u8, Failed> {
+    let dump = Dump::open(plan.dump.as_deref())?;
+    let began = Instant::now();
+    let client = plan.client.build().map_err(|error| match error.kind() {
+        // An unsupported proxy counts as one that cannot be reached, as with curl.
+        ErrorKind::Unsupported => Failed::new(NO_CONNECTION, error.to_string()),
+        _ => Failed::of(&error),
+    })?;
+    let set_up = began.elapsed();
+    let pause = plan.rebind_every;
+    let moves = pause.map(|_| Moves::new(MovesTotal::new(began)));
+    let mover = pause.zip(moves.clone()).map(|(pause, moves)| {
+        let client = client.clone();
+        Mover::start(pause, moves, move || client.endpoints())
+    });
+    let context = Arc::new(Context {
+        cookies: Cookies::load(&plan.cookies, plan.transfer.verbosity),
+        plan: plan.transfer,
+        client,
+        set_up,
+        dump,
+        moves,
+    });
+    if plan.prepares_early_data {
+        prepare_early_data(&context, &plan.jobs).await;
+    }
+    let code = match plan.parallel {
+        None => in_turn(&context, plan.jobs, plan.stops_at_failure).await,
+        Some(most) => in_parallel(&context, plan.jobs, most, plan.stops_at_failure).await,
+    };
+    drop(mover);
+    context.cookies.save();
+    warn(&context);
+    // Closes the connections, so that servers need not wait for their timeouts.
+    let _ = tokio::time::timeout(FAREWELL, context.client.close()).await;
+    context
+        .client
+        .save_alt_svc()
+        .map_err(|error| Failed::of(&error))?;
+    if let Some(TokenFile { path, store }) = plan.tokens
+        && let Err(error) = store.save()
+    {
+        let path = path.display();
+        crate::output::note(format!("cannot write the tokens to {path}: {error}"));
+    }
+    Ok(code)
+}
+
+/// Connects to each server once, for sessions that permit early data.
 async fn prepare_early_data(context: &Context, jobs: &[Job]) {
-    let arguments = &context.arguments;
-    if arguments.connection.early_data == Some(EarlyDataUse::First) {
-        let message = |job: &Job| Message::new(arguments, &context.prepared, &job.url);
-        // The transfers report mistakes.
-        let uris = jobs.iter().filter_map(|job| Some(message(job).ok()?.uri));
-        let notes = courser_transfer::prepare_early_data(&context.client, uris).await;
-        if arguments.output.verbose {
-            notes.iter().for_each(|text| verbose::note(text));
-        }
+    let message = |job: &Job| Message::new(&context.plan.request, &job.url);
+    // The transfers report mistakes.
+    let uris = jobs.iter().filter_map(|job| Some(message(job).ok()?.uri));
+    let notes = crate::transfer::prepare_early_data(&context.client, uris).await;
+    if context.plan.verbosity.shows_details {
+        notes.iter().for_each(|text| verbose::note(text));
     }
 }
 
 /// Reports the moves, warns of datagrams that the kernel dropped, and with --verbose of sockets that may lose some.
 fn warn(context: &Context) {
-    let output = &context.arguments.output;
-    if let Some(moves) = context.moves.as_ref().filter(|_| !output.silent) {
+    let verbosity = context.plan.verbosity;
+    if let Some(moves) = context.moves.as_ref().filter(|_| verbosity.shows_notes) {
         crate::output::note(format!("moves: {}", moves.report(Instant::now())));
     }
     let endpoints = context.client.endpoints();
-    if output.verbose {
+    if verbosity.shows_details {
         let small = sockets::warnings(&endpoints);
         small.iter().for_each(|text| verbose::note(text));
     }
-    if !output.silent
+    if verbosity.shows_notes
         && let Some(text) = sockets::drop_warning(&endpoints)
     {
         eprintln!("courser: {text}");
     }
 }
 
-/// Returns the transfers of all URLs and patterns.
-fn jobs(arguments: &Arguments, zones: &mut Zones) -> Result<Vec<Job>, Failed> {
-    let mut jobs = Vec::new();
-    for (index, pattern) in arguments.all_urls().enumerate() {
-        let all = match arguments.request.globoff {
-            true => vec![ExpandedUrl::plain(pattern)],
-            false => expand_url(pattern)
-                .map_err(|error| Failed::new(URL_MALFORMED, error.to_string()))?,
-        };
-        for expanded in all {
-            let url = zones.take_from(expanded.url.clone())?;
-            let path = path_of(&url);
-            let name = |template: &str| expanded.name(template);
-            let destination = destination(&arguments.output, index, path, name)?;
-            jobs.push(Job {
-                number: jobs.len(),
-                url,
-                destination,
-            });
-        }
-    }
-    Ok(jobs)
-}
-
-/// Returns the path of a URL, for file names.
-fn path_of(url: &str) -> &str {
-    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
-    let rest = rest.split(['?', '#']).next().unwrap_or_default();
-    rest.find('/').map_or("/", |slash| &rest[slash..])
-}
-
-/// Runs all transfers. Returns the exit code of the last one, or of the last failure if they run in
-/// parallel.
-async fn run(context: &Arc<Context>, jobs: Vec<Job>, format: Option<String>) -> u8 {
-    let bars = Arc::new(Bars::new(&context.arguments.output));
-    let transfer = &context.arguments.transfer;
+/// Runs one transfer after the other. Returns the exit code of the last one.
+async fn in_turn(context: &Context, jobs: Vec<Job>, stops_at_failure: bool) -> u8 {
+    let bars = Bars::new(context.plan.verbosity);
     let mut code = 0;
-    if !transfer.parallel {
-        for job in jobs {
-            let bar = bars.bar(&job.destination);
-            code = one(context, &job, &bar, format.as_deref()).await;
-            if code != 0 && transfer.fail_early {
-                break;
-            }
+    for job in jobs {
+        let bar = bars.bar(&job.destination);
+        code = one(context, &job, &bar).await;
+        if code != 0 && stops_at_failure {
+            break;
         }
-        return code;
     }
-    let places = Arc::new(Semaphore::new(usize::from(transfer.parallel_max)));
+    code
+}
+
+/// Runs at most so many transfers at a time. Returns the exit code of the last failure.
+async fn in_parallel(
+    context: &Arc<Context>,
+    jobs: Vec<Job>,
+    most: u16,
+    stops_at_failure: bool,
+) -> u8 {
+    let bars = Arc::new(Bars::new(context.plan.verbosity));
+    let places = Arc::new(Semaphore::new(usize::from(most)));
     let mut running = JoinSet::new();
     for job in jobs {
-        let (context, places, bars, format) = (
-            context.clone(),
-            places.clone(),
-            bars.clone(),
-            format.clone(),
-        );
+        let (context, places, bars) = (context.clone(), places.clone(), bars.clone());
         running.spawn(async move {
             // The semaphore is never closed.
             let _place = places.acquire().await.ok();
             let bar = bars.bar(&job.destination);
-            one(&context, &job, &bar, format.as_deref()).await
+            one(&context, &job, &bar).await
         });
     }
+    let mut code = 0;
     while let Some(ended) = running.join_next().await {
         match ended {
             Ok(0) => {}
             Ok(failed) => code = failed,
             Err(_) => code = exit::FAILED_INIT,
         }
-        if code != 0 && transfer.fail_early {
+        if code != 0 && stops_at_failure {
             break;
         }
     }
@@ -219,8 +191,8 @@ async fn run(context: &Arc<Context>, jobs: Vec<Job>, format: Option<String>) -> 
 }
 
 /// Runs one transfer with its retries and reports it. Returns its exit code.
-async fn one(context: &Context, job: &Job, bar: &Bar, format: Option<&str>) -> u8 {
-    let output = &context.arguments.output;
+async fn one(context: &Context, job: &Job, bar: &Bar) -> u8 {
+    let plan = &context.plan;
     let mut facts = repeat(context, job, bar).await;
     facts.moves = context
         .moves
@@ -228,26 +200,26 @@ async fn one(context: &Context, job: &Job, bar: &Bar, format: Option<&str>) -> u
         .map(|moves| moves.report(Instant::now()));
     facts.is_on_stdout = job.destination.is_stdout();
     if let Some(failed) = &facts.failed
-        && (!output.silent || output.show_error)
+        && plan.verbosity.shows_errors
     {
         eprintln!("courser: {failed}");
     }
     let mut code = facts.failed.as_ref().map_or(0, |failed| failed.code);
-    if let Some(format) = format
+    if let Some(format) = &plan.write_out
         && let Err(failed) = write_out::write(format, &facts)
     {
         code = failed.code;
     }
-    if output.timing || output.json {
-        report::show(&facts, output.json);
+    if let Some(form) = plan.steps {
+        report::show(&facts, form);
     }
     code
 }
 
 async fn repeat(context: &Context, job: &Job, bar: &Bar) -> Facts {
-    let flags = &context.arguments.transfer;
+    let retry = context.plan.retries;
     let began = Instant::now();
-    let mut backoff = Backoff::new(flags.retry_delay);
+    let mut backoff = Backoff::new(retry.delay);
     let mut retries = 0;
     loop {
         let mut facts = Facts {
@@ -260,18 +232,16 @@ async fn repeat(context: &Context, job: &Job, bar: &Bar) -> Facts {
             },
             ..Facts::default()
         };
-        let is_time_left = flags
-            .retry_max_time
-            .is_none_or(|limit| began.elapsed() < limit);
-        let may_retry = retries < flags.retry && is_time_left;
+        let is_time_left = retry.max_time.is_none_or(|limit| began.elapsed() < limit);
+        let may_retry = retries < retry.most && is_time_left;
         let result = transfer::run(context, job, &mut facts, bar, may_retry).await;
         let (why, asked) = match result {
             Ok(Done::Done) => return facts,
             Ok(Done::Later(status, asked)) => (format!("status {}", status.as_u16()), asked),
             Err(failed) => {
-                let is_passing = flags.retry_all_errors
+                let is_passing = retry.after_all
                     || failed.code == TIMED_OUT
-                    || (failed.code == NO_CONNECTION && flags.retry_connrefused);
+                    || (failed.code == NO_CONNECTION && retry.if_refused);
                 if !may_retry || !is_passing {
                     facts.failed = Some(failed);
                     return facts;
@@ -281,8 +251,8 @@ async fn repeat(context: &Context, job: &Job, bar: &Bar) -> Facts {
         };
         let wait = backoff.next(asked);
         retries += 1;
-        if !context.arguments.output.silent {
-            let left = flags.retry - retries;
+        if context.plan.verbosity.shows_notes {
+            let left = retry.most - retries;
             eprintln!("courser: {why}; retrying in {wait:?}, {left} retries left");
         }
         tokio::time::sleep(wait).await;

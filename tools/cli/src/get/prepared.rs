@@ -2,12 +2,11 @@
 
 use std::path::Path;
 
-use courser_transfer::percent_encode;
-
 use super::args::RequestArguments;
 use super::content::{Content, read, unreadable};
 use super::exit::Failed;
 use super::form;
+use crate::transfer::percent_encode;
 
 /// The content of all requests, read once because standard input cannot be read again.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -2,10 +2,10 @@
 
 use std::io::IsTerminal as _;
 
-use courser_transfer::Destination;
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 
-use super::args::OutputArguments;
+use super::plan::Verbosity;
+use crate::transfer::Destination;
 
 /// The bars of all transfers.
 #[derive(Debug)]
@@ -15,9 +15,8 @@ pub(crate) struct Bars {
 }
 
 impl Bars {
-    pub(crate) fn new(output: &OutputArguments) -> Self {
-        let is_shown =
-            !output.silent && !output.no_progress_meter && std::io::stderr().is_terminal();
+    pub(crate) fn new(verbosity: Verbosity) -> Self {
+        let is_shown = verbosity.shows_progress && std::io::stderr().is_terminal();
         Self {
             all: MultiProgress::new(),
             is_shown,

@@ -5,20 +5,20 @@ use std::io::Write as _;
 use std::time::Duration;
 
 use courser::client::{Outcome, Transport};
-use courser_transfer::{Course, Step};
 use serde_json::{Value, json};
 
 use super::facts::Facts;
+use super::plan::StepReport;
 use super::verbose::milliseconds;
 use super::write_out;
 use crate::output;
+use crate::transfer::{Course, Step};
 
 /// Shows the steps of a transfer, or writes them as a line of JSON, where the body is not written.
-pub(crate) fn show(facts: &Facts, is_json: bool) {
-    let text = if is_json {
-        format!("{}\n", document(facts))
-    } else {
-        chart(facts)
+pub(crate) fn show(facts: &Facts, form: StepReport) {
+    let text = match form {
+        StepReport::Json => format!("{}\n", document(facts)),
+        StepReport::Text => chart(facts),
     };
     // A closed pipe is not an error.
     let _ = if facts.is_on_stdout {
@@ -29,7 +29,7 @@ pub(crate) fn show(facts: &Facts, is_json: bool) {
 }
 
 fn steps(facts: &Facts) -> Vec<Step> {
-    courser_transfer::steps(&Course {
+    crate::transfer::steps(&Course {
         set_up: facts.set_up,
         last_began: facts.last_began,
         total: facts.total,

@@ -1,34 +1,26 @@
-//! The client, from the flags.
+//! The settings of the client, from the flags.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::time::Duration;
 
-use courser::client::{ClientBuilder, ErrorKind, Family, FileTokenStore, Proxy, ScopedIp};
+use courser::client::{ClientBuilder, Family, Proxy, ScopedIp};
 use courser::{Client, Identity};
 use courser_measure::target::{parse_ip, parse_socket_addr};
 use courser_measure::{choices, ech, tls};
 
 use super::args::{Arguments, ConnectionArguments};
 use super::exit::{
-    CA_FILE, CLIENT_CERTIFICATE, FAILED_INIT, Failed, NO_CONNECTION, UNUSABLE_CIPHER, WRITE_ERROR,
-    chosen_version,
+    CA_FILE, CLIENT_CERTIFICATE, FAILED_INIT, Failed, UNUSABLE_CIPHER, WRITE_ERROR, chosen_version,
 };
+use super::plan::TokenFile;
 use super::zones::Zones;
 
-/// Opens the file of tokens. The transfers go on without one that cannot be used.
-pub(crate) fn tokens(arguments: &Arguments) -> Option<Arc<FileTokenStore>> {
-    let opened = FileTokenStore::open(arguments.connection.token_file.as_ref()?);
-    let opened = opened.inspect_err(|error| crate::output::note(error.to_string()));
-    opened.ok().map(Arc::new)
-}
-
-/// Makes the client for all transfers.
+/// Returns the settings of the client for all transfers.
 pub(crate) fn client(
     arguments: &Arguments,
     zones: &Zones,
-    tokens: Option<&Arc<FileTokenStore>>,
-) -> Result<Client, Failed> {
+    tokens: Option<&TokenFile>,
+) -> Result<ClientBuilder, Failed> {
     let connection = &arguments.connection;
     let flags = [
         connection.http3,
@@ -54,7 +46,7 @@ pub(crate) fn client(
         builder = builder.proxy(proxy);
     }
     if let Some(tokens) = tokens {
-        builder = builder.token_store(tokens.clone());
+        builder = builder.token_store(tokens.store.clone());
     }
     if let Some(path) = &connection.alt_svc {
         builder = builder.alt_svc_file(path);
@@ -64,11 +56,7 @@ pub(crate) fn client(
         let traces = traces.map_err(|failure| Failed::new(WRITE_ERROR, failure.to_string()))?;
         builder = builder.sinks(traces);
     }
-    builder.build().map_err(|error| match error.kind() {
-        // An unsupported proxy counts as one that cannot be reached, as with curl.
-        ErrorKind::Unsupported => Failed::new(NO_CONNECTION, error.to_string()),
-        _ => Failed::of(&error),
-    })
+    Ok(builder)
 }
 
 fn trust(

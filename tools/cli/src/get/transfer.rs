@@ -7,46 +7,35 @@ use courser::Client;
 use courser::client::{Body, Error, Redirect, Timing};
 use courser::h3::OnInterim;
 use courser_measure::{Moves, Way};
-use courser_transfer::{Destination, Sink, has_rest, is_transient, retry_after};
 use http::header::{self, HeaderValue};
 use http::response::Parts;
 use http::{HeaderMap, Request, Response, StatusCode};
 use http_body_util::BodyExt as _;
 
-use super::args::Arguments;
 use super::content;
 use super::cookies::Cookies;
 use super::dump::Dump;
 use super::exit::{
-    BAD_CODING, FAILED_INIT, Failed, HTTP_STATUS, TIMED_OUT, TOO_LARGE, TOO_MANY_REDIRECTS,
-    UNSUPPORTED_PROTOCOL,
+    BAD_CODING, Failed, HTTP_STATUS, TIMED_OUT, TOO_LARGE, TOO_MANY_REDIRECTS, UNSUPPORTED_PROTOCOL,
 };
 use super::facts::Facts;
 use super::message::Message;
-use super::prepared::Prepared;
+use super::plan::{Job, Refused, ResumeAt, TransferPlan};
 use super::progress::Bar;
 use super::verbose;
 use crate::features::missing;
+use crate::transfer::{Destination, Sink, has_rest, is_transient, retry_after};
 
 /// The state that all transfers share.
 pub(crate) struct Context {
-    pub(crate) arguments: Arguments,
+    pub(crate) plan: TransferPlan,
     pub(crate) client: Client,
     /// The time to make the client.
     pub(crate) set_up: Duration,
     pub(crate) dump: Dump,
-    pub(crate) prepared: Prepared,
     pub(crate) cookies: Cookies,
     /// Moves of the QUIC connections, if they move.
     pub(crate) moves: Option<Arc<Moves>>,
-}
-
-/// One transfer.
-#[derive(Clone, Debug)]
-pub(crate) struct Job {
-    pub(crate) number: usize,
-    pub(crate) url: String,
-    pub(crate) destination: Destination,
 }
 
 /// The result of a transfer that did not fail.
@@ -68,7 +57,7 @@ pub(crate) async fn run(
     may_retry: bool,
 ) -> Result<Done, Failed> {
     let began = Instant::now();
-    let limit = context.arguments.transfer.max_time;
+    let limit = context.plan.max_time;
     let transfer = Transfer {
         context,
         job,
@@ -103,10 +92,15 @@ struct Transfer<'a> {
 
 impl Transfer<'_> {
     async fn run(&self, facts: &mut Facts) -> Result<Done, Failed> {
-        let arguments = &self.context.arguments;
-        let mut message = Message::new(arguments, &self.context.prepared, &self.job.url)?;
+        let TransferPlan {
+            request,
+            response: plan,
+            verbosity,
+            ..
+        } = &self.context.plan;
+        let mut message = Message::new(request, &self.job.url)?;
         facts.method = message.method.clone();
-        let offset = self.offset(&mut message.headers)?;
+        let offset = self.offset(&mut message.headers);
         loop {
             facts.last_began = self.began.elapsed();
             facts.effective = Some(message.uri.clone());
@@ -122,7 +116,7 @@ impl Transfer<'_> {
             let found = Redirect::of(&message.method, &message.uri, head.status, &head.headers);
             let found = match found {
                 // 47 is for too many redirects only, as in curl.
-                Err(error) if arguments.follows() => {
+                Err(error) if plan.follows => {
                     return Err(Failed::new(UNSUPPORTED_PROTOCOL, error.to_string()));
                 }
                 found => found.unwrap_or(None),
@@ -130,13 +124,13 @@ impl Transfer<'_> {
             facts.redirect_url = None;
             facts.response = Some(head);
             match found {
-                Some(redirect) if arguments.follows() => {
+                Some(redirect) if plan.follows => {
                     if self.shows_heads() {
                         self.show_head(&text)?;
                     }
                     self.check_redirects(facts, &redirect)?;
                     drain(body).await;
-                    if arguments.output.verbose {
+                    if verbosity.shows_details {
                         verbose::note(&format!("Following redirect to {}", redirect.uri));
                     }
                     message.redirected(redirect);
@@ -178,7 +172,7 @@ impl Transfer<'_> {
             .insert(OnInterim::new(move |response| {
                 let _ = heard.send(response.into_parts().0);
             }));
-        let is_verbose = self.context.arguments.output.verbose;
+        let is_verbose = self.context.plan.verbosity.shows_details;
         let sent = self.context.client.send(request).await;
         let interim: Vec<Parts> = interim.try_iter().collect();
         let response = match sent {
@@ -193,7 +187,7 @@ impl Transfer<'_> {
         facts.size_upload = message.content.len().unwrap_or(0);
         facts.size_request += message_size(message);
         if is_verbose {
-            let ech = self.context.arguments.connection.ech.as_deref();
+            let ech = self.context.plan.offers_ech;
             let timing = facts.timing.iter();
             timing.for_each(|timing| verbose::connection(timing, ech));
             verbose::request(message, Some(response.version()));
@@ -206,8 +200,8 @@ impl Transfer<'_> {
 
     fn on_error(&self, error: &Error, message: &Message, facts: &mut Facts) -> Failed {
         if let Some(timing) = error.timing() {
-            if self.context.arguments.output.verbose {
-                let ech = self.context.arguments.connection.ech.as_deref();
+            if self.context.plan.verbosity.shows_details {
+                let ech = self.context.plan.offers_ech;
                 verbose::connection(timing, ech);
                 if timing.request_started.is_some() {
                     verbose::request(message, timing.protocol);
@@ -219,9 +213,8 @@ impl Transfer<'_> {
     }
 
     fn check_redirects(&self, facts: &Facts, redirect: &Redirect) -> Result<(), Failed> {
-        let limit = self.context.arguments.request.max_redirs;
-        match u64::try_from(limit) {
-            Ok(limit) if facts.redirects >= limit => {
+        match self.context.plan.response.max_redirects {
+            Some(limit) if facts.redirects >= limit => {
                 let text = format!(
                     "more than {limit} redirects (--max-redirs), the next to {}",
                     redirect.uri
@@ -240,7 +233,7 @@ impl Transfer<'_> {
         body: Body,
         offset: u64,
     ) -> Result<Done, Failed> {
-        let arguments = &self.context.arguments;
+        let plan = &self.context.plan.response;
         let (status, headers) = match &facts.response {
             Some(response) => (response.status, response.headers.clone()),
             None => return Ok(Done::Done),
@@ -253,27 +246,24 @@ impl Transfer<'_> {
             let text = format!("the requested URL returned error: {}", status.as_u16());
             Failed::new(HTTP_STATUS, text)
         };
-        if arguments.request.compressed && !http_body::Body::is_end_stream(&body) {
+        if plan.decompresses && !http_body::Body::is_end_stream(&body) {
             check_coding(&headers)?;
         }
         if offset > 0 && !has_rest(status, &headers, offset)? {
             // The file is complete.
             return Ok(Done::Done);
         }
-        if is_refused && arguments.output.fail {
+        if is_refused && plan.refused == Refused::Fails {
             return Err(failed());
         }
-        let creates_folders = arguments.output.create_dirs;
-        let mut sink = self
-            .job
-            .destination
-            .open(&headers, offset, creates_folders)?;
+        let destination = &self.job.destination;
+        let mut sink = destination.open(&headers, offset, plan.creates_folders)?;
         facts.file_name = sink.name();
         if self.shows_heads() {
             sink.write(head.as_bytes())?;
         }
         self.receive(facts, body, &mut sink).await?;
-        if is_refused && arguments.output.fail_with_body {
+        if is_refused && plan.refused == Refused::FailsWithBody {
             return Err(failed());
         }
         Ok(Done::Done)
@@ -285,12 +275,7 @@ impl Transfer<'_> {
         mut body: Body,
         sink: &mut Sink,
     ) -> Result<(), Failed> {
-        let limit = self
-            .context
-            .arguments
-            .transfer
-            .max_filesize
-            .unwrap_or(u64::MAX);
+        let limit = self.context.plan.response.max_size;
         let too_large = |size: u64| {
             let text = format!("the body has {size} bytes, --max-filesize allows {limit}");
             Failed::new(TOO_LARGE, text)
@@ -331,19 +316,16 @@ impl Transfer<'_> {
     }
 
     /// Returns the offset at which a resumed download continues, and requests the rest.
-    fn offset(&self, headers: &mut HeaderMap) -> Result<u64, Failed> {
-        let offset = match self.context.arguments.transfer.continue_at.as_deref() {
-            None => return Ok(0),
-            Some("-") => {
+    fn offset(&self, headers: &mut HeaderMap) -> u64 {
+        let offset = match self.context.plan.response.resume {
+            None => 0,
+            Some(ResumeAt::EndOfFile) => {
                 let file = self.job.destination.known_file();
                 // A file that does not exist is requested whole.
                 file.and_then(|path| path.metadata().ok())
                     .map_or(0, |file| file.len())
             }
-            Some(number) => number.parse().map_err(|_| {
-                let text = format!("--continue-at '{number}' is neither '-' nor a number of bytes");
-                Failed::new(FAILED_INIT, text)
-            })?,
+            Some(ResumeAt::Offset(offset)) => offset,
         };
         if offset > 0 {
             let range = format!("bytes={offset}-");
@@ -351,11 +333,11 @@ impl Transfer<'_> {
                 headers.insert(header::RANGE, range);
             }
         }
-        Ok(offset)
+        offset
     }
 
     const fn shows_heads(&self) -> bool {
-        self.context.arguments.output.include || self.context.arguments.request.head
+        self.context.plan.response.includes_headers
     }
 
     /// Shows the header of a redirect that is followed, where the body will be written.

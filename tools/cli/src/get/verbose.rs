@@ -32,8 +32,8 @@ fn status_line(version: Version, status: StatusCode) -> String {
     format!("HTTP/{} {}", version_number(Some(version)), status.as_u16())
 }
 
-/// Prints the connection attempts and the connection that is used. `ech` is the value of --ech.
-pub(crate) fn connection(timing: &Timing, ech: Option<&str>) {
+/// Prints the connection attempts and the connection that is used.
+pub(crate) fn connection(timing: &Timing, offers_ech: bool) {
     let mut lines = Vec::new();
     for attempt in &timing.attempts {
         let transport = match attempt.transport {
@@ -69,8 +69,7 @@ pub(crate) fn connection(timing: &Timing, ech: Option<&str>) {
             "Using HTTP/{version} with {remote}{through}, on {how}{quic}"
         ));
     }
-    let offers_ech = ech.is_some_and(|value| value != "false");
-    lines.extend(courser_transfer::tls_notes(timing, offers_ech));
+    lines.extend(crate::transfer::tls_notes(timing, offers_ech));
     match timing.early_data {
         Some(EarlyRequest::Accepted) => {
             lines.push("Sent in early data (0-RTT), which the server has accepted".to_owned());

@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn text_goes_where_it_is_sent() {
+    fn text_follows_the_stream_of_its_variable() {
         let (stdout, stderr) = rendered("a%{stderr}b%{stdout}c%{onerror}d", &facts());
         assert_eq!((stdout.as_str(), stderr.as_str()), ("ac", "b"));
     }

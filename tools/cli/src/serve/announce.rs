@@ -7,23 +7,19 @@ use base64::prelude::{BASE64_STANDARD, Engine as _};
 use courser::server::{CertificateFacts, Drained, ServerHandle, ServerStats};
 use courser_measure::printable;
 use courser_services::admin::early_data_counts;
-use courser_services::rfc3339;
+use courser_units::rfc3339;
 use serde_json::json;
 
+use super::plan::Protocols;
 use crate::output;
 
 /// The contents of the first message.
 #[derive(Debug)]
 pub(super) struct Announcement<'a> {
     pub(super) handle: &'a ServerHandle,
-    pub(super) domains: &'a [String],
+    pub(super) protocols: &'a Protocols,
     pub(super) what: &'a str,
-    pub(super) has_quic: bool,
-    pub(super) has_tcp: bool,
     pub(super) admin: Option<SocketAddr>,
-    /// True for a certificate that clients do not trust by default.
-    pub(super) is_dev: bool,
-    pub(super) has_early_data: bool,
 }
 
 impl Announcement<'_> {
@@ -35,9 +31,13 @@ impl Announcement<'_> {
         }
     }
 
-    fn protocols(&self) -> Vec<&'static str> {
-        let quic: &[_] = if self.has_quic { &["h3"] } else { &[] };
-        let tcp: &[_] = if self.has_tcp {
+    fn names(&self) -> Vec<&'static str> {
+        let quic: &[_] = if self.protocols.has_quic {
+            &["h3"]
+        } else {
+            &[]
+        };
+        let tcp: &[_] = if self.protocols.has_tcp {
             &["h2", "http/1.1"]
         } else {
             &[]
@@ -52,8 +52,8 @@ impl Announcement<'_> {
             "event": "listening",
             "url": self.url(),
             "addresses": self.handle.local_addrs(),
-            "protocols": self.protocols(),
-            "early_data": self.has_early_data,
+            "protocols": self.names(),
+            "early_data": self.protocols.has_early_data,
             "serves": self.what,
             "admin": self.admin.map(|address| format!("http://{address}/")),
             "certificate": certificate.map(in_json),
@@ -71,12 +71,12 @@ impl Announcement<'_> {
         row("serving", self.what);
         row(
             "url",
-            &format!("{}  ({})", self.url(), self.protocols().join(", ")),
+            &format!("{}  ({})", self.url(), self.names().join(", ")),
         );
         for address in self.handle.local_addrs() {
             row("listening", &format!("{address}  ({})", self.transports()));
         }
-        if self.has_early_data {
+        if self.protocols.has_early_data {
             row(
                 "early data",
                 "safe requests in 0-RTT, others get 425 Too Early",
@@ -85,7 +85,11 @@ impl Announcement<'_> {
         for certificate in self.handle.certificates() {
             let until = rfc3339(certificate.not_after);
             let names = certificate.names.join(", ");
-            let kind = if self.is_dev { "for development: " } else { "" };
+            let kind = if self.protocols.is_dev {
+                "for development: "
+            } else {
+                ""
+            };
             row(
                 "certificate",
                 &format!("{kind}{names}, valid until {until}"),
@@ -94,18 +98,22 @@ impl Announcement<'_> {
                 "spki sha256",
                 &BASE64_STANDARD.encode(certificate.spki_sha256),
             );
-            if self.is_dev && self.has_quic {
+            if self.protocols.is_dev && self.protocols.has_quic {
                 row("chrome", &self.chrome(&certificate));
             }
         }
-        if let Some(domain) = self.domains.first() {
+        if let Some(domain) = self.protocols.domains.first() {
             let port = self.handle.local_addr().port();
             let at_port = if port == 443 {
                 String::new()
             } else {
                 format!(" port={port}")
             };
-            let alpn = if self.has_tcp { "h3,h2" } else { "h3" };
+            let alpn = if self.protocols.has_tcp {
+                "h3,h2"
+            } else {
+                "h3"
+            };
             let record = format!("{domain}. HTTPS 1 . alpn=\"{alpn}\"{at_port}");
             row("dns", &record);
         }
@@ -119,7 +127,7 @@ impl Announcement<'_> {
     }
 
     fn transports(&self) -> &'static str {
-        match (self.has_quic, self.has_tcp) {
+        match (self.protocols.has_quic, self.protocols.has_tcp) {
             (true, true) => "UDP and TCP",
             (true, false) => "UDP",
             _ => "TCP",
@@ -134,7 +142,7 @@ impl Announcement<'_> {
             .iter()
             .any(|address| address.ip().is_unspecified());
         let has_v6 = addresses.contains(&(Ipv6Addr::LOCALHOST, addresses[0].port()).into());
-        let host = match (self.domains.first(), addresses.as_slice()) {
+        let host = match (self.protocols.domains.first(), addresses.as_slice()) {
             (Some(domain), _) => domain.clone(),
             (None, [SocketAddr::V4(address)]) if !is_everywhere => address.ip().to_string(),
             (None, [SocketAddr::V6(address)]) if !is_everywhere && !has_v6 => {

@@ -116,7 +116,7 @@ fn exit_codes_are_those_of_curl() {
 }
 
 #[test]
-fn quic_that_nobody_answers_has_a_code_of_its_own() {
+fn unanswered_quic_has_a_code_of_its_own() {
     let hole = std::net::UdpSocket::bind("127.0.0.1:0").expect("a port");
     let port = hole.local_addr().expect("bound").port();
     let url = format!("https://127.0.0.1:{port}/");
@@ -127,7 +127,7 @@ fn quic_that_nobody_answers_has_a_code_of_its_own() {
 }
 
 #[test]
-fn mistakes_are_told_in_one_line_with_the_remedy() {
+fn mistakes_are_reported_in_one_line_with_the_remedy() {
     let server = Server::start(Speaks::Both);
     let line = refusal(&["get", "-s", "-S", &server.url("/")]);
     assert!(
@@ -373,7 +373,7 @@ fn flags_are_read_from_files() {
 }
 
 #[test]
-fn requests_carry_what_was_asked_for() {
+fn requests_carry_the_flags_of_the_user() {
     let server = Server::start(Speaks::Both);
     let url = server.url("/echo");
     let folder = Folder::new();
@@ -572,7 +572,7 @@ fn files_that_the_server_names_are_not_resumed() {
 }
 
 #[test]
-fn credentials_stay_out_of_what_verbose_shows() {
+fn credentials_stay_out_of_verbose_output() {
     let server = Server::start(Speaks::Both);
     for version in ["--http1.1", "--http2", "--http3-only"] {
         for (flags, field) in [
@@ -632,7 +632,7 @@ fn servers_that_are_busy_are_asked_again() {
 }
 
 #[test]
-fn compressed_content_is_undone_and_broken_content_told() {
+fn compressed_content_is_decoded_and_damage_reported() {
     let server = Server::start(Speaks::Both);
     let text = get(&[
         "-s",

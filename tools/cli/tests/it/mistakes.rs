@@ -129,7 +129,7 @@ fn target_that_is_none() {
 }
 
 #[test]
-fn nobody_there() {
+fn no_server() {
     let address = UdpSocket::bind(LOCAL)
         .and_then(|socket| socket.local_addr())
         .expect("a port");
@@ -141,7 +141,7 @@ fn nobody_there() {
 }
 
 #[test]
-fn nobody_there_on_tcp() {
+fn no_server_on_tcp() {
     // This server has no TCP.
     let server = Server::start(&[]);
     let address = server.address.to_string();

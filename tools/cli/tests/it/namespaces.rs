@@ -258,3 +258,42 @@ fn doctor_finds_what_loopback_and_a_route_lose_without_an_error() {
         assert_ne!(severity(&found, "GRO"), "error", "{rule:?}");
     }
 }
+
+#[test]
+fn doctor_reads_the_rules_of_a_firewall() {
+    let Some(namespaces) = Namespaces::new() else {
+        return;
+    };
+    let firewall = || {
+        let program = courser(&[]).get_program().to_owned();
+        let mut doctor = inside(&namespaces.server, &program.to_string_lossy());
+        let doctor = doctor.args(["doctor", "--json"]).stdout(Stdio::piped());
+        let output = doctor.output().expect("doctor starts").stdout;
+        let report: Value = serde_json::from_slice(&output).expect("JSON");
+        let findings = report["findings"].as_array().expect("a list").iter();
+        let mut found = findings.filter(|it| it["check"] == "firewall").cloned();
+        found.next().expect("a finding")
+    };
+    for (rule, severity, part) in [
+        ("udp dport 53", "ok", "do not drop UDP to port 443"),
+        ("tcp dport 443", "ok", "do not drop UDP to port 443"),
+        (
+            "udp dport { 80, 400-500 }",
+            "warning",
+            "seems closed: udp dport { 80, 400-500 } counter packets 0 bytes 0 drop",
+        ),
+        ("ip saddr 198.18.0.2 udp dport 443", "note", "cannot judge"),
+        ("udp dport 443 accept; udp dport 443", "ok", "do not drop"),
+        (
+            "udp dport 443 reject; udp dport 443",
+            "warning",
+            "seems closed: udp dport 443 reject",
+        ),
+    ] {
+        assert!(namespaces.filter(&namespaces.server, rule), "{rule}");
+        let found = firewall();
+        assert_eq!(found["severity"], severity, "{rule}: {found}");
+        let saw = found["saw"].as_str().expect("text");
+        assert!(saw.contains(part), "{rule}: {saw}");
+    }
+}

@@ -48,7 +48,7 @@ fn upload_reports_both_ends() {
 }
 
 #[test]
-fn download_and_reversed_upload_receive_what_was_asked_for() {
+fn download_and_reversed_upload_receive_the_requested_bytes() {
     let server = Server::start(&[]);
     for flags in [
         &["--scenario", "download", "-n", "2MiB"],
@@ -387,7 +387,7 @@ fn own_certificate_is_trusted_through_ca() {
 }
 
 #[test]
-fn server_says_who_has_left() {
+fn server_reports_clients_that_leave() {
     let mut server = Server::start(&[]);
     server.report(&["-n", "10k"]);
     let event = server.next_event();
@@ -508,7 +508,7 @@ fn interrupted_measurement_reports_its_figures() {
 /// that helps.
 #[cfg(target_os = "linux")]
 #[test]
-fn small_buffers_are_told_once() {
+fn small_buffers_are_reported_once() {
     let server = Server::start(&[]);
     let address = server.address.to_string();
     for (flags, expected) in [(&[][..], 1), (&["--json"], 0)] {

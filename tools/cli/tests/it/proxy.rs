@@ -273,7 +273,7 @@ fn replies_to_a_port_from_before_are_dropped() {
 }
 
 #[test]
-fn text_has_what_json_has() {
+fn text_and_json_agree() {
     let (server, client) = (socket(), socket());
     let to = server.local_addr().expect("bound").to_string();
     let mut child = courser(&[
@@ -314,7 +314,7 @@ fn text_has_what_json_has() {
 }
 
 #[test]
-fn mistakes_are_told_in_one_line() {
+fn mistakes_are_reported_in_one_line() {
     let proxy = ["sim", "proxy", "--listen", "127.0.0.1:0", "--to"];
     let with = |more: &[&str]| refusal(&[&proxy[..], more].concat());
     let cases: [(&[&str], &str); 7] = [
@@ -352,7 +352,7 @@ fn mistakes_are_told_in_one_line() {
 
 /// A link with a delay and no rate has no queue that could be full.
 #[test]
-fn what_a_link_holds_is_bounded_and_counted() {
+fn packets_on_a_link_are_bounded_and_counted() {
     let (server, client) = (socket(), socket());
     let address = server.local_addr().expect("bound");
     // All arrive before the first one leaves, also on a busy machine. They fit into the buffer of the

@@ -21,7 +21,7 @@ fn text(bytes: &[u8]) -> String {
 }
 
 #[test]
-fn summary_tells_what_happened() {
+fn summary_reports_the_events_of_the_connection() {
     let output = courser(&["summary", &trace("quic-go-0.65-client.sqlog")]);
     assert!(output.status.success());
     let shown = text(&output.stdout);

@@ -83,7 +83,7 @@ fn rows_are_measured_and_become_tables_and_charts() {
 }
 
 #[test]
-fn mistakes_are_told() {
+fn mistakes_are_reported() {
     let folder = Folder::new();
     folder.file("small.toml", FAMILY);
     let list = folder.file("list.toml", LIST);

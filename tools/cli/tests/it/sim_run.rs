@@ -127,7 +127,7 @@ fn traces_are_written_and_readable() {
 }
 
 #[test]
-fn mistakes_in_files_are_told_with_their_place() {
+fn mistakes_in_files_are_reported_with_their_line() {
     let folder = Folder::new();
     let file = folder.file("typo.toml", &SCENARIO.replace("bytes =", "bites ="));
     let line = refusal(&["sim", "run", &file]);

@@ -7,7 +7,6 @@ use courser_base::ScopedIp;
 use http::{HeaderValue, Version};
 use serde_json::json;
 
-use crate::calendar;
 use crate::exchange::{Details, Exchange};
 
 /// Returns a line in Common Log Format: `1.2.3.4 - - [21/Nov/2026:23:05:18 +0000] "GET / HTTP/3.0" 200
@@ -18,7 +17,7 @@ pub(super) fn common(exchange: &Exchange, details: &Details) -> String {
         Some(client) => drop(write!(line, "{}", ScopedIp::of(client))),
         None => line.push('-'),
     }
-    let time = calendar::common_log(details.at);
+    let time = courser_units::common_log(details.at);
     let _ = write!(line, " - - [{time}] \"");
     escape(
         &mut line,
@@ -109,7 +108,7 @@ pub(super) fn as_json(exchange: &Exchange, details: &Details) -> String {
     let host = host.map(|host| cut(host.as_str(), MOST_OF_FIELD).into_owned());
     let host = host.or_else(|| text(details.host.as_ref()));
     json!({
-        "time": calendar::rfc3339(details.at),
+        "time": courser_units::rfc3339(details.at),
         "client": details.client.map(|client| client.to_string()),
         "connection": peer.map(courser::server::Peer::connection_id),
         "protocol": protocol(details.version),

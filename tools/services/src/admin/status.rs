@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::Admin;
 use super::closes::{Close, Closes};
 use super::rows::Row;
-use crate::calendar::rfc3339;
+use courser_units::rfc3339;
 
 impl Admin {
     /// Returns the state of the server, without its connections.

@@ -19,8 +19,15 @@ fn refusal(from: &str, field: &str) -> String {
         .expect_err(field)
 }
 
+const VERBOSITY: Verbosity = Verbosity {
+    shows_details: false,
+    shows_errors: false,
+    shows_notes: false,
+    shows_progress: false,
+};
+
 #[test]
-fn domains_match_themselves_and_what_is_below() {
+fn domains_match_themselves_and_their_subdomains() {
     let table = [
         ("https://a.b.test/", "x=1", "https://a.b.test/", true),
         ("https://a.b.test/", "x=1", "https://b.test/", false),
@@ -81,7 +88,7 @@ fn domains_match_themselves_and_what_is_below() {
 }
 
 #[test]
-fn nobody_sets_cookies_for_everybody() {
+fn cookies_for_public_suffixes_are_refused() {
     for (from, domain) in [
         ("https://a.test/", "test"),
         ("https://a.co.uk/", "co.uk"),
@@ -173,7 +180,7 @@ fn insecure_cookies_do_not_hide_secure_ones() {
 }
 
 #[test]
-fn names_keep_what_they_promise() {
+fn prefixes_of_names_are_enforced() {
     let secure = "https://a.test/";
     for wrong in [
         "__Secure-x=1",
@@ -215,7 +222,7 @@ fn cookies_expire() {
 }
 
 #[test]
-fn what_is_no_cookie_is_refused() {
+fn malformed_cookies_are_refused() {
     let from = "http://a.test/";
     let limit = format!("x={}", "v".repeat(MAX_COOKIE - 1));
     assert_eq!(sent(from, &[&limit], from), limit);
@@ -345,12 +352,11 @@ fn any_text_is_survived() {
 
 /// The limit is 50 of the 51 cookies.
 #[test]
-fn a_response_sets_so_many_cookies_and_no_more() {
+fn cookies_of_a_response_are_limited() {
     let cookies = Cookies {
         known: Some(Mutex::default()),
         jar: None,
-        is_verbose: false,
-        is_told: false,
+        verbosity: VERBOSITY,
     };
     let mut answered = HeaderMap::new();
     for number in 0..=MAX_SET_AT_ONCE {
@@ -370,14 +376,11 @@ fn a_response_sets_so_many_cookies_and_no_more() {
 
 #[test]
 fn cookies_are_sensitive() {
-    let arguments = Arguments {
-        request: crate::get::args::RequestArguments {
-            cookie: vec![String::new()],
-            ..Default::default()
-        },
-        ..Default::default()
+    let plan = CookiePlan {
+        files: vec![String::new()],
+        ..CookiePlan::default()
     };
-    let cookies = Cookies::load(&arguments);
+    let cookies = Cookies::load(&plan, VERBOSITY);
     let uri = Uri::from_static("https://a.test/");
     let mut answered = HeaderMap::new();
     answered.insert(header::SET_COOKIE, HeaderValue::from_static("kept=1"));

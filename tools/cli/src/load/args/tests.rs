@@ -21,7 +21,7 @@ fn both_styles_are_consistent() {
 }
 
 #[test]
-fn letters_of_h2load_mean_what_they_mean_there() {
+fn flags_of_h2load_keep_their_meaning() {
     let words = "-n 100 -c 5 -t 2 -m 10 -r 3 -w 26 -W 30 -H a:b -d /tmp/x https://x/";
     let words: Vec<_> = words.split(' ').collect();
     let read = read(&words).expect("understood");
@@ -40,7 +40,7 @@ fn letters_of_h2load_mean_what_they_mean_there() {
 }
 
 #[test]
-fn letters_of_oha_mean_what_they_mean_there() {
+fn flags_of_oha_keep_their_meaning() {
     let words = "-z 2s -c 5 -p 4 -q 100 -t 3s -m PUT -d text -w -j https://x/ --style oha";
     let words: Vec<_> = words.split(' ').collect();
     let read = read(&words).expect("understood");
@@ -71,7 +71,7 @@ fn help_names_the_letters_of_the_style() {
 }
 
 #[test]
-fn mistakes_say_what_is_allowed() {
+fn mistakes_list_the_allowed_values() {
     for (words, wanted) in [
         (&["https://x/", "-H", "novalue"][..], "':' is missing"),
         (&["https://x/", "-m", "0"], "0 is not between 1 and"),

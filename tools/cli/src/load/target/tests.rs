@@ -4,7 +4,7 @@ use super::*;
 use crate::args::{Arguments as All, Command};
 
 #[test]
-fn what_is_no_url_says_why() {
+fn malformed_url_is_refused_with_a_reason() {
     for (text, wanted) in [
         ("localhost:4433", "https://"),
         ("/path", "'https://' is missing"),

@@ -317,7 +317,7 @@ fn cookies_for_others_are_refused() {
 }
 
 #[test]
-fn trouble_with_files_is_told_and_no_failure() {
+fn unusable_files_are_reported_and_are_no_failure() {
     let server = Plain::start();
     let folder = Folder::new();
     let folder = folder.path().to_str().expect("UTF-8");

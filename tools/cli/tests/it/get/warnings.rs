@@ -37,7 +37,7 @@ fn silent_transfers_do_not_warn() {
 }
 
 #[test]
-fn small_buffers_are_told_to_those_who_ask_for_details() {
+fn small_buffers_are_reported_with_verbose() {
     let server = SlowServer::start();
     let url = server.url();
     let get = |flags: &[&str]| {

@@ -47,7 +47,7 @@ fn interrupted_run_reports_its_figures_and_exits_with_130() {
 }
 
 #[test]
-fn report_for_programs_says_that_the_run_was_interrupted() {
+fn json_report_states_that_the_run_was_interrupted() {
     let text = interrupted(Signal::TERM, &["--json"]);
     let report: Value = serde_json::from_str(&text).expect("JSON and nothing else");
     assert_eq!(report["interrupted"], true, "{report:#}");

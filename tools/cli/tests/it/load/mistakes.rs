@@ -6,7 +6,7 @@ use super::servers::{App, Server};
 use crate::common::{certificate, refusal};
 
 #[test]
-fn what_is_no_url_is_refused_in_one_line() {
+fn malformed_url_is_refused_in_one_line() {
     for (url, wanted) in [
         ("localhost", "'https://' is missing"),
         ("ftp://localhost/", "neither http nor https"),

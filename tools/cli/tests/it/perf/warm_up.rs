@@ -214,7 +214,7 @@ fn efficiency_is_the_rate_for_each_percent_of_cpu_at_both_ends() {
 /// A measurement that is interrupted before the figures begin has none.
 #[cfg(target_os = "linux")]
 #[test]
-fn interruption_within_the_warm_up_says_that_there_are_no_figures() {
+fn interruption_within_the_warm_up_leaves_no_figures() {
     use std::io::{BufRead as _, BufReader, Read as _};
     use std::process::Stdio;
 

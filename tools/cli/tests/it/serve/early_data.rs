@@ -82,7 +82,7 @@ fn a_request_is_early_once_a_session_is_known() {
 }
 
 #[test]
-fn early_data_that_client_certificates_make_useless_is_told() {
+fn early_data_with_client_certificates_is_warned_of() {
     let folder = Folder::new();
     let authority = certificate(2200);
     let mut serving = start(&folder, &["--early-data", "--client-ca", &authority.cert]);

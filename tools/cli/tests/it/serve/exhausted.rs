@@ -63,7 +63,7 @@ fn logging_to(folder: &Folder, file: &str) -> Serving {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn full_log_disk_is_told_once_and_counted() {
+async fn full_log_disk_is_reported_once_and_counted() {
     let folder = Folder::new();
     let mut serving = logging_to(&folder, "/dev/full");
     let mut client = serving.client(Protocol::Http2).await;

@@ -138,7 +138,7 @@ async fn compression_is_negotiated_and_can_be_switched_off() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_was_compressed_before_is_served_as_it_is() {
+async fn compressed_files_are_served_unchanged() {
     let folder = folder();
     let serving = start(&folder, &["--precompressed"]);
     let mut client = serving.client(Protocol::Http3).await;

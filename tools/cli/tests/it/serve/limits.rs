@@ -151,7 +151,7 @@ async fn the_admin_page_switches_to_busy_and_back() {
 
 /// A web page could make a browser send this request.
 #[test]
-fn nobody_switches_to_busy_without_a_token() {
+fn busy_mode_needs_a_token() {
     let folder = Folder::new();
     let serving = start(&folder, &["--admin", "127.0.0.1:0"]);
     let (status, text) = admin_request(&serving, "POST", "/busy", "host: localhost");

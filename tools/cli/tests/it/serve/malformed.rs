@@ -45,7 +45,7 @@ async fn connect(serving: &Serving) -> (Endpoint, Connection, SendStream) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn content_that_is_not_as_long_as_told_is_the_fault_of_the_client() {
+async fn content_of_another_length_than_announced_is_an_error_of_the_client() {
     let serving = proxy::start("http", &[]).await;
     let (_endpoint, connection, _control) = connect(&serving).await;
     let (mut send, mut receive) = connection.open_bi().await.expect("open");

@@ -342,7 +342,7 @@ fn upstream_that_reads_no_content() -> String {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn uploads_that_nobody_reads_fill_a_part_of_the_memory() {
+async fn uploads_without_a_reader_fill_a_part_of_the_memory() {
     let upstream = upstream_that_reads_no_content();
     let serving = Serving::start_with_limit("-d 131072", &["--proxy", &upstream]);
     let mut honest = Vec::new();

@@ -98,7 +98,7 @@ fn certificates_without_key_or_name_are_refused() {
 }
 
 #[test]
-fn chains_that_cost_a_round_trip_are_told() {
+fn chains_that_cost_a_round_trip_are_warned_of() {
     let folder = Folder::new();
     let made = |name: &str| rcgen::generate_simple_self_signed(vec![name.to_owned()]);
     let first = made("a.test").expect("a name");

@@ -111,7 +111,7 @@ pub(crate) async fn start(scheme: &str, arguments: &[&str]) -> Serving {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn requests_are_passed_on_with_who_asked() {
+async fn requests_are_forwarded_with_the_address_of_the_client() {
     let serving = start("http", &[]).await;
     for protocol in Protocol::ALL {
         let mut client = serving.client(protocol).await;
@@ -274,7 +274,7 @@ async fn upgrades_are_passed_on() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn servers_that_are_away_or_slow_are_told() {
+async fn absent_and_slow_upstream_servers_are_reported() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let url = format!("http://{}", taken.local_addr().expect("bound"));
     drop(taken);
@@ -352,7 +352,7 @@ async fn responses_are_compressed_only_if_wanted() {
 
 /// One byte every 100 ms, for longer than the test.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn clients_that_send_too_slowly_are_told() {
+async fn clients_that_send_too_slowly_get_408() {
     let serving = start("http", &["--body-rate", "1000", "--body-grace", "0.3"]).await;
     for protocol in Protocol::ALL {
         let drops = futures_util::stream::repeat(Bytes::from_static(b"x")).then(|drop| async {

@@ -60,7 +60,7 @@ async fn fate(
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn clients_of_a_killed_server_learn_when_it_is_back() {
+async fn clients_of_a_killed_server_notice_its_return() {
     let kept = Folder::new();
     let dev = kept.path().join("dev");
     let pem = certificate(2100);

@@ -17,7 +17,7 @@ pub(crate) fn start(folder: &Folder, arguments: &[&str]) -> Serving {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn starts_without_any_file_and_says_how_to_trust_it() {
+async fn starts_without_any_file_and_prints_how_to_trust_it() {
     let folder = Folder::new();
     folder.file("index.html", "home");
     let path = folder.path().to_str().expect("UTF-8").to_owned();
@@ -72,7 +72,7 @@ pub(crate) fn admin_request(
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn admin_tells_health_metrics_and_connections() {
+async fn admin_reports_health_metrics_and_connections() {
     let folder = Folder::new();
     folder.file("a.txt", "12345");
     let serving = start(&folder, &["--admin", "127.0.0.1:0"]);
@@ -188,7 +188,7 @@ async fn metrics_count_requests_for_other_hosts() {
 }
 
 #[test]
-fn mistakes_are_told_in_one_line() {
+fn mistakes_are_reported_in_one_line() {
     let said = refusal(&["serve", "/no/such/folder"]);
     assert!(said.contains("/no/such/folder"), "{said}");
     let said = refusal(&["serve", "--proxy", "localhost:80"]);

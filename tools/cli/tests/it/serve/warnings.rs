@@ -16,7 +16,7 @@ fn is_warning(event: &Value, with: &str) -> bool {
 }
 
 #[test]
-fn small_buffers_are_told_once_at_the_start() {
+fn small_buffers_are_reported_once_at_the_start() {
     let folder = Folder::new();
     let path = folder.path().to_str().expect("UTF-8");
     let listen = ["--listen", "127.0.0.1:0", "--listen", "127.0.0.2:0"];
@@ -55,7 +55,7 @@ fn small_buffers_are_told_once_at_the_start() {
 }
 
 #[test]
-fn drops_are_told_once_and_counted() {
+fn drops_are_reported_once_and_counted() {
     let mut serving = start(&Folder::new(), &["--admin", "127.0.0.1:0"]);
     let metric = |serving: &Serving| {
         let (_, metrics) = admin(serving, "/metrics");
@@ -83,7 +83,7 @@ fn drops_are_told_once_and_counted() {
 
 /// The server looks for drops a last time at its end.
 #[test]
-fn drops_right_before_the_end_are_told() {
+fn drops_right_before_the_end_are_reported() {
     let mut serving = start(&Folder::new(), &[]);
     overflow(serving.child(), serving.address.port());
     serving.signal(Signal::TERM);

@@ -1,0 +1,279 @@
+//! The plan of a run, from the flags.
+
+use courser::client::FileTokenStore;
+
+use super::args::{Arguments, EarlyDataUse, OutputArguments, RequestArguments, TransferArguments};
+use super::cookie_argument::CookieArgument;
+use super::destination::destination;
+use super::exit::{FAILED_INIT, Failed, URL_MALFORMED};
+use super::plan::{
+    CookiePlan, Job, Plan, Refused, RequestPlan, ResponsePlan, ResumeAt, RetryPlan, StepReport,
+    TokenFile, TransferPlan, Verbosity,
+};
+use super::prepared::Prepared;
+use super::zones::Zones;
+use super::{setup, write_out};
+use crate::transfer::{ExpandedUrl, expand_url};
+
+/// Makes the plan of a run. Reads what goes to every server: the content, the format of --write-out,
+/// certificates and tokens.
+pub(super) fn plan(arguments: &Arguments) -> Result<Plan, Failed> {
+    let Arguments {
+        request,
+        output,
+        connection,
+        transfer,
+        ..
+    } = arguments;
+    let mut zones = Zones::default();
+    let jobs = jobs(arguments, &mut zones)?;
+    let write_out = output.write_out.as_deref().map(write_out::load);
+    let write_out = write_out.transpose()?;
+    let content = Prepared::of(request)?;
+    let tokens = tokens(arguments);
+    let ech = connection.ech.as_deref();
+    let is_quic = connection.http3 || connection.http3_only;
+    Ok(Plan {
+        client: setup::client(arguments, &zones, tokens.as_ref())?,
+        tokens,
+        cookies: cookies(request),
+        jobs,
+        prepares_early_data: connection.early_data == Some(EarlyDataUse::First),
+        rebind_every: connection.rebind_every,
+        dump: output.dump_header.clone(),
+        parallel: transfer.parallel.then_some(transfer.parallel_max),
+        stops_at_failure: transfer.fail_early,
+        transfer: TransferPlan {
+            request: request_plan(request, content, if is_quic { "https" } else { "http" }),
+            response: response(arguments)?,
+            retries: retries(transfer),
+            max_time: transfer.max_time,
+            verbosity: verbosity(output),
+            offers_ech: ech.is_some_and(|value| value != "false"),
+            write_out,
+            steps: match (output.timing, output.json) {
+                (_, true) => Some(StepReport::Json),
+                (true, false) => Some(StepReport::Text),
+                (false, false) => None,
+            },
+        },
+    })
+}
+
+/// Returns the messages that the flags ask for, which are needed before there is a plan.
+pub(super) fn verbosity(output: &OutputArguments) -> Verbosity {
+    Verbosity {
+        shows_details: output.verbose,
+        shows_errors: !output.silent || output.show_error,
+        shows_notes: !output.silent,
+        shows_progress: !output.silent && !output.no_progress_meter,
+    }
+}
+
+/// Returns the transfers of all URLs and patterns.
+fn jobs(arguments: &Arguments, zones: &mut Zones) -> Result<Vec<Job>, Failed> {
+    let mut jobs = Vec::new();
+    for (index, pattern) in arguments.all_urls().enumerate() {
+        let all = match arguments.request.globoff {
+            true => vec![ExpandedUrl::plain(pattern)],
+            false => expand_url(pattern)
+                .map_err(|error| Failed::new(URL_MALFORMED, error.to_string()))?,
+        };
+        for expanded in all {
+            let url = zones.take_from(expanded.url.clone())?;
+            let path = path_of(&url);
+            let name = |template: &str| expanded.name(template);
+            let destination = destination(&arguments.output, index, path, name)?;
+            jobs.push(Job {
+                number: jobs.len(),
+                url,
+                destination,
+            });
+        }
+    }
+    Ok(jobs)
+}
+
+/// Returns the path of a URL, for file names.
+fn path_of(url: &str) -> &str {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let rest = rest.split(['?', '#']).next().unwrap_or_default();
+    rest.find('/').map_or("/", |slash| &rest[slash..])
+}
+
+/// Opens the file of tokens. The transfers go on without one that cannot be used.
+fn tokens(arguments: &Arguments) -> Option<TokenFile> {
+    let path = arguments.connection.token_file.as_ref()?;
+    let opened = FileTokenStore::open(path);
+    let opened = opened.inspect_err(|error| crate::output::note(error.to_string()));
+    Some(TokenFile {
+        path: path.clone(),
+        store: opened.ok()?.into(),
+    })
+}
+
+fn request_plan(
+    request: &RequestArguments,
+    content: Prepared,
+    scheme: &'static str,
+) -> RequestPlan {
+    let cookies = request.cookie.iter();
+    let cookies = cookies.filter_map(|text| match CookieArgument::of(text) {
+        CookieArgument::Pairs(pairs) => Some(pairs.to_owned()),
+        CookieArgument::File(_) => None,
+    });
+    RequestPlan {
+        scheme,
+        method: request.method.clone(),
+        is_head: request.head,
+        content: content.content,
+        query: content.query,
+        upload: request.upload_file.clone(),
+        user: request.user.clone(),
+        bearer: request.oauth2_bearer.clone(),
+        user_agent: request.user_agent.clone(),
+        referer: request.referer.clone(),
+        cookies: cookies.collect(),
+        range: request.range.clone(),
+        fields: request.headers.clone(),
+        keeps_credentials: request.location_trusted,
+    }
+}
+
+fn cookies(request: &RequestArguments) -> CookiePlan {
+    let files = request.cookie.iter();
+    let files = files.filter_map(|text| match CookieArgument::of(text) {
+        CookieArgument::File(name) => Some(name.to_owned()),
+        CookieArgument::Pairs(_) => None,
+    });
+    CookiePlan {
+        files: files.collect(),
+        jar: request.cookie_jar.clone(),
+        drops_sessions: request.junk_session_cookies,
+    }
+}
+
+fn response(arguments: &Arguments) -> Result<ResponsePlan, Failed> {
+    let Arguments {
+        request,
+        output,
+        transfer,
+        ..
+    } = arguments;
+    Ok(ResponsePlan {
+        follows: request.location || request.location_trusted,
+        // A negative number is no limit.
+        max_redirects: u64::try_from(request.max_redirs).ok(),
+        decompresses: request.compressed,
+        refused: match (output.fail, output.fail_with_body) {
+            (true, _) => Refused::Fails,
+            (false, true) => Refused::FailsWithBody,
+            (false, false) => Refused::Succeeds,
+        },
+        includes_headers: output.include || request.head,
+        creates_folders: output.create_dirs,
+        resume: resume(transfer)?,
+        max_size: transfer.max_filesize.unwrap_or(u64::MAX),
+    })
+}
+
+fn resume(transfer: &TransferArguments) -> Result<Option<ResumeAt>, Failed> {
+    Ok(match transfer.continue_at.as_deref() {
+        None => None,
+        Some("-") => Some(ResumeAt::EndOfFile),
+        Some(number) => Some(ResumeAt::Offset(number.parse().map_err(|_| {
+            let text = format!("--continue-at '{number}' is neither '-' nor a number of bytes");
+            Failed::new(FAILED_INIT, text)
+        })?)),
+    })
+}
+
+fn retries(transfer: &TransferArguments) -> RetryPlan {
+    RetryPlan {
+        most: transfer.retry,
+        delay: transfer.retry_delay,
+        max_time: transfer.retry_max_time,
+        if_refused: transfer.retry_connrefused,
+        after_all: transfer.retry_all_errors,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+
+    use super::*;
+    use crate::args::Command;
+
+    /// Returns the plan of a command line.
+    fn planned(flags: &[&str]) -> Result<Plan, Failed> {
+        let words = ["courser", "get"].iter().chain(flags);
+        let arguments = crate::args::Arguments::try_parse_from(words);
+        let Some(Command::Get(get)) = arguments.expect("a command line").command else {
+            panic!("another command");
+        };
+        plan(&get)
+    }
+
+    #[test]
+    fn defaults_are_those_of_curl() {
+        let plan = planned(&["a.test"]).expect("a plan");
+        assert_eq!((plan.parallel, plan.stops_at_failure), (None, false));
+        let TransferPlan {
+            request, response, ..
+        } = plan.transfer;
+        assert_eq!(request.scheme, "http");
+        assert_eq!(
+            (response.follows, response.max_redirects),
+            (false, Some(50))
+        );
+        assert_eq!(response.refused, Refused::Succeeds);
+        assert_eq!((response.resume, response.max_size), (None, u64::MAX));
+    }
+
+    #[test]
+    fn flags_become_values() {
+        let flags = "--http3 -Z --parallel-max 7 -L --max-redirs -1 -C 12 --fail-with-body -I --json -sS a.test";
+        let plan = planned(&flags.split(' ').collect::<Vec<_>>()).expect("a plan");
+        assert_eq!(plan.parallel, Some(7));
+        let TransferPlan {
+            request,
+            response,
+            verbosity,
+            steps,
+            ..
+        } = plan.transfer;
+        assert_eq!((request.scheme, request.is_head), ("https", true));
+        assert!(response.follows && response.includes_headers);
+        assert_eq!(response.max_redirects, None);
+        assert_eq!(response.resume, Some(ResumeAt::Offset(12)));
+        assert_eq!(response.refused, Refused::FailsWithBody);
+        assert_eq!(steps, Some(StepReport::Json));
+        assert!(verbosity.shows_errors && !verbosity.shows_notes && !verbosity.shows_progress);
+    }
+
+    #[test]
+    fn cookies_and_their_files_are_separated() {
+        let plan = planned(&["-b", "a=b", "-b", "jar", "-b", "", "a.test"]).expect("a plan");
+        assert_eq!(plan.transfer.request.cookies, ["a=b"]);
+        assert_eq!(plan.cookies.files, ["jar", ""]);
+    }
+
+    #[test]
+    fn offset_that_is_no_number_is_a_mistake() {
+        let failed = planned(&["-C", "half", "a.test"]).err().expect("a mistake");
+        assert_eq!(failed.code, FAILED_INIT);
+        assert!(failed.text.contains("--continue-at 'half'"), "{failed}");
+    }
+
+    #[test]
+    fn paths_of_urls_have_no_query() {
+        for (url, path) in [
+            ("https://a.test/x/y?z#w", "/x/y"),
+            ("a.test", "/"),
+            ("a.test/x", "/x"),
+        ] {
+            assert_eq!(path_of(url), path);
+        }
+    }
+}

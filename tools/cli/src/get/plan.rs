@@ -1,0 +1,160 @@
+//! The plan of a run: what its transfers do, in plain values. `flags.rs` makes it of the command line.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use courser::client::{ClientBuilder, FileTokenStore};
+
+use super::content::Content;
+use crate::transfer::Destination;
+
+/// All transfers of a run.
+pub(crate) struct Plan {
+    pub(crate) client: ClientBuilder,
+    pub(crate) tokens: Option<TokenFile>,
+    pub(crate) cookies: CookiePlan,
+    pub(crate) jobs: Vec<Job>,
+    /// True if each server gets a connection before the transfers, for a session that permits early data.
+    pub(crate) prepares_early_data: bool,
+    /// The time between two moves of the QUIC connections.
+    pub(crate) rebind_every: Option<Duration>,
+    /// The file for response headers, `-` for standard output.
+    pub(crate) dump: Option<String>,
+    /// The largest number of transfers at a time, or `None` for one after the other.
+    pub(crate) parallel: Option<u16>,
+    pub(crate) stops_at_failure: bool,
+    pub(crate) transfer: TransferPlan,
+}
+
+/// One transfer.
+#[derive(Clone, Debug)]
+pub(crate) struct Job {
+    pub(crate) number: usize,
+    pub(crate) url: String,
+    pub(crate) destination: Destination,
+}
+
+/// The tokens of QUIC servers, and their file.
+pub(crate) struct TokenFile {
+    pub(crate) path: PathBuf,
+    pub(crate) store: Arc<FileTokenStore>,
+}
+
+/// The cookie engine.
+#[derive(Clone, Default, Debug)]
+pub(crate) struct CookiePlan {
+    /// The files to read. One without a name turns on the engine.
+    pub(crate) files: Vec<String>,
+    /// The file to write at the end.
+    pub(crate) jar: Option<String>,
+    /// True if session cookies in the files are ignored.
+    pub(crate) drops_sessions: bool,
+}
+
+/// The settings that all transfers share.
+#[derive(Clone, Debug)]
+pub(crate) struct TransferPlan {
+    pub(crate) request: RequestPlan,
+    pub(crate) response: ResponsePlan,
+    pub(crate) retries: RetryPlan,
+    /// The time limit for each transfer.
+    pub(crate) max_time: Option<Duration>,
+    pub(crate) verbosity: Verbosity,
+    /// True if the client offers an Encrypted ClientHello.
+    pub(crate) offers_ech: bool,
+    /// The text that follows each transfer, with its variables.
+    pub(crate) write_out: Option<String>,
+    /// The report of the steps that follows each transfer.
+    pub(crate) steps: Option<StepReport>,
+}
+
+/// The request to each URL.
+#[derive(Clone, Debug)]
+pub(crate) struct RequestPlan {
+    /// The scheme of URLs without one.
+    pub(crate) scheme: &'static str,
+    /// A method for all requests, also after redirects.
+    pub(crate) method: Option<String>,
+    /// True if requests are HEAD.
+    pub(crate) is_head: bool,
+    pub(crate) content: Content,
+    /// The query that is appended to URLs.
+    pub(crate) query: Option<String>,
+    /// The file that is uploaded with PUT, whose name is appended to URLs of folders.
+    pub(crate) upload: Option<String>,
+    /// User name and password.
+    pub(crate) user: Option<String>,
+    pub(crate) bearer: Option<String>,
+    pub(crate) user_agent: Option<String>,
+    pub(crate) referer: Option<String>,
+    /// Cookies that are sent with every request.
+    pub(crate) cookies: Vec<String>,
+    pub(crate) range: Option<String>,
+    /// Fields as `Name: value`, `Name:` or `Name;`, or files of them after `@`.
+    pub(crate) fields: Vec<String>,
+    /// True if credentials follow redirects to other hosts.
+    pub(crate) keeps_credentials: bool,
+}
+
+/// The treatment of responses.
+#[derive(Clone, Debug)]
+pub(crate) struct ResponsePlan {
+    /// True if redirects are followed, at most `max_redirects` of them.
+    pub(crate) follows: bool,
+    pub(crate) max_redirects: Option<u64>,
+    pub(crate) decompresses: bool,
+    /// The status codes of 400 and above that count as failures.
+    pub(crate) refused: Refused,
+    /// True if the output includes the headers.
+    pub(crate) includes_headers: bool,
+    pub(crate) creates_folders: bool,
+    pub(crate) resume: Option<ResumeAt>,
+    /// The largest number of bytes in a body.
+    pub(crate) max_size: u64,
+}
+
+/// The outcome of a response with a status code of 400 and above.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Refused {
+    Succeeds,
+    Fails,
+    FailsWithBody,
+}
+
+/// The offset at which a download continues.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum ResumeAt {
+    EndOfFile,
+    Offset(u64),
+}
+
+/// The retries of a transfer that failed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RetryPlan {
+    pub(crate) most: u32,
+    pub(crate) delay: Option<Duration>,
+    pub(crate) max_time: Option<Duration>,
+    /// True if a refused connection is a transient failure.
+    pub(crate) if_refused: bool,
+    /// True if every failure is a transient one.
+    pub(crate) after_all: bool,
+}
+
+/// The messages on standard error.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Verbosity {
+    /// True if headers and connections are shown.
+    pub(crate) shows_details: bool,
+    pub(crate) shows_errors: bool,
+    /// True if notes, warnings and retries are shown.
+    pub(crate) shows_notes: bool,
+    pub(crate) shows_progress: bool,
+}
+
+/// The form of the report of the steps.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum StepReport {
+    Text,
+    Json,
+}

@@ -1,0 +1,257 @@
+//! The plan of a server, from the flags.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+
+use courser::server::{BodyRate, Limits, ReadRate, Server, shutdown_signal};
+use courser::telemetry::SinkFactory;
+use courser::{EarlyDataOptions, QueuedKeyLog, ReplyLimits, TransportConfig};
+use courser_measure::choices;
+use courser_services::admin::{Advice, Guard};
+use courser_services::{AddressLists, ListError, Proxy, Site, read_server_ids};
+
+use super::args::Arguments;
+use super::plan::{AdminPlan, LogPlan, Plan, Protocols};
+use super::{certificates, files};
+use crate::error::Failure;
+use crate::process::RECORDS;
+
+/// Makes the plan of a server. Reads certificates, address lists and tokens, and opens the folder.
+pub(super) fn plan(arguments: &Arguments) -> Result<Plan, Failure> {
+    let site = site(arguments)?;
+    let lists = &arguments.limits;
+    let lists = AddressLists::load(lists.block.as_deref(), lists.allow.as_deref())
+        .map_err(|error| unusable(&error))?;
+    let traces: Option<Arc<dyn SinkFactory>> = match &arguments.qlog {
+        Some(folder) => Some(RECORDS.traces(folder, None)?),
+        None => None,
+    };
+    Ok(Plan {
+        site,
+        compresses_proxied: arguments.proxy_compress,
+        server: server(arguments, &lists)?,
+        protocols: Protocols {
+            domains: arguments.domain.clone(),
+            has_quic: !arguments.no_quic,
+            has_tcp: !arguments.no_tcp,
+            is_dev: !arguments.certificate.is_public(),
+            has_early_data: arguments.early_data,
+            asks_for_certificates: arguments.certificate.client_ca.is_some(),
+        },
+        lists,
+        traces,
+        log: arguments.access_log.map(|format| LogPlan {
+            format: format.into(),
+            path: arguments.access_log_file.clone(),
+        }),
+        admin: admin(arguments)?,
+        as_json: arguments.json,
+    })
+}
+
+fn admin(arguments: &Arguments) -> Result<Option<AdminPlan>, Failure> {
+    // A token that cannot be used is a mistake without the endpoints too.
+    let guard = guard(arguments)?;
+    let address = arguments.admin;
+    Ok(address.map(|address| AdminPlan { address, guard }))
+}
+
+/// Makes the guard of the admin endpoints, with the token from its file.
+fn guard(arguments: &Arguments) -> Result<Guard, Failure> {
+    let guard = Guard::new(&arguments.admin_host).with_advice(Advice {
+        token: "the token of --admin-token-file",
+        set_token: "start with --admin-token-file",
+        add_name: "start with --admin-host NAME",
+    });
+    let Some(path) = &arguments.admin_token_file else {
+        return Ok(guard);
+    };
+    let wrong = |why: &dyn std::fmt::Display| {
+        let path = path.display();
+        Failure::new(format!("cannot use --admin-token-file {path}: {why}"))
+    };
+    let token = std::fs::read(path).map_err(|error| wrong(&error))?;
+    guard.with_token(&token).map_err(|error| wrong(&error))
+}
+
+fn site(arguments: &Arguments) -> Result<Site, Failure> {
+    if let Some(backend) = &arguments.proxy {
+        return Ok(Site::Proxy(Box::new(Proxy::new(
+            backend.clone(),
+            arguments.proxy_times.times(),
+        ))));
+    }
+    let folder = arguments.folder.as_deref().or(arguments.root.as_deref());
+    let folder = folder.unwrap_or(Path::new("."));
+    let files = files::open(folder, &arguments.files, !arguments.no_compress)?;
+    Ok(Site::Files(files))
+}
+
+/// Returns the number of cores that this process may use, and of shards that an endpoint may have if it is less.
+fn cores() -> usize {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    cores.min(256)
+}
+
+/// Returns the settings of the server.
+fn server(arguments: &Arguments, lists: &AddressLists) -> Result<Server, Failure> {
+    let (first, others) = addresses(arguments);
+    let certificates = certificates::open(&arguments.certificate, &arguments.domain)?;
+    let tls = &arguments.certificate;
+    let clients =
+        choices::client_authentication(tls.client_ca.as_deref(), tls.client_cert_optional);
+    let algorithms = choices::cryptography(tls.curves.as_deref(), tls.tls13_ciphers.as_deref());
+    let mut server = courser::serve(first, certificates);
+    if !arguments.quic_version.is_empty() {
+        server = server.quic_versions(arguments.quic_version.iter().copied());
+    }
+    let mut http3 = courser::h3::Config::new(courser::Side::Server);
+    http3.origins.clone_from(&arguments.origin);
+    let mut server = server
+        .config(http3)
+        // Names of the certificate, unless the user has listed others.
+        .announce_names(arguments.origin.is_empty())
+        .only_names(arguments.only_names)
+        .client_authentication(clients?)
+        .cryptography(algorithms?)
+        .transport(transport(arguments))
+        .shards(arguments.shards.map_or_else(cores, usize::from))
+        .limits(limits(arguments))
+        .reply_limits(shared(arguments.limits.reply_rate, REPLY_SHARES))
+        .reset_limits(shared(arguments.limits.reset_rate, RESET_SHARES))
+        .address_filter(lists.filter())
+        .tls(|config| config.key_log = QueuedKeyLog::environment())
+        .drain(shutdown_signal())
+        .ready_delay(arguments.drain_delay.unwrap_or_default())
+        .deadline(arguments.drain_timeout)
+        .interim_responses(arguments.proxy.is_some());
+    for address in others {
+        server = server.also_on(address);
+    }
+    if let Some(file) = &arguments.connection_ids {
+        let generator = read_server_ids(file);
+        let generator = generator.map_err(|error| Failure::new(error.to_string()))?;
+        server = server.connection_ids(Arc::new(generator));
+    }
+    if arguments.early_data {
+        server = server.early_data(EarlyDataOptions::default());
+    }
+    if let Some(bytes) = arguments.memory {
+        server = server.memory_budget(bytes);
+    }
+    arguments.moves.apply(without(server, arguments))
+}
+
+fn limits(arguments: &Arguments) -> Limits {
+    let mut limits = Limits::default();
+    let given = &arguments.limits;
+    limits.max_connections = count(given.max_connections);
+    limits.max_connections_per_address = given.max_connections_per_address.map(count);
+    limits.connection_rate = given.connection_rate;
+    limits.loaded_connection_rate = given.loaded_connection_rate;
+    limits.body_rate = (arguments.body_rate > 0).then_some(BodyRate {
+        bytes_per_second: arguments.body_rate,
+        grace: arguments.body_grace,
+    });
+    limits.read_rate = (arguments.read_rate > 0).then_some(ReadRate {
+        bytes_per_second: arguments.read_rate,
+        grace: arguments.read_grace,
+    });
+    limits
+}
+
+fn count(given: u32) -> usize {
+    usize::try_from(given).unwrap_or(usize::MAX)
+}
+
+/// Returns limits for a rate of which each network gets a share.
+fn shared(overall: u32, shares: u32) -> ReplyLimits {
+    ReplyLimits {
+        per_prefix: overall.div_ceil(shares),
+        overall,
+    }
+}
+
+fn without(mut server: Server, arguments: &Arguments) -> Server {
+    if arguments.no_tcp {
+        server = server.without_tcp();
+    }
+    if arguments.no_quic {
+        server = server.without_quic();
+    }
+    if arguments.no_alt_svc {
+        server = server.alt_svc(None);
+    }
+    server
+}
+
+/// Returns the addresses to listen on. Without a certificate that other machines trust, the default is
+/// this machine only.
+fn addresses(arguments: &Arguments) -> (SocketAddr, Vec<SocketAddr>) {
+    if let Some((first, others)) = arguments.listen.split_first() {
+        return (*first, others.to_vec());
+    }
+    let port = crate::values::DEFAULT_PORT;
+    let everywhere = std::net::Ipv6Addr::UNSPECIFIED;
+    if arguments.certificate.acme {
+        ((everywhere, HTTPS_PORT).into(), Vec::new())
+    } else if arguments.certificate.is_public() {
+        ((everywhere, port).into(), Vec::new())
+    } else {
+        let v6 = (std::net::Ipv6Addr::LOCALHOST, port).into();
+        // Machines without IPv6 do not have this address.
+        let others = if std::net::UdpSocket::bind("[::1]:0").is_ok() {
+            vec![v6]
+        } else {
+            Vec::new()
+        };
+        ((std::net::Ipv4Addr::LOCALHOST, port).into(), others)
+    }
+}
+
+fn transport(arguments: &Arguments) -> TransportConfig {
+    let mut transport = TransportConfig {
+        congestion: arguments.cc,
+        capacity_rise: !arguments.no_capacity_rise,
+        max_bidi_streams: REQUESTS_AT_A_TIME,
+        ..TransportConfig::default()
+    };
+    if arguments.remember_paths {
+        transport.path_memory = Some(Arc::default());
+    }
+    transport
+}
+
+/// Names the flag of a list that cannot be used.
+pub(super) fn unusable(error: &ListError) -> Failure {
+    let ListError { kind, path, reason } = error;
+    Failure::new(format!("cannot use --{kind} {}: {reason}", path.display()))
+}
+
+/// The number of networks that can use up the rate of replies, and of resets; the same as by default.
+const REPLY_SHARES: u32 = 4;
+const RESET_SHARES: u32 = 10;
+
+const HTTPS_PORT: u16 = 443;
+const REQUESTS_AT_A_TIME: u64 = 256;
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+
+    use super::*;
+    use crate::args::Command;
+
+    #[test]
+    fn the_search_for_risen_capacity_has_a_switch() {
+        for (flag, expected) in [(None, true), (Some("--no-capacity-rise"), false)] {
+            let words = ["courser", "serve"].into_iter().chain(flag);
+            let arguments = crate::args::Arguments::try_parse_from(words);
+            let Some(Command::Serve(serve)) = arguments.expect("a command line").command else {
+                panic!("another command");
+            };
+            assert_eq!(transport(&serve).capacity_rise, expected);
+        }
+    }
+}

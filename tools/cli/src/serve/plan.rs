@@ -1,0 +1,53 @@
+//! The plan of a server: what it serves and reports, in plain values. `flags.rs` makes it of the command line.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use courser::server::Server;
+use courser::telemetry::SinkFactory;
+use courser_services::admin::Guard;
+use courser_services::{AddressLists, LogFormat, Site};
+
+/// A server and the services around it.
+pub(super) struct Plan {
+    pub(super) site: Site,
+    /// True if responses of the upstream server are compressed.
+    pub(super) compresses_proxied: bool,
+    /// The settings of the server, without the sinks and the events that exist only while it runs.
+    pub(super) server: Server,
+    pub(super) protocols: Protocols,
+    pub(super) lists: AddressLists,
+    /// The traces of QUIC connections.
+    pub(super) traces: Option<Arc<dyn SinkFactory>>,
+    pub(super) log: Option<LogPlan>,
+    pub(super) admin: Option<AdminPlan>,
+    /// True if messages are JSON.
+    pub(super) as_json: bool,
+}
+
+/// The properties of a server that its announcement and its warnings depend on.
+#[derive(Debug)]
+pub(super) struct Protocols {
+    pub(super) domains: Vec<String>,
+    pub(super) has_quic: bool,
+    pub(super) has_tcp: bool,
+    /// True for a certificate that clients do not trust by default.
+    pub(super) is_dev: bool,
+    pub(super) has_early_data: bool,
+    /// True if clients present certificates.
+    pub(super) asks_for_certificates: bool,
+}
+
+/// The access log.
+pub(super) struct LogPlan {
+    pub(super) format: LogFormat,
+    /// The file, or `None` for standard output.
+    pub(super) path: Option<PathBuf>,
+}
+
+/// The admin endpoints.
+pub(super) struct AdminPlan {
+    pub(super) address: SocketAddr,
+    pub(super) guard: Guard,
+}

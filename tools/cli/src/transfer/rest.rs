@@ -1,0 +1,99 @@
+//! The rest of a download that was interrupted.
+
+use http::header::CONTENT_RANGE;
+use http::{HeaderMap, StatusCode};
+
+/// The reason why a response does not continue a download.
+#[derive(thiserror::Error, Clone, PartialEq, Eq, Debug)]
+pub(crate) enum RestError {
+    /// The response has another range.
+    #[error("requested the rest from byte {offset}, but the server sent '{range}'")]
+    OtherRange {
+        /// The first byte that was requested.
+        offset: u64,
+        /// The range of the response.
+        range: String,
+    },
+    /// The file of the server is not as long as the one that is here.
+    #[error("the local file has {offset} bytes, the server's has {size}: they differ")]
+    OtherSize {
+        /// The size of the file that is here.
+        offset: u64,
+        /// The size of the file of the server.
+        size: u64,
+    },
+    /// The response is the whole file.
+    #[error("the server does not support ranges")]
+    Unsupported,
+}
+
+/// Returns true if a response to a request for the bytes from `offset` on has content to write, and false
+/// if the file is complete. Responses that report an error have content.
+///
+/// # Errors
+/// When the response has other content than the rest of the file.
+pub(crate) fn has_rest(
+    status: StatusCode,
+    headers: &HeaderMap,
+    offset: u64,
+) -> Result<bool, RestError> {
+    let range = headers.get(CONTENT_RANGE);
+    let range = range
+        .and_then(|range| range.to_str().ok())
+        .unwrap_or_default();
+    let range = range.trim_start_matches("bytes").trim();
+    match status {
+        StatusCode::PARTIAL_CONTENT => {
+            let start = range.split('-').next().and_then(|start| start.parse().ok());
+            match start == Some(offset) {
+                true => Ok(true),
+                false => Err(RestError::OtherRange {
+                    offset,
+                    range: range.to_owned(),
+                }),
+            }
+        }
+        StatusCode::RANGE_NOT_SATISFIABLE => {
+            let size = range.rsplit('/').next();
+            match size.and_then(|size| size.parse::<u64>().ok()) {
+                Some(size) if size != offset => Err(RestError::OtherSize { offset, size }),
+                _ => Ok(false),
+            }
+        }
+        status if status.is_success() => Err(RestError::Unsupported),
+        _ => Ok(true),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rest(status: u16, range: &'static str) -> Result<bool, RestError> {
+        let mut headers = HeaderMap::new();
+        headers.insert(CONTENT_RANGE, range.parse().expect("a value"));
+        has_rest(
+            StatusCode::from_u16(status).expect("a status"),
+            &headers,
+            100,
+        )
+    }
+
+    #[test]
+    fn rest_of_a_file_is_checked() {
+        assert_eq!(rest(206, "bytes 100-199/200"), Ok(true));
+        for range in ["bytes 0-199/200", "garbage"] {
+            let other = rest(206, range);
+            assert!(
+                matches!(other, Err(RestError::OtherRange { .. })),
+                "{range}"
+            );
+        }
+        assert_eq!(rest(416, "bytes */100"), Ok(false));
+        let (offset, size) = (100, 50);
+        let other = Err(RestError::OtherSize { offset, size });
+        assert_eq!(rest(416, "bytes */50"), other);
+        assert_eq!(rest(200, ""), Err(RestError::Unsupported));
+        assert_eq!(rest(404, ""), Ok(true), "the content describes the error");
+    }
+}

@@ -1,0 +1,176 @@
+//! The steps of a transfer and their times.
+
+use std::time::Duration;
+
+use courser::client::{Attempt, Outcome, Timing, Transport};
+use courser_units::size;
+
+/// The times of a transfer.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Course<'a> {
+    /// The time that the client took to be made before the transfer.
+    pub(crate) set_up: Duration,
+    /// The time from the start of the transfer to its last request; redirects come before.
+    pub(crate) last_began: Duration,
+    /// The time from the start of the transfer to its end.
+    pub(crate) total: Duration,
+    /// The number of redirects that were followed.
+    pub(crate) redirects: u64,
+    /// The times of the last request.
+    pub(crate) timing: Option<&'a Timing>,
+    /// True if the transfer failed.
+    pub(crate) has_failed: bool,
+    /// Bytes of content received.
+    pub(crate) received: u64,
+}
+
+/// One step of a transfer.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Step {
+    /// The name of the step.
+    pub(crate) name: &'static str,
+    /// The start of the step, counted from the start of the set-up.
+    pub(crate) from: Duration,
+    /// The end of the step.
+    pub(crate) to: Duration,
+    /// Details for humans; may be empty.
+    pub(crate) note: String,
+    /// True for a connection attempt that did not win, which is not part of the total.
+    pub(crate) is_aside: bool,
+}
+
+/// Steps that follow each other without gaps, so that they add up to the total, and attempts beside
+/// them.
+#[derive(Default)]
+struct Steps {
+    steps: Vec<Step>,
+    at: Duration,
+}
+
+impl Steps {
+    /// Adds the step since the last one.
+    fn until(&mut self, to: Duration, name: &'static str, note: impl Into<String>) {
+        if to > self.at {
+            let from = std::mem::replace(&mut self.at, to);
+            let (note, is_aside) = (note.into(), false);
+            self.steps.push(Step {
+                name,
+                from,
+                to,
+                note,
+                is_aside,
+            });
+        }
+    }
+
+    fn aside(&mut self, (from, to): (Duration, Duration), name: &'static str, note: String) {
+        self.steps.push(Step {
+            name,
+            from,
+            to,
+            note,
+            is_aside: true,
+        });
+    }
+}
+
+/// Returns the steps of a transfer. Without those [aside](Step::is_aside), they add up to the total.
+pub(crate) fn steps(course: &Course<'_>) -> Vec<Step> {
+    let mut steps = Steps::default();
+    let base = course.set_up + course.last_began;
+    let total = course.set_up + course.total;
+    if course.redirects > 0 {
+        steps.until(course.set_up, "set-up", "");
+        let note = format!("{} of them", course.redirects);
+        steps.until(base, "redirects", note);
+    } else {
+        steps.until(base, "set-up", "");
+    }
+    if let Some(timing) = course.timing {
+        let at = |step: Option<Duration>| step.map_or(Duration::ZERO, |step| base + step);
+        steps.until(at(timing.name_lookup), "name lookup", "");
+        connections(&mut steps, timing, base);
+        let note = match timing.is_reused {
+            true => "connection reused",
+            false => "",
+        };
+        steps.until(at(timing.request_started), "HTTP", note);
+        steps.until(at(timing.first_byte), "server", "");
+    }
+    match course.has_failed {
+        true => steps.until(total, "failed", ""),
+        false => steps.until(total, "content", size(course.received)),
+    }
+    steps.steps
+}
+
+/// Adds the connection that won, and beside it the attempts that did not.
+fn connections(steps: &mut Steps, timing: &Timing, base: Duration) {
+    for attempt in &timing.attempts {
+        let from = base + attempt.began;
+        let ended = attempt.ended.or(timing.request_started);
+        let ended = ended.map_or(from, |ended| base + ended);
+        let transport = match attempt.transport {
+            Transport::Quic => "QUIC",
+            _ => "TCP",
+        };
+        let address = attempt.address;
+        match &attempt.outcome {
+            Outcome::Failed(why) => {
+                let note = format!("{address} failed: {why}");
+                steps.aside((from, ended), transport, note);
+            }
+            Outcome::Won => {}
+            _ => steps.aside((from, ended), transport, format!("{address} abandoned")),
+        }
+    }
+    let won = |attempt: &&Attempt| attempt.outcome == Outcome::Won;
+    let Some(attempt) = timing.attempts.iter().find(won) else {
+        return;
+    };
+    let (address, resumed) = (attempt.address, resumed(timing.is_resumed));
+    steps.until(base + attempt.began, "waiting", "");
+    match (timing.tcp_connect, timing.quic_handshake) {
+        (Some(connected), _) => {
+            steps.until(base + connected, "TCP", address.to_string());
+            let secure = timing.tls_handshake.unwrap_or_default();
+            steps.until(base + secure, "TLS", resumed);
+        }
+        (None, Some(done)) => {
+            let note = format!("{address}{resumed}");
+            steps.until(base + done, "QUIC and TLS", note);
+        }
+        (None, None) => {}
+    }
+}
+
+const fn resumed(is_resumed: bool) -> &'static str {
+    match is_resumed {
+        true => " session resumed",
+        false => "",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_add_up_to_the_total() {
+        let at = Duration::from_millis;
+        let course = Course {
+            set_up: at(1),
+            last_began: at(20),
+            total: at(50),
+            redirects: 2,
+            timing: None,
+            has_failed: false,
+            received: 1000,
+        };
+        let steps = steps(&course);
+        let names: Vec<_> = steps.iter().map(|step| step.name).collect();
+        assert_eq!(names, ["set-up", "redirects", "content"]);
+        let sum: Duration = steps.iter().map(|step| step.to - step.from).sum();
+        assert_eq!(sum, at(51));
+    }
+}

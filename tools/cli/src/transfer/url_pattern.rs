@@ -1,0 +1,241 @@
+//! `{a,b}` and `[1-9]` in URLs.
+
+use thiserror::Error;
+
+/// A URL made from a pattern.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ExpandedUrl {
+    /// The URL.
+    pub(crate) url: String,
+    /// The values of the braces and brackets, for `#1` in file names.
+    pub(crate) parts: Vec<String>,
+}
+
+/// The reason why a pattern cannot be expanded.
+#[derive(Clone, PartialEq, Eq, Debug, Error)]
+pub(crate) enum UrlPatternError {
+    /// A brace or a bracket has no meaning.
+    #[error(
+        "bad pattern in '{}': {reason} (use --globoff to take it literally)",
+        pattern.escape_debug()
+    )]
+    Malformed {
+        /// The whole pattern.
+        pattern: String,
+        /// The brace or bracket, and the forms that are allowed.
+        reason: String,
+    },
+    /// There would be too many URLs.
+    #[error("'{}' expands to more than {MAX_URLS} URLs", pattern.escape_debug())]
+    TooMany {
+        /// The whole pattern.
+        pattern: String,
+    },
+}
+
+impl ExpandedUrl {
+    /// Returns a URL without braces and brackets.
+    pub(crate) fn plain(url: &str) -> Self {
+        Self {
+            url: url.to_owned(),
+            parts: Vec::new(),
+        }
+    }
+
+    /// Replaces `#1` and so on in a file name.
+    pub(crate) fn name(&self, template: &str) -> String {
+        let mut name = String::new();
+        let mut rest = template;
+        while let Some((before, behind)) = rest.split_once('#') {
+            name.push_str(before);
+            let digits = behind
+                .find(|c: char| !c.is_ascii_digit())
+                .unwrap_or(behind.len());
+            let number = behind[..digits].parse::<usize>().ok();
+            let part = number.and_then(|number| self.parts.get(number.checked_sub(1)?));
+            match part {
+                Some(part) => name.push_str(part),
+                None => {
+                    name.push('#');
+                    name.push_str(&behind[..digits]);
+                }
+            }
+            rest = &behind[digits..];
+        }
+        name + rest
+    }
+}
+
+/// Returns all URLs of a pattern, as curl does. The last brace or bracket changes first.
+///
+/// # Errors
+/// Returns an error if a brace or bracket is not closed or contains no range, or there are more than
+/// 100 000 URLs.
+pub(crate) fn expand_url(pattern: &str) -> Result<Vec<ExpandedUrl>, UrlPatternError> {
+    let mut all = vec![ExpandedUrl::plain("")];
+    let mut rest = pattern;
+    loop {
+        let end = rest.find(['{', '[']).unwrap_or(rest.len());
+        let (text, behind) = rest.split_at(end);
+        for expanded in &mut all {
+            expanded.url.push_str(text);
+        }
+        if behind.is_empty() {
+            return Ok(all);
+        }
+        let found = place(behind).map_err(|reason| UrlPatternError::Malformed {
+            pattern: pattern.to_owned(),
+            reason,
+        })?;
+        let (choices, next) = match found {
+            Place::Choices(choices, next) => (choices, next),
+            Place::Text(next) => {
+                // The brackets of an IPv6 address are literal.
+                let text = &behind[..behind.len() - next.len()];
+                all.iter_mut()
+                    .for_each(|expanded| expanded.url.push_str(text));
+                rest = next;
+                continue;
+            }
+        };
+        if all.len().saturating_mul(choices.len()) > MAX_URLS {
+            return Err(UrlPatternError::TooMany {
+                pattern: pattern.to_owned(),
+            });
+        }
+        all = all
+            .iter()
+            .flat_map(|expanded| choices.iter().map(|choice| with(expanded, choice)))
+            .collect();
+        rest = next;
+    }
+}
+
+fn with(expanded: &ExpandedUrl, choice: &str) -> ExpandedUrl {
+    let mut expanded = expanded.clone();
+    expanded.url.push_str(choice);
+    expanded.parts.push(choice.to_owned());
+    expanded
+}
+
+enum Place<'a> {
+    Choices(Vec<String>, &'a str),
+    Text(&'a str),
+}
+
+/// Reads the brace or bracket at the start of a text, and returns its values and the rest.
+fn place(text: &str) -> Result<Place<'_>, String> {
+    if let Some(inner) = text.strip_prefix('{') {
+        let (inner, next) = inner.split_once('}').ok_or("'{' without '}'")?;
+        let choices = inner.split(',').map(str::to_owned).collect();
+        return Ok(Place::Choices(choices, next));
+    }
+    let (inner, next) = text
+        .strip_prefix('[')
+        .and_then(|inner| inner.split_once(']'))
+        .ok_or("'[' without ']'")?;
+    // It may have a zone: `fe80::1%25eth0` (RFC 6874).
+    let address = inner.split('%').next().unwrap_or_default();
+    if address.contains(':') && address.parse::<std::net::Ipv6Addr>().is_ok() {
+        return Ok(Place::Text(next));
+    }
+    range(inner).map(|choices| Place::Choices(choices, next))
+}
+
+/// Reads a range: `1-9`, `001-100:10`, `a-z`.
+fn range(text: &str) -> Result<Vec<String>, String> {
+    let shown = text.escape_debug();
+    let wrong = || format!("'[{shown}]' is not a range such as [1-9], [01-20:2] or [a-z]");
+    let (range, step) = text.split_once(':').unwrap_or((text, "1"));
+    let step: usize = step
+        .parse()
+        .ok()
+        .filter(|step| *step > 0)
+        .ok_or_else(wrong)?;
+    let (from, to) = range.split_once('-').ok_or_else(wrong)?;
+    if let ([from], [to]) = (from.as_bytes(), to.as_bytes())
+        && from.is_ascii_alphabetic()
+        && to.is_ascii_alphabetic()
+    {
+        let letters = (*from..=*to).step_by(step);
+        let letters: Vec<_> = letters
+            .map(|letter| char::from(letter).to_string())
+            .collect();
+        return if letters.is_empty() {
+            Err(wrong())
+        } else {
+            Ok(letters)
+        };
+    }
+    let width = if from.starts_with('0') { from.len() } else { 0 };
+    let number = |text: &str| text.parse::<u64>().map_err(|_| wrong());
+    let (from, to) = (number(from)?, number(to)?);
+    if to < from {
+        return Err(wrong());
+    }
+    let count = (to - from) / step as u64;
+    if count >= MAX_URLS as u64 {
+        return Err(format!("'[{shown}]' has more than {MAX_URLS} numbers"));
+    }
+    let numbers = (from..=to).step_by(step);
+    Ok(numbers.map(|number| format!("{number:0width$}")).collect())
+}
+
+/// The largest number of URLs of a pattern. More are a mistake, or an attack on a server.
+const MAX_URLS: usize = 100_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn urls(pattern: &str) -> Vec<String> {
+        let all = expand_url(pattern).expect(pattern);
+        all.into_iter().map(|expanded| expanded.url).collect()
+    }
+
+    #[test]
+    fn sets_and_ranges_multiply_the_last_fastest() {
+        assert_eq!(
+            urls("http://{a,b}/[1-2]"),
+            ["http://a/1", "http://a/2", "http://b/1", "http://b/2"]
+        );
+        assert_eq!(urls("[08-12:2]"), ["08", "10", "12"]);
+        assert_eq!(urls("[a-e:2]"), ["a", "c", "e"]);
+        assert_eq!(urls("x{,y}"), ["x", "xy"]);
+    }
+
+    #[test]
+    fn addresses_are_no_patterns() {
+        assert_eq!(
+            urls("https://[::1]:4433/[1-2]"),
+            ["https://[::1]:4433/1", "https://[::1]:4433/2"]
+        );
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        for pattern in [
+            "{a",
+            "[1",
+            "[1-]",
+            "[9-1]",
+            "[x]",
+            "[1-3:0]",
+            "[1-999999999]",
+            "[b-a]",
+        ] {
+            let error = expand_url(pattern).expect_err(pattern).to_string();
+            assert!(error.contains(pattern), "{error}");
+        }
+        assert!(expand_url("[1-1000][1-1000]").is_err());
+        let error = expand_url("[a\nb]").expect_err("no range").to_string();
+        assert_eq!(error.lines().count(), 1, "{error}");
+    }
+
+    #[test]
+    fn names_of_files_take_parts() {
+        let all = expand_url("http://{a,b}/[1-2]").expect("a pattern");
+        assert_eq!(all[1].name("#1_#2.txt"), "a_2.txt");
+        assert_eq!(all[1].name("#3#x#"), "#3#x#");
+    }
+}

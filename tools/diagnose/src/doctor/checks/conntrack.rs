@@ -1,0 +1,147 @@
+//! The table of connections of the firewall.
+
+use crate::doctor::machine::{Machine, Unseen};
+use crate::finding::Finding;
+
+/// Compares the fill of the table and its timeouts for UDP with what QUIC needs.
+pub(crate) fn check(machine: &Machine) -> Vec<Finding> {
+    let most = match machine.number(&setting("nf_conntrack_max")) {
+        Ok(most) => most,
+        Err(Unseen::Absent(_)) => {
+            return vec![Finding::good(
+                TABLE,
+                "not loaded: this kernel tracks no connections",
+            )];
+        }
+        Err(reason) => return vec![reason.finding(TABLE)],
+    };
+    vec![table(machine, most), timeouts(machine)]
+}
+
+fn table(machine: &Machine, most: u64) -> Finding {
+    let count = match machine.number(&setting("nf_conntrack_count")) {
+        Ok(count) => count,
+        Err(reason) => return reason.finding(TABLE),
+    };
+    let saw = format!("{count} of {most} entries in use");
+    if most == 0 {
+        return Finding::good(TABLE, format!("{count} entries in use, without a limit"));
+    }
+    let larger = most.max(LEAST_TABLE / 4).saturating_mul(4);
+    let fix = format!("sysctl -w net.netfilter.nf_conntrack_max={larger}");
+    let full =
+        "each client takes an entry, and packets of new clients are dropped when the table is full";
+    // Nine tenths, and a half.
+    if count >= most.saturating_mul(9) / 10 {
+        return Finding::bad(TABLE, saw, full).fix(fix);
+    }
+    if count >= most / 2 || most < LEAST_TABLE {
+        return Finding::weak(TABLE, saw, full).fix(fix);
+    }
+    Finding::good(TABLE, saw)
+}
+
+/// A NAT or a firewall forgets a client after this silence, and packets to it are dropped then.
+fn timeouts(machine: &Machine) -> Finding {
+    let first = machine.number(&setting("nf_conntrack_udp_timeout"));
+    let (first, answered) = match (
+        first,
+        machine.number(&setting("nf_conntrack_udp_timeout_stream")),
+    ) {
+        (Ok(first), Ok(answered)) => (first, answered),
+        (Err(reason), _) | (_, Err(reason)) => return reason.finding(TIMEOUTS),
+    };
+    let saw = format!("{first} s, and {answered} s for flows in both directions");
+    match answered < LEAST_TIMEOUT {
+        true => {
+            let why = "clients that are silent for longer are cut off, before the usual idle timeout of 30 s";
+            let fix = format!(
+                "sysctl -w net.netfilter.nf_conntrack_udp_timeout_stream={}",
+                2 * USUAL_TIMEOUT
+            );
+            Finding::weak(TIMEOUTS, saw, why).fix(fix)
+        }
+        false => Finding::good(TIMEOUTS, saw),
+    }
+}
+
+fn setting(name: &str) -> String {
+    format!("/proc/sys/net/netfilter/{name}")
+}
+
+const TABLE: &str = "conntrack";
+const TIMEOUTS: &str = "conntrack timeouts";
+/// The idle timeout of courser and of most others in seconds.
+const LEAST_TIMEOUT: u64 = 30;
+const USUAL_TIMEOUT: u64 = 60;
+const LEAST_TABLE: u64 = 16_384;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::doctor::checks::testing::Tree;
+    use crate::finding::Verdict::{Bad, Good, Unknown, Weak};
+
+    fn tree(count: &str, most: &str, stream: &str) -> Tree {
+        let tree = Tree::new();
+        tree.write(&setting("nf_conntrack_count"), count);
+        tree.write(&setting("nf_conntrack_max"), most);
+        tree.write(&setting("nf_conntrack_udp_timeout"), "30\n");
+        tree.write(&setting("nf_conntrack_udp_timeout_stream"), stream);
+        tree
+    }
+
+    #[test]
+    fn a_table_that_fills_is_reported_before_it_is_full() {
+        for (count, most, verdict) in [
+            ("0", "262144", Good),
+            ("131071", "262144", Good),
+            ("131072", "262144", Weak),
+            ("235930", "262144", Bad),
+            ("262144", "262144", Bad),
+            ("0", "8192", Weak),
+            // No limit.
+            ("0", "0", Good),
+            ("70000", "0", Good),
+        ] {
+            let found = check(&tree(count, most, "120").machine());
+            assert_eq!(found[0].verdict, verdict, "{count} of {most}");
+        }
+    }
+
+    #[test]
+    fn the_command_makes_the_table_larger() {
+        let found = check(&tree("262144", "262144", "120").machine());
+        let fix = found[0].fix.as_deref().expect("a command");
+        assert_eq!(fix, "sysctl -w net.netfilter.nf_conntrack_max=1048576");
+        let found = check(&tree("0", "8", "120").machine());
+        let fix = found[0].fix.as_deref().expect("a command");
+        assert!(fix.contains("nf_conntrack_max=16384"), "{fix}");
+    }
+
+    #[test]
+    fn short_timeouts_cut_idle_clients_off() {
+        assert_eq!(
+            check(&tree("0", "262144", "120").machine())[1].verdict,
+            Good
+        );
+        assert_eq!(check(&tree("0", "262144", "20").machine())[1].verdict, Weak);
+    }
+
+    #[test]
+    fn a_kernel_without_the_table_is_in_order() {
+        let found = check(&Tree::new().machine());
+        assert_eq!((found.len(), found[0].verdict), (1, Good));
+    }
+
+    #[test]
+    fn a_table_that_hides_its_fill_is_unknown() {
+        let tree = Tree::new();
+        tree.write(&setting("nf_conntrack_max"), "262144");
+        assert!(
+            check(&tree.machine())
+                .iter()
+                .all(|it| it.verdict == Unknown)
+        );
+    }
+}

@@ -1,0 +1,56 @@
+use super::*;
+use crate::Verdict;
+use crate::doctor::checks::testing::Tree;
+
+#[test]
+fn a_machine_that_shows_nothing_has_a_complete_report() {
+    let tree = Tree::new();
+    let report = examine(&tree.machine(), &Arguments::default()).expect("no host");
+    if cfg!(target_os = "linux") {
+        let unseen = report
+            .findings
+            .iter()
+            .filter(|it| it.verdict == Verdict::Unknown)
+            .count();
+        assert!(unseen > 10, "{report}");
+        assert!(
+            report
+                .to_string()
+                .contains("checks could not see their subject")
+        );
+    }
+}
+
+#[test]
+fn a_host_that_has_no_name_is_a_failure() {
+    let arguments = Arguments {
+        host: Some("host:0".to_owned()),
+        ..Arguments::default()
+    };
+    let failure = examine(&Machine::this(), &arguments).expect_err("no port");
+    assert!(
+        failure.to_string().contains("'host:0' is not HOST:PORT"),
+        "{failure}"
+    );
+}
+
+#[test]
+fn the_route_to_loopback_is_wide() {
+    let found = route_to("127.0.0.1").expect("loopback");
+    let is_error = |it: &Finding| it.verdict == Verdict::Bad;
+    assert!(!found.iter().any(is_error), "{found:?}");
+    assert!(found.len() > 1, "a connection was tried: {found:?}");
+}
+
+#[test]
+fn an_address_and_a_certificate_are_checked_on_request() {
+    let arguments = Arguments {
+        listen: Some(([127, 0, 0, 1], 0).into()),
+        cert: vec!["/absent.pem".into()],
+        ..Arguments::default()
+    };
+    let report = examine(&Machine::this(), &arguments).expect("no host");
+    let named = |name: &str| report.findings.iter().any(|it| it.name == name);
+    assert!(named("udp 127.0.0.1:0") && named("tcp 127.0.0.1:0") && named("/absent.pem"));
+    assert_eq!(report.exit_code(), 4);
+}

@@ -1,0 +1,225 @@
+//! Transport parameters, the path, and changes of the client's address.
+
+use courser_units::{binary_size, three_digits};
+
+use crate::finding::Finding;
+use crate::probe::facts::{Facts, First, Move, Parameters};
+
+pub(crate) fn judge(facts: &Facts, first: &First) -> Vec<Finding> {
+    let mut found = Vec::new();
+    if let Some(parameters) = &first.parameters {
+        found.extend(limits(parameters));
+        found.push(extensions(parameters));
+    }
+    found.push(greasing(first));
+    found.push(ecn(first));
+    found.push(spin(first));
+    found.push(mtu(first));
+    let resumed = facts.resumed.as_ref().and_then(|it| it.as_ref().ok());
+    found.push(match resumed.and_then(|it| it.key_update) {
+        Some(true) => Finding::good("key update", "followed"),
+        Some(false) => Finding::bad(
+            "key update",
+            "the connection was lost",
+            "each end must follow an update of keys (RFC 9001 §6)",
+        )
+        .costs(15),
+        None => Finding::unknown("key update", "not tried"),
+    });
+    found.push(rebinding(first.rebinding));
+    found.push(migration(facts, first));
+    found
+}
+
+fn limits(it: &Parameters) -> Vec<Finding> {
+    let data = format!(
+        "{} a connection, {} a stream, {} + {} streams",
+        binary_size(it.initial_max_data),
+        binary_size(it.initial_max_stream_data_bidi_remote),
+        it.initial_max_streams_bidi,
+        it.initial_max_streams_uni,
+    );
+    let window = match it.initial_max_data < LEAST_WINDOW || it.initial_max_streams_bidi == 0 {
+        true => Finding::weak(
+            "first limits",
+            data,
+            "a first request with content waits for a round trip",
+        )
+        .costs(3),
+        false => Finding::good("first limits", data),
+    };
+    let idle = match it.max_idle_timeout_ms {
+        0 => Finding::fact("idle timeout", "none announced, that of the client counts"),
+        short @ 1..LEAST_IDLE_MS => Finding::weak(
+            "idle timeout",
+            seconds(short),
+            "connections end between two requests, and the next one costs a handshake",
+        )
+        .costs(3),
+        enough => Finding::good("idle timeout", seconds(enough)),
+    };
+    vec![window, idle]
+}
+
+fn seconds(millis: u64) -> String {
+    format!("{} s", three_digits(courser_units::to_f64(millis) / 1000.0))
+}
+
+fn extensions(it: &Parameters) -> Finding {
+    let all = [
+        (it.max_datagram_frame_size > 0, "datagrams (RFC 9221)"),
+        (it.grease_quic_bit, "a free QUIC bit (RFC 9287)"),
+        (it.has_version_information, "version information (RFC 9368)"),
+        (it.has_min_ack_delay, "ACK frequency"),
+        (it.reset_stream_at, "RESET_STREAM_AT"),
+        (it.has_preferred_address, "a preferred address"),
+        (it.has_stateless_reset_token, "a stateless reset token"),
+    ];
+    let names: Vec<_> = all
+        .into_iter()
+        .filter_map(|(has, name)| has.then_some(name))
+        .collect();
+    let names = if names.is_empty() {
+        "none".to_owned()
+    } else {
+        names.join(", ")
+    };
+    Finding::fact("extensions", names)
+}
+
+/// The handshake itself shows that the server ignores what this client greases.
+fn greasing(first: &First) -> Finding {
+    let [short, greased] = first.greased;
+    let saw = match greased {
+        0 => "ignores reserved transport parameters, as it must".to_owned(),
+        _ => format!(
+            "ignores reserved transport parameters; clears the QUIC bit in {greased} of {short} packets"
+        ),
+    };
+    Finding::good("greasing", saw)
+}
+
+fn ecn(first: &First) -> Finding {
+    let name = "ECN";
+    let [marked, plain] = first.marks;
+    let theirs = match (marked, plain) {
+        (0, _) => "its own datagrams carry no mark".to_owned(),
+        (_, 0) => "its own datagrams are marked".to_owned(),
+        _ => format!("{marked} of its {} datagrams are marked", marked + plain),
+    };
+    match first.ecn.as_deref() {
+        Some("Capable") => Finding::good(name, format!("reports marks; {theirs}")),
+        Some("Failed") => Finding::weak(
+            name,
+            format!("does not report marks, or the path clears them; {theirs}"),
+            "routers that mark packets instead of dropping them cannot reach the sender (RFC 9000 §13.4)").costs(5),
+        _ => Finding::unknown(name, format!("too few packets to tell; {theirs}")),
+    }
+}
+
+/// A server that takes part reflects the client's bit, which the client inverts: both change once in a round
+/// trip. Without it the client's bit stays the inverse of a constant.
+fn spin(first: &First) -> Finding {
+    let name = "spin bit";
+    let [theirs, ours] = first.spins;
+    match (theirs, ours) {
+        (0, _) => Finding::fact(name, "off"),
+        (theirs, ours) if theirs.abs_diff(ours) <= 1 + ours / 4 => {
+            Finding::fact(name, "on: observers see the round-trip time")
+        }
+        (theirs, ours) => Finding::fact(
+            name,
+            format!("random: {theirs} changes, {ours} of this client"),
+        ),
+    }
+}
+
+fn mtu(first: &First) -> Finding {
+    let name = "path MTU";
+    let (bytes, is_done) = first.mtu;
+    if bytes <= 1200 && !is_done {
+        return Finding::unknown(name, "not searched: this client has sent too little");
+    }
+    let saw = match is_done {
+        true => format!("datagrams of {bytes} bytes"),
+        false => format!("datagrams of at least {bytes} bytes, the search was not complete"),
+    };
+    match bytes {
+        ..1350 if is_done => Finding::weak(
+            name,
+            saw,
+            "a tunnel on the path, or a small limit of the server: more packets for the same data",
+        )
+        .costs(2),
+        _ => Finding::good(name, saw),
+    }
+}
+
+fn rebinding(seen: Option<Move>) -> Finding {
+    let name = "rebinding";
+    match seen {
+        None => Finding::unknown(name, "not tried"),
+        Some(Move {
+            survived: true,
+            validated: true,
+        }) => Finding::good(name, "a new port of the client is followed, and validated"),
+        Some(Move {
+            survived: true,
+            validated: false,
+        }) => Finding::bad(
+            name,
+            "a new port of the client is followed without a PATH_CHALLENGE",
+            "the address must be validated, or an attacker redirects the data (RFC 9000 §9.3)",
+        )
+        .costs(10),
+        Some(Move {
+            survived: false, ..
+        }) => Finding::bad(
+            name,
+            "the connection was lost when the client's port changed",
+            "NATs change ports of idle connections: these end in a timeout (RFC 9000 §9.3)",
+        )
+        .costs(15),
+    }
+}
+
+fn migration(facts: &Facts, first: &First) -> Finding {
+    let name = "migration";
+    if first
+        .parameters
+        .as_ref()
+        .is_some_and(|it| it.disable_active_migration)
+    {
+        return Finding::fact(
+            name,
+            "the server asks clients not to (disable_active_migration)",
+        );
+    }
+    let Some(Ok(resumed)) = &facts.resumed else {
+        return Finding::unknown(name, "not tried");
+    };
+    match resumed.migration {
+        Some(Move { survived: true, .. }) => {
+            Finding::good(name, "to another port with a fresh connection ID")
+        }
+        Some(Move {
+            survived: false, ..
+        }) => Finding::weak(
+            name,
+            "the connection was lost, although the server permits it",
+            "a server that cannot follow announces disable_active_migration (RFC 9000 §18.2)",
+        )
+        .costs(8),
+        None if first.spare[0] == 0 => Finding::weak(
+            name,
+            "permitted, but the server gives out no spare connection ID",
+            "clients need a fresh ID for each new path (RFC 9000 §9.5)",
+        )
+        .costs(3),
+        None => Finding::unknown(name, "not tried"),
+    }
+}
+
+/// Less than the initial congestion window.
+const LEAST_WINDOW: u64 = 14_720;
+const LEAST_IDLE_MS: u64 = 10_000;

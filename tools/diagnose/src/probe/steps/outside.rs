@@ -1,0 +1,139 @@
+//! The announcements of HTTP/3: the `alt-svc` field over TCP, and HTTPS records.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use courser::client::{Client, HttpVersion, Proxy};
+use courser::h3;
+use http::{HeaderValue, Request, header};
+
+use crate::probe::talk::USER_AGENT;
+use crate::probe::trust::Witness;
+
+/// Returns the `alt-svc` field of a response over TCP.
+pub(crate) async fn alt_svc(
+    address: SocketAddr,
+    url: &str,
+    host: &str,
+    witness: &Witness,
+    limit: Duration,
+) -> Result<Option<String>, String> {
+    let client = Client::builder()
+        .version(HttpVersion::Http2)
+        .verifier(witness.verifier())
+        // Only the host that is named is contacted.
+        .proxy(Proxy::Direct)
+        .timeout(limit)
+        .redirects(0)
+        // One handshake is counted for this.
+        .retries(0)
+        .decompress(false)
+        .resolve(host, address.port(), [address])
+        .user_agent(HeaderValue::from_static(USER_AGENT))
+        .build()
+        .map_err(|error| error.to_string())?;
+    let request = Request::head(url)
+        .header(header::ACCEPT, "*/*")
+        .body(h3::Empty)
+        .map_err(|error| error.to_string())?;
+    let response = client
+        .send(request)
+        .await
+        .map_err(|error| error.to_string())?;
+    let field = response.headers().get(header::ALT_SVC);
+    Ok(field.map(|value| {
+        String::from_utf8_lossy(value.as_bytes())
+            .chars()
+            .take(512)
+            .collect()
+    }))
+}
+
+/// Returns the protocols of the HTTPS records of a host, the preferred record first.
+#[cfg(feature = "dns")]
+pub(crate) async fn https_record(
+    host: &str,
+    port: u16,
+    limit: Duration,
+) -> Result<Vec<String>, String> {
+    use courser::client::{Resolve as _, SystemResolver};
+    let looked_up =
+        tokio::time::timeout(limit, SystemResolver::default().services(host, port)).await;
+    let records = looked_up.map_err(|_| "no answer in time".to_owned())?;
+    let records = records.map_err(|error| error.to_string())?;
+    Ok(records
+        .into_iter()
+        .take(8)
+        .flat_map(|record| record.alpn)
+        .collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use courser_measure::tls::{self, Identity};
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::{TcpListener, TcpStream};
+    use tokio_rustls::TlsAcceptor;
+    use tokio_rustls::server::TlsStream;
+
+    use super::*;
+
+    /// SETTINGS without a parameter, and RST_STREAM of the first stream with REFUSED_STREAM, which says that the
+    /// request was not processed (RFC 9113 §6.4, §6.5, §8.7).
+    const SETTINGS: &[u8] = &[0, 0, 0, 4, 0, 0, 0, 0, 0];
+    const REFUSED: &[u8] = &[0, 0, 4, 3, 0, 0, 0, 0, 1, 0, 0, 0, 7];
+
+    /// The connection preface of a client, and the type of HEADERS (RFC 9113 §3.4, §6.2).
+    const PREFACE: usize = 24;
+    const HEADERS: u8 = 1;
+
+    /// Refuses the first request on a connection of HTTP/2.
+    async fn refuse(mut stream: TlsStream<TcpStream>) -> std::io::Result<()> {
+        stream.write_all(SETTINGS).await?;
+        stream.flush().await?;
+        stream.read_exact(&mut [0; PREFACE]).await?;
+        loop {
+            let mut header = [0; 9];
+            stream.read_exact(&mut header).await?;
+            let length = usize::from(header[1]) << 8 | usize::from(header[2]);
+            stream.read_exact(&mut vec![0; length]).await?;
+            if header[3] == HEADERS {
+                stream.write_all(REFUSED).await?;
+                stream.flush().await?;
+            }
+        }
+    }
+
+    /// A client may send a request again that was not processed. This one would make handshakes that are not
+    /// counted.
+    #[tokio::test]
+    async fn a_request_that_is_refused_makes_one_handshake() {
+        let identity = Identity::in_memory().expect("random numbers");
+        let tls = tls::server(identity, b"h2").expect("its own key");
+        let acceptor = TlsAcceptor::from(tls);
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let address = listener.local_addr().expect("bound");
+        let asking = async {
+            let witness = Witness::new(None).expect("the system's roots");
+            let url = format!("https://localhost:{}/", address.port());
+            let limit = Duration::from_secs(5);
+            alt_svc(address, &url, "localhost", &witness, limit).await
+        };
+        let mut handshakes = 0;
+        let serving = async {
+            loop {
+                let (stream, _) = listener.accept().await.expect("a client");
+                let stream = acceptor.accept(stream).await.expect("a handshake");
+                handshakes += 1;
+                tokio::spawn(refuse(stream));
+            }
+        };
+        let asked = tokio::select! {
+            asked = asking => asked,
+            () = serving => unreachable!("it never ends"),
+        };
+        let error = asked.expect_err("refused");
+        assert!(error.to_lowercase().contains("refused"), "{error}");
+        assert_eq!(handshakes, 1);
+    }
+}

@@ -1,0 +1,160 @@
+//! Requests over the protocol that was negotiated.
+
+use std::time::Duration;
+
+use courser::{Connection, h3};
+use http::{Method, Request, StatusCode, header};
+use http_body_util::BodyExt as _;
+use tokio::time::timeout;
+
+/// The application protocol of a connection.
+#[derive(Debug)]
+pub(crate) enum Talk {
+    Http3(h3::Client),
+    /// HTTP/0.9 on streams, the protocol of interoperability tests.
+    Http09(Connection),
+    /// A protocol that this program does not know.
+    Other,
+}
+
+/// The parts of a response that the report uses.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Answer {
+    pub(crate) status: Option<StatusCode>,
+    pub(crate) server: Option<String>,
+    pub(crate) alt_svc: Option<String>,
+    pub(crate) content: u64,
+}
+
+/// The destination of requests.
+#[derive(Clone, Debug)]
+pub(crate) struct Asker {
+    pub(crate) authority: String,
+    pub(crate) path: String,
+    pub(crate) limit: Duration,
+    /// HEAD, or GET for servers that do not support HEAD.
+    pub(crate) method: Method,
+    /// The length of a meaningless field that pads the request.
+    pub(crate) padding: usize,
+}
+
+impl Talk {
+    pub(crate) fn of(connection: &Connection, protocol: &str) -> Self {
+        match protocol {
+            h3::ALPN => Self::Http3(h3::Client::new(connection.clone())),
+            HTTP_09 => Self::Http09(connection.clone()),
+            _ => Self::Other,
+        }
+    }
+
+    /// Sends a request and reads the response to its end, or to the limit of its content. Returns `None` if
+    /// the protocol is unknown.
+    pub(crate) async fn ask(
+        &self,
+        asker: &Asker,
+        priority: Option<&'static str>,
+    ) -> Option<Result<Answer, String>> {
+        let asked = async {
+            match self {
+                Self::Http3(client) => Some(over_http3(client, asker, priority).await),
+                Self::Http09(connection) => Some(over_streams(connection, asker).await),
+                Self::Other => None,
+            }
+        };
+        let seconds = asker.limit.as_secs_f64();
+        let late = || Some(Err(format!("no response within {seconds} s")));
+        timeout(asker.limit, asked).await.unwrap_or_else(|_| late())
+    }
+}
+
+async fn over_http3(
+    client: &h3::Client,
+    asker: &Asker,
+    priority: Option<&'static str>,
+) -> Result<Answer, String> {
+    let mut request = Request::builder()
+        .method(asker.method.clone())
+        .uri(format!("https://{}{}", asker.authority, asker.path))
+        .header(header::USER_AGENT, USER_AGENT);
+    if let Some(priority) = priority {
+        request = request.header("priority", priority);
+    }
+    if asker.padding > 0 {
+        request = request.header("x-courser-probe-padding", "Z".repeat(asker.padding));
+    }
+    let request = request.body(h3::Empty).map_err(|error| error.to_string())?;
+    let response = client
+        .send(request)
+        .await
+        .map_err(|error| error.to_string())?;
+    let field = |name: &str| {
+        let value = response.headers().get(name)?;
+        Some(
+            String::from_utf8_lossy(value.as_bytes())
+                .chars()
+                .take(LONGEST_FIELD)
+                .collect(),
+        )
+    };
+    let mut answer = Answer {
+        status: Some(response.status()),
+        server: field("server"),
+        alt_svc: field("alt-svc"),
+        content: 0,
+    };
+    let mut body = response.into_body();
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|error| error.to_string())?;
+        answer.content += frame.data_ref().map_or(0, |data| data.len() as u64);
+        if answer.content >= MOST_CONTENT {
+            break;
+        }
+    }
+    Ok(answer)
+}
+
+async fn over_streams(connection: &Connection, asker: &Asker) -> Result<Answer, String> {
+    let (mut send, mut receive) = connection
+        .open_bi()
+        .await
+        .map_err(|error| error.to_string())?;
+    let request = format!("GET {}\r\n", asker.path);
+    send.write_all(request.as_bytes())
+        .await
+        .map_err(|error| error.to_string())?;
+    // The stream may have been answered and closed already.
+    let _ = send.finish();
+    let mut content = 0;
+    loop {
+        match receive.read_chunk(MOST_CHUNK).await {
+            Ok(Some(chunk)) => content += chunk.len() as u64,
+            Ok(None) => break,
+            // A file that does not exist is answered by a reset, which shows that the server is there.
+            Err(courser::ReadError::Reset(_)) => break,
+            Err(error) => return Err(error.to_string()),
+        }
+        if content >= MOST_CONTENT {
+            break;
+        }
+    }
+    Ok(Answer {
+        content,
+        ..Answer::default()
+    })
+}
+
+/// HTTP/0.9 on streams, the protocol of interoperability tests.
+pub(crate) const HTTP_09: &str = "hq-interop";
+
+/// The user agent of all requests.
+pub const USER_AGENT: &str = concat!(
+    "courser-probe/",
+    env!("CARGO_PKG_VERSION"),
+    " (diagnosis of QUIC; a run makes at most 6 handshakes)"
+);
+
+/// Bytes of content that are read of a response (K236).
+pub(crate) const MOST_CONTENT: u64 = 1 << 20;
+const MOST_CHUNK: usize = 65_536;
+/// Characters of a field that are kept (K236).
+const LONGEST_FIELD: usize = 512;

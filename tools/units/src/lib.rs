@@ -1,0 +1,24 @@
+//! Sizes, counts, rates, times and dates as people write and read them.
+//!
+//! The `parse_` functions read what users write on a command line. They compute without rounding, and
+//! their errors are messages for the user. The other functions turn measured numbers into short text
+//! with three significant digits and a unit that fits.
+//!
+//! ```
+//! use courser_units::{parse_quantity, rate, size};
+//!
+//! assert_eq!(parse_quantity("1.5MB"), Ok(1_500_000));
+//! assert_eq!(size(1_500_000), "1.50 MB");
+//! assert_eq!(rate(1_000_000_000, 1.0), "8.00 Gbit/s");
+//! ```
+
+mod calendar;
+mod parse;
+mod text;
+
+pub use self::calendar::{common_log, date, rfc3339, rfc3339_millis};
+pub use self::parse::{parse_duration, parse_positive, parse_quantity};
+pub use self::text::{
+    binary_size, bits, bits_per_second, per_gigabyte, per_second, rate, ratio, seconds, size,
+    three_digits, to_f64,
+};
