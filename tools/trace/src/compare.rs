@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::BufRead;
 
-use courser_qlog::{Event, EventKind, Reader, Samples, Summarizer, Summary};
+use crate::qlog::{Event, EventKind, Reader, Samples, Summarizer, Summary};
 use courser_units::{bits, seconds, size};
 use serde::Serialize;
 

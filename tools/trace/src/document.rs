@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use courser_qlog::{About, Summary};
+use crate::qlog::{About, Summary};
 use serde::Serialize;
 
 use crate::explain::Explanation;

@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::io::{BufRead, BufReader, BufWriter, Read, Write};
 use std::path::Path;
 
-use courser_qlog::Reader;
+use crate::qlog::Reader;
 use flate2::bufread::MultiGzDecoder;
 
 use crate::Error;

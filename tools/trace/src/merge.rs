@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::{BufRead, Write};
 
-use courser_qlog::{Event, EventKind, Packet, RawEvent, Reader, Space};
+use crate::qlog::{Event, EventKind, Packet, RawEvent, Reader, Space};
 use serde_json::{Value, json};
 
 use crate::Error;
@@ -137,7 +137,7 @@ pub(crate) fn merge<A: BufRead, B: BufRead, W: Write>(
     output: W,
     form: Form,
 ) -> Result<(u64, u64), Error> {
-    let point = |about: &courser_qlog::About, default: &str| {
+    let point = |about: &crate::qlog::About, default: &str| {
         about
             .vantage_point
             .clone()

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use courser_qlog::{About, Reader, Summary};
+use crate::qlog::{About, Reader, Summary};
 
 use crate::args::{
     ConvertArguments, DiffArguments, ExplainArguments, HtmlArguments, MergeArguments,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::BufRead;
 
-use courser_qlog::{Event, EventKind, Frame, Packet, Reader, Samples};
+use crate::qlog::{Event, EventKind, Frame, Packet, Reader, Samples};
 use courser_units::{seconds, size};
 use serde::Serialize;
 

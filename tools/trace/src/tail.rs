@@ -6,7 +6,7 @@ use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use courser_qlog::{Event, EventKind, Reader};
+use crate::qlog::{Event, EventKind, Reader};
 use courser_units::{bits, seconds, size};
 
 use crate::{Error, text};

@@ -1,6 +1,6 @@
 //! The summary of a trace as text.
 
-use courser_qlog::{About, Summary, Traffic};
+use crate::qlog::{About, Summary, Traffic};
 use courser_units::{bits, seconds, size, three_digits};
 
 /// Returns the origin of a trace: `client, JSON-SEQ, quic-13`.

@@ -5,8 +5,8 @@ use std::io::{self, BufReader, BufWriter, Read};
 use std::path::{Path, PathBuf};
 
 use clap::Parser;
-use courser_qlog::{Reader, Series, Summary};
 use courser_trace::explain::Explanation;
+use courser_trace::qlog::{Reader, Series, Summary};
 use courser_trace::{Comparison, Console, QlogCommand, Side, run};
 use flate2::Compression;
 use flate2::write::GzEncoder;

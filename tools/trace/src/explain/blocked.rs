@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use courser_qlog::{Event, EventKind};
+use crate::qlog::{Event, EventKind};
 
 use super::ledger::{Mark, Stretch};
 

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use courser_qlog::{Frame, Parameters, Span};
+use crate::qlog::{Frame, Parameters, Span};
 
 use super::delivery::Delivery;
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use courser_qlog::{Frame, Packet, Space, Span};
+use crate::qlog::{Frame, Packet, Space, Span};
 use serde::Serialize;
 
 /// The streams of one direction.

@@ -2,7 +2,7 @@
 
 use std::io::BufRead;
 
-use courser_qlog::{About, Event, EventKind, ReadError, Reader};
+use crate::qlog::{About, Event, EventKind, ReadError, Reader};
 
 use super::cause::Cause;
 use super::delivery::{Delivery, Unknown};

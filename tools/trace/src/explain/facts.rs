@@ -1,6 +1,6 @@
 //! Facts that a trace states, as of the event that was read last.
 
-use courser_qlog::{Closed, Event, EventKind, Frame, Metrics, Packet};
+use crate::qlog::{Closed, Event, EventKind, Frame, Metrics, Packet};
 use serde::Serialize;
 
 use super::blocked::Blocked;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use courser_qlog::{Event, EventKind, Frame, Packet, Space};
+use crate::qlog::{Event, EventKind, Frame, Packet, Space};
 
 use super::cause::Cause;
 use super::credit::{Credit, Reached};

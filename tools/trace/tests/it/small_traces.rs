@@ -1,7 +1,7 @@
 //! Explanations of small traces that are written by hand, as other stacks write them.
 
-use courser_qlog::Reader;
 use courser_trace::explain::{Cause, Explanation, sentences};
+use courser_trace::qlog::Reader;
 use serde_json::{Value, json};
 
 /// Makes a sequence of events as qlog 0.3 has them.

@@ -1,7 +1,7 @@
 use std::io::{self, Read};
 
 use super::*;
-use crate::event::EventKind;
+use crate::qlog::EventKind;
 
 fn read(text: &str) -> Vec<Result<Event, ReadError>> {
     Reader::new(text.as_bytes()).expect("a header").collect()

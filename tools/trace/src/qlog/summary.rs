@@ -5,10 +5,10 @@ use std::io::BufRead;
 
 use serde::Serialize;
 
-use crate::event::{Closed, Event, EventKind, Lost, Metrics, Packet, Space};
-use crate::rate::{IntervalRate, RateMeter};
-use crate::reader::{About, ReadError, Reader};
-use crate::samples::Samples;
+use super::event::{Closed, Event, EventKind, Lost, Metrics, Packet, Space};
+use super::rate::{IntervalRate, RateMeter};
+use super::reader::{About, ReadError, Reader};
+use super::samples::Samples;
 
 /// The summary of a trace. Times are seconds, sizes bytes, rates bits per second.
 #[derive(Serialize, Clone, PartialEq, Debug, Default)]

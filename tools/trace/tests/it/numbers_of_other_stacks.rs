@@ -9,7 +9,7 @@
 use std::fs::File;
 use std::io::BufReader;
 
-use courser_qlog::{About, EventKind, Reader, Series, Space, Summary};
+use courser_trace::qlog::{About, EventKind, Reader, Series, Space, Summary};
 
 fn reader(name: &str) -> Reader<BufReader<File>> {
     let path = format!("{}/tests/data/{name}", env!("CARGO_MANIFEST_DIR"));

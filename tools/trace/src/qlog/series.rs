@@ -3,18 +3,18 @@
 use std::collections::BTreeMap;
 use std::io::BufRead;
 
-use crate::event::{Event, EventKind, Metrics, Packet, Space};
-use crate::rate::RateMeter;
-use crate::reader::Reader;
-use crate::samples::Samples;
-use crate::summary::{Summarizer, Summary};
+use super::event::{Event, EventKind, Metrics, Packet, Space};
+use super::rate::RateMeter;
+use super::reader::Reader;
+use super::samples::Samples;
+use super::summary::{Summarizer, Summary};
 
 /// A point of a series: `(seconds since the first event, value)`.
 pub type Point = (f64, f64);
 
 /// The series of a trace. Times are seconds, sizes bytes, rates bits per second.
 ///
-/// Each series has at most [`MAX_SAMPLES`](crate::MAX_SAMPLES) points. Longer ones are thinned
+/// Each series has at most [`MAX_SAMPLES`](super::MAX_SAMPLES) points. Longer ones are thinned
 /// evenly.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Series {

@@ -13,7 +13,7 @@ use self::error::NOT_QLOG;
 use self::plain::{Head, Plain};
 use self::records::{Delimiter, Records};
 use self::scanner::Scanner;
-use crate::event::{Clock, Columns, Event, RawEvent};
+use super::event::{Clock, Columns, Event, RawEvent};
 
 pub use self::error::ReadError;
 pub use self::records::MAX_RECORD;
@@ -28,7 +28,7 @@ pub use self::records::MAX_RECORD;
 /// that ends too early is read up to there; its end is reported.
 ///
 /// ```
-/// use courser_qlog::{EventKind, Reader};
+/// use courser_trace::qlog::{EventKind, Reader};
 ///
 /// let trace = concat!(
 ///     "\u{1e}{\"qlog_version\":\"0.3\",\"trace\":{\"vantage_point\":{\"type\":\"client\"}}}\n",
@@ -38,7 +38,7 @@ pub use self::records::MAX_RECORD;
 /// assert_eq!(reader.about().vantage_point.as_deref(), Some("client"));
 /// let event = reader.next().expect("one event")?;
 /// assert!(matches!(event.kind, EventKind::Metrics(metrics) if metrics.latest_rtt == Some(0.02)));
-/// # Ok::<(), courser_qlog::ReadError>(())
+/// # Ok::<(), courser_trace::qlog::ReadError>(())
 /// ```
 #[derive(Debug)]
 pub struct Reader<R> {
