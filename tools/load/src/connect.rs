@@ -11,7 +11,7 @@ use courser::{
     Algorithm, CertificateRequests, EarlyData, Endpoint, HandshakeOffer, Side, TransportConfig, h3,
 };
 use courser_measure::target::{local_ip_for, nobody_listens, transport};
-use courser_measure::{Cause, Failure, Mover, Moves, MovesTotal};
+use courser_measure::{Cause, Failure, IoCounters, Mover, Moves, MovesTotal};
 use http_body_util::Full;
 use hyper::client::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo};
@@ -364,18 +364,13 @@ impl Carrier {
                 ..
             } => {
                 let stats = connection.stats();
-                let socket = endpoint.socket_counters();
                 let record = QuicRecord {
                     min_rtt: stats.path.min_rtt,
                     smoothed_rtt: stats.path.rtt,
                     packets_sent: stats.packets_sent,
                     packets_received: stats.packets_received,
                     packets_lost: stats.packets_lost,
-                    datagrams_sent: socket.sent_datagrams,
-                    datagrams_received: socket.received_datagrams,
-                    kernel_drops: endpoint.receive_overflow().unwrap_or(0),
-                    send_calls: socket.send_calls,
-                    receive_calls: socket.receive_calls,
+                    io: IoCounters::of_endpoint(endpoint),
                 };
                 (stats.data_received, stats.data_sent, Some(record))
             }

@@ -46,11 +46,14 @@ pub fn run(
         .map(|_| MovesTotal::new(schedule.measured_from()));
     let worker = || {
         let connector = Connector::new(plan.clone(), moves.clone());
-        Worker::new(connector, &schedule, log.as_ref(), &ever_connected).map(Arc::new)
+        Arc::new(Worker::new(
+            connector,
+            &schedule,
+            log.as_ref(),
+            &ever_connected,
+        ))
     };
-    let workers = (0..plan.threads)
-        .map(|_| worker())
-        .collect::<Result<Vec<_>, _>>()?;
+    let workers: Vec<_> = (0..plan.threads).map(|_| worker()).collect();
     let mut cpu = CpuMeter::default();
     let results = thread::scope(|scope| {
         let handles: Vec<_> = (0..)
@@ -76,7 +79,7 @@ pub fn run(
     if let Some(log) = &log {
         log.finish()?;
     }
-    let mut finished = collect(&workers, &schedule, cpu_seconds)?;
+    let mut finished = collect(&workers, &schedule, cpu_seconds);
     finished.is_interrupted = *stop.borrow();
     finished.moves = moves.map(|moves| moves.report());
     match finished.tally.failure.take() {
@@ -85,25 +88,21 @@ pub fn run(
     }
 }
 
-fn collect(
-    workers: &[Arc<Worker>],
-    schedule: &Schedule,
-    cpu_seconds: f64,
-) -> Result<Finished, Failure> {
-    let mut all = Tally::new(schedule.measured_from())?;
+fn collect(workers: &[Arc<Worker>], schedule: &Schedule, cpu_seconds: f64) -> Finished {
+    let mut all = Tally::new(schedule.measured_from());
     for worker in workers {
-        let empty = Tally::new(schedule.measured_from())?;
+        let empty = Tally::new(schedule.measured_from());
         all.add(std::mem::replace(&mut *worker.tally(), empty));
     }
     let end = end_of(schedule, all.last, Instant::now());
-    Ok(Finished {
+    Finished {
         tally: all,
         sent: workers.iter().map(|worker| worker.sent()).sum(),
         elapsed: end.saturating_duration_since(schedule.measured_from()),
         cpu_seconds,
         is_interrupted: false,
         moves: None,
-    })
+    }
 }
 
 /// Returns the end of the run. A run with a duration ends with it unless it was stopped: it is not

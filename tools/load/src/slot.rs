@@ -10,7 +10,7 @@ use tokio::sync::Notify;
 
 use crate::schedule::Ticket;
 use crate::sender::{Answer, Sender, Trouble};
-use crate::tally::Times;
+use crate::tally::Moments;
 use crate::worker::Worker;
 
 /// State that the slots of one connection share.
@@ -120,7 +120,7 @@ async fn serve(worker: &Worker, lane: &Lane, sender: &mut Sender) -> SlotEnd {
             Ok(answer) => answer.over,
             Err(_) => Instant::now(),
         };
-        let times = Times {
+        let times = Moments {
             due: ticket.due,
             sent,
             over,
@@ -150,7 +150,7 @@ enum Failed {
     TimedOut,
 }
 
-fn on_answer(worker: &Worker, lane: &Lane, times: Times, answer: &Answer) {
+fn on_answer(worker: &Worker, lane: &Lane, times: Moments, answer: &Answer) {
     let counts = worker
         .tally()
         .on_answer(times, answer, worker.plan.is_corrected);
@@ -160,7 +160,7 @@ fn on_answer(worker: &Worker, lane: &Lane, times: Times, answer: &Answer) {
     log(worker, times, Some(answer.status));
 }
 
-fn on_failed(worker: &Worker, times: Times, failed: Failed) {
+fn on_failed(worker: &Worker, times: Moments, failed: Failed) {
     let (label, timed_out) = match failed {
         Failed::Trouble(trouble) => (trouble.label, false),
         Failed::TimedOut => ("request timed out".to_owned(), true),
@@ -172,7 +172,7 @@ fn on_failed(worker: &Worker, times: Times, failed: Failed) {
 }
 
 /// Writes a line of the log, if there is one.
-fn log(worker: &Worker, times: Times, status: Option<u16>) {
+fn log(worker: &Worker, times: Moments, status: Option<u16>) {
     let Some(log) = &worker.log else { return };
     let began = SystemTime::now()
         .checked_sub(times.sent.elapsed())

@@ -5,24 +5,26 @@ use std::fmt;
 use std::time::Duration;
 
 use courser::EarlyData;
-use courser_measure::{MovesReport, sockets};
+use courser_measure::{IoCounters, MovesReport, Stats, Times, sockets};
 use courser_units::to_f64;
-use hdrhistogram::Histogram;
 
 use crate::plan::{Amount, Plan, Resume};
-use crate::stats::{Stats, seconds};
 use crate::tally::{Agreed, ConnectionRecord, Finished, QuicRecord};
 
 /// Returns the warnings about the sockets of all connections, each once; none without QUIC.
 fn warnings(connections: &[ConnectionRecord]) -> Vec<String> {
-    let drops = connections.iter().filter_map(|one| one.quic);
-    let drops = drops.map(|quic| quic.kernel_drops);
-    let Some(drops) = drops.reduce(|sum, next| sum + next) else {
+    let Some(io) = io(connections) else {
         return Vec::new();
     };
     let machine = sockets::capabilities();
-    let dropped = sockets::describe_drops(drops, &machine);
+    let dropped = sockets::describe_drops(io.kernel_drops.unwrap_or(0), &machine);
     machine.warnings.into_iter().chain(dropped).collect()
+}
+
+/// Returns the sums of the counters of all sockets; `None` without QUIC.
+fn io(connections: &[ConnectionRecord]) -> Option<IoCounters> {
+    let all = connections.iter().filter_map(|one| Some(one.quic?.io));
+    all.reduce(|sum, next| sum.plus(&next))
 }
 
 /// The figures of a run. Times are in seconds.
@@ -54,12 +56,12 @@ pub struct Summary {
     pub received: u64,
     /// Bytes of HTTP sent, without TLS and what is below it.
     pub sent_bytes: u64,
-    /// Nanoseconds from when a request was due, or sent, to the end of its response.
-    pub latency: Histogram<u64>,
-    /// Nanoseconds from when a request was sent to the end of its response, if that differs.
-    pub service: Histogram<u64>,
-    /// Nanoseconds from when a request was sent to the header section of its response.
-    pub head: Histogram<u64>,
+    /// Times from when a request was due, or sent, to the end of its response.
+    pub latency: Times,
+    /// Times from when a request was sent to the end of its response, if that differs.
+    pub service: Times,
+    /// Times from when a request was sent to the header section of its response.
+    pub head: Times,
     /// Answers per second in each tenth of a second.
     pub rates: Vec<f64>,
     /// Connections that were made.
@@ -231,19 +233,13 @@ impl Summary {
         (!records.is_empty()).then(|| Stats::of(records.iter().map(of)))
     }
 
-    /// Returns the sum of a counter of QUIC over all connections; `None` without QUIC.
-    pub fn quic_sum(&self, of: impl Fn(&QuicRecord) -> u64) -> Option<u64> {
-        let records: Vec<_> = self.connections.iter().filter_map(|one| one.quic).collect();
-        (!records.is_empty()).then(|| records.iter().map(of).sum())
+    /// Returns the sums of the counters of all sockets; `None` without QUIC.
+    pub fn io(&self) -> Option<IoCounters> {
+        io(&self.connections)
     }
 
     /// Returns the CPU time of this process for each answer.
     pub fn cpu_per_answer(&self) -> Option<f64> {
         (self.done > 0).then(|| self.cpu_seconds / to_f64(self.done))
-    }
-
-    /// Returns the seconds that this share of the latencies does not exceed.
-    pub fn latency_at(&self, share: f64) -> f64 {
-        seconds(self.latency.value_at_quantile(share))
     }
 }

@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use courser::{EarlyData, QuicVersion};
-use courser_measure::{Failure, MovesReport};
-use hdrhistogram::Histogram;
+use courser_measure::{Failure, IoCounters, MovesReport, Times};
 
 use crate::request::Spoken;
 use crate::sender::Answer;
@@ -31,12 +30,12 @@ pub(crate) struct Tally {
     pub(crate) data: u64,
     /// Bytes of field lines received, names and values without compression.
     pub(crate) fields: u64,
-    /// Nanoseconds from when a request was due, or sent, to the end of its response.
-    pub(crate) latency: Histogram<u64>,
-    /// Nanoseconds from when a request was sent to the end of its response, if that differs.
-    pub(crate) service: Histogram<u64>,
-    /// Nanoseconds from when a request was sent to the header section of its response.
-    pub(crate) head: Histogram<u64>,
+    /// Times from when a request was due, or sent, to the end of its response.
+    pub(crate) latency: Times,
+    /// Times from when a request was sent to the end of its response, if that differs.
+    pub(crate) service: Times,
+    /// Times from when a request was sent to the header section of its response.
+    pub(crate) head: Times,
     /// Answers in each tenth of a second since the measurement began.
     pub(crate) tenths: Vec<u64>,
     /// The time at which the last request was over.
@@ -110,16 +109,8 @@ pub struct QuicRecord {
     pub packets_received: u64,
     /// Packets that were declared lost.
     pub packets_lost: u64,
-    /// UDP datagrams sent.
-    pub datagrams_sent: u64,
-    /// UDP datagrams received.
-    pub datagrams_received: u64,
-    /// Received datagrams that the kernel dropped before they were read.
-    pub kernel_drops: u64,
-    /// System calls that sent datagrams.
-    pub send_calls: u64,
-    /// System calls that received datagrams.
-    pub receive_calls: u64,
+    /// Counters of its socket.
+    pub io: IoCounters,
 }
 
 /// The counters of a whole run.
@@ -140,7 +131,7 @@ pub(crate) struct Finished {
 
 /// Times of one request.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Times {
+pub(crate) struct Moments {
     /// The time at which it was due, if there was one.
     pub(crate) due: Option<Instant>,
     pub(crate) sent: Instant,
@@ -148,12 +139,8 @@ pub(crate) struct Times {
 }
 
 impl Tally {
-    pub(crate) fn new(measured_from: Instant) -> Result<Self, Failure> {
-        let histogram = || {
-            Histogram::new(DIGITS)
-                .map_err(|error| Failure::new(format!("cannot count times: {error}")))
-        };
-        Ok(Self {
+    pub(crate) fn new(measured_from: Instant) -> Self {
+        Self {
             measured_from,
             done: 0,
             errored: 0,
@@ -163,9 +150,9 @@ impl Tally {
             run: (0, 0),
             data: 0,
             fields: 0,
-            latency: histogram()?,
-            service: histogram()?,
-            head: histogram()?,
+            latency: Times::new(),
+            service: Times::new(),
+            head: Times::new(),
             tenths: Vec::new(),
             last: None,
             connections: Vec::new(),
@@ -173,12 +160,17 @@ impl Tally {
             lost: 0,
             failure: None,
             agreed: None,
-        })
+        }
     }
 
     /// Counts an answered request and returns true, unless it was sent before the measurement began. With
     /// `is_corrected`, latency counts from when it was due.
-    pub(crate) fn on_answer(&mut self, times: Times, answer: &Answer, is_corrected: bool) -> bool {
+    pub(crate) fn on_answer(
+        &mut self,
+        times: Moments,
+        answer: &Answer,
+        is_corrected: bool,
+    ) -> bool {
         let from = match times.due {
             Some(due) if is_corrected => due,
             _ => times.sent,
@@ -195,11 +187,11 @@ impl Tally {
             self.end_run();
             self.run = (answer.status, 1);
         }
-        count(&mut self.latency, times.over - from);
+        self.latency.record(times.over - from);
         if is_corrected {
-            count(&mut self.service, times.over - times.sent);
+            self.service.record(times.over - times.sent);
         }
-        count(&mut self.head, answer.head - times.sent);
+        self.head.record(answer.head - times.sent);
         self.on_over(times.over);
         true
     }
@@ -249,14 +241,9 @@ impl Tally {
         for (status, count) in other.statuses {
             *self.statuses.entry(status).or_default() += count;
         }
-        for (mine, its) in [
-            (&mut self.latency, &other.latency),
-            (&mut self.service, &other.service),
-            (&mut self.head, &other.head),
-        ] {
-            // Both histograms grow as far as needed.
-            let _ = mine.add(its);
-        }
+        self.latency.add(&other.latency);
+        self.service.add(&other.service);
+        self.head.add(&other.head);
         if self.tenths.len() < other.tenths.len() {
             self.tenths.resize(other.tenths.len(), 0);
         }
@@ -292,17 +279,7 @@ impl Tally {
     }
 }
 
-/// Records a time. The histogram grows with it; the saturating call would cut it instead.
-fn count(times: &mut Histogram<u64>, time: Duration) {
-    let nanoseconds = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
-    // It fails beyond the range of a histogram, five hundred years.
-    let _ = times.record(nanoseconds);
-}
-
-/// Significant digits of times.
-const DIGITS: u8 = 3;
-
-/// The largest number of labels: texts of a peer must not fill the memory.
+/// The largest number of labels, which bounds the memory that a peer's texts take.
 const MAX_LABELS: usize = 100;
 
 /// Tenths of a second that are counted: a day.
@@ -322,29 +299,33 @@ mod tests {
         }
     }
 
+    fn longest_ms(times: &Times) -> f64 {
+        (times.stats().max * 1e3).round()
+    }
+
     #[test]
     fn correction_counts_from_when_a_request_was_due() {
         let start = Instant::now();
         let at = |ms| start + Duration::from_millis(ms);
-        let times = Times {
+        let times = Moments {
             due: Some(at(100)),
             sent: at(900),
             over: at(1000),
         };
-        let mut tally = Tally::new(start).expect("three digits are fine");
+        let mut tally = Tally::new(start);
         assert!(tally.on_answer(times, &answer(200, at(950)), true));
-        assert_eq!(tally.latency.max() / 1_000_000, 900);
-        assert_eq!(tally.service.max() / 1_000_000, 100);
-        let mut tally = Tally::new(start).expect("three digits are fine");
+        assert_eq!(longest_ms(&tally.latency), 900.0);
+        assert_eq!(longest_ms(&tally.service), 100.0);
+        let mut tally = Tally::new(start);
         assert!(tally.on_answer(times, &answer(200, at(950)), false));
-        assert_eq!(tally.latency.max() / 1_000_000, 100);
+        assert_eq!(longest_ms(&tally.latency), 100.0);
     }
 
     #[test]
     fn nothing_of_the_warm_up_counts() {
         let start = Instant::now();
-        let mut tally = Tally::new(start + Duration::from_secs(1)).expect("three digits are fine");
-        let times = Times {
+        let mut tally = Tally::new(start + Duration::from_secs(1));
+        let times = Moments {
             due: None,
             sent: start,
             over: start + Duration::from_secs(2),
@@ -357,13 +338,13 @@ mod tests {
     #[test]
     fn statuses_are_counted_over_threads() {
         let start = Instant::now();
-        let times = Times {
+        let times = Moments {
             due: None,
             sent: start,
             over: start,
         };
         let count = |statuses: &[u16]| {
-            let mut tally = Tally::new(start).expect("three digits are fine");
+            let mut tally = Tally::new(start);
             for status in statuses {
                 tally.on_answer(times, &answer(*status, start), false);
             }
@@ -377,7 +358,7 @@ mod tests {
 
     #[test]
     fn what_a_peer_says_cannot_fill_the_memory() {
-        let mut tally = Tally::new(Instant::now()).expect("three digits are fine");
+        let mut tally = Tally::new(Instant::now());
         for number in 0..10_000 {
             tally.count_error(format!("error {number}"));
         }

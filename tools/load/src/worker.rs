@@ -64,17 +64,17 @@ impl Worker {
         schedule: &Arc<Schedule>,
         log: Option<&Arc<Log>>,
         ever_connected: &Arc<AtomicBool>,
-    ) -> Result<Self, Failure> {
-        Ok(Self {
+    ) -> Self {
+        Self {
             plan: connector.plan().clone(),
             schedule: schedule.clone(),
             connector,
             alarm: Alarm::default(),
             log: log.cloned(),
-            tally: Mutex::new(Tally::new(schedule.measured_from())?),
+            tally: Mutex::new(Tally::new(schedule.measured_from())),
             sent: AtomicU64::new(0),
             ever_connected: ever_connected.clone(),
-        })
+        }
     }
 
     pub(crate) fn tally(&self) -> MutexGuard<'_, Tally> {

@@ -7,11 +7,10 @@ use std::time::{Duration, Instant};
 use courser::Endpoint;
 use courser_base::{Mutex, with_port};
 use courser_units::seconds;
-use hdrhistogram::Histogram;
 use serde::Serialize;
 use tokio::task::JoinHandle;
 
-use crate::latency::{Latency, histogram_of_times};
+use crate::times::{Latency, Times};
 
 /// The moves of a measurement.
 #[derive(Serialize, Clone, Copy, PartialEq, Debug)]
@@ -50,7 +49,7 @@ struct Totals {
     since: Instant,
     count: u64,
     failed: u64,
-    stalls: Histogram<u64>,
+    stalls: Times,
 }
 
 impl MovesTotal {
@@ -60,7 +59,7 @@ impl MovesTotal {
             since,
             count: 0,
             failed: 0,
-            stalls: histogram_of_times(),
+            stalls: Times::new(),
         })))
     }
 
@@ -71,7 +70,7 @@ impl MovesTotal {
         MovesReport {
             count: totals.count,
             failed: totals.failed,
-            stall: (!totals.stalls.is_empty()).then(|| Latency::from(&totals.stalls)),
+            stall: totals.stalls.latency(),
         }
     }
 
@@ -79,7 +78,7 @@ impl MovesTotal {
         let mut totals = self.0.lock();
         totals.since = now;
         (totals.count, totals.failed) = (0, 0);
-        totals.stalls.reset();
+        totals.stalls.clear();
     }
 
     fn on_move(&self, now: Instant) {
@@ -95,8 +94,7 @@ impl MovesTotal {
     fn on_stall(&self, moved: Instant, stall: Duration) {
         let mut totals = self.0.lock();
         if moved >= totals.since {
-            let nanos = u64::try_from(stall.as_nanos()).unwrap_or(u64::MAX);
-            totals.stalls.saturating_record(nanos);
+            totals.stalls.record(stall);
         }
     }
 }

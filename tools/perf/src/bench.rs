@@ -5,15 +5,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-use courser_measure::{Failure, Latency, MovesReport};
+use courser_measure::{ConnectionCounters, Failure, IoCounters, Latency, MovesReport};
 use tokio::task::JoinSet;
 
-use crate::counters::{ConnectionCounters, IoCounters, ServerReport};
 use crate::datagram::Datagrams;
 use crate::meter::{Amount, Interval, Meter, Watch, Watched};
 use crate::network::Network;
 use crate::plan::Plan;
 use crate::remote::Remote;
+use crate::server_report::ServerReport;
 use crate::server_side::{Answer, Baseline, ServerGap};
 use crate::session::{Handshake, Session};
 use crate::side::{Done, Side};

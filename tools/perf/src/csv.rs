@@ -11,8 +11,7 @@ use crate::meter::Interval;
 use crate::plan::{Plan, Scenario};
 use crate::remote::{Over, Remote};
 use crate::report::Report;
-use crate::spread::Percentiles;
-use crate::{Latency, Side};
+use crate::{Latency, Percentiles, Side};
 
 /// The rows of one measurement.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

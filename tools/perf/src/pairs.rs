@@ -4,17 +4,15 @@
 //! each other share most of these reasons, so what is compared is the ratio within each pair.
 
 mod figure;
-mod statistics;
 mod text;
 
 use std::process::{Output, Stdio};
 use std::time::{Duration, Instant};
 
-use courser_measure::Failure;
+use courser_measure::{Estimate, Failure};
 use serde::Serialize;
 
 pub use self::figure::Figure;
-pub use self::statistics::Estimate;
 
 /// Two commands and how often they run.
 #[derive(Clone, Debug)]

@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use courser::{Connection, EarlyData, Endpoint, RecvStream, SendStream};
 use courser_measure::target::{local_ip_for, nobody_listens};
-use courser_measure::{Failure, Mover, Moves, MovesTotal};
+use courser_measure::{Failure, IoCounters, Mover, Moves, MovesTotal};
 
-use crate::counters::{IoCounters, ServerReport};
 use crate::meter::Meter;
 use crate::network::Network;
 use crate::remote::Remote;
+use crate::server_report::ServerReport;
 use crate::transfer::Until;
 use crate::wire;
 use crate::wire::{CHUNK, ENDLESS, HEADER, MAX_REPORT, REPORT_REQUEST, REPORT_START, Request};

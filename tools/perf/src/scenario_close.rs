@@ -2,10 +2,9 @@
 
 use std::cell::Cell;
 
-use courser_measure::Failure;
+use courser_measure::{Failure, IoCounters};
 
 use crate::bench::{Bench, Outcome, Quota};
-use crate::counters::IoCounters;
 use crate::link::Connector;
 use crate::meter::Meter;
 use crate::remote::Remote;

@@ -11,13 +11,13 @@ use courser::{
 };
 use courser_base::with_port;
 use courser_measure::tls::{self, Identity};
-use courser_measure::{CpuClock, Failure};
+use courser_measure::{CpuClock, Failure, IoCounters};
 
 use crate::context::Context;
-use crate::counters::{IoCounters, ServerReport};
 use crate::datagram::{self, DATAGRAM_REQUEST};
 use crate::event::{Event, Events, Moved};
 use crate::quic::send_filler;
+use crate::server_report::ServerReport;
 use crate::tcp::TcpServer;
 use crate::wire::{DATAGRAM_BYTES, DATAGRAMS, HeaderReader, MAX_STREAMS, PROTOCOL, REPORT_REQUEST};
 

@@ -3,9 +3,10 @@
 use std::fmt;
 use std::time::Duration;
 
+use courser_measure::ConnectionCounters;
 use serde::Serialize;
 
-use crate::counters::{ConnectionCounters, ServerReport};
+use crate::server_report::ServerReport;
 use crate::side::{Done, Side};
 
 /// The counters of the server at the beginning of a measurement.

@@ -3,15 +3,15 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use courser_measure::Failure;
+use courser_measure::{ConnectionCounters, Failure, IoCounters};
 use serde::Serialize;
 use tokio::task::JoinSet;
 
-use crate::counters::{ConnectionCounters, IoCounters, ServerReport};
 use crate::link::{Connector, Link};
 use crate::meter::Meter;
 use crate::network::Network;
 use crate::remote::Remote;
+use crate::server_report::ServerReport;
 use crate::transfer::Agreed;
 
 /// Connections to one server.

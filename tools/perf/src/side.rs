@@ -1,9 +1,8 @@
 //! The cost of a measurement at one end.
 
+use courser_measure::{ConnectionCounters, IoCounters};
 use courser_units::{per_gigabyte, ratio, to_f64};
 use serde::Serialize;
-
-use crate::counters::{ConnectionCounters, IoCounters};
 
 /// The work of one end during a measurement, and its cost.
 #[derive(Serialize, Clone, Copy, PartialEq, Debug, Default)]

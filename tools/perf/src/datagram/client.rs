@@ -8,9 +8,9 @@ use courser_measure::Failure;
 use super::flow;
 use super::message::{Accepted, Counted, DATAGRAM_REQUEST, Ended, Lines, Start, VERSION, line};
 use super::outcome::{DatagramFlow, Datagrams};
-use crate::counters::ServerReport;
 use crate::meter::{Amount, Meter};
 use crate::plan::Direction;
+use crate::server_report::ServerReport;
 
 /// The shape of the datagrams.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -2,9 +2,10 @@
 
 use std::fmt;
 
+use courser_measure::Estimate;
 use courser_units::three_digits;
 
-use super::{Estimate, PairsReport};
+use super::PairsReport;
 
 impl PairsReport {
     /// Returns the line about the last pair.

@@ -4,7 +4,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use courser_measure::Failure;
+use courser_measure::{Failure, IoCounters};
 use rustls::pki_types::ServerName;
 use rustls::{CipherSuite, HandshakeKind};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -14,9 +14,9 @@ use tokio_rustls::client::TlsStream;
 
 use super::counted::{Counted, Tally};
 use super::frame::{Frame, UNTIL_END, read_filler, write_filler};
-use crate::counters::{IoCounters, ServerReport};
 use crate::meter::Meter;
 use crate::remote::Remote;
+use crate::server_report::ServerReport;
 use crate::transfer::{Agreed, Until};
 use crate::wire::{
     CHUNK, ENDLESS, HEADER, MAX_REPORT, PROTOCOL, REPORT_REQUEST, Request, filler_slice,

@@ -7,10 +7,9 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::task::{Context, Poll};
 
 use courser::Algorithm;
+use courser_measure::IoCounters;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
-
-use crate::counters::IoCounters;
 
 /// A TCP stream whose system calls are counted.
 #[derive(Debug)]

@@ -14,8 +14,8 @@ use tokio_rustls::server::TlsStream;
 use super::counted::{Counted, Tally};
 use super::frame::{FRAME, Frame, read_filler, write_filler};
 use crate::context::Context;
-use crate::counters::ServerReport;
 use crate::event::Moved;
+use crate::server_report::ServerReport;
 use crate::wire::{CHUNK, REPORT_REQUEST};
 
 /// A TCP socket that listens.

@@ -1,11 +1,10 @@
-//! Counters of one end. Both ends count in the same way; a server's counters are sent to the
-//! client as JSON.
+//! Counters of sockets and of QUIC connections.
 
 use courser::{ConnectionStats, Counters, Endpoint};
 use courser_units::to_f64;
 use serde::{Deserialize, Serialize};
 
-/// System calls of sockets, and what went through them.
+/// Counters of the system calls of sockets.
 #[derive(Serialize, Deserialize, Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[serde(default)]
 pub struct IoCounters {
@@ -27,7 +26,7 @@ pub struct IoCounters {
 
 impl IoCounters {
     /// Returns the counters of the socket of an endpoint.
-    pub(crate) fn of_endpoint(endpoint: &Endpoint) -> Self {
+    pub fn of_endpoint(endpoint: &Endpoint) -> Self {
         Self {
             kernel_drops: endpoint.receive_overflow(),
             ..endpoint.socket_counters().into()
@@ -35,7 +34,7 @@ impl IoCounters {
     }
 
     /// Returns the difference to earlier counters.
-    pub(crate) fn since(&self, before: &Self) -> Self {
+    pub fn since(&self, before: &Self) -> Self {
         let both = |now: Option<u64>, then: Option<u64>| Some(now?.saturating_sub(then?));
         Self {
             send_calls: self.send_calls.saturating_sub(before.send_calls),
@@ -49,7 +48,7 @@ impl IoCounters {
     }
 
     /// Returns the sum of both.
-    pub(crate) fn plus(&self, other: &Self) -> Self {
+    pub fn plus(&self, other: &Self) -> Self {
         let both = |one: Option<u64>, two: Option<u64>| Some(one?.saturating_add(two?));
         Self {
             send_calls: self.send_calls.saturating_add(other.send_calls),
@@ -81,7 +80,7 @@ impl From<Counters> for IoCounters {
 #[derive(Serialize, Deserialize, Clone, Copy, PartialEq, Debug, Default)]
 #[serde(default)]
 pub struct ConnectionCounters {
-    /// Connections that are added up here.
+    /// The number of connections whose counters were added up.
     pub connections: u64,
     /// Packets sent.
     pub packets_sent: u64,
@@ -89,7 +88,7 @@ pub struct ConnectionCounters {
     pub packets_received: u64,
     /// Packets declared lost.
     pub packets_lost: u64,
-    /// Bytes of stream data sent again.
+    /// Bytes of stream data retransmitted.
     pub bytes_retransmitted: u64,
     /// ACK frames sent.
     pub acks_sent: u64,
@@ -117,12 +116,12 @@ pub struct ConnectionCounters {
 
 impl ConnectionCounters {
     /// Returns the sum of all, or `None` without any.
-    pub(crate) fn sum(all: impl IntoIterator<Item = Self>) -> Option<Self> {
+    pub fn sum(all: impl IntoIterator<Item = Self>) -> Option<Self> {
         all.into_iter().reduce(|sum, next| sum.plus(&next))
     }
 
-    /// Returns what was counted since `before`, with the present state of the paths.
-    pub(crate) fn since(&self, before: &Self) -> Self {
+    /// Returns the difference to earlier counters, with the present state of the paths.
+    pub fn since(&self, before: &Self) -> Self {
         Self {
             packets_sent: self.packets_sent.saturating_sub(before.packets_sent),
             packets_received: self
@@ -148,7 +147,7 @@ impl ConnectionCounters {
     }
 
     fn plus(&self, other: &Self) -> Self {
-        let (here, there) = (count(self.connections), count(other.connections));
+        let (here, there) = (to_f64(self.connections), to_f64(other.connections));
         let mean = (self.rtt_us * here + other.rtt_us * there) / (here + there).max(1.0);
         Self {
             connections: self.connections.saturating_add(other.connections),
@@ -202,68 +201,9 @@ impl From<ConnectionStats> for ConnectionCounters {
     }
 }
 
-/// The counters that a server reports. They count all its clients since its start.
-#[derive(Serialize, Deserialize, Clone, PartialEq, Debug, Default)]
-#[serde(default)]
-pub(crate) struct ServerReport {
-    /// The version of the server. First, so that the report is recognized from its beginning.
-    pub(crate) courser: String,
-    pub(crate) cpu_seconds: f64,
-    pub(crate) io: IoCounters,
-    /// The connection of the request; `None` over TCP.
-    pub(crate) connection: Option<ConnectionCounters>,
-    /// The version of datagram measurements that the server supports; 0 of a server without them.
-    pub(crate) datagrams: u32,
-}
-
-impl ServerReport {
-    /// Reads a report; returns `None` when the bytes are not one.
-    pub(crate) fn parse(bytes: &[u8]) -> Option<Self> {
-        serde_json::from_slice(bytes).ok()
-    }
-
-    pub(crate) fn to_json(&self) -> Vec<u8> {
-        // Writing plain numbers and text cannot fail.
-        serde_json::to_vec(self).unwrap_or_default()
-    }
-}
-
-fn count(connections: u64) -> f64 {
-    to_f64(connections)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wire::REPORT_START;
-
-    #[test]
-    fn report_survives_the_way_and_is_known_by_its_start() {
-        let report = ServerReport {
-            courser: "0.1.0".to_owned(),
-            cpu_seconds: 1.5,
-            io: IoCounters {
-                sent_datagrams: Some(3),
-                ..IoCounters::default()
-            },
-            connection: Some(ConnectionCounters {
-                connections: 1,
-                ..Default::default()
-            }),
-            datagrams: 1,
-        };
-        let json = report.to_json();
-        assert!(json.starts_with(REPORT_START));
-        assert_eq!(ServerReport::parse(&json), Some(report));
-    }
-
-    #[test]
-    fn unknown_and_missing_fields_of_other_versions_are_no_error() {
-        let report = ServerReport::parse(b"{\"courser\":\"9\",\"new\":[1]}").expect("readable");
-        assert_eq!((report.courser.as_str(), report.datagrams), ("9", 0));
-        assert_eq!(ServerReport::parse(b"{\"courser\":"), None);
-        assert_eq!(ServerReport::parse(b"cccc"), None);
-    }
 
     #[test]
     fn differences_never_go_below_zero() {
