@@ -57,7 +57,7 @@ pub(crate) enum Carrier {
 pub(crate) struct CannotConnect {
     /// The label of the error; errors that are alike have the same label.
     pub(crate) label: String,
-    /// The complete message, for the case that it ends the run.
+    /// The complete failure, which is reported if it ends the run.
     pub(crate) failure: Failure,
 }
 
@@ -303,7 +303,7 @@ impl Connector {
         builder
     }
 
-    /// Returns the offer of handshakes, for messages.
+    /// Returns a description of what the handshakes offer, for messages.
     fn offer(&self) -> HandshakeOffer {
         match self.plan.protocols {
             Protocols::Quic => HandshakeOffer::of_tls13(&self.plan.tls),
@@ -377,8 +377,8 @@ impl Carrier {
         }
     }
 
-    /// Waits until the connection has brought what the next one needs to be early: the response to an
-    /// early request can precede the end of the handshake, and with it the tickets. Returns the settings.
+    /// Waits for the tickets and the settings with which the next connection can send early data. The response to an
+    /// early request may arrive before them. Returns the settings.
     pub(crate) async fn settings(&self, sender: &Sender) -> Option<h3::Settings> {
         let (Sender::Http3(client, _), Self::Quic { connection, .. }) = (sender, self) else {
             return None;
@@ -430,8 +430,8 @@ impl Carrier {
         }
     }
 
-    /// Resolves when the server's machine reports that the port is closed, which QUIC alone would take
-    /// for a loss. Never resolves over TCP.
+    /// Resolves when the server's machine reports that the port is closed, which QUIC alone would treat as
+    /// loss. Never resolves over TCP.
     pub(crate) async fn is_refused(&self) {
         let Self::Quic { endpoint, .. } = self else {
             return std::future::pending().await;
@@ -520,6 +520,6 @@ const KEEP_ALIVE: Duration = Duration::from_millis(500);
 const BETWEEN_LOOKS: Duration = Duration::from_millis(100);
 const LEAVE: Duration = Duration::from_millis(200);
 
-/// Time limit for tickets, and the pause between two looks.
+/// The time limit for tickets, and the time between two checks for them.
 const PATIENCE: Duration = Duration::from_secs(2);
 const BETWEEN_TICKETS: Duration = Duration::from_millis(1);

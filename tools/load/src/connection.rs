@@ -1,4 +1,4 @@
-//! One client: a connection, and another one when it breaks.
+//! One client, which replaces its connection when it breaks.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -18,7 +18,7 @@ use crate::slot::{self, Lane, SlotEnd};
 use crate::tally::ConnectionRecord;
 use crate::worker::Worker;
 
-/// Keeps a connection loaded until the run is over.
+/// Keeps a connection under load until the run is over.
 pub(crate) async fn run(worker: Arc<Worker>, number: u64, mut stop: watch::Receiver<bool>) {
     if let Some(rate) = worker.plan.connection_rate {
         let turn = to_f64(number) / rate;
@@ -213,7 +213,7 @@ fn record(worker: &Worker, lane: &Lane, (began, connected): (Instant, Instant), 
     });
 }
 
-/// Counts the requests in flight as failed: the server's process has ended.
+/// Counts the requests in flight as failed, because the server's process has ended.
 fn on_gone(worker: &Worker, under_way: u64) {
     let now = Instant::now();
     let mut tally = worker.tally();
@@ -236,12 +236,12 @@ async fn over(worker: &Worker, stop: &mut watch::Receiver<bool>) {
     }
 }
 
-/// A connection with a shorter life is not followed by the next one at once.
+/// A connection that lived for less time is not replaced at once.
 const SHORT: Duration = Duration::from_millis(20);
 
 const HUNG_UP: &str = "connection closed by the server";
 
-/// The time limit and the pauses of attempts to connect again.
+/// The time limit and the pauses of attempts to reconnect.
 #[derive(Debug)]
 struct Patience {
     began: Instant,

@@ -51,19 +51,19 @@
 //! # }
 //! ```
 //!
-//! # What it costs
+//! # Cost
 //!
-//! The generator is lean, so that it can measure servers that are lean too. Each thread has a runtime of
+//! The generator uses little CPU time, so that it can measure efficient servers. Each thread has a runtime of
 //! its own and its share of the connections. Threads share no lock but the counter of requests, and a
 //! request takes no timer unless it has a time limit or a time at which it is due. Times at which requests
 //! are due are kept to the microsecond. The summary contains the CPU time of the process, so that a limit of
-//! the generator is not mistaken for one of the server.
+//! the generator is not mistaken for a limit of the server.
 //!
-//! # What goes wrong
+//! # Failures
 //!
-//! A connection that breaks is followed by another one, at first soon and then later, for half a minute.
-//! Requests that the server has surely not processed are sent again. All other requests without a complete
-//! answer count as errors, by what was wrong. A run in which no connection can be made at all fails.
+//! A connection that breaks is replaced, after pauses that grow, for half a minute. Requests that the server has
+//! certainly not processed are retried. All other requests without a complete answer count as errors, by their label.
+//! A run in which no connection can be made at all fails.
 
 mod alarm;
 mod connect;

@@ -30,7 +30,7 @@ impl Pattern {
     /// Reads a pattern in which an unbounded repetition yields up to `max_repeat` more than it has to.
     ///
     /// # Errors
-    /// When the part behind the host is not a regular expression, or this build has none (feature
+    /// Returns an error if the part behind the host is not a regular expression, or this build has none (feature
     /// `rand-regex`).
     pub fn read(text: &str, max_repeat: u32) -> Result<Self, Failure> {
         let (origin, rest) = text.split_at(end_of_origin(text));
@@ -48,8 +48,8 @@ impl Pattern {
         format!("{}/", self.origin)
     }
 
-    /// Returns the URL of the request with this number, which is always the same within a run. A zone is no part
-    /// of what is requested (RFC 6874 §1).
+    /// Returns the URL of the request with this number, which is always the same within a run. A zone is not part
+    /// of a requested URL (RFC 6874 §1).
     pub fn url(&self, number: u64) -> String {
         let rest = self.rest.draw(self.seed.wrapping_add(number));
         format!("{}{rest}", self.requested)

@@ -67,7 +67,7 @@ impl Requests {
     /// drawn from it and the URLs give the server.
     ///
     /// # Errors
-    /// When a field belongs to the connection, or the host field is not a valid host.
+    /// Returns an error if a field belongs to the connection, or the host field is not a valid host.
     pub fn new(
         urls: &[Uri],
         parts: RequestParts,

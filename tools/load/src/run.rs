@@ -26,13 +26,13 @@ pub struct Progress {
     pub responses: u64,
 }
 
-/// Loads a server as the plan says, and returns what was counted.
+/// Loads a server according to a plan, and returns the figures.
 ///
-/// The run ends early when `stop` becomes true; what was measured until then is returned. `progress` is
+/// The run ends early when `stop` becomes true. The figures cover the time until then. `progress` is
 /// called on the calling thread about 20 times per second.
 ///
 /// # Errors
-/// When no connection can be made at all, the log file cannot be written, or a thread cannot start.
+/// Returns an error if no connection can be made at all, the log file cannot be written, or a thread cannot start.
 pub fn run(
     plan: &Arc<Plan>,
     stop: &watch::Receiver<bool>,

@@ -44,7 +44,7 @@ pub(crate) struct Answer {
 pub(crate) struct Trouble {
     /// The label of the error; errors that are alike have the same label.
     pub(crate) label: String,
-    /// True if the server has surely not processed the request.
+    /// True if the server has certainly not processed the request.
     pub(crate) is_unprocessed: bool,
 }
 

@@ -13,17 +13,17 @@ use crate::sender::{Answer, Sender, Trouble};
 use crate::tally::Moments;
 use crate::worker::Worker;
 
-/// State that the slots of one connection share.
+/// The state that the streams of one connection share.
 #[derive(Debug, Default)]
 pub(crate) struct Lane {
     /// Requests that an earlier connection did not complete.
     pub(crate) left_behind: Mutex<Vec<Ticket>>,
-    /// True when the connection takes no more requests.
+    /// True if the connection takes no more requests.
     is_lost: AtomicBool,
     loss: Notify,
-    /// True when a request was sent on the connection.
+    /// True if a request was sent on the connection.
     pub(crate) was_used: AtomicBool,
-    /// Answered requests that count.
+    /// Answered requests of the measurement.
     pub(crate) answered: AtomicU64,
     /// The time at which the first response began.
     pub(crate) first_byte: Mutex<Option<Instant>>,
@@ -187,5 +187,5 @@ fn log(worker: &Worker, times: Moments, status: Option<u16>) {
     ));
 }
 
-/// Times that a request is sent again. A server that refuses it more often is not going away but broken.
+/// The number of retries of a request. A server that refuses it more often is broken rather than about to shut down.
 const MAX_TRIES: u8 = 3;

@@ -46,15 +46,15 @@ pub struct Summary {
     pub timeouts: u64,
     /// Answers by status.
     pub statuses: BTreeMap<u16, u64>,
-    /// Requests without an answer and connections that were not made, by what was wrong.
+    /// Requests without an answer and connections that could not be made, by the label of the error.
     pub errors: BTreeMap<String, u64>,
     /// Bytes of content received.
     pub data: u64,
     /// Bytes of field lines received, names and values without compression.
     pub fields: u64,
-    /// Bytes of HTTP received, without TLS and what is below it.
+    /// Bytes of HTTP received, without TLS and the layers below it.
     pub received: u64,
-    /// Bytes of HTTP sent, without TLS and what is below it.
+    /// Bytes of HTTP sent, without TLS and the layers below it.
     pub sent_bytes: u64,
     /// Times from when a request was due, or sent, to the end of its response.
     pub latency: Times,

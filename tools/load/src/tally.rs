@@ -20,7 +20,7 @@ pub(crate) struct Tally {
     pub(crate) errored: u64,
     /// Requests among the errored ones whose time limit was over.
     pub(crate) timeouts: u64,
-    /// Requests without an answer and connections that were not made, by the label of the error.
+    /// Requests without an answer and connections that could not be made, by the label of the error.
     pub(crate) errors: BTreeMap<String, u64>,
     /// Answers by status.
     pub(crate) statuses: BTreeMap<u16, u64>,
@@ -88,9 +88,9 @@ pub struct ConnectionRecord {
     pub requests: u64,
     /// The time for which the connection was measured.
     pub measured: Duration,
-    /// Bytes of HTTP received, without TLS and what is below it.
+    /// Bytes of HTTP received, without TLS and the layers below it.
     pub received: u64,
-    /// Bytes of HTTP sent, without TLS and what is below it.
+    /// Bytes of HTTP sent, without TLS and the layers below it.
     pub sent: u64,
     /// The counters of QUIC; `None` over TCP.
     pub quic: Option<QuicRecord>,
@@ -129,7 +129,7 @@ pub(crate) struct Finished {
     pub(crate) moves: Option<MovesReport>,
 }
 
-/// Times of one request.
+/// The moments in the life of a request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Moments {
     /// The time at which it was due, if there was one.
@@ -282,7 +282,7 @@ impl Tally {
 /// The largest number of labels, which bounds the memory that a peer's texts take.
 const MAX_LABELS: usize = 100;
 
-/// Tenths of a second that are counted: a day.
+/// The number of tenths of a second that are counted, a day.
 const MAX_TENTHS: usize = 864_000;
 
 #[cfg(test)]

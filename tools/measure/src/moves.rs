@@ -19,7 +19,7 @@ pub struct MovesReport {
     pub count: u64,
     /// Moves that failed because no socket could be opened.
     pub failed: u64,
-    /// The longest time without bytes in a direction, for each move: from one move to the next.
+    /// The longest time without bytes in a direction between one move and the next, for each move.
     pub stall: Option<Latency>,
 }
 
@@ -115,7 +115,7 @@ struct State {
     exchanges: usize,
     /// True if no bytes are expected.
     is_idle: bool,
-    /// The directions that have had bytes since bytes are expected.
+    /// Whether each direction has carried bytes since bytes are expected.
     is_used: [bool; 2],
     /// The time since the last move; `None` before the first one.
     window: Option<Window>,
@@ -184,7 +184,7 @@ impl Moves {
         self.total.on_failure(now);
     }
 
-    /// Notes bytes of a direction.
+    /// Records the arrival or departure of bytes.
     pub fn on_bytes(&self, way: Way, now: Instant) {
         let State {
             is_used, window, ..
@@ -270,7 +270,7 @@ impl Drop for Busy {
     }
 }
 
-/// Moves QUIC connections to a new socket again and again, until it is dropped.
+/// Moves QUIC connections to a new socket at intervals, until it is dropped.
 #[derive(Debug)]
 pub struct Mover(JoinHandle<()>);
 
@@ -278,7 +278,7 @@ impl Mover {
     /// Moves the connections of `endpoints` after each `pause`.
     ///
     /// # Panics
-    /// Outside of a tokio runtime.
+    /// Panics outside of a tokio runtime.
     pub fn start(
         pause: Duration,
         moves: Arc<Moves>,

@@ -145,7 +145,7 @@ impl<'a> Bench<'a> {
     /// has the connections.
     ///
     /// After a warm-up all counters begin again: first those of this end, then those of the server, whose answer
-    /// arrives while the work goes on. What the server does until it answers is missing in its figures, so that a
+    /// arrives while the work goes on. The work of the server until it answers is missing in its figures, so a
     /// late answer is not used ([`ServerGap::Late`]). At the end the work is done before the server is asked.
     pub(crate) async fn run(
         &mut self,

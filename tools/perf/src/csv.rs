@@ -95,7 +95,7 @@ impl Csv {
     }
 }
 
-/// Returns a description of the columns for people.
+/// Returns the help text of `--csv`, which describes the columns.
 pub fn help() -> String {
     let mut text =
         "Print results as CSV: a header, a row for each interval of --interval, and a summary\n\n\

@@ -1,4 +1,4 @@
-//! The perf protocol: what QUIC moves and what it costs, with TLS over TCP as the yardstick.
+//! The perf protocol, which measures the throughput and the cost of QUIC, and those of TLS over TCP as a baseline.
 //!
 //! A [`Server`] answers requests for bytes. A client runs a [`Scenario`] against it with [`measure`]: bytes
 //! in one direction or both, requests with many in flight or one at a time, handshakes, closes. The

@@ -69,7 +69,7 @@ impl Meter {
         Some(self.moves.as_ref()?.report(Instant::now()))
     }
 
-    /// Begins again: what was counted before was the warm-up.
+    /// Resets all counters at the end of the warm-up.
     pub(crate) fn restart(&self) {
         let of_handshakes = [&self.resumed, &self.early_accepted];
         let all = [&self.sent, &self.received, &self.count].into_iter();
@@ -99,7 +99,7 @@ impl Meter {
             .fetch_add(u64::from(is_accepted), Relaxed);
     }
 
-    /// Notes that the load begins now. It ends after its amount, while the measurement goes on.
+    /// Marks the beginning of the load, which ends after its amount, while the measurement continues.
     pub(crate) fn on_load(&self, amount: Amount) {
         *self.load.lock() = Some((Instant::now(), amount));
     }

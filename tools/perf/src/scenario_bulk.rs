@@ -12,7 +12,7 @@ use crate::plan::Direction;
 use crate::session::Session;
 use crate::transfer::Until;
 
-/// Transfers bytes on `streams` streams each way on each of `connections` connections.
+/// Transfers bytes on `streams` streams in each direction on each of `connections` connections.
 pub(crate) async fn run(
     bench: &mut Bench<'_>,
     direction: Direction,

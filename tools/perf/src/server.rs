@@ -57,7 +57,7 @@ impl Server {
     /// what happens to them.
     ///
     /// # Errors
-    /// When the certificate cannot be used, or the address cannot be listened on.
+    /// Returns an error if the certificate cannot be used, or the address cannot be listened on.
     pub async fn bind(
         options: ServerOptions,
         on_event: impl Fn(Event) + Send + Sync + 'static,
@@ -124,7 +124,7 @@ impl Server {
     /// Returns the address of QUIC, and that of TCP if there is one.
     ///
     /// # Errors
-    /// When the system does not report an address.
+    /// Returns an error if the system does not report an address.
     pub fn addresses(&self) -> Result<(SocketAddr, Option<SocketAddr>), Failure> {
         let tcp = self.tcp.as_ref().map(TcpServer::local_addr).transpose()?;
         Ok((self.endpoint.local_addr()?, tcp))
@@ -366,7 +366,7 @@ impl Client {
     }
 }
 
-/// Chunks read per call: one call reads what one turn of the driver receives.
+/// The number of chunks in one read, as many as one turn of the driver receives.
 const CHUNKS_AT_ONCE: usize = 16;
 
 /// Application error code: a stream ended before its header was complete.

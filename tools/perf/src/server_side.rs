@@ -28,7 +28,7 @@ pub(crate) enum Baseline {
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) struct Answer<T> {
     pub(crate) value: Option<T>,
-    /// The time from the end of the warm-up until the answer. What the server has done in this time may be missing
+    /// The time from the end of the warm-up until the answer. The work of the server in this time may be missing
     /// in the figures.
     pub(crate) took: Duration,
 }

@@ -86,7 +86,7 @@ impl Session {
         self.connector.network(self.links.first()?, is_segmenting)
     }
 
-    /// Begins to count what the connections do.
+    /// Starts counting the bytes and requests of the connections.
     pub(crate) fn meter(&self) -> Arc<Meter> {
         Meter::following(self.connector.moves())
     }

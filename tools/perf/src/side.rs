@@ -9,9 +9,9 @@ use serde::Serialize;
 pub struct Side {
     /// CPU time.
     pub cpu_seconds: f64,
-    /// CPU time for each 10^9 bytes; `None` in the scenario mixed, whose bytes are only a part of what it costs.
+    /// CPU time for each 10^9 bytes; `None` in the scenario mixed, whose bytes are only a part of the work.
     pub cpu_seconds_per_gb: Option<f64>,
-    /// Mbit/s of both directions together for each percent of a core that was busy, likewise.
+    /// Mbit/s of both directions together for each percent of a busy core; `None` in the scenario mixed.
     pub mbits_per_second_per_cpu_percent: Option<f64>,
     /// CPU time in microseconds for each request, handshake, datagram or close.
     pub cpu_us_each: Option<f64>,

@@ -7,7 +7,7 @@ use super::*;
 struct Program {
     #[command(flatten)]
     plan: PlanArguments,
-    /// With which CSV does not go.
+    /// A flag that excludes CSV.
     #[arg(long)]
     json: bool,
 }

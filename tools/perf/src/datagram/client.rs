@@ -91,7 +91,7 @@ async fn send_end(send: &mut SendStream, ended: Ended) -> Result<(), Failure> {
 /// Checks that the server measures datagrams in the same way. `report` is its answer to a request for its counters.
 ///
 /// # Errors
-/// The message names the scenario.
+/// Returns an error that names the scenario if it does not.
 pub(crate) fn check_version(report: Option<&ServerReport>, scenario: &str) -> Result<(), Failure> {
     let Some(report) = report else {
         return Err(Failure::new(format!(

@@ -171,7 +171,7 @@ const LEAST_PATIENCE: Duration = Duration::from_millis(250);
 /// Time limit for the last datagrams to leave.
 const SEND_PATIENCE: Duration = Duration::from_secs(5);
 
-/// Time between two looks at the queue after the last datagram.
+/// The time between two checks of the queue after the last datagram.
 const TICK: Duration = Duration::from_millis(2);
 
 /// The time for which a sender that was held up catches up.

@@ -129,7 +129,7 @@ impl Lines {
     /// Reads the next message.
     ///
     /// # Errors
-    /// When the stream ends or breaks before, or the line is not such a message or too long.
+    /// Returns an error if the stream ends or breaks before, or the line is not such a message or too long.
     ///
     /// # Cancel safety
     /// Dropped before it is ready, it has lost nothing.

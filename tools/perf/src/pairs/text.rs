@@ -23,7 +23,7 @@ impl PairsReport {
         )
     }
 
-    /// Returns a figure as people read it.
+    /// Formats a figure.
     fn number(&self, value: f64) -> String {
         if self.figure.ends_with("bits_per_second") {
             return courser_units::bits(value);
@@ -43,7 +43,7 @@ impl PairsReport {
         )
     }
 
-    /// Says which is better, or that the pairs do not tell.
+    /// Returns the sentence that names the better command, or states that the pairs do not show one.
     fn verdict(&self) -> String {
         if self.pairs.len() < ENOUGH {
             return format!("too few pairs to tell: at least {ENOUGH} are needed");
