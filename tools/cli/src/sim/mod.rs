@@ -1,8 +1,12 @@
 //! Emulated networks: `courser sim`.
 
-mod figures;
+pub(crate) mod error;
+pub(crate) mod figures;
+mod jobs;
+mod pages;
 mod proxy;
 mod run;
+mod verdict;
 
 use clap::Subcommand;
 

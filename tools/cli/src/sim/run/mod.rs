@@ -1,19 +1,25 @@
 //! `courser sim run`: scenarios, each with one or many seeds.
 
 mod args;
+mod document;
+mod outcome;
 mod replay;
+mod sources;
 mod table;
-
-use courser_report::Error;
-use courser_report::scenarios::{self, Outcome, Repetition, Selection, Source};
+pub(super) mod traces;
 
 pub(crate) use self::args::RunArguments;
+use self::outcome::Outcome;
 use self::replay::{command, replay};
+use self::sources::Selection;
+pub(super) use self::sources::Source;
+use super::error::Error;
+use super::jobs::{self, Repetition};
 use crate::error::Failure;
 use crate::output::{self, Progress};
 
 pub(crate) fn main(arguments: &RunArguments) -> Result<(), Failure> {
-    let sources = scenarios::read(&Selection {
+    let sources = sources::read(&Selection {
         files: &arguments.files,
         only: arguments.only.as_deref(),
         controller: arguments.cc,
@@ -28,17 +34,17 @@ pub(crate) fn main(arguments: &RunArguments) -> Result<(), Failure> {
     };
     let progress = Progress::new();
     progress.begin("running");
-    let runs = scenarios::run_all(&repetition, &sources, |share| progress.at(share));
+    let runs = jobs::run_all(&repetition, &sources, |share| progress.at(share));
     drop(progress);
     let runs = runs.map_err(|error| explain(arguments, &error))?;
-    let outcomes = scenarios::outcomes(&sources, &runs);
+    let outcomes = outcome::outcomes(&sources, &runs);
     if let Some(directory) = &arguments.report {
-        scenarios::write_report(directory, &runs, &outcomes)
+        outcome::write_report(directory, &runs, &outcomes)
             .map_err(|error| explain(arguments, &error))?;
     }
     if arguments.json {
         let replay = |source: &Source, seed| replay(arguments, source, seed);
-        let document = scenarios::document(&outcomes, replay);
+        let document = document::document(&outcomes, replay);
         output::line(document.map_err(|error| explain(arguments, &error))?);
     } else {
         table::print(arguments, &outcomes);

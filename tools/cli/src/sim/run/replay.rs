@@ -2,9 +2,8 @@
 
 use std::path::Path;
 
-use courser_report::scenarios::Source;
-
 use super::args::RunArguments;
+use super::sources::Source;
 
 /// Returns the command that repeats one run.
 pub(super) fn replay(arguments: &RunArguments, source: &Source, seed: u64) -> String {

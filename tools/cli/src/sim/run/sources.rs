@@ -6,35 +6,35 @@ use std::path::{Path, PathBuf};
 use courser::Algorithm;
 use courser_sim::scenario::{BoundsFile, Scenario};
 
-use crate::error::Error;
+use crate::sim::error::Error;
 
 /// A scenario and its file.
 #[derive(Clone, Debug)]
-pub struct Source {
+pub(crate) struct Source {
     /// The file.
-    pub path: PathBuf,
+    pub(crate) path: PathBuf,
     /// The scenario.
-    pub scenario: Scenario,
+    pub(crate) scenario: Scenario,
 }
 
 /// The scenarios to run, and what is changed of them.
 #[derive(Clone, Copy, Debug)]
-pub struct Selection<'a> {
+pub(super) struct Selection<'a> {
     /// Scenario files, or directories of them.
-    pub files: &'a [PathBuf],
+    pub(super) files: &'a [PathBuf],
     /// Selects the scenario with this name.
-    pub only: Option<&'a str>,
+    pub(super) only: Option<&'a str>,
     /// The congestion control algorithm of all flows, in place of those of the scenarios.
-    pub controller: Option<Algorithm>,
+    pub(super) controller: Option<Algorithm>,
     /// A file of bounds, in place of those of the scenarios.
-    pub bounds: Option<&'a Path>,
+    pub(super) bounds: Option<&'a Path>,
 }
 
 /// Reads scenarios from files.
 ///
 /// # Errors
 /// When a file cannot be read or is not valid, or no scenario is selected.
-pub fn read(selection: &Selection<'_>) -> Result<Vec<Source>, Error> {
+pub(super) fn read(selection: &Selection<'_>) -> Result<Vec<Source>, Error> {
     let mut sources: Vec<Source> = Vec::new();
     for path in expand(selection.files)? {
         let text = text_of(&path)?;

@@ -1,16 +1,30 @@
-//! `courser sim figures`: a document of measured scenarios.
+//! `courser sim figures`: a Markdown document of what scenarios measured, and the measuring itself.
+//!
+//! A [`List`](list::List) names the rows of the document: a target, the scenarios that it is about, and the measures
+//! to show. [`measure`] runs the scenarios of a row and keeps their numbers in a file, so that rows can be
+//! measured one by one. [`charts`] draws the charts, and [`document`] writes the text.
+
+mod charts;
+mod data;
+mod document;
+mod file;
+mod list;
+mod measure;
 
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
-use courser_report::Error;
-use courser_report::figures::{self, Measurement, Number, Numbers};
 use courser_sim::scenario::Scenario;
 
+use self::data::Number;
+pub(crate) use self::data::{Data, Numbers};
+pub(crate) use self::list::parse;
+use self::measure::Measurement;
 use crate::error::Failure;
 use crate::output;
+use crate::sim::error::Error;
 
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
@@ -54,22 +68,22 @@ Examples:
 
 pub(crate) fn main(arguments: &FiguresArguments) -> Result<(), Failure> {
     let failed = |error: Error| Failure::new(error.to_string());
-    let list = figures::read(&arguments.list).map_err(failed)?;
+    let list = list::read(&arguments.list).map_err(failed)?;
     let repetition = Measurement {
         runs: arguments.runs,
         only: arguments.only.as_deref(),
         threads: arguments.jobs,
     };
     for row in list.select(&arguments.measure).map_err(failed)? {
-        figures::measure(&repetition, &list, row, note).map_err(failed)?;
+        measure::row(&repetition, &list, row, note).map_err(failed)?;
     }
     if arguments.charts {
-        figures::draw(&list).map_err(failed)?;
+        charts::draw(&list).map_err(failed)?;
     }
     let Some(path) = &arguments.output else {
         return Ok(());
     };
-    figures::write(&list, path, &command(arguments)).map_err(failed)?;
+    document::write(&list, path, &command(arguments)).map_err(failed)?;
     output::note(format!("wrote {}", path.display()));
     Ok(())
 }

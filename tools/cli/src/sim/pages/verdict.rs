@@ -2,13 +2,13 @@
 
 /// A bound of a scenario and its verdict.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Verdict {
+pub(crate) struct Verdict {
     /// Name of the scenario.
-    pub scenario: String,
+    pub(crate) scenario: String,
     /// The bound as it is written: `goodput_share >=0.95`.
-    pub bound: String,
+    pub(crate) bound: String,
     /// The value that was compared, with its unit.
-    pub seen: String,
+    pub(crate) seen: String,
     /// True if the bound was kept.
-    pub is_kept: bool,
+    pub(crate) is_kept: bool,
 }

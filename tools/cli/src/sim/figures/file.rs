@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use crate::error::Error;
+use crate::sim::error::Error;
 
 /// Writes a file and puts it in place at once: no reader sees half of it, and an interruption leaves the
 /// old one.

@@ -17,10 +17,10 @@ use courser_plot::Chart;
 use courser_plot::page::{Page, Section};
 use courser_sim::report::RunReport;
 
-pub use self::verdict::Verdict;
+pub(super) use self::verdict::Verdict;
 
 use self::group::Group;
-use crate::error::Error;
+use super::error::Error;
 
 /// Largest number of scenarios on one page: a page with more charts would be slow to open.
 const MAX_SCENARIOS_INSIDE: usize = 4;
@@ -31,7 +31,11 @@ const MAX_SCENARIOS_INSIDE: usize = 4;
 /// # Errors
 ///
 /// When the directory or a file in it cannot be written.
-pub fn write(directory: &Path, runs: &[RunReport], verdicts: &[Verdict]) -> Result<(), Error> {
+pub(super) fn write(
+    directory: &Path,
+    runs: &[RunReport],
+    verdicts: &[Verdict],
+) -> Result<(), Error> {
     fs::create_dir_all(directory).map_err(|error| cannot_write(directory, error))?;
     for (name, html) in pages(runs, verdicts) {
         let path = directory.join(name);
@@ -41,7 +45,7 @@ pub fn write(directory: &Path, runs: &[RunReport], verdicts: &[Verdict]) -> Resu
 }
 
 /// Returns the charts of one run.
-pub fn charts_of(run: &RunReport) -> Vec<Chart> {
+pub(super) fn charts_of(run: &RunReport) -> Vec<Chart> {
     charts::all(run, "")
 }
 

@@ -7,8 +7,8 @@ use serde::Serialize;
 
 use super::outcome::Outcome;
 use super::sources::Source;
-use super::verdict::Judged;
-use crate::error::Error;
+use crate::sim::error::Error;
+use crate::sim::verdict::Judged;
 
 #[derive(Serialize)]
 struct Document<'a> {
@@ -74,7 +74,7 @@ struct FlowPart<'a> {
 ///
 /// # Errors
 /// When a value cannot be written as JSON.
-pub fn document(
+pub(super) fn document(
     outcomes: &[Outcome<'_>],
     replay: impl Fn(&Source, u64) -> String,
 ) -> Result<String, Error> {

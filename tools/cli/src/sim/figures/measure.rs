@@ -13,8 +13,8 @@ use courser_sim::scenario::Scenario;
 use super::data::{Data, Number, Numbers};
 use super::file::write;
 use super::list::{List, Row};
-use crate::error::Error;
-use crate::scenarios::judge;
+use crate::sim::error::Error;
+use crate::sim::verdict::judge;
 
 /// Points of a series. Single runs are not shown, but their pieces of time have to be short beside a
 /// round trip.
@@ -22,13 +22,13 @@ const POINTS: usize = 1500;
 
 /// The settings of a measurement.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Measurement<'a> {
+pub(crate) struct Measurement<'a> {
     /// Runs of each scenario, in place of the number in the list.
-    pub runs: Option<u64>,
+    pub(crate) runs: Option<u64>,
     /// Measures only scenarios whose names contain this text.
-    pub only: Option<&'a str>,
+    pub(crate) only: Option<&'a str>,
     /// Threads; one for each core without a number.
-    pub threads: Option<NonZeroUsize>,
+    pub(crate) threads: Option<NonZeroUsize>,
 }
 
 /// Measures the scenarios of a row. After each scenario its numbers are written and `note` is called with
@@ -36,7 +36,7 @@ pub struct Measurement<'a> {
 ///
 /// # Errors
 /// When a file of the list cannot be read or written, or a simulated world stalls.
-pub fn row(
+pub(crate) fn row(
     measurement: &Measurement<'_>,
     list: &List,
     row: &Row,

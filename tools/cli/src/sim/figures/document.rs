@@ -9,15 +9,15 @@ use courser_sim::scenario::Scenario;
 use super::data::{Data, Number, Numbers};
 use super::file;
 use super::list::{List, Row};
-use crate::error::Error;
-use crate::scenarios::shown;
+use crate::sim::error::Error;
+use crate::sim::verdict::shown;
 
 /// Writes the document of a list into a file, from the numbers that were measured before. `command` is
 /// the command that measures everything again.
 ///
 /// # Errors
 /// When a file of the list cannot be read, or the document cannot be written.
-pub fn write(list: &List, path: &Path, command: &str) -> Result<(), Error> {
+pub(crate) fn write(list: &List, path: &Path, command: &str) -> Result<(), Error> {
     let mut parts = Vec::new();
     for row in &list.rows {
         parts.push((row, Data::read(&list.data_of(row))?));

@@ -4,14 +4,14 @@ use courser_sim::run::{RunOptions, run};
 
 use super::file::write;
 use super::list::{ChartPart, List, Row};
-use crate::error::Error;
-use crate::pages;
+use crate::sim::error::Error;
+use crate::sim::pages;
 
 /// Draws the charts of a document again, each into its file.
 ///
 /// # Errors
 /// When a chart does not exist or cannot be written.
-pub fn draw(list: &List) -> Result<(), Error> {
+pub(crate) fn draw(list: &List) -> Result<(), Error> {
     for row in &list.rows {
         for part in &row.charts {
             one(list, row, part)?;

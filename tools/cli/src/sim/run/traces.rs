@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use courser_qlog::QlogDirectory;
 
-use crate::error::Error;
+use crate::sim::error::Error;
 
 /// Makes the directory for the traces of one run. Each run has its own, since connection IDs follow from
 /// the seed and those of two scenarios may be the same.
-pub(super) fn create(
+pub(crate) fn create(
     directory: &Path,
     scenario: &str,
     seed: u64,
@@ -23,7 +23,7 @@ pub(super) fn create(
 }
 
 /// Fails when the traces of a run could not be written.
-pub(super) fn check(traces: &QlogDirectory) -> Result<(), Error> {
+pub(crate) fn check(traces: &QlogDirectory) -> Result<(), Error> {
     match traces.take_error() {
         None => Ok(()),
         Some(error) => Err(Error::Traces {

@@ -6,30 +6,30 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::Path;
 
-use crate::error::Error;
+use crate::sim::error::Error;
 
 /// The numbers of one scenario by measure.
-pub type Numbers = BTreeMap<String, Number>;
+pub(crate) type Numbers = BTreeMap<String, Number>;
 
 /// The numbers of scenarios by their name.
 #[derive(Clone, PartialEq, Debug, Default)]
-pub struct Data(pub(super) BTreeMap<String, Numbers>);
+pub(crate) struct Data(pub(super) BTreeMap<String, Numbers>);
 
 /// One measure of one scenario over its runs.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Number {
+pub(crate) struct Number {
     /// Runs of the scenario.
-    pub runs: u64,
+    pub(crate) runs: u64,
     /// Runs that have a value.
-    pub values: u64,
+    pub(crate) values: u64,
     /// The median.
-    pub median: f64,
+    pub(crate) median: f64,
     /// The 10th percentile.
-    pub p10: f64,
+    pub(crate) p10: f64,
     /// The 90th percentile.
-    pub p90: f64,
+    pub(crate) p90: f64,
     /// The bound and whether it holds, where there is one.
-    pub bound: Option<(String, bool)>,
+    pub(crate) bound: Option<(String, bool)>,
 }
 
 const HEAD: &str = "scenario\tmeasure\truns\tvalues\tmedian\tp10\tp90\tbound\tholds";
@@ -55,7 +55,7 @@ impl Data {
     ///
     /// # Errors
     /// The number of the line that is wrong.
-    pub fn parse(text: &str) -> Result<Self, usize> {
+    pub(crate) fn parse(text: &str) -> Result<Self, usize> {
         let mut data = Self::default();
         for (index, line) in text.lines().enumerate().skip(1) {
             let (scenario, measure, number) = parse_line(line).ok_or(index + 1)?;
@@ -66,7 +66,7 @@ impl Data {
     }
 
     /// Returns the text of a file with these numbers.
-    pub fn to_text(&self) -> String {
+    pub(crate) fn to_text(&self) -> String {
         let mut text = format!("{HEAD}\n");
         for (scenario, numbers) in &self.0 {
             for (measure, number) in numbers {

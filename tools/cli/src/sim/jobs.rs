@@ -12,9 +12,8 @@ use courser_sim::report::{DEFAULT_POINTS, RunReport};
 use courser_sim::run::{RunOptions, run};
 use courser_units::to_f64;
 
-use super::sources::Source;
-use super::traces;
-use crate::error::Error;
+use super::error::Error;
+use super::run::{Source, traces};
 
 /// Points of a series when there are too many runs to look at each one.
 const FEW_POINTS: usize = 400;
@@ -23,15 +22,15 @@ const MANY_RUNS: usize = 32;
 
 /// The repetition of scenarios.
 #[derive(Clone, Copy, Debug)]
-pub struct Repetition<'a> {
+pub(super) struct Repetition<'a> {
     /// The seed of the first run of each scenario; the others follow it.
-    pub seed: u64,
+    pub(super) seed: u64,
     /// Runs of each scenario.
-    pub runs: u64,
+    pub(super) runs: u64,
     /// Threads; one for each core without a number.
-    pub threads: Option<NonZeroUsize>,
+    pub(super) threads: Option<NonZeroUsize>,
     /// The directory of traces, if they are wanted.
-    pub traces: Option<&'a Path>,
+    pub(super) traces: Option<&'a Path>,
 }
 
 /// Runs scenarios. The reports are in the order of scenarios, then of seeds, for any number of threads.
@@ -40,7 +39,7 @@ pub struct Repetition<'a> {
 ///
 /// # Errors
 /// When a simulated world stalls, or traces cannot be written.
-pub fn run_all(
+pub(super) fn run_all(
     repetition: &Repetition<'_>,
     sources: &[Source],
     progress: impl Fn(f64) + Sync,

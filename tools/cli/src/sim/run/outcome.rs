@@ -5,23 +5,23 @@ use std::path::Path;
 use courser_sim::report::RunReport;
 
 use super::sources::Source;
-use super::verdict::{Judged, judge, shown};
-use crate::error::Error;
-use crate::pages;
+use crate::sim::error::Error;
+use crate::sim::pages;
+use crate::sim::verdict::{Judged, judge, shown};
 
 /// The runs of one scenario, and which of its bounds hold.
 #[derive(Debug)]
-pub struct Outcome<'a> {
+pub(super) struct Outcome<'a> {
     /// The scenario.
-    pub source: &'a Source,
+    pub(super) source: &'a Source,
     /// Its runs, in the order of their seeds.
-    pub runs: &'a [RunReport],
+    pub(super) runs: &'a [RunReport],
     /// Its bounds.
-    pub judged: Vec<Judged>,
+    pub(super) judged: Vec<Judged>,
 }
 
-/// Judges the runs of scenarios, which are in the order of [`run_all`](super::jobs::run_all).
-pub fn outcomes<'a>(sources: &'a [Source], runs: &'a [RunReport]) -> Vec<Outcome<'a>> {
+/// Judges the runs of scenarios, which are in the order of [`run_all`](crate::sim::jobs::run_all).
+pub(super) fn outcomes<'a>(sources: &'a [Source], runs: &'a [RunReport]) -> Vec<Outcome<'a>> {
     let each = (runs.len() / sources.len().max(1)).max(1);
     let pairs = sources.iter().zip(runs.chunks(each));
     let outcomes = pairs.map(|(source, runs)| Outcome {
@@ -36,7 +36,7 @@ pub fn outcomes<'a>(sources: &'a [Source], runs: &'a [RunReport]) -> Vec<Outcome
 ///
 /// # Errors
 /// When the directory or a file in it cannot be written.
-pub fn write_report(
+pub(super) fn write_report(
     directory: &Path,
     runs: &[RunReport],
     outcomes: &[Outcome<'_>],

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 /// The reason why scenarios are not run, or their results are not written.
 #[derive(thiserror::Error, Debug)]
-pub enum Error {
+pub(crate) enum Error {
     /// A file or directory cannot be read.
     #[error("cannot read {}: {error}", .path.display())]
     Read {

@@ -7,12 +7,12 @@ use courser_sim::report::Measure;
 use courser_sim::scenario::Scenario;
 use serde::Deserialize;
 
-use crate::error::Error;
+use crate::sim::error::Error;
 
 /// The content of a document. Paths are relative to the file.
 #[derive(Deserialize, Debug)]
 #[serde(deny_unknown_fields)]
-pub struct List {
+pub(crate) struct List {
     pub(super) title: String,
     /// Text above the overview.
     pub(super) about: String,
@@ -27,7 +27,7 @@ pub struct List {
 /// A target, and its scenarios.
 #[derive(Deserialize, Debug)]
 #[serde(deny_unknown_fields)]
-pub struct Row {
+pub(crate) struct Row {
     /// The name of the row, for the command line and the file of its values.
     pub(super) name: String,
     pub(super) title: String,
@@ -70,7 +70,7 @@ fn first_seed() -> u64 {
 ///
 /// # Errors
 /// When the file cannot be read or is not a valid list.
-pub fn read(path: &Path) -> Result<List, Error> {
+pub(crate) fn read(path: &Path) -> Result<List, Error> {
     let text = fs::read_to_string(path).map_err(|error| Error::read(path, error))?;
     parse(path, &text)
 }
@@ -79,7 +79,7 @@ pub fn read(path: &Path) -> Result<List, Error> {
 ///
 /// # Errors
 /// When it is not a valid list.
-pub fn parse(path: &Path, text: &str) -> Result<List, Error> {
+pub(crate) fn parse(path: &Path, text: &str) -> Result<List, Error> {
     let wrong = |what: String| Error::content(path, what);
     let mut list: List = toml::from_str(text).map_err(|error| wrong(error.to_string()))?;
     list.file = path.to_owned();
@@ -99,7 +99,7 @@ impl List {
     ///
     /// # Errors
     /// When there is no such row.
-    pub fn select(&self, names: &[String]) -> Result<Vec<&Row>, Error> {
+    pub(crate) fn select(&self, names: &[String]) -> Result<Vec<&Row>, Error> {
         let known: Vec<&str> = self.rows.iter().map(|row| row.name.as_str()).collect();
         for name in names {
             if name != "all" && !known.contains(&name.as_str()) {

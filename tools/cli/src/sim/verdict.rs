@@ -6,15 +6,15 @@ use courser_units::{bits, seconds};
 
 /// A bound of a scenario and its verdict.
 #[derive(Clone, Debug)]
-pub struct Judged {
+pub(super) struct Judged {
     /// The bound.
-    pub bound: Bound,
+    pub(super) bound: Bound,
     /// The value that the runs showed, and whether the bound holds.
-    pub verdict: Verdict,
+    pub(super) verdict: Verdict,
 }
 
 /// Checks the bounds of a scenario against its runs.
-pub fn judge(scenario: &Scenario, runs: &[RunReport]) -> Vec<Judged> {
+pub(super) fn judge(scenario: &Scenario, runs: &[RunReport]) -> Vec<Judged> {
     let rtt = scenario.base_rtt();
     let judge = |bound: &Bound| Judged {
         bound: bound.clone(),
@@ -24,7 +24,7 @@ pub fn judge(scenario: &Scenario, runs: &[RunReport]) -> Vec<Judged> {
 }
 
 /// Returns a value of a measure as text.
-pub fn shown(value: Option<f64>, unit: Unit) -> String {
+pub(super) fn shown(value: Option<f64>, unit: Unit) -> String {
     let Some(value) = value else {
         return "none".to_owned();
     };
