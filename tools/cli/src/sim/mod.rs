@@ -1,11 +1,12 @@
 //! Emulated networks: `courser sim`.
 
-pub(crate) mod error;
 pub(crate) mod figures;
-mod jobs;
+mod file;
 mod pages;
+mod parallel;
 mod proxy;
 mod run;
+mod spread;
 mod verdict;
 
 use clap::Subcommand;

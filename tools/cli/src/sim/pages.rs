@@ -7,7 +7,6 @@ mod group;
 mod measure;
 mod tables;
 mod values;
-mod verdict;
 
 use std::fs;
 use std::io;
@@ -17,29 +16,28 @@ use courser_plot::Chart;
 use courser_plot::page::{Page, Section};
 use courser_sim::report::RunReport;
 
-pub(super) use self::verdict::Verdict;
-
 use self::group::Group;
-use super::error::Error;
+use super::run::Outcome;
+use crate::error::Failure;
 
 /// Largest number of scenarios on one page: a page with more charts would be slow to open.
 const MAX_SCENARIOS_INSIDE: usize = 4;
 
-/// Writes `index.html`, and a page for each scenario where there are many, into a directory that
-/// is made if needed.
-///
-/// # Errors
-///
-/// When the directory or a file in it cannot be written.
-pub(super) fn write(
-    directory: &Path,
-    runs: &[RunReport],
-    verdicts: &[Verdict],
-) -> Result<(), Error> {
-    fs::create_dir_all(directory).map_err(|error| cannot_write(directory, error))?;
-    for (name, html) in pages(runs, verdicts) {
+/// Writes `index.html`, and a page for each scenario where there are many, into a directory, which is created if
+/// needed.
+pub(super) fn write(directory: &Path, outcomes: &[Outcome<'_>]) -> Result<(), Failure> {
+    let groups = (1..).zip(outcomes).map(|(number, outcome)| {
+        let name = &outcome.source.scenario.name;
+        Group::new(number, name, outcome.runs, &outcome.judged)
+    });
+    write_pages(directory, &groups.collect::<Vec<_>>())
+}
+
+fn write_pages(directory: &Path, groups: &[Group<'_>]) -> Result<(), Failure> {
+    fs::create_dir_all(directory).map_err(|error| cannot_write(directory, &error))?;
+    for (name, html) in pages(groups) {
         let path = directory.join(name);
-        fs::write(&path, html).map_err(|error| cannot_write(&path, error))?;
+        fs::write(&path, html).map_err(|error| cannot_write(&path, &error))?;
     }
     Ok(())
 }
@@ -49,17 +47,18 @@ pub(super) fn charts_of(run: &RunReport) -> Vec<Chart> {
     charts::all(run, "")
 }
 
-fn cannot_write(path: &Path, error: io::Error) -> Error {
-    let path = path.to_owned();
-    Error::Report { path, error }
+fn cannot_write(path: &Path, error: &io::Error) -> Failure {
+    let path = path.display();
+    Failure::new(format!(
+        "cannot write the report to {path}: {error}; choose another place with --report"
+    ))
 }
 
 /// Returns all pages with their file names, the index first.
-fn pages(runs: &[RunReport], verdicts: &[Verdict]) -> Vec<(String, String)> {
-    let groups = group::groups(runs, verdicts);
+fn pages(groups: &[Group<'_>]) -> Vec<(String, String)> {
     let is_inside = groups.len() <= MAX_SCENARIOS_INSIDE;
-    let mut index = Page::new("Simulated runs").line(overview(&groups, runs.len()));
-    let mut section = Section::new("Scenarios").table(tables::overview(&groups, is_inside));
+    let mut index = Page::new("Simulated runs").line(overview(groups));
+    let mut section = Section::new("Scenarios").table(tables::overview(groups, is_inside));
     if groups.iter().any(|group| group.runs.len() > 1) {
         section = section.text(
             "The large numbers are medians over the seeds of a scenario, with the 10th and the 90th \
@@ -68,9 +67,9 @@ fn pages(runs: &[RunReport], verdicts: &[Verdict]) -> Vec<(String, String)> {
     }
     index = index.section(section);
     let mut others = Vec::new();
-    for group in &groups {
+    for group in groups {
         if is_inside {
-            index = index.section(scenario(group, group.name.clone()));
+            index = index.section(scenario(group, group.name.to_owned()));
         } else {
             let title = format!("Simulated runs of {}", group.name);
             let page = Page::new(title).line(own_line(group));
@@ -86,7 +85,7 @@ fn pages(runs: &[RunReport], verdicts: &[Verdict]) -> Vec<(String, String)> {
 /// Returns the tables and charts of one scenario.
 fn scenario(group: &Group<'_>, heading: String) -> Section {
     let mut section = Section::new(heading);
-    if !group.verdicts.is_empty() {
+    if !group.judged.is_empty() {
         section = section.table(tables::bounds(group));
     }
     section = section.table(tables::measures(group));
@@ -116,10 +115,11 @@ fn of_run(section: Section, run: &RunReport, which: &str) -> Section {
         .fold(section, Section::chart)
 }
 
-fn overview(groups: &[Group<'_>], runs: usize) -> String {
-    let verdicts = || groups.iter().flat_map(|group| &group.verdicts);
-    let kept = verdicts().filter(|verdict| verdict.is_kept).count();
-    let bounds = match verdicts().count() {
+fn overview(groups: &[Group<'_>]) -> String {
+    let runs = groups.iter().map(|group| group.runs.len()).sum();
+    let judged = || groups.iter().flat_map(|group| group.judged);
+    let kept = judged().filter(|judged| judged.verdict.holds).count();
+    let bounds = match judged().count() {
         0 => "no bounds".to_owned(),
         1 if kept == 1 => "the bound is met".to_owned(),
         1 => "the bound is violated".to_owned(),
@@ -134,7 +134,7 @@ fn overview(groups: &[Group<'_>], runs: usize) -> String {
 }
 
 fn own_line(group: &Group<'_>) -> String {
-    overview(std::slice::from_ref(group), group.runs.len())
+    overview(std::slice::from_ref(group))
 }
 
 /// Returns a count with its noun: `1 run`, `2 runs`.

@@ -2,16 +2,13 @@
 
 use courser_sim::run::{RunOptions, run};
 
-use super::file::write;
 use super::list::{ChartPart, List, Row};
-use crate::sim::error::Error;
-use crate::sim::pages;
+use super::measure::stalled;
+use crate::error::Failure;
+use crate::sim::{file, pages};
 
 /// Draws the charts of a document again, each into its file.
-///
-/// # Errors
-/// When a chart does not exist or cannot be written.
-pub(crate) fn draw(list: &List) -> Result<(), Error> {
+pub(crate) fn draw(list: &List) -> Result<(), Failure> {
     for row in &list.rows {
         for part in &row.charts {
             one(list, row, part)?;
@@ -20,30 +17,26 @@ pub(crate) fn draw(list: &List) -> Result<(), Error> {
     Ok(())
 }
 
-fn one(list: &List, row: &Row, part: &ChartPart) -> Result<(), Error> {
+fn one(list: &List, row: &Row, part: &ChartPart) -> Result<(), Failure> {
     let scenarios = list.scenarios(row)?;
     let found = scenarios.iter().find(|(it, _)| it.name == part.scenario);
     let Some((scenario, _)) = found else {
         let (row, name) = (&row.name, &part.scenario);
         let message =
             format!("a chart of row {row} is of '{name}', which is not one of its scenarios");
-        return Err(Error::Mismatch(message));
+        return Err(Failure::new(message));
     };
-    let seen = run(scenario, part.seed, RunOptions::default()).map_err(|stall| Error::Stall {
-        path: list.file().to_owned(),
-        scenario: scenario.name.clone(),
-        seed: part.seed,
-        stall: stall.to_string(),
-    })?;
+    let seen = run(scenario, part.seed, RunOptions::default());
+    let seen = seen.map_err(|stall| stalled(scenario, part.seed, &stall))?;
     let charts = pages::charts_of(&seen);
     let Some(chart) = charts.iter().find(|it| it.title().starts_with(&part.chart)) else {
         let titles: Vec<&str> = charts.iter().map(courser_plot::Chart::title).collect();
-        return Err(Error::Mismatch(format!(
+        return Err(Failure::new(format!(
             "{} has no chart '{}', it has {}",
             part.scenario,
             part.chart,
             titles.join(", ")
         )));
     };
-    write(&list.path(&part.file), &chart.to_svg())
+    file::replace(&list.path(&part.file), &chart.to_svg())
 }

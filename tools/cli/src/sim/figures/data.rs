@@ -6,7 +6,8 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::Path;
 
-use crate::sim::error::Error;
+use crate::error::Failure;
+use crate::sim::file::cannot_read;
 
 /// The numbers of one scenario by measure.
 pub(crate) type Numbers = BTreeMap<String, Number>;
@@ -35,15 +36,15 @@ pub(crate) struct Number {
 const HEAD: &str = "scenario\tmeasure\truns\tvalues\tmedian\tp10\tp90\tbound\tholds";
 
 impl Data {
-    /// Reads a file; one that does not exist has nothing in it.
-    pub(super) fn read(path: &Path) -> Result<Self, Error> {
+    /// Reads a file. One that does not exist contains no numbers.
+    pub(super) fn read(path: &Path) -> Result<Self, Failure> {
         let text = match fs::read_to_string(path) {
             Ok(text) => text,
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Self::default()),
-            Err(error) => return Err(Error::read(path, error)),
+            Err(error) => return Err(cannot_read(path, &error)),
         };
         Self::parse(&text).map_err(|line| {
-            Error::Mismatch(format!(
+            Failure::new(format!(
                 "{}, line {line}: not a measured value; the columns are {}",
                 path.display(),
                 HEAD.replace('\t', ", ")
@@ -54,7 +55,7 @@ impl Data {
     /// Reads the text of a file.
     ///
     /// # Errors
-    /// The number of the line that is wrong.
+    /// Returns the number of the first invalid line.
     pub(crate) fn parse(text: &str) -> Result<Self, usize> {
         let mut data = Self::default();
         for (index, line) in text.lines().enumerate().skip(1) {
@@ -132,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_read() {
+    fn numbers_are_read_as_written() {
         let number = Number {
             runs: 3,
             values: 2,
@@ -157,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_line_is_told() {
+    fn invalid_line_is_reported() {
         let text = format!("{HEAD}\nbulk\tjain\t1\t1\t1\t1\t1\t\t\nbulk\tjain\tmany\n");
         assert_eq!(Data::parse(&text), Err(3));
     }

@@ -7,25 +7,22 @@ use courser_sim::report::{Measure, Unit};
 use courser_sim::scenario::Scenario;
 
 use super::data::{Data, Number, Numbers};
-use super::file;
 use super::list::{List, Row};
-use crate::sim::error::Error;
+use crate::error::Failure;
+use crate::sim::file;
 use crate::sim::verdict::shown;
 
 /// Writes the document of a list into a file, from the numbers that were measured before. `command` is
 /// the command that measures everything again.
-///
-/// # Errors
-/// When a file of the list cannot be read, or the document cannot be written.
-pub(crate) fn write(list: &List, path: &Path, command: &str) -> Result<(), Error> {
+pub(crate) fn write(list: &List, path: &Path, command: &str) -> Result<(), Failure> {
     let mut parts = Vec::new();
     for row in &list.rows {
         parts.push((row, Data::read(&list.data_of(row))?));
     }
-    file::write(path, &document(list, &parts, command)?)
+    file::replace(path, &document(list, &parts, command)?)
 }
 
-fn document(list: &List, parts: &[(&Row, Data)], command: &str) -> Result<String, Error> {
+fn document(list: &List, parts: &[(&Row, Data)], command: &str) -> Result<String, Failure> {
     let mut out = format!(
         "# {}\n\n<!-- Made by `{command}`; changes belong into the list. -->\n\n{}\n\n",
         list.title,

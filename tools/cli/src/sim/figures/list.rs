@@ -1,13 +1,13 @@
 //! The rows of a document, as a file lists them.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use courser_sim::report::Measure;
 use courser_sim::scenario::Scenario;
 use serde::Deserialize;
 
-use crate::sim::error::Error;
+use crate::error::Failure;
+use crate::sim::file;
 
 /// The content of a document. Paths are relative to the file.
 #[derive(Deserialize, Debug)]
@@ -67,20 +67,13 @@ fn first_seed() -> u64 {
 }
 
 /// Reads a list from a file.
-///
-/// # Errors
-/// When the file cannot be read or is not a valid list.
-pub(crate) fn read(path: &Path) -> Result<List, Error> {
-    let text = fs::read_to_string(path).map_err(|error| Error::read(path, error))?;
-    parse(path, &text)
+pub(crate) fn read(path: &Path) -> Result<List, Failure> {
+    parse(path, &file::read(path)?)
 }
 
 /// Reads the text of a file at `path`.
-///
-/// # Errors
-/// When it is not a valid list.
-pub(crate) fn parse(path: &Path, text: &str) -> Result<List, Error> {
-    let wrong = |what: String| Error::content(path, what);
+pub(crate) fn parse(path: &Path, text: &str) -> Result<List, Failure> {
+    let wrong = |reason: String| file::unusable(path, reason);
     let mut list: List = toml::from_str(text).map_err(|error| wrong(error.to_string()))?;
     list.file = path.to_owned();
     for row in &list.rows {
@@ -96,25 +89,17 @@ pub(crate) fn parse(path: &Path, text: &str) -> Result<List, Error> {
 
 impl List {
     /// Returns the rows with these names, or all for the name `all`.
-    ///
-    /// # Errors
-    /// When there is no such row.
-    pub(crate) fn select(&self, names: &[String]) -> Result<Vec<&Row>, Error> {
+    pub(crate) fn select(&self, names: &[String]) -> Result<Vec<&Row>, Failure> {
         let known: Vec<&str> = self.rows.iter().map(|row| row.name.as_str()).collect();
         for name in names {
             if name != "all" && !known.contains(&name.as_str()) {
                 let reason = format!("has no row '{name}', known are all, {}", known.join(", "));
                 let path = self.file.display();
-                return Err(Error::Mismatch(format!("{path} {reason}")));
+                return Err(Failure::new(format!("{path} {reason}")));
             }
         }
         let is_selected = |row: &&Row| names.iter().any(|name| name == "all" || *name == row.name);
         Ok(self.rows.iter().filter(is_selected).collect())
-    }
-
-    /// Returns the file that the list was read from.
-    pub(super) fn file(&self) -> &Path {
-        &self.file
     }
 
     /// Returns a path of the list relative to the current directory.
@@ -129,14 +114,13 @@ impl List {
     }
 
     /// Reads the scenarios of a row, each with its number of runs.
-    pub(super) fn scenarios(&self, row: &Row) -> Result<Vec<(Scenario, u64)>, Error> {
+    pub(super) fn scenarios(&self, row: &Row) -> Result<Vec<(Scenario, u64)>, Failure> {
         let mut all = Vec::new();
-        for file in &row.files {
-            let path = self.path(&file.path);
-            let text = fs::read_to_string(&path).map_err(|error| Error::read(&path, error))?;
-            let family =
-                Scenario::parse_all(&text).map_err(|error| Error::content(&path, error))?;
-            all.extend(family.into_iter().map(|scenario| (scenario, file.runs)));
+        for part in &row.files {
+            let path = self.path(&part.path);
+            let family = Scenario::parse_all(&file::read(&path)?);
+            let family = family.map_err(|error| file::unusable(&path, error))?;
+            all.extend(family.into_iter().map(|scenario| (scenario, part.runs)));
         }
         Ok(all)
     }

@@ -1,105 +1,84 @@
 //! Runs the scenarios of a row and keeps their numbers.
 
+use std::fmt::Display;
 use std::num::NonZeroUsize;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::thread;
 use std::time::{Duration, Instant};
 
-use courser_base::Mutex;
-use courser_sim::report::{MEASURES, Measure, RunReport, quantile};
+use courser_sim::report::{MEASURES, Measure, RunReport};
 use courser_sim::run::{RunOptions, run};
 use courser_sim::scenario::Scenario;
 
+use super::args::FiguresArguments;
 use super::data::{Data, Number, Numbers};
-use super::file::write;
 use super::list::{List, Row};
-use crate::sim::error::Error;
+use crate::error::Failure;
+use crate::output;
+use crate::sim::file;
+use crate::sim::parallel::in_parallel;
+use crate::sim::spread::Spread;
 use crate::sim::verdict::judge;
 
 /// Points of a series. Single runs are not shown, but their pieces of time have to be short beside a
 /// round trip.
 const POINTS: usize = 1500;
 
-/// The settings of a measurement.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Measurement<'a> {
-    /// Runs of each scenario, in place of the number in the list.
-    pub(crate) runs: Option<u64>,
-    /// Measures only scenarios whose names contain this text.
-    pub(crate) only: Option<&'a str>,
-    /// Threads; one for each core without a number.
-    pub(crate) threads: Option<NonZeroUsize>,
-}
-
-/// Measures the scenarios of a row. After each scenario its numbers are written and `note` is called with
-/// them and the time that the runs took.
-///
-/// # Errors
-/// When a file of the list cannot be read or written, or a simulated world stalls.
-pub(crate) fn row(
-    measurement: &Measurement<'_>,
-    list: &List,
-    row: &Row,
-    note: impl Fn(&Scenario, &Numbers, Duration),
-) -> Result<(), Error> {
+/// Measures the scenarios of a row. The numbers of each scenario are printed and written to the file of the row when its
+/// runs are over.
+pub(super) fn row(arguments: &FiguresArguments, list: &List, row: &Row) -> Result<(), Failure> {
     let path = list.data_of(row);
     for (scenario, runs) in list.scenarios(row)? {
-        if measurement
-            .only
-            .is_some_and(|only| !scenario.name.contains(only))
-        {
+        let only = arguments.only.as_deref();
+        if only.is_some_and(|only| !scenario.name.contains(only)) {
             continue;
         }
-        let runs = measurement.runs.unwrap_or(runs);
+        let runs = arguments.runs.unwrap_or(runs);
         let begun = Instant::now();
-        let reports = all(measurement.threads, list, &scenario, runs)?;
+        let reports = all(arguments.jobs, &scenario, runs)?;
         let numbers = numbers(row, &scenario, &reports);
         note(&scenario, &numbers, begun.elapsed());
         let mut data = Data::read(&path)?;
         data.0.insert(scenario.name.clone(), numbers);
-        write(&path, &data.to_text())?;
+        file::replace(&path, &data.to_text())?;
     }
     Ok(())
+}
+
+/// Prints the numbers of a scenario.
+fn note(scenario: &Scenario, numbers: &Numbers, took: Duration) {
+    let of = |(name, number): (&String, &Number)| {
+        let holds = match &number.bound {
+            Some((_, false)) => " (!)",
+            _ => "",
+        };
+        format!("{name} {:.4}{holds}", number.median)
+    };
+    let numbers: Vec<String> = numbers.iter().map(of).collect();
+    let (name, seconds) = (&scenario.name, took.as_secs_f64());
+    output::note(format!("{name}: {} [{seconds:.1} s]", numbers.join(", ")));
 }
 
 /// Runs a scenario with the seeds from 1 on, and returns the reports in the order of seeds.
 fn all(
     threads: Option<NonZeroUsize>,
-    list: &List,
     scenario: &Scenario,
     runs: u64,
-) -> Result<Vec<RunReport>, Error> {
-    let cores = || thread::available_parallelism().map_or(1, usize::from);
-    let threads = threads.map_or_else(cores, usize::from);
-    let (next, done) = (AtomicU64::new(1), Mutex::new(Vec::new()));
-    let work = || {
-        loop {
-            let seed = next.fetch_add(1, Ordering::Relaxed);
-            if seed > runs {
-                return;
-            }
-            let options = RunOptions {
-                points: POINTS,
-                sinks: None,
-            };
-            let result = run(scenario, seed, options).map_err(|stall| Error::Stall {
-                path: list.file().to_owned(),
-                scenario: scenario.name.clone(),
-                seed,
-                stall: stall.to_string(),
-            });
-            let mut done = done.lock();
-            done.push((seed, result));
-        }
+) -> Result<Vec<RunReport>, Failure> {
+    let one = |number: usize| {
+        let seed = number as u64 + 1;
+        let options = RunOptions {
+            points: POINTS,
+            sinks: None,
+        };
+        run(scenario, seed, options).map_err(|stall| stalled(scenario, seed, &stall))
     };
-    thread::scope(|scope| {
-        for _ in 0..threads {
-            scope.spawn(work);
-        }
-    });
-    let mut done = done.into_inner();
-    done.sort_by_key(|(seed, _)| *seed);
-    done.into_iter().map(|(_, result)| result).collect()
+    let runs = usize::try_from(runs).unwrap_or(usize::MAX);
+    in_parallel(runs, threads, one, |_| {})
+}
+
+/// Makes the failure of a run whose world stopped before its end.
+pub(super) fn stalled(scenario: &Scenario, seed: u64, stall: &impl Display) -> Failure {
+    let name = &scenario.name;
+    Failure::new(format!("{name}, seed {seed}: {stall}: this is a bug"))
 }
 
 /// Returns the numbers of the measures that the row shows or the scenario has bounds for.
@@ -123,13 +102,14 @@ fn numbers(row: &Row, scenario: &Scenario, reports: &[RunReport]) -> Numbers {
 fn spread(measure: &Measure, reports: &[RunReport]) -> Number {
     let values = reports.iter().filter_map(|it| (measure.of)(&it.measures));
     let values: Vec<f64> = values.collect();
-    let at = |share| quantile(&values, share).unwrap_or(f64::NAN);
+    let spread = Spread::of(&values);
+    let or_none = |of: fn(&Spread) -> f64| spread.as_ref().map_or(f64::NAN, of);
     Number {
         runs: reports.len() as u64,
         values: values.len() as u64,
-        median: at(0.5),
-        p10: at(0.1),
-        p90: at(0.9),
+        median: or_none(|it| it.median),
+        p10: or_none(|it| it.p10),
+        p90: or_none(|it| it.p90),
         bound: None,
     }
 }

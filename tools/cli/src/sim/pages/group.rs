@@ -2,43 +2,38 @@
 
 use courser_sim::report::{MEASURES, Measure, RunReport};
 
-use super::measure::{self, Spread};
-use super::verdict::Verdict;
+use super::measure;
+use crate::sim::spread::Spread;
+use crate::sim::verdict::Judged;
 
 /// The runs of one scenario, from the best to the worst.
 pub(super) struct Group<'a> {
-    pub(super) name: String,
+    pub(super) name: &'a str,
     /// The file of its own page, if it has one.
     pub(super) file: String,
     pub(super) runs: Vec<&'a RunReport>,
-    pub(super) verdicts: Vec<&'a Verdict>,
-}
-
-/// Groups runs by scenario, in the order in which scenarios first occur.
-pub(super) fn groups<'a>(runs: &'a [RunReport], verdicts: &'a [Verdict]) -> Vec<Group<'a>> {
-    let mut groups: Vec<Group<'a>> = Vec::new();
-    for run in runs {
-        match groups.iter_mut().find(|group| group.name == run.scenario) {
-            Some(group) => group.runs.push(run),
-            None => groups.push(Group {
-                file: file_name(groups.len() + 1, &run.scenario),
-                name: run.scenario.clone(),
-                runs: vec![run],
-                verdicts: Vec::new(),
-            }),
-        }
-    }
-    for group in &mut groups {
-        // Runs that are equally good stay in the order of their seeds.
-        group.runs.sort_by_key(|run| run.seed);
-        group.runs.sort_by(|a, b| badness(a).total_cmp(&badness(b)));
-        let own = verdicts.iter().filter(|one| one.scenario == group.name);
-        group.verdicts = own.collect();
-    }
-    groups
+    pub(super) judged: &'a [Judged],
 }
 
 impl<'a> Group<'a> {
+    /// Sorts the runs of the scenario with this number, which are in the order of their seeds.
+    pub(super) fn new(
+        number: usize,
+        name: &'a str,
+        runs: &'a [RunReport],
+        judged: &'a [Judged],
+    ) -> Self {
+        let mut runs: Vec<&RunReport> = runs.iter().collect();
+        // Runs that are equally good stay in the order of their seeds.
+        runs.sort_by(|a, b| badness(a).total_cmp(&badness(b)));
+        Self {
+            name,
+            file: file_name(number, name),
+            runs,
+            judged,
+        }
+    }
+
     /// Returns the median run.
     pub(super) fn median(&self) -> &'a RunReport {
         self.runs[(self.runs.len() - 1) / 2]
@@ -51,11 +46,12 @@ impl<'a> Group<'a> {
 
     /// Returns the distribution of a measure over the runs; `None` when no run has it.
     pub(super) fn spread(&self, measure: &Measure) -> Option<Spread> {
-        Spread::of(
-            self.runs
-                .iter()
-                .filter_map(|run| (measure.of)(&run.measures)),
-        )
+        let values = self
+            .runs
+            .iter()
+            .filter_map(|run| (measure.of)(&run.measures));
+        let values: Vec<f64> = values.filter(|value| value.is_finite()).collect();
+        Spread::of(&values)
     }
 
     /// Returns the seed with the worst value of a measure.

@@ -1,32 +1,7 @@
 //! The presentation of measures.
 
 use courser_plot::Unit;
-use courser_sim::report::{self, MEASURES, Measure, quantile};
-
-/// The values of a measure over the runs of a scenario.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub(super) struct Spread {
-    pub(super) median: f64,
-    pub(super) p10: f64,
-    pub(super) p90: f64,
-    pub(super) lowest: f64,
-    pub(super) highest: f64,
-}
-
-impl Spread {
-    /// Returns the distribution of values; `None` without a value. Percentiles are values that occurred,
-    /// as in bounds.
-    pub(super) fn of(values: impl Iterator<Item = f64>) -> Option<Self> {
-        let values: Vec<f64> = values.filter(|value| value.is_finite()).collect();
-        Some(Self {
-            median: quantile(&values, 0.5)?,
-            p10: quantile(&values, 0.1)?,
-            p90: quantile(&values, 0.9)?,
-            lowest: quantile(&values, 0.0)?,
-            highest: quantile(&values, 1.0)?,
-        })
-    }
-}
+use courser_sim::report::{self, MEASURES, Measure};
 
 /// Returns the name of a measure with spaces.
 pub(super) fn words(measure: &Measure) -> String {

@@ -7,6 +7,7 @@ use courser_units::to_f64;
 
 use super::group::Group;
 use super::measure::{self, unit, words};
+use crate::sim::verdict::shown;
 
 /// Returns a table with a row for each scenario; the columns are the measures that any of them has.
 pub(super) fn overview(groups: &[Group<'_>], is_inside: bool) -> Table {
@@ -21,7 +22,7 @@ pub(super) fn overview(groups: &[Group<'_>], is_inside: bool) -> Table {
         .iter()
         .enumerate()
         .fold(table, |table, (index, group)| {
-            let name = Cell::text(&group.name);
+            let name = Cell::text(group.name);
             let name = match is_inside {
                 // The first section is the one with this table.
                 true => name.section(index + 2),
@@ -36,15 +37,16 @@ pub(super) fn overview(groups: &[Group<'_>], is_inside: bool) -> Table {
 /// Returns a table of the bounds of a scenario and their verdicts.
 pub(super) fn bounds(group: &Group<'_>) -> Table {
     let table = Table::new("Bounds", ["result", "bound", "seen"]);
-    group.verdicts.iter().fold(table, |table, verdict| {
-        let result = match verdict.is_kept {
+    group.judged.iter().fold(table, |table, judged| {
+        let result = match judged.verdict.holds {
             true => Cell::good("met"),
             false => Cell::bad("violated"),
         };
+        let seen = shown(judged.verdict.value, judged.bound.measure.unit);
         table.row([
             result,
-            Cell::text(&verdict.bound),
-            Cell::number(&verdict.seen),
+            Cell::text(judged.bound.to_string()),
+            Cell::number(seen),
         ])
     })
 }
@@ -203,11 +205,11 @@ fn link_row(link: &LinkReport) -> [Cell; 6] {
 /// Returns the number of bounds of a scenario that were met or violated.
 fn result(group: &Group<'_>) -> Cell {
     let broken = group
-        .verdicts
+        .judged
         .iter()
-        .filter(|verdict| !verdict.is_kept)
+        .filter(|judged| !judged.verdict.holds)
         .count();
-    match (group.verdicts.len(), broken) {
+    match (group.judged.len(), broken) {
         (0, _) => Cell::text("none").tone(Tone::Muted),
         (all, 0) => Cell::good(format!("{all} met")),
         (all, broken) => Cell::bad(format!("{broken} of {all} violated")),

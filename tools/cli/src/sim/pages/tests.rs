@@ -3,11 +3,13 @@ use std::time::Duration;
 use courser_base::Time;
 use courser_plot::Unit;
 use courser_sim::report::{
-    Buckets, FlowReport, LinkReport, Mark, Measures, Point, RunReport, Series,
+    Buckets, FlowReport, LinkReport, Mark, Measure, Measures, Point, RunReport, Series,
 };
+use courser_sim::scenario::{Bound, Verdict};
 use courser_units::to_f64;
 
 use super::*;
+use crate::sim::verdict::Judged;
 
 const SECONDS: u64 = 20;
 const CAPACITY: u64 = 20_000_000;
@@ -102,8 +104,8 @@ fn run(scenario: &str, seed: u64, flows: &[&str]) -> RunReport {
 }
 
 /// The text of the only page.
-fn index(runs: &[RunReport], verdicts: &[Verdict]) -> String {
-    let mut pages = pages(runs, verdicts);
+fn index(runs: &[RunReport], judged: &[Judged]) -> String {
+    let mut pages = pages(&[Group::new(1, "bulk", runs, judged)]);
     assert_eq!(pages.len(), 1);
     pages.remove(0).1
 }
@@ -154,9 +156,9 @@ fn charts_without_data_are_left_out() {
 #[test]
 fn median_and_worst_seed_are_shown() {
     let runs: Vec<_> = (1..=9).map(|seed| run("bulk", seed, &["bulk"])).collect();
-    let groups = group::groups(&runs, &[]);
+    let group = Group::new(1, "bulk", &runs, &[]);
     // Goodput grows with the seed.
-    assert_eq!((groups[0].median().seed, groups[0].worst().seed), (5, 1));
+    assert_eq!((group.median().seed, group.worst().seed), (5, 1));
     let html = index(&runs, &[]);
     assert!(html.contains("Seed 5, the median run") && html.contains("Seed 1, the worst run"));
 }
@@ -165,38 +167,35 @@ fn median_and_worst_seed_are_shown() {
 fn failed_run_is_the_worst() {
     let mut runs: Vec<_> = (1..=9).map(|seed| run("bulk", seed, &["bulk"])).collect();
     runs[6].measures.failures = Some(1.0);
-    assert_eq!(group::groups(&runs, &[])[0].worst().seed, 7);
+    assert_eq!(Group::new(1, "bulk", &runs, &[]).worst().seed, 7);
 }
 
 #[test]
-fn spread_is_of_values_that_occurred() {
-    let spread = measure::Spread::of((1..=100).map(f64::from)).expect("values");
-    assert_eq!((spread.median, spread.p10, spread.p90), (51.0, 11.0, 90.0));
-    assert_eq!((spread.lowest, spread.highest), (1.0, 100.0));
-    assert_eq!(measure::Spread::of([f64::NAN].into_iter()), None);
-}
-
-#[test]
-fn bounds_are_told_kept_or_broken() {
+fn bounds_are_shown_as_met_or_violated() {
     let runs = [run("bulk", 1, &["bulk"])];
-    let verdict = |is_kept| Verdict {
-        scenario: "bulk".to_owned(),
-        bound: "goodput_share >=0.95".to_owned(),
-        seen: "90 %".to_owned(),
-        is_kept,
+    let measure = Measure::named("goodput_share").expect("a measure");
+    let judged = |holds| Judged {
+        bound: Bound::parse(measure, ">=0.95").expect("a bound"),
+        verdict: Verdict {
+            holds,
+            value: Some(0.9),
+            worst_seed: None,
+        },
     };
-    let html = index(&runs, &[verdict(true), verdict(false)]);
+    let html = index(&runs, &[judged(true), judged(false)]);
     assert!(html.contains("1 of 2 bounds violated") && html.contains("✗ 1 of 2 violated"));
-    assert!(html.contains("goodput_share &gt;=0.95</td><td class=\"number\">90 %"));
-    let html = index(&runs, &[verdict(true)]);
+    assert!(html.contains("goodput_share &gt;=0.95</td><td class=\"number\">90.00 %"));
+    let html = index(&runs, &[judged(true)]);
     assert!(html.contains("the bound is met") && html.contains("✓ 1 met"));
 }
 
 #[test]
 fn many_scenarios_get_a_page_each() {
     let names: Vec<_> = (0..6).map(|number| format!("Bulk/{number} <x>")).collect();
-    let runs: Vec<_> = names.iter().map(|name| run(name, 1, &["a"])).collect();
-    let pages = pages(&runs, &[]);
+    let runs: Vec<_> = names.iter().map(|name| [run(name, 1, &["a"])]).collect();
+    let groups = (1..).zip(names.iter().zip(&runs));
+    let groups = groups.map(|(number, (name, runs))| Group::new(number, name, runs, &[]));
+    let pages = pages(&groups.collect::<Vec<_>>());
     assert_eq!(pages.len(), 7);
     assert_eq!(pages[1].0, "001-bulk-0--x-.html");
     assert!(
@@ -309,7 +308,8 @@ fn rates_leave_out_the_torn_last_piece() {
 fn report_is_written_into_a_new_directory() {
     let directory = std::env::temp_dir().join(format!("courser-report-{}", std::process::id()));
     let inner = directory.join("a/b");
-    write(&inner, &[run("bulk", 1, &["bulk"])], &[]).expect("written");
+    let runs = [run("bulk", 1, &["bulk"])];
+    write_pages(&inner, &[Group::new(1, "bulk", &runs, &[])]).expect("written");
     let html = fs::read_to_string(inner.join("index.html")).expect("a page");
     fs::remove_dir_all(&directory).expect("removed");
     assert!(
@@ -323,7 +323,12 @@ fn report_is_written_into_a_new_directory() {
 fn unwritable_place_is_named() {
     let file = std::env::temp_dir().join(format!("courser-report-file-{}", std::process::id()));
     fs::write(&file, "").expect("written");
-    let error = write(&file.join("report"), &[], &[]).expect_err("a file is no directory");
+    let error = write_pages(&file.join("report"), &[]).expect_err("a file is not a directory");
     fs::remove_file(&file).expect("removed");
-    assert!(error.to_string().contains("courser-report-file"), "{error}");
+    let error = error.to_string();
+    assert!(error.contains("courser-report-file"), "{error}");
+    assert!(
+        error.ends_with("choose another place with --report"),
+        "{error}"
+    );
 }

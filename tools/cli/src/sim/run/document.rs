@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use courser_sim::report::{FlowReport, MEASURES, Measures, RunReport, quantile};
+use courser_sim::report::{FlowReport, MEASURES, Measure, Measures, RunReport};
 use serde::Serialize;
 
 use super::outcome::Outcome;
 use super::sources::Source;
-use crate::sim::error::Error;
+use crate::error::Failure;
+use crate::sim::spread::Spread;
 use crate::sim::verdict::Judged;
 
 #[derive(Serialize)]
@@ -24,13 +25,6 @@ struct ScenarioPart<'a> {
     measures: BTreeMap<&'static str, Spread>,
     bounds: Vec<BoundPart>,
     runs: Vec<RunPart<'a>>,
-}
-
-#[derive(Serialize)]
-struct Spread {
-    median: f64,
-    p10: f64,
-    p90: f64,
 }
 
 #[derive(Serialize)]
@@ -71,19 +65,17 @@ struct FlowPart<'a> {
 
 /// Writes the results as JSON. `replay` returns the command that repeats a run of a scenario with a
 /// seed.
-///
-/// # Errors
-/// When a value cannot be written as JSON.
 pub(super) fn document(
     outcomes: &[Outcome<'_>],
     replay: impl Fn(&Source, u64) -> String,
-) -> Result<String, Error> {
+) -> Result<String, Failure> {
     let mut all = outcomes.iter().flat_map(|outcome| &outcome.judged);
     let document = Document {
         holds: all.all(|judged| judged.verdict.holds),
         scenarios: outcomes.iter().map(|it| scenario(it, &replay)).collect(),
     };
-    Ok(serde_json::to_string_pretty(&document)?)
+    serde_json::to_string_pretty(&document)
+        .map_err(|error| Failure::new(format!("cannot write JSON: {error}")))
 }
 
 fn scenario<'a>(
@@ -110,16 +102,9 @@ fn scenario<'a>(
 }
 
 fn spreads(runs: &[RunReport]) -> BTreeMap<&'static str, Spread> {
-    let spread = |measure: &'static courser_sim::report::Measure| {
-        let values: Vec<f64> = runs
-            .iter()
-            .filter_map(|it| (measure.of)(&it.measures))
-            .collect();
-        let spread = Spread {
-            median: quantile(&values, 0.5)?,
-            p10: quantile(&values, 0.1)?,
-            p90: quantile(&values, 0.9)?,
-        };
+    let spread = |measure: &'static Measure| {
+        let values = runs.iter().filter_map(|it| (measure.of)(&it.measures));
+        let spread = Spread::of(&values.collect::<Vec<_>>())?;
         Some((measure.name, spread))
     };
     MEASURES.iter().filter_map(spread).collect()
