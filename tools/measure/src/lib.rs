@@ -42,7 +42,7 @@ mod watch;
 pub use self::counters::{ConnectionCounters, IoCounters};
 pub use self::cpu::{CpuClock, allowed_cores, pin_to};
 pub use self::failure::{Cause, Failure, printable};
-pub use self::moves::{Busy, Mover, Moves, MovesReport, MovesTotal, Way};
+pub use self::moves::{Busy, Direction, Mover, Moves, MovesReport, MovesTotal};
 pub use self::peer::Peer;
 pub use self::processes::{MetricsPage, ProcessMemory, cpu_time_of, kernel_drops_at, memory_of};
 pub use self::records::Records;

@@ -106,11 +106,11 @@ impl MovesTotal {
 #[derive(Debug)]
 pub struct Moves {
     total: Arc<MovesTotal>,
-    state: Mutex<State>,
+    state: Mutex<StallState>,
 }
 
 #[derive(Debug)]
-struct State {
+struct StallState {
     /// Exchanges in flight.
     exchanges: usize,
     /// True if no bytes are expected.
@@ -123,7 +123,7 @@ struct State {
 
 /// The direction of bytes, seen from the client.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Way {
+pub enum Direction {
     /// Towards the server.
     Sent,
     /// From the server.
@@ -162,7 +162,7 @@ impl Moves {
     pub fn new(total: Arc<MovesTotal>) -> Arc<Self> {
         Arc::new(Self {
             total,
-            state: Mutex::new(State {
+            state: Mutex::new(StallState {
                 exchanges: 0,
                 is_idle: false,
                 is_used: [false; 2],
@@ -185,15 +185,15 @@ impl Moves {
     }
 
     /// Records the arrival or departure of bytes.
-    pub fn on_bytes(&self, way: Way, now: Instant) {
-        let State {
+    pub fn on_bytes(&self, direction: Direction, now: Instant) {
+        let StallState {
             is_used, window, ..
         } = &mut *self.state.lock();
         // The first bytes of a response have to wait for the end of the request.
-        let is_answer = !is_used[way as usize] && is_used.contains(&true);
-        is_used[way as usize] = true;
+        let is_answer = !is_used[direction as usize] && is_used.contains(&true);
+        is_used[direction as usize] = true;
         let Some(window) = window else { return };
-        let from = std::mem::replace(&mut window.last[way as usize], now);
+        let from = std::mem::replace(&mut window.last[direction as usize], now);
         if !is_answer {
             window.end_gap(from, now);
         }
@@ -240,7 +240,7 @@ impl Moves {
         self.total.report()
     }
 
-    fn end_window(&self, state: &mut State, now: Instant) {
+    fn end_window(&self, state: &mut StallState, now: Instant) {
         let Some(window) = state.window.take() else {
             return;
         };

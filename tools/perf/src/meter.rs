@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use courser_base::Mutex;
-use courser_measure::{ConnectionCounters, Failure, Latency, Moves, MovesReport, Times, Way};
+use courser_measure::{ConnectionCounters, Direction, Failure, Latency, Moves, MovesReport, Times};
 use courser_units::{bits_per_second, ratio};
 use serde::Serialize;
 
@@ -50,17 +50,17 @@ impl Meter {
 
     pub(crate) fn on_sent(&self, bytes: usize) {
         self.sent.fetch_add(bytes as u64, Relaxed);
-        self.note(Way::Sent);
+        self.note(Direction::Sent);
     }
 
     pub(crate) fn on_received(&self, bytes: usize) {
         self.received.fetch_add(bytes as u64, Relaxed);
-        self.note(Way::Received);
+        self.note(Direction::Received);
     }
 
-    fn note(&self, way: Way) {
+    fn note(&self, direction: Direction) {
         if let Some(moves) = &self.moves {
-            moves.on_bytes(way, Instant::now());
+            moves.on_bytes(direction, Instant::now());
         }
     }
 
@@ -463,7 +463,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_timed_gives_no_latency() {
+    fn meter_without_times_has_no_latency() {
         assert_eq!(Meter::new().latency(), None);
     }
 
