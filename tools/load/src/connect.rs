@@ -21,13 +21,13 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
+use crate::counts::{Agreed, AgreedTls, QuicRecord};
 use crate::label::{self, REFUSED, TIMED_OUT};
 use crate::metered::{Metered, Traffic};
 use crate::plan::{Plan, Protocols};
 use crate::request::Spoken;
 use crate::sender::Sender;
 use crate::sessions::Sessions;
-use crate::tally::{Agreed, AgreedTls, QuicRecord};
 
 /// An established connection.
 #[derive(Debug)]

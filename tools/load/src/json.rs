@@ -6,9 +6,9 @@ use courser_measure::{Stats, Times};
 use courser_units::to_f64;
 use serde_json::{Map, Value, json};
 
+use crate::counts::QuicRecord;
 use crate::plan::Plan;
 use crate::summary::Summary;
-use crate::tally::QuicRecord;
 
 /// Returns the figures of a run as JSON. Times are in seconds, sizes in bytes.
 ///

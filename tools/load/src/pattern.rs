@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn host_alone_is_asked_for_its_root() {
+    fn host_without_a_path_requests_the_root() {
         let pattern = Pattern::read("http://127.0.0.1:80", 4).expect("fine");
         assert_eq!(pattern.path_and_query(1), "/");
         assert_eq!(pattern.origin(), "http://127.0.0.1:80/");
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_pattern_is_refused() {
+    fn invalid_pattern_is_refused() {
         let error = Pattern::read("http://x/[a", 4)
             .expect_err("refused")
             .to_string();

@@ -11,10 +11,10 @@ use tokio::task::JoinSet;
 
 use crate::connect::Connector;
 use crate::connection;
+use crate::counts::{Finished, RunCounts};
 use crate::plan::Plan;
 use crate::schedule::Schedule;
 use crate::summary::Summary;
-use crate::tally::{Finished, Tally};
 use crate::worker::{Log, Worker};
 
 /// The progress of a run.
@@ -63,7 +63,7 @@ pub fn run(
         while !handles.iter().all(thread::ScopedJoinHandle::is_finished) {
             thread::park_timeout(BETWEEN_LOOKS);
             cpu.look(&schedule);
-            let responses = workers.iter().map(|worker| worker.tally().done).sum();
+            let responses = workers.iter().map(|worker| worker.counts().done).sum();
             progress(Progress {
                 share: schedule.share(Instant::now(), responses),
                 responses,
@@ -82,21 +82,21 @@ pub fn run(
     let mut finished = collect(&workers, &schedule, cpu_seconds);
     finished.is_interrupted = *stop.borrow();
     finished.moves = moves.map(|moves| moves.report());
-    match finished.tally.failure.take() {
-        Some(failure) if finished.tally.connections.is_empty() => Err(failure),
+    match finished.counts.failure.take() {
+        Some(failure) if finished.counts.connections.is_empty() => Err(failure),
         _ => Ok(Summary::new(plan, finished)),
     }
 }
 
 fn collect(workers: &[Arc<Worker>], schedule: &Schedule, cpu_seconds: f64) -> Finished {
-    let mut all = Tally::new(schedule.measured_from());
+    let mut all = RunCounts::new(schedule.measured_from());
     for worker in workers {
-        let empty = Tally::new(schedule.measured_from());
-        all.add(std::mem::replace(&mut *worker.tally(), empty));
+        let empty = RunCounts::new(schedule.measured_from());
+        all.add(std::mem::replace(&mut *worker.counts(), empty));
     }
     let end = end_of(schedule, all.last, Instant::now());
     Finished {
-        tally: all,
+        counts: all,
         sent: workers.iter().map(|worker| worker.sent()).sum(),
         elapsed: end.saturating_duration_since(schedule.measured_from()),
         cpu_seconds,

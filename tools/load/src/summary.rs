@@ -8,8 +8,8 @@ use courser::EarlyData;
 use courser_measure::{IoCounters, MovesReport, Stats, Times, sockets};
 use courser_units::to_f64;
 
+use crate::counts::{Agreed, ConnectionRecord, Finished, QuicRecord};
 use crate::plan::{Amount, Plan, Resume};
-use crate::tally::{Agreed, ConnectionRecord, Finished, QuicRecord};
 
 /// Returns the warnings about the sockets of all connections, each once; none without QUIC.
 fn warnings(connections: &[ConnectionRecord]) -> Vec<String> {
@@ -128,7 +128,7 @@ impl fmt::Display for Handshakes {
 
 impl Summary {
     pub(crate) fn new(plan: &Plan, finished: Finished) -> Self {
-        let tally = finished.tally;
+        let counts = finished.counts;
         let elapsed = finished.elapsed.as_secs_f64();
         let asked = match (plan.amount, plan.rate) {
             (Amount::Requests(count), _) => Some(count),
@@ -143,39 +143,39 @@ impl Summary {
             }
             (Amount::Time { .. }, None) => None,
         };
-        let warnings = warnings(&tally.connections);
-        let handshakes = Handshakes::of(&tally.connections);
-        let sum = |of: fn(&ConnectionRecord) -> u64| tally.connections.iter().map(of).sum();
-        let succeeded = tally.statuses.iter();
+        let warnings = warnings(&counts.connections);
+        let handshakes = Handshakes::of(&counts.connections);
+        let sum = |of: fn(&ConnectionRecord) -> u64| counts.connections.iter().map(of).sum();
+        let succeeded = counts.statuses.iter();
         let succeeded = succeeded.filter(|(status, _)| (200..400).contains(*status));
         // The last tenth is not whole.
-        let whole = tally.tenths.len().saturating_sub(1);
+        let whole = counts.tenths.len().saturating_sub(1);
         Self {
             elapsed,
             asked,
             sent: finished.sent,
-            done: tally.done,
+            done: counts.done,
             succeeded: succeeded.map(|(_, count)| count).sum(),
-            errored: tally.errored,
-            timeouts: tally.timeouts,
-            data: tally.data,
-            fields: tally.fields,
+            errored: counts.errored,
+            timeouts: counts.timeouts,
+            data: counts.data,
+            fields: counts.fields,
             received: sum(|connection| connection.received),
             sent_bytes: sum(|connection| connection.sent),
-            rates: tally.tenths[..whole]
+            rates: counts.tenths[..whole]
                 .iter()
                 .map(|count| to_f64(*count) * 10.0)
                 .collect(),
-            statuses: tally.statuses,
-            errors: tally.errors,
-            latency: tally.latency,
-            service: tally.service,
-            head: tally.head,
-            connections: tally.connections,
-            refused: tally.refused,
-            lost: tally.lost,
+            statuses: counts.statuses,
+            errors: counts.errors,
+            latency: counts.latency,
+            service: counts.service,
+            head: counts.head,
+            connections: counts.connections,
+            refused: counts.refused,
+            lost: counts.lost,
             handshakes: (plan.resume != Resume::Never).then_some(handshakes),
-            agreed: tally.agreed,
+            agreed: counts.agreed,
             cpu_seconds: finished.cpu_seconds,
             is_interrupted: finished.is_interrupted,
             moves: finished.moves,

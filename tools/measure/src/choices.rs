@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_name_is_told_before_any_approval() {
+    fn unknown_name_is_reported_before_any_approval() {
         let error = choose(Some("x25519:P-257"), None, is_approved).expect_err("unknown");
         let told = error.to_string();
         assert!(

@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_target_says_why() {
+    fn invalid_target_is_refused_with_the_reason() {
         for wrong in [
             "host:0",
             "host:x",

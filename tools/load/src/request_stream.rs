@@ -8,14 +8,14 @@ use std::time::{Instant, SystemTime};
 use courser_base::Mutex;
 use tokio::sync::Notify;
 
+use crate::counts::Moments;
 use crate::schedule::Ticket;
 use crate::sender::{Answer, Sender, Trouble};
-use crate::tally::Moments;
 use crate::worker::Worker;
 
 /// The state that the streams of one connection share.
 #[derive(Debug, Default)]
-pub(crate) struct Lane {
+pub(crate) struct StreamsState {
     /// Requests that an earlier connection did not complete.
     pub(crate) left_behind: Mutex<Vec<Ticket>>,
     /// True if the connection takes no more requests.
@@ -29,9 +29,9 @@ pub(crate) struct Lane {
     pub(crate) first_byte: Mutex<Option<Instant>>,
 }
 
-/// The reason why a slot has ended.
+/// The reason why a stream has ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum SlotEnd {
+pub(crate) enum StreamEnd {
     /// No request is left.
     Finished,
     /// The connection takes no more requests.
@@ -40,8 +40,8 @@ pub(crate) enum SlotEnd {
     Spent,
 }
 
-impl Lane {
-    /// Notifies all slots that the connection takes no more requests.
+impl StreamsState {
+    /// Notifies all streams that the connection takes no more requests.
     pub(crate) fn lose(&self) {
         self.is_lost.store(true, Relaxed);
         self.loss.notify_waiters();
@@ -68,41 +68,45 @@ impl Lane {
 }
 
 /// Sends requests until none is left, or the connection takes no more.
-pub(crate) async fn run(worker: Arc<Worker>, lane: Arc<Lane>, mut sender: Sender) -> SlotEnd {
-    let end = serve(&worker, &lane, &mut sender).await;
-    if end == SlotEnd::Lost {
-        lane.lose();
+pub(crate) async fn run(
+    worker: Arc<Worker>,
+    state: Arc<StreamsState>,
+    mut sender: Sender,
+) -> StreamEnd {
+    let end = serve(&worker, &state, &mut sender).await;
+    if end == StreamEnd::Lost {
+        state.lose();
     }
     end
 }
 
-async fn serve(worker: &Worker, lane: &Lane, sender: &mut Sender) -> SlotEnd {
+async fn serve(worker: &Worker, state: &StreamsState, sender: &mut Sender) -> StreamEnd {
     let spoken = sender.spoken();
     let mut is_first = true;
     loop {
-        if !sender.is_ready().await || lane.is_lost.load(Relaxed) {
-            return SlotEnd::Lost;
+        if !sender.is_ready().await || state.is_lost.load(Relaxed) {
+            return StreamEnd::Lost;
         }
-        let Some(mut ticket) = lane.next(worker) else {
-            return SlotEnd::Finished;
+        let Some(mut ticket) = state.next(worker) else {
+            return StreamEnd::Finished;
         };
         if let Some(due) = ticket.due
             && due > Instant::now()
         {
             tokio::select! {
                 () = worker.alarm.wait(due) => {}
-                () = lane.loss.notified() => {
-                    lane.keep(ticket);
-                    return SlotEnd::Lost;
+                () = state.loss.notified() => {
+                    state.keep(ticket);
+                    return StreamEnd::Lost;
                 }
             }
         }
         let sent = Instant::now();
         if worker.schedule.is_over(sent) {
-            return SlotEnd::Finished;
+            return StreamEnd::Finished;
         }
         worker.on_sent(sent);
-        lane.was_used.store(true, Relaxed);
+        state.was_used.store(true, Relaxed);
         let request = worker.plan.requests.make(ticket.number, spoken);
         let result = {
             // Pinned where it is made: it is large, and each move of it costs as much as a lock.
@@ -128,19 +132,19 @@ async fn serve(worker: &Worker, lane: &Lane, sender: &mut Sender) -> SlotEnd {
         match result {
             Ok(answer) => {
                 if std::mem::take(&mut is_first) {
-                    lane.first_byte.lock().get_or_insert(answer.head);
+                    state.first_byte.lock().get_or_insert(answer.head);
                 }
-                on_answer(worker, lane, times, &answer);
+                on_answer(worker, state, times, &answer);
             }
             Err(Failed::Trouble(trouble)) if trouble.is_unprocessed && ticket.tries < MAX_TRIES => {
                 ticket.tries += 1;
                 worker.on_unsent(sent);
-                lane.keep(ticket);
+                state.keep(ticket);
             }
             Err(failed) => on_failed(worker, times, failed),
         }
         if worker.plan.closes {
-            return SlotEnd::Spent;
+            return StreamEnd::Spent;
         }
     }
 }
@@ -150,12 +154,12 @@ enum Failed {
     TimedOut,
 }
 
-fn on_answer(worker: &Worker, lane: &Lane, times: Moments, answer: &Answer) {
+fn on_answer(worker: &Worker, state: &StreamsState, times: Moments, answer: &Answer) {
     let counts = worker
-        .tally()
+        .counts()
         .on_answer(times, answer, worker.plan.is_corrected);
     if counts {
-        lane.answered.fetch_add(1, Relaxed);
+        state.answered.fetch_add(1, Relaxed);
     }
     log(worker, times, Some(answer.status));
 }
@@ -166,7 +170,7 @@ fn on_failed(worker: &Worker, times: Moments, failed: Failed) {
         Failed::TimedOut => ("request timed out".to_owned(), true),
     };
     worker
-        .tally()
+        .counts()
         .on_error(times.sent, times.over, label, timed_out);
     log(worker, times, None);
 }

@@ -11,7 +11,7 @@ use crate::sender::Answer;
 
 /// Counters of the requests and connections of one thread, or of all threads.
 #[derive(Debug)]
-pub(crate) struct Tally {
+pub(crate) struct RunCounts {
     /// The beginning of the measurement; earlier requests do not count.
     measured_from: Instant,
     /// Requests answered to the end.
@@ -116,7 +116,7 @@ pub struct QuicRecord {
 /// The counters of a whole run.
 #[derive(Debug)]
 pub(crate) struct Finished {
-    pub(crate) tally: Tally,
+    pub(crate) counts: RunCounts,
     /// Requests sent, including those without an answer.
     pub(crate) sent: u64,
     /// The time since the start, or since the end of the warm-up.
@@ -138,7 +138,7 @@ pub(crate) struct Moments {
     pub(crate) over: Instant,
 }
 
-impl Tally {
+impl RunCounts {
     pub(crate) fn new(measured_from: Instant) -> Self {
         Self {
             measured_from,
@@ -312,27 +312,27 @@ mod tests {
             sent: at(900),
             over: at(1000),
         };
-        let mut tally = Tally::new(start);
-        assert!(tally.on_answer(times, &answer(200, at(950)), true));
-        assert_eq!(longest_ms(&tally.latency), 900.0);
-        assert_eq!(longest_ms(&tally.service), 100.0);
-        let mut tally = Tally::new(start);
-        assert!(tally.on_answer(times, &answer(200, at(950)), false));
-        assert_eq!(longest_ms(&tally.latency), 100.0);
+        let mut counts = RunCounts::new(start);
+        assert!(counts.on_answer(times, &answer(200, at(950)), true));
+        assert_eq!(longest_ms(&counts.latency), 900.0);
+        assert_eq!(longest_ms(&counts.service), 100.0);
+        let mut counts = RunCounts::new(start);
+        assert!(counts.on_answer(times, &answer(200, at(950)), false));
+        assert_eq!(longest_ms(&counts.latency), 100.0);
     }
 
     #[test]
-    fn nothing_of_the_warm_up_counts() {
+    fn requests_of_the_warm_up_do_not_count() {
         let start = Instant::now();
-        let mut tally = Tally::new(start + Duration::from_secs(1));
+        let mut counts = RunCounts::new(start + Duration::from_secs(1));
         let times = Moments {
             due: None,
             sent: start,
             over: start + Duration::from_secs(2),
         };
-        assert!(!tally.on_answer(times, &answer(200, times.over), false));
-        tally.on_error(start, times.over, "gone".to_owned(), false);
-        assert_eq!((tally.done, tally.errored), (0, 0));
+        assert!(!counts.on_answer(times, &answer(200, times.over), false));
+        counts.on_error(start, times.over, "gone".to_owned(), false);
+        assert_eq!((counts.done, counts.errored), (0, 0));
     }
 
     #[test]
@@ -344,11 +344,11 @@ mod tests {
             over: start,
         };
         let count = |statuses: &[u16]| {
-            let mut tally = Tally::new(start);
+            let mut counts = RunCounts::new(start);
             for status in statuses {
-                tally.on_answer(times, &answer(*status, start), false);
+                counts.on_answer(times, &answer(*status, start), false);
             }
-            tally
+            counts
         };
         let mut all = count(&[200, 200, 503, 200]);
         all.add(count(&[404, 503]));
@@ -357,12 +357,12 @@ mod tests {
     }
 
     #[test]
-    fn what_a_peer_says_cannot_fill_the_memory() {
-        let mut tally = Tally::new(Instant::now());
+    fn error_labels_of_a_peer_take_bounded_memory() {
+        let mut counts = RunCounts::new(Instant::now());
         for number in 0..10_000 {
-            tally.count_error(format!("error {number}"));
+            counts.count_error(format!("error {number}"));
         }
-        assert!(tally.errors.len() <= MAX_LABELS + 1);
-        assert_eq!(tally.errors.values().sum::<u64>(), 10_000);
+        assert!(counts.errors.len() <= MAX_LABELS + 1);
+        assert_eq!(counts.errors.values().sum::<u64>(), 10_000);
     }
 }
