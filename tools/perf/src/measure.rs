@@ -59,7 +59,7 @@ pub async fn measure(remote: &Remote, plan: &Plan, watch: Watch<'_>) -> Result<O
             parallel,
             resume,
             early_data,
-        } => scenario_handshake::run(&mut bench, parallel, (resume, early_data)).await,
+        } => scenario_handshake::run(&mut bench, parallel, resume, early_data).await,
         Scenario::Datagram {
             direction,
             size,

@@ -35,7 +35,7 @@ mod tests {
     use crate::wire::REPORT_START;
 
     #[test]
-    fn report_survives_the_way_and_is_known_by_its_start() {
+    fn report_is_read_as_written_and_recognized_by_its_start() {
         let report = ServerReport {
             courser: "0.1.0".to_owned(),
             cpu_seconds: 1.5,

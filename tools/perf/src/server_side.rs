@@ -75,7 +75,8 @@ impl Baseline {
     /// time that was measured. What is unknown has a reason.
     pub(crate) fn cost(
         self,
-        (report, connections): (Option<ServerReport>, Option<ConnectionCounters>),
+        report: Option<ServerReport>,
+        connections: Option<ConnectionCounters>,
         seconds: f64,
         done: Done,
     ) -> (Option<Side>, Option<ServerGap>) {
@@ -182,8 +183,8 @@ mod tests {
 
     /// Returns the CPU time, the packets and the gap of a measurement of a second.
     fn cost(baseline: Baseline) -> (Option<f64>, Option<u64>, Option<ServerGap>) {
-        let after = (Some(report(3.0)), Some(packets(50)));
-        let (side, gap) = baseline.cost(after, 1.0, DONE);
+        let (report, connections) = (Some(report(3.0)), Some(packets(50)));
+        let (side, gap) = baseline.cost(report, connections, 1.0, DONE);
         let connection = side.and_then(|side| side.connection);
         (
             side.map(|side| side.cpu_seconds),
@@ -220,10 +221,10 @@ mod tests {
         let other = cost(Baseline::Unsupported);
         assert_eq!(other, (None, None, Some(ServerGap::Unsupported)));
         let fresh = Baseline::Fresh(Some(report(1.0)));
-        let ended = fresh.cost((None, None), 1.0, DONE);
+        let ended = fresh.cost(None, None, 1.0, DONE);
         assert_eq!(ended, (None, Some(ServerGap::End)));
         // Connections over TCP have no counters, which is no gap.
-        let tcp = warm(Some(report(1.0)), None, [1, 1]).cost((Some(report(3.0)), None), 1.0, DONE);
+        let tcp = warm(Some(report(1.0)), None, [1, 1]).cost(Some(report(3.0)), None, 1.0, DONE);
         assert!(tcp.0.is_some() && tcp.1.is_none(), "{tcp:?}");
     }
 }

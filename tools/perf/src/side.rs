@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bill_is_divided_by_what_was_done() {
+    fn cost_is_divided_by_the_work() {
         let io = IoCounters {
             send_calls: 2,
             sent_datagrams: Some(90),

@@ -128,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn servers_that_are_older_or_others_are_named() {
+    fn older_and_foreign_servers_are_named() {
         let error = check_version(None, "mixed").expect_err("unknown");
         assert!(error.to_string().ends_with("which --scenario mixed needs"));
         let old = ServerReport::parse(b"{\"courser\":\"0.1.0\"}").expect("readable");

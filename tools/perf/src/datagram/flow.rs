@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn held_up_sender_catches_up_a_little_only() {
+    fn delayed_sender_catches_up_only_a_little() {
         let began = Instant::now();
         let mut pace = Pace::new(Some(1_000_000), 1250, began);
         pace.on_due(began);

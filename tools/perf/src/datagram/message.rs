@@ -173,7 +173,7 @@ mod tests {
     };
 
     #[test]
-    fn requests_survive_the_way_and_unknown_fields_are_no_error() {
+    fn requests_are_read_as_written_and_unknown_fields_are_ignored() {
         let text = line(&START);
         assert_eq!(serde_json::from_slice::<Start>(&text).ok(), Some(START));
         let newer = br#"{"version":1,"refused":"no","color":[1]}"#;
