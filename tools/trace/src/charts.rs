@@ -2,12 +2,12 @@
 
 use std::io::BufRead;
 
-use crate::qlog::{About, Point, Reader, Samples, Series, Summary};
 use courser_plot::page::{Cell, Page, Section, Table};
 use courser_plot::{Axis, Chart, Colour, Grid, Marker, Marks, Series as Line, Unit};
 use courser_units::seconds;
 
 use crate::explain::{Explanation, sentences};
+use crate::qlog::{About, Point, Reader, Samples, Series, Summary};
 use crate::text;
 
 /// A chart of a trace.

@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use crate::qlog::{About, Summary};
 use serde::Serialize;
 
 use crate::explain::Explanation;
+use crate::qlog::{About, Summary};
 use crate::stats::Stats;
 
 /// The summary of one file.

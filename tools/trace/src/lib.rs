@@ -37,7 +37,7 @@ mod text;
 
 pub use self::args::QlogCommand;
 pub use self::charts::{Trace, TraceChart};
-pub use self::compare::{Comparison, Divergence, Figure, Side};
+pub use self::compare::{ComparedTrace, Comparison, Divergence, Figure};
 pub use self::error::Error;
 pub use self::run::{Console, render, run};
-pub use self::stats::{Distribution, Stats, Way};
+pub use self::stats::{DirectionStats, Distribution, Stats};

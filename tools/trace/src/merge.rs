@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::io::{BufRead, Write};
 
-use crate::qlog::{Event, EventKind, Packet, RawEvent, Reader, Space};
 use serde_json::{Value, json};
 
 use crate::Error;
 use crate::convert::{Form, Writer, header, renamed};
+use crate::qlog::{Event, EventKind, Packet, RawEvent, Reader, Space};
 
 /// A packet number and its space.
 type Number = (Space, u64);
@@ -132,7 +132,8 @@ fn next<R: BufRead>(reader: &mut Reader<R>, unreadable: &mut u64) -> Option<RawE
 /// Writes the events of both traces in the order of time. Returns the numbers of events and of
 /// lines that could not be read.
 pub(crate) fn merge<A: BufRead, B: BufRead, W: Write>(
-    (first, second): (&mut Reader<A>, &mut Reader<B>),
+    first: &mut Reader<A>,
+    second: &mut Reader<B>,
     alignment: &Alignment,
     output: W,
     form: Form,
@@ -237,9 +238,9 @@ mod tests {
         assert!((found.round_trip - 0.02).abs() < 1e-9, "{found:?}");
         assert_eq!((found.lost_forward, found.lost_back), ((1, 3), (0, 1)));
         let mut output = Vec::new();
-        let readers = (&mut reader(&client), &mut reader(&server));
-        let (events, unreadable) =
-            merge(readers, &found, &mut output, Form::Sequence).expect("merged");
+        let (mut one, mut other) = (reader(&client), reader(&server));
+        let merged = merge(&mut one, &mut other, &found, &mut output, Form::Sequence);
+        let (events, unreadable) = merged.expect("merged");
         assert_eq!((events, unreadable), (8, 0));
         let text = String::from_utf8(output).expect("text");
         let ends: Vec<_> = text

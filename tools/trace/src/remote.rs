@@ -392,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn silence_is_told_from_the_end_of_the_trace() {
+    fn silence_is_distinguished_from_the_end_of_the_trace() {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let url = format!("http://{}/", listener.local_addr().expect("bound"));
         let wait = Duration::from_millis(200);

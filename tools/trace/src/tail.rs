@@ -6,9 +6,9 @@ use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use crate::qlog::{Event, EventKind, Reader};
 use courser_units::{bits, seconds, size};
 
+use crate::qlog::{Event, EventKind, Reader};
 use crate::{Error, text};
 
 /// A file that grows. It ends when nothing was added for a time, sooner if its connection has closed.
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn directory_without_traces_is_told() {
+    fn directory_without_traces_is_reported() {
         let folder = std::env::temp_dir().join(format!("courser-no-tail-{}", std::process::id()));
         fs::create_dir_all(&folder).expect("a directory");
         let error = newest(&folder).expect_err("nothing there").to_string();

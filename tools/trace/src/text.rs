@@ -1,7 +1,8 @@
 //! The summary of a trace as text.
 
-use crate::qlog::{About, Summary, Traffic};
 use courser_units::{bits, seconds, size, three_digits};
+
+use crate::qlog::{About, Summary, Traffic};
 
 /// Returns the origin of a trace: `client, JSON-SEQ, quic-13`.
 pub(crate) fn origin(about: &About) -> String {

@@ -2,9 +2,8 @@
 
 use std::collections::HashMap;
 
-use crate::qlog::{Frame, Parameters, Span};
-
 use super::delivery::Delivery;
+use crate::qlog::{Frame, Parameters, Span};
 
 /// The credit of one direction: what the receiver allows, and what was sent.
 #[derive(Clone, Debug)]

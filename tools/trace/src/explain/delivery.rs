@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use crate::qlog::{Frame, Packet, Space, Span};
 use serde::Serialize;
+
+use crate::qlog::{Frame, Packet, Space, Span};
 
 /// The streams of one direction.
 #[derive(Serialize, Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -586,7 +587,7 @@ mod tests {
     }
 
     #[test]
-    fn trace_that_begins_late_does_not_tell() {
+    fn trace_that_begins_late_leaves_streams_unknown() {
         let first = |packet_type: &str, number, offset| {
             let mut delivery = Delivery::default();
             delivery.on_received(&Packet {

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use super::codes;
 use super::delivery::{Streams, Unknown};
-use super::facts::Facts;
+use super::facts::TraceFacts;
 use super::ledger::Mark;
 
 /// The end of a connection, as a trace shows it.
@@ -28,7 +28,7 @@ pub struct Ending {
 }
 
 impl Ending {
-    pub(super) fn of(facts: &Facts) -> Option<Self> {
+    pub(super) fn of(facts: &TraceFacts) -> Option<Self> {
         let (closed, at) = facts.close.as_ref().or(facts.close_frame.as_ref())?;
         let (name, code) = codes::resolve(closed, facts.is_http3);
         let Mark { time, line } = *at;

@@ -1,10 +1,10 @@
 //! Facts that a trace states, as of the event that was read last.
 
-use crate::qlog::{Closed, Event, EventKind, Frame, Metrics, Packet};
 use serde::Serialize;
 
 use super::blocked::Blocked;
 use super::ledger::Mark;
+use crate::qlog::{Closed, Event, EventKind, Frame, Metrics, Packet};
 
 /// Counters of a trace.
 #[derive(Serialize, Clone, Copy, PartialEq, Debug, Default)]
@@ -41,7 +41,7 @@ pub struct Counts {
 
 /// Metrics and states as of the last event.
 #[derive(Debug, Default)]
-pub(super) struct Facts {
+pub(super) struct TraceFacts {
     pub(super) counts: Counts,
     pub(super) is_server: Option<bool>,
     pub(super) first: Option<Mark>,
@@ -92,7 +92,7 @@ pub(super) struct Changes {
     pub(super) lost: bool,
 }
 
-impl Facts {
+impl TraceFacts {
     pub(super) fn new(is_server: Option<bool>) -> Self {
         Self {
             is_server,

@@ -87,7 +87,7 @@ fn the_trace_that_is_read_is_not_overwritten() {
 }
 
 #[test]
-fn further_traces_of_a_file_are_told_by_every_command() {
+fn further_traces_of_a_file_are_reported_by_every_command() {
     let folder = Folder::new("further");
     let packet = |name| {
         format!(

@@ -8,7 +8,7 @@ use std::fs::File;
 use std::io::BufReader;
 
 use courser_trace::Stats;
-use courser_trace::explain::{Cause, Explanation, Way, sentences};
+use courser_trace::explain::{Cause, Direction, Explanation, sentences};
 use courser_trace::qlog::Reader;
 
 use crate::commands::{Folder, courser_qlog};
@@ -88,8 +88,8 @@ fn explanation_of_aioquic_has_the_close_and_the_times() {
         ]
     );
     assert_eq!(
-        (explanation.way, explanation.bytes_received),
-        (Way::Received, 6115)
+        (explanation.direction, explanation.bytes_received),
+        (Direction::Received, 6115)
     );
     let of = |cause| explanation.findings.iter().find(|it| it.cause == cause);
     let handshake = of(Cause::Handshake).expect("there is one");

@@ -204,7 +204,7 @@ fn failed_input_ends_with_its_error() {
 }
 
 #[test]
-fn header_behind_its_events_is_told_if_it_changes_their_times() {
+fn header_after_its_events_is_reported_if_it_changes_their_times() {
     let errors = |late: &str| {
         let text =
             format!("{{\"traces\":[{{\"events\":[{{\"time\":1,\"name\":\"quic:a\"}}],{late}}}]}}");
