@@ -105,8 +105,8 @@ impl Emulator {
             plan.idle,
             plan.amplification_bytes,
         );
-        let sockets = (listener, plan.server);
-        let mut relay = Relay::new(sockets, clients, router, &plan.link, plan.seed);
+        let (server, seed) = (plan.server, plan.seed);
+        let mut relay = Relay::new(listener, server, clients, router, &plan.link, seed);
         relay.set_hold(plan.hold);
         Ok(Self {
             relay,

@@ -54,5 +54,5 @@ mod text;
 mod wait;
 
 pub use self::emulator::{Emulator, Error, Plan, Status};
-pub use self::observer::{ObservedDatagram, Observer, Place};
+pub use self::observer::{ObservationPoint, ObservedDatagram, Observer};
 pub use self::report::{Amplification, Delays, Direction, Report};

@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn letters_and_names_find_their_case_only() {
+    fn letters_and_names_select_only_their_case() {
         for case in CASES {
             let found = [case.letter, case.name].map(Case::find);
             assert_eq!(found, [Some(case), Some(case)], "{}", case.name);

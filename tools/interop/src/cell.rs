@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use std::{fs, io};
 
 use courser_base::with_port;
-use courser_emulator::{Emulator, ObservedDatagram, Observer, Place, Plan};
+use courser_emulator::{Emulator, ObservationPoint, ObservedDatagram, Observer, Plan};
 
 use crate::capture;
 use crate::case::{Case, Check};
@@ -184,8 +184,14 @@ fn write_captures(
     server: SocketAddr,
 ) -> io::Result<()> {
     let ends = [
-        ("client", [Place::FromClient, Place::ToClient]),
-        ("server", [Place::ToServer, Place::FromServer]),
+        (
+            "client",
+            [ObservationPoint::FromClient, ObservationPoint::ToClient],
+        ),
+        (
+            "server",
+            [ObservationPoint::ToServer, ObservationPoint::FromServer],
+        ),
     ];
     ends.into_iter().try_for_each(|(end, places)| {
         let path = folder.path(end).join(CAPTURE);
