@@ -69,7 +69,7 @@ impl Clients {
     /// Returns the client with this address, or a new one. Returns `None` at the limit of clients.
     ///
     /// # Errors
-    /// When not even the first client can be given a socket: the server cannot be reached. Later clients
+    /// Returns an error if not even the first client can be given a socket: the server cannot be reached. Later clients
     /// are refused instead, so that they cannot end the connections of others.
     pub(crate) fn seen(
         &mut self,

@@ -54,7 +54,7 @@ pub(crate) struct LinkDirection {
     last_release: Time,
     /// Datagrams that the system did not take, or for clients that were forgotten.
     pub(crate) unsent: u64,
-    /// Time by which packets were sent later than the link says.
+    /// The delay of packets behind the time that the link sets.
     pub(crate) lateness: Histogram,
 }
 
@@ -139,7 +139,7 @@ impl Relay {
     /// Relays until `goes_on` returns false. It is called at least every 50 ms.
     ///
     /// # Errors
-    /// When the listening socket fails, or no socket can be opened for a rebinding.
+    /// Returns an error if the listening socket fails, or no socket can be opened for a rebinding.
     pub(crate) fn run(&mut self, mut goes_on: impl FnMut(&Self) -> bool) -> io::Result<()> {
         wake_exactly();
         while goes_on(self) {
@@ -429,8 +429,8 @@ impl LinkDirection {
         }
     }
 
-    /// Returns the time to send next: when the link says so, but not so soon after the last time that
-    /// each packet of a fast sender would cost a system call of its own.
+    /// Returns the time of the next batch. It is that of the link, unless it follows the last batch so soon
+    /// that each packet of a fast sender would cost a system call of its own.
     fn due(&self) -> Option<Time> {
         let next = self.link.next_time()?;
         Some(next.max(self.last_release + self.grain))

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::relay::{LinkDirection, Relay};
 
-/// Everything that an emulator counts.
+/// The counters of an emulator.
 #[derive(Serialize, Clone, PartialEq, Debug)]
 pub struct Report {
     /// The link in both directions, in the grammar of links.
@@ -18,7 +18,7 @@ pub struct Report {
     pub seconds: f64,
     /// CPU time of the emulator's thread.
     pub cpu_seconds: f64,
-    /// CPU time without what was spent on waiting as exactly as can be.
+    /// CPU time without that of busy waiting.
     pub busy_cpu_seconds: f64,
     /// Clients seen.
     pub clients: u64,
@@ -64,7 +64,7 @@ pub struct Direction {
     pub unsent: u64,
     /// Time that datagrams waited in the queue of the link.
     pub queue_delay: Delays,
-    /// Time by which datagrams were sent later than the link says.
+    /// The delay of datagrams behind the time that the link sets.
     pub lateness: Delays,
 }
 

@@ -1,4 +1,4 @@
-//! The cases of the runner: files, link, and the tests that both ends are told.
+//! The cases of the runner, each with its files, its link and the names that both ends receive.
 
 use std::str::FromStr;
 use std::time::Duration;
@@ -10,9 +10,9 @@ pub struct Case {
     pub letter: &'static str,
     /// The name of the case.
     pub name: &'static str,
-    /// The name of the test that the server is told.
+    /// The name of the test in the environment of the server.
     pub server_test: &'static str,
-    /// The name of the test that the client is told.
+    /// The name of the test in the environment of the client.
     pub client_test: &'static str,
     /// The number of files of each size in bytes.
     pub files: &'static [(usize, usize)],

@@ -158,7 +158,7 @@ impl Run<'_> {
         Process::start(command, &logs.join(OUTPUT))
     }
 
-    /// Compares the files and checks what was sent.
+    /// Compares the files, and checks the packets.
     fn judge(&self, folder: &Folder, datagrams: Vec<ObservedDatagram>) -> Outcome {
         if let Err(reason) = folder.compare() {
             return Outcome::Failed(reason);
@@ -326,7 +326,7 @@ impl Drop for Link {
     }
 }
 
-/// An address for a server. Other runs, of this process and of others, leave it alone while it exists.
+/// An address for a server, which no other run uses while this value exists.
 struct ServerAddress {
     address: SocketAddr,
     /// Listens on another port, which stands for this one.

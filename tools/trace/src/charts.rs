@@ -51,7 +51,7 @@ impl Trace {
     /// the trace, which is known at its end.
     ///
     /// # Errors
-    /// The error of `open`.
+    /// Returns the error of `open`.
     pub fn read<R: BufRead, E>(
         name: String,
         open: impl Fn() -> Result<Reader<R>, E>,

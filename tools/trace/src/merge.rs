@@ -17,8 +17,8 @@ type Number = (Space, u64);
 pub(crate) struct Alignment {
     /// Seconds to add to times of the second trace, so that its clock agrees with that of the first.
     pub(crate) offset: f64,
-    /// The shortest time in seconds from the first end to the second plus that back. A merge cannot
-    /// tell how it is divided, and assumes halves.
+    /// The shortest time in seconds from the first end to the second plus that back. Its
+    /// division is unknown, and a merge assumes halves.
     pub(crate) round_trip: f64,
     /// Packets that the first end sent and the second did not receive, and all that were compared.
     pub(crate) lost_forward: (u64, u64),
@@ -82,7 +82,7 @@ fn compare(sent: &Packets, received: &Packets) -> Option<(f64, (u64, u64))> {
 }
 
 impl Alignment {
-    /// Compares two traces. The error says why they do not belong together.
+    /// Compares two traces. The error gives the reason why they do not belong together.
     pub(crate) fn of<A: BufRead, B: BufRead>(
         first: &mut Reader<A>,
         second: &mut Reader<B>,
@@ -209,7 +209,7 @@ mod tests {
         Reader::new(text.as_bytes()).expect("a trace")
     }
 
-    /// The server's clock is 1000 ms ahead, and a packet takes 10 ms each way. Packet 1 is lost.
+    /// The server's clock is 1000 ms ahead, and a packet takes 10 ms in each direction. Packet 1 is lost.
     fn pair() -> (String, String) {
         let client = [
             (0.0, "packet_sent", 0),

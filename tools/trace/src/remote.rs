@@ -20,7 +20,7 @@ pub(crate) struct Request<'a> {
     pub(crate) token_file: Option<&'a Path>,
     /// A copy of the records goes there.
     pub(crate) output: Option<&'a Path>,
-    /// The trace ends when nothing has come for this long. Each address is tried for as long.
+    /// The trace ends when no bytes have arrived for this long. It is also the time limit of each address.
     pub(crate) wait: Duration,
 }
 

@@ -20,7 +20,7 @@ use crate::{Error, document, file, remote, text};
 pub trait Console {
     /// Writes a line of the result.
     fn line(&mut self, text: &str);
-    /// Writes a remark: what was written, or what is missing in the result.
+    /// Writes a remark about a written file, or about a gap in the result.
     fn note(&mut self, text: &str);
 }
 
@@ -325,7 +325,7 @@ fn plot(arguments: &PlotArguments, console: &mut dyn Console) -> Result<(), Erro
     Ok(())
 }
 
-/// Returns everything that can be said about a trace in memory. For the fuzz targets.
+/// Returns all reports about a trace in memory. For the fuzz targets.
 ///
 /// # Errors
 /// Fails if the bytes are not a trace.
@@ -357,7 +357,7 @@ pub fn render(bytes: &[u8]) -> Result<String, Error> {
     Ok(text)
 }
 
-/// Tells that a file has more traces than the one that was read.
+/// Writes a remark if a file has more traces than the one that was read.
 fn note_ignored(path: &Path, about: &About, console: &mut dyn Console) {
     if let Some(warning) = text::ignored(about) {
         console.note(&format!("{}: {warning}", path.display()));

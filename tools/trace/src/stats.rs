@@ -48,7 +48,7 @@ pub struct DirectionStats {
     pub frames: BTreeMap<String, u64>,
     /// Distribution of the sizes of 1-RTT packets.
     pub sizes: Option<Distribution>,
-    /// Packets that hold nothing but ACK frames and padding.
+    /// Packets that contain only ACK frames and padding.
     pub ack_only: u64,
 }
 

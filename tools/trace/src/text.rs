@@ -61,7 +61,7 @@ pub(crate) fn rows(summary: &Summary) -> Vec<(&'static str, String)> {
     rows
 }
 
-/// Returns what is missing in the summary of a trace.
+/// Returns a warning for each gap in the summary of a trace.
 pub(crate) fn warnings(about: &About, summary: &Summary) -> Vec<String> {
     let mut warnings = Vec::new();
     if summary.unreadable_lines > 0 {

@@ -1,6 +1,6 @@
 //! The packets of a run, decrypted with the key log of one end.
 //!
-//! This is what the checks of the runner read from captures with tshark. Datagrams are those that the
+//! The checks of the runner read the same from captures with tshark. Datagrams are those that the
 //! ends sent, before the link changed or dropped them.
 
 mod flow;

@@ -11,7 +11,7 @@ use super::ledger::Mark;
 /// The end of a connection, as a trace shows it.
 #[derive(Serialize, Clone, PartialEq, Debug)]
 pub struct Ending {
-    /// The end that closed the connection: `local` or `remote`. `None` if the trace does not say.
+    /// The end that closed the connection: `local` or `remote`. `None` if the trace does not record it.
     pub initiator: Option<String>,
     /// The name of the error code, if it has one: `H3_NO_ERROR`, `PROTOCOL_VIOLATION`.
     pub name: Option<String>,

@@ -174,7 +174,7 @@ impl Explainer {
     }
 }
 
-/// Returns why the trace does not tell whether each stream came to its end.
+/// Returns the reason why the trace does not show whether each stream came to its end.
 fn unknown(has_gaps: bool, deliveries: &[Delivery; 2]) -> Option<Unknown> {
     let gaps = has_gaps.then_some(Unknown::Gaps);
     gaps.or_else(|| deliveries.iter().filter_map(Delivery::unknown).min())

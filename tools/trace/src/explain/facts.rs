@@ -1,4 +1,4 @@
-//! Facts that a trace states, as of the event that was read last.
+//! TraceFacts that a trace states, as of the event that was read last.
 
 use serde::Serialize;
 
@@ -49,7 +49,7 @@ pub(super) struct TraceFacts {
     pub(super) handshake_done: Option<Mark>,
     pub(super) closed: Option<Mark>,
     pub(super) close_trigger: Option<String>,
-    /// The close that says most, and its place.
+    /// The close with the most details, and its place.
     pub(super) close: Option<(Closed, Mark)>,
     /// The first frame that closes the connection, and its place. Some stacks have no event for the close.
     pub(super) close_frame: Option<(Closed, Mark)>,
@@ -309,14 +309,14 @@ impl TraceFacts {
         named(&self.controller, "bbr") || named(&self.congestion_state, "probe_bw")
     }
 
-    /// Returns the rate in bits per second at which the window alone lets data leave.
+    /// Returns the rate in bits per second that the window alone allows.
     pub(super) fn window_rate(&self) -> Option<f64> {
         let rtt = self.smoothed_rtt?;
         Some(self.window? as f64 * 8.0 / rtt)
     }
 }
 
-/// Returns true if `closed` says more than `known`.
+/// Returns true if `closed` has more details than `known`.
 fn says_more(closed: &Closed, known: Option<&Closed>) -> bool {
     known.is_none_or(|known| known.error.is_none() && closed.error.is_some())
 }

@@ -368,7 +368,7 @@ const IDLE: f64 = 1.0;
 const OUTAGE: u64 = 2;
 /// A window doubles in each round trip of slow start: 2^20 times the first one is more than any path holds.
 const SLOW_START: f64 = 20.0;
-/// Fewer packets that did not arrive say nothing about a path.
+/// The least number of missing packets that shows a property of the path.
 const FEW: u64 = 3;
 /// Packets that are missing when so many later ones have arrived count as lost.
 const PATIENCE: u64 = 64;

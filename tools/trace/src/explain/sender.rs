@@ -485,7 +485,7 @@ const LEAST_DATAGRAM: u64 = 1200;
 const IDLE: f64 = 1.0;
 /// The share of losses above which all of them count as reordering.
 const SPURIOUS: f64 = 0.3;
-/// Fewer losses say nothing about a whole transfer.
+/// The least number of losses that shows a property of a whole transfer.
 const LEAST_LOSSES: u64 = 5;
 /// Acknowledgements are late if they are delayed by this part of a round trip, and this time.
 const LATE_ACK: f64 = 0.5;

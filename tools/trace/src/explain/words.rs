@@ -380,7 +380,7 @@ fn untimed(cause: Cause, text: String, advice: &str, at: Option<Stretch>) -> Fin
     }
 }
 
-/// Returns what it means that packets with a feature did not pass the path, and the remedy.
+/// Returns the effect of a path that drops packets with a feature, and the remedy.
 fn given_up(feature: &str) -> (Cause, String, &'static str) {
     let lost = |what: &str| format!("{what} were lost while others arrived, and were given up");
     match feature {

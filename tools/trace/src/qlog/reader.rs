@@ -143,7 +143,7 @@ impl<R: BufRead> Reader<R> {
         self.clock.first()
     }
 
-    /// Takes over what a plain file has said about itself so far.
+    /// Updates the header from the fields of a plain file that were read so far.
     fn describe(&mut self) {
         if let Source::Plain(plain) = &self.source {
             let (file, trace) = plain.about();
@@ -154,7 +154,7 @@ impl<R: BufRead> Reader<R> {
         }
     }
 
-    /// Returns an error if a plain file said only after its events how to read them.
+    /// Returns an error if the fields that describe the events of a plain file follow the events.
     fn late_header(&self) -> Option<ReadError> {
         let Source::Plain(plain) = &self.source else {
             return None;

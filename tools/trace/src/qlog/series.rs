@@ -204,7 +204,7 @@ impl Collector {
     }
 }
 
-/// The largest number of unacknowledged packets remembered; more than any window holds.
+/// The largest number of unacknowledged packets remembered; more than any window has.
 const MAX_UNACKED: usize = 1 << 20;
 
 #[cfg(test)]

@@ -119,7 +119,7 @@ pub struct Close {
     pub initiator: Option<String>,
     /// The name or code of the error.
     pub error: Option<String>,
-    /// The reason phrase, for humans.
+    /// The reason phrase.
     pub reason: Option<String>,
     /// The cause: `idle_timeout`, `application`, `error`...
     pub trigger: Option<String>,

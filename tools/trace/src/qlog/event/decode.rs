@@ -31,7 +31,7 @@ impl Clock {
         }
     }
 
-    /// Returns true if the other clock reads times in the same way.
+    /// Returns true if the other clock interprets times as this one does.
     pub(crate) fn agrees(&self, other: &Self) -> bool {
         self.per_second == other.per_second && self.is_delta == other.is_delta
     }

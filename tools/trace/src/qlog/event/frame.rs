@@ -75,7 +75,7 @@ pub enum Frame {
     PathChallenge,
     /// A HANDSHAKE_DONE frame.
     HandshakeDone,
-    /// A CONNECTION_CLOSE frame. The direction of its packet tells the initiator.
+    /// A CONNECTION_CLOSE frame. The direction of its packet shows the initiator.
     ConnectionClose(Closed),
     /// Any other frame.
     Other {
@@ -130,7 +130,7 @@ pub struct Closed {
     pub code: Option<u64>,
     /// True if an application closed the connection, so that the code is one of its own.
     pub is_application: bool,
-    /// The reason phrase, for humans.
+    /// The reason phrase.
     pub reason: Option<String>,
     /// The cause: `idle_timeout`, `application`, `error`...
     pub trigger: Option<String>,

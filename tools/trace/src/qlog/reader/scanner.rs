@@ -6,7 +6,7 @@ use super::error::ReadError;
 
 /// Walks through JSON text: objects by their keys, arrays by their values.
 ///
-/// It checks no more of the syntax than it needs to find its way. The values that it returns are
+/// It checks only the syntax that separates values. The values that it returns are
 /// checked by their parser.
 #[derive(Debug)]
 pub(super) struct Scanner<R> {
