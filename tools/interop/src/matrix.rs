@@ -177,7 +177,7 @@ impl Matrix {
 /// Runs all cells, and calls `on_done` after each run.
 ///
 /// # Panics
-/// When `on_done` panics.
+/// Panics if `on_done` does.
 pub fn run(plan: &MatrixPlan, on_done: impl Fn(RunDone<'_>) + Sync) -> Matrix {
     let start = Instant::now();
     let pairs = pairs(plan);

@@ -115,7 +115,7 @@ struct StallState {
     exchanges: usize,
     /// True if no bytes are expected.
     is_idle: bool,
-    /// Whether each direction has carried bytes since bytes are expected.
+    /// True for each direction that has carried bytes since bytes are expected.
     is_used: [bool; 2],
     /// The time since the last move; `None` before the first one.
     window: Option<Window>,
