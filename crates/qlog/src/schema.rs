@@ -24,7 +24,7 @@ pub const OWN_EVENTS: &str = "urn:x-courser:qlog:events:courser";
 ///
 /// The drafts and the `qlog` crate (0.18, the newest as of this writing, which follows
 /// quic-events-12) spell a few names differently. Traces of the two dialects differ in nothing
-/// else, and [`Reader`](crate::Reader) reads both.
+/// else, and `courser qlog` reads both.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Dialect {
     /// The spelling of draft-ietf-quic-qlog-quic-events-13.

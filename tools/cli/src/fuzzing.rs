@@ -6,9 +6,9 @@ use std::path::Path;
 
 use clap::{CommandFactory as _, Parser as _};
 use courser::{AddressFilter, AddressPrefix};
-use courser_report::figures;
 
 use crate::args::Arguments;
+use crate::sim::figures;
 
 /// Reads a file of addresses, and makes a filter of it.
 ///

@@ -36,12 +36,12 @@ pub(crate) struct Clients {
     /// Sockets from before a rebinding. They stay open so that late replies are dropped silently, as a
     /// NAT does, and not answered by the kernel.
     pub(crate) retired: VecDeque<UdpSocket>,
-    pub(crate) tally: Tally,
+    pub(crate) counts: ClientCounts,
 }
 
 /// Counters of all clients.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Tally {
+pub(crate) struct ClientCounts {
     pub(crate) clients: u64,
     pub(crate) refused_datagrams: u64,
     pub(crate) rebindings: u64,
@@ -62,14 +62,14 @@ impl Clients {
             index_of: HashMap::new(),
             last: None,
             retired: VecDeque::new(),
-            tally: Tally::default(),
+            counts: ClientCounts::default(),
         }
     }
 
     /// Returns the client with this address, or a new one. Returns `None` at the limit of clients.
     ///
     /// # Errors
-    /// When not even the first client can be given a socket: the server cannot be reached. Later clients
+    /// Returns an error if not even the first client can be given a socket: the server cannot be reached. Later clients
     /// are refused instead, so that they cannot end the connections of others.
     pub(crate) fn seen(
         &mut self,
@@ -88,7 +88,7 @@ impl Clients {
         }
         let upstream = match self.open(None) {
             Ok(upstream) => upstream,
-            Err(error) if self.tally.clients == 0 => return Err(error),
+            Err(error) if self.counts.clients == 0 => return Err(error),
             Err(_) => return Ok(None),
         };
         let client = Client {
@@ -107,7 +107,7 @@ impl Clients {
         self.slots[index] = Some(client);
         self.index_of.insert(address, index);
         self.last = Some((address, index));
-        self.tally.clients += 1;
+        self.counts.clients += 1;
         Ok(Some(index))
     }
 
@@ -156,7 +156,7 @@ impl Clients {
         let received = client.received_by_server;
         if received > 0 && (is_first || received <= self.watched_bytes) {
             let ratio = client.sent_by_server.saturating_mul(1000) / received;
-            self.tally.worst_amplification = self.tally.worst_amplification.max(Some(ratio));
+            self.counts.worst_amplification = self.counts.worst_amplification.max(Some(ratio));
         }
     }
 
@@ -169,7 +169,7 @@ impl Clients {
             let fresh = self.open(host)?;
             if let Some(client) = &mut self.slots[index] {
                 let old = std::mem::replace(&mut client.upstream, fresh);
-                self.tally.rebindings += 1;
+                self.counts.rebindings += 1;
                 self.retired.push_back(old);
             }
             while self.retired.len() > MAX_RETIRED {
@@ -200,7 +200,7 @@ impl Clients {
 
     fn close(&mut self, socket: Option<&UdpSocket>) {
         let dropped = socket.and_then(UdpSocket::receive_overflow);
-        self.tally.kernel_drops += dropped.unwrap_or(0);
+        self.counts.kernel_drops += dropped.unwrap_or(0);
     }
 
     /// Opens a socket towards the server, from 127.0.0.`host` if that is given.

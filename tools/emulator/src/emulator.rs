@@ -86,7 +86,7 @@ impl Emulator {
     /// Opens the listening socket and, if a link needs it, one for ICMP messages.
     ///
     /// # Errors
-    /// When the plan contradicts itself or a socket cannot be opened.
+    /// Returns an error if the plan contradicts itself or a socket cannot be opened.
     pub fn bind(plan: Plan) -> Result<Self, Error> {
         check_rebinding(&plan.link, plan.server)?;
         let listener = UdpSocket::bind(plan.listen).map_err(|source| Error::Listen {
@@ -105,8 +105,8 @@ impl Emulator {
             plan.idle,
             plan.amplification_bytes,
         );
-        let sockets = (listener, plan.server);
-        let mut relay = Relay::new(sockets, clients, router, &plan.link, plan.seed);
+        let (server, seed) = (plan.server, plan.seed);
+        let mut relay = Relay::new(listener, server, clients, router, &plan.link, seed);
         relay.set_hold(plan.hold);
         Ok(Self {
             relay,
@@ -145,7 +145,7 @@ impl Emulator {
     /// Forwards datagrams until `goes_on` returns false. It is called at least every 50 ms.
     ///
     /// # Errors
-    /// When the listening socket fails, or no socket can be opened for a rebinding.
+    /// Returns an error if the listening socket fails, or no socket can be opened for a rebinding.
     pub fn run(&mut self, mut goes_on: impl FnMut(Status<'_>) -> bool) -> io::Result<()> {
         self.relay.run(|relay| goes_on(Status(relay)))
     }

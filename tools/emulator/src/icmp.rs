@@ -19,7 +19,7 @@ impl Router {
     /// Opens a socket for ICMP if a link needs it.
     ///
     /// # Errors
-    /// When a link reports packets that are too large, and this process may not send ICMP.
+    /// Returns an error if a link reports packets that are too large, and this process may not send ICMP.
     pub(crate) fn new(
         spec: &DuplexSpec,
         listener: SocketAddr,

@@ -1,8 +1,8 @@
 //! A link in real time between any UDP programs.
 //!
 //! An [`Emulator`] stands between clients and a server. Each datagram that arrives enters a
-//! [`Link`](courser_link::Link) with the time of its arrival, and leaves when the
-//! link says so: after its delay, behind a queue, marked, damaged, or not at all. The effects are the
+//! [`Link`](courser_link::Link) with the time of its arrival, and leaves at the
+//! time that the link sets: after its delay, behind a queue, marked, damaged, or not at all. The effects are the
 //! same as in simulations and are written in the same grammar ([`LinkSpec`](courser_link::LinkSpec)).
 //!
 //! ```no_run
@@ -54,5 +54,5 @@ mod text;
 mod wait;
 
 pub use self::emulator::{Emulator, Error, Plan, Status};
-pub use self::observer::{ObservedDatagram, Observer, Place};
+pub use self::observer::{ObservationPoint, ObservedDatagram, Observer};
 pub use self::report::{Amplification, Delays, Direction, Report};

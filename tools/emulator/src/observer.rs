@@ -19,7 +19,7 @@ pub struct ObservedDatagram {
     /// The time since the start of the link.
     pub at: Duration,
     /// The end of the link at which the datagram was observed.
-    pub place: Place,
+    pub place: ObservationPoint,
     /// The client's address.
     pub client: SocketAddr,
     /// The client's address as the server sees it; `None` if the system does not report it.
@@ -32,7 +32,7 @@ pub struct ObservedDatagram {
 
 /// The end of the link at which a datagram was observed.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Place {
+pub enum ObservationPoint {
     /// The client sent the datagram.
     FromClient,
     /// The datagram reaches the server.
@@ -89,10 +89,10 @@ mod tests {
             .iter()
             .map(|datagram| (datagram.place, &datagram.payload[..]))
             .collect();
-        let expected: [(Place, &[u8]); 3] = [
-            (Place::FromClient, b"one"),
-            (Place::FromClient, b"two"),
-            (Place::ToServer, b"one"),
+        let expected: [(ObservationPoint, &[u8]); 3] = [
+            (ObservationPoint::FromClient, b"one"),
+            (ObservationPoint::FromClient, b"two"),
+            (ObservationPoint::ToServer, b"one"),
         ];
         assert_eq!(places, expected);
         let mut buffer = [0; 10];

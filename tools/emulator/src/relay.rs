@@ -14,7 +14,7 @@ use courser_udp::{
 use crate::batch::Batch;
 use crate::clients::Clients;
 use crate::icmp::Router;
-use crate::observer::{ObservedDatagram, Observer, Place};
+use crate::observer::{ObservationPoint, ObservedDatagram, Observer};
 use crate::slabs::Slabs;
 use crate::wait::{wait_readable, wait_writable, wake_exactly};
 
@@ -25,8 +25,8 @@ pub(crate) struct Relay {
     server: SocketAddr,
     start: Instant,
     pub(crate) clients: Clients,
-    pub(crate) there: Way,
-    pub(crate) back: Way,
+    pub(crate) there: LinkDirection,
+    pub(crate) back: LinkDirection,
     nat: Option<NatSpec>,
     /// The time of the next rebinding.
     rebind_at: Option<Time>,
@@ -46,7 +46,7 @@ pub(crate) struct Relay {
 
 /// One direction of the link.
 #[derive(Debug)]
-pub(crate) struct Way {
+pub(crate) struct LinkDirection {
     pub(crate) link: Link,
     /// The time that packets may wait for others that share a batch with them.
     grain: Duration,
@@ -54,7 +54,7 @@ pub(crate) struct Way {
     last_release: Time,
     /// Datagrams that the system did not take, or for clients that were forgotten.
     pub(crate) unsent: u64,
-    /// Time by which packets were sent later than the link says.
+    /// The delay of packets behind the time that the link sets.
     pub(crate) lateness: Histogram,
 }
 
@@ -68,7 +68,8 @@ enum Heading {
 impl Relay {
     /// Makes a relay of a bound socket.
     pub(crate) fn new(
-        (listener, server): (UdpSocket, SocketAddr),
+        listener: UdpSocket,
+        server: SocketAddr,
         clients: Clients,
         router: Router,
         spec: &DuplexSpec,
@@ -80,8 +81,8 @@ impl Relay {
             server,
             start: Instant::now(),
             clients,
-            there: Way::new(there, spec.forward.total_delay()),
-            back: Way::new(back, spec.back.total_delay()),
+            there: LinkDirection::new(there, spec.forward.total_delay()),
+            back: LinkDirection::new(back, spec.back.total_delay()),
             nat: spec.nat,
             rebind_at: spec.nat.map(|nat| Time::ZERO + nat.first),
             host: u8::try_from(seed % 200).unwrap_or(0),
@@ -119,7 +120,7 @@ impl Relay {
     /// Returns the number of datagrams that the kernel dropped because they were not read in time.
     pub(crate) fn kernel_drops(&self) -> u64 {
         let listener = self.listener.receive_overflow().unwrap_or(0);
-        listener + self.clients.tally.kernel_drops + self.clients.open_kernel_drops()
+        listener + self.clients.counts.kernel_drops + self.clients.open_kernel_drops()
     }
 
     /// Waits for the first datagram of a client, at which all times of the link begin. Returns at once
@@ -138,7 +139,7 @@ impl Relay {
     /// Relays until `goes_on` returns false. It is called at least every 50 ms.
     ///
     /// # Errors
-    /// When the listening socket fails, or no socket can be opened for a rebinding.
+    /// Returns an error if the listening socket fails, or no socket can be opened for a rebinding.
     pub(crate) fn run(&mut self, mut goes_on: impl FnMut(&Self) -> bool) -> io::Result<()> {
         wake_exactly();
         while goes_on(self) {
@@ -231,14 +232,27 @@ impl Relay {
             let now = self.now();
             let known = self.clients.seen(now, received.peer, received.local)?;
             let Some(index) = known else {
-                self.clients.tally.refused_datagrams += received.count() as u64;
+                self.clients.counts.refused_datagrams += received.count() as u64;
                 continue;
             };
-            let ends = (received.peer, self.server);
+            let (source, destination) = (received.peer, self.server);
             let all = self.slabs.keep(&self.buffer[..received.len]);
             for payload in datagrams(&received, &all) {
-                self.observe(now, Place::FromClient, index, received.ecn, &payload);
-                enter(&mut self.there.link, now, ends, &received, payload);
+                self.observe(
+                    now,
+                    ObservationPoint::FromClient,
+                    index,
+                    received.ecn,
+                    &payload,
+                );
+                enter(
+                    &mut self.there.link,
+                    now,
+                    source,
+                    destination,
+                    &received,
+                    payload,
+                );
             }
         }
         Ok(())
@@ -250,7 +264,7 @@ impl Relay {
             let Some(client) = self.clients.get(index) else {
                 return;
             };
-            let ends = (self.server, client.address);
+            let (source, destination) = (self.server, client.address);
             let received = match client.upstream.try_receive(&mut self.buffer) {
                 Ok(received) => received,
                 Err(error) if classify(&error) == ErrorClass::WouldBlock => break,
@@ -262,8 +276,21 @@ impl Relay {
             self.clients.on_server_sent(now, index, received.len as u64);
             let all = self.slabs.keep(&self.buffer[..received.len]);
             for payload in datagrams(&received, &all) {
-                self.observe(now, Place::FromServer, index, received.ecn, &payload);
-                enter(&mut self.back.link, now, ends, &received, payload);
+                self.observe(
+                    now,
+                    ObservationPoint::FromServer,
+                    index,
+                    received.ecn,
+                    &payload,
+                );
+                enter(
+                    &mut self.back.link,
+                    now,
+                    source,
+                    destination,
+                    &received,
+                    payload,
+                );
             }
         }
     }
@@ -291,8 +318,8 @@ impl Relay {
                 continue;
             };
             let place = match heading {
-                Heading::There => Place::ToServer,
-                Heading::Back => Place::ToClient,
+                Heading::There => ObservationPoint::ToServer,
+                Heading::Back => ObservationPoint::ToClient,
             };
             self.observe(now, place, client, packet.ecn, &packet.payload);
             let limit = self.listener.gso_segments();
@@ -308,7 +335,14 @@ impl Relay {
     }
 
     /// Passes a datagram to the observer, if there is one.
-    fn observe(&mut self, now: Time, place: Place, client: usize, ecn: Ecn, payload: &Bytes) {
+    fn observe(
+        &mut self,
+        now: Time,
+        place: ObservationPoint,
+        client: usize,
+        ecn: Ecn,
+        payload: &Bytes,
+    ) {
         let Some(observer) = &mut self.observer else {
             return;
         };
@@ -376,7 +410,7 @@ impl Relay {
         self.batch.clear();
     }
 
-    fn way(&mut self, heading: Heading) -> &mut Way {
+    fn way(&mut self, heading: Heading) -> &mut LinkDirection {
         match heading {
             Heading::There => &mut self.there,
             Heading::Back => &mut self.back,
@@ -384,7 +418,7 @@ impl Relay {
     }
 }
 
-impl Way {
+impl LinkDirection {
     fn new(link: Link, delay: Duration) -> Self {
         Self {
             link,
@@ -395,8 +429,8 @@ impl Way {
         }
     }
 
-    /// Returns the time to send next: when the link says so, but not so soon after the last time that
-    /// each packet of a fast sender would cost a system call of its own.
+    /// Returns the time of the next batch. It is that of the link, unless it follows the last batch so soon
+    /// that each packet of a fast sender would cost a system call of its own.
     fn due(&self) -> Option<Time> {
         let next = self.link.next_time()?;
         Some(next.max(self.last_release + self.grain))
@@ -414,7 +448,8 @@ fn datagrams(received: &Received, all: &Bytes) -> impl Iterator<Item = Bytes> {
 fn enter(
     link: &mut Link,
     now: Time,
-    (source, destination): (SocketAddr, SocketAddr),
+    source: SocketAddr,
+    destination: SocketAddr,
     received: &Received,
     payload: Bytes,
 ) {

@@ -5,9 +5,9 @@ use courser_measure::CpuClock;
 use courser_units::{ratio, to_f64};
 use serde::Serialize;
 
-use crate::relay::{Relay, Way};
+use crate::relay::{LinkDirection, Relay};
 
-/// Everything that an emulator counts.
+/// The counters of an emulator.
 #[derive(Serialize, Clone, PartialEq, Debug)]
 pub struct Report {
     /// The link in both directions, in the grammar of links.
@@ -18,7 +18,7 @@ pub struct Report {
     pub seconds: f64,
     /// CPU time of the emulator's thread.
     pub cpu_seconds: f64,
-    /// CPU time without what was spent on waiting as exactly as can be.
+    /// CPU time without that of busy waiting.
     pub busy_cpu_seconds: f64,
     /// Clients seen.
     pub clients: u64,
@@ -64,7 +64,7 @@ pub struct Direction {
     pub unsent: u64,
     /// Time that datagrams waited in the queue of the link.
     pub queue_delay: Delays,
-    /// Time by which datagrams were sent later than the link says.
+    /// The delay of datagrams behind the time that the link sets.
     pub lateness: Delays,
 }
 
@@ -81,20 +81,20 @@ pub struct Delays {
 
 impl Report {
     pub(crate) fn new(relay: &Relay, spec: &DuplexSpec, seed: u64, watched_bytes: u64) -> Self {
-        let tally = &relay.clients.tally;
+        let counts = &relay.clients.counts;
         let (there, back) = (Direction::new(&relay.there), Direction::new(&relay.back));
         let cpu_seconds = CpuClock::Thread.seconds();
-        let worst = tally.worst_amplification.map(|worst| to_f64(worst) / 1e3);
+        let worst = counts.worst_amplification.map(|worst| to_f64(worst) / 1e3);
         Self {
             link: spec.to_string(),
             seed,
             seconds: relay.elapsed().as_secs_f64(),
             cpu_seconds,
             busy_cpu_seconds: (cpu_seconds - relay.spun.as_secs_f64()).max(0.0),
-            clients: tally.clients,
-            rebindings: tally.rebindings,
+            clients: counts.clients,
+            rebindings: counts.rebindings,
             late_replies: relay.late_replies,
-            refused_datagrams: tally.refused_datagrams,
+            refused_datagrams: counts.refused_datagrams,
             kernel_drops: relay.kernel_drops(),
             icmp_failures: relay.router.failures,
             amplification: Amplification {
@@ -109,7 +109,7 @@ impl Report {
 }
 
 impl Direction {
-    fn new(way: &Way) -> Self {
+    fn new(way: &LinkDirection) -> Self {
         let link = way.link.stats();
         Self {
             link,

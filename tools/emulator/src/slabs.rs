@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_under_way_stays_as_it_is() {
+    fn kept_payloads_stay_unchanged() {
         let mut slabs = Slabs::new();
         let kept: Vec<_> = (0..5_000_u32)
             .map(|number| slabs.keep(&number.to_be_bytes().repeat(300)))

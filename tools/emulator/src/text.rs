@@ -1,4 +1,4 @@
-//! Reports as text for humans.
+//! Reports as text.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use courser_units::{rate, seconds, size, three_digits};
 
 use crate::report::{Amplification, Direction, Report};
 
-/// Several lines for humans, without an end of line after the last one.
+/// Writes several lines, without an end of line after the last one.
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "link        {} (seed {})", self.link, self.seed)?;

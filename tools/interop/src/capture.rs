@@ -8,7 +8,7 @@ use std::io::{self, BufWriter, Write};
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 
-use courser_emulator::{ObservedDatagram, Place};
+use courser_emulator::{ObservationPoint, ObservedDatagram};
 
 /// Writes the datagrams that one end sent and received.
 ///
@@ -16,7 +16,7 @@ use courser_emulator::{ObservedDatagram, Place};
 pub(crate) fn write(
     path: &Path,
     datagrams: &[ObservedDatagram],
-    places: [Place; 2],
+    places: [ObservationPoint; 2],
     server: SocketAddr,
 ) -> io::Result<()> {
     let mut file = BufWriter::new(File::create(path)?);
@@ -51,12 +51,14 @@ fn file_header() -> [u8; 24] {
 /// Returns a datagram with the headers of UDP and IP.
 fn ip_packet(datagram: &ObservedDatagram, server: SocketAddr) -> Vec<u8> {
     let client = match datagram.place {
-        Place::FromClient | Place::ToClient => datagram.client,
-        Place::ToServer | Place::FromServer => datagram.translated.unwrap_or(datagram.client),
+        ObservationPoint::FromClient | ObservationPoint::ToClient => datagram.client,
+        ObservationPoint::ToServer | ObservationPoint::FromServer => {
+            datagram.translated.unwrap_or(datagram.client)
+        }
     };
     let (source, destination) = match datagram.place {
-        Place::FromClient | Place::ToServer => (client, server),
-        Place::FromServer | Place::ToClient => (server, client),
+        ObservationPoint::FromClient | ObservationPoint::ToServer => (client, server),
+        ObservationPoint::FromServer | ObservationPoint::ToClient => (server, client),
     };
     let udp_len = u16::try_from(8 + datagram.payload.len()).unwrap_or(u16::MAX);
     let ecn = datagram.ecn.to_bits();
@@ -125,7 +127,7 @@ mod tests {
     fn datagram(client: &str) -> ObservedDatagram {
         ObservedDatagram {
             at: Duration::from_micros(1_000_007),
-            place: Place::FromClient,
+            place: ObservationPoint::FromClient,
             client: client.parse().expect("an address"),
             translated: None,
             ecn: Ecn::Ect0,
@@ -159,8 +161,8 @@ mod tests {
         let path = std::env::temp_dir().join(format!("courser-capture-{}", std::process::id()));
         let sent = datagram("127.0.0.1:1000");
         let mut other = sent.clone();
-        other.place = Place::ToServer;
-        let places = [Place::FromClient, Place::ToClient];
+        other.place = ObservationPoint::ToServer;
+        let places = [ObservationPoint::FromClient, ObservationPoint::ToClient];
         let server = "127.0.0.1:443".parse().expect("an address");
         write(&path, &[sent, other], places, server).expect("written");
         let bytes = std::fs::read(&path).expect("a file");

@@ -1,4 +1,4 @@
-//! The cases of the runner: files, link, and the tests that both ends are told.
+//! The cases of the runner, each with its files, its link and the names that both ends receive.
 
 use std::str::FromStr;
 use std::time::Duration;
@@ -10,9 +10,9 @@ pub struct Case {
     pub letter: &'static str,
     /// The name of the case.
     pub name: &'static str,
-    /// The name of the test that the server is told.
+    /// The name of the test in the environment of the server.
     pub server_test: &'static str,
-    /// The name of the test that the client is told.
+    /// The name of the test in the environment of the client.
     pub client_test: &'static str,
     /// The number of files of each size in bytes.
     pub files: &'static [(usize, usize)],
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn letters_and_names_find_their_case_only() {
+    fn letters_and_names_select_only_their_case() {
         for case in CASES {
             let found = [case.letter, case.name].map(Case::find);
             assert_eq!(found, [Some(case), Some(case)], "{}", case.name);

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use std::{fs, io};
 
 use courser_base::with_port;
-use courser_emulator::{Emulator, ObservedDatagram, Observer, Place, Plan};
+use courser_emulator::{Emulator, ObservationPoint, ObservedDatagram, Observer, Plan};
 
 use crate::capture;
 use crate::case::{Case, Check};
@@ -158,7 +158,7 @@ impl Run<'_> {
         Process::start(command, &logs.join(OUTPUT))
     }
 
-    /// Compares the files and checks what was sent.
+    /// Compares the files, and checks the packets.
     fn judge(&self, folder: &Folder, datagrams: Vec<ObservedDatagram>) -> Outcome {
         if let Err(reason) = folder.compare() {
             return Outcome::Failed(reason);
@@ -184,8 +184,14 @@ fn write_captures(
     server: SocketAddr,
 ) -> io::Result<()> {
     let ends = [
-        ("client", [Place::FromClient, Place::ToClient]),
-        ("server", [Place::ToServer, Place::FromServer]),
+        (
+            "client",
+            [ObservationPoint::FromClient, ObservationPoint::ToClient],
+        ),
+        (
+            "server",
+            [ObservationPoint::ToServer, ObservationPoint::FromServer],
+        ),
     ];
     ends.into_iter().try_for_each(|(end, places)| {
         let path = folder.path(end).join(CAPTURE);
@@ -320,7 +326,7 @@ impl Drop for Link {
     }
 }
 
-/// An address for a server. Other runs, of this process and of others, leave it alone while it exists.
+/// An address for a server, which no other run uses while this value exists.
 struct ServerAddress {
     address: SocketAddr,
     /// Listens on another port, which stands for this one.

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use courser_base::{Ecn, Side};
-use courser_emulator::{ObservedDatagram, Place};
+use courser_emulator::{ObservationPoint, ObservedDatagram};
 use courser_wire::{ConnectionId, PacketKind, VERSION_1, VERSION_2};
 
 use crate::case::{Case, Check};
@@ -206,8 +206,8 @@ impl Evidence {
 
     fn check_ecn(&self) -> Result<(), Failed> {
         for (side, place) in [
-            (Side::Client, Place::FromClient),
-            (Side::Server, Place::FromServer),
+            (Side::Client, ObservationPoint::FromClient),
+            (Side::Server, ObservationPoint::FromServer),
         ] {
             let sent = self
                 .datagrams
@@ -254,7 +254,7 @@ impl Evidence {
         // The payload of a datagram is the same at both ends of this link.
         for datagram in &self.datagrams {
             match datagram.place {
-                Place::ToServer => {
+                ObservationPoint::ToServer => {
                     if has_handshake
                         .iter()
                         .any(|payload| *payload == datagram.payload)
@@ -263,13 +263,13 @@ impl Evidence {
                     }
                     received += datagram.payload.len();
                 }
-                Place::FromServer => {
+                ObservationPoint::FromServer => {
                     sent += datagram.payload.len();
                     expect(sent <= 3 * received, || {
                         format!("the server sent {sent} bytes after {received} bytes of the client")
                     })?;
                 }
-                Place::FromClient | Place::ToClient => {}
+                ObservationPoint::FromClient | ObservationPoint::ToClient => {}
             }
         }
         Err("no Handshake packet of the client reached the server".to_owned())
@@ -426,7 +426,9 @@ impl Evidence {
                 .payload
                 .first()
                 .is_some_and(|first| first & 0x80 == 0);
-            datagram.place == Place::ToClient && is_short && Some(datagram.client) == client
+            datagram.place == ObservationPoint::ToClient
+                && is_short
+                && Some(datagram.client) == client
         });
         let mut times = times.map(|datagram| datagram.at);
         let first = times.next().unwrap_or_default();

@@ -49,7 +49,7 @@ impl ClientPlan {
 /// verified. Its connections are closed afterwards, so that their traces are complete.
 ///
 /// # Errors
-/// When a file did not arrive in full.
+/// Returns an error if a file did not arrive in full.
 pub async fn fetch(plan: &ClientPlan, stop: impl Future<Output = ()>) -> Result<(), Failure> {
     let first = plan.urls.first().ok_or_else(|| Failure::new("no URL"))?;
     let (address, name) = resolve(first).await?;
@@ -318,8 +318,8 @@ fn destination(folder: &Path, url: &Url) -> Result<PathBuf, Failure> {
     Ok(folder.join(name))
 }
 
-/// The requests over HTTP/3 that leave early at once. Each has a packet of its own, and a bottleneck of
-/// the runner holds 25.
+/// The number of concurrent early requests over HTTP/3. Each has a packet of its own, and a bottleneck of the
+/// runner has room for 25.
 const BURST: usize = 20;
 
 /// The pause after [`BURST`] early requests, in which the bottleneck sends them on. The round trip is 30 ms.

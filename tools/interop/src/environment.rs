@@ -18,7 +18,7 @@ type Lookup<'a> = &'a dyn Fn(&str) -> Option<OsString>;
 /// without a container `LISTEN`, `PREFERRED`, `WWW` and `CERTS`. Returns `None` if the test is not supported.
 ///
 /// # Errors
-/// When a variable cannot be used.
+/// Returns an error if a variable cannot be used.
 pub fn server_plan(variables: Lookup<'_>) -> Result<Option<ServerPlan>, Failure> {
     let Some(test) = test(variables)? else {
         return Ok(None);
@@ -46,7 +46,7 @@ pub fn server_plan(variables: Lookup<'_>) -> Result<Option<ServerPlan>, Failure>
 /// test is not supported.
 ///
 /// # Errors
-/// When a variable cannot be used.
+/// Returns an error if a variable cannot be used.
 pub fn client_plan(variables: Lookup<'_>) -> Result<Option<ClientPlan>, Failure> {
     let Some(test) = test(variables)? else {
         return Ok(None);

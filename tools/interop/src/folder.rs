@@ -128,7 +128,7 @@ impl Drop for Folder {
     }
 }
 
-/// Leaves the last three parts of absolute paths, so that a report tells nothing about the folders of
+/// Shortens absolute paths to their last three parts, so that a report reveals nothing about the folders of
 /// the machine that made it.
 fn with_short_paths(line: &str) -> String {
     let is_border = |c: char| c.is_whitespace() || "\"'()[]{}<>,;=".contains(c);

@@ -112,7 +112,7 @@ pub struct RunDone<'a> {
     pub case: &'static Case,
     /// The outcome.
     pub outcome: &'a Outcome,
-    /// The number of runs that have ended.
+    /// The number of completed runs.
     pub done: usize,
     /// The number of all runs.
     pub total: usize,
@@ -123,7 +123,7 @@ impl MatrixPlan {
     /// peer; all other names are looked up in `folder`, see [`Peer::find`].
     ///
     /// # Errors
-    /// When a peer has no program.
+    /// Returns an error if a peer has no program.
     pub fn new(own: Peer, names: &[String], folder: &Path) -> Result<Self, Failure> {
         let others = names.iter().filter(|name| **name != own.name);
         let peers = others.map(|name| Peer::find(name, folder));
@@ -177,7 +177,7 @@ impl Matrix {
 /// Runs all cells, and calls `on_done` after each run.
 ///
 /// # Panics
-/// When `on_done` panics.
+/// Panics if `on_done` does.
 pub fn run(plan: &MatrixPlan, on_done: impl Fn(RunDone<'_>) + Sync) -> Matrix {
     let start = Instant::now();
     let pairs = pairs(plan);

@@ -29,7 +29,7 @@ impl Peer {
     /// Returns this program as a peer; `arguments` come before the role.
     ///
     /// # Errors
-    /// When the system does not report the path of this program.
+    /// Returns an error if the system does not report the path of this program.
     pub fn this_program(name: &str, version: &str, arguments: &[&str]) -> Result<Self, Failure> {
         let program = std::env::current_exe()
             .map_err(|error| Failure::new(format!("cannot find this program: {error}")))?;
@@ -47,7 +47,7 @@ impl Peer {
     /// speak one only.
     ///
     /// # Errors
-    /// When there is no such program.
+    /// Returns an error if there is no such program.
     pub fn find(text: &str, folder: &Path) -> Result<Self, Failure> {
         let (name, program) = match text.split_once('=') {
             Some((name, program)) => (name, PathBuf::from(program)),

@@ -25,7 +25,7 @@ struct Note {
 /// The format of a report.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ReportFormat {
-    /// The grid alone.
+    /// The grid only.
     Text,
     /// Markdown: the grid, rates, failures and cases.
     Markdown,
@@ -53,7 +53,7 @@ impl Notes {
     /// Reads notes from a file.
     ///
     /// # Errors
-    /// When the file cannot be read or has a line that is no note.
+    /// Returns an error if the file cannot be read or has a line that is not a note.
     pub fn read(path: &Path) -> Result<Self, Failure> {
         let unusable = |error: String| {
             let path = path.display();
@@ -66,7 +66,7 @@ impl Notes {
     /// Reads notes. Empty lines and those that begin with `#` are skipped.
     ///
     /// # Errors
-    /// The first line without four fields.
+    /// Returns an error that names the first line without four fields.
     pub fn parse(text: &str) -> Result<Self, String> {
         let lines = text
             .lines()
@@ -123,7 +123,7 @@ impl Matrix {
     /// Returns the report in a format, with explanations of cells that fail.
     ///
     /// # Errors
-    /// When the matrix cannot be written as JSON.
+    /// Returns an error if the matrix cannot be written as JSON.
     pub fn report(&self, format: ReportFormat, notes: &Notes) -> Result<String, Failure> {
         Ok(match format {
             ReportFormat::Text => self.to_text(),
@@ -364,7 +364,7 @@ impl Matrix {
     }
 }
 
-/// Tells evidence from guesses in the notes.
+/// Separates evidence from guesses in the notes.
 const SUPPOSED: &str = "An explanation is what traces, captures or the peer's source show. What begins with \
                         \"Supposed\" is a guess that none of them proves.";
 

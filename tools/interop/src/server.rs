@@ -42,7 +42,7 @@ pub struct ServerPlan {
 /// Serves files until `stop` resolves.
 ///
 /// # Errors
-/// When the certificate cannot be used or the address is not free.
+/// Returns an error if the certificate cannot be used or the address is not free.
 pub async fn serve(plan: ServerPlan, stop: impl Future<Output = ()>) -> Result<(), Failure> {
     let config = config(&plan)?;
     let endpoint = Endpoint::server(config, plan.listen)

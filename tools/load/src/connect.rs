@@ -11,7 +11,7 @@ use courser::{
     Algorithm, CertificateRequests, EarlyData, Endpoint, HandshakeOffer, Side, TransportConfig, h3,
 };
 use courser_measure::target::{local_ip_for, nobody_listens, transport};
-use courser_measure::{Cause, Failure, Mover, Moves, MovesTotal};
+use courser_measure::{Cause, Failure, IoCounters, Mover, Moves, MovesTotal};
 use http_body_util::Full;
 use hyper::client::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo};
@@ -21,13 +21,13 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
+use crate::counts::{Agreed, AgreedTls, QuicRecord};
 use crate::label::{self, REFUSED, TIMED_OUT};
 use crate::metered::{Metered, Traffic};
 use crate::plan::{Plan, Protocols};
 use crate::request::Spoken;
 use crate::sender::Sender;
 use crate::sessions::Sessions;
-use crate::tally::{Agreed, AgreedTls, QuicRecord};
 
 /// An established connection.
 #[derive(Debug)]
@@ -57,7 +57,7 @@ pub(crate) enum Carrier {
 pub(crate) struct CannotConnect {
     /// The label of the error; errors that are alike have the same label.
     pub(crate) label: String,
-    /// The complete message, for the case that it ends the run.
+    /// The complete failure, which is reported if it ends the run.
     pub(crate) failure: Failure,
 }
 
@@ -303,7 +303,7 @@ impl Connector {
         builder
     }
 
-    /// Returns the offer of handshakes, for messages.
+    /// Returns a description of what the handshakes offer, for messages.
     fn offer(&self) -> HandshakeOffer {
         match self.plan.protocols {
             Protocols::Quic => HandshakeOffer::of_tls13(&self.plan.tls),
@@ -364,26 +364,21 @@ impl Carrier {
                 ..
             } => {
                 let stats = connection.stats();
-                let socket = endpoint.socket_counters();
                 let record = QuicRecord {
                     min_rtt: stats.path.min_rtt,
                     smoothed_rtt: stats.path.rtt,
                     packets_sent: stats.packets_sent,
                     packets_received: stats.packets_received,
                     packets_lost: stats.packets_lost,
-                    datagrams_sent: socket.sent_datagrams,
-                    datagrams_received: socket.received_datagrams,
-                    kernel_drops: endpoint.receive_overflow().unwrap_or(0),
-                    send_calls: socket.send_calls,
-                    receive_calls: socket.receive_calls,
+                    io: IoCounters::of_endpoint(endpoint),
                 };
                 (stats.data_received, stats.data_sent, Some(record))
             }
         }
     }
 
-    /// Waits until the connection has brought what the next one needs to be early: the response to an
-    /// early request can precede the end of the handshake, and with it the tickets. Returns the settings.
+    /// Waits for the tickets and the settings with which the next connection can send early data. The response to an
+    /// early request may arrive before them. Returns the settings.
     pub(crate) async fn settings(&self, sender: &Sender) -> Option<h3::Settings> {
         let (Sender::Http3(client, _), Self::Quic { connection, .. }) = (sender, self) else {
             return None;
@@ -435,8 +430,8 @@ impl Carrier {
         }
     }
 
-    /// Resolves when the server's machine reports that the port is closed, which QUIC alone would take
-    /// for a loss. Never resolves over TCP.
+    /// Resolves when the server's machine reports that the port is closed, which QUIC alone would treat as
+    /// loss. Never resolves over TCP.
     pub(crate) async fn is_refused(&self) {
         let Self::Quic { endpoint, .. } = self else {
             return std::future::pending().await;
@@ -525,6 +520,6 @@ const KEEP_ALIVE: Duration = Duration::from_millis(500);
 const BETWEEN_LOOKS: Duration = Duration::from_millis(100);
 const LEAVE: Duration = Duration::from_millis(200);
 
-/// Time limit for tickets, and the pause between two looks.
+/// The time limit for tickets, and the time between two checks for them.
 const PATIENCE: Duration = Duration::from_secs(2);
 const BETWEEN_TICKETS: Duration = Duration::from_millis(1);

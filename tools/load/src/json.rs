@@ -2,20 +2,19 @@
 
 use std::collections::BTreeMap;
 
+use courser_measure::{Stats, Times};
 use courser_units::to_f64;
-use hdrhistogram::Histogram;
 use serde_json::{Map, Value, json};
 
+use crate::counts::QuicRecord;
 use crate::plan::Plan;
-use crate::stats::{Stats, classes, seconds};
 use crate::summary::Summary;
-use crate::tally::QuicRecord;
 
 /// Returns the figures of a run as JSON. Times are in seconds, sizes in bytes.
 ///
 /// Names are those of oha where it has the figure.
 pub fn document(plan: &Plan, summary: &Summary) -> Value {
-    let latency = Stats::of_times(&summary.latency);
+    let latency = summary.latency.stats();
     let all = summary.done + summary.errored;
     let rps = Stats::of(summary.rates.iter().copied());
     json!({
@@ -40,7 +39,7 @@ pub fn document(plan: &Plan, summary: &Summary) -> Value {
         },
         "details": {
             "DNSDialup": triple(&summary.connects()),
-            "firstByte": triple(&Stats::of_times(&summary.head)),
+            "firstByte": triple(&summary.head.stats()),
         },
         "statusCodeDistribution": summary.statuses,
         "errorDistribution": summary.errors,
@@ -69,7 +68,7 @@ pub fn document(plan: &Plan, summary: &Summary) -> Value {
             "timeout": summary.timeouts,
         },
         "latency": latency,
-        "latencyFromSent": summary.is_corrected.then(|| Stats::of_times(&summary.service)),
+        "latencyFromSent": summary.is_corrected.then(|| summary.service.stats()),
         "connections": connections(summary),
         "moves": summary.moves,
         "interrupted": summary.is_interrupted,
@@ -86,6 +85,7 @@ pub fn document(plan: &Plan, summary: &Summary) -> Value {
 
 fn connections(summary: &Summary) -> Value {
     let quic = |of: fn(&QuicRecord) -> f64| summary.quic(of);
+    let io = summary.io();
     json!({
         "made": summary.connections.len(), "refused": summary.refused, "lost": summary.lost,
         "connect": summary.connects(),
@@ -100,11 +100,11 @@ fn connections(summary: &Summary) -> Value {
         "packetsSent": quic(|quic| to_f64(quic.packets_sent)),
         "packetsReceived": quic(|quic| to_f64(quic.packets_received)),
         "packetsLost": quic(|quic| to_f64(quic.packets_lost)),
-        "datagramsSent": summary.quic_sum(|quic| quic.datagrams_sent),
-        "datagramsReceived": summary.quic_sum(|quic| quic.datagrams_received),
-        "kernelDrops": summary.quic_sum(|quic| quic.kernel_drops),
-        "sendCalls": summary.quic_sum(|quic| quic.send_calls),
-        "receiveCalls": summary.quic_sum(|quic| quic.receive_calls),
+        "datagramsSent": io.and_then(|io| io.sent_datagrams),
+        "datagramsReceived": io.and_then(|io| io.received_datagrams),
+        "kernelDrops": io.map(|io| io.kernel_drops.unwrap_or(0)),
+        "sendCalls": io.map(|io| io.send_calls),
+        "receiveCalls": io.map(|io| io.receive_calls),
     })
 }
 
@@ -112,19 +112,19 @@ fn triple(stats: &Stats) -> Value {
     json!({ "average": stats.mean, "fastest": stats.min, "slowest": stats.max })
 }
 
-fn percentiles(times: &Histogram<u64>) -> Map<String, Value> {
+fn percentiles(times: &Times) -> Map<String, Value> {
     let name = |share: f64| format!("p{share}");
     PERCENTILES
         .iter()
         .map(|share| {
-            let value = seconds(times.value_at_quantile(share / 100.0));
+            let value = times.quantile(share / 100.0);
             (name(*share), json!(value))
         })
         .collect()
 }
 
-fn histogram(times: &Histogram<u64>) -> BTreeMap<String, u64> {
-    let classes = classes(times).into_iter();
+fn histogram(times: &Times) -> BTreeMap<String, u64> {
+    let classes = times.classes().into_iter();
     classes
         .map(|(upper, count)| (format!("{upper:.9}"), count))
         .collect()

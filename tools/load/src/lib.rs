@@ -51,47 +51,45 @@
 //! # }
 //! ```
 //!
-//! # What it costs
+//! # Cost
 //!
-//! The generator is lean, so that it can measure servers that are lean too. Each thread has a runtime of
+//! The generator uses little CPU time, so that it can measure efficient servers. Each thread has a runtime of
 //! its own and its share of the connections. Threads share no lock but the counter of requests, and a
 //! request takes no timer unless it has a time limit or a time at which it is due. Times at which requests
 //! are due are kept to the microsecond. The summary contains the CPU time of the process, so that a limit of
-//! the generator is not mistaken for one of the server.
+//! the generator is not mistaken for a limit of the server.
 //!
-//! # What goes wrong
+//! # Failures
 //!
-//! A connection that breaks is followed by another one, at first soon and then later, for half a minute.
-//! Requests that the server has surely not processed are sent again. All other requests without a complete
-//! answer count as errors, by what was wrong. A run in which no connection can be made at all fails.
+//! A connection that breaks is replaced, after pauses that grow, for half a minute. Requests that the server has
+//! certainly not processed are retried. All other requests without a complete answer count as errors, by their label.
+//! A run in which no connection can be made at all fails.
 
 mod alarm;
 mod connect;
 mod connection;
+mod counts;
 mod json;
 mod label;
 mod metered;
 mod pattern;
 mod plan;
 mod request;
+mod request_stream;
 mod run;
 mod schedule;
 mod sender;
 mod sessions;
-mod slot;
-mod stats;
 mod summary;
-mod tally;
 mod target;
 pub mod text;
 mod worker;
 
+pub use self::counts::{Agreed, AgreedTls, ConnectionRecord, QuicRecord};
 pub use self::json::{PERCENTILES, document};
 pub use self::pattern::Pattern;
 pub use self::plan::{Amount, Plan, Protocols, Resume};
 pub use self::request::{RequestParts, Requests, Spoken};
 pub use self::run::{Progress, run};
-pub use self::stats::{Stats, classes, seconds};
 pub use self::summary::{Handshakes, Summary};
-pub use self::tally::{Agreed, AgreedTls, ConnectionRecord, QuicRecord};
 pub use self::target::Target;

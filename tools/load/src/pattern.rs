@@ -30,7 +30,7 @@ impl Pattern {
     /// Reads a pattern in which an unbounded repetition yields up to `max_repeat` more than it has to.
     ///
     /// # Errors
-    /// When the part behind the host is not a regular expression, or this build has none (feature
+    /// Returns an error if the part behind the host is not a regular expression, or this build has none (feature
     /// `rand-regex`).
     pub fn read(text: &str, max_repeat: u32) -> Result<Self, Failure> {
         let (origin, rest) = text.split_at(end_of_origin(text));
@@ -48,8 +48,8 @@ impl Pattern {
         format!("{}/", self.origin)
     }
 
-    /// Returns the URL of the request with this number, which is always the same within a run. A zone is no part
-    /// of what is requested (RFC 6874 §1).
+    /// Returns the URL of the request with this number, which is always the same within a run. A zone is not part
+    /// of a requested URL (RFC 6874 §1).
     pub fn url(&self, number: u64) -> String {
         let rest = self.rest.draw(self.seed.wrapping_add(number));
         format!("{}{rest}", self.requested)
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn host_alone_is_asked_for_its_root() {
+    fn host_without_a_path_requests_the_root() {
         let pattern = Pattern::read("http://127.0.0.1:80", 4).expect("fine");
         assert_eq!(pattern.path_and_query(1), "/");
         assert_eq!(pattern.origin(), "http://127.0.0.1:80/");
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_pattern_is_refused() {
+    fn invalid_pattern_is_refused() {
         let error = Pattern::read("http://x/[a", 4)
             .expect_err("refused")
             .to_string();

@@ -20,7 +20,7 @@ pub struct Plan {
     pub target: Target,
     /// The requests, which are sent in turn.
     pub requests: Requests,
-    /// The version of HTTP, and what is below it.
+    /// The version of HTTP and its transport.
     pub protocols: Protocols,
     /// The end of the run.
     pub amount: Amount,
@@ -85,7 +85,7 @@ impl Resume {
     /// Returns the resumption for these wishes.
     ///
     /// # Errors
-    /// When there is no TLS, and when early data is wanted without HTTP/3, or for requests that must not
+    /// Returns an error if there is no TLS, or early data is wanted without HTTP/3 or for requests that must not
     /// be repeated (RFC 8470 §4).
     pub fn of(
         resume: bool,
@@ -116,7 +116,7 @@ pub enum Amount {
     Requests(u64),
     /// The run ends after a time.
     Time {
-        /// The time before the measurement begins; what is sent in it does not count.
+        /// The time before the measurement begins. Requests sent in it do not count.
         warm_up: Duration,
         /// The time that is measured.
         measured: Duration,
@@ -125,7 +125,7 @@ pub enum Amount {
     },
 }
 
-/// The version of HTTP, and what is below it.
+/// The version of HTTP and its transport.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Protocols {
     /// HTTP/3 over QUIC.
@@ -142,7 +142,7 @@ impl Protocols {
     /// Makes the TLS configuration of a run.
     ///
     /// # Errors
-    /// When the trusted certificates cannot be read or used.
+    /// Returns an error if the trusted certificates cannot be read or used.
     pub fn tls_config(&self, trust: &Trust) -> Result<Arc<rustls::ClientConfig>, Failure> {
         let (versions, offered) = match self {
             Self::Quic => (Versions::Tls13, vec![b"h3".to_vec()]),

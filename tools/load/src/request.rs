@@ -67,7 +67,7 @@ impl Requests {
     /// drawn from it and the URLs give the server.
     ///
     /// # Errors
-    /// When a field belongs to the connection, or the host field is not a valid host.
+    /// Returns an error if a field belongs to the connection, or the host field is not a valid host.
     pub fn new(
         urls: &[Uri],
         parts: RequestParts,
@@ -203,14 +203,14 @@ mod tests {
     }
 
     #[test]
-    fn host_that_was_asked_for_is_the_authority_too() {
+    fn requested_host_is_the_authority() {
         let requests = requests(&["https://127.0.0.1/"], &[("host", "other")]).expect("fine");
         assert_eq!(requests.make(0, Spoken::Http2).uri(), "https://other/");
         assert_eq!(requests.make(0, Spoken::Http1).headers()["host"], "other");
     }
 
     #[test]
-    fn urls_are_asked_for_in_turn() {
+    fn urls_are_requested_in_turn() {
         let requests = requests(&["https://x/a", "https://x/b"], &[]).expect("fine");
         let paths: Vec<_> = (0..3)
             .map(|number| requests.make(number, Spoken::Http1).uri().to_string())

@@ -11,10 +11,10 @@ use tokio::task::JoinSet;
 
 use crate::connect::Connector;
 use crate::connection;
+use crate::counts::{Finished, RunCounts};
 use crate::plan::Plan;
 use crate::schedule::Schedule;
 use crate::summary::Summary;
-use crate::tally::{Finished, Tally};
 use crate::worker::{Log, Worker};
 
 /// The progress of a run.
@@ -26,13 +26,13 @@ pub struct Progress {
     pub responses: u64,
 }
 
-/// Loads a server as the plan says, and returns what was counted.
+/// Loads a server according to a plan, and returns the figures.
 ///
-/// The run ends early when `stop` becomes true; what was measured until then is returned. `progress` is
+/// The run ends early when `stop` becomes true. The figures cover the time until then. `progress` is
 /// called on the calling thread about 20 times per second.
 ///
 /// # Errors
-/// When no connection can be made at all, the log file cannot be written, or a thread cannot start.
+/// Returns an error if no connection can be made at all, the log file cannot be written, or a thread cannot start.
 pub fn run(
     plan: &Arc<Plan>,
     stop: &watch::Receiver<bool>,
@@ -46,11 +46,14 @@ pub fn run(
         .map(|_| MovesTotal::new(schedule.measured_from()));
     let worker = || {
         let connector = Connector::new(plan.clone(), moves.clone());
-        Worker::new(connector, &schedule, log.as_ref(), &ever_connected).map(Arc::new)
+        Arc::new(Worker::new(
+            connector,
+            &schedule,
+            log.as_ref(),
+            &ever_connected,
+        ))
     };
-    let workers = (0..plan.threads)
-        .map(|_| worker())
-        .collect::<Result<Vec<_>, _>>()?;
+    let workers: Vec<_> = (0..plan.threads).map(|_| worker()).collect();
     let mut cpu = CpuMeter::default();
     let results = thread::scope(|scope| {
         let handles: Vec<_> = (0..)
@@ -60,7 +63,7 @@ pub fn run(
         while !handles.iter().all(thread::ScopedJoinHandle::is_finished) {
             thread::park_timeout(BETWEEN_LOOKS);
             cpu.look(&schedule);
-            let responses = workers.iter().map(|worker| worker.tally().done).sum();
+            let responses = workers.iter().map(|worker| worker.counts().done).sum();
             progress(Progress {
                 share: schedule.share(Instant::now(), responses),
                 responses,
@@ -76,34 +79,30 @@ pub fn run(
     if let Some(log) = &log {
         log.finish()?;
     }
-    let mut finished = collect(&workers, &schedule, cpu_seconds)?;
+    let mut finished = collect(&workers, &schedule, cpu_seconds);
     finished.is_interrupted = *stop.borrow();
     finished.moves = moves.map(|moves| moves.report());
-    match finished.tally.failure.take() {
-        Some(failure) if finished.tally.connections.is_empty() => Err(failure),
+    match finished.counts.failure.take() {
+        Some(failure) if finished.counts.connections.is_empty() => Err(failure),
         _ => Ok(Summary::new(plan, finished)),
     }
 }
 
-fn collect(
-    workers: &[Arc<Worker>],
-    schedule: &Schedule,
-    cpu_seconds: f64,
-) -> Result<Finished, Failure> {
-    let mut all = Tally::new(schedule.measured_from())?;
+fn collect(workers: &[Arc<Worker>], schedule: &Schedule, cpu_seconds: f64) -> Finished {
+    let mut all = RunCounts::new(schedule.measured_from());
     for worker in workers {
-        let empty = Tally::new(schedule.measured_from())?;
-        all.add(std::mem::replace(&mut *worker.tally(), empty));
+        let empty = RunCounts::new(schedule.measured_from());
+        all.add(std::mem::replace(&mut *worker.counts(), empty));
     }
     let end = end_of(schedule, all.last, Instant::now());
-    Ok(Finished {
-        tally: all,
+    Finished {
+        counts: all,
         sent: workers.iter().map(|worker| worker.sent()).sum(),
         elapsed: end.saturating_duration_since(schedule.measured_from()),
         cpu_seconds,
         is_interrupted: false,
         moves: None,
-    })
+    }
 }
 
 /// Returns the end of the run. A run with a duration ends with it unless it was stopped: it is not

@@ -13,7 +13,7 @@ pub(crate) struct Ticket {
     pub(crate) number: u64,
     /// The time at which it is due; `None` without a rate.
     pub(crate) due: Option<Instant>,
-    /// The number of times that it was sent and surely not processed.
+    /// The number of times that it was sent and certainly not processed.
     pub(crate) tries: u8,
 }
 

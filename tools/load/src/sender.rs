@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use courser::{HandshakeFailure, h3};
-use courser_measure::{Moves, Way};
+use courser_measure::{Direction, Moves};
 use http::{HeaderMap, Request, Response};
 use http_body::Body;
 use http_body_util::Full;
@@ -44,7 +44,7 @@ pub(crate) struct Answer {
 pub(crate) struct Trouble {
     /// The label of the error; errors that are alike have the same label.
     pub(crate) label: String,
-    /// True if the server has surely not processed the request.
+    /// True if the server has certainly not processed the request.
     pub(crate) is_unprocessed: bool,
 }
 
@@ -114,7 +114,7 @@ where
 {
     let head = Instant::now();
     if let Some(moves) = moves {
-        moves.on_bytes(Way::Received, head);
+        moves.on_bytes(Direction::Received, head);
     }
     let status = response.status().as_u16();
     let fields = size_of_fields(response.headers());
@@ -131,7 +131,7 @@ where
         data += frame.data_ref().map_or(0, |data| data.len() as u64);
         frames = frames.saturating_add(1);
         if let Some(moves) = moves {
-            moves.on_bytes(Way::Received, Instant::now());
+            moves.on_bytes(Direction::Received, Instant::now());
         }
     }
     Ok(Answer {

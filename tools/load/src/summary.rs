@@ -5,24 +5,26 @@ use std::fmt;
 use std::time::Duration;
 
 use courser::EarlyData;
-use courser_measure::{MovesReport, sockets};
+use courser_measure::{IoCounters, MovesReport, Stats, Times, sockets};
 use courser_units::to_f64;
-use hdrhistogram::Histogram;
 
+use crate::counts::{Agreed, ConnectionRecord, Finished, QuicRecord};
 use crate::plan::{Amount, Plan, Resume};
-use crate::stats::{Stats, seconds};
-use crate::tally::{Agreed, ConnectionRecord, Finished, QuicRecord};
 
 /// Returns the warnings about the sockets of all connections, each once; none without QUIC.
 fn warnings(connections: &[ConnectionRecord]) -> Vec<String> {
-    let drops = connections.iter().filter_map(|one| one.quic);
-    let drops = drops.map(|quic| quic.kernel_drops);
-    let Some(drops) = drops.reduce(|sum, next| sum + next) else {
+    let Some(io) = io(connections) else {
         return Vec::new();
     };
     let machine = sockets::capabilities();
-    let dropped = sockets::describe_drops(drops, &machine);
+    let dropped = sockets::describe_drops(io.kernel_drops.unwrap_or(0), &machine);
     machine.warnings.into_iter().chain(dropped).collect()
+}
+
+/// Returns the sums of the counters of all sockets; `None` without QUIC.
+fn io(connections: &[ConnectionRecord]) -> Option<IoCounters> {
+    let all = connections.iter().filter_map(|one| Some(one.quic?.io));
+    all.reduce(|sum, next| sum.plus(&next))
 }
 
 /// The figures of a run. Times are in seconds.
@@ -44,22 +46,22 @@ pub struct Summary {
     pub timeouts: u64,
     /// Answers by status.
     pub statuses: BTreeMap<u16, u64>,
-    /// Requests without an answer and connections that were not made, by what was wrong.
+    /// Requests without an answer and connections that could not be made, by the label of the error.
     pub errors: BTreeMap<String, u64>,
     /// Bytes of content received.
     pub data: u64,
     /// Bytes of field lines received, names and values without compression.
     pub fields: u64,
-    /// Bytes of HTTP received, without TLS and what is below it.
+    /// Bytes of HTTP received, without TLS and the layers below it.
     pub received: u64,
-    /// Bytes of HTTP sent, without TLS and what is below it.
+    /// Bytes of HTTP sent, without TLS and the layers below it.
     pub sent_bytes: u64,
-    /// Nanoseconds from when a request was due, or sent, to the end of its response.
-    pub latency: Histogram<u64>,
-    /// Nanoseconds from when a request was sent to the end of its response, if that differs.
-    pub service: Histogram<u64>,
-    /// Nanoseconds from when a request was sent to the header section of its response.
-    pub head: Histogram<u64>,
+    /// Times from when a request was due, or sent, to the end of its response.
+    pub latency: Times,
+    /// Times from when a request was sent to the end of its response, if that differs.
+    pub service: Times,
+    /// Times from when a request was sent to the header section of its response.
+    pub head: Times,
     /// Answers per second in each tenth of a second.
     pub rates: Vec<f64>,
     /// Connections that were made.
@@ -126,7 +128,7 @@ impl fmt::Display for Handshakes {
 
 impl Summary {
     pub(crate) fn new(plan: &Plan, finished: Finished) -> Self {
-        let tally = finished.tally;
+        let counts = finished.counts;
         let elapsed = finished.elapsed.as_secs_f64();
         let asked = match (plan.amount, plan.rate) {
             (Amount::Requests(count), _) => Some(count),
@@ -141,39 +143,39 @@ impl Summary {
             }
             (Amount::Time { .. }, None) => None,
         };
-        let warnings = warnings(&tally.connections);
-        let handshakes = Handshakes::of(&tally.connections);
-        let sum = |of: fn(&ConnectionRecord) -> u64| tally.connections.iter().map(of).sum();
-        let succeeded = tally.statuses.iter();
+        let warnings = warnings(&counts.connections);
+        let handshakes = Handshakes::of(&counts.connections);
+        let sum = |of: fn(&ConnectionRecord) -> u64| counts.connections.iter().map(of).sum();
+        let succeeded = counts.statuses.iter();
         let succeeded = succeeded.filter(|(status, _)| (200..400).contains(*status));
         // The last tenth is not whole.
-        let whole = tally.tenths.len().saturating_sub(1);
+        let whole = counts.tenths.len().saturating_sub(1);
         Self {
             elapsed,
             asked,
             sent: finished.sent,
-            done: tally.done,
+            done: counts.done,
             succeeded: succeeded.map(|(_, count)| count).sum(),
-            errored: tally.errored,
-            timeouts: tally.timeouts,
-            data: tally.data,
-            fields: tally.fields,
+            errored: counts.errored,
+            timeouts: counts.timeouts,
+            data: counts.data,
+            fields: counts.fields,
             received: sum(|connection| connection.received),
             sent_bytes: sum(|connection| connection.sent),
-            rates: tally.tenths[..whole]
+            rates: counts.tenths[..whole]
                 .iter()
                 .map(|count| to_f64(*count) * 10.0)
                 .collect(),
-            statuses: tally.statuses,
-            errors: tally.errors,
-            latency: tally.latency,
-            service: tally.service,
-            head: tally.head,
-            connections: tally.connections,
-            refused: tally.refused,
-            lost: tally.lost,
+            statuses: counts.statuses,
+            errors: counts.errors,
+            latency: counts.latency,
+            service: counts.service,
+            head: counts.head,
+            connections: counts.connections,
+            refused: counts.refused,
+            lost: counts.lost,
             handshakes: (plan.resume != Resume::Never).then_some(handshakes),
-            agreed: tally.agreed,
+            agreed: counts.agreed,
             cpu_seconds: finished.cpu_seconds,
             is_interrupted: finished.is_interrupted,
             moves: finished.moves,
@@ -231,19 +233,13 @@ impl Summary {
         (!records.is_empty()).then(|| Stats::of(records.iter().map(of)))
     }
 
-    /// Returns the sum of a counter of QUIC over all connections; `None` without QUIC.
-    pub fn quic_sum(&self, of: impl Fn(&QuicRecord) -> u64) -> Option<u64> {
-        let records: Vec<_> = self.connections.iter().filter_map(|one| one.quic).collect();
-        (!records.is_empty()).then(|| records.iter().map(of).sum())
+    /// Returns the sums of the counters of all sockets; `None` without QUIC.
+    pub fn io(&self) -> Option<IoCounters> {
+        io(&self.connections)
     }
 
     /// Returns the CPU time of this process for each answer.
     pub fn cpu_per_answer(&self) -> Option<f64> {
         (self.done > 0).then(|| self.cpu_seconds / to_f64(self.done))
-    }
-
-    /// Returns the seconds that this share of the latencies does not exceed.
-    pub fn latency_at(&self, share: f64) -> f64 {
-        seconds(self.latency.value_at_quantile(share))
     }
 }

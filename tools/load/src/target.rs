@@ -24,8 +24,8 @@ impl Target {
     /// `host:port:to-host:to-port` like oha. Without a port, the port of the URL is used.
     ///
     /// # Errors
-    /// When there is no URL, when the URLs are on different servers, when `connect_to` is not a host and
-    /// port, or when the name cannot be resolved.
+    /// Returns an error if there is no URL, the URLs are on different servers, `connect_to` is not a host and port, or
+    /// the name cannot be resolved.
     pub fn of(urls: &[Uri], connect_to: Option<&str>) -> Result<Self, Failure> {
         let first = urls
             .first()

@@ -10,9 +10,9 @@ use courser_measure::Failure;
 
 use crate::alarm::Alarm;
 use crate::connect::Connector;
+use crate::counts::{Agreed, RunCounts};
 use crate::plan::Plan;
 use crate::schedule::Schedule;
-use crate::tally::{Agreed, Tally};
 
 /// State that the connections of one thread share.
 #[derive(Debug)]
@@ -22,7 +22,7 @@ pub(crate) struct Worker {
     pub(crate) connector: Connector,
     pub(crate) alarm: Alarm,
     pub(crate) log: Option<Arc<Log>>,
-    tally: Mutex<Tally>,
+    counts: Mutex<RunCounts>,
     sent: AtomicU64,
     ever_connected: Arc<AtomicBool>,
 }
@@ -64,21 +64,21 @@ impl Worker {
         schedule: &Arc<Schedule>,
         log: Option<&Arc<Log>>,
         ever_connected: &Arc<AtomicBool>,
-    ) -> Result<Self, Failure> {
-        Ok(Self {
+    ) -> Self {
+        Self {
             plan: connector.plan().clone(),
             schedule: schedule.clone(),
             connector,
             alarm: Alarm::default(),
             log: log.cloned(),
-            tally: Mutex::new(Tally::new(schedule.measured_from())?),
+            counts: Mutex::new(RunCounts::new(schedule.measured_from())),
             sent: AtomicU64::new(0),
             ever_connected: ever_connected.clone(),
-        })
+        }
     }
 
-    pub(crate) fn tally(&self) -> MutexGuard<'_, Tally> {
-        self.tally.lock()
+    pub(crate) fn counts(&self) -> MutexGuard<'_, RunCounts> {
+        self.counts.lock()
     }
 
     pub(crate) fn on_sent(&self, at: Instant) {
@@ -96,7 +96,7 @@ impl Worker {
 
     pub(crate) fn on_connected(&self, agreed: &Agreed) {
         self.ever_connected.store(true, Relaxed);
-        self.tally().agreed.get_or_insert_with(|| agreed.clone());
+        self.counts().agreed.get_or_insert_with(|| agreed.clone());
     }
 
     /// Returns the requests sent, including those without an answer.

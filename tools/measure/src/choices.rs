@@ -9,7 +9,7 @@ use crate::{Failure, tls};
 /// Reads the lists of `--curves` and `--tls13-ciphers`, if they are given.
 ///
 /// # Errors
-/// When a list has an unknown name, or in a FIPS build one of an algorithm that is not approved.
+/// Returns an error if a list has an unknown name, or in a FIPS build one of an algorithm that is not approved.
 pub fn cryptography(groups: Option<&str>, suites: Option<&str>) -> Result<Cryptography, Failure> {
     let is_allowed: IsAllowed = match Cryptography::default().is_fips() {
         true => Cryptography::is_fips,
@@ -71,7 +71,7 @@ fn refuse_unapproved(
 /// Returns the policy for client certificates with the authorities in a file (PEM), if one is given.
 ///
 /// # Errors
-/// When the file cannot be read, or has no certificate.
+/// Returns an error if the file cannot be read, or has no certificate.
 pub fn client_authentication(
     authorities: Option<&Path>,
     is_optional: bool,
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_name_is_told_before_any_approval() {
+    fn unknown_name_is_reported_before_any_approval() {
         let error = choose(Some("x25519:P-257"), None, is_approved).expect_err("unknown");
         let told = error.to_string();
         assert!(

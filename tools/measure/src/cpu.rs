@@ -53,10 +53,10 @@ pub fn allowed_cores() -> Vec<usize> {
     Vec::new()
 }
 
-/// Keeps this thread, and the threads that it starts later, on one core.
+/// Pins this thread, and the threads that it starts later, to one core.
 ///
 /// # Errors
-/// The message for the user when the thread may not run on this core.
+/// Returns a message for the user if the thread may not run on this core.
 #[cfg(target_os = "linux")]
 pub fn pin_to(core: usize) -> Result<(), String> {
     use rustix::thread::{CpuSet, sched_setaffinity};
@@ -71,10 +71,10 @@ pub fn pin_to(core: usize) -> Result<(), String> {
     sched_setaffinity(None, &set).map_err(|error| format!("cannot run on core {core}: {error}"))
 }
 
-/// Fails: this system does not let a program choose its core.
+/// Fails, because this system does not let a program choose its core.
 ///
 /// # Errors
-/// Always, with the message for the user.
+/// Always returns an error, with a message for the user.
 #[cfg(not(target_os = "linux"))]
 pub fn pin_to(_: usize) -> Result<(), String> {
     Err("this system does not let a program choose its core".to_owned())

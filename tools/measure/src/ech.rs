@@ -15,7 +15,7 @@ static IN_USE: OnceLock<Ech> = OnceLock::new();
 /// bytes or in base64.
 ///
 /// # Errors
-/// When the value is none of these, or the list cannot be used.
+/// Returns an error if the value is none of these, or the list cannot be used.
 pub fn parse(text: &str) -> Result<Option<Ech>, Failure> {
     let wrong = |why: String| Failure::new(format!("cannot use --ech '{text}': {why}"));
     let made = match text {
@@ -51,7 +51,7 @@ fn decode(text: &[u8]) -> Result<Vec<u8>, String> {
     decoded.map_err(|error| error.to_string())
 }
 
-/// Returns the way on after a server has rejected ECH.
+/// Returns the advice for a user whose server has rejected ECH.
 pub fn remedy() -> String {
     match IN_USE.get().and_then(Ech::rejection) {
         Some(EchRejection::Retry(list)) => {

@@ -6,10 +6,9 @@ use std::net::SocketAddr;
 
 use courser::{ConnectionError, HandshakeFailure};
 
-/// The reason why a tool ends without success: one line for humans.
+/// The reason why a tool fails, in one line.
 ///
-/// The line names no flags. A program that has flags looks at the [`cause`](Self::cause) and names those
-/// that help.
+/// The line names no flags. A program with flags names those that help, by the [`cause`](Self::cause).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Failure {
     message: String,
@@ -29,15 +28,14 @@ pub enum Cause {
     Listen(io::ErrorKind),
 }
 
-/// Returns a text of a peer as a terminal may show it: `?` stands for each control character, with which a
-/// peer could change what the terminal shows.
+/// Replaces each control character in a text from a peer by `?`, so that the peer cannot control the terminal.
 pub fn printable(text: &str) -> String {
     let visible = |c: char| if c.is_control() { '?' } else { c };
     text.chars().map(visible).collect()
 }
 
 impl Failure {
-    /// Makes a failure of a message, which becomes one line.
+    /// Makes a failure from a message. Several lines are joined into one.
     pub fn new(message: impl Into<String>) -> Self {
         // Text of a peer or of a library may have several lines.
         let message: String = message.into();
@@ -48,7 +46,7 @@ impl Failure {
         }
     }
 
-    /// Makes a failure of a message and its cause.
+    /// Makes a failure from a message and its cause.
     pub fn with_cause(message: impl Into<String>, cause: Cause) -> Self {
         Self {
             cause: Some(cause),
@@ -56,12 +54,12 @@ impl Failure {
         }
     }
 
-    /// Makes a failure of a failed TLS handshake.
+    /// Makes the failure for a failed TLS handshake.
     pub fn of_handshake(failure: HandshakeFailure) -> Self {
         Self::with_cause(failure.to_string(), Cause::Handshake(Box::new(failure)))
     }
 
-    /// Makes the failure of a server whose address cannot be listened on.
+    /// Makes the failure for an address that cannot be listened on.
     pub fn cannot_listen(address: SocketAddr, protocol: &str, error: &io::Error) -> Self {
         Self::with_cause(
             format!("cannot listen on {protocol} {address}: {error}"),
@@ -83,7 +81,7 @@ impl fmt::Display for Failure {
 
 impl std::error::Error for Failure {}
 
-/// Converts errors of calls on streams, which report losses in the middle of a measurement.
+/// Converts an error of a call on a stream, which a connection that is lost during a measurement causes.
 macro_rules! lost {
     ($($error:ty),*) => {$(
         impl From<$error> for Failure {

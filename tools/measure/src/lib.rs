@@ -1,40 +1,51 @@
-//! The common parts of courser's measuring tools.
+//! The common parts of courser's tools.
 //!
-//! - [`CpuClock`] counts the CPU time of a thread or a process, and [`pin_to`] keeps a thread on one
-//!   core, so that it is not moved while it is measured.
-//! - [`tls`] makes configurations that are the same for QUIC and for TLS over TCP, so that the two can be
-//!   compared.
-//! - `certificate` reads names, dates and issuers of certificates.
-//! - [`choices`] and [`ech`] read values of flags for TLS.
-//! - [`target`] finds a server, and [`Peer`] describes what went wrong when a connection to it fails.
-//! - [`sockets`] reports what makes the UDP sockets of this machine slow.
-//! - [`Moves`] counts moves of connections between sockets and the stalls that they cause, and [`Mover`]
-//!   makes such moves. [`Latency`] is a distribution of times.
-//! - [`Records`] keeps traces and key logs, and [`Watch`] warns while a program runs.
+//! For measurements:
+//!
+//! - [`CpuClock`] counts the CPU time of a thread or a process, and [`pin_to`] keeps a thread on one core, so that it is
+//!   not moved while it is measured.
+//! - [`Times`] collects times, and returns their distribution as [`Latency`] or as [`Stats`]. [`Percentiles`] and
+//!   [`Estimate`] describe other numbers.
+//! - [`IoCounters`] and [`ConnectionCounters`] count the work of sockets and of QUIC connections.
+//! - [`Moves`] counts moves of connections between sockets and the stalls that they cause, and [`Mover`] makes such
+//!   moves.
 //! - [`memory_of`], [`cpu_time_of`], [`kernel_drops_at`] and [`MetricsPage`] measure another process.
-//! - [`Failure`] is the reason why a tool ends without success: one line for humans, and a [`Cause`]
-//!   for the program that knows which flag helps. [`printable`] makes text of a peer harmless.
+//!
+//! For connections:
+//!
+//! - [`target`] finds a server, and [`Peer`] describes the failure of a connection to it.
+//! - [`tls`] makes configurations that are the same for QUIC and for TLS over TCP, so that the two can be compared.
+//!   [`choices`] and [`ech`] read values of flags for TLS, and `certificate` reads certificates.
+//! - [`sockets`] reports the reasons why the UDP sockets of this machine are slow.
+//! - [`Records`] keeps traces and key logs, and [`Watch`] warns while a program runs.
+//!
+//! [`Failure`] is the reason why a tool fails, in one line, with a [`Cause`] for the program that has flags.
+//! [`printable`] makes text of a peer harmless.
 
 pub use courser::server::certificate;
 pub mod choices;
+mod counters;
 mod cpu;
 pub mod ech;
 mod failure;
-mod latency;
 mod moves;
 mod peer;
 mod processes;
 mod records;
 pub mod sockets;
+mod statistics;
 pub mod target;
+mod times;
 pub mod tls;
 mod watch;
 
+pub use self::counters::{ConnectionCounters, IoCounters};
 pub use self::cpu::{CpuClock, allowed_cores, pin_to};
 pub use self::failure::{Cause, Failure, printable};
-pub use self::latency::{Latency, histogram_of_times};
-pub use self::moves::{Busy, Mover, Moves, MovesReport, MovesTotal, Way};
+pub use self::moves::{Busy, Direction, Mover, Moves, MovesReport, MovesTotal};
 pub use self::peer::Peer;
 pub use self::processes::{MetricsPage, ProcessMemory, cpu_time_of, kernel_drops_at, memory_of};
 pub use self::records::Records;
+pub use self::statistics::{Estimate, Percentiles, Stats, median};
+pub use self::times::{Latency, Times};
 pub use self::watch::Watch;

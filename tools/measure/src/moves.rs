@@ -7,11 +7,10 @@ use std::time::{Duration, Instant};
 use courser::Endpoint;
 use courser_base::{Mutex, with_port};
 use courser_units::seconds;
-use hdrhistogram::Histogram;
 use serde::Serialize;
 use tokio::task::JoinHandle;
 
-use crate::latency::{Latency, histogram_of_times};
+use crate::times::{Latency, Times};
 
 /// The moves of a measurement.
 #[derive(Serialize, Clone, Copy, PartialEq, Debug)]
@@ -20,7 +19,7 @@ pub struct MovesReport {
     pub count: u64,
     /// Moves that failed because no socket could be opened.
     pub failed: u64,
-    /// The longest time without bytes in a direction, for each move: from one move to the next.
+    /// The longest time without bytes in a direction between one move and the next, for each move.
     pub stall: Option<Latency>,
 }
 
@@ -50,7 +49,7 @@ struct Totals {
     since: Instant,
     count: u64,
     failed: u64,
-    stalls: Histogram<u64>,
+    stalls: Times,
 }
 
 impl MovesTotal {
@@ -60,7 +59,7 @@ impl MovesTotal {
             since,
             count: 0,
             failed: 0,
-            stalls: histogram_of_times(),
+            stalls: Times::new(),
         })))
     }
 
@@ -71,7 +70,7 @@ impl MovesTotal {
         MovesReport {
             count: totals.count,
             failed: totals.failed,
-            stall: (!totals.stalls.is_empty()).then(|| Latency::from(&totals.stalls)),
+            stall: totals.stalls.latency(),
         }
     }
 
@@ -79,7 +78,7 @@ impl MovesTotal {
         let mut totals = self.0.lock();
         totals.since = now;
         (totals.count, totals.failed) = (0, 0);
-        totals.stalls.reset();
+        totals.stalls.clear();
     }
 
     fn on_move(&self, now: Instant) {
@@ -95,8 +94,7 @@ impl MovesTotal {
     fn on_stall(&self, moved: Instant, stall: Duration) {
         let mut totals = self.0.lock();
         if moved >= totals.since {
-            let nanos = u64::try_from(stall.as_nanos()).unwrap_or(u64::MAX);
-            totals.stalls.saturating_record(nanos);
+            totals.stalls.record(stall);
         }
     }
 }
@@ -108,16 +106,16 @@ impl MovesTotal {
 #[derive(Debug)]
 pub struct Moves {
     total: Arc<MovesTotal>,
-    state: Mutex<State>,
+    state: Mutex<StallState>,
 }
 
 #[derive(Debug)]
-struct State {
+struct StallState {
     /// Exchanges in flight.
     exchanges: usize,
     /// True if no bytes are expected.
     is_idle: bool,
-    /// The directions that have had bytes since bytes are expected.
+    /// True for each direction that has carried bytes since bytes are expected.
     is_used: [bool; 2],
     /// The time since the last move; `None` before the first one.
     window: Option<Window>,
@@ -125,7 +123,7 @@ struct State {
 
 /// The direction of bytes, seen from the client.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Way {
+pub enum Direction {
     /// Towards the server.
     Sent,
     /// From the server.
@@ -164,7 +162,7 @@ impl Moves {
     pub fn new(total: Arc<MovesTotal>) -> Arc<Self> {
         Arc::new(Self {
             total,
-            state: Mutex::new(State {
+            state: Mutex::new(StallState {
                 exchanges: 0,
                 is_idle: false,
                 is_used: [false; 2],
@@ -186,16 +184,16 @@ impl Moves {
         self.total.on_failure(now);
     }
 
-    /// Notes bytes of a direction.
-    pub fn on_bytes(&self, way: Way, now: Instant) {
-        let State {
+    /// Records the arrival or departure of bytes.
+    pub fn on_bytes(&self, direction: Direction, now: Instant) {
+        let StallState {
             is_used, window, ..
         } = &mut *self.state.lock();
         // The first bytes of a response have to wait for the end of the request.
-        let is_answer = !is_used[way as usize] && is_used.contains(&true);
-        is_used[way as usize] = true;
+        let is_answer = !is_used[direction as usize] && is_used.contains(&true);
+        is_used[direction as usize] = true;
         let Some(window) = window else { return };
-        let from = std::mem::replace(&mut window.last[way as usize], now);
+        let from = std::mem::replace(&mut window.last[direction as usize], now);
         if !is_answer {
             window.end_gap(from, now);
         }
@@ -242,7 +240,7 @@ impl Moves {
         self.total.report()
     }
 
-    fn end_window(&self, state: &mut State, now: Instant) {
+    fn end_window(&self, state: &mut StallState, now: Instant) {
         let Some(window) = state.window.take() else {
             return;
         };
@@ -272,7 +270,7 @@ impl Drop for Busy {
     }
 }
 
-/// Moves QUIC connections to a new socket again and again, until it is dropped.
+/// Moves QUIC connections to a new socket at intervals, until it is dropped.
 #[derive(Debug)]
 pub struct Mover(JoinHandle<()>);
 
@@ -280,7 +278,7 @@ impl Mover {
     /// Moves the connections of `endpoints` after each `pause`.
     ///
     /// # Panics
-    /// Outside of a tokio runtime.
+    /// Panics outside of a tokio runtime.
     pub fn start(
         pause: Duration,
         moves: Arc<Moves>,

@@ -12,8 +12,8 @@ use crate::failure::Failure;
 
 /// The traces and the key log of a process.
 ///
-/// Threads of their own write them, so that no packet waits for a disk. A disk that is too slow makes
-/// them incomplete, which is reported here.
+/// Background threads write them, so that no packet waits for a disk. If the disk is too slow, they become
+/// incomplete, which [`gaps`](Self::gaps) reports.
 #[derive(Debug, Default)]
 pub struct Records(Mutex<Vec<Arc<QlogDirectory>>>);
 
@@ -26,7 +26,7 @@ impl Records {
     /// Makes a directory for traces.
     ///
     /// # Errors
-    /// When the directory cannot be made.
+    /// Returns an error if the directory cannot be made.
     pub fn traces(&self, path: &Path, title: Option<&str>) -> Result<Arc<QlogDirectory>, Failure> {
         let mut directory = QlogDirectory::create(path).map_err(|error| {
             let path = path.display();
@@ -43,7 +43,7 @@ impl Records {
     /// Makes a directory for traces if there is a path, and returns it as a receiver of records.
     ///
     /// # Errors
-    /// When the directory cannot be made.
+    /// Returns an error if the directory cannot be made.
     pub fn sinks(
         &self,
         path: Option<&Path>,
@@ -63,7 +63,7 @@ impl Records {
         traces.or_else(gaps_of_keys)
     }
 
-    /// Writes what is queued, which takes some seconds at most, and returns what is missing. Call this
+    /// Writes all queued records, for some seconds at most, and returns a warning if any are missing. Call this
     /// after the end of all connections.
     pub fn finish(&self) -> Vec<String> {
         let mut missing = Vec::new();

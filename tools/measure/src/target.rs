@@ -13,7 +13,7 @@ use crate::failure::Failure;
 /// `fe80::1%eth0`.
 ///
 /// # Errors
-/// When the text is not a host, or the port is not a number from 1 to 65535.
+/// Returns an error if the text is not a host, or the port is not a number from 1 to 65535.
 pub fn split_target(target: &str, default_port: u16) -> Result<(&str, u16), Failure> {
     let wrong = |what: &str| Failure::new(format!("'{target}' is not HOST:PORT: {what}"));
     let port = |text: &str| match text.parse() {
@@ -46,7 +46,7 @@ pub fn split_target(target: &str, default_port: u16) -> Result<(&str, u16), Fail
 /// Returns the addresses of a host, at least one, in the system's order of preference.
 ///
 /// # Errors
-/// When the name cannot be resolved.
+/// Returns an error if the name cannot be resolved.
 pub fn resolve(host: &str, port: u16) -> Result<Vec<SocketAddr>, Failure> {
     if host.contains('%') {
         let ip = parse_ip(host).map_err(|error| Failure::new(error.to_string()))?;
@@ -72,8 +72,8 @@ pub fn resolve(host: &str, port: u16) -> Result<Vec<SocketAddr>, Failure> {
     Ok(addresses)
 }
 
-/// Returns the host without the zone of a link-local address, as certificates and servers know it: a zone
-/// means nothing on another machine (RFC 6874 §1).
+/// Returns the host without the zone of a link-local address, as it stands in certificates and requests: a zone
+/// has no meaning on another machine (RFC 6874 §1).
 pub fn without_zone(host: &str) -> &str {
     match host.split_once('%') {
         Some((ip, _)) if ip.parse::<Ipv6Addr>().is_ok() => ip,
@@ -131,7 +131,7 @@ pub async fn nobody_listens(address: SocketAddr) {
     std::future::pending().await
 }
 
-/// Returns an address to send from. With a wildcard the system would look it up for each batch.
+/// Returns the local address for packets to a server. With a wildcard the system would look it up for each batch.
 pub fn local_ip_for(peer: IpAddr) -> IpAddr {
     match peer {
         IpAddr::V4(ip) if ip.is_loopback() => Ipv4Addr::LOCALHOST.into(),
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_target_says_why() {
+    fn invalid_target_is_refused_with_the_reason() {
         for wrong in [
             "host:0",
             "host:x",

@@ -27,7 +27,7 @@ impl Identity {
     /// Makes a self-signed certificate for this machine's own names, in memory.
     ///
     /// # Errors
-    /// When no certificate can be made.
+    /// Returns an error if no certificate can be made.
     pub fn in_memory() -> Result<Self, Failure> {
         let names = ["localhost", "127.0.0.1", "::1"]
             .map(str::to_owned)
@@ -44,7 +44,7 @@ impl Identity {
     /// Reads a certificate chain and its key from PEM files.
     ///
     /// # Errors
-    /// When a file cannot be read or has no certificate or key in it.
+    /// Returns an error if a file cannot be read or has no certificate or key in it.
     pub fn from_files(chain: &Path, key: &Path) -> Result<Self, Failure> {
         let chain = certificates(chain)?;
         let text = read("private key", key)?;
@@ -88,9 +88,9 @@ pub enum Trust {
 /// Versions of TLS that a client offers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Versions {
-    /// TLS 1.3 alone: QUIC has no other (RFC 9001 §4.2), and comparisons with it need the same.
+    /// TLS 1.3 only, which QUIC requires (RFC 9001 §4.2), and so do comparisons with it.
     Tls13,
-    /// TLS 1.3, and TLS 1.2 for servers that have nothing newer.
+    /// TLS 1.3, and TLS 1.2 for servers that do not support it.
     Tls13And12,
 }
 
@@ -108,7 +108,7 @@ impl Versions {
 /// Makes the configuration of a server for one protocol.
 ///
 /// # Errors
-/// When certificate and key cannot be used.
+/// Returns an error if certificate and key cannot be used.
 pub fn server(identity: Identity, protocol: &[u8]) -> Result<Arc<ServerConfig>, Failure> {
     let mut config = ServerConfig::builder_with_provider(provider(Versions::Tls13))
         .with_protocol_versions(&[&TLS13])
@@ -132,7 +132,7 @@ pub fn server(identity: Identity, protocol: &[u8]) -> Result<Arc<ServerConfig>, 
 /// Makes the configuration of a client for one protocol over TLS 1.3.
 ///
 /// # Errors
-/// When the trusted certificates cannot be read or used.
+/// Returns an error if the trusted certificates cannot be read or used.
 pub fn client(trust: &Trust, protocol: &[u8]) -> Result<ClientConfig, Failure> {
     client_of(trust, Versions::Tls13, vec![protocol.to_vec()])
 }
@@ -141,7 +141,7 @@ pub fn client(trust: &Trust, protocol: &[u8]) -> Result<ClientConfig, Failure> {
 /// preferred one first.
 ///
 /// # Errors
-/// When the trusted certificates cannot be read or used.
+/// Returns an error if the trusted certificates cannot be read or used.
 pub fn client_of(
     trust: &Trust,
     versions: Versions,
@@ -154,7 +154,7 @@ pub fn client_of(
 /// only, TLS_CHACHA20_POLY1305_SHA256.
 ///
 /// # Errors
-/// When the trusted certificates cannot be read or used.
+/// Returns an error if the trusted certificates cannot be read or used.
 pub fn client_with_chacha20(trust: &Trust, protocol: &[u8]) -> Result<ClientConfig, Failure> {
     let mut provider = aws_lc_rs::default_provider();
     provider.cipher_suites = vec![aws_lc_rs::cipher_suite::TLS13_CHACHA20_POLY1305_SHA256];
@@ -229,7 +229,7 @@ fn read(what: &str, path: &Path) -> Result<Vec<u8>, Failure> {
 /// Reads the certificates in a PEM file; at least one.
 ///
 /// # Errors
-/// When the file cannot be read or has no certificate in it.
+/// Returns an error if the file cannot be read or has no certificate in it.
 pub fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, Failure> {
     let text = read("certificate", path)?;
     let chain: Vec<_> = CertificateDer::pem_slice_iter(&text)
@@ -252,7 +252,7 @@ pub fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, Failure
 /// Makes a store of certificates that are trusted; `path` is where they come from, for the error.
 ///
 /// # Errors
-/// When a certificate cannot be used.
+/// Returns an error if a certificate cannot be used.
 pub fn roots(
     certificates: Vec<CertificateDer<'static>>,
     path: &Path,

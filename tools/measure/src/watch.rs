@@ -30,9 +30,9 @@ struct Warner {
 }
 
 impl Watch {
-    /// Begins to watch, on the current tokio runtime.
+    /// Starts watching, on the current tokio runtime.
     ///
-    /// Watches the sockets of the endpoints that `endpoints` returns at each look. Calls `warn` for each reason
+    /// Each check covers the sockets of the endpoints that `endpoints` returns then. Calls `warn` for each reason
     /// why the sockets are slow, once when the kernel begins to drop datagrams, and once when records are
     /// dropped.
     pub fn begin(
@@ -51,8 +51,8 @@ impl Watch {
         let task = tokio::spawn(async move {
             let mut has_gaps = false;
             while !shared.has_warned.load(Relaxed) || !has_gaps {
-                tokio::time::sleep(BETWEEN_LOOKS).await;
-                shared.look(&watched());
+                tokio::time::sleep(CHECK_INTERVAL).await;
+                shared.check(&watched());
                 if !has_gaps && let Some(text) = records.gaps() {
                     has_gaps = true;
                     (shared.warn)(&text);
@@ -66,16 +66,16 @@ impl Watch {
         }
     }
 
-    /// Looks for dropped datagrams a last time, and ends.
+    /// Checks for dropped datagrams a last time, and stops watching.
     pub fn end(self) {
         self.task.abort();
-        self.warner.look(&(self.endpoints)());
+        self.warner.check(&(self.endpoints)());
     }
 }
 
 impl Warner {
     /// Warns if datagrams were dropped, unless that was reported before.
-    fn look(&self, endpoints: &[Endpoint]) {
+    fn check(&self, endpoints: &[Endpoint]) {
         if let Some(text) = sockets::drop_warning(endpoints)
             && !self.has_warned.swap(true, Relaxed)
         {
@@ -90,5 +90,5 @@ impl fmt::Debug for Watch {
     }
 }
 
-/// The time between two looks, each of which costs a system call for each socket.
-const BETWEEN_LOOKS: Duration = Duration::from_secs(2);
+/// The time between two checks, each of which costs a system call for each socket.
+const CHECK_INTERVAL: Duration = Duration::from_secs(2);

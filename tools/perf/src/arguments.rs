@@ -128,7 +128,7 @@ impl PlanArguments {
     /// Makes the plan of a measurement.
     ///
     /// # Errors
-    /// The message for the user when flags have no effect together.
+    /// Returns a message for the user if flags have no effect together.
     pub fn plan(&self) -> Result<Plan, Failure> {
         self.refuse_what_has_no_meaning()?;
         let amount = match (self.number, self.time) {

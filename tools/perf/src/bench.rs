@@ -5,15 +5,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-use courser_measure::{Failure, Latency, MovesReport};
+use courser_measure::{ConnectionCounters, Failure, IoCounters, Latency, MovesReport};
 use tokio::task::JoinSet;
 
-use crate::counters::{ConnectionCounters, IoCounters, ServerReport};
 use crate::datagram::Datagrams;
 use crate::meter::{Amount, Interval, Meter, Watch, Watched};
 use crate::network::Network;
 use crate::plan::Plan;
 use crate::remote::Remote;
+use crate::server_report::ServerReport;
 use crate::server_side::{Answer, Baseline, ServerGap};
 use crate::session::{Handshake, Session};
 use crate::side::{Done, Side};
@@ -81,16 +81,16 @@ pub struct Outcome {
 
 /// The counters at the beginning of a measurement.
 #[derive(Clone, PartialEq, Debug)]
-pub(crate) struct Mark {
-    here: Standing,
+pub(crate) struct StartCounters {
+    client: ClientCounters,
     server: Baseline,
 }
 
 /// The end of a measurement, before the cost at both ends is computed.
 #[derive(Debug)]
 pub(crate) struct Finished {
-    mark: Mark,
-    standing: Standing,
+    start: StartCounters,
+    end: ClientCounters,
     watched: Watched<()>,
 }
 
@@ -103,7 +103,7 @@ impl Finished {
 
 /// The counters of this end.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
-struct Standing {
+struct ClientCounters {
     io: IoCounters,
     connection: Option<ConnectionCounters>,
     cpu_seconds: f64,
@@ -133,10 +133,10 @@ impl<'a> Bench<'a> {
     }
 
     /// Begins a measurement; `io` are the counters of its sockets.
-    pub(crate) async fn mark(&mut self, io: IoCounters) -> Mark {
+    pub(crate) async fn start(&mut self, io: IoCounters) -> StartCounters {
         let server = self.control.begin().await;
-        Mark {
-            here: self.standing(io, None),
+        StartCounters {
+            client: self.client_counters(io, None),
             server,
         }
     }
@@ -145,49 +145,54 @@ impl<'a> Bench<'a> {
     /// has the connections.
     ///
     /// After a warm-up all counters begin again: first those of this end, then those of the server, whose answer
-    /// arrives while the work goes on. What the server does until it answers is missing in its figures, so that a
+    /// arrives while the work goes on. The work of the server until it answers is missing in its figures, so a
     /// late answer is not used ([`ServerGap::Late`]). At the end the work is done before the server is asked.
     pub(crate) async fn run(
         &mut self,
-        mark: Mark,
+        mut start: StartCounters,
         work: impl Future<Output = Result<(), Failure>>,
         meter: &Meter,
-        (io, session): (impl Fn() -> IoCounters, Option<&Session>),
+        io: impl Fn() -> IoCounters,
+        session: Option<&Session>,
     ) -> Result<Finished, Failure> {
         let connection = || session.and_then(Session::counters);
         let mut work = pin!(work);
-        let (mut mark, warm_up) = (mark, self.warm_up);
+        let warm_up = self.warm_up;
         if let Some(time) = warm_up {
             self.watch.warm_up(work.as_mut(), time).await?;
             meter.restart();
-            mark.here = self.standing(io(), connection());
+            start.client = self.client_counters(io(), connection());
         }
         let (watch, amount, clock) = (self.watch, self.amount, self.remote.clock);
         let measured = async {
             let watched = watch.run(work, meter, amount, connection).await;
-            let standing = Standing {
+            let end = ClientCounters {
                 io: io(),
                 connection: connection(),
                 cpu_seconds: clock.seconds(),
             };
-            (watched, standing)
+            (watched, end)
         };
         let control = &mut self.control;
         let asked = async {
             if warm_up.is_some() {
-                mark.server = control.begin_again(session).await;
+                start.server = control.begin_again(session).await;
             }
         };
-        let ((watched, standing), ()) = tokio::join!(measured, asked);
+        let ((watched, end), ()) = tokio::join!(measured, asked);
         Ok(Finished {
-            mark,
-            standing,
+            start,
+            end,
             watched: watched.transpose()?,
         })
     }
 
-    fn standing(&self, io: IoCounters, connection: Option<ConnectionCounters>) -> Standing {
-        Standing {
+    fn client_counters(
+        &self,
+        io: IoCounters,
+        connection: Option<ConnectionCounters>,
+    ) -> ClientCounters {
+        ClientCounters {
             io,
             connection,
             cpu_seconds: self.remote.clock.seconds(),
@@ -202,8 +207,8 @@ impl<'a> Bench<'a> {
         meter: &Meter,
     ) -> Outcome {
         let Finished {
-            mark,
-            standing,
+            start,
+            end,
             watched,
         } = finished;
         let after = self.control.ask().await;
@@ -212,18 +217,17 @@ impl<'a> Bench<'a> {
             bytes: meter.sent() + meter.received(),
             count: meter.count(),
         };
-        let cpu_seconds = standing.cpu_seconds - mark.here.cpu_seconds;
+        let cpu_seconds = end.cpu_seconds - start.client.cpu_seconds;
         // Before the work its connections had counted nothing.
-        let before = mark.here.connection.unwrap_or_default();
-        let connection = standing.connection.map(|now| now.since(&before));
+        let before = start.client.connection.unwrap_or_default();
+        let connection = end.connection.map(|now| now.since(&before));
         let client = Side::new(
             cpu_seconds,
-            standing.io.since(&mark.here.io),
+            end.io.since(&start.client.io),
             connection,
             done,
         );
-        let after = (after, at_server);
-        let (server, server_gap) = mark.server.cost(after, watched.seconds, done);
+        let (server, server_gap) = start.server.cost(after, at_server, watched.seconds, done);
         let used = session.as_ref().unwrap_or(&self.control.session);
         let network = used.network(self.remote.segmentation_offload);
         let handshake = match session {

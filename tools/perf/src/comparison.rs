@@ -66,7 +66,7 @@ impl<'a> Comparison<'a> {
     /// data (0-RTT) until their response.
     ///
     /// # Errors
-    /// When a connection breaks.
+    /// Returns an error if a connection breaks.
     pub async fn handshakes(&self) -> Result<Handshakes, Failure> {
         let plan = |resume, early_data| {
             let scenario = Scenario::Handshake {
@@ -97,7 +97,7 @@ impl<'a> Comparison<'a> {
     /// that forgets it.
     ///
     /// # Errors
-    /// When a connection breaks.
+    /// Returns an error if a connection breaks.
     pub async fn moves(&self) -> Result<Outcome, Failure> {
         let remote = Remote {
             rebind_every: Some(MOVE_EVERY),
@@ -110,7 +110,7 @@ impl<'a> Comparison<'a> {
     /// Measures datagrams at a constant rate in both directions.
     ///
     /// # Errors
-    /// When a connection breaks.
+    /// Returns an error if a connection breaks.
     pub async fn datagrams(&self) -> Result<Outcome, Failure> {
         let scenario = Scenario::Datagram {
             direction: Direction::Both,
@@ -124,7 +124,7 @@ impl<'a> Comparison<'a> {
     /// Returns a number of bytes that takes some tenths of a second over QUIC on this machine.
     ///
     /// # Errors
-    /// When a connection breaks.
+    /// Returns an error if a connection breaks.
     pub async fn fitting_size(&self) -> Result<u64, Failure> {
         let plan = bulk(Direction::Upload, Amount::Time(TRIAL_TIME));
         let trial = self.run("trial", &self.server.quic, plan).await?;
@@ -142,7 +142,7 @@ impl<'a> Comparison<'a> {
     /// Returns the transfers of median duration.
     ///
     /// # Errors
-    /// When a connection breaks.
+    /// Returns an error if a connection breaks.
     pub async fn bulk(&self, direction: Direction, bytes: u64) -> Result<Both, Failure> {
         let (mut quic, mut tcp) = (Vec::new(), Vec::new());
         let name = direction.name();
@@ -161,7 +161,7 @@ impl<'a> Comparison<'a> {
     /// Measures small requests: many in flight, then one at a time.
     ///
     /// # Errors
-    /// When a connection breaks.
+    /// Returns an error if a connection breaks.
     pub async fn requests(&self) -> Result<(Both, Both), Failure> {
         let many = Scenario::Rr {
             connections: 1,
@@ -183,7 +183,7 @@ impl<'a> Comparison<'a> {
     /// Measures the time until both ends have closed a connection.
     ///
     /// # Errors
-    /// When a connection breaks.
+    /// Returns an error if a connection breaks.
     pub async fn closes(&self) -> Result<Both, Failure> {
         let plan = Plan {
             scenario: Scenario::Close,

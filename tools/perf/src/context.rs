@@ -2,9 +2,9 @@
 
 use courser_measure::CpuClock;
 
-use crate::counters::ServerReport;
 use crate::datagram;
 use crate::event::Events;
+use crate::server_report::ServerReport;
 
 /// State that all connections of a server share.
 #[derive(Debug)]

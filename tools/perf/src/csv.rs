@@ -11,8 +11,7 @@ use crate::meter::Interval;
 use crate::plan::{Plan, Scenario};
 use crate::remote::{Over, Remote};
 use crate::report::Report;
-use crate::spread::Percentiles;
-use crate::{Latency, Side};
+use crate::{Latency, Percentiles, Side};
 
 /// The rows of one measurement.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -37,9 +36,9 @@ impl Csv {
 
     /// Returns the row of an interval. It has the first columns only.
     pub fn interval(&self, interval: &Interval) -> String {
-        let mut row = self.begin("interval", (interval.start, interval.end));
+        let mut row = self.begin("interval", interval.start, interval.end);
         let seconds = interval.end - interval.start;
-        row.moved((interval.sent_bytes, interval.received_bytes), seconds);
+        row.moved(interval.sent_bytes, interval.received_bytes, seconds);
         row.counted(self.count(interval.count), seconds);
         row.cell(interval.packets_lost);
         row.micros(interval.rtt_us);
@@ -50,8 +49,8 @@ impl Csv {
     /// Returns the row of the whole measurement.
     pub fn summary(&self, report: &Report) -> String {
         let (end, client) = (&report.end, &report.client);
-        let mut row = self.begin("summary", (0.0, end.seconds));
-        row.moved((end.sent_bytes, end.received_bytes), end.seconds);
+        let mut row = self.begin("summary", 0.0, end.seconds);
+        row.moved(end.sent_bytes, end.received_bytes, end.seconds);
         row.counted(self.count(end.count.unwrap_or(0)), end.seconds);
         row.cell(client.connection.map(|it| it.packets_lost));
         row.micros(client.connection.map(|it| it.rtt_us));
@@ -78,7 +77,7 @@ impl Csv {
         (!is_of_bytes).then_some(count)
     }
 
-    fn begin(&self, kind: &str, (start, end): (f64, f64)) -> Row {
+    fn begin(&self, kind: &str, start: f64, end: f64) -> Row {
         let mut row = Row::default();
         row.cell(Some(kind));
         row.cell(Some(match self.scenario {
@@ -96,7 +95,7 @@ impl Csv {
     }
 }
 
-/// Returns a description of the columns for people.
+/// Returns the help text of `--csv`, which describes the columns.
 pub fn help() -> String {
     let mut text =
         "Print results as CSV: a header, a row for each interval of --interval, and a summary\n\n\
@@ -140,7 +139,7 @@ impl Row {
         self.cell(value.map(|rate| format!("{rate:.0}")));
     }
 
-    fn moved(&mut self, (sent, received): (u64, u64), seconds: f64) {
+    fn moved(&mut self, sent: u64, received: u64, seconds: f64) {
         self.cell(Some(sent));
         self.cell(Some(received));
         for bytes in [sent, received] {

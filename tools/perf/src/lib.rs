@@ -1,4 +1,4 @@
-//! The perf protocol: what QUIC moves and what it costs, with TLS over TCP as the yardstick.
+//! The perf protocol, which measures the throughput and the cost of QUIC, and those of TLS over TCP as a baseline.
 //!
 //! A [`Server`] answers requests for bytes. A client runs a [`Scenario`] against it with [`measure`]: bytes
 //! in one direction or both, requests with many in flight or one at a time, handshakes, closes. The
@@ -62,7 +62,6 @@ mod arguments;
 mod bench;
 mod comparison;
 mod context;
-mod counters;
 mod csv;
 mod datagram;
 mod event;
@@ -83,6 +82,7 @@ mod scenario_handshake;
 mod scenario_mixed;
 mod scenario_rr;
 mod server;
+mod server_report;
 mod server_side;
 mod session;
 mod side;
@@ -92,12 +92,13 @@ pub mod text;
 mod transfer;
 mod wire;
 
-pub use courser_measure::{Latency, MovesReport};
+pub use courser_measure::{
+    ConnectionCounters, Estimate, IoCounters, Latency, MovesReport, Percentiles,
+};
 
 pub use self::arguments::{PlanArguments, ScenarioName};
 pub use self::bench::Outcome;
 pub use self::comparison::{Both, Comparison, Handshakes};
-pub use self::counters::{ConnectionCounters, IoCounters};
 pub use self::csv::Csv;
 pub use self::datagram::{DatagramFlow, Datagrams};
 pub use self::event::{Event, Moved};
@@ -105,7 +106,7 @@ pub use self::loopback::Loopback;
 pub use self::measure::{measure, reachable};
 pub use self::meter::{Amount, Interval, Watch};
 pub use self::network::Network;
-pub use self::pairs::{Estimate, Figure, Pair, Pairs, PairsReport, Run};
+pub use self::pairs::{Figure, Pair, Pairs, PairsReport, Run};
 pub use self::plan::{Direction, Mixed, Plan, Scenario};
 pub use self::remote::{Over, Remote};
 pub use self::report::{CpuUtilization, End, Report, Settings, Sum};
@@ -113,6 +114,6 @@ pub use self::server::{Server, ServerOptions};
 pub use self::server_side::ServerGap;
 pub use self::session::Handshake;
 pub use self::side::Side;
-pub use self::spread::{Percentiles, Spread};
+pub use self::spread::Spread;
 pub use self::transfer::Agreed;
 pub use self::wire::PROTOCOL;

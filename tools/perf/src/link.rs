@@ -4,14 +4,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use courser::{Connection, EarlyData};
-use courser_measure::{Failure, Moves};
+use courser_measure::{ConnectionCounters, Failure, IoCounters, Moves};
 use tokio_rustls::TlsConnector;
 
-use crate::counters::{ConnectionCounters, IoCounters, ServerReport};
 use crate::meter::Meter;
 use crate::network::Network;
 use crate::quic::{self, QuicConnector};
 use crate::remote::{Over, Remote};
+use crate::server_report::ServerReport;
 use crate::tcp::{TcpConnector, TcpLink};
 use crate::transfer::{Agreed, Until};
 use crate::wire::Request;

@@ -48,7 +48,7 @@ impl Loopback {
     /// that neither is moved while it is measured.
     ///
     /// # Errors
-    /// When the server cannot be started.
+    /// Returns an error if the server cannot be started.
     pub fn start(mtu: u16) -> Result<Self, Failure> {
         let identity = Identity::in_memory()?;
         let trust = identity
@@ -109,7 +109,7 @@ impl Loopback {
     /// Stops the server and closes its sockets.
     ///
     /// # Errors
-    /// When the server has failed.
+    /// Returns an error if the server has failed.
     pub fn stop(self) -> Result<(), Failure> {
         // A server that has ended already has no receiver.
         let _ = self.stop.send(());

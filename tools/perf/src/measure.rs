@@ -15,7 +15,7 @@ use crate::{
 /// Runs one scenario against a server.
 ///
 /// # Errors
-/// When the plan cannot be measured ([`Plan::check`]), the server cannot be reached, a connection breaks, or the
+/// Returns an error if the plan cannot be measured ([`Plan::check`]), the server cannot be reached, a connection breaks, or the
 /// measurement is stopped within its warm-up.
 pub async fn measure(remote: &Remote, plan: &Plan, watch: Watch<'_>) -> Result<Outcome, Failure> {
     let mut bench = Bench::open(remote, plan, watch).await?;
@@ -59,7 +59,7 @@ pub async fn measure(remote: &Remote, plan: &Plan, watch: Watch<'_>) -> Result<O
             parallel,
             resume,
             early_data,
-        } => scenario_handshake::run(&mut bench, parallel, (resume, early_data)).await,
+        } => scenario_handshake::run(&mut bench, parallel, resume, early_data).await,
         Scenario::Datagram {
             direction,
             size,
@@ -83,7 +83,7 @@ pub async fn measure(remote: &Remote, plan: &Plan, watch: Watch<'_>) -> Result<O
 /// Returns the first server that answers.
 ///
 /// # Errors
-/// The failure of the first server when none answers.
+/// Returns the failure of the first server if none answers.
 pub async fn reachable(mut remotes: Vec<Remote>) -> Result<Remote, Failure> {
     if remotes.len() == 1 {
         return Ok(remotes.remove(0));

@@ -7,12 +7,9 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use courser_base::Mutex;
-use courser_measure::{Failure, Latency, Moves, MovesReport, Way, histogram_of_times};
+use courser_measure::{ConnectionCounters, Direction, Failure, Latency, Moves, MovesReport, Times};
 use courser_units::{bits_per_second, ratio};
-use hdrhistogram::Histogram;
 use serde::Serialize;
-
-use crate::counters::ConnectionCounters;
 
 /// Counters that all tasks of a measurement share.
 #[derive(Debug)]
@@ -22,7 +19,7 @@ pub(crate) struct Meter {
     count: AtomicU64,
     resumed: AtomicU64,
     early_accepted: AtomicU64,
-    latency: Mutex<Histogram<u64>>,
+    latency: Mutex<Times>,
     /// The beginning of the load and its amount, if the measurement has idle time before it and after it.
     load: Mutex<Option<(Instant, Amount)>>,
     /// Moves of the connections, if they are moved.
@@ -45,7 +42,7 @@ impl Meter {
             count: AtomicU64::new(0),
             resumed: AtomicU64::new(0),
             early_accepted: AtomicU64::new(0),
-            latency: Mutex::new(histogram_of_times()),
+            latency: Mutex::new(Times::new()),
             load: Mutex::new(None),
             moves,
         })
@@ -53,17 +50,17 @@ impl Meter {
 
     pub(crate) fn on_sent(&self, bytes: usize) {
         self.sent.fetch_add(bytes as u64, Relaxed);
-        self.note(Way::Sent);
+        self.note(Direction::Sent);
     }
 
     pub(crate) fn on_received(&self, bytes: usize) {
         self.received.fetch_add(bytes as u64, Relaxed);
-        self.note(Way::Received);
+        self.note(Direction::Received);
     }
 
-    fn note(&self, way: Way) {
+    fn note(&self, direction: Direction) {
         if let Some(moves) = &self.moves {
-            moves.on_bytes(way, Instant::now());
+            moves.on_bytes(direction, Instant::now());
         }
     }
 
@@ -72,14 +69,14 @@ impl Meter {
         Some(self.moves.as_ref()?.report(Instant::now()))
     }
 
-    /// Begins again: what was counted before was the warm-up.
+    /// Resets all counters at the end of the warm-up.
     pub(crate) fn restart(&self) {
         let of_handshakes = [&self.resumed, &self.early_accepted];
         let all = [&self.sent, &self.received, &self.count].into_iter();
         for counter in all.chain(of_handshakes) {
             counter.store(0, Relaxed);
         }
-        self.latency.lock().reset();
+        self.latency.lock().clear();
         if let Some(moves) = &self.moves {
             moves.begin(Instant::now());
         }
@@ -88,8 +85,7 @@ impl Meter {
     /// Counts a request, handshake or close and the time that it took.
     pub(crate) fn on_done(&self, took: Duration) {
         self.count.fetch_add(1, Relaxed);
-        let nanos = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
-        self.latency.lock().saturating_record(nanos);
+        self.latency.lock().record(took);
     }
 
     /// Counts a handshake that has resumed a session, if it has.
@@ -103,7 +99,7 @@ impl Meter {
             .fetch_add(u64::from(is_accepted), Relaxed);
     }
 
-    /// Notes that the load begins now. It ends after its amount, while the measurement goes on.
+    /// Marks the beginning of the load, which ends after its amount, while the measurement continues.
     pub(crate) fn on_load(&self, amount: Amount) {
         *self.load.lock() = Some((Instant::now(), amount));
     }
@@ -159,8 +155,7 @@ impl Meter {
 
     /// Returns the distribution of times; `None` when nothing was timed.
     pub(crate) fn latency(&self) -> Option<Latency> {
-        let latency = self.latency.lock();
-        (!latency.is_empty()).then(|| Latency::from(&*latency))
+        self.latency.lock().latency()
     }
 }
 
@@ -468,7 +463,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_timed_gives_no_latency() {
+    fn meter_without_times_has_no_latency() {
         assert_eq!(Meter::new().latency(), None);
     }
 

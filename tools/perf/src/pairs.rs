@@ -1,33 +1,31 @@
-//! Two commands, run in turn, and how they compare.
+//! Compares two commands, which run in turn.
 //!
-//! On a shared machine the second of two runs may be slower for reasons of its own. Pairs of runs that follow
-//! each other share most of these reasons, so what is compared is the ratio within each pair.
+//! On a shared machine the second of two runs may be slower for reasons of its own. Two runs in a row share most
+//! of these reasons, so the comparison uses the ratio within each pair.
 
 mod figure;
-mod statistics;
 mod text;
 
 use std::process::{Output, Stdio};
 use std::time::{Duration, Instant};
 
-use courser_measure::Failure;
+use courser_measure::{Estimate, Failure};
 use serde::Serialize;
 
 pub use self::figure::Figure;
-pub use self::statistics::Estimate;
 
-/// Two commands and how often they run.
+/// Two commands and the number of their runs.
 #[derive(Clone, Debug)]
 pub struct Pairs {
-    /// The command that is the yardstick, for a shell.
+    /// The shell command that is the baseline.
     pub a: String,
-    /// The command that is compared with it.
+    /// The shell command that is compared with it.
     pub b: String,
     /// The number of pairs, at least 1.
     pub pairs: u32,
     /// The figure of a run.
     pub figure: Figure,
-    /// Time after which a run is ended, and the comparison with it.
+    /// The time limit of a run, after which the comparison fails.
     pub timeout: Duration,
 }
 
@@ -45,16 +43,16 @@ pub struct Run {
 /// One run of each command.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct Pair {
-    /// The run of the yardstick.
+    /// The run of the baseline.
     pub a: Run,
-    /// The run of the other.
+    /// The run of the other command.
     pub b: Run,
 }
 
 /// The results of all pairs.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct PairsReport {
-    /// The command that is the yardstick.
+    /// The command that is the baseline.
     pub a: String,
     /// The other command.
     pub b: String,
@@ -64,22 +62,22 @@ pub struct PairsReport {
     pub less_is_better: bool,
     /// All pairs, in the order in which they ran.
     pub pairs: Vec<Pair>,
-    /// The figure of the yardstick.
+    /// The figure of the baseline.
     pub figure_a: Estimate,
-    /// The figure of the other.
+    /// The figure of the other command.
     pub figure_b: Estimate,
-    /// The figure of the other divided by that of the yardstick, within pairs.
+    /// The ratio of the figures within pairs, the other command to the baseline.
     pub ratio: Estimate,
-    /// The same of CPU time, where the system reports it.
+    /// The ratio of CPU times, where the system reports them.
     pub cpu_ratio: Option<Estimate>,
 }
 
 impl Pairs {
-    /// Runs both commands in turn, and the order changes from pair to pair. `on_pair` is called with the number of each pair
-    /// and what it gave. When `stop` resolves, the comparison ends with the pairs so far.
+    /// Runs both commands in turn, in an order that changes from pair to pair. `on_pair` is called with the number of
+    /// each pair and its results. When `stop` resolves, the comparison ends with the pairs so far.
     ///
     /// # Errors
-    /// When a command cannot be started, fails, takes too long or prints no figure, or when there is no whole pair.
+    /// Returns an error if a command cannot be started, fails, takes too long or prints no figure, or if there is no complete pair.
     pub async fn run(
         &self,
         mut on_pair: impl FnMut(u32, &PairsReport),
@@ -221,7 +219,7 @@ fn cpu_of_children() -> Option<f64> {
     Some((f64::from(user) + f64::from(system)) / f64::from(per_second))
 }
 
-/// Returns none: this system is not asked.
+/// Returns `None`, because this system is not supported.
 #[cfg(not(target_os = "linux"))]
 fn cpu_of_children() -> Option<f64> {
     None

@@ -26,7 +26,7 @@ impl Plan {
     /// Checks that the plan can be measured.
     ///
     /// # Errors
-    /// When the scenario needs a time and the amount is a number, and when there is a warm-up, and the amount is not a longer time, or both ends of the scenario count from its
+    /// Returns an error if the scenario needs a time and the amount is a number, and when there is a warm-up, and the amount is not a longer time, or both ends of the scenario count from its
     /// beginning (datagrams).
     pub fn check(&self) -> Result<(), Failure> {
         if let (Amount::Number(number), Scenario::Mixed(_)) = (self.amount, self.scenario) {
@@ -72,7 +72,7 @@ pub enum Scenario {
         direction: Direction,
         /// The number of connections.
         connections: u64,
-        /// Streams each way on each connection.
+        /// Streams in each direction on each connection.
         streams: u64,
     },
     /// Requests, many at a time.
@@ -128,7 +128,7 @@ pub enum Scenario {
 pub struct Mixed {
     /// The direction of bytes and datagrams.
     pub direction: Direction,
-    /// Streams with bytes each way.
+    /// Streams with bytes in each direction.
     pub streams: u64,
     /// Requests in flight.
     pub in_flight: u64,
@@ -179,7 +179,7 @@ impl Scenario {
         }
     }
 
-    /// Returns the direction of bytes, if they are what is measured.
+    /// Returns the direction of bytes, if the scenario measures bytes.
     pub(crate) fn bulk(self) -> Option<Direction> {
         match self {
             Self::Bulk { direction, .. } => Some(direction),
@@ -188,7 +188,7 @@ impl Scenario {
         }
     }
 
-    /// Returns what is counted: bytes, requests, handshakes, datagrams or closes.
+    /// Returns the noun of the count: bytes, requests, handshakes, datagrams or closes.
     pub fn unit(self) -> &'static str {
         match self {
             Self::Bulk { .. } => "bytes",

@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use courser::{Connection, EarlyData, Endpoint, RecvStream, SendStream};
 use courser_measure::target::{local_ip_for, nobody_listens};
-use courser_measure::{Failure, Mover, Moves, MovesTotal};
+use courser_measure::{Failure, IoCounters, Mover, Moves, MovesTotal};
 
-use crate::counters::{IoCounters, ServerReport};
 use crate::meter::Meter;
 use crate::network::Network;
 use crate::remote::Remote;
+use crate::server_report::ServerReport;
 use crate::transfer::Until;
 use crate::wire;
 use crate::wire::{CHUNK, ENDLESS, HEADER, MAX_REPORT, REPORT_REQUEST, REPORT_START, Request};
@@ -285,12 +285,12 @@ async fn ask_now(connection: &Connection) -> Result<Option<ServerReport>, Failur
     Ok(ServerReport::parse(&report))
 }
 
-/// Time limit for tickets, and the pause between two looks.
+/// The time limit for tickets, and the time between two checks for them.
 const TICKET_TIMEOUT: Duration = Duration::from_secs(2);
 const BETWEEN_LOOKS: Duration = Duration::from_micros(500);
 
 /// Time limit for the server's counters; a courser server answers within a round trip.
 const REPORT_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Chunks read per call: one call reads what one turn of the driver receives.
+/// The number of chunks in one read, as many as one turn of the driver receives.
 const CHUNKS_AT_ONCE: usize = 16;

@@ -72,18 +72,18 @@ pub struct End {
     pub seconds: f64,
     /// Bytes sent by the client; those of requests and datagrams do not count in the scenario mixed.
     pub sent_bytes: u64,
-    /// Bytes received by the client, likewise.
+    /// Bytes received by the client; those of requests and datagrams do not count in the scenario mixed.
     pub received_bytes: u64,
     /// The transfer in the direction of the scenario.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sum_sent: Option<Sum>,
-    /// The same: all bytes were received.
+    /// The same transfer, because all bytes were received.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sum_received: Option<Sum>,
     /// The transfer in the other direction, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sum_sent_bidir_reverse: Option<Sum>,
-    /// The same: all bytes were received.
+    /// The same transfer, because all bytes were received.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sum_received_bidir_reverse: Option<Sum>,
     /// The distribution of throughput over the intervals, or over samples of 100 ms if none were asked for.
@@ -94,7 +94,7 @@ pub struct End {
     /// Requests, handshakes, datagrams of both directions or closes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub count: Option<u64>,
-    /// The same per second.
+    /// The count per second.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub per_second: Option<f64>,
     /// Handshakes that resumed a session.

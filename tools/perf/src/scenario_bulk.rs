@@ -12,7 +12,7 @@ use crate::plan::Direction;
 use crate::session::Session;
 use crate::transfer::Until;
 
-/// Transfers bytes on `streams` streams each way on each of `connections` connections.
+/// Transfers bytes on `streams` streams in each direction on each of `connections` connections.
 pub(crate) async fn run(
     bench: &mut Bench<'_>,
     direction: Direction,
@@ -26,7 +26,7 @@ pub(crate) async fn run(
         .lanes(bench.remote, if both { 2 * count } else { count })
         .await?;
     let meter = session.meter();
-    let mark = bench.mark(session.io()).await;
+    let start = bench.start(session.io()).await;
     let (begun, work) = (Instant::now(), bench.work);
     let tasks = lanes.into_iter().zip(0..).map(|(lane, index)| {
         let until = match work {
@@ -40,8 +40,9 @@ pub(crate) async fn run(
         };
         transfer(lane, uploads, until, meter.clone())
     });
-    let counters = (|| session.io(), Some(&session));
-    let finished = bench.run(mark, all(tasks), &meter, counters).await?;
+    let finished = bench
+        .run(start, all(tasks), &meter, || session.io(), Some(&session))
+        .await?;
     Ok(bench.outcome(finished, Some(session), &meter).await)
 }
 

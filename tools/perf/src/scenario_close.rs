@@ -2,10 +2,9 @@
 
 use std::cell::Cell;
 
-use courser_measure::Failure;
+use courser_measure::{Failure, IoCounters};
 
 use crate::bench::{Bench, Outcome, Quota};
-use crate::counters::IoCounters;
 use crate::link::Connector;
 use crate::meter::Meter;
 use crate::remote::Remote;
@@ -15,11 +14,10 @@ use crate::wire::Request;
 pub(crate) async fn run(bench: &mut Bench<'_>) -> Result<Outcome, Failure> {
     let meter = Meter::new();
     let io = Cell::new(Connector::new(bench.remote)?.io());
-    let mark = bench.mark(io.get()).await;
+    let start = bench.start(io.get()).await;
     let quota = Quota::new(bench.work);
     let work = close_all(bench.remote, &quota, &meter, &io);
-    let counters = (|| io.get(), None);
-    let finished = bench.run(mark, work, &meter, counters).await?;
+    let finished = bench.run(start, work, &meter, || io.get(), None).await?;
     Ok(bench.outcome(finished, None, &meter).await)
 }
 

@@ -15,15 +15,16 @@ pub(crate) async fn run(bench: &mut Bench<'_>, shape: Shape) -> Result<Outcome, 
         return Err(Failure::new("datagrams need QUIC"));
     };
     let meter = session.meter();
-    let mark = bench.mark(session.io()).await;
+    let start = bench.start(session.io()).await;
     let mut datagrams = None;
     let work = async {
         let counts = datagram::measure(&connection, shape, &meter).await?;
         datagrams = Some(counts);
         Ok(())
     };
-    let counters = (|| session.io(), Some(&session));
-    let finished = bench.run(mark, work, &meter, counters).await?;
+    let finished = bench
+        .run(start, work, &meter, || session.io(), Some(&session))
+        .await?;
     let outcome = bench.outcome(finished, Some(session), &meter).await;
     Ok(Outcome {
         datagrams,

@@ -16,7 +16,8 @@ use crate::wire::Request;
 pub(crate) async fn run(
     bench: &mut Bench<'_>,
     parallel: u64,
-    (resume, early_data): (bool, bool),
+    resume: bool,
+    early_data: bool,
 ) -> Result<Outcome, Failure> {
     let resume = resume || early_data;
     let remote = if resume {
@@ -38,14 +39,15 @@ pub(crate) async fn run(
         worker.collect_tickets(parallel).await?;
     }
     let meter = Meter::new();
-    let mark = bench.mark(worker.connector.io()).await;
+    let start = bench.start(worker.connector.io()).await;
     let quota = Quota::new(bench.work);
     let tasks = (0..parallel).map(|_| {
         let (worker, quota, meter) = (worker.clone(), quota.clone(), meter.clone());
         async move { worker.run(&quota, &meter).await }
     });
-    let counters = (|| worker.connector.io(), None);
-    let finished = bench.run(mark, all(tasks), &meter, counters).await?;
+    let finished = bench
+        .run(start, all(tasks), &meter, || worker.connector.io(), None)
+        .await?;
     let outcome = bench.outcome(finished, None, &meter).await;
     let _ = tokio::time::timeout(PATIENCE, worker.connector.wait_idle()).await;
     Ok(Outcome {

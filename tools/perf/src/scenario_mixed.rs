@@ -54,7 +54,7 @@ pub(crate) async fn run(
         ));
     };
     let meter = session.meter();
-    let mark = bench.mark(session.io()).await;
+    let start = bench.start(session.io()).await;
     let until = Until::At(Instant::now() + time);
     let requests = Arc::new(Requests {
         request: Request::new(load.request_size, load.response_size),
@@ -74,9 +74,10 @@ pub(crate) async fn run(
         async move { part.run(lane, until, &requests, &meter).await }
     });
     let mut counts = None;
-    let counters = (|| session.io(), Some(&session));
     let work = beside(all(tasks), &mut sending, &mut counts);
-    let finished = bench.run(mark, work, &meter, counters).await;
+    let finished = bench
+        .run(start, work, &meter, || session.io(), Some(&session))
+        .await;
     let finished = finished.inspect_err(|_| sending.abort())?;
     // The last datagrams have time to arrive, which does not count.
     if counts.is_none() && finished.is_whole() {

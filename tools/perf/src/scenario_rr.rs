@@ -31,7 +31,7 @@ pub(crate) async fn run(bench: &mut Bench<'_>, shape: Shape) -> Result<Outcome, 
     let lanes = session.lanes(bench.remote, shape.in_flight).await?;
     let request = Arc::new(Request::new(shape.request_size, shape.response_size));
     let meter = session.meter();
-    let mark = bench.mark(session.io()).await;
+    let start = bench.start(session.io()).await;
     let quota = Quota::new(bench.work);
     let waiting = Arc::new(Waiting::default());
     let tasks = lanes.into_iter().map(|lane| {
@@ -39,14 +39,15 @@ pub(crate) async fn run(bench: &mut Bench<'_>, shape: Shape) -> Result<Outcome, 
         let waiting = waiting.clone();
         async move {
             if shape.uni {
-                ask_uni(lane, &request, &quota, (&meter, &waiting)).await
+                ask_uni(lane, &request, &quota, &meter, &waiting).await
             } else {
                 ask(lane, &request, &quota, &meter).await
             }
         }
     });
-    let counters = (|| session.io(), Some(&session));
-    let finished = bench.run(mark, all(tasks), &meter, counters).await?;
+    let finished = bench
+        .run(start, all(tasks), &meter, || session.io(), Some(&session))
+        .await?;
     Ok(bench.outcome(finished, Some(session), &meter).await)
 }
 
@@ -70,7 +71,8 @@ async fn ask_uni(
     mut lane: Link,
     request: &Request,
     quota: &Quota,
-    (meter, waiting): (&Meter, &Waiting),
+    meter: &Meter,
+    waiting: &Waiting,
 ) -> Result<(), Failure> {
     while quota.take() {
         waiting.lock().push_back(Instant::now());

@@ -11,13 +11,13 @@ use courser::{
 };
 use courser_base::with_port;
 use courser_measure::tls::{self, Identity};
-use courser_measure::{CpuClock, Failure};
+use courser_measure::{CpuClock, Failure, IoCounters};
 
 use crate::context::Context;
-use crate::counters::{IoCounters, ServerReport};
 use crate::datagram::{self, DATAGRAM_REQUEST};
 use crate::event::{Event, Events, Moved};
 use crate::quic::send_filler;
+use crate::server_report::ServerReport;
 use crate::tcp::TcpServer;
 use crate::wire::{DATAGRAM_BYTES, DATAGRAMS, HeaderReader, MAX_STREAMS, PROTOCOL, REPORT_REQUEST};
 
@@ -57,7 +57,7 @@ impl Server {
     /// what happens to them.
     ///
     /// # Errors
-    /// When the certificate cannot be used, or the address cannot be listened on.
+    /// Returns an error if the certificate cannot be used, or the address cannot be listened on.
     pub async fn bind(
         options: ServerOptions,
         on_event: impl Fn(Event) + Send + Sync + 'static,
@@ -124,7 +124,7 @@ impl Server {
     /// Returns the address of QUIC, and that of TCP if there is one.
     ///
     /// # Errors
-    /// When the system does not report an address.
+    /// Returns an error if the system does not report an address.
     pub fn addresses(&self) -> Result<(SocketAddr, Option<SocketAddr>), Failure> {
         let tcp = self.tcp.as_ref().map(TcpServer::local_addr).transpose()?;
         Ok((self.endpoint.local_addr()?, tcp))
@@ -176,7 +176,7 @@ async fn serve(incoming: Incoming, endpoint: Endpoint, context: Arc<Context>) {
         connection,
         endpoint,
         context,
-        moved: Tally::default(),
+        moved: MovedBytes::default(),
         measures_datagrams: AtomicBool::new(false),
     });
     let uni = tokio::spawn(serve_uni(client.clone()));
@@ -221,7 +221,7 @@ struct Client {
     connection: Connection,
     endpoint: Endpoint,
     context: Arc<Context>,
-    moved: Tally,
+    moved: MovedBytes,
     /// A measurement of datagrams runs on the connection.
     measures_datagrams: AtomicBool,
 }
@@ -236,12 +236,12 @@ enum Request {
 }
 
 #[derive(Debug, Default)]
-struct Tally {
+struct MovedBytes {
     received: AtomicU64,
     sent: AtomicU64,
 }
 
-impl Tally {
+impl MovedBytes {
     fn total(&self) -> Moved {
         Moved {
             received: self.received.load(Relaxed),
@@ -266,7 +266,7 @@ impl Client {
             Request::Bytes(wanted) => wanted,
             Request::Datagrams(start) => {
                 // Boxed, so that the tasks of other requests need no room for it.
-                return Box::pin(self.measure_datagrams((send, receive), &start)).await;
+                return Box::pin(self.measure_datagrams(send, receive, &start)).await;
             }
         };
         match wanted {
@@ -283,21 +283,21 @@ impl Client {
     /// Measures datagrams, once at a time on a connection.
     async fn measure_datagrams(
         &self,
-        streams: (SendStream, RecvStream),
+        mut send: SendStream,
+        receive: RecvStream,
         start: &[u8],
     ) -> Result<(), Refused> {
         if self.measures_datagrams.swap(true, Relaxed) {
-            let (mut send, _) = streams;
             send.reset(BUSY.into())?;
             return Err(Refused("datagrams are being measured".to_owned()));
         }
-        let count = |tally: &AtomicU64, size: usize| {
-            tally.fetch_add(size as u64, Relaxed);
+        let count = |moved: &AtomicU64, size: usize| {
+            moved.fetch_add(size as u64, Relaxed);
         };
         let on_sent = |size| count(&self.moved.sent, size);
         let on_received = |size| count(&self.moved.received, size);
-        let counts = (on_sent, on_received);
-        let result = datagram::serve(&self.connection, streams, start, counts).await;
+        let connection = &self.connection;
+        let result = datagram::serve(connection, send, receive, start, on_sent, on_received).await;
         self.measures_datagrams.store(false, Relaxed);
         Ok(result?)
     }
@@ -366,7 +366,7 @@ impl Client {
     }
 }
 
-/// Chunks read per call: one call reads what one turn of the driver receives.
+/// The number of chunks in one read, as many as one turn of the driver receives.
 const CHUNKS_AT_ONCE: usize = 16;
 
 /// Application error code: a stream ended before its header was complete.

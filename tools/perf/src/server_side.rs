@@ -3,9 +3,10 @@
 use std::fmt;
 use std::time::Duration;
 
+use courser_measure::ConnectionCounters;
 use serde::Serialize;
 
-use crate::counters::{ConnectionCounters, ServerReport};
+use crate::server_report::ServerReport;
 use crate::side::{Done, Side};
 
 /// The counters of the server at the beginning of a measurement.
@@ -27,7 +28,7 @@ pub(crate) enum Baseline {
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) struct Answer<T> {
     pub(crate) value: Option<T>,
-    /// The time from the end of the warm-up until the answer. What the server has done in this time may be missing
+    /// The time from the end of the warm-up until the answer. The work of the server in this time may be missing
     /// in the figures.
     pub(crate) took: Duration,
 }
@@ -74,7 +75,8 @@ impl Baseline {
     /// time that was measured. What is unknown has a reason.
     pub(crate) fn cost(
         self,
-        (report, connections): (Option<ServerReport>, Option<ConnectionCounters>),
+        report: Option<ServerReport>,
+        connections: Option<ConnectionCounters>,
         seconds: f64,
         done: Done,
     ) -> (Option<Side>, Option<ServerGap>) {
@@ -181,8 +183,8 @@ mod tests {
 
     /// Returns the CPU time, the packets and the gap of a measurement of a second.
     fn cost(baseline: Baseline) -> (Option<f64>, Option<u64>, Option<ServerGap>) {
-        let after = (Some(report(3.0)), Some(packets(50)));
-        let (side, gap) = baseline.cost(after, 1.0, DONE);
+        let (report, connections) = (Some(report(3.0)), Some(packets(50)));
+        let (side, gap) = baseline.cost(report, connections, 1.0, DONE);
         let connection = side.and_then(|side| side.connection);
         (
             side.map(|side| side.cpu_seconds),
@@ -219,10 +221,10 @@ mod tests {
         let other = cost(Baseline::Unsupported);
         assert_eq!(other, (None, None, Some(ServerGap::Unsupported)));
         let fresh = Baseline::Fresh(Some(report(1.0)));
-        let ended = fresh.cost((None, None), 1.0, DONE);
+        let ended = fresh.cost(None, None, 1.0, DONE);
         assert_eq!(ended, (None, Some(ServerGap::End)));
         // Connections over TCP have no counters, which is no gap.
-        let tcp = warm(Some(report(1.0)), None, [1, 1]).cost((Some(report(3.0)), None), 1.0, DONE);
+        let tcp = warm(Some(report(1.0)), None, [1, 1]).cost(Some(report(3.0)), None, 1.0, DONE);
         assert!(tcp.0.is_some() && tcp.1.is_none(), "{tcp:?}");
     }
 }

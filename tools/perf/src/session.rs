@@ -3,15 +3,15 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use courser_measure::Failure;
+use courser_measure::{ConnectionCounters, Failure, IoCounters};
 use serde::Serialize;
 use tokio::task::JoinSet;
 
-use crate::counters::{ConnectionCounters, IoCounters, ServerReport};
 use crate::link::{Connector, Link};
 use crate::meter::Meter;
 use crate::network::Network;
 use crate::remote::Remote;
+use crate::server_report::ServerReport;
 use crate::transfer::Agreed;
 
 /// Connections to one server.
@@ -86,7 +86,7 @@ impl Session {
         self.connector.network(self.links.first()?, is_segmenting)
     }
 
-    /// Begins to count what the connections do.
+    /// Starts counting the bytes and requests of the connections.
     pub(crate) fn meter(&self) -> Arc<Meter> {
         Meter::following(self.connector.moves())
     }

@@ -1,18 +1,17 @@
 //! The cost of a measurement at one end.
 
+use courser_measure::{ConnectionCounters, IoCounters};
 use courser_units::{per_gigabyte, ratio, to_f64};
 use serde::Serialize;
-
-use crate::counters::{ConnectionCounters, IoCounters};
 
 /// The work of one end during a measurement, and its cost.
 #[derive(Serialize, Clone, Copy, PartialEq, Debug, Default)]
 pub struct Side {
     /// CPU time.
     pub cpu_seconds: f64,
-    /// CPU time for each 10^9 bytes; `None` in the scenario mixed, whose bytes are only a part of what it costs.
+    /// CPU time for each 10^9 bytes; `None` in the scenario mixed, whose bytes are only a part of the work.
     pub cpu_seconds_per_gb: Option<f64>,
-    /// Mbit/s of both directions together for each percent of a core that was busy, likewise.
+    /// Mbit/s of both directions together for each percent of a busy core; `None` in the scenario mixed.
     pub mbits_per_second_per_cpu_percent: Option<f64>,
     /// CPU time in microseconds for each request, handshake, datagram or close.
     pub cpu_us_each: Option<f64>,
@@ -70,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bill_is_divided_by_what_was_done() {
+    fn cost_is_divided_by_the_work() {
         let io = IoCounters {
             send_calls: 2,
             sent_datagrams: Some(90),

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use courser_measure::Percentiles;
 use courser_units::{bits_per_second, to_f64};
 use serde::Serialize;
 
@@ -24,17 +25,6 @@ pub struct Spread {
     pub per_second: Option<Percentiles>,
 }
 
-/// Percentiles of a rate by the nearest-rank method: each is the rate of one interval.
-#[derive(Serialize, Clone, Copy, PartialEq, Debug, Default)]
-pub struct Percentiles {
-    /// The 10th percentile, a rate that nine of ten intervals reach.
-    pub p10: f64,
-    /// The median.
-    pub p50: f64,
-    /// The 90th percentile.
-    pub p90: f64,
-}
-
 impl Spread {
     /// The number of intervals below which there are no percentiles.
     pub const LEAST: usize = 5;
@@ -48,7 +38,8 @@ impl Spread {
             .filter(|interval| length(interval) >= every * WHOLE);
         let whole: Vec<&Interval> = whole.collect();
         let percentiles = |rate: &dyn Fn(&Interval) -> f64| {
-            Percentiles::of(whole.iter().map(|interval| rate(interval)).collect())
+            let rates: Vec<f64> = whole.iter().map(|interval| rate(interval)).collect();
+            percentiles(&rates)
         };
         let bits = |bytes, interval: &Interval| bits_per_second(bytes, length(interval));
         Self {
@@ -61,20 +52,10 @@ impl Spread {
     }
 }
 
-impl Percentiles {
-    /// Computes the percentiles of rates; `None` if there are too few, or all are 0.
-    fn of(mut rates: Vec<f64>) -> Option<Self> {
-        rates.sort_by(f64::total_cmp);
-        if rates.len() < Spread::LEAST || rates.last().is_none_or(|most| *most <= 0.0) {
-            return None;
-        }
-        let at = |percent: usize| rates[(rates.len() * percent).div_ceil(100) - 1];
-        Some(Self {
-            p10: at(10),
-            p50: at(50),
-            p90: at(90),
-        })
-    }
+/// Computes the percentiles of rates; `None` if there are too few, or all are 0.
+fn percentiles(rates: &[f64]) -> Option<Percentiles> {
+    let is_enough = rates.len() >= Spread::LEAST && rates.iter().any(|rate| *rate > 0.0);
+    Percentiles::of(rates.iter().copied()).filter(|_| is_enough)
 }
 
 /// The share of its length that an interval has to have, so that it counts. A timer may be late.

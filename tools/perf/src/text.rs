@@ -1,4 +1,4 @@
-//! The report of a client, for humans: lines of text without colours.
+//! The report of a client as lines of text without colours.
 
 mod headline;
 

@@ -13,7 +13,7 @@ use bytes::Bytes;
 /// The name of the protocol in ALPN.
 pub const PROTOCOL: &[u8] = b"perf";
 
-/// A request for [`ServerReport`](crate::counters::ServerReport) in place of bytes.
+/// A request for [`ServerReport`](crate::server_report::ServerReport) in place of bytes.
 ///
 /// No client asks for 7 * 10^18 bytes. `u64::MAX` would not do, since secnetperf asks for that much when
 /// a download is limited by time. A server that takes the value for a length begins to send that much,

@@ -4,10 +4,10 @@ use std::io::BufRead;
 
 use courser_plot::page::{Cell, Page, Section, Table};
 use courser_plot::{Axis, Chart, Colour, Grid, Marker, Marks, Series as Line, Unit};
-use courser_qlog::{About, Point, Reader, Samples, Series, Summary};
 use courser_units::seconds;
 
 use crate::explain::{Explanation, sentences};
+use crate::qlog::{About, Point, Reader, Samples, Series, Summary};
 use crate::text;
 
 /// A chart of a trace.
@@ -51,7 +51,7 @@ impl Trace {
     /// the trace, which is known at its end.
     ///
     /// # Errors
-    /// The error of `open`.
+    /// Returns the error of `open`.
     pub fn read<R: BufRead, E>(
         name: String,
         open: impl Fn() -> Result<Reader<R>, E>,

@@ -3,15 +3,15 @@
 use std::collections::BTreeMap;
 use std::io::BufRead;
 
-use courser_qlog::{Event, EventKind, Reader, Samples, Summarizer, Summary};
 use courser_units::{bits, seconds, size};
 use serde::Serialize;
 
-use crate::explain::{Cause, Explainer, Explanation, Way};
+use crate::explain::{Cause, Direction, Explainer, Explanation};
+use crate::qlog::{Event, EventKind, Reader, Samples, Summarizer, Summary};
 
 /// A trace, read for a comparison.
 #[derive(Clone, Debug)]
-pub struct Side {
+pub struct ComparedTrace {
     /// Its figures.
     pub summary: Summary,
     /// The explanation of what limited it.
@@ -20,7 +20,7 @@ pub struct Side {
     progress: [Samples<(f64, u64)>; 2],
 }
 
-impl Side {
+impl ComparedTrace {
     /// Reads a trace to its end.
     pub fn of<R: BufRead>(reader: &mut Reader<R>) -> Self {
         let mut summarizer = Summarizer::default();
@@ -41,9 +41,9 @@ impl Side {
     }
 
     fn progress(&self) -> &[(f64, u64)] {
-        match self.explanation.way {
-            Way::Sent => self.progress[0].as_slice(),
-            Way::Received => self.progress[1].as_slice(),
+        match self.explanation.direction {
+            Direction::Sent => self.progress[0].as_slice(),
+            Direction::Received => self.progress[1].as_slice(),
         }
     }
 
@@ -66,25 +66,25 @@ struct Collector {
 
 impl Collector {
     fn on_event(&mut self, event: &Event) {
-        let (packet, way) = match &event.kind {
+        let (packet, direction) = match &event.kind {
             EventKind::PacketSent(packet) => (packet, 0),
             EventKind::PacketReceived(packet) => (packet, 1),
             _ => return,
         };
         let first = *self.first.get_or_insert(event.time);
-        let before = self.bytes[way];
+        let before = self.bytes[direction];
         for span in &packet.streams {
-            let ends = &mut self.ends[way];
+            let ends = &mut self.ends[direction];
             if ends.len() >= MAX_STREAMS && !ends.contains_key(&span.stream) {
                 ends.pop_first();
             }
             let end = ends.entry(span.stream).or_default();
             let new = span.offset.saturating_add(span.len);
-            self.bytes[way] = self.bytes[way].saturating_add(new.saturating_sub(*end));
+            self.bytes[direction] = self.bytes[direction].saturating_add(new.saturating_sub(*end));
             *end = new.max(*end);
         }
-        if self.bytes[way] > before {
-            self.progress[way].push((event.time - first, self.bytes[way]));
+        if self.bytes[direction] > before {
+            self.progress[direction].push((event.time - first, self.bytes[direction]));
         }
     }
 }
@@ -126,7 +126,7 @@ pub struct Divergence {
 
 impl Comparison {
     /// Compares two traces.
-    pub fn of(first: &Side, second: &Side) -> Self {
+    pub fn of(first: &ComparedTrace, second: &ComparedTrace) -> Self {
         Self {
             figures: figures(first, second),
             causes: causes(first, second),
@@ -178,23 +178,24 @@ impl Comparison {
     }
 }
 
-fn figures(first: &Side, second: &Side) -> Vec<Figure> {
+fn figures(first: &ComparedTrace, second: &ComparedTrace) -> Vec<Figure> {
     let sides = [first, second];
-    let figure = |name, value: &dyn Fn(&Side) -> Option<f64>, text: &dyn Fn(f64) -> String| {
-        let values = sides.map(value);
-        let texts = values.map(|value| value.map_or_else(|| "-".to_owned(), text));
-        Figure {
-            name,
-            values,
-            texts,
-        }
-    };
+    let figure =
+        |name, value: &dyn Fn(&ComparedTrace) -> Option<f64>, text: &dyn Fn(f64) -> String| {
+            let values = sides.map(value);
+            let texts = values.map(|value| value.map_or_else(|| "-".to_owned(), text));
+            Figure {
+                name,
+                values,
+                texts,
+            }
+        };
     let bytes = |value: f64| size(value as u64);
     let whole = |value: f64| format!("{value:.0}");
     let share = |value: f64| crate::text::percent(value);
-    let data = |side: &Side| match side.explanation.way {
-        Way::Sent => side.explanation.bytes_sent,
-        Way::Received => side.explanation.bytes_received,
+    let data = |side: &ComparedTrace| match side.explanation.direction {
+        Direction::Sent => side.explanation.bytes_sent,
+        Direction::Received => side.explanation.bytes_received,
     };
     let uint = |value: Option<u64>| value.map(|value| value as f64);
     vec![
@@ -250,8 +251,8 @@ fn figures(first: &Side, second: &Side) -> Vec<Figure> {
     ]
 }
 
-fn causes(first: &Side, second: &Side) -> Vec<(Cause, f64, f64)> {
-    let time = |side: &Side, cause| {
+fn causes(first: &ComparedTrace, second: &ComparedTrace) -> Vec<(Cause, f64, f64)> {
+    let time = |side: &ComparedTrace, cause| {
         let mut findings = side.explanation.findings.iter();
         findings
             .find(|it| it.cause == cause)
@@ -267,8 +268,8 @@ fn causes(first: &Side, second: &Side) -> Vec<(Cause, f64, f64)> {
 }
 
 /// Finds the last time at which both transfers were alike, before they differ for good.
-fn divergence(first: &Side, second: &Side) -> Option<Divergence> {
-    let end = |side: &Side| side.progress().last().map_or(0.0, |point| point.0);
+fn divergence(first: &ComparedTrace, second: &ComparedTrace) -> Option<Divergence> {
+    let end = |side: &ComparedTrace| side.progress().last().map_or(0.0, |point| point.0);
     let until = end(first).min(end(second));
     let step = until / POINTS as f64;
     let differs = |time: f64| {

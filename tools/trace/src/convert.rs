@@ -4,10 +4,11 @@ mod reference;
 
 use std::io::{BufRead, Write};
 
-use courser_qlog::{EXTENSION, RawEvent, Reader, SERIALIZATION};
+use courser_qlog::{EXTENSION, SERIALIZATION};
 use serde_json::{Map, Value, json};
 
 use crate::Error;
+use crate::qlog::{RawEvent, Reader};
 
 /// The form of a file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -324,7 +325,7 @@ const TIMES: &[&str] = &[
 
 #[cfg(test)]
 mod tests {
-    use courser_qlog::{Event, Summary};
+    use crate::qlog::{Event, Summary};
 
     use super::*;
 

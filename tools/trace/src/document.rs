@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use courser_qlog::{About, Summary};
 use serde::Serialize;
 
 use crate::explain::Explanation;
+use crate::qlog::{About, Summary};
 use crate::stats::Stats;
 
 /// The summary of one file.
@@ -22,7 +22,7 @@ struct FileSummary<'a> {
 /// Returns the summary of a file as a JSON object.
 ///
 /// # Errors
-/// When a number in the summary cannot be written as JSON.
+/// Returns an error if a number in the summary cannot be written as JSON.
 pub(crate) fn document(
     file: &Path,
     about: &About,
@@ -48,7 +48,7 @@ struct FileExplanation<'a> {
 /// Returns the explanation of a file as a JSON object.
 ///
 /// # Errors
-/// When a number in it cannot be written as JSON.
+/// Returns an error if a number in it cannot be written as JSON.
 pub(crate) fn explanation(path: &Path, explanation: &Explanation) -> serde_json::Result<String> {
     serde_json::to_string(&FileExplanation {
         file: path.display().to_string(),
@@ -67,7 +67,7 @@ struct FileStats<'a> {
 /// Returns the counts of a file as a JSON object.
 ///
 /// # Errors
-/// When a number in them cannot be written as JSON.
+/// Returns an error if a number in them cannot be written as JSON.
 pub(crate) fn stats(path: &Path, stats: &Stats) -> serde_json::Result<String> {
     serde_json::to_string(&FileStats {
         file: path.display().to_string(),

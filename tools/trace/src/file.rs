@@ -4,10 +4,10 @@ use std::fs::{self, File};
 use std::io::{BufRead, BufReader, BufWriter, Read, Write};
 use std::path::Path;
 
-use courser_qlog::Reader;
 use flate2::bufread::MultiGzDecoder;
 
 use crate::Error;
+use crate::qlog::Reader;
 
 /// A trace in a file.
 pub(crate) type TraceFile = Reader<Box<dyn BufRead>>;

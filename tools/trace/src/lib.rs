@@ -1,9 +1,9 @@
 //! Traces of QUIC connections (qlog) as text, as JSON, as charts and as explanations.
 //!
-//! [`explain`] finds what limited a transfer. [`Trace`] draws charts.
+//! [`qlog`] reads traces. [`explain`] finds what limited a transfer. [`Trace`] draws charts.
 //!
 //! ```
-//! use courser_qlog::Reader;
+//! use courser_trace::qlog::Reader;
 //! use courser_trace::explain::{Cause, Explanation, sentences};
 //!
 //! let trace = concat!(
@@ -14,7 +14,7 @@
 //! let explanation = Explanation::of(Reader::new(trace.as_bytes())?);
 //! assert_eq!(explanation.first_cause(), Some(Cause::Handshake));
 //! assert!(sentences(&explanation).join("\n").contains("the handshake took 50.0 ms"));
-//! # Ok::<(), courser_qlog::ReadError>(())
+//! # Ok::<(), courser_trace::qlog::ReadError>(())
 //! ```
 //!
 //! This crate is `courser qlog`: [`QlogCommand`] has its flags and [`run`] runs it.
@@ -28,6 +28,7 @@ mod error;
 pub mod explain;
 mod file;
 mod merge;
+pub mod qlog;
 mod remote;
 mod run;
 mod stats;
@@ -36,7 +37,7 @@ mod text;
 
 pub use self::args::QlogCommand;
 pub use self::charts::{Trace, TraceChart};
-pub use self::compare::{Comparison, Divergence, Figure, Side};
+pub use self::compare::{ComparedTrace, Comparison, Divergence, Figure};
 pub use self::error::Error;
 pub use self::run::{Console, render, run};
-pub use self::stats::{Distribution, Stats, Way};
+pub use self::stats::{DirectionStats, Distribution, Stats};

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::io::{BufRead, Write};
 
-use courser_qlog::{Event, EventKind, Packet, RawEvent, Reader, Space};
 use serde_json::{Value, json};
 
 use crate::Error;
 use crate::convert::{Form, Writer, header, renamed};
+use crate::qlog::{Event, EventKind, Packet, RawEvent, Reader, Space};
 
 /// A packet number and its space.
 type Number = (Space, u64);
@@ -17,8 +17,8 @@ type Number = (Space, u64);
 pub(crate) struct Alignment {
     /// Seconds to add to times of the second trace, so that its clock agrees with that of the first.
     pub(crate) offset: f64,
-    /// The shortest time in seconds from the first end to the second plus that back. A merge cannot
-    /// tell how it is divided, and assumes halves.
+    /// The shortest time in seconds from the first end to the second plus that back. Its
+    /// division is unknown, and a merge assumes halves.
     pub(crate) round_trip: f64,
     /// Packets that the first end sent and the second did not receive, and all that were compared.
     pub(crate) lost_forward: (u64, u64),
@@ -82,7 +82,7 @@ fn compare(sent: &Packets, received: &Packets) -> Option<(f64, (u64, u64))> {
 }
 
 impl Alignment {
-    /// Compares two traces. The error says why they do not belong together.
+    /// Compares two traces. The error gives the reason why they do not belong together.
     pub(crate) fn of<A: BufRead, B: BufRead>(
         first: &mut Reader<A>,
         second: &mut Reader<B>,
@@ -132,12 +132,13 @@ fn next<R: BufRead>(reader: &mut Reader<R>, unreadable: &mut u64) -> Option<RawE
 /// Writes the events of both traces in the order of time. Returns the numbers of events and of
 /// lines that could not be read.
 pub(crate) fn merge<A: BufRead, B: BufRead, W: Write>(
-    (first, second): (&mut Reader<A>, &mut Reader<B>),
+    first: &mut Reader<A>,
+    second: &mut Reader<B>,
     alignment: &Alignment,
     output: W,
     form: Form,
 ) -> Result<(u64, u64), Error> {
-    let point = |about: &courser_qlog::About, default: &str| {
+    let point = |about: &crate::qlog::About, default: &str| {
         about
             .vantage_point
             .clone()
@@ -208,7 +209,7 @@ mod tests {
         Reader::new(text.as_bytes()).expect("a trace")
     }
 
-    /// The server's clock is 1000 ms ahead, and a packet takes 10 ms each way. Packet 1 is lost.
+    /// The server's clock is 1000 ms ahead, and a packet takes 10 ms in each direction. Packet 1 is lost.
     fn pair() -> (String, String) {
         let client = [
             (0.0, "packet_sent", 0),
@@ -237,9 +238,9 @@ mod tests {
         assert!((found.round_trip - 0.02).abs() < 1e-9, "{found:?}");
         assert_eq!((found.lost_forward, found.lost_back), ((1, 3), (0, 1)));
         let mut output = Vec::new();
-        let readers = (&mut reader(&client), &mut reader(&server));
-        let (events, unreadable) =
-            merge(readers, &found, &mut output, Form::Sequence).expect("merged");
+        let (mut one, mut other) = (reader(&client), reader(&server));
+        let merged = merge(&mut one, &mut other, &found, &mut output, Form::Sequence);
+        let (events, unreadable) = merged.expect("merged");
         assert_eq!((events, unreadable), (8, 0));
         let text = String::from_utf8(output).expect("text");
         let ends: Vec<_> = text

@@ -20,7 +20,7 @@ pub(crate) struct Request<'a> {
     pub(crate) token_file: Option<&'a Path>,
     /// A copy of the records goes there.
     pub(crate) output: Option<&'a Path>,
-    /// The trace ends when nothing has come for this long. Each address is tried for as long.
+    /// The trace ends when no bytes have arrived for this long. It is also the time limit of each address.
     pub(crate) wait: Duration,
 }
 
@@ -392,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn silence_is_told_from_the_end_of_the_trace() {
+    fn silence_is_distinguished_from_the_end_of_the_trace() {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let url = format!("http://{}/", listener.local_addr().expect("bound"));
         let wait = Duration::from_millis(200);

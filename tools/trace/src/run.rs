@@ -2,17 +2,16 @@
 
 use std::path::{Path, PathBuf};
 
-use courser_qlog::{About, Reader, Summary};
-
 use crate::args::{
     ConvertArguments, DiffArguments, ExplainArguments, HtmlArguments, MergeArguments,
     PlotArguments, QlogCommand, StatsArguments, SummaryArguments, TailArguments,
 };
 use crate::charts::Trace;
-use crate::compare::{Comparison, Side};
+use crate::compare::{ComparedTrace, Comparison};
 use crate::convert::{Form, convert};
 use crate::explain::{Explainer, Explanation, sentences};
 use crate::merge::{Alignment, merge};
+use crate::qlog::{About, Reader, Summary};
 use crate::stats::Stats;
 use crate::tail::{follow as follow_reader, silence, tail};
 use crate::{Error, document, file, remote, text};
@@ -21,7 +20,7 @@ use crate::{Error, document, file, remote, text};
 pub trait Console {
     /// Writes a line of the result.
     fn line(&mut self, text: &str);
-    /// Writes a remark: what was written, or what is missing in the result.
+    /// Writes a remark about a written file, or about a gap in the result.
     fn note(&mut self, text: &str);
 }
 
@@ -175,7 +174,7 @@ fn diff(arguments: &DiffArguments, console: &mut dyn Console) -> Result<(), Erro
     for path in [&arguments.first, &arguments.second] {
         let mut reader = file::open(path)?;
         refuse_network(path, reader.about())?;
-        let side = Side::of(&mut reader);
+        let side = ComparedTrace::of(&mut reader);
         warn(path, reader.about(), &side.summary, console);
         sides.push((path, text::origin(reader.about()), side));
     }
@@ -201,7 +200,7 @@ fn merged(arguments: &MergeArguments, console: &mut dyn Console) -> Result<(), E
     let output = file::create(&arguments.output, &[first.as_path(), second.as_path()])?;
     let (mut one, mut other) = (file::open(first)?, file::open(second)?);
     let form = form_of(&arguments.output);
-    let (events, unreadable) = merge((&mut one, &mut other), &alignment, output, form)?;
+    let (events, unreadable) = merge(&mut one, &mut other, &alignment, output, form)?;
     if unreadable > 0 {
         console.note(&format!("skipped {unreadable} unreadable lines"));
     }
@@ -326,7 +325,7 @@ fn plot(arguments: &PlotArguments, console: &mut dyn Console) -> Result<(), Erro
     Ok(())
 }
 
-/// Returns everything that can be said about a trace in memory. For the fuzz targets.
+/// Returns all reports about a trace in memory. For the fuzz targets.
 ///
 /// # Errors
 /// Fails if the bytes are not a trace.
@@ -348,7 +347,7 @@ pub fn render(bytes: &[u8]) -> Result<String, Error> {
         Path::new("trace"),
         &Stats::of(&mut open()?),
     )?);
-    let side = Side::of(&mut open()?);
+    let side = ComparedTrace::of(&mut open()?);
     text.push_str(&Comparison::of(&side, &side).lines().join("\n"));
     let mut converted = Vec::new();
     convert(&mut open()?, &mut converted, Form::Plain)?;
@@ -358,7 +357,7 @@ pub fn render(bytes: &[u8]) -> Result<String, Error> {
     Ok(text)
 }
 
-/// Tells that a file has more traces than the one that was read.
+/// Writes a remark if a file has more traces than the one that was read.
 fn note_ignored(path: &Path, about: &About, console: &mut dyn Console) {
     if let Some(warning) = text::ignored(about) {
         console.note(&format!("{}: {warning}", path.display()));

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::io::BufRead;
 
-use courser_qlog::{Event, EventKind, Frame, Packet, Reader, Samples};
 use courser_units::{seconds, size};
 use serde::Serialize;
+
+use crate::qlog::{Event, EventKind, Frame, Packet, Reader, Samples};
 
 /// Counts of a trace. Times are seconds, sizes bytes.
 #[derive(Serialize, Clone, PartialEq, Debug, Default)]
@@ -13,9 +14,9 @@ pub struct Stats {
     /// Events by name.
     pub events: BTreeMap<String, u64>,
     /// Packets sent.
-    pub sent: Way,
+    pub sent: DirectionStats,
     /// Packets received.
-    pub received: Way,
+    pub received: DirectionStats,
     /// Frames of HTTP/3 sent, by type.
     pub http3_sent: BTreeMap<String, u64>,
     /// Frames of HTTP/3 received, by type.
@@ -40,14 +41,14 @@ pub struct Stats {
 
 /// The packets of one direction.
 #[derive(Serialize, Clone, PartialEq, Debug, Default)]
-pub struct Way {
+pub struct DirectionStats {
     /// Packets by type: their number and their bytes.
     pub packets: BTreeMap<String, (u64, u64)>,
     /// Frames by type.
     pub frames: BTreeMap<String, u64>,
     /// Distribution of the sizes of 1-RTT packets.
     pub sizes: Option<Distribution>,
-    /// Packets that hold nothing but ACK frames and padding.
+    /// Packets that contain only ACK frames and padding.
     pub ack_only: u64,
 }
 
@@ -137,18 +138,18 @@ impl Stats {
     /// Returns names and values as text, as far as the trace contains them.
     pub fn rows(&self) -> Vec<(&'static str, String)> {
         let mut rows = vec![("events", list(&self.events))];
-        for (names, way) in [(SENT, &self.sent), (RECEIVED, &self.received)] {
-            let packets = way.packets.iter().map(|(name, (packets, bytes))| {
+        for (names, direction) in [(SENT, &self.sent), (RECEIVED, &self.received)] {
+            let packets = direction.packets.iter().map(|(name, (packets, bytes))| {
                 let name = crate::text::clean(name);
                 format!("{name} {packets} ({})", size(*bytes))
             });
             rows.push((names[0], packets.collect::<Vec<_>>().join(", ")));
-            rows.push((names[1], list(&way.frames)));
-            if let Some(sizes) = way.sizes {
+            rows.push((names[1], list(&direction.frames)));
+            if let Some(sizes) = direction.sizes {
                 rows.push((names[2], of_sizes(&sizes)));
             }
-            if way.ack_only > 0 {
-                rows.push((names[3], way.ack_only.to_string()));
+            if direction.ack_only > 0 {
+                rows.push((names[3], direction.ack_only.to_string()));
             }
         }
         if self.qpack_blocked > 0 {
@@ -227,17 +228,22 @@ impl Counter {
         if is_application {
             self.sizes[usize::from(is_received)].add(packet.len as f64);
         }
-        let way = match is_received {
+        let direction = match is_received {
             true => &mut self.stats.received,
             false => &mut self.stats.sent,
         };
-        if way.packets.len() < MAX_NAMES || way.packets.contains_key(&packet.packet_type) {
-            let (packets, bytes) = way.packets.entry(packet.packet_type.clone()).or_default();
+        if direction.packets.len() < MAX_NAMES
+            || direction.packets.contains_key(&packet.packet_type)
+        {
+            let (packets, bytes) = direction
+                .packets
+                .entry(packet.packet_type.clone())
+                .or_default();
             *packets += 1;
             *bytes = bytes.saturating_add(packet.len);
         }
         for frame in &packet.frames {
-            count(&mut way.frames, frame.name().to_owned());
+            count(&mut direction.frames, frame.name().to_owned());
             let Frame::Ack { delay, ecn } = frame else {
                 continue;
             };
@@ -254,7 +260,7 @@ impl Counter {
             }
         }
         if !packet.ack_eliciting && !packet.frames.is_empty() {
-            way.ack_only += 1;
+            direction.ack_only += 1;
         }
     }
 }

@@ -6,9 +6,9 @@ use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use courser_qlog::{Event, EventKind, Reader};
 use courser_units::{bits, seconds, size};
 
+use crate::qlog::{Event, EventKind, Reader};
 use crate::{Error, text};
 
 /// A file that grows. It ends when nothing was added for a time, sooner if its connection has closed.
@@ -18,7 +18,7 @@ struct Growing {
     /// The last bytes read, in which the end of a connection is looked for.
     last: VecDeque<u8>,
     is_closed: bool,
-    /// True once the end was told: a reader may ask for it several times.
+    /// True once the end was reported; a reader may reach it several times.
     is_over: bool,
 }
 
@@ -148,7 +148,7 @@ impl Interval {
     }
 }
 
-/// Says that a trace ended because nothing came any more.
+/// Returns the remark that a trace ended because no more events arrived.
 pub(crate) fn silence(wait: Duration) -> String {
     format!(
         "stopped because nothing came for {}: the connection may be open still (--wait sets the time)",
@@ -233,7 +233,7 @@ pub(crate) fn follow(
     Ok(events)
 }
 
-/// The time between two looks at a file.
+/// The time between two checks of a file.
 const POLL: Duration = Duration::from_millis(50);
 /// The least part of an interval over which a rate is measured.
 const LEAST_PART: f64 = 0.01;
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn directory_without_traces_is_told() {
+    fn directory_without_traces_is_reported() {
         let folder = std::env::temp_dir().join(format!("courser-no-tail-{}", std::process::id()));
         fs::create_dir_all(&folder).expect("a directory");
         let error = newest(&folder).expect_err("nothing there").to_string();

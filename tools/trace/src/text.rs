@@ -1,7 +1,8 @@
 //! The summary of a trace as text.
 
-use courser_qlog::{About, Summary, Traffic};
 use courser_units::{bits, seconds, size, three_digits};
+
+use crate::qlog::{About, Summary, Traffic};
 
 /// Returns the origin of a trace: `client, JSON-SEQ, quic-13`.
 pub(crate) fn origin(about: &About) -> String {
@@ -60,7 +61,7 @@ pub(crate) fn rows(summary: &Summary) -> Vec<(&'static str, String)> {
     rows
 }
 
-/// Returns what is missing in the summary of a trace.
+/// Returns a warning for each gap in the summary of a trace.
 pub(crate) fn warnings(about: &About, summary: &Summary) -> Vec<String> {
     let mut warnings = Vec::new();
     if summary.unreadable_lines > 0 {

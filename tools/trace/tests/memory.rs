@@ -5,9 +5,9 @@ use std::io::{self, BufReader, BufWriter, Read};
 use std::path::{Path, PathBuf};
 
 use clap::Parser;
-use courser_qlog::{Reader, Series, Summary};
 use courser_trace::explain::Explanation;
-use courser_trace::{Comparison, Console, QlogCommand, Side, run};
+use courser_trace::qlog::{Reader, Series, Summary};
+use courser_trace::{ComparedTrace, Comparison, Console, QlogCommand, run};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
@@ -135,7 +135,7 @@ fn memory_does_not_grow_with_the_trace() {
         assert!(explanation.counts.lost > 1000 && !explanation.findings.is_empty());
         let summary = Summary::of(&mut open());
         assert!(summary.sent.packets > bytes / 2000);
-        let side = Side::of(&mut open());
+        let side = ComparedTrace::of(&mut open());
         assert!(!Comparison::of(&side, &side).lines().is_empty());
         let (series, _) = Series::of(&mut open(), 0.1);
         assert!(!series.sent.as_slice().is_empty());

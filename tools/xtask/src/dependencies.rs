@@ -116,17 +116,17 @@ const ALLOWED: &[Allowed] = &[
     },
     Allowed {
         package: "serde",
-        folders: &["link", "qlog"],
-        reason: "reading and writing TOML and JSON",
+        folders: &["link"],
+        reason: "statistics as JSON",
     },
     Allowed {
         package: "serde_json",
         folders: &["qlog"],
-        reason: "reading JSON",
+        reason: "text in JSON",
     },
     Allowed {
         package: "thiserror",
-        folders: &["http3", "qlog", "qpack"],
+        folders: &["http3", "qpack"],
         reason: "error types",
     },
     Allowed {

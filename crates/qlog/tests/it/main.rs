@@ -1,4 +1,3 @@
-//! Reads our traces with another crate, and traces of other stacks with ours.
+//! Reads our traces with another crate.
 
-mod other_stacks;
 mod qlog_crate;

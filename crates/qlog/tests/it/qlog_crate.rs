@@ -100,31 +100,3 @@ fn crate_lacks_few_names_of_the_draft() {
         );
     }
 }
-
-#[test]
-fn own_reader_reads_every_event_of_both_dialects() {
-    for dialect in [Dialect::Draft13, Dialect::QlogCrate] {
-        let bytes = trace(dialect);
-        let reader = courser_qlog::Reader::new(&*bytes).expect("a header");
-        let events: Vec<_> = reader.collect::<Result<_, _>>().expect("well-formed");
-        let states = events.iter().filter_map(|event| match &event.kind {
-            courser_qlog::EventKind::ConnectionState { new } => Some(new.as_str()),
-            _ => None,
-        });
-        let states: Vec<_> = states.collect();
-        assert!(states.contains(&"handshake_complete"), "{states:?}");
-        let features = events.iter().filter_map(|event| match &event.kind {
-            courser_qlog::EventKind::PathFeature { feature, is_used } => {
-                Some((feature.as_str(), *is_used))
-            }
-            _ => None,
-        });
-        let expected = [
-            ("batches", false),
-            ("ecn", true),
-            ("cleared_quic_bit", false),
-        ];
-        assert_eq!(features.collect::<Vec<_>>(), expected);
-        assert!((events[2].time - 0.0015).abs() < 1e-9);
-    }
-}

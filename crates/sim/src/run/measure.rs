@@ -24,74 +24,222 @@ const PACKET_OVERHEAD: u64 = 1 + 8 + 2 + 16 + 1 + 1 + 4;
 const HEADERS: u64 = 28;
 
 pub(super) fn measures(scenario: &Scenario, stage: &Stage, seen: &Sampler) -> Measures {
-    let flows = &seen.flows;
-    let end = flows
-        .iter()
-        .map(|flow| flow.end)
-        .max()
-        .unwrap_or(Time::ZERO);
-    let from = scenario.measured_from;
-    let window = Window {
-        spec: main_link(scenario),
-        from,
-        end,
+    let ends = seen.flows.iter().map(|flow| flow.end);
+    let run = Observed {
+        scenario,
+        stage,
+        seen,
+        from: scenario.measured_from,
+        end: ends.max().unwrap_or(Time::ZERO),
         efficiency: efficiency(stage),
     };
-    let bytes: u64 = flows.iter().map(|it| it.delivered.between(from, end)).sum();
-    let time = (end - from).as_secs_f64();
-    let goodput = (time > 0.0).then(|| to_f64(bytes) * 8.0 / time);
-    let rates = bulk_rates(scenario, flows);
-    let total: f64 = rates.iter().sum();
-    let least = rates.iter().copied().min_by(f64::total_cmp);
-    let mut measures = Measures {
-        goodput,
-        goodput_share: window.share(bytes),
-        jain: jain(&rates),
-        least_share: least.filter(|_| total > 0.0).map(|least| least / total),
-        completion_time: longest(scenario, flows),
-        handshake_time: longest_handshake(flows),
-        recovery_time: recovery_time(scenario, flows, &window),
-        failures: Some(count(
-            flows.iter().filter(|flow| flow.failure.is_some()).count(),
-        )),
-        unfinished: Some(count(unfinished(scenario, stage))),
-        ..Measures::default()
-    };
-    link_measures(&mut measures, scenario, stage, (seen, &window));
-    ideal_measures(&mut measures, scenario, stage, (seen, &window));
-    loss_measures(&mut measures, stage, seen);
-    exchange_measures(&mut measures, stage, from);
+    let mut measures = run.flow_measures();
+    run.add_link_measures(&mut measures);
+    run.add_ideal_measures(&mut measures);
+    run.add_loss_measures(&mut measures);
+    run.add_exchange_measures(&mut measures);
     measures
 }
 
-/// The capacity of the link during the measured time.
-struct Window<'a> {
-    spec: &'a LinkSpec,
+/// The observations of a run.
+struct Observed<'a> {
+    scenario: &'a Scenario,
+    stage: &'a Stage,
+    seen: &'a Sampler,
+    /// The start of the measured time.
     from: Time,
+    /// The end of the measured time.
     end: Time,
+    /// The largest possible share of payload in the bytes on the wire.
     efficiency: f64,
 }
 
-impl Window<'_> {
-    fn share(&self, bytes: u64) -> Option<f64> {
-        let capacity = bytes_between(self.spec, self.from, self.end)?;
+impl Observed<'_> {
+    /// Returns the measures of the flows.
+    fn flow_measures(&self) -> Measures {
+        let flows = &self.seen.flows;
+        let delivered = flows.iter().map(|flow| &flow.delivered);
+        let bytes: u64 = delivered.map(|it| it.between(self.from, self.end)).sum();
+        let time = (self.end - self.from).as_secs_f64();
+        let rates = bulk_rates(self.scenario, flows);
+        let total: f64 = rates.iter().sum();
+        let least = rates.iter().copied().min_by(f64::total_cmp);
+        let failures = flows.iter().filter(|flow| flow.failure.is_some());
+        Measures {
+            goodput: (time > 0.0).then(|| to_f64(bytes) * 8.0 / time),
+            goodput_share: self.share_of_capacity(bytes),
+            jain: jain(&rates),
+            least_share: least.filter(|_| total > 0.0).map(|least| least / total),
+            completion_time: longest(self.scenario, flows),
+            handshake_time: longest_handshake(flows),
+            recovery_time: self.recovery_time(),
+            failures: Some(count(failures.count())),
+            unfinished: Some(count(unfinished(self.scenario, self.stage))),
+            ..Measures::default()
+        }
+    }
+
+    /// Returns the link in the direction of the payload.
+    fn link(&self) -> &LinkSpec {
+        match payload_way(self.scenario) {
+            Way::Up => &self.scenario.link.forward,
+            Way::Down => &self.scenario.link.back,
+        }
+    }
+
+    /// Returns the ID of the link in the direction of the payload.
+    fn link_id(&self) -> LinkId {
+        match payload_way(self.scenario) {
+            Way::Up => self.stage.link.forward,
+            Way::Down => self.stage.link.back,
+        }
+    }
+
+    /// Returns payload as a share of what the link could have carried.
+    fn share_of_capacity(&self, bytes: u64) -> Option<f64> {
+        let capacity = bytes_between(self.link(), self.from, self.end)?;
         (capacity > 0).then(|| to_f64(bytes) / (to_f64(capacity) * self.efficiency))
+    }
+
+    /// Returns the longest time from a change of the link to nine tenths of its new capacity, over a
+    /// round trip and at least four samples. Returns `None` without a change, or if the flow does not
+    /// recover before the next one.
+    fn recovery_time(&self) -> Option<f64> {
+        let flows = &self.seen.flows;
+        let upheavals = self.scenario.upheavals();
+        let width = flows.first()?.delivered.width();
+        let span = self.scenario.base_rtt().max(width * 4);
+        let mut longest: Option<Duration> = None;
+        for (index, upheaval) in upheavals.iter().enumerate() {
+            if *upheaval >= self.end {
+                break;
+            }
+            let limit = upheavals.get(index + 1).copied().unwrap_or(self.end);
+            let mut from = *upheaval;
+            loop {
+                if from + span > limit {
+                    return None;
+                }
+                let capacity = bytes_between(self.link(), from, from + span)?;
+                let carried = delivered(flows.iter().map(|flow| &flow.delivered), from, span);
+                if to_f64(carried) >= 0.9 * to_f64(capacity) * self.efficiency {
+                    break;
+                }
+                from += width;
+            }
+            longest = longest.max(Some(from - *upheaval));
+        }
+        longest.map(|time| time.as_secs_f64())
+    }
+
+    /// Returns the bytes that left the link as a share of its capacity, from a time on.
+    fn utilization(&self, from: Time) -> Option<f64> {
+        let id = self.link_id();
+        let watched = self.seen.links.iter().find(|link| link.id == id)?;
+        let carried = watched.report.carried.between(from, self.end);
+        let capacity = bytes_between(self.link(), from, self.end).filter(|it| *it > 0)?;
+        Some(to_f64(carried) / to_f64(capacity))
+    }
+
+    fn add_link_measures(&self, measures: &mut Measures) {
+        if self.link().hops().all(|hop| hop.rate.is_none()) {
+            return;
+        }
+        measures.utilization = self.utilization(self.from);
+        let delays = self.stage.world.link(self.link_id()).queue_delays();
+        if delays.count() > 0 {
+            measures.queue_delay_median = Some(delays.median().as_secs_f64());
+            measures.queue_delay_p95 = Some(delays.quantile(950).as_secs_f64());
+        }
+    }
+
+    /// Adds the measures that compare with an ideal flow or with a model.
+    fn add_ideal_measures(&self, measures: &mut Measures) {
+        let Some(rate) = rate_at(self.link(), Time::ZERO) else {
+            return;
+        };
+        let path = Path {
+            rate,
+            rtt: self.scenario.base_rtt(),
+            mtu: mtu(self.stage),
+            expansion: 1.0 / self.efficiency,
+        };
+        let from = ideal::steady_from(&path, self.from);
+        if from < self.end {
+            measures.steady_utilization = self.utilization(from);
+            self.add_window_measures(measures, &path, from);
+        }
+        measures.start_drops = start_drops(self.seen, self.link_id());
+        measures.completion_excess = completion_excess(self.scenario, &self.seen.flows, &path);
+    }
+
+    /// Adds the first flow's average window from a time on, relative to the one that CUBIC has with this random or
+    /// regular loss, and relative to the one for the observed reductions.
+    fn add_window_measures(&self, measures: &mut Measures, path: &Path, from: Time) {
+        let loss = loss_probability(self.link());
+        let model = ideal::cubic_window(path.rtt, loss) * to_f64(path.mtu);
+        if loss <= 0.0 || model > path.product() {
+            return;
+        }
+        // The samples are evenly spaced.
+        let flow = self.seen.flows.first();
+        let samples = flow.map(|it| it.congestion_window.sorted_from(from));
+        let Some(samples) = samples.filter(|samples| !samples.is_empty()) else {
+            return;
+        };
+        let sum: u64 = samples.iter().sum();
+        let average = to_f64(sum) / to_f64(samples.len() as u64);
+        let error = |ratio: f64| (ratio - 1.0).abs();
+        measures.window_ratio = Some(average / model);
+        measures.window_error = measures.window_ratio.map(error);
+        let of_events = event_rate(self.stage, self.seen)
+            .map(|rate| ideal::cubic_window(path.rtt, rate) * to_f64(path.mtu));
+        measures.event_window_ratio = of_events.map(|model| average / model);
+        measures.event_window_error = measures.event_window_ratio.map(error);
+    }
+
+    fn add_loss_measures(&self, measures: &mut Measures) {
+        let mut sums = [0_u64; 5];
+        for (actor, before) in self.stage.actors.iter().zip(&self.seen.before) {
+            let Some(stats) = self.stage.stats(self.stage.sender(actor)) else {
+                continue;
+            };
+            let new = [
+                stats.packets_sent - before.packets_sent,
+                stats.packets_lost - before.packets_lost,
+                stats.packets_spuriously_lost - before.packets_spuriously_lost,
+                stats.data_sent - before.data_sent,
+                stats.data_retransmitted - before.data_retransmitted,
+            ];
+            for (sum, new) in sums.iter_mut().zip(new) {
+                *sum += new;
+            }
+        }
+        let [sent, lost, spurious, data, again] = sums;
+        let share = |part: u64, whole: u64| (whole > 0).then(|| to_f64(part) / to_f64(whole));
+        measures.loss_rate = share(lost, sent);
+        measures.spurious_share = share(spurious, sent);
+        measures.retransmitted_share = share(again, data);
+    }
+
+    fn add_exchange_measures(&self, measures: &mut Measures) {
+        let mut times = Vec::new();
+        for actor in &self.stage.actors {
+            let exchanges = &self.stage.tally(actor.client).exchanges;
+            let measured = exchanges.iter().filter(|(at, _)| *at >= self.from);
+            times.extend(measured.map(|(_, took)| took.as_secs_f64()));
+        }
+        measures.exchange_median = quantile(&times, 0.5);
+        measures.exchange_p99 = quantile(&times, 0.99);
     }
 }
 
 /// Returns the direction of the payload.
-fn main_way(scenario: &Scenario) -> Way {
+fn payload_way(scenario: &Scenario) -> Way {
     let is_bulk = |kind: &Kind| matches!(kind, Kind::Bulk { .. });
     let bulk = scenario.flows.iter().find(|flow| is_bulk(&flow.kind));
     let first = bulk.or(scenario.flows.first());
     first.map_or(Way::Up, |flow| flow.kind.way())
-}
-
-fn main_link(scenario: &Scenario) -> &LinkSpec {
-    match main_way(scenario) {
-        Way::Up => &scenario.link.forward,
-        Way::Down => &scenario.link.back,
-    }
 }
 
 /// Returns the largest possible share of payload in the bytes on the wire.
@@ -144,129 +292,8 @@ fn unfinished(scenario: &Scenario, stage: &Stage) -> usize {
         .count()
 }
 
-/// Returns the longest time from a change of the link to nine tenths of its new capacity, over a
-/// round trip and at least four samples. Returns `None` without a change, or if the flow does not
-/// recover before the next one.
-fn recovery_time(scenario: &Scenario, flows: &[FlowReport], window: &Window<'_>) -> Option<f64> {
-    let upheavals = scenario.upheavals();
-    let width = flows.first()?.delivered.width();
-    let span = scenario.base_rtt().max(width * 4);
-    let mut longest: Option<Duration> = None;
-    for (index, upheaval) in upheavals.iter().enumerate() {
-        if *upheaval >= window.end {
-            break;
-        }
-        let limit = upheavals.get(index + 1).copied().unwrap_or(window.end);
-        let mut from = *upheaval;
-        loop {
-            if from + span > limit {
-                return None;
-            }
-            let capacity = bytes_between(window.spec, from, from + span)?;
-            let carried = delivered(flows.iter().map(|flow| &flow.delivered), from, span);
-            if to_f64(carried) >= 0.9 * to_f64(capacity) * window.efficiency {
-                break;
-            }
-            from += width;
-        }
-        longest = longest.max(Some(from - *upheaval));
-    }
-    longest.map(|time| time.as_secs_f64())
-}
-
 fn delivered<'a>(all: impl Iterator<Item = &'a Buckets>, from: Time, span: Duration) -> u64 {
     all.map(|buckets| buckets.between(from, from + span)).sum()
-}
-
-fn main_id(scenario: &Scenario, stage: &Stage) -> LinkId {
-    match main_way(scenario) {
-        Way::Up => stage.link.forward,
-        Way::Down => stage.link.back,
-    }
-}
-
-/// Returns the bytes that left a link as a share of its capacity, from a time on.
-fn utilization(id: LinkId, seen: &Sampler, window: &Window<'_>, from: Time) -> Option<f64> {
-    let watched = seen.links.iter().find(|link| link.id == id)?;
-    let carried = watched.report.carried.between(from, window.end);
-    let capacity = bytes_between(window.spec, from, window.end).filter(|it| *it > 0)?;
-    Some(to_f64(carried) / to_f64(capacity))
-}
-
-fn link_measures(
-    measures: &mut Measures,
-    scenario: &Scenario,
-    stage: &Stage,
-    (seen, window): (&Sampler, &Window<'_>),
-) {
-    let id = main_id(scenario, stage);
-    if window.spec.hops().all(|hop| hop.rate.is_none()) {
-        return;
-    }
-    measures.utilization = utilization(id, seen, window, window.from);
-    let delays = stage.world.link(id).queue_delays();
-    if delays.count() > 0 {
-        measures.queue_delay_median = Some(delays.median().as_secs_f64());
-        measures.queue_delay_p95 = Some(delays.quantile(950).as_secs_f64());
-    }
-}
-
-/// Adds the measures that compare with an ideal flow or with a model.
-fn ideal_measures(
-    measures: &mut Measures,
-    scenario: &Scenario,
-    stage: &Stage,
-    (seen, window): (&Sampler, &Window<'_>),
-) {
-    let Some(rate) = rate_at(window.spec, Time::ZERO) else {
-        return;
-    };
-    let path = Path {
-        rate,
-        rtt: scenario.base_rtt(),
-        mtu: mtu(stage),
-        expansion: 1.0 / window.efficiency,
-    };
-    let from = ideal::steady_from(&path, window.from);
-    let id = main_id(scenario, stage);
-    if from < window.end {
-        measures.steady_utilization = utilization(id, seen, window, from);
-        window_measures(measures, stage, (seen, window), (&path, from));
-    }
-    measures.start_drops = start_drops(seen, id);
-    measures.completion_excess = completion_excess(scenario, &seen.flows, &path);
-}
-
-/// Returns the first flow's average window relative to the one that CUBIC has with this random or
-/// regular loss, and relative to the one for the observed reductions.
-fn window_measures(
-    measures: &mut Measures,
-    stage: &Stage,
-    (seen, window): (&Sampler, &Window<'_>),
-    (path, from): (&Path, Time),
-) {
-    let loss = loss_probability(window.spec);
-    let model = ideal::cubic_window(path.rtt, loss) * to_f64(path.mtu);
-    if loss <= 0.0 || model > path.product() {
-        return;
-    }
-    // The samples are evenly spaced.
-    let samples = seen
-        .flows
-        .first()
-        .map(|it| it.congestion_window.sorted_from(from));
-    let Some(samples) = samples.filter(|samples| !samples.is_empty()) else {
-        return;
-    };
-    let sum: u64 = samples.iter().sum();
-    let average = to_f64(sum) / to_f64(samples.len() as u64);
-    let error = |ratio: f64| (ratio - 1.0).abs();
-    measures.window_ratio = Some(average / model);
-    measures.window_error = measures.window_ratio.map(error);
-    let of_events =
-        event_rate(stage, seen).map(|rate| ideal::cubic_window(path.rtt, rate) * to_f64(path.mtu));
-    measures.event_window_ratio = of_events.map(|model| average / model);
-    measures.event_window_error = measures.event_window_ratio.map(error);
 }
 
 /// Returns the share of packets that a link loses at random or regularly.
@@ -319,41 +346,6 @@ fn completion_excess(scenario: &Scenario, flows: &[FlowReport], path: &Path) -> 
         longest = Some(longest.map_or(excess, |longest| longest.max(excess)));
     }
     longest
-}
-
-fn loss_measures(measures: &mut Measures, stage: &Stage, seen: &Sampler) {
-    let mut sums = [0_u64; 5];
-    for (actor, before) in stage.actors.iter().zip(&seen.before) {
-        let Some(stats) = stage.stats(stage.sender(actor)) else {
-            continue;
-        };
-        let new = [
-            stats.packets_sent - before.packets_sent,
-            stats.packets_lost - before.packets_lost,
-            stats.packets_spuriously_lost - before.packets_spuriously_lost,
-            stats.data_sent - before.data_sent,
-            stats.data_retransmitted - before.data_retransmitted,
-        ];
-        for (sum, new) in sums.iter_mut().zip(new) {
-            *sum += new;
-        }
-    }
-    let [sent, lost, spurious, data, again] = sums;
-    let share = |part: u64, whole: u64| (whole > 0).then(|| to_f64(part) / to_f64(whole));
-    measures.loss_rate = share(lost, sent);
-    measures.spurious_share = share(spurious, sent);
-    measures.retransmitted_share = share(again, data);
-}
-
-fn exchange_measures(measures: &mut Measures, stage: &Stage, from: Time) {
-    let mut times = Vec::new();
-    for actor in &stage.actors {
-        let exchanges = &stage.tally(actor.client).exchanges;
-        let measured = exchanges.iter().filter(|(at, _)| *at >= from);
-        times.extend(measured.map(|(_, took)| took.as_secs_f64()));
-    }
-    measures.exchange_median = quantile(&times, 0.5);
-    measures.exchange_p99 = quantile(&times, 0.99);
 }
 
 fn count(number: usize) -> f64 {

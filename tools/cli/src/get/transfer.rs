@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use courser::Client;
 use courser::client::{Body, Error, Redirect, Timing};
 use courser::h3::OnInterim;
-use courser_measure::{Moves, Way};
+use courser_measure::{Direction, Moves};
 use http::header::{self, HeaderValue};
 use http::response::Parts;
 use http::{HeaderMap, Request, Response, StatusCode};
@@ -152,9 +152,9 @@ impl Transfer<'_> {
     ) -> Result<(Vec<Parts>, Response<Body>), Failed> {
         let body = message.content.open().await?;
         let body = match self.context.moves.clone() {
-            Some(moves) => {
-                content::watched(body, move || moves.on_bytes(Way::Sent, Instant::now()))
-            }
+            Some(moves) => content::watched(body, move || {
+                moves.on_bytes(Direction::Sent, Instant::now())
+            }),
             None => body,
         };
         let mut request = Request::new(body);
@@ -311,7 +311,7 @@ impl Transfer<'_> {
     /// Notes that bytes have arrived.
     fn on_received(&self) {
         if let Some(moves) = &self.context.moves {
-            moves.on_bytes(Way::Received, Instant::now());
+            moves.on_bytes(Direction::Received, Instant::now());
         }
     }
 

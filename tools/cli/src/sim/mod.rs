@@ -1,8 +1,13 @@
 //! Emulated networks: `courser sim`.
 
-mod figures;
+pub(crate) mod figures;
+mod file;
+mod pages;
+mod parallel;
 mod proxy;
 mod run;
+mod spread;
+mod verdict;
 
 use clap::Subcommand;
 

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::{Command, Output};
 
 fn trace(name: &str) -> String {
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../qlog/tests/data");
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../trace/tests/data");
     format!("{folder}/{name}")
 }
 

@@ -29,7 +29,7 @@ fn clients_are_as_many_as_allowed_until_they_are_silent_for_long() {
     assert_eq!(seen(9, 1), Some(0));
     assert_eq!(seen(11, 1), Some(0), "expires the other");
     assert_eq!(seen(12, 3), Some(1));
-    assert_eq!(clients.tally.clients, 3);
+    assert_eq!(clients.counts.clients, 3);
 }
 
 #[test]
@@ -60,13 +60,13 @@ fn amplification_is_the_worst_while_few_bytes_have_come() {
         .seen(Time::ZERO, address(1), None)
         .expect("a socket");
     clients.on_server_sent(Time::ZERO, 0, 500);
-    assert_eq!(clients.tally.worst_amplification, None, "nothing came yet");
+    assert_eq!(clients.counts.worst_amplification, None, "nothing came yet");
     clients.on_reached_server(0, 1_200);
     clients.on_server_sent(Time::ZERO, 0, 2_500);
-    assert_eq!(clients.tally.worst_amplification, Some(2_500));
+    assert_eq!(clients.counts.worst_amplification, Some(2_500));
     clients.on_reached_server(0, 1_201);
     clients.on_server_sent(Time::ZERO, 0, 1_000_000);
-    assert_eq!(clients.tally.worst_amplification, Some(2_500));
+    assert_eq!(clients.counts.worst_amplification, Some(2_500));
 }
 
 #[test]
@@ -77,7 +77,7 @@ fn first_reply_counts_for_amplification_however_late_it_is() {
         .expect("a socket");
     clients.on_reached_server(0, 5_000);
     clients.on_server_sent(Time::ZERO, 0, 1_000);
-    assert_eq!(clients.tally.worst_amplification, Some(200));
+    assert_eq!(clients.counts.worst_amplification, Some(200));
     clients.on_server_sent(Time::ZERO, 0, 1_000_000);
-    assert_eq!(clients.tally.worst_amplification, Some(200));
+    assert_eq!(clients.counts.worst_amplification, Some(200));
 }

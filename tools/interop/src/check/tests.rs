@@ -4,7 +4,7 @@ use bytes::Bytes;
 use courser_wire::CloseKind;
 
 use super::*;
-use crate::trace::{Contents, Facts};
+use crate::trace::{Contents, FlowFacts};
 
 /// A capture in which each packet has a datagram of its own.
 fn evidence(packets: &[(Side, PacketKind, Contents)]) -> Evidence {
@@ -15,8 +15,8 @@ fn evidence(packets: &[(Side, PacketKind, Contents)]) -> Evidence {
     };
     for (index, (from, kind, contents)) in packets.iter().enumerate() {
         let place = match from {
-            Side::Client => Place::FromClient,
-            Side::Server => Place::FromServer,
+            Side::Client => ObservationPoint::FromClient,
+            Side::Server => ObservationPoint::FromServer,
         };
         evidence.datagrams.push(datagram(place, &[0x40], 1));
         evidence.trace.packets.push(SeenPacket {
@@ -34,7 +34,7 @@ fn evidence(packets: &[(Side, PacketKind, Contents)]) -> Evidence {
     evidence
 }
 
-fn datagram(place: Place, payload: &[u8], port: u16) -> ObservedDatagram {
+fn datagram(place: ObservationPoint, payload: &[u8], port: u16) -> ObservedDatagram {
     ObservedDatagram {
         at: Duration::ZERO,
         place,
@@ -115,13 +115,13 @@ fn server_may_send_three_times_the_bytes_that_reached_it() {
     let of = |sent: usize| {
         let mut evidence = evidence(std::slice::from_ref(&handshake));
         let early = [
-            datagram(Place::FromClient, &[0xc0; 1300], 1),
+            datagram(ObservationPoint::FromClient, &[0xc0; 1300], 1),
             // Of these two datagrams one is lost.
-            datagram(Place::FromClient, &[0xc0; 1200], 1),
-            datagram(Place::ToServer, &[0xc0; 1200], 1),
-            datagram(Place::FromServer, &vec![0xc0; sent], 1),
-            datagram(Place::ToServer, &[0x40], 1),
-            datagram(Place::FromServer, &[0xc0; 9000], 1),
+            datagram(ObservationPoint::FromClient, &[0xc0; 1200], 1),
+            datagram(ObservationPoint::ToServer, &[0xc0; 1200], 1),
+            datagram(ObservationPoint::FromServer, &vec![0xc0; sent], 1),
+            datagram(ObservationPoint::ToServer, &[0x40], 1),
+            datagram(ObservationPoint::FromServer, &[0xc0; 9000], 1),
         ];
         evidence.datagrams.extend(early);
         evidence.within_three_times()
@@ -135,7 +135,7 @@ fn run_without_handshake_packet_of_the_client_is_no_proof() {
     let mut evidence = evidence(&[]);
     evidence
         .datagrams
-        .push(datagram(Place::ToServer, &[0xc0; 1200], 1));
+        .push(datagram(ObservationPoint::ToServer, &[0xc0; 1200], 1));
     told(evidence.within_three_times(), "no Handshake packet");
 }
 
@@ -285,9 +285,9 @@ fn new_path_of_a_migration_needs_a_new_connection_id() {
 #[test]
 fn chacha20_has_to_be_the_only_suite_beside_the_renegotiation_signal() {
     let of = |suites: &[u16]| Evidence {
-        trace: Trace::of_facts(Facts {
+        trace: Trace::of_facts(FlowFacts {
             offered_suites: suites.to_vec(),
-            ..Facts::default()
+            ..FlowFacts::default()
         }),
         ..evidence(&[])
     };

@@ -14,7 +14,7 @@ use super::packet::Contents;
 
 /// Observations about a connection that checks read.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Facts {
+pub(crate) struct FlowFacts {
     /// The cipher suites that the client offered.
     pub(crate) offered_suites: Vec<u16>,
     /// True if the server sent a Certificate message.
@@ -44,7 +44,7 @@ pub(crate) struct Flow {
     version: u32,
     random: Option<[u8; 32]>,
     suite: Option<CipherSuite>,
-    facts: Facts,
+    facts: FlowFacts,
 }
 
 /// A value for each end.
@@ -83,7 +83,7 @@ impl Flow {
             version,
             random: None,
             suite: None,
-            facts: Facts::default(),
+            facts: FlowFacts::default(),
         };
         flow.add_initial_keys(version, &original);
         flow
@@ -91,7 +91,7 @@ impl Flow {
 
     /// Makes a connection with these observations.
     #[cfg(test)]
-    pub(crate) fn of_facts(facts: Facts) -> Self {
+    pub(crate) fn of_facts(facts: FlowFacts) -> Self {
         let client = SocketAddr::from(([127, 0, 0, 1], 9));
         let empty = ConnectionId::EMPTY;
         Self {
@@ -100,7 +100,7 @@ impl Flow {
         }
     }
 
-    pub(crate) fn facts(&self) -> &Facts {
+    pub(crate) fn facts(&self) -> &FlowFacts {
         &self.facts
     }
 

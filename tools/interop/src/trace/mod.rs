@@ -1,6 +1,6 @@
 //! The packets of a run, decrypted with the key log of one end.
 //!
-//! This is what the checks of the runner read from captures with tshark. Datagrams are those that the
+//! The checks of the runner read the same from captures with tshark. Datagrams are those that the
 //! ends sent, before the link changed or dropped them.
 
 mod flow;
@@ -11,11 +11,11 @@ mod packet;
 use std::net::SocketAddr;
 
 use courser_base::Side;
-use courser_emulator::{ObservedDatagram, Place};
+use courser_emulator::{ObservationPoint, ObservedDatagram};
 use courser_wire::packet::{self as wire_packet, Packet};
 use courser_wire::{ConnectionId, PacketKind};
 
-pub(crate) use self::flow::Facts;
+pub(crate) use self::flow::FlowFacts;
 pub(crate) use self::keys::KeyLog;
 pub(crate) use self::packet::{Contents, SeenPacket};
 
@@ -47,9 +47,9 @@ impl Trace {
         let mut trace = Self::default();
         for (index, datagram) in datagrams.iter().enumerate() {
             let from = match datagram.place {
-                Place::FromClient => Side::Client,
-                Place::FromServer => Side::Server,
-                Place::ToServer | Place::ToClient => continue,
+                ObservationPoint::FromClient => Side::Client,
+                ObservationPoint::FromServer => Side::Server,
+                ObservationPoint::ToServer | ObservationPoint::ToClient => continue,
             };
             trace.read(index, from, datagram, keys);
         }
@@ -58,7 +58,7 @@ impl Trace {
 
     /// Makes a trace of one connection without packets.
     #[cfg(test)]
-    pub(crate) fn of_facts(facts: Facts) -> Self {
+    pub(crate) fn of_facts(facts: FlowFacts) -> Self {
         Self {
             flows: vec![Flow::of_facts(facts)],
             ..Self::default()
@@ -82,7 +82,7 @@ impl Trace {
     }
 
     /// Returns the observations about each connection, in the order of their first packets.
-    pub(crate) fn connections(&self) -> impl Iterator<Item = &Facts> {
+    pub(crate) fn connections(&self) -> impl Iterator<Item = &FlowFacts> {
         self.flows.iter().map(Flow::facts)
     }
 

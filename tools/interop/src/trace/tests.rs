@@ -19,8 +19,8 @@ fn id(bytes: [u8; 8]) -> ConnectionId {
 /// Returns a datagram with one packet, number 0, that has one CRYPTO frame.
 fn datagram(from: Side, first_byte: u8, keys: &mut Keys, crypto: &[u8]) -> ObservedDatagram {
     let (place, destination, source) = match from {
-        Side::Client => (Place::FromClient, SERVER_ID, CLIENT_ID),
-        Side::Server => (Place::FromServer, CLIENT_ID, SERVER_ID),
+        Side::Client => (ObservationPoint::FromClient, SERVER_ID, CLIENT_ID),
+        Side::Server => (ObservationPoint::FromServer, CLIENT_ID, SERVER_ID),
     };
     let mut packet = vec![first_byte, 0, 0, 0, 1, 8];
     packet.extend(destination);

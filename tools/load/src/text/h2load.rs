@@ -1,7 +1,9 @@
 //! The report in the format of h2load, with additional lines.
 
-use crate::{Amount, Plan, QuicRecord, Stats, Summary};
+use courser_measure::Stats;
 use courser_units::to_f64;
+
+use crate::{Amount, Plan, QuicRecord, Summary};
 
 /// Returns the text before the run.
 pub fn before(plan: &Plan) -> String {
@@ -52,11 +54,8 @@ pub fn text(summary: &Summary) -> String {
         summary.class(5)
     ));
     lines.push(traffic(summary));
-    let datagrams = |of: fn(&QuicRecord) -> u64| summary.quic_sum(of);
-    if let (Some(sent), Some(received)) = (
-        datagrams(|quic| quic.datagrams_sent),
-        datagrams(|quic| quic.datagrams_received),
-    ) {
+    let io = summary.io().unwrap_or_default();
+    if let (Some(sent), Some(received)) = (io.sent_datagrams, io.received_datagrams) {
         lines.push(format!("UDP datagram: {sent} sent, {received} received"));
     }
     lines.extend(more(summary));
@@ -148,9 +147,9 @@ fn more(summary: &Summary) -> Vec<String> {
 
 fn table(summary: &Summary) -> Vec<String> {
     let mut lines = vec![HEAD.to_owned()];
-    lines.push(times("request", &Stats::of_times(&summary.latency)));
+    lines.push(times("request", &summary.latency.stats()));
     if summary.is_corrected {
-        lines.push(times("from sent", &Stats::of_times(&summary.service)));
+        lines.push(times("from sent", &summary.service.stats()));
     }
     lines.push(times("connect", &summary.connects()));
     lines.push(times("TTFB", &summary.first_bytes()));
@@ -177,7 +176,7 @@ fn table(summary: &Summary) -> Vec<String> {
 
 /// Returns the datagrams received in one system call.
 fn per_receive_call(quic: &QuicRecord) -> f64 {
-    to_f64(quic.datagrams_received) / to_f64(quic.receive_calls.max(1))
+    to_f64(quic.io.received_datagrams.unwrap_or(0)) / to_f64(quic.io.receive_calls.max(1))
 }
 
 fn times(name: &str, stats: &Stats) -> String {

@@ -1,4 +1,4 @@
-//! The reports of a run, for humans.
+//! The reports of a run as text.
 
 mod h2load;
 mod oha;

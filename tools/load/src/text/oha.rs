@@ -1,11 +1,13 @@
 //! The report in the format of oha.
 
-use crate::{PERCENTILES, Stats, Summary, classes};
+use courser_measure::Stats;
 use courser_units::to_f64;
+
+use crate::{PERCENTILES, Summary};
 
 /// Returns the report.
 pub fn text(summary: &Summary) -> String {
-    let latency = Stats::of_times(&summary.latency);
+    let latency = summary.latency.stats();
     let unit = Unit::of(latency.max);
     let mut lines = vec!["Summary:".to_owned()];
     let all = summary.done + summary.errored;
@@ -44,7 +46,7 @@ pub fn text(summary: &Summary) -> String {
     lines.push(String::new());
     lines.push("Response time distribution:".to_owned());
     for share in PERCENTILES {
-        let value = unit.show(summary.latency_at(share / 100.0));
+        let value = unit.show(summary.latency.quantile(share / 100.0));
         lines.push(format!("  {share:.2}% in {value}"));
     }
     lines.push(String::new());
@@ -80,7 +82,7 @@ fn details(summary: &Summary, unit: Unit) -> Vec<String> {
         "Details (average, fastest, slowest):".to_owned(),
         // The name is looked up once, before the run.
         triple("DNS+dialup", &summary.connects()),
-        triple("First byte", &Stats::of_times(&summary.head)),
+        triple("First byte", &summary.head.stats()),
     ];
     if let Some(handshakes) = &summary.handshakes {
         lines.push(format!("  Handshakes:\t{handshakes}"));
@@ -91,7 +93,7 @@ fn details(summary: &Summary, unit: Unit) -> Vec<String> {
 
 /// Returns a bar for each of eleven classes, from the fastest to the slowest.
 fn histogram(summary: &Summary, unit: Unit) -> Vec<String> {
-    let classes = classes(&summary.latency);
+    let classes = summary.latency.classes();
     let most = classes.iter().map(|(_, count)| *count).max().unwrap_or(0);
     let width = classes
         .iter()

@@ -20,12 +20,12 @@ fn stall_is_the_longest_time_without_bytes_in_a_direction() {
     let began = Instant::now();
     let (moves, at) = (moves(began), |millis| began + Duration::from_millis(millis));
     // Before the first move nothing counts.
-    moves.on_bytes(Way::Sent, at(0));
-    moves.on_bytes(Way::Sent, at(500));
+    moves.on_bytes(Direction::Sent, at(0));
+    moves.on_bytes(Direction::Sent, at(500));
     moves.on_move(at(1000));
-    moves.on_bytes(Way::Received, at(1010));
-    moves.on_bytes(Way::Sent, at(1070));
-    moves.on_bytes(Way::Received, at(1040));
+    moves.on_bytes(Direction::Received, at(1010));
+    moves.on_bytes(Direction::Sent, at(1070));
+    moves.on_bytes(Direction::Received, at(1040));
     let report = moves.report(at(1500));
     assert_eq!((report.count, report.failed), (1, 0));
     assert_close(max_stall(report), 70);
@@ -62,12 +62,12 @@ fn wait_between_exchanges_is_no_stall() {
     let began = Instant::now();
     let (moves, at) = (moves(began), |millis| began + Duration::from_millis(millis));
     moves.on_busy(at(0));
-    moves.on_bytes(Way::Received, at(10));
+    moves.on_bytes(Direction::Received, at(10));
     moves.on_move(at(20));
-    moves.on_bytes(Way::Received, at(40));
+    moves.on_bytes(Direction::Received, at(40));
     moves.on_idle(at(40));
     moves.on_busy(at(900));
-    moves.on_bytes(Way::Received, at(930));
+    moves.on_bytes(Direction::Received, at(930));
     moves.on_idle(at(931));
     // A window without an exchange has no stall.
     moves.on_move(at(1000));
@@ -95,9 +95,9 @@ fn response_after_a_long_upload_is_no_stall() {
     moves.on_busy(at(0));
     moves.on_move(at(100));
     for millis in (105..=900).step_by(5) {
-        moves.on_bytes(Way::Sent, at(millis));
+        moves.on_bytes(Direction::Sent, at(millis));
     }
-    moves.on_bytes(Way::Received, at(902));
+    moves.on_bytes(Direction::Received, at(902));
     moves.on_idle(at(902));
     assert_close(max_stall(moves.report(at(902))), 5);
 }
@@ -109,8 +109,8 @@ fn endpoints_share_one_total() {
     let (one, other) = (Moves::new(total.clone()), Moves::new(total.clone()));
     one.on_move(began);
     other.on_move(began);
-    one.on_bytes(Way::Received, began + Duration::from_millis(5));
-    other.on_bytes(Way::Received, began + Duration::from_millis(50));
+    one.on_bytes(Direction::Received, began + Duration::from_millis(5));
+    other.on_bytes(Direction::Received, began + Duration::from_millis(50));
     drop((one, other));
     let report = total.report();
     assert_eq!(report.count, 2);
@@ -124,7 +124,7 @@ fn line_names_counts_and_stalls() {
     assert_eq!(moves.report(began).to_string(), "0");
     moves.on_move(began);
     moves.on_failure(began);
-    moves.on_bytes(Way::Sent, began + Duration::from_millis(3));
+    moves.on_bytes(Direction::Sent, began + Duration::from_millis(3));
     assert_eq!(
         moves.report(began).to_string(),
         "1, 1 failed, stalls p50 3.00 ms  p90 3.00 ms  max 3.00 ms"

@@ -7,7 +7,7 @@ use super::*;
 struct Program {
     #[command(flatten)]
     plan: PlanArguments,
-    /// With which CSV does not go.
+    /// A flag that excludes CSV.
     #[arg(long)]
     json: bool,
 }
@@ -21,7 +21,7 @@ fn plan_of(flags: &[&str]) -> Result<Plan, Failure> {
 }
 
 #[test]
-fn reverse_turns_either_direction_round() {
+fn reverse_swaps_either_direction() {
     let direction = |flags| match plan_of(flags).expect("valid").scenario {
         Scenario::Bulk { direction, .. } => direction,
         other => panic!("not bulk: {other:?}"),

@@ -5,8 +5,7 @@ use std::time::Duration;
 use super::header::Header;
 use super::message::Counted;
 
-/// Counts datagrams that arrive, in bounded memory: of the last [`WINDOW`] numbers it knows which ones
-/// have arrived.
+/// Counts received datagrams in bounded memory, which records the arrival of the last [`WINDOW`] numbers.
 #[derive(Debug)]
 pub(crate) struct Arrivals {
     /// A bit for each of the last numbers, at the place of the number modulo `WINDOW`.

@@ -8,9 +8,9 @@ use courser_measure::Failure;
 use super::flow;
 use super::message::{Accepted, Counted, DATAGRAM_REQUEST, Ended, Lines, Start, VERSION, line};
 use super::outcome::{DatagramFlow, Datagrams};
-use crate::counters::ServerReport;
 use crate::meter::{Amount, Meter};
 use crate::plan::Direction;
+use crate::server_report::ServerReport;
 
 /// The shape of the datagrams.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -91,7 +91,7 @@ async fn send_end(send: &mut SendStream, ended: Ended) -> Result<(), Failure> {
 /// Checks that the server measures datagrams in the same way. `report` is its answer to a request for its counters.
 ///
 /// # Errors
-/// The message names the scenario.
+/// Returns an error that names the scenario if it does not.
 pub(crate) fn check_version(report: Option<&ServerReport>, scenario: &str) -> Result<(), Failure> {
     let Some(report) = report else {
         return Err(Failure::new(format!(
@@ -128,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn servers_that_are_older_or_others_are_named() {
+    fn older_and_foreign_servers_are_named() {
         let error = check_version(None, "mixed").expect_err("unknown");
         assert!(error.to_string().ends_with("which --scenario mixed needs"));
         let old = ServerReport::parse(b"{\"courser\":\"0.1.0\"}").expect("readable");

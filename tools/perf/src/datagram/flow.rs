@@ -171,7 +171,7 @@ const LEAST_PATIENCE: Duration = Duration::from_millis(250);
 /// Time limit for the last datagrams to leave.
 const SEND_PATIENCE: Duration = Duration::from_secs(5);
 
-/// Time between two looks at the queue after the last datagram.
+/// The time between two checks of the queue after the last datagram.
 const TICK: Duration = Duration::from_millis(2);
 
 /// The time for which a sender that was held up catches up.
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn held_up_sender_catches_up_a_little_only() {
+    fn delayed_sender_catches_up_only_a_little() {
         let began = Instant::now();
         let mut pace = Pace::new(Some(1_000_000), 1250, began);
         pace.on_due(began);

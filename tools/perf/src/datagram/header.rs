@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn header_survives_the_way_and_has_the_size_that_was_asked_for() {
+    fn header_is_read_as_written_and_has_the_requested_size() {
         let header = Header {
             number: 70_000,
             sent_at: Duration::from_micros(1_500_000),

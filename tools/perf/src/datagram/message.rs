@@ -129,7 +129,7 @@ impl Lines {
     /// Reads the next message.
     ///
     /// # Errors
-    /// When the stream ends or breaks before, or the line is not such a message or too long.
+    /// Returns an error if the stream ends or breaks before, or the line is not such a message or too long.
     ///
     /// # Cancel safety
     /// Dropped before it is ready, it has lost nothing.
@@ -173,7 +173,7 @@ mod tests {
     };
 
     #[test]
-    fn requests_survive_the_way_and_unknown_fields_are_no_error() {
+    fn requests_are_read_as_written_and_unknown_fields_are_ignored() {
         let text = line(&START);
         assert_eq!(serde_json::from_slice::<Start>(&text).ok(), Some(START));
         let newer = br#"{"version":1,"refused":"no","color":[1]}"#;

@@ -10,9 +10,11 @@ use super::message::{Accepted, Lines, Start, VERSION, line};
 /// the size of each datagram.
 pub(crate) async fn serve(
     connection: &Connection,
-    (mut send, receive): (SendStream, RecvStream),
+    mut send: SendStream,
+    receive: RecvStream,
     start: &[u8],
-    (on_sent, on_received): (impl Fn(usize), impl Fn(usize)),
+    on_sent: impl Fn(usize),
+    on_received: impl Fn(usize),
 ) -> Result<(), Failure> {
     let mut lines = Lines::new(start, receive);
     let start: Start = lines.next().await?;

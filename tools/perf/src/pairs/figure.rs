@@ -5,7 +5,7 @@ use serde_json::Value;
 /// The place of the figure of a run.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Figure {
-    /// The first run decides: a known figure in its JSON, otherwise the time.
+    /// A known figure in the JSON of the first run, otherwise the time.
     Auto,
     /// The time of the run.
     Seconds,
@@ -42,7 +42,7 @@ impl Figure {
         }
     }
 
-    /// Decides on a figure, if it has not been decided, by what a command printed.
+    /// Chooses a figure by the output of a command, unless one is chosen.
     pub(super) fn decide(&mut self, said: &str) -> &Self {
         if *self == Self::Auto {
             let report = json(said);
@@ -63,7 +63,7 @@ impl Figure {
     /// Reads the figure of a run that took so many seconds.
     ///
     /// # Errors
-    /// A description of the fault in the output, as the end of a sentence about the command.
+    /// Returns a description of the fault in the output, as the end of a sentence about the command.
     pub(super) fn read(&self, said: &str, seconds: f64) -> Result<f64, String> {
         let Self::Json { pointer, .. } = self else {
             return Ok(seconds);
@@ -82,7 +82,7 @@ impl Figure {
     }
 }
 
-/// Returns the JSON that a command printed: all of it, or the last line that is an object.
+/// Returns the JSON in the output of a command, which is all of it or its last line that is an object.
 fn json(said: &str) -> Option<Value> {
     if let Ok(all) = serde_json::from_str(said) {
         return Some(all);

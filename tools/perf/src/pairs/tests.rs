@@ -50,7 +50,7 @@ async fn order_changes_from_pair_to_pair() {
 }
 
 #[tokio::test]
-async fn failures_name_the_command_and_what_it_said() {
+async fn failures_name_the_command_and_its_output() {
     for (b, part) in [
         ("echo wrong flag >&2; exit 3", "wrong flag"),
         ("echo nothing", "does it need --json?"),
@@ -88,7 +88,7 @@ async fn stopped_comparisons_report_the_pairs_so_far() {
 
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn too_few_pairs_give_no_verdict_and_what_takes_too_long_leaves_nothing_behind() {
+async fn too_few_pairs_have_no_verdict_and_slow_runs_are_ended() {
     let mut all = pairs(&prints("200"), &prints("250"));
     all.pairs = 5;
     let report = all.run(|_, _| {}, pending()).await.expect("a report");

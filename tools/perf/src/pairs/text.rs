@@ -2,9 +2,10 @@
 
 use std::fmt;
 
+use courser_measure::Estimate;
 use courser_units::three_digits;
 
-use super::{Estimate, PairsReport};
+use super::PairsReport;
 
 impl PairsReport {
     /// Returns the line about the last pair.
@@ -22,7 +23,7 @@ impl PairsReport {
         )
     }
 
-    /// Returns a figure as people read it.
+    /// Formats a figure.
     fn number(&self, value: f64) -> String {
         if self.figure.ends_with("bits_per_second") {
             return courser_units::bits(value);
@@ -42,7 +43,7 @@ impl PairsReport {
         )
     }
 
-    /// Says which is better, or that the pairs do not tell.
+    /// Returns the sentence that names the better command, or states that the pairs do not show one.
     fn verdict(&self) -> String {
         if self.pairs.len() < ENOUGH {
             return format!("too few pairs to tell: at least {ENOUGH} are needed");

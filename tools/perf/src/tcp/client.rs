@@ -4,7 +4,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use courser_measure::Failure;
+use courser_measure::{Failure, IoCounters};
 use rustls::pki_types::ServerName;
 use rustls::{CipherSuite, HandshakeKind};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -12,11 +12,11 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
-use super::counted::{Counted, Tally};
+use super::counted::{Counted, StreamCounters};
 use super::frame::{Frame, UNTIL_END, read_filler, write_filler};
-use crate::counters::{IoCounters, ServerReport};
 use crate::meter::Meter;
 use crate::remote::Remote;
+use crate::server_report::ServerReport;
 use crate::transfer::{Agreed, Until};
 use crate::wire::{
     CHUNK, ENDLESS, HEADER, MAX_REPORT, PROTOCOL, REPORT_REQUEST, Request, filler_slice,
@@ -25,13 +25,13 @@ use crate::wire::{
 /// Makes connections, and counts their system calls.
 pub(crate) struct TcpConnector {
     tls: TlsConnector,
-    tally: Arc<Tally>,
+    counters: Arc<StreamCounters>,
 }
 
 impl std::fmt::Debug for TcpConnector {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("TcpConnector")
-            .field("tally", &self.tally)
+            .field("counters", &self.counters)
             .finish_non_exhaustive()
     }
 }
@@ -40,7 +40,7 @@ impl TcpConnector {
     pub(crate) fn new(tls: TlsConnector) -> Self {
         Self {
             tls,
-            tally: Arc::default(),
+            counters: Arc::default(),
         }
     }
 
@@ -50,7 +50,7 @@ impl TcpConnector {
             .map_err(|_| Failure::new(format!("invalid server name '{}'", remote.name)))?;
         let connect = async {
             let stream = TcpStream::connect(remote.address).await?;
-            let stream = Counted::new(stream, self.tally.clone(), remote.congestion)?;
+            let stream = Counted::new(stream, self.counters.clone(), remote.congestion)?;
             self.tls.connect(name, stream).await
         };
         let stream = tokio::time::timeout(remote.connect_timeout, connect)
@@ -67,7 +67,7 @@ impl TcpConnector {
     }
 
     pub(crate) fn io(&self) -> IoCounters {
-        self.tally.snapshot()
+        self.counters.snapshot()
     }
 }
 

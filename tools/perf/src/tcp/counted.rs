@@ -7,28 +7,27 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::task::{Context, Poll};
 
 use courser::Algorithm;
+use courser_measure::IoCounters;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
-
-use crate::counters::IoCounters;
 
 /// A TCP stream whose system calls are counted.
 #[derive(Debug)]
 pub(super) struct Counted {
     stream: TcpStream,
-    tally: Arc<Tally>,
+    counters: Arc<StreamCounters>,
 }
 
 /// Counters of all streams of one end.
 #[derive(Debug, Default)]
-pub(super) struct Tally {
+pub(super) struct StreamCounters {
     send_calls: AtomicU64,
     receive_calls: AtomicU64,
     sent_bytes: AtomicU64,
     received_bytes: AtomicU64,
 }
 
-impl Tally {
+impl StreamCounters {
     pub(super) fn snapshot(&self) -> IoCounters {
         IoCounters {
             send_calls: self.send_calls.load(Relaxed),
@@ -52,12 +51,12 @@ impl Counted {
     /// as over QUIC.
     pub(super) fn new(
         stream: TcpStream,
-        tally: Arc<Tally>,
+        counters: Arc<StreamCounters>,
         congestion: Algorithm,
     ) -> io::Result<Self> {
         stream.set_nodelay(true)?;
         set_congestion(&stream, congestion)?;
-        Ok(Self { stream, tally })
+        Ok(Self { stream, counters })
     }
 }
 
@@ -89,8 +88,8 @@ impl AsyncRead for Counted {
         let poll = Pin::new(&mut this.stream).poll_read(cx, buffer);
         if let Poll::Ready(Ok(())) = poll {
             let read = (buffer.filled().len() - before) as u64;
-            this.tally.receive_calls.fetch_add(1, Relaxed);
-            this.tally.received_bytes.fetch_add(read, Relaxed);
+            this.counters.receive_calls.fetch_add(1, Relaxed);
+            this.counters.received_bytes.fetch_add(read, Relaxed);
         }
         poll
     }
@@ -105,7 +104,7 @@ impl AsyncWrite for Counted {
         let this = self.get_mut();
         let poll = Pin::new(&mut this.stream).poll_write(cx, buffer);
         if let Poll::Ready(Ok(written)) = poll {
-            this.tally.on_sent(written);
+            this.counters.on_sent(written);
         }
         poll
     }
@@ -118,7 +117,7 @@ impl AsyncWrite for Counted {
         let this = self.get_mut();
         let poll = Pin::new(&mut this.stream).poll_write_vectored(cx, buffers);
         if let Poll::Ready(Ok(written)) = poll {
-            this.tally.on_sent(written);
+            this.counters.on_sent(written);
         }
         poll
     }

@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn frame_survives_the_way() {
+    fn frame_is_read_as_written() {
         let frame = Frame {
             response: 0x0102,
             request: UNTIL_END,

@@ -11,11 +11,11 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
-use super::counted::{Counted, Tally};
+use super::counted::{Counted, StreamCounters};
 use super::frame::{FRAME, Frame, read_filler, write_filler};
 use crate::context::Context;
-use crate::counters::ServerReport;
 use crate::event::Moved;
+use crate::server_report::ServerReport;
 use crate::wire::{CHUNK, REPORT_REQUEST};
 
 /// A TCP socket that listens.
@@ -23,7 +23,7 @@ pub(crate) struct TcpServer {
     listener: TcpListener,
     acceptor: TlsAcceptor,
     congestion: Algorithm,
-    tally: Arc<Tally>,
+    counters: Arc<StreamCounters>,
 }
 
 impl std::fmt::Debug for TcpServer {
@@ -44,7 +44,7 @@ impl TcpServer {
             listener: TcpListener::bind(address).await?,
             acceptor: tls.into(),
             congestion,
-            tally: Arc::default(),
+            counters: Arc::default(),
         })
     }
 
@@ -73,7 +73,7 @@ impl TcpServer {
     }
 
     async fn serve(&self, stream: TcpStream, context: &Context) -> io::Result<Moved> {
-        let stream = Counted::new(stream, self.tally.clone(), self.congestion)?;
+        let stream = Counted::new(stream, self.counters.clone(), self.congestion)?;
         let mut stream = tokio::time::timeout(HANDSHAKE_TIMEOUT, self.acceptor.accept(stream))
             .await
             .map_err(|_| io::Error::other("the handshake timed out"))??;
@@ -101,7 +101,7 @@ impl TcpServer {
     ) -> io::Result<u64> {
         let sent = if wanted == REPORT_REQUEST {
             let report = ServerReport {
-                io: self.tally.snapshot(),
+                io: self.counters.snapshot(),
                 connection: None,
                 ..context.report()
             };

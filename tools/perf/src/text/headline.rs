@@ -27,7 +27,7 @@ pub fn headline(remote: &Remote, plan: &Plan) -> String {
     )
 }
 
-/// Returns a description of what the clients do.
+/// Returns a description of the load.
 fn load(over: Over, scenario: &Scenario) -> String {
     match *scenario {
         Scenario::Bulk {

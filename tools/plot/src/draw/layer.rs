@@ -49,7 +49,7 @@ pub(super) fn draw(out: &mut String, chart: &Chart, layout: &Layout, points: usi
     }
     let mut row = 0;
     for marks in drawn_marks(chart) {
-        draw_marks(out, chart, layout, (marks, row));
+        draw_marks(out, chart, layout, marks, row);
         row += u32::from(marks.style == MarkStyle::Ticks);
     }
     for reference in drawn_references(chart) {
@@ -317,7 +317,7 @@ fn between(upper: &[(f64, f64)], lower: &[(f64, f64)]) -> Path {
 }
 
 /// Draws the events of one group. Ticks of several groups stand in rows above each other.
-fn draw_marks(out: &mut String, chart: &Chart, layout: &Layout, (marks, row): (&Marks, u32)) {
+fn draw_marks(out: &mut String, chart: &Chart, layout: &Layout, marks: &Marks, row: u32) {
     let plot = layout.plot;
     let mut groups: Vec<(f64, usize, &str, f64)> = Vec::new();
     for (x, label) in &marks.marks {

@@ -2,9 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use courser_qlog::{Event, EventKind};
-
 use super::ledger::{Mark, Stretch};
+use crate::qlog::{Event, EventKind};
 
 /// The time during which at least one stream was blocked (RFC 9204 §2.1.2).
 #[derive(Debug, Default)]

@@ -1,6 +1,6 @@
 //! Error codes and their names: RFC 9000 §20.1, RFC 9114 §8.1, RFC 9204 §6, RFC 9297 §5.2.
 
-use courser_qlog::Closed;
+use crate::qlog::Closed;
 
 /// Returns the name of an error and its code, as far as they are known.
 pub(super) fn resolve(closed: &Closed, is_http3: bool) -> (Option<String>, Option<u64>) {

@@ -1,12 +1,11 @@
-//! Flow control as a trace shows it: limits and how far data has come (RFC 9000 §4).
+//! The flow control that a trace records: limits, and the data up to them (RFC 9000 §4).
 
 use std::collections::HashMap;
 
-use courser_qlog::{Frame, Parameters, Span};
-
 use super::delivery::Delivery;
+use crate::qlog::{Frame, Parameters, Span};
 
-/// The credit of one direction: what the receiver allows, and what was sent.
+/// The credit of one direction: the limits of the receiver, and the bytes that were sent.
 #[derive(Clone, Debug)]
 pub(super) struct Credit {
     /// The side that sends in this direction opened the streams with this lowest bit.

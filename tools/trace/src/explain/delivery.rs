@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use courser_qlog::{Frame, Packet, Space, Span};
 use serde::Serialize;
+
+use crate::qlog::{Frame, Packet, Space, Span};
 
 /// The streams of one direction.
 #[derive(Serialize, Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -18,7 +19,7 @@ pub struct Streams {
     pub open: u64,
 }
 
-/// Why a trace does not tell whether each stream came to its end.
+/// The reason why a trace does not show whether each stream came to its end.
 #[derive(Serialize, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -232,14 +233,14 @@ impl Delivery {
         .fold(0, u64::saturating_add)
     }
 
-    /// Returns the counts of the streams. `None` if there were too many at once to tell.
+    /// Returns the counts of the streams. `None` if too many were open at once to count them.
     pub(super) fn streams(&self) -> Option<Streams> {
         let mut streams = self.counts[self.counted()];
         streams.open = streams.begun - streams.complete - streams.reset;
         (!self.is_overfull).then_some(streams)
     }
 
-    /// Returns why the trace does not tell which streams came to their end. `None` if it does.
+    /// Returns the reason why the trace does not show which streams came to their end. `None` if it does.
     pub(super) fn unknown(&self) -> Option<Unknown> {
         if self.is_overfull {
             return Some(Unknown::TooManyStreams);
@@ -586,7 +587,7 @@ mod tests {
     }
 
     #[test]
-    fn trace_that_begins_late_does_not_tell() {
+    fn trace_that_begins_late_leaves_streams_unknown() {
         let first = |packet_type: &str, number, offset| {
             let mut delivery = Delivery::default();
             delivery.on_received(&Packet {

@@ -5,13 +5,13 @@ use serde::Serialize;
 
 use super::codes;
 use super::delivery::{Streams, Unknown};
-use super::facts::Facts;
+use super::facts::TraceFacts;
 use super::ledger::Mark;
 
 /// The end of a connection, as a trace shows it.
 #[derive(Serialize, Clone, PartialEq, Debug)]
 pub struct Ending {
-    /// The end that closed the connection: `local` or `remote`. `None` if the trace does not say.
+    /// The end that closed the connection: `local` or `remote`. `None` if the trace does not record it.
     pub initiator: Option<String>,
     /// The name of the error code, if it has one: `H3_NO_ERROR`, `PROTOCOL_VIOLATION`.
     pub name: Option<String>,
@@ -28,7 +28,7 @@ pub struct Ending {
 }
 
 impl Ending {
-    pub(super) fn of(facts: &Facts) -> Option<Self> {
+    pub(super) fn of(facts: &TraceFacts) -> Option<Self> {
         let (closed, at) = facts.close.as_ref().or(facts.close_frame.as_ref())?;
         let (name, code) = codes::resolve(closed, facts.is_http3);
         let Mark { time, line } = *at;

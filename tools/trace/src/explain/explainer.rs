@@ -2,19 +2,18 @@
 
 use std::io::BufRead;
 
-use courser_qlog::{About, Event, EventKind, ReadError, Reader};
-
 use super::cause::Cause;
 use super::delivery::{Delivery, Unknown};
+use super::direction::Direction;
 use super::ending::{Ending, is_complete};
 use super::explanation::Explanation;
-use super::facts::Facts;
+use super::facts::TraceFacts;
 use super::ledger::Mark;
 use super::rank::rank;
 use super::receiver::Receiver;
 use super::sender::Sender;
-use super::way::Way;
 use super::words::Case;
+use crate::qlog::{About, Event, EventKind, ReadError, Reader};
 
 impl Explanation {
     /// Reads a trace to its end and explains it.
@@ -30,7 +29,7 @@ impl Explanation {
 /// Explains a trace line by line.
 #[derive(Debug)]
 pub struct Explainer {
-    facts: Facts,
+    facts: TraceFacts,
     /// The two directions, once it is known which end wrote the trace.
     ways: Option<(Sender, Receiver)>,
     /// The streams of both directions: sent, received.
@@ -48,7 +47,7 @@ impl Explainer {
             _ => None,
         };
         Self {
-            facts: Facts::new(is_server),
+            facts: TraceFacts::new(is_server),
             ways: None,
             deliveries: Default::default(),
             unreadable_lines: 0,
@@ -121,13 +120,13 @@ impl Explainer {
             .credit
             .bytes
             .saturating_add(receiver.datagram_bytes);
-        let way = match bytes_received > bytes_sent {
-            true => Way::Received,
-            false => Way::Sent,
+        let direction = match bytes_received > bytes_sent {
+            true => Direction::Received,
+            false => Direction::Sent,
         };
-        let (ledger, bytes) = match way {
-            Way::Sent => (&sender.ledger, bytes_sent),
-            Way::Received => (&receiver.ledger, bytes_received),
+        let (ledger, bytes) = match direction {
+            Direction::Sent => (&sender.ledger, bytes_sent),
+            Direction::Received => (&receiver.ledger, bytes_received),
         };
         let duration = ledger.total();
         let active = duration - ledger.entry(Cause::Idle).total;
@@ -146,7 +145,7 @@ impl Explainer {
         let has_gaps = facts.counts.records_dropped > 0 || self.unreadable_lines > 0;
         let unknown = unknown(has_gaps, &self.deliveries);
         let case = Case {
-            way,
+            direction,
             facts: &facts,
             sender: &sender,
             receiver: &receiver,
@@ -159,7 +158,7 @@ impl Explainer {
             unknown,
             streams_sent: sent,
             streams_received: received,
-            way,
+            direction,
             bytes_sent,
             bytes_received,
             duration,
@@ -175,7 +174,7 @@ impl Explainer {
     }
 }
 
-/// Returns why the trace does not tell whether each stream came to its end.
+/// Returns the reason why the trace does not show whether each stream came to its end.
 fn unknown(has_gaps: bool, deliveries: &[Delivery; 2]) -> Option<Unknown> {
     let gaps = has_gaps.then_some(Unknown::Gaps);
     gaps.or_else(|| deliveries.iter().filter_map(Delivery::unknown).min())

@@ -4,10 +4,10 @@ use serde::Serialize;
 
 use super::cause::Cause;
 use super::delivery::{Streams, Unknown};
+use super::direction::Direction;
 use super::ending::Ending;
 use super::facts::Counts;
 use super::finding::Finding;
-use super::way::Way;
 
 /// An explanation of what limited a transfer. Times are seconds, sizes bytes, rates bits per second.
 #[derive(Serialize, Clone, PartialEq, Debug)]
@@ -26,7 +26,8 @@ pub struct Explanation {
     /// Streams that this end has received on. If there are bidirectional ones, only those.
     pub streams_received: Option<Streams>,
     /// The direction in which more data was transferred.
-    pub way: Way,
+    #[serde(rename = "way")]
+    pub direction: Direction,
     /// Application data sent by this end, each byte counted once.
     pub bytes_sent: u64,
     /// Application data received by this end, each byte counted once.

@@ -1,10 +1,10 @@
-//! Facts that a trace states, as of the event that was read last.
+//! TraceFacts that a trace states, as of the event that was read last.
 
-use courser_qlog::{Closed, Event, EventKind, Frame, Metrics, Packet};
 use serde::Serialize;
 
 use super::blocked::Blocked;
 use super::ledger::Mark;
+use crate::qlog::{Closed, Event, EventKind, Frame, Metrics, Packet};
 
 /// Counters of a trace.
 #[derive(Serialize, Clone, Copy, PartialEq, Debug, Default)]
@@ -41,7 +41,7 @@ pub struct Counts {
 
 /// Metrics and states as of the last event.
 #[derive(Debug, Default)]
-pub(super) struct Facts {
+pub(super) struct TraceFacts {
     pub(super) counts: Counts,
     pub(super) is_server: Option<bool>,
     pub(super) first: Option<Mark>,
@@ -49,7 +49,7 @@ pub(super) struct Facts {
     pub(super) handshake_done: Option<Mark>,
     pub(super) closed: Option<Mark>,
     pub(super) close_trigger: Option<String>,
-    /// The close that says most, and its place.
+    /// The close with the most details, and its place.
     pub(super) close: Option<(Closed, Mark)>,
     /// The first frame that closes the connection, and its place. Some stacks have no event for the close.
     pub(super) close_frame: Option<(Closed, Mark)>,
@@ -92,7 +92,7 @@ pub(super) struct Changes {
     pub(super) lost: bool,
 }
 
-impl Facts {
+impl TraceFacts {
     pub(super) fn new(is_server: Option<bool>) -> Self {
         Self {
             is_server,
@@ -309,14 +309,14 @@ impl Facts {
         named(&self.controller, "bbr") || named(&self.congestion_state, "probe_bw")
     }
 
-    /// Returns the rate in bits per second at which the window alone lets data leave.
+    /// Returns the rate in bits per second that the window alone allows.
     pub(super) fn window_rate(&self) -> Option<f64> {
         let rtt = self.smoothed_rtt?;
         Some(self.window? as f64 * 8.0 / rtt)
     }
 }
 
-/// Returns true if `closed` says more than `known`.
+/// Returns true if `closed` has more details than `known`.
 fn says_more(closed: &Closed, known: Option<&Closed>) -> bool {
     known.is_none_or(|known| known.error.is_none() && closed.error.is_some())
 }

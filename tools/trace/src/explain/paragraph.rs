@@ -2,11 +2,11 @@
 
 use courser_units::{bits, seconds, size};
 
+use super::direction::Direction;
 use super::explanation::Explanation;
 use super::finding::Finding;
 use super::ledger::Stretch;
 use super::verdict;
-use super::way::Way;
 use super::words::percent;
 
 /// Returns an explanation as lines of text: a headline, and for each finding a sentence, its evidence
@@ -37,9 +37,9 @@ pub fn sentences(explanation: &Explanation) -> Vec<String> {
 }
 
 fn headline(explanation: &Explanation) -> String {
-    let (verb, bytes) = match explanation.way {
-        Way::Sent => ("sent", explanation.bytes_sent),
-        Way::Received => ("received", explanation.bytes_received),
+    let (verb, bytes) = match explanation.direction {
+        Direction::Sent => ("sent", explanation.bytes_sent),
+        Direction::Received => ("received", explanation.bytes_received),
     };
     let mut text = format!(
         "{verb} {} in {}",

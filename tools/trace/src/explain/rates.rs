@@ -1,6 +1,6 @@
 //! Rates of data over time.
 
-use courser_qlog::Samples;
+use crate::qlog::Samples;
 
 /// Bytes in intervals of equal length.
 #[derive(Debug, Default)]

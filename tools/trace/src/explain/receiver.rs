@@ -2,14 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use courser_qlog::{Event, EventKind, Frame, Packet, Space};
-
 use super::cause::Cause;
 use super::credit::{Credit, Reached};
 use super::delivery::Delivery;
-use super::facts::Facts;
+use super::facts::TraceFacts;
 use super::ledger::{Ledger, Mark, Snapshot};
 use super::rates::Rates;
+use crate::qlog::{Event, EventKind, Frame, Packet, Space};
 
 /// Attributes the time of a receiver. The windows of the peer are not in the trace, so that its
 /// packets have to show what kept it from sending.
@@ -79,7 +78,7 @@ impl Receiver {
         &mut self,
         from: Mark,
         to: Mark,
-        facts: &Facts,
+        facts: &TraceFacts,
         handshake: Option<Cause>,
         arrived: &Delivery,
     ) {
@@ -122,7 +121,7 @@ impl Receiver {
     pub(super) fn on_event(
         &mut self,
         event: &Event,
-        facts: &Facts,
+        facts: &TraceFacts,
         moved: bool,
         arrived: &Delivery,
     ) {
@@ -155,7 +154,7 @@ impl Receiver {
         }
     }
 
-    fn on_received(&mut self, packet: &Packet, mark: Mark, facts: &Facts) {
+    fn on_received(&mut self, packet: &Packet, mark: Mark, facts: &TraceFacts) {
         if packet.space() == Space::Application
             && let Some(number) = packet.number
         {
@@ -243,8 +242,8 @@ impl Receiver {
         self.has_loss = self.shrinking > 0;
     }
 
-    /// Data arrives after a pause, and with its place shows what the peer waited for.
-    fn end_pause(&mut self, until: Mark, facts: &Facts, earlier: Option<Reached>) {
+    /// Handles data that arrives after a pause. Its place shows the reason why the peer paused.
+    fn end_pause(&mut self, until: Mark, facts: &TraceFacts, earlier: Option<Reached>) {
         let Some(data) = self.data else {
             return;
         };
@@ -311,7 +310,7 @@ impl Receiver {
     }
 
     /// The trace ends.
-    pub(super) fn finish(&mut self, facts: &Facts) {
+    pub(super) fn finish(&mut self, facts: &TraceFacts) {
         let until = facts.closed.unwrap_or(facts.last);
         if let Some(data) = self.data
             && until.time - data.at.time >= IDLE
@@ -340,7 +339,7 @@ impl Receiver {
     }
 
     /// Returns true if data flowed for so few round trips that the window may have grown all the time.
-    fn is_short(&self, facts: &Facts) -> bool {
+    fn is_short(&self, facts: &TraceFacts) -> bool {
         let causes = [Cause::Loss, Cause::Bottleneck, Cause::Window];
         let flowing: f64 = causes.map(|it| self.ledger.entry(it).total).iter().sum();
         flowing <= facts.base_rtt() * SLOW_START
@@ -369,7 +368,7 @@ const IDLE: f64 = 1.0;
 const OUTAGE: u64 = 2;
 /// A window doubles in each round trip of slow start: 2^20 times the first one is more than any path holds.
 const SLOW_START: f64 = 20.0;
-/// Fewer packets that did not arrive say nothing about a path.
+/// The least number of missing packets that shows a property of the path.
 const FEW: u64 = 3;
 /// Packets that are missing when so many later ones have arrived count as lost.
 const PATIENCE: u64 = 64;

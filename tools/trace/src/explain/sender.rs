@@ -2,14 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use courser_qlog::{Event, EventKind, Frame, Packet};
-
 use super::cause::Cause;
 use super::credit::{Credit, Reached};
 use super::delivery::Delivery;
-use super::facts::{Changes, Facts};
+use super::facts::{Changes, TraceFacts};
 use super::ledger::{Ledger, Mark, Snapshot};
 use super::spread::Spread;
+use crate::qlog::{Event, EventKind, Frame, Packet};
 
 /// Attributes the time of a sender.
 #[derive(Debug)]
@@ -101,7 +100,7 @@ impl Sender {
 
     /// Attributes the time from the event before to this one. `facts` are those before it, and `arrived` is the data
     /// that the peer has acknowledged.
-    pub(super) fn on_time(&mut self, from: Mark, to: Mark, facts: &Facts, arrived: &Delivery) {
+    pub(super) fn on_time(&mut self, from: Mark, to: Mark, facts: &TraceFacts, arrived: &Delivery) {
         self.ledger.set_pause(facts.base_rtt());
         if facts.first.is_none() || facts.closed.is_some() {
             return;
@@ -116,8 +115,8 @@ impl Sender {
         self.ledger.add(cause, from, to);
     }
 
-    /// Returns the cause that holds until the handshake is complete.
-    pub(super) fn handshake(&self, facts: &Facts) -> Option<Cause> {
+    /// Returns the cause that applies until the handshake is complete.
+    pub(super) fn handshake(&self, facts: &TraceFacts) -> Option<Cause> {
         match facts.handshake_done {
             Some(_) => None,
             None if self.is_amplified(facts) => Some(Cause::Amplification),
@@ -125,7 +124,7 @@ impl Sender {
         }
     }
 
-    fn cause(&self, facts: &Facts, arrived: &Delivery) -> Cause {
+    fn cause(&self, facts: &TraceFacts, arrived: &Delivery) -> Cause {
         if let Some(cause) = self.handshake(facts) {
             return cause;
         }
@@ -149,7 +148,7 @@ impl Sender {
     }
 
     /// Finds the reason why the receiver gives no more credit.
-    fn full(&self, reached: Reached, facts: &Facts, arrived: &Delivery) -> Cause {
+    fn full(&self, reached: Reached, facts: &TraceFacts, arrived: &Delivery) -> Cause {
         match reached {
             _ if self.credit.is_held_by_a_gap(reached, arrived) => Cause::HeadOfLine,
             // The receiver has everything, and still gives no credit.
@@ -160,7 +159,7 @@ impl Sender {
     }
 
     /// Returns true if a server may not send another datagram before the client does.
-    fn is_amplified(&self, facts: &Facts) -> bool {
+    fn is_amplified(&self, facts: &TraceFacts) -> bool {
         let limit = self.received_bytes.saturating_mul(3);
         facts.is_server == Some(true)
             && limit > 0
@@ -175,7 +174,7 @@ impl Sender {
     }
 
     /// Finds the limit of a trace that does not name it.
-    fn inferred(&self, facts: &Facts) -> Cause {
+    fn inferred(&self, facts: &TraceFacts) -> Cause {
         if let Some(cause) = self.flow_control() {
             return cause;
         }
@@ -188,7 +187,7 @@ impl Sender {
     }
 
     /// Finds the reason for a full congestion window.
-    fn window(&self, facts: &Facts) -> Cause {
+    fn window(&self, facts: &TraceFacts) -> Cause {
         match self.regime {
             Regime::Persistent(_) => Cause::PersistentCongestion,
             Regime::Moved(_) => Cause::PathChange,
@@ -202,7 +201,7 @@ impl Sender {
 
     /// Finds the reason for a pacer that holds packets back. A pacer whose rate follows from the
     /// window only spreads what the window allows.
-    fn pacing(&self, facts: &Facts) -> Cause {
+    fn pacing(&self, facts: &TraceFacts) -> Cause {
         let follows_window = match (facts.pacing_rate, facts.window_rate()) {
             (Some(rate), Some(window)) => rate as f64 >= window * 0.9,
             _ => false,
@@ -219,8 +218,8 @@ impl Sender {
         }
     }
 
-    /// Takes over an event. `facts` are those after it, and `changes` what it changed.
-    pub(super) fn on_event(&mut self, event: &Event, facts: &Facts, changes: &Changes) {
+    /// Processes an event. `facts` are those after it, and `changes` are the facts that it changed.
+    pub(super) fn on_event(&mut self, event: &Event, facts: &TraceFacts, changes: &Changes) {
         let mark = facts.last;
         match &event.kind {
             EventKind::PacketSent(packet) => self.on_sent(packet, mark, facts),
@@ -261,7 +260,7 @@ impl Sender {
         }
     }
 
-    fn on_reduced(&mut self, old: u64, facts: &Facts, changes: &Changes) {
+    fn on_reduced(&mut self, old: u64, facts: &TraceFacts, changes: &Changes) {
         let new = facts.window.unwrap_or(0);
         let (lost, congestive) = std::mem::take(&mut self.losses);
         let is_reset = new <= 2 * facts.mtu.max(1200) + 1 && old >= new.saturating_mul(5) / 2;
@@ -287,13 +286,13 @@ impl Sender {
         }
     }
 
-    fn has_just_moved(&self, facts: &Facts) -> bool {
+    fn has_just_moved(&self, facts: &TraceFacts) -> bool {
         let round_trips = facts.base_rtt() * 5.0;
         self.moved_at
             .is_some_and(|at| facts.last.time - at <= round_trips)
     }
 
-    fn on_growth(&mut self, facts: &Facts) {
+    fn on_growth(&mut self, facts: &TraceFacts) {
         let window = facts.window.unwrap_or(0);
         match self.regime {
             Regime::Persistent(until) | Regime::Moved(until) if window >= until => {
@@ -315,7 +314,7 @@ impl Sender {
         }
     }
 
-    fn on_sent(&mut self, packet: &Packet, mark: Mark, facts: &Facts) {
+    fn on_sent(&mut self, packet: &Packet, mark: Mark, facts: &TraceFacts) {
         self.sent_bytes = self.sent_bytes.saturating_add(packet.len);
         let mut has_data = false;
         for frame in &packet.frames {
@@ -365,7 +364,7 @@ impl Sender {
 
     /// In a trace without limits, a gap that no packet of the peer ended was made by the pacer, if
     /// it is about as long as the pacing rate asks for.
-    fn on_gap(&mut self, mark: Mark, facts: &Facts) {
+    fn on_gap(&mut self, mark: Mark, facts: &TraceFacts) {
         let (Some(sent), Some(rate)) = (self.sent, facts.pacing_rate) else {
             return;
         };
@@ -379,7 +378,7 @@ impl Sender {
         }
     }
 
-    fn on_received(&mut self, packet: &Packet, mark: Mark, facts: &Facts) {
+    fn on_received(&mut self, packet: &Packet, mark: Mark, facts: &TraceFacts) {
         self.received_bytes = self.received_bytes.saturating_add(packet.len);
         // Smaller datagrams arrive at once if only larger ones did not. After an outage they do not.
         if let Some((carried, at)) = self.fell.take()
@@ -414,7 +413,7 @@ impl Sender {
     }
 
     /// A silence ends. If probe timeouts expired in it, they were the cause of the delay.
-    fn end_silence(&mut self, until: Mark, facts: &Facts) {
+    fn end_silence(&mut self, until: Mark, facts: &TraceFacts) {
         let ptos = std::mem::take(&mut self.silent_ptos);
         let moved = std::mem::take(&mut self.moved_in_silence);
         let Some(heard) = self.heard.take() else {
@@ -434,7 +433,7 @@ impl Sender {
     }
 
     /// The trace ends.
-    pub(super) fn finish(&mut self, facts: &Facts) {
+    pub(super) fn finish(&mut self, facts: &TraceFacts) {
         let until = facts.closed.unwrap_or(facts.last);
         self.end_idleness(until);
         if self.silent_ptos > 1 {
@@ -486,7 +485,7 @@ const LEAST_DATAGRAM: u64 = 1200;
 const IDLE: f64 = 1.0;
 /// The share of losses above which all of them count as reordering.
 const SPURIOUS: f64 = 0.3;
-/// Fewer losses say nothing about a whole transfer.
+/// The least number of losses that shows a property of a whole transfer.
 const LEAST_LOSSES: u64 = 5;
 /// Acknowledgements are late if they are delayed by this part of a round trip, and this time.
 const LATE_ACK: f64 = 0.5;

@@ -29,7 +29,7 @@ pub(super) fn sentences(explanation: &Explanation) -> Vec<String> {
     ];
     let parts: Vec<_> = parts
         .into_iter()
-        .filter_map(|(streams, verb, end)| way(streams?, verb, end))
+        .filter_map(|(streams, verb, end)| streams_in_words(streams?, verb, end))
         .collect();
     match parts.is_empty() {
         true => lines.push(verdict),
@@ -39,7 +39,7 @@ pub(super) fn sentences(explanation: &Explanation) -> Vec<String> {
 }
 
 /// Counts the streams of one direction in words. Returns `None` if there were none.
-fn way(streams: Streams, verb: &str, end: &str) -> Option<String> {
+fn streams_in_words(streams: Streams, verb: &str, end: &str) -> Option<String> {
     let Streams {
         begun,
         complete,

@@ -3,17 +3,17 @@
 use courser_units::{bits, seconds, size, three_digits};
 
 use super::cause::Cause;
-use super::facts::Facts;
+use super::direction::Direction;
+use super::facts::TraceFacts;
 use super::finding::Finding;
 use super::ledger::Stretch;
 use super::receiver::Receiver;
 use super::sender::Sender;
-use super::way::Way;
 
 /// The figures that sentences name.
 pub(super) struct Case<'a> {
-    pub(super) way: Way,
-    pub(super) facts: &'a Facts,
+    pub(super) direction: Direction,
+    pub(super) facts: &'a TraceFacts,
     pub(super) sender: &'a Sender,
     pub(super) receiver: &'a Receiver,
     /// The mean rate in bits per second, without handshakes and outages.
@@ -24,7 +24,7 @@ impl Case<'_> {
     /// Returns a sentence that states the fact.
     pub(super) fn text(&self, cause: Cause, time: f64) -> String {
         let rtt = seconds(self.facts.base_rtt());
-        let is_sent = self.way == Way::Sent;
+        let is_sent = self.direction == Direction::Sent;
         let sender = if is_sent { "this end" } else { "the peer" };
         let receiver = if is_sent { "the peer" } else { "this end" };
         match cause {
@@ -89,7 +89,7 @@ impl Case<'_> {
         let facts = self.facts;
         let counts = &facts.counts;
         let rtt = seconds(facts.base_rtt());
-        let is_sent = self.way == Way::Sent;
+        let is_sent = self.direction == Direction::Sent;
         match cause {
             Cause::Loss => format!(
                 "losses kept the congestion window small, although no queue stood in the path: {}",
@@ -166,14 +166,14 @@ impl Case<'_> {
 
     fn losses(&self) -> String {
         let counts = &self.facts.counts;
-        match self.way {
-            Way::Sent => format!(
+        match self.direction {
+            Direction::Sent => format!(
                 "{} of {} packets, {}",
                 counts.lost,
                 counts.packets_sent,
                 percent(counts.lost as f64 / counts.packets_sent.max(1) as f64)
             ),
-            Way::Received => format!(
+            Direction::Received => format!(
                 "{} of the peer's packets did not arrive, {}",
                 self.receiver.lost,
                 percent(self.receiver.loss_share())
@@ -184,7 +184,7 @@ impl Case<'_> {
     fn bottleneck(&self) -> String {
         let rate = bits(self.rate);
         let facts = self.facts;
-        if self.way == Way::Received {
+        if self.direction == Direction::Received {
             return format!(
                 "data arrived without a pause at {rate}: the path, or the peer's sender, was at its limit"
             );
@@ -202,9 +202,9 @@ impl Case<'_> {
 
     /// Returns the window of the receiver and the rate that it allows.
     fn window_of(&self, is_connection: bool) -> String {
-        let credit = match self.way {
-            Way::Sent => &self.sender.credit,
-            Way::Received => &self.receiver.credit,
+        let credit = match self.direction {
+            Direction::Sent => &self.sender.credit,
+            Direction::Received => &self.receiver.credit,
         };
         let Some(window) = credit.initial_window(is_connection) else {
             return String::new();
@@ -219,7 +219,7 @@ impl Case<'_> {
 
     /// Returns the remedy as a sentence.
     pub(super) fn advice(&self, cause: Cause) -> String {
-        let is_sent = self.way == Way::Sent;
+        let is_sent = self.direction == Direction::Sent;
         let receiver = if is_sent { "the peer" } else { "this end" };
         match cause {
             Cause::Handshake => "resume sessions (0-RTT), shorten the certificate chain, or keep \
@@ -380,7 +380,7 @@ fn untimed(cause: Cause, text: String, advice: &str, at: Option<Stretch>) -> Fin
     }
 }
 
-/// Returns what it means that packets with a feature did not pass the path, and the remedy.
+/// Returns the effect of a path that drops packets with a feature, and the remedy.
 fn given_up(feature: &str) -> (Cause, String, &'static str) {
     let lost = |what: &str| format!("{what} were lost while others arrived, and were given up");
     match feature {

@@ -87,7 +87,7 @@ fn the_trace_that_is_read_is_not_overwritten() {
 }
 
 #[test]
-fn further_traces_of_a_file_are_told_by_every_command() {
+fn further_traces_of_a_file_are_reported_by_every_command() {
     let folder = Folder::new("further");
     let packet = |name| {
         format!(
@@ -318,7 +318,7 @@ fn traces_of_both_ends_are_merged_in_the_order_of_time() {
         "the way back has no losses: {text}"
     );
     let file = std::io::BufReader::new(std::fs::File::open(&both).expect("written"));
-    let mut reader = courser_qlog::Reader::new(file).expect("a trace");
+    let mut reader = courser_trace::qlog::Reader::new(file).expect("a trace");
     assert_eq!(reader.about().vantage_point.as_deref(), Some("network"));
     let times: Vec<f64> = reader
         .by_ref()

@@ -3,9 +3,9 @@
 //! The spellings were read in the sources of these stacks; the text is written here. (s2n-quic writes
 //! no qlog: its issue 1199.)
 
-use courser_qlog::{Reader, Summary};
 use courser_trace::Stats;
 use courser_trace::explain::{Cause, Explanation};
+use courser_trace::qlog::{Reader, Summary};
 use serde_json::{Value, json};
 
 /// A stack, and the draft that it follows.

@@ -1,4 +1,4 @@
-//! Reports of `courser qlog` about traces of aioquic and ngtcp2, which are part of `courser-qlog`.
+//! Reports of `courser qlog` about traces of aioquic and ngtcp2, which are in `data`.
 //!
 //! In each, a client receives 6000 bytes over HTTP/3, over 10 ms each way. One datagram is dropped in each direction. The
 //! expected numbers were counted in the files by other means.
@@ -7,19 +7,19 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::BufReader;
 
-use courser_qlog::Reader;
 use courser_trace::Stats;
-use courser_trace::explain::{Cause, Explanation, Way, sentences};
+use courser_trace::explain::{Cause, Direction, Explanation, sentences};
+use courser_trace::qlog::Reader;
 
 use crate::commands::{Folder, courser_qlog};
 
 const AIOQUIC: &str = concat!(
     env!("CARGO_MANIFEST_DIR"),
-    "/../qlog/tests/data/aioquic-1.7-client.qlog"
+    "/tests/data/aioquic-1.7-client.qlog"
 );
 const NGTCP2: &str = concat!(
     env!("CARGO_MANIFEST_DIR"),
-    "/../qlog/tests/data/ngtcp2-0.12-client.sqlog"
+    "/tests/data/ngtcp2-0.12-client.sqlog"
 );
 
 fn open(path: &str) -> Reader<BufReader<File>> {
@@ -88,8 +88,8 @@ fn explanation_of_aioquic_has_the_close_and_the_times() {
         ]
     );
     assert_eq!(
-        (explanation.way, explanation.bytes_received),
-        (Way::Received, 6115)
+        (explanation.direction, explanation.bytes_received),
+        (Direction::Received, 6115)
     );
     let of = |cause| explanation.findings.iter().find(|it| it.cause == cause);
     let handshake = of(Cause::Handshake).expect("there is one");

@@ -1,7 +1,7 @@
 //! Explanations of small traces that are written by hand, as other stacks write them.
 
-use courser_qlog::Reader;
 use courser_trace::explain::{Cause, Explanation, sentences};
+use courser_trace::qlog::Reader;
 use serde_json::{Value, json};
 
 /// Makes a sequence of events as qlog 0.3 has them.
@@ -36,7 +36,7 @@ fn ack(last: u64, delay: f64) -> Value {
 }
 
 #[test]
-fn late_acknowledgements_are_told_from_a_long_path() {
+fn late_acknowledgements_are_distinguished_from_a_long_path() {
     let mut events = Vec::new();
     for round in 0..20 {
         let start = f64::from(round) * 100.0;
@@ -301,7 +301,7 @@ fn download_with_one_late_packet(late: u64) -> String {
 }
 
 #[test]
-fn window_full_behind_a_gap_is_told_from_a_slow_reader() {
+fn window_full_behind_a_gap_is_distinguished_from_a_slow_reader() {
     // More packets follow than a receiver waits for before it calls one lost.
     let explanation = explain(&download_with_one_late_packet(1));
     assert_eq!(explanation.first_cause(), Some(Cause::HeadOfLine));
@@ -376,7 +376,7 @@ fn close_is_that_of_a_frame_if_there_is_no_event() {
 }
 
 #[test]
-fn trace_with_gaps_or_a_late_beginning_does_not_tell_whether_the_transfer_was_complete() {
+fn trace_with_gaps_or_a_late_beginning_leaves_completeness_unknown() {
     let answer = |number, offset| {
         let frames = json!([{"frame_type": "stream", "stream_id": 0, "offset": offset, "length": 5, "fin": true}]);
         (0.0, "transport:packet_received", packet(number, &frames))

@@ -1,67 +1,40 @@
 //! `courser sim run`: scenarios, each with one or many seeds.
 
 mod args;
+mod document;
+mod outcome;
 mod replay;
+mod runs;
+mod sources;
 mod table;
-
-use courser_report::Error;
-use courser_report::scenarios::{self, Outcome, Repetition, Selection, Source};
+mod traces;
 
 pub(crate) use self::args::RunArguments;
-use self::replay::{command, replay};
+pub(super) use self::outcome::Outcome;
+use self::replay::replay;
+use self::sources::Source;
+use super::pages;
 use crate::error::Failure;
 use crate::output::{self, Progress};
 
 pub(crate) fn main(arguments: &RunArguments) -> Result<(), Failure> {
-    let sources = scenarios::read(&Selection {
-        files: &arguments.files,
-        only: arguments.only.as_deref(),
-        controller: arguments.cc,
-        bounds: arguments.bounds.as_deref(),
-    })
-    .map_err(|error| explain(arguments, &error))?;
-    let repetition = Repetition {
-        seed: arguments.seed,
-        runs: arguments.runs,
-        threads: arguments.jobs,
-        traces: arguments.qlog.as_deref(),
-    };
+    let sources = sources::read(arguments)?;
     let progress = Progress::new();
     progress.begin("running");
-    let runs = scenarios::run_all(&repetition, &sources, |share| progress.at(share));
+    let runs = runs::run_all(arguments, &sources, |share| progress.at(share));
     drop(progress);
-    let runs = runs.map_err(|error| explain(arguments, &error))?;
-    let outcomes = scenarios::outcomes(&sources, &runs);
+    let runs = runs?;
+    let outcomes = outcome::outcomes(&sources, &runs);
     if let Some(directory) = &arguments.report {
-        scenarios::write_report(directory, &runs, &outcomes)
-            .map_err(|error| explain(arguments, &error))?;
+        pages::write(directory, &outcomes)?;
     }
     if arguments.json {
         let replay = |source: &Source, seed| replay(arguments, source, seed);
-        let document = scenarios::document(&outcomes, replay);
-        output::line(document.map_err(|error| explain(arguments, &error))?);
+        output::line(document::document(&outcomes, replay)?);
     } else {
         table::print(arguments, &outcomes);
     }
     conclude(&outcomes)
-}
-
-/// Names the flags and commands that help.
-fn explain(arguments: &RunArguments, error: &Error) -> Failure {
-    Failure::new(match error {
-        Error::Report { .. } => format!("{error}; choose another place with --report"),
-        Error::Traces { .. } => format!("{error}; choose another place with --qlog"),
-        Error::Stall {
-            path,
-            scenario,
-            seed,
-            stall,
-        } => {
-            let command = command(arguments, path, scenario, *seed);
-            format!("{scenario}: {stall}: this is a bug; reproduce with: {command}")
-        }
-        error => error.to_string(),
-    })
 }
 
 /// Fails if a bound does not hold.

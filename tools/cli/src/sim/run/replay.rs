@@ -2,21 +2,18 @@
 
 use std::path::Path;
 
-use courser_report::scenarios::Source;
-
 use super::args::RunArguments;
+use super::sources::Source;
 
 /// Returns the command that repeats one run.
 pub(super) fn replay(arguments: &RunArguments, source: &Source, seed: u64) -> String {
-    command(arguments, &source.path, &source.scenario.name, seed)
-}
-
-/// Returns the command that runs a scenario of a file with one seed.
-pub(super) fn command(arguments: &RunArguments, path: &Path, scenario: &str, seed: u64) -> String {
     use std::fmt::Write;
+    let (path, scenario) = (&source.path, &source.scenario.name);
     // Writing to a string does not fail.
     let mut command = format!("courser sim run {}", quoted(path, cfg!(windows)));
-    let is_alone = path.file_stem().is_some_and(|stem| stem == scenario);
+    let is_alone = path
+        .file_stem()
+        .is_some_and(|stem| stem == scenario.as_str());
     // A scenario with the name of its file is alone in it; others are chosen by name.
     if !is_alone {
         let _ = write!(command, " --only {scenario}");

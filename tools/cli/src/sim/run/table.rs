@@ -1,11 +1,12 @@
 //! Results for humans.
 
-use courser_report::scenarios::{Judged, Outcome, shown};
 use courser_sim::report::{MEASURES, Measure, quantile};
 
 use super::args::RunArguments;
+use super::outcome::Outcome;
 use super::replay::replay;
 use crate::output::line;
+use crate::sim::verdict::{Judged, shown};
 
 /// One row: a measure over all runs.
 struct Row {

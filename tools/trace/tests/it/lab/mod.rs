@@ -10,11 +10,12 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use courser_base::Side;
-use courser_qlog::{QlogSink, Reader, TraceHeader};
+use courser_qlog::{QlogSink, TraceHeader};
 use courser_sim::World;
 use courser_sim::host::{App, Host, HostSpec};
 use courser_telemetry::{Sink, SinkFactory};
 use courser_trace::explain::Explanation;
+use courser_trace::qlog::Reader;
 use courser_transport::TransportConfig;
 use courser_wire::ConnectionId;
 

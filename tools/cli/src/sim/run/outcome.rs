@@ -1,0 +1,29 @@
+//! The runs of scenarios, judged.
+
+use courser_sim::report::RunReport;
+
+use super::sources::Source;
+use crate::sim::verdict::{Judged, judge};
+
+/// The runs of one scenario, and the verdicts on its bounds.
+#[derive(Debug)]
+pub(crate) struct Outcome<'a> {
+    /// The scenario.
+    pub(crate) source: &'a Source,
+    /// Its runs, in the order of their seeds.
+    pub(crate) runs: &'a [RunReport],
+    /// Its bounds.
+    pub(crate) judged: Vec<Judged>,
+}
+
+/// Judges the runs of scenarios, which are in the order of [`run_all`](super::runs::run_all).
+pub(crate) fn outcomes<'a>(sources: &'a [Source], runs: &'a [RunReport]) -> Vec<Outcome<'a>> {
+    let each = (runs.len() / sources.len().max(1)).max(1);
+    let pairs = sources.iter().zip(runs.chunks(each));
+    let outcomes = pairs.map(|(source, runs)| Outcome {
+        source,
+        runs,
+        judged: judge(&source.scenario, runs),
+    });
+    outcomes.collect()
+}

@@ -1,0 +1,40 @@
+//! Bounds, and whether they hold.
+
+use courser_sim::report::{RunReport, Unit};
+use courser_sim::scenario::{Bound, Scenario, Verdict};
+use courser_units::{bits, seconds};
+
+/// A bound of a scenario and its verdict.
+#[derive(Clone, Debug)]
+pub(super) struct Judged {
+    /// The bound.
+    pub(super) bound: Bound,
+    /// The value that the runs showed, and whether the bound holds.
+    pub(super) verdict: Verdict,
+}
+
+/// Checks the bounds of a scenario against its runs.
+pub(super) fn judge(scenario: &Scenario, runs: &[RunReport]) -> Vec<Judged> {
+    let rtt = scenario.base_rtt();
+    let judge = |bound: &Bound| Judged {
+        bound: bound.clone(),
+        verdict: bound.check(runs, rtt),
+    };
+    scenario.bounds.iter().map(judge).collect()
+}
+
+/// Returns a value of a measure as text.
+pub(super) fn shown(value: Option<f64>, unit: Unit) -> String {
+    let Some(value) = value else {
+        return "none".to_owned();
+    };
+    match unit {
+        // More digits for shares that are close to zero.
+        Unit::Share if value > 0.0 && value < 0.001 => format!("{:.4} %", value * 100.0),
+        Unit::Share => format!("{:.2} %", value * 100.0),
+        Unit::Seconds => seconds(value),
+        Unit::BitsPerSecond => bits(value),
+        Unit::Count => format!("{value:.0}"),
+        Unit::Ratio => format!("{value:.2}"),
+    }
+}
