@@ -4,23 +4,20 @@ mod scan;
 
 use std::collections::BTreeMap;
 
-use crate::code::tokens::tokens;
 use crate::tree::File;
 use scan::Scan;
 
 /// The modules of one crate that have a file of their own, without tests.
-#[derive(Debug)]
 pub(crate) struct Modules<'a> {
-    by_path: BTreeMap<Path<'a>, Module<'a>>,
+    by_path: BTreeMap<Path, Module<'a>>,
 }
 
 /// The names from the root of the crate to a module or an item.
-type Path<'a> = Vec<&'a str>;
+type Path = Vec<String>;
 
-#[derive(Debug)]
 struct Module<'a> {
     file: &'a File,
-    scan: Scan<'a>,
+    scan: Scan,
 }
 
 /// The use of a name that another file defines.
@@ -37,7 +34,7 @@ pub(crate) struct Reference<'a> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Target<'a> {
     /// A module with a file of its own.
-    Module(Path<'a>),
+    Module(Path),
     /// An item that the file at this path defines.
     Item(&'a str),
     /// An item of another crate, or a name of the language.
@@ -49,12 +46,12 @@ impl<'a> Modules<'a> {
     pub(crate) fn new(files: &'a [File], folder: &str) -> Self {
         let sources = files.iter().filter(|file| file.is_production_of(folder));
         let modules = sources.map(|file| {
-            let scan = scan::scan(&tokens(file.production_code()));
+            let scan = scan::scan(file.production());
             (module_path(&file.path), Module { file, scan })
         });
-        let mut by_path: BTreeMap<Path<'a>, Module<'a>> = modules.collect();
+        let mut by_path: BTreeMap<Path, Module<'a>> = modules.collect();
         // The library is the root of a package that also has a program.
-        if let Some(program) = by_path.remove(PROGRAM) {
+        if let Some(program) = by_path.remove(["main".to_owned()].as_slice()) {
             by_path.entry(Path::new()).or_insert(program);
         }
         Self { by_path }
@@ -87,10 +84,10 @@ impl<'a> Modules<'a> {
             .collect()
     }
 
-    fn references_of(&self, path: &Path<'a>, module: &Module<'a>) -> Vec<(&'a str, usize, String)> {
+    fn references_of(&self, path: &Path, module: &Module<'a>) -> Vec<(&'a str, usize, String)> {
         let mut found = Vec::new();
         for import in &module.scan.imports {
-            let is_used = !import.is_reexport || module.scan.words.contains(import.name);
+            let is_used = !import.is_reexport || module.scan.words.contains(&import.name);
             if !is_used {
                 continue;
             }
@@ -113,11 +110,11 @@ impl<'a> Modules<'a> {
     }
 
     /// Resolves `path` as written in the module `from`.
-    fn resolve(&self, from: &Path<'a>, path: &[&'a str], steps: usize) -> Target<'a> {
+    fn resolve(&self, from: &Path, path: &[String], steps: usize) -> Target<'a> {
         let Some((first, rest)) = path.split_first() else {
             return Target::Module(from.clone());
         };
-        let mut target = match *first {
+        let mut target = match first.as_str() {
             "crate" => Target::Module(Path::new()),
             "self" => Target::Module(from.clone()),
             "super" => Target::Module(parent(from)),
@@ -127,7 +124,7 @@ impl<'a> Modules<'a> {
             let Target::Module(module) = &target else {
                 break;
             };
-            target = match *name {
+            target = match name.as_str() {
                 "self" => continue,
                 "super" => Target::Module(parent(module)),
                 // A macro may define it.
@@ -141,10 +138,10 @@ impl<'a> Modules<'a> {
     }
 
     /// Finds `name` in a module: a child module, an import, an item, or a name behind a glob import.
-    fn member(&self, path: &Path<'a>, name: &'a str, steps: usize) -> Option<Target<'a>> {
+    fn member(&self, path: &Path, name: &str, steps: usize) -> Option<Target<'a>> {
         let steps = steps.checked_sub(1)?;
         let mut child = path.clone();
-        child.push(name);
+        child.push(name.to_owned());
         if self.by_path.contains_key(&child) {
             return Some(Target::Module(child));
         }
@@ -170,23 +167,21 @@ impl<'a> Modules<'a> {
     }
 }
 
-fn parent<'a>(path: &Path<'a>) -> Path<'a> {
+fn parent(path: &Path) -> Path {
     let end = path.len().saturating_sub(1);
     path[..end].to_vec()
 }
 
 /// Returns the module path of the file at `path`: `a::b` for `crates/x/src/a/b.rs`.
-fn module_path(path: &str) -> Path<'_> {
+fn module_path(path: &str) -> Path {
     let inner = path.splitn(4, '/').nth(3).unwrap_or(path);
     let inner = inner.strip_suffix(".rs").unwrap_or(inner);
     let inner = inner.strip_suffix("/mod").unwrap_or(inner);
     if inner == "lib" {
         return Path::new();
     }
-    inner.split('/').collect()
+    inner.split('/').map(str::to_owned).collect()
 }
-
-const PROGRAM: &[&str] = &["main"];
 
 /// The most re-exports that a name is followed through.
 const MOST_STEPS: usize = 12;
