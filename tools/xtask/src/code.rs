@@ -203,9 +203,9 @@ impl VisitMut for WithoutTests {
 
 /// Removes the elements whose attributes limit them to tests.
 fn retain<T, P: Default>(list: &mut Punctuated<T, P>, attributes: fn(&T) -> &Vec<Attribute>) {
-    let elements = std::mem::take(list).into_iter();
+    let elements = std::mem::take(list).into_pairs();
     *list = elements
-        .filter(|element| !is_for_tests(attributes(element)))
+        .filter(|element| !is_for_tests(attributes(element.value())))
         .collect();
 }
 

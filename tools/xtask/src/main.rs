@@ -1,6 +1,6 @@
 //! `cargo xtask`: checks the repository itself, and attacks the server.
 //!
-//! `tidy`, `features`, `conformance`, `rfc-map`, `guide`, `instructions`, `package` and `msrv` are checks. `attack`,
+//! `house` reports sizes. `tidy`, `features`, `conformance`, `rfc-map`, `guide`, `instructions`, `package` and `msrv` are checks. `attack`,
 //! `robustness` and `soak` run attacks. `sbom` and `release-notes` write what a release needs.
 
 mod attack;
@@ -12,6 +12,7 @@ mod features;
 mod figures;
 mod floors;
 mod guide;
+mod house;
 mod instructions;
 mod manifest;
 mod metadata;
@@ -64,6 +65,7 @@ fn run(arguments: &[String]) -> Result<(), Problems> {
         ("instructions", ["--write"]) => {
             instructions::run(&tree::root()?, instructions::Task::Write)
         }
+        ("house", options) => house::run(&tree::root()?, &house_options(options)?),
         ("figures", []) => figures::run(&tree::root()?),
         ("package", []) => package::run(&tree::root()?, package::Verify::Skip),
         ("package", ["--verify"]) => package::run(&tree::root()?, package::Verify::Compile),
@@ -96,6 +98,25 @@ fn conformance_options(options: &[&str]) -> Result<conformance::Options, Problem
                 Some(folder) => read.lists = Some(PathBuf::from(folder)),
                 None => return Err(vec!["--lists needs a folder".to_owned()]),
             },
+            other => return Err(vec![format!("unknown option `{other}`"), USAGE.to_owned()]),
+        }
+    }
+    Ok(read)
+}
+
+fn house_options(options: &[&str]) -> Result<house::Options, Problems> {
+    let mut read = house::Options::default();
+    let mut rest = options.iter();
+    while let Some(option) = rest.next() {
+        let mut value = || {
+            let value = rest.next().map(|value| (*value).to_owned());
+            value.ok_or_else(|| vec![format!("{option} needs a value")])
+        };
+        match *option {
+            "--crate" => read.folder = Some(value()?),
+            "--type" => read.name = Some(value()?),
+            "--all" => read.all = true,
+            "--json" => read.json = true,
             other => return Err(vec![format!("unknown option `{other}`"), USAGE.to_owned()]),
         }
     }
@@ -139,6 +160,11 @@ usage: cargo xtask <command>
   instructions          count the instructions of the core's paths with callgrind, and fail if one is more
                         than 3 % above its budget in docs/instructions.tsv; skipped without valgrind
       --write           make the counts the budgets instead
+  house                 report the types with the most methods, and the lines of each crate; fails nothing
+      --crate NAME      report the crate in this folder only
+      --type NAME       print each method, function, field and view of the types of this name
+      --all             report all types rather than the first 40
+      --json            print the report as JSON
   figures               write measured figures from the document that owns them into their copies
   package               pack each published crate as `cargo publish` does, in its order
       --verify          compile each from its archive too

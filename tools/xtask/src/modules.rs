@@ -13,11 +13,20 @@ pub(crate) struct Modules<'a> {
 }
 
 /// The names from the root of the crate to a module or an item.
-type Path = Vec<String>;
+pub(crate) type Path = Vec<String>;
 
 struct Module<'a> {
     file: &'a File,
     scan: Scan,
+}
+
+impl<'a> Module<'a> {
+    fn item(&self, name: &str) -> Target<'a> {
+        Target::Item(Definition {
+            file: &self.file.path,
+            name: name.to_owned(),
+        })
+    }
 }
 
 /// The use of a name that another file defines.
@@ -35,10 +44,16 @@ pub(crate) struct Reference<'a> {
 enum Target<'a> {
     /// A module with a file of its own.
     Module(Path),
-    /// An item that the file at this path defines.
-    Item(&'a str),
+    Item(Definition<'a>),
     /// An item of another crate, or a name of the language.
     Foreign,
+}
+
+/// An item of the crate: the file that defines it, and its name there.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Definition<'a> {
+    pub(crate) file: &'a str,
+    pub(crate) name: String,
 }
 
 impl<'a> Modules<'a> {
@@ -92,7 +107,7 @@ impl<'a> Modules<'a> {
                 continue;
             }
             match self.resolve(path, &import.path, MOST_STEPS) {
-                Target::Item(file) => found.push((file, import.line, import.path.join("::"))),
+                Target::Item(item) => found.push((item.file, import.line, import.path.join("::"))),
                 Target::Module(other) if import.is_glob() => {
                     let file = &self.by_path[&other].file.path;
                     found.push((file, import.line, import.path.join("::")));
@@ -102,11 +117,26 @@ impl<'a> Modules<'a> {
             }
         }
         for mention in &module.scan.mentions {
-            if let Target::Item(file) = self.resolve(path, &mention.path, MOST_STEPS) {
-                found.push((file, mention.line, mention.path.join("::")));
+            if let Target::Item(item) = self.resolve(path, &mention.path, MOST_STEPS) {
+                found.push((item.file, mention.line, mention.path.join("::")));
             }
         }
         found
+    }
+
+    /// Returns the files of the crate with the paths of their modules.
+    pub(crate) fn files(&self) -> impl Iterator<Item = (&Path, &'a File)> {
+        self.by_path
+            .iter()
+            .map(|(path, module)| (path, module.file))
+    }
+
+    /// Returns the item of the crate that `path` names in the module `from`.
+    pub(crate) fn definition(&self, from: &Path, path: &[String]) -> Option<Definition<'a>> {
+        match self.resolve(from, path, MOST_STEPS) {
+            Target::Item(item) => Some(item),
+            Target::Module(_) | Target::Foreign => None,
+        }
     }
 
     /// Resolves `path` as written in the module `from`.
@@ -130,7 +160,7 @@ impl<'a> Modules<'a> {
                 // A macro may define it.
                 name => self.member(module, name, steps).unwrap_or_else(|| {
                     let module = self.by_path.get(module);
-                    module.map_or(Target::Foreign, |module| Target::Item(&module.file.path))
+                    module.map_or(Target::Foreign, |module| module.item(name))
                 }),
             };
         }
@@ -157,7 +187,7 @@ impl<'a> Modules<'a> {
             });
         }
         if module.scan.items.contains(name) {
-            return Some(Target::Item(&module.file.path));
+            return Some(module.item(name));
         }
         let mut globs = imports.iter().filter(|import| import.is_glob());
         globs.find_map(|glob| match self.resolve(path, &glob.path, steps) {
