@@ -44,6 +44,7 @@ const FLOORS: &[(u8, &[&str])] = &[
             "fuzzing",
             "guide",
             "peers",
+            "robustness",
             "xtask",
         ],
     ),
@@ -65,6 +66,7 @@ const SIDEWAYS: &[(&str, &str)] = &[
     ("trace", "sim"),
     ("fuzzing", "adversary"),
     ("fuzzing", "cli"),
+    ("robustness", "adversary"),
 ];
 
 /// The floor of the tools. Every crate below it is a library.

@@ -19,7 +19,7 @@ use tokio::task::LocalSet;
 use super::client::{config, endpoint, label};
 use super::options::Options;
 use super::statistics::quantile;
-use crate::run::objects::{self, MEDIUM, Object, SHORT};
+use crate::objects::{self, MEDIUM, Object, SHORT};
 
 /// Runs the mode. Its options are:
 ///

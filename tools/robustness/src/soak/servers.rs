@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::run::helper::Helper;
-use crate::run::objects;
-use crate::run::process::{PANIC, Process, Serve, Server, Site, command, loopback};
+use crate::helper::Helper;
+use crate::objects;
+use crate::process::{PANIC, Process, Serve, Server, Site, command, loopback};
 
 /// All processes except the honest clients.
 pub(super) struct Servers {

@@ -11,11 +11,11 @@ pub(super) const AIM: u64 = 100_000_000;
 
 /// Sums over all runs with one file of figures.
 #[derive(Default)]
-pub(in crate::run) struct Ledger {
+pub(crate) struct Ledger {
     /// By attack: datagrams sent, and datagrams that the kernel dropped before the server read them.
     attacks: BTreeMap<String, [u64; 2]>,
     /// Panics in the logs of servers.
-    pub(in crate::run) panics: u64,
+    pub(crate) panics: u64,
 }
 
 impl Ledger {
@@ -47,7 +47,7 @@ impl Ledger {
     }
 
     /// Adds the datagrams of an attack.
-    pub(in crate::run) fn add(&mut self, attack: &str, sent: u64, dropped: u64) {
+    pub(crate) fn add(&mut self, attack: &str, sent: u64, dropped: u64) {
         let sums = self.attacks.entry(attack.to_owned()).or_default();
         sums[0] += sent;
         sums[1] += dropped;
@@ -61,7 +61,7 @@ impl Ledger {
     }
 
     /// Returns the figure over all runs so far.
-    pub(in crate::run) fn figure(&self) -> Figure {
+    pub(crate) fn figure(&self) -> Figure {
         let sent: u64 = self.attacks.values().map(|[sent, _]| sent).sum();
         Figure {
             id: "hostile-datagrams".to_owned(),

@@ -1,4 +1,7 @@
-//! The command line program, and its mode that runs attacks.
+//! `courser-robustness` attacks real processes and reports what that costs them.
+//!
+//! It measures the figures of `docs/ROBUSTNESS.md`, and soaks servers for hours, with honest clients beside the
+//! attacks of `courser-adversary`.
 
 mod arguments;
 mod clients;
@@ -13,14 +16,26 @@ mod robustness;
 mod soak;
 
 use std::path::Path;
+use std::process::ExitCode;
 
 use courser_adversary::{Plan, attacks};
 
 use self::arguments::{Arguments, Command};
 use self::measure::Row;
 
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match command(&arguments) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("courser-robustness: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
 /// Runs the command that the arguments select.
-pub(crate) fn main(arguments: &[String]) -> Result<(), String> {
+fn command(arguments: &[String]) -> Result<(), String> {
     match arguments.split_first() {
         Some((word, rest)) if word == "robustness" => return robustness::main(rest),
         Some((word, rest)) if word == "soak" => return soak::main(rest),

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::rows::{ROWS, Row};
-use crate::run::arguments::number;
-use crate::run::process::sibling;
+use crate::arguments::number;
+use crate::process::sibling;
 
 /// The command that the arguments select.
 pub(super) enum Command {

@@ -9,7 +9,7 @@ use super::figure::Figure;
 use super::ledger::{AIM, Ledger};
 use super::machine;
 use super::setup::Setup;
-use crate::run::process::{PANIC, Serve};
+use crate::process::{PANIC, Serve};
 
 /// Runs the attacks in turn, each against a new server, until servers have read [`ledger::AIM`]
 /// hostile datagrams or the time has expired. The ledger provides the figure.

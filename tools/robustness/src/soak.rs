@@ -1,4 +1,4 @@
-//! `courser-adversary soak`, a long run of servers with honest clients, network faults, restarts and
+//! `courser-robustness soak`, a long run of servers with honest clients, network faults, restarts and
 //! attacks.
 
 mod arguments;

@@ -1,4 +1,4 @@
-//! The origin server behind `courser serve --proxy`, in a separate process: `courser-adversary
+//! The origin server behind `courser serve --proxy`, in a separate process: `courser-robustness
 //! origin`.
 
 use std::sync::Arc;

@@ -15,8 +15,8 @@ use super::figure::{Figure, Verdict};
 use super::machine;
 use super::setup::Setup;
 use super::storm::{arrivals, median};
-use crate::run::helper::Helper;
-use crate::run::process::{Serve, Server, loopback};
+use crate::helper::Helper;
+use crate::process::{Serve, Server, loopback};
 
 /// Measures the memory of handshakes that stop after the first flight of the server.
 pub(super) fn half_open(setup: &Setup) -> Result<Vec<Figure>, String> {

@@ -1,4 +1,4 @@
-//! Honest clients in a separate process: `courser-adversary clients MODE`.
+//! Honest clients in a separate process: `courser-robustness clients MODE`.
 //!
 //! They use courser's own client: one endpoint and socket each, its default TLS, and HTTP/3. The
 //! process reports as one line of JSON. Its CPU time is separate from that of attacker and server.

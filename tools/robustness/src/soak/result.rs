@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 
 use super::samples::Drift;
 use super::servers::ServerCounts;
-use crate::run::robustness::figure::{Figure, Verdict};
-use crate::run::robustness::ledger::Ledger;
-use crate::run::robustness::store::{Conditions, Store};
+use crate::robustness::figure::{Figure, Verdict};
+use crate::robustness::ledger::Ledger;
+use crate::robustness::store::{Conditions, Store};
 
 /// The results of a soak.
 pub(super) struct Soaked {

@@ -3,25 +3,25 @@
 use serde_json::Value;
 
 /// A measured figure and its aim.
-pub(in crate::run) struct Figure {
+pub(crate) struct Figure {
     /// The key. A later measurement replaces the figure with the same key.
-    pub(in crate::run) id: String,
+    pub(crate) id: String,
     /// The subject, as shown in the document.
-    pub(in crate::run) title: String,
-    pub(in crate::run) aim: String,
-    pub(in crate::run) measured: String,
-    pub(in crate::run) verdict: Verdict,
+    pub(crate) title: String,
+    pub(crate) aim: String,
+    pub(crate) measured: String,
+    pub(crate) verdict: Verdict,
     /// A short description of the setup: cores, rounds and statistic.
-    pub(in crate::run) method: String,
+    pub(crate) method: String,
     /// CPU seconds of the server and of its clients.
-    pub(in crate::run) cpu: [f64; 2],
+    pub(crate) cpu: [f64; 2],
     /// All counts.
-    pub(in crate::run) detail: Value,
+    pub(crate) detail: Value,
 }
 
 /// The comparison of a figure with its aim.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(in crate::run) enum Verdict {
+pub(crate) enum Verdict {
     Met,
     Missed,
     /// The figure has no aim and serves for comparison.
@@ -30,7 +30,7 @@ pub(in crate::run) enum Verdict {
 
 impl Verdict {
     /// Returns `Met` if all conditions hold.
-    pub(in crate::run) fn all(conditions: &[bool]) -> Self {
+    pub(crate) fn all(conditions: &[bool]) -> Self {
         match conditions.iter().all(|holds| *holds) {
             true => Self::Met,
             false => Self::Missed,
@@ -48,7 +48,7 @@ impl Verdict {
 
 impl Figure {
     /// Returns a readable line.
-    pub(in crate::run) fn line(&self) -> String {
+    pub(crate) fn line(&self) -> String {
         format!(
             "{}: {} (aim: {}): {}; CPU {:.2} s server, {:.2} s clients; {}",
             self.title,
@@ -62,7 +62,7 @@ impl Figure {
     }
 
     /// Returns true if the figure has an aim and misses it.
-    pub(in crate::run) fn is_missed(&self) -> bool {
+    pub(crate) fn is_missed(&self) -> bool {
         self.verdict == Verdict::Missed
     }
 }

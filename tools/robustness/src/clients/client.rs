@@ -9,7 +9,7 @@ use courser_tls::{ClientOptions, Trust};
 use http::Request;
 use http_body_util::{BodyExt as _, Empty};
 
-use crate::run::process::SMALL;
+use crate::process::SMALL;
 
 /// Returns the TLS configuration of honest clients. They never resume sessions, so that every
 /// handshake is complete.

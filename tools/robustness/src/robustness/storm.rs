@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 
 use super::figure::{Figure, Verdict};
 use super::setup::Setup;
-use crate::run::helper::Helper;
-use crate::run::process::{Serve, Server};
+use crate::helper::Helper;
+use crate::process::{Serve, Server};
 
 /// The aim in seconds for the median of 1000 clients. Both aims have the order of the CPU time that
 /// both ends need for the handshakes. Other numbers of clients have proportional aims.

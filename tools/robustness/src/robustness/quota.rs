@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::run::process::Process;
+use crate::process::Process;
 
 /// A control group with a limit of CPU time, which is removed on drop.
 pub(super) struct Quota(PathBuf);

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::run::arguments::number;
-use crate::run::process::sibling;
+use crate::arguments::number;
+use crate::process::sibling;
 
 /// The command that the arguments select.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -4,7 +4,7 @@ use super::figure::Figure;
 use super::ledger::Ledger;
 use super::setup::Setup;
 use super::{attacks, flood, memory, overload, storm};
-use crate::run::soak;
+use crate::soak;
 
 /// A measurement that can be selected separately.
 pub(super) struct Row {

@@ -1,4 +1,4 @@
-//! `courser-adversary robustness`, which measures the figures of `docs/ROBUSTNESS.md`.
+//! `courser-robustness robustness`, which measures the figures of `docs/ROBUSTNESS.md`.
 
 mod arguments;
 mod attacks;

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::store::Conditions;
-use crate::run::process::Site;
+use crate::process::Site;
 
 /// Settings for all measurements.
 pub(super) struct Setup {

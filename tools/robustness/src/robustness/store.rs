@@ -10,18 +10,18 @@ use super::ledger::Ledger;
 use super::machine;
 
 /// The circumstances of a measurement.
-pub(in crate::run) struct Conditions {
-    pub(in crate::run) profile: String,
-    pub(in crate::run) machine: String,
-    pub(in crate::run) date: String,
+pub(crate) struct Conditions {
+    pub(crate) profile: String,
+    pub(crate) machine: String,
+    pub(crate) date: String,
     /// The duration of the whole row.
-    pub(in crate::run) took: Duration,
-    pub(in crate::run) is_quick: bool,
+    pub(crate) took: Duration,
+    pub(crate) is_quick: bool,
 }
 
 impl Conditions {
     /// Returns the circumstances of a measurement that has just been made on this machine.
-    pub(in crate::run) fn now(took: Duration, is_quick: bool) -> Self {
+    pub(crate) fn now(took: Duration, is_quick: bool) -> Self {
         Self {
             profile: machine::profile(),
             machine: machine::describe(),
@@ -34,14 +34,14 @@ impl Conditions {
 
 /// The latest measurement of each figure.
 #[derive(Default)]
-pub(in crate::run) struct Store {
+pub(crate) struct Store {
     figures: Vec<Value>,
-    pub(in crate::run) ledger: Ledger,
+    pub(crate) ledger: Ledger,
 }
 
 impl Store {
     /// Reads the file of earlier runs, if it exists.
-    pub(in crate::run) fn read(path: &Path) -> Result<Self, String> {
+    pub(crate) fn read(path: &Path) -> Result<Self, String> {
         let Ok(text) = std::fs::read_to_string(path) else {
             return Ok(Self::default());
         };
@@ -55,7 +55,7 @@ impl Store {
     }
 
     /// Writes the file.
-    pub(in crate::run) fn write(&self, path: &Path) -> Result<(), String> {
+    pub(crate) fn write(&self, path: &Path) -> Result<(), String> {
         let text = format!(
             "{:#}\n",
             json!({ "figures": self.figures, "hostile": self.ledger.json() })
@@ -67,7 +67,7 @@ impl Store {
     }
 
     /// Adds a figure. It replaces an earlier one with the same key.
-    pub(in crate::run) fn put(&mut self, figure: &Figure, conditions: &Conditions) {
+    pub(crate) fn put(&mut self, figure: &Figure, conditions: &Conditions) {
         let value = json!({
             "id": figure.id,
             "title": figure.title,
@@ -90,12 +90,12 @@ impl Store {
     }
 
     /// Returns the figure with this key.
-    pub(in crate::run) fn get(&self, id: &str) -> Option<&Value> {
+    pub(crate) fn get(&self, id: &str) -> Option<&Value> {
         self.figures.iter().find(|figure| figure["id"] == id)
     }
 
     /// Returns all figures in the order of their first measurement.
-    pub(in crate::run) fn figures(&self) -> &[Value] {
+    pub(crate) fn figures(&self) -> &[Value] {
         &self.figures
     }
 }

@@ -11,8 +11,8 @@ use super::ledger::Ledger;
 use super::machine;
 use super::setup::Setup;
 use super::storm::{median, seconds};
-use crate::run::helper::Helper;
-use crate::run::process::{PANIC, Serve, Server, command};
+use crate::helper::Helper;
+use crate::process::{PANIC, Serve, Server, command};
 
 /// The largest permitted CPU time of a hostile datagram, relative to an honest one.
 const CPU_AIM: f64 = 10.0;

@@ -9,8 +9,8 @@ use super::figure::{Figure, Verdict};
 use super::quota::Quota;
 use super::setup::Setup;
 use super::storm::seconds;
-use crate::run::helper::Helper;
-use crate::run::process::{Serve, Server, command};
+use crate::helper::Helper;
+use crate::process::{Serve, Server, command};
 
 /// The percentage of a core that the server gets.
 ///
