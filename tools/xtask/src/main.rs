@@ -1,6 +1,6 @@
 //! `cargo xtask`: checks the repository itself, and attacks the server.
 //!
-//! `house` reports sizes. `tidy`, `features`, `conformance`, `rfc-map`, `guide`, `instructions`, `package` and `msrv` are checks. `attack`,
+//! `house` reports sizes. `tidy`, `features`, `conformance`, `rfc-map`, `guide` and `instructions` are checks. `attack`,
 //! `robustness` and `soak` run attacks. `sbom` and `release-notes` write what a release needs.
 
 mod attack;
@@ -17,8 +17,6 @@ mod instructions;
 mod manifest;
 mod metadata;
 mod modules;
-mod msrv;
-mod package;
 mod release_notes;
 mod report;
 mod requirements;
@@ -67,9 +65,6 @@ fn run(arguments: &[String]) -> Result<(), Problems> {
         }
         ("house", options) => house::run(&tree::root()?, &house_options(options)?),
         ("figures", []) => figures::run(&tree::root()?),
-        ("package", []) => package::run(&tree::root()?, package::Verify::Skip),
-        ("package", ["--verify"]) => package::run(&tree::root()?, package::Verify::Compile),
-        ("msrv", []) => msrv::run(&tree::root()?),
         ("sbom", []) => sbom::run(&tree::root()?, None),
         ("sbom", [file]) => sbom::run(&tree::root()?, Some(Path::new(file))),
         ("release-notes", []) => release_notes::run(&tree::root()?, "Unreleased"),
@@ -166,9 +161,6 @@ usage: cargo xtask <command>
       --all             report all types rather than the first 40
       --json            print the report as JSON
   figures               write measured figures from the document that owns them into their copies
-  package               pack each published crate as `cargo publish` does, in its order
-      --verify          compile each from its archive too
-  msrv                  check that no dependency needs a newer Rust than Cargo.toml promises
   sbom [FILE]           write the packages inside the binary as CycloneDX JSON
   release-notes [VERSION]  print its part of CHANGELOG.md [default: Unreleased]
   attack NAME|all       run attacks against a real server that also has honest clients
