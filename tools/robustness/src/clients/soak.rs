@@ -354,7 +354,7 @@ impl Failure {
         }
     }
 
-    /// Adds the name of the server to what must not happen.
+    /// Prefixes a failure with the name of the server.
     fn at(self, server: &str) -> Self {
         match self {
             Self::Wrong(reason) => Self::Wrong(format!("{server}: {reason}")),
