@@ -91,7 +91,7 @@ impl DeliveryRate {
         self.app_limited_until > 0
     }
 
-    /// Notes that a packet is about to be sent. Store the result in its record
+    /// Records that a packet is about to be sent. Store the result in its record
     /// ([`Sent::snapshot`](crate::Sent::snapshot)).
     #[inline]
     pub fn on_sent(&mut self, now: Time, bytes_in_flight_before: u64) -> u32 {
@@ -168,7 +168,7 @@ impl DeliveryRate {
         })
     }
 
-    /// Notes that there is less to send than the window allows. This leaves a gap in the pipe
+    /// Records that there is less to send than the window allows. This leaves a gap in the pipe
     /// unless the next packet is sent within `pause`, the time that it takes to wake a writer.
     pub fn on_app_limited(&mut self, now: Time, pause: Duration) {
         self.idle.get_or_insert((now, pause));

@@ -11,7 +11,7 @@ pub enum EcnState {
     Unknown,
     /// Marks arrive and are reported correctly.
     Capable,
-    /// Marks are removed, changed, not reported, or not supported by the own system. No more packets are
+    /// Marks are removed, changed or not reported, or the local system cannot set them. No more packets are
     /// marked.
     Failed,
 }
@@ -46,7 +46,7 @@ struct Sent {
     ect1: u64,
 }
 
-/// The fate of the packets marked since the path is in use.
+/// The outcome of the packets marked since the path came into use.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 struct Test {
     sent: u64,
@@ -160,7 +160,7 @@ impl EcnValidation {
         }
     }
 
-    /// Notes that the system did not mark the packets that were sent. No more packets are marked, and no
+    /// Records that the system did not mark the packets that were sent. No more packets are marked, and no
     /// report of the peer says anything about the path.
     pub fn on_marks_refused(&mut self) {
         self.state = EcnState::Failed;

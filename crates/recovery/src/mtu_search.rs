@@ -38,7 +38,7 @@ pub struct MtuSearch {
     max: u16,
     /// The MTU of the interface, if known.
     interface: Option<u16>,
-    /// True after the owner was asked for it.
+    /// True once the owner has been asked for it.
     has_asked: bool,
     /// The probe in flight: its number and size.
     in_flight: Option<(u32, u16)>,
@@ -163,7 +163,7 @@ impl MtuSearch {
         }
     }
 
-    /// Returns true once if the MTU of the interface is of use and not known.
+    /// Returns true the first time that the MTU of the interface would help and is unknown.
     pub fn asks_for_interface(&mut self) -> bool {
         let asks = self.is_searching() && self.interface.is_none() && !self.has_asked;
         self.has_asked |= asks;
@@ -181,7 +181,7 @@ impl MtuSearch {
         self.state == State::Error
     }
 
-    /// Notes that a datagram of the present size was sent: a larger size would be useful.
+    /// Records that a datagram of the present size was sent: a larger size would be useful.
     pub fn on_full_datagram_sent(&mut self, now: Time) {
         match self.state {
             State::Base { not_before } if not_before <= now => self.begin(),
@@ -307,7 +307,7 @@ impl MtuSearch {
         Some(between.get(between.len() / 2).copied().unwrap_or(middle))
     }
 
-    /// Notes that a probe of this size was sent. Returns its number for
+    /// Records that a probe of this size was sent. Returns its number for
     /// [`on_probe_lost`](Self::on_probe_lost).
     pub fn on_probe_sent(&mut self, size: u16) -> u32 {
         self.probes = self.probes.wrapping_add(1);
@@ -320,7 +320,7 @@ impl MtuSearch {
         self.probes
     }
 
-    /// Notes that a probe of this size was acknowledged. Returns true if the datagram size rises.
+    /// Records that a probe of this size was acknowledged. Returns true if the datagram size rises.
     pub fn on_probe_acked(&mut self, size: u16) -> bool {
         if self.in_flight.is_some_and(|(_, pending)| pending <= size) {
             self.in_flight = None;
@@ -339,7 +339,7 @@ impl MtuSearch {
         }
     }
 
-    /// Notes that a probe was lost. After [`MAX_PROBES`] losses a size counts as too large. RFC
+    /// Records that a probe was lost. After [`MAX_PROBES`] losses a size counts as too large. RFC
     /// 8899 §5.1.2. Returns true if the datagram size falls.
     pub fn on_probe_lost(&mut self, number: u32) -> bool {
         let Some((_, size)) = self.in_flight.filter(|(pending, _)| *pending == number) else {
@@ -366,7 +366,7 @@ impl MtuSearch {
         false
     }
 
-    /// Notes that packets were acknowledged. The largest has `size` bytes.
+    /// Records that packets were acknowledged. The largest has `size` bytes.
     pub fn on_acked(&mut self, size: u16) {
         if self.black_hole.rounds > 0 && size >= self.black_hole.size {
             self.black_hole.rounds = 0;
@@ -377,7 +377,7 @@ impl MtuSearch {
         }
     }
 
-    /// Notes that packets other than probes were lost. The largest has `size` bytes, and the newest
+    /// Records that packets other than probes were lost. The largest has `size` bytes, and the newest
     /// was sent at `sent`. Returns true if the datagram size falls.
     ///
     /// Losses of one burst count once, regardless of the number of acknowledgements that reveal
@@ -405,7 +405,7 @@ impl MtuSearch {
         self.falls_into_black_hole(now)
     }
 
-    /// Notes that the losses of [`on_lost`](Self::on_lost) became known by a probe of the base size, which
+    /// Records that the losses of [`on_lost`](Self::on_lost) became known by a probe of the base size, which
     /// was sent after a timeout.
     pub fn on_lost_before_timeout(&mut self, size: u16) {
         let may_doubt = !matches!(self.state, State::Disabled | State::Error);
@@ -460,7 +460,7 @@ impl MtuSearch {
         false
     }
 
-    /// Notes that `count` probe timeouts in a row have expired. Returns true if the datagram size
+    /// Records that `count` probe timeouts in a row have expired. Returns true if the datagram size
     /// falls: if the path carries only small packets by now, only they can reveal it. If the
     /// timeouts had other reasons, the first probe restores the size.
     pub fn on_probe_timeout(&mut self, count: u32) -> bool {
@@ -471,7 +471,7 @@ impl MtuSearch {
         falls
     }
 
-    /// Notes that the peer has another address from now on, on a network path that may be the same. Earlier
+    /// Records that the peer has another address from now on, on a network path that may be the same. Earlier
     /// losses prove nothing any more: packets of any size may have been lost at the old one.
     pub fn on_moved(&mut self) {
         (self.black_hole.rounds, self.is_doubtful) = (0, false);

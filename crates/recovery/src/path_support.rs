@@ -138,13 +138,13 @@ impl PathSupport {
         }
     }
 
-    /// Notes that an ack-eliciting packet with the feature was sent.
+    /// Records that an ack-eliciting packet with the feature was sent.
     #[inline]
     pub fn on_sent(&mut self) {
         self.is_tried = self.state != Support::Confirmed;
     }
 
-    /// Notes that packets with the feature were acknowledged, the newest of which was sent at
+    /// Records that packets with the feature were acknowledged, the newest of which was sent at
     /// `sent`. Returns true if that confirms the feature.
     #[inline]
     pub fn on_acked(&mut self, sent: Time) -> bool {
@@ -156,7 +156,7 @@ impl PathSupport {
         true
     }
 
-    /// Notes that packets with the feature were declared lost. Returns true if that makes the feature
+    /// Records that packets with the feature were declared lost. Returns true if that makes the feature
     /// doubtful or failed.
     pub fn on_lost(&mut self, now: Time, loss: &FeatureLoss) -> bool {
         let is_outrun = self.was_confirmed && loss.sent <= self.newest_acked;
@@ -181,13 +181,13 @@ impl PathSupport {
         true
     }
 
-    /// Notes that a loss which [`on_lost`](Self::on_lost) reported was spurious: the packet with the
+    /// Records that a loss which [`on_lost`](Self::on_lost) reported was spurious: the packet with the
     /// feature was late.
     pub fn on_spurious_loss(&mut self) {
         self.confirm();
     }
 
-    /// Notes that packets were forgotten, so that the fate of a trial may stay unknown.
+    /// Records that packets were forgotten, so that the fate of a trial may stay unknown.
     pub fn on_forgotten(&mut self) {
         self.is_tried = false;
     }

@@ -63,8 +63,8 @@ pub use cid::{
     ServerIdError, ServerIdGenerator,
 };
 pub use config::{
-    ClientConfig, ConfigError, EndpointConfig, MemoryTokenStore, PathMemory, RetryPolicy,
-    ServerConfig, TokenStore, TransportConfig,
+    ClientConfig, ConfigError, EndpointConfig, MemoryTokenStore, PathMemory, ReplyLimits,
+    RetryPolicy, ServerConfig, TokenStore, TransportConfig,
 };
 pub use connection::{
     Connection, ConnectionError, ConnectionStats, EarlyData, Event, Fallbacks, KeyUpdateBlocked,
@@ -78,7 +78,7 @@ pub use datagram::{
 pub use endpoint::{
     AddressFilter, AddressListError, AddressPrefix, ConnectError, ConnectionHandle,
     CreationLimiter, Endpoint, EndpointStats, Incoming, MAX_SHARDS, PacketTooBig, ReceiveMeta,
-    ReplyLimits, ShardPlace, Stray, UnreachableReport,
+    ShardPlace, Stray, UnreachableReport,
 };
 pub use error::{PanicPayload, TransportError};
 pub use frame_counts::FrameCounts;

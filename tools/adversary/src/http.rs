@@ -35,6 +35,9 @@ pub const CONTROL: u64 = 0;
 /// The index of the client's QPACK encoder stream that [`preface`] opens.
 pub const ENCODER: u64 = 1;
 
+/// Bytes of a stream in one packet.
+pub const CHUNK: usize = 1000;
+
 /// Returns the ID of a client's bidirectional stream.
 pub fn request_stream(index: u64) -> StreamId {
     StreamId::new(Side::Client, Direction::Bidirectional, index)
@@ -53,6 +56,16 @@ pub fn stream(id: StreamId, offset: u64, data: &[u8], fin: bool) -> Vec<u8> {
         data,
         fin,
     }))
+}
+
+/// Splits the content of a stream that begins now into STREAM frames, each of which fits into a packet.
+pub fn stream_in_chunks(id: StreamId, data: &[u8], fin: bool) -> impl Iterator<Item = Vec<u8>> {
+    let last = data.chunks(CHUNK).count().saturating_sub(1);
+    let chunks = data.chunks(CHUNK).enumerate();
+    chunks.map(move |(index, chunk)| {
+        let offset = (index * CHUNK) as u64;
+        stream(id, offset, chunk, fin && index == last)
+    })
 }
 
 /// Encodes an HTTP/3 frame.

@@ -9,7 +9,7 @@
 //! - [`odd`] contains honest peers with every unusual behaviour that the RFCs permit.
 //! - [`AttackNode`] runs an attack in a world of the simulator, [`Sockets`] over UDP.
 //!
-//! The crate is for tests and for `cargo xtask attack`. No released crate depends on it.
+//! The crate is for tests and for `courser-robustness`, which `cargo xtask attack` runs. No released crate depends on it.
 
 pub mod attacks;
 pub mod http;

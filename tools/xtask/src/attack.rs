@@ -1,6 +1,6 @@
-//! `cargo xtask attack`, `robustness` and `soak`: builds the server and the adversary and runs them.
+//! `cargo xtask attack`, `robustness` and `soak`: builds the server and the program that attacks it.
 //!
-//! The adversary is a separate process, so that the checks here compile without it.
+//! The program is a separate process, so that the checks here compile without it.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -10,19 +10,19 @@ use crate::report::Problems;
 
 /// Runs attacks with the release profile. `--list` and `--help` do not build the server.
 pub(crate) fn run(root: &Path, arguments: &[&str]) -> Result<(), Problems> {
-    adversary(root, "release", &[], arguments)
+    measure(root, "release", &[], arguments)
 }
 
 /// Measures the figures of `docs/ROBUSTNESS.md` with the profile that the arguments name.
 pub(crate) fn robustness(root: &Path, arguments: &[&str]) -> Result<(), Problems> {
     let (profile, arguments) = take_profile(arguments);
-    adversary(root, profile, &["robustness"], &arguments)
+    measure(root, profile, &["robustness"], &arguments)
 }
 
 /// Runs servers, clients and attackers together for a long time.
 pub(crate) fn soak(root: &Path, arguments: &[&str]) -> Result<(), Problems> {
     let (profile, arguments) = take_profile(arguments);
-    adversary(root, profile, &["soak"], &arguments)
+    measure(root, profile, &["soak"], &arguments)
 }
 
 /// Splits `--profile NAME` from the other arguments. The default is `dist`, as for all figures.
@@ -36,7 +36,8 @@ fn take_profile<'a>(arguments: &[&'a str]) -> (&'a str, Vec<&'a str>) {
     (profile.unwrap_or("dist"), rest)
 }
 
-fn adversary(
+/// Builds and runs `courser-robustness`.
+fn measure(
     root: &Path,
     profile: &str,
     command: &[&str],
@@ -48,14 +49,14 @@ fn adversary(
     // Without a server nothing is measured, so the fastest build is enough.
     let profile = if needs_server { profile } else { "release" };
     let mut build = vec!["build", "--profile", profile];
-    build.extend(["--package", "courser-adversary"]);
+    build.extend(["--package", "courser-robustness"]);
     if needs_server {
         // One build for both. Two builds would compile most crates twice, with different features.
         build.extend(["--package", "courser-cli"]);
     }
     run_in(root, Command::new(cargo()).args(build))?;
     let target = std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into());
-    let program = root.join(target).join(profile).join("courser-adversary");
+    let program = root.join(target).join(profile).join("courser-robustness");
     run_in(root, Command::new(program).args(command).args(arguments))
 }
 

@@ -1,233 +1,233 @@
-//! Separates Rust source into code and comments.
+//! Reads Rust sources with `syn`.
 
-pub(crate) mod tokens;
+use proc_macro2::{Delimiter, Group, Spacing, TokenTree};
+use syn::punctuated::Punctuated;
+use syn::visit_mut::{self, VisitMut};
+use syn::{Attribute, ForeignItem, Ident, ImplItem, Item, Meta, Stmt, TraitItem, Type};
 
-use std::ops::Range;
+/// Returns the syntax of a source without the items that only tests compile.
+pub(crate) fn without_tests(file: &syn::File) -> syn::File {
+    let mut file = file.clone();
+    WithoutTests.visit_file_mut(&mut file);
+    file
+}
 
-/// Blanks comments, strings and characters. Every line keeps its number.
-pub(crate) fn only_code(source: &str) -> String {
-    let characters: Vec<char> = source.chars().collect();
-    let mut code = String::with_capacity(source.len());
-    let mut at = 0;
-    while at < characters.len() {
-        let end = not_code_until(&characters, at);
-        if end == at {
-            code.push(characters[at]);
-            at += 1;
-        } else {
-            blank(&characters[at..end], &mut code);
-            at = end;
+/// Returns each `name` of `#[cfg(test)] mod name;`.
+pub(crate) fn test_modules(file: &syn::File) -> Vec<String> {
+    let modules = file.items.iter().filter_map(|item| match item {
+        Item::Mod(module) if module.content.is_none() && is_for_tests(&module.attrs) => {
+            Some(module.ident.to_string())
         }
-    }
-    code
+        _ => None,
+    });
+    modules.collect()
 }
 
-/// Blanks the items that only tests compile. Takes the result of [`only_code`].
-pub(crate) fn without_tests(code: &str) -> String {
-    let mut kept = String::with_capacity(code.len());
-    let mut end = 0;
-    for item in test_items(code) {
-        kept.push_str(&code[end..item.start]);
-        let blanked: Vec<char> = code[item.clone()].chars().collect();
-        blank(&blanked, &mut kept);
-        end = item.end;
-    }
-    kept.push_str(&code[end..]);
-    kept
+/// Returns true if the attributes limit an item to tests.
+fn is_for_tests(attributes: &[Attribute]) -> bool {
+    attributes.iter().any(|attribute| {
+        let Meta::List(list) = &attribute.meta else {
+            return false;
+        };
+        let condition = list.tokens.to_string().replace(' ', "");
+        list.path.is_ident("cfg") && (condition == "test" || condition.starts_with("all(test,"))
+    })
 }
 
-/// Returns each `name` of `#[cfg(test)] mod name;`. Takes the result of [`only_code`].
-pub(crate) fn test_modules(code: &str) -> Vec<String> {
-    let name = |item: &str| {
-        let declaration = item.strip_suffix(';')?;
-        let mut words = declaration.split_whitespace().rev();
-        let name = words.next()?;
-        (words.next() == Some("mod")).then(|| name.to_owned())
-    };
-    let items = test_items(code).into_iter();
-    items.filter_map(|item| name(&code[item])).collect()
+/// A token of a source: an identifier, a literal, `::`, or one character of punctuation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Word {
+    pub(crate) text: String,
+    /// The number of its line, counted from 1.
+    pub(crate) line: usize,
 }
 
-/// Returns the lines of `code` that contain `word` as a whole identifier, counted from 1.
-pub(crate) fn lines_with(code: &str, word: &str) -> Vec<usize> {
-    code.lines()
-        .enumerate()
-        .filter(|(_, line)| {
-            line.split(|c: char| !is_identifier(c))
-                .any(|identifier| identifier == word)
-        })
-        .map(|(index, _)| index + 1)
-        .collect()
+/// Returns the tokens in their order, with brackets. Doc comments are left out.
+pub(crate) fn words(tokens: impl IntoIterator<Item = TokenTree>) -> Vec<Word> {
+    let mut found = Vec::new();
+    add_words(tokens, &mut found);
+    found
 }
 
-/// Returns the end of the comment or literal that starts at `at`, or `at` if code starts there.
-fn not_code_until(text: &[char], at: usize) -> usize {
-    let next = text.get(at + 1).copied();
-    match text[at] {
-        '/' if next == Some('/') => {
-            at + text[at..]
-                .iter()
-                .position(|&c| c == '\n')
-                .unwrap_or(text.len() - at)
-        }
-        '/' if next == Some('*') => block_comment_end(text, at),
-        '"' => string_end(text, at + 1),
-        '\'' if next == Some('\\') => {
-            // The escaped character may itself be a quote.
-            let from = (at + 3).min(text.len());
-            let closing = text[from..].iter().position(|&c| c == '\'');
-            closing.map_or(text.len(), |distance| from + distance + 1)
-        }
-        // Without a closing quote it is a lifetime, which is code.
-        '\'' if next.is_some() && text.get(at + 2) == Some(&'\'') => at + 3,
-        'r' | 'b' | 'c' if at == 0 || !is_identifier(text[at - 1]) => raw_string_end(text, at),
-        _ => at,
-    }
-}
-
-fn block_comment_end(text: &[char], start: usize) -> usize {
-    let mut depth = 0;
-    let mut at = start;
-    while at < text.len() {
-        match (text[at], text.get(at + 1)) {
-            ('/', Some('*')) => {
-                depth += 1;
-                at += 2;
+fn add_words(tokens: impl IntoIterator<Item = TokenTree>, found: &mut Vec<Word>) {
+    let mut is_joint = false;
+    for token in tokens {
+        let line = token.span().start().line;
+        let mut push = |text: String| found.push(Word { text, line });
+        let was_joint = std::mem::take(&mut is_joint);
+        match token {
+            TokenTree::Group(group) if is_doc(&group) => {
+                // The `#` before it, and the `!` of an inner one.
+                while found
+                    .pop_if(|word| word.text == "#" || word.text == "!")
+                    .is_some()
+                {}
             }
-            ('*', Some('/')) => {
-                depth -= 1;
-                at += 2;
-                if depth == 0 {
-                    return at;
+            TokenTree::Group(group) => {
+                let (open, close) = match group.delimiter() {
+                    Delimiter::Parenthesis => ("(", ")"),
+                    Delimiter::Brace => ("{", "}"),
+                    Delimiter::Bracket => ("[", "]"),
+                    Delimiter::None => ("", ""),
+                };
+                push(open.to_owned());
+                add_words(group.stream(), found);
+                let line = group.span_close().end().line;
+                found.push(Word {
+                    text: close.to_owned(),
+                    line,
+                });
+            }
+            TokenTree::Punct(punct) if was_joint && punct.as_char() == ':' => {
+                if let Some(last) = found.last_mut() {
+                    last.text.push(':');
                 }
             }
-            _ => at += 1,
+            TokenTree::Punct(punct) => {
+                is_joint = punct.as_char() == ':' && punct.spacing() == Spacing::Joint;
+                push(punct.to_string());
+            }
+            TokenTree::Ident(ident) => push(ident.to_string()),
+            TokenTree::Literal(literal) => push(literal.to_string()),
         }
     }
-    text.len()
 }
 
-fn string_end(text: &[char], start: usize) -> usize {
-    let mut at = start;
-    while at < text.len() {
-        match text[at] {
-            '\\' => at += 2,
-            '"' => return at + 1,
-            _ => at += 1,
+/// Returns true for the brackets of a doc comment.
+fn is_doc(group: &Group) -> bool {
+    let mut inner = group.stream().into_iter();
+    let first = inner.next().map(|token| token.to_string());
+    let second = inner.next().map(|token| token.to_string());
+    group.delimiter() == Delimiter::Bracket
+        && first.as_deref() == Some("doc")
+        && second.as_deref() == Some("=")
+}
+
+/// Returns the lines on which `sequence` begins among `words`, each once.
+pub(crate) fn lines_with(words: &[Word], sequence: &[&str]) -> Vec<usize> {
+    let found = words.windows(sequence.len());
+    let found = found.filter(|found| found.iter().map(|word| &word.text).eq(sequence));
+    let mut lines: Vec<usize> = found.map(|found| found[0].line).collect();
+    lines.dedup();
+    lines
+}
+
+/// Returns the last name of a type's path, without references and parameters.
+pub(crate) fn type_name(of: &Type) -> Option<&Ident> {
+    match of {
+        Type::Path(path) => path.path.segments.last().map(|part| &part.ident),
+        Type::Reference(reference) => type_name(&reference.elem),
+        Type::Paren(inner) => type_name(&inner.elem),
+        Type::Group(inner) => type_name(&inner.elem),
+        _ => None,
+    }
+}
+
+/// Removes what only tests compile.
+struct WithoutTests;
+
+impl VisitMut for WithoutTests {
+    fn visit_file_mut(&mut self, file: &mut syn::File) {
+        file.items.retain(|item| !is_for_tests(attributes(item)));
+        visit_mut::visit_file_mut(self, file);
+    }
+
+    fn visit_item_mod_mut(&mut self, module: &mut syn::ItemMod) {
+        if let Some((_, items)) = &mut module.content {
+            items.retain(|item| !is_for_tests(attributes(item)));
         }
+        visit_mut::visit_item_mod_mut(self, module);
     }
-    text.len()
+
+    fn visit_item_impl_mut(&mut self, block: &mut syn::ItemImpl) {
+        block.items.retain(|item| match item {
+            ImplItem::Const(item) => !is_for_tests(&item.attrs),
+            ImplItem::Fn(item) => !is_for_tests(&item.attrs),
+            ImplItem::Type(item) => !is_for_tests(&item.attrs),
+            ImplItem::Macro(item) => !is_for_tests(&item.attrs),
+            _ => true,
+        });
+        visit_mut::visit_item_impl_mut(self, block);
+    }
+
+    fn visit_item_trait_mut(&mut self, item: &mut syn::ItemTrait) {
+        item.items.retain(|item| match item {
+            TraitItem::Fn(item) => !is_for_tests(&item.attrs),
+            _ => true,
+        });
+        visit_mut::visit_item_trait_mut(self, item);
+    }
+
+    fn visit_item_foreign_mod_mut(&mut self, block: &mut syn::ItemForeignMod) {
+        block.items.retain(|item| match item {
+            ForeignItem::Fn(item) => !is_for_tests(&item.attrs),
+            _ => true,
+        });
+        visit_mut::visit_item_foreign_mod_mut(self, block);
+    }
+
+    fn visit_block_mut(&mut self, block: &mut syn::Block) {
+        block.stmts.retain(|statement| match statement {
+            Stmt::Local(local) => !is_for_tests(&local.attrs),
+            Stmt::Item(item) => !is_for_tests(attributes(item)),
+            Stmt::Expr(syn::Expr::Block(block), _) => !is_for_tests(&block.attrs),
+            Stmt::Expr(syn::Expr::Call(call), _) => !is_for_tests(&call.attrs),
+            Stmt::Expr(syn::Expr::MethodCall(call), _) => !is_for_tests(&call.attrs),
+            Stmt::Expr(syn::Expr::If(branch), _) => !is_for_tests(&branch.attrs),
+            Stmt::Expr(..) => true,
+            Stmt::Macro(call) => !is_for_tests(&call.attrs),
+        });
+        visit_mut::visit_block_mut(self, block);
+    }
+
+    fn visit_fields_named_mut(&mut self, fields: &mut syn::FieldsNamed) {
+        retain(&mut fields.named, |field| &field.attrs);
+        visit_mut::visit_fields_named_mut(self, fields);
+    }
+
+    fn visit_item_enum_mut(&mut self, item: &mut syn::ItemEnum) {
+        retain(&mut item.variants, |variant| &variant.attrs);
+        visit_mut::visit_item_enum_mut(self, item);
+    }
+
+    fn visit_expr_match_mut(&mut self, expression: &mut syn::ExprMatch) {
+        expression.arms.retain(|arm| !is_for_tests(&arm.attrs));
+        visit_mut::visit_expr_match_mut(self, expression);
+    }
+
+    fn visit_expr_struct_mut(&mut self, expression: &mut syn::ExprStruct) {
+        retain(&mut expression.fields, |field| &field.attrs);
+        visit_mut::visit_expr_struct_mut(self, expression);
+    }
 }
 
-/// Returns the end of `r"…"`, `r#"…"#`, `br"…"` or `cr"…"`, or `start` if none starts there.
-fn raw_string_end(text: &[char], start: usize) -> usize {
-    let mut at = start;
-    if matches!(text[at], 'b' | 'c') {
-        at += 1;
-    }
-    if text.get(at) != Some(&'r') {
-        return start;
-    }
-    at += 1;
-    let hashes = text[at..].iter().take_while(|&&c| c == '#').count();
-    at += hashes;
-    if text.get(at) != Some(&'"') {
-        return start;
-    }
-    at += 1;
-    while at < text.len() {
-        let closes = text[at] == '"'
-            && text.len() > at + hashes
-            && text[at + 1..=at + hashes].iter().all(|&c| c == '#');
-        if closes {
-            return at + 1 + hashes;
-        }
-        at += 1;
-    }
-    text.len()
+/// Removes the elements whose attributes limit them to tests.
+fn retain<T, P: Default>(list: &mut Punctuated<T, P>, attributes: fn(&T) -> &Vec<Attribute>) {
+    let elements = std::mem::take(list).into_pairs();
+    *list = elements
+        .filter(|element| !is_for_tests(attributes(element.value())))
+        .collect();
 }
 
-/// Returns the ranges of the items that only tests compile, each from its attribute on.
-fn test_items(code: &str) -> Vec<Range<usize>> {
-    let mut items = Vec::new();
-    let mut from = 0;
-    while let Some(attribute) = test_attribute(&code[from..]) {
-        let end = from + attribute.end;
-        let item = from + attribute.start..end + item_len(&code[end..]);
-        from = item.end;
-        items.push(item);
+fn attributes(item: &Item) -> &[Attribute] {
+    match item {
+        Item::Const(syn::ItemConst { attrs, .. })
+        | Item::Enum(syn::ItemEnum { attrs, .. })
+        | Item::ExternCrate(syn::ItemExternCrate { attrs, .. })
+        | Item::Fn(syn::ItemFn { attrs, .. })
+        | Item::ForeignMod(syn::ItemForeignMod { attrs, .. })
+        | Item::Impl(syn::ItemImpl { attrs, .. })
+        | Item::Macro(syn::ItemMacro { attrs, .. })
+        | Item::Mod(syn::ItemMod { attrs, .. })
+        | Item::Static(syn::ItemStatic { attrs, .. })
+        | Item::Struct(syn::ItemStruct { attrs, .. })
+        | Item::Trait(syn::ItemTrait { attrs, .. })
+        | Item::Type(syn::ItemType { attrs, .. })
+        | Item::Union(syn::ItemUnion { attrs, .. })
+        | Item::Use(syn::ItemUse { attrs, .. }) => attrs,
+        _ => &[],
     }
-    items
 }
-
-/// Returns the range of the first attribute that limits an item to tests.
-fn test_attribute(code: &str) -> Option<Range<usize>> {
-    TEST_ATTRIBUTES
-        .iter()
-        .filter_map(|attribute| {
-            let start = code.find(attribute)?;
-            let end = code[start..].find(']')? + 1;
-            Some(start..start + end)
-        })
-        .min_by_key(|range| range.start)
-}
-
-/// Returns the length of the item at the start of `code`, with the attributes before it.
-///
-/// It ends with its `;` or its braces. A field, a variant or an arm ends with its comma, or before
-/// the brace that closes the list.
-fn item_len(code: &str) -> usize {
-    let is_listed = !starts_with_keyword(code);
-    let mut depth = 0_usize;
-    for (index, character) in code.char_indices() {
-        match character {
-            '{' | '(' | '[' => depth += 1,
-            '}' if depth == 0 => return index,
-            '}' if depth == 1 => return index + 1,
-            '}' | ')' | ']' => depth = depth.saturating_sub(1),
-            ';' if depth == 0 => return index + 1,
-            ',' if depth == 0 && is_listed => return index + 1,
-            _ => {}
-        }
-    }
-    code.len()
-}
-
-/// Returns true for an item that a keyword introduces, such as a function. Attributes and
-/// visibility may precede it.
-fn starts_with_keyword(code: &str) -> bool {
-    let mut rest = code.trim_start();
-    while let Some(end) = rest.starts_with("#[").then(|| rest.find(']')).flatten() {
-        rest = rest[end + 1..].trim_start();
-    }
-    if let Some(visible) = rest.strip_prefix("pub") {
-        rest = visible.trim_start();
-        if let Some(end) = rest.starts_with('(').then(|| rest.find(')')).flatten() {
-            rest = rest[end + 1..].trim_start();
-        }
-    }
-    let end = rest.find(|c: char| !is_identifier(c)).unwrap_or(rest.len());
-    ITEM_KEYWORDS.contains(&&rest[..end])
-}
-
-fn blank(characters: &[char], code: &mut String) {
-    code.extend(
-        characters
-            .iter()
-            .map(|&c| if c == '\n' { '\n' } else { ' ' }),
-    );
-}
-
-fn is_identifier(character: char) -> bool {
-    character.is_alphanumeric() || character == '_'
-}
-
-const TEST_ATTRIBUTES: &[&str] = &["#[cfg(test)]", "#[cfg(all(test,"];
-
-const ITEM_KEYWORDS: &[&str] = &[
-    "async", "const", "enum", "extern", "fn", "impl", "let", "mod", "static", "struct", "trait",
-    "type", "union", "unsafe", "use",
-];
 
 #[cfg(test)]
 mod tests;

@@ -41,6 +41,7 @@ const FLOORS: &[(u8, &[&str])] = &[
             "fuzzing",
             "guide",
             "peers",
+            "robustness",
             "xtask",
         ],
     ),
@@ -60,6 +61,7 @@ const SIDEWAYS: &[(&str, &str)] = &[
     ("trace", "sim"),
     ("fuzzing", "adversary"),
     ("fuzzing", "cli"),
+    ("robustness", "adversary"),
 ];
 
 /// The floor of the tools. Every crate below it is a library.

@@ -1,6 +1,6 @@
 //! `cargo xtask`: checks the repository itself, and attacks the server.
 //!
-//! `tidy`, `features`, `conformance`, `rfc-map`, `guide`, `instructions`, `package` and `msrv` are checks. `attack`,
+//! `house` reports sizes. `tidy`, `features`, `conformance`, `rfc-map`, `guide` and `instructions` are checks. `attack`,
 //! `robustness` and `soak` run attacks. `sbom` and `release-notes` write what a release needs.
 
 mod attack;
@@ -12,12 +12,11 @@ mod features;
 mod figures;
 mod floors;
 mod guide;
+mod house;
 mod instructions;
 mod manifest;
 mod metadata;
 mod modules;
-mod msrv;
-mod package;
 mod release_notes;
 mod report;
 mod requirements;
@@ -64,10 +63,8 @@ fn run(arguments: &[String]) -> Result<(), Problems> {
         ("instructions", ["--write"]) => {
             instructions::run(&tree::root()?, instructions::Task::Write)
         }
+        ("house", options) => house::run(&tree::root()?, &house_options(options)?),
         ("figures", []) => figures::run(&tree::root()?),
-        ("package", []) => package::run(&tree::root()?, package::Verify::Skip),
-        ("package", ["--verify"]) => package::run(&tree::root()?, package::Verify::Compile),
-        ("msrv", []) => msrv::run(&tree::root()?),
         ("sbom", []) => sbom::run(&tree::root()?, None),
         ("sbom", [file]) => sbom::run(&tree::root()?, Some(Path::new(file))),
         ("release-notes", []) => release_notes::run(&tree::root()?, "Unreleased"),
@@ -96,6 +93,25 @@ fn conformance_options(options: &[&str]) -> Result<conformance::Options, Problem
                 Some(folder) => read.lists = Some(PathBuf::from(folder)),
                 None => return Err(vec!["--lists needs a folder".to_owned()]),
             },
+            other => return Err(vec![format!("unknown option `{other}`"), USAGE.to_owned()]),
+        }
+    }
+    Ok(read)
+}
+
+fn house_options(options: &[&str]) -> Result<house::Options, Problems> {
+    let mut read = house::Options::default();
+    let mut rest = options.iter();
+    while let Some(option) = rest.next() {
+        let mut value = || {
+            let value = rest.next().map(|value| (*value).to_owned());
+            value.ok_or_else(|| vec![format!("{option} needs a value")])
+        };
+        match *option {
+            "--crate" => read.folder = Some(value()?),
+            "--type" => read.name = Some(value()?),
+            "--all" => read.all = true,
+            "--json" => read.json = true,
             other => return Err(vec![format!("unknown option `{other}`"), USAGE.to_owned()]),
         }
     }
@@ -139,10 +155,12 @@ usage: cargo xtask <command>
   instructions          count the instructions of the core's paths with callgrind, and fail if one is more
                         than 3 % above its budget in docs/instructions.tsv; skipped without valgrind
       --write           make the counts the budgets instead
+  house                 report the types with the most methods, and the lines of each crate; fails nothing
+      --crate NAME      report the crate in this folder only
+      --type NAME       print each method, function, field and view of the types of this name
+      --all             report all types rather than the first 40
+      --json            print the report as JSON
   figures               write measured figures from the document that owns them into their copies
-  package               pack each published crate as `cargo publish` does, in its order
-      --verify          compile each from its archive too
-  msrv                  check that no dependency needs a newer Rust than Cargo.toml promises
   sbom [FILE]           write the packages inside the binary as CycloneDX JSON
   release-notes [VERSION]  print its part of CHANGELOG.md [default: Unreleased]
   attack NAME|all       run attacks against a real server that also has honest clients

@@ -1,7 +1,7 @@
 //! Reads `cargo metadata`.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use serde_json::Value;
@@ -17,38 +17,6 @@ pub(crate) struct Package {
     /// Empty where the manifest has none.
     pub(crate) description: String,
     pub(crate) license: String,
-    /// The lowest Rust, as the manifest writes it.
-    pub(crate) rust_version: Option<String>,
-    pub(crate) folder: PathBuf,
-    pub(crate) is_published: bool,
-    /// True for crates of this workspace.
-    pub(crate) is_local: bool,
-    pub(crate) dependencies: Vec<Dependency>,
-}
-
-/// A dependency as a manifest declares it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Dependency {
-    pub(crate) name: String,
-    pub(crate) kind: Kind,
-    /// True for crates of this workspace.
-    pub(crate) is_local: bool,
-    pub(crate) has_version: bool,
-}
-
-impl Dependency {
-    /// Returns true for a crate of this workspace that must be published first.
-    pub(crate) fn is_needed(&self) -> bool {
-        self.is_local && self.has_version
-    }
-}
-
-/// The section that declares a dependency.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
-    Normal,
-    Build,
-    Dev,
 }
 
 /// Returns the command that runs the Cargo that runs this program.
@@ -93,34 +61,12 @@ pub(crate) fn text(value: &Value, key: &str) -> String {
 }
 
 fn package(value: &Value) -> Package {
-    let manifest = PathBuf::from(text(value, "manifest_path"));
-    // A list names the registries that may have it; an empty one is `publish = false`.
-    let registries = value.get("publish").and_then(Value::as_array);
-    let rust_version = value.get("rust_version").and_then(Value::as_str);
     Package {
         id: text(value, "id"),
         name: text(value, "name"),
         version: text(value, "version"),
         description: text(value, "description"),
         license: text(value, "license"),
-        rust_version: rust_version.map(str::to_owned),
-        folder: manifest.parent().map(Path::to_path_buf).unwrap_or_default(),
-        is_published: registries.is_none_or(|registries| !registries.is_empty()),
-        is_local: value.get("source").is_none_or(Value::is_null),
-        dependencies: list(value, "dependencies").map(dependency).collect(),
-    }
-}
-
-fn dependency(value: &Value) -> Dependency {
-    Dependency {
-        name: text(value, "name"),
-        kind: match value.get("kind").and_then(Value::as_str) {
-            Some("dev") => Kind::Dev,
-            Some("build") => Kind::Build,
-            _ => Kind::Normal,
-        },
-        is_local: value.get("path").is_some_and(Value::is_string),
-        has_version: text(value, "req") != "*",
     }
 }
 

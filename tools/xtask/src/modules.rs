@@ -4,23 +4,29 @@ mod scan;
 
 use std::collections::BTreeMap;
 
-use crate::code::tokens::tokens;
 use crate::tree::File;
 use scan::Scan;
 
 /// The modules of one crate that have a file of their own, without tests.
-#[derive(Debug)]
 pub(crate) struct Modules<'a> {
-    by_path: BTreeMap<Path<'a>, Module<'a>>,
+    by_path: BTreeMap<Path, Module<'a>>,
 }
 
 /// The names from the root of the crate to a module or an item.
-type Path<'a> = Vec<&'a str>;
+pub(crate) type Path = Vec<String>;
 
-#[derive(Debug)]
 struct Module<'a> {
     file: &'a File,
-    scan: Scan<'a>,
+    scan: Scan,
+}
+
+impl<'a> Module<'a> {
+    fn item(&self, name: &str) -> Target<'a> {
+        Target::Item(Definition {
+            file: &self.file.path,
+            name: name.to_owned(),
+        })
+    }
 }
 
 /// The use of a name that another file defines.
@@ -37,11 +43,17 @@ pub(crate) struct Reference<'a> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Target<'a> {
     /// A module with a file of its own.
-    Module(Path<'a>),
-    /// An item that the file at this path defines.
-    Item(&'a str),
+    Module(Path),
+    Item(Definition<'a>),
     /// An item of another crate, or a name of the language.
     Foreign,
+}
+
+/// An item of the crate: the file that defines it, and its name there.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Definition<'a> {
+    pub(crate) file: &'a str,
+    pub(crate) name: String,
 }
 
 impl<'a> Modules<'a> {
@@ -49,12 +61,12 @@ impl<'a> Modules<'a> {
     pub(crate) fn new(files: &'a [File], folder: &str) -> Self {
         let sources = files.iter().filter(|file| file.is_production_of(folder));
         let modules = sources.map(|file| {
-            let scan = scan::scan(&tokens(file.production_code()));
+            let scan = scan::scan(file.production());
             (module_path(&file.path), Module { file, scan })
         });
-        let mut by_path: BTreeMap<Path<'a>, Module<'a>> = modules.collect();
+        let mut by_path: BTreeMap<Path, Module<'a>> = modules.collect();
         // The library is the root of a package that also has a program.
-        if let Some(program) = by_path.remove(PROGRAM) {
+        if let Some(program) = by_path.remove(["main".to_owned()].as_slice()) {
             by_path.entry(Path::new()).or_insert(program);
         }
         Self { by_path }
@@ -87,15 +99,15 @@ impl<'a> Modules<'a> {
             .collect()
     }
 
-    fn references_of(&self, path: &Path<'a>, module: &Module<'a>) -> Vec<(&'a str, usize, String)> {
+    fn references_of(&self, path: &Path, module: &Module<'a>) -> Vec<(&'a str, usize, String)> {
         let mut found = Vec::new();
         for import in &module.scan.imports {
-            let is_used = !import.is_reexport || module.scan.words.contains(import.name);
+            let is_used = !import.is_reexport || module.scan.words.contains(&import.name);
             if !is_used {
                 continue;
             }
             match self.resolve(path, &import.path, MOST_STEPS) {
-                Target::Item(file) => found.push((file, import.line, import.path.join("::"))),
+                Target::Item(item) => found.push((item.file, import.line, import.path.join("::"))),
                 Target::Module(other) if import.is_glob() => {
                     let file = &self.by_path[&other].file.path;
                     found.push((file, import.line, import.path.join("::")));
@@ -105,19 +117,34 @@ impl<'a> Modules<'a> {
             }
         }
         for mention in &module.scan.mentions {
-            if let Target::Item(file) = self.resolve(path, &mention.path, MOST_STEPS) {
-                found.push((file, mention.line, mention.path.join("::")));
+            if let Target::Item(item) = self.resolve(path, &mention.path, MOST_STEPS) {
+                found.push((item.file, mention.line, mention.path.join("::")));
             }
         }
         found
     }
 
+    /// Returns the files of the crate with the paths of their modules.
+    pub(crate) fn files(&self) -> impl Iterator<Item = (&Path, &'a File)> {
+        self.by_path
+            .iter()
+            .map(|(path, module)| (path, module.file))
+    }
+
+    /// Returns the item of the crate that `path` names in the module `from`.
+    pub(crate) fn definition(&self, from: &Path, path: &[String]) -> Option<Definition<'a>> {
+        match self.resolve(from, path, MOST_STEPS) {
+            Target::Item(item) => Some(item),
+            Target::Module(_) | Target::Foreign => None,
+        }
+    }
+
     /// Resolves `path` as written in the module `from`.
-    fn resolve(&self, from: &Path<'a>, path: &[&'a str], steps: usize) -> Target<'a> {
+    fn resolve(&self, from: &Path, path: &[String], steps: usize) -> Target<'a> {
         let Some((first, rest)) = path.split_first() else {
             return Target::Module(from.clone());
         };
-        let mut target = match *first {
+        let mut target = match first.as_str() {
             "crate" => Target::Module(Path::new()),
             "self" => Target::Module(from.clone()),
             "super" => Target::Module(parent(from)),
@@ -127,13 +154,13 @@ impl<'a> Modules<'a> {
             let Target::Module(module) = &target else {
                 break;
             };
-            target = match *name {
+            target = match name.as_str() {
                 "self" => continue,
                 "super" => Target::Module(parent(module)),
                 // A macro may define it.
                 name => self.member(module, name, steps).unwrap_or_else(|| {
                     let module = self.by_path.get(module);
-                    module.map_or(Target::Foreign, |module| Target::Item(&module.file.path))
+                    module.map_or(Target::Foreign, |module| module.item(name))
                 }),
             };
         }
@@ -141,10 +168,10 @@ impl<'a> Modules<'a> {
     }
 
     /// Finds `name` in a module: a child module, an import, an item, or a name behind a glob import.
-    fn member(&self, path: &Path<'a>, name: &'a str, steps: usize) -> Option<Target<'a>> {
+    fn member(&self, path: &Path, name: &str, steps: usize) -> Option<Target<'a>> {
         let steps = steps.checked_sub(1)?;
         let mut child = path.clone();
-        child.push(name);
+        child.push(name.to_owned());
         if self.by_path.contains_key(&child) {
             return Some(Target::Module(child));
         }
@@ -160,7 +187,7 @@ impl<'a> Modules<'a> {
             });
         }
         if module.scan.items.contains(name) {
-            return Some(Target::Item(&module.file.path));
+            return Some(module.item(name));
         }
         let mut globs = imports.iter().filter(|import| import.is_glob());
         globs.find_map(|glob| match self.resolve(path, &glob.path, steps) {
@@ -170,23 +197,21 @@ impl<'a> Modules<'a> {
     }
 }
 
-fn parent<'a>(path: &Path<'a>) -> Path<'a> {
+fn parent(path: &Path) -> Path {
     let end = path.len().saturating_sub(1);
     path[..end].to_vec()
 }
 
 /// Returns the module path of the file at `path`: `a::b` for `crates/x/src/a/b.rs`.
-fn module_path(path: &str) -> Path<'_> {
+fn module_path(path: &str) -> Path {
     let inner = path.splitn(4, '/').nth(3).unwrap_or(path);
     let inner = inner.strip_suffix(".rs").unwrap_or(inner);
     let inner = inner.strip_suffix("/mod").unwrap_or(inner);
     if inner == "lib" {
         return Path::new();
     }
-    inner.split('/').collect()
+    inner.split('/').map(str::to_owned).collect()
 }
-
-const PROGRAM: &[&str] = &["main"];
 
 /// The most re-exports that a name is followed through.
 const MOST_STEPS: usize = 12;

@@ -9,6 +9,8 @@ mod workflows;
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use quote::ToTokens;
+
 use crate::catalogue;
 use crate::code;
 use crate::dependencies;
@@ -148,18 +150,23 @@ fn check_file(file: &File, root: &str) -> Problems {
 }
 
 fn check_code(file: &File) -> Problems {
-    let mut problems = Problems::new();
-    let folder = file.crate_folder();
-    if !may_be_unsafe(&file.path) {
-        for line in code::lines_with(file.code(), "unsafe") {
+    let mut problems = Problems::from_iter(file.syntax_error().map(str::to_owned));
+    if file.text.contains("unsafe") && !may_be_unsafe(&file.path) {
+        let words = code::words(file.syntax().to_token_stream());
+        for line in code::lines_with(&words, &["unsafe"]) {
             problems.push(format!("{}:{line}: {UNSAFE_RULE}", file.path));
         }
     }
-    let Some(folder) = folder.filter(|_| !file.is_test()) else {
+    let Some(folder) = file.crate_folder().filter(|_| !file.is_test()) else {
         return problems;
     };
-    for guarded in GUARDED.iter().filter(|guarded| !(guarded.may_name)(folder)) {
-        for line in code::lines_with(file.production_code(), guarded.name) {
+    let is_named = |guarded: &&Guarded| file.text.contains(guarded.name);
+    for guarded in GUARDED.iter().filter(is_named) {
+        if (guarded.may_name)(folder) {
+            continue;
+        }
+        let words = code::words(file.production().to_token_stream());
+        for line in code::lines_with(&words, &[guarded.name]) {
             problems.push(format!("{}:{line}: {}", file.path, guarded.rule));
         }
     }

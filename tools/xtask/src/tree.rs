@@ -23,16 +23,23 @@ pub(crate) fn root() -> Result<PathBuf, Problems> {
         .ok_or_else(|| vec![format!("no workspace at or above {}", start.display())])
 }
 
+/// A source as `syn` reads it.
+#[derive(Clone)]
+struct Syntax {
+    file: syn::File,
+    error: Option<String>,
+}
+
 /// A text file of the repository.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) struct File {
     /// The path from the root, with `/` between the parts.
     pub(crate) path: String,
     pub(crate) text: String,
     /// True in a module that its parent declares behind `#[cfg(test)]`.
     is_in_test_module: bool,
-    code: OnceLock<String>,
-    production_code: OnceLock<String>,
+    syntax: OnceLock<Syntax>,
+    production: OnceLock<syn::File>,
 }
 
 impl File {
@@ -42,8 +49,8 @@ impl File {
             path,
             text,
             is_in_test_module: false,
-            code: OnceLock::new(),
-            production_code: OnceLock::new(),
+            syntax: OnceLock::new(),
+            production: OnceLock::new(),
         }
     }
 
@@ -52,15 +59,31 @@ impl File {
         self.path.ends_with(".rs")
     }
 
-    /// Returns the code of a Rust source, with comments and literals blanked.
-    pub(crate) fn code(&self) -> &str {
-        self.code.get_or_init(|| code::only_code(&self.text))
+    /// Returns the syntax of a Rust source, without content if it cannot be read.
+    pub(crate) fn syntax(&self) -> &syn::File {
+        &self.read().file
     }
 
-    /// Returns the code of a Rust source without the items that only tests compile.
-    pub(crate) fn production_code(&self) -> &str {
-        self.production_code
-            .get_or_init(|| code::without_tests(self.code()))
+    /// Returns the syntax of a Rust source without the items that only tests compile.
+    pub(crate) fn production(&self) -> &syn::File {
+        self.production
+            .get_or_init(|| code::without_tests(self.syntax()))
+    }
+
+    /// Returns the problem of a Rust source that cannot be read.
+    pub(crate) fn syntax_error(&self) -> Option<&str> {
+        self.read().error.as_deref()
+    }
+
+    fn read(&self) -> &Syntax {
+        self.syntax
+            .get_or_init(|| match syn::parse_file(&self.text) {
+                Ok(file) => Syntax { file, error: None },
+                Err(error) => Syntax {
+                    file: syn::parse_quote!(),
+                    error: Some(format!("{}: {error}", self.path)),
+                },
+            })
     }
 
     /// Returns true for a source below the `src` of the crate in `folder` that is not a test.
@@ -118,9 +141,9 @@ pub(crate) fn files(root: &Path) -> Result<Vec<File>, Problems> {
 fn mark_test_modules(files: &mut [File]) {
     let modules: Vec<String> = files
         .iter()
-        .filter(|file| file.is_rust())
+        .filter(|file| file.is_rust() && file.text.contains("cfg("))
         .flat_map(|file| {
-            let names = code::test_modules(file.code());
+            let names = code::test_modules(file.syntax());
             let folder = module_folder(&file.path).to_owned();
             names
                 .into_iter()

@@ -28,9 +28,6 @@ pub(super) trait Builtin: Sized {
 
     /// Stays in congestion avoidance when the path turns out to carry more.
     fn ignore_capacity_rise(&mut self);
-
-    /// Bounds each step of slow start, because packets are not paced.
-    fn set_unpaced(&mut self);
 }
 
 impl<L: WindowLaw + 'static> Builtin for Classic<L> {
@@ -55,10 +52,6 @@ impl<L: WindowLaw + 'static> Builtin for Classic<L> {
     fn ignore_capacity_rise(&mut self) {
         self.ignore_capacity_rise();
     }
-
-    fn set_unpaced(&mut self) {
-        self.set_unpaced();
-    }
 }
 
 impl Builtin for Box<Bbr> {
@@ -82,7 +75,4 @@ impl Builtin for Box<Bbr> {
 
     /// Does nothing: BBR measures the rate of the path all the time.
     fn ignore_capacity_rise(&mut self) {}
-
-    /// Does nothing: BBR needs pacing, because bursts are as large as the window without it.
-    fn set_unpaced(&mut self) {}
 }

@@ -109,7 +109,7 @@ impl CapacityRise {
         !self.is_on
     }
 
-    /// Notes that the window is reduced.
+    /// Records that the window is reduced.
     pub(super) fn on_congestion(&mut self) {
         self.is_congested = true;
         self.note_queue();
@@ -118,13 +118,13 @@ impl CapacityRise {
         self.needed = FAST_ROUNDS;
     }
 
-    /// Notes that a search has found no larger window. The next one begins later.
+    /// Records that a search has found no larger window. The next one begins later.
     pub(super) fn on_futile_search(&mut self) {
         self.needed = self.needed.saturating_mul(BACK_OFF);
         self.fast_rounds = 0;
     }
 
-    /// Notes that a search has found a larger window. The next one needs another queue.
+    /// Records that a search has found a larger window. The next one needs another queue.
     pub(super) fn on_successful_search(&mut self) {
         self.reference = None;
         self.needed = FAST_ROUNDS;

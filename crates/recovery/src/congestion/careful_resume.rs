@@ -44,8 +44,6 @@ pub(super) trait Resumable: Controller {
     /// Returns true if a rise in capacity changes nothing.
     #[cfg(test)]
     fn ignores_capacity_rise(&self) -> bool;
-    /// Bounds each step of slow start, because packets are not paced.
-    fn set_unpaced(&mut self);
 }
 
 /// A controller that jumps to a part of the window of an earlier connection, once the path looks the

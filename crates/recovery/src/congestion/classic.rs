@@ -88,11 +88,6 @@ impl<L: WindowLaw> Classic<L> {
         }
     }
 
-    /// Bounds each step of slow start, because packets are not paced (RFC 9406 §4.3).
-    pub fn set_unpaced(&mut self) {
-        self.slow_start.set_unpaced();
-    }
-
     /// Stays in congestion avoidance when the path turns out to carry more.
     pub(super) fn ignore_capacity_rise(&mut self) {
         self.capacity.switch_off();
@@ -188,9 +183,6 @@ impl<L: WindowLaw + 'static> Resumable for Classic<L> {
         if self.capacity.is_off() {
             successor.ignore_capacity_rise();
         }
-        if self.slow_start.is_unpaced() {
-            successor.set_unpaced();
-        }
         Box::new(successor)
     }
 
@@ -201,10 +193,6 @@ impl<L: WindowLaw + 'static> Resumable for Classic<L> {
     #[cfg(test)]
     fn ignores_capacity_rise(&self) -> bool {
         self.capacity.is_off()
-    }
-
-    fn set_unpaced(&mut self) {
-        self.slow_start.set_unpaced();
     }
 }
 

@@ -57,7 +57,7 @@ use crate::rtt::RttEstimator;
 /// A controller is called under the lock of the endpoint. It must not use the endpoint or its connections
 /// then: that panics, which ends the connection of the controller. When it is dropped, no lock is held.
 pub trait Controller: Send + fmt::Debug {
-    /// Notes that `bytes` were sent, up to packet number `last_pn`. They are included in
+    /// Records that `bytes` were sent, up to packet number `last_pn`. They are included in
     /// `bytes_in_flight`.
     fn on_sent(&mut self, now: Time, bytes: u64, last_pn: u64, bytes_in_flight: u64);
     /// Processes newly acknowledged packets.

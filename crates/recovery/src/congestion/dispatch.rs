@@ -140,15 +140,6 @@ impl CongestionController {
             Self::Custom(_) => {}
         );
     }
-
-    /// Informs the controller that packets are not paced, which bounds each step of slow start
-    /// (RFC 9406 §4.3).
-    pub fn set_unpaced(&mut self) {
-        by_kind!(self, controller => Builtin::set_unpaced(controller),
-            Self::Careful(careful) => careful.inner().set_unpaced(),
-            Self::Custom(_) => {}
-        );
-    }
 }
 
 /// Calls the same method of any controller, without dynamic dispatch for those of the crate.

@@ -20,7 +20,6 @@ use super::sample::AckSample;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct HyStart {
     phase: Phase,
-    is_paced: bool,
     round: Round,
     ack_rate: AckRate,
     /// True unless the rate has led to conservative slow start without a queue.
@@ -84,21 +83,12 @@ impl HyStart {
     pub(super) fn new() -> Self {
         Self {
             phase: Phase::SlowStart,
-            is_paced: true,
             round: Round::default(),
             ack_rate: AckRate::default(),
             trusts_rate: true,
             last_sent: 0,
             is_suspended: false,
         }
-    }
-
-    pub(super) fn set_unpaced(&mut self) {
-        self.is_paced = false;
-    }
-
-    pub(super) fn is_unpaced(&self) -> bool {
-        !self.is_paced
     }
 
     pub(super) fn on_sent(&mut self, last_pn: u64) {
@@ -152,7 +142,7 @@ impl HyStart {
         let bytes = if sample.app_limited {
             0
         } else {
-            self.step(sample.acked_bytes, mtu)
+            self.step(sample.acked_bytes)
         };
         let is_over = self.monitor(sample, mtu, window) && !self.is_suspended;
         Growth { bytes, is_over }
@@ -190,18 +180,15 @@ impl HyStart {
         matches!(self.phase, Phase::Conservative { since, .. } if pn < since)
     }
 
-    /// Returns `min(N, L * SMSS)` of RFC 9406 §4.2, or a fraction of it in conservative slow start.
-    fn step(&self, acked: u64, mtu: u16) -> u64 {
-        let bytes = if self.is_paced {
-            acked
-        } else {
-            acked.min(UNPACED_LIMIT * u64::from(mtu))
-        };
+    /// Returns the growth of the window for `acked` bytes: as much, or a fraction of it in conservative slow start.
+    ///
+    /// RFC 9406 §4.3 recommends no limit for a sender that paces its packets.
+    fn step(&self, acked: u64) -> u64 {
         match self.phase {
-            _ if self.is_suspended => bytes,
-            Phase::Conservative { since: 0, .. } => bytes / CSS_GROWTH_DIVISOR,
-            Phase::Conservative { .. } => bytes / KNOWN_RATE_GROWTH_DIVISOR,
-            Phase::SlowStart | Phase::Off => bytes,
+            _ if self.is_suspended => acked,
+            Phase::Conservative { since: 0, .. } => acked / CSS_GROWTH_DIVISOR,
+            Phase::Conservative { .. } => acked / KNOWN_RATE_GROWTH_DIVISOR,
+            Phase::SlowStart | Phase::Off => acked,
         }
     }
 
@@ -357,8 +344,6 @@ const CONFIRMATION_ROUNDS: u32 = 2;
 /// trip at its fastest. On a path that is not full the multiple is about one: a window is sent in
 /// half a round trip, and the next one is twice as large.
 const FULL: (u32, u32) = (7, 5);
-/// Datagrams that one acknowledgement may add to the window if packets are not paced.
-const UNPACED_LIMIT: u64 = 8;
 
 #[cfg(test)]
 mod tests;

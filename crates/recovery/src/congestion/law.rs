@@ -55,7 +55,7 @@ pub trait WindowLaw: Clone + fmt::Debug + Send {
     /// Undoes a reduction. What the window has gained since is kept.
     fn restore(&mut self, saved: Self::Saved);
 
-    /// Notes that a packet has been sent after the path was idle.
+    /// Records that a packet has been sent after the path was idle.
     fn on_idle_end(&mut self, _now: Time) {}
 
     /// Counts an acknowledgement, including those during a recovery period.

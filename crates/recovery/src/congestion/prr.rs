@@ -81,7 +81,7 @@ impl Prr {
         self.allow(sample.acked_bytes, sample.bytes_in_flight, is_safe);
     }
 
-    /// Notes that bytes were sent, those of probes included.
+    /// Records that bytes were sent, those of probes included.
     pub(super) fn on_sent(&mut self, bytes: u64) {
         self.out = self.out.saturating_add(bytes);
         self.allowance = self.allowance.saturating_sub(bytes);

@@ -165,7 +165,7 @@ fn initial_window_is_ten_datagrams_within_bounds() {
 
 /// RFC 9002 §7.3.1.
 #[test]
-fn slow_start_adds_what_was_acked() {
+fn slow_start_adds_acknowledged_bytes() {
     for controller in all() {
         let mut flow = Flow::new(controller);
         flow.round(ms(50), 4);

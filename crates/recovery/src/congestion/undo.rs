@@ -51,7 +51,7 @@ impl<S> Undo<S> {
         }
     }
 
-    /// Notes that a lost packet was acknowledged. Returns the state to restore if it was the last
+    /// Records that a lost packet was acknowledged. Returns the state to restore if it was the last
     /// one missing.
     pub(super) fn on_spurious_loss(&mut self, loss: &SpuriousLoss) -> Option<S> {
         let episode = self.episode.as_mut()?;

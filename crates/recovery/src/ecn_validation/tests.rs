@@ -283,7 +283,7 @@ fn an_l4s_path_that_marks_everything_fails_later() {
 proptest! {
     /// A peer can never report more CE marks than packets that were marked as ECN-capable.
     #[test]
-    fn ce_never_exceeds_what_was_marked(
+    fn ce_never_exceeds_the_marked_packets(
         steps in prop::collection::vec(
             ((0u64..20, any::<bool>()), any::<u64>(), (0u64..40, 0u64..40, 0u64..40), any::<bool>()),
             0..50,

@@ -157,7 +157,7 @@ fn better_path_is_noticed_when_the_raise_timer_is_over() {
 }
 
 #[test]
-fn probe_waits_for_room_and_takes_what_fits_meanwhile() {
+fn probe_waits_for_room_while_a_smaller_size_is_probed() {
     let mut search = started(65_507, Some(65_507));
     assert_eq!(search.next_probe(at(0), 1100), None);
     assert_eq!(search.awaited_room(), 65_507);
@@ -306,7 +306,7 @@ fn base_size_that_never_arrives_is_an_error_until_it_does() {
 
 proptest! {
     #[test]
-    fn what_is_found_passes_and_little_more_would(
+    fn the_found_size_passes_and_little_more_would(
         carried in BASE_MTU..=65_507_u16,
         interface in prop::option::of(BASE_MTU..=65_507_u16),
         max in BASE_MTU..=65_507_u16,
@@ -442,7 +442,7 @@ proptest! {
 }
 
 #[test]
-fn lost_jumbo_probes_are_a_small_part_of_what_is_delivered() {
+fn lost_jumbo_probes_are_a_small_part_of_delivered_bytes() {
     let mut search = started(65_507, Some(8972));
     assert!(search.can_afford_probe(0));
     let size = search.next_probe(at(0), ROOM).expect("the interface's");

@@ -270,7 +270,7 @@ fn a_batch_reserves_and_gives_back_the_rest() {
 }
 
 #[test]
-fn what_was_sent_settles_a_reservation() {
+fn sent_bytes_settle_a_reservation() {
     let (mut pacer, rtt, now) = rested();
     for (sent, left) in [(6_000, 4_000), (6_000, 0)] {
         pacer.reserve(now, 5_000, &rtt, 1 << 40, MTU);

@@ -126,7 +126,7 @@ fn arrival_between_two_rounds_ends_the_doubt() {
 }
 
 #[test]
-fn arrival_of_what_was_sent_before_the_doubt_proves_nothing() {
+fn packets_sent_before_the_doubt_prove_nothing_by_arriving() {
     let mut support = confirmed();
     assert!(support.on_lost(at(20), &loss(at(10), None)));
     assert!(!support.on_acked(at(5)));

@@ -66,7 +66,7 @@ fn packets_with_nothing_but_an_ack_take_no_slot() {
 
 /// Attack A25: the cost of an ACK depends on what it newly acknowledges, not on what it repeats.
 #[test]
-fn what_is_settled_costs_no_steps() {
+fn settled_packets_cost_no_steps() {
     let mut sent = filled(0..100_000);
     let mut taken = 0;
     for largest in (1000..100_000).step_by(10) {
@@ -107,7 +107,7 @@ fn numbers_never_sent_are_not_there() {
 }
 
 #[test]
-fn oldest_follows_what_is_taken() {
+fn oldest_follows_removed_packets() {
     let mut sent = filled(0..5);
     sent.take(1);
     assert_eq!(sent.oldest(), Some(0));
@@ -119,7 +119,7 @@ fn oldest_follows_what_is_taken() {
 }
 
 #[test]
-fn take_range_is_ascending_and_ignores_what_is_outside() {
+fn take_range_is_ascending_and_leaves_other_packets() {
     let mut sent = filled(10..20);
     sent.take(13);
     let mut taken = Vec::new();
@@ -225,7 +225,7 @@ fn an_idle_ring_costs_nothing_after_shrink() {
 }
 
 #[test]
-fn shrink_keeps_what_is_in_flight() {
+fn shrink_keeps_packets_in_flight() {
     let mut sent = filled(0..1000);
     sent.take_range(0..=989, |_, _| {});
     sent.shrink();

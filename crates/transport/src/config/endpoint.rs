@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
+use super::ReplyLimits;
 use super::ServerConfig;
 use super::transport::ConfigError;
 use crate::cid::{ConnectionIdGenerator, RandomIdGenerator};
-use crate::endpoint::ReplyLimits;
 
 /// Settings of an endpoint.
 #[derive(Clone)]

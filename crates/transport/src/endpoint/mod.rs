@@ -39,7 +39,6 @@ pub use self::receive::ReceiveMeta;
 pub use self::shards::MAX_SHARDS;
 pub use self::shards::outbox::Stray;
 pub use self::shards::place::ShardPlace;
-pub use self::stateless::reply_limiter::ReplyLimits;
 pub use self::stats::EndpointStats;
 pub use self::unreachable::UnreachableReport;
 

@@ -10,6 +10,7 @@ use courser_wire::packet::{self, PacketKind};
 use super::stateless::MAX_REPLIES;
 use super::stateless::reply_limiter::ReplyLimiter;
 use super::*;
+use crate::config::ReplyLimits;
 use crate::connection::{ConnectionError, Event};
 use crate::testing::link::Datagram;
 use crate::testing::stranger::{Stranger, close_code, id, kind_of};

@@ -3,7 +3,7 @@
 use crate::attack::{Plan, Victim};
 use crate::http::{self, Method};
 
-use super::{Crowd, crowd};
+use super::Crowd;
 
 /// The entry of the attack in the list.
 pub(super) const PLAN: Plan = Plan {
@@ -15,10 +15,8 @@ pub(super) const PLAN: Plan = Plan {
 };
 
 fn claimed_frames() -> Crowd {
-    Crowd::new(2, |connection, progress, _| {
-        for _ in 0..crowd::permitted(connection, progress, BURST) {
-            let id = http::request_stream(progress.streams);
-            progress.streams += 1;
+    Crowd::of_clients(2, |connection, progress, _| {
+        for id in progress.requests(connection, BURST) {
             let mut bytes = http::frame(http::CLAIMED_ON_REQUESTS, &[0x5a; PAYLOAD]);
             bytes.extend(http::request(Method::Get, "/"));
             connection.push_bytes(http::stream(id, 0, &bytes, true));
@@ -26,12 +24,9 @@ fn claimed_frames() -> Crowd {
         // As slow as the budget for frames without progress allows, for as long as it lasts.
         if progress.bursts.is_multiple_of(2) {
             let bytes = http::frame(http::CLAIMED_ON_CONTROL, &[0x5a; PAYLOAD]);
-            let id = http::uni_stream(http::CONTROL);
-            connection.push_bytes(http::stream(id, progress.control, &bytes, false));
-            progress.control += bytes.len() as u64;
+            progress.push_control(connection, &bytes);
         }
     })
-    .with_begin(crowd::preface)
 }
 
 /// Requests of one connection in one turn.

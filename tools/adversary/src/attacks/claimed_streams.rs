@@ -19,9 +19,7 @@ pub(super) const PLAN: Plan = Plan {
 
 fn claimed_streams() -> Crowd {
     Crowd::new(2, |connection, progress, _| {
-        for _ in 0..crowd::permitted(connection, progress, BURST) {
-            let id = http::request_stream(progress.streams);
-            progress.streams += 1;
+        for id in progress.requests(connection, BURST) {
             open(connection, id);
         }
         // The first two are those of HTTP/3 itself.

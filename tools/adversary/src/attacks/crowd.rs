@@ -4,11 +4,14 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use courser_base::Time;
+use courser_crypto::Space;
+use courser_wire::StreamId;
 
 use crate::attack::{Attack, Pace};
 use crate::attacker::Attacker;
 use crate::connection::Connection;
 use crate::hooks::{Honest, Hooks};
+use crate::http;
 
 /// Maintains a number of connections that each repeat the same burst.
 ///
@@ -21,11 +24,14 @@ pub struct Crowd {
     /// Runs once when the handshake of a connection is confirmed.
     pub begin: fn(&mut Connection, &mut Progress),
     /// Runs on every confirmed connection after each pause.
-    pub burst: fn(&mut Connection, &mut Progress, Time),
+    burst: Burst,
     /// The pause between bursts of one connection. Zero means full speed.
     pub pause: Duration,
     members: BTreeMap<u64, Progress>,
 }
+
+/// Sends what a connection sends in one turn.
+type Burst = Box<dyn Fn(&mut Connection, &mut Progress, Time)>;
 
 /// The progress of one connection of a [`Crowd`]. Each attack uses the fields as it needs.
 #[derive(Clone, Debug, Default)]
@@ -47,14 +53,72 @@ pub struct Progress {
 /// The largest number of connections started in one turn, so that responses are read in between.
 const CONNECTS: usize = 16;
 
+impl Progress {
+    /// Returns the IDs of the next request streams that the peer permits, at most `wanted`.
+    pub(super) fn requests(
+        &mut self,
+        connection: &Connection,
+        wanted: u64,
+    ) -> impl Iterator<Item = StreamId> + use<> {
+        let first = self.streams;
+        self.streams += permitted(connection, self, wanted);
+        (first..self.streams).map(http::request_stream)
+    }
+
+    /// Continues the control stream.
+    pub(super) fn push_control(&mut self, connection: &mut Connection, bytes: &[u8]) {
+        push(connection, http::CONTROL, &mut self.control, bytes);
+    }
+
+    /// Continues the QPACK encoder stream.
+    pub(super) fn push_encoder(&mut self, connection: &mut Connection, bytes: &[u8]) {
+        push(connection, http::ENCODER, &mut self.encoder, bytes);
+    }
+}
+
+fn push(connection: &mut Connection, stream: u64, offset: &mut u64, bytes: &[u8]) {
+    let id = http::uni_stream(stream);
+    for chunk in bytes.chunks(http::CHUNK) {
+        connection.push_bytes(http::stream(id, *offset, chunk, false));
+        *offset += chunk.len() as u64;
+    }
+}
+
 impl Crowd {
+    /// Creates a crowd of HTTP/3 clients: each connection opens the control and encoder streams before its first
+    /// burst.
+    pub fn of_clients(
+        connections: usize,
+        burst: impl Fn(&mut Connection, &mut Progress, Time) + 'static,
+    ) -> Self {
+        Self::new(connections, burst).with_begin(preface)
+    }
+
+    /// Creates a crowd whose connections each send `packets` packets at a time. `frames` returns the encoded frames
+    /// of one packet.
+    pub fn of_packets(
+        connections: usize,
+        packets: usize,
+        frames: impl Fn(&mut Connection, &mut Progress) -> Vec<Vec<u8>> + 'static,
+    ) -> Self {
+        Self::new(connections, move |connection, progress, now| {
+            for _ in 0..packets {
+                let frames = frames(connection, progress);
+                connection.send_packet(now, Space::Application, frames);
+            }
+        })
+    }
+
     /// Creates a crowd of `connections` with honest hooks that repeat `burst` at full speed.
-    pub fn new(connections: usize, burst: fn(&mut Connection, &mut Progress, Time)) -> Self {
+    pub fn new(
+        connections: usize,
+        burst: impl Fn(&mut Connection, &mut Progress, Time) + 'static,
+    ) -> Self {
         Self {
             connections,
             hooks: || Box::new(Honest),
             begin: |_, _| {},
-            burst,
+            burst: Box::new(burst),
             pause: Duration::ZERO,
             members: BTreeMap::new(),
         }
@@ -135,7 +199,7 @@ impl Attack for Crowd {
 
 /// Opens the control and encoder streams, and records their offsets in `progress`.
 pub(super) fn preface(connection: &mut Connection, progress: &mut Progress) {
-    (progress.control, progress.encoder) = crate::http::preface(connection);
+    (progress.control, progress.encoder) = http::preface(connection);
 }
 
 /// Returns the number of further request streams that the peer permits, at most `wanted`.

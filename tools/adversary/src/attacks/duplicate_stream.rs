@@ -1,7 +1,5 @@
 //! Endless repetitions of the same stream byte.
 
-use courser_crypto::Space;
-
 use crate::attack::{Plan, Victim};
 use crate::http;
 
@@ -17,13 +15,8 @@ pub(super) const PLAN: Plan = Plan {
 };
 
 fn duplicate_stream() -> Crowd {
-    Crowd::new(2, |connection, _, now| {
-        let frame = http::stream(http::uni_stream(0), 0, &[0], false);
-        for _ in 0..BURST {
-            connection.send_packet(now, Space::Application, vec![frame.repeat(100)]);
-        }
-    })
-    .with_begin(crowd::preface)
+    let frame = http::stream(http::uni_stream(0), 0, &[0], false);
+    Crowd::of_packets(2, BURST, move |_, _| vec![frame.repeat(100)]).with_begin(crowd::preface)
 }
 
 /// Packets of one connection in one turn.

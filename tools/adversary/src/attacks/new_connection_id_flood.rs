@@ -1,6 +1,5 @@
 //! New connection IDs that retire the earlier ones.
 
-use courser_crypto::Space;
 use courser_wire::{ConnectionId, Frame, NewConnectionId};
 
 use crate::attack::{Plan, Victim};
@@ -18,24 +17,20 @@ pub(super) const PLAN: Plan = Plan {
 };
 
 fn new_connection_id_flood() -> Crowd {
-    Crowd::new(2, |connection, progress, now| {
-        for _ in 0..BURST {
-            let mut frames = Vec::new();
-            for _ in 0..FRAMES {
-                progress.streams += 1;
-                // The prefix of the ID assigns received packets to the connection.
-                let mut id = connection.rng().array::<8>();
-                id[..4].copy_from_slice(&connection.local_id()[..4]);
-                let reset_token = connection.rng().array();
-                frames.push(encode(&Frame::NewConnectionId(NewConnectionId {
-                    sequence: progress.streams,
-                    retire_prior_to: progress.streams,
-                    id: ConnectionId::new(&id).expect("eight bytes fit"),
-                    reset_token,
-                })));
-            }
-            connection.send_packet(now, Space::Application, frames);
-        }
+    Crowd::of_packets(2, BURST, |connection, progress| {
+        let frames = std::iter::repeat_with(|| {
+            progress.streams += 1;
+            // The prefix of the ID assigns received packets to the connection.
+            let mut id = connection.rng().array::<8>();
+            id[..4].copy_from_slice(&connection.local_id()[..4]);
+            encode(&Frame::NewConnectionId(NewConnectionId {
+                sequence: progress.streams,
+                retire_prior_to: progress.streams,
+                id: ConnectionId::new(&id).expect("eight bytes fit"),
+                reset_token: connection.rng().array(),
+            }))
+        });
+        frames.take(FRAMES).collect()
     })
 }
 

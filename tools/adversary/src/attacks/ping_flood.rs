@@ -1,7 +1,5 @@
 //! Endless PING frames.
 
-use courser_crypto::Space;
-
 use crate::attack::{Plan, Victim};
 
 use super::Crowd;
@@ -12,16 +10,8 @@ pub(super) const PLAN: Plan = Plan {
     labels: &["A33"],
     summary: "packets with one PING frame each",
     victim: Victim::Server,
-    make: || Box::new(ping_flood()),
+    make: || Box::new(Crowd::of_packets(2, BURST, |_, _| vec![vec![PING]])),
 };
-
-fn ping_flood() -> Crowd {
-    Crowd::new(2, |connection, _, now| {
-        for _ in 0..BURST {
-            connection.send_packet(now, Space::Application, vec![vec![PING]]);
-        }
-    })
-}
 
 /// Packets of one connection in one turn.
 const BURST: usize = 32;

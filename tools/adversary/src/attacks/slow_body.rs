@@ -15,7 +15,7 @@ pub(super) const PLAN: Plan = Plan {
 };
 
 fn slow_body() -> Crowd {
-    Crowd::new(50, |connection, progress, _| {
+    Crowd::of_clients(50, |connection, progress, _| {
         let mut request = http::request(Method::Post, "/");
         request.extend(http::header(http::DATA, 1 << 30));
         let offset = request.len() as u64 + progress.offset;
@@ -32,6 +32,5 @@ fn slow_body() -> Crowd {
         }
         progress.offset += 1;
     })
-    .with_begin(crowd::preface)
     .with_pause(std::time::Duration::from_secs(2))
 }

@@ -15,7 +15,7 @@ pub(super) const PLAN: Plan = Plan {
 };
 
 fn slow_headers() -> Crowd {
-    Crowd::new(50, |connection, progress, _| {
+    Crowd::of_clients(50, |connection, progress, _| {
         let request = http::request(Method::Get, "/");
         progress.streams = progress
             .streams
@@ -30,6 +30,5 @@ fn slow_headers() -> Crowd {
         }
         progress.offset += 1;
     })
-    .with_begin(crowd::preface)
     .with_pause(std::time::Duration::from_secs(2))
 }

@@ -3,7 +3,7 @@
 use crate::attack::{Plan, Victim};
 use crate::http::{self, Method};
 
-use super::{Crowd, crowd};
+use super::Crowd;
 
 /// The entry of the attack in the list.
 pub(super) const PLAN: Plan = Plan {
@@ -15,24 +15,19 @@ pub(super) const PLAN: Plan = Plan {
 };
 
 fn tiny_data() -> Crowd {
-    Crowd::new(2, |connection, progress, _| {
-        if crowd::permitted(connection, progress, 1) == 0 {
-            return;
-        }
+    Crowd::of_clients(2, |connection, progress, _| {
         // A new request in each turn, because unread content blocks at the stream's window.
-        let id = http::request_stream(progress.streams);
-        progress.streams += 1;
+        let Some(id) = progress.requests(connection, 1).next() else {
+            return;
+        };
         let mut bytes = http::request(Method::Post, "/");
         for _ in 0..FRAMES {
             bytes.extend(http::frame(http::DATA, &[0]));
         }
-        let last = bytes.chunks(1000).count() - 1;
-        for (index, chunk) in bytes.chunks(1000).enumerate() {
-            let offset = index as u64 * 1000;
-            connection.push_bytes(http::stream(id, offset, chunk, index == last));
+        for frame in http::stream_in_chunks(id, &bytes, true) {
+            connection.push_bytes(frame);
         }
     })
-    .with_begin(crowd::preface)
 }
 
 /// DATA frames of one request.

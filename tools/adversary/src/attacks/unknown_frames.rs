@@ -3,7 +3,7 @@
 use crate::attack::{Plan, Victim};
 use crate::http;
 
-use super::{Crowd, crowd};
+use super::Crowd;
 
 /// The entry of the attack in the list.
 pub(super) const PLAN: Plan = Plan {
@@ -15,14 +15,11 @@ pub(super) const PLAN: Plan = Plan {
 };
 
 fn unknown_frames() -> Crowd {
-    Crowd::new(2, |connection, progress, _| {
+    Crowd::of_clients(2, |connection, progress, _| {
         let bytes = http::frame(http::GREASE, &[]).repeat(300);
-        let control = http::uni_stream(http::CONTROL);
-        connection.push_bytes(http::stream(control, progress.control, &bytes, false));
-        progress.control += bytes.len() as u64;
+        progress.push_control(connection, &bytes);
         let request = http::request_stream(0);
         connection.push_bytes(http::stream(request, progress.offset, &bytes, false));
         progress.offset += bytes.len() as u64;
     })
-    .with_begin(crowd::preface)
 }

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use syn::{BinOp, Expr, ExprCall, ExprLit, Lit};
+
 /// A count, or a duration in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Value {
@@ -51,134 +53,49 @@ pub(super) fn with_unit(number: &str, unit: &str) -> Option<Value> {
 }
 
 /// Evaluates an expression of integers and durations. `resolve` returns the value of a constant.
-pub(super) fn evaluate(expression: &str, resolve: &dyn Fn(&str) -> Option<Value>) -> Option<Value> {
-    let tokens = tokens(expression)?;
-    let mut parser = Parser {
-        tokens: &tokens,
-        resolve,
+pub(super) fn evaluate(
+    expression: &Expr,
+    resolve: &dyn Fn(&str) -> Option<Value>,
+) -> Option<Value> {
+    let evaluate = |expression: &Expr| evaluate(expression, resolve);
+    match expression {
+        Expr::Lit(ExprLit {
+            lit: Lit::Int(number),
+            ..
+        }) => Some(Value::Count(number.base10_parse().ok()?)),
+        Expr::Paren(inner) => evaluate(&inner.expr),
+        Expr::Cast(cast) => evaluate(&cast.expr),
+        Expr::Binary(operation) => {
+            let left = count(evaluate(&operation.left)?)?;
+            let right = count(evaluate(&operation.right)?)?;
+            let value = match operation.op {
+                BinOp::Add(_) => left.checked_add(right),
+                BinOp::Sub(_) => left.checked_sub(right),
+                BinOp::Mul(_) => left.checked_mul(right),
+                BinOp::Div(_) => left.checked_div(right),
+                BinOp::Shl(_) => left.checked_mul(1_u128.checked_shl(right.try_into().ok()?)?),
+                _ => None,
+            };
+            value.map(Value::Count)
+        }
+        Expr::Call(called) => call(called, evaluate(called.args.first()?)?),
+        Expr::Path(path) if path.path.is_ident("None") => Some(Value::Absent),
+        Expr::Path(path) => resolve(&path.path.segments.last()?.ident.to_string()),
+        _ => None,
+    }
+}
+
+fn call(called: &ExprCall, argument: Value) -> Option<Value> {
+    let Expr::Path(function) = called.func.as_ref() else {
+        return None;
     };
-    let value = parser.shift()?;
-    parser.tokens.is_empty().then_some(value)
-}
-
-fn tokens(expression: &str) -> Option<Vec<&str>> {
-    let mut found = Vec::new();
-    let mut rest = expression.trim_start();
-    while let Some(first) = rest.chars().next() {
-        let len = if first.is_ascii_alphanumeric() || first == '_' {
-            let is_in_word = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == ':';
-            rest.find(|c| !is_in_word(c)).unwrap_or(rest.len())
-        } else if rest.starts_with("<<") {
-            2
-        } else if "()*/+-".contains(first) {
-            1
-        } else {
-            return None;
-        };
-        found.push(&rest[..len]);
-        rest = rest[len..].trim_start();
-    }
-    Some(found)
-}
-
-/// A recursive descent parser. Its methods are ordered by precedence, lowest first.
-struct Parser<'a> {
-    tokens: &'a [&'a str],
-    resolve: &'a dyn Fn(&str) -> Option<Value>,
-}
-
-impl Parser<'_> {
-    fn take(&mut self, token: &str) -> bool {
-        let is_next = self.tokens.first() == Some(&token);
-        if is_next {
-            self.tokens = &self.tokens[1..];
-        }
-        is_next
-    }
-
-    fn shift(&mut self) -> Option<Value> {
-        let mut left = self.sum()?;
-        while self.take("<<") {
-            let by = u32::try_from(count(self.sum()?)?).ok()?;
-            left = Value::Count(count(left)?.checked_mul(1_u128.checked_shl(by)?)?);
-        }
-        Some(left)
-    }
-
-    fn sum(&mut self) -> Option<Value> {
-        let mut left = self.product()?;
-        loop {
-            if self.take("+") {
-                let right = count(self.product()?)?;
-                left = Value::Count(count(left)?.checked_add(right)?);
-            } else if self.take("-") {
-                let right = count(self.product()?)?;
-                left = Value::Count(count(left)?.checked_sub(right)?);
-            } else {
-                return Some(left);
-            }
-        }
-    }
-
-    fn product(&mut self) -> Option<Value> {
-        let mut left = self.atom()?;
-        loop {
-            if self.take("*") {
-                let right = count(self.atom()?)?;
-                left = Value::Count(count(left)?.checked_mul(right)?);
-            } else if self.take("/") {
-                let right = count(self.atom()?)?;
-                left = Value::Count(count(left)?.checked_div(right)?);
-            } else if self.take("as") {
-                self.tokens = self.tokens.get(1..)?;
-            } else {
-                return Some(left);
-            }
-        }
-    }
-
-    fn atom(&mut self) -> Option<Value> {
-        let (&token, rest) = self.tokens.split_first()?;
-        self.tokens = rest;
-        if token == "(" {
-            let inner = self.shift()?;
-            return self.take(")").then_some(inner);
-        }
-        if token.starts_with(|c: char| c.is_ascii_digit()) {
-            return literal(token);
-        }
-        if token == "None" {
-            return Some(Value::Absent);
-        }
-        if self.take("(") {
-            let inner = self.shift()?;
-            if !self.take(")") {
-                return None;
-            }
-            return call(token, inner);
-        }
-        (self.resolve)(token)
-    }
-}
-
-fn literal(token: &str) -> Option<Value> {
-    let digits: String = token
-        .chars()
-        .filter(|&c| c != '_')
-        .take_while(char::is_ascii_digit)
-        .collect();
-    let suffix = token.trim_start_matches(|c: char| c.is_ascii_digit() || c == '_');
-    let is_integer = suffix.is_empty() || suffix.starts_with(['u', 'i']);
-    is_integer.then_some(Value::Count(digits.parse().ok()?))
-}
-
-fn call(function: &str, argument: Value) -> Option<Value> {
-    let factor = match function {
+    let name = function.path.segments.last()?.ident.to_string();
+    let factor = match name.as_str() {
         "Some" => return Some(argument),
-        "Duration::from_nanos" => 1,
-        "Duration::from_micros" => MICROSECOND,
-        "Duration::from_millis" => MILLISECOND,
-        "Duration::from_secs" => SECOND,
+        "from_nanos" => 1,
+        "from_micros" => MICROSECOND,
+        "from_millis" => MILLISECOND,
+        "from_secs" => SECOND,
         _ => return None,
     };
     Some(Value::Nanos(count(argument)?.checked_mul(factor)?))
@@ -200,7 +117,8 @@ mod tests {
     use super::*;
 
     fn value(expression: &str) -> Option<Value> {
-        evaluate(expression, &|name| {
+        let expression = syn::parse_str(expression).ok()?;
+        evaluate(&expression, &|name| {
             (name == "SETS").then_some(Value::Count(1024))
         })
     }
@@ -224,7 +142,7 @@ mod tests {
     #[test]
     fn other_expressions_have_no_value() {
         for expression in [
-            "", "usize", "1.5", "\"a\"", "1 +", "(1", "f(1)", "1 2", "0x10",
+            "usize", "1.5", "\"a\"", "f(1)", "1 % 2", "[1]", "1 - 2", "1 / 0",
         ] {
             assert_eq!(value(expression), None, "{expression}");
         }

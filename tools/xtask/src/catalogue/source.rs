@@ -2,11 +2,15 @@
 
 use std::collections::BTreeMap;
 
+use proc_macro2::{Delimiter, TokenStream, TokenTree};
+use quote::ToTokens;
+use syn::visit::{self, Visit};
+use syn::{Expr, Member, Pat};
+
 use super::number::{self, Value};
 use crate::tree::File;
 
 /// The Rust sources by path, as the catalogues write it.
-#[derive(Debug)]
 pub(super) struct Sources<'a> {
     files: BTreeMap<&'a str, &'a File>,
 }
@@ -30,16 +34,22 @@ impl<'a> Sources<'a> {
     /// Returns a text that names the missing part: the file, the function or its test attribute. A test with
     /// the attribute `ignore` proves nothing, because `cargo test` skips it.
     pub(super) fn find_test(&self, path: &str, name: &str) -> Result<(), String> {
-        let code = self.file(path)?.code();
-        let mut functions = functions(code, name).peekable();
-        if functions.peek().is_none() {
+        let mut functions = Vec::new();
+        add_functions(
+            self.file(path)?.syntax().to_token_stream(),
+            name,
+            &mut functions,
+        );
+        if functions.is_empty() {
             return Err("does not exist in this file".to_owned());
         }
-        let mut tests = functions.filter(|&at| is_test(&code[..at])).peekable();
-        if tests.peek().is_none() {
+        let is_test = |attribute: &String| attribute == "test" || attribute.ends_with("::test");
+        functions.retain(|attributes| attributes.iter().any(is_test));
+        if functions.is_empty() {
             return Err("is not a test".to_owned());
         }
-        if tests.all(|at| is_ignored(&code[..at])) {
+        let is_ignored = |attributes: &Vec<String>| attributes.iter().any(|it| it == "ignore");
+        if functions.iter().all(is_ignored) {
             return Err("is ignored".to_owned());
         }
         Ok(())
@@ -52,20 +62,21 @@ impl<'a> Sources<'a> {
     ///
     /// Returns a text if the file or the name is missing, or if its value cannot be read.
     pub(super) fn find_value(&self, path: &str, name: &str) -> Result<Value, String> {
-        let code = self.file(path)?.production_code();
-        if let Some((constant, field)) = name.split_once('.') {
-            let body = constant_body(code, constant).ok_or("has no such constant")?;
-            return field_value(body, field, code).ok_or_else(|| NO_VALUE.to_owned());
-        }
-        if name.starts_with(|c: char| c.is_ascii_lowercase()) {
-            let arm = || last_arm(&code[functions(code, name).next()?..], code);
-            let value = field_value(code, name, code).or_else(arm);
-            return value.ok_or_else(|| NO_VALUE.to_owned());
-        }
-        if constant_body(code, name).is_none() {
-            return Err("has no such constant".to_owned());
-        }
-        constant_value(code, name).ok_or_else(|| NO_VALUE.to_owned())
+        let mut found = Values::default();
+        found.visit_file(self.file(path)?.production());
+        let value = if let Some((constant, field)) = name.split_once('.') {
+            let constant = found.constants.get(constant);
+            let mut inner = Values::default();
+            inner.visit_expr(constant.ok_or("has no such constant")?);
+            found.first(inner.fields.get(field))
+        } else if name.starts_with(|c: char| c.is_ascii_lowercase()) {
+            let arm = || found.first(found.last_arms.get(name));
+            found.first(found.fields.get(name)).or_else(arm)
+        } else {
+            let constant = found.constants.get(name);
+            found.evaluate(constant.ok_or("has no such constant")?)
+        };
+        value.ok_or_else(|| NO_VALUE.to_owned())
     }
 
     fn file(&self, path: &str) -> Result<&'a File, String> {
@@ -74,91 +85,106 @@ impl<'a> Sources<'a> {
     }
 }
 
-/// Returns the positions of the functions `name` in `code`.
-fn functions<'a>(code: &'a str, name: &'a str) -> impl Iterator<Item = usize> + 'a {
-    words(code, "fn").filter(move |&at| {
-        let rest = code[at + 2..].trim_start();
-        rest.strip_prefix(name)
-            .is_some_and(|rest| rest.starts_with(['(', '<']))
-    })
-}
-
-/// Returns true if the attributes at the end of `before` mark a test.
-fn is_test(before: &str) -> bool {
-    attributes(before).any(|name| name == "test" || name.ends_with("::test"))
-}
-
-/// Returns true if the attributes at the end of `before` exclude a test from `cargo test`.
-fn is_ignored(before: &str) -> bool {
-    attributes(before).any(|name| name == "ignore")
-}
-
-/// Returns the names of the attributes at the end of `before`.
-fn attributes(before: &str) -> impl Iterator<Item = &str> {
-    let start = before.rfind(['{', '}', ';']).map_or(0, |at| at + 1);
-    let attributes = before[start..].split("#[").skip(1);
-    attributes.map(|attribute| {
-        let name = attribute.split(['(', '=', ']']).next();
-        name.unwrap_or_default().trim()
-    })
-}
-
-/// Returns the expression after `const name: Type =`.
-fn constant_body<'a>(code: &'a str, name: &str) -> Option<&'a str> {
-    let mut declarations = words(code, "const").map(|at| code[at + "const".len()..].trim_start());
-    let declared = declarations.find_map(|rest| rest.strip_prefix(name)?.strip_prefix(':'))?;
-    let (_, expression) = declared.split_once('=')?;
-    Some(up_to_end(expression))
-}
-
-fn constant_value(code: &str, name: &str) -> Option<Value> {
-    number::evaluate(constant_body(code, name)?, &|other| {
-        let other = other.rsplit("::").next().unwrap_or(other);
-        (other != name).then(|| constant_value(code, other))?
-    })
-}
-
-/// Returns the first value that is given to `field` in `body`. Declarations have no value.
-fn field_value(body: &str, field: &str, code: &str) -> Option<Value> {
-    let resolve = |name: &str| constant_value(code, name);
-    words(body, field)
-        .filter_map(|at| body[at + field.len()..].strip_prefix(':'))
-        .filter(|rest| !rest.starts_with(':'))
-        .find_map(|rest| number::evaluate(up_to_end(rest), &resolve))
-}
-
-/// Returns the value of the arm `_ =>` in the function at the start of `function`.
-fn last_arm(function: &str, code: &str) -> Option<Value> {
-    let body = &function[function.find('{')? + 1..];
-    let (_, arm) = up_to_end(body).split_once("_ =>")?;
-    number::evaluate(up_to_end(arm), &|name| constant_value(code, name))
-}
-
-/// Returns the expression at the start of `code`, up to a comma, a semicolon or a closing bracket.
-fn up_to_end(code: &str) -> &str {
-    let mut depth = 0_u32;
-    for (at, character) in code.char_indices() {
-        match character {
-            '(' | '{' | '[' => depth += 1,
-            ')' | '}' | ']' | ',' | ';' if depth == 0 => return &code[..at],
-            ')' | '}' | ']' => depth -= 1,
-            _ => {}
+/// Adds the attributes of each function `name`, also of those inside macros.
+fn add_functions(tokens: TokenStream, name: &str, found: &mut Vec<Vec<String>>) {
+    let mut attributes = Vec::new();
+    let mut tokens = tokens.into_iter().peekable();
+    while let Some(token) = tokens.next() {
+        match token {
+            TokenTree::Punct(punct) if punct.as_char() == '#' => {
+                if let Some(TokenTree::Group(group)) = tokens.peek() {
+                    attributes.push(attribute_name(group.stream()));
+                    tokens.next();
+                }
+            }
+            TokenTree::Ident(keyword) if keyword == "fn" => {
+                let is_wanted = tokens.next().is_some_and(|it| it.to_string() == name);
+                let attributes = std::mem::take(&mut attributes);
+                found.extend(is_wanted.then_some(attributes));
+            }
+            TokenTree::Ident(word) if FUNCTION_QUALIFIERS.iter().any(|it| word == it) => {}
+            TokenTree::Group(group) if group.delimiter() == Delimiter::Parenthesis => {
+                add_functions(group.stream(), name, found);
+            }
+            TokenTree::Group(group) => {
+                attributes.clear();
+                add_functions(group.stream(), name, found);
+            }
+            _ => attributes.clear(),
         }
     }
-    code
 }
 
-/// Returns the positions of `word` as a whole identifier.
-fn words<'a>(code: &'a str, word: &'a str) -> impl Iterator<Item = usize> + 'a {
-    let is_part = |c: char| c.is_alphanumeric() || c == '_';
-    code.match_indices(word)
-        .map(|(at, _)| at)
-        .filter(move |&at| {
-            let before = code[..at].chars().next_back();
-            let after = code[at + word.len()..].chars().next();
-            !before.is_some_and(is_part) && !after.is_some_and(is_part)
-        })
+/// Returns the path of an attribute without its arguments.
+fn attribute_name(tokens: TokenStream) -> String {
+    let path = tokens.into_iter().take_while(|token| match token {
+        TokenTree::Ident(_) => true,
+        TokenTree::Punct(punct) => punct.as_char() == ':',
+        _ => false,
+    });
+    path.map(|token| token.to_string()).collect()
 }
+
+/// The expressions of a source that have a name.
+#[derive(Default)]
+struct Values<'a> {
+    constants: BTreeMap<String, &'a Expr>,
+    /// The values that each field is given, in their order.
+    fields: BTreeMap<String, Vec<&'a Expr>>,
+    /// The results of the arms `_ =>` by the name of the function around them.
+    last_arms: BTreeMap<String, Vec<&'a Expr>>,
+    function: String,
+}
+
+impl Values<'_> {
+    fn evaluate(&self, expression: &Expr) -> Option<Value> {
+        number::evaluate(expression, &|name| {
+            let constant = self.constants.get(name)?;
+            (!std::ptr::eq(*constant, expression)).then(|| self.evaluate(constant))?
+        })
+    }
+
+    /// Returns the first of these values that can be read.
+    fn first(&self, expressions: Option<&Vec<&Expr>>) -> Option<Value> {
+        let mut expressions = expressions?.iter();
+        expressions.find_map(|expression| self.evaluate(expression))
+    }
+}
+
+impl<'ast> Visit<'ast> for Values<'ast> {
+    fn visit_item_const(&mut self, item: &'ast syn::ItemConst) {
+        self.constants.insert(item.ident.to_string(), &item.expr);
+        visit::visit_item_const(self, item);
+    }
+
+    fn visit_impl_item_const(&mut self, item: &'ast syn::ImplItemConst) {
+        self.constants.insert(item.ident.to_string(), &item.expr);
+        visit::visit_impl_item_const(self, item);
+    }
+
+    fn visit_field_value(&mut self, field: &'ast syn::FieldValue) {
+        if let Member::Named(name) = &field.member {
+            let values = self.fields.entry(name.to_string()).or_default();
+            values.push(&field.expr);
+        }
+        visit::visit_field_value(self, field);
+    }
+
+    fn visit_signature(&mut self, signature: &'ast syn::Signature) {
+        self.function = signature.ident.to_string();
+        visit::visit_signature(self, signature);
+    }
+
+    fn visit_arm(&mut self, arm: &'ast syn::Arm) {
+        if matches!(arm.pat, Pat::Wild(_)) {
+            let arms = self.last_arms.entry(self.function.clone()).or_default();
+            arms.push(&arm.body);
+        }
+        visit::visit_arm(self, arm);
+    }
+}
+
+const FUNCTION_QUALIFIERS: &[&str] = &["pub", "const", "async", "unsafe", "extern"];
 
 const NO_VALUE: &str = "has no value that can be read";
 

@@ -1,101 +1,82 @@
+use quote::ToTokens;
+
 use super::*;
 
-#[test]
-fn comments_are_blanked() {
-    let code = only_code("a // unsafe\n/* unsafe /* nested */ unsafe */ b\n//! unsafe");
-    assert_eq!(lines_with(&code, "unsafe"), Vec::<usize>::new());
-    assert_eq!(lines_with(&code, "b"), [2]);
+fn parse(source: &str) -> syn::File {
+    syn::parse_file(source).unwrap()
+}
+
+fn lines(source: &str, sequence: &[&str]) -> Vec<usize> {
+    lines_with(&words(parse(source).into_token_stream()), sequence)
+}
+
+/// Returns the code that is left without tests, with one space between tokens.
+fn production(source: &str) -> String {
+    let kept = without_tests(&parse(source));
+    let texts: Vec<String> = words(kept.into_token_stream())
+        .into_iter()
+        .map(|word| word.text)
+        .collect();
+    texts.join(" ")
 }
 
 #[test]
-fn strings_are_blanked() {
-    let code = only_code(r##"x("unsafe \" unsafe"); y(r#"unsafe " unsafe"#); z(br"unsafe")"##);
-    assert_eq!(lines_with(&code, "unsafe"), Vec::<usize>::new());
-    assert_eq!(lines_with(&code, "z"), [1]);
-}
-
-#[test]
-fn a_quote_character_opens_no_string() {
-    let code = only_code("f('\"'); unsafe {} g('\\''); h('\\\\');\nunsafe {}");
-    assert_eq!(lines_with(&code, "unsafe"), [1, 2]);
-    assert_eq!(lines_with(&code, "h"), [1]);
-}
-
-#[test]
-fn a_lifetime_opens_no_character() {
-    let code = only_code("fn f<'a>(x: &'a str) { unsafe {} }");
-    assert_eq!(lines_with(&code, "unsafe"), [1]);
+fn comments_and_literals_are_no_words() {
+    let source = "//! unsafe\n// unsafe\n/// unsafe\nfn f() { g(\"unsafe\", r#\"unsafe\"#) }\n\
+                  /* unsafe */ unsafe fn h() {}";
+    assert_eq!(lines(source, &["unsafe"]), [5]);
+    assert_eq!(lines(source, &["#"]), Vec::<usize>::new());
 }
 
 #[test]
 fn a_longer_identifier_is_another_word() {
     assert_eq!(
-        lines_with("#![forbid(unsafe_code)]", "unsafe"),
+        lines("#![forbid(unsafe_code)]", &["unsafe"]),
         Vec::<usize>::new()
     );
     assert_eq!(
-        lines_with("let with_rustls = 1;", "rustls"),
+        lines("fn with_rustls() {}", &["rustls"]),
         Vec::<usize>::new()
     );
-    assert_eq!(lines_with("use rustls::quic;", "rustls"), [1]);
+    assert_eq!(lines("use rustls::quic;", &["rustls", "::", "quic"]), [1]);
 }
 
 #[test]
-fn lines_keep_their_numbers() {
-    let code = only_code("/* one\ntwo */\n\"three\nfour\"\nunsafe");
-    assert_eq!(lines_with(&code, "unsafe"), [5]);
+fn words_inside_macros_are_found() {
+    let source = "fn f() {\n    assert!(\n        a::b(),\n    );\n}";
+    assert_eq!(lines(source, &["a", "::", "b", "("]), [3]);
 }
 
 #[test]
-fn test_items_are_blanked() {
-    let code = "a\n#[cfg(test)]\nmod tests {\n fn f() { tokio }\n}\nb\n#[cfg(test)]\nmod t;\nc";
-    let kept = without_tests(code);
-    assert_eq!(lines_with(&kept, "tokio"), Vec::<usize>::new());
-    assert_eq!(lines_with(&kept, "b"), [6]);
-    assert_eq!(lines_with(&kept, "c"), [9]);
+fn items_for_tests_are_left_out() {
+    let source = "use a;\n#[cfg(test)] mod tests { fn f() { tokio() } }\n#[cfg(test)] mod t;\n\
+                  #[cfg(test)] #[inline] fn g<B, C>(d: [u8; 2]) -> E { h }\n\
+                  #[cfg(all(test, unix))] use u;\n#[cfg(not(test))] use v;";
+    assert_eq!(
+        production(source),
+        "use a ; # [ cfg ( not ( test ) ) ] use v ;"
+    );
 }
 
 #[test]
-fn unclosed_literals_end_with_the_text() {
-    for source in ["\"open", "r#\"open", "/* open", "'\\", "\"\\", "r", "b"] {
-        assert_eq!(
-            only_code(source).chars().count(),
-            source.chars().count(),
-            "{source}"
-        );
-    }
+fn fields_variants_arms_and_statements_for_tests_are_left_out() {
+    let source = "struct A { #[cfg(test)] a: B<C>, d: E, #[cfg(test)] pub(crate) f: G }\n\
+                  enum V { A, #[cfg(test)] B }\n\
+                  impl A { #[cfg(test)] fn t() {} fn u() {\n\
+                  #[cfg(test)] let x = 1;\n#[cfg(test)] { y(); }\n#[cfg(test)] z();\n\
+                  match h { #[cfg(test)] I::J(k) => l(m, n), p => A { #[cfg(test)] a: b, d: c } } } }";
+    let kept = production(source);
+    let expected = "struct A { d : E , } enum V { A , } impl A { fn u ( ) { match h { p => A { d \
+                    : c } } } }";
+    assert_eq!(
+        kept.replace(", }", "}").replace("= >", "=>"),
+        expected.replace(", }", "}")
+    );
 }
 
 #[test]
 fn modules_for_tests_are_found() {
-    let code = "#[cfg(test)]\nmod a;\nmod b;\n#[cfg(test)]\nmod c { mod d; }\n\
-                #[cfg(test)] pub(crate) mod e;\n#[cfg(test)]\nuse mod_f::g;";
-    assert_eq!(test_modules(code), ["a", "e"]);
-}
-
-#[test]
-fn fields_and_arms_for_tests_end_with_their_comma() {
-    let code = "struct A { #[cfg(test)] a: B<C>, d: E, #[cfg(test)] pub(crate) f: G }\n\
-                match h { #[cfg(test)] I::J(k) => l(m, n), #[cfg(test)] o => {} p => q }";
-    let kept = without_tests(code);
-    let words: Vec<&str> = kept.split_whitespace().collect();
-    assert_eq!(
-        words.join(" "),
-        "struct A { d: E, } match h { p => q }",
-        "{kept}"
-    );
-}
-
-#[test]
-fn functions_for_tests_end_with_their_braces() {
-    let code = "#[cfg(test)]\n#[inline]\npub(crate) fn a<B, C>(d: [u8; 2]) -> E { f; { g } } h";
-    assert_eq!(without_tests(code).trim(), "h");
-}
-
-#[test]
-fn further_conditions_may_limit_tests() {
-    let code = "#[cfg(all(test, unix))]\nmod tests { a }\n#[cfg(not(test))]\nb";
-    let kept = without_tests(code);
-    assert_eq!(lines_with(&kept, "a"), Vec::<usize>::new());
-    assert_eq!(lines_with(&kept, "b"), [4]);
+    let source = "#[cfg(test)]\nmod a;\nmod b;\n#[cfg(test)]\nmod c { mod d; }\n\
+                  #[cfg(test)] pub(crate) mod e;\n#[cfg(test)]\nuse mod_f::g;";
+    assert_eq!(test_modules(&parse(source)), ["a", "e"]);
 }

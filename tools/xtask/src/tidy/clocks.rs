@@ -3,8 +3,11 @@
 
 use std::collections::BTreeSet;
 
+use proc_macro2::TokenStream;
+use quote::ToTokens;
 use toml::{Table, Value};
 
+use crate::code::{self, Word};
 use crate::floors;
 use crate::report::Problems;
 use crate::tree::File;
@@ -84,14 +87,16 @@ fn asks_its_runtime(file: &File) -> bool {
 }
 
 fn check_source(file: &File) -> Problems {
+    let words = code::words(file.production().to_token_stream());
     let mut problems = Problems::new();
-    for (index, line) in file.production_code().lines().enumerate() {
-        for name in NAMES.iter().filter(|name| line.contains(*name)) {
+    for name in NAMES {
+        let sequence: Vec<Word> = code::words(name.parse::<TokenStream>().into_iter().flatten());
+        let sequence: Vec<&str> = sequence.iter().map(|word| word.text.as_str()).collect();
+        for line in code::lines_with(&words, &sequence) {
             problems.push(format!(
-                "{}:{}: `{name}` reads a clock or waits; only the runtime, the server and the client \
+                "{}:{line}: `{name}` reads a clock or waits; only the runtime, the server and the client \
                  may, since programs in the simulator have another clock",
-                file.path,
-                index + 1
+                file.path
             ));
         }
     }
@@ -220,8 +225,8 @@ mod tests {
         let found = |path: &str| check(&[file(path, source)], std::iter::empty());
         let problems = found("crates/quic/src/shard/driver.rs");
         assert_eq!(problems.len(), 2, "{problems:?}");
-        assert!(problems[0].starts_with("crates/quic/src/shard/driver.rs:1: `tokio::time`"));
-        assert!(problems[1].starts_with("crates/quic/src/shard/driver.rs:2: `Instant::now`"));
+        assert!(problems[0].starts_with("crates/quic/src/shard/driver.rs:2: `Instant::now`"));
+        assert!(problems[1].starts_with("crates/quic/src/shard/driver.rs:1: `tokio::time`"));
         assert_eq!(found("crates/http3-tokio/src/serve.rs").len(), 2);
         for path in [
             "crates/quic/src/runtime/sleep.rs",

@@ -4,15 +4,12 @@ use crate::modules::{Modules, Reference};
 use crate::report::Problems;
 use crate::tree::File;
 
-/// Returns each reference that leads up, and each exception that is not used any more.
+/// Returns each reference that leads up.
 pub(super) fn check(files: &[File]) -> Problems {
     let modules = Modules::new(files, "transport");
     let references = modules.references();
     let mut problems = Problems::new();
     for reference in references.iter().filter(|reference| leads_up(reference)) {
-        if EXCEPTIONS.iter().any(|allowed| allowed.covers(reference)) {
-            continue;
-        }
         let Reference {
             from, line, name, ..
         } = reference;
@@ -22,15 +19,6 @@ pub(super) fn check(files: &[File]) -> Problems {
             below.name(),
             above.name()
         ));
-    }
-    for exception in EXCEPTIONS.iter().filter(|one| one.exists_in(files)) {
-        if !references.iter().any(|found| exception.covers(found)) {
-            problems.push(format!(
-                "{}: does not use {} any more; remove the exception from \
-                 tools/xtask/src/tidy/walls.rs ({})",
-                exception.from, exception.to, exception.reason
-            ));
-        }
     }
     problems
 }
@@ -72,30 +60,6 @@ fn part(path: &str) -> Part {
 fn leads_up(reference: &&Reference<'_>) -> bool {
     part(reference.from) < part(reference.to)
 }
-
-/// A reference that leads up, with its reason.
-struct Exception {
-    from: &'static str,
-    to: &'static str,
-    reason: &'static str,
-}
-
-impl Exception {
-    fn covers(&self, reference: &Reference<'_>) -> bool {
-        reference.from == self.from && reference.to == self.to
-    }
-
-    fn exists_in(&self, files: &[File]) -> bool {
-        files.iter().any(|file| file.path == self.from)
-    }
-}
-
-/// The references that lead up today. This list may only shrink.
-const EXCEPTIONS: &[Exception] = &[Exception {
-    from: "crates/transport/src/config/endpoint.rs",
-    to: "crates/transport/src/endpoint/stateless/reply_limiter.rs",
-    reason: "the configuration contains the limits of replies to unauthenticated peers",
-}];
 
 const SOURCES: &str = "crates/transport/src/";
 
@@ -165,34 +129,6 @@ mod tests {
                  `crate::endpoint::Endpoint` of endpoint"
             ]
         );
-    }
-
-    #[test]
-    fn an_exception_holds_for_its_two_files_only() {
-        let user = "use crate::endpoint::stateless::reply_limiter::Limits;";
-        let files = [
-            ("lib.rs", ROOT),
-            (
-                "endpoint/mod.rs",
-                "pub(crate) mod stateless;\npub struct Other;",
-            ),
-            ("endpoint/stateless/mod.rs", "pub(crate) mod reply_limiter;"),
-            ("endpoint/stateless/reply_limiter.rs", "pub struct Limits;"),
-            ("config/endpoint.rs", user),
-        ];
-        assert_eq!(problems(&files), Problems::new());
-        let other = format!("{user}\nuse crate::endpoint::Other;");
-        let mut files = files.to_vec();
-        files[4].1 = &other;
-        let found = problems(&files);
-        assert_eq!(found.len(), 1, "{found:?}");
-    }
-
-    #[test]
-    fn an_exception_without_a_use_is_refused() {
-        let found = problems(&[("lib.rs", ROOT), ("config/endpoint.rs", "fn f() {}")]);
-        assert_eq!(found.len(), 1);
-        assert!(found[0].contains("remove the exception"), "{found:?}");
     }
 
     #[test]

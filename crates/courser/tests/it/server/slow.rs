@@ -75,12 +75,13 @@ async fn bodies_that_come_too_slowly_are_not_waited_for() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn calls_that_may_be_silent_are_waited_for() {
-    let running = start(|limits| limits.body_rate = Some(RATE));
+    let grace = Duration::from_millis(50);
+    let running = start(|limits| limits.body_rate = Some(BodyRate { grace, ..RATE }));
     let address = running.handle.local_addr();
     for protocol in Protocol::ALL {
         let client = Client::connect(protocol, address, &running.identity).await;
         let mut client = client.expect("a server");
-        let body = drops(2, Duration::from_millis(600));
+        let body = drops(2, 2 * grace);
         let mut request = request("POST", "/count", body);
         let kind = "application/grpc+proto".parse().expect("a value");
         request.headers_mut().insert("content-type", kind);

@@ -82,7 +82,7 @@ fn packets_that_arrive_as_fast_as_they_were_sent_give_no_rate() {
 }
 
 #[test]
-fn clumps_are_as_fast_as_what_they_hold() {
+fn clumps_are_as_fast_as_their_packets() {
     let mut bench = Bench::new(ms(80));
     bench.ack(ms(0), 40);
     bench.ack(ms(25), 50);

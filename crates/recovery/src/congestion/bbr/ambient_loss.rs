@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_lost_in_a_queue_that_looked_like_the_path_is_forgotten() {
+    fn losses_in_a_queue_that_looked_like_the_path_are_forgotten() {
         let mut ambient = after(20, 3, 97, true);
         ambient.on_min_rtt(MIN_RTT * 9 / 10);
         assert_eq!(ambient.share(MTU), 30_000, "within the tolerance for quiet");
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_long_past_is_forgotten() {
+    fn old_losses_are_forgotten() {
         let mut ambient = after(50, 3, 97, true);
         for _ in 0..200 {
             ambient.on_acked(100 * MTU);

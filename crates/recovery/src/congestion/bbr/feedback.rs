@@ -55,7 +55,7 @@ impl Feedback {
         self.was_too_high = false;
     }
 
-    /// Notes that too much was in flight, see `HandleInflightTooHigh()`.
+    /// Records that too much was in flight, see `HandleInflightTooHigh()`.
     pub(super) fn on_too_high(&mut self, now: Time) {
         self.was_too_high = true;
         self.asked = now;

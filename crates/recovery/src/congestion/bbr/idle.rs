@@ -19,7 +19,7 @@ impl Idle {
         self.empty_since = (inflight == 0).then_some(now);
     }
 
-    /// Notes that packets are in flight.
+    /// Records that packets are in flight.
     pub(super) fn on_sent(&mut self) {
         self.empty_since = None;
     }

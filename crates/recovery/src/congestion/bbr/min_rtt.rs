@@ -68,7 +68,7 @@ impl MinRtt {
             .is_some_and(|(rtt, _)| sample <= rtt + rtt / NEARNESS)
     }
 
-    /// Notes that the queue was empty, during a whole round or for one packet. Postpones the next
+    /// Records that the queue was empty, during a whole round or for one packet. Postpones the next
     /// ProbeRTT by an interval and keeps the minimum, until enough time has passed for ProbeRTT to
     /// cost no more than intended.
     pub(super) fn on_empty_queue(&mut self, now: Time) {

@@ -166,7 +166,7 @@ impl Model {
         self.app_limited.mark(self.delivered, self.inflight);
     }
 
-    /// Notes that packets are sent into a pipe that was empty.
+    /// Records that packets are sent into a pipe that was empty.
     pub(super) fn on_restart(&mut self, now: Time) {
         self.inflight = 0;
         self.mark_app_limited();

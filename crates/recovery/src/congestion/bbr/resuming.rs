@@ -71,7 +71,7 @@ impl Resuming {
         }
     }
 
-    /// Notes that packets were lost or marked. Returns true if Startup must end.
+    /// Records that packets were lost or marked. Returns true if Startup must end.
     pub(super) fn on_congestion(&mut self) -> bool {
         let was_probing = matches!(self, Self::Probing { .. });
         match self {

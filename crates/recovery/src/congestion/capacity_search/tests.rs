@@ -86,7 +86,7 @@ fn a_full_link_gets_back_the_first_step() {
 /// Whatever the window is at the start, the search ends at what the path carries, and has never
 /// filled a queue of one BDP.
 #[test]
-fn the_search_ends_at_what_the_path_carries() {
+fn the_search_ends_at_the_capacity_of_the_path() {
     for window in (5..=95).step_by(5) {
         let mut path = Path::new(window * 1000, None);
         let (last, largest) = path.run();
@@ -97,7 +97,7 @@ fn the_search_ends_at_what_the_path_carries() {
 }
 
 #[test]
-fn the_search_ends_at_what_the_path_has_carried_before() {
+fn the_search_ends_at_the_earlier_capacity_of_the_path() {
     for bound in [71_000, 95_000] {
         let mut path = Path::new(70_000, Some(bound));
         assert_eq!(path.run(), (bound, bound));

@@ -196,7 +196,7 @@ fn loss_at_the_beginning_forbids_the_jump() {
 }
 
 #[test]
-fn congestion_leads_to_half_of_what_was_carried() {
+fn congestion_leads_to_half_of_the_carried_bytes() {
     for (is_ecn, validates) in [(false, false), (true, false), (false, true), (true, true)] {
         let case = format!("ecn {is_ecn}, validates {validates}");
         let mut path = Path::new(1_200_000, RTT);
@@ -248,7 +248,7 @@ fn losses_from_before_the_retreat_are_answered_once() {
 }
 
 #[test]
-fn sender_with_little_data_keeps_what_it_has_used() {
+fn sender_with_little_data_keeps_the_window_it_has_used() {
     let mut path = Path::new(1_200_000, RTT);
     path.reconnoitre(0);
     let first = path.next;

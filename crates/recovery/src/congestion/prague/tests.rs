@@ -108,7 +108,7 @@ impl Flow {
 /// A whole window may be in flight in addition to the bytes that the receiver withholds. These are
 /// at most a quarter of the window, even if one acknowledgement covers all of it.
 #[test]
-fn leaves_room_for_what_an_acknowledgement_holds_back() {
+fn leaves_room_for_bytes_that_an_acknowledgement_holds_back() {
     let mut flow = Flow::settled(ms(30), 1);
     let window = flow.prague.window();
     let most = window + window / 4;

@@ -81,7 +81,7 @@ fn heavy_loss_is_followed_by_slow_start_up_to_the_threshold() {
 
 /// RFC 9937 §6.2: conservative while losses continue.
 #[test]
-fn more_losses_keep_to_what_was_delivered() {
+fn more_losses_limit_sending_to_delivered_bytes() {
     let rtt = RttEstimator::default();
     let mut prr = Prr::new(&loss(START, 10, 9), 10 * MSS, MTU);
     let mut in_flight = 9 * MSS;

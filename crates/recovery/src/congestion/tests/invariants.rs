@@ -292,10 +292,6 @@ proptest! {
         for controller in all() {
             check(controller, &events)?;
         }
-        for mut controller in all() {
-            controller.set_unpaced();
-            check(controller, &events)?;
-        }
     }
 
     /// BBR responds to losses by a model of the path, which has tests of its own.

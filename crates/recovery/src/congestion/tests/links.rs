@@ -154,7 +154,7 @@ fn heavy_jitter_ends_slow_start_no_earlier_for_the_rate() {
 /// RFC 9406 §4.2: jitter may slow growth down, but the window must fit the path at the end. One run
 /// of 300 ends slow start too early.
 #[test]
-fn jitter_does_not_end_slow_start_below_what_the_path_holds() {
+fn jitter_does_not_end_slow_start_below_the_bdp() {
     let mut early = Vec::new();
     for (megabits, rtt) in [(100, 50), (100, 200), (10, 600)] {
         for seed in 1..=20 {

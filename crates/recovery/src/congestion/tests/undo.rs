@@ -84,7 +84,7 @@ fn spurious_persistent_congestion_is_undone() {
 }
 
 #[test]
-fn what_was_gained_since_stays() {
+fn growth_since_the_event_stays() {
     for mut flow in flows() {
         let before = flow.controller.window();
         let lost_at = flow.now;

@@ -285,7 +285,9 @@ fn acknowledgements_that_never_come_bound_what_is_kept() {
     }
     pair.server.touch();
     pair.run_for(Duration::from_secs(10));
-    assert!(accepted <= 16 << 20, "{accepted} bytes");
+    // The least maximum of the send buffer (K39), and what each stream may hold beyond it (K80).
+    let most = (512 << 10) + 50 * 512;
+    assert!(accepted <= most, "{accepted} bytes");
     let stats = pair.server.connection().stats();
     assert!(stats.path.bytes_in_flight <= stats.path.congestion_window + 40 * 1200);
     assert!(

@@ -33,7 +33,7 @@ fn bound(bench: &mut Bench, phase: &str) {
 
 /// The last column of that table.
 #[test]
-fn each_phase_has_its_bounds_on_what_is_in_flight() {
+fn each_phase_bounds_bytes_in_flight() {
     let bounds = [(STARTUP, 50), (DOWN, 50), (CRUISE, 50), (UP, 50)];
     let mut bench = Bench::cruising(100);
     let (long, short) = (100 * SIZE, 50 * SIZE);

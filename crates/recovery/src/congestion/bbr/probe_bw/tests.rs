@@ -159,7 +159,7 @@ fn probe_ends_when_the_rate_grows_no_more() {
 }
 
 #[test]
-fn probe_goes_on_while_the_rate_grows() {
+fn probe_continues_while_the_rate_grows() {
     let mut bench = Bench::probing(20);
     for megabits in [25, 32, 40, 50, 63, 79] {
         bench.round(Round::at(megabits));
@@ -183,7 +183,7 @@ fn app_limited_rounds_do_not_end_a_probe() {
 
 /// Appendix "Handling Loss During PROBE_UP After inflight_longterm is Set" and §5.5.10.2.
 #[test]
-fn loss_ends_a_probe_and_bounds_what_may_be_in_flight() {
+fn loss_ends_a_probe_and_bounds_bytes_in_flight() {
     let mut bench = Bench::probing(20);
     bench.lose(5, 120 * SIZE);
     assert_eq!(bench.bbr.state(), DOWN);
@@ -298,7 +298,7 @@ fn the_bound_rises_with_the_rate_on_a_path_that_has_grown() {
 /// Each acknowledgement raises the bound, which keeps the rate from growing by a quarter in a
 /// round.
 #[test]
-fn a_probe_goes_on_while_each_acknowledgement_raises_the_bound() {
+fn a_probe_continues_while_each_acknowledgement_raises_the_bound() {
     let mut bench = Bench::probing(20);
     let mut window = bench.bbr.control.cwnd;
     bench.bbr.model.bounds.long_term = Some(window);

@@ -21,7 +21,7 @@ fn wait_for_probe_rtt(bench: &mut Bench, round: Round) -> Duration {
 
 /// Appendix "Entering and Exiting PROBE_RTT".
 #[test]
-fn halves_what_is_in_flight_for_a_round_and_two_hundred_milliseconds() {
+fn halves_bytes_in_flight_for_a_round_and_two_hundred_milliseconds() {
     let mut bench = Bench::cruising(20);
     let waited = wait_for_probe_rtt(&mut bench, queued(20));
     assert!((4400..=5200).contains(&waited.as_millis()), "{waited:?}");

@@ -177,7 +177,7 @@ fn marks_in_a_round_end_startup() {
 }
 
 #[test]
-fn the_window_grows_by_what_is_acknowledged_and_the_rate_by_its_gain() {
+fn the_window_grows_by_acknowledged_bytes_and_the_rate_by_its_gain() {
     let mut bench = Bench::new();
     bench.round(Round::at(1));
     let window = bench.bbr.window();
