@@ -125,7 +125,7 @@ impl Pair {
             match (result_of(&mut handle), next) {
                 (Some(result), _) => return result.expect("it was not aborted"),
                 (None, Some(next)) => self.now = self.now.max(next),
-                (None, None) => panic!("it waits for ever"),
+                (None, None) => panic!("the task waits forever"),
             }
         }
     }

@@ -10,7 +10,7 @@ use super::capacity::{bytes_between, rate_at};
 use super::ideal::{self, Path};
 use super::sampler::Sampler;
 use super::stage::Stage;
-use crate::apps::{Amount, Way};
+use crate::apps::{Amount, TransferDirection};
 use crate::link::LinkSpec;
 use crate::report::{Buckets, FlowReport, Measures, jain, quantile};
 use crate::scenario::{Kind, Scenario};
@@ -81,17 +81,17 @@ impl Window<'_> {
 }
 
 /// Returns the direction of the payload.
-fn main_way(scenario: &Scenario) -> Way {
+fn main_direction(scenario: &Scenario) -> TransferDirection {
     let is_bulk = |kind: &Kind| matches!(kind, Kind::Bulk { .. });
     let bulk = scenario.flows.iter().find(|flow| is_bulk(&flow.kind));
     let first = bulk.or(scenario.flows.first());
-    first.map_or(Way::Up, |flow| flow.kind.way())
+    first.map_or(TransferDirection::Up, |flow| flow.kind.direction())
 }
 
 fn main_link(scenario: &Scenario) -> &LinkSpec {
-    match main_way(scenario) {
-        Way::Up => &scenario.link.forward,
-        Way::Down => &scenario.link.back,
+    match main_direction(scenario) {
+        TransferDirection::Up => &scenario.link.forward,
+        TransferDirection::Down => &scenario.link.back,
     }
 }
 
@@ -180,9 +180,9 @@ fn delivered<'a>(all: impl Iterator<Item = &'a Buckets>, from: Time, span: Durat
 }
 
 fn main_id(scenario: &Scenario, stage: &Stage) -> LinkId {
-    match main_way(scenario) {
-        Way::Up => stage.link.forward,
-        Way::Down => stage.link.back,
+    match main_direction(scenario) {
+        TransferDirection::Up => stage.link.forward,
+        TransferDirection::Down => stage.link.back,
     }
 }
 
@@ -309,13 +309,13 @@ fn completion_excess(scenario: &Scenario, flows: &[FlowReport], path: &Path) -> 
     let mut longest: Option<f64> = None;
     for (flow, report) in scenario.flows.iter().zip(flows) {
         let Kind::Bulk {
-            way,
+            direction,
             amount: Amount::Bytes(bytes),
         } = flow.kind
         else {
             continue;
         };
-        let ideal = path.ideal_completion(bytes, way).as_secs_f64();
+        let ideal = path.ideal_completion(bytes, direction).as_secs_f64();
         let excess = report.completion_time?.as_secs_f64() - ideal;
         longest = Some(longest.map_or(excess, |longest| longest.max(excess)));
     }

@@ -66,7 +66,7 @@ fn bulk_fills_the_link_and_the_numbers_agree() {
 }
 
 #[test]
-fn same_seed_same_report_whatever_is_sampled() {
+fn same_seed_gives_the_same_report_at_any_sampling() {
     let first = report(BULK, 3);
     assert_eq!(first, report(BULK, 3));
     assert_ne!(first.digest, report(BULK, 4).digest);
@@ -80,7 +80,7 @@ fn same_seed_same_report_whatever_is_sampled() {
 }
 
 #[test]
-fn finite_flows_end_the_run_and_have_a_time() {
+fn finite_flows_end_the_run_and_report_their_time() {
     let report = report(
         r#"
 name = "short"

@@ -3,7 +3,7 @@ use std::time::Duration;
 use courser_base::Time;
 
 use super::*;
-use crate::apps::{Amount, Way};
+use crate::apps::{Amount, TransferDirection};
 
 /// A valid scenario, in which tests change one place.
 const GOOD: &str = r#"name = "good"
@@ -34,7 +34,7 @@ fn mistake(from: &str, to: &str) -> String {
 }
 
 #[test]
-fn everything_is_read() {
+fn every_key_is_parsed() {
     let scenario = Scenario::parse(GOOD).expect("it is right");
     assert_eq!(scenario.name, "good");
     assert_eq!(scenario.duration, Duration::from_secs(30));
@@ -46,7 +46,7 @@ fn everything_is_read() {
     };
     assert_eq!(flow.name, "bulk");
     let expected = Kind::Bulk {
-        way: Way::Down,
+        direction: TransferDirection::Down,
         amount: Amount::Endless,
     };
     assert_eq!(flow.kind, expected);
@@ -111,7 +111,7 @@ const WRONG: &[(&str, &str, &str, &str)] = &[
         "way =",
         "interval = \"1s\"\nway =",
         "line 12",
-        "interval means nothing for kind \"bulk\"",
+        "interval does not apply to kind \"bulk\"",
     ),
     ("\"5mbit\"", "\"fast\"", "line 16", "'fast' is not a rate"),
     (
@@ -124,7 +124,7 @@ const WRONG: &[(&str, &str, &str, &str)] = &[
         "rate = \"5mbit\"",
         "",
         "line 14",
-        "nothing happens: give rate",
+        "the event changes nothing: give rate",
     ),
     (
         "\">=0.95\"",
@@ -160,7 +160,7 @@ const WRONG: &[(&str, &str, &str, &str)] = &[
         "name = \"good\"",
         "name = \"so so\"",
         "line 1",
-        "'so so' is no name",
+        "'so so' is not a valid name",
     ),
 ];
 

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use courser_base::Ecn;
 
 use super::*;
-use crate::apps::{Amount, Bulk, Exchange, Paced, Serve, Way};
+use crate::apps::{Amount, Bulk, Exchange, Paced, Serve, TransferDirection};
 use crate::host::{Host, HostSpec};
 
 fn client_address(index: u8) -> SocketAddr {
@@ -45,7 +45,11 @@ fn tally(world: &World, id: NodeId) -> &crate::apps::Tally {
 fn eventful(seed: u64) -> (u64, u64, u64) {
     let mut world = World::new(seed);
     let amount = Amount::Bytes(1_000_000);
-    let client = add_client(&mut world, 1, Bulk::new(server_address(1), Way::Up, amount));
+    let client = add_client(
+        &mut world,
+        1,
+        Bulk::new(server_address(1), TransferDirection::Up, amount),
+    );
     let server = add_server(&mut world, 1);
     let link = "20mbit,10ms,jitter=1ms,loss=1%,reorder=2%:8ms,duplicate=1%,corrupt=1%,queue=20p";
     world.connect(client, server, &duplex(link));
@@ -57,7 +61,7 @@ fn eventful(seed: u64) -> (u64, u64, u64) {
 }
 
 #[test]
-fn same_seed_same_digest_and_it_is_the_one_of_every_machine() {
+fn digest_of_a_seed_is_the_same_on_every_machine() {
     let first = eventful(7);
     assert_eq!(first.2, 1_000_000);
     assert_eq!(first, eventful(7));
@@ -75,13 +79,17 @@ fn dumbbell_serves_every_pair() {
     let pairs: Vec<_> = (1..=4)
         .map(|index| {
             let amount = Amount::Bytes(300_000);
-            let way = if index % 2 == 0 { Way::Up } else { Way::Down };
+            let direction = if index % 2 == 0 {
+                TransferDirection::Up
+            } else {
+                TransferDirection::Down
+            };
             let client = add_client(
                 &mut world,
                 index,
-                Bulk::new(server_address(index), way, amount),
+                Bulk::new(server_address(index), direction, amount),
             );
-            (client, add_server(&mut world, index), way)
+            (client, add_server(&mut world, index), direction)
         })
         .collect();
     let left: Vec<_> = pairs.iter().map(|pair| pair.0).collect();
@@ -90,9 +98,13 @@ fn dumbbell_serves_every_pair() {
     world
         .run_for(Duration::from_secs(10))
         .expect("time goes on");
-    for (client, server, way) in pairs {
-        let receiver = if way == Way::Up { server } else { client };
-        assert_eq!(tally(&world, receiver).received, 300_000, "{way:?}");
+    for (client, server, direction) in pairs {
+        let receiver = if direction == TransferDirection::Up {
+            server
+        } else {
+            client
+        };
+        assert_eq!(tally(&world, receiver).received, 300_000, "{direction:?}");
         assert_eq!(tally(&world, receiver).mismatch, None);
     }
     let stats = world.link(pair.forward).stats();
@@ -163,7 +175,7 @@ fn run_until_stops_when_it_is_done() {
     let client = add_client(
         &mut world,
         1,
-        Bulk::new(server_address(1), Way::Down, amount),
+        Bulk::new(server_address(1), TransferDirection::Down, amount),
     );
     let server = add_server(&mut world, 1);
     world.connect(client, server, &duplex("100mbit,20ms"));
@@ -221,7 +233,7 @@ fn echo(from: SocketAddr, to: SocketAddr, starts: bool) -> Echo {
 }
 
 #[test]
-fn time_that_stands_still_is_an_error_with_a_name() {
+fn stalled_time_is_an_error_that_names_the_machine() {
     let mut world = World::new(1);
     let (a, b) = (client_address(1), server_address(1));
     let left = world.add("left", a.ip(), echo(a, b, true));

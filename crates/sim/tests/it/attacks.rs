@@ -34,7 +34,7 @@ fn assert_not_amplified(scene: &Troubled) -> (usize, usize) {
 /// F10. A part of a datagram is not a valid packet. Two joined datagrams are read as coalesced
 /// packets, of which the first has a short header and ends with the datagram.
 #[test]
-fn datagrams_split_and_joined_are_lost_at_most() {
+fn split_and_joined_datagrams_are_at_most_lost() {
     for_each_seed(10, |seed| {
         for at in 0..2 {
             let mut troubles = [Trouble::default(); 2];
@@ -62,7 +62,7 @@ fn datagrams_split_and_joined_are_lost_at_most() {
 /// F22. The client pauses for longer than its NAT keeps the mapping, so each exchange starts with a
 /// packet from another port.
 #[test]
-fn mapping_expired_in_a_pause_costs_a_validation_and_no_connection() {
+fn mapping_that_expires_in_a_pause_costs_only_a_validation() {
     let setup = ethernet("20mbit,rtt=50ms,rebind=idle:2s");
     let app = Exchange::new(SERVER, 1000, 50_000, Some(5)).every(SECOND * 5);
     let mut scene = Troubled::new(1, setup, app, Default::default(), Attack::default());

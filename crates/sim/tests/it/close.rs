@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use crate::common::{SERVER, Scene, Setup, for_each_seed};
 use courser_base::Time;
-use courser_sim::apps::{Amount, Bulk, Exchange, Way};
+use courser_sim::apps::{Amount, Bulk, Exchange, TransferDirection};
 use courser_transport::ConnectionError;
 use courser_wire::TransportErrorCode;
 
 const MS: Duration = Duration::from_millis(1);
 
 /// Returns a connection after the handshake that sends nothing on its own for a minute.
-fn quiet(seed: u64, link: &str) -> Scene {
+fn idle_scene(seed: u64, link: &str) -> Scene {
     let app = Exchange::ping(SERVER, Duration::from_secs(60), None);
     let mut scene = Scene::new(seed, Setup::on(link), app);
     scene.confirm(Duration::from_secs(10));
@@ -23,7 +23,7 @@ fn quiet(seed: u64, link: &str) -> Scene {
 
 /// Returns a client whose stream does not end on its own.
 fn busy(seed: u64, link: &str) -> Scene {
-    let app = Bulk::new(SERVER, Way::Up, Amount::Endless);
+    let app = Bulk::new(SERVER, TransferDirection::Up, Amount::Endless);
     let mut scene = Scene::new(seed, Setup::on(link), app);
     scene.confirm(Duration::from_secs(10));
     scene.run_for(MS * 300);
@@ -46,7 +46,7 @@ fn drain_time(scene: &Scene) -> Duration {
 
 #[test]
 fn close_of_the_client_reaches_the_server_half_a_round_trip_later() {
-    let mut scene = quiet(1, "rtt=100ms");
+    let mut scene = idle_scene(1, "rtt=100ms");
     let now = scene.world.now();
     scene.close_client(7);
     scene.run_for(MS * 200);
@@ -57,7 +57,7 @@ fn close_of_the_client_reaches_the_server_half_a_round_trip_later() {
 
 #[test]
 fn close_of_the_server_reaches_the_client_half_a_round_trip_later() {
-    let mut scene = quiet(1, "rtt=100ms");
+    let mut scene = idle_scene(1, "rtt=100ms");
     let now = scene.world.now();
     scene.close_server((1 << 62) - 1);
     scene.run_for(MS * 200);
@@ -69,7 +69,7 @@ fn close_of_the_server_reaches_the_client_half_a_round_trip_later() {
 
 #[test]
 fn both_close_at_once_and_each_keeps_its_own_reason() {
-    let mut scene = quiet(1, "rtt=100ms");
+    let mut scene = idle_scene(1, "rtt=100ms");
     scene.close_client(1);
     scene.close_server(2);
     scene.run_for(MS * 60 + drain_time(&scene));
@@ -82,7 +82,7 @@ fn both_close_at_once_and_each_keeps_its_own_reason() {
 
 #[test]
 fn both_ends_forget_the_connection_within_three_probe_timeouts() {
-    let mut scene = quiet(1, "rtt=100ms");
+    let mut scene = idle_scene(1, "rtt=100ms");
     let drain = drain_time(&scene);
     scene.close_client(0);
     scene.run_for(MS * 60);
@@ -152,7 +152,7 @@ fn repeated_closes_become_rarer() {
 }
 
 #[test]
-fn close_with_half_of_the_data_unread_takes_everything_down() {
+fn close_with_half_of_the_data_unread_ends_both_ends() {
     let mut scene = busy(1, "20mbit,rtt=50ms,queue=100p");
     let received = scene.server_tally().received;
     assert!(received > 0);
@@ -177,7 +177,7 @@ fn client_that_closes_during_the_handshake_sends_application_error() {
     let mut scene = Scene::new(
         1,
         Setup::on("rtt=100ms"),
-        Bulk::new(SERVER, Way::Up, Amount::Endless),
+        Bulk::new(SERVER, TransferDirection::Up, Amount::Endless),
     );
     scene.run_for(MS * 60);
     scene.close_client(42);
@@ -196,7 +196,7 @@ fn server_that_closes_during_the_handshake_sends_application_error() {
     let mut scene = Scene::new(
         1,
         Setup::on("rtt=100ms"),
-        Bulk::new(SERVER, Way::Up, Amount::Endless),
+        Bulk::new(SERVER, TransferDirection::Up, Amount::Endless),
     );
     scene.run_for(MS * 60);
     scene.close_server(42);
@@ -213,11 +213,11 @@ fn server_that_closes_during_the_handshake_sends_application_error() {
 /// Nothing was received from the server. It may not exist, and must not be left with incomplete
 /// state.
 #[test]
-fn client_that_closes_before_any_answer_is_gone() {
+fn client_that_closes_before_any_answer_leaves_no_state() {
     let mut scene = Scene::new(
         1,
         Setup::on("rtt=100ms"),
-        Bulk::new(SERVER, Way::Up, Amount::Endless),
+        Bulk::new(SERVER, TransferDirection::Up, Amount::Endless),
     );
     scene.run_for(MS * 10);
     scene.close_client(42);
@@ -230,7 +230,7 @@ fn client_that_closes_before_any_answer_is_gone() {
 
 #[test]
 fn closing_twice_changes_nothing() {
-    let mut scene = quiet(1, "rtt=100ms");
+    let mut scene = idle_scene(1, "rtt=100ms");
     scene.close_client(1);
     scene.close_client(2);
     scene.run_for(MS * 30);
@@ -241,7 +241,7 @@ fn closing_twice_changes_nothing() {
 
 /// The server closes with many packets in flight, while a third of all packets is lost.
 #[test]
-fn close_gets_through_to_a_busy_peer_whatever_is_lost() {
+fn close_reaches_a_busy_peer_despite_loss() {
     let mut lost = 0;
     for_each_seed(30, |seed| {
         let mut scene = busy(seed, "20mbit,rtt=50ms,loss=30%,queue=100p");
@@ -263,7 +263,7 @@ fn close_gets_through_to_a_busy_peer_whatever_is_lost() {
 /// The server ends by its idle timeout while the client receives nothing. When the client sends
 /// again, it gets a stateless reset (RFC 9000 §10.3).
 #[test]
-fn client_of_a_server_that_has_forgotten_is_reset() {
+fn client_of_a_server_without_state_is_reset() {
     let app = Exchange::ping(SERVER, Duration::from_secs(6), None);
     let mut setup = Setup::on("rtt=50ms");
     setup.client.max_idle_timeout = None;
@@ -286,7 +286,7 @@ fn client_of_a_server_that_has_forgotten_is_reset() {
 /// The longest reason that is sent (512 bytes) reaches the peer completely.
 #[test]
 fn long_reason_is_cut_and_arrives() {
-    let mut scene = quiet(1, "rtt=100ms");
+    let mut scene = idle_scene(1, "rtt=100ms");
     let (now, handle) = (scene.world.now(), scene.server_handle());
     let reason = vec![b'x'; 3000];
     scene

@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::common::{SERVER, Scene, Setup, for_each_seed};
 use courser_base::Time;
 use courser_sim::World;
-use courser_sim::apps::{Amount, Bulk, Exchange, Paced, Serve, Way};
+use courser_sim::apps::{Amount, Bulk, Exchange, Paced, Serve, TransferDirection};
 use courser_sim::host::{Host, HostSpec};
 use courser_sim::link::Dropped;
 use courser_sim::world::NodeId;
@@ -16,11 +16,11 @@ const MS: Duration = Duration::from_millis(1);
 
 /// The client sends 1000 bytes and closes.
 fn small() -> Bulk {
-    Bulk::new(SERVER, Way::Up, Amount::Bytes(1000))
+    Bulk::new(SERVER, TransferDirection::Up, Amount::Bytes(1000))
 }
 
 #[test]
-fn takes_one_round_trip() {
+fn handshake_takes_one_round_trip() {
     let mut scene = Scene::new(1, Setup::on("rtt=100ms"), small());
     scene.run_for(MS * 101);
     let time = scene.stats().handshake_time.expect("it is over");
@@ -29,7 +29,7 @@ fn takes_one_round_trip() {
 
 /// Every subset of the first twelve datagrams of both ends together: 4096 handshakes.
 #[test]
-fn survives_every_subset_of_the_first_twelve_datagrams_lost() {
+fn handshake_survives_loss_of_every_subset_of_twelve_datagrams() {
     for_each_seed(1 << 12, |seed| {
         let mask = seed - 1;
         let mut setup = Setup::on("rtt=20ms").both(|config| {
@@ -321,7 +321,7 @@ fn probe_repeats_an_acknowledgement_that_was_lost() {
 /// Silence ends the attempt at the handshake timeout. The client probes with two datagrams each
 /// time, at intervals that double: at 1, 3 and 7 seconds of the ten.
 #[test]
-fn silent_server_ends_the_attempt_in_its_time() {
+fn silent_server_ends_the_attempt_at_the_handshake_timeout() {
     let mut scene = Scene::new(1, Setup::on("rtt=50ms;rtt=50ms,blackhole=0s:60s"), small());
     scene.run_for(Duration::from_secs(11));
     let (at, error) = scene.end().expect("it gave up");
@@ -412,7 +412,7 @@ fn truncated_datagrams_are_equivalent_to_lost_ones() {
 /// RFC 9000 §12.2: bytes behind the last packet of a datagram are no reason to drop that packet. A
 /// datagram with a short header has no such end and is lost.
 #[test]
-fn bytes_behind_the_hello_cost_nothing() {
+fn trailing_bytes_after_the_hello_are_ignored() {
     let link = "rtt=50ms,extend=100%;rtt=50ms";
     let mut scene = Scene::new(1, Setup::on(link), small());
     scene.run_for(MS * 49);

@@ -30,11 +30,11 @@ fn lost_time(direction: Direction, algorithm: Algorithm, outage: Option<u32>) ->
     time.as_secs_f64() - f64::from(outage.unwrap_or(0))
 }
 
-/// The end that waits for content asks every few hundred milliseconds, and the sender begins again
-/// when it hears that: an outage costs its own time, a slow start, and little more. Without the
-/// question the sender finds out after up to twice the time.
+/// The end that waits for content sends a PING every few hundred milliseconds, and the sender resumes when it
+/// receives one: an outage costs its own time, a slow start, and little more. Without the PING the sender
+/// would detect the end of the outage after up to twice its length.
 #[test]
-fn what_is_waited_for_goes_on_soon_after_an_outage() {
+fn transfer_resumes_soon_after_an_outage() {
     for direction in [Direction::Up, Direction::Down] {
         for algorithm in [Algorithm::Cubic, Algorithm::Bbr] {
             let whole = lost_time(direction, algorithm, None);

@@ -9,7 +9,7 @@ use crate::common::lab::{
 use crate::common::{CLIENT, SERVER, Scene, for_each_seed};
 use courser_recovery::Algorithm;
 use courser_sim::World;
-use courser_sim::apps::{Amount, Bulk, Exchange, Serve, Way};
+use courser_sim::apps::{Amount, Bulk, Exchange, Serve, TransferDirection};
 use courser_sim::host::{Host, HostSpec};
 
 /// Two packets: a window of two and the one being transmitted keep the link busy for a part of the
@@ -67,7 +67,7 @@ fn ping_beside_download(link: &str, algorithm: Algorithm) -> (Duration, Duration
     let pinging = Exchange::ping(SERVER, MS * 100, None);
     let spec = HostSpec::client(CLIENT, world.seed_for("pinging"));
     let pinging = world.add("pinging", CLIENT.ip(), Host::new(spec, pinging));
-    let bulk = Bulk::new(SERVER, Way::Down, Amount::Endless)
+    let bulk = Bulk::new(SERVER, TransferDirection::Down, Amount::Endless)
         .starting_at(courser_base::Time::ZERO + SECOND);
     let spec = HostSpec::client(
         "10.0.1.3:50000".parse().expect("valid"),
@@ -163,7 +163,7 @@ fn exchanges_through_a_short_queue_do_not_hang() {
 
 /// A queue for acknowledgements that is always full: 1 Mbit/s back for 50 in the other direction.
 #[test]
-fn slow_way_back_does_not_limit_the_way_there() {
+fn slow_return_link_does_not_limit_the_sender() {
     let setup = controlled(
         "50mbit,rtt=40ms,queue=1bdp;500kbit,20ms,queue=20p",
         Algorithm::Cubic,

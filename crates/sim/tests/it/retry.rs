@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::common::{SERVER, Scene, Setup, for_each_seed};
-use courser_sim::apps::{Amount, Bulk, Way};
+use courser_sim::apps::{Amount, Bulk, TransferDirection};
 use courser_transport::{ConnectionError, RetryPolicy, TransportConfig};
 use courser_wire::TransportErrorCode;
 
@@ -21,7 +21,7 @@ fn always(link: &str) -> Setup {
 
 /// The client sends 1000 bytes and closes.
 fn small() -> Bulk {
-    Bulk::new(SERVER, Way::Up, Amount::Bytes(1000))
+    Bulk::new(SERVER, TransferDirection::Up, Amount::Bytes(1000))
 }
 
 /// After some losses in a row probes are six seconds apart.
@@ -46,7 +46,7 @@ fn retries(scene: &Scene) -> u64 {
 }
 
 #[test]
-fn takes_two_round_trips() {
+fn handshake_with_retry_takes_two_round_trips() {
     let scene = transfer(1, always("rtt=100ms"), MS * 350);
     let time = handshake_time(&scene);
     assert!(time >= MS * 200 && time < MS * 203, "{time:?}");
@@ -135,7 +135,7 @@ fn token_that_is_too_old_is_refused() {
 /// Any byte of the ClientHello with the token is corrupted, the token included: it is sent again,
 /// and no INVALID_TOKEN is sent (RFC 9000 §8.1.2).
 #[test]
-fn token_that_was_damaged_on_its_way_is_sent_again() {
+fn damaged_token_is_sent_again() {
     for byte in [26, 30, 50, 80, 110] {
         let mut setup = always("rtt=50ms;rtt=50ms,drop=2");
         // Two datagrams of the ClientHello, a Retry for each, and the ClientHello again.
@@ -148,7 +148,7 @@ fn token_that_was_damaged_on_its_way_is_sent_again() {
 }
 
 #[test]
-fn thirty_percent_loss_fails_none_of_fifty() {
+fn thirty_percent_loss_fails_no_retry_handshake_of_fifty() {
     let mut lost = 0;
     for_each_seed(50, |seed| {
         let setup = always("rtt=30ms,loss=30%:3").both(patient);
@@ -159,7 +159,7 @@ fn thirty_percent_loss_fails_none_of_fifty() {
 }
 
 #[test]
-fn thirty_percent_damaged_fails_none_of_fifty() {
+fn thirty_percent_damaged_fails_no_retry_handshake_of_fifty() {
     let mut damaged = 0;
     for_each_seed(50, |seed| {
         let setup = always("rtt=30ms,corrupt=30%:3").both(patient);

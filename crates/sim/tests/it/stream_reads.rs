@@ -95,7 +95,7 @@ fn without_loss_all_bytes_come_in_order() {
 }
 
 #[test]
-fn order_cannot_be_had_again() {
+fn ordered_reads_are_refused_after_unordered_ones() {
     let mut world = World::new(3);
     let near = world.machine("client", CLIENT);
     let far = world.machine("server", SERVER);

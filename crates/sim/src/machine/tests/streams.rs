@@ -53,7 +53,7 @@ fn echo_survives_loss_and_one_seed_repeats_it_to_the_packet() {
 }
 
 #[test]
-fn handshake_and_answer_take_the_round_trips_they_should() {
+fn handshake_and_answer_take_one_round_trip_each() {
     let mut pair = Pair::new(1);
     pair.server.spawn(serve_echo());
     let (handshake, answer) = pair.run_client(async {
@@ -69,7 +69,7 @@ fn handshake_and_answer_take_the_round_trips_they_should() {
 }
 
 #[test]
-fn thousand_streams_at_once() {
+fn thousand_streams_run_at_once() {
     let mut pair = Pair::new(3).losing_every(50);
     pair.server.spawn(serve_echo());
     let sum = pair.run_client(async {
@@ -128,7 +128,7 @@ fn dropped_endpoint_leaves_no_task_and_no_port_behind() {
 }
 
 #[test]
-fn identity_made_on_a_machine_is_repeatable_and_good() {
+fn identity_created_on_a_machine_is_repeatable_and_valid() {
     let make = |seed| {
         let machine = Machine::new([CLIENT], seed);
         machine.enter(|| courser::Identity::dev().expect("random numbers"))
@@ -177,7 +177,7 @@ fn silent_peer_ends_the_attempt_at_the_handshake_timeout() {
 }
 
 #[test]
-fn both_ends_on_one_machine() {
+fn both_ends_can_run_on_one_machine() {
     let mut pair = Pair::new(6);
     let answer = pair.run_client(async {
         let config = ServerConfig::with_identity(&identity()).expect("our own");

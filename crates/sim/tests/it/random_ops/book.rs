@@ -64,7 +64,7 @@ pub struct Book {
 }
 
 /// The record that the applications and the judge of a run share.
-pub type Shared = Rc<RefCell<Book>>;
+pub type SharedBook = Rc<RefCell<Book>>;
 
 impl Book {
     pub fn count(&mut self, what: &'static str) {
