@@ -36,7 +36,7 @@ fn pair(world: &mut World, retry: RetryPolicy, transport: TransportConfig) -> (N
 fn counters_remain_after_the_connection_is_removed() {
     let mut world = World::new(1);
     let (client, server) = pair(&mut world, RetryPolicy::Never, TransportConfig::default());
-    world.run_for(Duration::from_secs(5)).expect("time goes on");
+    world.run_for(Duration::from_secs(5)).expect("no stall");
     for id in [client, server] {
         let host = world.node::<Host>(id).expect("a host");
         assert_eq!(host.endpoint().connections(), 0, "drained");
@@ -62,7 +62,7 @@ fn retry_costs_a_round_trip() {
     let handshake = |retry| {
         let mut world = World::new(1);
         let (client, _) = pair(&mut world, retry, TransportConfig::default());
-        world.run_for(Duration::from_secs(5)).expect("time goes on");
+        world.run_for(Duration::from_secs(5)).expect("no stall");
         let host = world.node::<Host>(client).expect("a host");
         let stats = host.stats(host.connections()[0]).expect("kept");
         stats.handshake_time.expect("it connected")
@@ -96,7 +96,7 @@ fn sinks_get_records_of_both_ends() {
     };
     let mut world = World::new(1);
     pair(&mut world, RetryPolicy::Never, transport);
-    world.run_for(Duration::from_secs(5)).expect("time goes on");
+    world.run_for(Duration::from_secs(5)).expect("no stall");
     let sent = counts.0.lock().expect("not poisoned");
     assert!(sent[0] > 80 && sent[1] > 20, "{sent:?}");
 }

@@ -88,7 +88,9 @@ impl Core {
 
     /// Returns a handle for an object that outlives the call that creates it.
     pub(super) fn shared(&self) -> Arc<Self> {
-        self.this.upgrade().expect("it is being borrowed")
+        self.this
+            .upgrade()
+            .expect("the core exists while it is borrowed")
     }
 
     /// Receives a packet.

@@ -12,7 +12,7 @@ fn scenario(text: &str) -> Scenario {
 }
 
 fn report(text: &str, seed: u64) -> RunReport {
-    run(&scenario(text), seed, RunOptions::default()).expect("time goes on")
+    run(&scenario(text), seed, RunOptions::default()).expect("no stall")
 }
 
 const BULK: &str = r#"
@@ -74,7 +74,7 @@ fn same_seed_gives_the_same_report_at_any_sampling() {
         points: 50,
         ..RunOptions::default()
     };
-    let coarse = run(&scenario(BULK), 3, coarse).expect("time goes on");
+    let coarse = run(&scenario(BULK), 3, coarse).expect("no stall");
     assert_eq!(first.digest, coarse.digest, "looking changes nothing");
     assert!(coarse.flows[0].sent.points().len() <= 52);
 }
@@ -216,7 +216,7 @@ fn sinks_get_the_records_of_both_ends() {
         sinks: Some(Arc::clone(&counts) as Arc<dyn SinkFactory>),
         ..RunOptions::default()
     };
-    let with = run(&scenario(BULK), 1, options).expect("time goes on");
+    let with = run(&scenario(BULK), 1, options).expect("no stall");
     let counts = counts.0.lock().expect("not poisoned");
     assert!(counts.iter().all(|count| *count > 1000), "{counts:?}");
     assert_eq!(with, report(BULK, 1), "recording changes nothing");

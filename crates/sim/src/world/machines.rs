@@ -52,7 +52,7 @@ impl World {
             let here = self.node::<Machine>(*id);
             here.is_some_and(|here| here.is_same(machine))
         });
-        id.unwrap_or_else(|| panic!("{} is not of this world", machine.name()))
+        id.unwrap_or_else(|| panic!("machine {} belongs to another world", machine.name()))
     }
 
     /// Runs the world until a task has ended, and returns its result. Other tasks continue when the

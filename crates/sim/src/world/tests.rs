@@ -38,7 +38,7 @@ fn add_server(world: &mut World, index: u8) -> NodeId {
 
 fn tally(world: &World, id: NodeId) -> &crate::apps::Tally {
     let host = world.node::<Host>(id).expect("a host");
-    host.tally().expect("it counts")
+    host.tally().expect("the application has a tally")
 }
 
 /// Runs a client that sends 1 MB over a link with many effects.
@@ -53,9 +53,7 @@ fn eventful(seed: u64) -> (u64, u64, u64) {
     let server = add_server(&mut world, 1);
     let link = "20mbit,10ms,jitter=1ms,loss=1%,reorder=2%:8ms,duplicate=1%,corrupt=1%,queue=20p";
     world.connect(client, server, &duplex(link));
-    world
-        .run_for(Duration::from_secs(20))
-        .expect("time goes on");
+    world.run_for(Duration::from_secs(20)).expect("no stall");
     let received = tally(&world, server).received;
     (world.digest(), world.events(), received)
 }
@@ -95,9 +93,7 @@ fn dumbbell_serves_every_pair() {
     let left: Vec<_> = pairs.iter().map(|pair| pair.0).collect();
     let right: Vec<_> = pairs.iter().map(|pair| pair.1).collect();
     let pair = world.bottleneck(&left, &right, &duplex("10mbit,20ms,queue=1bdp"));
-    world
-        .run_for(Duration::from_secs(10))
-        .expect("time goes on");
+    world.run_for(Duration::from_secs(10)).expect("no stall");
     for (client, server, direction) in pairs {
         let receiver = if direction == TransferDirection::Up {
             server
@@ -126,7 +122,7 @@ fn connection_survives_a_nat_that_rebinds() {
                 seen.borrow_mut().insert(event.source);
             }
         }));
-        world.run_for(Duration::from_secs(8)).expect("time goes on");
+        world.run_for(Duration::from_secs(8)).expect("no stall");
         let tally = tally(&world, client);
         assert_eq!(tally.failures, Vec::<String>::new(), "{link}");
         assert_eq!(tally.exchanges.len(), 50, "{link}");
@@ -145,7 +141,7 @@ fn ping_takes_the_round_trip_and_serialisation() {
     let client = add_client(&mut world, 1, ping);
     let server = add_server(&mut world, 1);
     world.connect(client, server, &duplex("100mbit,20ms"));
-    world.run_for(Duration::from_secs(5)).expect("time goes on");
+    world.run_for(Duration::from_secs(5)).expect("no stall");
     let exchanges = &tally(&world, client).exchanges;
     assert_eq!(exchanges.len(), 20);
     for (at, took) in exchanges {
@@ -162,7 +158,7 @@ fn paced_writer_sends_what_is_due_and_no_more() {
     let client = add_client(&mut world, 1, paced.between(Time::ZERO, end));
     let server = add_server(&mut world, 1);
     world.connect(client, server, &duplex("100mbit,20ms"));
-    world.run_for(Duration::from_secs(4)).expect("time goes on");
+    world.run_for(Duration::from_secs(4)).expect("no stall");
     // The handshake takes 40 ms. Data written within the last delay may be cut off.
     let received = tally(&world, server).received / 5000;
     assert!((145..=148).contains(&received), "{received} frames");
@@ -260,7 +256,7 @@ fn unroutable_packet_is_traced() {
     world.on_trace(Box::new(move |event| {
         lines.borrow_mut().push(event.to_string())
     }));
-    world.run_for(Duration::from_secs(1)).expect("time goes on");
+    world.run_for(Duration::from_secs(1)).expect("no stall");
     let seen = seen.borrow();
     assert_eq!(seen.len(), 2, "{seen:?}");
     assert!(seen[1].contains("unroutable"), "{seen:?}");

@@ -50,7 +50,7 @@ fn vanished_client_gets_no_more_than_three_times_its_hello() {
     // Its flight, and at least one probe.
     assert!(sent > 3000, "{sent}");
     assert_eq!(
-        scene.server_end().expect("it gave up").1,
+        scene.server_end().expect("the connection has ended").1,
         ConnectionError::HandshakeTimedOut
     );
 }

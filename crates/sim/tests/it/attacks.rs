@@ -213,7 +213,7 @@ fn forged_first_answers_end_the_attempt_at_once() {
         scene.run_for(MS * 41);
         let error = scene
             .end(0)
-            .unwrap_or_else(|| panic!("{early:?}: it goes on"));
+            .unwrap_or_else(|| panic!("{early:?}: the attempt continues"));
         assert!(is_expected(early, error), "{early:?}: {error}");
         assert_eq!(scene.tally(0).failures.len(), 1, "{early:?}");
         scene.run_for(SECOND * 12);
@@ -316,8 +316,8 @@ fn clock_that_goes_back_a_second_ends_nothing() {
     });
 }
 
-/// F28. The pacer blocks for an hour, and timers fire as late. The other end has been alone for
-/// long by then.
+/// F28. The pacer blocks for an hour, and timers fire an hour late. The other end has timed out long
+/// before.
 #[test]
 fn clock_that_goes_back_an_hour_causes_an_idle_timeout_at_worst() {
     for_each_seed(5, |seed| {

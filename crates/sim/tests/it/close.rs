@@ -51,7 +51,7 @@ fn close_of_the_client_reaches_the_server_half_a_round_trip_later() {
     scene.close_client(7);
     scene.run_for(MS * 200);
     assert_eq!(scene.end(), Some((now, ConnectionError::LocallyClosed)));
-    let (at, error) = scene.server_end().expect("it knows");
+    let (at, error) = scene.server_end().expect("the connection has ended");
     assert_eq!((at - now, code_of(&error)), (MS * 50, 7));
 }
 
@@ -61,7 +61,7 @@ fn close_of_the_server_reaches_the_client_half_a_round_trip_later() {
     let now = scene.world.now();
     scene.close_server((1 << 62) - 1);
     scene.run_for(MS * 200);
-    let (at, error) = scene.end().expect("it knows");
+    let (at, error) = scene.end().expect("the connection has ended");
     assert_eq!((at - now, code_of(&error)), (MS * 50, (1 << 62) - 1));
     let (_, error) = scene.server_end().expect("it closed");
     assert!(error.is_local_close());
@@ -114,7 +114,7 @@ fn lost_close_leaves_an_idle_peer_to_its_timeout() {
     assert!(at - Time::ZERO <= Duration::from_secs(7), "{at:?}");
 }
 
-/// A busy peer continues to send, and each of its packets may be answered by the close again.
+/// A busy peer continues to send, and each of its packets may cause the close to be repeated.
 #[test]
 fn lost_close_is_repeated_to_a_peer_that_sends() {
     let mut scene = busy(1, "20mbit,rtt=50ms,queue=100p");
@@ -123,7 +123,7 @@ fn lost_close_is_repeated_to_a_peer_that_sends() {
     scene.close_server(9);
     scene.run_for(MS * 300);
     assert_eq!(scene.back().dropped.listed, 1);
-    let (at, error) = scene.end().expect("it was told");
+    let (at, error) = scene.end().expect("the connection has ended");
     assert_eq!(code_of(&error), 9);
     // The next packet was in flight already.
     assert!(at - now < MS * 50, "{:?}", at - now);
@@ -159,10 +159,13 @@ fn close_with_half_of_the_data_unread_ends_both_ends() {
     scene.close_client(3);
     // Three probe timeouts, each with the delay of a full queue.
     scene.run_for(MS * 1000);
-    assert_eq!(code_of(&scene.server_end().expect("it knows").1), 3);
+    assert_eq!(
+        code_of(&scene.server_end().expect("the connection has ended").1),
+        3
+    );
     assert_eq!(scene.server_tally().mismatch, None);
     assert_eq!(scene.server().endpoint().connections(), 0);
-    // No packet is left that causes another.
+    // No packet that causes an answer is left.
     let (there, back) = (scene.forward().packets_in, scene.back().packets_in);
     scene.run_for(Duration::from_secs(60));
     assert_eq!(
@@ -182,7 +185,7 @@ fn client_that_closes_during_the_handshake_sends_application_error() {
     scene.run_for(MS * 60);
     scene.close_client(42);
     scene.run_for(MS * 200);
-    let (at, error) = scene.server_end().expect("it knows");
+    let (at, error) = scene.server_end().expect("the connection has ended");
     let ConnectionError::ConnectionClosed(close) = error else {
         panic!("{error}");
     };
@@ -202,7 +205,7 @@ fn server_that_closes_during_the_handshake_sends_application_error() {
     scene.close_server(42);
     // Without a sample that is the timeout of RFC 9002 §6.2.2, three times.
     scene.run_for(MS * 3 * 999 + MS * 100);
-    let (_, error) = scene.end().expect("it knows");
+    let (_, error) = scene.end().expect("the connection has ended");
     let ConnectionError::ConnectionClosed(close) = error else {
         panic!("{error}");
     };
@@ -249,7 +252,7 @@ fn close_reaches_a_busy_peer_despite_loss() {
         // Its packets in flight and its probes cause further responses while the server is closing.
         // A third of all attempts fail, so not all of them do.
         scene.run_for(Duration::from_secs(31));
-        let (_, error) = scene.end().expect("it is over");
+        let (_, error) = scene.end().expect("the connection has ended");
         let told = matches!(&error, ConnectionError::ApplicationClosed { code, .. } if code.0 == 5);
         assert!(
             told || error.is_timeout() || error == ConnectionError::Reset,
@@ -278,7 +281,7 @@ fn client_of_a_server_without_state_is_reset() {
     assert_eq!(scene.server().endpoint().connections(), 0);
     assert!(scene.end().is_none());
     scene.run_for(Duration::from_secs(4));
-    let (_, error) = scene.end().expect("it was told");
+    let (_, error) = scene.end().expect("the connection has ended");
     assert_eq!(error, ConnectionError::Reset);
     assert_eq!(scene.server().endpoint().stats().resets_sent, 1);
 }

@@ -165,9 +165,9 @@ fn short_transfers_take_a_round_trip_more_than_slow_start_at_most() {
     }
 }
 
-/// RFC 9002 §7.8: a cap keeps the sender below the rate of the link, so there is always more to send
-/// than is in flight. The window grows to a few times that and no further, and a link that narrows
-/// is not met with a burst.
+/// RFC 9002 §7.8: a cap keeps the sender below the rate of the link, although it always has more to
+/// send. The window grows to a few times what is in flight and no further, so that no burst follows
+/// when the link becomes slower.
 #[test]
 fn unused_window_does_not_grow() {
     let bdp = 250_000;
@@ -191,8 +191,8 @@ fn unused_window_does_not_grow() {
         let after = scene.stats();
         let cuts = after.congestion_events - before.congestion_events;
         assert!(cuts <= 5, "{algorithm}: {cuts} reductions");
-        // Twice what is sent in excess until the first loss is known. BBR takes more rounds to find the
-        // rate, at which its window keeps what is in flight at a few times the BDP.
+        // Twice the excess that is sent until the first loss is detected. BBR takes more rounds to find
+        // the rate; meanwhile its window limits the bytes in flight to a few times the BDP.
         let most = if algorithm == Algorithm::Bbr {
             1500
         } else {
@@ -232,7 +232,7 @@ fn recovery_never_has_more_in_flight_than_when_it_began() {
         let begun = scene.stats();
         let threshold = begun.path.ssthresh.expect("a loss sets it");
         let mut most = 0;
-        // A round trip with the queue of slow start.
+        // The round-trip time includes the queue that slow start filled.
         watch(&mut scene, MS * 140, MS, |_, stats| {
             most = most.max(stats.path.bytes_in_flight);
         });
@@ -324,8 +324,9 @@ fn shares(seed: u64, controllers: &[Algorithm]) -> (Vec<u64>, f64) {
     (shares, used)
 }
 
-/// Two flows of a kind: after three seconds neither has more than twice the other's rate for long
-/// (index of Jain above 0.9), and together they use the link except for headers and reductions.
+/// Two flows with the same controller: after three seconds neither has more than twice the other's
+/// rate for long (Jain's index above 0.9), and together they use the link except for headers and
+/// reductions.
 #[test]
 fn two_newreno_flows_share() {
     let (shares, used) = shares(1, &[Algorithm::NewReno; 2]);
@@ -368,7 +369,7 @@ fn acked_between(scene: &mut Scene, from: Duration, to: Duration) -> f64 {
     (scene.stats().data_acked - before) as f64 / (to - from).as_secs_f64()
 }
 
-/// Four times the rate from the third second on: two seconds later three quarters are used.
+/// The rate rises fourfold: five seconds later more than 70 % of it is used.
 #[test]
 fn rate_that_quadruples_is_used() {
     for algorithm in [Algorithm::Cubic, Algorithm::Bbr, Algorithm::NewReno] {

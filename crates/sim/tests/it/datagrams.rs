@@ -166,7 +166,7 @@ fn reordered_and_copied_datagrams_arrive_at_most_once() {
         numbers.sort_unstable();
         numbers.dedup();
         assert_eq!(numbers.len(), 200);
-        // Late ones may have been declared lost.
+        // Late datagrams may have been declared lost.
         assert!(count(&fates, DatagramFate::Acked) > 150);
     });
 }

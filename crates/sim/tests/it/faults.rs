@@ -168,7 +168,8 @@ fn transfer_survives_outage_of_14_seconds() {
 /// Returns the times at which each end reported the end of the connection.
 fn ends(scene: &Scene) -> [Duration; 2] {
     let is_lost = |event: &Event| matches!(event, Event::Lost(_));
-    [scene.when(is_lost), scene.when_server(is_lost)].map(|at| at.expect("it is over") - Time::ZERO)
+    [scene.when(is_lost), scene.when_server(is_lost)]
+        .map(|at| at.expect("the connection has ended") - Time::ZERO)
 }
 
 /// Everything is lost from the second second on, with an idle timeout of five: both ends report it
@@ -464,7 +465,7 @@ fn machine_stopped_beyond_the_idle_timeout_is_reported_to_both() {
     let mut log = scene.client().log().iter();
     let client = log
         .find(|(_, _, event)| is_lost(event))
-        .expect("it is over")
+        .expect("the connection has ended")
         .0;
     assert!(client < Time::ZERO + SECOND * 8, "{client:?}");
     for host in [scene.client(), scene.server()] {
@@ -472,7 +473,7 @@ fn machine_stopped_beyond_the_idle_timeout_is_reported_to_both() {
             .log()
             .iter()
             .find(|(_, _, event)| matches!(event, Event::Lost(_)));
-        let at = over.expect("it is over").0 - Time::ZERO;
+        let at = over.expect("the connection has ended").0 - Time::ZERO;
         assert!(at < SECOND * 200, "{at:?}");
     }
 }

@@ -192,7 +192,7 @@ impl App for SlowReader {
         connection: ConnectionHandle,
         direction: Direction,
     ) {
-        let streams = context.streams(connection).expect("it lives");
+        let streams = context.streams(connection).expect("the connection exists");
         while let Some(id) = streams.accept(direction) {
             self.streams.push((connection, id, 0));
         }
@@ -290,7 +290,7 @@ impl App for ManyStreams {
 
     fn on_connected(&mut self, context: &mut Context<'_>, connection: ConnectionHandle) {
         for _ in 0..self.count {
-            let streams = context.streams(connection).expect("it lives");
+            let streams = context.streams(connection).expect("the connection exists");
             let id = streams
                 .open(Direction::Unidirectional)
                 .expect("within the limit");

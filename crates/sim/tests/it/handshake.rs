@@ -23,7 +23,10 @@ fn small() -> Bulk {
 fn handshake_takes_one_round_trip() {
     let mut scene = Scene::new(1, Setup::on("rtt=100ms"), small());
     scene.run_for(MS * 101);
-    let time = scene.stats().handshake_time.expect("it is over");
+    let time = scene
+        .stats()
+        .handshake_time
+        .expect("the handshake has ended");
     assert!(time >= MS * 100 && time < MS * 102, "{time:?}");
 }
 
@@ -63,7 +66,10 @@ fn transfer(seed: u64, setup: Setup, limit: Duration) -> Scene {
 }
 
 fn handshake_time(scene: &Scene) -> Duration {
-    scene.stats().handshake_time.expect("it is over")
+    scene
+        .stats()
+        .handshake_time
+        .expect("the handshake has ended")
 }
 
 /// One loss costs its sender at most a probe timeout, and both ends may wait for each other once:
@@ -131,7 +137,7 @@ fn any_datagram_lost_in_each_direction_is_survived() {
 #[test]
 fn round_trip_longer_than_the_first_probe_timeout_costs_nothing() {
     let scene = transfer(1, Setup::on("rtt=1500ms"), Duration::from_secs(4));
-    // The packets that the probes repeat were in flight all the time.
+    // The packets that the probes repeat had only been delayed.
     assert!(scene.stats().ptos >= 1);
     assert!(handshake_time(&scene) < MS * 1510);
 }
@@ -324,7 +330,7 @@ fn probe_repeats_an_acknowledgement_that_was_lost() {
 fn silent_server_ends_the_attempt_at_the_handshake_timeout() {
     let mut scene = Scene::new(1, Setup::on("rtt=50ms;rtt=50ms,blackhole=0s:60s"), small());
     scene.run_for(Duration::from_secs(11));
-    let (at, error) = scene.end().expect("it gave up");
+    let (at, error) = scene.end().expect("the connection has ended");
     assert_eq!(error, ConnectionError::HandshakeTimedOut);
     assert_eq!(at - Time::ZERO, Duration::from_secs(10));
     assert_eq!(scene.stats().ptos, 3);
@@ -340,7 +346,7 @@ fn address_without_a_machine_ends_the_attempt_in_time() {
     let link = "rtt=50ms,blackhole=0s:60s;rtt=50ms";
     let mut scene = Scene::new(1, Setup::on(link), small());
     scene.run_for(Duration::from_secs(11));
-    let (_, error) = scene.end().expect("it gave up");
+    let (_, error) = scene.end().expect("the connection has ended");
     assert_eq!(error, ConnectionError::HandshakeTimedOut);
     assert_eq!(scene.server().endpoint().connections(), 0);
     assert_eq!(scene.server().endpoint().stats().accepted, 0);
@@ -354,7 +360,7 @@ fn client_that_vanishes_after_its_hello_is_forgotten() {
     scene.run_for(Duration::from_secs(4));
     assert_eq!(scene.server().endpoint().connections(), 1);
     scene.run_for(Duration::from_secs(2));
-    let (_, error) = scene.server_end().expect("it gave up");
+    let (_, error) = scene.server_end().expect("the connection has ended");
     assert_eq!(error, ConnectionError::HandshakeTimedOut);
     assert_eq!(scene.server().endpoint().connections(), 0);
     assert_eq!(scene.server().endpoint().stats().half_open, 0);
@@ -460,11 +466,11 @@ fn clients_do_not_disturb_each_other() {
         let (world, clients, server) = crowd(seed, 20, "100mbit,rtt=40ms,10%,queue=1000p");
         for client in clients {
             let host: &Host = world.node(client).expect("a client");
-            let tally = host.tally().expect("it counts");
+            let tally = host.tally().expect("the application has a tally");
             assert_eq!((tally.streams, tally.failures.len()), (1, 0), "{tally:?}");
         }
         let host: &Host = world.node(server).expect("the server");
-        let tally = host.tally().expect("it counts");
+        let tally = host.tally().expect("the application has a tally");
         assert_eq!((tally.received, tally.mismatch), (20_000, None));
         assert_eq!(host.endpoint().stats().accepted, 20);
         assert_eq!(host.connections().len(), 20);

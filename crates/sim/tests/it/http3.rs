@@ -33,7 +33,7 @@ async fn server() -> Result {
     Ok(())
 }
 
-/// The bytes of a second of the link.
+/// The bytes that the link carries in a second.
 const LARGE: usize = 2_400_000;
 
 async fn client() -> Result<h3::Client> {

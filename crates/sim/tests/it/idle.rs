@@ -10,7 +10,7 @@ use courser_transport::ConnectionError;
 const MS: Duration = Duration::from_millis(1);
 const SECOND: Duration = Duration::from_secs(1);
 
-/// One exchange, then an hour of nothing.
+/// One exchange, then an hour of silence.
 fn once() -> Exchange {
     Exchange::ping(SERVER, Duration::from_secs(3600), None)
 }
@@ -236,8 +236,8 @@ fn blackhole_longer_than_the_timeout_ends_both_ends() {
         });
         let mut scene = Scene::new(1, setup, Bulk::new(SERVER, direction, Amount::Endless));
         let (client, server) = ends(&mut scene, SECOND * 20);
-        // Packets in flight arrive up to a queue of 100 packets after two seconds. An end that
-        // receives only acknowledgements got the last one up to a quarter of a round trip before.
+        // The last packets arrive later than two seconds, by up to a queue of 100 packets. The last
+        // acknowledgement may have arrived up to a quarter of a round trip earlier.
         assert_within(client, SECOND * 12 - MS * 40, SECOND * 13);
         assert_within(server, SECOND * 12 - MS * 40, SECOND * 13);
         let probes = scene.stats().ptos + scene.server_stats().ptos;

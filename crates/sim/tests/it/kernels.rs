@@ -391,7 +391,7 @@ fn broken_socket_is_reopened_and_connections_continue() {
                 let outcome = run(side, &[rule]);
                 outcome.assert_goes_on(&what);
                 assert!(outcome.of(side).has_reopened(), "{what:?}: {outcome:?}");
-                let took = outcome.result.expect("it goes on");
+                let took = outcome.result.expect("the run succeeds");
                 assert!(took > Duration::from_secs(2), "{what:?}: not for nothing");
             }
         }
@@ -409,7 +409,7 @@ fn lost_socket_is_reopened_at_once() {
                 let what = (side, call, count);
                 outcome.assert_goes_on(&what);
                 assert!(outcome.of(side).has_reopened(), "{what:?}: {outcome:?}");
-                let took = outcome.result.expect("it goes on");
+                let took = outcome.result.expect("the run succeeds");
                 assert!(took < Duration::from_secs(2), "{what:?}: {took:?}");
             }
         }
@@ -510,7 +510,7 @@ fn lost_socket_that_cannot_be_reopened_ends_the_endpoint() {
 /// ECN marks that the local system refuses cost no time, and are not set again.
 #[test]
 fn refused_marks_cost_neither_time_nor_datagrams() {
-    let took = |outcome: &Outcome| *outcome.result.as_ref().expect("it goes on");
+    let took = |outcome: &Outcome| *outcome.result.as_ref().expect("the run succeeds");
     let usual = run(Side::Client, &[]);
     for side in BOTH {
         let rule = Rule::new(Call::SendMarked, When::Always, Effect::RefuseMarks);

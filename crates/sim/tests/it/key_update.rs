@@ -15,7 +15,8 @@ fn up() -> Bulk {
     Bulk::new(SERVER, TransferDirection::Up, Amount::Bytes(BYTES))
 }
 
-/// Packets of 1200 bytes all the time: these links have no MTU, and would be crossed in few.
+/// Keeps packets at 1200 bytes. These links have no MTU, so the search for it would leave only a
+/// few large packets.
 fn setup(link: &str) -> Setup {
     Setup::on(link).both(|config| config.mtu_discovery = false)
 }

@@ -68,7 +68,7 @@ async fn ask(connection: &Connection) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Echoes while it changes `times`, every `pause`.
+/// Echoes while the address changes `times` times, at intervals of `pause`.
 async fn client(change: Change, pause: Duration, times: usize) -> Result<Outcome, Failure> {
     let config = ClientConfig::with_roots([identity().certificate()])?.alpn(["echo"]);
     let endpoint = Endpoint::client((CLIENT, 0).into())?;

@@ -138,7 +138,7 @@ fn link_below_1228_bytes_ends_in_the_documented_error_without_a_busy_loop() {
     let mut scene = Scene::new(1, Setup::on("20mbit,rtt=40ms,mtu=1227"), up(1000));
     scene.run_for(SECOND * 15);
     let lost = scene.when(|event| matches!(event, Event::Lost(_)));
-    let at = lost.expect("it gave up") - Time::ZERO;
+    let at = lost.expect("the connection has ended") - Time::ZERO;
     assert!((SECOND * 9..SECOND * 11).contains(&at), "{at:?}");
     let failures = &scene.tally().failures;
     assert!(failures.len() == 1, "{failures:?}");

@@ -1,4 +1,4 @@
-//! Transfers that a link interrupts for seconds, and goes on with the same addresses.
+//! Transfers over a link that fails for seconds and then works again, with the same addresses.
 
 use crate::common::lab::*;
 use courser_recovery::Algorithm;
@@ -6,7 +6,7 @@ use courser_recovery::Algorithm;
 /// The seconds of an outage, which begins a second after the start.
 const OUTAGES: [u32; 6] = [1, 2, 4, 8, 16, 25];
 
-/// 20 MB at 50 Mbit/s, of which the link carries what is left by IP, UDP and QUIC.
+/// 20 MB at 50 Mbit/s, less the headers of IP, UDP and QUIC.
 const BYTES: u64 = 20_000_000;
 
 #[derive(Clone, Copy, Debug)]

@@ -137,7 +137,7 @@ fn end_of_a_message_is_sent_without_delay() {
         let setup = controlled("100mbit,rtt=50ms,queue=1s", algorithm);
         let mut scene = Scene::new(1, setup, app);
         let time = scene.run_until(SECOND * 3, "answer", |scene| scene.tally().streams == 1);
-        // The round trip, that millisecond, one for the link, and one for looking at it.
+        // The round trip, that millisecond, one for the link, and one step of `run_until`.
         let most = SECOND + MS * 53;
         assert!(time < most, "{algorithm}: {time:?}");
         assert_clean(&scene);

@@ -81,7 +81,7 @@ fn ping_beside_download(link: &str, algorithm: Algorithm) -> (Duration, Duration
     world.bottleneck(&[pinging, bulk], &[server], &link.parse().expect("a link"));
     world.run_for(SECOND * 8).expect("it does not spin");
     let host: &Host = world.node(pinging).expect("a host");
-    let tally = host.tally().expect("it counts");
+    let tally = host.tally().expect("the application has a tally");
     assert_eq!(tally.failures, [""; 0]);
     let from = courser_base::Time::ZERO + SECOND * 3;
     let idle = tally.exchanges[3].1;
@@ -146,8 +146,8 @@ fn codel_holds_its_target_and_the_rate() {
     }
 }
 
-/// Thirty-two packets in the queue and fast exchanges: a response of 100 kB is larger than the
-/// queue, so each overflows or is paced; none hangs.
+/// A queue of 32 packets and fast exchanges: a response of 100 kB does not fit, so each one overflows
+/// the queue or is paced. None hangs.
 #[test]
 fn exchanges_through_a_short_queue_do_not_hang() {
     for_each_seed(5, |seed| {

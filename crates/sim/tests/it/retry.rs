@@ -38,7 +38,10 @@ fn transfer(seed: u64, setup: Setup, limit: Duration) -> Scene {
 }
 
 fn handshake_time(scene: &Scene) -> Duration {
-    scene.stats().handshake_time.expect("it is over")
+    scene
+        .stats()
+        .handshake_time
+        .expect("the handshake has ended")
 }
 
 fn retries(scene: &Scene) -> u64 {
@@ -105,12 +108,12 @@ fn token_of_another_address_is_refused() {
     let mut scene = Scene::new(1, always(link), small());
     scene.run_for(Duration::from_secs(12));
     assert_eq!(scene.world.rebindings(scene.link), 1);
-    let (at, error) = scene.end().expect("it is over");
+    let (at, error) = scene.end().expect("the connection has ended");
     let ConnectionError::ConnectionClosed(close) = error else {
         panic!("{error}");
     };
     assert_eq!(close.code, TransportErrorCode::INVALID_TOKEN);
-    // As soon as the repeated ClientHello is answered.
+    // The attempt ends when the repeated ClientHello is answered.
     assert!(at.as_nanos() < u64::try_from((MS * 260).as_nanos()).expect("fits"));
     assert_eq!(scene.server().endpoint().stats().connected, 0);
 }
@@ -124,7 +127,7 @@ fn token_that_is_too_old_is_refused() {
     });
     let mut scene = Scene::new(1, setup, small());
     scene.run_for(Duration::from_secs(60));
-    let (_, error) = scene.end().expect("it is over");
+    let (_, error) = scene.end().expect("the connection has ended");
     let ConnectionError::ConnectionClosed(close) = error else {
         panic!("{error}");
     };
@@ -217,7 +220,7 @@ fn client_that_never_answers_costs_the_server_nothing() {
     );
     scene.run_for(Duration::from_secs(11));
     assert_eq!(
-        scene.end().expect("it gave up").1,
+        scene.end().expect("the connection has ended").1,
         ConnectionError::HandshakeTimedOut
     );
 }

@@ -174,7 +174,7 @@ fn senders_wait_for_full_sockets_without_a_busy_loop() {
     }
 }
 
-/// F39, F41: some datagrams of a batch are sent, and the rest leaves with the next call.
+/// F39, F41: a call sends a part of a batch, and the next call sends the rest.
 #[test]
 fn short_sends_lose_nothing() {
     for_each_seed(3, |seed| {
@@ -248,7 +248,7 @@ fn connection_survives_all_socket_faults_at_once() {
     });
 }
 
-/// The decisions of the machine follow from its seed: a run repeats.
+/// The seed determines the decisions of the machine, so a run can be repeated.
 #[test]
 fn faults_repeat_with_their_seed() {
     let fingerprint = |seed| {

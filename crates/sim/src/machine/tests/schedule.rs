@@ -39,14 +39,14 @@ fn order(seed: u64) -> (Vec<usize>, u64) {
         let turns = turns.clone();
         machine.spawn(async move {
             for _ in 0..5 {
-                turns.lock().expect("nobody panics").push(task);
+                turns.lock().expect("not poisoned").push(task);
                 yield_now().await;
             }
         });
     }
     run(&machine);
     assert!(machine.pending_tasks().is_empty());
-    let turns = turns.lock().expect("nobody panics").clone();
+    let turns = turns.lock().expect("not poisoned").clone();
     assert_eq!(turns.len(), 50);
     (turns, machine.fingerprint())
 }
@@ -118,11 +118,11 @@ fn timers_fire_in_order_of_their_deadlines() {
         let rung = rung.clone();
         machine.spawn(async move {
             sleep(ms(delay)).await;
-            rung.lock().expect("nobody panics").push(delay);
+            rung.lock().expect("not poisoned").push(delay);
         });
     }
     run(&machine);
-    assert_eq!(*rung.lock().expect("nobody panics"), [10, 20, 30, 40, 50]);
+    assert_eq!(*rung.lock().expect("not poisoned"), [10, 20, 30, 40, 50]);
 }
 
 #[test]

@@ -103,7 +103,8 @@ fn dropped_endpoint_leaves_no_task_and_no_port_behind() {
             let endpoint = Endpoint::bind(config, None, SocketAddr::from((CLIENT, 5000)));
             let mut endpoint = endpoint.expect("the port is free again");
             let config = courser::ClientConfig::with_roots([identity().certificate()]);
-            endpoint.set_default_client_config(config.expect("our own").alpn(["test"]));
+            endpoint
+                .set_default_client_config(config.expect("a valid configuration").alpn(["test"]));
             let connection = connect(&endpoint).await;
             echo(&connection, b"x").await;
             drop(connection);
@@ -180,7 +181,7 @@ fn silent_peer_ends_the_attempt_at_the_handshake_timeout() {
 fn both_ends_can_run_on_one_machine() {
     let mut pair = Pair::new(6);
     let answer = pair.run_client(async {
-        let config = ServerConfig::with_identity(&identity()).expect("our own");
+        let config = ServerConfig::with_identity(&identity()).expect("a valid configuration");
         let here = SocketAddr::from(([127, 0, 0, 1], 0));
         let server = Endpoint::server(config.alpn(["test"]), here).expect("a port");
         let address = server.local_addr().expect("bound");
@@ -200,7 +201,7 @@ fn both_ends_can_run_on_one_machine() {
         });
         let client = Endpoint::client(here).expect("a port");
         let config = courser::ClientConfig::with_roots([identity().certificate()]);
-        let config = config.expect("our own").alpn(["test"]);
+        let config = config.expect("a valid configuration").alpn(["test"]);
         let connecting = client.connect_with(config, address, SERVER_NAME);
         let connection = connecting.expect("configured").await.expect("a handshake");
         timeout(ms(10), echo(&connection, b"near")).await

@@ -26,7 +26,7 @@ fn mistake(from: &str, to: &str) -> String {
 
 #[test]
 fn matrix_keeps_file_order_and_varies_the_last_variable_fastest() {
-    let all = Scenario::parse_all(FAMILY).expect("it is right");
+    let all = Scenario::parse_all(FAMILY).expect("a valid scenario");
     let names: Vec<&str> = all.iter().map(|it| it.name.as_str()).collect();
     let expected = [
         "bulk-cubic-10mbit",

@@ -20,7 +20,7 @@ fn pair(seed: u64, spec: &str) -> (World, Machine, Machine) {
 
 /// Echoes everything on the streams of one connection.
 async fn serve() {
-    let config = ServerConfig::with_identity(&identity()).expect("our own");
+    let config = ServerConfig::with_identity(&identity()).expect("a valid configuration");
     let address = "10.0.0.2:4433".parse().expect("an address");
     let endpoint = Endpoint::server(config.alpn(["test"]), address).expect("a port");
     let connection = endpoint.accept().await.expect("open").await;
@@ -44,7 +44,8 @@ async fn ask_and_look() -> (Duration, u16) {
     let begin = now();
     let address = "10.0.0.1:0".parse().expect("an address");
     let endpoint = Endpoint::client(address).expect("a port");
-    let config = ClientConfig::with_roots([identity().certificate()]).expect("our own");
+    let config =
+        ClientConfig::with_roots([identity().certificate()]).expect("a valid configuration");
     let server = "10.0.0.2:4433".parse().expect("an address");
     let connecting = endpoint.connect_with(config.alpn(["test"]), server, "localhost");
     let connection = connecting.expect("configured").await.expect("a handshake");

@@ -73,7 +73,7 @@ impl SharedBottleneck {
     pub fn assert_clean(&self) {
         for id in self.clients.iter().chain([&self.server]) {
             let host: &Host = self.world.node(*id).expect("a host");
-            let tally = host.tally().expect("it counts");
+            let tally = host.tally().expect("the application has a tally");
             assert_eq!(tally.mismatch, None);
             assert_eq!(tally.failures, [""; 0]);
         }

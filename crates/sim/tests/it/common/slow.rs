@@ -166,7 +166,8 @@ impl SlowScene {
     }
 
     fn tallies(&self) -> [&Tally; 2] {
-        [self.client(), self.server()].map(|host| host.tally().expect("it counts"))
+        [self.client(), self.server()]
+            .map(|host| host.tally().expect("the application has a tally"))
     }
 
     /// Runs a transfer up to its end. Returns the duration from now on.

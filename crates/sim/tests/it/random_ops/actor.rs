@@ -103,7 +103,7 @@ impl Actor {
         act: impl FnOnce(&mut Working<'_>, &mut Hands<'_, '_>) -> T,
     ) -> T {
         let Some(linked) = self.connections.get_mut(&handle) else {
-            panic!("something about a connection that is over or was never made");
+            panic!("an event of a connection that has ended or never existed");
         };
         let Linked {
             key,

@@ -91,7 +91,7 @@ impl Book {
     pub fn flow(&mut self, key: Key, id: StreamId, sender: Side) -> &mut Flow {
         match self.flows.get_mut(&(key, id, sender.is_server())) {
             Some(flow) => flow,
-            None => panic!("nobody opened {id:?} to send from the {sender:?}"),
+            None => panic!("{id:?} has no flow from the {sender:?}"),
         }
     }
 
