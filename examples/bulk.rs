@@ -1,4 +1,4 @@
-//! Moves 256 MB over loopback, or as many as the first argument says, and tells how fast:
+//! Transfers 256 MB over loopback, or the number of MB in the first argument, and prints the rate:
 //! `cargo run --profile dist -p courser --example bulk`.
 
 use std::net::SocketAddr;
@@ -11,7 +11,7 @@ type Result<T = ()> = std::result::Result<T, Box<dyn std::error::Error + Send + 
 
 const CHUNK: usize = 64 * 1024;
 
-/// Sends zeros, and stays until the client, who receives last, closes.
+/// Sends zeros, and waits until the client closes, because the client receives last.
 async fn serve(endpoint: Endpoint, chunks: usize) -> Result {
     let connection = endpoint.accept().await.ok_or("closed")?.await?;
     let mut send = connection.open_uni().await?;

@@ -1,5 +1,5 @@
-//! A congestion controller of your own: it grows while packets wait for less than 5 ms in the queues of
-//! the path, and shrinks while they wait for longer. `cargo run -p courser --example custom_controller`.
+//! A custom congestion controller: its window grows while packets wait for less than 5 ms in the queues of the
+//! path, and shrinks while they wait for longer. `cargo run -p courser --example custom_controller`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -77,7 +77,7 @@ impl Controller for Gentle {
     }
 }
 
-/// Creates one for each path.
+/// Creates a controller for each path.
 #[derive(Debug)]
 struct GentleFactory;
 

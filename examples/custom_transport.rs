@@ -1,5 +1,5 @@
-//! QUIC without a socket: both ends of a tunnel in one process, whose packets have a header of their
-//! own. `cargo run -p courser --example custom_transport`.
+//! QUIC without a socket: both ends of a tunnel in one process, which adds a header to each packet.
+//! `cargo run -p courser --example custom_transport`.
 
 use std::io;
 use std::net::SocketAddr;
@@ -12,7 +12,7 @@ use tokio::sync::mpsc;
 
 type Result<T = ()> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
-/// Stands for what a relay or a tunnel puts before each datagram.
+/// The header that a relay or a tunnel adds to each datagram.
 const HEADER: &[u8] = b"TUNNEL";
 
 /// One end of the tunnel. The addresses are names; nothing is bound to them.

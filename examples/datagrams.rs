@@ -10,7 +10,7 @@ type Result<T = ()> = std::result::Result<T, Box<dyn std::error::Error + Send + 
 
 const TICKS: u32 = 50;
 
-/// Tells what arrives, until the clock stops.
+/// Prints the datagrams that arrive, until the clock stops.
 async fn listen(endpoint: Endpoint) -> Result<u32> {
     let incoming = endpoint.accept().await.ok_or("closed")?;
     let connection = incoming.await?;
@@ -61,7 +61,7 @@ async fn main() -> Result {
     connection.close(0u32.into(), b"done");
     let heard = listener.await??;
     client.wait_idle().await;
-    // On loopback with nothing else to do none should be missing, but that is no promise.
+    // On an idle loopback interface none should be missing, but that is not guaranteed.
     assert!(heard >= acked, "{heard} heard of {acked} that arrived");
     Ok(())
 }

@@ -7,7 +7,8 @@ use courser::{ClientConfig, EarlyData, EarlyDataOptions, Endpoint, Identity, Ser
 
 type Result<T = ()> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
-/// Answers each stream, even before the handshakes are complete. What it does may be asked for twice.
+/// Answers each stream, even before the handshakes are complete. Requests may be replays, so that answering one twice
+/// must be harmless.
 async fn serve(endpoint: Endpoint) {
     while let Some(incoming) = endpoint.accept().await {
         tokio::spawn(async move {
@@ -27,7 +28,7 @@ async fn serve(endpoint: Endpoint) {
     }
 }
 
-/// Asks on a connection of its own, and returns the fate of its early data.
+/// Sends a request on a new connection, and returns the fate of its early data.
 async fn ask(endpoint: &Endpoint, server: SocketAddr) -> Result<EarlyData> {
     let connection = endpoint.connect(server, "localhost")?.early().await?;
     let (mut send, mut receive) = connection.open_bi().await?;

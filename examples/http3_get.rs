@@ -1,6 +1,6 @@
-//! Fetches over HTTP/3: `cargo run -p courser --example http3_get -- URL [ROOT]`. The body goes to
-//! the standard output, what there is to say about it to the standard error. Trusts whom the
-//! system trusts, or the certificate in the PEM file ROOT.
+//! Fetches a URL over HTTP/3: `cargo run -p courser --example http3_get -- URL [ROOT]`. Writes the body to
+//! standard output, and a summary to standard error. Trusts the certificates of the system, or the one in
+//! the PEM file ROOT.
 
 use std::io::Write as _;
 use std::net::ToSocketAddrs as _;

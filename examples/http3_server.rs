@@ -1,5 +1,5 @@
 //! axum over HTTP/3: `cargo run -p courser --example http3_server`, with a file directory and an
-//! echo. Prints what a client needs to trust it.
+//! echo. Prints its URL.
 
 use std::net::SocketAddr;
 

@@ -1,9 +1,9 @@
-//! 1 MB up and 1 MB down with hashes compared, against a peer of any stack; `interop/aioquic/run`
-//! plays it with aioquic.
+//! Sends 1 MB in each direction and compares hashes, with a peer of any stack. `interop/aioquic/run` runs it with
+//! aioquic.
 //!
-//! `interop_hash server CERTIFICATE KEY` serves one client, `interop_hash client CERTIFICATE
-//! ADDRESS` is one. The client sends its bytes; the server answers with their SHA-256, its own
-//! bytes and the SHA-256 of those; the client, who receives last, closes with code 0.
+//! `interop_hash server CERTIFICATE KEY` serves one client, and `interop_hash client CERTIFICATE ADDRESS` is the
+//! client. The client sends its bytes. The server answers with their SHA-256, its own bytes and the SHA-256 of
+//! those. The client receives last, so it closes, with code 0.
 
 use aws_lc_rs::digest::{SHA256, SHA256_OUTPUT_LEN, digest};
 use courser::rustls::pki_types::{CertificateDer, pem::PemObject};

@@ -1,4 +1,4 @@
-//! One end of an exchange over HTTP/3 with a peer of any stack; the scripts in `interop/` play it.
+//! One end of an exchange over HTTP/3 with a peer of any stack. The scripts in `interop/` run it.
 //!
 //! `interop_http3 server CERTIFICATE KEY [ADDRESS]` serves until it is killed:
 //!
@@ -6,15 +6,15 @@
 //! |---|---|
 //! | `GET /` | a short text |
 //! | `GET /bytes/N` | N bytes: the first of the endless repetition of [`block`] |
-//! | `POST /hash` | length and SHA-256 of what came: `length hash` |
-//! | `POST /echo` | what came, as it comes |
-//! | `GET /page/N` | a page that loads N objects and shows over which protocol they came |
-//! | `GET /object/N` | one of them |
+//! | `POST /hash` | length and SHA-256 of the body: `length hash` |
+//! | `POST /echo` | the body, while it arrives |
+//! | `GET /page/N` | a page that loads N objects and shows the protocols that carried them |
+//! | `GET /object/N` | one of these objects |
 //!
-//! `interop_http3 client ROOT ADDRESS SIZE COUNT` asks a server that answers the first three: SIZE
-//! bytes down and up with their hashes compared, something that is not there, and COUNT short
-//! requests at once. `fetch` instead of `client` leaves out what is sent up, and `slow ROOT ADDRESS
-//! SIZE SECONDS` begins to read only after so long.
+//! `interop_http3 client ROOT ADDRESS SIZE COUNT` tests a server with the first three: it compares the hashes of
+//! SIZE bytes in both directions, requests a path that does not exist, and sends COUNT short requests at once.
+//! `fetch` instead of `client` omits the upload, and `slow ROOT ADDRESS SIZE SECONDS` starts to read after this
+//! time.
 
 use std::net::SocketAddr;
 use std::sync::OnceLock;
@@ -36,7 +36,7 @@ use http_body_util::{BodyExt as _, StreamBody};
 type Error = Box<dyn std::error::Error + Send + Sync>;
 type Result<T = ()> = std::result::Result<T, Error>;
 
-/// 65521 bytes: a prime, so that no boundary of a frame falls on its end again and again.
+/// Returns 65521 bytes, a prime number, so that boundaries of frames fall on different offsets.
 fn block() -> Bytes {
     static BLOCK: OnceLock<Bytes> = OnceLock::new();
     BLOCK
@@ -44,7 +44,7 @@ fn block() -> Bytes {
         .clone()
 }
 
-/// The first `count` bytes of its repetition.
+/// Returns the first `count` bytes of the endless repetition of [`block`].
 fn pattern(count: u64) -> impl Stream<Item = Bytes> + Send {
     stream::unfold(count, |left| async move {
         let take = left.min(block().len() as u64);
@@ -69,7 +69,7 @@ async fn hash_of_pattern(count: u64) -> String {
     hex(hash)
 }
 
-/// Length and hash of a body.
+/// Reads a body, and returns its length and hash.
 async fn read<B>(mut body: B) -> Result<(u64, String)>
 where
     B: http_body_util::BodyExt<Data = Bytes> + Unpin,
@@ -105,7 +105,7 @@ fn app() -> Router {
         .route("/object/{number}", get(object))
 }
 
-/// Counts the protocols of all that was loaded, the page itself included.
+/// Returns a page that counts the protocols of everything loaded, including itself.
 async fn page(Path(count): Path<u32>) -> Html<String> {
     let objects: String = (0..count)
         .map(|n| format!("<script src=/object/{n}></script>\n"))
@@ -217,7 +217,7 @@ async fn up(client: &h3::Client, origin: &str, size: u64, expected: &str) -> Res
     Ok(())
 }
 
-/// `count` requests whose answers all differ.
+/// Sends `count` requests at once, whose answers all differ.
 async fn at_once(client: &h3::Client, origin: &str, count: u32) -> Result {
     let tasks: Vec<_> = (0..count)
         .map(|n| {

@@ -1,4 +1,4 @@
-//! Asks a server over HTTP/3, HTTP/2 and HTTP/1.1, trusting one root certificate: the client of
+//! Sends requests to a server over HTTP/3, HTTP/2 and HTTP/1.1, and trusts one root certificate: the client of
 //! `interop/acme/run`. `interop_trust ADDRESS NAME ROOT.pem`
 
 use std::net::SocketAddr;

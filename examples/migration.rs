@@ -1,4 +1,4 @@
-//! A client that changes its local address and its socket while it talks:
+//! A client that changes its local address and its socket during a connection:
 //! `cargo run -p courser --example migration`.
 //!
 //! The connection is the same all the time. Only the address that the server sees changes.

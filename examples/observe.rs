@@ -1,4 +1,4 @@
-//! A server that reports what happens on its connections: events of `tracing` on standard error, and metrics for
+//! A server with observability: events of `tracing` on standard error, and metrics for
 //! Prometheus.
 //!
 //! ```sh

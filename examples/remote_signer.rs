@@ -1,5 +1,5 @@
-//! Keeps the private key of a server elsewhere: a task signs for it, as a key server would. Handshakes
-//! run on threads that may block, so that other connections go on meanwhile.
+//! Keeps the private key of a server outside of it: a task signs for the server, as a key server would. Handshakes
+//! run on threads that may block, so that other connections continue meanwhile.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,10 +9,10 @@ use courser::rustls::{Error, SignatureAlgorithm, SignatureScheme};
 use courser::{ClientConfig, Endpoint, ServerConfig, runtime};
 use tokio::sync::{mpsc, oneshot};
 
-/// A message to sign, and the way back. A failure drops the way back.
+/// A message to sign, and the channel for the signature. A failure drops the channel.
 type Job = (Vec<u8>, oneshot::Sender<Vec<u8>>);
 
-/// The place of a private key: it knows only how to ask for signatures.
+/// A private key that is kept elsewhere. It can only request signatures.
 #[derive(Clone, Debug)]
 struct RemoteKey(mpsc::Sender<Job>);
 

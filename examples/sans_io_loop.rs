@@ -35,7 +35,7 @@ struct Driver {
 
 impl Driver {
     fn new(server: Option<Arc<ServerConfig>>) -> Result<Self> {
-        // Random numbers of the system: they are the keys of tokens and resets.
+        // Random numbers of the system, from which the keys of tokens and resets are derived.
         let mut seeds = [[0; 32]; 2];
         seeds
             .iter_mut()
@@ -49,7 +49,7 @@ impl Driver {
         })
     }
 
-    /// The core has no clock: each call is told the time since some beginning.
+    /// Returns the time since the start of the driver, because the core has no clock.
     fn now(&self) -> Time {
         Time::ZERO + self.started.elapsed()
     }
@@ -66,7 +66,7 @@ impl Driver {
                 // A client that TLS refuses has been answered.
                 let _ = self.endpoint.accept(now, incoming, None);
             }
-            // 2. Of each connection that something happened to, first its events, then its datagrams.
+            // 2. For each connection with activity, first its events, then its datagrams.
             while let Some(handle) = self.endpoint.next_touched() {
                 let Some(connection) = self.endpoint.connection_mut(handle) else {
                     continue;
@@ -82,7 +82,7 @@ impl Driver {
                     self.endpoint.release(handle);
                 }
             }
-            // 3. Answers to packets of no connection: Retry, Version Negotiation, Stateless Reset.
+            // 3. Answers to packets without a connection: Retry, Version Negotiation, stateless reset.
             while let Some(to) = self.endpoint.poll_stateless_transmit(&mut self.buffer) {
                 self.socket.send_to(self.buffer.bytes(), to.destination)?;
             }

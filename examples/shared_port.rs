@@ -1,4 +1,4 @@
-//! QUIC and STUN on one UDP port, told apart by the first byte (RFC 9443).
+//! QUIC and STUN on one UDP port, distinguished by the first byte (RFC 9443).
 //! `cargo run -p courser --example shared_port`.
 
 use std::io;
@@ -14,7 +14,7 @@ use tokio::sync::mpsc;
 
 type Result<T = ()> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
-/// A port of the system from which QUIC is read. What belongs to STUN goes to the agent.
+/// A UDP socket from which QUIC is read. Datagrams of STUN are passed to the agent.
 #[derive(Debug)]
 struct SharedPort {
     port: Arc<Port>,

@@ -1,8 +1,8 @@
-//! A protocol of one's own under test, in a network of 50 ms and 5 % loss, with 100 seeds:
+//! A test of a custom protocol, in a network of 50 ms and 5 % loss, with 100 seeds:
 //! `cargo run -p courser-sim --example sim_my_protocol`.
 //!
-//! The protocol is a counter that clients add to. Server and client below are what would run on
-//! tokio, to the letter; only `run` knows that they do not.
+//! The protocol is a counter to which clients add. Server and client below would run on tokio without a change;
+//! only `run` is specific to the simulator.
 
 use std::time::Duration;
 

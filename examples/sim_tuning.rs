@@ -1,4 +1,4 @@
-//! Two settings and how much they change, on simulated paths: `cargo run -p courser-sim --example sim_tuning`.
+//! The effect of two settings on simulated paths: `cargo run -p courser-sim --example sim_tuning`.
 //!
 //! Time is virtual, so that the figures are the same on every machine.
 

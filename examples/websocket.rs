@@ -13,7 +13,7 @@ use tokio_tungstenite::tungstenite::protocol::Role;
 
 type Result<T = ()> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
-/// Answers each text with the same in capitals.
+/// Answers each text message in capital letters.
 async fn shout(stream: h3::Upgraded) -> Result {
     let mut socket = WebSocketStream::from_raw_socket(stream, Role::Server, None).await;
     while let Some(message) = socket.next().await {

@@ -1,4 +1,4 @@
-//! The server's side: what the methods do, and deadlines.
+//! The server: the implementation of the methods, and deadlines.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -74,7 +74,7 @@ impl Words for Counting {
             return Err(Status::invalid_argument("the text has no words"));
         }
         let mut response = Response::new(Number { number });
-        // What the client sent along comes back along.
+        // The client's metadata is returned.
         if let Some(id) = request.metadata().get("request-id") {
             response.metadata_mut().insert("request-id", id.clone());
         }

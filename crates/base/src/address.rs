@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn flow_labels_are_no_part_of_an_identity() {
+    fn flow_labels_do_not_distinguish_addresses() {
         let labelled = labelled("[fe80::1%3]:1", 0x12345);
         assert_ne!(labelled, address("[fe80::1%3]:1"));
         assert_eq!(canonical(labelled), address("[fe80::1%3]:1"));
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn another_port_changes_nothing_else() {
+    fn with_port_changes_only_the_port() {
         let moved = with_port(labelled("[fe80::1%3]:1", 0x12345), 2);
         assert_eq!(moved, labelled("[fe80::1%3]:2", 0x12345));
     }
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn zones_are_written_behind_a_percent_sign() {
+    fn zones_are_written_after_a_percent_sign() {
         assert_eq!(
             ScopedIp::of(address("[fe80::1%3]:1")).to_string(),
             "fe80::1%3"

@@ -1,4 +1,4 @@
-//! Values of users, which are dropped where no lock is held.
+//! Values of users, whose drop waits until the thread holds no lock.
 //!
 //! Dropping a value of a user runs code of the user: the owner of a buffer that gives its memory back,
 //! a sink that flushes a file, the waker of another executor. Under a lock such code could deadlock by
@@ -8,7 +8,7 @@
 //! passes it on with [`route`]. Without a hold, values are dropped where they end.
 //!
 //! The list belongs to the thread and not to the lock, because values end in many places: deep in a
-//! connection, in a table that is cleared, or while a panic unwinds. None of these places can forget it.
+//! connection, in a table that is cleared, or while a panic unwinds. None of these places needs code for it.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -64,7 +64,7 @@ const KEPT: usize = 1024;
 #[derive(Debug)]
 #[must_use = "the hold ends when it is dropped"]
 pub struct Hold {
-    // It belongs to its thread.
+    // A hold counts for the thread that began it, so it must not move to another one.
     not_send: PhantomData<*const ()>,
 }
 
@@ -141,13 +141,14 @@ pub fn wake(waker: Waker) {
     waker.into_iter().for_each(Waker::wake);
 }
 
-/// Adds values that [`route`] has passed on to the list of this thread, which must have a [`Hold`].
+/// Adds values that [`route`] removed from the list of another thread to the list of this one, which must
+/// have a [`Hold`].
 pub fn take_over(remains: impl IntoIterator<Item = Remains>) {
     remains.into_iter().for_each(push);
 }
 
-/// Removes values that wait and passes them to `take`, unless their owner is `own` or they may be
-/// dropped by any thread that has released its locks. With `None`, no owner's values are left.
+/// Removes waiting values and passes them to `take`. Keeps those of the owner `own`, and those that any
+/// thread may drop once it has released its locks. With `None`, values of all owners are removed.
 ///
 /// `take` must not drop them.
 #[cold]
@@ -162,7 +163,7 @@ pub fn route(own: Option<u64>, mut take: impl FnMut(Remains)) {
     }
 }
 
-/// A value that has ended and waits to be dropped, which runs code of its user.
+/// A value of a user that has ended and waits to be dropped.
 #[must_use = "dropping it runs code of users"]
 pub struct Remains {
     owner: u64,
@@ -184,7 +185,8 @@ impl Remains {
         self.owner
     }
 
-    /// Drops the value. A panic of its code ends here: the thread that drops it works for others too.
+    /// Drops the value and catches a panic of its code, because the thread that drops it serves other
+    /// connections as well.
     pub fn end(self) {
         contain(|| drop(self.kind));
     }
@@ -226,8 +228,8 @@ fn pop() -> Option<Remains> {
     Some(first)
 }
 
-/// Wakes the tasks, and drops the values. The tasks come first: the drop of a value may take its time, or
-/// wait for one of them.
+/// Wakes the tasks, and drops the values. The tasks come first, because the drop of a value may take long
+/// or wait for one of them.
 #[inline]
 fn release(thread: &Thread) {
     if thread.tasks.get() > 0 && !thread.is_waking.get() {
@@ -249,7 +251,7 @@ fn wake_all(thread: &Thread) {
     thread.is_waking.set(false);
 }
 
-/// Runs code of a user. A panic of it ends here.
+/// Runs code of a user and catches its panics.
 fn contain(run: impl FnOnce()) {
     if let Err(payload) = catch_unwind(AssertUnwindSafe(run)) {
         let _ = catch_unwind(AssertUnwindSafe(|| drop(payload)));
@@ -301,7 +303,7 @@ impl Drop for ForeignBytes {
     #[inline]
     fn drop(&mut self) {
         let bytes = mem::take(&mut self.0);
-        // The only handle of memory without an owner: the memory is freed, and nothing else happens.
+        // True only for the last handle of memory without an owner: freeing it runs no code of the user.
         if !bytes.is_unique() {
             put(bytes, false, Kind::Bytes);
         }
@@ -383,7 +385,7 @@ impl<'a> TaskWaker<'a> {
 static PLAIN: AtomicPtr<RawWakerVTable> = AtomicPtr::new(ptr::null_mut());
 
 /// Allows clones of all wakers of the same kind under a lock: for a runtime whose wakers count references
-/// and do nothing else when they are cloned. The last call counts.
+/// and do nothing else when they are cloned. Each call replaces the kind of the previous one.
 pub fn allow_clones_of(waker: &Waker) {
     let table = ptr::from_ref(waker.vtable()).cast_mut();
     if PLAIN.load(Ordering::Relaxed) != table {
@@ -409,14 +411,14 @@ impl<T: Send + 'static, const LIGHT: bool> Deref for Foreign<T, LIGHT> {
 
     #[inline]
     fn deref(&self) -> &T {
-        self.0.as_ref().expect("there until it is dropped")
+        self.0.as_ref().expect("present until it is dropped")
     }
 }
 
 impl<T: Send + 'static, const LIGHT: bool> DerefMut for Foreign<T, LIGHT> {
     #[inline]
     fn deref_mut(&mut self) -> &mut T {
-        self.0.as_mut().expect("there until it is dropped")
+        self.0.as_mut().expect("present until it is dropped")
     }
 }
 

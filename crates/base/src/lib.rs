@@ -1,5 +1,5 @@
-//! Time, rates, sides, ECN, addresses, range sets, locks, and values of users: the types at the base of every
-//! courser crate.
+//! The types on which every courser crate builds: time, rates, sides, ECN, addresses, range sets, locks, and
+//! values of users.
 //!
 //! A type belongs here if at least two crates need it. Nothing in this crate reads a clock or a
 //! socket: [`Time`] is a number that the caller supplies.

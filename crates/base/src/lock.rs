@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn values_that_end_under_a_lock_are_dropped_after_it() {
+    fn values_that_end_under_a_lock_are_dropped_after_its_release() {
         struct Locks<'a>(&'a Mutex<u32>);
         impl Drop for Locks<'_> {
             fn drop(&mut self) {

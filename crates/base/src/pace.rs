@@ -1,4 +1,4 @@
-//! The pace of what a program may ask for at any rate, and a peer endures at a limited one.
+//! A rate limit for frames that a program can cause by calling a public function.
 
 use std::time::Duration;
 
@@ -6,8 +6,8 @@ use crate::Time;
 
 /// A bucket of permits: a number of them at once, and one more after each interval.
 ///
-/// Peers end connections on which too many frames bring nothing. A program must not be able to cause that
-/// by calling a public function often, so the frames of such calls have a pace of their own.
+/// A peer closes a connection on which too many frames make no progress. A program must not be able to cause
+/// that by calling a public function often, so each such function limits the rate of its frames.
 #[derive(Clone, Copy, Debug)]
 pub struct Pace {
     burst: u32,
@@ -27,7 +27,7 @@ impl Pace {
         }
     }
 
-    /// Takes a permit. Returns false if there is none.
+    /// Takes a permit. Returns false if none is left.
     pub fn take(&mut self, now: Time) -> bool {
         self.refill(now);
         let is_allowed = self.left > 0;
@@ -35,7 +35,7 @@ impl Pace {
         is_allowed
     }
 
-    /// Returns the time from which on there is a permit, which is not after `now` if there is one.
+    /// Returns the time at which a permit is available. It is not after `now` if there is one already.
     pub fn next(&mut self, now: Time) -> Time {
         self.refill(now);
         match self.left {
@@ -68,7 +68,7 @@ mod tests {
     const INTERVAL: Duration = Duration::from_millis(20);
 
     #[test]
-    fn burst_and_then_one_per_interval() {
+    fn permits_are_a_burst_and_then_one_per_interval() {
         let mut pace = Pace::new(3, INTERVAL);
         let start = Time::ZERO + Duration::from_secs(5);
         assert_eq!((0..10).filter(|_| pace.take(start)).count(), 3);
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn pause_fills_the_bucket_and_no_more() {
+    fn pause_refills_the_bucket_up_to_its_size() {
         let mut pace = Pace::new(3, INTERVAL);
         while pace.take(Time::ZERO) {}
         let later = Time::ZERO + Duration::from_secs(3600);
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn next_permit_is_there_at_its_time_and_not_before() {
+    fn next_permit_is_available_at_its_time_and_not_before() {
         let mut pace = Pace::new(1, INTERVAL);
         assert!(pace.take(Time::ZERO));
         let next = pace.next(Time::ZERO + INTERVAL / 2);

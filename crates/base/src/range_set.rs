@@ -157,7 +157,7 @@ impl RangeSet {
         self.ranges.clear();
     }
 
-    /// Frees the room for ranges that the set does not have.
+    /// Frees unused capacity.
     pub fn shrink(&mut self) {
         self.ranges.shrink_to_fit();
     }

@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn size_over_rate_is_a_duration() {
+    fn transfer_time_is_size_over_rate() {
         let rate = Rate::from_bytes_per_second(1_000_000);
         assert_eq!(rate.time_for(1_000), Duration::from_millis(1));
         assert_eq!(rate.bytes_in(Duration::from_millis(1)), 1_000);

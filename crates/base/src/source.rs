@@ -1,11 +1,11 @@
-//! Sources: ranges of addresses that stand for one party.
+//! Sources: ranges of addresses that limits treat as one sender.
 
 use std::net::{IpAddr, Ipv6Addr};
 
 use crate::ScopedIp;
 
-/// The range of addresses that one party is assumed to hold, for limits on what one client may take: the
-/// first bits of an address and their number, and the zone of a link-local address.
+/// A range of addresses that one sender is assumed to control. Limits on what one client may use count by
+/// source. It consists of the first bits of an address, their number, and the zone of a link-local address.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Source {
     bits: u128,

@@ -1,10 +1,10 @@
-//! A client that keeps connections and chooses the protocol.
+//! An HTTP client that pools connections and chooses the protocol version.
 //!
-//! [`Client`] sends [`http::Request`]s over HTTP/3, HTTP/2 or HTTP/1.1. Where an origin is known to
-//! speak HTTP/3, from an HTTPS record (RFC 9460) or an `alt-svc` field (RFC 7838), QUIC is raced
-//! against TCP; what is there first carries the request. Networks that drop UDP are remembered.
-//! HTTPS records are asked for with the feature `dns`; without it the client learns of HTTP/3 from
-//! `alt-svc` fields. The features `brotli` and `zstd` add these content codings to gzip and deflate.
+//! [`Client`] sends [`http::Request`]s over HTTP/3, HTTP/2 or HTTP/1.1. If an HTTPS record (RFC 9460) or an
+//! `alt-svc` field (RFC 7838) has announced that an origin supports HTTP/3, the client races QUIC against TCP
+//! and uses the connection that is established first. It remembers networks that drop UDP. HTTPS records
+//! require the feature `dns`; without it the client detects HTTP/3 from `alt-svc` fields only. The features
+//! `brotli` and `zstd` add these content codings to gzip and deflate.
 //!
 //! [`http::Request`]: https://docs.rs/http/latest/http/request/struct.Request.html
 //!
@@ -20,13 +20,13 @@
 //! # Ok(()) }
 //! ```
 //!
-//! A client is also a [`tower_service::Service`], so that what was made for those can be put in
-//! front of it. Each response has its [`Timing`] among its extensions.
+//! A client is also a [`tower_service::Service`], so that layers of tower can wrap it. Each response has its
+//! [`Timing`] among its extensions.
 //!
 //! [`tower_service::Service`]: https://docs.rs/tower-service/latest/tower_service/trait.Service.html
 //!
-//! A request is sent again only when that is safe: when the server says that it was not
-//! processed, or when a connection that had been idle is gone and the method is idempotent.
+//! A request is repeated only if that is safe: if the server reports that it was not processed, or if an idle
+//! connection turns out to be closed and the method is idempotent.
 
 #[cfg(feature = "dns")]
 #[doc(inline)]

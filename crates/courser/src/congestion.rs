@@ -1,4 +1,4 @@
-//! Congestion controllers of programs.
+//! Custom congestion controllers.
 //!
 //! A program implements [`Controller`] and [`ControllerFactory`], and sets the factory in
 //! [`TransportConfig::controller_factory`](crate::TransportConfig::controller_factory). Controllers of courser are

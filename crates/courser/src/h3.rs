@@ -1,7 +1,7 @@
-//! HTTP/3 (RFC 9114) on a [`Connection`](crate::Connection), with the types that Rust shares.
+//! HTTP/3 (RFC 9114) on a [`Connection`](crate::Connection), with the common HTTP types of Rust.
 //!
 //! Requests and responses are those of the [`http`] crate, bodies are [`http_body::Body`], and a
-//! server is any [`tower_service::Service`]: what runs on hyper runs here.
+//! server is any [`tower_service::Service`], so a service for hyper needs no change.
 //!
 //! [`http`]: https://docs.rs/http/latest/http/
 //! [`http_body::Body`]: https://docs.rs/http-body/latest/http_body/trait.Body.html
@@ -9,21 +9,21 @@
 //!
 //! - [`serve`] answers the requests of one connection with a service.
 //! - [`Client`] sends requests on one connection.
-//! - [`Client::connect`] and [`upgrade`] turn a CONNECT into a stream, for WebSocket (RFC 9220) and
-//!   the like; [`Capsules`] and [`Datagrams`] are what such protocols may speak (RFC 9297).
-//! - [`Interim`] and [`OnInterim`] are for what comes before a response, such as 103 (Early Hints).
-//! - [`ServerConnection`] hands requests out one by one, for those who want no service.
+//! - [`Client::connect`] and [`upgrade`] turn a CONNECT request into a stream, for protocols such as WebSocket
+//!   (RFC 9220); [`Capsules`] and [`Datagrams`] carry the messages of such protocols (RFC 9297).
+//! - [`Interim`] and [`OnInterim`] send and receive interim responses, such as 103 (Early Hints).
+//! - [`ServerConnection`] returns requests one by one, for programs without a service.
 //! - [`Extensions`] claim settings, stream types and frame types for a protocol of the application
 //!   beside HTTP, and an [`Extension`] opens and accepts its streams.
 //!
 //! Server push (RFC 9114 §4.6) is not supported: a client never sends MAX_PUSH_ID, so a push of a
 //! server is a connection error of type `H3_ID_ERROR`, as is a CANCEL_PUSH for either end. A server
-//! accepts MAX_PUSH_ID, as it must, and promises nothing. A push of a client, and any that it
-//! promises, is `H3_STREAM_CREATION_ERROR` or `H3_FRAME_UNEXPECTED`.
+//! accepts MAX_PUSH_ID, as RFC 9114 requires, and promises nothing. A push of a client is
+//! `H3_STREAM_CREATION_ERROR`, and a promise of a client `H3_FRAME_UNEXPECTED`.
 //!
-//! Field sections are compressed with a dynamic table both ways (RFC 9204), responses leave in the
-//! order of their priority (RFC 9218), bodies are streamed both ways with back-pressure: a body
-//! that is not read is not received.
+//! Field sections are compressed with a dynamic table in both directions (RFC 9204). Responses are sent in the
+//! order of their priority (RFC 9218). Bodies are streamed in both directions with back-pressure: content that
+//! the application does not read is not received.
 //!
 //! ```
 //! use bytes::Bytes;

@@ -8,7 +8,7 @@
 //!
 //! # A server and a client
 //!
-//! A server needs a certificate and the names of its application protocols. For a start,
+//! A server needs a certificate and the names of its application protocols. For development,
 //! [`Identity::dev`] creates a certificate in memory:
 //!
 //! ```
@@ -95,15 +95,15 @@
 //!
 //! # Further reading
 //!
-//! `docs/guide` in the repository is a guide from ten minutes to operation. [`congestion`] is for controllers of
-//! programs, [`runtime`] for other runtimes and transports, [`telemetry`] for records of connections.
+//! `docs/guide` in the repository leads from a first program to operation. [`congestion`] describes custom
+//! congestion controllers, [`runtime`] other runtimes and transports, and [`telemetry`] the records of connections.
 //!
 //! # Coming from quinn
 //!
-//! The crate `courser-quinn` has the API of quinn 0.11 on courser, for programs that stay as they are. In this crate
-//! names and meanings are the same where the thing is the same. Different are:
-//! - [`RecvStream::read_chunk`] takes no `ordered` flag and gives [`Bytes`](https://docs.rs/bytes/latest/bytes/struct.Bytes.html).
-//! - [`ServerConfig`] and [`ClientConfig`] want [`alpn`](ServerConfig::alpn), or a rustls
+//! The crate `courser-quinn` provides the API of quinn 0.11 on courser, for programs that should not change. In this
+//! crate, equal names have equal meanings. The differences are:
+//! - [`RecvStream::read_chunk`] takes no `ordered` flag and returns [`Bytes`](https://docs.rs/bytes/latest/bytes/struct.Bytes.html).
+//! - [`ServerConfig`] and [`ClientConfig`] require [`alpn`](ServerConfig::alpn), or a rustls
 //!   configuration that names protocols.
 //! - [`TransportConfig`] has public fields.
 //! - [`Connection::handshake_data`] and [`Connection::peer_identity`] return types of their own

@@ -1,8 +1,8 @@
 //! HTTP/3, HTTP/2 and HTTP/1.1 on one port.
 //!
-//! [`serve`] takes an address, a certificate and any [`tower_service::Service`]: an axum router,
-//! layers of tower-http, one's own. It answers HTTP/3 over QUIC, and HTTP/2 and HTTP/1.1 with TLS
-//! over TCP at the same port, where each response tells clients about HTTP/3 (`Alt-Svc`).
+//! [`serve`] takes an address, a certificate and any [`tower_service::Service`], such as an axum router, with or
+//! without layers of tower-http. It serves HTTP/3 over QUIC, and HTTP/2 and HTTP/1.1 with TLS over TCP at the same
+//! port. Responses over TCP announce HTTP/3 in the field `Alt-Svc`.
 //!
 //! [`tower_service::Service`]: https://docs.rs/tower-service/latest/tower_service/trait.Service.html
 //!
@@ -18,21 +18,23 @@
 //! # Ok(()) }
 //! ```
 //!
-//! # What a request brings
+//! # Extensions and bodies of requests
 //!
-//! Among its extensions is a [`Peer`]: address, protocol, what TLS agreed on. Its body is a
-//! [`Body`], the same type for all protocols. `Upgrade` works over HTTP/1.1 as it does with hyper.
+//! A request has a [`Peer`] among its extensions: the address, the protocol, and the negotiated parameters of TLS.
+//! Its body is a [`Body`], the same type for all protocols. `Upgrade` works over HTTP/1.1 as it does with hyper.
 //! [`h3::Interim`](crate::h3::Interim) sends interim responses, if [`Server::interim_responses`] enables them.
 //!
-//! # How it ends
+//! # Graceful shutdown
 //!
-//! When the future of [`Server::drain`] is ready, or [`ServerHandle::drain`] is called:
-//! [`ServerStats::ready`] turns false; after [`Server::ready_delay`] no connection is accepted any
-//! more; HTTP/3 clients get GOAWAY twice (RFC 9114 §5.2), so do those of HTTP/2, and HTTP/1.1
-//! connections close after their response; responses over TCP take `Alt-Svc` back. What is in
-//! flight is finished. After [`Server::deadline`] the rest is cut. [`Drained`] has the counts.
+//! The server drains when the future of [`Server::drain`] is ready, or when [`ServerHandle::drain`] is called:
 //!
-//! Dropping the future cuts everything at once.
+//! 1. [`ServerStats::ready`] turns false. After [`Server::ready_delay`] the server accepts no more connections.
+//! 2. HTTP/3 and HTTP/2 clients get GOAWAY twice (RFC 9114 §5.2), HTTP/1.1 connections close after their response,
+//!    and responses over TCP withdraw `Alt-Svc`.
+//! 3. Requests in progress finish. After [`Server::deadline`] the remaining ones are cut. [`Drained`] has the
+//!    counts.
+//!
+//! Dropping the future cuts all connections at once.
 
 #[cfg(feature = "acme")]
 #[doc(inline)]

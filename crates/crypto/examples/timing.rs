@@ -65,7 +65,8 @@ fn main() -> ExitCode {
     code
 }
 
-/// Returns true if this t means a difference. NaN, from a clock that is too coarse, means none.
+/// Returns true if this value of t indicates a difference. NaN, the result of a clock that is too coarse,
+/// indicates none.
 fn reveals(t: f64) -> bool {
     t.abs() >= LIMIT
 }
@@ -251,7 +252,7 @@ mod tests {
         let mut rng = Rng::new([2; 32]);
         let samples = (0..100_000).map(|index| {
             let noise = f64::from(rng.array::<1>()[0]) / 2.55;
-            // At times the machine does something else.
+            // Now and then the machine runs another process.
             let pause = if index % 50 < 2 { 1e6 * noise } else { 0.0 };
             let class = index / 2 % 2;
             (class, 500.0 + noise + pause + more * class as f64)
@@ -277,8 +278,8 @@ mod tests {
         assert!(uncropped < LIMIT, "pauses hide it: {uncropped}");
     }
 
-    /// Takes quick measurements, which detect a comparison that stops early if they detect the control.
-    /// Passes without a result on a noisy machine, for which the program exits with 77.
+    /// Takes quick measurements, which can detect a comparison that stops early if they detect the control.
+    /// Passes without a result on a noisy machine, where the program would exit with 77.
     #[test]
     fn comparisons_take_the_same_time_wherever_they_differ() {
         const FEW: usize = 40_000;
@@ -305,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn not_a_number_is_no_difference() {
+    fn nan_counts_as_no_difference() {
         let equal = [(0, 1.0), (1, 1.0), (0, 1.0), (1, 1.0)];
         assert!(welch(&equal).is_nan());
         assert!(!reveals(welch(&equal)));

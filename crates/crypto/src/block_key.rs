@@ -10,8 +10,8 @@ use aws_lc_rs::constant_time;
 
 /// An AES-128 key that encrypts and decrypts single blocks (ECB, NIST SP 800-38A §6.1).
 ///
-/// Equal blocks have equal ciphertexts, so that this is no way to protect data: it is the building block
-/// of draft-ietf-quic-load-balancers-21 §5.4.
+/// Do not protect data with it, because equal blocks have equal ciphertexts. It is the building block of
+/// draft-ietf-quic-load-balancers-21 §5.4.
 #[derive(Clone)]
 pub struct BlockKey(Arc<Directions>);
 
@@ -44,7 +44,7 @@ impl BlockKey {
 }
 
 impl PartialEq for BlockKey {
-    /// Compares what the keys do with a block: two keys that agree on it are equal.
+    /// Two keys are equal if they encrypt a block to the same bytes.
     fn eq(&self, other: &Self) -> bool {
         let [mut mine, mut its] = [[0; BLOCK_LEN]; 2];
         self.encrypt(&mut mine);
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_compared_and_not_shown() {
+    fn keys_are_comparable_and_hidden_in_debug_output() {
         let [one, same, other] = [[1; 16], [1; 16], [2; 16]].map(|key| BlockKey::new(&key));
         assert_eq!(one, same);
         assert_ne!(one, other);

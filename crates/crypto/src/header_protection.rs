@@ -16,7 +16,7 @@ enum Cipher {
     Fused(courser_fused::HeaderKey),
 }
 
-/// A key of AWS-LC takes 504 bytes, and a fused one 16: the enum is no larger than it has to be.
+/// A key of AWS-LC. It takes 504 bytes, so it is boxed to keep the enum as small as a fused key of 16 bytes.
 #[cfg(feature = "fused")]
 type LibraryKey = Box<HeaderProtectionKey>;
 #[cfg(not(feature = "fused"))]

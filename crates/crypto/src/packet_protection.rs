@@ -129,8 +129,8 @@ impl PacketKey {
     /// plaintext.
     ///
     /// # Errors
-    /// Returns [`OpenError`] if the payload is not authentic. Its bytes are then unspecified, but nothing of
-    /// the plaintext.
+    /// Returns [`OpenError`] if the payload is not authentic. Its bytes are then unspecified, but they contain
+    /// no plaintext.
     #[inline]
     pub fn open(
         &self,

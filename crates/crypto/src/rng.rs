@@ -33,7 +33,7 @@ impl Rng {
         }
     }
 
-    /// Drops the pool. The next numbers are those of a new one.
+    /// Drops the pool to save memory. The next call fills a new one.
     pub fn shrink(&mut self) {
         self.pool = None;
     }

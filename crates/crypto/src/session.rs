@@ -66,7 +66,8 @@ pub trait TlsSession: Send {
     /// Takes the secret of 0-RTT packets, which only clients send. RFC 9001 §4.6.
     ///
     /// A client that resumes a session has it as soon as the session starts. A server has it as
-    /// soon as it has read the ClientHello, if it accepts early data. By default there is none.
+    /// soon as it has read the ClientHello, if it accepts early data. The default implementation returns
+    /// `None`.
     fn take_early_secret(&mut self) -> Option<Secret> {
         None
     }
@@ -83,8 +84,8 @@ pub trait TlsSession: Send {
         false
     }
 
-    /// Takes the version of QUIC that the handshake has come to, which may differ from the one in
-    /// which it started. Tickets belong to it (RFC 9369 §5). By default the version does not matter.
+    /// Sets the version of QUIC that was negotiated, which may differ from the one in which the handshake
+    /// started. Tickets belong to it (RFC 9369 §5). The default implementation ignores it.
     fn on_version(&mut self, version: u32) {
         let _ = version;
     }

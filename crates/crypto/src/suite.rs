@@ -61,8 +61,8 @@ impl CipherSuite {
         }
     }
 
-    /// Returns the name of what protects the packets of this suite on this machine: `AWS-LC`, or a kernel
-    /// of courser-fused with its instructions.
+    /// Returns the name of the implementation that protects packets of this suite on this machine: `AWS-LC`,
+    /// or the instructions of a kernel of courser-fused.
     pub fn implementation(self) -> &'static str {
         #[cfg(feature = "fused")]
         if let Some(kernel) = self.kernel() {

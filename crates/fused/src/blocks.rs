@@ -1,4 +1,4 @@
-//! Blocks one by one: what kernels do with the header, and with text that fills no group.
+//! Blocks one at a time: the path of every kernel for the header, and for text that does not fill a group.
 
 #![allow(unsafe_code)]
 
@@ -216,8 +216,8 @@ macro_rules! kernel {
             let mut hash = Hash::start(&schedule.powers, header, text.len);
             let tag_mask = cipher.key_stream(1);
             let mut offset = 0;
-            // The last group that was sealed. It is hashed while the next one is encrypted: the processor
-            // need not look as far ahead as it would have to for the hash of a group that is not there yet.
+            // The last group that was sealed. It is hashed while the next one is encrypted, so that the
+            // processor finds independent work nearby instead of waiting for the new ciphertext.
             let mut sealed = None;
             while offset + GROUP * BLOCK_LEN <= text.len {
                 if OPEN {

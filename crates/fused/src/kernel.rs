@@ -1,4 +1,4 @@
-//! The implementations, and which of them the processor can run.
+//! The implementations, and the detection of those that the processor can run.
 
 use std::fmt;
 
@@ -71,7 +71,7 @@ impl Kernel {
         false
     }
 
-    /// Returns the names of the instruction sets, as people write them.
+    /// Returns the common names of the instruction sets, such as `VAES with AVX2`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Avx512 => "VAES with AVX-512",

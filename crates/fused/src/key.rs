@@ -8,7 +8,7 @@ use crate::schedule::{IV_LEN, MASK_LEN, Rounds, SAMPLE_LEN, Schedule, TAG_LEN};
 
 /// The AES-GCM key and the IV of one direction and one key phase.
 ///
-/// A key takes 832 bytes on the heap, whichever its length: the round keys and the powers of the hash
+/// A key takes 832 bytes on the heap, whatever its length: the round keys and the powers of the hash
 /// key. They do not move, and are erased when the key is dropped.
 pub struct PacketKey {
     schedule: Box<Schedule>,
@@ -73,11 +73,11 @@ impl PacketKey {
         *tag = processor::seal_from(self.kernel, &self.schedule, number, header, texts);
     }
 
-    /// Decrypts `ciphertext` in place if `tag` is the right one.
+    /// Decrypts `ciphertext` in place if `tag` matches.
     ///
     /// # Errors
-    /// Returns [`Forged`] if it is not. The bytes of `ciphertext` are then zeros: nothing of what they
-    /// would have been decrypted to is left.
+    /// Returns [`Forged`] if it does not. `ciphertext` is then filled with zeros, so that no unauthenticated
+    /// plaintext remains.
     ///
     /// # Panics
     /// Panics where [`PacketKey::seal`] does.
@@ -117,7 +117,7 @@ impl fmt::Debug for PacketKey {
     }
 }
 
-/// The error of a packet whose tag is not the right one.
+/// The error of a packet whose authentication tag does not match.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Forged;
 

@@ -1,14 +1,14 @@
 //! AES-GCM in one pass for packets of QUIC, on the instructions of the processor.
 //!
 //! A general AES-GCM prepares counters, hashes the header, encrypts, hashes the rest and finishes the tag
-//! in separate steps. Each packet of 1452 bytes pays for all of them. This crate seals or opens a packet in one pass over its bytes, with the powers
-//! of the hash key and the round keys at hand (`docs/design/0035`).
+//! in separate steps, whose fixed cost every packet of 1452 bytes pays. This crate seals or opens a packet in
+//! one pass over its bytes, with precomputed powers of the hash key and round keys (`docs/design/0035`).
 //!
 //! [`PacketKey`] protects payloads (RFC 9001 §5.3) and [`HeaderKey`] computes the masks of headers
 //! (RFC 9001 §5.4). Both exist only where the processor has the instructions: [`Kernel::best`] returns
-//! what it found, and the caller uses another implementation if there is nothing.
+//! the fastest one, or `None`, in which case the caller uses another implementation.
 //!
-//! The time of every function depends on lengths only. No branch and no address depends on a key, a
+//! The time of every function depends only on lengths. No branch and no address depends on a key, a
 //! plaintext or a tag: AES and carry-less multiplication are instructions of constant time, and tags
 //! are compared as one vector. Keys are erased when they are dropped.
 //!

@@ -26,7 +26,7 @@ impl Drop for Rounds {
     }
 }
 
-/// All that sealing and opening need of one key.
+/// The values derived from one key that sealing and opening need.
 #[repr(C, align(16))]
 pub(crate) struct Schedule {
     /// The powers of the hash key H, from H^POWERS down to H, in the form that products need

@@ -5,7 +5,8 @@ use std::marker::PhantomData;
 
 use crate::schedule::Block;
 
-/// The bytes that a kernel reads and those that it writes: the same, or as many elsewhere.
+/// The bytes that a kernel reads and those that it writes: either the same bytes, or two buffers of equal
+/// length.
 pub(crate) struct Text<'a> {
     /// Valid for reads of `len` bytes.
     pub(crate) from: *const u8,
@@ -40,7 +41,7 @@ impl<'a> Text<'a> {
         }
     }
 
-    /// Returns blocks of what is read.
+    /// Returns `N` blocks of the input at `offset`, in bytes.
     ///
     /// # Safety
     /// The text has `N` blocks from `offset` on. Nothing is written while the result is in use.
@@ -50,7 +51,7 @@ impl<'a> Text<'a> {
         unsafe { &*self.from.add(offset).cast() }
     }
 
-    /// Returns blocks of what was written.
+    /// Returns `N` blocks of the output at `offset`, in bytes.
     ///
     /// # Safety
     /// The text has `N` blocks from `offset` on, and all of them were written. Nothing is written while the
@@ -61,7 +62,7 @@ impl<'a> Text<'a> {
         unsafe { &*self.to.add(offset).cast() }
     }
 
-    /// Returns a block of what is read.
+    /// Returns the block of the input at `offset`, in bytes.
     ///
     /// # Safety
     /// The text has a block from `offset` on. Nothing is written while the result is in use.
@@ -71,7 +72,7 @@ impl<'a> Text<'a> {
         unsafe { &*self.from.add(offset).cast() }
     }
 
-    /// Writes a block.
+    /// Writes a block of the output at `offset`, in bytes.
     ///
     /// # Safety
     /// The text has a block from `offset` on. Nothing that was returned before is in use.

@@ -4,7 +4,7 @@ use courser_base::Time;
 
 use crate::spec::Blackhole;
 
-/// Returns true if packets at `now` are lost. The end of a blackhole is not part of it.
+/// Returns true if packets at `now` are lost. A blackhole includes its start and excludes its end.
 pub(super) fn swallows(hole: &Blackhole, now: Time) -> bool {
     let now = u128::from(now.as_nanos());
     let Some(since) = now.checked_sub(hole.from.as_nanos()) else {

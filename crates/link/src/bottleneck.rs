@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use courser_base::{Ecn, Rate, Time};
 
-use crate::codel::{CoDel, Verdict};
+use crate::codel::{CoDel, CoDelVerdict};
 use crate::histogram::Histogram;
 use crate::queue::{Limit, Numbered, Queue, Waiting};
 use crate::spec::Aqm;
@@ -195,11 +195,11 @@ impl Management {
     }
 }
 
-fn signal(verdict: Verdict, marks: bool, mark: Ecn) -> Fate {
+fn signal(verdict: CoDelVerdict, marks: bool, mark: Ecn) -> Fate {
     match verdict {
-        Verdict::Pass => Fate::Pass,
-        Verdict::Signal if marks && mark != Ecn::NotEct => Fate::Mark,
-        Verdict::Signal => Fate::Drop,
+        CoDelVerdict::Pass => Fate::Pass,
+        CoDelVerdict::Signal if marks && mark != Ecn::NotEct => Fate::Mark,
+        CoDelVerdict::Signal => Fate::Drop,
     }
 }
 

@@ -1,6 +1,6 @@
 //! CoDel: drops or marks packets when the queue has not been short for an interval.
 //!
-//! RFC 8289 in integers: the square root of the control law is exact to a nanosecond and the same
+//! Implements RFC 8289 in integers: the square root of the control law is exact to a nanosecond and the same
 //! on every machine.
 
 use std::time::Duration;
@@ -15,13 +15,13 @@ pub(super) struct CoDel {
     /// The time at which the delay will have been above target for an interval. `None` while it is
     /// below.
     first_above: Option<Time>,
-    state: State,
+    state: CoDelState,
     /// The last dropping state: the time of its next drop and the number of its drops.
     last: Episode,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum State {
+enum CoDelState {
     Watching,
     Dropping(Episode),
 }
@@ -37,7 +37,7 @@ struct Episode {
 
 /// The decision about the packet at the head of the queue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Verdict {
+pub(super) enum CoDelVerdict {
     Pass,
     /// Mark the packet if its sender supports ECN, otherwise drop it.
     Signal,
@@ -49,7 +49,7 @@ impl CoDel {
             target,
             interval,
             first_above: None,
-            state: State::Watching,
+            state: CoDelState::Watching,
             last: Episode::default(),
         }
     }
@@ -57,23 +57,23 @@ impl CoDel {
     /// Judges the packet at the head, which has waited for `sojourn`.
     ///
     /// `is_last` is true if at most one packet would remain. A drop would then leave the link idle.
-    pub(super) fn judge(&mut self, now: Time, sojourn: Duration, is_last: bool) -> Verdict {
+    pub(super) fn judge(&mut self, now: Time, sojourn: Duration, is_last: bool) -> CoDelVerdict {
         let may_signal = self.is_above_for_long(now, sojourn, is_last);
         match &mut self.state {
-            State::Dropping(_) if !may_signal => {
+            CoDelState::Dropping(_) if !may_signal => {
                 self.leave();
-                Verdict::Pass
+                CoDelVerdict::Pass
             }
-            State::Dropping(episode) if now >= episode.next => {
+            CoDelState::Dropping(episode) if now >= episode.next => {
                 episode.count += 1;
                 episode.next += gap(self.interval, episode.count);
-                Verdict::Signal
+                CoDelVerdict::Signal
             }
-            State::Watching if may_signal => {
+            CoDelState::Watching if may_signal => {
                 self.enter(now);
-                Verdict::Signal
+                CoDelVerdict::Signal
             }
-            State::Dropping(_) | State::Watching => Verdict::Pass,
+            CoDelState::Dropping(_) | CoDelState::Watching => CoDelVerdict::Pass,
         }
     }
 
@@ -102,7 +102,7 @@ impl CoDel {
         let grown = self.last.count - self.last.initial;
         let is_recent = now - self.last.next < self.interval.saturating_mul(16);
         let count = if grown > 1 && is_recent { grown } else { 1 };
-        self.state = State::Dropping(Episode {
+        self.state = CoDelState::Dropping(Episode {
             next: now + gap(self.interval, count),
             count,
             initial: count,
@@ -110,9 +110,9 @@ impl CoDel {
     }
 
     fn leave(&mut self) {
-        if let State::Dropping(episode) = self.state {
+        if let CoDelState::Dropping(episode) = self.state {
             self.last = episode;
-            self.state = State::Watching;
+            self.state = CoDelState::Watching;
         }
     }
 }

@@ -8,11 +8,11 @@ use crate::spec::Gilbert;
 pub(super) struct Channel {
     rule: Gilbert,
     numbers: Keyed,
-    state: State,
+    state: ChannelState,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum State {
+enum ChannelState {
     Good,
     Bad,
 }
@@ -22,7 +22,7 @@ impl Channel {
         Self {
             rule,
             numbers: Keyed::new(seed, hop, Effect::Gilbert),
-            state: State::Good,
+            state: ChannelState::Good,
         }
     }
 
@@ -32,15 +32,15 @@ impl Channel {
     pub(super) fn drops(&mut self, index: u64) -> bool {
         let mut numbers = self.numbers.numbers(index);
         let (change, next) = match self.state {
-            State::Good => (self.rule.to_bad, State::Bad),
-            State::Bad => (self.rule.to_good, State::Good),
+            ChannelState::Good => (self.rule.to_bad, ChannelState::Bad),
+            ChannelState::Bad => (self.rule.to_good, ChannelState::Good),
         };
         if change.decides(numbers.next()) {
             self.state = next;
         }
         let loss = match self.state {
-            State::Good => self.rule.loss_in_good,
-            State::Bad => self.rule.loss_in_bad,
+            ChannelState::Good => self.rule.loss_in_good,
+            ChannelState::Bad => self.rule.loss_in_bad,
         };
         loss.decides(numbers.next())
     }

@@ -22,7 +22,7 @@ use crate::stats::{LinkStats, QueueState};
 /// A hop with its state.
 #[derive(Debug)]
 pub(super) struct Hop {
-    place: Place,
+    randomness: HopSeed,
     /// The number of packets that arrived so far.
     index: u64,
     /// The latest time that a caller passed.
@@ -36,9 +36,9 @@ pub(super) struct Hop {
     max_bytes: u64,
 }
 
-/// The seed and position that determine the random numbers of a hop.
+/// The seed of the link and the index of the hop, which determine the random numbers of the hop.
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct HopSeed {
     seed: u64,
     hop: usize,
 }
@@ -63,12 +63,12 @@ struct Effects {
 impl Hop {
     /// Creates a hop. `rtt` is the round-trip time for queues in BDP unless the specification has one.
     pub(super) fn new(spec: &LinkSpec, seed: u64, hop: usize, rtt: Duration) -> Self {
-        let place = Place { seed, hop };
+        let randomness = HopSeed { seed, hop };
         let mut new = Self {
-            place,
+            randomness,
             index: 0,
             now: Time::ZERO,
-            effects: Effects::new(spec, place),
+            effects: Effects::new(spec, randomness),
             bottleneck: None,
             flight: Flight::new(seed, hop),
             steps: Vec::new(),
@@ -82,7 +82,7 @@ impl Hop {
     /// Replaces the specification. Packets inside keep their times.
     pub(super) fn set_spec(&mut self, now: Time, spec: &LinkSpec, rtt: Duration) {
         self.advance(now);
-        self.effects = Effects::new(spec, self.place);
+        self.effects = Effects::new(spec, self.randomness);
         self.flight.set_delay(spec.one_way_delay());
         self.flight.set_jitter(spec.jitter);
         self.flight.set_reorder(spec.reorder);
@@ -94,7 +94,7 @@ impl Hop {
         let limit = limit(spec, rtt);
         match (&mut self.bottleneck, spec.rate) {
             (Some(bottleneck), Some(rate)) => bottleneck.set_rule(rate, limit, spec.aqm),
-            // The queue has to drain: as fast as possible.
+            // Without a rate the queue drains as fast as possible.
             (Some(bottleneck), None) => bottleneck.set_rule(UNLIMITED, limit, spec.aqm),
             (none, Some(rate)) => *none = Some(Bottleneck::new(rate, limit, spec.aqm)),
             (None, None) => {}
@@ -134,15 +134,15 @@ impl Hop {
                 mtu: mtu.bytes,
             });
         }
-        let place = self.place;
+        let randomness = self.randomness;
         self.effects
-            .alter(place, index, &mut packet, &mut self.stats);
+            .alter(randomness, index, &mut packet, &mut self.stats);
         if let Some(remark) = &self.effects.remark {
             let mark = remark.apply(now, index, packet.ecn);
             self.stats.remarked += u64::from(mark != packet.ecn);
             packet.ecn = mark;
         }
-        if place.decides(Effect::Duplicate, self.effects.duplicate, index) {
+        if randomness.decides(Effect::Duplicate, self.effects.duplicate, index) {
             self.stats.duplicated += 1;
             self.enter(
                 now,
@@ -282,8 +282,8 @@ impl Hop {
 }
 
 impl Effects {
-    fn new(spec: &LinkSpec, place: Place) -> Self {
-        let Place { seed, hop } = place;
+    fn new(spec: &LinkSpec, randomness: HopSeed) -> Self {
+        let HopSeed { seed, hop } = randomness;
         let never = Repeated::independent(Probability::NEVER);
         let loss = spec.loss.unwrap_or(never);
         let corrupt = |rule| Chance::new(rule, seed, hop, Effect::Corrupt);
@@ -336,28 +336,34 @@ impl Effects {
     }
 
     /// Corrupts, truncates and extends the payload.
-    fn alter(&mut self, place: Place, index: u64, packet: &mut Packet, stats: &mut LinkStats) {
+    fn alter(
+        &mut self,
+        randomness: HopSeed,
+        index: u64,
+        packet: &mut Packet,
+        stats: &mut LinkStats,
+    ) {
         let payload = &mut packet.payload;
         if let Some(corrupt) = &mut self.corrupt
             && corrupt.hits(index)
             && !payload.is_empty()
             && !is_version_negotiation(payload)
         {
-            *payload = corrupted(payload, place.numbers(Effect::Corrupt, index));
+            *payload = corrupted(payload, randomness.numbers(Effect::Corrupt, index));
             stats.corrupted += 1;
         }
-        if place.decides(Effect::Truncate, self.truncate, index) && payload.len() > 1 {
-            *payload = truncated(payload, place.numbers(Effect::Truncate, index));
+        if randomness.decides(Effect::Truncate, self.truncate, index) && payload.len() > 1 {
+            *payload = truncated(payload, randomness.numbers(Effect::Truncate, index));
             stats.truncated += 1;
         }
-        if place.decides(Effect::Extend, self.extend, index) {
-            *payload = extended(payload, place.numbers(Effect::Extend, index));
+        if randomness.decides(Effect::Extend, self.extend, index) {
+            *payload = extended(payload, randomness.numbers(Effect::Extend, index));
             stats.extended += 1;
         }
     }
 }
 
-impl Place {
+impl HopSeed {
     fn decides(self, effect: Effect, chance: Probability, index: u64) -> bool {
         chance > Probability::NEVER
             && chance.decides(Keyed::new(self.seed, self.hop, effect).first(index))

@@ -1,4 +1,4 @@
-//! Links made of stacked effects: rate, delay, loss, queues and whatever else real paths do.
+//! Links made of stacked effects: rate, delay, loss, queues and other properties of real paths.
 //!
 //! A [`Link`] is one direction of a path, without endpoints. It has no clock: callers pass the time.
 //! Its behaviour follows from the [`LinkSpec`], the seed, and the packets with the times at which they

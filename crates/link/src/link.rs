@@ -40,7 +40,7 @@ impl Link {
     /// three seconds.
     pub const MAX_BYTES: u64 = hop::MAX_BYTES;
 
-    /// The largest number of reports to senders on their way. Further packets that are too large are
+    /// The largest number of reports in transit to senders. Further packets that are too large are
     /// dropped without a report: routers limit the rate of ICMP too (RFC 1812 §4.3.2.8).
     pub const MAX_ANSWERS: usize = 64;
 

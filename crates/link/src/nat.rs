@@ -167,7 +167,7 @@ fn another_host(ip: IpAddr, random: u64) -> IpAddr {
     }
 }
 
-/// The first port to hand out, above the well-known ones.
+/// The lowest public port, above the well-known ones.
 const FIRST_PORT: u64 = 10_000;
 const PORTS: u64 = 50_000;
 

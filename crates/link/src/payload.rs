@@ -35,13 +35,14 @@ pub(super) fn extended(payload: &Bytes, mut numbers: Numbers) -> Bytes {
 
 /// Returns true for a Version Negotiation packet: a long header with version 0 (RFC 9000 §17.2.1).
 ///
-/// They are never corrupted, as in the interop runner's simulator. Nothing protects them, so a client
-/// that believes a changed one is right to do so.
+/// They are never corrupted, as in the interop runner's simulator. They have no integrity protection, so
+/// clients cannot detect a change.
 pub(super) fn is_version_negotiation(payload: &[u8]) -> bool {
     matches!(payload, [first, 0, 0, 0, 0, ..] if first & 0x80 != 0)
 }
 
-/// The bytes that corruption chooses from. Headers are more interesting than data.
+/// The number of bytes at the start of a payload of which corruption changes one. Changed headers test more
+/// than changed data.
 const CORRUPTED_REACH: usize = 50;
 
 const MAX_EXTENSION: u64 = 32;

@@ -1,6 +1,6 @@
 //! Probabilities, and the random numbers of decisions.
 //!
-//! Every decision of a link is a function of a seed, the place of the effect and the number of the
+//! Every decision of a link is a function of a seed, the position of the effect and the number of the
 //! packet. Earlier decisions have no influence, so an effect can be added or removed without changing
 //! the decisions of the others, and a run replays exactly.
 
@@ -45,8 +45,8 @@ pub(super) struct Keyed(u64);
 impl Keyed {
     /// Creates the numbers of an effect on hop `hop` of a link with `seed`.
     pub(super) const fn new(seed: u64, hop: usize, effect: Effect) -> Self {
-        let place = ((hop as u64) << 8) | effect as u64;
-        Self(finalize(seed ^ mix(place)))
+        let position = ((hop as u64) << 8) | effect as u64;
+        Self(finalize(seed ^ mix(position)))
     }
 
     /// Returns the first random number of packet `index`.

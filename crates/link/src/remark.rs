@@ -20,7 +20,7 @@ impl Remarker {
         }
     }
 
-    /// Returns the mark of packet `index` behind the middlebox.
+    /// Returns the mark of packet `index` after the middlebox.
     pub(super) fn apply(&self, now: Time, index: u64, mark: Ecn) -> Ecn {
         let has_begun = u128::from(now.as_nanos()) >= self.rule.from.as_nanos();
         let is_meant = has_begun && mark != Ecn::NotEct;

@@ -1,4 +1,4 @@
-//! Names of values in events, those of qlog and the RFCs.
+//! Names of values in events, as in qlog and the RFCs.
 
 use courser_base::Side;
 use courser_http3::Code;

@@ -419,8 +419,8 @@ fn decompression_failed(malformed: Malformed) -> Error {
     Error::DecompressionFailed(malformed.reason())
 }
 
-/// The room for decoded strings that is kept until the next section. Longer strings are rare, and an
-/// idle connection must not keep their memory.
+/// The largest buffer for decoded strings, in bytes, that is kept until the next section. Longer strings are
+/// rare, and an idle connection must not keep their memory.
 const MOST_SCRATCH: usize = 4096;
 
 #[cfg(test)]

@@ -1,11 +1,11 @@
-//! The records of an encoder or decoder for a sink, if there is one.
+//! Telemetry records of an encoder or decoder.
 
 use courser_telemetry::{Field, Pending, QpackInstruction, QpackRecord, QpackState};
 
 use crate::dynamic_table::{DynamicTable, Entry};
 use crate::encoder_stream::{Instruction, NameSource};
 
-/// The records that wait. Costs a branch for each event while they are off.
+/// Records that wait to be passed to a sink. An event costs one branch while they are off.
 #[derive(Debug)]
 pub(crate) struct Records {
     /// True for a decoder, whose table is a copy of the peer's.

@@ -12,7 +12,7 @@ mod serve;
 mod tally;
 mod transfer;
 
-pub use self::bulk::{Amount, Bulk, Way};
+pub use self::bulk::{Amount, Bulk, TransferDirection};
 pub use self::exchange::Exchange;
 pub use self::paced::Paced;
 pub use self::pattern::{check, piece};

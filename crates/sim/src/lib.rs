@@ -10,13 +10,13 @@
 //! use std::time::Duration;
 //!
 //! use courser_sim::World;
-//! use courser_sim::apps::{Amount, Bulk, Serve, Way};
+//! use courser_sim::apps::{Amount, Bulk, Serve, TransferDirection};
 //! use courser_sim::host::{Host, HostSpec};
 //!
 //! let mut world = World::new(7);
 //! let (here, there): (SocketAddr, SocketAddr) = ("10.1.0.1:5000".parse()?, "10.2.0.1:443".parse()?);
 //!
-//! let bulk = Bulk::new(there, Way::Up, Amount::Bytes(1_000_000));
+//! let bulk = Bulk::new(there, TransferDirection::Up, Amount::Bytes(1_000_000));
 //! let client = Host::new(HostSpec::client(here, world.seed_for("client")), bulk);
 //! let server = Host::new(HostSpec::server(there, world.seed_for("server")), Serve::new());
 //! let client = world.add("client", here.ip(), client);
@@ -85,7 +85,7 @@
 //! ```
 //!
 //! `examples/sim_my_protocol.rs` does the same with loss and a hundred seeds. Create configurations
-//! for each run, because TLS sessions and tokens from a previous run change the next one.
+//! for each run, because TLS sessions and tokens of a previous run change the next one.
 
 pub mod apps;
 pub mod host;

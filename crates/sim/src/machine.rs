@@ -140,8 +140,8 @@ impl Machine {
         self.core().set_socket_faults(faults);
     }
 
-    /// Sets the rules by which calls of its sockets fail, or do something else than asked. They are for
-    /// sockets bound from now on, and come before the faults. The default is none.
+    /// Sets the rules that make calls of its sockets fail or behave differently. They apply to sockets bound from
+    /// now on, before the faults. The default is none.
     #[must_use]
     pub fn with_socket_script(self, rules: impl IntoIterator<Item = Rule>) -> Self {
         self.set_socket_script(rules);
@@ -153,7 +153,7 @@ impl Machine {
         self.core().set_script(rules.into_iter().collect());
     }
 
-    /// Returns how many calls the rules have changed.
+    /// Returns the number of calls that the rules have changed.
     pub fn scripted_calls(&self) -> u64 {
         self.core().script().map_or(0, |script| script.applied())
     }

@@ -31,14 +31,14 @@
 //! | key of a flow | of kind | meaning |
 //! |---|---|---|
 //! | `name`, `controller`, `start` | all | `controller` is that of both ends |
-//! | `count`, `spacing` | all | so many alike, each so much later than the one before |
+//! | `count`, `spacing` | all | number of equal flows, and the time between their starts |
 //! | `access` | all | a link between the client and the shared one |
-//! | `kind` | | `bulk` (as it is without), `requests`, `ping`, `paced` |
-//! | `way` | `bulk` | `up` (as it is without) or `down` |
-//! | `bytes` or `end` | `bulk` | how much, or until when; without, as long as the run |
-//! | `request`, `response` | `requests` | sizes, 512 and 4000 without |
-//! | `repeat`, `interval` | `requests`, `ping` | how many, and how long from one to the next |
-//! | `size`, `interval`, `end` | `paced` | so many bytes from the client so often, until when |
+//! | `kind` | | `bulk` (the default), `requests`, `ping`, `paced` |
+//! | `way` | `bulk` | `up` (the default) or `down` |
+//! | `bytes` or `end` | `bulk` | amount of data, or time of the end; without either, until the end of the run |
+//! | `request`, `response` | `requests` | sizes in bytes, 512 and 4000 by default |
+//! | `repeat`, `interval` | `requests`, `ping` | number of exchanges, and the time from one to the next |
+//! | `size`, `interval`, `end` | `paced` | bytes per write of the client, time between writes, time of the end |
 //!
 //! An event has a time `at` and one or more of `rate`, `delay` (of both directions), `blackhole`
 //! (its length), `rebind` (`port` or `address`), `key_update` and `close` (a flow's name). Changes

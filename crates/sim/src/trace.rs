@@ -15,15 +15,15 @@ use crate::seed::mix;
 /// An event of a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Happening {
-    /// A host sent it.
+    /// A host sent the packet.
     Sent,
-    /// A host received it.
+    /// A host received the packet.
     Delivered,
-    /// No machine has its destination, or the sender has no route to it.
+    /// No machine has the destination of the packet, or the sender has no route to it.
     Unroutable,
-    /// A NAT has no mapping for it, or no longer has one.
+    /// A NAT has no mapping for the packet, or no longer has one.
     Unmapped,
-    /// It was too large for a link, and its sender got a report.
+    /// The packet was too large for a link, and its sender got a report.
     Refused,
 }
 
@@ -34,9 +34,9 @@ pub struct TraceEvent {
     pub at: Time,
     /// The kind of the event.
     pub happening: Happening,
-    /// The source address at this place.
+    /// The source address, as seen at the machine or NAT of the event.
     pub source: SocketAddr,
-    /// The destination address at this place.
+    /// The destination address, as seen at the machine or NAT of the event.
     pub destination: SocketAddr,
     /// The ECN field.
     pub ecn: courser_base::Ecn,
@@ -112,7 +112,7 @@ const LONG_ID: usize = 6;
 /// Its offset in a short header, behind the flags.
 const SHORT_ID: usize = 1;
 
-/// The digest of the events of a world, and the listener of its lines.
+/// The digest of the events of a world, and the listener that receives each event.
 #[derive(Default)]
 pub(crate) struct Trace {
     digest: u64,
@@ -120,7 +120,7 @@ pub(crate) struct Trace {
     listener: Option<Listener>,
 }
 
-/// Records an event.
+/// A function that receives each event of the trace.
 pub type Listener = Box<dyn FnMut(&TraceEvent)>;
 
 impl Trace {

@@ -22,7 +22,7 @@ pub use self::error::Stall;
 pub use self::machines::NotDone;
 pub use self::routes::{LinkId, LinkPair, NodeId};
 
-use self::routes::{Place, Routes};
+use self::routes::{PacketLocation, Routes};
 use self::timetable::Timetable;
 
 /// Hosts and links in virtual time.
@@ -40,7 +40,7 @@ pub struct World {
     hidden: BTreeMap<IpAddr, NodeId>,
     nats: Vec<Nat>,
     routes: Routes,
-    timetable: Timetable<Place>,
+    timetable: Timetable<PacketLocation>,
     /// Machines that received something at this point in time and have not run since.
     ready: Vec<NodeId>,
     /// Machines with a task that another machine's task woke.
@@ -216,7 +216,7 @@ impl World {
         }
     }
 
-    /// Packets to any address in the network of a machine behind a NAT take its route.
+    /// Routes packets to any address in the network of a machine behind a NAT to that machine.
     fn hide(&mut self, id: NodeId) {
         let of_machine = self.addresses.iter().filter(|(_, of)| **of == id);
         let networks: Vec<_> = of_machine.map(|(ip, _)| network(*ip)).collect();
@@ -318,14 +318,14 @@ impl World {
         self.now = self.now.max(at);
         while let Some(place) = self.timetable.take(at) {
             match place {
-                Place::Node(id) => {
+                PacketLocation::Node(id) => {
                     if self.is_due(id) {
                         self.make_ready(id);
                     } else {
                         self.schedule_node(id);
                     }
                 }
-                Place::Link(id) => self.empty_link(id)?,
+                PacketLocation::Link(id) => self.empty_link(id)?,
             }
         }
         Ok(())
@@ -363,13 +363,13 @@ impl World {
             let machine = &mut self.machines[id.0];
             machine.spins.count(now, &machine.name)?;
             self.trace.record(now, Happening::Sent, &packet);
-            self.forward(Place::Node(id), packet);
+            self.forward(PacketLocation::Node(id), packet);
         }
         self.schedule_node(id);
         Ok(())
     }
 
-    /// Takes out all packets that leave a link by now.
+    /// Forwards all packets that have left a link by now.
     fn empty_link(&mut self, id: LinkId) -> Result<(), Stall> {
         let now = self.now;
         while let Some(packet) = self.wires[id.0].link.poll(now) {
@@ -377,7 +377,7 @@ impl World {
             wire.spins.count(now, &wire.name)?;
             self.steps += 1;
             match wire.nat_in {
-                None => self.forward(Place::Link(id), packet),
+                None => self.forward(PacketLocation::Link(id), packet),
                 Some(nat) => self.let_in(id, nat, packet),
             }
         }
@@ -414,14 +414,14 @@ impl World {
 
     fn let_in(&mut self, id: LinkId, nat: usize, mut packet: Packet) {
         if self.nats[nat].inbound(self.now, &mut packet) {
-            self.forward(Place::Link(id), packet);
+            self.forward(PacketLocation::Link(id), packet);
         } else {
             self.trace.record(self.now, Happening::Unmapped, &packet);
         }
     }
 
-    /// Forwards a packet from its present place.
-    fn forward(&mut self, from: Place, mut packet: Packet) {
+    /// Forwards a packet from a machine or link to the next one on its route.
+    fn forward(&mut self, from: PacketLocation, mut packet: Packet) {
         let now = self.now;
         let ip = packet.destination.ip();
         let owner = self.addresses.get(&ip);
@@ -430,12 +430,12 @@ impl World {
             .and_then(|to| self.routes.next(from, *to));
         match next {
             None => self.trace.record(now, Happening::Unroutable, &packet),
-            Some(Place::Node(to)) => {
+            Some(PacketLocation::Node(to)) => {
                 self.trace.record(now, Happening::Delivered, &packet);
                 self.machines[to.0].node.receive(now, packet);
                 self.make_ready(to);
             }
-            Some(Place::Link(link)) => {
+            Some(PacketLocation::Link(link)) => {
                 if let Some(nat) = self.wires[link.0].nat_out {
                     self.nats[nat].outbound(now, &mut packet);
                 }
@@ -454,13 +454,15 @@ impl World {
 
     fn schedule_node(&mut self, id: NodeId) {
         if let Some(at) = self.machines[id.0].node.next_timeout() {
-            self.timetable.put(at.max(self.now), Place::Node(id));
+            self.timetable
+                .put(at.max(self.now), PacketLocation::Node(id));
         }
     }
 
     fn schedule_link(&mut self, id: LinkId) {
         if let Some(at) = self.wires[id.0].link.next_time() {
-            self.timetable.put(at.max(self.now), Place::Link(id));
+            self.timetable
+                .put(at.max(self.now), PacketLocation::Link(id));
         }
     }
 }

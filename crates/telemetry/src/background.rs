@@ -55,7 +55,7 @@ impl BackgroundWriter {
     /// # Errors
     /// Fails if the system cannot start another thread.
     pub fn with_capacity(name: &str, capacity: usize) -> io::Result<Self> {
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(WriterState {
             capacity,
             queue: Mutex::default(),
             has_work: Condvar::new(),
@@ -85,7 +85,7 @@ impl BackgroundWriter {
         };
         Output {
             writer: self.clone(),
-            place: Place::Unopened(Box::new(opener)),
+            file: OutputFile::Unopened(Box::new(opener)),
             state,
         }
     }
@@ -122,12 +122,12 @@ impl BackgroundWriter {
 #[derive(Debug)]
 pub struct Output {
     writer: BackgroundWriter,
-    place: Place,
+    file: OutputFile,
     state: Arc<OutputState>,
 }
 
 #[derive(Debug)]
-enum Place {
+enum OutputFile {
     /// No data was queued yet.
     Unopened(Box<Opener>),
     /// Data was queued. The number identifies the file in the queue.
@@ -162,17 +162,17 @@ impl Write for Output {
             shared.dropped_bytes.fetch_add(len, Ordering::Relaxed);
             return Err(io::ErrorKind::WouldBlock.into());
         }
-        let file = match std::mem::replace(&mut self.place, Place::Taken) {
-            Place::Opened(file) => file,
-            Place::Unopened(opener) => {
+        let file = match std::mem::replace(&mut self.file, OutputFile::Taken) {
+            OutputFile::Opened(file) => file,
+            OutputFile::Unopened(opener) => {
                 queue.files += 1;
                 let file = queue.files;
                 queue.push(file, Work::Open(opener));
                 file
             }
-            Place::Taken => unreachable!("Taken is replaced before the lock is released"),
+            OutputFile::Taken => unreachable!("Taken is replaced before the lock is released"),
         };
-        self.place = Place::Opened(file);
+        self.file = OutputFile::Opened(file);
         queue.bytes += cost;
         queue.push(file, Work::Write(copy));
         drop(queue);
@@ -189,7 +189,7 @@ impl Drop for Output {
     fn drop(&mut self) {
         // The thread closes the file, because closing may block as well. A full queue accepts this
         // entry too: there are at most as many of them as open files.
-        if let Place::Opened(file) = self.place {
+        if let OutputFile::Opened(file) = self.file {
             let shared = &self.writer.0.0;
             shared.queue.lock().push(file, Work::Close);
             shared.has_work.notify_one();
@@ -199,7 +199,7 @@ impl Drop for Output {
 
 /// Ends the thread when the last clone is dropped.
 #[derive(Debug)]
-struct Handle(Arc<Shared>);
+struct Handle(Arc<WriterState>);
 
 impl Drop for Handle {
     fn drop(&mut self) {
@@ -210,7 +210,7 @@ impl Drop for Handle {
 
 /// State shared by the thread and its writers. The lock is never held during I/O.
 #[derive(Debug)]
-struct Shared {
+struct WriterState {
     capacity: usize,
     queue: Mutex<Queue>,
     has_work: Condvar,
@@ -219,7 +219,7 @@ struct Shared {
     dropped_bytes: AtomicU64,
 }
 
-impl Shared {
+impl WriterState {
     /// Waits for the next entry of the queue. Returns `None` if the queue is empty and all handles
     /// are gone.
     fn next(&self) -> Option<(u64, Work)> {
@@ -329,7 +329,7 @@ impl Target {
 
 /// Runs the thread: performs the work in the queue until all handles are dropped and the queue is
 /// empty.
-fn run(shared: &Shared) {
+fn run(shared: &WriterState) {
     let _abandon = AbandonOnDrop(shared);
     let mut targets = HashMap::new();
     while let Some((file, work)) = shared.next() {
@@ -354,7 +354,7 @@ fn run(shared: &Shared) {
 }
 
 /// Marks the thread as ended and wakes all waiting flushes on drop, also after a panic.
-struct AbandonOnDrop<'a>(&'a Shared);
+struct AbandonOnDrop<'a>(&'a WriterState);
 
 impl Drop for AbandonOnDrop<'_> {
     fn drop(&mut self) {

@@ -79,7 +79,7 @@ pub enum PathState {
     ProbingStarted,
     /// Path validation succeeded: the peer answered a PATH_CHALLENGE.
     ProbingSuccessful,
-    /// Path validation failed: no answer arrived in time, or none was waited for any more. A path that was
+    /// Path validation failed: no answer arrived in time, or it was abandoned earlier. A path that was
     /// validated before may stay in use.
     ProbingAbandoned,
     /// The connection moved to this path, validated or not (RFC 9000 §9.3).
@@ -95,7 +95,7 @@ pub enum PathState {
 /// A path was probed, migrated to or abandoned.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PathUpdated {
-    /// The event.
+    /// The step of validation or migration.
     pub state: PathState,
     /// The addresses of the path.
     pub path: FourTuple,
@@ -125,7 +125,7 @@ pub struct MtuUpdated {
 /// An optional feature of packets that a path may drop without an error.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum PathFeature {
-    /// Batches, of which segmentation offload (GSO) makes datagrams.
+    /// Batches that segmentation offload (GSO) splits into datagrams.
     Batches,
     /// ECN marks (RFC 9000 §13.4).
     EcnMarks,
@@ -133,12 +133,12 @@ pub enum PathFeature {
     ClearedQuicBit,
 }
 
-/// An optional feature of packets was given up on the path in use, because packets with it were lost
-/// while others arrived, or it is used again.
+/// An optional feature of packets was disabled on the path in use, because packets with it were lost
+/// while others arrived, or it was enabled again.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PathFeatureUpdated {
-    /// The feature.
+    /// The feature that was disabled or enabled.
     pub feature: PathFeature,
-    /// False if it was given up.
+    /// True if packets use it again, false if it was disabled.
     pub is_used: bool,
 }

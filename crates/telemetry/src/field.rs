@@ -31,13 +31,13 @@ impl Field {
     }
 }
 
-/// The field lines of one section in their order, as far as they fit into a record.
+/// The first field lines of one section, as many as fit into a record.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct FieldSection {
     /// The first field lines.
     pub fields: Vec<Field>,
-    /// The number of field lines behind them that were left out.
+    /// The number of field lines after them that were left out.
     pub omitted: u64,
     /// The bytes that `fields` takes, each line with 32 bytes of overhead.
     size: usize,

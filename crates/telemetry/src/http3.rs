@@ -10,26 +10,26 @@ pub enum Http3Record {
     ParametersSet {
         /// True if they are the peer's, false if they are ours.
         by_peer: bool,
-        /// The settings.
+        /// The settings of that end, with the default for each that it did not send.
         parameters: Http3Parameters,
     },
     /// A client uses the settings that a session remembers for early data (RFC 9114 §7.2.4.2).
     ParametersRestored {
-        /// The settings.
+        /// The remembered settings of the server.
         parameters: Http3Parameters,
     },
     /// The type of a stream became known (RFC 9114 §6).
     StreamTypeSet {
         /// True if the peer has opened the stream.
         by_peer: bool,
-        /// The stream.
+        /// The ID of the stream.
         stream: u64,
-        /// The type.
+        /// The purpose of the stream.
         stream_type: Http3StreamType,
     },
     /// The priority of a response was set or changed (RFC 9218).
     PriorityUpdated {
-        /// The stream of the request.
+        /// The ID of the request's stream.
         stream: u64,
         /// The value of a `priority` field for it, empty for the defaults.
         new: String,
@@ -38,28 +38,28 @@ pub enum Http3Record {
     },
     /// A frame is about to be sent.
     FrameCreated {
-        /// The stream of the frame.
+        /// The ID of the stream that carries the frame.
         stream: u64,
-        /// The frame.
+        /// The frame, without the content of DATA.
         frame: Http3Frame,
     },
     /// A frame, or the header of a DATA frame, was received.
     FrameParsed {
-        /// The stream of the frame.
+        /// The ID of the stream that carries the frame.
         stream: u64,
-        /// The frame.
+        /// The frame, without the content of DATA.
         frame: Http3Frame,
     },
     /// An HTTP Datagram was passed to the transport (RFC 9297 §2.1).
     DatagramCreated {
-        /// The stream of the request.
+        /// The ID of the request's stream.
         stream: u64,
         /// The length of its payload in bytes, without the identifier of the stream.
         len: usize,
     },
     /// An HTTP Datagram was received (RFC 9297 §2.1).
     DatagramParsed {
-        /// The stream of the request.
+        /// The ID of the request's stream.
         stream: u64,
         /// The length of its payload in bytes, without the identifier of the stream.
         len: usize,
@@ -88,7 +88,7 @@ pub enum Http3StreamType {
     Request,
     /// The control stream of one end.
     Control,
-    /// A push.
+    /// A push stream of a server (RFC 9114 §6.2.2).
     Push,
     /// The instructions of an encoder.
     QpackEncoder,
@@ -116,12 +116,12 @@ pub enum Http3Frame {
     },
     /// CANCEL_PUSH.
     CancelPush {
-        /// The push.
+        /// The push ID.
         push: u64,
     },
     /// SETTINGS, with the identifiers and values in their order, at most 64.
     Settings {
-        /// The settings.
+        /// The pairs of identifier and value.
         settings: Vec<(u64, u64)>,
     },
     /// GOAWAY.
@@ -136,7 +136,7 @@ pub enum Http3Frame {
     },
     /// PRIORITY_UPDATE for a request (RFC 9218 §7).
     PriorityUpdate {
-        /// The stream of the request.
+        /// The ID of the request's stream.
         stream: u64,
         /// The value for its `priority` field, empty for the defaults.
         value: String,
@@ -150,7 +150,7 @@ pub enum Http3Frame {
     },
     /// A frame of another type, an unknown or reserved one included.
     Other {
-        /// The type.
+        /// The type on the wire.
         frame_type: u64,
         /// The length of the payload.
         len: u64,

@@ -4,7 +4,7 @@ use crate::{Http3Record, QpackRecord, Record, RecordsMissed};
 
 /// Records of a part that has no [`Tap`](crate::Tap) of its own, until its owner passes them to one.
 ///
-/// It is off at first, and then costs a branch. At most 256 records wait. Further ones are counted,
+/// It starts disabled, and then costs one branch for each event. At most 256 records wait. Further ones are counted,
 /// and [`take`](Self::take) ends with a [`Record::RecordsMissed`].
 #[derive(Clone, Debug, Default)]
 pub struct Pending(Option<Box<Waiting>>);
@@ -16,7 +16,7 @@ struct Waiting {
 }
 
 impl Pending {
-    /// Begins to keep records, or ends it. Records that wait at the end are dropped.
+    /// Starts or stops keeping records. Stopping drops the records that wait.
     pub fn set_on(&mut self, is_on: bool) {
         if is_on != self.is_on() {
             self.0 = is_on.then(Box::default);
@@ -74,7 +74,7 @@ impl Pending {
         }
     }
 
-    /// Takes the records that wait, in their order.
+    /// Takes all waiting records, oldest first.
     pub fn take(&mut self) -> Vec<Record> {
         let Some(waiting) = &mut self.0 else {
             return Vec::new();
@@ -88,7 +88,7 @@ impl Pending {
     }
 }
 
-/// The records that wait at most (limit K251). One call into HTTP/3 makes a few, unless the peer
+/// The largest number of waiting records (limit K251). One call into HTTP/3 makes a few, unless the peer
 /// sends instructions in bulk.
 const MOST: usize = 256;
 
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_built_while_it_is_off() {
+    fn disabled_pending_builds_no_record() {
         let mut pending = Pending::default();
         pending.push(|| unreachable!("it is off"));
         assert!(!pending.has_records());

@@ -13,13 +13,13 @@ pub enum QpackRecord {
     StateUpdated {
         /// True for the table of our decoder, which the peer's encoder fills.
         of_peer: bool,
-        /// The figures.
+        /// The figures after the change.
         state: QpackState,
     },
-    /// A stream became blocked on the dynamic table of our decoder, or is not blocked any more
+    /// A stream became blocked on the dynamic table of our decoder, or is no longer blocked
     /// (RFC 9204 §2.2.1).
     StreamStateUpdated {
-        /// The stream.
+        /// The ID of the stream.
         stream: u64,
         /// True if it is blocked now.
         is_blocked: bool,
@@ -37,9 +37,9 @@ pub enum QpackRecord {
     EntriesEvicted {
         /// True for the table of our decoder.
         of_peer: bool,
-        /// The absolute index of the first one.
+        /// The absolute index of the first evicted entry.
         first: u64,
-        /// Their number.
+        /// The number of evicted entries.
         count: u64,
     },
     /// An instruction of ours is about to be sent.
@@ -65,12 +65,12 @@ pub struct QpackState {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum QpackInstruction {
-    /// Set Dynamic Table Capacity.
+    /// Set Dynamic Table Capacity (RFC 9204 §4.3.1).
     SetCapacity {
         /// The capacity in bytes.
         capacity: u64,
     },
-    /// Insert with Name Reference.
+    /// Insert with Name Reference (RFC 9204 §4.3.2).
     InsertWithNameReference {
         /// True if `index` is one of the static table.
         is_static: bool,
@@ -81,7 +81,7 @@ pub enum QpackInstruction {
         /// The length of the value on the wire in bytes.
         value_len: usize,
     },
-    /// Insert with Literal Name.
+    /// Insert with Literal Name (RFC 9204 §4.3.3).
     InsertWithLiteralName {
         /// True if the name is Huffman-coded.
         is_huffman_name: bool,
@@ -92,22 +92,22 @@ pub enum QpackInstruction {
         /// The length of the value on the wire in bytes.
         value_len: usize,
     },
-    /// Duplicate.
+    /// Duplicate (RFC 9204 §4.3.4).
     Duplicate {
         /// The index of the entry, as on the wire.
         index: u64,
     },
-    /// Section Acknowledgment.
+    /// Section Acknowledgment (RFC 9204 §4.4.1).
     SectionAcknowledgment {
         /// The stream of the section.
         stream: u64,
     },
-    /// Stream Cancellation.
+    /// Stream Cancellation (RFC 9204 §4.4.2).
     StreamCancellation {
-        /// The stream.
+        /// The ID of the stream.
         stream: u64,
     },
-    /// Insert Count Increment.
+    /// Insert Count Increment (RFC 9204 §4.4.3).
     InsertCountIncrement {
         /// The number of further insertions that have arrived.
         increment: u64,

@@ -27,7 +27,7 @@ pub enum Record {
     PathSilenceUpdated(PathSilenceUpdated),
     /// The size of full datagrams changed.
     MtuUpdated(MtuUpdated),
-    /// An optional feature of packets was given up on the path, or is used again.
+    /// An optional feature of packets was disabled on the path, or enabled again.
     PathFeatureUpdated(PathFeatureUpdated),
     /// The QUIC version was negotiated.
     VersionChosen(VersionChosen),
@@ -76,6 +76,6 @@ pub enum Record {
 /// Records were left out because too many were due at once.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RecordsMissed {
-    /// The number of records.
+    /// The number of records that were left out.
     pub count: u64,
 }

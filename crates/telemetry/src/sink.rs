@@ -127,23 +127,23 @@ impl<F: FnMut(Time, &Record) + Send> Sink for F {
 pub struct Tap {
     sink: Option<Foreign<Box<dyn Sink>>>,
     guest: Option<Foreign<Box<dyn Sink>>>,
-    of_sink: Place,
-    of_guest: Place,
+    of_sink: Attachment,
+    of_guest: Attachment,
     /// The highest detail of the sinks.
     detail: Detail,
     watch: Option<Watch>,
 }
 
-/// The facts about a sink that is attached. Apart from the sink, they take less memory.
+/// The state of an attached sink. It is stored apart from the sink, which takes less memory.
 #[derive(Clone, Copy, Debug, Default)]
-struct Place {
+struct Attachment {
     /// The detail that the sink asked for when it was attached.
     detail: Detail,
     /// The sink has not caught up with the records before it.
     is_new: bool,
 }
 
-impl Place {
+impl Attachment {
     fn of(sink: Option<&dyn Sink>) -> Self {
         Self {
             detail: sink.map(Sink::detail).unwrap_or_default(),
@@ -152,7 +152,7 @@ impl Place {
     }
 }
 
-/// Tells the parts of a connection that cannot reach its [`Tap`] which records its sink receives.
+/// The detail that the sinks of a connection need, for parts that cannot reach its [`Tap`].
 #[derive(Clone, Debug)]
 pub struct Watch(Arc<AtomicU8>);
 
@@ -172,7 +172,7 @@ impl Watch {
 impl Tap {
     /// Attaches a sink, or detaches it with `None`.
     pub fn set(&mut self, sink: Option<Box<dyn Sink>>) {
-        self.of_sink = Place::of(sink.as_deref());
+        self.of_sink = Attachment::of(sink.as_deref());
         self.sink = sink.map(Foreign::new);
         self.on_changed();
     }
@@ -180,7 +180,7 @@ impl Tap {
     /// Attaches a second sink, or detaches it with `None`. It is for readers that come and go, and
     /// changes nothing for the first sink. Each sink receives the records of its own detail.
     pub fn set_guest(&mut self, guest: Option<Box<dyn Sink>>) {
-        self.of_guest = Place::of(guest.as_deref());
+        self.of_guest = Attachment::of(guest.as_deref());
         self.guest = guest.map(Foreign::new);
         self.on_changed();
     }
@@ -192,13 +192,14 @@ impl Tap {
 
     /// Returns true if no attached sink has [caught up](Self::catch_up) with the records before it.
     pub fn are_all_new(&self) -> bool {
-        let is_known = |is_attached: bool, place: Place| is_attached && !place.is_new;
+        let is_known =
+            |is_attached: bool, attachment: Attachment| is_attached && !attachment.is_new;
         !is_known(self.sink.is_some(), self.of_sink)
             && !is_known(self.guest.is_some(), self.of_guest)
     }
 
     /// Passes the records that `make` builds, each with its detail, to the sinks that were attached
-    /// since the last call. They tell what these sinks must know of earlier records. Without a new
+    /// since the last call. The records bring new sinks up to date with earlier events. Without a new
     /// sink, `make` never runs.
     pub fn catch_up<const N: usize>(
         &mut self,
@@ -209,15 +210,17 @@ impl Tap {
             return;
         }
         let records = make();
-        for (sink, place) in self.attached() {
-            if std::mem::take(&mut place.is_new) {
-                let wanted = records.iter().filter(|(detail, _)| *detail <= place.detail);
+        for (sink, attachment) in self.attached() {
+            if std::mem::take(&mut attachment.is_new) {
+                let wanted = records
+                    .iter()
+                    .filter(|(detail, _)| *detail <= attachment.detail);
                 wanted.for_each(|(_, record)| sink.record(now, record));
             }
         }
     }
 
-    fn attached(&mut self) -> impl Iterator<Item = (&mut Foreign<Box<dyn Sink>>, &mut Place)> {
+    fn attached(&mut self) -> impl Iterator<Item = (&mut Foreign<Box<dyn Sink>>, &mut Attachment)> {
         let first = self.sink.as_mut().map(|sink| (sink, &mut self.of_sink));
         let second = self.guest.as_mut().map(|sink| (sink, &mut self.of_guest));
         first.into_iter().chain(second)
@@ -230,7 +233,7 @@ impl Tap {
         }
     }
 
-    /// Returns a watch of the detail of the sink, those included that are attached later.
+    /// Returns a watch of the detail. It follows sinks that are attached later.
     pub fn watch(&mut self) -> Watch {
         let detail = self.is_plugged().then_some(self.detail);
         let watch = self.watch.get_or_insert_with(|| Watch(Arc::default()));
@@ -266,8 +269,8 @@ impl Tap {
     }
 
     fn pass(&mut self, detail: Detail, now: Time, record: &Record) {
-        for (sink, place) in self.attached() {
-            if detail <= place.detail {
+        for (sink, attachment) in self.attached() {
+            if detail <= attachment.detail {
                 sink.record(now, record);
             }
         }
@@ -352,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn guest_comes_and_goes_beside_the_sink() {
+    fn guest_is_attached_and_detached_beside_the_sink() {
         let (first, second) = (Arc::default(), Arc::default());
         let mut tap = Tap::default();
         tap.set(Some(Box::new(Counting(Arc::clone(&first), Detail::Events))));
@@ -376,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn new_sinks_alone_catch_up() {
+    fn only_new_sinks_catch_up() {
         let (first, second) = (Arc::default(), Arc::default());
         let counts =
             || [&first, &second].map(|count: &Arc<AtomicUsize>| count.load(Ordering::Relaxed));
@@ -393,13 +396,13 @@ mod tests {
         assert!(!tap.are_all_new());
         tap.catch_up(Time::ZERO, facts);
         assert_eq!(counts(), [1, 2]);
-        // One that goes before it has caught up leaves nothing behind.
+        // A sink that is detached before it has caught up has no further effect.
         tap.set_guest(Some(Box::new(NoSink)));
         tap.set_guest(None);
         tap.catch_up::<0>(Time::ZERO, || unreachable!("there is no new sink"));
     }
 
-    /// Changes its mind about its detail.
+    /// Returns another detail each time it is asked.
     struct Fickle(Arc<AtomicUsize>, AtomicUsize);
 
     impl Sink for Fickle {

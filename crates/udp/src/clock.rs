@@ -5,8 +5,8 @@ use std::time::Duration;
 /// The state of the clock, as the kernel's time discipline reports it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ClockState {
-    /// True if a program keeps the clock in step with others (NTP, PTP).
+    /// True if a program synchronizes the clock (NTP, PTP).
     pub is_synchronized: bool,
-    /// The largest error of the clock that this program assumes.
+    /// The largest error of the clock, as estimated by that program.
     pub max_error: Duration,
 }

@@ -33,7 +33,7 @@ pub enum ErrorCause {
     NoBuffers,
     /// A datagram exceeds the limit of the device or the path (`EMSGSIZE`).
     TooLarge,
-    /// There is no route, or its device is down, gone, or has no way to the destination
+    /// There is no route, or its device is down, gone, or cannot reach the destination
     /// (`ENETUNREACH`, `EHOSTUNREACH`, `ENETDOWN`, `ENODEV`, `ENOKEY`, `EDESTADDRREQ`).
     Unreachable,
     /// The peer or a router answered that it does not take the datagrams (`ECONNREFUSED`,
@@ -144,8 +144,8 @@ pub fn is_too_large(error: &io::Error) -> bool {
     classify(error) == ErrorClass::TooLarge
 }
 
-/// Returns true if the number of the descriptor is free, or belongs to another part of the process: it was
-/// closed by mistake. Closing it once more could close a file of others.
+/// Returns true if the descriptor was closed by mistake. Its number is free or belongs to another part of the
+/// process, so closing it again could close that file.
 pub fn has_lost_descriptor(error: &io::Error) -> bool {
     #[cfg(unix)]
     let is_lost = matches!(error.raw_os_error(), Some(libc::EBADF | libc::ENOTSOCK));
@@ -154,7 +154,7 @@ pub fn has_lost_descriptor(error: &io::Error) -> bool {
     is_lost
 }
 
-/// Returns the cause that a kind of error names. Errors of custom transports have no code.
+/// Returns the cause of a kind of error. Errors of custom transports have no code.
 fn cause_of_kind(kind: ErrorKind) -> Option<ErrorCause> {
     Some(match kind {
         ErrorKind::OutOfMemory => ErrorCause::NoBuffers,
@@ -178,13 +178,13 @@ fn cause_of_kind(kind: ErrorKind) -> Option<ErrorCause> {
     })
 }
 
-/// Returns the cause that a code names, unless its kind tells more.
+/// Returns the cause of an error code, or `None` if the kind of the error is more specific.
 #[cfg(unix)]
 fn cause_of_code(code: i32) -> Option<ErrorCause> {
     Some(match code {
         libc::ENOBUFS | libc::ENOMEM | libc::EMFILE | libc::ENFILE => ErrorCause::NoBuffers,
         libc::EMSGSIZE => ErrorCause::TooLarge,
-        // Without a device there is no way: its interface was removed, or a scope names none.
+        // ENODEV: the interface was removed, or a zone names none.
         // EDESTADDRREQ comes from a WireGuard device whose peer has no endpoint.
         libc::ENETUNREACH
         | libc::EHOSTUNREACH
@@ -232,7 +232,7 @@ fn cause_of_code(_: i32) -> Option<ErrorCause> {
     None
 }
 
-/// Returns the cause that a code of Windows Sockets names.
+/// Returns the cause of an error code of Windows Sockets.
 #[cfg(any(windows, test))]
 fn cause_of_winsock(code: i32) -> Option<ErrorCause> {
     Some(match code {

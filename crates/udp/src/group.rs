@@ -14,19 +14,19 @@ use crate::steering::Steering;
 pub struct SocketGroup {
     /// The sockets in the order of their numbers: as many as requested, or one.
     pub sockets: Vec<UdpSocket>,
-    /// The reason why there is one socket only, although more were requested.
+    /// The reason why there is only one socket, although more were requested.
     pub unshared: Option<io::Error>,
     /// The reason why the addresses of a datagram decide which socket it arrives at, although a rule was
     /// given.
     pub unsteered: Option<io::Error>,
 }
 
-/// Maximum of sockets in a group: a byte tells so many apart (limit K221).
+/// Maximum number of sockets in a group, which one byte can number (limit K221).
 pub const MAX_GROUP: u16 = 256;
 
 impl SocketGroup {
-    /// Binds `count` sockets to one address, which is free: no other socket may be bound to it. Port 0
-    /// lets the system choose one port for all.
+    /// Binds `count` sockets to one address, to which no other socket may be bound. Port 0 lets the system
+    /// choose one port for all.
     ///
     /// Without a rule, or if the system refuses it, datagrams are distributed by a hash of their
     /// addresses. So far only Linux can share a port in this way; elsewhere there is one socket. Needs no
@@ -44,7 +44,7 @@ impl SocketGroup {
         if !(1..=MAX_GROUP).contains(&count) || !rule.is_none_or(is_valid) {
             return Err(io::ErrorKind::InvalidInput.into());
         }
-        // Bound before it shares its port, so that the address is found to be in use if it is.
+        // Bound before it shares its port, so that an address in use is an error.
         let first = unbound(address)?;
         first.bind(&address.into())?;
         let shared = match count {

@@ -40,8 +40,8 @@ fn process_limit(limits: &str) -> Option<u64> {
     limits.min()
 }
 
-/// Returns the lowest limit of the group named in /proc/self/cgroup and of those around it, for
-/// both versions of control groups.
+/// Returns the lowest limit of the group named in /proc/self/cgroup and of its ancestors, for both
+/// versions of control groups.
 fn group_limit(groups: &str, root: &Path) -> Option<u64> {
     let limits = groups.lines().filter_map(|line| {
         let (controllers, path) = line.split_once(':')?.1.split_once(':')?;
@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_machine_tells_its_memory() {
+    fn memory_of_the_machine_is_read() {
         let text = "MemTotal:       24617212 kB\nMemFree:        1 kB\n";
         assert_eq!(total(text), Some(24_617_212 * 1024));
         assert_eq!(total("MemFree: 1 kB\n"), None);
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn the_lowest_limit_of_a_group_and_those_around_it_counts() {
+    fn lowest_limit_of_nested_groups_counts() {
         let root = Folder::new("nested");
         let inner = root.0.join("a/b");
         std::fs::create_dir_all(&inner).expect("folders");
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn groups_of_the_first_version_count_too() {
+    fn limits_of_cgroup_v1_count_too() {
         let root = Folder::new("first-version");
         let folder = root.0.join("memory/x");
         std::fs::create_dir_all(&folder).expect("folders");
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn the_lowest_limit_of_the_process_counts() {
+    fn lowest_limit_of_the_process_counts() {
         let limits = |data: &str, space: &str| {
             format!(
                 "Limit                     Soft Limit           Hard Limit           Units     \n\

@@ -23,16 +23,16 @@ use crate::unreachable::UnreachableReport;
 pub struct UdpSocket {
     socket: Socket,
     tally: Tally,
-    /// The address that this crate bound it to. `None` for a socket that was given, which may have
-    /// options that only its owner knows.
+    /// The address to which this crate bound the socket. `None` for a socket that the caller supplied,
+    /// which may have options that only its owner knows.
     own: Option<Binding>,
 }
 
-/// The way in which this crate bound a socket.
+/// The address to which this crate bound a socket.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Binding {
     pub(crate) address: SocketAddr,
-    /// Others of a [`SocketGroup`](crate::SocketGroup) have the same address.
+    /// True if other sockets of a [`SocketGroup`](crate::SocketGroup) have the same address.
     pub(crate) is_shared: bool,
 }
 
@@ -56,27 +56,27 @@ impl UdpSocket {
         is_shared: bool,
     ) -> io::Result<Self> {
         let mut this = Self::from_std(socket.into())?;
-        // The rest of the address stays as it was given: scopes and mapped addresses.
+        // Zones and mapped addresses stay as the caller wrote them.
         address.set_port(this.local_addr()?.port());
         this.own = Some(Binding { address, is_shared });
         Ok(this)
     }
 
-    /// Opens another socket on the address of this one, which stopped working and is not used any
-    /// more. Drop this one when the other has taken its place.
+    /// Opens another socket on the address of this one, which has stopped working. Drop this one once the
+    /// other has replaced it.
     ///
     /// In a [`SocketGroup`](crate::SocketGroup) the new socket has the number of this one from then
     /// on.
     ///
     /// # Errors
-    /// Returns `Unsupported` for a socket that was given to [`UdpSocket::from_std`]: its owner may have
-    /// set options that a new one would lack. Otherwise returns the error of the system, for example
+    /// Returns `Unsupported` for a socket that was passed to [`UdpSocket::from_std`], because its owner may
+    /// have set options that a new one would lack. Otherwise returns the error of the system, for example
     /// if the address does not belong to this machine any more.
     pub fn reopen(&self) -> io::Result<Self> {
         let Some(Binding { address, is_shared }) = self.own else {
             return Err(io::Error::new(
                 io::ErrorKind::Unsupported,
-                "the socket was given and cannot be opened again",
+                "the socket was supplied by the application and cannot be opened again",
             ));
         };
         let open = |shares: bool| -> io::Result<socket2::Socket> {
@@ -88,7 +88,7 @@ impl UdpSocket {
             Ok(socket)
         };
         let socket = match open(is_shared) {
-            // The system may lack a way to have two.
+            // The system may not allow two sockets on one address.
             Err(error) if error.kind() == io::ErrorKind::AddrInUse && !is_shared => {
                 self.open_beside(open).map_err(|_| error)?
             }
@@ -97,7 +97,7 @@ impl UdpSocket {
         Self::own(socket, address, is_shared)
     }
 
-    /// Binds a socket although this one has the address. No further one can join the two.
+    /// Binds a second socket to the address of this one. No other socket can share it.
     fn open_beside(
         &self,
         open: impl FnOnce(bool) -> io::Result<socket2::Socket>,

@@ -39,8 +39,8 @@ impl UnreachableReport {
     }
 }
 
-/// Returns the reason for an error of [`UdpSocket::try_send`](crate::UdpSocket::try_send), if it is that the
-/// system has no way to the destination.
+/// Returns the reason why the system cannot reach a destination, if that caused this error of
+/// [`UdpSocket::try_send`](crate::UdpSocket::try_send).
 pub fn unreachable_cause(error: &io::Error) -> Option<Unreachable> {
     match error.kind() {
         ErrorKind::HostUnreachable => Some(Unreachable::Host),
@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn errors_without_a_way_to_the_destination_have_a_cause() {
+    fn errors_about_unreachable_destinations_have_a_cause() {
         for (kind, cause) in [
             (ErrorKind::NetworkUnreachable, Some(Unreachable::Network)),
             (ErrorKind::NetworkDown, Some(Unreachable::Network)),

@@ -47,7 +47,7 @@ pub fn parse_socket_addr(text: &str) -> io::Result<SocketAddr> {
     Ok(parse_ip(ip)?.with_port(port))
 }
 
-/// Takes the zone out of a URL such as `https://[fe80::1%25eth0]:4433/` (RFC 6874 §2). Returns the URL
+/// Removes the zone from a URL such as `https://[fe80::1%25eth0]:4433/` (RFC 6874 §2). Returns the URL
 /// without it, and the address with the zone, here `fe80::1%eth0`. `None` if the URL has no zone.
 ///
 /// A bare `%` is understood as well (RFC 6874 §3).
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn reasons_are_given() {
+    fn errors_state_the_reason() {
         for (text, reason) in [
             ("here", "'here' is not an IP address"),
             ("192.0.2.1%lo", "is not an IP address"),
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn zones_of_urls_are_taken_out() {
+    fn zones_are_removed_from_urls() {
         for (url, plain, host) in [
             (
                 "https://[fe80::1%25eth0]:4433/a?b",

@@ -1,12 +1,12 @@
-//! Protocols that share a UDP port, told apart by the first byte. RFC 9443, RFC 7983.
+//! Protocols that share a UDP port, distinguished by the first byte. RFC 9443, RFC 7983.
 
 /// The protocol of a datagram on a port that QUIC shares with protocols of real-time communication.
 ///
-/// A peer must not clear the QUIC bit on such a port (RFC 9443 §3): its packets could not be told from
-/// the others. `EndpointConfig::grease_quic_bit` therefore stays off, which is its default.
+/// A peer must not clear the QUIC bit on such a port (RFC 9443 §3), because its packets would then look like
+/// those of other protocols. `EndpointConfig::grease_quic_bit` therefore stays off, which is its default.
 ///
-/// RTP and TURN channels have to be sorted out before an endpoint sees them: what begins like a long
-/// header of an unknown version is answered with Version Negotiation.
+/// The program must filter out RTP and TURN channels before it passes datagrams to an endpoint, which
+/// answers a datagram that looks like a long header of an unknown version with Version Negotiation.
 ///
 /// ```
 /// use courser_wire::DatagramProtocol;
@@ -56,7 +56,7 @@ mod tests {
 
     /// RFC 9443 §3: the bounds of every range.
     #[test]
-    fn first_byte_names_the_protocol() {
+    fn first_byte_determines_the_protocol() {
         use DatagramProtocol::{Dtls, Quic, Rtp, Stun, TurnChannelOrQuic, Unassigned, Zrtp};
         let ranges = [
             (0..=3, Stun),

@@ -15,12 +15,12 @@ impl VarInt {
     /// The largest value, 2^62 - 1.
     pub const MAX: Self = Self(MAX_VARINT);
 
-    /// Creates one from a value that always fits.
+    /// Creates an integer from a value that always fits.
     pub const fn from_u32(value: u32) -> Self {
         Self(value as u64)
     }
 
-    /// Creates one if the value fits.
+    /// Creates an integer if the value fits.
     ///
     /// # Errors
     /// Returns [`TooLarge`] from 2^62 on.
@@ -37,7 +37,7 @@ impl VarInt {
         self.0
     }
 
-    /// Creates one from a decoded number, which always fits. The two upper bits are ignored.
+    /// Creates an integer from a decoded number, which always fits. The two upper bits are ignored.
     pub fn from_wire(value: u64) -> Self {
         Self(value & MAX_VARINT)
     }

@@ -5,7 +5,7 @@ use std::task::Wake;
 
 use super::*;
 
-/// Notes its end, and whether the thread held a lock then.
+/// Reports its drop, and whether the thread held a lock at that time.
 struct Noted(u8, Sender<(u8, bool)>);
 
 impl AsRef<[u8]> for Noted {
@@ -76,12 +76,16 @@ fn values_of_other_owners_can_be_passed_on() {
     assert_eq!(owners, [1, 3]);
     drop(hold);
     let dropped: Vec<_> = ends.try_iter().map(|(number, _)| number).collect();
-    assert_eq!(dropped, [2, 4], "its own, and what any thread may drop");
+    assert_eq!(
+        dropped,
+        [2, 4],
+        "the owner's value, and the one that any thread may drop"
+    );
     drop(passed);
     assert_eq!(ends.try_iter().count(), 2);
 }
 
-/// Takes a lock when it is dropped, under which the next one ends.
+/// Takes a lock when it is dropped, and drops the next value under it.
 struct Chain(u32, Sender<(u32, usize)>);
 
 impl Drop for Chain {
@@ -97,7 +101,7 @@ impl Drop for Chain {
 }
 
 #[test]
-fn values_that_end_values_do_not_nest() {
+fn drops_that_cause_drops_do_not_nest() {
     let (sender, ends) = channel();
     let first = hold();
     drop(Foreign::<_>::new(Chain(10_000, sender)));
@@ -119,7 +123,7 @@ impl Wake for Woken {
     }
 }
 
-/// Notes how often a task was woken when it is dropped.
+/// Reports when it is dropped how often a task had been woken.
 struct SeesTask(Arc<Woken>, Sender<usize>);
 
 impl Drop for SeesTask {
@@ -129,7 +133,7 @@ impl Drop for SeesTask {
     }
 }
 
-/// The drop of a value may take its time, which is no matter of other tasks.
+/// A drop that takes long must not delay other tasks.
 #[test]
 fn tasks_are_woken_before_values_are_dropped() {
     let (task, (sender, seen)) = (Arc::new(Woken::default()), channel());
@@ -143,7 +147,7 @@ fn tasks_are_woken_before_values_are_dropped() {
 
 /// The drop of a value may wait for a task that it has woken.
 #[test]
-fn tasks_that_a_value_wakes_do_not_wait_for_its_end() {
+fn tasks_woken_by_a_drop_run_before_it_returns() {
     struct Wakes(SeesTask);
     impl Drop for Wakes {
         fn drop(&mut self) {
@@ -162,7 +166,7 @@ fn tasks_that_a_value_wakes_do_not_wait_for_its_end() {
 }
 
 #[test]
-fn panic_of_a_value_affects_no_other_code() {
+fn panic_in_a_drop_affects_no_other_code() {
     struct Panics;
     impl Drop for Panics {
         fn drop(&mut self) {

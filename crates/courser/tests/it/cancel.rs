@@ -209,7 +209,7 @@ async fn streams_survive_cancellation_on_several_threads() {
 }
 
 #[tokio::test]
-async fn nobody_is_lost_between_accepts() {
+async fn clients_that_arrive_between_accepts_are_kept() {
     let pair = pair_with(TransportConfig::default(), |config| config);
     let Pair {
         server,
@@ -251,7 +251,7 @@ async fn nobody_is_lost_between_accepts() {
 }
 
 #[tokio::test]
-async fn waiting_for_the_end_can_be_given_up() {
+async fn waiting_for_the_end_can_be_cancelled() {
     let pair = pair_with(TransportConfig::default(), |config| config);
     let (client, server) = pair.connect().await;
     let mut random = Random(5);
@@ -271,7 +271,7 @@ async fn waiting_for_the_end_can_be_given_up() {
 }
 
 #[tokio::test]
-async fn handshake_given_up_leaves_nothing_behind() {
+async fn abandoned_handshake_leaves_no_state() {
     let pair = pair_with(TransportConfig::default(), |config| config);
     let mut random = Random(17);
     let serve = crate::common::spawn({

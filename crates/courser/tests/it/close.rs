@@ -6,7 +6,7 @@ use crate::common::{loopback, pair, pair_with, until, within};
 use courser::{ConnectError, ConnectionError, Endpoint, ReadError, TransportConfig, WriteError};
 
 #[tokio::test]
-async fn peer_learns_code_and_reason() {
+async fn peer_receives_code_and_reason_of_a_close() {
     let pair = pair();
     let (client, server) = pair.connect().await;
     client.close(42u32.into(), b"enough");
@@ -20,7 +20,7 @@ async fn peer_learns_code_and_reason() {
 }
 
 #[tokio::test]
-async fn everything_that_waits_fails_when_we_close() {
+async fn pending_calls_fail_when_we_close() {
     let pair = pair();
     let (client, _server) = pair.connect().await;
     let (_send, mut receive) = client.open_bi().await.expect("open");
@@ -45,7 +45,7 @@ async fn everything_that_waits_fails_when_we_close() {
             client.closed(),
             stopped,
             async {
-                // The others are polled first.
+                // Let the other tasks run first.
                 tokio::task::yield_now().await;
                 other.close(0u32.into(), b"");
             },
@@ -64,7 +64,7 @@ async fn everything_that_waits_fails_when_we_close() {
 }
 
 #[tokio::test]
-async fn everything_that_waits_fails_when_the_peer_closes() {
+async fn pending_calls_fail_when_the_peer_closes() {
     let pair = pair();
     let (client, server) = pair.connect().await;
     let (_send, mut receive) = client.open_bi().await.expect("open");
@@ -153,7 +153,7 @@ async fn closed_endpoint_neither_accepts_nor_connects() {
 }
 
 #[tokio::test]
-async fn silence_ends_with_a_timeout() {
+async fn silent_connection_ends_with_the_idle_timeout() {
     let transport = TransportConfig {
         max_idle_timeout: Some(Duration::from_millis(200)),
         ..TransportConfig::default()
@@ -187,7 +187,7 @@ async fn keep_alive_prevents_the_timeout() {
 }
 
 #[tokio::test]
-async fn nobody_there_is_a_handshake_timeout() {
+async fn connecting_to_a_silent_port_times_out() {
     let transport = TransportConfig {
         handshake_timeout: Duration::from_millis(300),
         ..TransportConfig::default()
@@ -209,7 +209,7 @@ async fn nobody_there_is_a_handshake_timeout() {
 }
 
 #[tokio::test]
-async fn what_is_written_before_the_close_of_the_receiver_is_read() {
+async fn data_written_before_the_receiver_closes_is_read() {
     let pair = pair();
     let (client, server) = pair.connect().await;
     let mut send = client.open_uni().await.expect("open");
@@ -225,7 +225,7 @@ async fn what_is_written_before_the_close_of_the_receiver_is_read() {
 /// The server's application is slow: it reads only after the transport has discarded the
 /// connection.
 #[tokio::test]
-async fn what_arrived_before_the_peer_closed_is_read_after_it() {
+async fn data_that_arrived_before_the_peer_closed_is_still_read() {
     let pair = pair();
     let (client, server) = pair.connect().await;
     let data = vec![7; 100_000];
@@ -256,7 +256,7 @@ async fn what_arrived_before_the_peer_closed_is_read_after_it() {
 }
 
 #[tokio::test]
-async fn statistics_stay_after_the_end() {
+async fn statistics_remain_available_after_the_close() {
     let pair = pair();
     let (client, server) = pair.connect().await;
     let mut send = client.open_uni().await.expect("open");

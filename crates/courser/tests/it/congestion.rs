@@ -23,7 +23,7 @@ async fn controller_changes_at_one_end_and_data_flows_on() {
 }
 
 #[tokio::test]
-async fn closed_connection_takes_no_other_controller() {
+async fn closed_connection_refuses_another_controller() {
     let pair = common::pair();
     let (client, _server) = pair.connect().await;
     client.close(0u32.into(), b"");

@@ -31,7 +31,7 @@ async fn ask(client: &Connection, server: &Connection) {
     within(20, exchange).await;
 }
 
-/// A server whose runtime can be taken away, as if its process had died.
+/// Starts a server whose runtime can be shut down, as if its process had been killed.
 fn run_server(socket: UdpSocket, identity: &Identity) -> (tokio::runtime::Runtime, Endpoint) {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
@@ -41,7 +41,7 @@ fn run_server(socket: UdpSocket, identity: &Identity) -> (tokio::runtime::Runtim
     let server = ServerConfig::with_identity(identity)
         .expect("own certificate")
         .alpn(["test"]);
-    // The same keys in each life.
+    // The same keys after the restart.
     let mut config = EndpointConfig::from_seed([7; 32]);
     config.connection_ids = Some(server_ids());
     let context = runtime.enter();
@@ -88,7 +88,7 @@ async fn restarted_server_with_the_same_key_and_generator_resets_its_clients() {
 }
 
 #[tokio::test]
-async fn servers_and_clients_may_bring_generators() {
+async fn servers_and_clients_may_supply_generators() {
     let mut pair = pair_with(Default::default(), |server| {
         server.connection_ids(server_ids())
     });

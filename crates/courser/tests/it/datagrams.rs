@@ -7,7 +7,7 @@ use bytes::Bytes;
 use courser::{ConnectionError, DatagramFate, DatagramOptions, SendDatagramError, TransportConfig};
 
 #[tokio::test]
-async fn thousands_arrive_in_order_when_the_sender_waits_for_room() {
+async fn thousands_of_datagrams_arrive_in_order_if_the_sender_waits() {
     let pair = pair();
     let (client, server) = pair.connect().await;
     const COUNT: u32 = 5_000;
@@ -38,7 +38,7 @@ async fn thousands_arrive_in_order_when_the_sender_waits_for_room() {
 }
 
 #[tokio::test]
-async fn a_burst_that_the_network_takes_is_not_dropped_here() {
+async fn burst_that_the_network_can_carry_is_not_dropped_locally() {
     let pair = pair();
     let (client, _server) = pair.connect().await;
     // More than the queue holds, without a pause in which another task could send them.
@@ -53,7 +53,7 @@ async fn a_burst_that_the_network_takes_is_not_dropped_here() {
 }
 
 #[tokio::test]
-async fn fate_of_one_that_arrives_is_told() {
+async fn delivered_datagram_is_reported_as_acknowledged() {
     let pair = pair();
     let (client, server) = pair.connect().await;
     let options = DatagramOptions::new().max_age(Duration::from_secs(10));
@@ -67,7 +67,7 @@ async fn fate_of_one_that_arrives_is_told() {
 }
 
 #[tokio::test]
-async fn one_that_is_too_old_is_not_sent() {
+async fn expired_datagram_is_not_sent() {
     let pair = pair();
     let (client, _server) = pair.connect().await;
     let options = DatagramOptions::new().max_age(Duration::ZERO);
@@ -81,7 +81,7 @@ async fn one_that_is_too_old_is_not_sent() {
 }
 
 #[tokio::test]
-async fn the_end_of_the_connection_ends_every_wait() {
+async fn pending_datagram_calls_end_with_the_connection() {
     let pair = pair();
     let (client, server) = pair.connect().await;
     client
@@ -115,7 +115,7 @@ async fn the_end_of_the_connection_ends_every_wait() {
 }
 
 #[tokio::test]
-async fn what_came_before_the_end_is_kept_for_as_long_as_there_are_handles() {
+async fn received_datagrams_remain_readable_after_the_close() {
     let pair = pair();
     let (client, server) = pair.connect().await;
     client
@@ -135,7 +135,7 @@ async fn what_came_before_the_end_is_kept_for_as_long_as_there_are_handles() {
 }
 
 #[tokio::test]
-async fn a_wait_that_is_given_up_has_taken_and_sent_nothing() {
+async fn cancelled_calls_neither_take_nor_send_a_datagram() {
     let transport = TransportConfig {
         datagram_send_queue: 1,
         ..TransportConfig::default()
@@ -158,7 +158,7 @@ async fn a_wait_that_is_given_up_has_taken_and_sent_nothing() {
 }
 
 #[tokio::test]
-async fn switched_off_is_said_in_words() {
+async fn disabled_datagrams_have_a_clear_error() {
     let transport = TransportConfig {
         datagram_send_buffer_size: 0,
         ..TransportConfig::default()

@@ -1,5 +1,5 @@
-//! A runtime that is dropped takes the driver of its endpoint with it (F59). All pending calls on
-//! the endpoint end with an error that says so, and endpoints of other runtimes continue.
+//! The drop of a runtime ends the driver of its endpoint (F59). All pending calls on the endpoint end with an error
+//! that states this, and endpoints of other runtimes continue.
 
 use std::fmt::Debug;
 use std::net::UdpSocket;
@@ -98,7 +98,7 @@ fn assert_stopped(name: &str, error: &ConnectionError) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn everything_that_waits_ends_when_the_runtime_of_the_endpoint_is_dropped() {
+async fn pending_calls_end_when_the_runtime_of_the_endpoint_is_dropped() {
     let ends = Ends::new();
     let (client, server) = ends.connect(&ends.client).await;
     let (mut send, mut receive) = client.open_bi().await.expect("room");
@@ -134,7 +134,7 @@ async fn everything_that_waits_ends_when_the_runtime_of_the_endpoint_is_dropped(
     let accept = common::spawn(async move { accept.accept().await.map(drop) });
     let idle = ends.client.clone();
     let idle = common::spawn(async move { idle.wait_idle().await });
-    // Everything that the server accepts has arrived: the calls above are waiting now.
+    // The server has received all that it accepts, so the calls above are waiting now.
     let (_reply, mut begun) = within(10, server.accept_bi()).await.expect("a stream");
     let first = within(10, begun.read_chunk(1)).await;
     assert!(first.expect("open").is_some());
@@ -161,7 +161,7 @@ async fn everything_that_waits_ends_when_the_runtime_of_the_endpoint_is_dropped(
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn later_calls_fail_at_once_and_other_endpoints_go_on() {
+async fn later_calls_fail_at_once_and_other_endpoints_continue() {
     let ends = Ends::new();
     let mut here = Endpoint::client(loopback()).expect("a port");
     here.set_default_client_config(ends.client_config.clone());

@@ -46,8 +46,8 @@ impl Pair {
         pair
     }
 
-    /// Gives the client tickets of the server, and address tokens for a connection to `address`, which leads
-    /// there. Tokens belong to a name and a port.
+    /// Gives the client tickets of the server, and address tokens for connections to `address`, which reaches the
+    /// server. Tokens belong to a name and a port.
     async fn meet_at(&self, address: SocketAddr) {
         let (client, server) = self.connect_to(address).await;
         assert_eq!(client.early_data(), EarlyData::None);
@@ -86,14 +86,14 @@ impl Pair {
         (client.expect("usable"), server.expect("usable"))
     }
 
-    /// Returns a relay in front of the server that holds back all that completes a handshake there.
+    /// Returns a relay in front of the server that holds back the packets which complete a handshake there.
     fn hold_finished(&self) -> Relay {
         let relay = Relay::new(self.server.local_addr().expect("bound"));
         relay.hold_finished();
         relay
     }
 
-    /// Returns a client's connection that has not waited for anything.
+    /// Returns a client's connection without waiting for its handshake.
     async fn early_client(&self) -> Connection {
         let address = self.server.local_addr().expect("bound");
         self.early_client_to(address).await
@@ -169,7 +169,7 @@ async fn a_request_in_early_data_is_answered_before_the_handshake_is_complete() 
 }
 
 #[tokio::test]
-async fn refused_early_data_fails_its_streams_and_the_connection_goes_on() {
+async fn refused_early_data_fails_its_streams_and_the_connection_continues() {
     let pair = Pair::met().await;
     pair.forget_sessions();
     let client = pair.early_client().await;
@@ -324,7 +324,7 @@ async fn a_client_whose_address_a_token_validated_reads_before_the_handshake_is_
 }
 
 #[tokio::test]
-async fn a_handshake_that_fails_fails_what_waits_for_it() {
+async fn failed_handshake_fails_pending_calls() {
     let pair = Pair::met().await;
     let client = pair.early_client().await;
     let incoming = within(10, pair.server.accept()).await.expect("open");
@@ -334,7 +334,7 @@ async fn a_handshake_that_fails_fails_what_waits_for_it() {
 }
 
 #[tokio::test]
-async fn nothing_is_early_unless_both_ends_ask_for_it() {
+async fn early_data_must_be_enabled_at_both_ends() {
     let identity = Identity::dev().expect("random numbers");
     let config = ServerConfig::with_identity(&identity).expect("own certificate");
     let server = Endpoint::server(config.alpn(["test"]), loopback()).expect("a port");

@@ -21,12 +21,12 @@ enum Flood {
     Hello,
 }
 
-struct State {
+struct BenchState {
     flood: Flood,
     left: AtomicUsize,
     received: AtomicUsize,
     sent: AtomicUsize,
-    /// Lookups of the interface of a peer.
+    /// Number of lookups of the interface of a peer.
     asked: AtomicUsize,
     /// The datagram that [`Flood::Hello`] delivers.
     hello: Vec<u8>,
@@ -36,21 +36,21 @@ struct State {
     alarm: Mutex<Option<Instant>>,
 }
 
-impl std::fmt::Debug for State {
+impl std::fmt::Debug for BenchState {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{:?}", self.flood)
     }
 }
 
-/// A runtime that polls nothing on its own; the test does.
+/// A runtime that polls no task on its own: the test polls them.
 #[derive(Debug)]
-struct Bench(Arc<State>);
+struct Bench(Arc<BenchState>);
 
 #[derive(Debug)]
-struct Socket(Arc<State>);
+struct Socket(Arc<BenchState>);
 
 #[derive(Debug)]
-struct Alarm(Arc<State>);
+struct Alarm(Arc<BenchState>);
 
 /// Never fires: the test moves the clock to the last deadline.
 impl Timer for Alarm {
@@ -164,7 +164,7 @@ impl Wake for Woken {
     }
 }
 
-fn bench(flood: Flood, has_random_numbers: bool) -> (Arc<Bench>, Arc<State>) {
+fn bench(flood: Flood, has_random_numbers: bool) -> (Arc<Bench>, Arc<BenchState>) {
     bench_with(flood, FLOOD, Vec::new(), has_random_numbers)
 }
 
@@ -173,8 +173,8 @@ fn bench_with(
     left: usize,
     hello: Vec<u8>,
     has_random_numbers: bool,
-) -> (Arc<Bench>, Arc<State>) {
-    let state = Arc::new(State {
+) -> (Arc<Bench>, Arc<BenchState>) {
+    let state = Arc::new(BenchState {
         flood,
         left: AtomicUsize::new(left),
         received: AtomicUsize::new(0),
@@ -245,7 +245,7 @@ fn truncated_datagrams_end_each_turn_after_eight_calls() {
 /// pauses for up to a second while only errors occur; sending continues.
 #[cfg(target_os = "linux")]
 #[test]
-fn errors_of_receiving_that_stay_make_the_driver_pause() {
+fn persistent_receive_errors_make_the_driver_pause() {
     const ECONNREFUSED: i32 = 111;
     const EHOSTUNREACH: i32 = 113;
     const EIO: i32 = 5;
@@ -333,7 +333,7 @@ async fn hello() -> Vec<u8> {
 
 /// A client whose address may be forged causes only the system calls that answer it.
 #[tokio::test]
-async fn the_interface_of_a_peer_is_asked_for_after_the_handshake() {
+async fn interface_of_a_peer_is_looked_up_after_the_handshake() {
     let (bench, state) = bench_with(Flood::Hello, 1, hello().await, true);
     let _entered = runtime::enter(bench);
     let identity = Identity::dev().expect("random numbers");

@@ -12,7 +12,7 @@ fn is_dropped(error: &ConnectionError) -> bool {
 }
 
 #[tokio::test]
-async fn last_handle_closes_the_connection() {
+async fn dropping_the_last_handle_closes_the_connection() {
     let pair = pair();
     let (client, server) = pair.connect().await;
     let clone = client.clone();
@@ -25,7 +25,7 @@ async fn last_handle_closes_the_connection() {
 }
 
 #[tokio::test]
-async fn streams_keep_the_connection() {
+async fn streams_keep_their_connection_open() {
     let pair = pair();
     let (client, server) = pair.connect().await;
     let (mut send, mut receive) = client.open_bi().await.expect("open");
@@ -87,7 +87,7 @@ async fn dropped_receiver_stops_its_stream() {
 }
 
 #[tokio::test]
-async fn receiver_dropped_at_its_end_stops_nothing() {
+async fn receiver_dropped_at_its_end_sends_no_stop_sending() {
     let pair = pair();
     let (client, server) = pair.connect().await;
     let mut send = client.open_uni().await.expect("open");
@@ -187,7 +187,7 @@ async fn churn(connection: Connection) {
 }
 
 #[tokio::test]
-async fn half_of_a_stream_goes_to_another_task() {
+async fn half_of_a_stream_can_move_to_another_task() {
     let pair = pair();
     let (client, server) = pair.connect().await;
     let (mut send, mut receive) = client.open_bi().await.expect("open");

@@ -22,7 +22,7 @@ fn is_refused<T: std::fmt::Debug>(result: Result<T, ConnectionError>) -> bool {
 }
 
 #[tokio::test]
-async fn accepted_connection_knows_its_peer() {
+async fn accepted_connection_has_the_address_of_its_peer() {
     let pair = pair();
     let connecting = pair
         .client
@@ -58,7 +58,7 @@ async fn accepted_connection_knows_its_peer() {
 }
 
 #[tokio::test]
-async fn refused_client_is_told() {
+async fn refused_client_gets_connection_refused() {
     let pair = pair();
     let connecting = pair
         .client
@@ -83,7 +83,7 @@ async fn dropped_incoming_is_refused() {
 }
 
 #[tokio::test]
-async fn retried_client_comes_back_with_a_proven_address() {
+async fn retried_client_returns_with_a_validated_address() {
     let pair = pair();
     let connecting = pair
         .client
@@ -109,7 +109,7 @@ async fn retried_client_comes_back_with_a_proven_address() {
 }
 
 #[tokio::test]
-async fn server_that_always_retries_sees_only_proven_addresses() {
+async fn server_that_always_retries_sees_only_validated_addresses() {
     let pair = pair_with(TransportConfig::default(), |config| {
         config.retry(RetryPolicy::Always)
     });
@@ -127,7 +127,7 @@ async fn server_that_always_retries_sees_only_proven_addresses() {
 }
 
 #[tokio::test]
-async fn ignored_client_hears_nothing_and_may_try_again() {
+async fn ignored_client_gets_no_answer_and_may_try_again() {
     let pair = pair();
     let connecting = pair
         .client
@@ -148,7 +148,7 @@ async fn ignored_client_hears_nothing_and_may_try_again() {
 }
 
 #[tokio::test]
-async fn accept_with_another_configuration() {
+async fn accept_can_use_another_configuration() {
     let pair = pair();
     let other = Identity::self_signed(["localhost"]).expect("random numbers");
     let config = ServerConfig::with_identity(&other)
@@ -174,10 +174,10 @@ async fn accept_with_another_configuration() {
 }
 
 #[tokio::test]
-async fn certificate_nobody_trusts_ends_the_handshake() {
+async fn untrusted_certificate_fails_the_handshake() {
     let pair = pair();
-    let stranger = Identity::dev().expect("random numbers");
-    let trusted = ClientConfig::with_roots([stranger.certificate()])
+    let other_identity = Identity::dev().expect("random numbers");
+    let trusted = ClientConfig::with_roots([other_identity.certificate()])
         .expect("fits")
         .alpn(["test"]);
     let connecting = pair
@@ -197,7 +197,7 @@ async fn certificate_nobody_trusts_ends_the_handshake() {
 }
 
 #[tokio::test]
-async fn no_common_protocol_is_called_that() {
+async fn missing_common_protocol_has_its_own_error() {
     let pair = pair();
     let config = pair.client_config.clone().alpn(["other"]);
     let connecting = pair
@@ -221,7 +221,7 @@ async fn no_common_protocol_is_called_that() {
 }
 
 #[tokio::test]
-async fn any_server_is_believed_only_on_demand() {
+async fn unverified_servers_are_accepted_only_on_request() {
     let pair = pair();
     let config = ClientConfig::dangerous_insecure()
         .expect("TLS")
@@ -237,7 +237,7 @@ async fn any_server_is_believed_only_on_demand() {
 }
 
 #[tokio::test]
-async fn impossible_connections_are_refused_before_anything_is_sent() {
+async fn invalid_connection_attempts_fail_before_anything_is_sent() {
     let pair = pair();
     let no_port = std::net::SocketAddr::from(([127, 0, 0, 1], 0));
     let error = pair
@@ -311,7 +311,7 @@ async fn one_endpoint_is_client_and_server() {
 }
 
 #[tokio::test]
-async fn client_certificate_is_shown_to_the_server() {
+async fn server_receives_the_client_certificate() {
     let (server_id, client_id) = (
         Identity::dev().expect("random"),
         Identity::self_signed(["client"]).expect("random"),
@@ -340,7 +340,7 @@ async fn client_certificate_is_shown_to_the_server() {
 }
 
 #[tokio::test]
-async fn dual_stack_socket_takes_both_families() {
+async fn dual_stack_socket_accepts_both_families() {
     let identity = Identity::dev().expect("random numbers");
     let config = ServerConfig::with_identity(&identity)
         .expect("fits")
@@ -350,7 +350,7 @@ async fn dual_stack_socket_takes_both_families() {
         // Not captured, so that `.ci/run` can count it.
         let _ = writeln!(
             std::io::stderr(),
-            "SKIPPED incoming::dual_stack_socket_takes_both_families: no IPv6"
+            "SKIPPED incoming::dual_stack_socket_accepts_both_families: no IPv6"
         );
         return;
     };
@@ -374,7 +374,7 @@ async fn dual_stack_socket_takes_both_families() {
 }
 
 #[tokio::test]
-async fn configuration_of_the_transport_is_shared() {
+async fn transport_configuration_applies_to_the_connection() {
     let transport = Arc::new(TransportConfig {
         max_bidi_streams: 1,
         ..TransportConfig::default()
@@ -387,8 +387,8 @@ async fn configuration_of_the_transport_is_shared() {
     assert!(second.is_err(), "the peer allows one stream");
 }
 
-/// Handshakes that begin one after another must not keep the driver from its socket, because
-/// arriving datagrams would be lost (limit K31).
+/// Consecutive handshakes must not keep the driver from its socket, because arriving datagrams would be lost
+/// (limit K31).
 #[tokio::test]
 async fn four_clients_are_accepted_between_turns_of_the_driver() {
     const CLIENTS: usize = 50;

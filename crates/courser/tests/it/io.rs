@@ -23,7 +23,7 @@ async fn stream() -> (Pair, Connection, Connection, SendStream, RecvStream) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn tokio_copy_moves_everything() {
+async fn tokio_copy_transfers_a_whole_stream() {
     let (_pair, _client, _server, mut send, mut receive) = stream().await;
     let data = pattern(3, 3_000_000);
     let expected = data.clone();
@@ -43,7 +43,7 @@ async fn tokio_copy_moves_everything() {
 }
 
 #[tokio::test]
-async fn lines_through_tokio_buffers() {
+async fn tokio_buffers_read_lines_from_streams() {
     use tokio::io::{AsyncBufReadExt, BufReader, BufWriter};
     let (_pair, _client, _server, send, receive) = stream().await;
     let mut writer = BufWriter::new(send);
@@ -63,7 +63,7 @@ async fn lines_through_tokio_buffers() {
 }
 
 #[tokio::test]
-async fn chunks_go_and_come_without_loss() {
+async fn chunks_arrive_without_loss() {
     let (_pair, _client, _server, mut send, mut receive) = stream().await;
     let data = pattern(5, 500_000);
     let expected = data.clone();
@@ -119,7 +119,7 @@ async fn empty_writes_and_reads_are_harmless() {
 }
 
 #[tokio::test]
-async fn end_before_the_wanted_length_tells_how_far_it_got() {
+async fn early_end_reports_how_many_bytes_were_read() {
     let (_pair, _client, _server, mut send, mut receive) = stream().await;
     send.write_all(b"abc").await.expect("written");
     send.finish().expect("first time");
@@ -179,7 +179,7 @@ async fn until_forgotten(send: &SendStream) {
 }
 
 #[tokio::test]
-async fn code_of_a_stop_is_kept_for_a_writer_that_asks_late() {
+async fn stop_code_is_kept_for_a_late_caller() {
     let pair = pair();
     let (client, server) = pair.connect().await;
     let mut send = client.open_uni().await.expect("opened");
@@ -196,7 +196,7 @@ async fn code_of_a_stop_is_kept_for_a_writer_that_asks_late() {
 }
 
 #[tokio::test]
-async fn code_of_a_stop_after_the_end_was_written_is_kept_too() {
+async fn stop_code_after_finish_is_kept_too() {
     let transport = TransportConfig {
         stream_receive_window: 10_000,
         stream_receive_window_max: 10_000,
@@ -215,7 +215,7 @@ async fn code_of_a_stop_after_the_end_was_written_is_kept_too() {
 }
 
 #[tokio::test]
-async fn writer_that_waits_learns_of_the_stop() {
+async fn waiting_writer_fails_with_the_stop() {
     let (_pair, _client, _server, mut send, mut receive) = stream().await;
     // More than there is room for: the writer waits after the first poll.
     let more = vec![0; 100_000_000];
@@ -229,7 +229,7 @@ async fn writer_that_waits_learns_of_the_stop() {
 }
 
 #[tokio::test]
-async fn stopped_of_several_tasks_is_none_when_all_is_delivered() {
+async fn stopped_returns_none_to_all_tasks_after_delivery() {
     let (_pair, _client, _server, mut send, mut receive) = stream().await;
     let waiting: Vec<_> = (0..3)
         .map(|_| crate::common::spawn(send.stopped()))
@@ -248,7 +248,7 @@ async fn stopped_of_several_tasks_is_none_when_all_is_delivered() {
 }
 
 #[tokio::test]
-async fn priority_is_remembered() {
+async fn priority_is_returned_as_set() {
     let (_pair, _client, _server, send, _receive) = stream().await;
     assert_eq!(send.priority(), Ok(0));
     send.set_priority(-3).expect("open");
@@ -286,7 +286,7 @@ async fn both_ends_export_the_same_keys() {
 }
 
 #[tokio::test]
-async fn key_updates_lose_nothing() {
+async fn key_updates_lose_no_data() {
     let (_pair, client, server, mut send, mut receive) = stream().await;
     let data = pattern(11, 200_000);
     for (round, piece) in data.chunks(20_000).enumerate() {
@@ -304,7 +304,7 @@ async fn key_updates_lose_nothing() {
 }
 
 #[tokio::test]
-async fn reset_that_cannot_come_any_more_is_an_error_and_not_the_end() {
+async fn waiting_for_a_reset_fails_when_the_connection_closes() {
     let (_pair, _client, server, mut send, mut receive) = stream().await;
     send.write_all(b"part").await.expect("written");
     server.close(0u32.into(), b"");

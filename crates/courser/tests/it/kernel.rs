@@ -18,7 +18,7 @@ use crate::common::spawn;
 
 /// Time after which a test fails instead of hanging, for a machine under load.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Names the part that a process plays, and its arguments.
+/// The variable with the role of a process and its arguments.
 const ROLE: &str = "COURSER_KERNEL_ROLE";
 
 /// Prints a line of its own: the test harness may have begun one.
@@ -35,7 +35,7 @@ struct Lab {
 }
 
 impl Lab {
-    /// Returns `None` and says why if this machine allows no namespaces.
+    /// Returns `None` and prints the reason if this machine allows no namespaces.
     fn new(name: &str) -> Option<Self> {
         let lab = Self {
             near: format!("ck{name}a{}", std::process::id()),
@@ -177,7 +177,7 @@ impl Drop for End {
 /// One client has a link-local address, and its interface is removed: a send to it fails with ENODEV. A client
 /// of another interface, and later ones, are served on.
 #[test]
-fn interface_of_one_client_goes_and_others_stay() {
+fn removed_interface_of_one_client_leaves_others_connected() {
     let Some(lab) = Lab::new("i") else {
         return;
     };
@@ -186,7 +186,7 @@ fn interface_of_one_client_goes_and_others_stay() {
     let far = End::start(&lab.far, &format!("quinn {ready}"));
     far.wait_for("CONNECTED");
     lab.near(&["ip", "link", "del", "ck0"]);
-    // The server goes on sending to the address that is not there.
+    // The server keeps sending to the removed address.
     server.wait_for("FAILED unreachable");
     server.tell("ask");
     server.wait_for("ANSWERED");
@@ -197,7 +197,7 @@ fn interface_of_one_client_goes_and_others_stay() {
 /// Routes that refuse and a firewall, one after the other, towards the only client of a server. Each costs the
 /// time that it lasts.
 #[test]
-fn routes_and_firewalls_that_refuse_cost_their_time() {
+fn refusing_routes_and_firewalls_cost_only_their_duration() {
     let Some(lab) = Lab::new("r") else {
         return;
     };
@@ -227,12 +227,12 @@ fn routes_and_firewalls_that_refuse_cost_their_time() {
 /// Waits for an answer to a question that was asked after this call.
 fn after(client: &End) {
     while client.lines.try_recv().is_ok() {}
-    // The answer to the question of before.
+    // The answer to an earlier question.
     client.wait_for("PONG");
     client.wait_for("PONG");
 }
 
-/// Plays the part that the environment names, in a process of its own. In the process of the tests there is none.
+/// Runs the role that the environment names, in a separate process. Does nothing in the process of the tests.
 #[test]
 fn role() {
     let Ok(role) = std::env::var(ROLE) else {
@@ -249,7 +249,7 @@ fn role() {
     match (part, certificate) {
         ("server", _) => runtime.block_on(serve()),
         ("quinn", Some(certificate)) => runtime.block_on(connect_with_quinn(certificate)),
-        ("client", Some(certificate)) => runtime.block_on(ask_for_ever(certificate)),
+        ("client", Some(certificate)) => runtime.block_on(ask_repeatedly(certificate)),
         other => panic!("{other:?}"),
     }
 }
@@ -262,7 +262,7 @@ fn settings() -> Arc<TransportConfig> {
     })
 }
 
-/// Serves all addresses, and asks itself over the loopback interface when it is told to.
+/// Serves all addresses, and connects to itself over the loopback interface on request.
 async fn serve() {
     let identity = Identity::dev().expect("random numbers");
     let config = ServerConfig::with_identity(&identity)
@@ -294,7 +294,7 @@ async fn serve() {
         }
         say!("OVER");
     });
-    // Tells which kinds of errors there were since the last look.
+    // Prints the causes of errors since the last line.
     let counted = server.clone();
     spawn(async move {
         let (mut before, mut pace) = (HashMap::<ErrorCause, u64>::new(), pace());
@@ -351,7 +351,7 @@ async fn ask(connection: &courser::Connection) {
 }
 
 /// Asks a server at its IPv4 address, one question after the other.
-async fn ask_for_ever(certificate: Vec<u8>) {
+async fn ask_repeatedly(certificate: Vec<u8>) {
     let config = client_config(certificate.into());
     let client = Endpoint::client(SocketAddr::from(([10, 77, 1, 2], 0))).expect("a port");
     let server = SocketAddr::from(([10, 77, 1, 1], 4433));
@@ -394,7 +394,7 @@ async fn connect_with_quinn(certificate: Vec<u8>) {
     while stream.read_exact(&mut bytes).await.is_ok() {}
 }
 
-/// The pace of what the ends do all the time.
+/// The interval between periodic messages of both ends.
 fn pace() -> tokio::time::Interval {
     tokio::time::interval(Duration::from_millis(10))
 }

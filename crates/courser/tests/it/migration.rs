@@ -131,7 +131,7 @@ async fn addresses_that_cannot_be_used_are_refused() {
 }
 
 #[tokio::test]
-async fn a_server_that_forbids_migration_is_not_moved_away_from() {
+async fn client_does_not_migrate_if_the_server_forbids_it() {
     let pair = pair(false);
     let (client, server) = pair.connect().await;
     echo(&server);
@@ -154,7 +154,7 @@ async fn a_server_that_forbids_migration_is_not_moved_away_from() {
 }
 
 #[tokio::test]
-async fn a_changed_network_costs_a_new_path_and_no_data() {
+async fn network_change_needs_a_new_path_and_loses_no_data() {
     let pair = pair(true);
     let (client, server) = pair.connect().await;
     echo(&server);
@@ -176,7 +176,7 @@ async fn a_changed_network_costs_a_new_path_and_no_data() {
 }
 
 #[tokio::test]
-async fn many_sockets_in_a_row_are_bounded() {
+async fn old_sockets_are_bounded_after_many_rebinds() {
     let pair = pair(true);
     let (client, server) = pair.connect().await;
     echo(&server);
@@ -247,7 +247,7 @@ async fn a_client_moves_to_the_address_that_its_server_prefers() {
 }
 
 #[tokio::test]
-async fn a_client_without_connection_ids_stays_where_it_is() {
+async fn client_without_spare_connection_ids_does_not_migrate() {
     let mut pair = pair(true);
     let mut config = courser::EndpointConfig::from_seed([7; 32]);
     config.connection_id_len = 0;

@@ -26,13 +26,13 @@ pub fn is_inside() -> bool {
     if std::env::var_os(INSIDE).is_some_and(|inside| inside == *test) {
         return true;
     }
-    let ways = [&["--net"][..], &["--net", "--map-root-user"]];
+    let variants = [&["--net"][..], &["--net", "--map-root-user"]];
     let mut reason = String::new();
-    for way in ways {
-        match enter(way, &["true"]).output() {
+    for options in variants {
+        match enter(options, &["true"]).output() {
             Ok(output) if output.status.success() => {
                 run_inside(
-                    enter(way, &[&own_path(), "--exact", &test, "--nocapture"]),
+                    enter(options, &[&own_path(), "--exact", &test, "--nocapture"]),
                     &test,
                 );
                 return false;
@@ -53,9 +53,9 @@ pub fn skipped(reason: &str) {
 }
 
 /// Returns the command that runs a program in a new namespace.
-fn enter(way: &[&str], program: &[&str]) -> Command {
+fn enter(options: &[&str], program: &[&str]) -> Command {
     let mut command = Command::new("unshare");
-    command.args(way).args(["sh", "-c", SET_UP, "sh"]);
+    command.args(options).args(["sh", "-c", SET_UP, "sh"]);
     command.args(program).stdin(Stdio::null());
     command
 }

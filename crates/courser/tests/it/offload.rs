@@ -133,7 +133,7 @@ impl ResolvesServerCert for Resolver {
     }
 }
 
-/// Blocks threads until the test lets them go on.
+/// Blocks threads until the test releases them.
 #[derive(Debug, Default)]
 pub(crate) struct Gate {
     is_open: Mutex<bool>,
@@ -165,7 +165,7 @@ impl Gate {
     }
 }
 
-/// Makes round trips on a connection, which would never end if TLS work of another connection were in their way.
+/// Makes round trips on a connection. They would never end if TLS work of another connection blocked them.
 async fn round_trips(connection: &Connection) {
     for _ in 0..20 {
         within(20, round_trip(connection)).await;
@@ -198,14 +198,14 @@ async fn resolver_that_blocks_delays_no_other_connection() {
     within(20, Arc::into_inner(ends).expect("the last").finish()).await;
 }
 
-/// Calls an async function, and accepts what it accepts.
+/// Accepts every certificate, after a permit for the slow name.
 #[derive(Debug)]
 struct SlowVerifier {
     /// The name of the server for which it is slow.
     name: &'static str,
     provider: Arc<CryptoProvider>,
     is_entered: Arc<AtomicBool>,
-    /// Verification goes on when there is a permit.
+    /// Verification continues when there is a permit.
     permits: Arc<Semaphore>,
 }
 
@@ -353,7 +353,7 @@ fn gate(ready: Receiver<()>) -> impl Fn(&str) + Send + Sync {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn client_that_leaves_while_tls_is_at_work_leaves_nothing_behind() {
+async fn client_that_leaves_during_tls_work_leaves_no_state() {
     let (open, ready) = sync_channel(1);
     let ends = Ends::new(gate(ready));
     let leaves = tokio::time::timeout(Duration::from_millis(300), ends.connect(SLOW));
@@ -369,7 +369,7 @@ async fn client_that_leaves_while_tls_is_at_work_leaves_nothing_behind() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn endpoint_closes_while_tls_is_at_work() {
+async fn endpoint_closes_during_tls_work() {
     let (open, ready) = sync_channel(1);
     let ends = Ends::new(gate(ready));
     let leaves = tokio::time::timeout(Duration::from_millis(300), ends.connect(SLOW));
@@ -379,7 +379,7 @@ async fn endpoint_closes_while_tls_is_at_work() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn resolver_that_panics_ends_its_own_connection_and_the_client_is_told() {
+async fn panicking_resolver_ends_its_own_connection_with_internal_error() {
     let ends = Ends::new(|name| assert!(name != SLOW, "a resolver of the test"));
     let connection = within(20, ends.connect("localhost")).await;
     let connection = connection.expect("a handshake");

@@ -24,7 +24,7 @@ async fn ping_measures_a_round_trip() {
 }
 
 #[tokio::test]
-async fn ping_fails_when_the_connection_is_over() {
+async fn ping_fails_after_the_connection_closes() {
     let pair = pair();
     let (client, _server) = pair.connect().await;
     let (lost, ()) = tokio::join!(client.ping(), async {
@@ -35,7 +35,7 @@ async fn ping_fails_when_the_connection_is_over() {
 }
 
 #[tokio::test]
-async fn dropped_ping_leaves_nothing_behind() {
+async fn dropped_ping_leaves_no_state() {
     let pair = pair();
     let (client, _server) = pair.connect().await;
     {

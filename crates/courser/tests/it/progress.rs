@@ -50,7 +50,7 @@ async fn each_write_is_completed_by_its_acknowledgement() {
 
 #[tokio::test]
 async fn bytes_of_a_stream_that_ends_early_are_not_acknowledged() {
-    // Little fits into flight, so that most of the bytes wait.
+    // Few bytes may be in flight, so that most of them wait.
     let of_server = TransportConfig {
         stream_receive_window: 1000,
         stream_receive_window_max: 1000,
@@ -91,7 +91,7 @@ async fn bytes_of_a_stream_that_ends_early_are_not_acknowledged() {
 }
 
 #[tokio::test]
-async fn task_beside_the_writer_learns_what_it_waits_for() {
+async fn another_task_can_see_why_a_writer_waits() {
     let of_server = TransportConfig {
         stream_receive_window: 1000,
         stream_receive_window_max: 1000,
@@ -163,7 +163,7 @@ async fn reset_with_a_reliable_size_delivers_the_beginning() {
 }
 
 #[tokio::test]
-async fn peer_that_refuses_reset_stream_at_gets_none() {
+async fn reset_stream_at_is_not_sent_to_a_peer_without_support() {
     let of_server = TransportConfig {
         reset_stream_at: false,
         ..TransportConfig::default()

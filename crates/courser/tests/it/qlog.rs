@@ -115,7 +115,7 @@ async fn transfer(directory: &Arc<QlogDirectory>) -> courser::ConnectionStats {
 }
 
 #[tokio::test]
-async fn both_ends_write_a_trace_that_agrees_with_what_happened() {
+async fn traces_of_both_ends_agree_with_the_statistics() {
     let scratch = Scratch::new("trace");
     let directory = Arc::new(QlogDirectory::create(&scratch.0).expect("a directory"));
     let stats = transfer(&directory).await;
@@ -188,7 +188,7 @@ async fn the_qlog_crate_has_a_type_for_every_line() {
 }
 
 #[tokio::test]
-async fn directory_that_is_gone_costs_the_trace_and_not_the_connection() {
+async fn missing_directory_costs_the_trace_but_not_the_connection() {
     let scratch = Scratch::new("gone");
     let directory = Arc::new(QlogDirectory::create(&scratch.0).expect("a directory"));
     fs::remove_dir_all(&scratch.0).expect("removed");

@@ -42,7 +42,7 @@ fn can_batch(endpoint: &Endpoint) -> bool {
 }
 
 #[tokio::test]
-async fn datagrams_leave_one_by_one_when_it_is_off_and_in_batches_again_when_it_is_on() {
+async fn segmentation_offload_can_be_switched_off_and_on() {
     within(60, async {
         let pair = pair();
         pair.client.set_segmentation_offload(false);
@@ -61,7 +61,7 @@ async fn datagrams_leave_one_by_one_when_it_is_off_and_in_batches_again_when_it_
 }
 
 #[tokio::test]
-async fn batches_are_the_default_and_the_switch_holds_for_open_connections() {
+async fn batching_is_the_default_and_the_switch_affects_open_connections() {
     within(60, async {
         let pair = pair();
         let (datagrams, calls) = send_bulk(&pair).await;

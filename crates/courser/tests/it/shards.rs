@@ -185,7 +185,7 @@ fn warnings_without_shards() -> usize {
 
 /// The shard is in a byte of the nonce, and the load balancer's bytes stay.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn ids_of_load_balancers_name_the_shard_too() {
+async fn load_balancer_ids_contain_the_shard_too() {
     let ids = ServerIdGenerator::new(1, &[0xc0, 0x01], 7).expect("within the ranges");
     let service = serve(4, |config| config.connection_ids(Arc::new(ids)));
     move_clients(&service).await;
@@ -207,7 +207,7 @@ impl ConnectionIdGenerator for NoPlace {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn ids_without_a_place_are_handed_on_and_reported() {
+async fn packets_with_ids_that_lack_the_shard_are_forwarded_and_reported() {
     let service = serve(4, |config| config.connection_ids(Arc::new(NoPlace)));
     move_clients(&service).await;
     assert!(
@@ -313,11 +313,11 @@ async fn shards_end_together() {
     until(|| UdpSocket::bind(address).is_ok()).await;
 }
 
-/// Starts a server whose runtime can be taken away, as if its process had died.
+/// Starts a server whose runtime can be shut down, as if its process had been killed.
 fn run_server(identity: &Identity, shards: usize, address: SocketAddr) -> (Runtime, Endpoint) {
     let runtime = Runtime::new().expect("threads");
     let context = runtime.enter();
-    // The same keys in each life.
+    // The same keys after the restart.
     let config = EndpointConfig::from_seed([7; 32]);
     let builder = Endpoint::builder().config(config).shards(shards);
     let server = builder.server(server_config(identity)).bind(address);
@@ -325,9 +325,9 @@ fn run_server(identity: &Identity, shards: usize, address: SocketAddr) -> (Runti
     (runtime, server.expect("the port is free"))
 }
 
-/// A server that died and came back with another number of shards.
+/// A server that was killed and restarted with another number of shards.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn restarted_servers_reset_what_they_do_not_know() {
+async fn restarted_servers_reset_unknown_connections() {
     let identity = Identity::dev().expect("random numbers");
     let (life, server) = run_server(&identity, 4, loopback());
     let address = server.local_addr().expect("bound");
@@ -361,7 +361,7 @@ async fn restarted_servers_reset_what_they_do_not_know() {
 }
 
 #[tokio::test]
-async fn numbers_of_shards_are_checked() {
+async fn shard_counts_out_of_range_are_refused() {
     for count in [0, 257] {
         let refused = Endpoint::builder().shards(count).bind(loopback());
         let refused = refused.expect_err("not in the range");
@@ -381,7 +381,7 @@ async fn numbers_of_shards_are_checked() {
 }
 
 #[tokio::test]
-async fn sockets_of_users_have_one_shard_and_say_so() {
+async fn supplied_socket_has_one_shard_and_a_warning() {
     let socket = UdpSocket::bind(loopback()).expect("a port");
     let endpoint = Endpoint::builder()
         .shards(4)
@@ -393,7 +393,7 @@ async fn sockets_of_users_have_one_shard_and_say_so() {
     assert_eq!(warnings.iter().filter(about).count(), 1, "{warnings:?}");
 }
 
-/// Stands still in the work of a shard, once, until the test releases it.
+/// Blocks the task of a shard, once, until the test releases it.
 #[derive(Debug)]
 struct Standstill {
     is_wanted: AtomicBool,
@@ -412,8 +412,8 @@ impl SinkFactory for Standstill {
     }
 }
 
-/// Gives the runtime a little work all the time. The worker of tokio that waits for sockets and timers may be the one
-/// that is held up, and another one takes its place only when there is work.
+/// Gives the runtime a little work all the time. The blocked worker of tokio may be the one that waits for sockets
+/// and timers, and another one replaces it only when there is work.
 struct Wakes {
     _stop: Sender<()>,
 }
@@ -432,7 +432,7 @@ impl Wakes {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn shard_that_stands_still_holds_up_no_other() {
+async fn stalled_shard_delays_no_other_shard() {
     let (release, released) = channel::<()>();
     let standstill = Arc::new(Standstill {
         is_wanted: AtomicBool::new(false),

@@ -19,7 +19,7 @@ async fn connected(max_ptos: Option<u32>) -> (Pair, Relay, [Connection; 2]) {
 }
 
 #[tokio::test]
-async fn silence_is_reported_and_so_is_its_end() {
+async fn silent_path_and_its_recovery_are_reported() {
     let (_pair, relay, [connection, _server]) = connected(None).await;
     within(10, connection.path_responsive())
         .await
@@ -40,7 +40,7 @@ async fn silence_is_reported_and_so_is_its_end() {
 }
 
 #[tokio::test]
-async fn limit_of_probe_timeouts_ends_a_connection_and_all_that_wait() {
+async fn probe_timeout_limit_ends_the_connection_and_pending_calls() {
     let (_pair, relay, [connection, _server]) = connected(Some(3)).await;
     relay.hold_answers();
     let (ping, responsive, closed) = within(150, async {

@@ -13,7 +13,7 @@ use self::runtime::Smol;
 use crate::common::{loopback, pattern};
 use crate::turns::{longest_run, unlimited};
 
-/// Runs a test on smol. There is no tokio on this thread: what looks for it fails.
+/// Runs a test on smol. This thread has no tokio runtime, so code that requires one fails.
 fn on_smol<T>(test: impl Future<Output = T>) -> T {
     smol::block_on(within(Arc::new(Smol), async {
         timeout(Duration::from_secs(60), test)
@@ -230,9 +230,9 @@ async fn smol_and_tokio_share_a_process() {
     thread.join().expect("no panic");
 }
 
-/// Limit K215: a writer that has made way is woken on any runtime.
+/// Limit K215: a writer that has yielded is woken on any runtime.
 #[test]
-fn writer_with_room_for_everything_makes_way_on_smol() {
+fn writer_that_never_blocks_yields_on_smol() {
     const BYTES: usize = 4 << 20;
     on_smol(async {
         let ends = ends(unlimited());
@@ -242,7 +242,7 @@ fn writer_with_room_for_everything_makes_way_on_smol() {
             receive.read_to_end(BYTES).await.expect("all of it")
         });
         let mut send = client.open_uni().await.expect("room");
-        // The driver has other threads here, and each of its turns lets the writer go on.
+        // The driver has other threads here, and each of its turns wakes the writer.
         assert!(longest_run(&mut send, BYTES).await >= 64 << 10);
         assert_eq!(reading.await.expect("no panic").len(), BYTES);
     });

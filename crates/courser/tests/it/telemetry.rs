@@ -6,7 +6,7 @@ use crate::common;
 use courser::telemetry::Record;
 
 #[tokio::test]
-async fn sink_hears_of_packets_both_ways_until_it_is_taken_out() {
+async fn sink_receives_packet_records_until_it_is_removed() {
     let pair = common::pair();
     let (client, server) = pair.connect().await;
     let records: Arc<Mutex<Vec<Record>>> = Arc::default();

@@ -42,7 +42,7 @@ fn dev() -> Identity {
 }
 
 #[tokio::test]
-async fn optional_client_certificates_are_shown_if_there_are_any() {
+async fn optional_client_certificate_is_sent_if_present() {
     let (server, ours) = (dev(), dev());
     for identity in [None, Some(&ours)] {
         let policy = ClientAuthentication::Optional(roots(ours.certificate()));
@@ -150,7 +150,7 @@ async fn post_quantum_key_exchange_is_the_default_and_can_be_replaced() {
 }
 
 #[tokio::test]
-async fn pretended_ech_works_and_real_ech_needs_a_server_with_it() {
+async fn ech_grease_connects_and_real_ech_needs_server_support() {
     let identity = dev();
     let server = || ServerConfig::with_identity(&identity).expect("fits");
     let grease = Ech::grease().expect("random numbers");
@@ -197,7 +197,7 @@ async fn stapled_ocsp_response_reaches_the_client() {
 }
 
 #[test]
-fn custom_tls_configurations_are_changed_where_they_are_built() {
+fn custom_tls_configuration_cannot_be_changed_later() {
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let tls = rustls::ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
@@ -217,7 +217,7 @@ fn custom_tls_configurations_are_changed_where_they_are_built() {
     }
 }
 
-/// A key kept elsewhere, which takes its time, and fails for one of the names.
+/// A remote key, which signs slowly, and fails for one of the names.
 #[derive(Clone, Debug)]
 struct RemoteKey {
     key: Arc<dyn SigningKey>,

@@ -1,4 +1,4 @@
-//! Packets that leave while the driver lets the tasks run that it has woken, and writers that let others run.
+//! Packets that are sent while woken tasks run, and writers that yield to other tasks.
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -53,7 +53,7 @@ async fn ask_again(pair: &Pair, client: &Connection, server: &Connection) -> u64
     pair.client.socket_counters().send_calls - before
 }
 
-/// The peer has work while the other tasks run, instead of both ends waiting for each other in turn.
+/// The peer can work while the other tasks run, instead of both ends waiting for each other alternately.
 #[tokio::test]
 async fn the_first_of_many_writes_leave_before_the_last_task_has_run() {
     within(60, async {
@@ -130,10 +130,10 @@ pub(crate) async fn longest_run(send: &mut SendStream, mut bytes: usize) -> usiz
     longest
 }
 
-/// Limit K215: a writer that is never refused leaves its thread to others after half a megabyte, although there
-/// is room for all of its bytes.
+/// Limit K215: a writer that never blocks yields its thread after half a megabyte, although all of its bytes
+/// would be accepted.
 #[tokio::test]
-async fn writer_with_room_for_everything_makes_way_for_other_tasks() {
+async fn writer_that_never_blocks_yields_to_other_tasks() {
     const BYTES: usize = 8 << 20;
     within(60, async {
         let pair = pair_with(unlimited(), |config| config);

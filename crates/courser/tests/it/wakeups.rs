@@ -1,5 +1,4 @@
-//! Every arrival is noticed: with delayed acknowledgements and no idle timeout, no timer hides a
-//! missed one.
+//! Every arrival wakes a task. With delayed acknowledgements and no idle timeout, no timer hides a missed one.
 
 use std::sync::mpsc;
 use std::time::Duration;

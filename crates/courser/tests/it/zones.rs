@@ -49,7 +49,7 @@ async fn connect(listen: SocketAddr, local: SocketAddr, shards: usize) {
         panic!("it is IPv6");
     };
     assert_eq!(peer.scope_id(), zone());
-    // The path goes on working: a move to the same address from another port.
+    // The path continues to work after a move to another port of the same address.
     client.rebind_to(local).expect("a port");
     let mut stream = connected.open_uni().await.expect("a credit");
     stream.write_all(b"moved").await.expect("open");
@@ -79,9 +79,9 @@ fn quic_connects_to_link_local_addresses() {
     });
 }
 
-/// A flow label and a zone that an address does not need are no part of the path's identity.
+/// A flow label, and a zone that an address does not need, do not distinguish paths.
 #[tokio::test]
-async fn parts_that_replies_do_not_have_are_ignored() {
+async fn flow_label_and_unneeded_zone_are_ignored() {
     let identity = Identity::dev().expect("random numbers");
     let config = ServerConfig::with_identity(&identity).expect("own certificate");
     let local = (Ipv6Addr::LOCALHOST, 0).into();

@@ -165,7 +165,7 @@ const SERVER_BUDGET: f64 = 16.0;
 const CLIENT_BUDGET: f64 = 20.0;
 
 #[test]
-fn requests_cost_the_same_however_many_there_were() {
+fn cost_of_a_request_does_not_grow_with_their_number() {
     runtime().block_on(within(300, async {
         let server = Server::start().await;
         let endpoint = Endpoint::client(loopback()).expect("a port");

@@ -70,7 +70,7 @@ fn serve(identity: &Identity) -> (SocketAddr, oneshot::Sender<()>) {
 
 /// The buffers of connections go with the last one.
 #[tokio::test]
-async fn memory_of_connections_is_given_back() {
+async fn memory_of_closed_connections_is_freed() {
     let identity = Identity::dev().expect("random numbers");
     let (address, stop) = serve(&identity);
     let config = ClientConfig::with_roots([identity.certificate()]).expect("a certificate");

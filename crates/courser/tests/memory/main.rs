@@ -211,7 +211,7 @@ async fn answer(endpoint: &Endpoint, count: usize, connections: &mut Vec<Connect
 }
 
 /// Runs the client ends, in batches that no server mistakes for an attack.
-/// Those behind the first ones wait: their first packets would count among the memory of those.
+/// Later clients wait until the server has measured, because their first packets would count as well.
 async fn ask(
     config: ClientConfig,
     address: SocketAddr,

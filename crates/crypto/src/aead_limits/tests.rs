@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn failures_up_to_the_limit_are_endured() {
+fn failures_up_to_the_limit_are_tolerated() {
     let mut counter = ForgeryCounter::with_limit(3);
     assert_eq!(
         [(); 5].map(|()| counter.on_failure()),

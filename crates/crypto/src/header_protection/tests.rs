@@ -2,7 +2,7 @@ use super::*;
 use crate::testing::{SUITES, secret};
 
 #[test]
-fn protecting_and_unprotecting_gives_the_packet_back() {
+fn unprotecting_restores_a_protected_packet() {
     for suite in SUITES {
         let key = secret(suite, 9).header_key();
         for first in [0x40_u8, 0xc0] {

@@ -130,7 +130,7 @@ fn update_of_either_end_is_followed_by_the_other() {
 
 /// RFC 9001 §6.3: a packet of the next phase waits for no derivation, which would show by its time.
 #[test]
-fn the_key_of_the_next_phase_is_there_before_the_update() {
+fn next_key_is_derived_before_the_update() {
     for suite in SUITES {
         let (mut client, mut server) = ends(suite);
         for round in 0..4_u64 {

@@ -112,7 +112,7 @@ fn packets_are_protected_by_the_implementation_of_the_build() {
 }
 
 #[test]
-fn packet_number_reaches_into_all_eight_low_bytes_of_the_nonce() {
+fn packet_number_affects_all_eight_low_bytes_of_the_nonce() {
     let iv = Iv::new(&[0xff, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11]);
     assert_eq!(
         iv.nonce(0).as_ref(),

@@ -17,7 +17,7 @@ fn token_depends_on_key_and_id() {
 }
 
 #[test]
-fn tokens_are_equal_only_in_every_bit() {
+fn tokens_that_differ_in_one_bit_are_not_equal() {
     let token = derive(&ResetKey::new(&[1; 32]), &example_id());
     assert!(equal(&token, &token.clone()));
     for bit in 0..TOKEN_LEN * 8 {

@@ -23,7 +23,7 @@ fn tag_matches_rfc_9369_a4() {
 }
 
 #[test]
-fn a_tag_of_one_version_is_rejected_in_the_other() {
+fn tag_of_one_version_is_rejected_in_the_other() {
     for (retry, other) in [(RETRY, [0x6b, 0x33, 0x43, 0xcf]), (RETRY_2, [0, 0, 0, 1])] {
         let mut retry = hex(retry);
         retry[1..5].copy_from_slice(&other);

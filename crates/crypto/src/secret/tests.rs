@@ -77,7 +77,7 @@ fn short_header_packet_matches_rfc_9369_a5() {
 }
 
 #[test]
-fn updates_stay_in_the_version() {
+fn updated_secrets_keep_the_labels_of_the_version() {
     let update = |version| chacha_secret().of_version(version).next().next();
     assert_eq!(update(VERSION_2).labels, Labels::V2);
     assert_ne!(

@@ -1,4 +1,4 @@
-//! aarch64: the doors to its kernel.
+//! aarch64: safe functions around its kernel.
 //!
 //! The functions here are safe: keys exist only if the processor has the instructions, and the
 //! pointers of a [`Text`] come from slices.

@@ -148,7 +148,8 @@ impl<const ROUNDS: usize> Cipher<ROUNDS> {
         (_mm512_maskz_mov_epi8(mask, state), state)
     }
 
-    /// Encrypts or decrypts what there is of a later vector, and returns its ciphertext.
+    /// Encrypts or decrypts the remaining bytes of a later vector, at most a whole one, and returns their
+    /// ciphertext.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,vaes")]
     fn single<const OPEN: bool>(&self, text: &Text<'_>, at: usize) -> __m512i {

@@ -1,4 +1,4 @@
-//! x86-64: what all kernels share, and the doors to them.
+//! x86-64: safe functions around its kernels, and the code that they share.
 //!
 //! The functions here are safe: keys exist only for kernels that the processor can run, and the
 //! pointers of a [`Text`] come from slices.

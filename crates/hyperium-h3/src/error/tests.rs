@@ -52,7 +52,7 @@ fn resets_and_stops_keep_their_code() {
 }
 
 #[test]
-fn a_code_that_cannot_be_sent_becomes_the_largest() {
+fn code_above_the_range_becomes_the_largest() {
     assert_eq!(saturating_var_int(u64::MAX), VarInt::MAX);
     assert_eq!(saturating_var_int(7).into_inner(), 7);
 }

@@ -196,7 +196,7 @@ async fn coursers_own_client_accepts_empty_frames() {
             stream.send_data(Bytes::new()).await?;
             stream.finish().await?;
         }
-        Ok::<_, program::Error>(())
+        Ok::<_, program::ProgramError>(())
     };
     tokio::spawn(serving);
     let client = own::Client::new(client);

@@ -7,7 +7,7 @@ use h3::quic;
 use h3::server::RequestResolver;
 use http::{HeaderMap, Request, Response, StatusCode};
 
-pub type Error = Box<dyn std::error::Error + Send + Sync>;
+pub type ProgramError = Box<dyn std::error::Error + Send + Sync>;
 
 /// Answers requests until the client closes the connection.
 pub async fn serve<C>(connection: C) -> Result<(), h3::error::ConnectionError>
@@ -26,7 +26,7 @@ where
 
 /// Answers one request. `/echo` returns the body and trailers as they arrive, and `/bytes/<n>`
 /// returns n bytes.
-async fn answer<C>(resolver: RequestResolver<C, Bytes>) -> Result<(), Error>
+async fn answer<C>(resolver: RequestResolver<C, Bytes>) -> Result<(), ProgramError>
 where
     C: quic::Connection<Bytes>,
     C::BidiStream: quic::BidiStream<Bytes> + Send,
@@ -66,7 +66,7 @@ pub struct Answer {
     pub trailers: Option<HeaderMap>,
 }
 
-pub async fn get<O>(client: &mut SendRequest<O, Bytes>, path: &str) -> Result<Answer, Error>
+pub async fn get<O>(client: &mut SendRequest<O, Bytes>, path: &str) -> Result<Answer, ProgramError>
 where
     O: quic::OpenStreams<Bytes>,
 {
@@ -79,7 +79,10 @@ where
 }
 
 /// Posts `body` with trailers to `/echo` in pieces, and reads the response concurrently.
-pub async fn echo<O>(client: &mut SendRequest<O, Bytes>, body: Bytes) -> Result<Answer, Error>
+pub async fn echo<O>(
+    client: &mut SendRequest<O, Bytes>,
+    body: Bytes,
+) -> Result<Answer, ProgramError>
 where
     O: quic::OpenStreams<Bytes>,
     O::BidiStream: quic::BidiStream<Bytes>,
@@ -96,14 +99,16 @@ where
         trailers.insert("x-checked", "yes".parse()?);
         send.send_trailers(trailers).await?;
         send.finish().await?;
-        Ok::<_, Error>(())
+        Ok::<_, ProgramError>(())
     };
     let (sent, answer) = tokio::join!(sending, read(&mut receive));
     sent?;
     answer
 }
 
-async fn read<S: quic::RecvStream>(stream: &mut RequestStream<S, Bytes>) -> Result<Answer, Error> {
+async fn read<S: quic::RecvStream>(
+    stream: &mut RequestStream<S, Bytes>,
+) -> Result<Answer, ProgramError> {
     let response = stream.recv_response().await?;
     let mut body = BytesMut::new();
     while let Some(data) = stream.recv_data().await? {

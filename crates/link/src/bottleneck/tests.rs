@@ -66,7 +66,7 @@ fn drop_tail_fills_up_and_keeps_the_queue_full() {
 
 #[test]
 fn codel_keeps_a_standing_queue_from_filling() {
-    // One percent too much: CoDel needs some two seconds to drop that often.
+    // One percent above the rate: CoDel needs some two seconds to reach that drop rate.
     let slightly = Duration::from_micros(99);
     let outcome = overload(Aqm::codel(), Ecn::NotEct, slightly, 60);
     assert!(outcome.stats.dropped.aqm > 1_000, "{outcome:?}");
@@ -79,7 +79,7 @@ fn codel_keeps_a_standing_queue_from_filling() {
 }
 
 #[test]
-fn codel_leaves_traffic_below_the_rate_alone() {
+fn codel_drops_nothing_below_the_rate() {
     let below = Duration::from_micros(101);
     let outcome = overload(Aqm::codel(), Ecn::NotEct, below, 10);
     assert_eq!(outcome.stats.dropped.aqm + outcome.full, 0);

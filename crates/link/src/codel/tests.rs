@@ -10,7 +10,7 @@ fn millis(millis: u64) -> Time {
 /// Returns the times in milliseconds at which a queue with this standing delay is signalled.
 fn signals(codel: &mut CoDel, from: u64, to: u64, sojourn: Duration) -> Vec<u64> {
     (from..to)
-        .filter(|&now| codel.judge(millis(now), sojourn, false) == Verdict::Signal)
+        .filter(|&now| codel.judge(millis(now), sojourn, false) == CoDelVerdict::Signal)
         .collect()
 }
 
@@ -42,7 +42,8 @@ fn short_bursts_below_an_interval_pass() {
 fn queue_of_one_packet_is_not_signalled() {
     let mut codel = CoDel::new(TARGET, INTERVAL);
     let long = Duration::from_secs(1);
-    let signalled = (0..1_000).any(|now| codel.judge(millis(now), long, true) == Verdict::Signal);
+    let signalled =
+        (0..1_000).any(|now| codel.judge(millis(now), long, true) == CoDelVerdict::Signal);
     assert!(!signalled);
 }
 
@@ -54,7 +55,7 @@ fn dropping_resumes_at_its_previous_rate_after_a_short_pause() {
     assert_eq!(before, 9);
     codel.on_empty();
     let again = signals(&mut codel, 600, 900, high);
-    // It had counted from 1 to 9: 8 more is where it goes on, 100 / sqrt(8) = 35 ms apart.
+    // It had counted from 1 to 9, so it resumes at 8 drops, 100 / sqrt(8) = 35 ms apart.
     assert_eq!(again[..3], [700, 736, 769]);
     codel.on_empty();
     let much_later = signals(&mut codel, 10_000, 10_210, high);

@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn last_of_two_changes_at_one_time_holds() {
+fn last_of_two_simultaneous_changes_applies() {
     let spec: LinkSpec = "8mbit,rate@1s=16mbit,rate@1s=80mbit,rate@2s=8kbit"
         .parse()
         .expect("valid");
@@ -28,6 +28,6 @@ fn queue_limits_follow_from_rate_and_time() {
         limit_of("8mbit,rtt=80ms,queue=1.5bdp"),
         Limit::Bytes(120_000)
     );
-    // The time handed in holds where the specification has only a delay.
+    // The `rtt` argument applies if the specification has only a delay.
     assert_eq!(limit_of("8mbit,1ms,queue=1bdp"), Limit::Bytes(50_000));
 }

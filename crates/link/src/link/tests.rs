@@ -343,7 +343,7 @@ fn blackhole_drops_arrivals_but_not_packets_in_flight() {
 }
 
 #[test]
-fn rate_steps_change_how_long_packets_take() {
+fn rate_steps_change_transmission_times() {
     // 1 ms for each of the first packets, 4 ms for those that begin at 10 ms or later.
     let bench = Bench::new("8mbit,queue=1M,rate@10ms=2mbit").run(20, 1);
     let times: Vec<u64> = bench
@@ -407,7 +407,7 @@ fn policer_admits_its_burst_and_then_its_rate() {
 }
 
 #[test]
-fn policer_can_begin_later() {
+fn policer_can_be_enabled_later() {
     // Half a second without one, then a full bucket and half a second at its rate.
     let bench = Bench::new("policer@500ms=8mbit:20k").run(10_000, 100);
     let stats = bench.link.stats();
@@ -427,7 +427,7 @@ fn ecn_marks_change_as_specified() {
 #[test]
 fn second_hop_sees_what_the_first_forwards() {
     let bench = Bench::new("drop=2,10ms | drop=2,8mbit,10ms,queue=1M").run(5, 1_000);
-    // The second packet of the second stretch is the third of the first.
+    // The second packet of the second hop is the third of the first.
     assert_eq!(bench.missing(5), [2, 3]);
     assert_eq!(bench.link.stats().dropped.listed, 2);
     assert_eq!(bench.arrived[0].0.as_nanos(), 21_000_000);
@@ -497,7 +497,7 @@ fn packets_inside_are_bounded() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
     #[test]
-    fn every_packet_is_accounted_for(
+    fn packet_counters_add_up(
         seed: u64,
         count in 1..400_u64,
         gap_us in 0..2_000_u64,

@@ -117,7 +117,7 @@ fn idle_mapping_expires_and_the_next_packet_gets_another() {
     let first = sent(&mut nat, at(0), client(1));
     assert_eq!(sent(&mut nat, at(900), client(1)), first);
     assert_eq!(answered(&mut nat, at(1_899), first), Some(client(1)));
-    // What came in has kept nothing alive.
+    // The inbound packet has not kept the mapping alive.
     assert_eq!(answered(&mut nat, at(1_900), first), None);
     let second = sent(&mut nat, at(5_000), client(1));
     assert_eq!(second.ip(), first.ip());

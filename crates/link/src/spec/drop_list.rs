@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ranges_merge_and_zero_is_no_packet() {
+    fn ranges_merge_and_packet_zero_is_ignored() {
         let mut list: DropList = [7, 3, 0, 1].into_iter().collect();
         assert_eq!(list.ranges(), [1..=1, 3..=3, 7..=7]);
         list.add(2..=2);

@@ -44,7 +44,7 @@ use crate::probability::Probability;
 /// | `blackhole` | `5s:2s`, `5s:2s:30s` | drops everything: start, length, period |
 /// | `rate@10s` | `5mbit` | the rate from then on; also `delay@`, `jitter@`, `loss@`, `mtu@`, `policer@` |
 ///
-/// `|` adds another hop behind: `100mbit,queue=20p | 20mbit,40ms,aqm=codel`.
+/// `|` adds another hop after this one: `100mbit,queue=20p | 20mbit,40ms,aqm=codel`.
 ///
 /// A packet meets the effects in this order: blackhole, MTU, exact drops, loss, changed bytes,
 /// changed marks, duplication, policer, queue and rate, delay with jitter, reordering
@@ -118,7 +118,7 @@ impl LinkSpec {
         self.delay.unwrap_or_else(half)
     }
 
-    /// Returns this hop and those behind it, in order.
+    /// Returns this hop and those that follow it, in order.
     pub fn hops(&self) -> impl Iterator<Item = &LinkSpec> {
         std::iter::successors(Some(self), |spec| spec.then.as_deref())
     }

@@ -37,7 +37,7 @@ fn rate_delay_and_loss_need_no_name() {
 
 #[test]
 #[expect(clippy::too_many_lines, reason = "a table with a row for each field")]
-fn every_field_is_read() {
+fn every_field_is_parsed() {
     let spec = link(
         "1.5gbit,250us,rtt=1s,jitter=5ms,30%:3,gilbert=0.5%:20%:90%:1%,drop=1,3,7-9,first=2,\
          mask=0b100000,every=100,reorder=5%:25ms,aggregate=10ms,duplicate=1%,corrupt=2%:3,truncate=3%,extend=4%,\
@@ -270,7 +270,7 @@ fn file(text: &str) -> DuplexSpec {
 }
 
 #[test]
-fn toml_takes_text_and_tables() {
+fn toml_accepts_text_and_tables() {
     let wanted = duplex("20mbit,40ms,0.5%,drop=1,3,7-9,every=10,rate@10s=5mbit");
     assert_eq!(
         file("link = '20mbit,40ms,0.5%,drop=1,3,7-9,every=10,rate@10s=5mbit'"),

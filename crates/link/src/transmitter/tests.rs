@@ -17,7 +17,7 @@ fn million_packets_at_an_odd_rate_take_exactly_their_time() {
 }
 
 #[test]
-fn idle_time_is_not_made_up_for() {
+fn idle_time_gives_no_extra_capacity() {
     let mut transmitter = Transmitter::new(Rate::from_bytes_per_second(1_000_000));
     assert_eq!(
         transmitter.send(Time::ZERO, 1_000),
@@ -28,7 +28,7 @@ fn idle_time_is_not_made_up_for() {
 }
 
 #[test]
-fn new_rate_holds_from_the_next_packet_on() {
+fn new_rate_applies_from_the_next_packet_on() {
     let mut transmitter = Transmitter::new(Rate::from_bytes_per_second(1_000));
     let free = transmitter.send(Time::ZERO, 1_000);
     transmitter.set_rate(Rate::from_bytes_per_second(1_000_000));

@@ -9,7 +9,7 @@ use courser_telemetry::{ConnectionClosed, EcnState, PathState, Reason, Timer};
 use super::family::{Family, Value};
 use super::histogram::{Histogram, SECONDS};
 use super::path::PathCounts;
-use super::tally::Tally;
+use super::value_counters::ValueCounters;
 use crate::names;
 
 /// The counters of connections.
@@ -22,11 +22,11 @@ pub(super) struct Counts {
     /// Round-trip times, losses and limits.
     pub(super) of_paths: PathCounts,
     spuriously_lost: AtomicU64,
-    dropped: Tally<Reason, 5>,
-    timers: Tally<Timer, 2>,
-    paths: Tally<PathState, 6>,
-    silences: Tally<bool, 2>,
-    ecn: Tally<EcnState, 4>,
+    dropped: ValueCounters<Reason, 5>,
+    timers: ValueCounters<Timer, 2>,
+    paths: ValueCounters<PathState, 6>,
+    silences: ValueCounters<bool, 2>,
+    ecn: ValueCounters<EcnState, 4>,
     congestion_states: Mutex<BTreeMap<&'static str, u64>>,
 }
 
@@ -58,11 +58,11 @@ impl Default for Counts {
             datagram_size: Histogram::new(&DATAGRAM_SIZES),
             of_paths: PathCounts::default(),
             spuriously_lost: AtomicU64::new(0),
-            dropped: Tally::new(&REASONS),
-            timers: Tally::new(&TIMERS),
-            paths: Tally::new(&PATHS),
-            silences: Tally::new(&[true, false]),
-            ecn: Tally::new(&ECN_STATES),
+            dropped: ValueCounters::new(&REASONS),
+            timers: ValueCounters::new(&TIMERS),
+            paths: ValueCounters::new(&PATHS),
+            silences: ValueCounters::new(&[true, false]),
+            ecn: ValueCounters::new(&ECN_STATES),
             congestion_states: Mutex::default(),
         }
     }
@@ -95,8 +95,8 @@ impl Counts {
             is_rare: false,
         };
         let mut counts = self.closed.lock();
-        // Peers choose codes: one of each connection's own must not make a series of its own, and not take the
-        // room of the codes of this end.
+        // Peers choose codes: a new code in each connection must neither add a series each time nor displace the
+        // codes of this end.
         if !names::has_name(&closed.cause, protocol) {
             labels.is_rare = true;
             let of_end = counts.keys().filter(|it| it.is_rare && it.by == labels.by);
@@ -234,7 +234,7 @@ impl Counts {
     }
 }
 
-/// Error codes without a name that are counted apart, of peers and of this end.
+/// Maximum number of error codes without a name that are counted separately, for peers and for this end each.
 const MAX_CAUSES: usize = 64;
 
 const REASONS: [Reason; 5] = [

@@ -1,4 +1,4 @@
-//! Metrics as data, for any way to export them.
+//! Metrics as data, independent of the format in which they are exported.
 
 /// All series of a metric.
 #[derive(Clone, Debug)]
@@ -43,7 +43,7 @@ impl Family {
         }
     }
 
-    /// Makes a family of counters that differ in one label.
+    /// Creates a family of counters that differ in one label.
     pub(super) fn counters<T: Into<String>>(
         name: &'static str,
         help: &'static str,

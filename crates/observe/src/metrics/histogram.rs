@@ -8,20 +8,20 @@ use super::family::Distribution;
 #[derive(Debug)]
 pub(super) struct Histogram {
     bounds: &'static [f64],
-    state: Mutex<State>,
+    state: Mutex<HistogramState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct HistogramState {
     sum: f64,
     /// The values in each bucket. The last one is above all bounds.
     counts: Vec<u64>,
 }
 
 impl Histogram {
-    /// Makes a histogram with these upper bounds, which rise.
+    /// Creates a histogram with these upper bounds, in ascending order.
     pub(super) const fn new(bounds: &'static [f64]) -> Self {
-        let state = State {
+        let state = HistogramState {
             sum: 0.0,
             counts: Vec::new(),
         };
@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn value_on_a_bound_belongs_to_the_bucket_below_it() {
+    fn value_on_a_bound_counts_in_the_bucket_below_it() {
         let histogram = Histogram::new(&[1.0, 2.0]);
         assert_eq!(histogram.distribution().buckets.len(), 3);
         for value in [0.5, 1.0, 1.5, 9.0] {

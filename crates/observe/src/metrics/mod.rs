@@ -11,7 +11,7 @@ mod path;
 mod service;
 mod sink;
 mod source;
-mod tally;
+mod value_counters;
 
 use std::sync::Arc;
 
@@ -72,7 +72,7 @@ use self::source::Source;
 pub struct Metrics(Source);
 
 impl Metrics {
-    /// Makes metrics in which nothing has been counted.
+    /// Creates metrics with all counters at zero.
     pub fn new() -> Self {
         Self::default()
     }
@@ -85,11 +85,11 @@ impl Metrics {
         Arc::new(MetricsSinks::new(self.0.counts(None)))
     }
 
-    /// Does the same for the connections of one endpoint, whose metrics have its name as the label `endpoint`: the
-    /// name that [`Metrics::watch`] has, or that of a tenant.
+    /// Returns a factory like [`Metrics::sinks`] for the connections of one endpoint. Their metrics have `name` as
+    /// the label `endpoint`: the name passed to [`Metrics::watch`], or that of a tenant.
     ///
-    /// Sinks of the same name have the same counters. There are counters for 64 names. Connections of further ones
-    /// count together, with the name `other`. Metrics of a name stay for as long as `self`.
+    /// Sinks with the same name share counters. The first 64 names have counters of their own; connections with
+    /// further names are counted together as `other`. The counters of a name last as long as `self`.
     ///
     /// ```
     /// use courser_observe::Metrics;

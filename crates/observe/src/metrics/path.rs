@@ -8,7 +8,7 @@ use courser_telemetry::{LossTrigger, SendLimit};
 
 use super::family::{Family, Value};
 use super::histogram::{Histogram, SECONDS};
-use super::tally::Tally;
+use super::value_counters::ValueCounters;
 use crate::names;
 
 /// The family of the addresses of a path.
@@ -45,8 +45,8 @@ struct OfFamily {
     family: IpFamily,
     smoothed_rtt: Histogram,
     /// Nanoseconds.
-    limited: Tally<SendLimit, 6>,
-    lost: Tally<LossTrigger, 3>,
+    limited: ValueCounters<SendLimit, 6>,
+    lost: ValueCounters<LossTrigger, 3>,
 }
 
 impl Default for PathCounts {
@@ -54,8 +54,8 @@ impl Default for PathCounts {
         Self([IpFamily::V4, IpFamily::V6].map(|family| OfFamily {
             family,
             smoothed_rtt: Histogram::new(&SECONDS),
-            limited: Tally::new(&LIMITS),
-            lost: Tally::new(&TRIGGERS),
+            limited: ValueCounters::new(&LIMITS),
+            lost: ValueCounters::new(&TRIGGERS),
         }))
     }
 }

@@ -11,7 +11,7 @@ use courser_wire::ConnectionId;
 use super::counts::Counts;
 use super::path::IpFamily;
 
-/// Makes the sinks of `Metrics`.
+/// Creates the sinks that count for [`Metrics`](super::Metrics).
 #[derive(Debug)]
 pub struct MetricsSinks(Arc<Counts>);
 
@@ -48,7 +48,7 @@ struct Counter {
     /// The family of the path in use, known from the first record on.
     family: IpFamily,
     started_at: Option<Time>,
-    /// The limit that holds the connection back, since when.
+    /// The limit that holds the connection back, and the time since which it does.
     limited: Option<(Time, SendLimit)>,
     initial_rtt: Duration,
     /// The last one, if the connection has a sample.
@@ -67,7 +67,7 @@ impl Counter {
         self.limited = by.map(|by| (now, by));
     }
 
-    /// The connection uses another path from now on.
+    /// Switches to another path: later losses and limits count for its address family.
     fn enter(&mut self, now: Time, path: FourTuple) {
         self.limit(now, self.limited.map(|(_, by)| by));
         self.family = IpFamily::of(path);

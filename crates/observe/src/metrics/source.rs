@@ -1,4 +1,4 @@
-//! All that metrics are read from.
+//! The data from which metrics are read.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use super::counts::Counts;
 use super::endpoint;
 use super::family::Family;
 
-/// The counters of connections, and endpoints by their names. Clones have the same ones.
+/// The counters of connections, and endpoints by their names. Clones share them.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Source(Arc<Inner>);
 
@@ -85,7 +85,8 @@ impl Source {
     }
 }
 
-/// Endpoints whose connections count apart. Those of more count together, as [`OTHER`].
+/// Maximum number of endpoints whose connections are counted separately. Those of further endpoints are counted
+/// together, as [`OTHER`].
 const MAX_ENDPOINTS: usize = 64;
 
 const OTHER: &str = "other";
@@ -111,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn endpoints_count_apart_and_in_a_bounded_number() {
+    fn endpoints_are_counted_separately_up_to_a_limit() {
         let source = Source::default();
         assert_eq!(endpoints(&source, "packets_lost"), [""], "zeros");
         let one = source.counts(Some("one"));

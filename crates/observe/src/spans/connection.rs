@@ -96,7 +96,8 @@ impl ConnectionSpan {
         }
     }
 
-    /// The phrase of the peer is escaped: it is text of anybody, in the logs of the program.
+    /// Emits the close. The peer's reason phrase is escaped, because it must not be able to forge lines in the
+    /// logs of the program.
     fn on_close(&self, closed: &ConnectionClosed) {
         let by = if closed.by_peer { "peer" } else { "local" };
         let cause = names::cause(&closed.cause, &self.protocol);

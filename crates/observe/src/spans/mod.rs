@@ -30,7 +30,7 @@ use self::targets::{CONNECTION, PACKET, PATH, RECOVERY, STREAM};
 /// `id` is the Destination Connection ID of the client's first packet, which both ends and traces in the format
 /// qlog have in common. A connection's span is a child of the span in which it is started or accepted.
 ///
-/// **Cost.** Levels are asked when a connection begins, and not again. If none of these targets is enabled, a
+/// **Cost.** Levels are queried once, when a connection starts. If none of these targets is enabled, a
 /// connection has no sink and nothing is computed. At the level info nothing is computed for packets. Streams
 /// (debug) and packets (trace) require the frames of each packet to be decoded for the record.
 ///
@@ -56,7 +56,7 @@ use self::targets::{CONNECTION, PACKET, PATH, RECOVERY, STREAM};
 pub struct TracingSinks(());
 
 impl TracingSinks {
-    /// Makes a factory. It emits through the subscriber of the thread that runs the endpoint, which is usually the
+    /// Creates a factory. It emits through the subscriber of the thread that runs the endpoint, which is usually the
     /// global one.
     pub const fn new() -> Self {
         Self(())

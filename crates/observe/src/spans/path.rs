@@ -18,7 +18,7 @@ pub(super) struct PathSpans {
 }
 
 impl PathSpans {
-    /// The connection begins on a path.
+    /// Opens the span of a connection's first path.
     pub(super) fn begin(&mut self, connection: &Span, path: FourTuple) {
         self.active = Some(path);
         self.span(connection, path);
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn connection_that_moves_back_has_the_span_of_its_older_path() {
+    fn connection_that_moves_back_reuses_the_span_of_its_path() {
         let mut paths = PathSpans::default();
         let port = |paths: &PathSpans| paths.active.map(|path| path.peer.port());
         paths.begin(

@@ -175,7 +175,7 @@ impl StreamSpan {
     }
 }
 
-/// Also when the connection ends before the stream.
+/// Emits the totals of the stream, also if the connection ends before it.
 impl Drop for StreamSpan {
     fn drop(&mut self) {
         self.span.record("sent", self.sent);

@@ -112,7 +112,7 @@ async fn text_counts_connections_and_the_causes_of_their_ends() {
 }
 
 #[tokio::test]
-async fn connections_of_named_endpoints_count_apart() {
+async fn connections_of_named_endpoints_are_counted_separately() {
     let metrics = Metrics::new();
     for name in ["public", "internal"] {
         let sinks: Arc<dyn SinkFactory> = metrics.sinks_named(name);
@@ -159,7 +159,7 @@ async fn every_family_is_contiguous_and_described_once() {
 }
 
 #[tokio::test]
-async fn endpoint_that_is_not_watched_any_more_is_not_reported() {
+async fn unwatched_endpoint_is_not_reported() {
     let metrics = measured().await;
     assert!(metrics.unwatch("public"));
     assert!(!metrics.unwatch("public"));
@@ -167,7 +167,7 @@ async fn endpoint_that_is_not_watched_any_more_is_not_reported() {
 }
 
 #[tokio::test]
-async fn service_answers_reads_only() {
+async fn service_answers_only_get_and_head() {
     let metrics = measured().await;
     let ask = |method: &str| {
         let request = Request::builder()

@@ -165,7 +165,7 @@ fn trace_shows_packets_with_their_frames() {
 }
 
 #[test]
-fn nothing_is_computed_that_no_subscriber_wants() {
+fn records_without_a_subscriber_are_not_built() {
     let id = ConnectionId::new(&[7; 8]).unwrap();
     let detail = || {
         let sink = TracingSinks::new().sink(&id, Side::Server);

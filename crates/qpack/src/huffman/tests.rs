@@ -35,7 +35,7 @@ fn encodes_and_decodes_the_examples() {
 
 /// RFC 7541 §5.2, RFC 9204 §4.1.2.
 #[test]
-fn refuses_padding_that_is_no_prefix_of_eos() {
+fn refuses_padding_that_is_not_a_prefix_of_eos() {
     // '0' is five zeros. The remaining bits are padding.
     assert_eq!(decoded(&[0b0000_0111]).as_deref(), Ok(&b"0"[..]));
     assert!(decoded(&[0b0000_0110]).is_err());

@@ -10,9 +10,9 @@ use super::transfer::{Read, Reading, Writing, Wrote};
 use super::{ENDLESS, Tally};
 use crate::host::{App, Context};
 
-/// The end that sends.
+/// The direction of a bulk transfer, as seen from the client.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Way {
+pub enum TransferDirection {
     /// The client sends.
     #[default]
     Up,
@@ -35,7 +35,7 @@ pub enum Amount {
 #[derive(Debug)]
 pub struct Bulk {
     server: SocketAddr,
-    way: Way,
+    direction: TransferDirection,
     amount: Amount,
     start: Time,
     connection: Option<ConnectionHandle>,
@@ -47,10 +47,10 @@ pub struct Bulk {
 
 impl Bulk {
     /// Creates a client that connects at the start of the world.
-    pub fn new(server: SocketAddr, way: Way, amount: Amount) -> Self {
+    pub fn new(server: SocketAddr, direction: TransferDirection, amount: Amount) -> Self {
         Self {
             server,
-            way,
+            direction,
             amount,
             start: Time::ZERO,
             connection: None,
@@ -82,9 +82,9 @@ impl Bulk {
             Amount::Bytes(len) => len,
             Amount::Until(_) | Amount::Endless => ENDLESS,
         };
-        let (response, request) = match self.way {
-            Way::Up => (0, len),
-            Way::Down => (len, 0),
+        let (response, request) = match self.direction {
+            TransferDirection::Up => (0, len),
+            TransferDirection::Down => (len, 0),
         };
         self.writing = Some(Writing::request(id, response, request));
         self.reading = Some(Reading::response(id));

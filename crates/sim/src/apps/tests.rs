@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn pattern_is_the_same_at_every_cut() {
+fn pattern_does_not_depend_on_chunk_boundaries() {
     let whole = piece(0, 64 * 1024);
     for (offset, len) in [(0, 10), (1, 65_000), (65_000, 536), (12_345, 1)] {
         let cut = piece(offset, len);

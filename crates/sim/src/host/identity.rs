@@ -33,7 +33,7 @@ pub fn certificate() -> &'static CertificateDer<'static> {
 pub fn server_tls(alpn: &[u8]) -> Arc<dyn ServerTls> {
     let options = ServerOptions::new(identity(), vec![alpn.to_vec()]);
     let config = server_config(options).expect("certificate and key fit together");
-    Arc::new(TlsServer::new(config).expect("our own configurations fit QUIC"))
+    Arc::new(TlsServer::new(config).expect("the built-in configurations support QUIC"))
 }
 
 /// Returns TLS of a client in a world, which trusts the servers there. It remembers no earlier
@@ -44,6 +44,6 @@ pub fn client_tls(alpn: &[u8]) -> Arc<dyn ClientTls> {
         .add(certificate().clone())
         .expect("the certificate can be a root");
     let options = ClientOptions::new(Trust::Roots(roots), vec![alpn.to_vec()]);
-    let config = client_config(options).expect("our own configurations are complete");
-    Arc::new(TlsClient::new(config).expect("our own configurations fit QUIC"))
+    let config = client_config(options).expect("the built-in configurations are complete");
+    Arc::new(TlsClient::new(config).expect("the built-in configurations support QUIC"))
 }

@@ -8,7 +8,7 @@ use courser_wire::ConnectionId;
 
 use super::*;
 use crate::World;
-use crate::apps::{Amount, Bulk, Serve, Way};
+use crate::apps::{Amount, Bulk, Serve, TransferDirection};
 use crate::world::NodeId;
 
 const CLIENT: ([u8; 4], u16) = ([10, 1, 1, 1], 50_000);
@@ -16,7 +16,7 @@ const SERVER: ([u8; 4], u16) = ([10, 2, 1, 1], 443);
 
 fn pair(world: &mut World, retry: RetryPolicy, transport: TransportConfig) -> (NodeId, NodeId) {
     let (client, server) = (SocketAddr::from(CLIENT), SocketAddr::from(SERVER));
-    let bulk = Bulk::new(server, Way::Up, Amount::Bytes(100_000));
+    let bulk = Bulk::new(server, TransferDirection::Up, Amount::Bytes(100_000));
     let left = Host::new(
         HostSpec::client(client, world.seed_for("client")).with_transport(transport.clone()),
         bulk,
@@ -33,10 +33,10 @@ fn pair(world: &mut World, retry: RetryPolicy, transport: TransportConfig) -> (N
 }
 
 #[test]
-fn counters_stay_after_the_connection_is_gone() {
+fn counters_remain_after_the_connection_is_removed() {
     let mut world = World::new(1);
     let (client, server) = pair(&mut world, RetryPolicy::Never, TransportConfig::default());
-    world.run_for(Duration::from_secs(5)).expect("time goes on");
+    world.run_for(Duration::from_secs(5)).expect("no stall");
     for id in [client, server] {
         let host = world.node::<Host>(id).expect("a host");
         assert_eq!(host.endpoint().connections(), 0, "drained");
@@ -62,7 +62,7 @@ fn retry_costs_a_round_trip() {
     let handshake = |retry| {
         let mut world = World::new(1);
         let (client, _) = pair(&mut world, retry, TransportConfig::default());
-        world.run_for(Duration::from_secs(5)).expect("time goes on");
+        world.run_for(Duration::from_secs(5)).expect("no stall");
         let host = world.node::<Host>(client).expect("a host");
         let stats = host.stats(host.connections()[0]).expect("kept");
         stats.handshake_time.expect("it connected")
@@ -96,7 +96,7 @@ fn sinks_get_records_of_both_ends() {
     };
     let mut world = World::new(1);
     pair(&mut world, RetryPolicy::Never, transport);
-    world.run_for(Duration::from_secs(5)).expect("time goes on");
+    world.run_for(Duration::from_secs(5)).expect("no stall");
     let sent = counts.0.lock().expect("not poisoned");
     assert!(sent[0] > 80 && sent[1] > 20, "{sent:?}");
 }

@@ -17,7 +17,7 @@ pub(super) const UPKEEP: usize = 256;
 const MAX_BATCH: usize = 64;
 
 /// The largest number of ICMP reports in the error queue of a socket, as on Linux.
-const MAX_NEWS: usize = 64;
+const MAX_REPORTS: usize = 64;
 
 /// A bound socket.
 #[derive(Debug)]
@@ -27,7 +27,7 @@ pub(super) struct Bound {
     queue: VecDeque<Packet>,
     held: usize,
     capacity: usize,
-    news: VecDeque<PacketTooBig>,
+    reports: VecDeque<PacketTooBig>,
     pub(super) receiver: Option<Waker>,
     pub(super) sender: Option<Waker>,
 }
@@ -40,7 +40,7 @@ impl Bound {
             queue: VecDeque::new(),
             held: 0,
             capacity,
-            news: VecDeque::new(),
+            reports: VecDeque::new(),
             receiver: None,
             sender: None,
         }
@@ -50,16 +50,16 @@ impl Bound {
         !self.queue.is_empty()
     }
 
-    /// Stores an ICMP report. The newest replace the oldest.
-    pub(super) fn hear(&mut self, news: PacketTooBig) {
-        if self.news.len() >= MAX_NEWS {
-            self.news.pop_front();
+    /// Stores an ICMP report. At the limit it replaces the oldest one.
+    pub(super) fn store_report(&mut self, report: PacketTooBig) {
+        if self.reports.len() >= MAX_REPORTS {
+            self.reports.pop_front();
         }
-        self.news.push_back(news);
+        self.reports.push_back(report);
     }
 
-    pub(super) fn take_news(&mut self) -> Option<PacketTooBig> {
-        self.news.pop_front()
+    pub(super) fn take_report(&mut self) -> Option<PacketTooBig> {
+        self.reports.pop_front()
     }
 
     /// Stores a datagram until it is read. Returns false if there is no room.

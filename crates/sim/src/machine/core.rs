@@ -28,14 +28,14 @@ const POLLS_AT_ONE_TIME: u64 = 1_000_000;
 
 /// The shared core of a machine.
 pub(super) struct Core {
-    state: Mutex<State>,
+    state: Mutex<MachineState>,
     pub(super) ready: Arc<ReadyQueue>,
     /// A weak reference for objects that outlive the call that creates them, such as sockets.
     this: Weak<Self>,
 }
 
 /// The state under the lock.
-pub(super) struct State {
+pub(super) struct MachineState {
     pub(super) now: Time,
     pub(super) network: Network,
     pub(super) timers: Timers,
@@ -59,7 +59,7 @@ impl Core {
         let mut root = Rng::new(key_of(&addresses, seed));
         let [schedule, entropy, faults] = [root.fork(), root.fork(), root.fork()];
         let first = addresses.first().map(IpAddr::to_string);
-        let state = State {
+        let state = MachineState {
             now: Time::ZERO,
             name: first.unwrap_or_else(|| "without address".to_owned()),
             network: Network::new(addresses, Trouble::new(SocketFaults::default(), faults)),
@@ -81,14 +81,16 @@ impl Core {
         })
     }
 
-    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, MachineState> {
         // No code of the user runs under the lock, so a panic leaves the state consistent.
         self.state.lock()
     }
 
     /// Returns a handle for an object that outlives the call that creates it.
     pub(super) fn shared(&self) -> Arc<Self> {
-        self.this.upgrade().expect("it is being borrowed")
+        self.this
+            .upgrade()
+            .expect("the core exists while it is borrowed")
     }
 
     /// Receives a packet.
@@ -106,7 +108,7 @@ impl Core {
     pub(super) fn packet_too_big(&self, now: Time, message: &TooBig) {
         let mut state = self.lock();
         state.set_now(now);
-        let woken = state.network.hear(message);
+        let woken = state.network.on_packet_too_big(message);
         drop(state);
         woken.into_iter().for_each(Waker::wake);
     }
@@ -140,7 +142,7 @@ impl Core {
     /// Polls one ready task. Returns false if all wait.
     fn poll_next(&self) -> bool {
         let mut state = self.lock();
-        let State {
+        let MachineState {
             tasks,
             schedule,
             now,
@@ -205,8 +207,8 @@ impl Core {
             .pending()
             .find(|task| task.number == ready.number);
         let message = format!(
-            "tasks of {} wake each other for ever: {POLLS_AT_ONE_TIME} polls without time \
-             passing, the next is for {}; a task that waits in a loop has to sleep in it",
+            "tasks of {} wake each other endlessly: {POLLS_AT_ONE_TIME} polls without time \
+             passing, the next is for {}; a task that waits in a loop must sleep in it",
             state.situation(),
             task.map_or_else(String::new, PendingTask::to_string),
         );
@@ -312,7 +314,7 @@ impl Core {
     }
 }
 
-impl State {
+impl MachineState {
     /// Advances the time, which never goes back.
     fn set_now(&mut self, now: Time) {
         if now > self.now {

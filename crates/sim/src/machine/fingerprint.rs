@@ -1,4 +1,4 @@
-//! A hash of everything that happened on a machine.
+//! A hash of all events on a machine.
 
 use std::net::{IpAddr, SocketAddr};
 

@@ -116,7 +116,7 @@ impl Network {
     /// Delivers a packet to its socket. The caller must wake the returned wakers outside of locks.
     #[must_use]
     pub(super) fn deliver(&mut self, now: Time, packet: Packet) -> Option<Waker> {
-        if self.trouble.is_deaf(now) {
+        if self.trouble.is_unreachable(now) {
             self.counters.dropped_no_socket += 1;
             return None;
         }
@@ -136,12 +136,12 @@ impl Network {
     /// Delivers a router's report to the socket that sent the packet. The caller must wake the
     /// returned wakers outside of locks.
     #[must_use]
-    pub(super) fn hear(&mut self, message: &TooBig) -> Option<Waker> {
+    pub(super) fn on_packet_too_big(&mut self, message: &TooBig) -> Option<Waker> {
         let id = self.receiver_of(message.packet.source)?;
         let destination = message.packet.destination;
-        let news = PacketTooBig::new(destination, message.mtu, message.quote());
+        let report = PacketTooBig::new(destination, message.mtu, message.quote());
         let socket = self.sockets.get_mut(&id)?;
-        socket.hear(news);
+        socket.store_report(report);
         socket.receiver.take()
     }
 

@@ -1,4 +1,4 @@
-//! Sockets that fail, delay, cut and swallow by a script: a laboratory of kernels.
+//! Sockets whose calls fail, delay, truncate or lose datagrams as a script says, to test against unusual kernels.
 
 use std::collections::VecDeque;
 use std::io;
@@ -42,7 +42,7 @@ impl Rule {
         }
     }
 
-    /// Limits the rule to the first socket: one that takes its place works.
+    /// Limits the rule to the first socket of the machine. A socket that replaces it works.
     #[must_use]
     pub fn of_first_socket(self) -> Self {
         Self {
@@ -52,7 +52,7 @@ impl Rule {
     }
 }
 
-/// The calls that a rule is for.
+/// The calls to which a rule applies.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Call {
     /// Binds a socket. Only [`Effect::Code`] applies.
@@ -65,24 +65,24 @@ pub enum Call {
     SendOne,
     /// Sends datagrams with an ECN mark.
     SendMarked,
-    /// Waits until sending makes sense. Only errors apply.
+    /// Waits until the socket is writable. Only errors apply.
     Writable,
     /// Receives one datagram or more, or nothing.
     Receive,
 }
 
-/// The calls of its kind that a rule applies to.
+/// The calls to which a rule applies, by their number among those of its kind.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum When {
-    /// All.
+    /// Every call.
     Always,
-    /// The first so many.
+    /// The given number of first calls.
     First(u64),
-    /// The first one and every one so many calls later.
+    /// The first call, and each call that follows at this interval in calls.
     Every(u64),
-    /// All but the first so many.
+    /// Every call after the given number of first calls.
     After(u64),
-    /// After the first so many, so many.
+    /// After the first number of calls, the second number of calls.
     Window(u64, u64),
 }
 
@@ -101,26 +101,26 @@ impl When {
 /// The effect of a rule on a call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Effect {
-    /// It fails with a code of the system.
+    /// The call fails with an error code of the system.
     Code(i32),
-    /// It fails with an error that has a kind and no code.
+    /// The call fails with an error that has a kind and no code.
     Kind(io::ErrorKind),
-    /// It fails with `io::Error::other`.
+    /// The call fails with `io::Error::other`.
     Other,
-    /// It succeeds, and the datagrams are lost. Received ones count as dropped by a full buffer.
+    /// The call succeeds, and the datagrams are lost. Received ones count as dropped by a full buffer.
     Lose,
-    /// The datagrams leave or arrive after so many further calls that move others, or when there are no
+    /// The datagrams leave or arrive after this number of further calls with datagrams, or when there are no
     /// others.
     Hold(u64),
-    /// It sends only so many datagrams of a batch.
+    /// The call sends at most this number of datagrams of a batch.
     Take(usize),
-    /// A received batch ends after so many bytes, which nothing reports.
+    /// A received batch is cut after this number of bytes without a report.
     Cut(usize),
-    /// A received batch ends after so many bytes, and is reported as truncated.
+    /// A received batch is cut after this number of bytes, and reported as truncated.
     Truncate(usize),
-    /// It receives an empty datagram before anything else.
+    /// The call receives an empty datagram before any other.
     Empty,
-    /// It sends the datagrams without their marks, and the socket reports that it cannot mark.
+    /// The call sends the datagrams without their ECN marks, and the socket reports that it cannot set them.
     RefuseMarks,
 }
 
@@ -135,7 +135,7 @@ impl Effect {
     }
 }
 
-/// The rules of a machine, and how often their calls were made.
+/// The rules of a machine, with counts of the calls to which they apply.
 #[derive(Debug, Default)]
 pub(super) struct Script {
     rules: Vec<(Rule, AtomicU64)>,
@@ -155,7 +155,7 @@ impl Script {
         }
     }
 
-    /// Returns how many calls it has changed.
+    /// Returns the number of calls that rules have changed.
     pub(super) fn applied(&self) -> u64 {
         self.applied.load(Relaxed)
     }
@@ -201,7 +201,7 @@ pub(super) struct Scripted {
     cannot_mark: AtomicBool,
 }
 
-/// A batch that leaves later.
+/// A batch that a rule holds back.
 #[derive(Debug)]
 struct Parcel {
     destination: SocketAddr,
@@ -260,7 +260,8 @@ impl Scripted {
         })
     }
 
-    /// Sends what has waited long enough. Errors are ignored, as those of a device that has accepted a datagram.
+    /// Sends the batches that have waited long enough. Errors are ignored, as the system ignores those of a device
+    /// that has accepted a datagram.
     fn send_held(&self) {
         let mut outgoing = self.outgoing.lock();
         outgoing

@@ -83,7 +83,7 @@ impl UdpSocket for VirtualSocket {
 
     fn take_packet_too_big(&self) -> Option<PacketTooBig> {
         let mut state = self.core.lock();
-        state.network.socket(self.id).ok()?.take_news()
+        state.network.socket(self.id).ok()?.take_report()
     }
 
     fn capabilities(&self) -> Capabilities {

@@ -27,9 +27,9 @@ use crate::link::Probability;
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct SocketFaults {
-    /// The start of the faults, from the start of the world.
+    /// The start of the faults, counted from the start of the world.
     pub begins: Duration,
-    /// The end of the faults; `None` is never.
+    /// The end of the faults, counted from the start of the world; `None` is never.
     pub ends: Option<Duration>,
     /// The share of send calls that fail with one of `send_errors`. Their datagrams are lost.
     pub failing_sends: Probability,
@@ -90,7 +90,7 @@ impl SocketError {
         Self::Interrupted,
     ];
 
-    /// Returns the error of the present system.
+    /// Returns the error as the operating system of this build reports it.
     pub fn to_io(self) -> io::Error {
         match self {
             Self::NotPermitted => ErrorKind::PermissionDenied.into(),
@@ -204,8 +204,8 @@ impl Trouble {
         error.flatten().map(SocketError::to_io)
     }
 
-    /// Returns true if no packet reaches the machine.
-    pub(super) fn is_deaf(&self, now: Time) -> bool {
+    /// Returns true while the machine has no address, so that no packet reaches it.
+    pub(super) fn is_unreachable(&self, now: Time) -> bool {
         self.faults.address_is_gone && self.is_on(now)
     }
 

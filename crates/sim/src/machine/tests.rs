@@ -125,7 +125,7 @@ impl Pair {
             match (result_of(&mut handle), next) {
                 (Some(result), _) => return result.expect("it was not aborted"),
                 (None, Some(next)) => self.now = self.now.max(next),
-                (None, None) => panic!("it waits for ever"),
+                (None, None) => panic!("the task waits forever"),
             }
         }
     }
@@ -136,13 +136,14 @@ fn server_address() -> SocketAddr {
 }
 
 fn server_endpoint() -> Endpoint {
-    let config = ServerConfig::with_identity(&identity()).expect("our own");
+    let config = ServerConfig::with_identity(&identity()).expect("a valid configuration");
     Endpoint::server(config.alpn(["test"]), server_address()).expect("a free port")
 }
 
 fn client_endpoint() -> Endpoint {
     let mut client = Endpoint::client(SocketAddr::from((CLIENT, 0))).expect("a free port");
-    let config = ClientConfig::with_roots([identity().certificate()]).expect("our own");
+    let config =
+        ClientConfig::with_roots([identity().certificate()]).expect("a valid configuration");
     client.set_default_client_config(config.alpn(["test"]));
     client
 }

@@ -5,9 +5,9 @@ use std::time::Duration;
 use courser_base::{Rate, Time};
 use courser_recovery::initial_window;
 
-use crate::apps::Way;
+use crate::apps::TransferDirection;
 
-/// A path as an ideal sender sees it.
+/// The properties of a path from which the results of an ideal sender follow.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct Path {
     pub(super) rate: Rate,
@@ -29,12 +29,12 @@ impl Path {
 
     /// Returns the time from the client's first packet to the last byte at the receiver if the
     /// window doubles with each round trip until the link is full.
-    pub(super) fn ideal_completion(&self, bytes: u64, way: Way) -> Duration {
+    pub(super) fn ideal_completion(&self, bytes: u64, direction: TransferDirection) -> Duration {
         let mut rest = to_f64(bytes) * self.expansion;
         // The server sends when the request arrives, half a round trip after the handshake.
-        let mut time = match way {
-            Way::Up => self.rtt.mul_f64(1.5),
-            Way::Down => self.rtt * 2,
+        let mut time = match direction {
+            TransferDirection::Up => self.rtt.mul_f64(1.5),
+            TransferDirection::Down => self.rtt * 2,
         };
         let mut window = self.initial();
         while rest > window && window < self.product() {
@@ -103,21 +103,21 @@ mod tests {
     }
 
     #[test]
-    fn completion_is_rounds_and_what_the_link_takes() {
+    fn completion_is_round_trips_and_transmission_time() {
         let path = path(1_200_000, 100);
-        let way = Way::Down;
+        let direction = TransferDirection::Down;
         // One window: connection, request and response, and ten milliseconds of link.
-        let one = path.ideal_completion(12_000, way);
+        let one = path.ideal_completion(12_000, direction);
         assert_eq!(one, Duration::from_millis(210));
         // 12 + 24 + 24 kB: two more rounds.
-        let three = path.ideal_completion(60_000, way);
+        let three = path.ideal_completion(60_000, direction);
         assert_eq!(three, Duration::from_millis(420));
-        let up = path.ideal_completion(12_000, Way::Up);
+        let up = path.ideal_completion(12_000, TransferDirection::Up);
         assert_eq!(up, Duration::from_millis(160));
     }
 
     #[test]
-    fn window_is_that_of_the_tables_of_the_rfc() {
+    fn cubic_window_matches_the_tables_of_rfc_9438() {
         // RFC 9438 §5.1, table 1 and 2: RTT 0.1 s, p = 10^-4, Reno 120, CUBIC 187 with C = 0.4.
         // With p = 10^-2 the Reno-friendly region has 12.
         let rtt = Duration::from_millis(100);

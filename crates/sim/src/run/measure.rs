@@ -9,7 +9,7 @@ use super::capacity::{bytes_between, rate_at};
 use super::ideal::{self, Path, to_f64};
 use super::sampler::Sampler;
 use super::stage::Stage;
-use crate::apps::{Amount, Way};
+use crate::apps::{Amount, TransferDirection};
 use crate::link::LinkSpec;
 use crate::report::{Buckets, FlowReport, Measures, jain, quantile};
 use crate::scenario::{Kind, Scenario};
@@ -81,17 +81,17 @@ impl Observed<'_> {
 
     /// Returns the link in the direction of the payload.
     fn link(&self) -> &LinkSpec {
-        match payload_way(self.scenario) {
-            Way::Up => &self.scenario.link.forward,
-            Way::Down => &self.scenario.link.back,
+        match payload_direction(self.scenario) {
+            TransferDirection::Up => &self.scenario.link.forward,
+            TransferDirection::Down => &self.scenario.link.back,
         }
     }
 
     /// Returns the ID of the link in the direction of the payload.
     fn link_id(&self) -> LinkId {
-        match payload_way(self.scenario) {
-            Way::Up => self.stage.link.forward,
-            Way::Down => self.stage.link.back,
+        match payload_direction(self.scenario) {
+            TransferDirection::Up => self.stage.link.forward,
+            TransferDirection::Down => self.stage.link.back,
         }
     }
 
@@ -235,11 +235,11 @@ impl Observed<'_> {
 }
 
 /// Returns the direction of the payload.
-fn payload_way(scenario: &Scenario) -> Way {
+fn payload_direction(scenario: &Scenario) -> TransferDirection {
     let is_bulk = |kind: &Kind| matches!(kind, Kind::Bulk { .. });
     let bulk = scenario.flows.iter().find(|flow| is_bulk(&flow.kind));
     let first = bulk.or(scenario.flows.first());
-    first.map_or(Way::Up, |flow| flow.kind.way())
+    first.map_or(TransferDirection::Up, |flow| flow.kind.direction())
 }
 
 /// Returns the largest possible share of payload in the bytes on the wire.

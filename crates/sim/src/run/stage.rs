@@ -9,7 +9,7 @@ use courser_transport::{ConnectionStats, TransportConfig};
 use courser_wire::ConnectionId;
 
 use crate::World;
-use crate::apps::{Bulk, Exchange, Paced, Serve, Tally, Way};
+use crate::apps::{Bulk, Exchange, Paced, Serve, Tally, TransferDirection};
 use crate::host::{App, Context, Host, HostSpec};
 use crate::report::{MAX_LOSSES, Point};
 use crate::scenario::{Action, ActionKind, Flow, Kind, Scenario};
@@ -61,9 +61,9 @@ impl Stage {
         let world = &mut self.world;
         let losses = Arc::new(Mutex::new(Vec::new()));
         let recorder = Recorder {
-            sender: match flow.kind.way() {
-                Way::Up => Side::Client,
-                Way::Down => Side::Server,
+            sender: match flow.kind.direction() {
+                TransferDirection::Up => Side::Client,
+                TransferDirection::Down => Side::Server,
             },
             losses: Arc::clone(&losses),
             others: sinks.cloned(),
@@ -124,16 +124,16 @@ impl Stage {
     }
 
     pub(super) fn receiver(&self, actor: &Actor) -> NodeId {
-        match actor.flow.kind.way() {
-            Way::Up => actor.server,
-            Way::Down => actor.client,
+        match actor.flow.kind.direction() {
+            TransferDirection::Up => actor.server,
+            TransferDirection::Down => actor.client,
         }
     }
 
     pub(super) fn sender(&self, actor: &Actor) -> NodeId {
-        match actor.flow.kind.way() {
-            Way::Up => actor.client,
-            Way::Down => actor.server,
+        match actor.flow.kind.direction() {
+            TransferDirection::Up => actor.client,
+            TransferDirection::Down => actor.server,
         }
     }
 
@@ -189,9 +189,10 @@ fn address(side: u8, index: usize, port: u16) -> SocketAddr {
 
 fn client(spec: HostSpec, server: SocketAddr, flow: &Flow) -> Host {
     match flow.kind {
-        Kind::Bulk { way, amount } => {
-            Host::new(spec, Bulk::new(server, way, amount).starting_at(flow.start))
-        }
+        Kind::Bulk { direction, amount } => Host::new(
+            spec,
+            Bulk::new(server, direction, amount).starting_at(flow.start),
+        ),
         Kind::Requests {
             request,
             response,

@@ -12,7 +12,7 @@ fn scenario(text: &str) -> Scenario {
 }
 
 fn report(text: &str, seed: u64) -> RunReport {
-    run(&scenario(text), seed, RunOptions::default()).expect("time goes on")
+    run(&scenario(text), seed, RunOptions::default()).expect("no stall")
 }
 
 const BULK: &str = r#"
@@ -66,7 +66,7 @@ fn bulk_fills_the_link_and_the_numbers_agree() {
 }
 
 #[test]
-fn same_seed_same_report_whatever_is_sampled() {
+fn same_seed_gives_the_same_report_at_any_sampling() {
     let first = report(BULK, 3);
     assert_eq!(first, report(BULK, 3));
     assert_ne!(first.digest, report(BULK, 4).digest);
@@ -74,13 +74,13 @@ fn same_seed_same_report_whatever_is_sampled() {
         points: 50,
         ..RunOptions::default()
     };
-    let coarse = run(&scenario(BULK), 3, coarse).expect("time goes on");
+    let coarse = run(&scenario(BULK), 3, coarse).expect("no stall");
     assert_eq!(first.digest, coarse.digest, "looking changes nothing");
     assert!(coarse.flows[0].sent.points().len() <= 52);
 }
 
 #[test]
-fn finite_flows_end_the_run_and_have_a_time() {
+fn finite_flows_end_the_run_and_report_their_time() {
     let report = report(
         r#"
 name = "short"
@@ -216,7 +216,7 @@ fn sinks_get_the_records_of_both_ends() {
         sinks: Some(Arc::clone(&counts) as Arc<dyn SinkFactory>),
         ..RunOptions::default()
     };
-    let with = run(&scenario(BULK), 1, options).expect("time goes on");
+    let with = run(&scenario(BULK), 1, options).expect("no stall");
     let counts = counts.0.lock().expect("not poisoned");
     assert!(counts.iter().all(|count| *count > 1000), "{counts:?}");
     assert_eq!(with, report(BULK, 1), "recording changes nothing");

@@ -81,9 +81,9 @@ impl Bound {
             "" if measure.unit == Unit::Count => Quantifier::All,
             "" | "median" => Quantifier::Median,
             "all" => Quantifier::All,
-            share => parse_share(share)
-                .map(Quantifier::Share)
-                .ok_or_else(|| wrong("before the relation stands median, all or a percentage"))?,
+            share => parse_share(share).map(Quantifier::Share).ok_or_else(|| {
+                wrong("it must start with median, all or a percentage, or the relation")
+            })?,
         };
         let (relation, limit) = split_relation(rest).ok_or_else(|| wrong("the relation"))?;
         let limit = parse_limit(measure.unit, limit.trim())

@@ -150,7 +150,8 @@ impl File {
         let name = self.name.get_ref().clone();
         let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
         if name.is_empty() || !name.chars().all(is_plain) {
-            let message = format!("'{name}' is no name: use letters, digits, '-', '_' and '.'");
+            let message =
+                format!("'{name}' is not a valid name: use letters, digits, '-', '_' and '.'");
             return Err((self.name.span(), message));
         }
         let duration = self.duration.get_ref().0;
@@ -245,7 +246,10 @@ fn flows(tables: Vec<Spanned<FlowTable>>, nowhere: &Range<usize>) -> Result<Vec<
         let span = table.span();
         for flow in table.into_inner().flows(&span)? {
             if let Some(other) = flows.iter().find(|other| other.name == flow.name) {
-                let message = format!("there is a flow '{}' already, give it a name", other.name);
+                let message = format!(
+                    "a flow '{}' exists already: give this one a name",
+                    other.name
+                );
                 return Err((span, message));
             }
             flows.push(flow);
@@ -293,7 +297,7 @@ fn apply(
     if let Some(what) = event.rebind {
         is_something = true;
         if link.nat.is_some() {
-            let message = "the link has a NAT that rebinds already: one schedule is possible";
+            let message = "the NAT of the link rebinds already: only one schedule is possible";
             return Err((span.clone(), message.to_owned()));
         }
         link.nat = Some(NatSpec {
@@ -318,13 +322,14 @@ fn apply(
     if is_something || actions.len() > before {
         return Ok(());
     }
-    let message = "nothing happens: give rate, delay, blackhole, rebind, key_update or close";
+    let message =
+        "the event changes nothing: give rate, delay, blackhole, rebind, key_update or close";
     Err((span.clone(), message.to_owned()))
 }
 
 fn blackhole(spec: &mut LinkSpec, from: Duration, lasts: Duration) -> Result<(), String> {
     if spec.blackhole.is_some() {
-        return Err("the link has a blackhole already: one schedule is possible".to_owned());
+        return Err("the link has a blackhole already: only one schedule is possible".to_owned());
     }
     if lasts.is_zero() {
         return Err("blackhole is 0, allowed is more".to_owned());

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use super::units::{Count, Lasting, Size};
-use crate::apps::{Amount, Way};
+use crate::apps::{Amount, TransferDirection};
 use crate::link::DuplexSpec;
 
 /// A connection with its traffic.
@@ -34,7 +34,7 @@ pub enum Kind {
     /// A bulk transfer in one direction.
     Bulk {
         /// The end that sends.
-        way: Way,
+        direction: TransferDirection,
         /// The amount of data.
         amount: Amount,
     },
@@ -62,15 +62,15 @@ pub enum Kind {
 
 impl Kind {
     /// Returns the end that sends the payload.
-    pub fn way(&self) -> Way {
+    pub fn direction(&self) -> TransferDirection {
         match self {
-            Self::Bulk { way, .. } => *way,
-            Self::Requests { .. } => Way::Down,
-            Self::Paced { .. } => Way::Up,
+            Self::Bulk { direction, .. } => *direction,
+            Self::Requests { .. } => TransferDirection::Down,
+            Self::Paced { .. } => TransferDirection::Up,
         }
     }
 
-    /// Returns true if the flow has an end of its own, as far as the network lets it.
+    /// Returns true if the flow ends on its own, provided that the network delivers its data.
     pub fn is_finite(&self) -> bool {
         match self {
             Self::Bulk { amount, .. } => matches!(amount, Amount::Bytes(_)),
@@ -92,13 +92,13 @@ enum KindName {
 
 #[derive(Deserialize, Clone, Copy, Debug, Default)]
 #[serde(rename_all = "lowercase")]
-enum WayName {
+enum DirectionName {
     #[default]
     Up,
     Down,
 }
 
-/// An entry of `flow` in a file.
+/// One `[[flow]]` of a scenario file.
 #[derive(Deserialize, Debug)]
 #[serde(deny_unknown_fields)]
 pub(super) struct FlowTable {
@@ -106,7 +106,7 @@ pub(super) struct FlowTable {
     #[serde(default)]
     kind: KindName,
     controller: Option<Spanned<String>>,
-    way: Option<Spanned<WayName>>,
+    way: Option<Spanned<DirectionName>>,
     bytes: Option<Spanned<Size>>,
     #[serde(default)]
     start: Option<Lasting>,
@@ -169,7 +169,7 @@ impl FlowTable {
     }
 
     fn kind(&self, span: &Span) -> Result<Kind, Mistake> {
-        self.refuse_what_does_not_apply()?;
+        self.refuse_inapplicable_keys()?;
         let needed = |what: &str| (span.clone(), format!("this flow needs {what}"));
         let interval = self.interval.as_ref().map(|it| (it.span(), it.get_ref().0));
         if let Some((span, interval)) = &interval
@@ -185,9 +185,9 @@ impl FlowTable {
         let repeat = self.repeat.as_ref().map(|repeat| *repeat.get_ref());
         Ok(match self.kind {
             KindName::Bulk => Kind::Bulk {
-                way: match self.way.as_ref().map(Spanned::get_ref) {
-                    Some(WayName::Down) => Way::Down,
-                    Some(WayName::Up) | None => Way::Up,
+                direction: match self.way.as_ref().map(Spanned::get_ref) {
+                    Some(DirectionName::Down) => TransferDirection::Down,
+                    Some(DirectionName::Up) | None => TransferDirection::Up,
                 },
                 amount: match (&self.bytes, end) {
                     (Some(bytes), _) => Amount::Bytes(bytes.get_ref().0),
@@ -219,8 +219,8 @@ impl FlowTable {
         })
     }
 
-    /// A key without a meaning for this kind is an error.
-    fn refuse_what_does_not_apply(&self) -> Result<(), Mistake> {
+    /// Refuses keys that have no meaning for this kind of flow.
+    fn refuse_inapplicable_keys(&self) -> Result<(), Mistake> {
         use KindName::{Bulk, Paced, Ping, Requests};
         let size = |size: &Option<Spanned<Size>>| size.as_ref().map(Spanned::span);
         let given: [(&str, Option<Span>, &[KindName]); 8] = [
@@ -247,7 +247,7 @@ impl FlowTable {
             {
                 let kinds: Vec<String> = kinds.iter().map(|kind| format!("{kind:?}")).collect();
                 let message = format!(
-                    "{name} means nothing for kind \"{}\", it belongs to \"{}\"",
+                    "{name} does not apply to kind \"{}\", only to \"{}\"",
                     format!("{:?}", self.kind).to_lowercase(),
                     kinds.join("\", \"").to_lowercase()
                 );

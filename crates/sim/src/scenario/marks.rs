@@ -26,7 +26,7 @@ impl Scenario {
         marks
     }
 
-    /// Returns the times of changes of the link after which recovery is measured.
+    /// Returns the times of those changes of the link after which recovery is measured.
     pub(crate) fn upheavals(&self) -> Vec<Time> {
         let mut times = Vec::new();
         for spec in self.link.forward.hops().chain(self.link.back.hops()) {

@@ -3,7 +3,7 @@ use std::time::Duration;
 use courser_base::Time;
 
 use super::*;
-use crate::apps::{Amount, Way};
+use crate::apps::{Amount, TransferDirection};
 
 /// A valid scenario, in which tests change one place.
 const GOOD: &str = r#"name = "good"
@@ -34,8 +34,8 @@ fn mistake(from: &str, to: &str) -> String {
 }
 
 #[test]
-fn everything_is_read() {
-    let scenario = Scenario::parse(GOOD).expect("it is right");
+fn every_key_is_parsed() {
+    let scenario = Scenario::parse(GOOD).expect("a valid scenario");
     assert_eq!(scenario.name, "good");
     assert_eq!(scenario.duration, Duration::from_secs(30));
     assert_eq!(scenario.measured_from, Time::ZERO + Duration::from_secs(3));
@@ -46,7 +46,7 @@ fn everything_is_read() {
     };
     assert_eq!(flow.name, "bulk");
     let expected = Kind::Bulk {
-        way: Way::Down,
+        direction: TransferDirection::Down,
         amount: Amount::Endless,
     };
     assert_eq!(flow.kind, expected);
@@ -111,7 +111,7 @@ const WRONG: &[(&str, &str, &str, &str)] = &[
         "way =",
         "interval = \"1s\"\nway =",
         "line 12",
-        "interval means nothing for kind \"bulk\"",
+        "interval does not apply to kind \"bulk\"",
     ),
     ("\"5mbit\"", "\"fast\"", "line 16", "'fast' is not a rate"),
     (
@@ -124,7 +124,7 @@ const WRONG: &[(&str, &str, &str, &str)] = &[
         "rate = \"5mbit\"",
         "",
         "line 14",
-        "nothing happens: give rate",
+        "the event changes nothing: give rate",
     ),
     (
         "\">=0.95\"",
@@ -160,7 +160,7 @@ const WRONG: &[(&str, &str, &str, &str)] = &[
         "name = \"good\"",
         "name = \"so so\"",
         "line 1",
-        "'so so' is no name",
+        "'so so' is not a valid name",
     ),
 ];
 
@@ -195,7 +195,7 @@ fn text_that_is_not_toml_is_reported_with_its_place() {
 #[test]
 fn flow_with_a_count_becomes_several() {
     let text = GOOD.replacen("way =", "count = 3\nspacing = \"2s\"\nway =", 1);
-    let scenario = Scenario::parse(&text).expect("it is right");
+    let scenario = Scenario::parse(&text).expect("a valid scenario");
     let names: Vec<&str> = scenario.flows.iter().map(|it| it.name.as_str()).collect();
     assert_eq!(names, ["bulk-1", "bulk-2", "bulk-3"]);
     assert_eq!(scenario.flows[2].start, Time::ZERO + Duration::from_secs(4));
@@ -203,9 +203,9 @@ fn flow_with_a_count_becomes_several() {
 
 #[test]
 fn bounds_file_replaces_bounds_by_measure() {
-    let mut scenario = Scenario::parse(GOOD).expect("it is right");
+    let mut scenario = Scenario::parse(GOOD).expect("a valid scenario");
     let file = BoundsFile::parse("[good]\ngoodput_share = \">=0.5\"\njain = \"all >=0.9\"\n");
-    let file = file.expect("it is right");
+    let file = file.expect("a valid scenario");
     assert!(file.apply("good", &mut scenario.bounds));
     let bounds: Vec<String> = scenario.bounds.iter().map(ToString::to_string).collect();
     assert_eq!(bounds, ["goodput_share >=0.5", "jain all >=0.9"]);

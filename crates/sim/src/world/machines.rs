@@ -52,7 +52,7 @@ impl World {
             let here = self.node::<Machine>(*id);
             here.is_some_and(|here| here.is_same(machine))
         });
-        id.unwrap_or_else(|| panic!("{} is not of this world", machine.name()))
+        id.unwrap_or_else(|| panic!("machine {} belongs to another world", machine.name()))
     }
 
     /// Runs the world until a task has ended, and returns its result. Other tasks continue when the
@@ -71,10 +71,10 @@ impl World {
     /// Runs the world as [`World::run_until_done`] does, with a limit in virtual time from now.
     ///
     /// # Errors
-    /// As there.
+    /// As for [`World::run_until_done`].
     ///
     /// # Panics
-    /// As there.
+    /// As for [`World::run_until_done`].
     pub fn run_until_done_within<T>(
         &mut self,
         limit: Duration,
@@ -170,11 +170,10 @@ impl fmt::Display for NotDone {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let last = Duration::from_nanos(self.last_event.as_nanos());
         match &self.cause {
-            Cause::Deadlock => write!(
-                f,
-                "the task waits for ever: nothing is left to happen after {last:?}"
-            )?,
-            Cause::Limit(limit) => write!(f, "the task is not over after {limit:?}")?,
+            Cause::Deadlock => {
+                write!(f, "the task waits forever: no event is left after {last:?}")?
+            }
+            Cause::Limit(limit) => write!(f, "the task has not ended after {limit:?}")?,
             Cause::Stall(stall) => write!(f, "{stall}")?,
             Cause::Task(error) => write!(f, "{error}")?,
         }

@@ -19,30 +19,31 @@ pub struct LinkPair {
     pub back: LinkId,
 }
 
-/// The present or next place of a packet.
+/// The machine or link in which a packet is, or which it enters next.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(super) enum Place {
+pub(super) enum PacketLocation {
     Link(LinkId),
     Node(NodeId),
 }
 
-/// The next place for each place and destination.
+/// The next location of a packet, by its present location and its destination.
 #[derive(Debug, Default)]
 pub(super) struct Routes {
-    next: BTreeMap<(Place, NodeId), Place>,
+    next: BTreeMap<(PacketLocation, NodeId), PacketLocation>,
 }
 
 impl Routes {
     pub(super) fn add(&mut self, from: NodeId, to: NodeId, links: &[LinkId]) {
-        let mut place = Place::Node(from);
+        let mut location = PacketLocation::Node(from);
         for link in links {
-            self.next.insert((place, to), Place::Link(*link));
-            place = Place::Link(*link);
+            self.next
+                .insert((location, to), PacketLocation::Link(*link));
+            location = PacketLocation::Link(*link);
         }
-        self.next.insert((place, to), Place::Node(to));
+        self.next.insert((location, to), PacketLocation::Node(to));
     }
 
-    pub(super) fn next(&self, from: Place, to: NodeId) -> Option<Place> {
+    pub(super) fn next(&self, from: PacketLocation, to: NodeId) -> Option<PacketLocation> {
         self.next.get(&(from, to)).copied()
     }
 }

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use courser_base::Ecn;
 
 use super::*;
-use crate::apps::{Amount, Bulk, Exchange, Paced, Serve, Way};
+use crate::apps::{Amount, Bulk, Exchange, Paced, Serve, TransferDirection};
 use crate::host::{Host, HostSpec};
 
 fn client_address(index: u8) -> SocketAddr {
@@ -38,26 +38,28 @@ fn add_server(world: &mut World, index: u8) -> NodeId {
 
 fn tally(world: &World, id: NodeId) -> &crate::apps::Tally {
     let host = world.node::<Host>(id).expect("a host");
-    host.tally().expect("it counts")
+    host.tally().expect("the application has a tally")
 }
 
 /// Runs a client that sends 1 MB over a link with many effects.
 fn eventful(seed: u64) -> (u64, u64, u64) {
     let mut world = World::new(seed);
     let amount = Amount::Bytes(1_000_000);
-    let client = add_client(&mut world, 1, Bulk::new(server_address(1), Way::Up, amount));
+    let client = add_client(
+        &mut world,
+        1,
+        Bulk::new(server_address(1), TransferDirection::Up, amount),
+    );
     let server = add_server(&mut world, 1);
     let link = "20mbit,10ms,jitter=1ms,loss=1%,reorder=2%:8ms,duplicate=1%,corrupt=1%,queue=20p";
     world.connect(client, server, &duplex(link));
-    world
-        .run_for(Duration::from_secs(20))
-        .expect("time goes on");
+    world.run_for(Duration::from_secs(20)).expect("no stall");
     let received = tally(&world, server).received;
     (world.digest(), world.events(), received)
 }
 
 #[test]
-fn same_seed_same_digest_and_it_is_the_one_of_every_machine() {
+fn digest_of_a_seed_is_the_same_on_every_machine() {
     let first = eventful(7);
     assert_eq!(first.2, 1_000_000);
     assert_eq!(first, eventful(7));
@@ -75,24 +77,30 @@ fn dumbbell_serves_every_pair() {
     let pairs: Vec<_> = (1..=4)
         .map(|index| {
             let amount = Amount::Bytes(300_000);
-            let way = if index % 2 == 0 { Way::Up } else { Way::Down };
+            let direction = if index % 2 == 0 {
+                TransferDirection::Up
+            } else {
+                TransferDirection::Down
+            };
             let client = add_client(
                 &mut world,
                 index,
-                Bulk::new(server_address(index), way, amount),
+                Bulk::new(server_address(index), direction, amount),
             );
-            (client, add_server(&mut world, index), way)
+            (client, add_server(&mut world, index), direction)
         })
         .collect();
     let left: Vec<_> = pairs.iter().map(|pair| pair.0).collect();
     let right: Vec<_> = pairs.iter().map(|pair| pair.1).collect();
     let pair = world.bottleneck(&left, &right, &duplex("10mbit,20ms,queue=1bdp"));
-    world
-        .run_for(Duration::from_secs(10))
-        .expect("time goes on");
-    for (client, server, way) in pairs {
-        let receiver = if way == Way::Up { server } else { client };
-        assert_eq!(tally(&world, receiver).received, 300_000, "{way:?}");
+    world.run_for(Duration::from_secs(10)).expect("no stall");
+    for (client, server, direction) in pairs {
+        let receiver = if direction == TransferDirection::Up {
+            server
+        } else {
+            client
+        };
+        assert_eq!(tally(&world, receiver).received, 300_000, "{direction:?}");
         assert_eq!(tally(&world, receiver).mismatch, None);
     }
     let stats = world.link(pair.forward).stats();
@@ -114,7 +122,7 @@ fn connection_survives_a_nat_that_rebinds() {
                 seen.borrow_mut().insert(event.source);
             }
         }));
-        world.run_for(Duration::from_secs(8)).expect("time goes on");
+        world.run_for(Duration::from_secs(8)).expect("no stall");
         let tally = tally(&world, client);
         assert_eq!(tally.failures, Vec::<String>::new(), "{link}");
         assert_eq!(tally.exchanges.len(), 50, "{link}");
@@ -133,7 +141,7 @@ fn ping_takes_the_round_trip_and_serialisation() {
     let client = add_client(&mut world, 1, ping);
     let server = add_server(&mut world, 1);
     world.connect(client, server, &duplex("100mbit,20ms"));
-    world.run_for(Duration::from_secs(5)).expect("time goes on");
+    world.run_for(Duration::from_secs(5)).expect("no stall");
     let exchanges = &tally(&world, client).exchanges;
     assert_eq!(exchanges.len(), 20);
     for (at, took) in exchanges {
@@ -150,7 +158,7 @@ fn paced_writer_sends_what_is_due_and_no_more() {
     let client = add_client(&mut world, 1, paced.between(Time::ZERO, end));
     let server = add_server(&mut world, 1);
     world.connect(client, server, &duplex("100mbit,20ms"));
-    world.run_for(Duration::from_secs(4)).expect("time goes on");
+    world.run_for(Duration::from_secs(4)).expect("no stall");
     // The handshake takes 40 ms. Data written within the last delay may be cut off.
     let received = tally(&world, server).received / 5000;
     assert!((145..=148).contains(&received), "{received} frames");
@@ -163,7 +171,7 @@ fn run_until_stops_when_it_is_done() {
     let client = add_client(
         &mut world,
         1,
-        Bulk::new(server_address(1), Way::Down, amount),
+        Bulk::new(server_address(1), TransferDirection::Down, amount),
     );
     let server = add_server(&mut world, 1);
     world.connect(client, server, &duplex("100mbit,20ms"));
@@ -221,7 +229,7 @@ fn echo(from: SocketAddr, to: SocketAddr, starts: bool) -> Echo {
 }
 
 #[test]
-fn time_that_stands_still_is_an_error_with_a_name() {
+fn stalled_time_is_an_error_that_names_the_machine() {
     let mut world = World::new(1);
     let (a, b) = (client_address(1), server_address(1));
     let left = world.add("left", a.ip(), echo(a, b, true));
@@ -248,7 +256,7 @@ fn unroutable_packet_is_traced() {
     world.on_trace(Box::new(move |event| {
         lines.borrow_mut().push(event.to_string())
     }));
-    world.run_for(Duration::from_secs(1)).expect("time goes on");
+    world.run_for(Duration::from_secs(1)).expect("no stall");
     let seen = seen.borrow();
     assert_eq!(seen.len(), 2, "{seen:?}");
     assert!(seen[1].contains("unroutable"), "{seen:?}");

@@ -42,7 +42,7 @@ impl<K: Ord + Copy> Timetable<K> {
         None
     }
 
-    /// Takes out the next call that is due.
+    /// Removes and returns the next call that is due.
     pub(super) fn take(&mut self, now: Time) -> Option<K> {
         if self.next_time()? > now {
             return None;

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use crate::common::{CLIENT, SERVER, Scene, Setup, for_each_seed};
-use courser_sim::apps::{Amount, Bulk, Way};
+use courser_sim::apps::{Amount, Bulk, TransferDirection};
 use courser_sim::trace::{Happening, TraceEvent};
 use courser_transport::{ConnectionError, RetryPolicy};
 
@@ -18,7 +18,7 @@ const FIRST_PTO: Duration = Duration::from_millis(999);
 
 /// The client sends 1000 bytes and closes.
 fn small() -> Bulk {
-    Bulk::new(SERVER, Way::Up, Amount::Bytes(1000))
+    Bulk::new(SERVER, TransferDirection::Up, Amount::Bytes(1000))
 }
 
 /// Returns the bytes that the limit permits the server to send, and those that it sent.
@@ -50,7 +50,7 @@ fn vanished_client_gets_no_more_than_three_times_its_hello() {
     // Its flight, and at least one probe.
     assert!(sent > 3000, "{sent}");
     assert_eq!(
-        scene.server_end().expect("it gave up").1,
+        scene.server_end().expect("the connection has ended").1,
         ConnectionError::HandshakeTimedOut
     );
 }

@@ -34,7 +34,7 @@ fn assert_not_amplified(scene: &Troubled) -> (usize, usize) {
 /// F10. A part of a datagram is not a valid packet. Two joined datagrams are read as coalesced
 /// packets, of which the first has a short header and ends with the datagram.
 #[test]
-fn datagrams_split_and_joined_are_lost_at_most() {
+fn split_and_joined_datagrams_are_at_most_lost() {
     for_each_seed(10, |seed| {
         for at in 0..2 {
             let mut troubles = [Trouble::default(); 2];
@@ -62,7 +62,7 @@ fn datagrams_split_and_joined_are_lost_at_most() {
 /// F22. The client pauses for longer than its NAT keeps the mapping, so each exchange starts with a
 /// packet from another port.
 #[test]
-fn mapping_expired_in_a_pause_costs_a_validation_and_no_connection() {
+fn mapping_that_expires_in_a_pause_costs_only_a_validation() {
     let setup = ethernet("20mbit,rtt=50ms,rebind=idle:2s");
     let app = Exchange::new(SERVER, 1000, 50_000, Some(5)).every(SECOND * 5);
     let mut scene = Troubled::new(1, setup, app, Default::default(), Attack::default());
@@ -213,7 +213,7 @@ fn forged_first_answers_end_the_attempt_at_once() {
         scene.run_for(MS * 41);
         let error = scene
             .end(0)
-            .unwrap_or_else(|| panic!("{early:?}: it goes on"));
+            .unwrap_or_else(|| panic!("{early:?}: the attempt continues"));
         assert!(is_expected(early, error), "{early:?}: {error}");
         assert_eq!(scene.tally(0).failures.len(), 1, "{early:?}");
         scene.run_for(SECOND * 12);
@@ -316,8 +316,8 @@ fn clock_that_goes_back_a_second_ends_nothing() {
     });
 }
 
-/// F28. The pacer blocks for an hour, and timers fire as late. The other end has been alone for
-/// long by then.
+/// F28. The pacer blocks for an hour, and timers fire an hour late. The other end has timed out long
+/// before.
 #[test]
 fn clock_that_goes_back_an_hour_causes_an_idle_timeout_at_worst() {
     for_each_seed(5, |seed| {

@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use crate::common::{SERVER, Scene, Setup, for_each_seed};
 use courser_base::Time;
-use courser_sim::apps::{Amount, Bulk, Exchange, Way};
+use courser_sim::apps::{Amount, Bulk, Exchange, TransferDirection};
 use courser_transport::ConnectionError;
 use courser_wire::TransportErrorCode;
 
 const MS: Duration = Duration::from_millis(1);
 
 /// Returns a connection after the handshake that sends nothing on its own for a minute.
-fn quiet(seed: u64, link: &str) -> Scene {
+fn idle_scene(seed: u64, link: &str) -> Scene {
     let app = Exchange::ping(SERVER, Duration::from_secs(60), None);
     let mut scene = Scene::new(seed, Setup::on(link), app);
     scene.confirm(Duration::from_secs(10));
@@ -23,7 +23,7 @@ fn quiet(seed: u64, link: &str) -> Scene {
 
 /// Returns a client whose stream does not end on its own.
 fn busy(seed: u64, link: &str) -> Scene {
-    let app = Bulk::new(SERVER, Way::Up, Amount::Endless);
+    let app = Bulk::new(SERVER, TransferDirection::Up, Amount::Endless);
     let mut scene = Scene::new(seed, Setup::on(link), app);
     scene.confirm(Duration::from_secs(10));
     scene.run_for(MS * 300);
@@ -46,22 +46,22 @@ fn drain_time(scene: &Scene) -> Duration {
 
 #[test]
 fn close_of_the_client_reaches_the_server_half_a_round_trip_later() {
-    let mut scene = quiet(1, "rtt=100ms");
+    let mut scene = idle_scene(1, "rtt=100ms");
     let now = scene.world.now();
     scene.close_client(7);
     scene.run_for(MS * 200);
     assert_eq!(scene.end(), Some((now, ConnectionError::LocallyClosed)));
-    let (at, error) = scene.server_end().expect("it knows");
+    let (at, error) = scene.server_end().expect("the connection has ended");
     assert_eq!((at - now, code_of(&error)), (MS * 50, 7));
 }
 
 #[test]
 fn close_of_the_server_reaches_the_client_half_a_round_trip_later() {
-    let mut scene = quiet(1, "rtt=100ms");
+    let mut scene = idle_scene(1, "rtt=100ms");
     let now = scene.world.now();
     scene.close_server((1 << 62) - 1);
     scene.run_for(MS * 200);
-    let (at, error) = scene.end().expect("it knows");
+    let (at, error) = scene.end().expect("the connection has ended");
     assert_eq!((at - now, code_of(&error)), (MS * 50, (1 << 62) - 1));
     let (_, error) = scene.server_end().expect("it closed");
     assert!(error.is_local_close());
@@ -69,7 +69,7 @@ fn close_of_the_server_reaches_the_client_half_a_round_trip_later() {
 
 #[test]
 fn both_close_at_once_and_each_keeps_its_own_reason() {
-    let mut scene = quiet(1, "rtt=100ms");
+    let mut scene = idle_scene(1, "rtt=100ms");
     scene.close_client(1);
     scene.close_server(2);
     scene.run_for(MS * 60 + drain_time(&scene));
@@ -82,7 +82,7 @@ fn both_close_at_once_and_each_keeps_its_own_reason() {
 
 #[test]
 fn both_ends_forget_the_connection_within_three_probe_timeouts() {
-    let mut scene = quiet(1, "rtt=100ms");
+    let mut scene = idle_scene(1, "rtt=100ms");
     let drain = drain_time(&scene);
     scene.close_client(0);
     scene.run_for(MS * 60);
@@ -114,7 +114,7 @@ fn lost_close_leaves_an_idle_peer_to_its_timeout() {
     assert!(at - Time::ZERO <= Duration::from_secs(7), "{at:?}");
 }
 
-/// A busy peer continues to send, and each of its packets may be answered by the close again.
+/// A busy peer continues to send, and each of its packets may cause the close to be repeated.
 #[test]
 fn lost_close_is_repeated_to_a_peer_that_sends() {
     let mut scene = busy(1, "20mbit,rtt=50ms,queue=100p");
@@ -123,7 +123,7 @@ fn lost_close_is_repeated_to_a_peer_that_sends() {
     scene.close_server(9);
     scene.run_for(MS * 300);
     assert_eq!(scene.back().dropped.listed, 1);
-    let (at, error) = scene.end().expect("it was told");
+    let (at, error) = scene.end().expect("the connection has ended");
     assert_eq!(code_of(&error), 9);
     // The next packet was in flight already.
     assert!(at - now < MS * 50, "{:?}", at - now);
@@ -152,17 +152,20 @@ fn repeated_closes_become_rarer() {
 }
 
 #[test]
-fn close_with_half_of_the_data_unread_takes_everything_down() {
+fn close_with_half_of_the_data_unread_ends_both_ends() {
     let mut scene = busy(1, "20mbit,rtt=50ms,queue=100p");
     let received = scene.server_tally().received;
     assert!(received > 0);
     scene.close_client(3);
     // Three probe timeouts, each with the delay of a full queue.
     scene.run_for(MS * 1000);
-    assert_eq!(code_of(&scene.server_end().expect("it knows").1), 3);
+    assert_eq!(
+        code_of(&scene.server_end().expect("the connection has ended").1),
+        3
+    );
     assert_eq!(scene.server_tally().mismatch, None);
     assert_eq!(scene.server().endpoint().connections(), 0);
-    // No packet is left that causes another.
+    // No packet that causes an answer is left.
     let (there, back) = (scene.forward().packets_in, scene.back().packets_in);
     scene.run_for(Duration::from_secs(60));
     assert_eq!(
@@ -177,12 +180,12 @@ fn client_that_closes_during_the_handshake_sends_application_error() {
     let mut scene = Scene::new(
         1,
         Setup::on("rtt=100ms"),
-        Bulk::new(SERVER, Way::Up, Amount::Endless),
+        Bulk::new(SERVER, TransferDirection::Up, Amount::Endless),
     );
     scene.run_for(MS * 60);
     scene.close_client(42);
     scene.run_for(MS * 200);
-    let (at, error) = scene.server_end().expect("it knows");
+    let (at, error) = scene.server_end().expect("the connection has ended");
     let ConnectionError::ConnectionClosed(close) = error else {
         panic!("{error}");
     };
@@ -196,13 +199,13 @@ fn server_that_closes_during_the_handshake_sends_application_error() {
     let mut scene = Scene::new(
         1,
         Setup::on("rtt=100ms"),
-        Bulk::new(SERVER, Way::Up, Amount::Endless),
+        Bulk::new(SERVER, TransferDirection::Up, Amount::Endless),
     );
     scene.run_for(MS * 60);
     scene.close_server(42);
     // Without a sample that is the timeout of RFC 9002 §6.2.2, three times.
     scene.run_for(MS * 3 * 999 + MS * 100);
-    let (_, error) = scene.end().expect("it knows");
+    let (_, error) = scene.end().expect("the connection has ended");
     let ConnectionError::ConnectionClosed(close) = error else {
         panic!("{error}");
     };
@@ -213,11 +216,11 @@ fn server_that_closes_during_the_handshake_sends_application_error() {
 /// Nothing was received from the server. It may not exist, and must not be left with incomplete
 /// state.
 #[test]
-fn client_that_closes_before_any_answer_is_gone() {
+fn client_that_closes_before_any_answer_leaves_no_state() {
     let mut scene = Scene::new(
         1,
         Setup::on("rtt=100ms"),
-        Bulk::new(SERVER, Way::Up, Amount::Endless),
+        Bulk::new(SERVER, TransferDirection::Up, Amount::Endless),
     );
     scene.run_for(MS * 10);
     scene.close_client(42);
@@ -230,7 +233,7 @@ fn client_that_closes_before_any_answer_is_gone() {
 
 #[test]
 fn closing_twice_changes_nothing() {
-    let mut scene = quiet(1, "rtt=100ms");
+    let mut scene = idle_scene(1, "rtt=100ms");
     scene.close_client(1);
     scene.close_client(2);
     scene.run_for(MS * 30);
@@ -241,7 +244,7 @@ fn closing_twice_changes_nothing() {
 
 /// The server closes with many packets in flight, while a third of all packets is lost.
 #[test]
-fn close_gets_through_to_a_busy_peer_whatever_is_lost() {
+fn close_reaches_a_busy_peer_despite_loss() {
     let mut lost = 0;
     for_each_seed(30, |seed| {
         let mut scene = busy(seed, "20mbit,rtt=50ms,loss=30%,queue=100p");
@@ -249,7 +252,7 @@ fn close_gets_through_to_a_busy_peer_whatever_is_lost() {
         // Its packets in flight and its probes cause further responses while the server is closing.
         // A third of all attempts fail, so not all of them do.
         scene.run_for(Duration::from_secs(31));
-        let (_, error) = scene.end().expect("it is over");
+        let (_, error) = scene.end().expect("the connection has ended");
         let told = matches!(&error, ConnectionError::ApplicationClosed { code, .. } if code.0 == 5);
         assert!(
             told || error.is_timeout() || error == ConnectionError::Reset,
@@ -263,7 +266,7 @@ fn close_gets_through_to_a_busy_peer_whatever_is_lost() {
 /// The server ends by its idle timeout while the client receives nothing. When the client sends
 /// again, it gets a stateless reset (RFC 9000 §10.3).
 #[test]
-fn client_of_a_server_that_has_forgotten_is_reset() {
+fn client_of_a_server_without_state_is_reset() {
     let app = Exchange::ping(SERVER, Duration::from_secs(6), None);
     let mut setup = Setup::on("rtt=50ms");
     setup.client.max_idle_timeout = None;
@@ -278,7 +281,7 @@ fn client_of_a_server_that_has_forgotten_is_reset() {
     assert_eq!(scene.server().endpoint().connections(), 0);
     assert!(scene.end().is_none());
     scene.run_for(Duration::from_secs(4));
-    let (_, error) = scene.end().expect("it was told");
+    let (_, error) = scene.end().expect("the connection has ended");
     assert_eq!(error, ConnectionError::Reset);
     assert_eq!(scene.server().endpoint().stats().resets_sent, 1);
 }
@@ -286,7 +289,7 @@ fn client_of_a_server_that_has_forgotten_is_reset() {
 /// The longest reason that is sent (512 bytes) reaches the peer completely.
 #[test]
 fn long_reason_is_cut_and_arrives() {
-    let mut scene = quiet(1, "rtt=100ms");
+    let mut scene = idle_scene(1, "rtt=100ms");
     let (now, handle) = (scene.world.now(), scene.server_handle());
     let reason = vec![b'x'; 3000];
     scene

@@ -4,13 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::common::lab::*;
-use crate::common::shared::{Shared, fairness, transport};
+use crate::common::shared::{SharedBottleneck, fairness, transport};
 use crate::common::{SERVER, Scene, for_each_seed};
 use courser_base::{Rate, Time};
 use courser_recovery::{
     AckSample, Algorithm, Controller, ControllerFactory, LossSample, RttEstimator,
 };
-use courser_sim::apps::{Amount, Bulk, Paced, Way};
+use courser_sim::apps::{Amount, Bulk, Paced, TransferDirection};
 use courser_transport::TransportConfig;
 
 /// A transfer over a link with a queue of one BDP takes at most `share` times as long as one with
@@ -165,11 +165,11 @@ fn short_transfers_take_a_round_trip_more_than_slow_start_at_most() {
     }
 }
 
-/// RFC 9002 §7.8: a cap keeps the sender below the rate of the link, so there is always more to send
-/// than is in flight. The window grows to a few times that and no further, and a link that narrows
-/// is not met with a burst.
+/// RFC 9002 §7.8: a cap keeps the sender below the rate of the link, although it always has more to
+/// send. The window grows to a few times what is in flight and no further, so that no burst follows
+/// when the link becomes slower.
 #[test]
-fn a_window_that_is_not_used_does_not_grow() {
+fn unused_window_does_not_grow() {
     let bdp = 250_000;
     for &algorithm in CONTROLLERS {
         let setup = controlled("1gbit,rtt=40ms", algorithm).both(|config| {
@@ -191,8 +191,8 @@ fn a_window_that_is_not_used_does_not_grow() {
         let after = scene.stats();
         let cuts = after.congestion_events - before.congestion_events;
         assert!(cuts <= 5, "{algorithm}: {cuts} reductions");
-        // Twice what is sent in excess until the first loss is known. BBR takes more rounds to find the
-        // rate, at which its window keeps what is in flight at a few times the BDP.
+        // Twice the excess that is sent until the first loss is detected. BBR takes more rounds to find
+        // the rate; meanwhile its window limits the bytes in flight to a few times the BDP.
         let most = if algorithm == Algorithm::Bbr {
             1500
         } else {
@@ -232,7 +232,7 @@ fn recovery_never_has_more_in_flight_than_when_it_began() {
         let begun = scene.stats();
         let threshold = begun.path.ssthresh.expect("a loss sets it");
         let mut most = 0;
-        // A round trip with the queue of slow start.
+        // The round-trip time includes the queue that slow start filled.
         watch(&mut scene, MS * 140, MS, |_, stats| {
             most = most.max(stats.path.bytes_in_flight);
         });
@@ -252,7 +252,7 @@ fn recovery_never_has_more_in_flight_than_when_it_began() {
 /// Everything is lost for three seconds, far more than three probe timeouts, so that the window
 /// falls to its minimum (RFC 9002 §7.6).
 #[test]
-fn long_outage_is_persistent_congestion_and_is_left_again() {
+fn sender_recovers_from_the_persistent_congestion_of_a_long_outage() {
     for algorithm in [Algorithm::NewReno, Algorithm::Cubic, Algorithm::Prague] {
         let link = "10mbit,rtt=40ms,blackhole=2s:3s";
         let mut scene = Scene::new(1, controlled(link, algorithm), endless());
@@ -313,7 +313,7 @@ fn application_limited_flow_does_not_grow_its_window() {
 }
 
 fn shares(seed: u64, controllers: &[Algorithm]) -> (Vec<u64>, f64) {
-    let mut shared = Shared::new(seed, "20mbit,rtt=30ms,queue=2bdp", controllers);
+    let mut shared = SharedBottleneck::new(seed, "20mbit,rtt=30ms,queue=2bdp", controllers);
     shared.world.run_for(SECOND * 3).expect("it does not spin");
     let before = shared.acked();
     shared.world.run_for(SECOND * 8).expect("it does not spin");
@@ -324,8 +324,9 @@ fn shares(seed: u64, controllers: &[Algorithm]) -> (Vec<u64>, f64) {
     (shares, used)
 }
 
-/// Two flows of a kind: after three seconds neither has more than twice the other's rate for long
-/// (index of Jain above 0.9), and together they use the link except for headers and reductions.
+/// Two flows with the same controller: after three seconds neither has more than twice the other's
+/// rate for long (Jain's index above 0.9), and together they use the link except for headers and
+/// reductions.
 #[test]
 fn two_newreno_flows_share() {
     let (shares, used) = shares(1, &[Algorithm::NewReno; 2]);
@@ -345,13 +346,13 @@ fn two_bbr_flows_share() {
 }
 
 #[test]
-fn cubic_and_newreno_live_side_by_side() {
+fn cubic_and_newreno_share_a_link() {
     let (shares, used) = shares(1, &[Algorithm::Cubic, Algorithm::NewReno]);
     assert!(fairness(&shares) > 0.8 && used > 0.85, "{shares:?} {used}");
 }
 
 #[test]
-fn bbr_does_not_starve_cubic_nor_cubic_bbr() {
+fn bbr_and_cubic_do_not_starve_each_other() {
     let (shares, used) = shares(1, &[Algorithm::Bbr, Algorithm::Cubic]);
     // At least a fifth each.
     assert!(
@@ -368,7 +369,7 @@ fn acked_between(scene: &mut Scene, from: Duration, to: Duration) -> f64 {
     (scene.stats().data_acked - before) as f64 / (to - from).as_secs_f64()
 }
 
-/// Four times the rate from the third second on: two seconds later three quarters are used.
+/// The rate rises fourfold: five seconds later more than 70 % of it is used.
 #[test]
 fn rate_that_quadruples_is_used() {
     for algorithm in [Algorithm::Cubic, Algorithm::Bbr, Algorithm::NewReno] {
@@ -569,7 +570,7 @@ fn step_to_80_mbit(algorithm: Algorithm, capacity_rise: bool) -> (u64, u64, u64)
 /// Most of the link is in use within half a second, in which the rate is detected and raised step by
 /// step. The queue holds 0.4 BDP and hardly overflows.
 #[test]
-fn a_link_that_is_eight_times_as_fast_is_full_soon() {
+fn eightfold_capacity_is_mostly_used_within_half_a_second() {
     for algorithm in [Algorithm::Cubic, Algorithm::NewReno] {
         let (soon, later, lost) = step_to_80_mbit(algorithm, true);
         let (soon_without, later_without, _) = step_to_80_mbit(algorithm, false);
@@ -590,15 +591,15 @@ fn lost_beside_short_flows(seed: u64, algorithm: Algorithm, capacity_rise: bool)
         capacity_rise,
         ..transport(algorithm)
     };
-    let endless = Bulk::new(SERVER, Way::Up, Amount::Endless);
+    let endless = Bulk::new(SERVER, TransferDirection::Up, Amount::Endless);
     let short = |second: u32| {
         let amount = Amount::Bytes(500_000);
         let start = Time::ZERO + SECOND + MS * 1700 * second;
-        let transfer = Bulk::new(SERVER, Way::Up, amount).starting_at(start);
+        let transfer = Bulk::new(SERVER, TransferDirection::Up, amount).starting_at(start);
         (transport(Algorithm::Cubic), transfer)
     };
     let flows = std::iter::once((long, endless)).chain((1..=10).map(short));
-    let mut shared = Shared::of(seed, link, flows.collect());
+    let mut shared = SharedBottleneck::of(seed, link, flows.collect());
     shared.world.run_for(SECOND * 20).expect("no stall");
     shared.assert_clean();
     shared.lost(0)
@@ -606,7 +607,7 @@ fn lost_beside_short_flows(seed: u64, algorithm: Algorithm, capacity_rise: bool)
 
 /// Each flow that ends leaves a link without a queue, which carries no more than before.
 #[test]
-fn flows_that_come_and_go_cost_few_packets() {
+fn short_flows_cost_a_long_flow_few_packets() {
     for algorithm in [Algorithm::Cubic, Algorithm::NewReno] {
         let lost = |capacity_rise| {
             let run = |seed| lost_beside_short_flows(seed, algorithm, capacity_rise);

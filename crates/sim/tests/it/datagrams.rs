@@ -154,7 +154,7 @@ fn reported_fate_of_each_datagram_is_correct() {
 }
 
 #[test]
-fn reordering_and_copies_give_each_at_most_once() {
+fn reordered_and_copied_datagrams_arrive_at_most_once() {
     for_each_seed(10, |seed| {
         let link = "10mbit,30ms,reorder=20%:15ms,duplicate=10%";
         let (fates, seen) = run(seed, link, |connection| {
@@ -166,14 +166,14 @@ fn reordering_and_copies_give_each_at_most_once() {
         numbers.sort_unstable();
         numbers.dedup();
         assert_eq!(numbers.len(), 200);
-        // Late ones may have been declared lost.
+        // Late datagrams may have been declared lost.
         assert!(count(&fates, DatagramFate::Acked) > 150);
     });
 }
 
 /// Datagrams and a stream share a link that is too narrow for both.
 #[test]
-fn a_bulk_stream_beside_neither_starves_nor_is_starved() {
+fn datagrams_and_a_bulk_stream_do_not_starve_each_other() {
     let (sent, seen) = run(1, "8mbit,40ms,queue=100ms", |connection| async move {
         bulk(connection.clone());
         let begun = runtime::now();
@@ -197,7 +197,7 @@ fn a_bulk_stream_beside_neither_starves_nor_is_starved() {
 /// A voice call beside an upload waits in the queue of the link, but not behind the upload's data
 /// in the send buffer.
 #[test]
-fn few_datagrams_pass_the_stream_that_waits() {
+fn datagrams_overtake_queued_stream_data() {
     let (fates, seen) = run(1, "8mbit,40ms,queue=50ms", |connection| async move {
         bulk(connection.clone());
         runtime::sleep(1000 * MS).await;
@@ -212,7 +212,7 @@ fn few_datagrams_pass_the_stream_that_waits() {
 
 /// 16 times the capacity of the link, each datagram useful for 30 ms.
 #[test]
-fn on_a_link_that_is_too_narrow_old_ones_expire_and_new_ones_are_sent() {
+fn narrow_link_expires_old_datagrams_and_sends_new_ones() {
     let (fates, seen) = run(1, "1mbit,20ms,queue=20ms", |connection| async move {
         let options = DatagramOptions::new().max_age(30 * MS);
         let mut fates = Vec::new();
@@ -254,7 +254,7 @@ fn full_queue_drops_the_oldest_datagram() {
 
 /// RFC 9221 §5: a datagram that fits now may not fit later.
 #[test]
-fn the_largest_size_follows_the_path_down() {
+fn largest_datagram_size_shrinks_with_the_path() {
     let link = "20mbit,20ms,mtu=1500,mtu@3s=1280";
     let (sizes, seen) = run(1, link, |connection| async move {
         let mut sizes = Vec::new();

@@ -57,7 +57,7 @@ struct Asked {
     answered: Instant,
 }
 
-/// Meets the server, and sends a request on a second connection as soon as possible.
+/// Connects once to get a ticket, and sends a request on a second connection as soon as possible.
 async fn client() -> Result<Asked> {
     let config = ClientConfig::with_roots([identity().certificate()])?;
     let config = config.alpn([h3::ALPN]).early_data(true);

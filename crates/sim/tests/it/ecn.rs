@@ -5,7 +5,7 @@ use crate::common::lab::{
     MS, SECOND, assert_clean, back, controlled, endless, ethernet, finish_up, ideal, there,
     transfer_up, up, with_connection,
 };
-use crate::common::shared::Shared;
+use crate::common::shared::SharedBottleneck;
 use crate::common::{Scene, for_each_seed};
 use courser_recovery::Algorithm;
 
@@ -212,7 +212,7 @@ fn changing_from_prague_changes_the_marks_and_keeps_ecn() {
 
 /// Marks cleared on the way back do not affect the client's data.
 #[test]
-fn marks_cleared_on_the_way_back_do_not_affect_the_way_there() {
+fn marks_cleared_in_one_direction_do_not_affect_the_other() {
     let link = "20mbit,rtt=40ms,queue=1s,aqm=codel-ecn;20mbit,rtt=40ms,ecn=bleach";
     let (scene, _) = transfer_up(1, ethernet(link), 4_000_000, SECOND * 20);
     assert!(there(&scene).marked > 0 && there(&scene).dropped.total() == 0);
@@ -223,7 +223,7 @@ fn marks_cleared_on_the_way_back_do_not_affect_the_way_there() {
 #[test]
 fn prague_leaves_cubic_its_share_of_a_classic_ecn_queue() {
     let link = "20mbit,rtt=40ms,queue=1s,aqm=codel-ecn";
-    let mut shared = Shared::new(1, link, &[Algorithm::Prague, Algorithm::Cubic]);
+    let mut shared = SharedBottleneck::new(1, link, &[Algorithm::Prague, Algorithm::Cubic]);
     shared.world.run_for(SECOND * 5).expect("no stall");
     let before = shared.acked();
     shared.world.run_for(SECOND * 15).expect("no stall");

@@ -28,29 +28,29 @@ fn loses(share: &str, seeds: u64, bytes: u64, limit: Duration) {
 
 /// CUBIC holds about `1.2 MSS / (RTT sqrt p)` in the region where it acts as Reno: 2.7 MB/s.
 #[test]
-fn one_in_a_thousand_lost() {
+fn transfer_survives_one_in_a_thousand_lost() {
     loses("0.1%", 5, 3_000_000, SECOND * 3);
 }
 
 #[test]
-fn five_percent_lost() {
+fn transfer_survives_five_percent_loss() {
     loses("5%", 10, 300_000, SECOND * 5);
 }
 
 #[test]
-fn twenty_percent_lost() {
+fn transfer_survives_twenty_percent_loss() {
     loses("20%", 10, 100_000, SECOND * 20);
 }
 
 /// Each way, so that only about one round trip in three succeeds.
 #[test]
-fn forty_percent_lost() {
+fn transfer_survives_forty_percent_loss() {
     loses("40%", 20, 20_000, SECOND * 100);
 }
 
 /// Probe timeouts that double, with two packets each: slow, but the transfer ends.
 #[test]
-fn half_lost_one_way() {
+fn transfer_survives_half_lost_in_one_direction() {
     for_each_seed(20, |seed| {
         let setup = ethernet("20mbit,rtt=20ms,loss=50%;20mbit,rtt=20ms").both(|it| {
             it.handshake_timeout = SECOND * 60;
@@ -64,7 +64,7 @@ fn half_lost_one_way() {
 
 /// A whole flight of 200 packets is lost in a transfer with hundreds in flight.
 #[test]
-fn burst_of_200_packets_lost() {
+fn transfer_survives_a_burst_of_200_lost_packets() {
     for &algorithm in CONTROLLERS {
         let link = "50mbit,rtt=100ms,drop=600-799;50mbit,rtt=100ms";
         let (scene, time) = transfer_up(1, controlled(link, algorithm), 4_000_000, SECOND * 30);
@@ -77,7 +77,7 @@ fn burst_of_200_packets_lost() {
 
 /// Bursts of 5 packets on average.
 #[test]
-fn bursts_of_loss() {
+fn transfer_survives_bursts_of_loss() {
     for_each_seed(10, |seed| {
         let setup = ethernet("20mbit,rtt=20ms,gilbert=1%:20%");
         let (scene, time) = transfer_up(seed, setup, 500_000, SECOND * 60);
@@ -88,7 +88,7 @@ fn bursts_of_loss() {
 
 /// The last packet of the data is lost, and its first retransmissions.
 #[test]
-fn any_packet_near_the_end_lost() {
+fn transfer_survives_loss_of_any_packet_near_the_end() {
     for_each_seed(20, |seed| {
         let from = 5 + seed;
         let link = format!("20mbit,rtt=40ms,drop={from}-{};20mbit,rtt=40ms", from + 2);
@@ -100,8 +100,8 @@ fn any_packet_near_the_end_lost() {
 }
 
 /// Everything is lost in one direction for a time. The transfer continues within twice that time
-/// after the start of the hole, since probe timeouts double, and a second of recovery.
-fn hole(there_only: bool, millis: u64) {
+/// after the start of the outage, since probe timeouts double, and a second of recovery.
+fn outage(there_only: bool, millis: u64) {
     let hole = format!("20mbit,rtt=40ms,blackhole=1s:{millis}ms");
     let plain = "20mbit,rtt=40ms";
     let link = if there_only {
@@ -122,38 +122,38 @@ fn hole(there_only: bool, millis: u64) {
 }
 
 #[test]
-fn hole_of_100_ms_there() {
-    hole(true, 100);
+fn transfer_survives_outage_of_100_ms_towards_the_server() {
+    outage(true, 100);
 }
 
 #[test]
-fn hole_of_100_ms_back() {
-    hole(false, 100);
+fn transfer_survives_outage_of_100_ms_towards_the_client() {
+    outage(false, 100);
 }
 
 #[test]
-fn hole_of_2_seconds_there() {
-    hole(true, 2000);
+fn transfer_survives_outage_of_2_seconds_towards_the_server() {
+    outage(true, 2000);
 }
 
 #[test]
-fn hole_of_2_seconds_back() {
-    hole(false, 2000);
+fn transfer_survives_outage_of_2_seconds_towards_the_client() {
+    outage(false, 2000);
 }
 
 #[test]
-fn hole_of_10_seconds_there() {
-    hole(true, 10_000);
+fn transfer_survives_outage_of_10_seconds_towards_the_server() {
+    outage(true, 10_000);
 }
 
 #[test]
-fn hole_of_10_seconds_back() {
-    hole(false, 10_000);
+fn transfer_survives_outage_of_10_seconds_towards_the_client() {
+    outage(false, 10_000);
 }
 
-/// Below the idle timeout of 30 s, with probe timeouts that double up to the length of the hole.
+/// Below the idle timeout of 30 s, with probe timeouts that double up to the length of the outage.
 #[test]
-fn hole_of_14_seconds_both_ways() {
+fn transfer_survives_outage_of_14_seconds() {
     let bytes = 4_000_000;
     let (scene, time) = transfer_up(
         1,
@@ -168,13 +168,14 @@ fn hole_of_14_seconds_both_ways() {
 /// Returns the times at which each end reported the end of the connection.
 fn ends(scene: &Scene) -> [Duration; 2] {
     let is_lost = |event: &Event| matches!(event, Event::Lost(_));
-    [scene.when(is_lost), scene.when_server(is_lost)].map(|at| at.expect("it is over") - Time::ZERO)
+    [scene.when(is_lost), scene.when_server(is_lost)]
+        .map(|at| at.expect("the connection has ended") - Time::ZERO)
 }
 
 /// Everything is lost from the second second on, with an idle timeout of five: both ends report it
 /// within 1.1 times that, counted from the last packet that they received or sent first after it.
 #[test]
-fn hole_beyond_the_idle_timeout_is_reported_to_both() {
+fn outage_beyond_the_idle_timeout_is_reported_to_both_ends() {
     for_each_seed(5, |seed| {
         let setup = ethernet("20mbit,rtt=40ms,blackhole=2s:1000s")
             .both(|it| it.max_idle_timeout = Some(SECOND * 5));
@@ -190,7 +191,7 @@ fn hole_beyond_the_idle_timeout_is_reported_to_both() {
 
 /// Only one direction is lost: the other end receives probes, but its responses are lost.
 #[test]
-fn hole_back_beyond_the_idle_timeout_is_reported_to_the_sender() {
+fn one_way_outage_beyond_the_idle_timeout_is_reported_to_the_sender() {
     let setup = ethernet("20mbit,rtt=40ms;20mbit,rtt=40ms,blackhole=2s:1000s")
         .both(|it| it.max_idle_timeout = Some(SECOND * 5));
     let mut scene = Scene::new(1, setup, endless());
@@ -203,8 +204,8 @@ fn hole_back_beyond_the_idle_timeout_is_reported_to_the_sender() {
 
 /// Holes that repeat each second.
 #[test]
-fn periodic_holes() {
-    // More than slow start can put into the queue before the first hole.
+fn transfer_survives_periodic_outages() {
+    // More than slow start can put into the queue before the first outage.
     let bytes = 4_000_000;
     for &algorithm in CONTROLLERS {
         let setup = controlled("20mbit,rtt=40ms,blackhole=500ms:200ms:1s", algorithm);
@@ -247,7 +248,7 @@ fn ten_percent_duplicated_is_delivered_once() {
 
 /// A third of all packets is corrupted: all of those are dropped, and the others arrive.
 #[test]
-fn thirty_percent_corrupted() {
+fn transfer_survives_thirty_percent_corrupted() {
     for_each_seed(10, |seed| {
         let setup =
             ethernet("20mbit,rtt=20ms,corrupt=30%").both(|it| it.handshake_timeout = SECOND * 60);
@@ -258,7 +259,7 @@ fn thirty_percent_corrupted() {
 }
 
 #[test]
-fn two_percent_corrupted() {
+fn transfer_survives_two_percent_corrupted() {
     for_each_seed(10, |seed| {
         let (scene, time) = transfer_up(
             seed,
@@ -296,7 +297,7 @@ fn extended_packets_are_dropped() {
 
 /// All kinds of damage at once.
 #[test]
-fn five_faults_at_once() {
+fn transfer_survives_five_faults_at_once() {
     for_each_seed(20, |seed| {
         let link = "20mbit,rtt=30ms,loss=2%,duplicate=3%,corrupt=1%,reorder=3%:10ms,jitter=10ms";
         let (scene, time) = transfer_up(seed, ethernet(link), 300_000, SECOND * 60);
@@ -312,7 +313,7 @@ fn five_faults_at_once() {
 /// The delay changes from 10 ms to 2 s and back: the connection stays open, and afterwards the rate
 /// recovers.
 #[test]
-fn delay_jumps_from_10_ms_to_2_seconds_and_back() {
+fn connection_survives_delay_jumps_from_10_ms_to_2_seconds() {
     for &algorithm in CONTROLLERS {
         let link = "20mbit,delay=5ms,queue=1s,delay@1s=1s,delay@8s=5ms";
         let mut scene = Scene::new(1, controlled(link, algorithm), endless());
@@ -329,7 +330,7 @@ fn delay_jumps_from_10_ms_to_2_seconds_and_back() {
 
 /// Each packet is up to 200 ms late, in order.
 #[test]
-fn jitter_of_200_ms() {
+fn transfer_survives_jitter_of_200_ms() {
     for_each_seed(5, |seed| {
         let (scene, time) = transfer_up(
             seed,
@@ -349,7 +350,7 @@ fn jitter_of_200_ms() {
 
 /// A hundredth of the rate for five seconds: at most three seconds of stall afterwards.
 #[test]
-fn rate_drops_to_a_hundredth_and_comes_back() {
+fn transfer_recovers_from_a_hundredth_of_the_rate() {
     for &algorithm in CONTROLLERS {
         let link = "20mbit,rtt=40ms,queue=50ms,rate@2s=200kbit,rate@7s=20mbit";
         let mut scene = Scene::new(1, controlled(link, algorithm), endless());
@@ -364,10 +365,10 @@ fn rate_drops_to_a_hundredth_and_comes_back() {
     }
 }
 
-/// Exchanges through a hole: the one in progress takes as long as the hole and a probe timeout that
+/// Exchanges during an outage: the one in progress takes as long as the outage and a probe timeout that
 /// has doubled up to its length, and the others take their usual time.
 #[test]
-fn exchange_goes_on_after_a_hole() {
+fn exchange_continues_after_an_outage() {
     for_each_seed(10, |seed| {
         let at = 1000 + seed * 13;
         let setup = ethernet(&format!("20mbit,rtt=40ms,blackhole={at}ms:1s"));
@@ -398,7 +399,7 @@ fn machine(fault: Fault, bytes: u64, limit: Duration) {
 
 /// A process that is stopped for two seconds continues afterwards.
 #[test]
-fn machine_stopped_for_2_seconds() {
+fn connection_survives_a_machine_stopped_for_2_seconds() {
     let from = Time::ZERO + MS * 700;
     machine(
         Fault::Stopped {
@@ -411,7 +412,7 @@ fn machine_stopped_for_2_seconds() {
 }
 
 #[test]
-fn machine_stopped_for_20_seconds() {
+fn connection_survives_a_machine_stopped_for_20_seconds() {
     let from = Time::ZERO + MS * 700;
     machine(
         Fault::Stopped {
@@ -424,7 +425,7 @@ fn machine_stopped_for_20_seconds() {
 }
 
 #[test]
-fn machine_that_runs_one_millisecond_of_a_hundred() {
+fn transfer_completes_on_a_machine_that_runs_one_percent_of_the_time() {
     let fault = Fault::Starved {
         runs: MS,
         period: MS * 100,
@@ -433,17 +434,17 @@ fn machine_that_runs_one_millisecond_of_a_hundred() {
 }
 
 #[test]
-fn timers_late_by_100_ms() {
+fn transfer_completes_with_timers_late_by_100_ms() {
     machine(Fault::LateTimers(MS * 100), 1_000_000, SECOND * 10);
 }
 
 #[test]
-fn timers_late_by_5_seconds() {
+fn transfer_completes_with_timers_late_by_5_seconds() {
     machine(Fault::LateTimers(SECOND * 5), 100_000, SECOND * 60);
 }
 
 #[test]
-fn clock_that_moves_in_steps_of_16_ms() {
+fn transfer_completes_with_a_clock_in_steps_of_16_ms() {
     machine(Fault::CoarseClock(MS * 16), 2_000_000, SECOND * 4);
 }
 
@@ -464,7 +465,7 @@ fn machine_stopped_beyond_the_idle_timeout_is_reported_to_both() {
     let mut log = scene.client().log().iter();
     let client = log
         .find(|(_, _, event)| is_lost(event))
-        .expect("it is over")
+        .expect("the connection has ended")
         .0;
     assert!(client < Time::ZERO + SECOND * 8, "{client:?}");
     for host in [scene.client(), scene.server()] {
@@ -472,14 +473,14 @@ fn machine_stopped_beyond_the_idle_timeout_is_reported_to_both() {
             .log()
             .iter()
             .find(|(_, _, event)| matches!(event, Event::Lost(_)));
-        let at = over.expect("it is over").0 - Time::ZERO;
+        let at = over.expect("the connection has ended").0 - Time::ZERO;
         assert!(at < SECOND * 200, "{at:?}");
     }
 }
 
-/// The server starts late: a hole from the first packet on.
+/// The server starts late: an outage from the first packet on.
 #[test]
-fn hole_during_the_handshake() {
+fn handshake_survives_an_outage() {
     for_each_seed(20, |seed| {
         let setup = ethernet(&format!("20mbit,rtt=40ms,blackhole={}ms:2s", seed * 4));
         let mut scene = Scene::new(seed, setup, up(10_000));

@@ -132,7 +132,7 @@ fn fixed_windows_of_four_bdp_are_enough() {
 /// All packets of the receiver are lost for a second, updates too, while the sender waits for them.
 /// The transfer must continue without help when they are sent again.
 #[test]
-fn blocked_sender_goes_on_when_updates_were_lost() {
+fn blocked_sender_continues_after_lost_updates() {
     for_each_seed(20, |seed| {
         let from = 300 + seed * 7;
         let link = format!("50mbit,rtt=40ms;50mbit,rtt=40ms,blackhole={from}ms:1s");
@@ -192,7 +192,7 @@ impl App for SlowReader {
         connection: ConnectionHandle,
         direction: Direction,
     ) {
-        let streams = context.streams(connection).expect("it lives");
+        let streams = context.streams(connection).expect("the connection exists");
         while let Some(id) = streams.accept(direction) {
             self.streams.push((connection, id, 0));
         }
@@ -290,7 +290,7 @@ impl App for ManyStreams {
 
     fn on_connected(&mut self, context: &mut Context<'_>, connection: ConnectionHandle) {
         for _ in 0..self.count {
-            let streams = context.streams(connection).expect("it lives");
+            let streams = context.streams(connection).expect("the connection exists");
             let id = streams
                 .open(Direction::Unidirectional)
                 .expect("within the limit");
@@ -364,7 +364,7 @@ fn fifty_streams_share_a_connection_window_with_loss() {
 /// The reader is the limit: 20 000 bytes each 10 ms. Unread bytes stay within the granted window,
 /// and the sender waits.
 #[test]
-fn slow_reader_holds_the_sender_back() {
+fn slow_reader_limits_the_sender() {
     let setup = ethernet("100mbit,rtt=20ms").both(|it| stream_window(it, 100_000));
     let reader = SlowReader::new(2_000, MS * 10);
     let mut scene = Scene::with(1, setup, ManyStreams::new(1, 300_000), reader);

@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::common::{SERVER, Scene, Setup, for_each_seed};
 use courser_base::Time;
 use courser_sim::World;
-use courser_sim::apps::{Amount, Bulk, Exchange, Paced, Serve, Way};
+use courser_sim::apps::{Amount, Bulk, Exchange, Paced, Serve, TransferDirection};
 use courser_sim::host::{Host, HostSpec};
 use courser_sim::link::Dropped;
 use courser_sim::world::NodeId;
@@ -16,20 +16,23 @@ const MS: Duration = Duration::from_millis(1);
 
 /// The client sends 1000 bytes and closes.
 fn small() -> Bulk {
-    Bulk::new(SERVER, Way::Up, Amount::Bytes(1000))
+    Bulk::new(SERVER, TransferDirection::Up, Amount::Bytes(1000))
 }
 
 #[test]
-fn takes_one_round_trip() {
+fn handshake_takes_one_round_trip() {
     let mut scene = Scene::new(1, Setup::on("rtt=100ms"), small());
     scene.run_for(MS * 101);
-    let time = scene.stats().handshake_time.expect("it is over");
+    let time = scene
+        .stats()
+        .handshake_time
+        .expect("the handshake has ended");
     assert!(time >= MS * 100 && time < MS * 102, "{time:?}");
 }
 
 /// Every subset of the first twelve datagrams of both ends together: 4096 handshakes.
 #[test]
-fn survives_every_subset_of_the_first_twelve_datagrams_lost() {
+fn handshake_survives_loss_of_every_subset_of_twelve_datagrams() {
     for_each_seed(1 << 12, |seed| {
         let mask = seed - 1;
         let mut setup = Setup::on("rtt=20ms").both(|config| {
@@ -63,7 +66,10 @@ fn transfer(seed: u64, setup: Setup, limit: Duration) -> Scene {
 }
 
 fn handshake_time(scene: &Scene) -> Duration {
-    scene.stats().handshake_time.expect("it is over")
+    scene
+        .stats()
+        .handshake_time
+        .expect("the handshake has ended")
 }
 
 /// One loss costs its sender at most a probe timeout, and both ends may wait for each other once:
@@ -131,7 +137,7 @@ fn any_datagram_lost_in_each_direction_is_survived() {
 #[test]
 fn round_trip_longer_than_the_first_probe_timeout_costs_nothing() {
     let scene = transfer(1, Setup::on("rtt=1500ms"), Duration::from_secs(4));
-    // The packets that the probes repeat were in flight all the time.
+    // The packets that the probes repeat had only been delayed.
     assert!(scene.stats().ptos >= 1);
     assert!(handshake_time(&scene) < MS * 1510);
 }
@@ -321,10 +327,10 @@ fn probe_repeats_an_acknowledgement_that_was_lost() {
 /// Silence ends the attempt at the handshake timeout. The client probes with two datagrams each
 /// time, at intervals that double: at 1, 3 and 7 seconds of the ten.
 #[test]
-fn silent_server_ends_the_attempt_in_its_time() {
+fn silent_server_ends_the_attempt_at_the_handshake_timeout() {
     let mut scene = Scene::new(1, Setup::on("rtt=50ms;rtt=50ms,blackhole=0s:60s"), small());
     scene.run_for(Duration::from_secs(11));
-    let (at, error) = scene.end().expect("it gave up");
+    let (at, error) = scene.end().expect("the connection has ended");
     assert_eq!(error, ConnectionError::HandshakeTimedOut);
     assert_eq!(at - Time::ZERO, Duration::from_secs(10));
     assert_eq!(scene.stats().ptos, 3);
@@ -340,7 +346,7 @@ fn address_without_a_machine_ends_the_attempt_in_time() {
     let link = "rtt=50ms,blackhole=0s:60s;rtt=50ms";
     let mut scene = Scene::new(1, Setup::on(link), small());
     scene.run_for(Duration::from_secs(11));
-    let (_, error) = scene.end().expect("it gave up");
+    let (_, error) = scene.end().expect("the connection has ended");
     assert_eq!(error, ConnectionError::HandshakeTimedOut);
     assert_eq!(scene.server().endpoint().connections(), 0);
     assert_eq!(scene.server().endpoint().stats().accepted, 0);
@@ -354,7 +360,7 @@ fn client_that_vanishes_after_its_hello_is_forgotten() {
     scene.run_for(Duration::from_secs(4));
     assert_eq!(scene.server().endpoint().connections(), 1);
     scene.run_for(Duration::from_secs(2));
-    let (_, error) = scene.server_end().expect("it gave up");
+    let (_, error) = scene.server_end().expect("the connection has ended");
     assert_eq!(error, ConnectionError::HandshakeTimedOut);
     assert_eq!(scene.server().endpoint().connections(), 0);
     assert_eq!(scene.server().endpoint().stats().half_open, 0);
@@ -412,7 +418,7 @@ fn truncated_datagrams_are_equivalent_to_lost_ones() {
 /// RFC 9000 §12.2: bytes behind the last packet of a datagram are no reason to drop that packet. A
 /// datagram with a short header has no such end and is lost.
 #[test]
-fn bytes_behind_the_hello_cost_nothing() {
+fn trailing_bytes_after_the_hello_are_ignored() {
     let link = "rtt=50ms,extend=100%;rtt=50ms";
     let mut scene = Scene::new(1, Setup::on(link), small());
     scene.run_for(MS * 49);
@@ -460,11 +466,11 @@ fn clients_do_not_disturb_each_other() {
         let (world, clients, server) = crowd(seed, 20, "100mbit,rtt=40ms,10%,queue=1000p");
         for client in clients {
             let host: &Host = world.node(client).expect("a client");
-            let tally = host.tally().expect("it counts");
+            let tally = host.tally().expect("the application has a tally");
             assert_eq!((tally.streams, tally.failures.len()), (1, 0), "{tally:?}");
         }
         let host: &Host = world.node(server).expect("the server");
-        let tally = host.tally().expect("it counts");
+        let tally = host.tally().expect("the application has a tally");
         assert_eq!((tally.received, tally.mismatch), (20_000, None));
         assert_eq!(host.endpoint().stats().accepted, 20);
         assert_eq!(host.connections().len(), 20);

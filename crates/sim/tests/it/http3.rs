@@ -33,7 +33,7 @@ async fn server() -> Result {
     Ok(())
 }
 
-/// The bytes of a second of the link.
+/// The bytes that the link carries in a second.
 const LARGE: usize = 2_400_000;
 
 async fn client() -> Result<h3::Client> {
@@ -178,7 +178,7 @@ const IDLE: Duration = Duration::from_secs(3);
 
 /// RFC 9114 §5.1: a response may take longer than the idle timeout.
 #[test]
-fn connection_lives_while_an_answer_is_waited_for() {
+fn connection_stays_alive_while_a_response_is_pending() {
     async fn late_server() -> Result {
         let config = ServerConfig::with_identity(&identity())?.alpn([h3::ALPN]);
         let endpoint = Endpoint::server(config, "10.0.0.2:443".parse()?)?;

@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use crate::common::{SERVER, Scene, Setup, for_each_seed};
 use courser_base::Time;
-use courser_sim::apps::{Amount, Bulk, Exchange, Way};
+use courser_sim::apps::{Amount, Bulk, Exchange, TransferDirection};
 use courser_transport::ConnectionError;
 
 const MS: Duration = Duration::from_millis(1);
 const SECOND: Duration = Duration::from_secs(1);
 
-/// One exchange, then an hour of nothing.
+/// One exchange, then an hour of silence.
 fn once() -> Exchange {
     Exchange::ping(SERVER, Duration::from_secs(3600), None)
 }
@@ -72,7 +72,7 @@ fn smaller_timeout_of_the_two_counts_at_both_ends() {
 }
 
 #[test]
-fn end_without_a_timeout_of_its_own_takes_the_peers() {
+fn end_without_an_idle_timeout_uses_the_peers() {
     let setup = idle_after("rtt=40ms", None, Some(SECOND * 2));
     let mut scene = Scene::new(1, setup, once());
     let (client, _) = ends(&mut scene, SECOND * 4);
@@ -95,7 +95,7 @@ fn without_any_timeout_a_day_of_silence_is_survived() {
 
 /// Never less than three probe timeouts: a short timeout must not end a slow connection.
 #[test]
-fn timeout_shorter_than_the_round_trip_is_stretched() {
+fn timeout_shorter_than_three_probe_timeouts_is_extended() {
     let setup = idle_after("rtt=800ms", Some(MS * 100), Some(MS * 100));
     let app = Exchange::ping(SERVER, MS * 10, Some(10));
     let mut scene = Scene::new(1, setup, app);
@@ -174,7 +174,7 @@ fn survives_hole(hole: &str, forward: bool, back: bool) {
         false => "10mbit,rtt=40ms,queue=100p".to_owned(),
     };
     let setup = Setup::on(&format!("{};{}", link(forward), link(back)));
-    let app = Bulk::new(SERVER, Way::Up, Amount::Bytes(1_500_000));
+    let app = Bulk::new(SERVER, TransferDirection::Up, Amount::Bytes(1_500_000));
     let mut scene = Scene::new(1, setup, app);
     let time = scene.finish(SECOND * 60, 1);
     assert_eq!(scene.server_tally().received, 1_500_000);
@@ -200,14 +200,14 @@ fn blackholes_shorter_than_the_timeout_are_survived() {
 }
 
 #[test]
-fn blackholes_on_the_way_to_the_server_are_survived() {
+fn blackholes_towards_the_server_are_survived() {
     for hole in ["100ms", "1s", "5s", "20s"] {
         survives_hole(hole, true, false);
     }
 }
 
 #[test]
-fn blackholes_on_the_way_to_the_client_are_survived() {
+fn blackholes_towards_the_client_are_survived() {
     for hole in ["100ms", "1s", "5s", "20s"] {
         survives_hole(hole, false, true);
     }
@@ -216,7 +216,7 @@ fn blackholes_on_the_way_to_the_client_are_survived() {
 #[test]
 fn one_second_of_every_three_without_a_network_is_survived() {
     let link = "10mbit,rtt=40ms,queue=100p,blackhole=500ms:1s:3s";
-    let app = Bulk::new(SERVER, Way::Down, Amount::Bytes(3_000_000));
+    let app = Bulk::new(SERVER, TransferDirection::Down, Amount::Bytes(3_000_000));
     let mut scene = Scene::new(1, Setup::on(link), app);
     let time = scene.finish(SECOND * 60, 1);
     assert_eq!(scene.tally().received, 3_000_000);
@@ -230,14 +230,14 @@ fn one_second_of_every_three_without_a_network_is_survived() {
 #[test]
 fn blackhole_longer_than_the_timeout_ends_both_ends() {
     let link = "10mbit,rtt=40ms,queue=100p,blackhole=2s:600s";
-    for way in [Way::Up, Way::Down] {
+    for direction in [TransferDirection::Up, TransferDirection::Down] {
         let setup = Setup::on(link).both(|config| {
             config.max_idle_timeout = Some(SECOND * 10);
         });
-        let mut scene = Scene::new(1, setup, Bulk::new(SERVER, way, Amount::Endless));
+        let mut scene = Scene::new(1, setup, Bulk::new(SERVER, direction, Amount::Endless));
         let (client, server) = ends(&mut scene, SECOND * 20);
-        // Packets in flight arrive up to a queue of 100 packets after two seconds. An end that
-        // receives only acknowledgements got the last one up to a quarter of a round trip before.
+        // The last packets arrive later than two seconds, by up to a queue of 100 packets. The last
+        // acknowledgement may have arrived up to a quarter of a round trip earlier.
         assert_within(client, SECOND * 12 - MS * 40, SECOND * 13);
         assert_within(server, SECOND * 12 - MS * 40, SECOND * 13);
         let probes = scene.stats().ptos + scene.server_stats().ptos;
@@ -255,7 +255,7 @@ fn one_way_blackhole_longer_than_the_timeout_ends_both_ends() {
         let setup = Setup::on(&format!("{forward};{back}")).both(|config| {
             config.max_idle_timeout = Some(SECOND * 5);
         });
-        let app = Bulk::new(SERVER, Way::Up, Amount::Endless);
+        let app = Bulk::new(SERVER, TransferDirection::Up, Amount::Endless);
         let mut scene = Scene::new(1, setup, app);
         scene.run_until(SECOND * 30, "end", |scene| {
             scene.end().is_some() && scene.server_end().is_some()

@@ -1,5 +1,5 @@
-//! A laboratory of kernels: the sockets of one machine fail, delay, cut and swallow by a script, and one lost
-//! thing is one lost thing.
+//! Sockets with scripted faults, as of unusual kernels: calls fail, and datagrams are delayed, truncated or lost.
+//! Each fault may cost the datagrams that it concerns and nothing else.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
@@ -86,7 +86,7 @@ async fn echo(connection: Connection) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Echoes until the client says goodbye, and returns what its own end has seen.
+/// Echoes until the client closes, and returns the observations of the server.
 async fn serve() -> Result<End, Failure> {
     let config = ServerConfig::with_identity(&identity())?
         .alpn(["echo"])
@@ -155,7 +155,7 @@ async fn client() -> Result<
     Ok((first, second, End::of(&endpoint).await))
 }
 
-/// The machine that the script is for.
+/// The machine whose sockets follow the script.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Side {
     Client,
@@ -287,7 +287,7 @@ const CODES: [(i32, ErrorCause); 62] = {
     ]
 };
 
-/// Returns true for what is counted and not told: probes of the path MTU, and answers of peers and routers.
+/// Returns true for errors that are counted without an event: those of MTU probes, and replies of peers and routers.
 #[cfg(target_os = "linux")]
 fn is_routine(call: Call, cause: ErrorCause) -> bool {
     use ErrorCause::*;
@@ -300,9 +300,9 @@ fn is_routine(call: Call, cause: ErrorCause) -> bool {
 #[cfg(target_os = "linux")]
 const TIMES: [When; 3] = [When::First(1), When::Every(3), When::Window(2, 3)];
 
-/// Fails calls with every code: the first one, every third one and some in the middle, at either end. Always
-/// the connection goes on, the failures are counted by their cause, and an event names them. A socket whose
-/// descriptor is gone is opened again.
+/// Fails calls with every code: the first one, every third one and some in the middle, at either end. In each
+/// case the connection continues, the failures are counted by their cause, and an event names them. A socket
+/// whose descriptor is lost is reopened.
 #[cfg(target_os = "linux")]
 fn fail_with_every_code(call: Call, times: &[When]) {
     for (code, cause) in CODES {
@@ -370,9 +370,9 @@ const CLOSED: Effect = Effect::Code(if cfg!(windows) { 6 } else { 9 });
 const BROKEN: Effect = Effect::Kind(std::io::ErrorKind::BrokenPipe);
 
 /// A socket on which every call fails from some point on, with an error that may be the socket's own, is opened
-/// again after two seconds, and the connection goes on from there.
+/// again after two seconds, and the connection continues on it.
 #[test]
-fn broken_socket_is_opened_again_and_connections_go_on() {
+fn broken_socket_is_reopened_and_connections_continue() {
     use std::io::ErrorKind;
     let not_connected = Effect::Kind(ErrorKind::NotConnected);
     for (call, effect) in [
@@ -391,7 +391,7 @@ fn broken_socket_is_opened_again_and_connections_go_on() {
                 let outcome = run(side, &[rule]);
                 outcome.assert_goes_on(&what);
                 assert!(outcome.of(side).has_reopened(), "{what:?}: {outcome:?}");
-                let took = outcome.result.expect("it goes on");
+                let took = outcome.result.expect("the run succeeds");
                 assert!(took > Duration::from_secs(2), "{what:?}: not for nothing");
             }
         }
@@ -400,7 +400,7 @@ fn broken_socket_is_opened_again_and_connections_go_on() {
 
 /// A socket whose descriptor is gone is opened at once.
 #[test]
-fn lost_socket_is_opened_again_at_once() {
+fn lost_socket_is_reopened_at_once() {
     for call in [Call::Send, Call::Receive] {
         for side in BOTH {
             for count in [0, 3, 6] {
@@ -409,7 +409,7 @@ fn lost_socket_is_opened_again_at_once() {
                 let what = (side, call, count);
                 outcome.assert_goes_on(&what);
                 assert!(outcome.of(side).has_reopened(), "{what:?}: {outcome:?}");
-                let took = outcome.result.expect("it goes on");
+                let took = outcome.result.expect("the run succeeds");
                 assert!(took < Duration::from_secs(2), "{what:?}: {took:?}");
             }
         }
@@ -420,8 +420,8 @@ fn is_timeout(result: &Result<Duration, ConnectionError>) -> bool {
     result.as_ref().is_err_and(ConnectionError::is_timeout)
 }
 
-/// A network that stays down ends the connections with their idle timeouts. The socket is in order, and
-/// the endpoint does not turn round and round.
+/// A network that stays down ends the connections with their idle timeouts. The socket is not replaced, and
+/// the endpoint does not run in a busy loop.
 #[test]
 fn network_that_stays_down_ends_connections_with_their_timeouts() {
     for kind in [
@@ -443,9 +443,9 @@ fn network_that_stays_down_ends_connections_with_their_timeouts() {
     }
 }
 
-/// A system on which no socket works is asked for another one less and less often.
+/// If no socket of the system works, the endpoint opens another one ever less often.
 #[test]
-fn sockets_that_all_fail_are_replaced_seldom() {
+fn failing_sockets_are_replaced_ever_less_often() {
     for effect in [BROKEN, Effect::Other] {
         for call in [Call::Send, Call::Receive] {
             let outcome = run(Side::Client, &[Rule::new(call, When::Always, effect)]);
@@ -464,7 +464,7 @@ fn sockets_that_all_fail_are_replaced_seldom() {
 
 /// A lost socket that the system does not open again ends its endpoint with an error that names both causes.
 #[test]
-fn lost_socket_that_cannot_be_opened_again_ends_the_endpoint() {
+fn lost_socket_that_cannot_be_reopened_ends_the_endpoint() {
     let bind = Rule::new(
         Call::Bind,
         When::After(1),
@@ -507,10 +507,10 @@ fn lost_socket_that_cannot_be_opened_again_ends_the_endpoint() {
     );
 }
 
-/// Marks that the own system refuses cost no time, and are not set again.
+/// ECN marks that the local system refuses cost no time, and are not set again.
 #[test]
 fn refused_marks_cost_neither_time_nor_datagrams() {
-    let took = |outcome: &Outcome| *outcome.result.as_ref().expect("it goes on");
+    let took = |outcome: &Outcome| *outcome.result.as_ref().expect("the run succeeds");
     let usual = run(Side::Client, &[]);
     for side in BOTH {
         let rule = Rule::new(Call::SendMarked, When::Always, Effect::RefuseMarks);
@@ -531,10 +531,10 @@ fn refused_marks_cost_neither_time_nor_datagrams() {
     }
 }
 
-/// Strange, but no error: datagrams that vanish, arrive late or in another order, merged ones that are cut to the
-/// size of one packet, receive calls that return nothing, sends of which a part is taken.
+/// Unusual behaviour without errors: datagrams that vanish, arrive late or reordered, batches that are cut to the
+/// size of one packet, receive calls that return nothing, and sends that accept a part of a batch.
 #[test]
-fn kernels_that_are_strange_cost_datagrams_only() {
+fn unusual_kernel_behaviour_costs_only_datagrams() {
     let rules = [
         Rule::new(Call::SendBatch, When::First(2), Effect::Lose),
         Rule::new(Call::Send, When::Every(5), Effect::Lose),
@@ -581,10 +581,10 @@ fn drops_of_the_kernel_are_reported() {
     }
 }
 
-/// A full socket whose notifications fail, for lack of descriptors for example, is tried again ten times a second:
-/// the batch is kept, and so is the endpoint.
+/// A full socket whose notifications fail, for example because the system lacks descriptors, is retried ten times
+/// a second. Neither the batch nor the endpoint is lost.
 #[test]
-fn socket_without_notifications_is_tried_again() {
+fn socket_without_notifications_is_retried() {
     let full = Effect::Kind(std::io::ErrorKind::WouldBlock);
     for effect in [Effect::Code(24), Effect::Other, BROKEN] {
         for side in BOTH {
@@ -606,7 +606,7 @@ fn socket_without_notifications_is_tried_again() {
 /// A hello of two datagrams of which the kernel loses the second, and all probes for two seconds. What is left in
 /// flight then are acknowledgements with padding, which the peer does not acknowledge: they must not hold the rest back.
 #[test]
-fn handshake_goes_on_after_seconds_of_lost_probes() {
+fn handshake_continues_after_seconds_of_lost_probes() {
     for lost in 1..8 {
         let rules = [
             Rule::new(Call::Send, When::First(1), Effect::Take(1)),

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::common::{SERVER, Scene, Setup, for_each_seed};
-use courser_sim::apps::{Amount, Bulk, Exchange, Way};
+use courser_sim::apps::{Amount, Bulk, Exchange, TransferDirection};
 use courser_transport::KeyUpdateBlocked;
 
 const MS: Duration = Duration::from_millis(1);
@@ -12,16 +12,17 @@ const SECOND: Duration = Duration::from_secs(1);
 const BYTES: u64 = 1_000_000;
 
 fn up() -> Bulk {
-    Bulk::new(SERVER, Way::Up, Amount::Bytes(BYTES))
+    Bulk::new(SERVER, TransferDirection::Up, Amount::Bytes(BYTES))
 }
 
-/// Packets of 1200 bytes all the time: these links have no MTU, and would be crossed in few.
+/// Keeps packets at 1200 bytes. These links have no MTU, so the search for it would leave only a
+/// few large packets.
 fn setup(link: &str) -> Setup {
     Setup::on(link).both(|config| config.mtu_discovery = false)
 }
 
 /// Starts a transfer of one megabyte of the client: 0.8 s at 10 Mbit/s.
-fn under_way(seed: u64, link: &str) -> Scene {
+fn transferring(seed: u64, link: &str) -> Scene {
     let mut scene = Scene::new(seed, setup(link), up());
     scene.confirm(SECOND * 2);
     scene.run_for(MS * 100);
@@ -43,7 +44,7 @@ const LINK: &str = "10mbit,rtt=40ms,queue=2000p";
 
 #[test]
 fn client_updates_during_a_transfer() {
-    let mut scene = under_way(1, LINK);
+    let mut scene = transferring(1, LINK);
     scene.update_client_keys().expect("allowed");
     finish(&mut scene, SECOND * 2);
     assert_eq!(updates(&scene), (1, 1));
@@ -52,7 +53,7 @@ fn client_updates_during_a_transfer() {
 
 #[test]
 fn server_updates_during_a_transfer() {
-    let mut scene = under_way(1, LINK);
+    let mut scene = transferring(1, LINK);
     scene.update_server_keys().expect("allowed");
     finish(&mut scene, SECOND * 2);
     assert_eq!(updates(&scene), (1, 1));
@@ -61,7 +62,7 @@ fn server_updates_during_a_transfer() {
 
 #[test]
 fn both_ends_update_at_once_and_agree_on_one_update() {
-    let mut scene = under_way(1, LINK);
+    let mut scene = transferring(1, LINK);
     scene.update_client_keys().expect("allowed");
     scene.update_server_keys().expect("allowed");
     finish(&mut scene, SECOND * 2);
@@ -112,8 +113,8 @@ fn update_too_early_is_refused_and_harmless() {
 
 /// The application requests updates as often as it can. The rules allow about one per round trip.
 #[test]
-fn updates_without_end_do_not_disturb_a_transfer() {
-    let mut scene = under_way(1, LINK);
+fn endless_updates_do_not_disturb_a_transfer() {
+    let mut scene = transferring(1, LINK);
     let mut allowed = 0;
     while scene.tally().streams == 0 {
         allowed += u64::from(scene.update_client_keys().is_ok());
@@ -128,7 +129,7 @@ fn updates_without_end_do_not_disturb_a_transfer() {
 
 /// Some 800 packets of the client, and an update after each 50. The end that sends no data follows.
 #[test]
-fn automatic_updates_every_fifty_packets() {
+fn keys_are_updated_automatically_every_fifty_packets() {
     let mut setup = setup(LINK);
     setup.client.key_update_after = 50;
     let mut scene = Scene::new(1, setup, up());
@@ -140,7 +141,7 @@ fn automatic_updates_every_fifty_packets() {
 }
 
 #[test]
-fn automatic_updates_of_both_ends() {
+fn both_ends_update_keys_automatically() {
     let setup = setup(LINK).both(|config| config.key_update_after = 20);
     let mut scene = Scene::new(1, setup, up());
     finish(&mut scene, SECOND * 3);
@@ -202,9 +203,9 @@ fn damaged_packets_during_updates_do_not_close() {
 
 /// The update itself is lost, and so are all probes for two seconds. Afterwards the ends agree.
 #[test]
-fn update_into_a_blackhole_is_agreed_on_afterwards() {
+fn ends_agree_after_an_update_into_a_blackhole() {
     for both in [false, true] {
-        let mut scene = under_way(1, LINK);
+        let mut scene = transferring(1, LINK);
         scene.set_links("10mbit,rtt=40ms,queue=100p,blackhole=0s:2500ms");
         scene.update_client_keys().expect("allowed");
         if both {
@@ -219,16 +220,16 @@ fn update_into_a_blackhole_is_agreed_on_afterwards() {
 
 /// The first packets of the new phase are lost one way, its acknowledgements the other way.
 #[test]
-fn first_packets_of_a_phase_may_be_lost_either_way() {
+fn lost_first_packets_of_a_phase_are_survived_in_both_directions() {
     for lost in [1, 2, 5, 20] {
-        let mut scene = under_way(lost, LINK);
+        let mut scene = transferring(lost, LINK);
         scene.lose_forward(lost, LINK);
         scene.update_client_keys().expect("allowed");
         finish(&mut scene, SECOND * 5);
         assert_eq!(scene.forward().dropped.listed, lost);
         assert_eq!(updates(&scene), (1, 1));
 
-        let mut scene = under_way(lost, LINK);
+        let mut scene = transferring(lost, LINK);
         scene.lose_back(lost, LINK);
         scene.update_client_keys().expect("allowed");
         finish(&mut scene, SECOND * 5);

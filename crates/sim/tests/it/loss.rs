@@ -4,18 +4,18 @@ use std::time::Duration;
 
 use crate::common::requests::Requests;
 use crate::common::{SERVER, Scene, Setup, for_each_seed};
-use courser_sim::apps::{Amount, Bulk, Exchange, Paced, Way};
+use courser_sim::apps::{Amount, Bulk, Exchange, Paced, TransferDirection};
 
 const MS: Duration = Duration::from_millis(1);
 const SECOND: Duration = Duration::from_secs(1);
 
-fn bulk(way: Way, bytes: u64) -> Bulk {
-    Bulk::new(SERVER, way, Amount::Bytes(bytes))
+fn bulk(direction: TransferDirection, bytes: u64) -> Bulk {
+    Bulk::new(SERVER, direction, Amount::Bytes(bytes))
 }
 
 /// Moves `bytes` up. Returns the duration and the scene.
 fn upload(seed: u64, link: &str, bytes: u64, limit: Duration) -> (Duration, Scene) {
-    let mut scene = Scene::new(seed, patient(link), bulk(Way::Up, bytes));
+    let mut scene = Scene::new(seed, patient(link), bulk(TransferDirection::Up, bytes));
     let time = scene.finish(limit, 1);
     assert_eq!(scene.server_tally().received, bytes);
     scene.assert_clean();
@@ -23,7 +23,7 @@ fn upload(seed: u64, link: &str, bytes: u64, limit: Duration) -> (Duration, Scen
 }
 
 fn download(seed: u64, link: &str, bytes: u64, limit: Duration) -> (Duration, Scene) {
-    let mut scene = Scene::new(seed, patient(link), bulk(Way::Down, bytes));
+    let mut scene = Scene::new(seed, patient(link), bulk(TransferDirection::Down, bytes));
     let time = scene.finish(limit, 1);
     assert_eq!(scene.tally().received, bytes);
     scene.assert_clean();
@@ -98,7 +98,7 @@ fn forty_and_sixty_percent_lost_are_survived_in_the_end() {
                 config.handshake_timeout = SECOND * 3000;
                 config.max_idle_timeout = Some(SECOND * 3000);
             });
-            let mut scene = Scene::new(seed, setup, bulk(Way::Up, bytes));
+            let mut scene = Scene::new(seed, setup, bulk(TransferDirection::Up, bytes));
             let done = |scene: &Scene| scene.tally().streams == 1;
             // Whole seconds, because virtual time is long here.
             for _ in 0..2500 {
@@ -130,7 +130,7 @@ fn bursts_of_five_are_survived() {
 /// Forty packets in a row are lost at any place of the transfer: a large part of a window, and at
 /// the end all of it, where each probe timeout takes two of them.
 #[test]
-fn burst_of_forty_packets_is_survived_wherever_it_is() {
+fn burst_of_forty_packets_is_survived_anywhere() {
     for first in (120..500).step_by(20) {
         let last = first + 39;
         let link = format!("20mbit,rtt=30ms,drop={first}-{last},queue=100p;20mbit,rtt=30ms");
@@ -145,7 +145,7 @@ fn burst_of_forty_packets_is_survived_wherever_it_is() {
 /// client. Two packets for each timeout of 145 ms, 290 ms, ... reach the last of ten at the fifth,
 /// after four and a half seconds: probes repeat more than the packets that the client has.
 #[test]
-fn probes_reach_what_was_lost_while_no_acknowledgement_comes_through() {
+fn probes_retransmit_lost_data_without_any_acknowledgement() {
     let app = Requests::new(SERVER, 10, 10, 1000).beginning_at(SECOND);
     let mut scene = Scene::new(1, patient("rtt=40ms"), app);
     scene.run_for(SECOND - MS);
@@ -163,7 +163,7 @@ fn probes_reach_what_was_lost_while_no_acknowledgement_comes_through() {
 }
 
 #[test]
-fn every_hundredth_lost_is_sent_again_and_nothing_else() {
+fn only_lost_packets_are_retransmitted() {
     let (_, scene) = upload(
         1,
         "20mbit,rtt=30ms,every=100,queue=400p;20mbit,rtt=30ms",
@@ -184,7 +184,7 @@ fn every_hundredth_lost_is_sent_again_and_nothing_else() {
 }
 
 #[test]
-fn every_third_lost_is_survived_both_ways() {
+fn every_third_packet_lost_is_survived_in_both_directions() {
     let link = "20mbit,rtt=30ms,every=3,queue=100p";
     let most = mathis_bound(100_000, MS * 30, 0.33);
     upload(1, link, 100_000, most);
@@ -197,7 +197,7 @@ fn every_third_lost_is_survived_both_ways() {
 #[test]
 fn one_lost_packet_in_the_middle_costs_no_timeout() {
     let setup = Setup::on("10mbit,rtt=40ms,queue=200p").both(|config| config.mtu_discovery = false);
-    let mut scene = Scene::new(1, setup, bulk(Way::Up, 500_000));
+    let mut scene = Scene::new(1, setup, bulk(TransferDirection::Up, 500_000));
     scene.confirm(SECOND);
     scene.run_for(MS * 100);
     scene.lose_forward(1, "10mbit,rtt=40ms,queue=200p");
@@ -295,7 +295,7 @@ fn half_of_the_acknowledgements_lost_costs_little() {
 
 /// Only ACKs are lost for half a second.
 #[test]
-fn acknowledgements_lost_for_a_while_are_compensated() {
+fn transfer_survives_half_a_second_of_lost_acknowledgements() {
     let link = "20mbit,rtt=30ms,queue=400p;20mbit,rtt=30ms,blackhole=200ms:500ms";
     let (time, scene) = upload(1, link, 2_000_000, SECOND * 10);
     assert!(scene.back().dropped.blackhole > 2);
@@ -308,7 +308,7 @@ fn first_thirty_packets_after_the_handshake_lost_are_sent_again() {
     let mut scene = Scene::new(
         1,
         patient("20mbit,rtt=30ms,queue=100p"),
-        bulk(Way::Up, 300_000),
+        bulk(TransferDirection::Up, 300_000),
     );
     scene.run_until(SECOND, "connection", |scene| {
         scene.stats().handshake_time.is_some()
@@ -321,7 +321,7 @@ fn first_thirty_packets_after_the_handshake_lost_are_sent_again() {
 }
 
 #[test]
-fn losses_on_the_way_back_do_not_slow_an_upload_down() {
+fn losses_towards_the_client_do_not_slow_an_upload() {
     let (lossless, _) = upload(1, "20mbit,rtt=30ms,queue=400p", 2_000_000, SECOND * 3);
     for_each_seed(10, |seed| {
         let link = "20mbit,rtt=30ms,queue=400p;20mbit,rtt=30ms,loss=5%";
@@ -333,7 +333,7 @@ fn losses_on_the_way_back_do_not_slow_an_upload_down() {
 }
 
 #[test]
-fn losses_on_the_way_to_the_server_do_not_disturb_a_download() {
+fn losses_towards_the_server_do_not_disturb_a_download() {
     for_each_seed(10, |seed| {
         let link = "20mbit,rtt=30ms,loss=5%;20mbit,rtt=30ms,queue=400p";
         let (time, scene) = download(seed, link, 2_000_000, SECOND * 8);

@@ -38,7 +38,7 @@ fn moves_while_sending(rebind: &str, seconds: u64) {
 
 /// A response takes up to 60 ms, so that a third of them goes to an old address.
 #[test]
-fn port_changes_every_200_ms_while_the_client_sends() {
+fn upload_survives_port_changes_every_200_ms() {
     let bytes = 4_000_000;
     let setup = ethernet("10mbit,rtt=20ms,queue=40ms,rebind=200ms");
     let (scene, time) = transfer_up(1, setup, bytes, SECOND * 60);
@@ -47,22 +47,22 @@ fn port_changes_every_200_ms_while_the_client_sends() {
 }
 
 #[test]
-fn port_changes_every_second_while_the_client_sends() {
+fn upload_survives_port_changes_every_second() {
     moves_while_sending("1s", 4);
 }
 
 #[test]
-fn port_changes_every_5_seconds_while_the_client_sends() {
+fn upload_survives_port_changes_every_5_seconds() {
     moves_while_sending("2s:5s", 10);
 }
 
 #[test]
-fn address_changes_every_second_while_the_client_sends() {
+fn upload_survives_address_changes_every_second() {
     moves_while_sending("addr:1s", 4);
 }
 
 #[test]
-fn address_changes_every_5_seconds_while_the_client_sends() {
+fn upload_survives_address_changes_every_5_seconds() {
     moves_while_sending("addr:2s:5s", 10);
 }
 
@@ -70,7 +70,7 @@ fn address_changes_every_5_seconds_while_the_client_sends() {
 /// flight. After that only its own probe does, which must come within a few probe timeouts of the
 /// server.
 #[test]
-fn port_changes_every_second_while_the_server_sends() {
+fn download_survives_port_changes_every_second() {
     let bytes = 3_000_000;
     let setup = ethernet("10mbit,rtt=40ms,rebind=1s");
     let (scene, time) = transfer_down(1, setup, bytes, SECOND * 60);
@@ -79,7 +79,7 @@ fn port_changes_every_second_while_the_server_sends() {
 }
 
 #[test]
-fn address_changes_every_second_while_the_server_sends() {
+fn download_survives_address_changes_every_second() {
     let bytes = 3_000_000;
     let setup = ethernet("10mbit,rtt=40ms,rebind=addr:1s");
     let (scene, time) = transfer_down(1, setup, bytes, SECOND * 60);
@@ -91,7 +91,7 @@ fn address_changes_every_second_while_the_server_sends() {
 /// go to the old port, and the server has no keys for the handshake any more: only a 1-RTT packet
 /// of the client reveals its address (RFC 9002 §6.2.4).
 #[test]
-fn port_changes_at_any_moment_after_the_handshake() {
+fn connection_survives_a_port_change_at_any_moment_after_the_handshake() {
     for_each_seed(40, |seed| {
         let at = 105 + seed * 5;
         let setup = ethernet(&format!("20mbit,rtt=100ms,rebind={at}ms:never"));
@@ -103,7 +103,7 @@ fn port_changes_at_any_moment_after_the_handshake() {
 
 /// The mapping changes while nothing is sent, which is the most frequent case.
 #[test]
-fn port_changes_while_idle() {
+fn idle_connection_survives_a_port_change() {
     let app = Exchange::new(SERVER, 1000, 50_000, Some(4)).every(SECOND * 10);
     let mut scene = Scene::new(1, ethernet("20mbit,rtt=50ms,rebind=5s:10s"), app);
     finish_exchanges(&mut scene, 4, SECOND * 60);
@@ -117,7 +117,7 @@ fn port_changes_while_idle() {
 }
 
 #[test]
-fn address_changes_while_idle() {
+fn idle_connection_survives_an_address_change() {
     let app = Exchange::new(SERVER, 1000, 50_000, Some(4)).every(SECOND * 10);
     let mut scene = Scene::new(1, ethernet("20mbit,rtt=50ms,rebind=addr:5s:10s"), app);
     finish_exchanges(&mut scene, 4, SECOND * 60);
@@ -144,7 +144,7 @@ fn keep_alive_reveals_the_new_port_before_data() {
 
 /// Changes every second on a link that loses and reorders.
 #[test]
-fn port_changes_with_loss_and_reordering() {
+fn connection_survives_port_changes_with_loss_and_reordering() {
     for_each_seed(10, |seed| {
         let setup = ethernet("20mbit,rtt=40ms,loss=3%,reorder=5%:10ms,rebind=300ms:1s");
         let (scene, time) = transfer_up(seed, setup, 500_000, SECOND * 60);
@@ -154,7 +154,7 @@ fn port_changes_with_loss_and_reordering() {
 }
 
 #[test]
-fn address_changes_with_loss_and_reordering() {
+fn connection_survives_address_changes_with_loss_and_reordering() {
     for_each_seed(10, |seed| {
         let setup = ethernet("20mbit,rtt=40ms,loss=3%,reorder=5%:10ms,rebind=addr:300ms:1s");
         let (scene, time) = transfer_up(seed, setup, 500_000, SECOND * 60);

@@ -15,14 +15,14 @@ const BYTES: usize = 2_000_000;
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
-/// The change that a client goes through while it talks.
+/// The change of a client's address during its exchanges.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Change {
-    /// It binds a new socket and moves there.
+    /// The client binds a new socket and moves to it.
     Socket,
-    /// Its network changes, and it learns of that.
+    /// The network of the client changes, and the client gets a hint.
     Network,
-    /// Its network changes, and it does not learn of that.
+    /// The network of the client changes, and the client gets no hint.
     Unseen,
 }
 
@@ -68,7 +68,7 @@ async fn ask(connection: &Connection) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Echoes while it changes `times`, every `pause`.
+/// Echoes while the address changes `times` times, at intervals of `pause`.
 async fn client(change: Change, pause: Duration, times: usize) -> Result<Outcome, Failure> {
     let config = ClientConfig::with_roots([identity().certificate()])?.alpn(["echo"]);
     let endpoint = Endpoint::client((CLIENT, 0).into())?;
@@ -130,7 +130,7 @@ fn a_new_socket_every_half_second_costs_little() {
 }
 
 #[test]
-fn new_sockets_with_loss_and_reordering() {
+fn new_sockets_survive_loss_and_reordering() {
     for_each_seed(10, |seed| {
         let link = "20mbit,rtt=40ms,loss=2%,reorder=3%:10ms";
         let outcome = run(seed, link, Change::Socket, millis(400), 8);
@@ -138,9 +138,9 @@ fn new_sockets_with_loss_and_reordering() {
     });
 }
 
-/// The address of the client changes at the NAT, and it learns of that half a second later at most.
+/// The address of the client changes at the NAT, and the client gets a hint at most half a second later.
 #[test]
-fn a_network_that_changes_is_followed() {
+fn client_follows_a_network_change() {
     for_each_seed(5, |seed| {
         let link = "20mbit,rtt=40ms,rebind=addr:2s";
         let outcome = run(seed, link, Change::Network, millis(500), 10);
@@ -191,7 +191,7 @@ async fn hinted_client(hint: Hint) -> Result<(u64, u64), Failure> {
     Ok((challenges, after.ping - before.ping))
 }
 
-/// Without the hint, the client would find out with what it sends next.
+/// Without the hint, the client would detect the change with its next packet.
 #[test]
 fn a_hint_is_followed_by_a_probe_at_once() {
     for (migration, hint) in [

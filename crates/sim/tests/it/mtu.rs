@@ -134,11 +134,11 @@ fn jumbo_link_that_becomes_ethernet_only_costs_a_pause() {
 /// QUIC is impossible here: the client reports it at its handshake timeout, and sends only at its
 /// probe timeouts until then.
 #[test]
-fn link_below_1228_bytes_ends_in_the_documented_error_without_a_spin() {
+fn link_below_1228_bytes_ends_in_the_documented_error_without_a_busy_loop() {
     let mut scene = Scene::new(1, Setup::on("20mbit,rtt=40ms,mtu=1227"), up(1000));
     scene.run_for(SECOND * 15);
     let lost = scene.when(|event| matches!(event, Event::Lost(_)));
-    let at = lost.expect("it gave up") - Time::ZERO;
+    let at = lost.expect("the connection has ended") - Time::ZERO;
     assert!((SECOND * 9..SECOND * 11).contains(&at), "{at:?}");
     let failures = &scene.tally().failures;
     assert!(failures.len() == 1, "{failures:?}");
@@ -150,7 +150,7 @@ fn link_below_1228_bytes_ends_in_the_documented_error_without_a_spin() {
 /// The link shrinks below the minimum of QUIC after the handshake: both ends close at the idle
 /// timeout, and do not spin until then.
 #[test]
-fn link_that_shrinks_below_1228_bytes_times_out_without_a_spin() {
+fn link_that_shrinks_below_1228_bytes_times_out_without_a_busy_loop() {
     let setup = Setup::on("20mbit,rtt=40ms,mtu=1500,mtu@1s=1000;20mbit,rtt=40ms")
         .both(|it| it.max_idle_timeout = Some(SECOND * 10));
     let mut scene = Scene::new(1, setup, endless());

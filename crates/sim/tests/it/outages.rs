@@ -1,4 +1,4 @@
-//! Transfers that a link interrupts for seconds, and goes on with the same addresses.
+//! Transfers over a link that fails for seconds and then works again, with the same addresses.
 
 use crate::common::lab::*;
 use courser_recovery::Algorithm;
@@ -6,7 +6,7 @@ use courser_recovery::Algorithm;
 /// The seconds of an outage, which begins a second after the start.
 const OUTAGES: [u32; 6] = [1, 2, 4, 8, 16, 25];
 
-/// 20 MB at 50 Mbit/s, of which the link carries what is left by IP, UDP and QUIC.
+/// 20 MB at 50 Mbit/s, less the headers of IP, UDP and QUIC.
 const BYTES: u64 = 20_000_000;
 
 #[derive(Clone, Copy, Debug)]
@@ -30,11 +30,11 @@ fn lost_time(direction: Direction, algorithm: Algorithm, outage: Option<u32>) ->
     time.as_secs_f64() - f64::from(outage.unwrap_or(0))
 }
 
-/// The end that waits for content asks every few hundred milliseconds, and the sender begins again
-/// when it hears that: an outage costs its own time, a slow start, and little more. Without the
-/// question the sender finds out after up to twice the time.
+/// The end that waits for content sends a PING every few hundred milliseconds, and the sender resumes when it
+/// receives one: an outage costs its own time, a slow start, and little more. Without the PING the sender
+/// would detect the end of the outage after up to twice its length.
 #[test]
-fn what_is_waited_for_goes_on_soon_after_an_outage() {
+fn transfer_resumes_soon_after_an_outage() {
     for direction in [Direction::Up, Direction::Down] {
         for algorithm in [Algorithm::Cubic, Algorithm::Bbr] {
             let whole = lost_time(direction, algorithm, None);

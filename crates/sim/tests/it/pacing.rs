@@ -129,7 +129,7 @@ fn short_answers_after_idle_take_one_round_trip() {
 /// The end of a message comes a millisecond after data that used the quantum and most of the
 /// window. It waits neither for a quantum, here 5 ms, nor for room for a whole datagram.
 #[test]
-fn the_end_of_a_message_is_not_held_back() {
+fn end_of_a_message_is_sent_without_delay() {
     for algorithm in [Algorithm::NewReno, Algorithm::Cubic, Algorithm::Bbr] {
         let app = Requests::new(SERVER, 1, 11_000, 100)
             .beginning_at(SECOND)
@@ -137,7 +137,7 @@ fn the_end_of_a_message_is_not_held_back() {
         let setup = controlled("100mbit,rtt=50ms,queue=1s", algorithm);
         let mut scene = Scene::new(1, setup, app);
         let time = scene.run_until(SECOND * 3, "answer", |scene| scene.tally().streams == 1);
-        // The round trip, that millisecond, one for the link, and one for looking at it.
+        // The round trip, that millisecond, one for the link, and one step of `run_until`.
         let most = SECOND + MS * 53;
         assert!(time < most, "{algorithm}: {time:?}");
         assert_clean(&scene);
@@ -147,7 +147,7 @@ fn the_end_of_a_message_is_not_held_back() {
 /// Data that a client sends together with the end of its handshake fills the window, which grows
 /// with it: 30 kB take the handshake, a flight of ten packets and one of twenty.
 #[test]
-fn the_first_flight_of_a_client_makes_its_window_grow() {
+fn first_flight_of_a_client_grows_its_window() {
     let setup = controlled("rtt=50ms", Algorithm::Cubic);
     let (_, time) = common::lab::transfer_up(1, setup, 30_000, SECOND);
     // The second flight is spread over half a round trip at most.

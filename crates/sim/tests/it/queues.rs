@@ -9,7 +9,7 @@ use crate::common::lab::{
 use crate::common::{CLIENT, SERVER, Scene, for_each_seed};
 use courser_recovery::Algorithm;
 use courser_sim::World;
-use courser_sim::apps::{Amount, Bulk, Exchange, Serve, Way};
+use courser_sim::apps::{Amount, Bulk, Exchange, Serve, TransferDirection};
 use courser_sim::host::{Host, HostSpec};
 
 /// Two packets: a window of two and the one being transmitted keep the link busy for a part of the
@@ -67,7 +67,7 @@ fn ping_beside_download(link: &str, algorithm: Algorithm) -> (Duration, Duration
     let pinging = Exchange::ping(SERVER, MS * 100, None);
     let spec = HostSpec::client(CLIENT, world.seed_for("pinging"));
     let pinging = world.add("pinging", CLIENT.ip(), Host::new(spec, pinging));
-    let bulk = Bulk::new(SERVER, Way::Down, Amount::Endless)
+    let bulk = Bulk::new(SERVER, TransferDirection::Down, Amount::Endless)
         .starting_at(courser_base::Time::ZERO + SECOND);
     let spec = HostSpec::client(
         "10.0.1.3:50000".parse().expect("valid"),
@@ -81,7 +81,7 @@ fn ping_beside_download(link: &str, algorithm: Algorithm) -> (Duration, Duration
     world.bottleneck(&[pinging, bulk], &[server], &link.parse().expect("a link"));
     world.run_for(SECOND * 8).expect("it does not spin");
     let host: &Host = world.node(pinging).expect("a host");
-    let tally = host.tally().expect("it counts");
+    let tally = host.tally().expect("the application has a tally");
     assert_eq!(tally.failures, [""; 0]);
     let from = courser_base::Time::ZERO + SECOND * 3;
     let idle = tally.exchanges[3].1;
@@ -146,8 +146,8 @@ fn codel_holds_its_target_and_the_rate() {
     }
 }
 
-/// Thirty-two packets in the queue and fast exchanges: a response of 100 kB is larger than the
-/// queue, so each overflows or is paced; none hangs.
+/// A queue of 32 packets and fast exchanges: a response of 100 kB does not fit, so each one overflows
+/// the queue or is paced. None hangs.
 #[test]
 fn exchanges_through_a_short_queue_do_not_hang() {
     for_each_seed(5, |seed| {
@@ -163,7 +163,7 @@ fn exchanges_through_a_short_queue_do_not_hang() {
 
 /// A queue for acknowledgements that is always full: 1 Mbit/s back for 50 in the other direction.
 #[test]
-fn slow_way_back_does_not_limit_the_way_there() {
+fn slow_return_link_does_not_limit_the_sender() {
     let setup = controlled(
         "50mbit,rtt=40ms,queue=1bdp;500kbit,20ms,queue=20p",
         Algorithm::Cubic,

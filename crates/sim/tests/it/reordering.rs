@@ -37,27 +37,27 @@ fn assert_few_spurious_losses(share: &str, by: Duration) {
 }
 
 #[test]
-fn one_percent_late_by_up_to_half_a_round_trip() {
+fn few_losses_are_spurious_if_one_percent_is_late_by_half_a_round_trip() {
     assert_few_spurious_losses("1%", MS * 20);
 }
 
 #[test]
-fn five_percent_late_by_up_to_half_a_round_trip() {
+fn few_losses_are_spurious_if_five_percent_is_late_by_half_a_round_trip() {
     assert_few_spurious_losses("5%", MS * 20);
 }
 
 #[test]
-fn ten_percent_late_by_up_to_a_quarter_of_a_round_trip() {
+fn few_losses_are_spurious_if_ten_percent_is_late_by_a_quarter_of_a_round_trip() {
     assert_few_spurious_losses("10%", MS * 10);
 }
 
 #[test]
-fn thirty_percent_late_by_up_to_an_eighth_of_a_round_trip() {
+fn few_losses_are_spurious_if_thirty_percent_is_late_by_an_eighth_of_a_round_trip() {
     assert_few_spurious_losses("30%", MS * 5);
 }
 
 #[test]
-fn thirty_percent_late_by_up_to_half_a_round_trip() {
+fn few_losses_are_spurious_if_thirty_percent_is_late_by_half_a_round_trip() {
     assert_few_spurious_losses("30%", MS * 20);
 }
 
@@ -83,7 +83,7 @@ fn late_packets_cost_no_window() {
 
 /// The first spurious loss of a connection is counted and undone.
 #[test]
-fn spurious_loss_is_counted_and_the_window_comes_back() {
+fn spurious_loss_is_counted_and_the_window_restored() {
     for algorithm in [Algorithm::NewReno, Algorithm::Cubic, Algorithm::Prague] {
         // No queue overflows, so every loss is spurious.
         let link = "50mbit,rtt=40ms,queue=100bdp,reorder=0.2%:30ms;50mbit,rtt=40ms";

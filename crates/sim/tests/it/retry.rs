@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::common::{SERVER, Scene, Setup, for_each_seed};
-use courser_sim::apps::{Amount, Bulk, Way};
+use courser_sim::apps::{Amount, Bulk, TransferDirection};
 use courser_transport::{ConnectionError, RetryPolicy, TransportConfig};
 use courser_wire::TransportErrorCode;
 
@@ -21,7 +21,7 @@ fn always(link: &str) -> Setup {
 
 /// The client sends 1000 bytes and closes.
 fn small() -> Bulk {
-    Bulk::new(SERVER, Way::Up, Amount::Bytes(1000))
+    Bulk::new(SERVER, TransferDirection::Up, Amount::Bytes(1000))
 }
 
 /// After some losses in a row probes are six seconds apart.
@@ -38,7 +38,10 @@ fn transfer(seed: u64, setup: Setup, limit: Duration) -> Scene {
 }
 
 fn handshake_time(scene: &Scene) -> Duration {
-    scene.stats().handshake_time.expect("it is over")
+    scene
+        .stats()
+        .handshake_time
+        .expect("the handshake has ended")
 }
 
 fn retries(scene: &Scene) -> u64 {
@@ -46,7 +49,7 @@ fn retries(scene: &Scene) -> u64 {
 }
 
 #[test]
-fn takes_two_round_trips() {
+fn handshake_with_retry_takes_two_round_trips() {
     let scene = transfer(1, always("rtt=100ms"), MS * 350);
     let time = handshake_time(&scene);
     assert!(time >= MS * 200 && time < MS * 203, "{time:?}");
@@ -105,12 +108,12 @@ fn token_of_another_address_is_refused() {
     let mut scene = Scene::new(1, always(link), small());
     scene.run_for(Duration::from_secs(12));
     assert_eq!(scene.world.rebindings(scene.link), 1);
-    let (at, error) = scene.end().expect("it is over");
+    let (at, error) = scene.end().expect("the connection has ended");
     let ConnectionError::ConnectionClosed(close) = error else {
         panic!("{error}");
     };
     assert_eq!(close.code, TransportErrorCode::INVALID_TOKEN);
-    // As soon as the repeated ClientHello is answered.
+    // The attempt ends when the repeated ClientHello is answered.
     assert!(at.as_nanos() < u64::try_from((MS * 260).as_nanos()).expect("fits"));
     assert_eq!(scene.server().endpoint().stats().connected, 0);
 }
@@ -124,7 +127,7 @@ fn token_that_is_too_old_is_refused() {
     });
     let mut scene = Scene::new(1, setup, small());
     scene.run_for(Duration::from_secs(60));
-    let (_, error) = scene.end().expect("it is over");
+    let (_, error) = scene.end().expect("the connection has ended");
     let ConnectionError::ConnectionClosed(close) = error else {
         panic!("{error}");
     };
@@ -135,7 +138,7 @@ fn token_that_is_too_old_is_refused() {
 /// Any byte of the ClientHello with the token is corrupted, the token included: it is sent again,
 /// and no INVALID_TOKEN is sent (RFC 9000 §8.1.2).
 #[test]
-fn token_that_was_damaged_on_its_way_is_sent_again() {
+fn damaged_token_is_sent_again() {
     for byte in [26, 30, 50, 80, 110] {
         let mut setup = always("rtt=50ms;rtt=50ms,drop=2");
         // Two datagrams of the ClientHello, a Retry for each, and the ClientHello again.
@@ -148,7 +151,7 @@ fn token_that_was_damaged_on_its_way_is_sent_again() {
 }
 
 #[test]
-fn thirty_percent_loss_fails_none_of_fifty() {
+fn thirty_percent_loss_fails_no_retry_handshake_of_fifty() {
     let mut lost = 0;
     for_each_seed(50, |seed| {
         let setup = always("rtt=30ms,loss=30%:3").both(patient);
@@ -159,7 +162,7 @@ fn thirty_percent_loss_fails_none_of_fifty() {
 }
 
 #[test]
-fn thirty_percent_damaged_fails_none_of_fifty() {
+fn thirty_percent_damaged_fails_no_retry_handshake_of_fifty() {
     let mut damaged = 0;
     for_each_seed(50, |seed| {
         let setup = always("rtt=30ms,corrupt=30%:3").both(patient);
@@ -217,7 +220,7 @@ fn client_that_never_answers_costs_the_server_nothing() {
     );
     scene.run_for(Duration::from_secs(11));
     assert_eq!(
-        scene.end().expect("it gave up").1,
+        scene.end().expect("the connection has ended").1,
         ConnectionError::HandshakeTimedOut
     );
 }

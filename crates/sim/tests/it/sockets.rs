@@ -162,7 +162,7 @@ fn connection_survives_a_firewall_that_opens_after_two_seconds() {
 /// F33, from a microsecond to five seconds. Not from the first packet on: several of the longest in
 /// a row are equivalent to a client that vanished during the handshake (limit K12).
 #[test]
-fn senders_wait_for_full_sockets_without_a_spin() {
+fn senders_wait_for_full_sockets_without_a_busy_loop() {
     for micros in [1, 100, 10_000, 1_000_000, 5_000_000] {
         let faults = SocketFaults {
             full_sends: percent(20),
@@ -174,7 +174,7 @@ fn senders_wait_for_full_sockets_without_a_spin() {
     }
 }
 
-/// F39, F41: some datagrams of a batch are sent, and the rest leaves with the next call.
+/// F39, F41: a call sends a part of a batch, and the next call sends the rest.
 #[test]
 fn short_sends_lose_nothing() {
     for_each_seed(3, |seed| {
@@ -211,7 +211,7 @@ fn icmp_messages_do_not_end_a_connection() {
 
 /// F44: the interface is down for three seconds, in the middle of a transfer or before it begins.
 #[test]
-fn address_that_vanishes_and_comes_back_costs_its_time() {
+fn lost_address_costs_only_its_downtime() {
     for begins in [0, 100, 300] {
         let begins = Duration::from_millis(begins);
         let faults = SocketFaults {
@@ -230,7 +230,7 @@ fn address_that_vanishes_and_comes_back_costs_its_time() {
 
 /// F64: all faults at once, on a link that also loses packets.
 #[test]
-fn all_socket_faults_at_once() {
+fn connection_survives_all_socket_faults_at_once() {
     for_each_seed(10, |seed| {
         let faults = SocketFaults {
             failing_sends: percent(5),
@@ -248,7 +248,7 @@ fn all_socket_faults_at_once() {
     });
 }
 
-/// The decisions of the machine follow from its seed: a run repeats.
+/// The seed determines the decisions of the machine, so a run can be repeated.
 #[test]
 fn faults_repeat_with_their_seed() {
     let fingerprint = |seed| {

@@ -1,4 +1,4 @@
-//! Programs for the async API that read streams without order.
+//! Programs for the async API that read the pieces of a stream in the order of arrival.
 
 use std::net::IpAddr;
 
@@ -11,7 +11,7 @@ use courser_sim::identity::{SERVER_NAME, identity};
 const CLIENT: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(10, 0, 0, 1));
 const SERVER: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(10, 0, 0, 2));
 const BYTES: usize = 300_000;
-/// Bytes that are read in order first.
+/// The number of bytes at the beginning that are read in order.
 const ORDERED: usize = 10_000;
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
@@ -20,8 +20,8 @@ fn pattern() -> Vec<u8> {
     (0..BYTES).map(|at| (at * 31 % 251) as u8).collect()
 }
 
-/// Reads a stream, its beginning in order and the rest without, and returns the number of pieces that
-/// came before a byte with a lower offset.
+/// Reads the beginning of a stream in order and the rest in the order of arrival. Returns the
+/// number of pieces that arrived before a byte with a lower offset.
 async fn serve() -> Result<usize, Failure> {
     let config = ServerConfig::with_identity(&identity())?.alpn(["pieces"]);
     let endpoint = Endpoint::server(config, (SERVER, 4433).into())?;
@@ -95,7 +95,7 @@ fn without_loss_all_bytes_come_in_order() {
 }
 
 #[test]
-fn order_cannot_be_had_again() {
+fn ordered_reads_are_refused_after_unordered_ones() {
     let mut world = World::new(3);
     let near = world.machine("client", CLIENT);
     let far = world.machine("server", SERVER);
@@ -113,7 +113,7 @@ fn order_cannot_be_had_again() {
         );
         assert_eq!(receive.read(&mut [0]).await, Err(ReadError::Unordered));
         assert_eq!(receive.read_chunk(9).await, Err(ReadError::Unordered));
-        // The stream goes on nevertheless.
+        // The stream continues nevertheless.
         let piece = receive.read_unordered(100).await?;
         assert_eq!(
             piece.map(|(offset, bytes)| (offset, bytes.len())),

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::common::requests::{Fate, Requests, SlowReader};
 use crate::common::{SERVER, Scene, Setup, for_each_seed};
-use courser_sim::apps::{Amount, Bulk, Exchange, Way};
+use courser_sim::apps::{Amount, Bulk, Exchange, TransferDirection};
 
 const MS: Duration = Duration::from_millis(1);
 const SECOND: Duration = Duration::from_secs(1);
@@ -26,7 +26,7 @@ fn finish(scene: &mut Scene, limit: Duration) -> Duration {
 }
 
 #[test]
-fn thousand_streams_one_after_the_other() {
+fn thousand_streams_complete_a_hundred_at_a_time() {
     let app = Requests::new(SERVER, 1000, 10, 10);
     let mut scene = Scene::new(1, setup("20mbit,rtt=20ms,queue=200p"), app);
     let time = finish(&mut scene, SECOND * 10);
@@ -37,7 +37,7 @@ fn thousand_streams_one_after_the_other() {
 }
 
 #[test]
-fn thousand_streams_with_five_percent_loss() {
+fn thousand_streams_complete_with_five_percent_loss() {
     for_each_seed(5, |seed| {
         let app = Requests::new(SERVER, 1000, 100, 1000);
         let mut scene = Scene::new(seed, setup("20mbit,rtt=20ms,loss=5%,queue=200p"), app);
@@ -50,7 +50,7 @@ fn thousand_streams_with_five_percent_loss() {
 }
 
 #[test]
-fn one_stream_at_a_time_is_enough_for_all() {
+fn all_streams_complete_with_a_limit_of_one() {
     let app = Requests::new(SERVER, 50, 100, 100);
     let mut setup = setup("rtt=20ms,loss=5%");
     setup.server.max_bidi_streams = 1;
@@ -76,7 +76,7 @@ fn parallel_requests_all_end_with_ten_percent_loss() {
 /// A loss on one stream blocks no other: of ten responses, which fill a first window, those without
 /// a part in the lost packet arrive after the round trip.
 #[test]
-fn lost_packet_holds_up_only_its_own_streams() {
+fn lost_packet_delays_only_its_own_streams() {
     for lost in 1..=8 {
         let app = Requests::new(SERVER, 10, 10, 1000).beginning_at(SECOND);
         let mut scene = Scene::new(lost, setup("rtt=40ms"), app);
@@ -185,7 +185,7 @@ fn tiny_windows_with_loss_never_get_stuck() {
             config.stream_receive_window = 2000;
             config.stream_receive_window_max = 2000;
         });
-        let app = Bulk::new(SERVER, Way::Up, Amount::Bytes(60_000));
+        let app = Bulk::new(SERVER, TransferDirection::Up, Amount::Bytes(60_000));
         let mut scene = Scene::new(seed, setup, app);
         // More than thirty windows, of which a fifth waits for one or two probes.
         scene.finish(SECOND * 30, 1);
@@ -201,7 +201,7 @@ fn windows_of_a_single_byte_move_a_byte_each_round_trip() {
         config.stream_receive_window = 1;
         config.stream_receive_window_max = 1;
     });
-    let app = Bulk::new(SERVER, Way::Up, Amount::Bytes(50));
+    let app = Bulk::new(SERVER, TransferDirection::Up, Amount::Bytes(50));
     let mut scene = Scene::new(1, setup, app);
     let time = scene.finish(SECOND * 5, 1);
     assert_eq!(scene.server_tally().received, 50);
@@ -264,7 +264,7 @@ fn reader_that_sleeps_past_the_idle_timeout_keeps_its_connection() {
 /// Twenty megabytes at 100 Mbit/s take 1.6 s; windows must grow for that.
 #[test]
 fn big_response_fills_the_link() {
-    let app = Bulk::new(SERVER, Way::Down, Amount::Bytes(20_000_000));
+    let app = Bulk::new(SERVER, TransferDirection::Down, Amount::Bytes(20_000_000));
     let mut scene = Scene::new(1, setup("100mbit,rtt=40ms,queue=1bdp"), app);
     let time = scene.finish(SECOND * 4, 1);
     assert_eq!(scene.tally().received, 20_000_000);
@@ -273,7 +273,7 @@ fn big_response_fills_the_link() {
 }
 
 #[test]
-fn exchanges_in_a_row_with_loss_each_end() {
+fn consecutive_exchanges_complete_with_loss() {
     for_each_seed(20, |seed| {
         let app = Exchange::new(SERVER, 200, 2000, Some(40));
         let mut scene = Scene::new(seed, setup("rtt=20ms,loss=10%"), app);

@@ -50,7 +50,7 @@ fn writes_arrive_in_order_and_dropping_the_output_loses_none() {
 }
 
 #[test]
-fn full_queue_refuses_at_once_and_counts() {
+fn full_queue_refuses_writes_and_counts_them() {
     let writer = BackgroundWriter::with_capacity("test", 3 * cost_of(1000)).expect("a thread");
     let (mut output, permits, written) = gated(&writer);
     for _ in 0..3 {
@@ -85,7 +85,7 @@ fn many_small_writes_are_bounded_too() {
 }
 
 #[test]
-fn flush_gives_up_on_a_stalled_disk() {
+fn flush_times_out_on_a_stalled_disk() {
     let writer = BackgroundWriter::new("test").expect("a thread");
     let (mut output, permits, _) = gated(&writer);
     output.write_all(b"x").expect("room");

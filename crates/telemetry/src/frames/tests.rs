@@ -67,7 +67,7 @@ fn undecodable_frame_ends_the_list_with_its_type() {
 }
 
 #[test]
-fn hostile_packet_costs_a_bounded_list() {
+fn frame_list_of_a_hostile_packet_is_bounded() {
     assert_eq!(frames_of(&[1; 60_000], 3).len(), MAX_FRAMES);
     let bytes = payload(|writer| {
         let mut ranges = RangeSet::new();

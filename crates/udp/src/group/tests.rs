@@ -139,7 +139,7 @@ fn first_packets_of_many_clients_are_distributed() {
 }
 
 #[test]
-fn truncated_datagrams_arrive_somewhere() {
+fn truncated_datagrams_reach_some_socket() {
     let group = group(4, Some(RULE));
     let whole = long(0xe0, 1, &[3; 8]);
     for len in 0..16 {
@@ -149,7 +149,7 @@ fn truncated_datagrams_arrive_somewhere() {
 }
 
 #[test]
-fn without_a_rule_the_addresses_decide() {
+fn addresses_choose_the_socket_without_a_rule() {
     let group = group(4, None);
     let client = Plain::bind("127.0.0.1:0").unwrap();
     for byte in 0..64 {
@@ -210,7 +210,7 @@ fn ranges_are_checked() {
 
 /// A socket that is opened again has the number of the one before, so that the rule leads to it.
 #[test]
-fn socket_that_is_opened_again_keeps_its_number() {
+fn reopened_socket_keeps_its_number() {
     for number in 0..4 {
         let mut group = group(4, Some(RULE));
         let again = group.sockets[number].reopen().unwrap();

@@ -10,7 +10,7 @@ use crate::counters::Tally;
 use crate::{ErrorClass, MAX_BATCH_LEN, classify};
 
 /// The number of datagrams per call on this socket. Falls to 1 at most once and never rises again:
-/// a device that cannot split batches will not learn to.
+/// a device that cannot split batches never can.
 #[derive(Debug)]
 pub(crate) struct Offload {
     segments: AtomicUsize,

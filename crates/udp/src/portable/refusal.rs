@@ -39,7 +39,7 @@ impl Refusals {
         !self.sources.is_final()
     }
 
-    /// Notes that the system refused to mark the datagrams of a socket.
+    /// Records that the system refused to mark the datagrams of a socket.
     #[cfg_attr(
         not(target_os = "linux"),
         expect(dead_code, reason = "sets no options")

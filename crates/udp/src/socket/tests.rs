@@ -72,7 +72,7 @@ fn socket_is_shared_between_threads() {
 }
 
 #[test]
-fn batch_goes_out_and_comes_in_with_its_boundaries() {
+fn batch_keeps_its_boundaries() {
     let (receiver, sender) = (bind("127.0.0.1:0"), bind("127.0.0.1:0"));
     let contents = batch(45, 1_452, 700);
     let out = transmit(receiver.local_addr().unwrap(), &contents);
@@ -492,7 +492,7 @@ fn failed_calls_are_counted_by_cause_and_waiting_is_not() {
 /// one that takes its place has its address, although the first is still there, and lets no other join.
 #[cfg(target_os = "linux")]
 #[test]
-fn socket_that_was_shut_down_is_opened_again() {
+fn shut_down_socket_is_reopened() {
     for local in ["127.0.0.1:0", "[::1]:0", "0.0.0.0:0", "[::]:0"] {
         let broken = bind(local);
         let family = match local.starts_with('[') {
@@ -526,7 +526,7 @@ fn socket_that_was_shut_down_is_opened_again() {
 }
 
 #[test]
-fn given_socket_is_not_opened_again() {
+fn supplied_socket_is_not_reopened() {
     let given = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
     let socket = UdpSocket::from_std(given).unwrap();
     let error = socket.reopen().unwrap_err();

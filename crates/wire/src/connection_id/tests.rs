@@ -13,7 +13,7 @@ fn every_length_up_to_20_bytes_is_kept() {
 }
 
 #[test]
-fn more_than_20_bytes_are_no_connection_id() {
+fn connection_ids_above_20_bytes_are_refused() {
     for len in [21, 255, 256, 257, 1000] {
         assert_eq!(ConnectionId::new(&vec![1; len]), None, "{len}");
     }

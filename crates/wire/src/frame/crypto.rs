@@ -11,7 +11,7 @@ use crate::writer::Writer;
 pub struct Crypto<'a> {
     /// Offset of the data in the handshake data of this encryption level.
     pub offset: u64,
-    /// The data.
+    /// A part of the TLS messages at this encryption level, without framing.
     pub data: &'a [u8],
 }
 

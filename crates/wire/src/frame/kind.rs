@@ -1,4 +1,4 @@
-//! Kinds of frames, and what the table of frames says of each.
+//! Kinds of frames, with the names and properties that the table of frames lists for each.
 
 use super::{Frame, FrameType};
 

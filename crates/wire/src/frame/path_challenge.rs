@@ -8,7 +8,7 @@ use crate::writer::Writer;
 /// A request to the peer to prove that it is reachable on a path. RFC 9000 §19.17.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PathChallenge {
-    /// Data that the answer must repeat, unpredictable to those who cannot observe the frame.
+    /// Data that the PATH_RESPONSE must repeat. Only an observer of the frame can know it.
     pub data: [u8; 8],
 }
 

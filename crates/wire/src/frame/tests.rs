@@ -24,13 +24,13 @@ fn handshake_done_is_one_byte() {
 #[test]
 fn all_but_ack_padding_and_close_are_ack_eliciting() {
     let bytes = hex(EACH);
-    let quiet: Vec<_> = frames(&bytes)
+    let not_eliciting: Vec<_> = frames(&bytes)
         .into_iter()
         .map(Result::unwrap)
         .filter(|frame| !frame.is_ack_eliciting())
         .map(|frame| frame.frame_type().value())
         .collect();
-    assert_eq!(quiet, [0x00, 0x02, 0x1c, 0x1d]);
+    assert_eq!(not_eliciting, [0x00, 0x02, 0x1c, 0x1d]);
 }
 
 #[test]
@@ -46,7 +46,7 @@ fn four_kinds_of_frames_are_probing() {
 }
 
 #[test]
-fn one_payload_can_hold_all_frames() {
+fn payload_can_hold_every_frame() {
     let bytes = hex(EACH);
     let found: Vec<_> = frames(&bytes).into_iter().map(Result::unwrap).collect();
     assert_eq!(found.len(), 25);
@@ -60,7 +60,7 @@ fn one_payload_can_hold_all_frames() {
 }
 
 #[test]
-fn a_payload_of_all_frames_cut_anywhere_never_panics() {
+fn payload_truncated_anywhere_never_panics() {
     let bytes = hex(EACH);
     for end in 0..bytes.len() {
         let found = frames(&bytes[..end]);

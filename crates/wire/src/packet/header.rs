@@ -53,7 +53,7 @@ pub enum PacketError {
     Malformed(DecodeError),
     /// The long header has an unsupported version. RFC 9000 §5.2.2, §6.1.
     UnknownVersion {
-        /// The version.
+        /// The version number that the sender chose.
         version: u32,
         /// Range of the Destination Connection ID, up to 255 bytes long. RFC 8999 §5.1.
         destination: Range<usize>,

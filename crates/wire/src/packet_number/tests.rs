@@ -40,7 +40,7 @@ fn length_covers_more_than_twice_the_distance_to_the_largest_acked() {
 }
 
 #[test]
-fn before_any_acknowledgment_all_numbers_count() {
+fn length_covers_all_numbers_before_the_first_acknowledgment() {
     assert_eq!(encoded_len(0, None), 1);
     assert_eq!(encoded_len(0x7e, None), 1);
     assert_eq!(encoded_len(0x7f, None), 2);
@@ -75,7 +75,7 @@ fn expansion_wraps_to_the_closest_number_on_either_side() {
 }
 
 #[test]
-fn of_two_numbers_equally_close_the_larger_is_taken() {
+fn expansion_prefers_the_larger_of_two_equally_close_numbers() {
     assert_eq!(expand(0x00, 1, 0x180), 0x200);
     assert_eq!(expand(0x80, 1, 0x100), 0x180);
 }
@@ -92,7 +92,7 @@ fn expansion_stays_within_packet_numbers_at_the_end_of_the_space() {
 
 proptest! {
     #[test]
-    fn what_the_sender_truncates_the_receiver_expands(
+    fn receiver_expands_truncated_packet_numbers(
         acked in prop::option::of(varints()),
         ahead in 0..0x7fff_ffff_u64,
         received in any::<prop::sample::Index>(),
@@ -124,7 +124,7 @@ proptest! {
     }
 
     #[test]
-    fn expansion_of_anything_never_panics(truncated: u64, len: usize, expected: u64) {
+    fn expansion_of_any_input_never_panics(truncated: u64, len: usize, expected: u64) {
         prop_assert!(expand(truncated, len, expected) <= MAX_PACKET_NUMBER);
     }
 }

@@ -141,7 +141,7 @@ fn the_order_does_not_matter() {
 }
 
 #[test]
-fn truncated_encoding_never_decodes_to_the_whole() {
+fn truncated_encoding_never_decodes_to_all_parameters() {
     let bytes = encode(&all(), None);
     for end in 0..bytes.len() {
         let cut = TransportParameters::decode(&bytes[..end], Side::Server);

@@ -31,7 +31,7 @@ fn rfc_9000_a1_examples_decode() {
 }
 
 #[test]
-fn rfc_9000_a1_examples_decode_with_bytes_behind_them() {
+fn rfc_9000_a1_examples_decode_with_trailing_bytes() {
     for (digits, value) in EXAMPLES {
         let mut bytes = hex(digits);
         let len = bytes.len();
@@ -50,7 +50,7 @@ fn rfc_9000_a1_examples_encode_in_the_shortest_form() {
 }
 
 #[test]
-fn each_length_ends_where_rfc_9000_table_4_says() {
+fn encoded_lengths_match_rfc_9000_table_4() {
     let ends = [(0x3f, 1), (0x3fff, 2), (0x3fff_ffff, 4), (MAX_VARINT, 8)];
     for (last, len) in ends {
         assert_eq!(varint_len(last), len, "{last}");

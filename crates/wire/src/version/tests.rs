@@ -13,7 +13,7 @@ fn versions_1_and_2_are_supported() {
 }
 
 #[test]
-fn a_list_of_versions_keeps_its_order_and_repeats_nothing() {
+fn list_of_versions_keeps_its_order_without_repetitions() {
     let list: Versions = [Version::V2, Version::V1, Version::V2]
         .into_iter()
         .collect();

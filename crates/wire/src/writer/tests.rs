@@ -30,7 +30,7 @@ fn bytes_after_the_written_ones_are_unchanged() {
 }
 
 #[test]
-fn length_prefixed_bytes_have_a_varint_in_front() {
+fn length_prefixed_bytes_begin_with_a_varint() {
     let mut buffer = [0; 80];
     let mut writer = Writer::new(&mut buffer);
     writer.varint_bytes(&[7; 64]);

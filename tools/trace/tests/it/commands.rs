@@ -265,12 +265,12 @@ fn converted_traces_say_the_same() {
 
 #[test]
 fn comparison_finds_the_point_of_divergence_and_its_cause() {
-    use courser_sim::apps::{Amount, Bulk, Serve, Way};
+    use courser_sim::apps::{Amount, Bulk, Serve, TransferDirection};
 
     use crate::lab::{SERVER, Setup};
 
     let folder = Folder::new("diff");
-    let up = Bulk::new(SERVER, Way::Up, Amount::Bytes(4_000_000));
+    let up = Bulk::new(SERVER, TransferDirection::Up, Amount::Bytes(4_000_000));
     let whole = Setup::on(1, "20mbit,rtt=40ms").run(up, Serve::new());
     let whole = folder.write("a.sqlog", &whole.bytes(courser_base::Side::Client));
     let broken = trace("outage of 4 s", courser_base::Side::Client);

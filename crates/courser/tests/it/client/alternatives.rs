@@ -1,4 +1,4 @@
-//! Alternatives that responses announce.
+//! Alternative services that responses announce.
 
 use courser::client::HttpVersion;
 use http::{Response, StatusCode, Version};
@@ -50,7 +50,7 @@ async fn announced_http3_is_used_for_the_next_connection() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn clear_takes_it_back() {
+async fn alt_svc_clear_withdraws_the_alternative() {
     let server = announcing("clear").await;
     let file = std::env::temp_dir().join(format!("courser-clear-{}", std::process::id()));
     let port = server.address.port();
@@ -71,7 +71,7 @@ async fn clear_takes_it_back() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_was_announced_outlives_the_client_in_a_file() {
+async fn announced_alternatives_persist_in_a_file() {
     let server = announcing("h3=\":PORT\"; ma=60; persist=1").await;
     let file = std::env::temp_dir().join(format!("courser-file-{}", std::process::id()));
     for expected in [Version::HTTP_2, Version::HTTP_3] {

@@ -36,7 +36,7 @@ fn mirror() -> Service {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn bodies_stream_both_ways_with_trailers_over_all_protocols() {
+async fn bodies_and_trailers_stream_in_both_directions_over_all_protocols() {
     let server = Server::start(Speaks::Both, mirror()).await;
     for version in ALL {
         let client = builder(&server).version(version).build().expect("a client");
@@ -71,7 +71,7 @@ async fn bodies_stream_both_ways_with_trailers_over_all_protocols() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn length_of_a_body_is_announced() {
+async fn body_length_is_sent_as_content_length() {
     let server = Server::start(
         Speaks::Both,
         service(|request| async move {
@@ -118,7 +118,7 @@ async fn a_body_that_is_not_read_is_not_received() {
         let response = within(client.get(&server.url("/")))
             .await
             .expect("answered");
-        // Time to go on with the response. The client has another connection, because the first one
+        // Gives the server time to continue the response. The client has another connection, because the first one
         // may have no credit left.
         let other = builder(&server).version(version).build().expect("a client");
         for _ in 0..50 {
@@ -135,7 +135,7 @@ async fn a_body_that_is_not_read_is_not_received() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn all_codings_are_undone() {
+async fn all_content_codings_are_decoded() {
     use tower::Layer as _;
     use tower::Service as _;
     let plain: String = "all of this again and again. ".repeat(1000);
@@ -212,7 +212,7 @@ async fn broken_coding_is_an_error_of_its_own() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn silence_and_length_are_limited() {
+async fn silence_and_body_length_are_limited() {
     let server = Server::start(
         Speaks::Both,
         service(|request| async move {
@@ -234,12 +234,12 @@ async fn silence_and_length_are_limited() {
     )
     .await;
     for version in ALL {
-        let quiet = builder(&server)
+        let impatient = builder(&server)
             .version(version)
             .read_timeout(Duration::from_secs(1))
             .build()
             .expect("a client");
-        let response = within(quiet.get(&server.url("/silent")))
+        let response = within(impatient.get(&server.url("/silent")))
             .await
             .expect("a head");
         let error = within(response.into_body().collect())

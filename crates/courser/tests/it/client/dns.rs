@@ -113,7 +113,7 @@ fn here() -> Vec<Vec<u8>> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_https_record_brings_http3_with_the_first_request() {
+async fn https_record_enables_http3_for_the_first_request() {
     let server = Server::start(Speaks::Both, echo()).await;
     let zone: Zone = Arc::new(|_, kind| {
         let records = match kind {
@@ -165,7 +165,7 @@ async fn hints_and_ports_of_records_are_followed() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn records_that_do_not_come_hold_nobody_up() {
+async fn missing_records_delay_no_request() {
     let server = Server::start(Speaks::Both, echo()).await;
     // HTTPS and AAAA queries are never answered.
     let zone: Zone = Arc::new(|_, kind| (kind == A).then(here));
@@ -197,7 +197,7 @@ async fn name_without_addresses_is_an_error_of_names() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn damaged_records_are_no_records() {
+async fn malformed_records_are_ignored() {
     let zone: Zone = Arc::new(|_, kind| {
         let records = match kind {
             A => here(),

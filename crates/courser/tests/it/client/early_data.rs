@@ -18,7 +18,7 @@ use super::{text, timing, within};
 use crate::common::relay::Relay;
 use crate::common::{loopback, until};
 
-/// A server that answers with the fact whether the request came in early data, and its client.
+/// A server that answers whether the request arrived in early data, and its client.
 struct Pair {
     client: Client,
     server: ServerHandle,
@@ -159,7 +159,7 @@ async fn a_request_that_is_too_early_is_sent_again() {
     assert_eq!(asked, answer("late", 1, EarlyRequest::TooEarly));
 }
 
-/// A filter that takes every ticket for used.
+/// A filter that treats every ticket as used.
 #[derive(Debug)]
 struct Never;
 

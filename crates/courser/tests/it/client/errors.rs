@@ -61,7 +61,7 @@ async fn certificate_for_another_name_is_named() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nobody_there_and_no_name() {
+async fn unreachable_server_and_unknown_name_have_distinct_errors() {
     let server = Server::start(Speaks::Tcp, echo()).await;
     let client = builder(&server).build().expect("a client");
     server.stop().await;
@@ -81,7 +81,7 @@ async fn nobody_there_and_no_name() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn silent_hosts_run_into_the_limit() {
+async fn silent_hosts_time_out() {
     // Accepts, but sends nothing: TLS never begins.
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let port = listener.local_addr().expect("bound").port();
@@ -115,7 +115,7 @@ async fn raw(answer: &'static [u8]) -> u16 {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn broken_answers_are_told_apart() {
+async fn malformed_answers_have_distinct_errors() {
     use http_body_util::BodyExt as _;
     let client = Client::builder()
         .dangerous_insecure()
@@ -150,7 +150,7 @@ async fn broken_answers_are_told_apart() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn urls_that_are_none_are_named() {
+async fn invalid_urls_have_distinct_errors() {
     let client = Client::builder()
         .dangerous_insecure()
         .build()

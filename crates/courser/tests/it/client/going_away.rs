@@ -32,7 +32,7 @@ fn ends() -> (Endpoint, String, Client) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn requests_go_on_elsewhere_when_a_server_drains() {
+async fn requests_use_another_connection_when_a_server_drains() {
     let (endpoint, url, client) = ends();
     let (leave, count) = (Arc::new(Notify::new()), Arc::new(AtomicUsize::new(0)));
     let (signal, connections) = (leave.clone(), count.clone());
@@ -80,7 +80,7 @@ async fn requests_go_on_elsewhere_when_a_server_drains() {
 /// A server breaks a rule of HTTP/3 on its first connection while a request waits there. The request, which
 /// has nothing to do with it, is sent on another connection.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn requests_beside_a_broken_rule_go_on_elsewhere() {
+async fn requests_move_to_another_connection_after_a_protocol_error() {
     let (endpoint, url, client) = ends();
     crate::common::spawn(async move {
         for number in 0.. {

@@ -18,7 +18,7 @@ use super::server::{Server, Speaks, echo};
 use super::{builder, text, timing, within};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_certificate_is_shown_to_those_who_ask() {
+async fn client_certificate_is_sent_on_request() {
     let identity = Identity::dev().expect("random numbers");
     let ours = Identity::dev().expect("random numbers");
     let mut clients = RootCertStore::empty();
@@ -129,7 +129,7 @@ async fn connections_come_from_the_address_that_was_chosen() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn places_can_be_changed_while_names_stay() {
+async fn connect_to_changes_the_address_but_not_the_name() {
     let server = Server::start(Speaks::Both, echo()).await;
     let port = server.address.port();
     let client = builder(&server)

@@ -16,8 +16,8 @@ use crate::common::until;
 /// to a port that leads nowhere. With the hint the client moves at once, which needs a fresh connection ID
 /// (RFC 9000 §9.5). Without it the client would send a PING to the old ID, some time later (K230).
 ///
-/// A client that hears nothing for three probe timeouts also asks on a second connection (K286). A machine that is
-/// busy with other work can stand still for so long, and the case is tried again then.
+/// A client without an answer for three probe timeouts also sends its request on a second connection (K286). A busy
+/// machine can stall for that long, and the case is then repeated.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn response_follows_a_client_that_learns_of_another_network() {
     for _ in 0..5 {

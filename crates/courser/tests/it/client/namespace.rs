@@ -167,7 +167,7 @@ async fn rejected_datagrams_do_not_end_an_established_connection() {
     let post = client.send(post.expect("a request"));
     let mut post = std::pin::pin!(within(post));
     let url = server.url("/");
-    // It is answered over TCP when the connection of the other one has been silent for a while.
+    // The request is answered over TCP once the connection of the other one has been silent for a while.
     tokio::select! {
         early = &mut post => panic!("{:?}", early.map(|response| response.version())),
         other = within(client.get(&url)) => {

@@ -34,7 +34,7 @@ async fn many_requests_at_once_share_one_connection() {
 
 /// RFC 9114 §3.3: a connection to the same address does not help a name that its certificate lacks.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn origins_that_the_certificate_does_not_name_get_no_connection_of_another() {
+async fn origins_outside_the_certificate_do_not_share_a_connection() {
     for version in [HttpVersion::Http3Only, HttpVersion::Http2] {
         let server = Server::start(Speaks::Both, echo()).await;
         let client = builder(&server)
@@ -65,7 +65,7 @@ async fn kept() {
 }
 
 #[tokio::test]
-async fn http1_connections_are_used_again_one_request_at_a_time() {
+async fn http1_connections_are_reused_for_one_request_at_a_time() {
     let server = Server::start(Speaks::Http1, echo()).await;
     let client = client(&server);
     for number in 0..5 {
@@ -87,7 +87,7 @@ async fn http1_connections_are_used_again_one_request_at_a_time() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn requests_outlive_a_restart_of_the_server() {
+async fn requests_survive_a_restart_of_the_server() {
     for (version, speaks) in [
         (HttpVersion::Http3Only, Speaks::Both),
         (HttpVersion::Http2, Speaks::Both),
@@ -105,7 +105,7 @@ async fn requests_outlive_a_restart_of_the_server() {
 }
 
 #[tokio::test]
-async fn what_may_have_been_done_is_not_done_again() {
+async fn requests_that_may_have_been_processed_are_not_repeated() {
     let seen = Arc::new(std::sync::atomic::AtomicUsize::new(0));
     let counter = seen.clone();
     let server = Server::start(
@@ -148,7 +148,7 @@ async fn what_may_have_been_done_is_not_done_again() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn sessions_are_taken_up_again() {
+async fn sessions_are_resumed() {
     for (version, speaks) in [
         (HttpVersion::Http3Only, Speaks::Both),
         (HttpVersion::Http2, Speaks::Both),

@@ -111,7 +111,7 @@ async fn proxies_are_reached_over_tls() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn plain_requests_are_shown_to_the_proxy() {
+async fn plain_requests_are_sent_to_the_proxy() {
     let (proxy, _) = proxy().await;
     let client = builder(&proxy)
         .proxy(through(&proxy, "user:word@"))
@@ -124,7 +124,7 @@ async fn plain_requests_are_shown_to_the_proxy() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn refusal_of_a_proxy_says_what_to_do() {
+async fn refusal_of_a_proxy_names_the_remedy() {
     let (proxy, _) = proxy().await;
     let server = Server::start(Speaks::Tcp, echo()).await;
     let client = builder(&server)
@@ -143,7 +143,7 @@ async fn refusal_of_a_proxy_says_what_to_do() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn exceptions_go_direct() {
+async fn excepted_hosts_bypass_the_proxy() {
     let (proxy, seen) = proxy().await;
     let server = Server::start(Speaks::Plain, echo()).await;
     let client = builder(&server)
@@ -158,7 +158,7 @@ async fn exceptions_go_direct() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn proxies_of_other_kinds_are_refused_with_what_is_allowed() {
+async fn unsupported_proxy_schemes_are_refused_with_the_supported_ones() {
     let server = Server::start(Speaks::Tcp, echo()).await;
     for (url, kind, allowed) in [
         ("ftp://127.0.0.1:21", ErrorKind::Unsupported, "socks5h"),

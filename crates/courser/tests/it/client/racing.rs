@@ -12,7 +12,7 @@ use super::server::{Server, Speaks, echo};
 use super::{builder, text, timing, until, within};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn http3_wins_where_both_are_there() {
+async fn http3_wins_if_both_transports_work() {
     let server = Server::start(Speaks::Both, echo()).await;
     let client = builder(&server)
         .version(HttpVersion::Http3)
@@ -32,7 +32,7 @@ async fn http3_wins_where_both_are_there() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn where_udp_is_dropped_http2_wins() {
+async fn http2_wins_if_udp_is_dropped() {
     let server = Server::start(Speaks::Tcp, echo()).await;
     let hole = UdpSocket::bind(server.address).expect("UDP is free there");
     let client = builder(&server)
@@ -63,7 +63,7 @@ async fn where_udp_is_dropped_http2_wins() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn dead_tcp_is_no_obstacle() {
+async fn http3_works_without_tcp() {
     let server = Server::start(Speaks::Quic, echo()).await;
     let client = builder(&server)
         .version(HttpVersion::Http3)
@@ -76,7 +76,7 @@ async fn dead_tcp_is_no_obstacle() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn quic_that_comes_late_carries_what_follows() {
+async fn late_quic_connection_carries_later_requests() {
     let server = Server::start(Speaks::Both, echo()).await;
     // UDP passes through a relay that holds everything back until TCP has won.
     let has_won = Arc::new(Semaphore::new(0));
@@ -121,7 +121,7 @@ async fn quic_that_comes_late_carries_what_follows() {
     assert_eq!(response.version(), Version::HTTP_2, "{announced}");
     has_won.add_permits(1);
     until(|| server.connections.counts().0 == 1).await;
-    // The client learns of it a little later than the server.
+    // The client completes its handshake a little later than the server.
     let response = loop {
         let response = within(client.get(&server.url("/"))).await;
         let response = response.expect("answered");
@@ -135,7 +135,7 @@ async fn quic_that_comes_late_carries_what_follows() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn versions_are_what_was_asked_for() {
+async fn requested_http_version_is_used() {
     let server = Server::start(Speaks::Both, echo()).await;
     for (version, expected) in [
         (HttpVersion::Auto, Version::HTTP_2),
@@ -153,7 +153,7 @@ async fn versions_are_what_was_asked_for() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nobody_listening_is_found_out_soon_over_quic_alone() {
+async fn closed_udp_port_is_detected_early_without_tcp() {
     let server = Server::start(Speaks::Tcp, echo()).await;
     let client = builder(&server)
         .version(HttpVersion::Http3Only)
@@ -171,7 +171,7 @@ async fn nobody_listening_is_found_out_soon_over_quic_alone() {
 
 /// TCP would violate the user's choice.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn http3_alone_is_an_error_where_it_cannot_be_used() {
+async fn http3_only_is_an_error_where_http3_cannot_be_used() {
     let server = Server::start(Speaks::Both, echo()).await;
     let through = Proxy::Url {
         url: format!("http://{}", server.address),

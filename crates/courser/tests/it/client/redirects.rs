@@ -47,7 +47,7 @@ fn post(url: String) -> Request<Full<bytes::Bytes>> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn methods_and_bodies_follow_the_status() {
+async fn redirect_status_determines_method_and_body() {
     for speaks in [Speaks::Tcp, Speaks::Http1] {
         let server = Server::start(speaks, redirecting()).await;
         let client = client(&server);
@@ -80,7 +80,7 @@ async fn credentials_do_not_leave_their_origin() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn circles_end() {
+async fn redirect_loops_end() {
     let server = Server::start(
         Speaks::Tcp,
         service(|_| async {

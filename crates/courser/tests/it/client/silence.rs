@@ -19,7 +19,7 @@ async fn within<T>(future: impl Future<Output = T>) -> T {
     crate::common::within(150, future).await
 }
 
-/// A client whose QUIC goes through a relay and whose TCP does not, and that uses HTTP/3 by now.
+/// A client that already uses HTTP/3. Its QUIC packets pass a relay, and its TCP connections do not.
 struct Upgraded {
     server: Server,
     relay: Relay,
@@ -66,7 +66,7 @@ impl Upgraded {
         }
     }
 
-    /// Lets no datagram pass in either direction, from now on.
+    /// Drops all datagrams in both directions from now on.
     fn break_path(&self) {
         self.relay.hold_finished();
         self.relay.hold_answers();
@@ -116,7 +116,7 @@ async fn many_requests_on_a_silent_path_share_the_second_lane() {
     assert_eq!(this.server.connections.counts().1, 1);
 }
 
-/// The server has lost its state and its reset key: it answers with resets that prove nothing.
+/// The server has lost its state and its reset key, so that clients do not recognise its stateless resets.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn request_on_a_silent_path_is_answered_on_a_new_quic_connection() {
     let server = Server::start(Speaks::Quic, echo()).await;
@@ -176,7 +176,7 @@ async fn request_that_must_not_be_repeated_waits_for_its_path() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn client_that_repeats_nothing_waits_for_the_path() {
+async fn client_without_repetitions_waits_for_the_path() {
     let server = Server::start(Speaks::Both, echo()).await;
     let relay = Relay::new(server.address);
     let client = builder(&server)

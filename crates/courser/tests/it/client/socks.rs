@@ -150,7 +150,7 @@ async fn terminated(stream: &mut TcpStream) -> std::io::Result<String> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn names_are_resolved_where_the_scheme_says() {
+async fn proxy_scheme_decides_where_names_are_resolved() {
     let server = Server::start(Speaks::Both, echo()).await;
     let port = server.address.port();
     let proxy = SocksServer::start(None).await;
@@ -202,7 +202,7 @@ async fn names_that_only_the_proxy_knows_are_reached() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn user_and_password_are_shown_to_those_who_ask() {
+async fn credentials_are_sent_to_proxies_that_ask() {
     let server = Server::start(Speaks::Tcp, echo()).await;
     let closed = SocksServer::start(Some("user:p@ss")).await;
     let open = SocksServer::start(None).await;
@@ -233,7 +233,7 @@ async fn user_and_password_are_shown_to_those_who_ask() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn failures_of_the_proxy_are_told_from_those_of_the_server() {
+async fn proxy_failures_are_distinguished_from_server_failures() {
     let server = Server::start(Speaks::Plain, echo()).await;
     let proxy = SocksServer::start(None).await;
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");

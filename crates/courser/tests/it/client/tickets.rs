@@ -42,7 +42,7 @@ fn other(protocols: &[&str]) -> (Arc<rustls::ServerConfig>, CertificateDer<'stat
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn of_another_port_are_not_offered_over_tcp() {
+async fn tickets_of_another_port_are_not_offered_over_tcp() {
     let (config, certificate) = other(&[]);
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let port = listener.local_addr().expect("bound").port();
@@ -67,7 +67,7 @@ async fn of_another_port_are_not_offered_over_tcp() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn of_another_port_are_not_offered_over_quic() {
+async fn tickets_of_another_port_are_not_offered_over_quic() {
     let (config, certificate) = other(&["h3"]);
     let address = "127.0.0.1:0".parse().expect("an address");
     let endpoint = Endpoint::server(ServerConfig::with_rustls(config), address);

@@ -10,7 +10,7 @@ use crate::common::{loopback, until};
 
 /// The second client is another one, as in another process: it has the file alone.
 #[tokio::test]
-async fn token_of_a_file_validates_the_address_of_a_later_client() {
+async fn token_from_a_file_validates_the_address_of_a_later_client() {
     let folder = std::env::temp_dir().join(format!("courser-it-tokens-{}", std::process::id()));
     std::fs::create_dir_all(&folder).expect("a folder");
     let identity = Identity::dev().expect("random numbers");

@@ -2,9 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-/// Returns how many times as long as on an idle machine this thread takes for its work now, at least 1.
+/// Returns the factor by which this thread is now slower than on an idle machine, at least 1.
 ///
-/// Measured over some 20 ms of CPU time, so it is asked for only when a test has run out of time.
+/// The measurement takes some 20 ms of CPU time, so call it only when a test has run out of time.
 pub fn slowdown() -> f64 {
     let begun = Instant::now();
     let Some(before) = cpu_time() else {
@@ -18,7 +18,7 @@ pub fn slowdown() -> f64 {
 
 /// CPU time over which the machine is measured: longer than a turn of its scheduler.
 const SAMPLE: Duration = Duration::from_millis(20);
-/// The answer on systems that do not tell the CPU time of a thread.
+/// The factor assumed on systems that do not report the CPU time of a thread.
 const UNKNOWN: f64 = 4.0;
 
 /// Returns the CPU time of this thread: the first number of its statistics in `/proc`, in nanoseconds.

@@ -17,13 +17,13 @@ use super::loopback;
 /// Forwards datagrams between one client and one server.
 pub struct Relay {
     pub address: SocketAddr,
-    shared: Arc<Shared>,
+    shared: Arc<RelayState>,
     tasks: Vec<JoinHandle<()>>,
-    /// The same port of TCP, which nothing listens on yet.
+    /// A TCP socket on the same port, which does not listen yet.
     tcp: Mutex<Option<TcpSocket>>,
 }
 
-struct Shared {
+struct RelayState {
     server: SocketAddr,
     /// The socket that the client sends to.
     inside: UdpSocket,
@@ -32,9 +32,9 @@ struct Shared {
     client: Mutex<Option<SocketAddr>>,
     /// The links to the server and back.
     links: Mutex<[Link; 2]>,
-    /// The datagrams of the server that wait, if they do.
+    /// The held datagrams of the server; `None` if they are forwarded at once.
     held: Mutex<Option<Vec<Bytes>>>,
-    /// The datagrams of the client after its first flight that wait, if they do.
+    /// The held datagrams of the client after its first flight; `None` if they are forwarded at once.
     held_up: Mutex<Option<Vec<Bytes>>>,
     /// Datagrams of the client with a 0-RTT packet.
     early: AtomicU64,
@@ -67,7 +67,7 @@ impl Relay {
         let (inside, tcp) = one_port();
         let address = inside.local_addr().expect("bound");
         let outside = Arc::new(tokio_socket());
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(RelayState {
             server,
             inside,
             outside: Mutex::new(outside.clone()),
@@ -91,7 +91,7 @@ impl Relay {
         }
     }
 
-    /// Listens on the same port of TCP.
+    /// Starts to listen on the TCP port with the same number.
     pub fn listen_on_tcp(&self) -> TcpListener {
         let socket = lock(&self.tcp).take().expect("not yet");
         socket.listen(16).expect("a listener")
@@ -182,7 +182,7 @@ impl Drop for Relay {
     }
 }
 
-impl Shared {
+impl RelayState {
     async fn up(self: Arc<Self>) {
         let mut buffer = vec![0; BUFFER_LEN];
         loop {
@@ -194,7 +194,7 @@ impl Shared {
             let has_early = has(&buffer[..len], |kind| kind == PacketKind::ZeroRtt);
             self.early
                 .fetch_add(u64::from(has_early), Ordering::Relaxed);
-            // The ID stands behind the first byte of a short header (RFC 9000 §17.3.1).
+            // The ID follows the first byte of a short header (RFC 9000 §17.3.1).
             if let [0..0x80, id @ ..] = &buffer[..len]
                 && let Some(id) = id.first_chunk()
             {
@@ -265,7 +265,7 @@ fn is_after_first_flight(kind: PacketKind) -> bool {
     matches!(kind, PacketKind::Handshake | PacketKind::OneRtt)
 }
 
-/// Returns a socket of UDP, and one of TCP that keeps others from the same port.
+/// Returns a UDP socket, and a TCP socket that reserves the same port.
 fn one_port() -> (UdpSocket, TcpSocket) {
     for _ in 0..100 {
         let udp = tokio_socket();

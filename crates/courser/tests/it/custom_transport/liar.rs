@@ -1,4 +1,4 @@
-//! A transport whose results cannot be, and which counts how often it is called.
+//! A transport with impossible results, which counts its calls.
 
 use std::io;
 use std::net::SocketAddr;
@@ -47,7 +47,7 @@ pub enum Lie {
     LosesAddress,
 }
 
-/// Lies about one thing; everything else is that of a port.
+/// Returns false results of one kind, and otherwise behaves like a port.
 #[derive(Debug)]
 pub struct Liar {
     pub lie: Lie,

@@ -18,7 +18,7 @@ use crate::common::{pattern, spawn, within};
 const CLIENT: &str = "192.0.2.1:1";
 const SERVER: &str = "192.0.2.2:2";
 
-/// The idle timeout of connections that do not come about.
+/// The idle timeout of connections that cannot be established.
 const IDLE: Duration = Duration::from_millis(400);
 
 /// Time after which a test fails instead of hanging, for a machine under load.
@@ -149,7 +149,7 @@ async fn connection_moves_to_another_transport() {
 /// The lies with which no connection comes about. Each is over with the idle timeout, without
 /// a panic and without more calls than a machine makes that waits.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn transport_that_lies_costs_its_connection_and_nothing_else() {
+async fn transport_with_false_results_ends_only_its_own_connection() {
     let lies = [
         Lie::TooLong,
         Lie::From("192.0.2.2:0"),
@@ -292,7 +292,7 @@ async fn transport_with_small_lies_still_carries_data() {
 
 /// A transport may claim batches of any length; none is longer than 128 datagrams (limit K193).
 #[tokio::test]
-async fn batches_have_an_end() {
+async fn batches_have_at_most_128_datagrams() {
     let switch = Switch::default();
     let liar = Liar {
         lie: Lie::EndlessBatches,

@@ -1,4 +1,4 @@
-//! A network in memory as a transport of endpoints: every datagram travels behind a header.
+//! A network in memory as a transport of endpoints. It adds a header to every datagram.
 
 use std::collections::{HashMap, VecDeque};
 use std::io;
@@ -9,13 +9,13 @@ use std::task::{Context, Poll, Waker};
 use courser::Capabilities;
 use courser::runtime::{Ecn, Received, Transmit, UdpSocket};
 
-/// Stands before each datagram.
+/// The header before each datagram.
 const HEADER: &[u8] = b"RELAY7";
-/// Packets that wait for one port.
+/// The largest number of packets that wait for one port.
 const ROOM: usize = 24;
-/// Largest datagram that fits behind the header.
+/// The largest datagram that fits after the header.
 pub const LARGEST: usize = 1300;
-/// Datagrams in a batch.
+/// The largest number of datagrams in a batch.
 const SEGMENTS: usize = 7;
 
 /// Connects ports.
@@ -35,7 +35,7 @@ struct Queue {
     writers: Vec<Waker>,
 }
 
-/// Counts what has gone through a switch.
+/// Counters of a switch.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Stats {
     /// Datagrams delivered.

@@ -32,7 +32,7 @@ fn text(text: impl Into<String>) -> Text {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn unary_with_metadata() {
+async fn unary_calls_carry_metadata() {
     let (_pair, _channel, mut client) = start().await;
     let mut request = Request::new(text("one two three"));
     let id = "7f".parse().expect("a value");
@@ -44,7 +44,7 @@ async fn unary_with_metadata() {
 
 /// The status of a call that fails at once is in the header section, without a body.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn errors_come_with_code_and_message() {
+async fn errors_carry_code_and_message() {
     let (_pair, channel, mut client) = start().await;
     let status = within(20, client.count(Request::new(text(" "))))
         .await
@@ -88,7 +88,7 @@ async fn server_streaming_ends_with_a_status_in_trailers() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn client_streaming() {
+async fn client_streaming_call_returns_one_answer() {
     let (_pair, _channel, mut client) = start().await;
     let words: Vec<String> = (0..20_000).map(|n| n.to_string()).collect();
     let expected = words.join(" ");
@@ -99,7 +99,7 @@ async fn client_streaming() {
 
 /// Each message is answered before the next is sent: nothing waits for the end of a direction.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn both_ways_at_once() {
+async fn bidirectional_calls_interleave_messages() {
     let (_pair, _channel, mut client) = start().await;
     let (feed, rest) = mpsc::channel(1);
     let words = stream::unfold(rest, |mut rest: mpsc::Receiver<Text>| async {
@@ -120,7 +120,7 @@ async fn both_ways_at_once() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn deadlines_are_kept() {
+async fn deadlines_are_enforced() {
     let (_pair, _channel, mut client) = start().await;
     let begun = Instant::now();
     let mut request = Request::new(Number { number: 60_000 });
@@ -141,7 +141,7 @@ async fn deadlines_are_kept() {
 
 /// Dropping a call cancels it, and other calls on its connection continue.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn calls_can_be_given_up() {
+async fn calls_can_be_cancelled() {
     let (_pair, channel, mut client) = start().await;
     let call = client.wait(Request::new(Number { number: 60_000 }));
     let result = tokio::time::timeout(Duration::from_millis(50), call).await;

@@ -294,7 +294,7 @@ async fn a_plain_request_may_have_datagrams_too() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_cannot_be_sent_is_said() {
+async fn unsendable_datagrams_have_an_error() {
     let pair = pair();
     let client = echoing(&pair, (true, true)).await;
     let response = within(client.connect(connect_request())).await;

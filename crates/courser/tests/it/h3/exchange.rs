@@ -48,7 +48,7 @@ fn file_of(
 
 /// If the length was announced, the end is sent together with the content, not after it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_end_of_a_file_comes_with_its_content() {
+async fn end_of_a_file_is_sent_with_its_content() {
     let (_pair, client) = serve(|request| async move {
         let len: usize = request.uri().path()[1..].parse().expect("a length");
         let look = std::thread::yield_now;
@@ -80,7 +80,7 @@ async fn the_end_of_a_file_comes_with_its_content() {
     }
 }
 
-/// Gives the server occasions to go on with another response, and time to send it.
+/// Gives the server opportunities to continue another response, and time to send it.
 async fn pass_time(client: &h3::Client) {
     for _ in 0..50 {
         let response = within(client.send(get("/other"))).await.expect("answered");
@@ -91,7 +91,7 @@ async fn pass_time(client: &h3::Client) {
 
 /// A body that exceeds its length is sent only as far as its reader allows.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_body_that_is_too_long_is_held_up_all_the_same() {
+async fn overlong_body_is_still_subject_to_flow_control() {
     let polled = Arc::new(AtomicUsize::new(0));
     let counted = polled.clone();
     let (_pair, client) = serve(move |request| {
@@ -124,7 +124,7 @@ const MOST_AHEAD: usize = (256 + 256) << 10;
 
 /// The content does not wait forever.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn content_whose_end_does_not_come_is_sent() {
+async fn content_is_sent_without_waiting_for_its_end() {
     let (_pair, client) = serve(|_| async {
         let mut response = Response::new(file_of(5, std::future::pending()));
         response.headers_mut().insert("content-length", 5.into());
@@ -139,7 +139,7 @@ async fn content_whose_end_does_not_come_is_sent() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn bodies_stream_both_ways_at_once() {
+async fn bodies_stream_in_both_directions_at_once() {
     let (_pair, client) = serve(|request| async move { Response::new(frames_of(request)) }).await;
     fn frames_of(request: Request<h3::Body>) -> UnsyncBoxBody<Bytes, std::io::Error> {
         request
@@ -244,7 +244,7 @@ async fn a_response_to_head_has_no_content() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn interim_responses_are_told() {
+async fn interim_responses_are_reported() {
     let pair = super::pair();
     let (client, server) = pair.connect().await;
     let server = h3::ServerConnection::new(server, h3::Config::new(courser::Side::Server));
@@ -314,7 +314,7 @@ async fn a_body_that_is_not_read_is_not_sent() {
 
 /// RFC 9114 §4.1: a response may arrive before the request is complete.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_early_answer_counts() {
+async fn early_response_is_accepted() {
     let (_pair, client) = serve(|_| async { Response::new(full("enough")) }).await;
     let body = frames(stream::iter(
         (0..100_000).map(|_| Ok(Frame::data(Bytes::from_static(&[0; 10_000])))),
@@ -353,7 +353,7 @@ async fn a_request_that_is_dropped_is_cancelled() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_body_that_fails_resets_the_stream() {
+async fn failing_body_resets_the_stream() {
     let arrived = Arc::new(tokio::sync::Notify::new());
     let seen = arrived.clone();
     let (_pair, client) = serve(move |_| {
@@ -403,7 +403,7 @@ async fn too_many_fields_are_answered_with_431() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn requests_that_cannot_be_sent_say_why() {
+async fn unsendable_requests_have_an_error() {
     let (_pair, client) = serve(|_| async { Response::new(full("")) }).await;
     let request = Request::get("/path").body(h3::Empty).expect("a request");
     let error = within(client.send(request))

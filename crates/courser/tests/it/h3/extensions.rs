@@ -92,7 +92,7 @@ async fn claimed_streams_reach_the_application_of_both_ends() {
             b"answer"
         );
     }
-    // Requests go on beside them.
+    // Requests are still served.
     let response = within(client.1.send(get("/beside"))).await.expect("served");
     assert_eq!(text(response).await, "/beside");
 }
@@ -135,7 +135,7 @@ async fn claimed_frames_reach_the_application_of_both_ends() {
 
 /// RFC 9114 §9, 9114-074: nothing of the extension is sent to a peer that has not announced it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn peers_that_do_not_announce_the_extension_get_nothing_of_it() {
+async fn extension_is_not_used_unless_the_peer_announces_it() {
     let pair = pair();
     let (client, server) = pair.connect().await;
     let client = h3::Client::with_config(client, config(Side::Client));
@@ -216,7 +216,7 @@ async fn a_signal_behind_another_frame_ends_the_connection() {
 
 /// RFC 9114 §5.2: a GOAWAY excludes requests, and no streams of extensions.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn streams_of_extensions_go_on_after_a_goaway() {
+async fn extension_streams_continue_after_a_goaway() {
     let pair = pair();
     let (client, server) = pair.connect().await;
     let client = h3::Client::with_config(client, config(Side::Client));

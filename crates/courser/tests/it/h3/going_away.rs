@@ -9,7 +9,7 @@ use super::{full, get, pair, text, within};
 
 /// RFC 9114 §5.2.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn draining_loses_nothing() {
+async fn draining_loses_no_request() {
     let pair = pair();
     let (client, server) = pair.connect().await;
     let (signal, go_on) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
@@ -64,7 +64,7 @@ async fn draining_loses_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_last_handle_closes_the_connection() {
+async fn dropping_the_last_client_closes_the_connection() {
     let pair = pair();
     let (client, server) = pair.connect().await;
     let service = super::boxed(|_| async { Ok::<_, Infallible>(Response::new(full("x"))) });
@@ -83,7 +83,7 @@ async fn the_last_handle_closes_the_connection() {
 /// The end of the connection must not overtake the GOAWAY before it: the request was not processed
 /// and may be sent again (RFC 9114 §5.2).
 #[tokio::test]
-async fn a_request_that_is_refused_and_cut_off_at_once_was_not_processed() {
+async fn request_refused_before_the_close_was_not_processed() {
     for round in 0..20 {
         let pair = pair();
         let (client, server) = pair.connect().await;

@@ -45,7 +45,7 @@ fn with_value(len: usize) -> Request<h3::Empty> {
 
 /// The rest of the request waits for room, and its end for the rest.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn one_that_finds_too_little_room_is_sent_in_pieces() {
+async fn request_larger_than_the_send_buffer_is_sent_in_pieces() {
     let (_pair, client) = measured(with_little_room()).await;
     for len in [10, 4000, 4096, 4200, 8192, 12_000] {
         let response = within(client.send(with_value(len)))
@@ -57,7 +57,7 @@ async fn one_that_finds_too_little_room_is_sent_in_pieces() {
 
 /// The server reads nothing, so that there is never room for the rest.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn one_that_is_given_up_half_way_is_reset() {
+async fn request_cancelled_half_way_is_reset() {
     let window = 3000;
     let transport = TransportConfig {
         stream_receive_window: window,
@@ -82,7 +82,7 @@ async fn one_that_is_given_up_half_way_is_reset() {
 
 /// The error contains the reason of the end.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn one_after_the_end_tells_why_it_ended() {
+async fn request_after_the_close_reports_the_reason() {
     let (_pair, client) = measured(TransportConfig::default()).await;
     within(client.send(get("/"))).await.expect("answered");
     client.close();
@@ -107,7 +107,7 @@ async fn expect_reason(client: &h3::Client, reason: &ConnectionError) {
 
 /// RFC 9204 §4.4.1: also by a client that sends no further requests.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_response_that_uses_the_table_is_acknowledged() {
+async fn response_that_uses_the_dynamic_table_is_acknowledged() {
     let pair = pair_with(TransportConfig::default(), |config| config);
     let (client, server) = pair.connect().await;
     let client = h3::Client::new(client);
@@ -147,7 +147,7 @@ async fn a_response_that_uses_the_table_is_acknowledged() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn those_beyond_the_limit_of_streams_wait() {
+async fn requests_beyond_the_stream_limit_wait() {
     let transport = TransportConfig {
         max_bidi_streams: 2,
         ..TransportConfig::default()
@@ -165,7 +165,7 @@ async fn those_beyond_the_limit_of_streams_wait() {
 /// The first read of the stream is skipped. A response that arrives before the second must not be
 /// missed, whichever task is woken for it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_answer_is_seen_though_nobody_was_woken_for_it() {
+async fn response_is_noticed_without_a_wakeup_of_its_own() {
     let (_pair, client) = measured(TransportConfig::default()).await;
     for is_there in [false, true, true] {
         let before = client.quic().stats().data_received;
@@ -183,7 +183,7 @@ async fn an_answer_is_seen_though_nobody_was_woken_for_it() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_priority_is_said() {
+async fn priority_is_sent() {
     let (_pair, client) = serve(|request| async move {
         let said = request.headers().get("priority").cloned();
         Response::new(full(said.map_or_else(String::new, |said| {

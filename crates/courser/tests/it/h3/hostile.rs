@@ -54,7 +54,7 @@ async fn stream_code(bytes: &[u8]) -> (h3::Code, Connection) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn errors_of_the_connection_close_it() {
+async fn connection_errors_close_the_connection() {
     let cases: [(&[u8], bool, h3::Code); 8] = [
         (&[0x00, 0x07, 0x01, 0x00], false, h3::Code::MISSING_SETTINGS),
         (
@@ -88,7 +88,7 @@ async fn errors_of_the_connection_close_it() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn errors_of_a_request_end_it_alone() {
+async fn stream_errors_end_only_their_request() {
     for (bytes, code) in [
         // Only :method GET.
         (&[0x01, 0x03, 0x00, 0x00, 0xd1][..], h3::Code::MESSAGE_ERROR),

@@ -156,7 +156,7 @@ async fn hints_leave_before_a_service_that_blocks() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_not_interim_is_refused() {
+async fn other_statuses_than_interim_ones_are_refused() {
     let (_pair, client) = serve(|request| async move {
         let interim = interim_of(&request);
         let mut refused = String::new();
@@ -194,7 +194,7 @@ async fn what_is_not_interim_is_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn off_by_default() {
+async fn interim_responses_are_disabled_by_default() {
     let (_pair, client) = super::serve(|request| async move {
         let is_there = request.extensions().get::<Interim>().is_some();
         Response::new(full(is_there.to_string()))
@@ -222,7 +222,7 @@ async fn nothing_interim_follows_the_final_response() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_client_that_is_gone_is_told() {
+async fn service_learns_that_the_client_is_gone() {
     /// Reports when the service was dropped.
     struct Tell(mpsc::UnboundedSender<Interim>, Interim);
     impl Drop for Tell {
@@ -288,7 +288,7 @@ async fn a_service_that_fails_after_hints_resets_the_stream() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_connect_can_have_them_and_be_accepted() {
+async fn connect_can_have_interim_responses_and_be_accepted() {
     let pair = pair();
     let (client, server) = pair.connect().await;
     let service = tower::service_fn(|mut request: Request<h3::Body>| async move {
@@ -357,7 +357,7 @@ where
     within(marks(&mut receive)).await
 }
 
-/// Sends as many as there is room for. The first without room is dropped.
+/// Sends interim responses until the send buffer is full. The call that finds no room is dropped.
 async fn send_what_fits(
     interim: &Interim,
     marks: &mut impl Iterator<Item = char>,
@@ -401,7 +401,7 @@ async fn senders_wait_for_a_client_that_does_not_read() {
 
 /// A partial frame does not precede the final response either.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_response_follows_what_was_half_written() {
+async fn response_follows_a_partly_written_interim_response() {
     let marks = late_answer(|request, is_full| async move {
         let mut marks = "012345678".chars();
         send_what_fits(&interim_of(&request), &mut marks, &is_full).await;

@@ -164,7 +164,7 @@ async fn parts_of_large_sections_count_for_the_memory_budget() {
     let held = || pair.server.stats().memory_used.saturating_sub(before);
     // All of it, but for the last steps of buffers that grow.
     until(|| held() >= STREAMS * PART as u64 * 9 / 10).await;
-    // The rest arrives, which gives the credit and the memory back.
+    // The rest arrives, which releases the credit and the memory.
     for (send, receive) in &mut streams {
         within(send.write_all(&frame[PART..])).await.expect("open");
         send.finish().expect("open");

@@ -19,7 +19,7 @@ use crate::common::relay::Relay;
 
 /// RFC 9114 §10.2: an HTTP/3-only server accepts no connections with other protocols.
 #[tokio::test]
-async fn without_its_name_in_alpn_there_is_no_http3() {
+async fn http3_requires_its_alpn_name() {
     let pair = pair_with(TransportConfig::default(), |config| config.alpn([h3::ALPN]));
     for other in ["h2", "h3-29", "hq-interop"] {
         let config = pair.client_config.clone().alpn([other]);
@@ -187,7 +187,7 @@ impl Raw {
         (send, receive)
     }
 
-    /// Opens as many requests as may be blocked.
+    /// Opens four requests, which is the limit of blocked streams.
     async fn open_four(&mut self) -> Vec<(SendStream, RecvStream)> {
         let mut streams = Vec::new();
         for _ in 0..4 {
@@ -250,7 +250,7 @@ const SECTION: usize = 15_000;
 /// is read and before it turns out to be blocked, and is offset only later. So this runs on one
 /// thread.
 #[tokio::test]
-async fn what_waits_for_the_table_is_charged_to_flow_control() {
+async fn blocked_sections_count_against_flow_control() {
     let window = WINDOW as u64;
     let transport = TransportConfig {
         receive_window: window,
@@ -291,7 +291,7 @@ async fn what_waits_for_the_table_is_charged_to_flow_control() {
 
 /// K25: a request beyond the limit is refused, alone; the others are answered.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn more_than_64_kib_do_not_wait() {
+async fn more_than_64_kib_of_blocked_sections_are_refused() {
     let pair = super::pair();
     let mut raw = Raw::new(&pair).await;
     let mut waiting = Vec::new();
@@ -329,10 +329,10 @@ async fn more_than_64_kib_do_not_wait() {
     assert!(raw.connection.close_reason().is_none());
 }
 
-/// A75, RFC 9204 §2.2.2.2: cancelling a blocked request leaves nothing behind, round after round,
-/// with both ways of cancelling.
+/// A75, RFC 9204 §2.2.2.2: cancelling a blocked request releases all of its state, in every round, by a reset and by
+/// STOP_SENDING.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_waits_for_the_table_may_be_given_up() {
+async fn blocked_requests_can_be_cancelled() {
     let pair = super::pair();
     let mut raw = Raw::new(&pair).await;
     for round in 0..9 {
@@ -406,7 +406,7 @@ async fn a_second_request_on_a_stream_is_malformed() {
 /// RFC 9114 §4.1: nothing follows trailers. A service that reads only up to them does not receive
 /// them before this is checked.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn frames_behind_trailers_are_seen() {
+async fn frames_after_trailers_are_detected() {
     let pair = super::pair();
     let mut raw = Raw::new(&pair).await;
     let trailers = [0x01, 6, 0, 0, 0x21, b'x', 1, b'v'];
@@ -430,7 +430,7 @@ async fn frames_behind_trailers_are_seen() {
 /// RFC 9114 §4.1.1: a request that the application has not seen was not processed, and may be sent
 /// again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_request_that_nobody_resolves_was_not_processed() {
+async fn unresolved_request_was_not_processed() {
     let pair = super::pair();
     let (client, server) = pair.connect().await;
     let client = h3::Client::new(client);
@@ -471,7 +471,7 @@ async fn a_malformed_response_ends_its_request_alone() {
 
 /// A81, K17: 500 useless frames are allowed, and no more.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn floods_of_frames_that_bring_nothing_end_the_connection() {
+async fn floods_of_useless_frames_end_the_connection() {
     let empty_data = (
         [&head(0, 0)[..], &[0x00, 0x00].repeat(2000)].concat(),
         "empty DATA",
@@ -498,7 +498,7 @@ async fn floods_of_frames_that_bring_nothing_end_the_connection() {
 
 /// A79: a client must send its settings in time.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn settings_that_never_come_are_not_waited_for() {
+async fn missing_settings_end_the_connection() {
     let pair = super::pair();
     let (client, server) = pair.connect().await;
     let service = super::boxed(|_| async { Ok::<_, Infallible>(Response::new(full("late"))) });
@@ -537,7 +537,7 @@ async fn time_for_settings_begins_after_the_handshake() {
 
 /// A88: the server does not wait for a header section that never arrives.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_slow_head_is_refused() {
+async fn slow_header_section_is_refused() {
     let pair = super::pair();
     let (client, server) = pair.connect().await;
     let service = super::boxed(|_: Request<h3::Body>| async {
@@ -559,7 +559,7 @@ async fn a_slow_head_is_refused() {
 
 /// A client that cancels during the body of its response, or sends no further requests.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_body_that_nobody_wants_is_dropped() {
+async fn unwanted_body_is_dropped() {
     let (tell, mut told) = tokio::sync::mpsc::unbounded_channel();
     let (_pair, client) = super::serve(move |_| {
         let tell = tell.clone();

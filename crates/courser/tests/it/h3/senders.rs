@@ -133,7 +133,7 @@ async fn a_response_ends_its_stream() {
 /// RFC 9114 §4.1, §4.5: a service cannot end its stream with an interim response, nor switch
 /// protocols.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn no_interim_response_is_the_last_one() {
+async fn interim_response_is_never_the_last_one() {
     for status in [100, 101, 103, 199] {
         let pair = pair();
         let (client, server) = pair.connect().await;
@@ -220,7 +220,7 @@ async fn the_control_stream_of_a_server_opens_at_once_and_stays() {
 
 /// RFC 9114 §4.1.1: clients cancel with H3_REQUEST_CANCELLED, never with H3_REQUEST_REJECTED.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_client_cancels_with_the_code_for_it() {
+async fn client_cancels_with_h3_request_cancelled() {
     let (_pair, client, server, _control) = client().await;
     let body = super::frames(futures_util::stream::pending());
     let request = Request::post("https://localhost/").body(body);
@@ -266,7 +266,7 @@ fn upload(len: u32) -> Vec<u8> {
 
 /// Limit K311: clients that are stopped while they send may lose the response, or never end the request.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_rest_of_a_request_that_is_answered_early_is_read() {
+async fn rest_of_a_request_answered_early_is_read() {
     let (_pair, client, _, _) = server().await;
     for len in [3, 100_000, 20_000_000] {
         let (mut send, mut receive) = client.open_bi().await.expect("allowed");
@@ -281,9 +281,9 @@ async fn the_rest_of_a_request_that_is_answered_early_is_read() {
     }
 }
 
-/// Limit K311: as much as a client likes to send is not read.
+/// Limit K311: the server does not read an unlimited amount.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_request_without_end_that_is_answered_early_is_stopped() {
+async fn endless_request_answered_early_is_stopped() {
     let (_pair, client, _, _) = server().await;
     let (mut send, mut receive) = client.open_bi().await.expect("allowed");
     send.write_all(&upload(1 << 29)).await.expect("open");

@@ -56,7 +56,7 @@ async fn servers_with_small_windows_answer_every_request() {
 /// A client that leaves all content unread still receives every header section: content without
 /// room in the window of its own stream takes none from others.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn unread_content_keeps_no_other_answer_back() {
+async fn unread_content_delays_no_other_response() {
     let of_client = TransportConfig {
         stream_receive_window: 100,
         stream_receive_window_max: 100,

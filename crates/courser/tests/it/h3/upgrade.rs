@@ -62,7 +62,7 @@ async fn chat(mut request: Request<h3::Body>) -> Answer {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn websocket_runs_over_it_unchanged() {
+async fn websocket_runs_over_extended_connect() {
     let (_pair, client) = serve(chat).await;
     let response = within(client.connect(websocket())).await.expect("accepted");
     assert_eq!(response.status(), 200);
@@ -88,7 +88,7 @@ async fn websocket_runs_over_it_unchanged() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn bytes_go_both_ways_and_each_half_ends_by_itself() {
+async fn halves_of_a_tunnel_carry_data_and_end_independently() {
     let (_pair, client) = serve(echo).await;
     let response = within(client.connect(websocket())).await.expect("accepted");
     let (mut read, mut write) = tokio::io::split(response.into_body());
@@ -164,7 +164,7 @@ async fn refusal_has_a_body_and_the_upgrade_fails() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn without_the_servers_word_nothing_is_sent() {
+async fn extended_connect_is_not_sent_without_the_setting() {
     let (_pair, client) = super::serve(|_| async { Response::new(full("")) }).await;
     let error = within(client.connect(websocket())).await.expect_err("off");
     let text = error.to_string();
@@ -227,7 +227,7 @@ async fn draining_waits_for_the_stream() {
 
 /// Requests are handled one by one, without a service.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn connection_without_a_service_hands_its_stream_over_too() {
+async fn connection_without_a_service_accepts_tunnels_too() {
     let pair = pair();
     let (client, server) = pair.connect().await;
     let mut config = h3::Config::new(Side::Server);

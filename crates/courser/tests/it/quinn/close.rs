@@ -66,7 +66,7 @@ async fn largest_code_and_a_long_reason_fit() {
 const REFUSED: u64 = 0x02;
 
 #[tokio::test]
-async fn quinn_client_hears_that_it_is_refused() {
+async fn refused_quinn_client_gets_the_error() {
     let mut world = World::default();
     let (client, server) = (world.quinn_client(), world.courser_server());
     let address = server.local_addr().expect("bound");
@@ -81,7 +81,7 @@ async fn quinn_client_hears_that_it_is_refused() {
 }
 
 #[tokio::test]
-async fn courser_client_hears_that_it_is_refused() {
+async fn refused_courser_client_gets_the_error() {
     let mut world = World::default();
     let (client, server) = (world.courser_client(), world.quinn_server());
     let address = server.local_addr().expect("bound");
@@ -99,7 +99,7 @@ async fn courser_client_hears_that_it_is_refused() {
 const HIDDEN: u64 = 0x0c;
 
 #[tokio::test]
-async fn courser_client_that_gives_up_early_hides_its_reason() {
+async fn courser_client_that_closes_early_hides_its_reason() {
     let mut world = World::default();
     let (client, server) = (world.courser_client(), world.quinn_server());
     let address = server.local_addr().expect("bound");
@@ -120,7 +120,7 @@ async fn courser_client_that_gives_up_early_hides_its_reason() {
 }
 
 #[tokio::test]
-async fn quinn_client_that_gives_up_early_is_heard() {
+async fn early_close_of_a_quinn_client_is_received() {
     let mut world = World::default();
     let (client, server) = (world.quinn_client(), world.courser_server());
     let address = server.local_addr().expect("bound");

@@ -53,7 +53,7 @@ async fn quinn_client_and_courser_server() {
 }
 
 #[tokio::test]
-async fn quinn_that_takes_none_is_sent_none() {
+async fn quinn_without_datagram_support_is_sent_none() {
     let mut world = World::default();
     world.quinn.datagram_receive_buffer_size(None);
     let pair = world.courser_to_quinn().await;
@@ -63,7 +63,7 @@ async fn quinn_that_takes_none_is_sent_none() {
 }
 
 #[tokio::test]
-async fn courser_that_takes_none_is_sent_none() {
+async fn courser_without_datagram_support_is_sent_none() {
     let mut world = World::default();
     world.courser.datagram_receive_buffer_size = None;
     let pair = world.quinn_to_courser().await;

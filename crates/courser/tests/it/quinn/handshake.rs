@@ -128,7 +128,7 @@ async fn courser_server_sends_a_hello_retry_request() {
 const DRAFT_29: u32 = 0xff00_001d;
 
 #[tokio::test]
-async fn quinn_client_of_another_version_is_told_ours() {
+async fn quinn_client_of_another_version_learns_our_versions() {
     let mut world = World::default();
     let server = world.courser_server();
     let address = server.local_addr().expect("bound");
@@ -145,7 +145,7 @@ async fn quinn_client_of_another_version_is_told_ours() {
 }
 
 #[tokio::test]
-async fn courser_client_is_told_the_versions_of_quinn() {
+async fn courser_client_learns_the_versions_of_quinn() {
     let mut world = World::default();
     let mut config = quinn::EndpointConfig::default();
     config.supported_versions(vec![DRAFT_29]);
@@ -224,7 +224,7 @@ async fn client_hello_of_quinn_takes_two_datagrams() {
 /// no_application_protocol (120) as CRYPTO_ERROR, RFC 9001 §8.1.
 const NO_PROTOCOL: u64 = 0x178;
 
-fn strangers() -> World {
+fn world_without_common_protocol() -> World {
     World {
         client_protocol: b"one",
         server_protocol: b"other",
@@ -233,8 +233,8 @@ fn strangers() -> World {
 }
 
 #[tokio::test]
-async fn courser_client_hears_of_no_common_protocol() {
-    let mut world = strangers();
+async fn courser_client_gets_the_alert_without_a_common_protocol() {
+    let mut world = world_without_common_protocol();
     let (client, server) = (world.courser_client(), world.quinn_server());
     let address = server.local_addr().expect("bound");
     let connecting = client.connect(address, "localhost").expect("configured");
@@ -254,8 +254,8 @@ async fn courser_client_hears_of_no_common_protocol() {
 }
 
 #[tokio::test]
-async fn quinn_client_hears_of_no_common_protocol() {
-    let mut world = strangers();
+async fn quinn_client_gets_the_alert_without_a_common_protocol() {
+    let mut world = world_without_common_protocol();
     let (client, server) = (world.quinn_client(), world.courser_server());
     let address = server.local_addr().expect("bound");
     let connecting = client.connect(address, "localhost").expect("configured");

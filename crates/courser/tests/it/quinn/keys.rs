@@ -153,7 +153,7 @@ async fn updates_by_both_ends_at_once() {
 /// courser's automatic updates, after so many packets. Each waits until quinn has certainly
 /// discarded its keys before the last.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn updates_that_come_by_themselves() {
+async fn automatic_updates_interoperate() {
     let mut world = World::default();
     world.courser.key_update_after = 500;
     let Pair { client, server, .. } = world.courser_to_quinn().await;

@@ -112,7 +112,7 @@ async fn passes(name: Option<&str>, permits: &Semaphore) -> bool {
 
 /// The runtime has one thread: a choice that held it would stop everything.
 #[tokio::test]
-async fn choice_that_waits_delays_no_other_connection() {
+async fn pending_choice_delays_no_other_connection() {
     let permits = Arc::new(Semaphore::new(0));
     let waits = permits.clone();
     let server = Chosen::start(
@@ -141,9 +141,9 @@ async fn choice_that_waits_delays_no_other_connection() {
     server.end().await;
 }
 
-/// A205: the first flights of these clients get no second one, as those with a forged address.
+/// A205: these clients send no second flight, like those with a forged address.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn no_certificate_is_chosen_before_the_address_is_proven() {
+async fn no_certificate_is_chosen_before_the_address_is_validated() {
     for policy in [None, Some(RetryPolicy::Auto)] {
         let choices = Arc::new(AtomicUsize::new(0));
         let counted = choices.clone();
@@ -191,9 +191,9 @@ async fn no_certificate_is_chosen_before_the_address_is_proven() {
     }
 }
 
-/// A205: what never ends is ended with the time limit of handshakes, and holds nothing afterwards.
+/// A205: a choice that never ends is cancelled at the handshake timeout and releases everything.
 #[tokio::test]
-async fn choice_that_never_ends_is_given_up_with_the_time_limit() {
+async fn endless_choice_ends_with_the_handshake_timeout() {
     let mut limits = Limits::default();
     limits.handshake_timeout = Duration::from_secs(2);
     let server = Chosen::start(

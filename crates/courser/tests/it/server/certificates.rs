@@ -131,7 +131,7 @@ impl Authority {
 }
 
 /// Sends requests endlessly, on one connection or on a new one each time, and counts the responses.
-async fn ask_for_ever(
+async fn ask_repeatedly(
     protocol: Protocol,
     address: std::net::SocketAddr,
     authority: Arc<Authority>,
@@ -173,7 +173,7 @@ async fn certificates_are_replaced_under_load() {
             answers.push(receiver);
             let authority = authority.clone();
             let address = handle.local_addr();
-            asking.spawn(ask_for_ever(
+            asking.spawn(ask_repeatedly(
                 protocol, address, authority, reconnects, sender,
             ));
         }
@@ -207,7 +207,7 @@ async fn certificates_are_replaced_under_load() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn facts_are_those_of_the_certificate() {
+async fn reported_properties_match_the_certificate() {
     let identity = Identity::dev().expect("random numbers");
     let bound = serve("127.0.0.1:0", &identity).bind().expect("a free port");
     let facts = bound.handle().certificate().expect("readable");

@@ -70,7 +70,7 @@ async fn finishes(protocol: Protocol) {
             Err(_) => protocol != Protocol::Http3,
         }
     };
-    // The task that accepts clients takes notice a moment later.
+    // The task that accepts clients stops a moment later.
     let mut served = 0;
     while !within(is_refused()).await {
         served += 1;
@@ -103,7 +103,7 @@ async fn http3_responses_are_finished() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn deadline_cuts_what_is_left() {
+async fn deadline_cuts_the_remaining_requests() {
     for protocol in Protocol::ALL {
         let (running, _go_on) = start(|server| server.deadline(Duration::from_millis(300)));
         let (_client, response) = begun(&running, protocol).await;
@@ -149,7 +149,7 @@ async fn idle_connections_end_at_once() {
 
 /// Load balancers see that the server is not ready while it still serves.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn readiness_goes_before_the_door_closes() {
+async fn readiness_turns_false_before_clients_are_refused() {
     let (running, _go_on) = start(|server| server.ready_delay(Duration::from_secs(3600)));
     running.handle.drain();
     assert!(!running.handle.stats().ready);
@@ -166,7 +166,7 @@ async fn readiness_goes_before_the_door_closes() {
 
 /// A client that remembers Alt-Svc would try a closed port.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn alt_svc_is_taken_back() {
+async fn alt_svc_is_withdrawn_while_draining() {
     let (arrived, go_on) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
     let (arrives, goes_on) = (arrived.clone(), go_on.clone());
     let late = move || {
@@ -238,7 +238,7 @@ async fn all_shards_drain() {
     handle.drain();
     until(|| handle.stats().draining).await;
     let late = || Client::connect(Protocol::Http3, handle.local_addr(), &running.identity);
-    // The task that accepts clients takes notice a moment later.
+    // The task that accepts clients stops a moment later.
     while within(late()).await.is_ok() {}
     for _ in 0..8 {
         assert!(within(late()).await.is_err(), "refused by each shard");

@@ -16,7 +16,7 @@ use super::{Running, start_with, within};
 use crate::common::relay::Relay;
 use crate::common::{loopback, until};
 
-/// Answers with the fact whether the request came in early data.
+/// Answers whether the request arrived in early data.
 async fn is_early(request: Request) -> &'static str {
     match request.extensions().get::<EarlyData>() {
         Some(EarlyData) => "early",
@@ -227,7 +227,7 @@ async fn requests_in_refused_early_data_are_not_processed() {
     assert_eq!(stats.http3.requests, 1, "that of the first connection");
 }
 
-/// A filter that is certain of no ticket.
+/// A filter that accepts no ticket.
 #[derive(Debug)]
 struct Never;
 

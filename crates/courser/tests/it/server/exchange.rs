@@ -140,7 +140,7 @@ async fn one_router_answers_all_protocols() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn alt_svc_is_said_over_tcp_alone() {
+async fn alt_svc_is_sent_only_over_tcp() {
     let running = start(app());
     let address = running.handle.local_addr();
     let announced = format!("h3=\":{}\"; ma=86400", address.port());
@@ -182,7 +182,7 @@ async fn alt_svc_can_be_changed_and_switched_off() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn large_bodies_go_both_ways() {
+async fn large_bodies_travel_in_both_directions() {
     const LEN: u64 = 20_000_000;
     let running = start(app());
     for protocol in Protocol::ALL {
@@ -204,7 +204,7 @@ async fn large_bodies_go_both_ways() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn trailers_go_both_ways() {
+async fn trailers_travel_in_both_directions() {
     let running = start(app());
     for protocol in Protocol::ALL {
         let address = running.handle.local_addr();
@@ -236,7 +236,7 @@ async fn trailers_go_both_ways() {
 
 /// An unread body is not sent, and does not fill the server's memory.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn slow_readers_hold_nobody_else_up() {
+async fn slow_readers_delay_no_other_client() {
     let running = start(app());
     for protocol in Protocol::ALL {
         let address = running.handle.local_addr();
@@ -307,7 +307,7 @@ async fn upgrades_work_over_http1() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn early_requests_are_sent_back_where_the_route_says_so() {
+async fn unsafe_early_requests_are_answered_with_425() {
     let app = Router::new()
         .route("/order", post(|| async { "ordered" }))
         .route("/search", get(|| async { "found" }))
@@ -337,7 +337,7 @@ async fn early_requests_are_sent_back_where_the_route_says_so() {
 
 /// Clients that expect 100 (Continue) before they send a body need not wait.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn clients_that_ask_are_told_to_go_on() {
+async fn clients_that_expect_100_continue_get_it() {
     let running = start(app());
     let address = running.handle.local_addr();
     let client = Client::connect(Protocol::Http3, address, &running.identity).await;
@@ -363,7 +363,7 @@ async fn clients_that_ask_are_told_to_go_on() {
 /// A NAT rebinding gives the client another port, which counts when the client has answered from
 /// there.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_client_that_moves_is_followed() {
+async fn server_follows_a_client_that_moves() {
     let running = start(app());
     let mut relay = Relay::new(running.handle.local_addr());
     let connecting = Client::connect(Protocol::Http3, relay.address, &running.identity);
@@ -387,7 +387,7 @@ async fn a_client_that_moves_is_followed() {
 /// The requests of a connection are answered in the task that reads it: a panic must not affect the
 /// others.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_service_that_panics_fails_one_request() {
+async fn panicking_service_fails_one_request() {
     async fn fails(headers: HeaderMap) -> String {
         let late = headers.contains_key("x-late");
         if late {

@@ -73,7 +73,7 @@ fn share(client: &Client) -> Option<Client> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn services_that_hang_are_ended_and_others_go_on() {
+async fn hanging_services_are_ended_and_others_continue() {
     let mut limits = Limits::default();
     limits.handler_timeout = Some(Duration::from_millis(1500));
     let (running, count) = start(limits);
@@ -102,7 +102,7 @@ async fn services_that_hang_are_ended_and_others_go_on() {
 
 /// As many as the connection may have requests, and none for clients that are gone.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn services_that_hang_are_bounded_by_the_streams_of_a_connection() {
+async fn hanging_services_are_bounded_by_the_streams_of_a_connection() {
     let (running, count) = start(Limits::default());
     for protocol in [Protocol::Http2, Protocol::Http3] {
         let client = connect(&running, protocol).await;
@@ -152,7 +152,7 @@ impl tower::Service<Request<Body>> for Busy {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn services_that_are_never_ready_are_not_waited_for() {
+async fn services_that_are_never_ready_time_out() {
     let mut limits = Limits::default();
     limits.handler_timeout = Some(Duration::from_millis(300));
     let identity = Identity::dev().expect("random numbers");

@@ -126,7 +126,7 @@ async fn all_requests_over_http2_may_be_cancelled_at_once() {
         raw.write(&bytes).await;
         assert_eq!(raw.outcome(last).await, Outcome::Answered, "round {round}");
     }
-    // It goes on as if nothing had happened, and leaves the next page early too.
+    // The browser continues on the connection, and leaves the next page early too.
     let next = 2 * 3 * (most + 1) + 1;
     for stream in (next..).step_by(2).take(300) {
         let request = frame(HEADERS, END_STREAM_AND_HEADERS, stream, REQUEST);

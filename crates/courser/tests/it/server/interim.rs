@@ -23,10 +23,10 @@ async fn page(Extension(interim): Extension<Interim>) -> String {
     seen.join(", ")
 }
 
-/// Handlers need not check the protocol: the extractor always succeeds, and sending is no error
-/// where it is unsupported.
+/// Handlers need not check the protocol: the extractor always succeeds, and sending is not an error where it is
+/// unsupported.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn handlers_send_hints_whatever_the_protocol() {
+async fn handlers_can_send_hints_over_every_protocol() {
     let app = Router::new().route("/", get(page));
     let running = start_with(app, |server| server.interim_responses(true));
     let refused = "status 200 OK is not an interim status: use 100 or 102 to 199";

@@ -27,7 +27,7 @@ fn limits(change: impl FnOnce(&mut Limits)) -> Limits {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn silence_instead_of_a_handshake_is_not_waited_for() {
+async fn silent_clients_time_out_before_the_handshake() {
     let limits = limits(|limits| limits.handshake_timeout = Duration::from_millis(200));
     let running = start_with(app(), |server| server.limits(limits));
     let stream = tokio::net::TcpStream::connect(running.handle.local_addr()).await;
@@ -39,7 +39,7 @@ async fn silence_instead_of_a_handshake_is_not_waited_for() {
 
 /// A header section that arrives byte by byte, without end.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn slow_heads_are_given_up() {
+async fn slow_header_sections_time_out() {
     let limits = limits(|limits| limits.header_read_timeout = Duration::from_millis(500));
     let running = start_with(app(), |server| server.limits(limits));
     let address = running.handle.local_addr();
@@ -86,7 +86,7 @@ async fn connections_without_requests_end() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn one_connection_too_many_is_turned_away() {
+async fn connection_above_the_maximum_is_refused() {
     for protocol in Protocol::ALL {
         let limits = limits(|limits| limits.max_connections = 1);
         let running = start_with(app(), |server| server.limits(limits));
@@ -122,7 +122,7 @@ async fn fields_of_64_kib_are_accepted_by_each_version() {
             let seen = within(client.send(request)).await;
             let seen = seen.ok().map(|response| response.status().as_u16());
             match (protocol, len, seen) {
-                // Our client knows the limit of the server and does not send the request.
+                // courser's client knows the limit of the server and does not send the request.
                 (Protocol::Http3, 66_000, None) => {}
                 // The end of the connection is that of the request.
                 (Protocol::Http1, 66_000, Some(431)) => break,
@@ -168,7 +168,7 @@ fn conflict(address: SocketAddr) -> String {
 }
 
 #[tokio::test]
-async fn taken_ports_are_named() {
+async fn error_names_the_port_in_use() {
     let udp = UdpSocket::bind("127.0.0.1:0").expect("a port");
     let text = conflict(udp.local_addr().expect("bound"));
     assert!(
@@ -181,7 +181,7 @@ async fn taken_ports_are_named() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_listened_on_is_told() {
+async fn error_names_an_address_that_cannot_be_bound() {
     let identity = Identity::dev().expect("random numbers");
     let error = serve("nowhere", &identity).bind().expect_err("no port");
     assert!(error.to_string().contains("127.0.0.1:4433"), "{error}");
@@ -190,7 +190,7 @@ async fn what_cannot_be_listened_on_is_told() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn several_addresses_are_one_server() {
+async fn one_server_listens_on_several_addresses() {
     let running = start_with(app(), |server| {
         server.also_on("[::1]:0").also_on("127.0.0.1:0")
     });
@@ -213,7 +213,7 @@ async fn several_addresses_are_one_server() {
 
 /// Limit K61: clients that exceed the limit are refused, and lose nothing else.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn one_request_too_many_over_http2_is_refused() {
+async fn request_above_the_maximum_over_http2_is_refused() {
     let permits = Arc::new(Semaphore::new(0));
     let waiting = permits.clone();
     let app = Router::new().route(

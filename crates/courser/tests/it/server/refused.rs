@@ -18,7 +18,7 @@ fn app() -> Router {
 
 /// RFC 9114 §3.3.
 #[tokio::test]
-async fn hosts_that_the_certificate_does_not_name_are_misdirected() {
+async fn requests_for_hosts_outside_the_certificate_are_misdirected() {
     for is_on in [false, true] {
         let running = start_with(app(), |server| server.only_names(is_on));
         let address = running.handle.local_addr();

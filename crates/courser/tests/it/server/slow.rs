@@ -57,7 +57,7 @@ const RATE: BodyRate = BodyRate {
 };
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn bodies_that_come_too_slowly_are_not_waited_for() {
+async fn slow_request_bodies_time_out() {
     let running = start(|limits| limits.body_rate = Some(RATE));
     let address = running.handle.local_addr();
     for protocol in Protocol::ALL {
@@ -74,7 +74,7 @@ async fn bodies_that_come_too_slowly_are_not_waited_for() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn calls_that_may_be_silent_are_waited_for() {
+async fn silent_grpc_calls_do_not_time_out() {
     let grace = Duration::from_millis(50);
     let running = start(|limits| limits.body_rate = Some(BodyRate { grace, ..RATE }));
     let address = running.handle.local_addr();
@@ -125,7 +125,7 @@ async fn http2_connections(running: &Running, count: u64) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn clients_of_http2_that_grant_no_credit_are_not_waited_for() {
+async fn http2_clients_that_grant_no_credit_time_out() {
     let running = start(|limits| limits.write_timeout = Some(Duration::from_millis(1500)));
     let mut silent = narrow_http2(&running, 10_000).await;
     let mut slow = narrow_http2(&running, 10_000).await;
@@ -148,7 +148,7 @@ async fn clients_of_http2_that_grant_no_credit_are_not_waited_for() {
 
 /// HTTP/2 already holds the whole response, and the request is over for the service.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn ends_of_responses_that_nobody_reads_are_not_waited_for() {
+async fn unread_ends_of_responses_time_out() {
     let running = start(|limits| {
         limits.idle_timeout = Duration::from_millis(200);
         limits.write_timeout = Some(Duration::from_millis(400));
@@ -161,7 +161,7 @@ async fn ends_of_responses_that_nobody_reads_are_not_waited_for() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn clients_of_http3_that_read_nothing_are_not_waited_for() {
+async fn http3_clients_that_read_nothing_time_out() {
     let running = start(|limits| limits.write_timeout = Some(Duration::from_millis(1500)));
     let (silent, slow) = (narrow(&running).await, narrow(&running).await);
     let ask = || request("GET", "/large", super::client::empty());
@@ -210,7 +210,7 @@ const FAST_ENOUGH: Duration = Duration::from_millis(30);
 
 /// Attack A88, limit K105.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn clients_of_http3_that_read_too_slowly_are_not_waited_for() {
+async fn http3_clients_that_read_too_slowly_time_out() {
     let running = start(|limits| limits.read_rate = Some(READ_RATE));
     let (dripping, steady) = (narrow(&running).await, narrow(&running).await);
     let ask = || request("GET", "/large", super::client::empty());
@@ -230,7 +230,7 @@ async fn clients_of_http3_that_read_too_slowly_are_not_waited_for() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn clients_of_http2_that_read_too_slowly_are_not_waited_for() {
+async fn http2_clients_that_read_too_slowly_time_out() {
     let running = start(|limits| limits.read_rate = Some(READ_RATE));
     let mut dripping = narrow_http2(&running, 10_000).await;
     let mut steady = narrow_http2(&running, 10_000).await;
@@ -248,7 +248,7 @@ async fn clients_of_http2_that_read_too_slowly_are_not_waited_for() {
 
 /// The server has nothing to send most of the time, so the client is not slow.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn events_that_come_slowly_are_not_counted_as_slow_reading() {
+async fn slow_events_do_not_count_as_slow_reading() {
     let rate = ReadRate {
         bytes_per_second: 1_000_000,
         grace: Duration::from_millis(400),

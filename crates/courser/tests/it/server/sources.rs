@@ -180,8 +180,8 @@ fn quic(running: &Running) -> EndpointStats {
     stats.listeners[0].quic.expect("QUIC is served")
 }
 
-/// Attack A180, limit K104. The first flights of these clients get no second one, as those of an attacker
-/// who forges the address of others.
+/// Attack A180, limit K104. These clients send no second flight, like those of an attacker who forges the address
+/// of others.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn forged_first_flights_do_not_lock_out_the_owner_of_the_address() {
     let limits = limits(|limits| limits.max_connections_per_address = Some(2));
@@ -206,21 +206,21 @@ async fn forged_first_flights_do_not_lock_out_the_owner_of_the_address() {
 
     let with_token = known.visit().await.expect("its token proves the address");
     assert_eq!(quic(&running).retries_sent, 0);
-    let stranger = Visitor::new(&running, address);
-    let with_retry = stranger.visit().await.expect("a Retry proves the address");
+    let newcomer = Visitor::new(&running, address);
+    let with_retry = newcomer.visit().await.expect("a Retry proves the address");
     assert!(quic(&running).retries_sent >= 1);
     assert!(known.visit().await.is_err(), "two are the maximum");
-    assert!(stranger.visit().await.is_err(), "without a token too");
+    assert!(newcomer.visit().await.is_err(), "without a token too");
     assert!(running.handle.stats().refusals.address >= 2);
     for client in [with_token, with_retry] {
         assert!(client.quic().close_reason().is_none());
     }
 }
 
-/// Clients over a share or a maximum are refused at once if they cannot be asked for a proof, and those of a full
-/// server in any case.
+/// Clients above a share or a maximum are refused at once if no Retry can be sent, and clients of a full server are
+/// refused in any case.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn clients_whom_no_proof_helps_are_refused_without_a_retry() {
+async fn clients_that_a_retry_cannot_help_are_refused_without_one() {
     let full = limits(|limits| limits.max_connections = 1);
     let maximum = limits(|limits| limits.max_connections_per_address = Some(1));
     for (limits, policy) in [(full, RetryPolicy::Auto), (maximum, RetryPolicy::Never)] {

@@ -46,7 +46,7 @@ fn is_whole(handle: &ServerHandle) -> bool {
 
 /// Fault F80: a server went on announcing HTTP/3 after its socket had failed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_endpoint_that_ends_is_reported_and_opened_again() {
+async fn ended_endpoint_is_reported_and_reopened() {
     let told = Told::default();
     let running = start_with(app(), |server| server.on_event(told.listener()));
     let (handle, address) = (running.handle.clone(), running.handle.local_addr());
@@ -91,7 +91,7 @@ async fn an_endpoint_that_ends_is_reported_and_opened_again() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn tasks_of_the_application_count() {
+async fn application_tasks_are_restarted_and_reported() {
     let told = Told::default();
     let running = start_with(app(), |server| server.on_event(told.listener()));
     let (end, ends) = tokio::sync::oneshot::channel::<()>();

@@ -177,7 +177,7 @@ fn sender_waits_for_room_and_is_woken() {
 }
 
 #[test]
-fn packets_go_to_the_closest_socket() {
+fn packets_go_to_the_most_specific_socket() {
     let address: IpAddr = "fd00::1".parse().expect("an address");
     let mut machine = Machine::new([CLIENT, SERVER, address], 1);
     let exact = bind(&machine, "10.0.0.1:9");
@@ -232,7 +232,7 @@ fn binding_errors_name_the_cause() {
 }
 
 #[test]
-fn ephemeral_ports_come_back_and_run_out() {
+fn ephemeral_ports_are_reused_and_run_out() {
     let machine = Machine::new([CLIENT], 1);
     let mut sockets: Vec<_> = (0..16_384).map(|_| bind(&machine, "10.0.0.1:0")).collect();
     let error = try_bind(&machine, "10.0.0.1:0").expect_err("all are taken");
@@ -269,7 +269,7 @@ fn impossible_destination_fails_only_its_own_datagrams() {
 }
 
 #[test]
-fn machine_talks_to_itself_in_ten_microseconds() {
+fn loopback_takes_ten_microseconds() {
     let mut machine = Machine::new([CLIENT], 1);
     let socket = bind(&machine, "127.0.0.1:9");
     socket.try_send(&to("127.0.0.1:9", b"echo")).expect("room");

@@ -39,14 +39,14 @@ fn order(seed: u64) -> (Vec<usize>, u64) {
         let turns = turns.clone();
         machine.spawn(async move {
             for _ in 0..5 {
-                turns.lock().expect("nobody panics").push(task);
+                turns.lock().expect("not poisoned").push(task);
                 yield_now().await;
             }
         });
     }
     run(&machine);
     assert!(machine.pending_tasks().is_empty());
-    let turns = turns.lock().expect("nobody panics").clone();
+    let turns = turns.lock().expect("not poisoned").clone();
     assert_eq!(turns.len(), 50);
     (turns, machine.fingerprint())
 }
@@ -96,7 +96,7 @@ fn sleep_is_exact_to_the_nanosecond() {
 }
 
 #[test]
-fn timeout_ends_at_its_time_and_takes_its_timer_back() {
+fn timeout_fires_on_time_and_cancels_its_timer() {
     let machine = alone(1);
     let mut handle = machine.spawn(async {
         let late = timeout(ms(20), sleep(ms(21))).await;
@@ -111,22 +111,22 @@ fn timeout_ends_at_its_time_and_takes_its_timer_back() {
 }
 
 #[test]
-fn timers_ring_in_order_whatever_order_they_were_set_in() {
+fn timers_fire_in_order_of_their_deadlines() {
     let machine = alone(3);
     let rung = Arc::new(Mutex::new(Vec::new()));
     for delay in [50, 10, 40, 20, 30] {
         let rung = rung.clone();
         machine.spawn(async move {
             sleep(ms(delay)).await;
-            rung.lock().expect("nobody panics").push(delay);
+            rung.lock().expect("not poisoned").push(delay);
         });
     }
     run(&machine);
-    assert_eq!(*rung.lock().expect("nobody panics"), [10, 20, 30, 40, 50]);
+    assert_eq!(*rung.lock().expect("not poisoned"), [10, 20, 30, 40, 50]);
 }
 
 #[test]
-fn sleep_without_end_lets_the_machine_rest() {
+fn endless_sleep_sets_no_timer() {
     let machine = alone(1);
     let mut handle = machine.spawn(async { timeout(ms(5), sleep(Duration::MAX)).await });
     run(&machine);
@@ -135,7 +135,7 @@ fn sleep_without_end_lets_the_machine_rest() {
 }
 
 #[test]
-fn channels_of_others_work() {
+fn channels_of_other_crates_work() {
     let machine = alone(5);
     let (sender, mut receiver) = tokio::sync::mpsc::channel(2);
     machine.spawn(async move {
@@ -238,7 +238,7 @@ fn task_that_waits_forever_is_listed_and_no_event_is_due() {
 }
 
 #[test]
-fn last_handle_takes_the_tasks_with_it() {
+fn dropping_the_last_handle_drops_the_tasks() {
     let held = Arc::new(());
     let copy = held.clone();
     let machine = alone(1);

@@ -53,7 +53,7 @@ fn echo_survives_loss_and_one_seed_repeats_it_to_the_packet() {
 }
 
 #[test]
-fn handshake_and_answer_take_the_round_trips_they_should() {
+fn handshake_and_answer_take_one_round_trip_each() {
     let mut pair = Pair::new(1);
     pair.server.spawn(serve_echo());
     let (handshake, answer) = pair.run_client(async {
@@ -69,7 +69,7 @@ fn handshake_and_answer_take_the_round_trips_they_should() {
 }
 
 #[test]
-fn thousand_streams_at_once() {
+fn thousand_streams_run_at_once() {
     let mut pair = Pair::new(3).losing_every(50);
     pair.server.spawn(serve_echo());
     let sum = pair.run_client(async {
@@ -103,7 +103,8 @@ fn dropped_endpoint_leaves_no_task_and_no_port_behind() {
             let endpoint = Endpoint::bind(config, None, SocketAddr::from((CLIENT, 5000)));
             let mut endpoint = endpoint.expect("the port is free again");
             let config = courser::ClientConfig::with_roots([identity().certificate()]);
-            endpoint.set_default_client_config(config.expect("our own").alpn(["test"]));
+            endpoint
+                .set_default_client_config(config.expect("a valid configuration").alpn(["test"]));
             let connection = connect(&endpoint).await;
             echo(&connection, b"x").await;
             drop(connection);
@@ -128,7 +129,7 @@ fn dropped_endpoint_leaves_no_task_and_no_port_behind() {
 }
 
 #[test]
-fn identity_made_on_a_machine_is_repeatable_and_good() {
+fn identity_created_on_a_machine_is_repeatable_and_valid() {
     let make = |seed| {
         let machine = Machine::new([CLIENT], seed);
         machine.enter(|| courser::Identity::dev().expect("random numbers"))
@@ -177,10 +178,10 @@ fn silent_peer_ends_the_attempt_at_the_handshake_timeout() {
 }
 
 #[test]
-fn both_ends_on_one_machine() {
+fn both_ends_can_run_on_one_machine() {
     let mut pair = Pair::new(6);
     let answer = pair.run_client(async {
-        let config = ServerConfig::with_identity(&identity()).expect("our own");
+        let config = ServerConfig::with_identity(&identity()).expect("a valid configuration");
         let here = SocketAddr::from(([127, 0, 0, 1], 0));
         let server = Endpoint::server(config.alpn(["test"]), here).expect("a port");
         let address = server.local_addr().expect("bound");
@@ -200,7 +201,7 @@ fn both_ends_on_one_machine() {
         });
         let client = Endpoint::client(here).expect("a port");
         let config = courser::ClientConfig::with_roots([identity().certificate()]);
-        let config = config.expect("our own").alpn(["test"]);
+        let config = config.expect("a valid configuration").alpn(["test"]);
         let connecting = client.connect_with(config, address, SERVER_NAME);
         let connection = connecting.expect("configured").await.expect("a handshake");
         timeout(ms(10), echo(&connection, b"near")).await

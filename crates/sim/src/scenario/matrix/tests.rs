@@ -25,8 +25,8 @@ fn mistake(from: &str, to: &str) -> String {
 }
 
 #[test]
-fn members_are_in_the_order_of_the_file_and_the_last_variable_changes_first() {
-    let all = Scenario::parse_all(FAMILY).expect("it is right");
+fn matrix_keeps_file_order_and_varies_the_last_variable_fastest() {
+    let all = Scenario::parse_all(FAMILY).expect("a valid scenario");
     let names: Vec<&str> = all.iter().map(|it| it.name.as_str()).collect();
     let expected = [
         "bulk-cubic-10mbit",
@@ -41,7 +41,7 @@ fn members_are_in_the_order_of_the_file_and_the_last_variable_changes_first() {
 }
 
 #[test]
-fn family_is_not_one_scenario() {
+fn parsing_one_scenario_refuses_a_family() {
     let error = Scenario::parse(FAMILY).expect_err("five").to_string();
     assert!(error.contains("5 scenarios"), "{error}");
 }
@@ -71,7 +71,7 @@ fn wrong_value_is_reported_with_the_variant() {
 }
 
 #[test]
-fn variants_need_names_of_their_own() {
+fn variants_need_distinct_names() {
     let error = mistake("bulk-{controller}-{rate}", "bulk-{rate}");
     assert!(error.contains("'bulk-10mbit'"), "{error}");
     assert!(error.contains("{controller}"), "{error}");

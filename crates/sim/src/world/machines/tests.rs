@@ -20,7 +20,7 @@ fn pair(seed: u64, spec: &str) -> (World, Machine, Machine) {
 
 /// Echoes everything on the streams of one connection.
 async fn serve() {
-    let config = ServerConfig::with_identity(&identity()).expect("our own");
+    let config = ServerConfig::with_identity(&identity()).expect("a valid configuration");
     let address = "10.0.0.2:4433".parse().expect("an address");
     let endpoint = Endpoint::server(config.alpn(["test"]), address).expect("a port");
     let connection = endpoint.accept().await.expect("open").await;
@@ -44,7 +44,8 @@ async fn ask_and_look() -> (Duration, u16) {
     let begin = now();
     let address = "10.0.0.1:0".parse().expect("an address");
     let endpoint = Endpoint::client(address).expect("a port");
-    let config = ClientConfig::with_roots([identity().certificate()]).expect("our own");
+    let config =
+        ClientConfig::with_roots([identity().certificate()]).expect("a valid configuration");
     let server = "10.0.0.2:4433".parse().expect("an address");
     let connecting = endpoint.connect_with(config.alpn(["test"]), server, "localhost");
     let connection = connecting.expect("configured").await.expect("a handshake");
@@ -59,7 +60,7 @@ async fn ask_and_look() -> (Duration, u16) {
 
 /// Sockets of the async API receive ICMP reports too.
 #[test]
-fn connection_of_a_machine_takes_the_size_that_a_router_names() {
+fn connection_adopts_the_mtu_of_a_packet_too_big_report() {
     let link = "20ms | 5ms,mtu=1400/icmp;20ms";
     let (mut world, client, server) = pair(1, link);
     server.spawn(serve());
@@ -84,7 +85,7 @@ fn equal_seeds_give_equal_traces_and_others_differ() {
 }
 
 #[test]
-fn answer_without_loss_takes_the_round_trips_it_should() {
+fn answer_without_loss_takes_the_expected_round_trips() {
     let (mut world, client, server) = pair(1, "20ms");
     server.spawn(serve());
     let time = world.run_until_done(client.spawn(ask())).expect("an end");
@@ -108,7 +109,7 @@ fn deadlock_report_names_tasks_and_seed() {
     assert_eq!(error.pending().len(), 2);
     let text = error.to_string();
     for part in [
-        "nothing is left to happen after 2s",
+        "no event is left after 2s",
         "World::new(0x77)",
         "client: task 1 (",
         "machines/tests.rs:",
@@ -177,7 +178,7 @@ fn tasks_of_two_machines_share_a_channel() {
 }
 
 #[test]
-fn task_spawned_between_runs_starts_where_time_stands() {
+fn task_spawned_between_runs_starts_at_the_current_time() {
     let (mut world, client, _server) = pair(1, "20ms");
     world.run_for(Duration::from_secs(7)).expect("it moves");
     let begin = world

@@ -27,7 +27,7 @@ pub struct Trouble {
     /// (F10).
     pub recut: u64,
     pub socket: Socket,
-    /// The interval at which it changes between two source addresses (F23).
+    /// The interval at which the host changes between two source addresses (F23).
     pub hops: Option<Hops>,
 }
 
@@ -89,7 +89,7 @@ impl Clock {
                 let gone = time - at;
                 at + gone.saturating_sub(by)
             }
-            // The readings before the step back come again.
+            // The clock shows the times before the step back once more.
             Self::Back { at, by } if time > at || now >= at => time + by,
             Self::Freeze { at, lasts } if time > at => time.max(at + lasts),
             _ => time,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use courser_base::Time;
 use courser_recovery::Algorithm;
-use courser_sim::apps::{Amount, Bulk, Tally, Way};
+use courser_sim::apps::{Amount, Bulk, Tally, TransferDirection};
 use courser_sim::host::{App, ETHERNET_PAYLOAD, Host};
 use courser_sim::link::LinkStats;
 use courser_transport::ConnectionStats;
@@ -29,17 +29,17 @@ pub fn controlled(link: &str, algorithm: Algorithm) -> Setup {
 
 /// Creates a client that sends this number of bytes and closes.
 pub fn up(bytes: u64) -> Bulk {
-    Bulk::new(SERVER, Way::Up, Amount::Bytes(bytes))
+    Bulk::new(SERVER, TransferDirection::Up, Amount::Bytes(bytes))
 }
 
 /// Creates a client that receives this number of bytes and closes.
 pub fn down(bytes: u64) -> Bulk {
-    Bulk::new(SERVER, Way::Down, Amount::Bytes(bytes))
+    Bulk::new(SERVER, TransferDirection::Down, Amount::Bytes(bytes))
 }
 
 /// Creates a client that sends without end.
 pub fn endless() -> Bulk {
-    Bulk::new(SERVER, Way::Up, Amount::Endless)
+    Bulk::new(SERVER, TransferDirection::Up, Amount::Endless)
 }
 
 /// Runs an [`up`] to its end. Returns the time at which the server received the last byte.

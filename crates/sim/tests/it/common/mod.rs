@@ -140,12 +140,12 @@ impl Scene {
 
     /// Returns the counters of the client's application.
     pub fn tally(&self) -> &Tally {
-        self.client().tally().expect("it counts")
+        self.client().tally().expect("the application has a tally")
     }
 
     /// Returns the counters of the server's application.
     pub fn server_tally(&self) -> &Tally {
-        self.server().tally().expect("it counts")
+        self.server().tally().expect("the application has a tally")
     }
 
     /// Returns the counters of the client's first connection.

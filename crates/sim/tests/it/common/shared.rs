@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use courser_recovery::Algorithm;
 use courser_sim::World;
-use courser_sim::apps::{Amount, Bulk, Serve, Way};
+use courser_sim::apps::{Amount, Bulk, Serve, TransferDirection};
 use courser_sim::host::{ETHERNET_PAYLOAD, Host, HostSpec};
 use courser_sim::world::{LinkPair, NodeId};
 use courser_transport::TransportConfig;
@@ -12,17 +12,17 @@ use courser_transport::TransportConfig;
 use super::SERVER;
 
 /// Flows that share a link, each with its own client.
-pub struct Shared {
+pub struct SharedBottleneck {
     pub world: World,
     pub clients: Vec<NodeId>,
     pub server: NodeId,
     pub link: LinkPair,
 }
 
-impl Shared {
+impl SharedBottleneck {
     /// Creates an endless flow up for each controller.
     pub fn new(seed: u64, link: &str, controllers: &[Algorithm]) -> Self {
-        let endless = || Bulk::new(SERVER, Way::Up, Amount::Endless);
+        let endless = || Bulk::new(SERVER, TransferDirection::Up, Amount::Endless);
         let flows = controllers.iter().map(|it| (transport(*it), endless()));
         Self::of(seed, link, flows.collect())
     }
@@ -73,7 +73,7 @@ impl Shared {
     pub fn assert_clean(&self) {
         for id in self.clients.iter().chain([&self.server]) {
             let host: &Host = self.world.node(*id).expect("a host");
-            let tally = host.tally().expect("it counts");
+            let tally = host.tally().expect("the application has a tally");
             assert_eq!(tally.mismatch, None);
             assert_eq!(tally.failures, [""; 0]);
         }

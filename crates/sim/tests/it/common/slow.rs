@@ -16,11 +16,11 @@ use super::{CLIENT, SERVER, Setup};
 /// The fault of a machine.
 #[derive(Clone, Copy, Debug)]
 pub enum Fault {
-    /// Nothing.
+    /// The machine has no fault.
     None,
-    /// It is stopped from a time on for a time. Packets wait for it.
+    /// The machine is stopped once. Packets that arrive meanwhile wait for it.
     Stopped { from: Time, lasts: Duration },
-    /// It runs for a part of each period.
+    /// The machine runs during the first part of each period only.
     Starved { runs: Duration, period: Duration },
     /// Its timers fire late by this time.
     LateTimers(Duration),
@@ -166,7 +166,8 @@ impl SlowScene {
     }
 
     fn tallies(&self) -> [&Tally; 2] {
-        [self.client(), self.server()].map(|host| host.tally().expect("it counts"))
+        [self.client(), self.server()]
+            .map(|host| host.tally().expect("the application has a tally"))
     }
 
     /// Runs a transfer up to its end. Returns the duration from now on.

@@ -99,7 +99,7 @@ impl Troubled {
     }
 
     pub fn tally(&self, at: usize) -> &Tally {
-        self.host(at).tally().expect("it counts")
+        self.host(at).tally().expect("the application has a tally")
     }
 
     /// Returns the bytes that the attacker sent from its address, and those that the victim

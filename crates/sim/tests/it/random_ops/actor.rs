@@ -9,7 +9,7 @@ use courser_sim::host::{App, Context};
 use courser_transport::{ConnectionError, ConnectionHandle, StreamEvent};
 use courser_wire::{Direction, StreamId};
 
-use super::book::{Key, Shared};
+use super::book::{Key, SharedBook};
 use super::stream::{Hands, Own};
 use crate::common::dice::Dice;
 
@@ -39,7 +39,7 @@ pub struct Actor {
     side: Side,
     plan: Plan,
     dice: Dice,
-    book: Shared,
+    book: SharedBook,
     connections: BTreeMap<ConnectionHandle, Linked>,
     next: Option<Time>,
     connected: u64,
@@ -63,7 +63,7 @@ struct Linked {
 const DIRECTIONS: [Direction; 2] = [Direction::Bidirectional, Direction::Unidirectional];
 
 impl Actor {
-    pub fn new(side: Side, plan: Plan, dice: Dice, book: Shared) -> Self {
+    pub fn new(side: Side, plan: Plan, dice: Dice, book: SharedBook) -> Self {
         Self {
             side,
             plan,
@@ -103,7 +103,7 @@ impl Actor {
         act: impl FnOnce(&mut Working<'_>, &mut Hands<'_, '_>) -> T,
     ) -> T {
         let Some(linked) = self.connections.get_mut(&handle) else {
-            panic!("something about a connection that is over or was never made");
+            panic!("an event of a connection that has ended or never existed");
         };
         let Linked {
             key,

@@ -64,7 +64,7 @@ pub struct Book {
 }
 
 /// The record that the applications and the judge of a run share.
-pub type Shared = Rc<RefCell<Book>>;
+pub type SharedBook = Rc<RefCell<Book>>;
 
 impl Book {
     pub fn count(&mut self, what: &'static str) {
@@ -91,7 +91,7 @@ impl Book {
     pub fn flow(&mut self, key: Key, id: StreamId, sender: Side) -> &mut Flow {
         match self.flows.get_mut(&(key, id, sender.is_server())) {
             Some(flow) => flow,
-            None => panic!("nobody opened {id:?} to send from the {sender:?}"),
+            None => panic!("{id:?} has no flow from the {sender:?}"),
         }
     }
 

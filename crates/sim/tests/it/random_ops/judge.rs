@@ -64,7 +64,7 @@ impl Judged<'_> {
     fn reason(&self) {
         let name = self.name();
         let Some((_, error)) = &self.end.lost else {
-            panic!("{name} was never told that its connection is over");
+            panic!("{name} got no event for the end of its connection");
         };
         let other = self.other();
         match error {
@@ -119,7 +119,7 @@ impl Judged<'_> {
                 let is_moved = choices.moves() || choices.troubles[1].leaps();
                 assert!(is_moved, "{name}: {error}");
             }
-            _ => panic!("{name} blames its peer, or is blamed: {error:?}"),
+            _ => panic!("{name} reports an error of its own or of its peer: {error:?}"),
         }
     }
 

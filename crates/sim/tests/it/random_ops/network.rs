@@ -43,13 +43,13 @@ impl Network {
                 continue;
             }
             // A fault in one direction, in the other, or in both.
-            let way = dice.below(3);
+            let directions = dice.below(3);
             let (field, value) = fault(dice, kind, rate, chaos);
             made.has_mtu |= field.starts_with("mtu");
-            if way != 1 {
+            if directions != 1 {
                 forward.put(field.clone(), value.clone());
             }
-            if way != 0 {
+            if directions != 0 {
                 back.put(field, value);
             }
         }

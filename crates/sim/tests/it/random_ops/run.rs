@@ -11,7 +11,7 @@ use courser_sim::world::{LinkPair, NodeId};
 use courser_transport::{RetryPolicy, TransportConfig};
 
 use super::actor::{Actor, Plan};
-use super::book::Shared;
+use super::book::SharedBook;
 use super::network::Network;
 use super::settings::settings;
 use crate::common::attacker::{Attack, Attacker};
@@ -200,7 +200,7 @@ pub struct Run {
     pub choices: Choices,
     pub world: World,
     pub nodes: [NodeId; 2],
-    pub book: Shared,
+    pub book: SharedBook,
     link: LinkPair,
 }
 
@@ -208,7 +208,7 @@ impl Run {
     pub fn new(seed: u64) -> Self {
         let choices = Choices::new(seed);
         let mut world = World::new(seed);
-        let book = Shared::default();
+        let book = SharedBook::default();
         let watcher = Watcher::new(SERVER, Vec::new(), Vec::new());
         let specs = [
             HostSpec::client(CLIENT, world.seed_for("client")),

@@ -6,7 +6,7 @@ use courser_sim::host::Context;
 use courser_transport::{ConnectionHandle, FinishError, ReadError, Streams, WriteError};
 use courser_wire::{Direction, StreamId};
 
-use super::book::{Flow, Key, Shared, bytes_at};
+use super::book::{Flow, Key, SharedBook, bytes_at};
 use crate::common::dice::Dice;
 
 /// The context of an operation on a connection.
@@ -15,7 +15,7 @@ pub struct Hands<'a, 'b> {
     pub handle: ConnectionHandle,
     pub side: Side,
     pub key: Key,
-    pub book: &'a Shared,
+    pub book: &'a SharedBook,
     pub dice: &'a mut Dice,
     /// The largest number of bytes of one operation.
     pub piece: u64,

@@ -24,7 +24,7 @@ fn set(socket: &impl AsFd, value: c_int) -> io::Result<()> {
     sockopt::set(socket.as_fd(), option, value)
 }
 
-/// Has the kernel choose a socket for each datagram by its connection ID.
+/// Makes the kernel choose the socket of each datagram by its connection ID.
 pub(crate) fn steer(socket: &impl AsFd, rule: Steering, sockets: u16) -> io::Result<()> {
     steering::attach(socket.as_fd(), rule, sockets)
 }

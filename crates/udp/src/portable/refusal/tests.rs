@@ -97,7 +97,7 @@ fn both_can_be_refused() {
 /// An address that the machine has lost fails with the same error. Another address would be wrong, and
 /// those of other connections are in order.
 #[test]
-fn address_that_is_gone_is_not_replaced() {
+fn missing_source_address_is_not_replaced() {
     let mut kernel = Kernel::new(|extras| extras.source.map(|_| libc::EINVAL));
     kernel.has_address = false;
     assert_eq!(kernel.send(), Some(libc::EINVAL));
@@ -107,7 +107,7 @@ fn address_that_is_gone_is_not_replaced() {
 
 /// A firewall refuses datagrams whatever their marks are.
 #[test]
-fn firewall_costs_no_marks() {
+fn firewall_refusals_keep_marks() {
     let kernel = Kernel::new(|_| Some(libc::EPERM));
     for _ in 0..10 {
         assert_eq!(kernel.send(), Some(libc::EPERM));
@@ -118,7 +118,7 @@ fn firewall_costs_no_marks() {
 
 /// A firewall that refuses every second datagram makes the repetition look like a proof.
 #[test]
-fn firewall_that_refuses_some_datagrams_costs_no_marks() {
+fn partial_firewall_refusals_keep_marks() {
     let count = RefCell::new(0);
     let kernel = Kernel::new(|_| {
         *count.borrow_mut() += 1;

@@ -37,7 +37,7 @@ fn without_a_length_it_extends_to_the_end_of_the_packet() {
 }
 
 #[test]
-fn empty_ones_are_valid() {
+fn empty_datagrams_are_valid() {
     assert_vector(&Frame::Datagram(with_length(b"")), "31 00");
     assert_eq!(frames(&[0x30]), [Ok(Frame::Datagram(to_the_end(b"")))]);
 }

@@ -30,7 +30,7 @@ fn fields_may_be_in_longer_varints_than_needed() {
 }
 
 #[test]
-fn errors_name_frame_reason_and_place() {
+fn errors_name_frame_reason_and_offset() {
     let error = frames(&hex("01 12 d000000000000001"))[1].unwrap_err();
     assert_eq!(
         error.to_string(),

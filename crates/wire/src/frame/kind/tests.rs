@@ -34,7 +34,7 @@ fn every_type_in_the_table_is_decoded() {
 }
 
 #[test]
-fn columns_of_packets_have_four_places() {
+fn columns_of_packets_have_four_letters() {
     for value in 0..0x100 {
         let packets = FrameType(value).packets();
         let is_place = |(sign, letter): (u8, u8)| sign == letter || sign == b'_';

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use courser_base::{Rate, Side, Time};
 use courser_recovery::Algorithm;
-use courser_sim::apps::{Amount, Bulk, Exchange, Paced, Serve, Way};
+use courser_sim::apps::{Amount, Bulk, Exchange, Paced, Serve, TransferDirection};
 use courser_trace::explain::Cause;
 use courser_transport::RetryPolicy;
 
@@ -27,11 +27,11 @@ const MS: Duration = Duration::from_millis(1);
 const KB: u64 = 1000;
 
 fn up(bytes: u64) -> Bulk {
-    Bulk::new(SERVER, Way::Up, Amount::Bytes(bytes))
+    Bulk::new(SERVER, TransferDirection::Up, Amount::Bytes(bytes))
 }
 
 fn down(bytes: u64) -> Bulk {
-    Bulk::new(SERVER, Way::Down, Amount::Bytes(bytes))
+    Bulk::new(SERVER, TransferDirection::Down, Amount::Bytes(bytes))
 }
 
 fn with(seed: u64, link: &str, algorithm: Algorithm) -> Setup {

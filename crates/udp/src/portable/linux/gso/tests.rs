@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn limit_is_one_that_kernels_have() {
+fn segment_limit_matches_a_known_kernel() {
     let limit = segment_limit();
     assert!(
         [1, SMALLEST_LIMIT, LARGEST_LIMIT].contains(&limit),

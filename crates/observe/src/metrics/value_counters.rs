@@ -1,15 +1,15 @@
-//! A counter for each of a few values.
+//! Counters by a label with few values.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// A counter for each value of a list.
+/// One counter for each value of a list, such as the variants of an enum.
 #[derive(Debug)]
-pub(super) struct Tally<T: 'static, const N: usize> {
+pub(super) struct ValueCounters<T: 'static, const N: usize> {
     of: &'static [T; N],
     counts: [AtomicU64; N],
 }
 
-impl<T: PartialEq + Copy, const N: usize> Tally<T, N> {
+impl<T: PartialEq + Copy, const N: usize> ValueCounters<T, N> {
     pub(super) fn new(of: &'static [T; N]) -> Self {
         Self {
             of,
@@ -17,12 +17,12 @@ impl<T: PartialEq + Copy, const N: usize> Tally<T, N> {
         }
     }
 
-    /// Adds to the counter of a value, whose place is that in the list.
+    /// Adds to the counter of a value, which must be in the list.
     pub(super) fn add(&self, of: T, more: u64) {
-        let place = self.of.iter().position(|it| *it == of);
-        debug_assert!(place.is_some(), "a value without a counter");
-        if let Some(place) = place {
-            self.counts[place].fetch_add(more, Relaxed);
+        let index = self.of.iter().position(|it| *it == of);
+        debug_assert!(index.is_some(), "a value without a counter");
+        if let Some(index) = index {
+            self.counts[index].fetch_add(more, Relaxed);
         }
     }
 
