@@ -335,13 +335,13 @@ fn completion_excess(scenario: &Scenario, flows: &[FlowReport], path: &Path) -> 
     let mut longest: Option<f64> = None;
     for (flow, report) in scenario.flows.iter().zip(flows) {
         let Kind::Bulk {
-            way,
+            direction,
             amount: Amount::Bytes(bytes),
         } = flow.kind
         else {
             continue;
         };
-        let ideal = path.ideal_completion(bytes, way).as_secs_f64();
+        let ideal = path.ideal_completion(bytes, direction).as_secs_f64();
         let excess = report.completion_time?.as_secs_f64() - ideal;
         longest = Some(longest.map_or(excess, |longest| longest.max(excess)));
     }
