@@ -10,6 +10,7 @@ mod datagram;
 mod endpoint;
 mod handles;
 mod handshake_failure;
+#[doc(hidden)]
 pub mod hooks;
 mod incoming;
 mod limits;

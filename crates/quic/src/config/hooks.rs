@@ -3,6 +3,7 @@
 use crate::error::ConfigError;
 
 /// Operations on an `Identity`.
+#[doc(hidden)]
 pub trait IdentityHooks {
     /// Returns the certificate chain and the key.
     fn into_tls(self) -> courser_tls::Identity;
@@ -15,6 +16,7 @@ pub trait IdentityHooks {
 }
 
 /// Operations on a `ClientConfig`.
+#[doc(hidden)]
 pub trait ClientConfigHooks {
     /// Checks the settings, as a connection with this configuration would.
     ///

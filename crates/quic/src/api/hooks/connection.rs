@@ -18,6 +18,7 @@ use crate::shard::stream::Stream;
 use crate::shard::wakers::Topic;
 
 /// Operations on a [`Connection`].
+#[doc(hidden)]
 pub trait ConnectionHooks {
     /// Accepts a bidirectional stream, and sets its priority by its index. Calls `before_wait`, which may
     /// still write, before it waits.

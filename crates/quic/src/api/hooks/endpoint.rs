@@ -8,6 +8,7 @@ use courser_transport::ConnectionError;
 use crate::api::endpoint::Endpoint;
 
 /// Operations on an [`Endpoint`].
+#[doc(hidden)]
 pub trait EndpointHooks {
     /// Counts `bytes`, which the application holds for its clients, towards the memory budget.
     fn share_memory(&self, bytes: Arc<AtomicU64>);

@@ -9,6 +9,7 @@ use crate::api::write::{Write, Written};
 use crate::error::{ReadError, WriteError};
 
 /// Operations on a `SendStream`.
+#[doc(hidden)]
 pub trait SendStreamHooks {
     /// Takes the stream out of this handle, which is over afterwards.
     #[must_use]
@@ -57,6 +58,7 @@ pub trait SendStreamHooks {
 }
 
 /// Operations on a `RecvStream`.
+#[doc(hidden)]
 pub trait RecvStreamHooks {
     /// Takes the stream out of this handle, which is over afterwards.
     #[must_use]
