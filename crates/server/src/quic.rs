@@ -240,7 +240,12 @@ async fn serve<S: HttpService<Body>>(
     let limits = &site.limits;
     let stalled = pin!(stalled(&connection, open.record.clone(), limits));
     let record = open.record.clone();
-    let names = site.names_for(facts(&connection).server_name.as_deref());
+    // Other sites need no facts of the handshake here.
+    let asked = site
+        .only_names
+        .then(|| facts(&connection).server_name)
+        .flatten();
+    let names = site.names_for(asked.as_deref());
     let terms = Terms::new(open, limits)
         .over_quic(context.early_requests.clone())
         .only(names);

@@ -8,7 +8,7 @@ use clap::{CommandFactory as _, Parser as _};
 use courser::{AddressFilter, AddressPrefix};
 
 use crate::args::Arguments;
-use crate::sim::figures;
+use crate::sim::figures::{data::Data, list};
 
 /// Reads a file of addresses, and makes a filter of it.
 ///
@@ -66,11 +66,11 @@ pub fn url_pattern(text: &str) -> Result<(), String> {
 /// # Errors
 /// The message for the user.
 pub fn figures(text: &str) -> Result<(), String> {
-    if let Ok(data) = figures::Data::parse(text) {
-        let again = figures::Data::parse(&data.to_text());
+    if let Ok(data) = Data::parse(text) {
+        let again = Data::parse(&data.to_text());
         assert!(again.is_ok(), "cannot be read again: {again:?}");
     }
-    let list = figures::parse(Path::new("file"), text);
+    let list = list::parse(Path::new("file"), text);
     list.map(drop).map_err(|failure| failure.to_string())
 }
 

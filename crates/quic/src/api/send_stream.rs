@@ -530,6 +530,9 @@ impl SendStreamHooks for SendStream {
 
 impl SendHalf {
     fn credit(&self, state: &mut ShardState, handle: ConnectionHandle) -> u64 {
+        if state.is_rejected(handle, self.stream) {
+            return 0;
+        }
         let streams = state.streams(handle);
         streams.map_or(0, |streams| streams.send_credit(self.stream.id))
     }

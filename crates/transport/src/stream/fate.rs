@@ -1,8 +1,8 @@
 //! Fates of the frames that were sent. RFC 9000 §13.3.
 
-use super::Streams;
 use courser_wire::StreamId;
 
+use super::Streams;
 use super::control::ControlFrame;
 use super::event::StreamEvent;
 use super::send_buffer::Span;

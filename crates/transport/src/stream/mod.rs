@@ -240,10 +240,10 @@ impl Streams {
     /// for credit of its stream.
     pub fn unacked_or_unsent(&self) -> bool {
         self.buffers.sending.retained() > 0
-            || self
-                .table
-                .iter()
-                .any(|key| key.sends && (key.send.is_pending() || key.send.is_waiting_for_credit()))
+            || self.table.iter().any(|entry| {
+                let send = &entry.send;
+                entry.sends && (send.is_pending() || send.is_waiting_for_credit())
+            })
     }
 
     /// Returns the amount of written data that the peer has not acknowledged yet.
@@ -251,9 +251,9 @@ impl Streams {
         Undelivered {
             acked: self.buffers.sending.acked(),
             bytes: self.buffers.sending.retained(),
-            has_blocked_writer: self.table.iter().any(|key| {
-                let send = &key.send;
-                key.sends && (send.is_waiting_for_credit() || send.is_waiting_for_connection())
+            has_blocked_writer: self.table.iter().any(|entry| {
+                let send = &entry.send;
+                entry.sends && (send.is_waiting_for_credit() || send.is_waiting_for_connection())
             }),
         }
     }

@@ -129,14 +129,15 @@ impl Streams {
         Ok((self.or_closed(result)?, is_end))
     }
 
-    /// Requests a [`StreamEvent::Readable`](super::StreamEvent::Readable) for the next arrival, like a read that finds nothing.
-    /// For callers that know the stream to be empty.
+    /// Requests a [`StreamEvent::Readable`](super::StreamEvent::Readable) for the next arrival, like a read
+    /// that finds nothing. For callers that know the stream to be empty.
     pub fn await_data(&mut self, id: StreamId) {
         self.awaits_reset(id);
     }
 
-    /// Returns true if the peer has reset the stream and the next read will report it. For callers
-    /// that cannot read on yet: [`StreamEvent::Readable`](super::StreamEvent::Readable) follows when anything arrives.
+    /// Returns true if the peer has reset the stream and the next read will report it. For callers that
+    /// cannot read on yet: [`StreamEvent::Readable`](super::StreamEvent::Readable) follows when anything
+    /// arrives.
     pub fn awaits_reset(&mut self, id: StreamId) -> bool {
         let key = self.table.find(id);
         key.is_some_and(|key| self.table.at(key).receive.awaits_reset())

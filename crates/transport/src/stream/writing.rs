@@ -111,8 +111,8 @@ impl Streams {
         result
     }
 
-    /// Ends the stream after the bytes written. [`StreamEvent::Finished`] follows when the peer
-    /// has received everything.
+    /// Ends the stream after the bytes written. [`StreamEvent::Finished`] follows when the peer has
+    /// received everything.
     ///
     /// # Errors
     ///
@@ -142,8 +142,8 @@ impl Streams {
     /// them as were written. The peer's application reads these and then the error code.
     ///
     /// A later call may reduce the size, down to 0 by [`Streams::reset`]. The code of the first
-    /// call counts. [`StreamEvent::Finished`] follows when the peer
-    /// has received the reset and these bytes.
+    /// call counts. [`StreamEvent::Finished`] follows when the peer has received the reset and these
+    /// bytes.
     ///
     /// # Errors
     ///

@@ -1,5 +1,7 @@
 //! The plan of a run, from the flags.
 
+use std::time::Instant;
+
 use courser::client::FileTokenStore;
 
 use super::args::{Arguments, EarlyDataUse, OutputArguments, RequestArguments, TransferArguments};
@@ -30,10 +32,12 @@ pub(super) fn plan(arguments: &Arguments) -> Result<Plan, Failed> {
     let write_out = output.write_out.as_deref().map(write_out::load);
     let write_out = write_out.transpose()?;
     let content = Prepared::of(request)?;
+    let began = Instant::now();
     let tokens = tokens(arguments);
     let ech = connection.ech.as_deref();
     let is_quic = connection.http3 || connection.http3_only;
     Ok(Plan {
+        began,
         client: setup::client(arguments, &zones, tokens.as_ref())?,
         tokens,
         cookies: cookies(request),

@@ -68,15 +68,14 @@ fn begin(arguments: &Arguments) -> Result<u8, Failed> {
 /// Runs a plan. Returns the exit code of the last transfer, or of the last failure if they run in parallel.
 async fn run(plan: Plan) -> Result<u8, Failed> {
     let dump = Dump::open(plan.dump.as_deref())?;
-    let began = Instant::now();
     let client = plan.client.build().map_err(|error| match error.kind() {
         // An unsupported proxy counts as one that cannot be reached, as with curl.
         ErrorKind::Unsupported => Failed::new(NO_CONNECTION, error.to_string()),
         _ => Failed::of(&error),
     })?;
-    let set_up = began.elapsed();
+    let set_up = plan.began.elapsed();
     let pause = plan.rebind_every;
-    let moves = pause.map(|_| Moves::new(MovesTotal::new(began)));
+    let moves = pause.map(|_| Moves::new(MovesTotal::new(plan.began)));
     let mover = pause.zip(moves.clone()).map(|(pause, moves)| {
         let client = client.clone();
         Mover::start(pause, moves, move || client.endpoints())

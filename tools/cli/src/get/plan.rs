@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use courser::client::{ClientBuilder, FileTokenStore};
 
@@ -11,6 +11,8 @@ use crate::transfer::Destination;
 
 /// All transfers of a run.
 pub(crate) struct Plan {
+    /// The time at which the set-up of the client began, after the command line and the content were read.
+    pub(crate) began: Instant,
     pub(crate) client: ClientBuilder,
     pub(crate) tokens: Option<TokenFile>,
     pub(crate) cookies: CookiePlan,

@@ -139,17 +139,17 @@ impl Watchdog {
             .idle
             .deadline(situation.pto)
             .map(|at| (at, Timer::Idle));
-        for (at, timer) in [
-            (self.keep_alive_at(situation), Timer::KeepAlive),
-            (self.liveness_probe_at(situation), Timer::KeepAlive),
-            (self.credit_request_at(situation), Timer::Credit),
-        ] {
+        // One by one: this runs several times per request, and a list of them takes longer.
+        let mut consider = |at: Option<Time>, timer| {
             if let Some(at) = at
                 && next.is_none_or(|(earliest, _)| at < earliest)
             {
                 next = Some((at, timer));
             }
-        }
+        };
+        consider(self.keep_alive_at(situation), Timer::KeepAlive);
+        consider(self.liveness_probe_at(situation), Timer::KeepAlive);
+        consider(self.credit_request_at(situation), Timer::Credit);
         next
     }
 

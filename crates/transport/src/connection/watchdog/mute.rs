@@ -18,7 +18,7 @@ pub(super) struct Mute {
 }
 
 impl Mute {
-    /// An ack-eliciting packet was acknowledged, or nothing waits for it.
+    /// Starts over: an ack-eliciting packet was acknowledged.
     #[inline]
     pub(super) fn on_acked(&mut self) {
         *self = Self::default();

@@ -67,22 +67,27 @@ impl Suspicion {
             let reason = "too many frames that bring nothing";
             return Err(TransportError::protocol_violation(reason));
         }
-        if !self.on_repeats(now, packet.repetitions, packet.fresh) {
+        if !self.on_repetitions(now, packet.repetitions, packet.fresh) {
             let reason = "too many frames that repeat what is known";
             return Err(TransportError::protocol_violation(reason));
         }
         Ok(())
     }
 
-    /// A packet was processed with `repeats` STREAM and credit frames that brought what was
-    /// known, and `news` that did not. False when the peer has gone too far.
-    pub(in crate::connection) fn on_repeats(&mut self, now: Time, repeats: u32, news: u32) -> bool {
-        if repeats > 0 {
+    /// Counts the STREAM and credit frames of a packet: `repetitions` that brought what was known, and
+    /// `fresh` ones. Returns false if the peer has gone too far.
+    pub(in crate::connection) fn on_repetitions(
+        &mut self,
+        now: Time,
+        repetitions: u32,
+        fresh: u32,
+    ) -> bool {
+        if repetitions > 0 {
             self.refill(now);
         }
-        let earned = u64::from(news) * REPEATS_PER_NEWS;
+        let earned = u64::from(fresh) * REPEATS_PER_NEWS;
         self.repeats_left = self.repeats_left.saturating_add(earned);
-        match self.repeats_left.checked_sub(u64::from(repeats)) {
+        match self.repeats_left.checked_sub(u64::from(repetitions)) {
             Some(left) => {
                 self.repeats_left = left;
                 true
@@ -173,10 +178,10 @@ mod tests {
     fn all_that_was_new_may_come_again_several_times() {
         let mut suspicion = Suspicion::new(Time::ZERO);
         let news = 1_000_000_u32;
-        assert!((0..news).all(|_| suspicion.on_repeats(Time::ZERO, 0, 1)));
+        assert!((0..news).all(|_| suspicion.on_repetitions(Time::ZERO, 0, 1)));
         let allowed = REPEATS + u64::from(news) * REPEATS_PER_NEWS;
-        assert!((0..allowed).all(|_| suspicion.on_repeats(Time::ZERO, 1, 0)));
-        assert!(!suspicion.on_repeats(Time::ZERO, 1, 0));
+        assert!((0..allowed).all(|_| suspicion.on_repetitions(Time::ZERO, 1, 0)));
+        assert!(!suspicion.on_repetitions(Time::ZERO, 1, 0));
     }
 
     #[test]
@@ -184,7 +189,7 @@ mod tests {
         let mut suspicion = Suspicion::new(Time::ZERO);
         for step in 0..100_000u32 {
             let now = Time::ZERO + REFILL * step;
-            assert!(suspicion.on_repeats(now, 1, 0), "step {step}");
+            assert!(suspicion.on_repetitions(now, 1, 0), "step {step}");
         }
     }
 

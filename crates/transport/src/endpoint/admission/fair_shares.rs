@@ -81,7 +81,7 @@ impl FairShares {
             })
     }
 
-    /// Returns the amounts that a source holds. Unvalidated clients share with all that claimant the
+    /// Returns the amounts that a source holds. Unvalidated clients share with all that claim the
     /// same address.
     fn held_by(&self, source: Source, is_validated: bool) -> Amounts {
         let of = |is_validated: bool| {

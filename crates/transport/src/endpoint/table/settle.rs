@@ -12,8 +12,8 @@ use crate::error::TransportError;
 impl Table {
     /// Sets the timer of a connection that was used, and counts its memory.
     pub fn settle(&mut self, now: Time, handle: ConnectionHandle) {
-        // Last, since it may close another connection, whose sinks may panic.
         self.schedule(now, handle);
+        // Last, since it may close a connection, whose sinks may panic.
         self.settle_memory(now, handle);
     }
 

@@ -6,16 +6,14 @@
 
 mod args;
 mod charts;
-mod data;
+pub(crate) mod data;
 mod document;
-mod list;
+pub(crate) mod list;
 mod measure;
 
 use std::path::Path;
 
 pub(crate) use self::args::FiguresArguments;
-pub(crate) use self::data::Data;
-pub(crate) use self::list::parse;
 use crate::error::Failure;
 use crate::output;
 

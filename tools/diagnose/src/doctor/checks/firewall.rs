@@ -10,8 +10,9 @@ use crate::finding::Finding;
 
 /// Looks for rules that keep clients from `port`.
 ///
-/// Only rules of nftables are judged, which include those that a present-day iptables makes. Those of
-/// iptables' former interface to the kernel are reported as rules that cannot be judged.
+/// Only rules of nftables are judged. A present-day iptables makes such rules too, but `nft` does not explain
+/// their matches, as of `-m conntrack`. These rules, and those of iptables' former interface to the
+/// kernel, are reported as rules that cannot be judged.
 pub(crate) fn check(machine: &Machine, port: u16) -> Finding {
     let ruleset = ruleset(machine);
     let fate = ruleset.as_ref().ok().map(|rules| nft::judge(rules, port));
@@ -48,6 +49,8 @@ pub(crate) fn check(machine: &Machine, port: u16) -> Finding {
     match (fate, ruleset) {
         (Some(Fate::NoChain), _) => Finding::good(NAME, "no rules for incoming packets"),
         (Some(_), _) => Finding::good(NAME, format!("its rules do not drop UDP to port {port}")),
+        // What `nft` would show may drop it, whatever iptables shows.
+        (None, Err(reason)) if !matches!(reason, Unseen::Absent(_)) => reason.finding(NAME),
         (None, Err(reason)) if reasons.len() == 2 => {
             reasons.insert(0, reason);
             without_programs(machine, &reasons)

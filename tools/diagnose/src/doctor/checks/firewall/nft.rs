@@ -29,6 +29,14 @@ pub(super) enum Fate {
     },
 }
 
+/// The packet that is judged.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Packet {
+    port: u16,
+    /// False if a rule keeps packets from connection tracking, maybe this one: its state is not known then.
+    is_tracked: bool,
+}
+
 /// The effect of one rule on the packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Effect {
@@ -49,15 +57,20 @@ enum Match {
 
 /// Judges the chains of the hook `input`. A packet must pass all of them.
 pub(super) fn judge(ruleset: &Value, port: u16) -> Fate {
-    let chains = objects(ruleset, "chain")
-        .filter(|chain| chain["hook"] == "input" && chain["family"] != "arp");
+    let chains = objects(ruleset, "chain").filter(|chain| {
+        chain["hook"] == "input" && chain["family"] != "arp" && !is_dormant(ruleset, chain)
+    });
     let rank = |fate: &Fate| match fate {
         Fate::NoChain => 0,
         Fate::Accepted => 1,
         Fate::Unclear { .. } => 2,
         Fate::Dropped { .. } => 3,
     };
-    let fates = chains.map(|chain| fate_in(ruleset, chain, port));
+    let packet = Packet {
+        port,
+        is_tracked: !objects(ruleset, "rule").any(stops_tracking),
+    };
+    let fates = chains.map(|chain| fate_in(ruleset, chain, packet));
     // The first of several that are equally bad.
     fates.fold(Fate::NoChain, |worst, fate| {
         if rank(&fate) > rank(&worst) {
@@ -65,6 +78,25 @@ pub(super) fn judge(ruleset: &Value, port: u16) -> Fate {
         } else {
             worst
         }
+    })
+}
+
+/// Returns true for a rule with `notrack`.
+fn stops_tracking(rule: &Value) -> bool {
+    let mut statements = rule["expr"].as_array().into_iter().flatten();
+    statements.any(|it| it.get("notrack").is_some())
+}
+
+/// Returns true if the table of a chain is switched off.
+fn is_dormant(ruleset: &Value, chain: &Value) -> bool {
+    objects(ruleset, "table").any(|table| {
+        let flags = &table["flags"];
+        let flags = flags
+            .as_array()
+            .map_or(slice::from_ref(flags), Vec::as_slice);
+        table["family"] == chain["family"]
+            && table["name"] == chain["table"]
+            && flags.iter().any(|flag| flag == "dormant")
     })
 }
 
@@ -95,13 +127,13 @@ fn objects<'a>(ruleset: &'a Value, kind: &'a str) -> impl Iterator<Item = &'a Va
 }
 
 /// Returns the fate of the packet in a chain. The first rule that decides, or may, is the last that counts.
-fn fate_in(ruleset: &Value, chain: &Value, port: u16) -> Fate {
+fn fate_in(ruleset: &Value, chain: &Value, packet: Packet) -> Fate {
     let mut rules = objects(ruleset, "rule").filter(|rule| {
         rule["chain"] == chain["name"]
             && rule["table"] == chain["table"]
             && rule["family"] == chain["family"]
     });
-    let decided = rules.find_map(|rule| match effect(rule, port) {
+    let decided = rules.find_map(|rule| match effect(rule, packet) {
         Effect::Passes => None,
         effect => Some((effect, rule["handle"].as_u64().unwrap_or_default())),
     });
@@ -119,7 +151,7 @@ fn fate_in(ruleset: &Value, chain: &Value, port: u16) -> Fate {
     }
 }
 
-fn effect(rule: &Value, port: u16) -> Effect {
+fn effect(rule: &Value, packet: Packet) -> Effect {
     let mut conditions = Match::Always;
     let mut effect = Effect::Passes;
     let statements = rule["expr"].as_array().into_iter().flatten();
@@ -127,9 +159,16 @@ fn effect(rule: &Value, port: u16) -> Effect {
         match kind.as_str() {
             "accept" => effect = Effect::Accepts,
             "drop" | "reject" => effect = Effect::Drops,
-            "counter" | "log" | "mangle" | "notrack" => {}
-            "match" => conditions = conditions.max(condition(body, port)),
-            "limit" | "quota" => conditions = conditions.max(Match::Unclear),
+            "counter" | "log" | "notrack" | "last" | "ct helper" | "ct timeout"
+            | "ct expectation" | "secmark" => {}
+            // A port that is rewritten is another one for the rules after it.
+            "mangle" if body["key"]["payload"].is_null() => {}
+            "match" => conditions = conditions.max(condition(body, rule, packet)),
+            // These may end the rule, and decide nothing.
+            "limit" | "quota" | "set" | "map" | "meter" | "ct count" => {
+                conditions = conditions.max(Match::Unclear);
+            }
+            "xt" if body["type"] == "match" => conditions = conditions.max(Match::Unclear),
             // `jump`, `goto`, `vmap`, extensions of iptables and others.
             _ => {
                 conditions = conditions.max(Match::Unclear);
@@ -145,16 +184,20 @@ fn effect(rule: &Value, port: u16) -> Effect {
 }
 
 /// Compares the packet with the condition of a `match` statement.
-fn condition(body: &Value, port: u16) -> Match {
+fn condition(body: &Value, rule: &Value, packet: Packet) -> Match {
     let left = &body["left"];
     let (payload, meta) = (&left["payload"], left["meta"]["key"].as_str());
+    // A header inside the packet.
+    if !payload["tunnel"].is_null() {
+        return Match::Unclear;
+    }
     let field = payload["protocol"].as_str().zip(payload["field"].as_str());
     if field.is_some_and(|(protocol, _)| OTHER_PROTOCOLS.contains(&protocol)) {
         return Match::Never;
     }
     let is_listed = matches!(body["op"].as_str(), Some("==" | "in"));
     let compared = |is_match: fn(&Value, u16) -> Option<bool>| {
-        let is_match = any(&body["right"], |value| is_match(value, port));
+        let is_match = any(&body["right"], |value| is_match(value, packet.port));
         match is_match.filter(|_| is_listed) {
             Some(true) => Match::Always,
             Some(false) => Match::Never,
@@ -163,12 +206,18 @@ fn condition(body: &Value, port: u16) -> Match {
     };
     match (field, meta) {
         (Some(("udp" | "th", "dport")), _) => compared(has_port),
+        // Packets of the other version do not match, in chains that see both.
+        (Some(("ip", "protocol") | ("ip6", "nexthdr")), _)
+            if matches!(rule["family"].as_str(), Some("inet" | "bridge")) =>
+        {
+            compared(is_udp).max(Match::Unclear)
+        }
         (Some(("ip", "protocol") | ("ip6", "nexthdr")), _) | (_, Some("l4proto")) => {
             compared(is_udp)
         }
         // Other machines do not use loopback.
         (_, Some("iif" | "iifname")) => compared(|name, _| (name == "lo").then_some(false)),
-        _ if left["ct"]["key"] == "state" => compared(is_new),
+        _ if left["ct"]["key"] == "state" && packet.is_tracked => compared(is_new),
         _ => Match::Unclear,
     }
 }

@@ -112,12 +112,6 @@ fn conditions_on_ports_and_addresses_are_judged() {
 fn conditions_on_protocols_interfaces_and_states_are_judged() {
     for (policy, condition, statement, expected) in [
         (
-            "accept",
-            field("ip6", "nexthdr", "==", r#""udp""#),
-            DROP,
-            "closed",
-        ),
-        (
             "drop",
             field("ip", "protocol", "==", r#""icmp""#),
             r#"{"jump":{"target":"pings"}}"#,
@@ -310,6 +304,12 @@ fn rules_that_cannot_be_read_are_unknown() {
         found.saw.contains("cannot read the output of nft"),
         "{found:?}"
     );
+    let machine = machine.with_output("iptables -S INPUT", "-P INPUT ACCEPT\n");
+    let found = check(&machine, 443);
+    assert_eq!(
+        found.verdict, Unknown,
+        "nft may show what iptables does not: {found:?}"
+    );
 }
 
 #[test]
@@ -322,4 +322,63 @@ fn firewall_without_rules_is_open() {
         (found.verdict, &*found.saw),
         (Good, "no rules for incoming packets")
     );
+}
+
+#[test]
+fn rules_of_one_version_of_ip_are_unclear_in_chains_for_both() {
+    let udp4 = field("ip", "protocol", "==", r#""udp""#);
+    let udp6 = field("ip6", "nexthdr", "==", r#""udp""#);
+    let tcp = field("ip", "protocol", "==", r#""tcp""#);
+    assert_judged("drop", &format!("{udp6},{ACCEPT}"), "unclear");
+    assert_judged("accept", &format!("{udp4},{DROP}"), "unclear");
+    assert_judged("accept", &format!("{tcp},{DROP}"), "open");
+}
+
+#[test]
+fn statements_that_decide_nothing_do_not_end_the_judgement() {
+    for statement in [
+        r#"{"set":{"op":"update","elem":{"payload":{"protocol":"ip","field":"saddr"}},"set":"@seen"}}"#,
+        r#"{"xt":{"type":"match","name":"conntrack"}}"#,
+        r#"{"ct count":{"val":100}}"#,
+        r#"{"last":null}"#,
+    ] {
+        assert_judged("accept", statement, "open");
+        assert_judged("accept", &format!("{statement},{COUNTER}"), "open");
+    }
+    let rewritten =
+        r#"{"mangle":{"key":{"payload":{"protocol":"udp","field":"dport"}},"value":80}}"#;
+    assert_judged("accept", rewritten, "unclear");
+    assert_judged(
+        "accept",
+        r#"{"xt":{"type":"target","name":"DROP"}}"#,
+        "unclear",
+    );
+}
+
+#[test]
+fn headers_inside_packets_are_unclear() {
+    let inner = r#"{"match":{"op":"==","left":{"payload":{"tunnel":"vxlan","protocol":"udp","field":"dport"}},"right":443}}"#;
+    assert_judged("accept", &format!("{inner},{DROP}"), "unclear");
+}
+
+#[test]
+fn states_of_connections_are_unclear_where_packets_are_not_tracked() {
+    let untracked = state("in", r#"["established","untracked"]"#);
+    let accept = format!("{untracked},{ACCEPT}");
+    assert_judged("drop", &accept, "closed");
+    let port = udp_port("443");
+    let rules = chain("drop", &[&format!(r#"{port},{{"notrack":null}}"#), &accept]);
+    assert!(matches!(judge(&rules), Fate::Unclear { rule: 6, .. }));
+}
+
+#[test]
+fn tables_that_are_switched_off_are_not_judged() {
+    for flags in [r#""dormant""#, r#"["owner","dormant"]"#] {
+        let rules = chain("drop", &[]);
+        let rules = rules.replace(
+            r#""name":"filter","handle":1"#,
+            &format!(r#""name":"filter","handle":1,"flags":{flags}"#),
+        );
+        assert_eq!(judge(&rules), Fate::NoChain, "{flags}");
+    }
 }
