@@ -2,7 +2,7 @@
 //!
 //! [`run`] contacts only the host that is named: at most [`MOST_HANDSHAKES`] handshakes (TLS over TCP
 //! included), one datagram of an unknown version, and a few requests with the user agent [`USER_AGENT`].
-//! Each step has a time limit. The result is a [`Report`]: [`Facts`], and [`Finding`](crate::Finding)s that are
+//! Each step has a time limit. The result is a [`Report`]: [`Facts`], and [`Finding`]s that are
 //! derived from them.
 
 mod arguments;
