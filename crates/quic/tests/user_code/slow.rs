@@ -80,7 +80,7 @@ fn buffer_that_is_slow_to_drop_delays_no_other_connection() {
         let (began, has_begun) = channel();
         let (go_on, goes_on) = channel();
         let goes_on = Shared::new(std::sync::Mutex::new(goes_on));
-        let chunk = |len| {
+        let chunk = move |len| {
             Bytes::from_owner(Slow {
                 content: vec![1; len],
                 began: began.clone(),
@@ -88,11 +88,15 @@ fn buffer_that_is_slow_to_drop_delays_no_other_connection() {
             })
         };
         let _wakes = Wakes::start();
-        let mut stream = slow.open_uni().await?;
-        for _ in 0..3 {
-            stream.write_chunk(chunk(20_000)).await?;
-        }
-        stream.finish()?;
+        // In a task of its own: a call that finds an acknowledgement drops the buffer itself.
+        let writing = slow.clone();
+        tokio::spawn(async move {
+            let mut stream = writing.open_uni().await.expect("credit");
+            for _ in 0..3 {
+                stream.write_chunk(chunk(20_000)).await.expect("room");
+            }
+            stream.finish().expect("not reset");
+        });
         slow_peer.accept_uni().await?.read_to_end(1 << 20).await?;
         while has_begun.try_recv().is_err() {
             tokio::time::sleep(Duration::from_millis(1)).await;
