@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn late_packets_and_new_paths_are_told_apart() {
+    fn late_packets_and_new_paths_are_distinguished() {
         let mut rng = Rng::new([5; 32]);
         let mut server = spinning(Side::Server, &mut rng);
         assert!(!server.next_spin(id(1), &mut rng));

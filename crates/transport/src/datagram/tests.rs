@@ -245,7 +245,7 @@ fn one_that_no_packet_holds_any_more_is_dropped() {
 }
 
 #[test]
-fn expired_ones_are_not_sent_but_told() {
+fn expired_datagrams_are_reported_and_not_sent() {
     let mut datagrams = datagrams();
     let options = |millis| SendOptions {
         expires_at: Some(at(millis)),
@@ -319,7 +319,7 @@ fn alone_they_owe_nothing() {
 }
 
 #[test]
-fn readers_and_writers_are_told_once_each_time_they_waited() {
+fn readers_and_writers_are_woken_once_for_each_wait() {
     let mut datagrams = datagrams();
     let (data, has_length): (&[u8], _) = (b"x", true);
     let frame = Datagram { data, has_length };
@@ -342,7 +342,7 @@ fn readers_and_writers_are_told_once_each_time_they_waited() {
 }
 
 #[test]
-fn crowd_of_unread_ones_is_told_once_for_each_read() {
+fn crowd_of_unread_datagrams_is_reported_once_for_each_read() {
     let mut datagrams = datagrams();
     let (data, has_length): (&[u8], _) = (b"x", true);
     let frame = Datagram { data, has_length };

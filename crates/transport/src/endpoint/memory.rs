@@ -241,7 +241,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_held_is_counted_once() {
+    fn held_memory_is_counted_once() {
         let mut memory = alone();
         let (mut one, mut other) = (Held::default(), Held::default());
         memory.set(&mut one, 500);
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_application_holds_counts() {
+    fn memory_of_unread_data_counts() {
         let mut memory = alone();
         let outside = Arc::new(AtomicU64::new(0));
         memory.share(outside.clone());
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn who_moves_what_it_holds_is_a_smaller_burden() {
+    fn connection_that_moves_its_data_is_a_smaller_burden() {
         let mut memory = alone();
         let (mut idle, mut busy) = (Held::default(), Held::default());
         memory.set(&mut idle, 300);

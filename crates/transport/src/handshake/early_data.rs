@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn what_describes_the_past_connection_is_not_remembered() {
+    fn parameters_of_the_past_connection_are_not_remembered() {
         let mut sent = parameters();
         sent.max_ack_delay = 100;
         sent.ack_delay_exponent = 10;

@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn servers_are_told_apart_by_name_port_and_zone() {
+    fn servers_are_identified_by_name_port_and_zone() {
         for (name, peer, server) in [
             ("a.test", "192.0.2.1:443", "a.test"),
             ("a.test", "192.0.2.1:4433", "a.test:4433"),

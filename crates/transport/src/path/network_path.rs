@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_is_told_apart_by_peer_socket_and_known_local_address() {
+    fn place_is_identified_by_peer_socket_and_known_local_address() {
         let at = |peer: &str, local: Option<&str>, socket| Place {
             tuple: FourTuple {
                 peer: peer.parse().expect("an address"),

@@ -374,7 +374,7 @@ fn the_time_to_a_retry_is_the_first_estimate_of_the_round_trip() {
 
 /// RFC 9002 §5.3.
 #[test]
-fn delays_that_are_told_during_the_handshake_mean_nothing() {
+fn ack_delays_of_handshake_packets_are_ignored() {
     let smoothed = |delay| {
         let mut bench = Bench::new(Side::Client);
         bench.recovery.open_space(SpaceId::Initial);

@@ -425,7 +425,7 @@ mod icmp {
     }
 
     #[test]
-    fn both_ends_are_told_what_fits() {
+    fn both_ends_get_the_largest_size_that_fits() {
         if is_without_right() {
             return;
         }
@@ -464,7 +464,7 @@ mod icmp {
 
     /// The whole stack on real sockets: the kernel's loopback takes 64 KiB, the link 1400 bytes.
     #[test]
-    fn connection_takes_the_size_that_it_is_told() {
+    fn connection_takes_the_size_in_the_message() {
         if is_without_right() {
             return;
         }
@@ -490,7 +490,7 @@ mod icmp {
 
     /// A root without the capability has no right to send ICMP: the message names what is missing.
     #[test]
-    fn missing_right_is_told_at_the_start() {
+    fn missing_right_is_reported_at_the_start() {
         let arguments = [
             "sim",
             "proxy",

@@ -71,7 +71,7 @@ fn datagrams_have_a_size_a_rate_and_directions() {
 }
 
 #[test]
-fn amount_is_ten_seconds_unless_told_otherwise() {
+fn amount_is_ten_seconds_by_default() {
     assert_eq!(
         plan_of(&[]).expect("valid").amount,
         Amount::Time(Duration::from_secs(10))

@@ -210,7 +210,7 @@ fn page_has_the_explanation_and_charts_and_no_links() {
 }
 
 #[test]
-fn bad_files_are_told_in_one_line_and_the_others_are_read() {
+fn bad_files_are_reported_in_one_line_and_the_others_are_read() {
     let folder = Folder::new("bad");
     let bytes = trace(PACED, courser_base::Side::Client);
     let good = folder.write("good.sqlog", &bytes);

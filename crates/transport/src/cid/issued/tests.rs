@@ -72,7 +72,7 @@ fn preferred_address_after_another_id_is_a_mistake() {
 }
 
 #[test]
-fn no_id_is_wanted_before_the_peer_told_its_limit() {
+fn no_id_is_issued_before_the_limit_of_the_peer_is_known() {
     assert_eq!(IssuedIds::new(id(0)).wanted(), 0);
 }
 

@@ -499,7 +499,7 @@ fn endpoint_hears_of_tokens_of_used_ids() {
 }
 
 #[test]
-fn tokens_that_nobody_asked_about_are_not_told() {
+fn unrequested_reset_tokens_are_not_reported() {
     let mut ids = peer_ids(1);
     for sequence in 1..=1000 {
         on_frame(&mut ids, &frame(sequence, sequence)).unwrap();

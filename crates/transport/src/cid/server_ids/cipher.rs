@@ -128,7 +128,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_encrypted_can_be_decrypted(
+        fn decryption_reverses_encryption(
             key in any::<[u8; 16]>(),
             plain in prop::collection::vec(any::<u8>(), 5..=19),
             place in any::<prop::sample::Index>(),

@@ -56,7 +56,7 @@ fn blocked_sender_says_so_again_while_nothing_is_in_flight() {
 /// The peer has not received a limit that was raised long ago. It is announced again, but at most
 /// once per round trip, however often the peer asks.
 #[test]
-fn peer_behind_its_limit_is_told_it_again_once_per_round_trip() {
+fn peer_behind_its_limit_gets_it_again_once_per_round_trip() {
     let frames = [
         // DATA_BLOCKED, STREAM_DATA_BLOCKED for stream 0, STREAMS_BLOCKED.
         (&[0x14, 0][..], 0x10),
@@ -86,7 +86,7 @@ fn peer_behind_its_limit_is_told_it_again_once_per_round_trip() {
 }
 
 #[test]
-fn peer_at_its_limit_is_told_nothing() {
+fn peer_at_its_limit_gets_no_credit_frame() {
     let (mut pair, eye) = blocked();
     pair.run_for(Duration::from_secs(5));
     let is_credit = |frame: &Frame<'_>| {
@@ -103,7 +103,7 @@ fn peer_at_its_limit_is_told_nothing() {
 /// arrived, nothing is left to repeat. Before this was fixed, loss and probe triggered each other
 /// until the peer took it for an attack.
 #[test]
-fn what_a_probe_has_said_is_not_said_again_for_ever() {
+fn frames_of_a_probe_are_not_repeated_without_end() {
     let (mut pair, eye) = Pair::watched_and_connected();
     let streams = pair.client.connection().streams();
     while streams.open(Direction::Bidirectional).is_some() {}

@@ -233,7 +233,7 @@ fn frames_sent(pair: &Pair, eye: &Eye) -> usize {
 }
 
 #[test]
-fn lost_datagrams_are_told_and_never_sent_again() {
+fn lost_datagrams_are_reported_and_never_sent_again() {
     let (setup, eye) = Setup::default().with_eye();
     let mut pair = connected(setup);
     pair.link.filter = Some(Box::new(|_, datagram| datagram.to.port() != 4433));
@@ -274,7 +274,7 @@ fn congestion_control_and_pacing_hold_them_back() {
 }
 
 #[test]
-fn expired_ones_are_told_on_time_while_the_window_is_closed() {
+fn expired_datagrams_are_reported_on_time_while_the_window_is_closed() {
     let mut pair = Pair::connected();
     pair.link.filter = Some(Box::new(|_, datagram| datagram.to.port() == 4433));
     for _ in 0..40 {
@@ -394,7 +394,7 @@ fn flood_of_unread_datagrams_is_bounded_and_the_connection_lives() {
 }
 
 #[test]
-fn what_arrived_before_the_peer_closed_can_be_read() {
+fn datagrams_received_before_the_peer_closed_can_be_read() {
     let mut pair = Pair::connected();
     send(&mut pair, 5, SendOptions::default());
     pair.run_for(RTT);

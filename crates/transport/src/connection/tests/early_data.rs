@@ -191,7 +191,7 @@ fn a_reset_in_early_data_delivers_the_beginning() {
 
 /// draft-ietf-quic-reliable-stream-reset-10 §3.
 #[test]
-fn what_the_server_did_not_offer_before_is_not_used_in_early_data() {
+fn early_data_uses_only_what_the_server_offered_before() {
     let mut setup = setup();
     let on = Arc::clone(&setup.server.transport);
     setup.server.transport = Arc::new(TransportConfig {

@@ -131,7 +131,7 @@ fn result_for_a_connection_that_was_closed_meanwhile_is_dropped() {
 }
 
 #[test]
-fn task_that_nobody_took_goes_with_its_connection() {
+fn unclaimed_task_ends_with_its_connection() {
     let mut pair = offloaded(Setup::default());
     pair.start();
     // The test takes no tasks from the server.
@@ -155,7 +155,7 @@ impl ResolvesServerCert for Panics {
 }
 
 #[test]
-fn panic_of_a_resolver_ends_its_connection_and_the_peer_is_told() {
+fn panic_of_a_resolver_ends_its_connection_with_a_close_frame() {
     let mut config = rustls::ServerConfig::builder_with_provider(courser_tls::provider(&[]))
         .with_protocol_versions(&[&TLS13])
         .expect("TLS 1.3")

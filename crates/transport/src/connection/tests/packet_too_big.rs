@@ -305,7 +305,7 @@ fn flood_of_one_message_is_one_message() {
 
 /// The router was wrong, or the message was forged: the packet given up arrives after all.
 #[test]
-fn packet_that_arrives_although_it_was_refused_harms_nobody() {
+fn packet_that_arrives_although_it_was_refused_does_no_harm() {
     let mut path = Narrow::new(8);
     path.pair.upload(1_000_000);
     let mut transfer = Transfer::up(&mut path.pair, 1_000_000);

@@ -137,7 +137,7 @@ fn same_seed_writes_the_same_lines() {
 }
 
 #[test]
-fn lost_packet_is_told_with_its_trigger_before_it_is_sent_again() {
+fn lost_packet_is_recorded_with_its_trigger_before_it_is_sent_again() {
     let (mut pair, traces) = traced();
     pair.connect();
     let mut dropped = false;

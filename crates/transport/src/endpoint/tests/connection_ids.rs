@@ -146,7 +146,7 @@ fn datagram_at_the_wrong_server_of_a_fleet_ends_no_connection() {
 }
 
 #[test]
-fn datagram_with_a_foreign_id_gets_no_answer_and_harms_nobody() {
+fn datagram_with_a_foreign_id_gets_no_answer_and_does_no_harm() {
     let mut pair = pair_of(1);
     pair.connect();
     let mut stray = catch_ping(&mut pair);

@@ -32,7 +32,7 @@ fn client_waits_until_it_is_accepted() {
 }
 
 #[test]
-fn refused_client_is_told_at_once() {
+fn refused_client_gets_the_reason_at_once() {
     let mut pair = waiting_pair(|_| {});
     pair.start();
     pair.run_for(RTT / 2);
@@ -223,7 +223,7 @@ fn client_that_breaks_a_rule_at_once_is_closed() {
 }
 
 #[test]
-fn stopped_server_lets_nobody_in_and_keeps_whom_it_has() {
+fn stopped_server_admits_no_client_and_keeps_its_connections() {
     let mut pair = Pair::connected();
     pair.server.endpoint.set_server_config(None);
     assert!(answers(&mut pair, Stranger::new(1).initial()).is_empty());

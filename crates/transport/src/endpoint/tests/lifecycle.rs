@@ -286,7 +286,7 @@ fn a_buffer_of_several_datagrams_is_split() {
 }
 
 #[test]
-fn addresses_that_nobody_can_have_are_refused() {
+fn addresses_that_no_host_can_have_are_refused() {
     let mut pair = Pair::new();
     let config = pair.client_config.clone();
     for peer in ["10.0.0.2:0", "0.0.0.0:443", "[::]:443"] {

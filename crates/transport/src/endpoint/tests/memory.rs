@@ -42,7 +42,7 @@ fn fill_once(pair: &mut Pair) -> u64 {
 }
 
 #[test]
-fn what_a_peer_makes_us_hold_is_counted_and_given_back() {
+fn memory_that_a_peer_occupies_is_counted_and_given_back() {
     let mut pair = pair_within(10 << 20);
     let sent = fill(&mut pair, 400_000);
     let stats = pair.server.endpoint.stats();
@@ -143,7 +143,7 @@ fn newcomers_are_refused_when_memory_is_short() {
 }
 
 #[test]
-fn who_holds_most_is_closed_when_there_is_none_left() {
+fn connection_with_the_most_memory_is_closed_when_none_is_left() {
     let mut pair = pair_within(400 << 10);
     fill(&mut pair, 450 << 10);
     assert_eq!(pair.server.endpoint.stats().closed_for_memory, 1);

@@ -115,7 +115,7 @@ fn reset_follows_a_client_to_its_new_address() {
 }
 
 #[test]
-fn restarted_server_with_other_keys_resets_nobody() {
+fn restarted_server_with_other_keys_resets_no_connection() {
     let mut pair = Pair::connected();
     let server = Some(Arc::clone(&pair.server_config));
     pair.server.endpoint = Endpoint::new(EndpointConfig::from_seed([77; 32]), server, [78; 32]);
@@ -177,7 +177,7 @@ fn small_datagrams_cause_no_reset() {
 }
 
 #[test]
-fn long_headers_of_nobody_cause_no_reset() {
+fn long_headers_with_unknown_ids_cause_no_reset() {
     let mut pair = Pair::new();
     for bits in [0xe0, 0xd0, 0xf0] {
         let mut datagram = Stranger::new(1).initial();
@@ -267,7 +267,7 @@ fn datagrams_below_21_bytes_are_no_reset() {
 }
 
 #[test]
-fn guessed_unused_and_foreign_tokens_reset_nobody() {
+fn guessed_unused_and_foreign_tokens_reset_no_connection() {
     let mut pair = Pair::connected();
     let token = reset_token(&mut pair);
     let mut endings = vec![[0; 16], [0xff; 16]];

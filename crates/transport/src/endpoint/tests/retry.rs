@@ -49,7 +49,7 @@ fn is_let_in(pair: &mut Pair, stranger: &Stranger) -> bool {
     pair.server.endpoint.stats().waiting == before + 1
 }
 
-fn is_told_invalid(pair: &mut Pair, stranger: &Stranger) -> bool {
+fn gets_invalid_token(pair: &mut Pair, stranger: &Stranger) -> bool {
     let answers = answers(pair, stranger.initial());
     let codes: Vec<_> = answers
         .iter()
@@ -220,7 +220,7 @@ fn token_of_another_address_or_connection_is_invalid() {
         ("address", address),
         ("destination", destination),
     ] {
-        assert!(is_told_invalid(&mut pair, &stranger), "another {name}");
+        assert!(gets_invalid_token(&mut pair, &stranger), "another {name}");
     }
     assert_clean(&pair.server, "server");
 }
@@ -234,7 +234,7 @@ fn token_expires_after_ten_seconds() {
     let mut pair = waiting_pair(|server| server.retry = RetryPolicy::Always);
     let stranger = retried(&mut pair);
     pair.now += Duration::from_secs(11);
-    assert!(is_told_invalid(&mut pair, &stranger));
+    assert!(gets_invalid_token(&mut pair, &stranger));
     assert_clean(&pair.server, "server");
 }
 
@@ -258,7 +258,7 @@ fn every_flipped_bit_of_a_token_is_noticed() {
             );
             continue;
         }
-        assert!(is_told_invalid(&mut pair, &stranger), "bit {bit}");
+        assert!(gets_invalid_token(&mut pair, &stranger), "bit {bit}");
     }
     assert_clean(&pair.server, "server");
 }
@@ -298,7 +298,7 @@ fn replayed_answer_to_a_retry_makes_no_second_connection() {
 }
 
 #[test]
-fn client_is_told_that_its_token_is_invalid() {
+fn client_with_an_invalid_token_gets_invalid_token() {
     let mut pair = always();
     // The server restarts with other keys while the client answers.
     pair.start();

@@ -83,7 +83,7 @@ fn a_lost_packet_does_not_stop_growth() {
 }
 
 #[test]
-fn what_arrives_slowly_behind_a_lost_packet_brings_no_credit() {
+fn data_that_trickles_in_behind_a_gap_brings_no_credit() {
     let mut window = ReceiveWindow::new(800, 10_000);
     for step in 0..4 {
         let now = NOW + RTT * step * 2;
@@ -124,7 +124,7 @@ fn claimed_offsets_bring_no_credit() {
 }
 
 #[test]
-fn what_is_discarded_leaves_nothing_to_read() {
+fn discarded_data_cannot_be_read() {
     let mut window = ReceiveWindow::new(800, 10_000);
     frame(&mut window, NOW, 200, 100, 300);
     frame(&mut window, NOW, 100, 100, 100);

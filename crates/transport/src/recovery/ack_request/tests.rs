@@ -194,7 +194,7 @@ fn lost_request_goes_out_again_under_a_new_number() {
 }
 
 #[test]
-fn raised_packet_threshold_is_told() {
+fn raised_packet_threshold_is_sent_to_the_peer() {
     let mut request = request();
     request.review(&at(1000));
     sent(&mut request).expect("the first");

@@ -330,7 +330,7 @@ fn credit_is_granted_while_a_lost_packet_holds_the_reader_up() {
 
 /// Four congestion windows: see [`Streams::on_congestion_window`].
 #[test]
-fn what_may_be_kept_for_sending_follows_the_congestion_window() {
+fn send_buffer_follows_the_congestion_window() {
     let config = StreamsConfig {
         unsent_limit: 256 << 20,
         send_buffer_max: 100 << 20,

@@ -7,7 +7,7 @@ fn forbidding() -> Pair {
 }
 
 #[test]
-fn a_client_that_was_told_so_does_not_move() {
+fn client_of_a_server_that_forbids_migration_does_not_move() {
     let mut pair = forbidding();
     let sent = pair.client.sent.len();
     for path in [to_second_ip(), to_second_socket()] {

@@ -128,7 +128,7 @@ fn flood_of_challenges_is_answered_with_the_newest() {
 }
 
 #[test]
-fn response_that_nobody_asked_for_proves_nothing() {
+fn unsolicited_path_response_validates_no_path() {
     let mut pair = Pair::connected();
     pair.link.filter = Some(Box::new(|_, datagram| datagram.to == server_address()));
     pair.client.address = victim();

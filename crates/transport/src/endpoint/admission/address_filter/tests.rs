@@ -83,7 +83,7 @@ fn one_entry_too_many_is_refused() {
 }
 
 #[test]
-fn no_list_blocks_nobody() {
+fn filter_without_lists_blocks_no_address() {
     let none = AddressFilter::default();
     assert!(none.is_empty());
     assert_eq!(

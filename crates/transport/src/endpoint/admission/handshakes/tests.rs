@@ -148,7 +148,7 @@ fn one_stale_handshake_too_few_is_no_pressure() {
 }
 
 #[test]
-fn nobody_waits_behind_clients_that_have_waited_for_too_long() {
+fn clients_that_have_waited_for_too_long_hold_up_no_other() {
     let mut handshakes = no_handshakes(HandshakeLimits::default());
     for _ in 0..MIN_STANDING {
         handshakes.on_waiting(SOMEBODY, 0);

@@ -77,7 +77,7 @@ fn empty_ids_are_found_by_address() {
 }
 
 #[test]
-fn ids_of_other_versions_are_nobodys() {
+fn ids_of_other_versions_lead_to_no_connection() {
     let routing = routing();
     for len in 21..=255 {
         assert_eq!(routing.find(&vec![0; len], &tuple(1)), None, "{len} bytes");
@@ -241,7 +241,7 @@ fn datagram_too_short_for_quic_is_no_reset() {
 }
 
 #[test]
-fn datagrams_that_end_in_zeros_reset_nobody() {
+fn datagrams_that_end_in_zeros_reset_no_connection() {
     let mut routing = routing();
     for number in 0..100 {
         let mut token = [0; 16];

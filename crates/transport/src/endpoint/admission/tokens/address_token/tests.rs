@@ -170,7 +170,7 @@ fn tokens_prove_an_address_in_its_zone_only() {
 }
 
 #[test]
-fn kinds_are_told_apart() {
+fn each_kind_of_token_is_accepted_only_as_itself() {
     let (retry, validation) = (sealed_retry(), sealed_validation());
     assert_eq!(ValidationToken::open(&key(), &retry), None);
     assert_eq!(RetryToken::open(&key(), &validation), None);
