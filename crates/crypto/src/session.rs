@@ -120,7 +120,7 @@ pub struct HandshakeData {
     pub suite: Option<CipherSuite>,
     /// The name of the key exchange group, such as `X25519MLKEM768`.
     pub key_exchange: Option<String>,
-    /// True when an earlier session was resumed.
+    /// True if an earlier session was resumed.
     pub resumed: bool,
     /// True on a client whose ClientHello was encrypted, and accepted by the server (RFC 9849).
     pub encrypted_hello: bool,

@@ -14,7 +14,7 @@ pub fn settings_without_effect() -> Vec<&'static str> {
     lock().iter().copied().collect()
 }
 
-/// Notes that the program has changed a setting that has no effect.
+/// Records that the program has changed a setting that has no effect.
 pub(crate) fn note(setting: &'static str) {
     if lock().insert(setting) {
         warn(&format!(

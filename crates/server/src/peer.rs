@@ -50,7 +50,7 @@ pub struct TlsFacts {
     pub cipher_suite: Option<String>,
     /// The key exchange, such as `X25519MLKEM768`.
     pub key_exchange: Option<String>,
-    /// True when an earlier session was resumed.
+    /// True if an earlier session was resumed.
     pub is_resumed: bool,
     /// The certificate chain of the client, its own certificate first. Empty if it has presented none; see
     /// [`Server::client_authentication`](super::Server::client_authentication).

@@ -16,7 +16,7 @@ pub(crate) struct Exchange {
     /// Bytes of content sent.
     pub(crate) bytes: u64,
     pub(crate) took: Duration,
-    /// False when the response was cut off.
+    /// False if the response was cut off.
     pub(crate) is_complete: bool,
 }
 

@@ -40,7 +40,7 @@ impl DriverState {
         }
     }
 
-    /// Notes that the driver runs, and processes all that other tasks left for it.
+    /// Records that the driver runs, and processes all that other tasks left for it.
     ///
     /// `waker` is taken if there is none from an earlier run, or one of another task.
     pub(crate) fn on_running(&mut self, waker: &mut Option<ForeignWaker>) {

@@ -80,7 +80,7 @@ pub(crate) enum Outlook {
 }
 
 impl Health {
-    /// Notes that the system accepted datagrams.
+    /// Records that the system accepted datagrams.
     #[inline]
     pub(crate) fn on_sent(&mut self) {
         if self.is_suspect {
@@ -89,7 +89,7 @@ impl Health {
         }
     }
 
-    /// Notes that a receive call succeeded, or had nothing to report.
+    /// Records that a receive call succeeded, or had nothing to report.
     #[inline]
     pub(crate) fn on_received(&mut self) {
         if self.is_suspect {
@@ -175,7 +175,7 @@ impl Health {
         (self.is_suspect || self.is_lost()) && self.next_attempt().is_some_and(|due| due <= now)
     }
 
-    /// Notes that another socket is in use: the user has replaced it.
+    /// Records that another socket is in use: the user has replaced it.
     pub(crate) fn on_other_socket(&mut self) {
         let events = std::mem::take(&mut self.events);
         *self = Self {
@@ -185,7 +185,7 @@ impl Health {
         };
     }
 
-    /// Notes that the socket was opened again.
+    /// Records that the socket was opened again.
     pub(crate) fn on_reopened(&mut self, now: Time) {
         self.begin_attempt(now);
         let cause = self.cause();
@@ -195,7 +195,7 @@ impl Health {
         self.lost = None;
     }
 
-    /// Notes that the socket could not be opened again. `can_release` is true if it could be once this one is
+    /// Records that the socket could not be opened again. `can_release` is true if it could be once this one is
     /// dropped.
     pub(crate) fn on_not_reopened(
         &mut self,
@@ -230,7 +230,7 @@ impl Health {
         }
     }
 
-    /// Notes that the shard has ended.
+    /// Records that the shard has ended.
     pub(crate) fn on_stopped(&mut self, cause: &str) {
         let cause = cause.to_owned();
         self.add_event(SocketEvent::Stopped { cause });

@@ -48,7 +48,7 @@ impl TlsOffload {
         tasks
     }
 
-    /// Notes that a task has ended.
+    /// Records that a task has ended.
     pub(crate) fn on_done(&mut self) {
         self.running -= 1;
     }

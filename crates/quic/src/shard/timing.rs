@@ -50,7 +50,7 @@ pub(crate) struct KeptBatch {
 }
 
 impl SendTiming {
-    /// Notes that something was written or changed. Returns true if the caller may send it; false
+    /// Records that something was written or changed. Returns true if the caller may send it; false
     /// if the driver does that later.
     #[inline]
     pub(crate) fn on_used(&mut self) -> bool {
@@ -104,7 +104,7 @@ impl SendTiming {
         !matches!(self, Self::Blocked(_) | Self::Stopped)
     }
 
-    /// Notes that everything was sent that could be. A turn of the driver stays open.
+    /// Records that everything was sent that could be. A turn of the driver stays open.
     #[inline]
     pub(crate) fn on_sent(&mut self) {
         if self.is_pending() {

@@ -335,7 +335,7 @@ impl ConnectionWakers {
         self.watchers.get_or_insert_default().await_deadline(id);
     }
 
-    /// Notes that the deadline of a stream has passed.
+    /// Records that the deadline of a stream has passed.
     pub(crate) fn on_expired(&mut self, id: StreamId) {
         if let Some(watchers) = &mut self.watchers {
             watchers.on_expired(id);

@@ -18,12 +18,12 @@ pub use self::builtin::{BbrConfig, CubicConfig, NewRenoConfig};
 ///
 /// courser reports the packets of one ACK frame together: `on_ack` is called once for it, with their bytes.
 pub trait Controller: Send + Sync {
-    /// Notes that a packet was sent.
+    /// Records that a packet was sent.
     fn on_sent(&mut self, now: Instant, bytes: u64, last_packet_number: u64) {
         let _ = (now, bytes, last_packet_number);
     }
 
-    /// Notes that packets were acknowledged, the newest of which was sent at `sent`.
+    /// Records that packets were acknowledged, the newest of which was sent at `sent`.
     fn on_ack(
         &mut self,
         now: Instant,
@@ -35,7 +35,7 @@ pub trait Controller: Send + Sync {
         let _ = (now, sent, bytes, app_limited, rtt);
     }
 
-    /// Notes that an ACK frame was processed.
+    /// Records that an ACK frame was processed.
     fn on_end_acks(
         &mut self,
         now: Instant,
@@ -46,7 +46,7 @@ pub trait Controller: Send + Sync {
         let _ = (now, in_flight, app_limited, largest_packet_num_acked);
     }
 
-    /// Notes that packets were lost, or marked by the network (no lost bytes). The newest was sent at `sent`.
+    /// Records that packets were lost, or marked by the network (no lost bytes). The newest was sent at `sent`.
     fn on_congestion_event(
         &mut self,
         now: Instant,

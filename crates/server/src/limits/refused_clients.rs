@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 use crate::events::{Event, Events};
 
-/// Tells events of refused clients, at most one in a minute: clients can cause any number.
+/// Reports refused clients as events, at most one in a minute: clients can cause any number.
 #[derive(Debug)]
 pub(crate) struct RefusedClients {
     events: Events,

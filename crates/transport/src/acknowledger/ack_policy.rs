@@ -19,7 +19,7 @@ pub struct AckPolicy {
     unacknowledged: u64,
     due: bool,
     deadline: Option<Time>,
-    /// True when a packet that is not acknowledged yet ended a stream.
+    /// True if a packet that is not acknowledged yet ended a stream.
     has_end: bool,
     /// The last packet had a CE mark.
     was_marked: bool,
@@ -50,13 +50,13 @@ struct Terms {
 pub struct AckEliciting {
     /// The packet number.
     pub number: u64,
-    /// True when this packet was expected next.
+    /// True if this packet was expected next.
     pub is_in_order: bool,
-    /// True when the packet had a CE mark.
+    /// True if the packet had a CE mark.
     pub is_marked: bool,
-    /// True when the packet ends a stream.
+    /// True if the packet ends a stream.
     pub ends_stream: bool,
-    /// True when the packet has an IMMEDIATE_ACK frame.
+    /// True if the packet has an IMMEDIATE_ACK frame.
     pub wants_ack: bool,
 }
 

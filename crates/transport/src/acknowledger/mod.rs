@@ -52,14 +52,14 @@ pub(crate) struct Arrived {
     pub(crate) ecn: Ecn,
     pub(crate) ack_eliciting: bool,
     pub(crate) ends_stream: bool,
-    /// True when the packet has an IMMEDIATE_ACK frame.
+    /// True if the packet has an IMMEDIATE_ACK frame.
     pub(crate) wants_ack: bool,
 }
 
 /// An ACK frame that was written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct WrittenAck {
-    /// True when so many packets were sent without an ack-eliciting one that a PING should elicit
+    /// True if so many packets were sent without an ack-eliciting one that a PING should elicit
     /// an acknowledgement.
     pub(crate) wants_ping: bool,
 }
@@ -289,11 +289,11 @@ impl Acknowledger {
 /// The packet that an ACK frame is written into.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AckContext {
-    /// True when no other frame may follow.
+    /// True if no other frame may follow.
     pub(crate) is_alone: bool,
-    /// True when a probe repeats the last ACK.
+    /// True if a probe repeats the last ACK.
     pub(crate) is_repeated: bool,
-    /// True when ack-eliciting frames follow.
+    /// True if ack-eliciting frames follow.
     pub(crate) asks: bool,
 }
 

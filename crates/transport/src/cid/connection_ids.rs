@@ -160,7 +160,7 @@ impl ConnectionIds {
         Ok(())
     }
 
-    /// Notes that the peer moved to another path and sends to `destination` there. True when that is
+    /// Records that the peer moved to another path and sends to `destination` there. Returns true if that is
     /// a newer ID than before.
     pub(crate) fn on_peer_moved(&mut self, destination: &ConnectionId) -> bool {
         let sequence = self.issued.sequence_of(destination);

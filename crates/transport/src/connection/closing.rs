@@ -74,7 +74,7 @@ impl Closing {
         }
     }
 
-    /// Notes whether a packet with the frame has left.
+    /// Records whether a packet with the frame has left.
     pub(super) fn on_sent(&mut self, has_left: bool) {
         self.wants_to_send = !has_left;
         if has_left {
@@ -82,8 +82,8 @@ impl Closing {
         }
     }
 
-    /// Notes that the time is over. Returns false if it begins once more: on a busy machine the time can
-    /// be over before the first frame could leave, and the peer would never receive it.
+    /// Returns true if the closing period has ended. It starts again once if no frame has left yet: on a busy
+    /// machine it can end before the first frame could be sent, and the peer would never receive one.
     pub(super) fn is_over(&mut self, now: Time) -> bool {
         if self.progress != Progress::Waiting {
             return true;

@@ -211,7 +211,7 @@ impl Life {
         }
     }
 
-    /// A datagram arrived. False when it is to be dropped unread.
+    /// Records the arrival of a datagram. Returns false if it must be dropped unread.
     #[inline]
     pub(super) fn on_datagram(&mut self) -> bool {
         match &mut self.state {
@@ -255,7 +255,7 @@ impl Life {
         }
     }
 
-    /// Notes that [`Life::closing`] was asked for. `has_left` is false if the amplification limit held
+    /// Records that [`Life::closing`] was asked for. `has_left` is false if the amplification limit held
     /// it back: then it leaves as soon as there is room, unless it is only an answer.
     pub(super) fn on_closing_sent(&mut self, has_left: bool) {
         match &mut self.state {

@@ -335,7 +335,7 @@ impl Connection {
         self.packets.recovery.set_interface_mtu(size);
     }
 
-    /// Notes that the system did not set the ECN mark of packets that were sent. No more are marked on this
+    /// Records that the system did not set the ECN mark of packets that were sent. No more are marked on this
     /// path, and what the peer reports of marks counts for nothing (RFC 9000 §13.4.2).
     pub fn on_marks_refused(&mut self) {
         self.packets.recovery.on_marks_refused();

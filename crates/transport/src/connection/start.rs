@@ -204,7 +204,7 @@ struct First<'a> {
     destination: ConnectionId,
     /// Destination ID of packets to the peer.
     peer: ConnectionId,
-    /// True when the address of the peer needs no validation.
+    /// True if the address of the peer needs no validation.
     is_validated: bool,
     /// Our transport parameters.
     parameters: &'a TransportParameters,

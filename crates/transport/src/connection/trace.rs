@@ -356,7 +356,7 @@ impl Trace {
         self.differences(now, old, new);
     }
 
-    /// Tells a sink that was attached since the last call, and no other, what was recorded last. So
+    /// Passes what was recorded last to a sink that was attached since the last call, and to no other. So
     /// the differences that follow mean the same to it as to a sink that was there before.
     fn catch_up(&mut self, now: Time, recorded: Recorded) {
         self.tap.catch_up(now, || {

@@ -208,7 +208,7 @@ impl Endpoint {
         }
     }
 
-    /// True when the peers of all connections know of their end, or had time to learn of it.
+    /// Returns true if every connection has ended, and its peer has been notified or could have been.
     #[inline]
     pub fn is_idle(&self) -> bool {
         self.table.is_idle()

@@ -47,7 +47,7 @@ impl Endpoint {
         is_believed
     }
 
-    /// Notes that the system has no way to the peer of a connection and has sent nothing.
+    /// Records that the system has no way to the peer of a connection and has sent nothing.
     /// [`Event::Unreachable`](crate::Event::Unreachable) follows on a client that no server has answered.
     /// Other connections take it for a loss.
     pub fn on_send_refused(&mut self, handle: ConnectionHandle, cause: Unreachable) {

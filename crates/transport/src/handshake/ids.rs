@@ -102,7 +102,7 @@ impl HandshakeIds {
         self.is_unanswered() && source == &self.original[..]
     }
 
-    /// Takes the source ID of a Retry (RFC 9000 §17.2.5.2). False when the packet has to be
+    /// Takes the source ID of a Retry (RFC 9000 §17.2.5.2). Returns false if the packet has to be
     /// discarded.
     pub(super) fn on_retry(&mut self, packet: &Packet, bytes: &[u8]) -> bool {
         let is_welcome = self.is_unanswered()

@@ -59,7 +59,7 @@ pub(crate) struct Handshake {
     started: Time,
     timeout: Duration,
     tls: Tls,
-    /// True when TLS reads in tasks that the endpoint hands out.
+    /// True if TLS reads in tasks that the endpoint hands out.
     offloads_tls: bool,
     turn: Turn,
     /// Keys that TLS has made and that no step has returned.

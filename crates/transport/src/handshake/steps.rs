@@ -39,7 +39,7 @@ impl Handshake {
         }
     }
 
-    /// Has TLS read the next bytes. False when there are none, or a task reads them.
+    /// Passes the next bytes to TLS. Returns false if there are none, or if a task reads them.
     fn read(&mut self) -> Result<bool, TransportError> {
         if self.tls.is_in_task() {
             return Ok(false);

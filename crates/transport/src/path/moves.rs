@@ -54,7 +54,7 @@ impl Moves {
         self.made().pace.next(now) <= now
     }
 
-    /// Notes that a move has begun, in place of the one that waits.
+    /// Records that a move has begun, in place of the one that waits.
     pub(crate) fn on_begun(&mut self, now: Time) {
         let made = self.made();
         made.pace.take(now);

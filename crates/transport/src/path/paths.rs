@@ -332,7 +332,7 @@ impl Paths {
         self.table[index].validation.abandon();
     }
 
-    /// Notes that the validation of a path ends without a response, if the peer was asked.
+    /// Records that the validation of a path ends without a response, if a challenge was sent.
     fn note_unanswered(&mut self, index: PathIndex) {
         let path = &self.table[index];
         if path.validation.is_probing() {

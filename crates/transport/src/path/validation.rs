@@ -47,7 +47,7 @@ enum Stage {
 #[derive(Clone, Copy, Debug)]
 struct Asked {
     data: [u8; 8],
-    /// True when it was sent in a datagram of full size.
+    /// True if it was sent in a datagram of full size.
     is_full: bool,
 }
 

@@ -138,7 +138,7 @@ impl Features {
         }
     }
 
-    /// Notes that an ack-eliciting packet was sent.
+    /// Records that an ack-eliciting packet was sent.
     #[inline]
     pub(super) fn on_sent(&mut self, built: &Built, ecn: Ecn) {
         if built.follows_in_batch {
@@ -152,12 +152,12 @@ impl Features {
         }
     }
 
-    /// Notes that a packet of a batch was late only.
+    /// Records that a packet of a batch was late only.
     pub(super) fn on_batch_late(&mut self) {
         self.batches.on_spurious_loss();
     }
 
-    /// Notes that packets were forgotten, whose fate stays unknown.
+    /// Records that packets were forgotten, whose fate stays unknown.
     pub(super) fn on_forgotten(&mut self) {
         for feature in FEATURES {
             self.get_mut(feature).on_forgotten();

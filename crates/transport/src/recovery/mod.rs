@@ -277,7 +277,7 @@ impl LossRecovery {
         }
     }
 
-    /// Notes that the system does not mark packets on the path in use.
+    /// Records that the system does not mark packets on the path in use.
     pub(crate) fn on_marks_refused(&mut self) {
         for id in SpaceId::ALL {
             if let Some(space) = self.spaces.get_mut(id) {

@@ -317,7 +317,7 @@ impl PathRecovery {
         });
     }
 
-    /// Passes lost packets to the controller. True when it lowered the window.
+    /// Passes lost packets to the controller. Returns true if it lowered the window.
     pub(super) fn on_loss(&mut self, now: Time, packets: &[LostPacket], persistent: bool) -> bool {
         let lost_bytes = packets.iter().map(|packet| packet.bytes).sum();
         self.take_from_flight(lost_bytes);
@@ -336,7 +336,7 @@ impl PathRecovery {
         self.congestion.window() < before
     }
 
-    /// Passes a loss that proved spurious to the controller. True when it raised the window.
+    /// Passes a loss that proved spurious to the controller. Returns true if it raised the window.
     pub(super) fn on_spurious_loss(&mut self, loss: &SpuriousLoss) -> bool {
         self.delivery.on_spurious_loss(loss.bytes);
         let before = self.congestion.window();
@@ -346,7 +346,7 @@ impl PathRecovery {
     }
 
     /// Looks at lost packets other than probes: the path may no longer carry their size. Their loss
-    /// became known after a timeout if `is_after_timeout`. True when the path does not even carry the
+    /// became known after a timeout if `is_after_timeout`. Returns true if the path does not even carry the
     /// smallest datagrams of QUIC.
     pub(super) fn on_large_packets_lost(
         &mut self,

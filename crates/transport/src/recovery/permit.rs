@@ -238,7 +238,7 @@ impl LossRecovery {
         path.app_limited = path.congestion_room() >= u64::from(path.mtu);
     }
 
-    /// Notes that nothing waits: a window that is not needed does not grow (RFC 9002 §7.8).
+    /// Records that nothing waits: a window that is not needed does not grow (RFC 9002 §7.8).
     pub(crate) fn on_app_limited(&mut self, now: Time) {
         let path = self.paths.active_mut();
         if path.congestion_room() >= u64::from(path.mtu) {

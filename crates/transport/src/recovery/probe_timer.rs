@@ -68,7 +68,7 @@ impl ProbeTimer {
         self.last_activity = now;
     }
 
-    /// Notes that `count` timeouts in a row were not answered.
+    /// Records that `count` timeouts in a row were not answered.
     pub(super) fn on_unanswered(&mut self, count: u32) {
         self.unanswered = self.unanswered.max(count);
     }

@@ -11,7 +11,7 @@ use crate::path::MIN_DATAGRAM;
 use crate::space::SpaceId;
 
 impl LossRecovery {
-    /// Runs what is due. True when loss detection found that the path does not carry datagrams of
+    /// Runs what is due. Returns true if loss detection found that the path does not carry datagrams of
     /// the smallest size.
     pub(crate) fn on_timeout(
         &mut self,
@@ -111,7 +111,7 @@ impl LossRecovery {
         }
     }
 
-    /// Notes that an end which waits for content has asked for a sign of life.
+    /// Records that an end which waits for content has asked for a sign of life.
     pub(crate) fn on_liveness_probe(&mut self, now: Time) {
         self.request_ping(SpaceId::Application);
         self.count_unanswered(now);

@@ -35,7 +35,7 @@ impl LossRecovery {
     }
 
     /// Takes a report that a packet of ours does not fit a link which carries `claimed` bytes of
-    /// UDP payload. True when it is believed.
+    /// UDP payload. Returns true if it is believed.
     pub(crate) fn on_router_report(
         &mut self,
         now: Time,

@@ -74,7 +74,7 @@ impl LossRecovery {
         self.paths.active().makes_room_for_probe(has_stream_data)
     }
 
-    /// Notes that a datagram of nearly full size waits: larger ones would be of use.
+    /// Records that a datagram of nearly full size waits: larger ones would be of use.
     pub(crate) fn on_full_datagram_wanted(&mut self, now: Time) {
         self.paths.active_mut().search.on_full_datagram_sent(now);
     }

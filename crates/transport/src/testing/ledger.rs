@@ -49,7 +49,7 @@ impl Ledger {
         );
     }
 
-    /// Notes that something which only a receiver at `address` could have made came from elsewhere.
+    /// Records that something which only a receiver at `address` could have made came from elsewhere.
     pub(crate) fn excuse(&mut self, address: SocketAddr) {
         self.0.entry(address).or_default().is_excused = true;
     }

@@ -308,7 +308,7 @@ impl Transfer<'_> {
         result
     }
 
-    /// Notes that bytes have arrived.
+    /// Records that bytes have arrived.
     fn on_received(&self) {
         if let Some(moves) = &self.context.moves {
             moves.on_bytes(Direction::Received, Instant::now());

@@ -189,7 +189,7 @@ fn is_same(one: &[u8], other: &[u8]) -> bool {
 
 /// Paths without data, which need no token, in addition to the files of the page.
 const OPEN: [&str; 2] = ["/health", "/ready"];
-/// Says where the page is from that asks (Fetch Metadata).
+/// The header field in which browsers name the relation of the requesting page to this one (Fetch Metadata).
 const SEC_FETCH_SITE: &str = "sec-fetch-site";
 const SCHEME: &[u8] = b"Bearer ";
 /// Least length of a token; a shorter one can be guessed.

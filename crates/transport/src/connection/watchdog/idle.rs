@@ -10,12 +10,12 @@ use courser_base::Time;
 pub(super) struct Idle {
     timeout: Option<Duration>,
     keep_alive: Option<Duration>,
-    /// True when the connection is kept alive while the application waits for an answer.
+    /// True if the connection is kept alive while the application waits for an answer.
     keep_while_busy: bool,
     last: Time,
     /// Time of the last packet from the peer.
     last_received: Time,
-    /// True when sending has restarted the timer, once after each packet from the peer.
+    /// True if sending has restarted the timer, once after each packet from the peer.
     sent_since: bool,
     credit: CreditRequests,
 }

@@ -30,7 +30,7 @@ struct Requested {
 }
 
 impl LivenessProbes {
-    /// Notes that a packet of the peer has been processed. `pto` returns the probe timeout without
+    /// Records that a packet of the peer has been processed. `pto` returns the probe timeout without
     /// backoff.
     #[inline]
     pub(super) fn on_received(&mut self, now: Time, pto: impl FnOnce() -> Duration) {
@@ -62,7 +62,7 @@ impl LivenessProbes {
         }
     }
 
-    /// Notes that a PING was requested.
+    /// Records that a PING was requested.
     pub(super) fn on_ping_requested(&mut self, now: Time) {
         let requested = self.requested.get_or_insert(Requested {
             count: 0,

@@ -96,8 +96,8 @@ impl Suspicion {
         }
     }
 
-    /// A packet was processed. `idle` counts its frames that brought nothing, and `progress`
-    /// tells whether another one did. False when the peer has gone too far.
+    /// Counts the frames of a packet: `idle` of them brought nothing, and `progress` is true if another one
+    /// did. Returns false if the peer has gone too far.
     pub(in crate::connection) fn on_packet(
         &mut self,
         now: Time,

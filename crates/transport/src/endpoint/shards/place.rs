@@ -142,7 +142,7 @@ impl ShardPlace {
         self.own().is_filled.load(Ordering::Acquire)
     }
 
-    /// Notes that this shard has no connections and gets no further ones. Call it once.
+    /// Records that this shard has no connections and gets no further ones. Call it once.
     pub fn on_over(&self) {
         if self.all.open.fetch_sub(1, Ordering::AcqRel) == 1 {
             self.wake_all();
@@ -154,7 +154,7 @@ impl ShardPlace {
         self.all.open.load(Ordering::Acquire) == 0
     }
 
-    /// Notes that this shard has failed, although it may have connections. The others go on: they answer
+    /// Records that this shard has failed, although it may have connections. The others go on: they answer
     /// what arrives for it.
     pub fn on_failed(&self) {
         if !self.own().has_failed.swap(true, Ordering::AcqRel) {

@@ -239,7 +239,7 @@ impl Table {
 
 /// The end of a connection: drained first, released by its owner in the end.
 impl Table {
-    /// Notes that the owner of a connection has no more use for it.
+    /// Records that the owner of a connection has no more use for it.
     pub fn release(&mut self, handle: ConnectionHandle) {
         let Some(entry) = self.entry_mut(handle) else {
             return;
@@ -255,7 +255,7 @@ impl Table {
         }
     }
 
-    /// Notes that the peer of a connection knows of its end.
+    /// Records that the peer of a connection knows of its end.
     pub fn on_ended(&mut self, handle: ConnectionHandle) {
         if let Some(entry) = self.entry_mut(handle)
             && entry.stage == Stage::Busy

@@ -34,12 +34,12 @@ impl Experience {
         }]
     }
 
-    /// Notes that packets with the feature arrived on a path where that was not known.
+    /// Records that packets with the feature arrived on a path where that was not known.
     pub(crate) fn on_confirmed(&self, feature: PathFeature) {
         self.of(feature).losses.store(0, Relaxed);
     }
 
-    /// Notes that only packets with the feature were lost on a path, and whether the path gave the
+    /// Records that only packets with the feature were lost on a path, and whether the path gave the
     /// feature up because of that.
     pub(crate) fn on_lost(&self, feature: PathFeature, is_given_up: bool) {
         let record = self.of(feature);

@@ -23,7 +23,7 @@ async fn server(answers: &'static [&'static str]) -> (SocketAddr, mpsc::Unbounde
     (address, count)
 }
 
-/// Tells on which connection each request came.
+/// Answers each request with the number of its connection.
 async fn answer(
     mut stream: TcpStream,
     answers: &'static [&'static str],
