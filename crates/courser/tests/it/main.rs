@@ -47,6 +47,7 @@ mod smol_runtime;
 mod telemetry;
 mod tls_choices;
 mod turns;
+mod wakes;
 mod wakeups;
 #[cfg(target_os = "linux")]
 mod zones;

@@ -3,7 +3,7 @@
 use std::net::{SocketAddr, SocketAddrV4, UdpSocket};
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -16,9 +16,10 @@ use courser::{
 
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
-use tokio::runtime::{Handle, Runtime};
+use tokio::runtime::Runtime;
 
 use crate::common::{loopback, pattern, spawn, until, within};
+use crate::wakes::Wakes;
 
 const LEN: usize = 200_000;
 
@@ -409,25 +410,6 @@ impl SinkFactory for Standstill {
             assert!(released.is_err(), "nobody sends");
         }
         None
-    }
-}
-
-/// Gives the runtime a little work all the time. The blocked worker of tokio may be the one that waits for sockets
-/// and timers, and another one replaces it only when there is work.
-struct Wakes {
-    _stop: Sender<()>,
-}
-
-impl Wakes {
-    fn start() -> Self {
-        let (_stop, stopped) = channel();
-        let runtime = Handle::current();
-        std::thread::spawn(move || {
-            while stopped.recv_timeout(Duration::from_millis(5)) == Err(RecvTimeoutError::Timeout) {
-                drop(runtime.spawn(async {}));
-            }
-        });
-        Self { _stop }
     }
 }
 

@@ -9,6 +9,8 @@ mod calls;
 mod hooks;
 mod slow;
 mod wakers;
+#[path = "../../../courser/tests/it/wakes.rs"]
+mod wakes;
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};

@@ -1,7 +1,8 @@
 //! A value that takes its time delays its own connection only.
 
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 
+use super::wakes::Wakes;
 use super::{Bytes, Connection, Duration, Result, Shared, client_config, watched};
 use courser::{Endpoint, Identity, ServerConfig};
 
@@ -23,25 +24,6 @@ impl Drop for Slow {
         let _ = self.began.send(());
         // A sender that is gone lets it go on too.
         let _ = self.goes_on.lock().expect("no panic").recv();
-    }
-}
-
-/// Gives the runtime a little work all the time. The blocked worker of tokio may be the one that waits for sockets
-/// and timers, and another one replaces it only when there is work.
-struct Wakes {
-    _stop: Sender<()>,
-}
-
-impl Wakes {
-    fn start() -> Self {
-        let (_stop, stopped) = channel();
-        let runtime = tokio::runtime::Handle::current();
-        std::thread::spawn(move || {
-            while stopped.recv_timeout(Duration::from_millis(5)) == Err(RecvTimeoutError::Timeout) {
-                drop(runtime.spawn(async {}));
-            }
-        });
-        Self { _stop }
     }
 }
 
