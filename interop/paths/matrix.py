@@ -461,6 +461,9 @@ def main() -> int:
     parser.add_argument("--repeat", type=int, default=1)
     parser.add_argument("-o", "--output")
     arguments = parser.parse_args()
+    for label in arguments.conditions or []:
+        if label not in CONDITIONS:
+            parser.error(f"no condition {label!r}; there are: {', '.join(CONDITIONS)}")
     origin = None
     try:
         set_up()
