@@ -164,6 +164,7 @@ mod tests {
             dependencies: dependencies.collect(),
             features: Vec::new(),
             aliases: Vec::new(),
+            defaults: Vec::new(),
         }
     }
 

@@ -8,13 +8,17 @@ use crate::report::Problems;
 use crate::tidy;
 use crate::tree::{self, File};
 
-/// Runs `cargo check` for every crate with features: without any, and with each one alone.
+/// Runs `cargo check` for every published crate with features and for the binary: without any feature, with each one
+/// alone, and with the default ones. The other tools are compiled with the features that the binary selects.
 ///
 /// Warnings count as problems: code that only one feature uses must depend on it.
 pub(crate) fn run(root: &Path) -> Result<(), Problems> {
     let files = tree::files(root)?;
     let (manifests, mut problems) = tidy::read_manifests(&files);
-    for (folder, manifest) in &manifests {
+    let checked = manifests
+        .iter()
+        .filter(|(folder, _)| folder.starts_with("crates/") || *folder == BINARY);
+    for (folder, manifest) in checked {
         let source = |file: &&File| file.crate_folder() == Some(folder) && is_rust(file);
         let names = |name: &str| {
             let condition = format!("feature = \"{name}\"");
@@ -62,6 +66,10 @@ fn combinations(manifest: &Manifest, names: impl Fn(&str) -> bool) -> Vec<Vec<&s
     for feature in features {
         all.push([&none[..], &["--features", feature]].concat());
     }
+    // A single one was checked alone.
+    if manifest.defaults.len() > 1 {
+        all.push(none[..none.len() - 1].to_vec());
+    }
     all
 }
 
@@ -81,6 +89,9 @@ fn check(root: &Path, arguments: &[&str]) -> Option<String> {
     };
     Some(format!("cargo {}:\n{report}", arguments.join(" ")))
 }
+
+/// The folder of the binary.
+const BINARY: &str = "tools/cli";
 
 /// Features that need more than the usual tools. `fuzz/run` builds `libfuzzer`, which is C++. The FIPS
 /// module of AWS-LC needs CMake and Go.
@@ -112,6 +123,17 @@ mod tests {
                 "--package courser-a --no-default-features --features c",
             ]
         );
+    }
+
+    #[test]
+    fn several_default_features_are_checked_together() {
+        let mut manifest = manifest(&["b", "c"]);
+        for (defaults, count) in [(&[][..], 3), (&["b"], 3), (&["b", "c"], 4)] {
+            manifest.defaults = defaults.iter().map(|&name| name.to_owned()).collect();
+            assert_eq!(combinations(&manifest, |_| true).len(), count);
+        }
+        let with_defaults = combinations(&manifest, |_| true).pop().unwrap();
+        assert_eq!(with_defaults[3..].join(" "), "--package courser-a");
     }
 
     #[test]

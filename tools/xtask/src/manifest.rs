@@ -11,6 +11,8 @@ pub(crate) struct Manifest {
     pub(crate) dependencies: Vec<Dependency>,
     /// The names of the features, without `default`.
     pub(crate) features: Vec<String>,
+    /// The default features.
+    pub(crate) defaults: Vec<String>,
     /// Those that select nothing but other features of the package.
     pub(crate) aliases: Vec<String>,
 }
@@ -64,13 +66,20 @@ pub(crate) fn parse(text: &str, renames: &Renames) -> Result<Manifest, String> {
     }
     dependencies.sort();
     dependencies.dedup();
-    let features = table(&root, "features").into_iter().flatten();
+    let features = table(&root, "features");
+    let defaults = features.and_then(|features| features.get("default")?.as_array());
+    let features = features.into_iter().flatten();
     let features: Vec<_> = features.filter(|(name, _)| *name != "default").collect();
     let aliases = features.iter().filter(|(_, value)| is_alias(value));
     Ok(Manifest {
         package,
         dependencies,
         aliases: aliases.map(|(name, _)| (*name).clone()).collect(),
+        defaults: defaults
+            .into_iter()
+            .flatten()
+            .filter_map(|name| Some(name.as_str()?.to_owned()))
+            .collect(),
         features: features.iter().map(|(name, _)| (*name).clone()).collect(),
     })
 }

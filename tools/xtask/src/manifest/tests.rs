@@ -62,11 +62,12 @@ fn a_rename_in_the_workspace_is_followed() {
 }
 
 #[test]
-fn features_are_read_without_the_default() {
+fn features_are_read_apart_from_the_default_ones() {
     let text = "[package]\nname = \"a\"\n[features]\ndefault = [\"b\"]\nb = []\nc = [\"b\"]\nd = [\"dep:e\"]\nf = [\"g/h\"]";
     let manifest = parse(text, &Renames::new()).unwrap();
     assert_eq!(manifest.features, ["b", "c", "d", "f"]);
     assert_eq!(manifest.aliases, ["b", "c"]);
+    assert_eq!(manifest.defaults, ["b"]);
 }
 
 #[test]
