@@ -1,5 +1,8 @@
 //! HTTP/3 over links that lose, reorder and copy: the facade in virtual time.
 
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -10,6 +13,7 @@ use courser_sim::World;
 use courser_sim::identity::identity;
 use courser_sim::replay::for_each_seed;
 use http::{Request, Response};
+use http_body::{Body, Frame};
 use http_body_util::{BodyExt as _, Full};
 
 type Result<T = ()> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
@@ -221,4 +225,98 @@ fn connection_stays_alive_while_a_response_is_pending() {
     let took = world.run_until_done(near.spawn(patient_client()));
     let took = took.expect("it ends").expect("answered");
     assert!(took < 4 * IDLE, "{took:?}");
+}
+
+/// Content whose end is found later, as a file's is.
+struct LateEnd {
+    content: Option<Bytes>,
+    end: Pin<Box<runtime::Sleep>>,
+}
+
+impl Body for LateEnd {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<std::result::Result<Frame<Bytes>, Infallible>>> {
+        if let Some(content) = self.content.take() {
+            return Poll::Ready(Some(Ok(Frame::data(content))));
+        }
+        ready!(self.end.as_mut().poll(cx));
+        Poll::Ready(None)
+    }
+}
+
+/// Answers a request for `/LENGTH/DELAY` with so many bytes, whose end is found so many microseconds later.
+async fn server_of_late_ends() -> Result {
+    let config = ServerConfig::with_identity(&identity())?.alpn([h3::ALPN]);
+    let endpoint = Endpoint::server(config, "10.0.0.2:443".parse()?)?;
+    let connection = endpoint.accept().await.ok_or("closed")?.await?;
+    let service = tower::service_fn(|request: Request<h3::Body>| async move {
+        let mut parts = request.uri().path()[1..].split('/');
+        let mut number = || {
+            parts
+                .next()
+                .expect("two numbers")
+                .parse()
+                .expect("a number")
+        };
+        let (len, delay) = (number(), number());
+        let body = LateEnd {
+            content: Some(Bytes::from(vec![7; len as usize])),
+            end: Box::pin(runtime::sleep(Duration::from_micros(delay))),
+        };
+        let response = Response::builder().header("content-length", len);
+        Ok::<_, Infallible>(response.body(body).expect("valid fields"))
+    });
+    h3::serve(connection, service).await?;
+    Ok(())
+}
+
+/// Returns true if the end of a response arrives together with the last of its content.
+async fn ends_with_its_content(client: &h3::Client, len: usize, delay: u64) -> Result<bool> {
+    let uri = format!("https://localhost/{len}/{delay}");
+    let response = client.send(Request::get(uri).body(h3::Empty)?).await?;
+    let (mut body, mut left) = (response.into_body(), len);
+    while left > 0 {
+        let frame = body.frame().await.ok_or("too short")??;
+        left -= frame.into_data().map_err(|_| "trailers")?.len();
+    }
+    let is_together = body.is_end_stream();
+    assert!(body.frame().await.is_none());
+    Ok(is_together)
+}
+
+/// Content of a known length waits a millisecond for its end, so that both share a packet, and no longer.
+#[test]
+fn content_waits_a_millisecond_for_its_end() {
+    let mut world = World::new(1);
+    let near = world.machine("client", [10, 0, 0, 1]);
+    let far = world.machine("server", [10, 0, 0, 2]);
+    let link = "20mbit,20ms".parse().expect("a link");
+    world.join_machines(&near, &far, &link);
+    far.spawn(server_of_late_ends());
+    let asking = near.spawn(async {
+        let client = client().await?;
+        for (len, delay, is_together) in [
+            (12, 0, true),
+            (12, 900, true),
+            (12, 1_100, false),
+            (1_000, 900, true),
+            (1_000, 1_100, false),
+            (12_000, 900, true),
+            // The last of its packets leave later, because the pacer spreads them.
+            (12_000, 50_000, false),
+        ] {
+            let found = ends_with_its_content(&client, len, delay).await?;
+            assert_eq!(found, is_together, "{len} bytes, {delay} us");
+        }
+        Result::Ok(())
+    });
+    world
+        .run_until_done(asking)
+        .expect("ends")
+        .expect("answered");
 }
