@@ -31,7 +31,7 @@ use crate::error::ConfigError;
 #[derive(Clone, Debug)]
 pub struct ClientConfig {
     tls: TlsSettings<ClientParts>,
-    /// Gets the rejections of servers.
+    /// Stores the rejection of a server.
     ech: Option<Ech>,
     early_data: bool,
     settings: courser_transport::ClientConfig,
@@ -162,9 +162,9 @@ impl ClientConfig {
     /// # Errors
     /// Returns an error if certificate and key do not match.
     pub fn identity(mut self, identity: &Identity) -> Result<Self, ConfigError> {
-        let shown = identity.clone().into_tls();
+        let own = identity.clone().into_tls();
         let provider = self.tls.config.crypto_provider().clone();
-        let key = rustls::sign::CertifiedKey::from_der(shown.chain, shown.key, &provider)
+        let key = rustls::sign::CertifiedKey::from_der(own.chain, own.key, &provider)
             .map_err(|error| ConfigError::Tls(error.to_string()))?;
         Arc::make_mut(&mut self.tls.config).client_auth_cert_resolver =
             Arc::new(rustls::sign::SingleCertAndKey::from(key));
