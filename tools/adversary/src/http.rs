@@ -142,9 +142,9 @@ pub fn put_prefixed(out: &mut Vec<u8>, flags: u8, bits: u32, value: usize) {
 /// The methods of hostile requests.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Method {
-    /// GET.
+    /// A request without content.
     Get,
-    /// POST.
+    /// A request with content.
     Post,
 }
 

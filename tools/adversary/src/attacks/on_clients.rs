@@ -191,7 +191,7 @@ impl Attack for EarlyLimits {
         // The first client has its ticket.
         if !self.has_lowered && attacker.counts().handshakes > 0 {
             self.has_lowered = true;
-            attacker.hooks_from_now_on(|| Box::new(LowerLimits));
+            attacker.replace_hooks(|| Box::new(LowerLimits));
         }
         Pace::At(now + Duration::from_millis(1))
     }
