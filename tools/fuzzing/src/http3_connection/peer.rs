@@ -62,7 +62,7 @@ impl Peer {
         }
         let Ok(max_table_capacity) = settings.qpack_max_table_capacity.try_into() else {
             // No decoder has a table of this size.
-            return self.on_lie();
+            return self.on_false_instruction();
         };
         self.decoder = Decoder::new(DecoderLimits {
             max_table_capacity,
@@ -71,7 +71,7 @@ impl Peer {
     }
 
     /// Records that false decoder instructions were sent.
-    pub(super) fn on_lie(&mut self) {
+    pub(super) fn on_false_instruction(&mut self) {
         self.has_lied = true;
     }
 
@@ -87,9 +87,9 @@ impl Peer {
 
     /// Encodes a HEADERS frame with a valid message, arbitrary field lines, or both.
     pub(super) fn headers(&mut self, stream: u64, side: Side, input: &mut Input<'_>) -> Vec<u8> {
-        let what = input.byte();
+        let operation = input.byte();
         let mut lines: Vec<(Vec<u8>, Vec<u8>)> = Vec::new();
-        if what & 8 == 0 {
+        if operation & 8 == 0 {
             let whole: &[(&str, &str)] = match side {
                 Side::Server => &REQUEST,
                 Side::Client => &RESPONSE,
@@ -100,12 +100,12 @@ impl Peer {
                     .map(|(name, value)| ((*name).into(), (*value).into())),
             );
         }
-        for _ in 0..what & 7 {
+        for _ in 0..operation & 7 {
             lines.push(line(input));
         }
         let fields = lines.iter().map(|(name, value)| {
             let mut field = FieldLine::new(name, value);
-            field.is_sensitive = what & 16 != 0;
+            field.is_sensitive = operation & 16 != 0;
             field
         });
         let mut section = Vec::new();
@@ -169,9 +169,9 @@ const RESPONSE: [(&str, &str); 1] = [(":status", "200")];
 
 /// Returns a field line: a known one, a known name with an arbitrary value, or an arbitrary one.
 pub(super) fn line(input: &mut Input<'_>) -> (Vec<u8>, Vec<u8>) {
-    let what = input.byte();
-    let (name, value) = KNOWN[usize::from(what) % KNOWN.len()];
-    match what >> 6 {
+    let operation = input.byte();
+    let (name, value) = KNOWN[usize::from(operation) % KNOWN.len()];
+    match operation >> 6 {
         0 | 1 => (name.into(), value.into()),
         2 => (name.into(), input.bytes().to_vec()),
         _ => (input.bytes().to_vec(), input.bytes().to_vec()),
