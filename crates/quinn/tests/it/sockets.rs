@@ -139,7 +139,7 @@ impl AsyncUdpSocket for Counting {
     }
 }
 
-/// Counts what tokio is asked for.
+/// Counts the calls of tokio's runtime.
 #[derive(Debug, Default)]
 struct Wrapped {
     spawned: AtomicUsize,
