@@ -31,7 +31,7 @@ pub enum ReportFormat {
     Markdown,
     /// A page without network or script.
     Html,
-    /// The serialized [`Matrix`].
+    /// All results as JSON, for other programs.
     Json,
 }
 

@@ -348,7 +348,7 @@ async fn interface_of_a_peer_is_looked_up_after_the_handshake() {
     let Poll::Ready(Some(incoming)) = accept.as_mut().poll(&mut cx) else {
         panic!("a client waits")
     };
-    let _connecting = incoming.accept().expect("a hello");
+    let _connecting = incoming.accept().expect("a ClientHello");
     assert!(driver.as_mut().poll(&mut cx).is_pending());
     assert_ne!(state.sent.load(SeqCst), 0, "the client is answered");
     assert_eq!(state.asked.load(SeqCst), 0);
@@ -399,7 +399,7 @@ async fn without_random_numbers_no_exchange_starts() {
     client
         .send(request.expect("a request"))
         .await
-        .expect_err("no numbers");
+        .expect_err("no random numbers");
     let error = server.closed().await;
     let courser::ConnectionError::ApplicationClosed { code, .. } = &error else {
         panic!("{error:?}")

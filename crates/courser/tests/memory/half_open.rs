@@ -58,7 +58,7 @@ async fn accept(endpoint: &Endpoint, count: usize) -> Vec<Connecting> {
     let mut connecting = Vec::new();
     while connecting.len() < count {
         let incoming = endpoint.accept().await.expect("open");
-        connecting.push(incoming.accept().expect("a hello"));
+        connecting.push(incoming.accept().expect("a ClientHello"));
     }
     connecting
 }
@@ -77,7 +77,7 @@ fn send(flights: &[Flight], to: SocketAddr) -> Vec<UdpSocket> {
 #[test]
 fn half_open_handshake_costs_at_most_24_kib() {
     let identity = Identity::dev().expect("random numbers");
-    let config = ClientConfig::with_roots([identity.certificate()]).expect("own certificate");
+    let config = ClientConfig::with_roots([identity.certificate()]).expect("valid roots");
     let config = config.alpn(["test"]);
     let flights = runtime().block_on(async { within(60, catch_flights(config)).await });
     let growth = runtime().block_on(async {
@@ -87,7 +87,7 @@ fn half_open_handshake_costs_at_most_24_kib() {
             ..TransportConfig::default()
         };
         let config = ServerConfig::with_identity(&identity)
-            .expect("own certificate")
+            .expect("matching key")
             .alpn(["test"])
             .transport_config(std::sync::Arc::new(transport));
         let endpoint = Endpoint::server(config, loopback()).expect("a port");

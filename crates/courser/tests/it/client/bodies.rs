@@ -128,7 +128,7 @@ async fn a_body_that_is_not_read_is_not_received() {
         let chunks = sent.load(std::sync::atomic::Ordering::SeqCst);
         assert!(
             chunks < 400,
-            "{version:?}: {chunks} of 4000 chunks, and nobody reads"
+            "{version:?}: {chunks} of 4000 chunks, without a reader"
         );
         drop(response);
     }
@@ -241,7 +241,7 @@ async fn silence_and_body_length_are_limited() {
             .expect("a client");
         let response = within(impatient.get(&server.url("/silent")))
             .await
-            .expect("a head");
+            .expect("a header section");
         let error = within(response.into_body().collect())
             .await
             .expect_err("silence");
@@ -253,14 +253,14 @@ async fn silence_and_body_length_are_limited() {
             .expect("a client");
         let response = within(short.get(&server.url("/endless")))
             .await
-            .expect("a head");
+            .expect("a header section");
         let error = within(response.into_body().collect())
             .await
             .expect_err("too long");
         assert!(error.is_timeout(), "{version:?}: {error}");
         let error = within(short.get(&server.url("/never")))
             .await
-            .expect_err("no head");
+            .expect_err("no header section");
         assert!(
             error.is_timeout() && !error.is_connect(),
             "{version:?}: {error}"

@@ -11,7 +11,7 @@ use super::server::{Server, Speaks, echo};
 use super::{builder, within};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn untrusted_certificates_are_named_over_all_protocols() {
+async fn untrusted_certificates_are_reported_over_all_protocols() {
     let server = Server::start(Speaks::Both, echo()).await;
     let other = Server::start(Speaks::Both, echo()).await;
     for version in [
@@ -39,7 +39,7 @@ async fn untrusted_certificates_are_named_over_all_protocols() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn certificate_for_another_name_is_named() {
+async fn certificate_for_another_name_is_reported() {
     let server = Server::start(Speaks::Both, echo()).await;
     let client = builder(&server)
         .resolve("other.test", 0, [server.address.ip()])
@@ -136,10 +136,10 @@ async fn malformed_answers_have_distinct_errors() {
         b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5\r\n12",
     ] {
         let url = format!("http://127.0.0.1:{}/", raw(answer).await);
-        let response = within(client.get(&url)).await.expect("a head");
+        let response = within(client.get(&url)).await.expect("a header section");
         let error = within(response.into_body().collect())
             .await
-            .expect_err("cut");
+            .expect_err("truncated");
         assert_eq!(error.kind(), ErrorKind::Partial, "{error}");
     }
     let port = raw(b"this is not TLS").await;

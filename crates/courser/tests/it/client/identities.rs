@@ -24,7 +24,7 @@ async fn client_certificate_is_sent_on_request() {
     let mut clients = RootCertStore::empty();
     clients.add(ours.certificate()).expect("a certificate");
     let config = ServerConfig::with_client_auth(&identity, clients)
-        .expect("our own")
+        .expect("valid roots")
         .alpn([h3::ALPN]);
     let address = "127.0.0.1:0".parse().expect("an address");
     let endpoint = Endpoint::server(config, address).expect("a port");
@@ -50,7 +50,7 @@ async fn client_certificate_is_sent_on_request() {
             .root(identity.certificate())
     };
     let known = builder().identity(ours).build().expect("a client");
-    let response = within(known.get(&url)).await.expect("let in");
+    let response = within(known.get(&url)).await.expect("accepted");
     assert_eq!(text(response).await, "known: true");
     let unknown = builder().build().expect("a client");
     assert!(within(unknown.get(&url)).await.is_err());
@@ -72,7 +72,7 @@ async fn client_certificate_is_visible_to_services_over_all_protocols() {
         .expect("a port");
     let url = format!("https://{}/", bound.handle().local_addr());
     let service = tower::service_fn(|request: Request<courser::server::Body>| async move {
-        let peer = request.extensions().get::<Peer>().expect("always there");
+        let peer = request.extensions().get::<Peer>().expect("always present");
         let chain = &peer.tls().client_certificates;
         let group = peer.tls().key_exchange.as_deref().unwrap_or("none");
         let body = format!("{group} {}", chain.first().map_or(0, |first| first.len()));
@@ -92,7 +92,7 @@ async fn client_certificate_is_visible_to_services_over_all_protocols() {
                 .root(identity.certificate())
         };
         let known = builder().identity(ours.clone()).build().expect("a client");
-        let response = within(known.get(&url)).await.expect("let in");
+        let response = within(known.get(&url)).await.expect("accepted");
         let expected = format!("X25519 {}", ours.certificate().len());
         assert_eq!(text(response).await, expected, "{version:?}");
         let unknown = builder().build().expect("a client");
@@ -105,9 +105,9 @@ async fn client_certificate_is_visible_to_services_over_all_protocols() {
         }
     }
     // One of three, because there may be many.
-    let told = refused.lock().expect("no panic").clone();
-    assert_eq!(told.len(), 1, "{told:?}");
-    assert!(told[0].starts_with("refused 127.0.0.1:"), "{told:?}");
+    let events = refused.lock().expect("no panic").clone();
+    assert_eq!(events.len(), 1, "{events:?}");
+    assert!(events[0].starts_with("refused 127.0.0.1:"), "{events:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -155,7 +155,7 @@ async fn a_client_is_a_service() {
         .expect("a request");
     let ready = tower::ServiceExt::<Request<h3::Empty>>::ready(&mut client)
         .await
-        .expect("always");
+        .expect("always present");
     let response: Response<Body> = within(ready.call(request)).await.expect("answered");
     assert_eq!(response.status(), 200);
 }

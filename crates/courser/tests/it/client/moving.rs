@@ -19,7 +19,7 @@ use crate::common::until;
 /// A client without an answer for three probe timeouts also sends its request on a second connection (K286). A busy
 /// machine can stall for that long, and the case is then repeated.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn response_follows_a_client_that_learns_of_another_network() {
+async fn response_follows_a_client_after_a_network_change() {
     for _ in 0..5 {
         if connections_of_a_moving_client().await == (1, 0) {
             return;

@@ -39,7 +39,9 @@ async fn proxy_that(speaks: Speaks) -> (Server, Arc<Mutex<Vec<String>>>) {
             crate::common::spawn(async move {
                 let upgraded = hyper::upgrade::on(request).await.expect("a tunnel");
                 let target = target.replace("localhost", "127.0.0.1");
-                let mut out = tokio::net::TcpStream::connect(target).await.expect("there");
+                let mut out = tokio::net::TcpStream::connect(target)
+                    .await
+                    .expect("listening");
                 let _ = tokio::io::copy_bidirectional(&mut TokioIo::new(upgraded), &mut out).await;
             });
             Response::new(empty())

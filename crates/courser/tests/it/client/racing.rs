@@ -96,7 +96,7 @@ async fn late_quic_connection_carries_later_requests() {
             let (relay, datagram) = (relay.clone(), buffer[..len].to_vec());
             let released = released.clone();
             crate::common::spawn(async move {
-                let _permit = released.acquire().await.expect("nobody closes it");
+                let _permit = released.acquire().await.expect("not closed");
                 if let Some(target) = target {
                     let _ = relay.send_to(&datagram, target).await;
                 }
@@ -131,7 +131,7 @@ async fn late_quic_connection_carries_later_requests() {
         assert_eq!(response.version(), Version::HTTP_2);
     };
     assert!(timing(&response).is_reused);
-    std::fs::remove_file(&file).expect("ours");
+    std::fs::remove_file(&file).expect("removed");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -118,8 +118,11 @@ impl Server {
     pub async fn start(speaks: Speaks, service: Service) -> Self {
         // A key of its own, because two configurations use it.
         let names = ["localhost", "example.test", "127.0.0.1"].map(str::to_owned);
-        let made = rcgen::generate_simple_self_signed(names).expect("a certificate");
-        let pair = (made.cert.der().to_vec(), made.signing_key.serialize_der());
+        let generated = rcgen::generate_simple_self_signed(names).expect("a certificate");
+        let pair = (
+            generated.cert.der().to_vec(),
+            generated.signing_key.serialize_der(),
+        );
         let identity = identity(&pair);
         let mut server = Self {
             address: ([127, 0, 0, 1], 0).into(),
@@ -171,7 +174,7 @@ impl Server {
         let mut tasks = Vec::new();
         if matches!(speaks, Speaks::Quic | Speaks::Both) {
             let config = ServerConfig::with_identity(&self.identity)
-                .expect("our own")
+                .expect("matching key")
                 .alpn([h3::ALPN]);
             let endpoint = Endpoint::server(config, self.address).expect("the port is free");
             *self.endpoint.lock().expect("no panic") = Some(endpoint.clone());
@@ -209,7 +212,7 @@ impl Server {
             .expect("versions")
             .with_no_client_auth()
             .with_single_cert(vec![self.pair.0.clone().into()], key)
-            .expect("our own");
+            .expect("matching key");
         config.alpn_protocols = protocols.iter().map(|name| name.to_vec()).collect();
         Some(Arc::new(config).into())
     }

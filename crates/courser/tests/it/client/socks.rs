@@ -197,7 +197,7 @@ async fn names_that_only_the_proxy_knows_are_reached() {
     assert_eq!(text(response).await, "HTTP/1.1 GET /a");
     let error = within(client("socks5").get(&url))
         .await
-        .expect_err("nobody here knows it");
+        .expect_err("cannot be resolved here");
     assert_eq!(error.kind(), ErrorKind::Resolve, "{error}");
 }
 
@@ -212,12 +212,14 @@ async fn credentials_are_sent_to_proxies_that_ask() {
         async move { within(client.get(&url)).await }
     };
     let good = "user:p%40ss@";
-    get(closed.through("socks5h", good)).await.expect("let in");
+    get(closed.through("socks5h", good))
+        .await
+        .expect("accepted");
     let port = server.address.port();
     assert_eq!(closed.seen(), [format!("5 localhost:{port} as user")]);
     get(open.through("socks5h", good))
         .await
-        .expect("nobody asks");
+        .expect("no password needed");
     for (credentials, text) in [
         ("", "add user name and password to its URL"),
         ("user:wrong@", "rejected the user name and password"),
@@ -237,13 +239,13 @@ async fn proxy_failures_are_distinguished_from_server_failures() {
     let server = Server::start(Speaks::Plain, echo()).await;
     let proxy = SocksServer::start(None).await;
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-    let nobody = listener.local_addr().expect("bound");
+    let unused = listener.local_addr().expect("bound");
     drop(listener);
-    let url = format!("http://{nobody}/");
+    let url = format!("http://{unused}/");
     let get = |proxy: Proxy| {
         let client = builder(&server).proxy(proxy).build().expect("a client");
         let url = url.clone();
-        async move { within(client.get(&url)).await.expect_err("nobody listens") }
+        async move { within(client.get(&url)).await.expect_err("not listening") }
     };
     let error = get(proxy.through("socks5h", "")).await;
     assert_eq!(error.kind(), ErrorKind::Socks);
@@ -254,7 +256,7 @@ async fn proxy_failures_are_distinguished_from_server_failures() {
         url: format!("socks5h://{host}"),
         except: String::new(),
     };
-    let error = get(absent(nobody.to_string())).await;
+    let error = get(absent(unused.to_string())).await;
     assert_eq!(error.kind(), ErrorKind::Connect, "{error}");
     let error = get(absent("no-such-proxy.invalid".to_owned())).await;
     assert_eq!(error.kind(), ErrorKind::ResolveProxy, "{error}");

@@ -46,7 +46,7 @@ pub fn pair_between(
 ) -> Pair {
     let identity = Identity::dev().expect("random numbers");
     let config = ServerConfig::with_identity(&identity)
-        .expect("own certificate")
+        .expect("matching key")
         .alpn(["test"])
         .transport_config(Arc::new(of_server));
     let server = Endpoint::server(change(config), loopback()).expect("a port");

@@ -13,7 +13,7 @@ use crate::common::within;
 /// Bytes between updates: several round trips of packets with each key.
 const STRETCH: usize = 1_000_000;
 /// Updates to wait for. quinn's first may be its own, the others are not.
-const WANTED: u64 = 4;
+const UPDATES: u64 = 4;
 /// Attempts per stretch: an update has to wait for the acknowledgement of the previous one.
 const ATTEMPTS: usize = 10;
 
@@ -25,7 +25,7 @@ async fn stretches<C: Stack, S: Stack>(
     update: impl Fn() -> bool,
 ) {
     let (mut up, mut down) = client.open_bi().await;
-    up.write_all(b"!").await.expect("room");
+    up.write_all(b"!").await.expect("enough credit");
     let (mut server_down, mut server_up) = server.accept_bi().await;
     assert_eq!(server_up.read_u8().await.expect("sent"), b'!');
     let mut bytes = vec![0; STRETCH];
@@ -62,7 +62,7 @@ async fn stretches<C: Stack, S: Stack>(
 }
 
 fn is_updated(connection: &courser::Connection) -> bool {
-    connection.stats().key_updates >= WANTED
+    connection.stats().key_updates >= UPDATES
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
