@@ -52,13 +52,13 @@ pub fn qpack_decoder(bytes: &[u8]) {
 }
 
 /// Passes arbitrary decoder instructions to an encoder. It must not panic, and its memory must stay
-/// bounded. As long as the instructions are true, a decoder must be able to read every section.
+/// bounded. Without false instructions, a decoder must be able to read every section.
 pub fn qpack_instructions(bytes: &[u8]) {
     let (mut encoder, mut honest) = pair();
-    let mut has_lied = false;
+    let mut had_false_instructions = false;
     for (operation, bytes) in Steps::new(bytes) {
         if operation & 3 == 0 {
-            has_lied = true;
+            had_false_instructions = true;
             if encoder.on_decoder_stream(bytes).is_err() {
                 return;
             }
@@ -68,7 +68,7 @@ pub fn qpack_instructions(bytes: &[u8]) {
             line.is_sensitive = operation & 3 == 1;
             let lines = [line, FieldLine::new(b"always", b"the same"), line];
             let stream = u64::from(operation >> 2);
-            if has_lied {
+            if had_false_instructions {
                 encoder.encode(stream, || lines, &mut Vec::new());
                 encoder.instructions().clear();
             } else {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::*;
 
-const A_WHILE: Duration = Duration::from_millis(2);
+const SHORT: Duration = Duration::from_millis(2);
 
 #[tokio::test]
 async fn join_handle_returns_the_result_or_the_reason_of_the_end() {
@@ -21,25 +21,25 @@ async fn join_handle_returns_the_result_or_the_reason_of_the_end() {
 
 #[tokio::test]
 async fn sleep_ends_at_its_deadline_and_not_before() {
-    let deadline = now() + A_WHILE;
+    let deadline = now() + SHORT;
     let sleep = sleep_until(deadline);
     assert_eq!(sleep.deadline(), deadline);
     sleep.await;
     assert!(now() >= deadline);
 
     let begin = now();
-    super::sleep(A_WHILE).await;
-    assert!(now() - begin >= A_WHILE);
+    super::sleep(SHORT).await;
+    assert!(now() - begin >= SHORT);
 }
 
 #[tokio::test]
 async fn sleep_of_the_longest_duration_does_not_overflow() {
-    assert_eq!(timeout(A_WHILE, sleep(Duration::MAX)).await, Err(Elapsed));
+    assert_eq!(timeout(SHORT, sleep(Duration::MAX)).await, Err(Elapsed));
 }
 
 #[tokio::test]
 async fn timeout_cancels_only_futures_that_take_too_long() {
-    assert_eq!(timeout(A_WHILE, pending::<()>()).await, Err(Elapsed));
+    assert_eq!(timeout(SHORT, pending::<()>()).await, Err(Elapsed));
     assert_eq!(timeout(Duration::ZERO, ready(5)).await, Ok(5));
 }
 

@@ -111,8 +111,8 @@ impl Driver {
     /// Clones the waker of its task if callers have used the last one, or if it belongs to another task. Callers
     /// must not clone it under the lock.
     fn prepare_waker(&mut self, cx: &Context<'_>) {
-        let is_good = |waker: &ForeignWaker| waker.as_waker().will_wake(cx.waker());
-        if !self.waker.as_ref().is_some_and(is_good) {
+        let wakes_this_task = |waker: &ForeignWaker| waker.as_waker().will_wake(cx.waker());
+        if !self.waker.as_ref().is_some_and(wakes_this_task) {
             if matches!(self.shard.runtime, Current::Tokio) {
                 foreign::allow_clones_of(cx.waker());
             }

@@ -24,8 +24,8 @@ const MAX_ATTEMPTS: u32 = 8;
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 /// The longest pause between two attempts (limit K290).
 const LONGEST_PAUSE: Duration = Duration::from_secs(64);
-/// Time without an attempt after which the pauses begin anew.
-const CALM: Duration = Duration::from_secs(128);
+/// Time without an attempt after which the pauses begin with the first one again.
+const RESET_AFTER: Duration = Duration::from_secs(128);
 /// Time between two events of one cause (limit K291).
 const EVENT_INTERVAL: Duration = Duration::from_secs(60);
 
@@ -253,8 +253,10 @@ impl Health {
     }
 
     fn begin_attempt(&mut self, now: Time) {
-        let is_calm = self.last_attempt.is_none_or(|last| now - last > CALM);
-        self.attempts = if is_calm { 1 } else { self.attempts + 1 };
+        let is_reset = self
+            .last_attempt
+            .is_none_or(|last| now - last > RESET_AFTER);
+        self.attempts = if is_reset { 1 } else { self.attempts + 1 };
         self.last_attempt = Some(now);
     }
 
@@ -323,7 +325,7 @@ impl EventQueue {
 
     /// Keeps an event. A newer one takes the place of one that was not taken.
     fn add(&mut self, event: SocketEvent) {
-        self.waiting.retain(|it| !it.is_like(&event));
+        self.waiting.retain(|it| !it.has_same_cause_as(&event));
         self.waiting.push(event);
     }
 }

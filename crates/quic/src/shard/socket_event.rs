@@ -53,7 +53,7 @@ pub enum SocketEvent {
 
 impl SocketEvent {
     /// Returns true if the other event is of the same kind, so that a log needs only one of them.
-    pub(crate) fn is_like(&self, other: &Self) -> bool {
+    pub(crate) fn has_same_cause_as(&self, other: &Self) -> bool {
         match (self, other) {
             (
                 Self::Failed { call, cause, .. },

@@ -16,7 +16,7 @@ pub(super) struct Peer {
     /// Decoder instructions in transit.
     answers: Vec<u8>,
     is_used: [bool; 3],
-    has_lied: bool,
+    had_false_instructions: bool,
     has_settings: bool,
     /// The stream type of the victim's encoder stream was received.
     has_type: bool,
@@ -42,7 +42,7 @@ impl Peer {
             instructions: Vec::new(),
             answers: Vec::new(),
             is_used: [false; 3],
-            has_lied: false,
+            had_false_instructions: false,
             has_settings: false,
             has_type: false,
         }
@@ -72,7 +72,7 @@ impl Peer {
 
     /// Records that false decoder instructions were sent.
     pub(super) fn on_false_instruction(&mut self) {
-        self.has_lied = true;
+        self.had_false_instructions = true;
     }
 
     pub(super) fn take_instructions(&mut self, len: usize) -> Vec<u8> {
@@ -147,7 +147,7 @@ impl Peer {
                 line.name.as_bytes() == sent.name && line.value.as_bytes() == sent.value
             });
         });
-        if !self.has_lied {
+        if !self.had_false_instructions {
             assert_eq!(progress, Ok(Progress::Decoded));
             assert!(
                 is_same && expected.next().is_none(),

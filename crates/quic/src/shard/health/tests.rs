@@ -138,7 +138,7 @@ fn pauses_between_attempts_grow() {
     }
     assert_eq!(pauses, [2, 2, 4, 8, 16, 32, 64, 64, 64]);
     // After a time without trouble, the next one is soon.
-    now += CALM + Duration::from_secs(1);
+    now += RESET_AFTER + Duration::from_secs(1);
     (0..MIN_FAILURES).for_each(|_| health.on_error(now, Call::Send, broken()));
     health.on_reopened(health.next_attempt().expect("the socket is broken"));
     (0..MIN_FAILURES).for_each(|_| health.on_error(now, Call::Send, broken()));
