@@ -115,10 +115,10 @@ async fn wait_idle_ends_though_the_peer_is_gone() {
     let (client, server) = pair.connect().await;
     // The state of the server's runtime is dropped silently: no packet answers the close.
     let silent = std::net::UdpSocket::bind(loopback()).expect("a port");
-    let nobody = silent.local_addr().expect("bound");
+    let address = silent.local_addr().expect("bound");
     let lost = pair
         .client
-        .connect(nobody, "localhost")
+        .connect(address, "localhost")
         .expect("configured");
     pair.client.close(0u32.into(), b"");
     within(20, pair.client.wait_idle()).await;
@@ -194,11 +194,11 @@ async fn connecting_to_a_silent_port_times_out() {
     };
     let pair = pair_with(transport, |config| config);
     let silent = std::net::UdpSocket::bind(loopback()).expect("a port");
-    let nobody = silent.local_addr().expect("bound");
+    let address = silent.local_addr().expect("bound");
     let error = within(
         10,
         pair.client
-            .connect(nobody, "localhost")
+            .connect(address, "localhost")
             .expect("configured"),
     )
     .await;

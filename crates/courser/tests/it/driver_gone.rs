@@ -93,8 +93,8 @@ fn assert_stopped(name: &str, error: &ConnectionError) {
     };
     assert_eq!(error.code, TransportErrorCode::INTERNAL_ERROR, "{name}");
     let text = error.to_string();
-    let says_why = text.contains("the endpoint has stopped") && text.contains("runtime");
-    assert!(says_why, "{name}: {text}");
+    let names_the_cause = text.contains("the endpoint has stopped") && text.contains("runtime");
+    assert!(names_the_cause, "{name}: {text}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -316,17 +316,17 @@ fn without_random_numbers_no_endpoint_starts() {
 
 /// Returns the first datagram of a client.
 async fn hello() -> Vec<u8> {
-    let nobody = tokio::net::UdpSocket::bind("127.0.0.1:0")
+    let silent = tokio::net::UdpSocket::bind("127.0.0.1:0")
         .await
         .expect("a port");
-    let address = nobody.local_addr().expect("bound");
+    let address = silent.local_addr().expect("bound");
     let identity = Identity::dev().expect("random numbers");
     let config = ClientConfig::with_roots([identity.certificate()]).expect("a certificate");
     let endpoint = Endpoint::client(SocketAddr::from(([127, 0, 0, 1], 0))).expect("a port");
     let connecting = endpoint.connect_with(config.alpn(["test"]), address, "localhost");
     let _connecting = connecting.expect("configured");
     let mut datagram = vec![0; 2000];
-    let len = nobody.recv(&mut datagram).await.expect("sent");
+    let len = silent.recv(&mut datagram).await.expect("sent");
     datagram.truncate(len);
     datagram
 }

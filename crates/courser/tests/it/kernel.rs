@@ -279,9 +279,9 @@ async fn serve() {
                     return;
                 };
                 // Something is always on its way to each client.
-                let talking = connection.clone();
+                let sending = connection.clone();
                 spawn(async move {
-                    let (mut stream, mut pace) = (talking.open_uni().await.expect("open"), pace());
+                    let (mut stream, mut pace) = (sending.open_uni().await.expect("open"), pace());
                     while stream.write_all(b"and on").await.is_ok() {
                         pace.tick().await;
                     }

@@ -396,13 +396,13 @@ async fn supplied_socket_has_one_shard_and_a_warning() {
 
 /// Blocks the task of a shard, once, until the test releases it.
 #[derive(Debug)]
-struct Standstill {
+struct BlockingSinks {
     is_wanted: AtomicBool,
     is_reached: AtomicBool,
     released: Mutex<Receiver<()>>,
 }
 
-impl SinkFactory for Standstill {
+impl SinkFactory for BlockingSinks {
     fn sink(&self, _: &ConnectionId, _: Side) -> Option<Box<dyn Sink>> {
         if self.is_wanted.swap(false, Relaxed) {
             self.is_reached.store(true, Relaxed);
@@ -416,12 +416,12 @@ impl SinkFactory for Standstill {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn stalled_shard_delays_no_other_shard() {
     let (release, released) = channel::<()>();
-    let standstill = Arc::new(Standstill {
+    let blocking = Arc::new(BlockingSinks {
         is_wanted: AtomicBool::new(false),
         is_reached: AtomicBool::new(false),
         released: Mutex::new(released),
     });
-    let sinks = standstill.clone();
+    let sinks = blocking.clone();
     let service = serve(4, |config| config.sinks(sinks));
     let mut clients = Vec::new();
     for _ in 0..16 {
@@ -429,7 +429,7 @@ async fn stalled_shard_delays_no_other_shard() {
     }
     let most = service.accepted().into_iter().max().expect("four shards");
     let _wakes = Wakes::start();
-    standstill.is_wanted.store(true, Relaxed);
+    blocking.is_wanted.store(true, Relaxed);
     let late = spawn({
         let (client, address) = (service.client.clone(), service.address);
         async move {
@@ -438,7 +438,7 @@ async fn stalled_shard_delays_no_other_shard() {
             connecting.expect("reachable").await.map(|_| ())
         }
     });
-    until(|| standstill.is_reached.load(Relaxed)).await;
+    until(|| blocking.is_reached.load(Relaxed)).await;
     let asking = clients
         .iter()
         .map(|(_, connection)| ask(connection, 2, async || {}));

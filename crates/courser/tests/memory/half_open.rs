@@ -23,10 +23,10 @@ type Flight = Vec<Vec<u8>>;
 
 /// Returns first flights of as many clients, received by a socket that answers nothing.
 async fn catch_flights(config: ClientConfig) -> Vec<Flight> {
-    let nobody = tokio::net::UdpSocket::bind(loopback())
+    let silent = tokio::net::UdpSocket::bind(loopback())
         .await
         .expect("a port");
-    let address = nobody.local_addr().expect("bound");
+    let address = silent.local_addr().expect("bound");
     let mut endpoint = Endpoint::client(loopback()).expect("a port");
     endpoint.set_default_client_config(config);
     let mut seen = HashSet::new();
@@ -37,7 +37,7 @@ async fn catch_flights(config: ClientConfig) -> Vec<Flight> {
         // A ClientHello with a post-quantum key share takes two.
         while flight.len() < 2 {
             let mut datagram = vec![0; 2000];
-            let len = nobody.recv(&mut datagram).await.expect("sent");
+            let len = silent.recv(&mut datagram).await.expect("sent");
             datagram.truncate(len);
             // Version, length of the Destination Connection ID, the ID itself.
             let id = datagram[6..6 + usize::from(datagram[5])].to_vec();

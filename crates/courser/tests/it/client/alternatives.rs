@@ -3,7 +3,7 @@
 use courser::client::HttpVersion;
 use http::{Response, StatusCode, Version};
 
-use super::server::{Server, Speaks, full, service};
+use super::server::{Protocols, Server, full, service};
 use super::{builder, text, timing, within};
 
 /// Starts a server that announces HTTP/3 at its own port, and answers with the protocol of the
@@ -12,7 +12,7 @@ async fn announcing(value: &'static str) -> Server {
     let port = std::sync::Arc::new(std::sync::OnceLock::<u16>::new());
     let shared = port.clone();
     let server = Server::start(
-        Speaks::Both,
+        Protocols::Both,
         service(move |request| {
             let value = value.replace("PORT", &shared.get().copied().unwrap_or(0).to_string());
             async move {
@@ -92,7 +92,7 @@ async fn announced_alternatives_persist_in_a_file() {
 async fn alternative_that_does_not_serve_the_origin_is_forgotten() {
     let server = announcing("h2=\":1\"").await;
     let other = Server::start(
-        Speaks::Quic,
+        Protocols::Quic,
         service(|_| async {
             let mut response = Response::new(full("not mine"));
             *response.status_mut() = StatusCode::MISDIRECTED_REQUEST;

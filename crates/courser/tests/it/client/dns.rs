@@ -9,7 +9,7 @@ use courser::client::{ClientBuilder, DnsResolver, Proxy, Resolve as _};
 use http::Version;
 use tokio::net::UdpSocket;
 
-use super::server::{Server, Speaks, echo};
+use super::server::{Protocols, Server, echo};
 use super::{timing, within};
 
 const A: u16 = 1;
@@ -114,7 +114,7 @@ fn here() -> Vec<Vec<u8>> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn https_record_enables_http3_for_the_first_request() {
-    let server = Server::start(Speaks::Both, echo()).await;
+    let server = Server::start(Protocols::Both, echo()).await;
     let zone: Zone = Arc::new(|_, kind| {
         let records = match kind {
             A => here(),
@@ -139,8 +139,8 @@ async fn https_record_enables_http3_for_the_first_request() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn hints_and_ports_of_records_are_followed() {
-    let quic = Server::start(Speaks::Quic, echo()).await;
-    let server = Server::start(Speaks::Tcp, echo()).await;
+    let quic = Server::start(Protocols::Quic, echo()).await;
+    let server = Server::start(Protocols::Tcp, echo()).await;
     let port = quic.address.port().to_be_bytes().to_vec();
     let zone: Zone = Arc::new(move |_, kind| {
         let records = match kind {
@@ -166,7 +166,7 @@ async fn hints_and_ports_of_records_are_followed() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn missing_records_do_not_delay_requests() {
-    let server = Server::start(Speaks::Both, echo()).await;
+    let server = Server::start(Protocols::Both, echo()).await;
     // HTTPS and AAAA queries are never answered.
     let zone: Zone = Arc::new(|_, kind| (kind == A).then(here));
     let (address, _) = name_server(zone).await;
@@ -186,7 +186,7 @@ async fn missing_records_do_not_delay_requests() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn name_without_addresses_is_an_error_of_names() {
-    let server = Server::start(Speaks::Both, echo()).await;
+    let server = Server::start(Protocols::Both, echo()).await;
     let zone: Zone = Arc::new(|_, _| Some(Vec::new()));
     let (address, _) = name_server(zone).await;
     let client = builder(&server, address).build().expect("a client");

@@ -14,7 +14,7 @@ use http::{Request, Response};
 use http_body_util::Full;
 use tower::Service as _;
 
-use super::server::{Server, Speaks, echo};
+use super::server::{Protocols, Server, echo};
 use super::{builder, text, timing, within};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -112,7 +112,7 @@ async fn client_certificate_is_visible_to_services_over_all_protocols() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn connections_come_from_the_address_that_was_chosen() {
-    let server = Server::start(Speaks::Both, echo()).await;
+    let server = Server::start(Protocols::Both, echo()).await;
     let local: std::net::IpAddr = [127, 0, 0, 9].into();
     for version in [HttpVersion::Http3Only, HttpVersion::Http2] {
         let client = builder(&server)
@@ -130,7 +130,7 @@ async fn connections_come_from_the_address_that_was_chosen() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn connect_to_changes_the_address_but_not_the_name() {
-    let server = Server::start(Speaks::Both, echo()).await;
+    let server = Server::start(Protocols::Both, echo()).await;
     let port = server.address.port();
     let client = builder(&server)
         .connect_to(
@@ -148,7 +148,7 @@ async fn connect_to_changes_the_address_but_not_the_name() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_client_is_a_service() {
-    let server = Server::start(Speaks::Both, echo()).await;
+    let server = Server::start(Protocols::Both, echo()).await;
     let mut client = super::client(&server);
     let request = Request::get(server.url("/"))
         .body(h3::Empty)

@@ -12,7 +12,7 @@ use http::Response;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 
-use super::server::{Server, Speaks, echo, full};
+use super::server::{Protocols, Server, echo, full};
 use super::{builder, text, within};
 
 /// Returns the configuration of such a server, and its certificate.
@@ -57,7 +57,7 @@ async fn tickets_of_another_port_are_not_offered_over_tcp() {
         // The client closes it, not the server.
         let _ = stream.read(&mut request).await;
     });
-    let server = Server::start(Speaks::Tcp, echo()).await;
+    let server = Server::start(Protocols::Tcp, echo()).await;
     let client = builder(&server).root(certificate).build();
     let client = client.expect("a client");
     let response = within(client.get(&format!("https://localhost:{port}/"))).await;
@@ -79,7 +79,7 @@ async fn tickets_of_another_port_are_not_offered_over_quic() {
             tower::service_fn(|_| async { Ok::<_, Infallible>(Response::new(full("other"))) });
         let _ = h3::serve(connection.expect("trusted"), service).await;
     });
-    let server = Server::start(Speaks::Quic, echo()).await;
+    let server = Server::start(Protocols::Quic, echo()).await;
     let client = builder(&server)
         .root(certificate)
         .version(HttpVersion::Http3Only)

@@ -9,7 +9,7 @@ use crate::common::relay::Relay;
 use crate::common::within;
 
 /// Bytes echoed by the server, before and after the change.
-const STRETCH: usize = 2_000_000;
+const BYTES: usize = 2_000_000;
 
 /// Echoes bytes, changes the path while they are in flight, and echoes more.
 ///
@@ -20,9 +20,9 @@ async fn echo_over_change<C: Stack, S: Stack>(
     change: impl FnOnce(),
 ) -> (u16, u16) {
     let (mut up, mut down) = client.open_bi().await;
-    let mut bytes = vec![0; STRETCH];
+    let mut bytes = vec![0; BYTES];
     Source::new(9).fill(&mut bytes);
-    let mut echoed = vec![0; STRETCH];
+    let mut echoed = vec![0; BYTES];
     let before = server.peer_port();
     let echo = async {
         let (mut server_down, mut server_up) = server.accept_bi().await;
@@ -32,11 +32,11 @@ async fn echo_over_change<C: Stack, S: Stack>(
         server_down.shutdown().await.expect("not finished");
     };
     let write = async {
-        up.write_all(&bytes[..STRETCH / 2])
+        up.write_all(&bytes[..BYTES / 2])
             .await
             .expect("server reads");
         change();
-        up.write_all(&bytes[STRETCH / 2..])
+        up.write_all(&bytes[BYTES / 2..])
             .await
             .expect("server reads");
         up.shutdown().await.expect("not finished");

@@ -158,7 +158,7 @@ async fn quinn_client_returns_with_a_token_of_courser() {
     let pair = within(20, connect_quinn(client, server, address)).await;
     tokens.wait().await;
     pair.client.close(0u32.into(), b"");
-    let stolen = tokens.kept.lock().expect("no panic").last().cloned();
+    let replayed = tokens.kept.lock().expect("no panic").last().cloned();
 
     let connecting = pair
         .client_endpoint
@@ -178,7 +178,7 @@ async fn quinn_client_returns_with_a_token_of_courser() {
 
     // A token is valid once: this connection has to follow a Retry again.
     tokens.kept.lock().expect("no panic").clear();
-    tokens.put(stolen.expect("arrived"));
+    tokens.put(replayed.expect("arrived"));
     let client = pair.client_endpoint.clone();
     let thrice = within(
         20,
