@@ -1,7 +1,7 @@
-//! The handles of users: endpoints, connections, streams and datagrams.
+//! The handles of applications: endpoints, connections, streams and datagrams.
 //!
-//! A handle locks the [shard](crate::shard) of its connection, changes what is below, and waits for events.
-//! Nothing below knows the handles.
+//! A handle locks the [shard](crate::shard) of its connection, changes its state, and waits for events.
+//! No lower module depends on the handles.
 
 mod builder;
 mod connecting;

@@ -141,7 +141,7 @@ pub enum ReadExactError {
     /// The stream ended after this many bytes.
     #[error("the stream ended after {0} bytes")]
     FinishedEarly(usize),
-    /// Reading failed.
+    /// The stream was reset or stopped, or the connection was lost.
     #[error(transparent)]
     ReadError(#[from] ReadError),
 }
@@ -156,7 +156,7 @@ pub enum ReadToEndError {
         /// The limit of the caller.
         limit: usize,
     },
-    /// Reading failed.
+    /// The stream was reset or stopped, or the connection was lost.
     #[error(transparent)]
     Read(#[from] ReadError),
 }

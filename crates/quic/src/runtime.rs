@@ -52,12 +52,12 @@
 //! [`UdpSocket`], and [`EndpointBuilder::transport`](crate::EndpointBuilder::transport).
 
 mod current;
-mod door;
 mod guard;
 mod join;
 mod sleep;
 mod socket;
 mod system;
+mod traits;
 mod within;
 
 use std::io;
@@ -72,9 +72,9 @@ pub use courser_udp::{
 };
 
 pub use self::current::{Entered, enter};
-pub use self::door::{Runtime, Task, Timer, UdpSocket, Work};
 pub use self::join::{JoinError, JoinHandle};
 pub use self::sleep::{Elapsed, Sleep, sleep, sleep_until, timeout};
+pub use self::traits::{Runtime, Task, Timer, UdpSocket, Work};
 pub use self::within::{Within, within};
 
 pub(crate) use self::current::Current;

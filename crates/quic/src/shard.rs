@@ -9,6 +9,7 @@ pub(crate) mod wait;
 pub(crate) mod wakers;
 pub(crate) mod yielding;
 
+mod blocked_socket;
 mod clock;
 mod driver;
 mod driver_state;
@@ -21,6 +22,7 @@ mod offload;
 mod outbox;
 mod pause;
 mod receive_buffer;
+mod receiver;
 mod socket_event;
 mod sockets;
 mod timing;

@@ -9,9 +9,9 @@ use quinn::{ClientConfig, Endpoint, ServerConfig, TransportConfig, VarInt};
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
-    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()])?;
-    let certificate = made.cert.der().clone();
-    let key = PrivateKeyDer::Pkcs8(made.signing_key.serialize_der().into());
+    let generated = rcgen::generate_simple_self_signed(["localhost".to_owned()])?;
+    let certificate = generated.cert.der().clone();
+    let key = PrivateKeyDer::Pkcs8(generated.signing_key.serialize_der().into());
 
     let mut config = ServerConfig::with_single_cert(vec![certificate.clone()], key)?;
     let mut transport = TransportConfig::default();

@@ -129,7 +129,7 @@ impl From<quic::TransportError> for TransportError {
 /// A close by the transport of the peer.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ConnectionClose {
-    /// The code.
+    /// The code that the peer sent.
     pub error_code: TransportErrorCode,
     /// The type of the frame that caused it, if there is one.
     pub frame_type: Option<FrameType>,

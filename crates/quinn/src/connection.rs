@@ -82,7 +82,7 @@ impl Connection {
         self.0.close_reason().map(Into::into)
     }
 
-    /// Closes the connection at once. What has not arrived at the peer is lost.
+    /// Closes the connection at once. Data that has not arrived at the peer is lost.
     pub fn close(&self, error_code: VarInt, reason: &[u8]) {
         self.0.close(error_code.into(), reason);
     }
@@ -111,7 +111,7 @@ impl Connection {
         self.0.datagram_send_buffer_space()
     }
 
-    /// Returns the end that this is.
+    /// Returns the side of this end.
     pub fn side(&self) -> Side {
         self.0.side().into()
     }
@@ -136,12 +136,12 @@ impl Connection {
         self.0.stats().path.min_rtt
     }
 
-    /// Returns the counters.
+    /// Returns the counters of the connection, and the state of its path.
     pub fn stats(&self) -> ConnectionStats {
         self.0.stats().into()
     }
 
-    /// Returns a picture of the congestion controller: its window and figures. It cannot be converted to a type
+    /// Returns a snapshot of the congestion controller: its window and figures. It cannot be converted to a type
     /// of quinn.
     pub fn congestion_state(&self) -> Box<dyn Controller> {
         Box::new(Snapshot::of(&self.0.stats().path))
@@ -165,7 +165,7 @@ impl Connection {
 
     /// Starts a key update, if the last one is complete.
     pub fn force_key_update(&self) {
-        // Nothing is wrong if it has to wait.
+        // A call before the last update is complete has no effect, which is not an error.
         let _ = self.0.force_key_update();
     }
 

@@ -26,7 +26,7 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// Creates an endpoint that connects from `addr`; port 0 lets the system choose one. `[::]` takes IPv4 too.
+    /// Creates an endpoint that connects from `addr`; port 0 lets the system choose one. `[::]` accepts IPv4 too.
     ///
     /// # Errors
     /// Returns an error if the address cannot be bound, or there is no runtime.
@@ -37,7 +37,7 @@ impl Endpoint {
     /// Creates an endpoint that accepts connections on `addr`.
     ///
     /// # Errors
-    /// As [`Endpoint::client`], and if the configuration does not work.
+    /// Returns the errors of [`Endpoint::client`], and an error if the configuration is invalid.
     pub fn server(config: ServerConfig, addr: SocketAddr) -> io::Result<Self> {
         Self::bind(Some(config), addr)
     }
@@ -49,7 +49,7 @@ impl Endpoint {
         })
     }
 
-    /// Creates an endpoint with settings, a socket and a runtime of the program's own.
+    /// Creates an endpoint with custom settings, socket and runtime.
     ///
     /// # Errors
     /// Returns an error if the socket or the configuration cannot be used, or the runtime is tokio and the thread
@@ -68,7 +68,7 @@ impl Endpoint {
     /// Creates an endpoint with a socket that a program implements.
     ///
     /// # Errors
-    /// As [`Endpoint::new`].
+    /// Returns the errors of [`Endpoint::new`].
     pub fn new_with_abstract_socket(
         config: EndpointConfig,
         server_config: Option<ServerConfig>,
@@ -180,7 +180,7 @@ impl Endpoint {
     /// Moves to a socket that a program implements, like [`Endpoint::rebind`].
     ///
     /// # Errors
-    /// As [`Endpoint::rebind`].
+    /// Returns the errors of [`Endpoint::rebind`].
     pub fn rebind_abstract(&self, socket: Arc<dyn AsyncUdpSocket>) -> io::Result<()> {
         let socket = SocketAdapter::new(socket);
         let rebound = entered(&self.runtime, || self.inner.rebind_transport(socket));
@@ -211,7 +211,7 @@ impl Endpoint {
         self.inner.open_connections()
     }
 
-    /// Returns the counters.
+    /// Returns the counters of the endpoint.
     pub fn stats(&self) -> EndpointStats {
         self.inner.stats().into()
     }

@@ -18,10 +18,10 @@ pub enum ConnectionError {
     /// The peer violated the protocol, or TLS failed on this end.
     #[error(transparent)]
     TransportError(#[from] TransportError),
-    /// The transport of the peer closed.
+    /// The transport of the peer closed the connection.
     #[error("aborted by peer: {0}")]
     ConnectionClosed(ConnectionClose),
-    /// The application of the peer closed.
+    /// The application of the peer closed the connection.
     #[error("closed by peer: {0}")]
     ApplicationClosed(ApplicationClose),
     /// The peer has lost the state of the connection.
@@ -30,7 +30,7 @@ pub enum ConnectionError {
     /// No packet arrived for the idle timeout, or the handshake took too long.
     #[error("timed out")]
     TimedOut,
-    /// This end closed.
+    /// This end closed the connection.
     #[error("closed")]
     LocallyClosed,
     /// No connection ID was free.

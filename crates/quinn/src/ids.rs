@@ -51,7 +51,7 @@ impl From<quic::Side> for Side {
 /// The directions of a stream.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Dir {
-    /// Both ends send.
+    /// Both ends send on the stream.
     Bi = 0,
     /// Only the end that opened it sends.
     Uni = 1,

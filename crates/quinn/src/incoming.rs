@@ -35,7 +35,7 @@ impl Incoming {
     /// Begins the handshake with a configuration other than that of the endpoint.
     ///
     /// # Errors
-    /// As [`Incoming::accept`].
+    /// Returns the errors of [`Incoming::accept`].
     pub fn accept_with(
         self,
         server_config: Arc<ServerConfig>,
@@ -50,7 +50,7 @@ impl Incoming {
         self.inner.refuse();
     }
 
-    /// Sends a Retry packet, so that the client proves its address and comes again.
+    /// Sends a Retry packet, so that the client validates its address and connects again.
     ///
     /// # Errors
     /// Returns this value if the client has proved its address by a Retry packet already.
@@ -79,7 +79,7 @@ impl Incoming {
         self.inner.remote_address()
     }
 
-    /// Returns true if the client has proved that it receives at its address.
+    /// Returns true if the address of the client is validated.
     pub fn remote_address_validated(&self) -> bool {
         self.inner.remote_address_validated()
     }
@@ -117,7 +117,7 @@ impl Future for IncomingFuture {
     }
 }
 
-/// An error for a client that has proved its address already.
+/// An error for a client whose address is already validated.
 #[derive(Debug, thiserror::Error)]
 #[error("the address of the client is validated already")]
 pub struct RetryError(Box<Incoming>);

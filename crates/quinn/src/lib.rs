@@ -6,12 +6,12 @@
 //! quinn = { package = "courser-quinn", path = "courser/crates/quinn" }
 //! ```
 //!
-//! Types, methods, errors and features have the names and the meaning that they have there. The README of this crate
-//! has a table of what is the same and what differs, and instructions for dependencies that use quinn themselves.
-//! [`Endpoint::as_courser`] and [`Connection::as_courser`] lead to what courser offers beyond.
+//! Types, methods, errors and features have the same names and meanings as in quinn. The README of this crate has a
+//! table of the differences, and instructions for dependencies that use quinn themselves.
+//! [`Endpoint::as_courser`] and [`Connection::as_courser`] return courser's own handles, which offer more.
 //!
-//! Settings without a counterpart are accepted, and named once: by [`settings_without_effect`], and in the log by the
-//! feature `log`.
+//! Settings without a counterpart in courser are accepted and have no effect. [`settings_without_effect`] lists them,
+//! and the feature `log` writes each of them to the log once.
 //!
 //! ```
 //! # #[tokio::main(flavor = "current_thread")]
@@ -28,7 +28,7 @@
 //! let mut client = quinn::Endpoint::client("127.0.0.1:0".parse()?)?;
 //! client.set_default_client_config(quinn::ClientConfig::with_root_certificates(Arc::new(roots))?);
 //! let connecting = client.connect(server.local_addr()?, "localhost")?;
-//! let accepted = async { server.accept().await.expect("open").await };
+//! let accepted = async { server.accept().await.expect("the endpoint is open").await };
 //! let (connection, _accepted) = tokio::try_join!(connecting, accepted)?;
 //! # drop(connection);
 //! # Ok(()) }

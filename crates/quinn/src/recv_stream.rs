@@ -27,7 +27,7 @@ pub struct RecvStream {
 pub struct Chunk {
     /// The offset of the first byte from the start of the stream.
     pub offset: u64,
-    /// The bytes.
+    /// The bytes from this offset on.
     pub bytes: Bytes,
 }
 
@@ -36,7 +36,7 @@ impl RecvStream {
         Self { inner, offset: 0 }
     }
 
-    /// Reads what is there into `buf` and returns how much that was; `None` at the end.
+    /// Reads available bytes into `buf` and returns their number, or `None` at the end of the stream.
     ///
     /// # Errors
     /// Returns [`ReadError`] when the peer reset the stream, the connection is over, or the stream was stopped.
@@ -68,11 +68,11 @@ impl RecvStream {
         Ok(())
     }
 
-    /// Reads what is there, or arranges to be woken when something is. `Ok(0)` is the end, unless `buf` is
-    /// empty.
+    /// Reads available bytes, or arranges to be woken when there are some. `Ok(0)` is the end of the stream, unless
+    /// `buf` is empty.
     ///
     /// # Errors
-    /// As [`RecvStream::read`].
+    /// Returns the errors of [`RecvStream::read`].
     pub fn poll_read(
         &mut self,
         cx: &mut Context<'_>,
@@ -86,7 +86,7 @@ impl RecvStream {
     /// Reads like [`RecvStream::poll_read`], into a buffer of tokio.
     ///
     /// # Errors
-    /// As [`RecvStream::read`].
+    /// Returns the errors of [`RecvStream::read`].
     pub fn poll_read_buf(
         &mut self,
         cx: &mut Context<'_>,
@@ -99,11 +99,11 @@ impl RecvStream {
 
     /// Reads the next chunk of at most `max_length` bytes without copying; `None` at the end.
     ///
-    /// If `ordered` is false, chunks come in the order of their arrival, and later reads in order fail with
+    /// If `ordered` is false, chunks are returned in the order of their arrival, and later reads in order fail with
     /// [`ReadError::IllegalOrderedRead`].
     ///
     /// # Errors
-    /// As [`RecvStream::read`].
+    /// Returns the errors of [`RecvStream::read`].
     ///
     /// # Cancel safety
     /// Safe. A future that is dropped before it is ready has read nothing.
@@ -124,10 +124,10 @@ impl RecvStream {
         }))
     }
 
-    /// Reads the chunks that are there into `bufs` without copying, and returns how many; `None` at the end.
+    /// Reads available chunks into `bufs` without copying, and returns their number, or `None` at the end.
     ///
     /// # Errors
-    /// As [`RecvStream::read`].
+    /// Returns the errors of [`RecvStream::read`].
     ///
     /// # Cancel safety
     /// Safe. A future that is dropped before it is ready has read nothing.
@@ -142,10 +142,10 @@ impl RecvStream {
     ///
     /// # Errors
     /// Returns [`ReadToEndError::TooLong`] once it is longer than `size_limit`, and otherwise the errors of
-    /// [`RecvStream::read`]. What was read is lost.
+    /// [`RecvStream::read`]. Bytes that were read are lost.
     ///
     /// # Cancel safety
-    /// Not safe: dropped before it is ready, what it has read is lost.
+    /// Not safe. Bytes that were read before the future is dropped are lost.
     pub async fn read_to_end(&mut self, size_limit: usize) -> Result<Vec<u8>, ReadToEndError> {
         match self.inner.read_to_end(size_limit).await {
             Ok(all) => {
@@ -157,7 +157,7 @@ impl RecvStream {
         }
     }
 
-    /// Asks the peer to send no more, with this code, and discards what arrives.
+    /// Asks the peer to send no more, with this code, and discards data that arrives.
     ///
     /// # Errors
     /// Returns [`ClosedStream`] when it was stopped or read to its end before.

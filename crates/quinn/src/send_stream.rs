@@ -38,7 +38,7 @@ impl SendStream {
     /// Writes all of `buf`.
     ///
     /// # Errors
-    /// As [`SendStream::write`].
+    /// Returns the errors of [`SendStream::write`].
     ///
     /// # Cancel safety
     /// Not safe. A future that is dropped before it is ready has written an unknown part.
@@ -46,11 +46,11 @@ impl SendStream {
         Ok(self.0.write_all(buf).await?)
     }
 
-    /// Writes as much of the chunks as the send buffer accepts, without copying. What was written is taken out of
-    /// the chunks.
+    /// Writes as much of the chunks as the send buffer accepts, without copying. Bytes that were written are removed
+    /// from the chunks.
     ///
     /// # Errors
-    /// As [`SendStream::write`].
+    /// Returns the errors of [`SendStream::write`].
     ///
     /// # Cancel safety
     /// Safe. A future that is dropped before it is ready has written nothing.
@@ -61,7 +61,7 @@ impl SendStream {
     /// Writes all of a chunk without copying.
     ///
     /// # Errors
-    /// As [`SendStream::write`].
+    /// Returns the errors of [`SendStream::write`].
     ///
     /// # Cancel safety
     /// Not safe. A future that is dropped before it is ready has written an unknown part.
@@ -69,15 +69,15 @@ impl SendStream {
         Ok(self.0.write_chunk(buf).await?)
     }
 
-    /// Writes all of the chunks without copying. They hold what is left if this is dropped early.
+    /// Writes all of the chunks without copying. They hold the remaining bytes if the future is dropped early.
     ///
     /// # Errors
-    /// As [`SendStream::write`].
+    /// Returns the errors of [`SendStream::write`].
     pub async fn write_all_chunks(&mut self, bufs: &mut [Bytes]) -> Result<(), WriteError> {
         Ok(self.0.write_all_chunks(bufs).await?)
     }
 
-    /// Ends the stream after what was written.
+    /// Ends the stream after all written data.
     ///
     /// # Errors
     /// Returns [`ClosedStream`] when it was finished or reset before.
@@ -131,7 +131,7 @@ impl SendStream {
     /// Writes as much of `buf` as the send buffer accepts, or arranges to be woken when it accepts more.
     ///
     /// # Errors
-    /// As [`SendStream::write`].
+    /// Returns the errors of [`SendStream::write`].
     pub fn poll_write(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,

@@ -33,9 +33,9 @@ impl From<quic::EndpointStats> for EndpointStats {
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub struct UdpStats {
-    /// Datagrams.
+    /// The number of datagrams.
     pub datagrams: u64,
-    /// Bytes of payload.
+    /// The sum of their payloads in bytes.
     pub bytes: u64,
     /// Batches of datagrams: calls of the system, with segmentation offload.
     pub ios: u64,
@@ -172,13 +172,13 @@ pub struct PathStats {
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub struct ConnectionStats {
-    /// Datagrams sent.
+    /// The counters of sent datagrams.
     pub udp_tx: UdpStats,
-    /// Datagrams received.
+    /// The counters of received datagrams.
     pub udp_rx: UdpStats,
-    /// Frames sent.
+    /// The counters of sent frames.
     pub frame_tx: FrameStats,
-    /// Frames received.
+    /// The counters of received frames.
     pub frame_rx: FrameStats,
     /// The path in use.
     pub path: PathStats,

@@ -168,7 +168,7 @@ pub enum ReadExactError {
     /// The stream ended after this many bytes.
     #[error("the stream ended after {0} bytes")]
     FinishedEarly(usize),
-    /// Reading failed.
+    /// The stream was reset or stopped, or the connection was lost.
     #[error(transparent)]
     ReadError(#[from] ReadError),
 }
@@ -176,7 +176,7 @@ pub enum ReadExactError {
 /// The reason why a stream could not be read to its end.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum ReadToEndError {
-    /// Reading failed.
+    /// The stream was reset or stopped, or the connection was lost.
     #[error("read error: {0}")]
     Read(#[from] ReadError),
     /// The stream is longer than the limit.

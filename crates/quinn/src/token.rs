@@ -114,7 +114,7 @@ impl quic::TokenStore for Adapted {
     }
 }
 
-/// A memory of the tokens that a server has seen. courser has its own and never asks one.
+/// A log of the tokens that clients have used. courser has its own and never calls this one.
 pub trait TokenLog: Send + Sync {
     /// Records a token.
     ///
@@ -140,7 +140,7 @@ impl fmt::Display for TokenReuseError {
 
 impl std::error::Error for TokenReuseError {}
 
-/// A memory that accepts no token.
+/// A log that accepts no token.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoneTokenLog;
 

@@ -34,7 +34,7 @@ impl VarInt {
         Self(value & Self::MAX.0)
     }
 
-    /// Returns the number.
+    /// Returns the value of the integer.
     pub const fn into_inner(self) -> u64 {
         self.0
     }

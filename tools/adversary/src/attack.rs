@@ -34,7 +34,7 @@ pub struct Plan {
     pub summary: &'static str,
     /// The end under attack.
     pub victim: Victim,
-    /// Creates the attack.
+    /// Creates a new instance of the attack.
     pub make: fn() -> Box<dyn Attack>,
 }
 

@@ -17,26 +17,26 @@ use crate::hooks::{Hooks, ID_LEN};
 pub struct Datagram {
     /// The number of the local port, from zero. The caller maps it to a local address.
     pub port: u16,
-    /// The destination.
+    /// The address of the victim.
     pub to: SocketAddr,
-    /// The UDP payload.
+    /// The UDP payload, which need not be a QUIC packet.
     pub bytes: Vec<u8>,
 }
 
 /// The counters of an attacker.
 #[derive(Clone, Debug, Default)]
 pub struct Counts {
-    /// Datagrams sent.
+    /// Datagrams sent to the victim, including those that are lost on the way.
     pub sent: u64,
-    /// Bytes sent.
+    /// The sum of their UDP payloads in bytes.
     pub sent_bytes: u64,
-    /// Datagrams received.
+    /// Datagrams received, including those that cannot be decoded.
     pub received: u64,
-    /// Bytes received.
+    /// The sum of their UDP payloads in bytes.
     pub received_bytes: u64,
     /// Connections started or accepted.
     pub connections: u64,
-    /// Handshakes completed.
+    /// Connections whose handshake was completed.
     pub handshakes: u64,
     /// Connections that the victim closed, by error code.
     pub closes: BTreeMap<String, u64>,
@@ -98,7 +98,7 @@ impl Attacker {
     }
 
     /// Replaces the hooks of connections that are accepted from now on, whose TLS stays the same.
-    pub fn hooks_from_now_on(&mut self, hooks: fn() -> Box<dyn Hooks>) {
+    pub fn replace_hooks(&mut self, hooks: fn() -> Box<dyn Hooks>) {
         if let Some(accept) = &mut self.accept {
             accept.hooks = hooks;
         }
@@ -109,7 +109,7 @@ impl Attacker {
         self.target
     }
 
-    /// Returns the counters.
+    /// Returns the counters of all connections, including removed ones.
     pub fn counts(&self) -> &Counts {
         &self.counts
     }
@@ -122,7 +122,7 @@ impl Attacker {
     /// Starts a connection to the victim from local port number `port`, and returns its key.
     ///
     /// # Panics
-    /// If the TLS configuration is invalid.
+    /// Panics if the TLS configuration is invalid.
     pub fn connect(&mut self, port: u16, hooks: Box<dyn Hooks>) -> u64 {
         let rng = self.rng.fork();
         let connection = Connection::client(&*self.client_tls, SERVER_NAME, hooks, rng)

@@ -1,50 +1,20 @@
-//! All attacks, one file each.
+//! All attacks. Attacks of one kind share a file.
 
-mod ack_storm;
-mod big_tickets;
-mod big_tokens;
-mod claimed_frames;
-mod claimed_streams;
+mod acks;
 mod crowd;
-mod drip_credit;
-mod duplicate_stream;
-mod early_flood;
-mod early_limits;
-mod early_replay;
-mod encoder_flood;
-mod forged_preferred;
-mod gap_bomb;
+mod early_data;
+mod frames;
 mod garbage;
-mod goaway_flood;
-mod half_open;
-mod handshake_flood;
-mod header_bomb;
-mod idle_storm;
-mod initial_flood;
+mod handshakes;
+mod http3_frames;
 mod key_update_flood;
 mod late_acks;
-mod max_data_flood;
 mod migration_flood;
-mod mute;
-mod new_connection_id_flood;
-mod no_acks;
-mod no_credit;
-mod optimistic_acks;
-mod oversize_frames;
-mod path_challenge_flood;
-mod ping_flood;
-mod priority_flood;
+mod on_clients;
 mod qpack_bomb;
-mod rapid_reset;
 mod replay;
-mod reset_at;
-mod retire_flood;
-mod settings_flood;
-mod slow_body;
-mod slow_headers;
-mod tiny_data;
-mod unknown_frames;
-mod version_downgrade;
+mod resets;
+mod slow;
 
 use crate::attack::Plan;
 
@@ -54,49 +24,49 @@ pub use crowd::{Crowd, Progress};
 /// All attacks in the order in which they run.
 pub const ALL: &[Plan] = &[
     garbage::PLAN,
-    initial_flood::PLAN,
-    half_open::PLAN,
-    handshake_flood::PLAN,
-    idle_storm::PLAN,
-    version_downgrade::PLAN,
-    no_acks::PLAN,
-    mute::PLAN,
+    handshakes::INITIAL_FLOOD,
+    handshakes::HALF_OPEN,
+    handshakes::HANDSHAKE_FLOOD,
+    slow::IDLE_STORM,
+    handshakes::VERSION_DOWNGRADE,
+    acks::NO_ACKS,
+    acks::MUTE,
     late_acks::PLAN,
-    optimistic_acks::PLAN,
-    ack_storm::PLAN,
-    duplicate_stream::PLAN,
-    gap_bomb::PLAN,
-    ping_flood::PLAN,
-    max_data_flood::PLAN,
-    new_connection_id_flood::PLAN,
-    retire_flood::PLAN,
-    path_challenge_flood::PLAN,
+    acks::OPTIMISTIC_ACKS,
+    acks::ACK_STORM,
+    frames::DUPLICATE_STREAM,
+    frames::GAP_BOMB,
+    frames::PING_FLOOD,
+    frames::MAX_DATA_FLOOD,
+    frames::NEW_CONNECTION_ID_FLOOD,
+    frames::RETIRE_FLOOD,
+    frames::PATH_CHALLENGE_FLOOD,
     migration_flood::PLAN,
-    forged_preferred::PLAN,
+    on_clients::FORGED_PREFERRED,
     key_update_flood::PLAN,
     replay::PLAN,
-    early_replay::PLAN,
-    early_flood::PLAN,
-    rapid_reset::PLAN,
-    reset_at::PLAN,
-    no_credit::PLAN,
-    drip_credit::PLAN,
-    header_bomb::PLAN,
+    early_data::EARLY_REPLAY,
+    early_data::EARLY_FLOOD,
+    resets::RAPID_RESET,
+    resets::RESET_AT,
+    slow::NO_CREDIT,
+    slow::DRIP_CREDIT,
+    http3_frames::HEADER_BOMB,
     qpack_bomb::PLAN,
-    encoder_flood::PLAN,
-    slow_headers::PLAN,
-    slow_body::PLAN,
-    tiny_data::PLAN,
-    settings_flood::PLAN,
-    goaway_flood::PLAN,
-    priority_flood::PLAN,
-    unknown_frames::PLAN,
-    claimed_streams::PLAN,
-    claimed_frames::PLAN,
-    oversize_frames::PLAN,
-    big_tickets::PLAN,
-    big_tokens::PLAN,
-    early_limits::PLAN,
+    http3_frames::ENCODER_FLOOD,
+    slow::SLOW_HEADERS,
+    slow::SLOW_BODY,
+    http3_frames::TINY_DATA,
+    http3_frames::SETTINGS_FLOOD,
+    http3_frames::GOAWAY_FLOOD,
+    http3_frames::PRIORITY_FLOOD,
+    http3_frames::UNKNOWN_FRAMES,
+    http3_frames::CLAIMED_STREAMS,
+    http3_frames::CLAIMED_FRAMES,
+    http3_frames::OVERSIZE_FRAMES,
+    on_clients::BIG_TICKETS,
+    on_clients::BIG_TOKENS,
+    on_clients::EARLY_LIMITS,
 ];
 
 /// Returns the attack with this name.

@@ -64,7 +64,7 @@ impl Connection {
     /// Starts a client's handshake with the server `name`.
     ///
     /// # Errors
-    /// [`TlsStartError`] if the name or the TLS configuration is invalid.
+    /// Returns [`TlsStartError`] if the name or the TLS configuration is invalid.
     pub fn client(
         tls: &dyn ClientTls,
         name: &str,
@@ -88,7 +88,7 @@ impl Connection {
     /// Source Connection ID of the client's first Initial.
     ///
     /// # Errors
-    /// [`TlsStartError`] if the TLS configuration is invalid.
+    /// Returns [`TlsStartError`] if the TLS configuration is invalid.
     pub fn server(
         tls: &dyn ServerTls,
         original: ConnectionId,

@@ -2,7 +2,7 @@
 
 use courser_wire::{Frame, Writer, varint_len};
 
-/// Encodes one frame.
+/// Returns the encoding of one frame.
 pub fn encode(frame: &Frame<'_>) -> Vec<u8> {
     let mut bytes = vec![0; frame.encoded_len()];
     frame.encode(&mut Writer::new(&mut bytes));
@@ -12,7 +12,7 @@ pub fn encode(frame: &Frame<'_>) -> Vec<u8> {
 /// Appends a variable-length integer (RFC 9000 §16).
 ///
 /// # Panics
-/// If `value` is above 2^62 - 1.
+/// Panics if `value` is above 2^62 - 1.
 pub fn put_varint(out: &mut Vec<u8>, value: u64) {
     let mut bytes = [0; 8];
     let len = varint_len(value);

@@ -19,6 +19,9 @@ pub const PRIORITY_UPDATE: u64 = 0xf_0700;
 /// A reserved frame type that receivers ignore (RFC 9114 §7.2.8).
 pub const GREASE: u64 = 0x21;
 
+/// H3_REQUEST_CANCELLED (RFC 9114 §8.1).
+pub const REQUEST_CANCELLED: u64 = 0x10c;
+
 /// The type of unidirectional streams that victims of attacks on extensions claim (RFC 9114 §9).
 pub const CLAIMED_UNIDIRECTIONAL: u64 = 0x54;
 /// The first integer of bidirectional streams that they claim.
@@ -139,9 +142,9 @@ pub fn put_prefixed(out: &mut Vec<u8>, flags: u8, bits: u32, value: usize) {
 /// The methods of hostile requests.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Method {
-    /// GET.
+    /// A request without content.
     Get,
-    /// POST.
+    /// A request with content.
     Post,
 }
 

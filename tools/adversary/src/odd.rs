@@ -200,8 +200,8 @@ impl ScriptRunner {
                     self.port += 1;
                     attacker.move_to_port(key, self.port);
                 }
-                Step::Rest => {
-                    self.resumes_at = Some(now + REST);
+                Step::Pause => {
+                    self.resumes_at = Some(now + PAUSE);
                     return;
                 }
             }
@@ -240,8 +240,8 @@ fn issue_id(connection: &mut Connection) {
 /// Returns the content of the peer's message on the first request stream once it is complete.
 pub fn received(connection: &Connection) -> Option<Vec<u8>> {
     let id = StreamId::new(Side::Client, Direction::Bidirectional, 0);
-    let (message, is_all) = connection.seen().stream(id);
-    is_all.then(|| script::content(&message))
+    let (message, is_complete) = connection.seen().stream(id);
+    is_complete.then(|| script::content(&message))
 }
 
 /// Returns a first datagram with a reserved version, which servers answer with Version Negotiation
@@ -261,7 +261,7 @@ const CRYPTO_BYTES: usize = 210;
 const PACKETS_PER_STEP: usize = 4;
 const STEP: Duration = Duration::from_millis(2);
 /// A pause of several round trips, in which key updates and new paths complete.
-const REST: Duration = Duration::from_millis(60);
+const PAUSE: Duration = Duration::from_millis(60);
 
 const CRYPTO: u8 = 0x06;
 const NEW_CONNECTION_ID: u8 = 0x18;

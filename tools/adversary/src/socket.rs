@@ -29,7 +29,7 @@ impl Sockets {
     /// Creates sockets on an address. The first one is bound immediately, to the port of `local`.
     ///
     /// # Errors
-    /// If the socket cannot be bound.
+    /// Returns an error if the socket cannot be bound.
     pub fn bind(local: SocketAddr) -> io::Result<Self> {
         let mut sockets = Self {
             local: local.ip(),
@@ -44,7 +44,7 @@ impl Sockets {
     /// Returns the address of the first socket.
     ///
     /// # Errors
-    /// If the system does not report it.
+    /// Returns an error if the system does not report it.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         self.sockets.first_key_value().map_or_else(
             || Err(io::ErrorKind::NotFound.into()),
@@ -55,7 +55,7 @@ impl Sockets {
     /// Runs the attack on this thread for `time`. Datagrams that the system refuses are dropped.
     ///
     /// # Errors
-    /// If a socket cannot be bound.
+    /// Returns an error if a socket cannot be bound.
     pub fn run(
         &mut self,
         attacker: &mut Attacker,

@@ -41,7 +41,7 @@ pub fn forgetful_server_tls(alpn: &[u8]) -> Arc<dyn ServerTls> {
     Arc::new(tls.expect("the configuration supports QUIC"))
 }
 
-/// A store of sessions that replaces the limits in front of each with zeros, so that none seems to fall.
+/// A store that replaces the limits at the start of each session with zeros, so that no limit appears to be lowered.
 #[derive(Debug)]
 struct Forgetful(Arc<ServerSessionMemoryCache>);
 

@@ -62,7 +62,6 @@ impl Http {
         }
     }
 
-    /// Sends a request.
     fn request(&mut self, streams: &mut Streams, request: &http::request::Parts) -> StreamId {
         let stream = streams.open(Direction::Bidirectional);
         let stream = stream.expect("earlier requests are over");

@@ -31,7 +31,7 @@ mod tests {
 
     /// The paths check their own results: what arrives, and where it ends.
     #[test]
-    fn each_path_runs_and_has_a_name_of_its_own() {
+    fn each_path_runs_and_has_its_own_name() {
         let mut names = std::collections::BTreeSet::new();
         for path in Path::ALL {
             assert!(run(path) > 0, "{path:?}");
@@ -43,7 +43,10 @@ mod tests {
     fn acknowledgment_covers_the_packets_of_its_description() {
         let (packets, acknowledgments) = (run(Path::Send), run(Path::AckSend));
         let each = (packets as f64 / acknowledgments as f64).round();
-        let said = format!("an acknowledgment of {each} such packets");
-        assert!(Path::AckSend.description().starts_with(&said), "{said}");
+        let expected = format!("an acknowledgment of {each} such packets");
+        assert!(
+            Path::AckSend.description().starts_with(&expected),
+            "{expected}"
+        );
     }
 }

@@ -17,7 +17,7 @@ use crate::path::Path;
 
 /// A client, a server, and the time.
 pub struct Pair<'a> {
-    /// The time.
+    /// The virtual time of both ends.
     pub now: Time,
     /// The end that connects.
     pub client: End<'a>,
@@ -60,7 +60,7 @@ impl From<&[u8]> for Batch {
 }
 
 impl Batch {
-    /// Returns the datagrams.
+    /// Returns the datagrams in the order of sending.
     pub fn datagrams(&self) -> impl ExactSizeIterator<Item = &[u8]> {
         self.bytes.chunks(self.segment_size)
     }

@@ -3,13 +3,13 @@
 /// A path of the core.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Path {
-    /// Sending packets.
+    /// Packets with stream data, at their sender.
     Send,
-    /// Receiving packets.
+    /// Packets with stream data, at their receiver.
     Receive,
-    /// Sending acknowledgments.
+    /// Acknowledgments of these packets, at the end that sends them.
     AckSend,
-    /// Processing acknowledgments.
+    /// Acknowledgments of these packets, at the end that receives them.
     AckReceive,
     /// Requests on streams, at the client.
     RequestClient,
@@ -26,7 +26,7 @@ pub enum Path {
 }
 
 impl Path {
-    /// All paths.
+    /// All paths, in the order of their declaration.
     pub const ALL: [Self; 10] = [
         Self::Send,
         Self::Receive,

@@ -10,7 +10,7 @@ use courser_sim::scenario::{BoundsFile, Scenario};
 /// Parses the input as a file. Its first byte selects the kind of file.
 ///
 /// # Panics
-/// If a parser panics, an error message is empty or has more than one line, or a saved file does not
+/// Panics if a parser panics, an error message is empty or has more than one line, or a saved file does not
 /// parse to the same content.
 pub fn cli_files(bytes: &[u8]) {
     let Some((kind, bytes)) = bytes.split_first() else {

@@ -26,7 +26,7 @@ use crate::tls::{Early, Ends};
 /// packets. In some inputs the two have met before, so that clients send early data (0-RTT).
 ///
 /// # Panics
-/// If a connection of the endpoint panics, or if the endpoint exceeds its memory budget, sends more
+/// Panics if a connection of the endpoint panics, or if the endpoint exceeds its memory budget, sends more
 /// than allowed to an unvalidated address, never becomes idle, or retains state at the end.
 pub fn endpoint(bytes: &[u8]) {
     World::run(bytes).end();
@@ -113,15 +113,15 @@ impl World {
     }
 
     fn step(&mut self, input: &mut Input<'_>) {
-        let what = input.byte();
-        let index = usize::from(what >> 5) % self.peers.len();
+        let operation = input.byte();
+        let index = usize::from(operation >> 5) % self.peers.len();
         let now = self.now;
-        match what & 31 {
+        match operation & 31 {
             // Both ends behave honestly until neither has anything to send.
             0 => self.run_honestly(HONEST_ROUNDS),
             1 => self.peers[index].transmit(now),
             7 if self.has_early_clients => self.send_early(index, input),
-            2..=7 => self.send_packet(index, what & 31, input),
+            2..=7 => self.send_packet(index, operation & 31, input),
             8 => self.peers[index].join_next(),
             9 => self.peers[index].orders(|orders| orders.read_edits(input)),
             10 => self.peers[index].orders(|orders| orders.read_acks(input)),
@@ -155,8 +155,8 @@ impl World {
     }
 
     /// Sends a packet with up to seven frames in one of the three packet number spaces.
-    fn send_packet(&mut self, index: usize, what: u8, input: &mut Input<'_>) {
-        let space = match what {
+    fn send_packet(&mut self, index: usize, operation: u8, input: &mut Input<'_>) {
+        let space = match operation {
             2 => Space::Initial,
             3 => Space::Handshake,
             _ => Space::Application,

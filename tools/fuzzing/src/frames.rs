@@ -68,7 +68,6 @@ fn other(choice: u8, input: &mut Input<'_>) -> Vec<u8> {
 /// A field of a frame.
 #[derive(Clone, Copy)]
 enum Field {
-    /// A variable-length integer.
     Number,
     /// A length and that many bytes.
     Bytes,

@@ -20,9 +20,9 @@ pub fn http3_frames(bytes: &[u8]) {
     for side in [Side::Client, Side::Server] {
         let mut connection = Connection::new(side, Config::new(side), 1, NOW);
         connection.set_request_limit(8);
-        for (what, bytes) in Steps::new(bytes) {
-            let stream = u64::from(what >> 3 & 7);
-            let result = match what & 7 {
+        for (operation, bytes) in Steps::new(bytes) {
+            let stream = u64::from(operation >> 3 & 7);
+            let result = match operation & 7 {
                 0 => connection.handle_uni_reset(NOW, stream),
                 1 => connection.on_cancelled(NOW, stream),
                 2 => decode(&mut connection, stream, bytes),

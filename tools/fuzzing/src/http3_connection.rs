@@ -23,7 +23,7 @@ use crate::input::Input;
 /// split, and their order.
 ///
 /// # Panics
-/// If the connection panics, an error code has no name, memory exceeds its limits, an unblocked
+/// Panics if the connection panics, an error code has no name, memory exceeds its limits, an unblocked
 /// section is still blocked, or a malformed message is accepted.
 pub fn http3_connection(bytes: &[u8]) {
     let mut input = Input::new(bytes);
@@ -95,10 +95,14 @@ impl World {
     }
 
     fn step(&mut self, input: &mut Input<'_>) -> Result<(), Error> {
-        let what = input.byte();
-        let stream = 4 * u64::from(what >> 4 & 3);
-        match what & 15 {
-            0 => self.uni(u64::from(what >> 4 & 7), input.bytes(), what >> 7 == 1)?,
+        let operation = input.byte();
+        let stream = 4 * u64::from(operation >> 4 & 3);
+        match operation & 15 {
+            0 => self.uni(
+                u64::from(operation >> 4 & 7),
+                input.bytes(),
+                operation >> 7 == 1,
+            )?,
             1 => self.control(&control_frame(input))?,
             2 => {
                 let instructions = self.peer.take_instructions(usize::from(input.byte()));
@@ -128,7 +132,7 @@ impl World {
             9..=11 => self.deliver(stream, usize::from(input.byte()))?,
             12 => {
                 self.requests.remove(&stream);
-                match what >> 6 {
+                match operation >> 6 {
                     0 => self.connection.on_cancelled(self.now, stream)?,
                     1 => self.connection.on_given_up(self.now, stream)?,
                     2 => self
@@ -140,8 +144,8 @@ impl World {
                 self.connection.forget(stream);
             }
             13 => self.send(stream, input),
-            14 => self.now += Duration::from_millis(1 << (what >> 4)),
-            _ => self.other(what >> 4, input)?,
+            14 => self.now += Duration::from_millis(1 << (operation >> 4)),
+            _ => self.other(operation >> 4, input)?,
         }
         self.on_events()
     }
@@ -234,8 +238,8 @@ impl World {
         }
     }
 
-    fn other(&mut self, what: u8, input: &mut Input<'_>) -> Result<(), Error> {
-        match what {
+    fn other(&mut self, operation: u8, input: &mut Input<'_>) -> Result<(), Error> {
+        match operation {
             0 => {
                 let payload = Bytes::copy_from_slice(input.bytes());
                 self.connection.handle_datagram(payload).map(drop)
@@ -255,7 +259,7 @@ impl World {
             }
             // From now on, the peer's decoder stream carries false instructions.
             5 => {
-                self.peer.on_lie();
+                self.peer.on_false_instruction();
                 self.uni(2, input.bytes(), false)
             }
             _ => self.control(input.bytes()),
@@ -303,11 +307,11 @@ const MAX_EVENTS: usize = 1000;
 
 /// Encodes a frame for the control stream.
 fn control_frame(input: &mut Input<'_>) -> Vec<u8> {
-    let what = input.byte();
+    let operation = input.byte();
     let mut payload = Vec::new();
-    let kind = match what & 7 {
+    let kind = match operation & 7 {
         0 | 1 => {
-            for _ in 0..what >> 3 & 7 {
+            for _ in 0..operation >> 3 & 7 {
                 put_varint(&mut payload, [1, 6, 7, 8, 0x33, 2, 0x21][input.below(7)]);
                 put_varint(&mut payload, input.number());
             }
@@ -324,7 +328,7 @@ fn control_frame(input: &mut Input<'_>) -> Vec<u8> {
         4 => {
             put_varint(&mut payload, input.number());
             payload.extend_from_slice(input.bytes());
-            0xf0700 + u64::from(what >> 7)
+            0xf0700 + u64::from(operation >> 7)
         }
         5 => {
             let origin = input.bytes();

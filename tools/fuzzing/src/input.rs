@@ -78,10 +78,10 @@ impl<'a> Iterator for Steps<'a> {
     type Item = (u8, &'a [u8]);
 
     fn next(&mut self) -> Option<Self::Item> {
-        let (&[what, len], rest) = self.0.split_first_chunk()?;
+        let (&[operation, len], rest) = self.0.split_first_chunk()?;
         let (bytes, rest) = rest.split_at(rest.len().min(usize::from(len)));
         self.0 = rest;
-        Some((what, bytes))
+        Some((operation, bytes))
     }
 }
 

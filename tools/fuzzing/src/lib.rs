@@ -29,21 +29,21 @@ pub use proxy_request::proxy_request;
 pub use qpack::{qpack_decoder, qpack_instructions};
 pub use wire::{frames, header, transport_parameters};
 
-/// A fuzz target.
+/// A fuzz target, which processes one input at a time.
 pub struct Target {
     /// The name of the folder with its seeds, and the value of `COURSER_FUZZ_TARGET`.
     pub name: &'static str,
     /// Runs one input and panics if a condition of the target is violated.
     pub run: fn(&[u8]),
     /// The number of inputs that a test run derives from the seeds.
-    pub made: usize,
+    pub derived: usize,
 }
 
-const fn target(name: &'static str, run: fn(&[u8]), made: usize) -> Target {
-    Target { name, run, made }
+const fn target(name: &'static str, run: fn(&[u8]), derived: usize) -> Target {
+    Target { name, run, derived }
 }
 
-/// All fuzz targets.
+/// All fuzz targets, one for each folder of seeds.
 pub const TARGETS: [Target; 13] = [
     target("header", header, PARSER),
     target("frames", frames, PARSER),

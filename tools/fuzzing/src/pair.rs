@@ -17,7 +17,7 @@ use crate::tls::{Early, Ends};
 /// reorders datagrams. In some inputs the two have met before, so that the client sends early data.
 ///
 /// # Panics
-/// If received bytes differ from those sent, or do not all arrive although the network works again.
+/// Panics if received bytes differ from those sent, or do not all arrive although the network works again.
 /// Also if a connection panics, a timeout makes no progress, or state is retained at the end.
 pub fn pair(bytes: &[u8]) {
     let mut pair = Pair::run(bytes);
@@ -79,17 +79,17 @@ impl Pair {
     }
 
     fn step(&mut self, input: &mut Input<'_>) {
-        let what = input.byte();
-        match what & 15 {
-            0 => self.run_for(Duration::from_micros(1 << (what >> 4))),
-            1 => self.run_for(Duration::from_millis(1 << (what >> 4 & 7))),
+        let operation = input.byte();
+        match operation & 15 {
+            0 => self.run_for(Duration::from_micros(1 << (operation >> 4))),
+            1 => self.run_for(Duration::from_millis(1 << (operation >> 4 & 7))),
             // The idle timeout is 30 seconds.
-            2 => self.run_for(Duration::from_millis(250 * u64::from(what >> 4))),
+            2 => self.run_for(Duration::from_millis(250 * u64::from(operation >> 4))),
             3 => self.link.configure(input.byte(), input.byte()),
-            4 => self.link.drop_next(what >> 4),
-            5 if what >> 4 < 3 => self.ends[0].change_address(input.byte()),
+            4 => self.link.drop_next(operation >> 4),
+            5 if operation >> 4 < 3 => self.ends[0].change_address(input.byte()),
             _ => {
-                let end = usize::from(what >> 7);
+                let end = usize::from(operation >> 7);
                 self.ends[end].operate(self.now, input);
             }
         }

@@ -16,20 +16,20 @@ use crate::input::Input;
 /// arbitrary bytes.
 ///
 /// # Panics
-/// If the backend receives anything but well-formed requests, each with exactly the requested host
+/// Panics if the backend receives anything but well-formed requests, each with exactly the requested host
 /// and without fields of the client's connection. Also if the client receives fields of the backend's
 /// connection, or content whose length differs from `content-length`.
 pub fn proxy_request(bytes: &[u8]) {
     let mut input = Input::new(bytes);
-    let what = input.byte();
+    let operation = input.byte();
     let response_len = usize::from(input.short()) % 4096;
     let response = input.take(response_len);
-    let response = if what & 1 == 0 || response.is_empty() {
+    let response = if operation & 1 == 0 || response.is_empty() {
         RESPONSE
     } else {
         response
     };
-    match what >> 1 & 3 {
+    match operation >> 1 & 3 {
         0 | 1 => {
             let rest = input.take(usize::MAX);
             check(&pass_bytes(rest, response));

@@ -19,10 +19,10 @@ fn decoder() -> Decoder {
 pub fn qpack_decoder(bytes: &[u8]) {
     let mut hostile = decoder();
     let (mut encoder, mut honest) = pair();
-    for (what, bytes) in Steps::new(bytes) {
-        let stream = u64::from(what >> 2);
+    for (operation, bytes) in Steps::new(bytes) {
+        let stream = u64::from(operation >> 2);
         let mut lines = Vec::new();
-        let is_accepted = match what & 3 {
+        let is_accepted = match operation & 3 {
             0 => hostile.on_encoder_stream(bytes).is_ok(),
             1 => {
                 hostile.cancel(stream);
@@ -52,23 +52,23 @@ pub fn qpack_decoder(bytes: &[u8]) {
 }
 
 /// Passes arbitrary decoder instructions to an encoder. It must not panic, and its memory must stay
-/// bounded. As long as the instructions are true, a decoder must be able to read every section.
+/// bounded. Without false instructions, a decoder must be able to read every section.
 pub fn qpack_instructions(bytes: &[u8]) {
     let (mut encoder, mut honest) = pair();
-    let mut has_lied = false;
-    for (what, bytes) in Steps::new(bytes) {
-        if what & 3 == 0 {
-            has_lied = true;
+    let mut had_false_instructions = false;
+    for (operation, bytes) in Steps::new(bytes) {
+        if operation & 3 == 0 {
+            had_false_instructions = true;
             if encoder.on_decoder_stream(bytes).is_err() {
                 return;
             }
         } else {
             let (name, value) = bytes.split_at(bytes.len() / 2);
             let mut line = FieldLine::new(name, value);
-            line.is_sensitive = what & 3 == 1;
+            line.is_sensitive = operation & 3 == 1;
             let lines = [line, FieldLine::new(b"always", b"the same"), line];
-            let stream = u64::from(what >> 2);
-            if has_lied {
+            let stream = u64::from(operation >> 2);
+            if had_false_instructions {
                 encoder.encode(stream, || lines, &mut Vec::new());
                 encoder.instructions().clear();
             } else {

@@ -62,13 +62,13 @@ impl Ends {
         }
     }
 
-    /// Replaces the server by one that knows none of its sessions.
+    /// Replaces the server by one without stored sessions.
     pub(crate) fn forget_sessions(&mut self) {
         self.server = early_server();
     }
 }
 
-/// Returns the configuration of a server that accepts early data and knows no sessions yet.
+/// Returns the configuration of a server that accepts early data and has no stored sessions yet.
 fn early_server() -> Arc<dyn ServerTls> {
     let options = ServerOptions::new(courser_sim::host::identity(), vec![ALPN.to_vec()]);
     let config = server_config(options).expect("certificate and key fit together");

@@ -97,7 +97,7 @@ fn run(name: &str) {
         start.wrapping_mul(31).wrapping_add(byte.into())
     });
     let mut random = Random(start);
-    for number in 0..target.made {
+    for number in 0..target.derived {
         let input = random.input(&seeds);
         run_or_save(&format_args!("derived input {number}"), &input, target.run);
     }

@@ -244,7 +244,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn links_of_all_cases_can_be_read() {
+    fn links_of_all_cases_parse() {
         for case in CASES {
             let link = case.link.parse::<DuplexSpec>();
             assert!(link.is_ok(), "{}: {link:?}", case.name);

@@ -59,7 +59,7 @@ impl Run<'_> {
         let address = claimed.address;
         let (recorder, datagrams) = Recorder::new();
         let link = Link::start(self.case, address, self.seed, recorder.clone())?;
-        // The way to the server's preferred address.
+        // The link to the server's preferred address.
         let second = match self.case.check {
             Check::Migration => Some(Link::start(self.case, address, self.seed, recorder)?),
             _ => None,

@@ -11,7 +11,7 @@ use courser_wire::{ConnectionId, PacketKind, VERSION_1, VERSION_2};
 use crate::case::{Case, Check};
 use crate::trace::{SeenPacket, Trace};
 
-/// A run of a case as the link saw it.
+/// The datagrams of a run that the link received, and the packets in them.
 #[derive(Debug)]
 pub(crate) struct Evidence {
     pub(crate) datagrams: Vec<ObservedDatagram>,
@@ -247,7 +247,7 @@ impl Evidence {
         self.within_three_times()
     }
 
-    /// Compares the bytes of the server with those that reached it, until a Handshake packet does.
+    /// Compares the bytes of the server with those that reached it, until a Handshake packet reaches it.
     fn within_three_times(&self) -> Result<(), Failed> {
         let has_handshake = self.datagrams_with(Side::Client, PacketKind::Handshake);
         let (mut received, mut sent) = (0, 0);
@@ -468,17 +468,17 @@ fn name(side: Side) -> &'static str {
     }
 }
 
-/// TLS_CHACHA20_POLY1305_SHA256.
+/// The number of the cipher suite TLS_CHACHA20_POLY1305_SHA256.
 const CHACHA20: u16 = 0x1303;
 
-/// TLS_EMPTY_RENEGOTIATION_INFO_SCSV, which is a signal among the suites and no suite. RFC 5746 §3.3.
+/// TLS_EMPTY_RENEGOTIATION_INFO_SCSV, a signal in the list of cipher suites that is not a suite. RFC 5746 §3.3.
 const RENEGOTIATION_SIGNAL: u16 = 0x00ff;
 
 /// CRYPTO data of a server with a chain of nine certificates, in bytes.
 const LONG_CHAIN: u64 = 7500;
 
-/// The time before its close from which on a client may leave a PATH_CHALLENGE unanswered: several
-/// round trips of the link. A rebinding at the end of a transfer finds it closing.
+/// The time before its close in which a client may leave a PATH_CHALLENGE unanswered: several round trips of the
+/// link. A rebinding at the end of a transfer may coincide with the close.
 const TIME_TO_ANSWER: Duration = Duration::from_millis(150);
 
 /// Bytes in a client's 1-RTT packets, which are too few for the requests of the case.

@@ -1,4 +1,4 @@
-//! The variables by which the runner and an end speak.
+//! The environment variables with which the runner configures an end.
 
 use std::ffi::OsString;
 use std::net::{Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
@@ -124,8 +124,8 @@ fn parse<T: std::str::FromStr<Err: std::fmt::Display>>(
         .map_err(|error| Failure::new(format!("cannot use '{text}' in {name}: {error}")))
 }
 
-fn folder(variables: Lookup<'_>, name: &str, usual: &str) -> PathBuf {
-    variables(name).map_or_else(|| PathBuf::from(usual), PathBuf::from)
+fn folder(variables: Lookup<'_>, name: &str, default: &str) -> PathBuf {
+    variables(name).map_or_else(|| PathBuf::from(default), PathBuf::from)
 }
 
 #[cfg(test)]
@@ -193,10 +193,10 @@ mod tests {
                 "'192.0.2.2' in PREFERRED",
             ),
         ];
-        for (variables, told) in cases {
+        for (variables, message) in cases {
             let variables = lookup(variables);
             let error = preferred(&variables).expect_err("unusable").to_string();
-            assert!(error.contains(told), "{error}");
+            assert!(error.contains(message), "{error}");
         }
     }
 
@@ -249,10 +249,10 @@ mod tests {
                 "'not' in REQUESTS",
             ),
         ];
-        for (variables, told) in cases {
+        for (variables, message) in cases {
             let variables = lookup(variables);
             let error = client_plan(&variables).err().expect("unusable").to_string();
-            assert!(error.contains(told), "{error}");
+            assert!(error.contains(message), "{error}");
         }
         let variables = lookup(&[("TESTCASE", "ecn"), ("LISTEN", "443")]);
         let error = server_plan(&variables).err().expect("unusable").to_string();

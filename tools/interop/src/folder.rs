@@ -219,11 +219,11 @@ mod tests {
                 "1 are unexpected",
             ),
         ];
-        for (damage, told) in damages {
+        for (damage, message) in damages {
             let folder = filled();
             damage(&folder.path("downloads").join(&folder.files()[1]));
-            let error = folder.compare().expect_err(told);
-            assert!(error.contains(told), "{error}");
+            let error = folder.compare().expect_err(message);
+            assert!(error.contains(message), "{error}");
         }
     }
 }

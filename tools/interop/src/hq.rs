@@ -1,4 +1,4 @@
-//! HTTP/0.9 over QUIC: a line with a path in, the bytes of a file out.
+//! HTTP/0.9 over QUIC: a request is a line with a path, and its response is the content of a file.
 
 use std::path::{Component, Path, PathBuf};
 

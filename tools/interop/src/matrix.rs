@@ -21,7 +21,7 @@ pub struct MatrixPlan {
     pub own: Peer,
     /// True if it is also its own peer.
     pub includes_itself: bool,
-    /// Its peers.
+    /// The other implementations, each of which is paired with `own`.
     pub peers: Vec<Peer>,
     /// The cases, in the order of the grid.
     pub cases: Vec<&'static Case>,
@@ -44,7 +44,7 @@ pub struct Matrix {
     pub seconds: f64,
     /// The number of runs of each cell.
     pub repeat: u32,
-    /// The implementations.
+    /// The implementations that took part, `own` first.
     pub implementations: Vec<Implementation>,
     /// The results of each pair.
     pub pairs: Vec<Pair>,
@@ -57,7 +57,7 @@ pub struct Implementation {
     pub name: String,
     /// The version; empty if it is not known.
     pub version: String,
-    /// The only protocol that it speaks, over which the files of all its cases travel.
+    /// The only protocol that it supports, over which the files of all its cases are sent.
     pub protocol: Option<String>,
 }
 
@@ -93,11 +93,11 @@ pub struct Cell {
 #[derive(Serialize, Clone, Copy, PartialEq, Eq, Debug)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
-    /// All runs passed.
+    /// All runs of the cell passed.
     Succeeded,
     /// One end does not support the test.
     Unsupported,
-    /// A run failed.
+    /// At least one run failed.
     Failed,
 }
 
@@ -108,9 +108,9 @@ pub struct RunDone<'a> {
     pub server: &'a str,
     /// The name of the client.
     pub client: &'a str,
-    /// The case.
+    /// The case that was run.
     pub case: &'static Case,
-    /// The outcome.
+    /// The outcome of this run.
     pub outcome: &'a Outcome,
     /// The number of completed runs.
     pub done: usize,

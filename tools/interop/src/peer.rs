@@ -9,17 +9,17 @@ use courser_measure::Failure;
 ///
 /// The program gets the role as its last argument and in the variable `ROLE`. It reads `TESTCASE`,
 /// `REQUESTS`, `SSLKEYLOGFILE`, `QLOGDIR`, `LISTEN`, `WWW`, `CERTS` and `DOWNLOADS`, and as a client
-/// `PROTOCOL`, which is set if the server speaks one protocol only.
+/// `PROTOCOL`, which is set if the server supports one protocol only.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Peer {
     /// The name in the grid.
     pub name: String,
     /// The version of the implementation; empty if it is not known.
     pub version: String,
-    /// The only protocol that its ends speak, as `PROTOCOL` names it; `None` if they speak that of each
+    /// The only protocol that its ends support, as `PROTOCOL` names it; `None` if they support that of each
     /// test.
     pub protocol: Option<String>,
-    /// The program.
+    /// The path of the executable.
     pub program: PathBuf,
     /// Arguments before the role.
     pub arguments: Vec<String>,
@@ -44,7 +44,7 @@ impl Peer {
 
     /// Finds a peer from its name, whose program is in `folder`, or from `NAME=PROGRAM`. The file
     /// `NAME.version` beside the program has the version, and `NAME.protocol` the protocol if its ends
-    /// speak one only.
+    /// support one only.
     ///
     /// # Errors
     /// Returns an error if there is no such program.

@@ -25,13 +25,13 @@ struct Note {
 /// The format of a report.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ReportFormat {
-    /// The grid only.
+    /// The grid as plain text.
     Text,
     /// Markdown: the grid, rates, failures and cases.
     Markdown,
     /// A page without network or script.
     Html,
-    /// The [`Matrix`].
+    /// All results as JSON, for other programs.
     Json,
 }
 
@@ -116,7 +116,7 @@ impl Matrix {
             }
         }
         let letters = WEBTRANSPORT.map(|(letter, _)| letter).join(", ");
-        let _ = write!(text, "\nWebTransport ({letters}): {NOT_THERE}");
+        let _ = write!(text, "\nWebTransport ({letters}): {NOT_IMPLEMENTED}");
         text
     }
 
@@ -135,17 +135,16 @@ impl Matrix {
         })
     }
 
-    /// Returns the matrix as JSON, with the cases that are not there yet.
+    /// Returns the matrix as JSON, with the cases that are not implemented yet.
     fn to_json(&self) -> serde_json::Result<String> {
         let mut matrix = serde_json::to_value(self)?;
         let cases = WEBTRANSPORT.map(|(letter, case)| {
-            serde_json::json!({"letter": letter, "case": case, "verdict": NOT_THERE})
+            serde_json::json!({"letter": letter, "case": case, "verdict": NOT_IMPLEMENTED})
         });
         matrix["webtransport"] = serde_json::json!(cases);
         serde_json::to_string_pretty(&matrix)
     }
 
-    /// Describes the run.
     fn about(&self) -> String {
         format!(
             "`courser interop matrix` wrote this report after {:.0} s of runs with the seed {}.",
@@ -192,7 +191,7 @@ impl Matrix {
         self.push_cases(&mut text);
         text.push_str("\n## WebTransport\n\n| letter | case | result |\n|---|---|---|\n");
         for (letter, case) in WEBTRANSPORT {
-            let _ = writeln!(text, "| {letter} | {case} | {NOT_THERE} |");
+            let _ = writeln!(text, "| {letter} | {case} | {NOT_IMPLEMENTED} |");
         }
         text
     }
@@ -345,7 +344,7 @@ impl Matrix {
         }
         let mut webtransport = Table::new("Cases", ["letter", "case", "result"]);
         for (letter, case) in WEBTRANSPORT {
-            webtransport = webtransport.row([letter, case, NOT_THERE].map(PageCell::text));
+            webtransport = webtransport.row([letter, case, NOT_IMPLEMENTED].map(PageCell::text));
         }
         let mut page = Page::new("Interoperability").line(self.about());
         if !notes.0.is_empty() {
@@ -365,8 +364,8 @@ impl Matrix {
 }
 
 /// Separates evidence from guesses in the notes.
-const SUPPOSED: &str = "An explanation is what traces, captures or the peer's source show. What begins with \
-                        \"Supposed\" is a guess that none of them proves.";
+const SUPPOSED: &str = "Explanations are based on traces, captures or the source of the peer. Those that begin \
+                        with \"Supposed\" are unproven guesses.";
 
 /// The runner's cases of WebTransport: letters and names.
 const WEBTRANSPORT: [(&str, &str); 7] = [
@@ -380,7 +379,7 @@ const WEBTRANSPORT: [(&str, &str); 7] = [
 ];
 
 /// The result of a case that courser does not run.
-const NOT_THERE: &str = "not there yet";
+const NOT_IMPLEMENTED: &str = "not implemented yet";
 
 fn symbol(cell: &Cell) -> &'static str {
     match cell.verdict {
@@ -497,34 +496,34 @@ mod tests {
     }
 
     #[test]
-    fn webtransport_is_not_there_yet_in_any_format() {
+    fn every_format_reports_webtransport_as_not_implemented() {
         let (matrix, notes) = (matrix(), Notes::default());
         let report = |format| matrix.report(format, &notes).expect("a report");
         let text = report(ReportFormat::Text);
-        let last = "WebTransport (H, UR, US, BR, BS, DR, DS): not there yet";
+        let last = "WebTransport (H, UR, US, BR, BS, DR, DS): not implemented yet";
         assert_eq!(text.lines().last(), Some(last));
         let rows = report(ReportFormat::Markdown);
         assert!(
-            rows.contains("| DS | datagram send | not there yet |\n"),
+            rows.contains("| DS | datagram send | not implemented yet |\n"),
             "{rows}"
         );
         let html = report(ReportFormat::Html);
-        assert_eq!(html.matches("not there yet").count(), 7, "{html}");
+        assert_eq!(html.matches("not implemented yet").count(), 7, "{html}");
         let json: serde_json::Value =
             serde_json::from_str(&report(ReportFormat::Json)).expect("JSON");
         assert_eq!(json["webtransport"][1]["letter"], "UR");
-        assert_eq!(json["webtransport"][6]["verdict"], "not there yet");
+        assert_eq!(json["webtransport"][6]["verdict"], "not implemented yet");
         assert_eq!(json["pairs"][0]["server"], "courser");
     }
 
     #[test]
     fn implementation_with_one_protocol_is_named() {
-        let told = "other speaks h3 only";
+        let note = "other speaks h3 only";
         let matrix = matrix();
         for format in [ReportFormat::Markdown, ReportFormat::Html] {
             let text = matrix.report(format, &Notes::default());
             let text = text.expect("a report");
-            assert_eq!(text.matches(told).count(), 1, "{text}");
+            assert_eq!(text.matches(note).count(), 1, "{text}");
             assert!(!text.contains("courser speaks"), "{text}");
         }
     }

@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_of_the_runner_are_known() {
+    fn names_of_the_runner_are_supported() {
         let known = [
             "handshake",
             "transfer",

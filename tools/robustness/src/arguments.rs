@@ -8,11 +8,8 @@ use super::process::sibling;
 /// The command that the arguments select.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Command {
-    /// Prints the usage.
     Help,
-    /// Lists the attacks.
     List,
-    /// Runs attacks.
     Run(Arguments),
 }
 

@@ -13,7 +13,6 @@ pub(super) struct Load(Child);
 /// The service that honest clients received.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Service {
-    /// Successful requests.
     pub(super) succeeded: u64,
     /// The 99th percentile of the response time in seconds.
     pub(super) p99: f64,

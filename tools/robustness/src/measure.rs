@@ -264,7 +264,7 @@ mod tests {
         let log = Log(std::env::temp_dir().join(name));
         assert!(log.panics().is_empty(), "no file");
         let text = b"starting\n\xff\nthread 'main' panicked at a.rs:1:2:\nwhy\n";
-        std::fs::write(&log.0, text).expect("a file");
+        std::fs::write(&log.0, text).expect("the file is written");
         assert_eq!(log.panics(), ["thread 'main' panicked at a.rs:1:2:"]);
         let path = log.0.clone();
         drop(log);

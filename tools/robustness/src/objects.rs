@@ -24,7 +24,6 @@ pub(super) const SHORT: usize = 4;
 /// The number of objects below one megabyte.
 pub(super) const MEDIUM: usize = 6;
 
-/// An object.
 #[derive(Clone, Debug)]
 pub(super) struct Object {
     pub(super) bytes: Bytes,
@@ -98,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn hash_is_that_of_everybody() {
+    fn hash_is_sha_256() {
         let empty = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
         assert_eq!(hash(b""), empty);
     }

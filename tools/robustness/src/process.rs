@@ -78,7 +78,6 @@ pub(super) fn command(program: &OsStr, core: Option<usize>) -> Command {
 
 /// The options of a `courser serve`.
 pub(super) struct Serve<'a> {
-    /// The binary.
     pub(super) courser: &'a Path,
     /// The folder, or `--proxy URL`.
     pub(super) content: Vec<OsString>,
@@ -166,7 +165,6 @@ fn fetch(server: SocketAddr, path: &str) -> std::io::Result<String> {
 }
 
 impl Process {
-    /// Runs a command.
     pub(super) fn spawn(mut command: Command) -> Result<Self, String> {
         command.spawn().map(Self).map_err(|error| {
             let program = command.get_program().display();
@@ -213,7 +211,6 @@ impl Process {
         status.is_some_and(|status| status.signal().is_some())
     }
 
-    /// Sends SIGTERM.
     pub(super) fn terminate(&self) {
         use rustix::process::{Pid, Signal, kill_process};
         if let Some(pid) = i32::try_from(self.id()).ok().and_then(Pid::from_raw) {
@@ -282,7 +279,7 @@ mod tests {
     #[test]
     fn announcement_names_both_addresses() {
         let line = r#"{"addresses":["127.0.0.1:4433"],"admin":"http://127.0.0.1:9443/"}"#;
-        let (address, admin) = addresses(line).expect("both addresses");
+        let (address, admin) = addresses(line).expect("the announcement has both addresses");
         assert_eq!((address.port(), admin.port()), (4433, 9443));
         assert_eq!(addresses(r#"{"addresses":["127.0.0.1:4433"]}"#), None);
     }

@@ -50,7 +50,7 @@ pub(super) fn json(rows: &[Row]) -> String {
 /// Checks that every victim survived its attack.
 ///
 /// # Errors
-/// The attacks under which a victim ended or panicked, or honest clients got no response, one a line.
+/// Returns the attacks under which a victim ended or panicked, or honest clients got no response, one per line.
 pub(super) fn verdict(rows: &[Row]) -> Result<(), String> {
     let failures: Vec<String> = rows.iter().flat_map(failures).collect();
     match failures.is_empty() {
@@ -72,7 +72,7 @@ fn failures(row: &Row) -> Vec<String> {
         if rate.is_some_and(|rate| rate.per_second <= 0.0) {
             let plan = row.plan;
             failures.push(format!(
-                "{plan}: honest clients got nothing {when} the attack"
+                "{plan}: honest clients got no response {when} the attack"
             ));
         }
     }

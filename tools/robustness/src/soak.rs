@@ -177,7 +177,6 @@ struct AttackRotation {
     sent: Vec<(&'static str, u64, u64)>,
 }
 
-/// A running attack.
 struct RunningAttack {
     plan: &'static Plan,
     sockets: Sockets,

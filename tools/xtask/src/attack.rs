@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn profile_is_taken_out_where_it_stands() {
+    fn profile_is_removed_from_the_arguments() {
         let words = ["storm-1000", "--profile", "release", "--quick"];
         let rest = vec!["storm-1000", "--quick"];
         assert_eq!(take_profile(&words), ("release", rest));

@@ -62,7 +62,7 @@ struct Row {
     proof: Proof,
 }
 
-/// The statement of a line about its rule.
+/// The evidence of a line for its rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Proof {
     /// The test fails when the rule is broken.

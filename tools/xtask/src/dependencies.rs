@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::floors;
+use crate::layers;
 use crate::manifest::{Dependency, Manifest, Purpose};
 use crate::report::Problems;
 
-/// Returns every dependency of the lower floors that is not listed, and every unused entry.
+/// Returns every dependency of the lower layers that is not listed, and every unused entry.
 pub(crate) fn check(manifests: &BTreeMap<String, Manifest>) -> Problems {
     let own: BTreeSet<&str> = manifests
         .values()
@@ -33,9 +33,9 @@ pub(crate) fn check(manifests: &BTreeMap<String, Manifest>) -> Problems {
     problems
 }
 
-/// Returns true for crates below the floor that makes system calls.
+/// Returns true for crates below the layer that makes system calls.
 fn is_without_io(folder: &str) -> bool {
-    floors::floor_of(folder).is_some_and(|floor| floor < floors::WORLDS)
+    layers::layer_of(folder).is_some_and(|layer| layer < layers::SYSTEM_CALLS)
 }
 
 fn is_allowed(folder: &str, dependency: &Dependency) -> bool {
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn crates_with_io_choose_for_themselves() {
+    fn crates_with_io_may_use_any_package() {
         assert_eq!(
             problems("udp", &[("libc", Purpose::Normal)]),
             Problems::new()

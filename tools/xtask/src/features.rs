@@ -43,8 +43,8 @@ fn is_rust(file: &File) -> bool {
         .is_some_and(|it| it == "rs")
 }
 
-/// Returns the arguments of each check of a crate; none if it has no features. `names` tells whether its code
-/// names a feature: one that is only an alias changes nothing that is not checked already.
+/// Returns the arguments of each check of a crate; none if it has no features. `names` returns true if its code names
+/// a feature: one that is only an alias changes nothing that is not checked already.
 fn combinations(manifest: &Manifest, names: impl Fn(&str) -> bool) -> Vec<Vec<&str>> {
     let is_alias = |name: &str| manifest.aliases.iter().any(|alias| alias == name);
     let features = manifest.features.iter().map(String::as_str);

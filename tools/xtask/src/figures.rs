@@ -78,7 +78,7 @@ fn read(files: &[File]) -> (BTreeMap<&str, &str>, Problems) {
     for line in lines.skip(1) {
         let columns: Vec<&str> = line.split('\t').collect();
         let [name, document, before, after] = columns[..] else {
-            problems.push(format!("{TABLE}: `{line}` has not four columns"));
+            problems.push(format!("{TABLE}: `{line}` does not have four columns"));
             continue;
         };
         match value(files, document, before, after) {

@@ -23,8 +23,8 @@ pub(crate) enum Task {
     Write,
 }
 
-/// Counts all paths, prints the counts, and checks or writes the budgets. Without valgrind it does nothing and
-/// says so.
+/// Counts all paths, prints the counts, and checks or writes the budgets. Without valgrind it prints that it skips
+/// them.
 pub(crate) fn run(root: &Path, task: Task) -> Result<(), Problems> {
     if output_of(Command::new("valgrind").arg("--version")).is_err() {
         println!("SKIPPED the instruction budgets: valgrind is missing");
@@ -151,14 +151,14 @@ impl Run {
         let output = self.child.wait_with_output();
         let output = output.map_err(|error| format!("{name}: {error}"))?;
         if !output.status.success() {
-            let said = String::from_utf8_lossy(&output.stderr);
-            return Err(format!("{name}: valgrind failed:\n{said}"));
+            let text = String::from_utf8_lossy(&output.stderr);
+            return Err(format!("{name}: valgrind failed:\n{text}"));
         }
-        let said = String::from_utf8_lossy(&output.stdout);
-        let units: u64 = said
+        let text = String::from_utf8_lossy(&output.stdout);
+        let units: u64 = text
             .trim()
             .parse()
-            .map_err(|_| format!("{name}: `{said}` is no number of units"))?;
+            .map_err(|_| format!("{name}: `{text}` is no number of units"))?;
         let counted = fs::read_to_string(&self.out).map_err(|error| format!("{name}: {error}"))?;
         // What was counted can be looked at with callgrind_annotate only if the run is repeated.
         fs::remove_file(&self.out).map_err(|error| format!("{name}: {error}"))?;

@@ -10,10 +10,10 @@ mod conformance;
 mod dependencies;
 mod features;
 mod figures;
-mod floors;
 mod guide;
 mod house;
 mod instructions;
+mod layers;
 mod manifest;
 mod metadata;
 mod modules;
@@ -140,7 +140,7 @@ fn guide_options(options: &[&str]) -> Result<guide::Options, Problems> {
 const USAGE: &str = "\
 usage: cargo xtask <command>
 
-  tidy                  check floors, walls, circles of imports, dependencies, unsafe, clocks, machine
+  tidy                  check layers, module order, import cycles, dependencies, unsafe, clocks, machine
                         paths, registries, and the catalogues against the code
   features              check that each feature compiles alone
   conformance           check docs/conformance.tsv against docs/requirements.tsv and the tests

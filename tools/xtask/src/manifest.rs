@@ -27,11 +27,11 @@ pub(crate) struct Dependency {
 /// The section that declares a dependency.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Purpose {
-    /// `[dependencies]`.
+    /// The section `[dependencies]`, for the code of the package.
     Normal,
-    /// `[build-dependencies]`.
+    /// The section `[build-dependencies]`, for build scripts.
     Build,
-    /// `[dev-dependencies]`.
+    /// The section `[dev-dependencies]`, for tests, benches and examples.
     Dev,
 }
 

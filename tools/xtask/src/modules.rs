@@ -106,7 +106,7 @@ impl<'a> Modules<'a> {
             if !is_used {
                 continue;
             }
-            match self.resolve(path, &import.path, MOST_STEPS) {
+            match self.resolve(path, &import.path, MAX_STEPS) {
                 Target::Item(item) => found.push((item.file, import.line, import.path.join("::"))),
                 Target::Module(other) if import.is_glob() => {
                     let file = &self.by_path[&other].file.path;
@@ -117,7 +117,7 @@ impl<'a> Modules<'a> {
             }
         }
         for mention in &module.scan.mentions {
-            if let Target::Item(item) = self.resolve(path, &mention.path, MOST_STEPS) {
+            if let Target::Item(item) = self.resolve(path, &mention.path, MAX_STEPS) {
                 found.push((item.file, mention.line, mention.path.join("::")));
             }
         }
@@ -133,7 +133,7 @@ impl<'a> Modules<'a> {
 
     /// Returns the item of the crate that `path` names in the module `from`.
     pub(crate) fn definition(&self, from: &Path, path: &[String]) -> Option<Definition<'a>> {
-        match self.resolve(from, path, MOST_STEPS) {
+        match self.resolve(from, path, MAX_STEPS) {
             Target::Item(item) => Some(item),
             Target::Module(_) | Target::Foreign => None,
         }
@@ -214,7 +214,7 @@ fn module_path(path: &str) -> Path {
 }
 
 /// The most re-exports that a name is followed through.
-const MOST_STEPS: usize = 12;
+const MAX_STEPS: usize = 12;
 
 #[cfg(test)]
 mod tests;

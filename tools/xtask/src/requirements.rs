@@ -24,7 +24,7 @@ pub(crate) enum Side {
     Receiver,
     /// The end that sends, `…-tx`.
     Sender,
-    /// An intermediary, `proxy`.
+    /// An intermediary between clients and servers, `proxy`.
     Proxy,
 }
 

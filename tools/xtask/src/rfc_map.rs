@@ -15,7 +15,7 @@ pub(crate) enum Output {
     Write,
     /// Compares it with the document.
     Check,
-    /// Prints it.
+    /// Prints it to standard output.
     Print,
 }
 

@@ -38,7 +38,7 @@ fn key(package: &Package) -> Key {
 }
 
 /// Returns the packages of the binary with all its features on this system, without those that only build
-/// scripts use. `cargo metadata` cannot tell: it unites the features of all crates of the workspace.
+/// scripts use. `cargo metadata` is not precise enough: it unites the features of all crates of the workspace.
 fn linked(root: &Path) -> Result<BTreeSet<Key>, Problems> {
     let output = metadata::cargo(root)
         .args([

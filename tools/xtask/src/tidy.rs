@@ -1,9 +1,9 @@
 //! `cargo xtask tidy`: checks rules that the compiler cannot enforce.
 
-mod circles;
 mod clocks;
+mod cycles;
 mod examples;
-mod walls;
+mod module_order;
 mod workflows;
 
 use std::collections::BTreeMap;
@@ -15,8 +15,8 @@ use crate::catalogue;
 use crate::code;
 use crate::dependencies;
 use crate::figures;
-use crate::floors;
 use crate::guide;
+use crate::layers;
 use crate::manifest::{self, Manifest, Purpose};
 use crate::report::Problems;
 use crate::tree::{self, File};
@@ -25,14 +25,14 @@ use crate::tree::{self, File};
 pub(crate) fn run(root: &Path) -> Result<(), Problems> {
     let files = tree::files(root)?;
     let (manifests, mut problems) = read_manifests(&files);
-    problems.extend(check_floors(&manifests));
+    problems.extend(check_layers(&manifests));
     problems.extend(check_named_dependencies(&manifests));
     problems.extend(dependencies::check(&manifests));
     problems.extend(catalogue::check(&files));
     problems.extend(guide::check(&files));
     problems.extend(figures::check(&files));
-    problems.extend(walls::check(&files));
-    problems.extend(circles::check(&files, folders(&manifests)));
+    problems.extend(module_order::check(&files));
+    problems.extend(cycles::check(&files, folders(&manifests)));
     problems.extend(clocks::check(&files, folders(&manifests)));
     problems.extend(examples::check(&files));
     problems.extend(workflows::check(&files));
@@ -85,18 +85,18 @@ pub(crate) fn read_manifests(files: &[File]) -> (BTreeMap<String, Manifest>, Pro
     (manifests, problems)
 }
 
-/// Checks that dependencies lead to lower floors. Those of tests too: a test that needs a higher
-/// floor belongs there.
-fn check_floors(manifests: &BTreeMap<String, Manifest>) -> Problems {
+/// Checks that dependencies lead to lower layers. Those of tests too: a test that needs a higher
+/// layer belongs there.
+fn check_layers(manifests: &BTreeMap<String, Manifest>) -> Problems {
     let mut problems = Problems::new();
     let folders: BTreeMap<&str, &str> = manifests
         .iter()
         .map(|(folder, manifest)| (manifest.package.as_str(), folder.as_str()))
         .collect();
     for (folder, manifest) in manifests {
-        if floors::floor_of(folder).is_none() {
+        if layers::layer_of(folder).is_none() {
             problems.push(format!(
-                "{folder}/Cargo.toml: has no floor; give it one in tools/xtask/src/floors.rs"
+                "{folder}/Cargo.toml: has no layer; give it one in tools/xtask/src/layers.rs"
             ));
             continue;
         }
@@ -104,13 +104,13 @@ fn check_floors(manifests: &BTreeMap<String, Manifest>) -> Problems {
             let Some(other) = folders.get(dependency.package.as_str()) else {
                 continue;
             };
-            if !floors::is_allowed(folder, other) {
+            if !layers::is_allowed(folder, other) {
                 problems.push(format!(
-                    "{folder}/Cargo.toml: {} on floor {} may not depend on {} on floor {}",
+                    "{folder}/Cargo.toml: {} in layer {} may not depend on {} in layer {}",
                     manifest.package,
-                    floor_label(folder),
+                    layer_label(folder),
                     dependency.package,
-                    floor_label(other),
+                    layer_label(other),
                 ));
             }
         }
@@ -229,8 +229,8 @@ fn check_registries(file: &File) -> Problems {
     problems
 }
 
-fn floor_label(folder: &str) -> String {
-    floors::floor_of(folder).map_or_else(|| "?".to_owned(), |floor| floor.to_string())
+fn layer_label(folder: &str) -> String {
+    layers::layer_of(folder).map_or_else(|| "?".to_owned(), |layer| layer.to_string())
 }
 
 /// A library that only some crates may name.
@@ -255,22 +255,22 @@ const GUARDED: &[Guarded] = &[
     Guarded {
         name: "rustls",
         // The server and the client speak TLS over TCP beside QUIC.
-        may_use: |folder| folder == "tls" || is_at_least(folder, floors::QUIC),
+        may_use: |folder| folder == "tls" || is_at_least(folder, layers::QUIC),
         // Users pass their own configurations, which these crates take through tls.
-        may_name: |folder| folder == "tls" || is_at_least(folder, floors::QUIC),
+        may_name: |folder| folder == "tls" || is_at_least(folder, layers::QUIC),
         rule: "below quic, tls is the only crate that depends on rustls",
     },
     Guarded {
         name: "tokio",
         // Reading from a disk needs threads that may block.
-        may_use: |folder| folder == "files" || is_at_least(folder, floors::QUIC),
-        may_name: |folder| folder == "files" || is_at_least(folder, floors::QUIC),
+        may_use: |folder| folder == "files" || is_at_least(folder, layers::QUIC),
+        may_name: |folder| folder == "files" || is_at_least(folder, layers::QUIC),
         rule: "below quic, files is the only library that names tokio",
     },
 ];
 
-fn is_at_least(folder: &str, floor: u8) -> bool {
-    floors::floor_of(folder).is_some_and(|own| own >= floor)
+fn is_at_least(folder: &str, layer: u8) -> bool {
+    layers::layer_of(folder).is_some_and(|own| own >= layer)
 }
 
 const UNSAFE_RULE: &str = "only udp and the kernels of fused may be unsafe";

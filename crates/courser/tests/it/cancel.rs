@@ -58,7 +58,7 @@ async fn write_with_cancellation(
     let mut rest = Bytes::copy_from_slice(data);
     while !rest.is_empty() {
         let piece = usize::try_from(1 + random.below(9000))
-            .expect("small")
+            .expect("fits")
             .min(rest.len());
         if random.below(2) == 0 {
             match attempt(random, stream.write(&rest[..piece])).await {
@@ -76,7 +76,7 @@ async fn write_with_cancellation(
             rest.advance(piece - left);
         }
     }
-    stream.finish().expect("first time");
+    stream.finish().expect("not finished");
     Ok(())
 }
 
@@ -88,7 +88,7 @@ async fn read_with_cancellation(
     let mut buffer = vec![0; 5000];
     let mut places: [Bytes; 3] = Default::default();
     loop {
-        let limit = usize::try_from(1 + random.below(5000)).expect("small");
+        let limit = usize::try_from(1 + random.below(5000)).expect("fits");
         let done = match random.below(3) {
             0 => match attempt(random, stream.read(&mut buffer[..limit])).await {
                 Some(Ok(Some(read))) => {

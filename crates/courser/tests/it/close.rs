@@ -115,10 +115,10 @@ async fn wait_idle_ends_though_the_peer_is_gone() {
     let (client, server) = pair.connect().await;
     // The state of the server's runtime is dropped silently: no packet answers the close.
     let silent = std::net::UdpSocket::bind(loopback()).expect("a port");
-    let nobody = silent.local_addr().expect("bound");
+    let address = silent.local_addr().expect("bound");
     let lost = pair
         .client
-        .connect(nobody, "localhost")
+        .connect(address, "localhost")
         .expect("configured");
     pair.client.close(0u32.into(), b"");
     within(20, pair.client.wait_idle()).await;
@@ -194,11 +194,11 @@ async fn connecting_to_a_silent_port_times_out() {
     };
     let pair = pair_with(transport, |config| config);
     let silent = std::net::UdpSocket::bind(loopback()).expect("a port");
-    let nobody = silent.local_addr().expect("bound");
+    let address = silent.local_addr().expect("bound");
     let error = within(
         10,
         pair.client
-            .connect(nobody, "localhost")
+            .connect(address, "localhost")
             .expect("configured"),
     )
     .await;
@@ -214,7 +214,7 @@ async fn data_written_before_the_receiver_closes_is_read() {
     let (client, server) = pair.connect().await;
     let mut send = client.open_uni().await.expect("open");
     send.write_all(b"last words").await.expect("written");
-    send.finish().expect("first time");
+    send.finish().expect("not finished");
     let mut receive = within(10, server.accept_uni()).await.expect("opened");
     assert_eq!(receive.read_to_end(100).await.expect("read"), b"last words");
     assert_eq!(within(10, send.stopped()).await, Ok(None));
@@ -231,26 +231,26 @@ async fn data_that_arrived_before_the_peer_closed_is_still_read() {
     let data = vec![7; 100_000];
     let mut whole = client.open_uni().await.expect("open");
     whole.write_all(&data).await.expect("written");
-    whole.finish().expect("first time");
+    whole.finish().expect("not finished");
     let mut half = client.open_uni().await.expect("open");
     half.write_all(b"and then").await.expect("written");
     let mut first = within(10, server.accept_uni()).await.expect("opened");
     assert_eq!(within(10, whole.stopped()).await, Ok(None));
     // By then it has arrived, like everything that was sent before it.
     let mut last = client.open_uni().await.expect("open");
-    last.finish().expect("first time");
+    last.finish().expect("not finished");
     assert_eq!(within(10, last.stopped()).await, Ok(None));
     client.close(3u32.into(), b"bye");
     let closed = within(10, server.closed()).await;
     until(|| pair.server.open_connections() == 0).await;
-    assert_eq!(first.read_to_end(1 << 20).await.expect("all"), data);
-    let mut second = within(10, server.accept_uni()).await.expect("it had come");
+    assert_eq!(first.read_to_end(1 << 20).await.expect("complete"), data);
+    let mut second = within(10, server.accept_uni()).await.expect("arrived");
     let mut read = [0; 8];
-    second.read_exact(&mut read).await.expect("it is there");
+    second.read_exact(&mut read).await.expect("arrived");
     assert_eq!(&read, b"and then");
     let lost = Err(ReadError::ConnectionLost(closed.clone()));
     assert_eq!(within(10, second.read_chunk(1)).await, lost);
-    let mut third = within(10, server.accept_uni()).await.expect("it had come");
+    let mut third = within(10, server.accept_uni()).await.expect("arrived");
     assert_eq!(within(10, third.read_chunk(1)).await, Ok(None));
     assert_eq!(within(10, server.accept_uni()).await.err(), Some(closed));
 }
@@ -292,7 +292,7 @@ fn handles_outlive_the_runtime() {
     let waiting = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
-        .expect("one");
+        .expect("a runtime");
     waiting.block_on(async {
         assert!(within(5, stream.write_all(&[0; 1 << 20])).await.is_err());
         assert!(within(5, server.accept_uni()).await.is_err());

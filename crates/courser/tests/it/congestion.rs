@@ -12,11 +12,11 @@ async fn controller_changes_at_one_end_and_data_flows_on() {
     for &algorithm in Algorithm::ALL {
         client.set_congestion_controller(algorithm);
         assert_eq!(client.stats().path.controller, algorithm.to_string());
-        let mut send = client.open_uni().await.expect("room");
+        let mut send = client.open_uni().await.expect("allowed");
         send.write_all(&[7; 100_000]).await.expect("open");
         send.finish().expect("open");
         let mut receive = server.accept_uni().await.expect("a stream");
-        let data = receive.read_to_end(100_000).await.expect("all of it");
+        let data = receive.read_to_end(100_000).await.expect("complete");
         assert_eq!(data, [7; 100_000]);
     }
     assert_eq!(server.stats().path.controller, "cubic");

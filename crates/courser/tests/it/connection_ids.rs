@@ -21,12 +21,15 @@ async fn ask(client: &Connection, server: &Connection) {
     let exchange = async {
         let (mut send, mut receive) = client.open_bi().await.expect("open");
         send.write_all(b"question").await.expect("open");
-        send.finish().expect("first time");
+        send.finish().expect("not finished");
         let (mut reply, mut request) = server.accept_bi().await.expect("open");
-        assert_eq!(request.read_to_end(20).await.expect("all"), b"question");
+        assert_eq!(
+            request.read_to_end(20).await.expect("complete"),
+            b"question"
+        );
         reply.write_all(b"answer").await.expect("open");
-        reply.finish().expect("first time");
-        assert_eq!(receive.read_to_end(20).await.expect("all"), b"answer");
+        reply.finish().expect("not finished");
+        assert_eq!(receive.read_to_end(20).await.expect("complete"), b"answer");
     };
     within(20, exchange).await;
 }
@@ -39,13 +42,13 @@ fn run_server(socket: UdpSocket, identity: &Identity) -> (tokio::runtime::Runtim
         .build()
         .expect("a thread");
     let server = ServerConfig::with_identity(identity)
-        .expect("own certificate")
+        .expect("matching key")
         .alpn(["test"]);
     // The same keys after the restart.
     let mut config = EndpointConfig::from_seed([7; 32]);
     config.connection_ids = Some(server_ids());
     let context = runtime.enter();
-    let endpoint = Endpoint::new(config, Some(server), socket).expect("own socket");
+    let endpoint = Endpoint::new(config, Some(server), socket).expect("valid socket");
     drop(context);
     (runtime, endpoint)
 }
@@ -54,7 +57,7 @@ fn run_server(socket: UdpSocket, identity: &Identity) -> (tokio::runtime::Runtim
 async fn restarted_server_with_the_same_key_and_generator_resets_its_clients() {
     let identity = Identity::dev().expect("random numbers");
     let socket = UdpSocket::bind(loopback()).expect("a port");
-    let again = socket.try_clone().expect("own socket");
+    let again = socket.try_clone().expect("valid socket");
     let (life, server) = run_server(socket, &identity);
     let address = server.local_addr().expect("bound");
     let client = Endpoint::client(loopback()).expect("a port");

@@ -102,7 +102,7 @@ async fn pending_datagram_calls_end_with_the_connection() {
         client.close(7u32.into(), b"done");
     };
     let ((first, second), ()) = within(20, async { tokio::join!(received, close) }).await;
-    assert_eq!(first.expect("it came before")[..], b"last words"[..]);
+    assert_eq!(first.expect("arrived")[..], b"last words"[..]);
     assert!(matches!(
         second,
         Err(ConnectionError::ApplicationClosed { .. })
@@ -165,7 +165,7 @@ async fn disabled_datagrams_have_a_clear_error() {
     };
     let pair = pair_with(transport, |config| config);
     let (client, _server) = pair.connect().await;
-    let error = client.send_datagram(Bytes::new()).expect_err("off");
+    let error = client.send_datagram(Bytes::new()).expect_err("disabled");
     assert!(
         error.to_string().contains("datagram_send_buffer_size"),
         "{error}"

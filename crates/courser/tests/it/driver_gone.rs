@@ -40,7 +40,7 @@ impl Ends {
             stream_receive_window_max: 4096,
             ..TransportConfig::default()
         };
-        let config = ServerConfig::with_identity(&identity).expect("own certificate");
+        let config = ServerConfig::with_identity(&identity).expect("matching key");
         let config = config.alpn(["test"]).transport_config(narrow);
         let server = Endpoint::server(config, loopback()).expect("a port");
         let theirs = runtime();
@@ -93,16 +93,16 @@ fn assert_stopped(name: &str, error: &ConnectionError) {
     };
     assert_eq!(error.code, TransportErrorCode::INTERNAL_ERROR, "{name}");
     let text = error.to_string();
-    let says_why = text.contains("the endpoint has stopped") && text.contains("runtime");
-    assert!(says_why, "{name}: {text}");
+    let names_the_cause = text.contains("the endpoint has stopped") && text.contains("runtime");
+    assert!(names_the_cause, "{name}: {text}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn pending_calls_end_when_the_runtime_of_the_endpoint_is_dropped() {
     let ends = Ends::new();
     let (client, server) = ends.connect(&ends.client).await;
-    let (mut send, mut receive) = client.open_bi().await.expect("room");
-    let mut uni = client.open_uni().await.expect("room");
+    let (mut send, mut receive) = client.open_bi().await.expect("allowed");
+    let mut uni = client.open_uni().await.expect("allowed");
     uni.write_all(b"all").await.expect("open");
     uni.finish().expect("open");
     // The server's application reads nothing, so it grants no credit.
@@ -167,7 +167,7 @@ async fn later_calls_fail_at_once_and_other_endpoints_continue() {
     here.set_default_client_config(ends.client_config.clone());
     let (client, _server) = ends.connect(&ends.client).await;
     let (other, other_server) = ends.connect(&here).await;
-    let (mut send, mut receive) = client.open_bi().await.expect("room");
+    let (mut send, mut receive) = client.open_bi().await.expect("allowed");
     ends.theirs.shutdown_background();
     assert_stopped("closed", &within(10, client.closed()).await);
 
@@ -196,12 +196,12 @@ async fn later_calls_fail_at_once_and_other_endpoints_continue() {
     client.close(0u32.into(), b"");
     ends.client.close(0u32.into(), b"");
 
-    let (mut send, _receive) = within(10, other.open_bi()).await.expect("room");
+    let (mut send, _receive) = within(10, other.open_bi()).await.expect("allowed");
     send.write_all(b"hello").await.expect("open");
     send.finish().expect("open");
     let exchange = async {
         let (_, mut receive) = other_server.accept_bi().await.expect("a stream");
         receive.read_to_end(10).await
     };
-    assert_eq!(within(20, exchange).await.expect("all"), b"hello");
+    assert_eq!(within(20, exchange).await.expect("complete"), b"hello");
 }

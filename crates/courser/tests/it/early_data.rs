@@ -19,7 +19,7 @@ struct Pair {
 
 fn server_config(identity: &Identity) -> ServerConfig {
     ServerConfig::with_identity(identity)
-        .expect("own certificate")
+        .expect("matching key")
         .alpn(["test"])
         .early_data(EarlyDataOptions::default())
 }
@@ -54,7 +54,7 @@ impl Pair {
         // Tickets precede what the server sends after its handshake.
         let mut send = server.open_uni().await.expect("open");
         send.write_all(b"welcome").await.expect("written");
-        send.finish().expect("first time");
+        send.finish().expect("not finished");
         let mut receive = within(10, client.accept_uni()).await.expect("opened");
         within(10, receive.read_to_end(10)).await.expect("read");
         until(|| client.stats().frames_received.new_token > 0).await;
@@ -142,8 +142,8 @@ async fn a_request_in_early_data_is_answered_before_the_handshake_is_complete() 
     let client = pair.early_client_to(relay.address).await;
     let (mut send, mut receive) = client.open_bi().await.expect("remembered limits");
     assert!(send.is_early() && receive.is_early());
-    send.write_all(b"question").await.expect("room");
-    send.finish().expect("first time");
+    send.write_all(b"question").await.expect("enough credit");
+    send.finish().expect("not finished");
     let incoming = within(10, pair.server.accept()).await.expect("open");
     let server = within(10, incoming.accept().expect("valid").early()).await;
     let server = server.expect("usable");
@@ -154,7 +154,7 @@ async fn a_request_in_early_data_is_answered_before_the_handshake_is_complete() 
     let asked = within(10, question.read_to_end(100)).await.expect("read");
     assert_eq!(asked, b"question");
     answer.write_all(b"answer").await.expect("written");
-    answer.finish().expect("first time");
+    answer.finish().expect("not finished");
     let answered = within(10, receive.read_to_end(100)).await.expect("read");
     assert_eq!(answered, b"answer");
     until(|| relay.held_finished() > 0).await;
@@ -174,7 +174,7 @@ async fn refused_early_data_fails_its_streams_and_the_connection_continues() {
     pair.forget_sessions();
     let client = pair.early_client().await;
     let (mut send, mut receive) = client.open_bi().await.expect("remembered limits");
-    send.write_all(b"early").await.expect("room");
+    send.write_all(b"early").await.expect("enough credit");
     let (stopped, early_id) = (send.stopped(), send.id());
     let reading = receive.read_to_end(100);
     let serve = async {
@@ -214,7 +214,7 @@ async fn refused_early_data_fails_its_streams_and_the_connection_continues() {
     let asked = within(10, question.read_to_end(100)).await.expect("read");
     assert_eq!(asked, b"again");
     reply.write_all(b"yes").await.expect("written");
-    reply.finish().expect("first time");
+    reply.finish().expect("not finished");
     let answered = within(10, answer.read_to_end(100)).await.expect("read");
     assert_eq!(answered, b"yes");
 }
@@ -245,7 +245,7 @@ async fn greet(
         .await
         .expect("the client's limits are known");
     send.write_all(text).await.expect("written");
-    send.finish().expect("first time");
+    send.finish().expect("not finished");
     assert!(!send.is_early());
     let client = within(10, connecting).await.expect("handshake");
     (server, client)
@@ -336,7 +336,7 @@ async fn failed_handshake_fails_pending_calls() {
 #[tokio::test]
 async fn early_data_must_be_enabled_at_both_ends() {
     let identity = Identity::dev().expect("random numbers");
-    let config = ServerConfig::with_identity(&identity).expect("own certificate");
+    let config = ServerConfig::with_identity(&identity).expect("matching key");
     let server = Endpoint::server(config.alpn(["test"]), loopback()).expect("a port");
     let mut client = Endpoint::client(loopback()).expect("a port");
     let config = ClientConfig::with_roots([identity.certificate()]).expect("a certificate");
@@ -351,7 +351,7 @@ async fn early_data_must_be_enabled_at_both_ends() {
         assert_eq!(client.early_data(), EarlyData::None);
         let mut send = server.open_uni().await.expect("open");
         send.write_all(b"after the tickets").await.expect("written");
-        send.finish().expect("first time");
+        send.finish().expect("not finished");
         let mut receive = within(10, client.accept_uni()).await.expect("opened");
         within(10, receive.read_to_end(100)).await.expect("read");
         assert_eq!(server.authenticated().await, Ok(EarlyData::None));

@@ -14,7 +14,7 @@ fn spawn_echo(endpoint: Endpoint) {
                         while let Ok(Some(chunk)) = receive.read_chunk(usize::MAX).await {
                             send.write_chunk(chunk).await.expect("client reads");
                         }
-                        send.finish().expect("first time");
+                        send.finish().expect("not finished");
                     });
                 }
             });
@@ -26,7 +26,7 @@ async fn round_trip(connection: &Connection, data: &[u8]) {
     let (mut send, mut receive) = connection.open_bi().await.expect("open");
     let write = async {
         send.write_all(data).await.expect("written");
-        send.finish().expect("first time");
+        send.finish().expect("not finished");
     };
     let (back, ()) = tokio::join!(receive.read_to_end(data.len()), write);
     assert!(back.expect("read") == data, "{} bytes differ", data.len());
@@ -109,7 +109,7 @@ async fn small_writes_in_a_row_arrive_in_order() {
     for piece in data.chunks(33) {
         send.write_all(piece).await.expect("written");
     }
-    send.finish().expect("first time");
+    send.finish().expect("not finished");
     let back = within(20, receive.read_to_end(data.len()))
         .await
         .expect("read");
@@ -135,7 +135,7 @@ async fn a_request_and_its_end_share_a_datagram() {
 async fn round_trip_by_hand(client: &Connection, server: &Connection) {
     let (mut send, mut receive) = client.open_bi().await.expect("open");
     send.write_all(b"request").await.expect("written");
-    send.finish().expect("first time");
+    send.finish().expect("not finished");
     let answer = async {
         let (mut send, mut receive) = server.accept_bi().await.expect("opened");
         assert_eq!(receive.read_to_end(10).await.expect("read"), b"request");

@@ -316,17 +316,17 @@ fn without_random_numbers_no_endpoint_starts() {
 
 /// Returns the first datagram of a client.
 async fn hello() -> Vec<u8> {
-    let nobody = tokio::net::UdpSocket::bind("127.0.0.1:0")
+    let silent = tokio::net::UdpSocket::bind("127.0.0.1:0")
         .await
         .expect("a port");
-    let address = nobody.local_addr().expect("bound");
+    let address = silent.local_addr().expect("bound");
     let identity = Identity::dev().expect("random numbers");
     let config = ClientConfig::with_roots([identity.certificate()]).expect("a certificate");
     let endpoint = Endpoint::client(SocketAddr::from(([127, 0, 0, 1], 0))).expect("a port");
     let connecting = endpoint.connect_with(config.alpn(["test"]), address, "localhost");
     let _connecting = connecting.expect("configured");
     let mut datagram = vec![0; 2000];
-    let len = nobody.recv(&mut datagram).await.expect("sent");
+    let len = silent.recv(&mut datagram).await.expect("sent");
     datagram.truncate(len);
     datagram
 }
@@ -348,7 +348,7 @@ async fn interface_of_a_peer_is_looked_up_after_the_handshake() {
     let Poll::Ready(Some(incoming)) = accept.as_mut().poll(&mut cx) else {
         panic!("a client waits")
     };
-    let _connecting = incoming.accept().expect("a hello");
+    let _connecting = incoming.accept().expect("a ClientHello");
     assert!(driver.as_mut().poll(&mut cx).is_pending());
     assert_ne!(state.sent.load(SeqCst), 0, "the client is answered");
     assert_eq!(state.asked.load(SeqCst), 0);
@@ -399,7 +399,7 @@ async fn without_random_numbers_no_exchange_starts() {
     client
         .send(request.expect("a request"))
         .await
-        .expect_err("no numbers");
+        .expect_err("no random numbers");
     let error = server.closed().await;
     let courser::ConnectionError::ApplicationClosed { code, .. } = &error else {
         panic!("{error:?}")

@@ -31,14 +31,14 @@ async fn streams_keep_their_connection_open() {
     let (mut send, mut receive) = client.open_bi().await.expect("open");
     drop(client);
     send.write_all(b"still here").await.expect("written");
-    send.finish().expect("first time");
+    send.finish().expect("not finished");
     let (mut answer, mut question) = within(10, server.accept_bi()).await.expect("opened");
     assert_eq!(
         question.read_to_end(100).await.expect("read"),
         b"still here"
     );
     answer.write_all(b"so am I").await.expect("written");
-    answer.finish().expect("first time");
+    answer.finish().expect("not finished");
     assert_eq!(
         within(10, receive.read_to_end(100)).await.expect("read"),
         b"so am I"
@@ -92,7 +92,7 @@ async fn receiver_dropped_at_its_end_sends_no_stop_sending() {
     let (client, server) = pair.connect().await;
     let mut send = client.open_uni().await.expect("open");
     send.write_all(b"all").await.expect("written");
-    send.finish().expect("first time");
+    send.finish().expect("not finished");
     let mut receive = within(10, server.accept_uni()).await.expect("opened");
     receive.read_to_end(10).await.expect("read");
     drop(receive);
@@ -106,7 +106,7 @@ async fn connections_outlive_their_endpoint() {
     drop(pair);
     let mut send = client.open_uni().await.expect("open");
     send.write_all(b"on our own").await.expect("written");
-    send.finish().expect("first time");
+    send.finish().expect("not finished");
     let mut receive = within(10, server.accept_uni()).await.expect("opened");
     assert_eq!(
         within(10, receive.read_to_end(100)).await.expect("read"),
@@ -128,7 +128,7 @@ async fn endpoint_without_handles_refuses_later_clients() {
         .client
         .connect(pair.address, "localhost")
         .expect("configured");
-    let error = within(10, connecting).await.expect_err("nobody accepts");
+    let error = within(10, connecting).await.expect_err("not accepted");
     assert!(
         matches!(error, ConnectionError::ConnectionClosed(_)),
         "{error:?}"

@@ -95,12 +95,12 @@ async fn retried_client_returns_with_a_validated_address() {
             .await
             .expect("open")
             .retry()
-            .expect("first time");
+            .expect("not validated");
         let incoming = pair.server.accept().await.expect("open");
         assert!(incoming.remote_address_validated());
         assert!(!incoming.may_retry());
         // A second Retry is not allowed: the connection is returned.
-        let error = incoming.retry().expect_err("proven already");
+        let error = incoming.retry().expect_err("already validated");
         error.into_incoming().await.expect("handshake")
     };
     let (client, _server) = within(10, async { tokio::join!(connecting, accept) }).await;
@@ -152,10 +152,10 @@ async fn accept_can_use_another_configuration() {
     let pair = pair();
     let other = Identity::self_signed(["localhost"]).expect("random numbers");
     let config = ServerConfig::with_identity(&other)
-        .expect("fits")
+        .expect("matching key")
         .alpn(["test"]);
     let trusted = ClientConfig::with_roots([other.certificate()])
-        .expect("fits")
+        .expect("valid roots")
         .alpn(["test"]);
     let connecting = pair
         .client
@@ -178,7 +178,7 @@ async fn untrusted_certificate_fails_the_handshake() {
     let pair = pair();
     let other_identity = Identity::dev().expect("random numbers");
     let trusted = ClientConfig::with_roots([other_identity.certificate()])
-        .expect("fits")
+        .expect("valid roots")
         .alpn(["test"]);
     let connecting = pair
         .client
@@ -319,14 +319,14 @@ async fn server_receives_the_client_certificate() {
     let mut clients = courser::rustls::RootCertStore::empty();
     clients.add(client_id.certificate()).expect("a certificate");
     let config = ServerConfig::with_client_auth(&server_id, clients)
-        .expect("fits")
+        .expect("valid roots")
         .alpn(["test"]);
     let server = courser::Endpoint::server(config, common::loopback()).expect("a port");
     let client = courser::Endpoint::client(common::loopback()).expect("a port");
     let config = ClientConfig::with_roots([server_id.certificate()])
-        .expect("fits")
+        .expect("valid roots")
         .identity(&client_id)
-        .expect("fits")
+        .expect("matching key")
         .alpn(["test"]);
     let address = server.local_addr().expect("bound");
     let connecting = client
@@ -343,7 +343,7 @@ async fn server_receives_the_client_certificate() {
 async fn dual_stack_socket_accepts_both_families() {
     let identity = Identity::dev().expect("random numbers");
     let config = ServerConfig::with_identity(&identity)
-        .expect("fits")
+        .expect("matching key")
         .alpn(["test"]);
     let any = std::net::SocketAddr::from((std::net::Ipv6Addr::UNSPECIFIED, 0));
     let Ok(server) = courser::Endpoint::server(config, any) else {
@@ -356,7 +356,7 @@ async fn dual_stack_socket_accepts_both_families() {
     };
     let port = server.local_addr().expect("bound").port();
     let config = ClientConfig::with_roots([identity.certificate()])
-        .expect("fits")
+        .expect("valid roots")
         .alpn(["test"]);
     let client = courser::Endpoint::client(any).expect("a port");
     for peer in [
@@ -402,13 +402,13 @@ async fn four_clients_are_accepted_between_turns_of_the_driver() {
     let mut accepted = Vec::new();
     let mut cx = Context::from_waker(Waker::noop());
     while let Poll::Ready(incoming) = pin!(pair.server.accept()).poll(&mut cx) {
-        accepted.push(incoming.expect("open").accept().expect("a hello"));
+        accepted.push(incoming.expect("open").accept().expect("a ClientHello"));
     }
     assert_eq!(accepted.len(), 4);
     let rest = async {
         while accepted.len() < CLIENTS {
             let incoming = pair.server.accept().await.expect("open");
-            accepted.push(incoming.accept().expect("a hello"));
+            accepted.push(incoming.accept().expect("a ClientHello"));
         }
     };
     within(10, rest).await;

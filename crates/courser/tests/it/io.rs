@@ -74,7 +74,7 @@ async fn chunks_arrive_without_loss() {
             .collect();
         send.write_all_chunks(&mut chunks).await.expect("written");
         assert!(chunks.iter().all(Bytes::is_empty));
-        send.finish().expect("first time");
+        send.finish().expect("not finished");
     });
     let mut back = Vec::new();
     let mut places: [Bytes; 4] = Default::default();
@@ -97,7 +97,7 @@ async fn chunks_arrive_without_loss() {
 async fn read_chunk_honours_its_limit() {
     let (_pair, _client, _server, mut send, mut receive) = stream().await;
     send.write_all(&pattern(1, 1000)).await.expect("written");
-    send.finish().expect("first time");
+    send.finish().expect("not finished");
     let mut total = 0;
     while let Some(chunk) = within(10, receive.read_chunk(7)).await.expect("read") {
         assert!((1..=7).contains(&chunk.len()));
@@ -114,7 +114,7 @@ async fn empty_writes_and_reads_are_harmless() {
     send.write_chunk(Bytes::new()).await.expect("nothing");
     assert_eq!(receive.read(&mut []).await, Ok(Some(0)));
     assert_eq!(receive.read_chunks(&mut []).await, Ok(Some(0)));
-    send.finish().expect("first time");
+    send.finish().expect("not finished");
     assert_eq!(within(10, receive.read_to_end(0)).await, Ok(Vec::new()));
 }
 
@@ -122,7 +122,7 @@ async fn empty_writes_and_reads_are_harmless() {
 async fn early_end_reports_how_many_bytes_were_read() {
     let (_pair, _client, _server, mut send, mut receive) = stream().await;
     send.write_all(b"abc").await.expect("written");
-    send.finish().expect("first time");
+    send.finish().expect("not finished");
     let error = within(10, receive.read_exact(&mut [0; 4])).await;
     assert_eq!(error, Err(ReadExactError::FinishedEarly(3)));
 }
@@ -131,7 +131,7 @@ async fn early_end_reports_how_many_bytes_were_read() {
 async fn read_to_end_stops_at_its_limit() {
     let (_pair, _client, _server, mut send, mut receive) = stream().await;
     send.write_all(&[0; 101]).await.expect("written");
-    send.finish().expect("first time");
+    send.finish().expect("not finished");
     let error = within(10, receive.read_to_end(100)).await;
     assert_eq!(error, Err(ReadToEndError::TooLong { limit: 100 }));
 }
@@ -174,7 +174,7 @@ async fn stop_reaches_the_writer_with_its_code() {
 }
 
 /// Waits until the acknowledgement of the reset has made the transport discard the stream.
-async fn until_forgotten(send: &SendStream) {
+async fn until_discarded(send: &SendStream) {
     until(|| send.priority().is_err()).await;
 }
 
@@ -186,7 +186,7 @@ async fn stop_code_is_kept_for_a_late_caller() {
     send.write_all(b"unwanted").await.expect("written");
     let mut receive = within(10, server.accept_uni()).await.expect("accepted");
     receive.stop(9u32.into()).expect("open");
-    until_forgotten(&send).await;
+    until_discarded(&send).await;
     for _ in 0..2 {
         let error = within(10, send.write(b"more")).await.expect_err("stopped");
         assert_eq!(error, WriteError::Stopped(9u32.into()));
@@ -207,10 +207,10 @@ async fn stop_code_after_finish_is_kept_too() {
     let mut send = client.open_uni().await.expect("opened");
     // More than the peer accepts before it reads: the end is not delivered.
     send.write_all(&[0; 10_400]).await.expect("written");
-    send.finish().expect("first time");
+    send.finish().expect("not finished");
     let mut receive = within(10, server.accept_uni()).await.expect("accepted");
     receive.stop(10u32.into()).expect("open");
-    until_forgotten(&send).await;
+    until_discarded(&send).await;
     assert_eq!(within(10, send.stopped()).await, Ok(Some(10u32.into())));
 }
 
@@ -235,7 +235,7 @@ async fn stopped_returns_none_to_all_tasks_after_delivery() {
         .map(|_| crate::common::spawn(send.stopped()))
         .collect();
     send.write_all(b"rest").await.expect("written");
-    send.finish().expect("first time");
+    send.finish().expect("not finished");
     assert!(send.finish().is_err());
     assert_eq!(
         within(10, receive.read_to_end(10)).await.expect("read"),

@@ -161,9 +161,9 @@ impl End {
         }
     }
 
-    fn tell(&mut self, word: &str) {
+    fn send_line(&mut self, line: &str) {
         let input = self.process.stdin.as_mut().expect("a pipe");
-        writeln!(input, "{word}").expect("it reads");
+        writeln!(input, "{line}").expect("it reads");
     }
 }
 
@@ -188,9 +188,9 @@ fn removed_interface_of_one_client_leaves_others_connected() {
     lab.near(&["ip", "link", "del", "ck0"]);
     // The server keeps sending to the removed address.
     server.wait_for("FAILED unreachable");
-    server.tell("ask");
+    server.send_line("ask");
     server.wait_for("ANSWERED");
-    server.tell("ask anew");
+    server.send_line("ask again");
     server.wait_for("ANSWERED");
 }
 
@@ -244,7 +244,7 @@ fn role() {
         .build()
         .expect("threads");
     let mut words = role.split(' ');
-    let part = words.next().expect("a word");
+    let part = words.next().expect("a role");
     let certificate = words.next().map(from_hex);
     match (part, certificate) {
         ("server", _) => runtime.block_on(serve()),
@@ -266,7 +266,7 @@ fn settings() -> Arc<TransportConfig> {
 async fn serve() {
     let identity = Identity::dev().expect("random numbers");
     let config = ServerConfig::with_identity(&identity)
-        .expect("own certificate")
+        .expect("matching key")
         .alpn(["test"])
         .transport_config(settings());
     let address = "[::]:4433".parse().expect("an address");
@@ -279,9 +279,9 @@ async fn serve() {
                     return;
                 };
                 // Something is always on its way to each client.
-                let talking = connection.clone();
+                let sending = connection.clone();
                 spawn(async move {
-                    let (mut stream, mut pace) = (talking.open_uni().await.expect("open"), pace());
+                    let (mut stream, mut pace) = (sending.open_uni().await.expect("open"), pace());
                     while stream.write_all(b"and on").await.is_ok() {
                         pace.tick().await;
                     }
@@ -312,7 +312,7 @@ async fn serve() {
     let connect = || {
         near.connect_with(
             config.clone(),
-            "[::1]:4433".parse().expect("one"),
+            "[::1]:4433".parse().expect("an address"),
             "localhost",
         )
     };
@@ -325,9 +325,9 @@ async fn serve() {
         }
     });
     while let Some(word) = words.recv().await {
-        if word == "ask anew" {
-            let anew = connect().expect("reachable").await.expect("a handshake");
-            ask(&anew).await;
+        if word == "ask again" {
+            let another = connect().expect("reachable").await.expect("a handshake");
+            ask(&another).await;
         } else {
             ask(&connection).await;
         }
@@ -378,7 +378,7 @@ async fn connect_with_quinn(certificate: Vec<u8>) {
     tls.alpn_protocols = vec![b"test".to_vec()];
     let tls = quinn::crypto::rustls::QuicClientConfig::try_from(tls).expect("has TLS 1.3");
     let client = quinn::Endpoint::client("[::]:0".parse().expect("an address")).expect("a port");
-    let index = std::fs::read_to_string("/sys/class/net/ck1/ifindex").expect("it is there");
+    let index = std::fs::read_to_string("/sys/class/net/ck1/ifindex").expect("exists");
     let scope = index.trim().parse().expect("a number");
     let address = "fe80::a".parse().expect("an address");
     let server = SocketAddr::from(std::net::SocketAddrV6::new(address, 4433, 0, scope));

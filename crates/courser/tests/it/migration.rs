@@ -27,7 +27,7 @@ fn echo(connection: &Connection) {
         while let Ok((mut send, mut receive)) = connection.accept_bi().await {
             spawn(async move {
                 let copied = tokio::io::copy(&mut receive, &mut send).await;
-                copied.map(|_| send.finish().expect("first time"))
+                copied.map(|_| send.finish().expect("not finished"))
             });
         }
     });
@@ -44,9 +44,9 @@ async fn ask(connection: &Connection, change: impl AsyncFnOnce()) {
         send.write_all(first).await.expect("open");
         change().await;
         send.write_all(second).await.expect("open");
-        send.finish().expect("first time");
+        send.finish().expect("not finished");
     };
-    let read = async { receive.read_exact(&mut answer).await.expect("all") };
+    let read = async { receive.read_exact(&mut answer).await.expect("complete") };
     within(30, async { tokio::join!(write, read) }).await;
     assert!(answer == question, "the echo differs");
 }
@@ -213,7 +213,7 @@ async fn a_client_moves_to_the_address_that_its_server_prefers() {
     let mut pair = pair(true);
     let identity = courser::Identity::dev().expect("random numbers");
     let config = courser::ServerConfig::with_identity(&identity)
-        .expect("own certificate")
+        .expect("matching key")
         .alpn(["test"]);
     // The port is known once the socket is bound.
     let everywhere = (Ipv4Addr::UNSPECIFIED, 0).into();

@@ -80,5 +80,5 @@ pub fn zone() -> u32 {
     let line = table.lines().find(|line| line.ends_with(INTERFACE));
     let index = line.and_then(|line| line.split_whitespace().nth(1));
     let index = index.and_then(|index| u32::from_str_radix(index, 16).ok());
-    index.expect("it was just made")
+    index.expect("it exists")
 }

@@ -106,13 +106,13 @@ impl Ends {
 
 fn identity() -> (Identity, Arc<CertifiedKey>) {
     let names = ["localhost", SLOW].map(str::to_owned);
-    let made = rcgen::generate_simple_self_signed(names).expect("a certificate");
-    let key = rustls::pki_types::PrivatePkcs8KeyDer::from(made.signing_key.serialize_der());
-    let chain = vec![made.cert.der().clone()];
+    let generated = rcgen::generate_simple_self_signed(names).expect("a certificate");
+    let key = rustls::pki_types::PrivatePkcs8KeyDer::from(generated.signing_key.serialize_der());
+    let chain = vec![generated.cert.der().clone()];
     let provider = aws_lc_rs::default_provider();
     let certified = CertifiedKey::from_der(chain.clone(), key.clone_key().into(), &provider);
     let identity = Identity::new(chain, key.into());
-    (identity, Arc::new(certified.expect("they fit together")))
+    (identity, Arc::new(certified.expect("matching key")))
 }
 
 struct Resolver {
@@ -195,7 +195,7 @@ async fn resolver_that_blocks_delays_no_other_connection() {
     let slow = slow.expect("a handshake");
     within(20, round_trip(&slow)).await;
     drop((connection, slow));
-    within(20, Arc::into_inner(ends).expect("the last").finish()).await;
+    within(20, Arc::into_inner(ends).expect("last handle").finish()).await;
 }
 
 /// Accepts every certificate, after a permit for the slow name.
@@ -224,7 +224,7 @@ impl ServerCertVerifier for SlowVerifier {
         self.is_entered.store(true, SeqCst);
         runtime::block_on(async {
             let permit = self.permits.acquire().await;
-            assert!(permit.is_ok(), "nobody closes it");
+            assert!(permit.is_ok(), "the semaphore is open");
             Ok(ServerCertVerified::assertion())
         })
     }
@@ -290,7 +290,7 @@ async fn verifier_that_awaits_delays_no_other_connection() {
     permits.add_permits(1);
     let slow = within(20, slow).await.expect("no panic");
     drop((connection, slow.expect("a handshake")));
-    within(20, Arc::into_inner(ends).expect("the last").finish()).await;
+    within(20, Arc::into_inner(ends).expect("last handle").finish()).await;
 }
 
 #[tokio::test]
@@ -338,7 +338,7 @@ async fn many_handshakes_at_once_succeed_and_128_run_at_a_time() {
     assert_eq!(connections.len(), CLIENTS + 1);
     assert_eq!(gate.most_waiting.load(SeqCst), 128);
     drop(connections);
-    within(60, Arc::into_inner(ends).expect("the last").finish()).await;
+    within(60, Arc::into_inner(ends).expect("last handle").finish()).await;
 }
 
 /// Blocks in `resolve` until it is allowed to continue.

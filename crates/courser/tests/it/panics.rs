@@ -31,14 +31,14 @@ fn assert_internal_fault(error: &ConnectionError, message: &str) {
 /// Sends some bytes in both directions.
 async fn assert_works(client: &Connection, server: &Connection) {
     let exchange = async {
-        let (mut send, mut receive) = client.open_bi().await.expect("room");
+        let (mut send, mut receive) = client.open_bi().await.expect("allowed");
         send.write_all(b"hello").await.expect("open");
         send.finish().expect("open");
         let (mut reply, mut request) = server.accept_bi().await.expect("a stream");
-        assert_eq!(request.read_to_end(10).await.expect("all"), b"hello");
+        assert_eq!(request.read_to_end(10).await.expect("complete"), b"hello");
         reply.write_all(b"there").await.expect("open");
         reply.finish().expect("open");
-        assert_eq!(receive.read_to_end(10).await.expect("all"), b"there");
+        assert_eq!(receive.read_to_end(10).await.expect("complete"), b"there");
     };
     within(20, exchange).await;
 }
@@ -54,7 +54,7 @@ async fn sink_that_panics_ends_its_own_connection() {
     });
     faulty_server.set_sink(Some(Box::new(|_, _: &Record| panic!("a sink of the test"))));
 
-    let mut send = faulty_client.open_uni().await.expect("room");
+    let mut send = faulty_client.open_uni().await.expect("allowed");
     send.write_all(&[7; 2000]).await.expect("open");
 
     let error = within(20, faulty_server.closed()).await;
@@ -62,7 +62,7 @@ async fn sink_that_panics_ends_its_own_connection() {
     let error = within(20, waiting)
         .await
         .expect("no panic")
-        .expect_err("over");
+        .expect_err("ended");
     assert_internal_fault(&error, "a sink of the test");
     // The peer retransmits, and receives a stateless reset.
     assert_eq!(
@@ -125,7 +125,7 @@ async fn controller_that_panics_ends_its_own_connection() {
     let (faulty, _faulty_server) = pair.connect().await;
     armed.0.store(true, SeqCst);
 
-    let mut send = faulty.open_uni().await.expect("room");
+    let mut send = faulty.open_uni().await.expect("allowed");
     send.write_all(&[7; 2000]).await.expect("open");
 
     let error = within(20, faulty.closed()).await;

@@ -12,7 +12,7 @@ async fn stats_of_a_stream_follow_its_bytes() {
     let pair = pair();
     let (client, server) = pair.connect().await;
     let mut send = client.open_uni().await.expect("allowed");
-    send.write_all(&[7; 5000]).await.expect("room");
+    send.write_all(&[7; 5000]).await.expect("enough credit");
     within(10, send.acknowledged()).await.expect("arrived");
     let sent = send.stats().expect("open");
     assert_eq!((sent.written, sent.sent, sent.acked), (5000, 5000, 5000));
@@ -22,7 +22,10 @@ async fn stats_of_a_stream_follow_its_bytes() {
     assert_eq!((received.received, received.read), (5000, 2000));
     assert_eq!(received.final_size, None);
     send.finish().expect("open");
-    assert_eq!(receive.read_to_end(5000).await.expect("all").len(), 3000);
+    assert_eq!(
+        receive.read_to_end(5000).await.expect("complete").len(),
+        3000
+    );
     assert!(receive.stats().is_err(), "it is over");
     pair.finish().await;
 }
@@ -34,9 +37,9 @@ async fn each_write_is_completed_by_its_acknowledgement() {
     let mut send = client.open_uni().await.expect("allowed");
     let nothing = send.acknowledged();
     assert_eq!(nothing.now_or_never(), Some(Ok(())));
-    send.write_all(&[1; 1000]).await.expect("room");
+    send.write_all(&[1; 1000]).await.expect("enough credit");
     let first = send.acknowledged();
-    send.write_all(&[2; 50_000]).await.expect("room");
+    send.write_all(&[2; 50_000]).await.expect("enough credit");
     let second = send.acknowledged();
     let dropped = send.acknowledged();
     drop(dropped);
@@ -142,9 +145,9 @@ async fn reset_with_a_reliable_size_delivers_the_beginning() {
     let pair = pair();
     let (client, server) = pair.connect().await;
     let mut send = client.open_uni().await.expect("allowed");
-    send.write_all(b"header").await.expect("room");
+    send.write_all(b"header").await.expect("enough credit");
     let header = send.acknowledged();
-    send.write_all(&[7; 10_000]).await.expect("room");
+    send.write_all(&[7; 10_000]).await.expect("enough credit");
     let rest = send.acknowledged();
     send.reset_at(9u32.into(), 6).expect("open");
     assert_eq!(within(10, rest).await, Err(WriteError::ClosedStream));
@@ -171,7 +174,7 @@ async fn reset_stream_at_is_not_sent_to_a_peer_without_support() {
     let pair = pair_between(TransportConfig::default(), of_server, |config| config);
     let (client, server) = pair.connect().await;
     let mut send = client.open_uni().await.expect("allowed");
-    send.write_all(b"header").await.expect("room");
+    send.write_all(b"header").await.expect("enough credit");
     let refused = send.reset_at(9u32.into(), 6);
     assert_eq!(refused, Err(ResetAtError::Unsupported));
     send.reset(9u32.into()).expect("open");
@@ -194,7 +197,7 @@ async fn stream_is_reset_when_its_deadline_passes() {
     let (client, server) = pair.connect().await;
     let mut late = client.open_uni().await.expect("allowed");
     let mut early = client.open_uni().await.expect("allowed");
-    early.write_all(b"in time").await.expect("room");
+    early.write_all(b"in time").await.expect("enough credit");
     early.finish().expect("open");
     within(10, early.stopped()).await.expect("delivered");
     assert!(
@@ -205,14 +208,14 @@ async fn stream_is_reset_when_its_deadline_passes() {
     late.set_deadline(Some(Duration::from_millis(30)), 5u32.into())
         .expect("open");
     let written = within(10, late.write_all(&[7; 100_000])).await;
-    assert_eq!(written, Err(WriteError::DeadlinePassed), "nobody reads");
+    assert_eq!(written, Err(WriteError::DeadlinePassed), "without a reader");
     let acknowledged = within(10, late.acknowledged()).await;
     assert_eq!(acknowledged, Err(WriteError::DeadlinePassed));
     let mut first = within(10, server.accept_uni()).await.expect("opened");
     let end = within(10, first.read_to_end(200_000)).await;
     assert!(end.expect_err("reset").is_reset());
     let mut second = within(10, server.accept_uni()).await.expect("opened");
-    assert_eq!(second.read_to_end(10).await.expect("all"), b"in time");
+    assert_eq!(second.read_to_end(10).await.expect("complete"), b"in time");
     pair.finish().await;
 }
 
@@ -227,19 +230,19 @@ async fn send_rate_stays_below_its_limit() {
     let begun = std::time::Instant::now();
     let mut send = client.open_uni().await.expect("allowed");
     let mut receive = within(10, async {
-        send.write_all(&[7; 1000]).await.expect("room");
+        send.write_all(&[7; 1000]).await.expect("enough credit");
         server.accept_uni().await.expect("opened")
     })
     .await;
     let write = async {
-        send.write_all(&[7; 199_000]).await.expect("room");
+        send.write_all(&[7; 199_000]).await.expect("enough credit");
         send.finish().expect("open");
     };
     let ((), all) = within(20, async {
         tokio::join!(write, receive.read_to_end(200_000))
     })
     .await;
-    assert_eq!(all.expect("all").len(), 200_000);
+    assert_eq!(all.expect("complete").len(), 200_000);
     // At most the first ten datagrams leave at once.
     let least = Duration::from_millis(200 - 15 - 10);
     assert!(begun.elapsed() >= least, "{:?}", begun.elapsed());

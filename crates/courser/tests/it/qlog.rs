@@ -94,14 +94,14 @@ async fn transfer(directory: &Arc<QlogDirectory>) -> courser::ConnectionStats {
     };
     let pair = common::pair_with(transport, |config| config);
     let (client, server) = pair.connect().await;
-    let mut send = client.open_uni().await.expect("room");
+    let mut send = client.open_uni().await.expect("allowed");
     let writing = async {
         send.write_all(&vec![7; BYTES]).await.expect("open");
         send.finish().expect("open");
     };
     let reading = async {
         let mut receive = server.accept_uni().await.expect("a stream");
-        receive.read_to_end(BYTES).await.expect("all of it").len()
+        receive.read_to_end(BYTES).await.expect("complete").len()
     };
     let ((), read) = tokio::join!(writing, reading);
     assert_eq!(read, BYTES);

@@ -31,7 +31,7 @@ async fn ask_on_many_connections() {
                 let question = index.to_be_bytes();
                 let (mut send, mut receive) = connection.open_bi().await.expect("open");
                 send.write_all(&question).await.expect("written");
-                send.finish().expect("first time");
+                send.finish().expect("not finished");
                 assert_eq!(receive.read_to_end(100).await.expect("answer"), question);
                 connection
             })

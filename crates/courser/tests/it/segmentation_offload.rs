@@ -11,10 +11,10 @@ async fn send_bulk(pair: &Pair) -> (u64, u64) {
     let (client, server) = pair.connect().await;
     let receive = async {
         let mut receive = server.accept_uni().await.expect("a stream");
-        receive.read_to_end(BYTES).await.expect("all of it")
+        receive.read_to_end(BYTES).await.expect("complete")
     };
     let send = async {
-        let mut send = client.open_uni().await.expect("room");
+        let mut send = client.open_uni().await.expect("allowed");
         send.write_all(&vec![7; BYTES]).await.expect("open");
         send.finish().expect("open");
     };
@@ -71,11 +71,11 @@ async fn batching_is_the_default_and_the_switch_affects_open_connections() {
         let (client, server) = pair.connect().await;
         pair.client.set_segmentation_offload(false);
         let before = pair.client.socket_counters();
-        let mut send = client.open_uni().await.expect("room");
+        let mut send = client.open_uni().await.expect("allowed");
         send.write_all(&[7; 100_000]).await.expect("open");
         send.finish().expect("open");
         let mut receive = server.accept_uni().await.expect("a stream");
-        let received = receive.read_to_end(100_000).await.expect("all of it");
+        let received = receive.read_to_end(100_000).await.expect("complete");
         assert_eq!(received.len(), 100_000);
         let after = pair.client.socket_counters();
         assert_eq!(

@@ -31,7 +31,7 @@ struct Service {
 }
 
 fn server_config(identity: &Identity) -> ServerConfig {
-    let config = ServerConfig::with_identity(identity).expect("own certificate");
+    let config = ServerConfig::with_identity(identity).expect("matching key");
     config.alpn(["test"])
 }
 
@@ -66,7 +66,7 @@ fn echo_all(server: &Endpoint) {
                 while let Ok((mut send, mut receive)) = connection.accept_bi().await {
                     spawn(async move {
                         let copied = tokio::io::copy(&mut receive, &mut send).await;
-                        copied.map(|_| send.finish().expect("first time"))
+                        copied.map(|_| send.finish().expect("not finished"))
                     });
                 }
             });
@@ -107,9 +107,9 @@ async fn ask(connection: &Connection, parts: usize, change: impl AsyncFn()) {
             send.write_all(part).await.expect("open");
             change().await;
         }
-        send.finish().expect("first time");
+        send.finish().expect("not finished");
     };
-    let read = async { receive.read_exact(&mut answer).await.expect("all") };
+    let read = async { receive.read_exact(&mut answer).await.expect("complete") };
     within(60, async { tokio::join!(write, read) }).await;
     assert!(answer == question, "the echo differs");
 }
@@ -193,11 +193,11 @@ async fn load_balancer_ids_contain_the_shard_too() {
     assert_eq!(service.server.stats().connection_ids_failed, 0);
 }
 
-/// A generator without a place for the shard.
+/// Generates connection IDs that do not contain the shard.
 #[derive(Debug)]
-struct NoPlace;
+struct WithoutShard;
 
-impl ConnectionIdGenerator for NoPlace {
+impl ConnectionIdGenerator for WithoutShard {
     fn length(&self) -> usize {
         8
     }
@@ -209,7 +209,7 @@ impl ConnectionIdGenerator for NoPlace {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn packets_with_ids_that_lack_the_shard_are_forwarded_and_reported() {
-    let service = serve(4, |config| config.connection_ids(Arc::new(NoPlace)));
+    let service = serve(4, |config| config.connection_ids(Arc::new(WithoutShard)));
     move_clients(&service).await;
     assert!(
         service.server.stats().strays_sent > 0,
@@ -396,18 +396,18 @@ async fn supplied_socket_has_one_shard_and_a_warning() {
 
 /// Blocks the task of a shard, once, until the test releases it.
 #[derive(Debug)]
-struct Standstill {
+struct BlockingSinks {
     is_wanted: AtomicBool,
     is_reached: AtomicBool,
     released: Mutex<Receiver<()>>,
 }
 
-impl SinkFactory for Standstill {
+impl SinkFactory for BlockingSinks {
     fn sink(&self, _: &ConnectionId, _: Side) -> Option<Box<dyn Sink>> {
         if self.is_wanted.swap(false, Relaxed) {
             self.is_reached.store(true, Relaxed);
             let released = self.released.lock().expect("no panic").recv();
-            assert!(released.is_err(), "nobody sends");
+            assert!(released.is_err(), "the sender was dropped");
         }
         None
     }
@@ -416,12 +416,12 @@ impl SinkFactory for Standstill {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn stalled_shard_delays_no_other_shard() {
     let (release, released) = channel::<()>();
-    let standstill = Arc::new(Standstill {
+    let blocking = Arc::new(BlockingSinks {
         is_wanted: AtomicBool::new(false),
         is_reached: AtomicBool::new(false),
         released: Mutex::new(released),
     });
-    let sinks = standstill.clone();
+    let sinks = blocking.clone();
     let service = serve(4, |config| config.sinks(sinks));
     let mut clients = Vec::new();
     for _ in 0..16 {
@@ -429,7 +429,7 @@ async fn stalled_shard_delays_no_other_shard() {
     }
     let most = service.accepted().into_iter().max().expect("four shards");
     let _wakes = Wakes::start();
-    standstill.is_wanted.store(true, Relaxed);
+    blocking.is_wanted.store(true, Relaxed);
     let late = spawn({
         let (client, address) = (service.client.clone(), service.address);
         async move {
@@ -438,7 +438,7 @@ async fn stalled_shard_delays_no_other_shard() {
             connecting.expect("reachable").await.map(|_| ())
         }
     });
-    until(|| standstill.is_reached.load(Relaxed)).await;
+    until(|| blocking.is_reached.load(Relaxed)).await;
     let asking = clients
         .iter()
         .map(|(_, connection)| ask(connection, 2, async || {}));

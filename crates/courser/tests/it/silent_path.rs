@@ -23,14 +23,14 @@ async fn silent_path_and_its_recovery_are_reported() {
     let (_pair, relay, [connection, _server]) = connected(None).await;
     within(10, connection.path_responsive())
         .await
-        .expect("at once");
+        .expect("immediate");
     assert!(!connection.is_path_silent());
     relay.hold_answers();
     let ping = connection.ping();
     let silent = async {
         connection.path_silent().await.expect("open");
         assert!(connection.is_path_silent());
-        connection.path_silent().await.expect("at once");
+        connection.path_silent().await.expect("immediate");
         relay.release_answers().await;
         connection.path_responsive().await.expect("open");
         assert!(!connection.is_path_silent());

@@ -17,7 +17,7 @@ struct SlowDisk(Arc<Mutex<Receiver<()>>>);
 impl Write for SlowDisk {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let released = self.0.lock().expect("no panic").recv();
-        assert!(released.is_err(), "nobody sends");
+        assert!(released.is_err(), "the sender was dropped");
         Ok(bytes.len())
     }
 
@@ -61,7 +61,7 @@ pub async fn echo(connection: Connection) {
 
 pub async fn round_trip(connection: &Connection) -> Duration {
     let began = Instant::now();
-    let (mut send, mut receive) = connection.open_bi().await.expect("room");
+    let (mut send, mut receive) = connection.open_bi().await.expect("allowed");
     send.write_all(b"ping").await.expect("open");
     send.finish().expect("open");
     assert_eq!(receive.read_to_end(10).await.expect("an answer"), b"ping");
@@ -80,13 +80,13 @@ async fn median_round_trip(connection: &Connection) -> Duration {
 
 async fn upload(client: &Connection, server: &Connection, len: usize) {
     let sending = async {
-        let mut send = client.open_uni().await.expect("room");
+        let mut send = client.open_uni().await.expect("allowed");
         send.write_all(&vec![7; len]).await.expect("open");
         send.finish().expect("open");
     };
     let receiving = async {
         let mut receive = server.accept_uni().await.expect("a stream");
-        receive.read_to_end(len).await.expect("all of it").len()
+        receive.read_to_end(len).await.expect("complete").len()
     };
     let ((), received) = tokio::join!(sending, receiving);
     assert_eq!(received, len);

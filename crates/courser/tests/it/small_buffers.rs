@@ -29,7 +29,7 @@ fn endpoint(server: Option<ServerConfig>, receive_buffer: Option<usize>) -> Endp
 /// client.
 async fn transfer(len: usize, at_server: Option<usize>, at_client: Option<usize>) -> [u64; 2] {
     let identity = Identity::dev().expect("random numbers");
-    let config = ServerConfig::with_identity(&identity).expect("own certificate");
+    let config = ServerConfig::with_identity(&identity).expect("matching key");
     let server = endpoint(Some(config.alpn(["test"])), at_server);
     let client = endpoint(None, at_client);
     let config = ClientConfig::with_roots([identity.certificate()]).expect("a certificate");
@@ -54,19 +54,16 @@ async fn transfer(len: usize, at_server: Option<usize>, at_client: Option<usize>
             let (received, ()) = tokio::join!(receive.read_to_end(len), write);
             let all_sent = send.stopped().await;
             assert_eq!(all_sent.expect("open"), None);
-            (received.expect("all of it"), theirs)
+            (received.expect("complete"), theirs)
         }
     });
-    let (mut send, mut receive) = ours.open_bi().await.expect("room");
+    let (mut send, mut receive) = ours.open_bi().await.expect("allowed");
     let write = async {
         send.write_all(&up).await.expect("open");
         send.finish().expect("open");
     };
     let (received, ()) = tokio::join!(receive.read_to_end(len), write);
-    assert!(
-        received.expect("all of it") == down,
-        "other bytes came down"
-    );
+    assert!(received.expect("complete") == down, "other bytes came down");
     let (received, theirs) = at_server.await.expect("no panic");
     assert!(received == up, "other bytes came up");
     println!("{len} bytes each way took {:?}", begin.elapsed());

@@ -31,7 +31,7 @@ struct Ends {
 fn ends(settings: TransportConfig) -> Ends {
     let identity = Identity::dev().expect("random numbers");
     let config = ServerConfig::with_identity(&identity)
-        .expect("own certificate")
+        .expect("matching key")
         .alpn(["h3"])
         .transport_config(Arc::new(settings));
     let config_of_client = ClientConfig::with_roots([identity.certificate()]);
@@ -65,7 +65,7 @@ fn streams_and_datagrams_travel_on_smol() {
             let server = server.clone();
             async move {
                 let mut receive = server.accept_uni().await.expect("open");
-                receive.read_to_end(8 << 20).await.expect("all of it")
+                receive.read_to_end(8 << 20).await.expect("complete")
             }
         });
         let mut send = client.open_uni().await.expect("open");
@@ -78,7 +78,7 @@ fn streams_and_datagrams_travel_on_smol() {
 
         server
             .send_datagram(bytes::Bytes::from_static(b"one way"))
-            .expect("room");
+            .expect("enough room");
         assert_eq!(client.read_datagram().await.expect("open"), "one way");
 
         // Batches, marks and the interface's MTU come from the system, as on tokio.
@@ -185,7 +185,7 @@ async fn until(mut holds: impl FnMut() -> bool) {
 async fn smol_and_tokio_share_a_process() {
     let identity = Identity::dev().expect("random numbers");
     let config = ServerConfig::with_identity(&identity)
-        .expect("own certificate")
+        .expect("matching key")
         .alpn(["both"]);
     let server = Endpoint::server(config, loopback()).expect("a port");
     let address = server.local_addr().expect("bound");
@@ -213,7 +213,7 @@ async fn smol_and_tokio_share_a_process() {
         .expect("handshake");
     let mut receive = connection.accept_uni().await.expect("open");
     assert_eq!(
-        receive.read_to_end(20).await.expect("all of it"),
+        receive.read_to_end(20).await.expect("complete"),
         b"from smol"
     );
 
@@ -223,7 +223,7 @@ async fn smol_and_tokio_share_a_process() {
     send.finish().expect("open");
     let mut receive = connection.accept_uni().await.expect("open");
     assert_eq!(
-        receive.read_to_end(20).await.expect("all of it"),
+        receive.read_to_end(20).await.expect("complete"),
         b"from tokio"
     );
     connection.close(0u32.into(), b"");
@@ -239,9 +239,9 @@ fn writer_that_never_blocks_yields_on_smol() {
         let (client, server) = ends.connect().await;
         let reading = spawn(async move {
             let mut receive = server.accept_uni().await.expect("a stream");
-            receive.read_to_end(BYTES).await.expect("all of it")
+            receive.read_to_end(BYTES).await.expect("complete")
         });
-        let mut send = client.open_uni().await.expect("room");
+        let mut send = client.open_uni().await.expect("allowed");
         // The driver has other threads here, and each of its turns wakes the writer.
         assert!(longest_run(&mut send, BYTES).await >= 64 << 10);
         assert_eq!(reading.await.expect("no panic").len(), BYTES);

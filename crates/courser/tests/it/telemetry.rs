@@ -10,12 +10,15 @@ async fn sink_receives_packet_records_until_it_is_removed() {
     let pair = common::pair();
     let (client, server) = pair.connect().await;
     let records: Arc<Mutex<Vec<Record>>> = Arc::default();
-    let heard = Arc::clone(&records);
+    let records_of_sink = Arc::clone(&records);
     client.set_sink(Some(Box::new(move |_now, record: &Record| {
-        heard.lock().expect("not poisoned").push(record.clone());
+        records_of_sink
+            .lock()
+            .expect("not poisoned")
+            .push(record.clone());
     })));
 
-    let (mut send, _receive) = client.open_bi().await.expect("room");
+    let (mut send, _receive) = client.open_bi().await.expect("allowed");
     send.write_all(b"hello").await.expect("open");
     send.finish().expect("open");
     let (mut reply, mut request) = server.accept_bi().await.expect("a stream");

@@ -46,10 +46,10 @@ async fn optional_client_certificate_is_sent_if_present() {
     let (server, ours) = (dev(), dev());
     for identity in [None, Some(&ours)] {
         let policy = ClientAuthentication::Optional(roots(ours.certificate()));
-        let config = ServerConfig::with_identity(&server).expect("fits");
+        let config = ServerConfig::with_identity(&server).expect("matching key");
         let config = config.client_authentication(policy).expect("roots");
         let client = match identity {
-            Some(identity) => client_of(&server).identity(identity).expect("fits"),
+            Some(identity) => client_of(&server).identity(identity).expect("matching key"),
             None => client_of(&server),
         };
         let (client, accepted) = handshake(client, config).await;
@@ -64,7 +64,7 @@ async fn optional_client_certificate_is_sent_if_present() {
 async fn missing_client_certificate_is_crypto_error_0x174() {
     let (server, ours) = (dev(), dev());
     let policy = ClientAuthentication::Required(roots(ours.certificate()));
-    let config = ServerConfig::with_identity(&server).expect("fits");
+    let config = ServerConfig::with_identity(&server).expect("matching key");
     let config = config.client_authentication(policy).expect("roots");
     let (client, accepted) = handshake(client_of(&server), config).await;
     let Err(ConnectionError::TransportError(own)) = accepted else {
@@ -137,8 +137,8 @@ async fn post_quantum_key_exchange_is_the_default_and_can_be_replaced() {
         ),
     ];
     for (cryptography, group, suite) in cases {
-        let server = ServerConfig::with_identity(&identity).expect("fits");
-        let server = server.cryptography(cryptography).expect("our own");
+        let server = ServerConfig::with_identity(&identity).expect("matching key");
+        let server = server.cryptography(cryptography).expect("TLS 1.3");
         let (client, _accepted) = handshake(client_of(&identity), server).await;
         let data = client
             .expect("a handshake")
@@ -152,9 +152,9 @@ async fn post_quantum_key_exchange_is_the_default_and_can_be_replaced() {
 #[tokio::test]
 async fn ech_grease_connects_and_real_ech_needs_server_support() {
     let identity = dev();
-    let server = || ServerConfig::with_identity(&identity).expect("fits");
+    let server = || ServerConfig::with_identity(&identity).expect("matching key");
     let grease = Ech::grease().expect("random numbers");
-    let client = client_of(&identity).ech(Some(grease)).expect("our own");
+    let client = client_of(&identity).ech(Some(grease)).expect("TLS 1.3");
     let (client, _accepted) = handshake(client, server()).await;
     let data = client
         .expect("a handshake")
@@ -165,7 +165,7 @@ async fn ech_grease_connects_and_real_ech_needs_server_support() {
     let ech = Ech::from_config_list(ECH_CONFIG_LIST).expect("a list");
     let client = client_of(&identity)
         .ech(Some(ech.clone()))
-        .expect("our own");
+        .expect("TLS 1.3");
     let (client, accepted) = handshake(client, server()).await;
     let Err(ConnectionError::TransportError(own)) = &client else {
         panic!("the server has no ECH");
@@ -187,7 +187,7 @@ const ECH_CONFIG_LIST: &[u8] = &[
 #[tokio::test]
 async fn stapled_ocsp_response_reaches_the_client() {
     let identity = dev().with_ocsp(b"a response".to_vec());
-    let server = ServerConfig::with_identity(&identity).expect("fits");
+    let server = ServerConfig::with_identity(&identity).expect("matching key");
     let (client, _accepted) = handshake(client_of(&identity), server).await;
     let data = client
         .expect("a handshake")
@@ -260,10 +260,10 @@ impl Signer for RemoteSigner {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn signer_that_fails_ends_its_own_connection_with_an_alert() {
     let names = ["good.test", "bad.test"].map(str::to_owned);
-    let made = rcgen::generate_simple_self_signed(names).expect("a certificate");
-    let key = rustls::pki_types::PrivatePkcs8KeyDer::from(made.signing_key.serialize_der());
+    let generated = rcgen::generate_simple_self_signed(names).expect("a certificate");
+    let key = rustls::pki_types::PrivatePkcs8KeyDer::from(generated.signing_key.serialize_der());
     let key = rustls::crypto::aws_lc_rs::sign::any_supported_type(&key.into()).expect("a key");
-    let certificate = made.cert.der().clone();
+    let certificate = generated.cert.der().clone();
     let chain = vec![certificate.clone()];
     let config = ServerConfig::with_async_certificates(move |name: Option<String>| {
         let fails = name.as_deref() == Some("bad.test");
@@ -289,7 +289,7 @@ async fn signer_that_fails_ends_its_own_connection_with_an_alert() {
     });
     let endpoint = Endpoint::client(loopback()).expect("a port");
     let client = ClientConfig::with_roots([certificate])
-        .expect("fits")
+        .expect("valid roots")
         .alpn(["test"]);
     let connect = async |name: &str| {
         let connecting = endpoint.connect_with(client.clone(), address, name);

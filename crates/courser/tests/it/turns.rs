@@ -17,11 +17,11 @@ async fn answer_all(server: &Connection) {
     let mut streams = Vec::new();
     for _ in 0..REQUESTS {
         let (send, mut receive) = server.accept_bi().await.expect("a request");
-        receive.read_to_end(10).await.expect("all of it");
+        receive.read_to_end(10).await.expect("complete");
         streams.push(send);
     }
     for send in &mut streams {
-        send.write_all(b"a").await.expect("room");
+        send.write_all(b"a").await.expect("enough credit");
         send.finish().expect("open");
     }
 }
@@ -31,14 +31,14 @@ async fn answer_all(server: &Connection) {
 async fn ask_again(pair: &Pair, client: &Connection, server: &Connection) -> u64 {
     let mut tasks = Vec::new();
     for _ in 0..REQUESTS {
-        let (mut send, mut receive) = client.open_bi().await.expect("room");
-        send.write_all(b"q").await.expect("room");
+        let (mut send, mut receive) = client.open_bi().await.expect("allowed");
+        send.write_all(b"q").await.expect("enough credit");
         send.finish().expect("open");
         let client = client.clone();
         tasks.push(tokio::spawn(async move {
             receive.read_to_end(10).await.expect("an answer");
-            let (mut send, receive) = client.open_bi().await.expect("room");
-            send.write_all(b"q").await.expect("room");
+            let (mut send, receive) = client.open_bi().await.expect("allowed");
+            send.write_all(b"q").await.expect("enough credit");
             send.finish().expect("open");
             receive
         }));
@@ -140,9 +140,9 @@ async fn writer_that_never_blocks_yields_to_other_tasks() {
         let (client, server) = pair.connect().await;
         let reading = tokio::spawn(async move {
             let mut receive = server.accept_uni().await.expect("a stream");
-            receive.read_to_end(BYTES).await.expect("all of it")
+            receive.read_to_end(BYTES).await.expect("complete")
         });
-        let mut send = client.open_uni().await.expect("room");
+        let mut send = client.open_uni().await.expect("allowed");
         let longest = longest_run(&mut send, BYTES).await;
         assert!((512 << 10..=576 << 10).contains(&longest), "{longest}");
         assert_eq!(reading.await.expect("no panic").len(), BYTES);

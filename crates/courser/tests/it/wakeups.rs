@@ -81,8 +81,8 @@ async fn send_pairs(
     let mut one = connection.open_uni().await.expect("allowed");
     let mut other = connection.open_uni().await.expect("allowed");
     let mut send = async || {
-        one.write_all(b"!").await.expect("room");
-        other.write_all(b"!").await.expect("room");
+        one.write_all(b"!").await.expect("enough credit");
+        other.write_all(b"!").await.expect("enough credit");
         other.flush();
     };
     send().await;

@@ -28,7 +28,7 @@ fn runtime() -> Runtime {
 /// Connects an endpoint at `local` to a server that listens on `listen`, at its link-local address.
 async fn connect(listen: SocketAddr, local: SocketAddr, shards: usize) {
     let identity = Identity::dev().expect("random numbers");
-    let config = ServerConfig::with_identity(&identity).expect("own certificate");
+    let config = ServerConfig::with_identity(&identity).expect("matching key");
     // A token proves the address with its zone.
     let config = config.alpn(["test"]).retry(courser::RetryPolicy::Always);
     let builder = Endpoint::builder().server(config).shards(shards);
@@ -56,7 +56,7 @@ async fn connect(listen: SocketAddr, local: SocketAddr, shards: usize) {
     stream.finish().expect("open");
     let arrived = within(20, async {
         let mut stream = accepted.accept_uni().await.expect("a stream");
-        stream.read_to_end(100).await.expect("all of it")
+        stream.read_to_end(100).await.expect("complete")
     });
     assert_eq!(arrived.await, b"moved");
     connected.close(0u32.into(), b"");
@@ -83,7 +83,7 @@ fn quic_connects_to_link_local_addresses() {
 #[tokio::test]
 async fn flow_label_and_unneeded_zone_are_ignored() {
     let identity = Identity::dev().expect("random numbers");
-    let config = ServerConfig::with_identity(&identity).expect("own certificate");
+    let config = ServerConfig::with_identity(&identity).expect("matching key");
     let local = (Ipv6Addr::LOCALHOST, 0).into();
     let Ok(server) = Endpoint::server(config.alpn(["test"]), local) else {
         crate::namespace::skipped("no IPv6");
@@ -133,7 +133,7 @@ fn http_reaches_link_local_addresses_over_every_version() {
         return;
     }
     let show = tower::service_fn(|request: http::Request<courser::server::Body>| async move {
-        let peer: &courser::server::Peer = request.extensions().get().expect("each has one");
+        let peer: &courser::server::Peer = request.extensions().get().expect("present");
         let host = request.uri().host().map(str::to_owned);
         let host = host.or_else(|| {
             let field = request.headers().get("host")?.to_str().ok()?;

@@ -23,10 +23,10 @@ type Flight = Vec<Vec<u8>>;
 
 /// Returns first flights of as many clients, received by a socket that answers nothing.
 async fn catch_flights(config: ClientConfig) -> Vec<Flight> {
-    let nobody = tokio::net::UdpSocket::bind(loopback())
+    let silent = tokio::net::UdpSocket::bind(loopback())
         .await
         .expect("a port");
-    let address = nobody.local_addr().expect("bound");
+    let address = silent.local_addr().expect("bound");
     let mut endpoint = Endpoint::client(loopback()).expect("a port");
     endpoint.set_default_client_config(config);
     let mut seen = HashSet::new();
@@ -37,7 +37,7 @@ async fn catch_flights(config: ClientConfig) -> Vec<Flight> {
         // A ClientHello with a post-quantum key share takes two.
         while flight.len() < 2 {
             let mut datagram = vec![0; 2000];
-            let len = nobody.recv(&mut datagram).await.expect("sent");
+            let len = silent.recv(&mut datagram).await.expect("sent");
             datagram.truncate(len);
             // Version, length of the Destination Connection ID, the ID itself.
             let id = datagram[6..6 + usize::from(datagram[5])].to_vec();
@@ -58,7 +58,7 @@ async fn accept(endpoint: &Endpoint, count: usize) -> Vec<Connecting> {
     let mut connecting = Vec::new();
     while connecting.len() < count {
         let incoming = endpoint.accept().await.expect("open");
-        connecting.push(incoming.accept().expect("a hello"));
+        connecting.push(incoming.accept().expect("a ClientHello"));
     }
     connecting
 }
@@ -77,7 +77,7 @@ fn send(flights: &[Flight], to: SocketAddr) -> Vec<UdpSocket> {
 #[test]
 fn half_open_handshake_costs_at_most_24_kib() {
     let identity = Identity::dev().expect("random numbers");
-    let config = ClientConfig::with_roots([identity.certificate()]).expect("own certificate");
+    let config = ClientConfig::with_roots([identity.certificate()]).expect("valid roots");
     let config = config.alpn(["test"]);
     let flights = runtime().block_on(async { within(60, catch_flights(config)).await });
     let growth = runtime().block_on(async {
@@ -87,7 +87,7 @@ fn half_open_handshake_costs_at_most_24_kib() {
             ..TransportConfig::default()
         };
         let config = ServerConfig::with_identity(&identity)
-            .expect("own certificate")
+            .expect("matching key")
             .alpn(["test"])
             .transport_config(std::sync::Arc::new(transport));
         let endpoint = Endpoint::server(config, loopback()).expect("a port");

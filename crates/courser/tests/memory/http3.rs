@@ -30,7 +30,7 @@ struct Server {
 impl Server {
     async fn start() -> Self {
         let identity = Identity::dev().expect("random numbers");
-        let config = ClientConfig::with_roots([identity.certificate()]).expect("own certificate");
+        let config = ClientConfig::with_roots([identity.certificate()]).expect("valid roots");
         let (send_address, address) = oneshot::channel();
         let (ask, asked) = mpsc::unbounded_channel();
         let thread = std::thread::spawn(move || {
@@ -69,10 +69,10 @@ async fn serve(
     address: oneshot::Sender<SocketAddr>,
     mut asked: mpsc::UnboundedReceiver<oneshot::Sender<Heap>>,
 ) {
-    let config = ServerConfig::with_identity(identity).expect("own certificate");
+    let config = ServerConfig::with_identity(identity).expect("matching key");
     let endpoint = Endpoint::server(config.alpn([h3::ALPN]), loopback()).expect("a port");
     let bound = endpoint.local_addr().expect("bound");
-    address.send(bound).expect("somebody waits");
+    address.send(bound).expect("receiver waits");
     let accepting = endpoint.clone();
     tokio::spawn(async move {
         while let Some(incoming) = accepting.accept().await {
@@ -140,12 +140,12 @@ fn idle_http3_connection_costs_at_most_18_500_bytes() {
         let mut clients = Vec::new();
         for _ in 0..FIRST {
             clients.push(server.connect(&endpoint).await);
-            request(clients.last().expect("just made")).await;
+            request(clients.last().expect("exists")).await;
         }
         let before = server.heap().await;
         for _ in 0..COUNTED {
             clients.push(server.connect(&endpoint).await);
-            request(clients.last().expect("just made")).await;
+            request(clients.last().expect("exists")).await;
         }
         let after = server.heap().await;
         let each = (after.live - before.live) / COUNTED as isize;

@@ -12,7 +12,7 @@ use crate::counting::live;
 /// Endpoints that exist at the same time, as in a program with a socket for each peer.
 const ENDPOINTS: usize = 200;
 /// Bytes of each. quinn's take 14 kB.
-const MOST: isize = 20_000;
+const BUDGET: isize = 20_000;
 
 /// Lets the drivers run until they wait.
 async fn settle() {
@@ -35,12 +35,12 @@ async fn idle_endpoint_takes_little_memory() {
     settle().await;
     let each = per_endpoint(before);
     println!("a client without connections: {each} bytes");
-    assert!(each <= MOST, "{each} bytes");
+    assert!(each <= BUDGET, "{each} bytes");
 }
 
 /// Runs a server on a thread of its own, whose memory does not count here. It ends when the sender is dropped.
 fn serve(identity: &Identity) -> (SocketAddr, oneshot::Sender<()>) {
-    let config = ServerConfig::with_identity(identity).expect("own certificate");
+    let config = ServerConfig::with_identity(identity).expect("matching key");
     let config = config.alpn(["test"]);
     let (bound, address) = std::sync::mpsc::channel();
     let (stop, stopped) = oneshot::channel::<()>();
@@ -86,7 +86,7 @@ async fn memory_of_closed_connections_is_freed() {
         clients.push(client);
     }
     // Closed connections stay for three probe timeouts (RFC 9000 §10.2).
-    within(60, until(|| per_endpoint(before) <= MOST)).await;
+    within(60, until(|| per_endpoint(before) <= BUDGET)).await;
     println!(
         "a client whose connection is over: {} bytes",
         per_endpoint(before)

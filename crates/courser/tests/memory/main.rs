@@ -37,7 +37,7 @@ async fn move_chunks(send: &mut SendStream, receive: &mut RecvStream, len: usize
         let mut left = len / CHUNK * CHUNK;
         while left > 0 {
             let chunk = receive.read_chunk(left).await.expect("peer writes");
-            left -= chunk.expect("more to come").len();
+            left -= chunk.expect("more data").len();
         }
     };
     tokio::join!(write, read);
@@ -77,7 +77,7 @@ async fn steady_state(
     let pair = pair_with(transport, |config| config);
     let (client, server) = pair.connect().await;
     let mut send = client.open_uni().await.expect("allowed");
-    send.write_all(b"!").await.expect("room");
+    send.write_all(b"!").await.expect("enough credit");
     let mut receive = server.accept_uni().await.expect("opened");
     receive.read_exact(&mut [0]).await.expect("sent");
     within(30, move_bytes(&mut send, &mut receive, 32 * MEGABYTE)).await;
@@ -118,20 +118,20 @@ const COUNTED: usize = 200;
 #[test]
 fn idle_server_connection_costs_at_most_8400_bytes() {
     let identity = Identity::dev().expect("random numbers");
-    let config = ClientConfig::with_roots([identity.certificate()]).expect("own certificate");
+    let config = ClientConfig::with_roots([identity.certificate()]).expect("valid roots");
     let config = config.alpn(["test"]);
     let (send_address, address) = oneshot::channel();
     let (send_growth, growth) = oneshot::channel();
-    let (go_on, may_go_on) = oneshot::channel();
+    let (measured, is_measured) = oneshot::channel();
     let server = std::thread::spawn(move || {
         runtime().block_on(async {
-            let growth = within(60, serve(&identity, send_address, go_on)).await;
-            send_growth.send(growth).expect("somebody waits");
+            let growth = within(60, serve(&identity, send_address, measured)).await;
+            send_growth.send(growth).expect("receiver waits");
         });
     });
     let growth = runtime().block_on(async {
         let address = address.await.expect("bound");
-        let _clients = within(60, ask(config, address, may_go_on)).await;
+        let _clients = within(60, ask(config, address, is_measured)).await;
         // They acknowledge, and exist, until the server has measured.
         growth.await.expect("measured")
     });
@@ -153,19 +153,19 @@ fn runtime() -> tokio::runtime::Runtime {
 async fn serve(
     identity: &Identity,
     address: oneshot::Sender<SocketAddr>,
-    go_on: oneshot::Sender<()>,
+    measured: oneshot::Sender<()>,
 ) -> isize {
     let config = ServerConfig::with_identity(identity)
-        .expect("own certificate")
+        .expect("matching key")
         .alpn(["test"]);
     let endpoint = Endpoint::server(config, loopback()).expect("a port");
     let mut connections = Vec::with_capacity(FIRST + COUNTED);
     address
         .send(endpoint.local_addr().expect("bound"))
-        .expect("somebody waits");
+        .expect("receiver waits");
     answer(&endpoint, FIRST, &mut connections).await;
     let before = settled().await;
-    go_on.send(()).expect("clients wait");
+    measured.send(()).expect("clients wait");
     answer(&endpoint, COUNTED, &mut connections).await;
     settled().await - before
 }
@@ -197,8 +197,8 @@ async fn answer(endpoint: &Endpoint, count: usize, connections: &mut Vec<Connect
             let connection = incoming.await.expect("handshake");
             let (mut send, mut receive) = connection.accept_bi().await.expect("opened");
             assert_eq!(receive.read_to_end(100).await.expect("sent"), b"request");
-            send.write_all(b"answer").await.expect("room");
-            send.finish().expect("first time");
+            send.write_all(b"answer").await.expect("enough credit");
+            send.finish().expect("not finished");
             // It is acknowledged, like everything before it: now the connection is idle.
             assert_eq!(send.stopped().await.expect("connection lives"), None);
             drop((send, receive));
@@ -215,17 +215,17 @@ async fn answer(endpoint: &Endpoint, count: usize, connections: &mut Vec<Connect
 async fn ask(
     config: ClientConfig,
     address: SocketAddr,
-    may_go_on: oneshot::Receiver<()>,
+    is_measured: oneshot::Receiver<()>,
 ) -> (Endpoint, Vec<Connection>) {
     let mut endpoint = Endpoint::client(loopback()).expect("a port");
     endpoint.set_default_client_config(config);
     let mut connections = Vec::new();
-    let mut may_go_on = Some(may_go_on);
+    let mut is_measured = Some(is_measured);
     for batch in 0..(FIRST + COUNTED) / FIRST {
         if batch == 1
-            && let Some(may_go_on) = may_go_on.take()
+            && let Some(is_measured) = is_measured.take()
         {
-            may_go_on.await.expect("the server has measured");
+            is_measured.await.expect("the server has measured");
         }
         let mut tasks = tokio::task::JoinSet::new();
         for _ in 0..FIRST {
@@ -233,8 +233,8 @@ async fn ask(
             tasks.spawn(async move {
                 let connection = connecting.await.expect("handshake");
                 let (mut send, mut receive) = connection.open_bi().await.expect("allowed");
-                send.write_all(b"request").await.expect("room");
-                send.finish().expect("first time");
+                send.write_all(b"request").await.expect("enough credit");
+                send.finish().expect("not finished");
                 assert_eq!(receive.read_to_end(100).await.expect("sent"), b"answer");
                 connection
             });

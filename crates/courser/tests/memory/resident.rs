@@ -91,7 +91,7 @@ fn server() {
         .map(|byte| format!("{byte:02x}"))
         .collect();
     let config = ServerConfig::with_identity(&identity)
-        .expect("own certificate")
+        .expect("matching key")
         .alpn(["test"])
         .transport_config(transport());
     runtime().block_on(async {
@@ -197,7 +197,7 @@ fn clients() {
 
 async fn ask(connection: &Connection) {
     let (mut send, mut receive) = connection.open_bi().await.expect("allowed");
-    send.write_all(b"request").await.expect("room");
-    send.finish().expect("first time");
+    send.write_all(b"request").await.expect("enough credit");
+    send.finish().expect("not finished");
     assert_eq!(receive.read_to_end(100).await.expect("sent"), b"answer");
 }

@@ -1,4 +1,4 @@
-//! Endpoints with settings, sockets and transports of the user's own.
+//! Endpoints with custom settings, sockets and transports.
 
 use std::io;
 use std::net::SocketAddr;
@@ -81,7 +81,7 @@ impl Endpoint {
 /// # }
 /// ```
 #[derive(Clone, Debug, Default)]
-#[must_use = "an endpoint begins with its socket"]
+#[must_use = "there is no endpoint until `bind`, `socket` or `transport` is called"]
 pub struct EndpointBuilder {
     config: Option<EndpointConfig>,
     server: Option<ServerConfig>,
@@ -243,8 +243,8 @@ fn random_config(runtime: &Current, server: Option<&ServerConfig>) -> io::Result
         config.reply_limits = server.reply_limits.unwrap_or(config.reply_limits);
         config.reset_limits = server.reset_limits.unwrap_or(config.reset_limits);
     }
-    // Windows may not grow by more than the endpoint may hold. A connection gets an eighth of that, and on a machine
-    // with much memory it should not be slower for it.
+    // Receive windows may not grow beyond the memory budget. A connection gets an eighth of the receive budget, which
+    // is at least half of the memory budget, so that it does not slow down connections of a machine with much memory.
     let half = config.memory_budget / 2;
     config.receive_budget = config.receive_budget.min(config.memory_budget).max(half);
     Ok(config)
@@ -256,14 +256,17 @@ mod tests {
 
     #[tokio::test]
     async fn windows_do_not_grow_beyond_the_memory_budget_of_the_server() {
-        let runtime = Current::require().expect("tokio");
+        let runtime = Current::require().expect("tokio is running");
         let config = |server: Option<&ServerConfig>| {
-            let config = random_config(&runtime, server).expect("a random seed");
+            let config =
+                random_config(&runtime, server).expect("the system provides random numbers");
             (config.memory_budget, config.receive_budget)
         };
-        let server = ServerConfig::dev().expect("TLS").memory_budget(32 << 20);
+        let server = ServerConfig::dev().expect("the certificate is created");
+        let server = server.memory_budget(32 << 20);
         assert_eq!(config(Some(&server)), (32 << 20, 32 << 20));
-        let large = ServerConfig::dev().expect("TLS").memory_budget(1 << 40);
+        let large = ServerConfig::dev().expect("the certificate is created");
+        let large = large.memory_budget(1 << 40);
         assert_eq!(config(Some(&large)), (1 << 40, 1 << 39));
         let (memory, windows) = config(None);
         assert_eq!(

@@ -35,7 +35,7 @@ impl Connecting {
     fn connection(&self) -> &Arc<ConnectionRef> {
         self.connection
             .as_ref()
-            .expect("not asked after it resolved")
+            .expect("it is not used after it has resolved")
     }
 
     /// Waits until the protocol and, on a server, the requested name are known, which is before
@@ -97,13 +97,13 @@ impl Connecting {
     /// Waits until streams can be used, and returns the connection, whose handshake may continue.
     ///
     /// On a client with [`ClientConfig::early_data`](crate::ClientConfig::early_data) that resumes a
-    /// session with the server, that is at once: what is written leaves in the first flight (0-RTT).
+    /// session with the server, streams can be used at once, and their data leaves in the first flight (0-RTT).
     /// [`Connection::authenticated`] returns its fate. A server that refuses early data has read
     /// none of it: all streams that were opened before fail with `EarlyDataRejected`, datagrams are
     /// dropped, and the application starts over on the same connection. Without a session that
     /// permits early data, this waits for the handshake.
     ///
-    /// On a server that is when the client's first messages are read: early data can be received if
+    /// On a server, streams can be used once the client's first messages are read: early data can be received if
     /// [`ServerConfig::early_data`](crate::ServerConfig::early_data) accepts it, and answers leave
     /// before the handshake is complete (0.5-RTT), to the client or to an attacker who replays what it has sent.
     /// [`SendStream::is_early`](crate::SendStream::is_early) and [`RecvStream::is_early`](crate::RecvStream::is_early)
@@ -210,7 +210,7 @@ impl Future for Connecting {
         let connection = this
             .connection
             .take()
-            .expect("not polled after it resolved");
+            .expect("it is not polled after it has resolved");
         let handle = connection.handle;
         let list = List::Connection(handle, Topic::Handshake);
         let poll = connection

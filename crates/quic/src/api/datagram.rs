@@ -130,7 +130,7 @@ impl Connection {
     /// ```
     ///
     /// # Errors
-    /// As [`Connection::send_datagram`].
+    /// Returns the errors of [`Connection::send_datagram`].
     pub fn send_datagram_with(
         &self,
         data: Bytes,
@@ -160,7 +160,7 @@ impl Connection {
     /// ```
     ///
     /// # Errors
-    /// As [`Connection::send_datagram`].
+    /// Returns the errors of [`Connection::send_datagram`].
     pub fn send_datagram_tracked(
         &self,
         data: Bytes,
@@ -180,7 +180,7 @@ impl Connection {
     /// an older one.
     ///
     /// # Errors
-    /// As [`Connection::send_datagram`].
+    /// Returns the errors of [`Connection::send_datagram`].
     ///
     /// # Cancel safety
     /// Safe. A future that is dropped before it is ready has sent nothing.

@@ -179,7 +179,7 @@ impl Endpoint {
     /// # async fn main() -> Result {
     /// # let (client, server) = endpoints()?;
     /// # let address = server.local_addr()?;
-    /// # tokio::spawn(async move { server.accept().await.expect("open").await });
+    /// # tokio::spawn(async move { server.accept().await.expect("the endpoint is open").await });
     /// let connection = client.connect(address, "localhost")?.await?;
     /// assert_eq!(connection.remote_address(), address);
     /// # Ok(()) }

@@ -85,7 +85,7 @@ impl Incoming {
     /// # extern crate courser_quic as courser;
     /// # use courser::{Connection, Endpoint, ServerConfig};
     /// # async fn config_for(_: std::net::IpAddr) -> ServerConfig {
-    /// #     ServerConfig::dev().expect("random numbers")
+    /// #     ServerConfig::dev().expect("the system provides random numbers")
     /// # }
     /// # async fn serve(_: Connection) {}
     /// # async fn accept(endpoint: Endpoint) {
@@ -103,7 +103,7 @@ impl Incoming {
     /// ```
     ///
     /// # Errors
-    /// The errors of [`Incoming::accept`], and [`ConnectionError::TransportError`] if the
+    /// Returns the errors of [`Incoming::accept`], and [`ConnectionError::TransportError`] if the
     /// configuration is invalid.
     pub fn accept_with(self, config: ServerConfig) -> Result<Connecting, ConnectionError> {
         match config.build() {
@@ -274,7 +274,10 @@ impl Future for IncomingFuture {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         match &mut self.0 {
             Ok(connecting) => Pin::new(connecting).poll(cx),
-            Err(error) => Poll::Ready(Err(error.take().expect("not polled after it resolved"))),
+            Err(error) => {
+                let error = error.take();
+                Poll::Ready(Err(error.expect("it is not polled after it has resolved")))
+            }
         }
     }
 }

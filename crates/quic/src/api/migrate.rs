@@ -47,7 +47,7 @@ impl Endpoint {
     /// # async fn main() -> Result {
     /// # let (client, server) = endpoints()?;
     /// # let connecting = client.connect(server.local_addr()?, "localhost")?;
-    /// # let (incoming, connection) = tokio::join!(async { server.accept().await.expect("open").await }, connecting);
+    /// # let (incoming, connection) = tokio::join!(async { server.accept().await.expect("the endpoint is open").await }, connecting);
     /// # let (connection, accepted) = (connection?, incoming?);
     /// client.rebind_to("127.0.0.1:0".parse()?)?;
     /// connection.ping().await?; // from the new socket

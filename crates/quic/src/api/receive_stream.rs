@@ -370,10 +370,10 @@ impl RecvStream {
         self.poll_read_with(cx, |streams, id| {
             // The transport reports the end once. Behind other chunks, it is kept for the next call.
             let (mut count, mut end) = (0, None);
-            for place in chunks {
+            for target in chunks {
                 match streams.read_chunk(id, usize::MAX) {
                     Ok(Some(chunk)) => {
-                        *place = chunk;
+                        *target = chunk;
                         count += 1;
                         continue;
                     }
@@ -468,9 +468,9 @@ impl RecvStream {
 
 impl RecvStreamHooks for RecvStream {
     fn take(&mut self) -> Self {
-        let mut left = Self::new(self.connection.clone(), self.stream);
-        left.end = Some(ReadEnd::Stopped);
-        std::mem::replace(self, left)
+        let mut closed = Self::new(self.connection.clone(), self.stream);
+        closed.end = Some(ReadEnd::Stopped);
+        std::mem::replace(self, closed)
     }
 
     fn poll_reset(&mut self, cx: &mut Context<'_>) -> Poll<ReadError> {

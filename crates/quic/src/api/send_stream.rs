@@ -450,9 +450,9 @@ impl SendStream {
 
 impl SendStreamHooks for SendStream {
     fn take(&mut self) -> Self {
-        let mut left = Self::new(self.connection.clone(), self.half.stream);
-        left.half.is_over = true;
-        std::mem::replace(self, left)
+        let mut closed = Self::new(self.connection.clone(), self.half.stream);
+        closed.half.is_over = true;
+        std::mem::replace(self, closed)
     }
 
     fn poll_send(

@@ -47,7 +47,7 @@ impl Connection {
     /// # Cancel safety
     /// Safe. The method can be called again.
     pub async fn path_silent(&self) -> Result<(), ConnectionError> {
-        self.silence_is(true).await
+        self.wait_for_silence(true).await
     }
 
     /// Waits until the path answers again: until a packet is acknowledged. Returns at once if the path is
@@ -59,13 +59,14 @@ impl Connection {
     /// # Cancel safety
     /// Safe. The method can be called again.
     pub async fn path_responsive(&self) -> Result<(), ConnectionError> {
-        self.silence_is(false).await
+        self.wait_for_silence(false).await
     }
 
-    async fn silence_is(&self, wanted: bool) -> Result<(), ConnectionError> {
+    /// Waits until the path is silent, or until it is not.
+    async fn wait_for_silence(&self, is_silent: bool) -> Result<(), ConnectionError> {
         let handle = self.0.handle;
         let check = move |locked: &mut Locked<'_>| match locked.poll_open(handle) {
-            Poll::Pending if self.is_path_silent() == wanted => Poll::Ready(Ok(())),
+            Poll::Pending if self.is_path_silent() == is_silent => Poll::Ready(Ok(())),
             open => open,
         };
         self.0.wait(Topic::Silence, check).await

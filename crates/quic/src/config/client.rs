@@ -31,7 +31,7 @@ use crate::error::ConfigError;
 #[derive(Clone, Debug)]
 pub struct ClientConfig {
     tls: TlsSettings<ClientParts>,
-    /// Gets the rejections of servers.
+    /// Stores the rejection of a server.
     ech: Option<Ech>,
     early_data: bool,
     settings: courser_transport::ClientConfig,
@@ -48,7 +48,7 @@ impl ClientConfig {
     /// # Errors
     /// Returns an error if the system's certificates cannot be loaded.
     pub fn with_platform_verifier() -> Result<Self, ConfigError> {
-        Self::made_of(Trust::Platform)
+        Self::from_trust(Trust::Platform)
     }
 
     /// Creates a configuration that trusts servers with certificates that chain to, or are, these.
@@ -78,7 +78,7 @@ impl ClientConfig {
     /// # Errors
     /// Returns an error if there are none.
     pub fn with_root_certificates(roots: &Arc<RootCertStore>) -> Result<Self, ConfigError> {
-        Self::made_of(Trust::Roots(RootCertStore::clone(roots)))
+        Self::from_trust(Trust::Roots(RootCertStore::clone(roots)))
     }
 
     /// Creates a configuration that trusts servers which hold the private key of one of these public keys,
@@ -101,7 +101,7 @@ impl ClientConfig {
     pub fn with_raw_public_keys(
         keys: impl IntoIterator<Item = SubjectPublicKeyInfoDer<'static>>,
     ) -> Result<Self, ConfigError> {
-        Self::made_of(Trust::Verifier(Arc::new(RawKeyVerifier::new(keys)?)))
+        Self::from_trust(Trust::Verifier(Arc::new(RawKeyVerifier::new(keys)?)))
     }
 
     /// Creates a configuration with a custom verifier of server certificates.
@@ -109,7 +109,7 @@ impl ClientConfig {
     /// # Errors
     /// Returns an error if TLS cannot be configured with it.
     pub fn with_verifier(verifier: Arc<dyn ServerCertVerifier>) -> Result<Self, ConfigError> {
-        Self::made_of(Trust::Verifier(verifier))
+        Self::from_trust(Trust::Verifier(verifier))
     }
 
     /// Creates a configuration that accepts any server certificate. **An attacker on the path can
@@ -118,15 +118,15 @@ impl ClientConfig {
     /// # Errors
     /// Returns an error if TLS cannot be configured.
     pub fn dangerous_insecure() -> Result<Self, ConfigError> {
-        Self::made_of(Trust::AnyServer)
+        Self::from_trust(Trust::AnyServer)
     }
 
-    fn made_of(trust: Trust) -> Result<Self, ConfigError> {
+    fn from_trust(trust: Trust) -> Result<Self, ConfigError> {
         let parts = ClientParts::new(trust)?;
         let trust = Trust::Verifier(parts.verifier());
         let mut tls = courser_tls::client_config(ClientOptions::new(trust, no_protocol_yet()))?;
         Arc::make_mut(&mut tls).alpn_protocols.clear();
-        Ok(Self::with_tls(TlsSettings::built_of(parts, tls)).tickets_by_port())
+        Ok(Self::with_tls(TlsSettings::built_from(parts, tls)).tickets_by_port())
     }
 
     /// Creates a configuration around a custom TLS configuration, which must support TLS 1.3.
@@ -162,9 +162,9 @@ impl ClientConfig {
     /// # Errors
     /// Returns an error if certificate and key do not match.
     pub fn identity(mut self, identity: &Identity) -> Result<Self, ConfigError> {
-        let shown = identity.clone().into_tls();
+        let own = identity.clone().into_tls();
         let provider = self.tls.config.crypto_provider().clone();
-        let key = rustls::sign::CertifiedKey::from_der(shown.chain, shown.key, &provider)
+        let key = rustls::sign::CertifiedKey::from_der(own.chain, own.key, &provider)
             .map_err(|error| ConfigError::Tls(error.to_string()))?;
         Arc::make_mut(&mut self.tls.config).client_auth_cert_resolver =
             Arc::new(rustls::sign::SingleCertAndKey::from(key));

@@ -62,7 +62,7 @@ impl ServerConfig {
     /// # Errors
     /// Returns an error if certificate and key do not match.
     pub fn with_identity(identity: &Identity) -> Result<Self, ConfigError> {
-        Self::made_of(identity, ClientAuthentication::Off)
+        Self::from_identity(identity, ClientAuthentication::Off)
     }
 
     /// Creates a configuration that requires client certificates which chain to one of `clients`.
@@ -73,10 +73,13 @@ impl ServerConfig {
         identity: &Identity,
         clients: RootCertStore,
     ) -> Result<Self, ConfigError> {
-        Self::made_of(identity, ClientAuthentication::Required(clients))
+        Self::from_identity(identity, ClientAuthentication::Required(clients))
     }
 
-    fn made_of(identity: &Identity, clients: ClientAuthentication) -> Result<Self, ConfigError> {
+    fn from_identity(
+        identity: &Identity,
+        clients: ClientAuthentication,
+    ) -> Result<Self, ConfigError> {
         let options = ServerOptions::new(identity.clone().into_tls(), no_protocol_yet());
         let mut tls = courser_tls::server_config(options)?;
         let changed = Arc::make_mut(&mut tls);
@@ -85,12 +88,12 @@ impl ServerConfig {
             let key = SingleCertAndKey::from(identity.certified_key()?);
             changed.cert_resolver = Arc::new(key);
         }
-        Self::of_parts(ServerParts::new(clients)?, &tls)
+        Self::from_parts(ServerParts::new(clients)?, &tls)
     }
 
-    fn of_parts(parts: ServerParts, tls: &rustls::ServerConfig) -> Result<Self, ConfigError> {
+    fn from_parts(parts: ServerParts, tls: &rustls::ServerConfig) -> Result<Self, ConfigError> {
         let config = parts.build(tls)?;
-        Ok(Self::with_tls(TlsSettings::built_of(parts, config)))
+        Ok(Self::with_tls(TlsSettings::built_from(parts, config)))
     }
 
     /// Creates a configuration that calls an async function to choose the certificate for each
@@ -123,7 +126,7 @@ impl ServerConfig {
         let resolver = AsyncCertificates(choose);
         let tls = courser_tls::server_config_with_resolver(Arc::new(resolver))?;
         let parts = ServerParts::new(ClientAuthentication::Off)?;
-        Ok(Self::of_parts(parts, &tls)?.offload_tls(true))
+        Ok(Self::from_parts(parts, &tls)?.offload_tls(true))
     }
 
     /// Creates a configuration with the public key of this identity in the place of its certificate (RFC
@@ -136,7 +139,7 @@ impl ServerConfig {
         let key = courser_tls::raw_key(identity.clone().into_tls().key)?;
         let resolver = Arc::new(AlwaysResolvesServerRawPublicKeys::new(key));
         let tls = courser_tls::server_config_with_resolver(resolver)?;
-        Self::of_parts(ServerParts::new(ClientAuthentication::Off)?, &tls)
+        Self::from_parts(ServerParts::new(ClientAuthentication::Off)?, &tls)
     }
 
     /// Creates a configuration around a custom TLS configuration, which must support TLS 1.3.

@@ -6,8 +6,8 @@ use super::*;
 
 #[test]
 fn missing_protocol_is_named_with_the_remedy() {
-    let config = ServerConfig::dev().expect("random numbers");
-    let error = config.build().expect_err("no protocol");
+    let config = ServerConfig::dev().expect("the system provides random numbers");
+    let error = config.build().expect_err("the protocol is missing");
     assert!(error.to_string().contains("call .alpn("), "{error}");
 }
 
@@ -18,7 +18,7 @@ fn transport_setting_out_of_range_is_named() {
         ..TransportConfig::default()
     };
     let config = ClientConfig::dangerous_insecure()
-        .expect("TLS")
+        .expect("TLS can be configured")
         .alpn(["test"])
         .transport_config(transport);
     let error = config.build().expect_err("mtu is too small");
@@ -28,8 +28,8 @@ fn transport_setting_out_of_range_is_named() {
 #[test]
 fn key_of_another_certificate_is_refused_at_once() {
     let (one, other) = (
-        Identity::dev().expect("one"),
-        Identity::dev().expect("other"),
+        Identity::dev().expect("the system provides random numbers"),
+        Identity::dev().expect("the system provides random numbers"),
     );
     let mixed = ServerConfig::with_single_cert(vec![one.certificate()], other.into_tls().key);
     assert!(mixed.is_err());
@@ -37,7 +37,10 @@ fn key_of_another_certificate_is_refused_at_once() {
 
 #[test]
 fn own_rustls_configuration_keeps_its_protocols() {
-    let mut tls = ServerConfig::dev().expect("random numbers").tls.config;
+    let mut tls = ServerConfig::dev()
+        .expect("the system provides random numbers")
+        .tls
+        .config;
     Arc::make_mut(&mut tls).alpn_protocols = vec![b"mine".to_vec()];
     assert!(ServerConfig::with_rustls(tls).build().is_ok());
 }

@@ -41,8 +41,8 @@ impl<P: TlsParts> TlsSettings<P> {
         }
     }
 
-    /// Wraps a configuration that was built of `parts`.
-    pub(super) fn built_of(parts: P, config: Arc<P::Config>) -> Self {
+    /// Wraps a configuration that was built from `parts`.
+    pub(super) fn built_from(parts: P, config: Arc<P::Config>) -> Self {
         Self {
             parts: Some(Box::new(parts)),
             ..Self::custom(config)

@@ -11,9 +11,9 @@ use std::time::{Duration, Instant};
 
 use courser_udp::{SocketGroup, Steering};
 
-use super::door::{Runtime, Task, Work};
 use super::socket::Socket;
 use super::system;
+use super::traits::{Runtime, Task, Work};
 
 thread_local! {
     static ENTERED: RefCell<Option<Arc<dyn Runtime>>> = const { RefCell::new(None) };
@@ -99,7 +99,6 @@ impl Current {
         }
     }
 
-    /// Implements [`Runtime::is_repeatable`].
     pub(crate) fn is_repeatable(&self) -> bool {
         match self {
             Self::Tokio => false,

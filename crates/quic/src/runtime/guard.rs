@@ -1,8 +1,8 @@
 //! A socket of another runtime or the transport of a user, whose results are checked.
 //!
 //! The rest of the crate relies on what a kernel guarantees: lengths within the buffer, whole
-//! datagrams, addresses that can be answered. Here is where that is made true of any other transport,
-//! so that a fault in one costs datagrams and not the process.
+//! datagrams, addresses that can be answered. This module enforces the same for other transports, so that
+//! a faulty one loses datagrams and does not crash the process.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -16,15 +16,15 @@ use courser_udp::{
     Capabilities, Counters, PacketTooBig, Received, Tally, Transmit, UnreachableReport,
 };
 
-use super::door::{Runtime, UdpSocket};
+use super::traits::{Runtime, UdpSocket};
 
 /// Attempts to send that may fail in a row although the transport has reported that it is writable
-/// (limit K191). The batch is lost then; otherwise the driver would try again without an end.
-const MAX_FUTILE_SENDS: u32 = 16;
+/// (limit K191). The batch is lost then; otherwise the driver would retry endlessly.
+const MAX_FAILED_SENDS: u32 = 16;
 
 /// Empty or impossible batches that may be received in a row (limit K192). Further ones count as
 /// errors, after which receiving pauses.
-const MAX_WORTHLESS: u32 = 16_384;
+const MAX_UNUSABLE_BATCHES: u32 = 16_384;
 
 /// Datagrams in one batch (limit K193), as many as Linux accepts. A transport may ask for fewer.
 const MAX_SEGMENTS: usize = 128;
@@ -39,9 +39,9 @@ pub(crate) struct Guarded {
     /// The runtime that bound it, which can bind another one. `None` for a transport of a user.
     runtime: Option<Arc<dyn Runtime>>,
     /// Attempts to send that have failed in a row.
-    futile: AtomicU32,
+    failed_sends: AtomicU32,
     /// Batches without a usable datagram in a row.
-    worthless: AtomicU32,
+    unusable_batches: AtomicU32,
 }
 
 impl Guarded {
@@ -52,8 +52,8 @@ impl Guarded {
             gso_segments,
             tally: Tally::default(),
             runtime: None,
-            futile: AtomicU32::new(0),
-            worthless: AtomicU32::new(0),
+            failed_sends: AtomicU32::new(0),
+            unusable_batches: AtomicU32::new(0),
         }
     }
 
@@ -74,7 +74,7 @@ impl Guarded {
         let Some(runtime) = &self.runtime else {
             return Err(io::Error::new(
                 io::ErrorKind::Unsupported,
-                "a transport was given and cannot be opened again",
+                "the transport was supplied by the application and cannot be opened again",
             ));
         };
         let socket = runtime.bind(self.socket.local_addr()?)?;
@@ -121,15 +121,15 @@ impl Guarded {
             && !received.truncated
             && can_send(received.peer);
         if is_usable {
-            self.worthless.store(0, Relaxed);
+            self.unusable_batches.store(0, Relaxed);
             let received = corrected(received);
             self.tally.on_received(received.count(), received.len);
             return Poll::Ready(Ok(received));
         }
-        if self.worthless.load(Relaxed) >= MAX_WORTHLESS {
+        if self.unusable_batches.load(Relaxed) >= MAX_UNUSABLE_BATCHES {
             return Poll::Ready(Err(io::ErrorKind::InvalidData.into()));
         }
-        self.worthless.fetch_add(1, Relaxed);
+        self.unusable_batches.fetch_add(1, Relaxed);
         // The driver drops empty batches and counts the call.
         Poll::Ready(Ok(Received {
             len: 0,
@@ -147,7 +147,7 @@ impl Guarded {
         };
         match taken {
             Ok(taken) => {
-                self.futile.store(0, Relaxed);
+                self.failed_sends.store(0, Relaxed);
                 let segment = match transmit.segment_size {
                     Some(size) if size > 0 => size,
                     _ => len.max(1),
@@ -158,10 +158,10 @@ impl Guarded {
                 Ok(taken)
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                if self.futile.load(Relaxed) < MAX_FUTILE_SENDS {
+                if self.failed_sends.load(Relaxed) < MAX_FAILED_SENDS {
                     return Err(error);
                 }
-                self.futile.store(0, Relaxed);
+                self.failed_sends.store(0, Relaxed);
                 Err(io::ErrorKind::TimedOut.into())
             }
             Err(error) => {
@@ -176,8 +176,8 @@ impl Guarded {
         let poll = self.socket.poll_writable(cx);
         match &poll {
             // An attempt follows at once. It resets the number if it succeeds.
-            Poll::Ready(Ok(())) => self.futile.fetch_add(1, Relaxed),
-            _ => self.futile.swap(0, Relaxed),
+            Poll::Ready(Ok(())) => self.failed_sends.fetch_add(1, Relaxed),
+            _ => self.failed_sends.swap(0, Relaxed),
         };
         poll
     }

@@ -8,7 +8,7 @@ use std::task::{Context, Poll, Waker};
 
 use courser_base::Mutex;
 
-use super::door::Task;
+use super::traits::Task;
 
 /// Waits for the result of a task. Dropping it lets the task continue.
 pub struct JoinHandle<T>(Inner<T>);

@@ -6,7 +6,7 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use super::current::Current;
-use super::door::Timer;
+use super::traits::Timer;
 
 /// A timer that can be set again.
 #[derive(Debug)]
@@ -142,7 +142,7 @@ pub struct Elapsed;
 
 impl fmt::Display for Elapsed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the time is over")
+        f.write_str("the timeout has elapsed")
     }
 }
 

@@ -8,9 +8,9 @@ use std::task::{Context, Poll};
 use courser_base::ScopedIp;
 use courser_udp::{Capabilities, Counters, PacketTooBig, Received, Transmit, UnreachableReport};
 
-use super::door::{Runtime, UdpSocket};
 use super::guard::{Closed, Guarded};
 use super::system;
+use super::traits::{Runtime, UdpSocket};
 
 /// A bound socket with notifications of readability.
 #[derive(Debug)]

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use super::*;
 
-const A_WHILE: Duration = Duration::from_millis(2);
+const SHORT: Duration = Duration::from_millis(2);
 
 #[tokio::test]
-async fn task_leaves_its_result_and_its_end_with_the_handle() {
+async fn join_handle_returns_the_result_or_the_reason_of_the_end() {
     assert_eq!(spawn(async { 7 }).await, Ok(7));
 
     let endless = spawn(pending::<()>());
@@ -21,31 +21,31 @@ async fn task_leaves_its_result_and_its_end_with_the_handle() {
 
 #[tokio::test]
 async fn sleep_ends_at_its_deadline_and_not_before() {
-    let deadline = now() + A_WHILE;
+    let deadline = now() + SHORT;
     let sleep = sleep_until(deadline);
     assert_eq!(sleep.deadline(), deadline);
     sleep.await;
     assert!(now() >= deadline);
 
     let begin = now();
-    super::sleep(A_WHILE).await;
-    assert!(now() - begin >= A_WHILE);
+    super::sleep(SHORT).await;
+    assert!(now() - begin >= SHORT);
 }
 
 #[tokio::test]
-async fn sleep_without_end_is_no_overflow() {
-    assert_eq!(timeout(A_WHILE, sleep(Duration::MAX)).await, Err(Elapsed));
+async fn sleep_of_the_longest_duration_does_not_overflow() {
+    assert_eq!(timeout(SHORT, sleep(Duration::MAX)).await, Err(Elapsed));
 }
 
 #[tokio::test]
-async fn timeout_ends_what_takes_too_long_only() {
-    assert_eq!(timeout(A_WHILE, pending::<()>()).await, Err(Elapsed));
+async fn timeout_cancels_only_futures_that_take_too_long() {
+    assert_eq!(timeout(SHORT, pending::<()>()).await, Err(Elapsed));
     assert_eq!(timeout(Duration::ZERO, ready(5)).await, Ok(5));
 }
 
 #[test]
 fn random_seeds_differ() {
-    let draw = || random_seed().expect("a source");
+    let draw = || random_seed().expect("the system provides random numbers");
     assert_ne!(draw(), draw());
 }
 
@@ -64,7 +64,7 @@ impl Runtime for Named {
         drop(task);
     }
     fn timer(&self) -> Box<dyn Timer> {
-        unreachable!("nothing sleeps here")
+        unreachable!("no test sets a timer of this runtime")
     }
     fn bind(&self, _: SocketAddr) -> io::Result<Box<dyn UdpSocket>> {
         Err(io::ErrorKind::AddrNotAvailable.into())
@@ -98,21 +98,21 @@ async fn task_that_its_runtime_drops_is_cancelled() {
 }
 
 #[test]
-fn endpoint_asks_the_entered_runtime_and_refuses_what_is_not_its_own() {
+fn endpoint_uses_the_entered_runtime_and_refuses_system_sockets() {
     let _entered = enter(Arc::new(Named(1)));
     let address = SocketAddr::from(([127, 0, 0, 1], 0));
-    let error = crate::Endpoint::client(address).expect_err("it binds nothing");
+    let error = crate::Endpoint::client(address).expect_err("the runtime has no sockets");
     assert!(error.to_string().contains("not available"), "{error}");
 
-    let own = std::net::UdpSocket::bind(address).expect("a port");
+    let own = std::net::UdpSocket::bind(address).expect("the socket is bound");
     let config = crate::EndpointConfig::from_seed([1; 32]);
-    let error = crate::Endpoint::new(config, None, own).expect_err("a socket of the system");
+    let error = crate::Endpoint::new(config, None, own).expect_err("a system socket is refused");
     assert!(error.to_string().contains("use Endpoint::bind"), "{error}");
 }
 
 #[test]
-fn endpoint_without_any_runtime_says_so() {
+fn endpoint_without_a_runtime_fails_with_the_reason() {
     let address = SocketAddr::from(([127, 0, 0, 1], 0));
-    let error = crate::Endpoint::client(address).expect_err("no runtime");
+    let error = crate::Endpoint::client(address).expect_err("there is no runtime");
     assert!(error.to_string().contains("needs tokio"), "{error}");
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use super::current::enter;
-use super::door::Runtime;
+use super::traits::Runtime;
 
 /// Runs `future` inside `runtime`: enters it around every poll, and while the future is dropped.
 ///

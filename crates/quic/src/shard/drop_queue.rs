@@ -1,7 +1,7 @@
 //! Values of users that have ended under the lock of a shard, and where they are dropped.
 //!
 //! Dropping such a value runs code of the user: the owner of a buffer, a sink, a controller. That code may
-//! use the endpoint, and may take its time. So it runs after the lock is released, and delays its own
+//! use the endpoint, and may take long. So it runs after the lock is released, and delays its own
 //! connection only: a call on the connection drops what has ended on it, in the task of the caller. If there
 //! is no such call for [`PATIENCE`], because the tasks of the connection wait, a thread of the runtime that
 //! may block drops it, one for each connection. The driver never does.
@@ -18,10 +18,9 @@ use crate::shard::clock::Clock;
 use crate::shard::ended_values::EndedValues;
 use crate::shard::entries::Entries;
 
-/// Time between two looks of the driver. The tasks of a connection have that time and up to once more to drop
-/// what has ended there. Most are about to run, because
-/// the acknowledgement that ended a buffer made room for the next one: handing a buffer to another
-/// thread costs more than a request.
+/// Interval at which the driver checks for values. The tasks of a connection have one to two intervals to drop what
+/// has ended there. Most tasks are about to run, because the acknowledgement that ended a buffer made room for the
+/// next one, and handing a buffer to another thread costs more than a request.
 const PATIENCE: Duration = Duration::from_millis(1);
 
 /// The values of a shard that wait to be dropped. Those of a connection are in its entry.
@@ -31,7 +30,7 @@ pub(crate) struct DropQueue {
     others: Vec<Remains>,
     /// Connections in whose entries values wait.
     connections: Vec<ConnectionHandle>,
-    /// When the driver last looked at them, or the first of them ended.
+    /// When the driver last checked them, or the first of them ended.
     since: Option<Time>,
     /// The driver is gone, and tasks drop the values of all connections.
     has_no_driver: bool,
@@ -96,7 +95,7 @@ impl DropQueue {
         true
     }
 
-    /// Returns when the driver has to look at the values.
+    /// Returns when the driver has to check the values.
     pub(crate) fn due(&self) -> Option<Time> {
         self.since.map(|since| since + PATIENCE)
     }
@@ -105,7 +104,7 @@ impl DropQueue {
     pub(crate) fn take_due(&mut self, now: Time, entries: &mut Entries) -> Vec<DropTask> {
         match self.due() {
             Some(due) if due <= now => {
-                let tasks = self.collect(entries, EndedValues::look);
+                let tasks = self.collect(entries, EndedValues::check);
                 let is_waiting = !self.connections.is_empty();
                 self.since = is_waiting.then_some(now);
                 tasks

@@ -1,6 +1,6 @@
 //! The values of users that have ended on one connection and wait to be dropped.
 //!
-//! [`DropQueue`](crate::shard::drop_queue::DropQueue) decides who drops them.
+//! [`DropQueue`](crate::shard::drop_queue::DropQueue) decides which thread drops them.
 
 use courser_base::foreign::Remains;
 
@@ -34,9 +34,9 @@ impl EndedValues {
         self.is_listed
     }
 
-    /// A look of the driver. Returns the values for a thread that may block if no task has taken any since the
-    /// look before, and no thread is at work: it comes back for more.
-    pub(crate) fn look(&mut self) -> Option<Vec<Remains>> {
+    /// Checks the values for the driver. Returns them for a thread that may block if no task has taken any since the
+    /// last check, and no thread is dropping earlier ones, which then takes these too.
+    pub(crate) fn check(&mut self) -> Option<Vec<Remains>> {
         self.is_listed = false;
         if self.values.is_empty() || self.is_handed_out {
             return None;
@@ -91,27 +91,27 @@ mod tests {
         let mut ended = EndedValues::default();
         for _ in 0..10 {
             add(&mut ended);
-            assert!(ended.look().is_none() && ended.is_listed);
+            assert!(ended.check().is_none() && ended.is_listed);
             drop_by_task(&mut ended);
             // More have ended since, and the tasks run.
             add(&mut ended);
         }
-        assert!(ended.look().is_none(), "seen for the first time");
-        let values = ended.look().expect("no task came");
+        assert!(ended.check().is_none(), "the first check");
+        let values = ended.check().expect("no task has taken the values");
         assert_eq!(values.len(), 1);
         values.into_iter().for_each(Remains::end);
     }
 
     #[test]
-    fn thread_that_is_at_work_gets_what_ends_meanwhile() {
+    fn values_that_end_while_a_thread_works_are_left_to_it() {
         let mut ended = EndedValues::default();
         add(&mut ended);
         ended.hand_out().into_iter().for_each(Remains::end);
         add(&mut ended);
-        assert!(ended.look().is_none() && ended.look().is_none());
+        assert!(ended.check().is_none() && ended.check().is_none());
         assert_eq!(ended.values.len(), 1);
         ended.is_handed_out = false;
         drop_by_task(&mut ended);
-        assert!(ended.look().is_none() && !ended.is_listed);
+        assert!(ended.check().is_none() && !ended.is_listed);
     }
 }

@@ -53,7 +53,6 @@ impl Entries {
         removed
     }
 
-    /// Returns all entries.
     pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut ConnectionEntry> {
         self.list.iter_mut().flatten()
     }
@@ -66,7 +65,7 @@ mod tests {
     /// Returns the handle with this index and generation.
     fn handle(index: u32, generation: u32) -> ConnectionHandle {
         let bits = (u64::from(generation) << 32) | u64::from(index);
-        ConnectionHandle::from_bits(bits + 1).expect("not 0")
+        ConnectionHandle::from_bits(bits + 1).expect("the bits are not 0")
     }
 
     #[test]
@@ -83,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn table_is_short_again_after_a_burst() {
+    fn table_shrinks_after_a_burst() {
         let handles: Vec<_> = (0..10_000).map(|index| handle(index, 1)).collect();
         let mut entries = Entries::default();
         for handle in &handles {

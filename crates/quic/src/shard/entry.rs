@@ -12,14 +12,14 @@ use crate::error::WriteError;
 use crate::shard::ended_values::EndedValues;
 use crate::shard::wakers::{ConnectionWakers, Topic};
 
-/// One connection as its application handles see it. Lives until the last of them is gone.
+/// The part of a connection that its handles use. It exists until the last handle is dropped.
 #[derive(Debug)]
 pub(crate) struct ConnectionEntry {
     pub(crate) handle: ConnectionHandle,
     pub(crate) is_connected: bool,
-    /// The end of the connection was reported: those who wait were woken.
+    /// The end of the connection was reported, and all waiting tasks were woken.
     pub(crate) is_over: bool,
-    /// About as many bytes were written and not sent.
+    /// The approximate number of bytes that were written and not sent.
     pub(crate) unsent: usize,
     /// Writes and changes since the driver sent, or their task waited.
     pub(crate) uses: u32,

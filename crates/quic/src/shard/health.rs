@@ -1,8 +1,8 @@
 //! The condition of the socket in use, as its errors show it.
 //!
 //! A failed call is a lost datagram. A socket on which every call fails for seconds may be broken, and one
-//! whose descriptor is no socket any more is: both are opened again by the driver. What happens is noted for
-//! [`Endpoint::socket_event`](crate::Endpoint::socket_event), seldom enough for a log.
+//! whose descriptor is no longer a socket is broken. The driver opens both again. Events for
+//! [`Endpoint::socket_event`](crate::Endpoint::socket_event) are recorded at a rate that suits a log.
 
 use std::io;
 use std::time::Duration;
@@ -17,15 +17,15 @@ use crate::shard::socket_event::{SocketCall as Call, SocketEvent};
 const PATIENCE: Duration = Duration::from_secs(2);
 /// Failed calls of one direction before the socket is opened again (limit K290). A single connection that begins
 /// makes no more in that time.
-const LEAST_FAILURES: u32 = 2;
+const MIN_FAILURES: u32 = 2;
 /// Attempts to open a lost socket again (limit K290). The last one is some six seconds after the first.
-const MOST_ATTEMPTS: u32 = 8;
+const MAX_ATTEMPTS: u32 = 8;
 /// The first pause between attempts to open a lost socket; each further one is twice as long.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 /// The longest pause between two attempts (limit K290).
 const LONGEST_PAUSE: Duration = Duration::from_secs(64);
-/// Time without an attempt after which the pauses begin anew.
-const CALM: Duration = Duration::from_secs(128);
+/// Time without an attempt after which the pauses begin with the first one again.
+const RESET_AFTER: Duration = Duration::from_secs(128);
 /// Time between two events of one cause (limit K291).
 const EVENT_INTERVAL: Duration = Duration::from_secs(60);
 
@@ -62,8 +62,8 @@ impl Streak {
     }
 
     /// Returns the time from which on the socket counts as broken.
-    fn matures_at(&self) -> Option<Time> {
-        let since = self.since.filter(|_| self.failures >= LEAST_FAILURES)?;
+    fn broken_at(&self) -> Option<Time> {
+        let since = self.since.filter(|_| self.failures >= MIN_FAILURES)?;
         Some(since + PATIENCE)
     }
 }
@@ -111,8 +111,8 @@ impl Health {
                 Call::Receive => &mut self.receiving,
             };
             streak.on_failure(now);
-            self.has_changed |= streak.failures == LEAST_FAILURES;
-            is_broken = streak.matures_at().is_some_and(|at| at <= now);
+            self.has_changed |= streak.failures == MIN_FAILURES;
+            is_broken = streak.broken_at().is_some_and(|at| at <= now);
         }
         if is_broken || !is_routine(call, ErrorCause::of(&error)) {
             self.note(now, call, &error);
@@ -154,10 +154,10 @@ impl Health {
         if self.is_given && !is_lost {
             return None;
         }
-        let matures = [&self.sending, &self.receiving].map(Streak::matures_at);
+        let broken_at = [&self.sending, &self.receiving].map(Streak::broken_at);
         let due = match is_lost {
             true => Time::ZERO,
-            false => matures.into_iter().flatten().min()?,
+            false => broken_at.into_iter().flatten().min()?,
         };
         let pause = match is_lost {
             true => FIRST_PAUSE,
@@ -219,7 +219,7 @@ impl Health {
             }
             return Outlook::Wait;
         }
-        if self.is_given || self.attempts >= MOST_ATTEMPTS {
+        if self.is_given || self.attempts >= MAX_ATTEMPTS {
             return Outlook::Over(format!("the socket failed: {cause} ({error})"));
         }
         let error = error.to_string();
@@ -253,8 +253,10 @@ impl Health {
     }
 
     fn begin_attempt(&mut self, now: Time) {
-        let is_calm = self.last_attempt.is_none_or(|last| now - last > CALM);
-        self.attempts = if is_calm { 1 } else { self.attempts + 1 };
+        let is_reset = self
+            .last_attempt
+            .is_none_or(|last| now - last > RESET_AFTER);
+        self.attempts = if is_reset { 1 } else { self.attempts + 1 };
         self.last_attempt = Some(now);
     }
 
@@ -323,7 +325,7 @@ impl EventQueue {
 
     /// Keeps an event. A newer one takes the place of one that was not taken.
     fn add(&mut self, event: SocketEvent) {
-        self.waiting.retain(|it| !it.is_like(&event));
+        self.waiting.retain(|it| !it.has_same_cause_as(&event));
         self.waiting.push(event);
     }
 }

@@ -22,7 +22,7 @@ use crate::shard::offload::TlsTasks;
 use crate::shard::state::ShardState;
 use crate::shard::wakers::{List, Ticket};
 
-/// One socket and everything that goes over it, and over those that it has replaced.
+/// One socket, the sockets that it has replaced, and the connections on them.
 #[derive(Debug)]
 pub(crate) struct Shard {
     pub(crate) runtime: Current,
@@ -229,7 +229,7 @@ impl Drop for Locked<'_> {
 impl Locked<'_> {
     /// Releases the lock like dropping it, but keeps the memory of the list of wakeups.
     pub(crate) fn release(mut self, spare: &mut Vec<Waker>) {
-        debug_assert!(spare.is_empty(), "wakeups that were never given");
+        debug_assert!(spare.is_empty(), "wakeups were not delivered");
         std::mem::swap(&mut self.woken, spare);
         drop(self);
         spare.drain(..).for_each(foreign::wake);

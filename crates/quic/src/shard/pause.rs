@@ -61,7 +61,7 @@ mod tests {
         let mut lengths = Vec::new();
         for _ in 0..40 {
             if pause.begin(now) {
-                let until = pause.until().expect("it pauses");
+                let until = pause.until().expect("receiving pauses");
                 assert!(pause.is_on(now) && !pause.is_on(until));
                 lengths.push((until - now).as_millis());
                 now = until;

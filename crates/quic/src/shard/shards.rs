@@ -83,7 +83,7 @@ impl Shards {
     /// Returns the shard whose turn it is to get a connection, of those that have not failed.
     pub(crate) fn next(&self) -> &Arc<Shard> {
         let [first, others @ ..] = &*self.all else {
-            unreachable!("never empty")
+            unreachable!("an endpoint has a shard")
         };
         for _ in others {
             let shard = &self.all[self.next_turn()];
@@ -120,7 +120,7 @@ impl Shards {
         mut of: impl FnMut(&Locked<'_>) -> T,
         add: impl Fn(&mut T, T),
     ) -> T {
-        let (first, others) = self.all.split_first().expect("never empty");
+        let (first, others) = self.all.split_first().expect("an endpoint has a shard");
         let mut sum = of(&first.lock());
         for shard in others {
             add(&mut sum, of(&shard.lock()));
@@ -176,7 +176,7 @@ where
 impl<F> Drop for WaitAny<'_, F> {
     fn drop(&mut self) {
         for (shard, ticket) in self.shards.iter().zip(&mut self.tickets) {
-            // A hook that drops this under the lock leaves its place behind.
+            // A hook that drops this under the lock leaves the waker registered.
             if ticket.is_some() && !shard.is_held_here() {
                 shard.lock().waiters(self.list).forget(ticket);
             }

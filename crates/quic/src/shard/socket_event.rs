@@ -7,9 +7,9 @@ use courser_udp::ErrorCause;
 /// A call of a socket.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum SocketCall {
-    /// Sends datagrams.
+    /// A call that sends a batch of datagrams.
     Send,
-    /// Receives datagrams.
+    /// A call that receives a batch of datagrams.
     Receive,
 }
 
@@ -21,7 +21,7 @@ pub enum SocketEvent {
     /// each direction and cause, but not for probes of the path MTU that are too large and for replies of peers
     /// and routers.
     Failed {
-        /// The direction.
+        /// The direction of the failed calls.
         call: SocketCall,
         /// The cause, by which [`Counters`](crate::Counters) counts as well.
         cause: ErrorCause,
@@ -46,14 +46,14 @@ pub enum SocketEvent {
     /// A shard of the endpoint has ended with all its connections. Others continue, and the endpoint is over
     /// when the last one ends.
     Stopped {
-        /// The reason.
+        /// The reason why the shard has ended.
         cause: String,
     },
 }
 
 impl SocketEvent {
     /// Returns true if the other event is of the same kind, so that a log needs only one of them.
-    pub(crate) fn is_like(&self, other: &Self) -> bool {
+    pub(crate) fn has_same_cause_as(&self, other: &Self) -> bool {
         match (self, other) {
             (
                 Self::Failed { call, cause, .. },

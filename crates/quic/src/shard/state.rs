@@ -1,8 +1,8 @@
 //! The state under the lock of a shard: the transport, an entry for each connection, and the batch
 //! that waits to be sent.
 //!
-//! This file has the parts and what is asked of them. [`events`] takes what has happened from connections,
-//! [`sending`] sends what they have, and [`closing`] ends them; each calls only those before it.
+//! This file has the parts and the queries about them. [`events`] processes the events of connections,
+//! [`sending`] sends their packets, and [`closing`] ends them; each calls only those before it.
 
 mod closing;
 mod events;
@@ -52,7 +52,6 @@ pub(crate) struct ShardState {
     pub(crate) drops: DropQueue,
     pub(crate) driver: DriverState,
     pub(crate) tls: TlsOffload,
-    /// `Endpoint::close` was called.
     pub(crate) is_closed: bool,
     /// The last handle of the endpoint is gone.
     pub(crate) is_abandoned: bool,

@@ -42,7 +42,7 @@ where
 
 impl<F> Drop for Wait<'_, F> {
     fn drop(&mut self) {
-        // A hook that drops this under the lock leaves its place behind.
+        // A hook that drops this under the lock leaves the waker registered.
         if self.ticket.is_some() && !self.shard.is_held_here() {
             let mut locked = self.shard.lock_for(self.list.connection());
             locked.waiters(self.list).forget(&mut self.ticket);

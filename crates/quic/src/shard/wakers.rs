@@ -36,8 +36,8 @@ impl Waiters {
     /// Registers `waker` for the next [`wake_all`](Self::wake_all), and replaces an earlier one of the same
     /// ticket.
     pub fn register(&mut self, ticket: &mut Ticket, waker: ForeignWaker) {
-        match ticket.and_then(|place| self.wakers.get_mut(place)) {
-            Some(place) => *place = Some(waker),
+        match ticket.and_then(|key| self.wakers.get_mut(key)) {
+            Some(registered) => *registered = Some(waker),
             None => {
                 // Most lists have one waker at a time. The default capacity is four.
                 self.wakers
@@ -49,8 +49,8 @@ impl Waiters {
 
     /// Removes the waker of a ticket.
     pub fn forget(&mut self, ticket: &mut Ticket) {
-        if let Some(place) = ticket.take() {
-            self.wakers.try_remove(place);
+        if let Some(key) = ticket.take() {
+            self.wakers.try_remove(key);
         }
     }
 
@@ -149,7 +149,7 @@ pub(crate) struct ConnectionWakers {
     // A stream half belongs to one handle that is borrowed while it waits: one waker each.
     readers: ByStream,
     writers: ByStream,
-    // Any number of tasks may wait for the end of one stream; the number tells them apart.
+    // Any number of tasks may wait for the end of one stream. The number distinguishes them.
     ends: BTreeMap<(StreamId, u64), StreamEnd>,
     next_end: u64,
     stops: Option<Box<Stops>>,
@@ -162,8 +162,8 @@ impl ConnectionWakers {
         match topic {
             Topic::Handshake => &mut self.handshake,
             Topic::Closed => &mut self.closed,
-            Topic::Open(direction) => &mut self.open[place(direction)],
-            Topic::Accept(direction) => &mut self.accept[place(direction)],
+            Topic::Open(direction) => &mut self.open[index_of(direction)],
+            Topic::Accept(direction) => &mut self.accept[index_of(direction)],
             Topic::Datagram => &mut self.rare.get_or_insert_default()[0],
             Topic::DatagramRoom => &mut self.rare.get_or_insert_default()[1],
             Topic::Ping => &mut self.rare.get_or_insert_default()[2],
@@ -416,7 +416,7 @@ impl ConnectionWakers {
     }
 }
 
-fn place(direction: Direction) -> usize {
+fn index_of(direction: Direction) -> usize {
     match direction {
         Direction::Bidirectional => 0,
         Direction::Unidirectional => 1,

@@ -8,7 +8,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use courser::{AddressFilter, Algorithm, Connection, DatagramOptions, Direction, Endpoint, Rate};
 
-/// Polls a future once. What it waits for need not come.
+/// Polls a future once, and drops it even if it is pending.
 fn poll<F: Future>(future: F) -> Option<F::Output> {
     let mut cx = Context::from_waker(Waker::noop());
     match pin!(future).poll(&mut cx) {
@@ -17,7 +17,7 @@ fn poll<F: Future>(future: F) -> Option<F::Output> {
     }
 }
 
-/// Calls everything that changes nothing for the test: neither closes nor moves the connection.
+/// Calls all functions that neither close nor move the connection.
 pub(crate) fn call_everything(connection: &Connection, endpoint: &Endpoint) {
     call_connection(connection);
     call_streams(connection);

@@ -1,5 +1,5 @@
-//! Hooks that are called under the lock: they may drop handles there, and a call of the endpoint panics
-//! instead of waiting for itself, which ends their own connection.
+//! Hooks that are called under the lock. They may drop handles there. A call of the endpoint panics instead of
+//! waiting for its own lock, which ends the connection of the hook.
 
 use std::sync::Mutex;
 
@@ -46,7 +46,7 @@ struct Drops {
 
 impl Sink for Drops {
     fn record(&mut self, _: Time, _: &Record) {
-        drop(self.in_call.lock().expect("no panic").take());
+        drop(self.in_call.lock().expect("no thread has panicked").take());
     }
 }
 
@@ -91,9 +91,9 @@ fn last_handles_may_be_dropped_in_a_sink() {
         let handles = Arc::new(Mutex::new(None::<(Connection, Endpoint)>));
         let in_sink = handles.clone();
         client.set_sink(Some(Box::new(move |_, _: &Record| {
-            drop(in_sink.lock().expect("no panic").take());
+            drop(in_sink.lock().expect("no thread has panicked").take());
         })));
-        *handles.lock().expect("no panic") = Some((client, endpoint));
+        *handles.lock().expect("no thread has panicked") = Some((client, endpoint));
         // The next record drops the last handles, which closes the connection.
         server.ping().await.ok();
         let _ = server.closed().await;
@@ -101,7 +101,7 @@ fn last_handles_may_be_dropped_in_a_sink() {
     });
 }
 
-/// Uses the connection of an earlier test when it is asked.
+/// Uses a connection whenever a token is stored.
 #[derive(Default)]
 struct Store {
     used: Mutex<Option<(Connection, Endpoint)>>,
@@ -109,7 +109,7 @@ struct Store {
 
 impl TokenStore for Store {
     fn put(&self, _: &str, _: Bytes) {
-        if let Some((connection, endpoint)) = &*self.used.lock().expect("no panic") {
+        if let Some((connection, endpoint)) = &*self.used.lock().expect("no thread has panicked") {
             call_everything(connection, endpoint);
         }
     }
@@ -121,7 +121,9 @@ impl TokenStore for Store {
 
 impl Drop for Store {
     fn drop(&mut self) {
-        if let Some((connection, endpoint)) = self.used.get_mut().expect("no panic").take() {
+        if let Some((connection, endpoint)) =
+            self.used.get_mut().expect("no thread has panicked").take()
+        {
             call_everything(&connection, &endpoint);
         }
     }

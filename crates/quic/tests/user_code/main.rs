@@ -1,5 +1,5 @@
 //! Code of users runs where no lock is held (docs/design/0044): owners of buffers, wakers and hooks may use
-//! the endpoint when they are dropped, and take their time.
+//! the endpoint when they are dropped, and may take long.
 //!
 //! A test that would deadlock fails after a minute, because its runtime has a thread of its own.
 
@@ -32,7 +32,7 @@ fn watched<F: Future<Output = Result>>(test: impl Fn() -> F + Send + Clone + 'st
                 _ => tokio::runtime::Builder::new_multi_thread(),
             };
             let runtime = runtime.worker_threads(threads).enable_all().build();
-            let result = runtime.expect("a runtime").block_on(test());
+            let result = runtime.expect("the runtime is built").block_on(test());
             sender.send(result.map_err(|error| error.to_string()))
         });
         let result = ended.recv_timeout(Duration::from_secs(60));
@@ -64,7 +64,7 @@ impl Drop for Owner {
     }
 }
 
-/// Both ends of a connection, and what is needed to make owners for it.
+/// Both ends of a connection, and a channel on which owners of buffers report their end.
 struct Scene {
     client: Connection,
     server: Connection,
@@ -305,7 +305,7 @@ fn many_buffers_that_call_at_once_do_not_exhaust_the_stack() {
 fn stopped_runtime_drops_buffers() {
     let (sender, ended) = channel();
     std::thread::spawn(move || {
-        let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+        let runtime = tokio::runtime::Runtime::new().expect("the runtime is built");
         let result = runtime.block_on(async {
             let scene = Scene::new().await?;
             let mut stream = scene.client.open_uni().await?;
@@ -314,7 +314,7 @@ fn stopped_runtime_drops_buffers() {
             scene.ended(1).await?;
             Result::Ok((scene, stream))
         });
-        let (scene, mut stream) = result.expect("connected");
+        let (scene, mut stream) = result.expect("the ends are connected");
         drop(runtime);
         // No driver is left to drop it.
         let chunk = scene.bytes(20_000);
@@ -325,7 +325,7 @@ fn stopped_runtime_drops_buffers() {
     });
     ended
         .recv_timeout(Duration::from_secs(60))
-        .expect("a deadlock");
+        .expect("a deadlock: the runtime was not dropped");
 }
 
 /// Returns a client configuration that trusts `identity`.

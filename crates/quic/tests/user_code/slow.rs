@@ -1,4 +1,4 @@
-//! A value that takes its time delays its own connection only.
+//! A value that is slow to drop delays only its own connection.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 
@@ -6,11 +6,11 @@ use super::wakes::Wakes;
 use super::{Bytes, Connection, Duration, Result, Shared, client_config, watched};
 use courser::{Endpoint, Identity, ServerConfig};
 
-/// A buffer whose drop does not return before the test lets it.
+/// A buffer whose drop blocks until the test releases it.
 struct Slow {
     content: Vec<u8>,
     began: Sender<()>,
-    goes_on: Shared<Receiver<()>>,
+    is_released: Shared<Receiver<()>>,
 }
 
 impl AsRef<[u8]> for Slow {
@@ -22,8 +22,12 @@ impl AsRef<[u8]> for Slow {
 impl Drop for Slow {
     fn drop(&mut self) {
         let _ = self.began.send(());
-        // A sender that is gone lets it go on too.
-        let _ = self.goes_on.lock().expect("no panic").recv();
+        // A dropped sender releases it too.
+        let _ = self
+            .is_released
+            .lock()
+            .expect("no thread has panicked")
+            .recv();
     }
 }
 
@@ -60,24 +64,27 @@ fn buffer_that_is_slow_to_drop_delays_no_other_connection() {
             return Err("two pairs".into());
         };
         let (began, has_begun) = channel();
-        let (go_on, goes_on) = channel();
-        let goes_on = Shared::new(std::sync::Mutex::new(goes_on));
+        let (release, is_released) = channel();
+        let is_released = Shared::new(std::sync::Mutex::new(is_released));
         let chunk = move |len| {
             Bytes::from_owner(Slow {
                 content: vec![1; len],
                 began: began.clone(),
-                goes_on: goes_on.clone(),
+                is_released: is_released.clone(),
             })
         };
         let _wakes = Wakes::start();
         // In a task of its own: a call that finds an acknowledgement drops the buffer itself.
         let writing = slow.clone();
         tokio::spawn(async move {
-            let mut stream = writing.open_uni().await.expect("credit");
+            let mut stream = writing.open_uni().await.expect("the peer permits a stream");
             for _ in 0..3 {
-                stream.write_chunk(chunk(20_000)).await.expect("room");
+                stream
+                    .write_chunk(chunk(20_000))
+                    .await
+                    .expect("the window is large enough");
             }
-            stream.finish().expect("not reset");
+            stream.finish().expect("the stream is open");
         });
         slow_peer.accept_uni().await?.read_to_end(1 << 20).await?;
         while has_begun.try_recv().is_err() {
@@ -86,9 +93,12 @@ fn buffer_that_is_slow_to_drop_delays_no_other_connection() {
         for _ in 0..20 {
             exchange(other, other_peer).await?;
         }
-        assert!(has_begun.try_recv().is_err(), "one at a time");
-        drop(go_on);
-        // Its own connection goes on as well.
+        assert!(
+            has_begun.try_recv().is_err(),
+            "values are dropped one at a time"
+        );
+        drop(release);
+        // Its own connection continues as well.
         exchange(slow, slow_peer).await?;
         for _ in 0..2 {
             while has_begun.try_recv().is_err() {

@@ -37,7 +37,7 @@ impl MtuDiscoveryConfig {
         self
     }
 
-    /// Has no effect.
+    /// Has no effect: courser chooses the sizes that the search tries.
     pub fn minimum_change(&mut self, _value: u16) -> &mut Self {
         note("MtuDiscoveryConfig::minimum_change");
         self
@@ -52,19 +52,19 @@ pub struct AckFrequencyConfig {
 }
 
 impl AckFrequencyConfig {
-    /// Has no effect.
+    /// Has no effect: courser chooses the number of packets per acknowledgement.
     pub fn ack_eliciting_threshold(&mut self, _value: VarInt) -> &mut Self {
         note("AckFrequencyConfig::ack_eliciting_threshold");
         self
     }
 
-    /// Has no effect.
+    /// Has no effect: courser chooses the delay of acknowledgements.
     pub fn max_ack_delay(&mut self, _value: Option<Duration>) -> &mut Self {
         note("AckFrequencyConfig::max_ack_delay");
         self
     }
 
-    /// Has no effect.
+    /// Has no effect: courser chooses the threshold.
     pub fn reordering_threshold(&mut self, _value: VarInt) -> &mut Self {
         note("AckFrequencyConfig::reordering_threshold");
         self

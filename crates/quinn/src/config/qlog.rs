@@ -26,7 +26,7 @@ impl QlogConfig {
         self
     }
 
-    /// Sets the title.
+    /// Sets the title of the trace.
     pub fn title(&mut self, title: Option<String>) -> &mut Self {
         self.title = title;
         self

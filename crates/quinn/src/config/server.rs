@@ -81,7 +81,7 @@ impl ServerConfig {
         self
     }
 
-    /// Has no effect: tokens of Retry packets are valid for as long as courser says.
+    /// Has no effect: courser sets the lifetime of tokens in Retry packets.
     pub fn retry_token_lifetime(&mut self, _value: Duration) -> &mut Self {
         note("ServerConfig::retry_token_lifetime");
         self
@@ -173,7 +173,7 @@ impl Default for ValidationTokenConfig {
 }
 
 impl ValidationTokenConfig {
-    /// Has no effect: tokens are valid for as long as courser says.
+    /// Has no effect: courser sets the lifetime of tokens.
     pub fn lifetime(&mut self, _value: Duration) -> &mut Self {
         note("ValidationTokenConfig::lifetime");
         self

@@ -26,7 +26,7 @@ macro_rules! config {
         }
 
         impl ControllerFactory for $name {
-            /// Makes a picture of the controller at its start, which courser does not use.
+            /// Returns a snapshot of the controller at its start, which courser does not use.
             fn build(self: Arc<Self>, _: Instant, current_mtu: u16) -> Box<dyn Controller> {
                 Box::new(Snapshot::at_start(current_mtu))
             }
@@ -50,7 +50,7 @@ impl NewRenoConfig {
     }
 }
 
-/// A picture of a controller of courser. It does not change.
+/// A snapshot of a controller of courser.
 #[derive(Clone, Debug)]
 pub(crate) struct Snapshot {
     metrics: ControllerMetrics,
@@ -68,7 +68,7 @@ impl Snapshot {
         }
     }
 
-    /// Takes a picture of the controller of a path.
+    /// Takes a snapshot of the controller of a path.
     pub(crate) fn of(path: &PathStats) -> Self {
         Self {
             metrics: ControllerMetrics {

@@ -69,7 +69,7 @@ pub trait Controller: Send + Sync {
         }
     }
 
-    /// Returns a copy.
+    /// Returns a copy of the controller.
     fn clone_box(&self) -> Box<dyn Controller>;
 
     /// Returns the window at the start of a path.

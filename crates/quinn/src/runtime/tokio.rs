@@ -85,7 +85,7 @@ impl AsyncUdpSocket for TokioSocket {
                 self.state.recv((&self.socket).into(), bufs, meta)
             });
             match received {
-                // Its readiness is forgotten now.
+                // This call has cleared the readiness.
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 received => return Poll::Ready(received),
             }

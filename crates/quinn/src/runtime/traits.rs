@@ -33,7 +33,7 @@ pub trait Runtime: Send + Sync + Debug + 'static {
         Instant::now()
     }
 
-    /// Returns true for [`TokioRuntime`](crate::TokioRuntime), which courser does without.
+    /// Returns true for [`TokioRuntime`](crate::TokioRuntime), in place of which courser uses tokio directly.
     #[doc(hidden)]
     fn is_tokio(&self) -> bool {
         false

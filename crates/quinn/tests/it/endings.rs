@@ -107,7 +107,7 @@ async fn connecting_without_settings_or_with_bad_ones_is_an_error() {
 }
 
 #[tokio::test]
-async fn protocols_are_negotiated_and_certificates_shown() {
+async fn protocols_are_negotiated_and_certificates_returned() {
     let (server, client) = tls(&[b"one", b"two"], &[b"two"]);
     let mut endpoint = Endpoint::client(LOOPBACK).unwrap();
     endpoint.set_default_client_config(client);
@@ -134,7 +134,7 @@ async fn protocols_are_negotiated_and_certificates_shown() {
 }
 
 #[tokio::test]
-async fn client_without_protocols_meets_server_with_some_in_vain() {
+async fn client_without_protocols_is_refused_by_a_server_with_some() {
     let (server, client) = tls(&[b"one"], &[]);
     let server = Endpoint::server(server, LOOPBACK).unwrap();
     let endpoint = Endpoint::client(LOOPBACK).unwrap();
@@ -154,9 +154,9 @@ async fn client_without_protocols_meets_server_with_some_in_vain() {
 
 /// Returns settings with protocols of programs' own.
 fn tls(of_server: &[&[u8]], of_client: &[&[u8]]) -> (ServerConfig, ClientConfig) {
-    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
-    let certificate = made.cert.der().clone();
-    let key = rustls::pki_types::PrivateKeyDer::Pkcs8(made.signing_key.serialize_der().into());
+    let generated = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    let certificate = generated.cert.der().clone();
+    let key = rustls::pki_types::PrivateKeyDer::Pkcs8(generated.signing_key.serialize_der().into());
     let mut roots = RootCertStore::empty();
     roots.add(certificate.clone()).unwrap();
     let mut server = rustls::ServerConfig::builder()

@@ -23,9 +23,9 @@ const LOOPBACK: SocketAddr = SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::LOCALHOS
 
 /// Returns settings of a server, and of a client that trusts it.
 fn configs() -> (ServerConfig, ClientConfig) {
-    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
-    let certificate = made.cert.der().clone();
-    let key = PrivateKeyDer::Pkcs8(made.signing_key.serialize_der().into());
+    let generated = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    let certificate = generated.cert.der().clone();
+    let key = PrivateKeyDer::Pkcs8(generated.signing_key.serialize_der().into());
     let server = ServerConfig::with_single_cert(vec![certificate.clone()], key).unwrap();
     let mut roots = RootCertStore::empty();
     roots.add(certificate).unwrap();

@@ -17,7 +17,7 @@ use tokio::time::timeout;
 use crate::{LOOPBACK, Pair, configs};
 
 #[test]
-fn settings_without_effect_are_named() {
+fn settings_without_effect_are_listed() {
     let mut transport = TransportConfig::default();
     transport
         .packet_threshold(5)
@@ -121,7 +121,7 @@ async fn limits_change_during_a_connection() {
 }
 
 #[tokio::test]
-async fn controllers_of_courser_are_chosen_and_shown() {
+async fn controllers_of_courser_are_selected_and_reported() {
     let mut transport = TransportConfig::default();
     transport.congestion_controller_factory(Arc::new(congestion::BbrConfig::default()));
     let pair = Pair::with(&transport).await;

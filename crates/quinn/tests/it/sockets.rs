@@ -139,7 +139,7 @@ impl AsyncUdpSocket for Counting {
     }
 }
 
-/// Counts what tokio is asked for.
+/// Counts the calls of tokio's runtime.
 #[derive(Debug, Default)]
 struct Wrapped {
     spawned: AtomicUsize,
@@ -164,15 +164,15 @@ impl Runtime for Wrapped {
     }
 }
 
-/// A device that turns out not to segment: the first batch is lost, and the socket reports it afterwards.
+/// A socket whose device loses its first batch, and which reports afterwards that it cannot segment.
 #[derive(Debug)]
-struct Fading {
+struct StopsSegmenting {
     inner: Arc<dyn AsyncUdpSocket>,
     segments: AtomicUsize,
     lost: AtomicUsize,
 }
 
-impl AsyncUdpSocket for Fading {
+impl AsyncUdpSocket for StopsSegmenting {
     fn create_io_poller(self: Arc<Self>) -> Pin<Box<dyn UdpPoller>> {
         self.inner.clone().create_io_poller()
     }
@@ -218,7 +218,7 @@ async fn batches_end_when_the_device_does_not_segment_and_fragments_are_avoided(
     let runtime = default_runtime().unwrap();
     // It reaches IPv4 by mapped addresses.
     let socket = UdpSocket::bind("[::]:0").unwrap();
-    let socket = Arc::new(Fading {
+    let socket = Arc::new(StopsSegmenting {
         inner: runtime.wrap_udp_socket(socket).unwrap(),
         segments: AtomicUsize::new(10),
         lost: AtomicUsize::new(0),

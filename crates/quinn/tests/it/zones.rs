@@ -8,7 +8,7 @@ use quinn::{Endpoint, EndpointConfig, Runtime as _, TokioRuntime, default_runtim
 use crate::configs;
 use crate::namespace::{ADDRESS, is_inside, zone};
 
-/// Makes an endpoint on a socket of the program, as the system's sockets are not asked then.
+/// Creates an endpoint on a socket of the program, so that no system socket is queried.
 fn on_own_socket(server: Option<quinn::ServerConfig>, address: SocketAddr) -> Endpoint {
     let socket = UdpSocket::bind(address).unwrap();
     let socket = TokioRuntime.wrap_udp_socket(socket).unwrap();

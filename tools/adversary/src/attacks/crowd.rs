@@ -18,19 +18,19 @@ use crate::http;
 /// A connection that the victim closed is replaced by a new one.
 pub struct Crowd {
     /// The number of simultaneous connections.
-    pub connections: usize,
+    connections: usize,
     /// Creates the hooks of a connection.
-    pub hooks: fn() -> Box<dyn Hooks>,
+    hooks: fn() -> Box<dyn Hooks>,
     /// Runs once when the handshake of a connection is confirmed.
-    pub begin: fn(&mut Connection, &mut Progress),
+    setup: fn(&mut Connection, &mut Progress),
     /// Runs on every confirmed connection after each pause.
     burst: Burst,
     /// The pause between bursts of one connection. Zero means full speed.
-    pub pause: Duration,
+    pause: Duration,
     members: BTreeMap<u64, Progress>,
 }
 
-/// Sends what a connection sends in one turn.
+/// Sends the packets of one connection in one turn.
 type Burst = Box<dyn Fn(&mut Connection, &mut Progress, Time)>;
 
 /// The progress of one connection of a [`Crowd`]. Each attack uses the fields as it needs.
@@ -46,7 +46,7 @@ pub struct Progress {
     pub streams: u64,
     /// The offset on the stream that the attack uses.
     pub offset: u64,
-    has_begun: bool,
+    is_set_up: bool,
     next_burst: Option<Time>,
 }
 
@@ -54,14 +54,14 @@ pub struct Progress {
 const CONNECTS: usize = 16;
 
 impl Progress {
-    /// Returns the IDs of the next request streams that the peer permits, at most `wanted`.
+    /// Returns the IDs of the next request streams that the peer permits, at most `max`.
     pub(super) fn requests(
         &mut self,
         connection: &Connection,
-        wanted: u64,
+        max: u64,
     ) -> impl Iterator<Item = StreamId> + use<> {
         let first = self.streams;
-        self.streams += permitted(connection, self, wanted);
+        self.streams += permitted(connection, self, max);
         (first..self.streams).map(http::request_stream)
     }
 
@@ -91,7 +91,7 @@ impl Crowd {
         connections: usize,
         burst: impl Fn(&mut Connection, &mut Progress, Time) + 'static,
     ) -> Self {
-        Self::new(connections, burst).with_begin(preface)
+        Self::new(connections, burst).with_setup(preface)
     }
 
     /// Creates a crowd whose connections each send `packets` packets at a time. `frames` returns the encoded frames
@@ -117,7 +117,7 @@ impl Crowd {
         Self {
             connections,
             hooks: || Box::new(Honest),
-            begin: |_, _| {},
+            setup: |_, _| {},
             burst: Box::new(burst),
             pause: Duration::ZERO,
             members: BTreeMap::new(),
@@ -132,8 +132,8 @@ impl Crowd {
 
     /// Sets the function that runs once per connection.
     #[must_use]
-    pub fn with_begin(self, begin: fn(&mut Connection, &mut Progress)) -> Self {
-        Self { begin, ..self }
+    pub fn with_setup(self, setup: fn(&mut Connection, &mut Progress)) -> Self {
+        Self { setup, ..self }
     }
 
     /// Sets the pause between bursts.
@@ -182,8 +182,8 @@ impl Attack for Crowd {
             let Some(connection) = attacker.connection(*key) else {
                 continue;
             };
-            if !std::mem::replace(&mut progress.has_begun, true) {
-                (self.begin)(connection, progress);
+            if !std::mem::replace(&mut progress.is_set_up, true) {
+                (self.setup)(connection, progress);
             }
             (self.burst)(connection, progress, now);
             progress.bursts += 1;
@@ -202,11 +202,11 @@ pub(super) fn preface(connection: &mut Connection, progress: &mut Progress) {
     (progress.control, progress.encoder) = http::preface(connection);
 }
 
-/// Returns the number of further request streams that the peer permits, at most `wanted`.
-pub(super) fn permitted(connection: &Connection, progress: &Progress, wanted: u64) -> u64 {
+/// Returns the number of further request streams that the peer permits, at most `max`.
+pub(super) fn permitted(connection: &Connection, progress: &Progress, max: u64) -> u64 {
     let initial = connection
         .peer_parameters()
         .map_or(0, |parameters| parameters.initial_max_streams_bidi);
     let limit = initial.max(connection.seen().max_streams_bidi);
-    limit.saturating_sub(progress.streams).min(wanted)
+    limit.saturating_sub(progress.streams).min(max)
 }

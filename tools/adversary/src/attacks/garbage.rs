@@ -5,7 +5,6 @@ use courser_base::Time;
 use crate::attack::{Attack, Pace, Plan, Victim};
 use crate::attacker::Attacker;
 
-/// The entry of the attack in the list.
 pub(super) const PLAN: Plan = Plan {
     name: "garbage",
     labels: &["A01", "A11"],

@@ -7,7 +7,6 @@ use crate::http;
 
 use super::Crowd;
 
-/// The entry of the attack in the list.
 pub(super) const PLAN: Plan = Plan {
     name: "key-update-flood",
     labels: &["A65"],

@@ -12,7 +12,6 @@ use crate::http;
 
 use super::{Crowd, crowd};
 
-/// The entry of the attack in the list.
 pub(super) const PLAN: Plan = Plan {
     name: "late-acks",
     labels: &["A25", "A49", "A51"],
@@ -34,7 +33,7 @@ fn late_acks() -> Crowd {
             false,
         )]
     })
-    .with_begin(crowd::preface)
+    .with_setup(crowd::preface)
     .with_hooks(|| Box::new(LateAcks::new()))
 }
 

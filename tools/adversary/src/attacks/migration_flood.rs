@@ -7,7 +7,6 @@ use crate::attack::{Attack, Pace, Plan, Victim};
 use crate::attacker::Attacker;
 use crate::hooks::{Hooks, Verdict};
 
-/// The entry of the attack in the list.
 pub(super) const PLAN: Plan = Plan {
     name: "migration-flood",
     labels: &["A54", "A55", "A56"],

@@ -5,7 +5,6 @@ use crate::http::{self, Method};
 
 use super::{Crowd, crowd};
 
-/// The entry of the attack in the list.
 pub(super) const PLAN: Plan = Plan {
     name: "qpack-bomb",
     labels: &["A74"],
@@ -23,7 +22,7 @@ fn qpack_bomb() -> Crowd {
             }
         }
     })
-    .with_begin(|connection, progress| {
+    .with_setup(|connection, progress| {
         crowd::preface(connection, progress);
         progress.push_encoder(connection, &inserts());
     })

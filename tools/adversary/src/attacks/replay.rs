@@ -6,7 +6,6 @@ use crate::attack::{Attack, Pace, Plan, Victim};
 use crate::attacker::{Attacker, Datagram};
 use crate::hooks::Honest;
 
-/// The entry of the attack in the list.
 pub(super) const PLAN: Plan = Plan {
     name: "replay",
     labels: &["A35"],

@@ -39,8 +39,8 @@ fn crowd_pauses_although_the_victim_sends() {
     use crate::hooks::Honest;
     use crate::{Attack, client_tls, server_tls};
 
-    let target = "10.0.0.2:443".parse().expect("an address");
-    let home = "10.0.0.9:1".parse().expect("an address");
+    let target = "10.0.0.2:443".parse().expect("the address is valid");
+    let home = "10.0.0.9:1".parse().expect("the address is valid");
     let mut crowd = Crowd::new(1, |connection, _, _| connection.push(&Frame::Ping))
         .with_pause(Duration::from_secs(1));
     let mut clients = Attacker::new(target, client_tls(b"h3"), [1; 32]);

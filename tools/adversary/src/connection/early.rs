@@ -18,8 +18,8 @@ impl Connection {
         self.early.is_some()
     }
 
-    /// Queues a datagram with one 0-RTT packet with these encoded frames, if there are keys for it. The
-    /// handshake does not matter.
+    /// Queues a datagram with one 0-RTT packet of these encoded frames, if there are keys for it, whatever the state
+    /// of the handshake.
     pub fn send_early(&mut self, frames: &[Vec<u8>]) {
         let number = self.next_number(Space::Application);
         if let Some(keys) = &self.early {

@@ -9,17 +9,17 @@ use courser_wire::{CloseKind, ConnectionId, Frame, Stream, StreamId};
 pub struct Seen {
     /// The first CONNECTION_CLOSE of the peer.
     pub close: Option<Close>,
-    /// HANDSHAKE_DONE was received.
+    /// HANDSHAKE_DONE was received, so that the handshake of a client is confirmed.
     pub handshake_done: bool,
     /// Datagrams received, including invalid ones.
     pub datagrams: u64,
     /// 1-RTT packets that were opened.
     pub packets: u64,
-    /// ACK frames.
+    /// ACK frames in 1-RTT packets.
     pub acks: u64,
     /// Bytes in STREAM frames, including repetitions.
     pub stream_bytes: u64,
-    /// PATH_RESPONSE frames.
+    /// PATH_RESPONSE frames in 1-RTT packets.
     pub path_responses: u64,
     /// RESET_STREAM frames by error code.
     pub resets: BTreeMap<u64, u64>,
@@ -62,8 +62,8 @@ impl Seen {
                 .and_then(|known| piece.get(known..));
             content.extend_from_slice(fresh.unwrap_or_default());
         }
-        let is_all = kept.size == Some(content.len() as u64);
-        (content, is_all)
+        let is_complete = kept.size == Some(content.len() as u64);
+        (content, is_complete)
     }
 
     /// Keeps the content of a STREAM frame.
@@ -114,7 +114,7 @@ impl Seen {
 pub struct Close {
     /// The error code and its layer.
     pub kind: CloseKind,
-    /// The reason phrase.
+    /// The reason phrase, in which invalid UTF-8 is replaced.
     pub reason: String,
 }
 

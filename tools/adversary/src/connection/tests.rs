@@ -6,12 +6,13 @@ use crate::{client_tls, server_tls};
 /// Returns both ends of a connection between two hostile endpoints.
 fn pair(hooks: Box<dyn Hooks>) -> (Connection, Connection) {
     let tls = client_tls(b"h3");
-    let client = Connection::client(&*tls, "localhost", hooks, Rng::new([1; 32])).expect("a name");
+    let client = Connection::client(&*tls, "localhost", hooks, Rng::new([1; 32]))
+        .expect("the name is valid");
     let (original, client_id) = (client.peer_id(), client.local_id());
     let tls = server_tls(b"h3");
     let rng = Rng::new([2; 32]);
     let server = Connection::server(&*tls, original, client_id, Box::new(Honest), rng);
-    let mut ends = (client, server.expect("a valid configuration"));
+    let mut ends = (client, server.expect("the configuration is valid"));
     exchange(&mut ends);
     ends
 }
@@ -36,7 +37,9 @@ fn handshake_is_confirmed_at_both_ends() {
     let (client, server) = pair(Box::new(Honest));
     assert!(client.is_confirmed(), "{client:?}");
     assert!(server.is_confirmed(), "{server:?}");
-    let parameters = client.peer_parameters().expect("authenticated parameters");
+    let parameters = client
+        .peer_parameters()
+        .expect("the parameters have arrived");
     assert_eq!(parameters.initial_max_data, GENEROUS);
 }
 

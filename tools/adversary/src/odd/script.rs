@@ -13,16 +13,13 @@ use crate::http::{DATA, HEADERS, Method, SETTINGS, put_field, section};
 pub(super) enum Step {
     /// Sends a packet with these frames.
     Packet(Vec<Vec<u8>>),
-    /// Updates the keys.
     UpdateKeys,
-    /// Issues a connection ID.
     IssueId,
     /// Switches to another connection ID of the peer, and retires the previous one.
     UseNextId,
-    /// Changes the local port.
     Move,
     /// Sends nothing for a few round trips.
-    Rest,
+    Pause,
 }
 
 /// Creates the script for a message with this content.
@@ -34,18 +31,18 @@ pub(super) fn script(rng: &mut Rng, side: Side, content: &[u8]) -> VecDeque<Step
     }
     let mut packets = packets(rng, frames);
     let quarter = packets.len() / 4;
-    let mut steps = VecDeque::from([Step::IssueId, Step::Rest]);
+    let mut steps = VecDeque::from([Step::IssueId, Step::Pause]);
     for turn in 0..4 {
         let rest = if turn < 3 { quarter } else { packets.len() };
         steps.extend(packets.drain(..rest).map(Step::Packet));
-        steps.extend([Step::Rest, Step::UpdateKeys]);
+        steps.extend([Step::Pause, Step::UpdateKeys]);
         steps.extend(storm().map(Step::Packet));
         steps.push_back(Step::UseNextId);
         if side.is_client() {
             steps.push_back(Step::Move);
         }
         steps.push_back(Step::Packet(vec![vec![PING]]));
-        steps.push_back(Step::Rest);
+        steps.push_back(Step::Pause);
     }
     steps
 }

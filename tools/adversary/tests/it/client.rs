@@ -8,7 +8,7 @@ use courser_sim::identity::identity;
 use crate::harness::{Outcome, attack_at};
 
 /// Connects to the hostile server repeatedly, and keeps each connection until it is closed.
-async fn stay() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+async fn reconnect() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
     loop {
         let config = ClientConfig::with_roots([identity().certificate()])?.alpn([h3::ALPN]);
         let endpoint = Endpoint::client("10.0.0.2:0".parse()?)?;
@@ -23,7 +23,7 @@ async fn stay() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
 fn attack_client(name: &str) -> Outcome {
     attack_at("10.0.0.2:1", name, Duration::from_millis(500), |world| {
         let near = world.machine("client", [10, 0, 0, 2]);
-        near.spawn(stay());
+        near.spawn(reconnect());
         world.id_of(&near)
     })
 }
@@ -43,8 +43,8 @@ fn endless_tokens_are_a_violation() {
 }
 
 #[test]
-fn a_forged_preferred_address_moves_nothing() {
+fn forged_preferred_address_is_not_used() {
     let outcome = attack_client("forged-preferred");
-    outcome.assert_borne().assert_peak_below(2048);
+    outcome.assert_tolerated().assert_peak_below(2048);
     assert!(outcome.received > 10, "the client stays: {outcome:?}");
 }

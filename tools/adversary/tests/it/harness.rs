@@ -55,7 +55,7 @@ impl Outcome {
     pub fn assert_ran(&self, handshakes: u64, datagrams: u64) -> &Self {
         assert!(
             self.handshakes >= handshakes && self.sent >= datagrams,
-            "it hardly ran: {self:?}"
+            "too few handshakes or datagrams: {self:?}"
         );
         self
     }
@@ -63,13 +63,13 @@ impl Outcome {
     /// Checks that the victim closed a connection with this error.
     #[track_caller]
     pub fn assert_closed_with(&self, code: &str) -> &Self {
-        assert!(self.closes.contains_key(code), "not {code}: {self:?}");
+        assert!(self.closes.contains_key(code), "no {code}: {self:?}");
         self
     }
 
     /// Checks that the victim closed no connection.
     #[track_caller]
-    pub fn assert_borne(&self) -> &Self {
+    pub fn assert_tolerated(&self) -> &Self {
         assert!(self.closes.is_empty(), "{self:?}");
         assert!(self.handshakes > 0, "no connection: {self:?}");
         self
@@ -102,15 +102,15 @@ impl Processed {
 struct Victim {
     /// The memory budget in bytes.
     budget: Option<u64>,
-    /// It accepts early data and counts its requests.
+    /// Accepts early data and counts its requests.
     processed: Option<Processed>,
-    /// It claims streams and frames of an extension, and takes none of them.
+    /// Claims streams and frames of an extension, and accepts none of them.
     has_extension: bool,
 }
 
 /// Returns the settings of HTTP/3 of a server with an extension.
-fn claiming() -> h3::Config {
-    let longest = usize::try_from(http3::LONGEST_CLAIMED).expect("small");
+fn config_with_extension() -> h3::Config {
+    let longest = usize::try_from(http3::LONGEST_CLAIMED).expect("the limit fits in memory");
     let mut config = h3::Config::new(courser::Side::Server);
     config.extensions = h3::Extensions::new()
         .unidirectional_stream(http3::CLAIMED_UNIDIRECTIONAL)
@@ -123,7 +123,7 @@ fn claiming() -> h3::Config {
             let request = h3::FrameStream::Request;
             it.frame(http3::CLAIMED_ON_REQUESTS, request, longest)
         })
-        .expect("free numbers");
+        .expect("the numbers are not in use");
     config
 }
 
@@ -161,7 +161,7 @@ async fn serve(victim: Victim) -> Result {
                 }
             });
             let config = match has_extension {
-                true => claiming(),
+                true => config_with_extension(),
                 false => h3::Config::new(courser::Side::Server),
             };
             h3::serve(connection, service).config(config).await?;
@@ -209,7 +209,7 @@ pub fn attack(name: &str, time: Duration) -> Outcome {
     attack_server(name, time, Victim::default())
 }
 
-/// Runs an attack against a server with an extension of HTTP/3, whose application takes nothing of it.
+/// Runs an attack against a server with an extension of HTTP/3, whose application accepts nothing of it.
 pub fn attack_on_extension(name: &str, time: Duration) -> Outcome {
     let victim = Victim {
         has_extension: true,
@@ -253,18 +253,18 @@ pub fn attack_at(
     time: Duration,
     add: impl FnOnce(&mut World) -> courser_sim::world::NodeId,
 ) -> Outcome {
-    let plan = attacks::find(name).expect("an attack of this name");
+    let plan = attacks::find(name).expect("the attack exists");
     let mut world = World::new(7);
     let victim = add(&mut world);
     let attacker = Attacker::new(
-        target.parse().expect("an address"),
+        target.parse().expect("the address is valid"),
         client_tls(b"h3"),
         [7; 32],
     );
-    let address = "10.0.0.9:20000".parse().expect("an address");
+    let address = "10.0.0.9:20000".parse().expect("the address is valid");
     let node = AttackNode::new(address, attacker, (plan.make)(), TURN);
     let node = world.add("attacker", address.ip(), node);
-    world.connect(node, victim, &LINK.parse().expect("a link"));
+    world.connect(node, victim, &LINK.parse().expect("the link is valid"));
     measure(&mut world, node, time)
 }
 
@@ -273,10 +273,10 @@ fn measure(world: &mut World, node: courser_sim::world::NodeId, time: Duration) 
     let mut peak = before;
     let end = world.now() + time;
     while world.now() < end {
-        world.run_for(STEP).expect("time moves on");
+        world.run_for(STEP).expect("time advances");
         peak = peak.max(counting::live());
     }
-    let node: &AttackNode = world.node(node).expect("the attacker");
+    let node: &AttackNode = world.node(node).expect("the node is the attacker");
     let counts = node.attacker().counts();
     Outcome {
         peak: usize::try_from(peak - before).unwrap_or(0),

@@ -28,15 +28,15 @@ fn content() -> Vec<u8> {
 fn run(attack: Box<dyn Attack>, add: impl FnOnce(&mut World) -> NodeId) -> (World, NodeId) {
     let mut world = World::new(7);
     let other = add(&mut world);
-    let target = "10.0.0.2:443".parse().expect("an address");
+    let target = "10.0.0.2:443".parse().expect("the address is valid");
     let attacker = Attacker::new(target, client_tls(b"h3"), [7; 32]);
-    let address = "10.0.0.9:20000".parse().expect("an address");
+    let address = "10.0.0.9:20000".parse().expect("the address is valid");
     let node = AttackNode::new(address, attacker, attack, Duration::from_millis(1));
     let node = world.add("odd", address.ip(), node);
-    world.connect(node, other, &"2ms".parse().expect("a link"));
+    world.connect(node, other, &"2ms".parse().expect("the link is valid"));
     world
         .run_for(Duration::from_secs(5))
-        .expect("time moves on");
+        .expect("time advances");
     (world, node)
 }
 
@@ -70,7 +70,7 @@ fn client_with_all_permitted_oddities_is_served() {
     let connection = attacker.peek(0).expect("the only connection");
     let answer = odd::received(connection);
     assert!(answer.is_some(), "no complete response: {connection:?}");
-    assert!(answer == Some(content()), "not what was sent");
+    assert!(answer == Some(content()), "the echo differs");
     let issued = connection.seen().issued.back();
     let newest = issued.map(|(sequence, _)| *sequence);
     assert!(newest >= Some(4), "four IDs were retired: {newest:?}");
@@ -93,7 +93,7 @@ async fn upload() -> Result<Vec<u8>> {
 }
 
 #[test]
-fn server_with_all_permitted_oddities_is_understood() {
+fn server_with_all_permitted_oddities_can_be_used() {
     let received = Arc::new(Mutex::new(None));
     let result = received.clone();
     let (world, node) = run(Box::<odd::OddServer>::default(), |world| {
@@ -107,5 +107,6 @@ fn server_with_all_permitted_oddities_is_understood() {
     let node: &AttackNode = world.node(node).expect("the odd server");
     let received = received.lock().expect("no panic").take();
     let received = received.unwrap_or_else(|| panic!("no response: {:?}", node.attacker()));
-    assert!(received.expect("answered") == content(), "the echo differs");
+    let received = received.expect("the server responds");
+    assert!(received == content(), "the echo differs");
 }

@@ -16,7 +16,7 @@ fn attack(name: &str, limits: Limits, time: Duration) -> Counts {
         .worker_threads(1)
         .enable_all()
         .build()
-        .expect("threads");
+        .expect("the runtime is built");
     let within = runtime.enter();
     let server = courser::serve("127.0.0.1:0", identity()).limits(limits);
     let server = server.bind().expect("a free port");
@@ -26,14 +26,14 @@ fn attack(name: &str, limits: Limits, time: Duration) -> Counts {
     });
     runtime.spawn(server.service(service).into_future());
     drop(within);
-    let plan = attacks::find(name).expect("an attack of this name");
+    let plan = attacks::find(name).expect("the attack exists");
     let mut attack = (plan.make)();
     let mut attacker = Attacker::new(address, client_tls(b"h3"), [7; 32]);
     attack.start(&mut attacker);
-    let local = "127.0.0.1:0".parse().expect("an address");
+    let local = "127.0.0.1:0".parse().expect("the address is valid");
     Sockets::bind(local)
         .and_then(|mut sockets| sockets.run(&mut attacker, &mut *attack, time))
-        .expect("sockets");
+        .expect("the sockets are bound");
     attacker.counts().clone()
 }
 

@@ -36,7 +36,6 @@ impl World {
         }
     }
 
-    /// Establishes a connection.
     pub async fn connect(&self) -> Connection {
         let connecting = self.client.connect(self.server, "localhost");
         let connecting = connecting.expect("the configuration is right");

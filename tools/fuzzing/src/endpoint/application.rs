@@ -30,7 +30,7 @@ impl Application {
     /// Reads all events of a connection.
     ///
     /// # Panics
-    /// If there are more than one call can cause.
+    /// Panics if there are more than one call can cause.
     pub(super) fn read_events(&mut self, endpoint: &mut Endpoint, handle: ConnectionHandle) {
         for _ in 0..MAX_EVENTS {
             let connection = endpoint.connection_mut(handle);
@@ -43,15 +43,15 @@ impl Application {
 
     /// Performs one operation on one connection.
     pub(super) fn operate(&mut self, endpoint: &mut Endpoint, now: Time, input: &mut Input<'_>) {
-        let what = input.byte();
+        let operation = input.byte();
         if self.handles.is_empty() {
             return;
         }
-        let handle = self.handles[usize::from(what >> 6) % self.handles.len()];
+        let handle = self.handles[usize::from(operation >> 6) % self.handles.len()];
         let Some(connection) = endpoint.connection_mut(handle) else {
             return;
         };
-        match what & 63 {
+        match operation & 63 {
             0 => connection.close(now, input.number(), input.bytes()),
             1 => {
                 connection.pings().request();
@@ -74,16 +74,16 @@ impl Application {
 
     /// Performs one operation on one stream.
     fn use_stream(&mut self, streams: &mut Streams, input: &mut Input<'_>) {
-        let what = input.byte();
-        let direction = match what & 16 {
+        let operation = input.byte();
+        let direction = match operation & 16 {
             0 => Direction::Bidirectional,
             _ => Direction::Unidirectional,
         };
         let id = match self.streams.len() {
-            0 => StreamId::from_value(u64::from(what >> 5)),
+            0 => StreamId::from_value(u64::from(operation >> 5)),
             len => self.streams[input.below(len)],
         };
-        match what & 15 {
+        match operation & 15 {
             0 => self.remember(streams.open(direction)),
             1..=3 => self.remember(streams.accept(direction)),
             4 => drop(streams.read(id, &mut [0; 1000])),

@@ -48,7 +48,7 @@ impl Ledger {
     /// Records a datagram that the server sent.
     ///
     /// # Panics
-    /// If it exceeds three times the received bytes and the address cannot have been validated.
+    /// Panics if it exceeds three times the received bytes and the address cannot have been validated.
     pub(super) fn on_sent(&mut self, to: SocketAddr, len: usize) {
         let account = self.0.entry(to).or_default();
         account.sent += len;

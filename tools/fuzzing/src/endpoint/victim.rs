@@ -117,7 +117,7 @@ impl Victim {
     /// Drives the endpoint until it has nothing more to do at `now`. Returns the datagrams it sends.
     ///
     /// # Panics
-    /// If it never becomes idle.
+    /// Panics if it never becomes idle.
     pub(super) fn run(&mut self, now: Time) -> Sent {
         let mut sent = Vec::new();
         for _ in 0..MAX_TURNS {

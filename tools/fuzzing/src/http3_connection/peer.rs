@@ -16,7 +16,7 @@ pub(super) struct Peer {
     /// Decoder instructions in transit.
     answers: Vec<u8>,
     is_used: [bool; 3],
-    has_lied: bool,
+    had_false_instructions: bool,
     has_settings: bool,
     /// The stream type of the victim's encoder stream was received.
     has_type: bool,
@@ -42,7 +42,7 @@ impl Peer {
             instructions: Vec::new(),
             answers: Vec::new(),
             is_used: [false; 3],
-            has_lied: false,
+            had_false_instructions: false,
             has_settings: false,
             has_type: false,
         }
@@ -62,7 +62,7 @@ impl Peer {
         }
         let Ok(max_table_capacity) = settings.qpack_max_table_capacity.try_into() else {
             // No decoder has a table of this size.
-            return self.on_lie();
+            return self.on_false_instruction();
         };
         self.decoder = Decoder::new(DecoderLimits {
             max_table_capacity,
@@ -71,8 +71,8 @@ impl Peer {
     }
 
     /// Records that false decoder instructions were sent.
-    pub(super) fn on_lie(&mut self) {
-        self.has_lied = true;
+    pub(super) fn on_false_instruction(&mut self) {
+        self.had_false_instructions = true;
     }
 
     pub(super) fn take_instructions(&mut self, len: usize) -> Vec<u8> {
@@ -87,9 +87,9 @@ impl Peer {
 
     /// Encodes a HEADERS frame with a valid message, arbitrary field lines, or both.
     pub(super) fn headers(&mut self, stream: u64, side: Side, input: &mut Input<'_>) -> Vec<u8> {
-        let what = input.byte();
+        let operation = input.byte();
         let mut lines: Vec<(Vec<u8>, Vec<u8>)> = Vec::new();
-        if what & 8 == 0 {
+        if operation & 8 == 0 {
             let whole: &[(&str, &str)] = match side {
                 Side::Server => &REQUEST,
                 Side::Client => &RESPONSE,
@@ -100,12 +100,12 @@ impl Peer {
                     .map(|(name, value)| ((*name).into(), (*value).into())),
             );
         }
-        for _ in 0..what & 7 {
+        for _ in 0..operation & 7 {
             lines.push(line(input));
         }
         let fields = lines.iter().map(|(name, value)| {
             let mut field = FieldLine::new(name, value);
-            field.is_sensitive = what & 16 != 0;
+            field.is_sensitive = operation & 16 != 0;
             field
         });
         let mut section = Vec::new();
@@ -147,7 +147,7 @@ impl Peer {
                 line.name.as_bytes() == sent.name && line.value.as_bytes() == sent.value
             });
         });
-        if !self.has_lied {
+        if !self.had_false_instructions {
             assert_eq!(progress, Ok(Progress::Decoded));
             assert!(
                 is_same && expected.next().is_none(),
@@ -169,9 +169,9 @@ const RESPONSE: [(&str, &str); 1] = [(":status", "200")];
 
 /// Returns a field line: a known one, a known name with an arbitrary value, or an arbitrary one.
 pub(super) fn line(input: &mut Input<'_>) -> (Vec<u8>, Vec<u8>) {
-    let what = input.byte();
-    let (name, value) = KNOWN[usize::from(what) % KNOWN.len()];
-    match what >> 6 {
+    let operation = input.byte();
+    let (name, value) = KNOWN[usize::from(operation) % KNOWN.len()];
+    match operation >> 6 {
         0 | 1 => (name.into(), value.into()),
         2 => (name.into(), input.bytes().to_vec()),
         _ => (input.bytes().to_vec(), input.bytes().to_vec()),

@@ -10,7 +10,6 @@ use http::{HeaderMap, Method};
 /// A request stream and its bytes in transit.
 pub(super) struct Stream {
     message: RequestStream,
-    /// Bytes in transit.
     queue: Vec<u8>,
     has_end: bool,
     /// Bytes held for a blocked field section, or zero.

@@ -168,12 +168,12 @@ impl End {
 
     /// Makes one call of the application.
     pub(super) fn operate(&mut self, now: Time, input: &mut Input<'_>) {
-        let what = input.byte();
-        let direction = match what & 16 {
+        let operation = input.byte();
+        let direction = match operation & 16 {
             0 => Direction::Bidirectional,
             _ => Direction::Unidirectional,
         };
-        match what & 15 {
+        match operation & 15 {
             0 => self.open(direction),
             1 => self.accept(direction),
             2 => self.write(input.below(8), usize::from(input.byte())),
@@ -197,10 +197,11 @@ impl End {
             12 => self.with(|connection| {
                 let _ = connection.initiate_key_update(now);
             }),
-            13 => self.with(|connection| connection.set_interface_mtu(1000 + u32::from(what) * 8)),
+            13 => self
+                .with(|connection| connection.set_interface_mtu(1000 + u32::from(operation) * 8)),
             14 => self.prioritize(input.below(8), input.byte()),
             // Rare, because it ends the connection.
-            _ if what >> 4 == 15 => self.with(|connection| connection.close(now, 1, b"bye")),
+            _ if operation >> 4 == 15 => self.with(|connection| connection.close(now, 1, b"bye")),
             _ => {}
         }
         self.touch();
@@ -423,7 +424,7 @@ impl End {
     #[cfg(test)]
     pub(super) fn early_data(&mut self) -> (EarlyData, bool) {
         let receiving = self.model.receiving.keys().next().copied();
-        let connection = self.connection().expect("it is still there");
+        let connection = self.connection().expect("the connection exists");
         let is_early = receiving.is_some_and(|id| connection.streams().is_early(id));
         (connection.stats().early_data, is_early)
     }

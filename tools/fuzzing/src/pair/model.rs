@@ -46,7 +46,7 @@ impl Receiving {
     /// true if there may be more.
     ///
     /// # Panics
-    /// If they differ.
+    /// Panics if they differ.
     pub(super) fn read(&mut self, streams: &mut Streams, id: StreamId, max: usize) -> bool {
         if self.end.is_some() {
             return false;
@@ -71,7 +71,7 @@ impl Receiving {
     /// Compares the received stream with what the peer sent.
     ///
     /// # Panics
-    /// If more was read than written, or the stream ended without reason.
+    /// Panics if more was read than written, or the stream ended without reason.
     pub(super) fn check(&self, id: StreamId, sent: &Sending) {
         assert!(self.read <= sent.written, "{id:?}: more than was written");
         match self.end {

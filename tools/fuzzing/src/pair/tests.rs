@@ -1,4 +1,4 @@
-//! The seeds reach what they are for.
+//! Checks that the seeds reach the states that they were written for.
 
 use courser_transport::EarlyData;
 

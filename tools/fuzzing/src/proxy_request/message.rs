@@ -1,7 +1,6 @@
 //! A strict parser of HTTP/1.1 requests. It accepts what the proxy must send, not all that HTTP
 //! permits.
 
-/// A request.
 #[derive(Debug)]
 pub(super) struct Message {
     /// Field names in lower case, and values.
@@ -19,7 +18,7 @@ impl Message {
 /// Parses all requests on a connection. The last one may be truncated.
 ///
 /// # Panics
-/// If the bytes are anything else.
+/// Panics if the bytes are anything else.
 pub(super) fn requests(bytes: &[u8]) -> Vec<Message> {
     let mut all = Vec::new();
     let mut rest = bytes;

@@ -45,7 +45,7 @@ fn datagram(place: ObservationPoint, payload: &[u8], port: u16) -> ObservedDatag
     }
 }
 
-fn told(result: Result<(), Failed>, expected: &str) {
+fn assert_fails(result: Result<(), Failed>, expected: &str) {
     let reason = result.expect_err(expected);
     assert!(reason.contains(expected), "{reason}");
 }
@@ -63,11 +63,11 @@ fn marks_and_counts_of_both_ends_are_required() {
         ])
     };
     assert_eq!(of(true, true).check_ecn(), Ok(()));
-    told(
+    assert_fails(
         of(false, true).check_ecn(),
         "the client sent no ACK with ECN counts",
     );
-    told(
+    assert_fails(
         of(true, false).check_ecn(),
         "the server sent no ACK with ECN counts",
     );
@@ -77,7 +77,7 @@ fn marks_and_counts_of_both_ends_are_required() {
     ] {
         let mut marked = of(true, true);
         marked.datagrams[1].ecn = mark;
-        told(marked.check_ecn(), expected);
+        assert_fails(marked.check_ecn(), expected);
     }
 }
 
@@ -99,11 +99,11 @@ fn version_negotiation_has_the_ids_of_the_first_flight() {
         evidence.check_version_negotiation()
     };
     assert_eq!(of(VERSION_2, id(2), id(1)), Ok(()));
-    told(of(VERSION_1, id(2), id(1)), "began with version 1");
-    told(of(VERSION_2, id(3), id(1)), "has the IDs");
-    told(of(VERSION_2, id(2), id(3)), "has the IDs");
+    assert_fails(of(VERSION_1, id(2), id(1)), "began with version 1");
+    assert_fails(of(VERSION_2, id(3), id(1)), "has the IDs");
+    assert_fails(of(VERSION_2, id(2), id(3)), "has the IDs");
     let without = evidence(&[(Side::Client, PacketKind::Initial, Contents::default())]);
-    told(
+    assert_fails(
         without.check_version_negotiation(),
         "no Version Negotiation",
     );
@@ -127,16 +127,16 @@ fn server_may_send_three_times_the_bytes_that_reached_it() {
         evidence.within_three_times()
     };
     assert_eq!(of(3600), Ok(()));
-    told(of(3601), "sent 3601 bytes after 1200 bytes");
+    assert_fails(of(3601), "sent 3601 bytes after 1200 bytes");
 }
 
 #[test]
-fn run_without_handshake_packet_of_the_client_is_no_proof() {
+fn run_without_handshake_packet_of_the_client_fails() {
     let mut evidence = evidence(&[]);
     evidence
         .datagrams
         .push(datagram(ObservationPoint::ToServer, &[0xc0; 1200], 1));
-    told(evidence.within_three_times(), "no Handshake packet");
+    assert_fails(evidence.within_three_times(), "no Handshake packet");
 }
 
 #[test]
@@ -160,9 +160,9 @@ fn new_path_begins_with_a_challenge_that_is_answered() {
     };
     let data = [[7; 8]];
     assert_eq!(of(&data, &data, 2), Ok(()));
-    told(of(&data, &data, 1), "one path only");
-    told(of(&[], &data, 2), "has no PATH_CHALLENGE");
-    told(
+    assert_fails(of(&data, &data, 1), "one path only");
+    assert_fails(of(&[], &data, 2), "has no PATH_CHALLENGE");
+    assert_fails(
         of(&data, &[[8; 8]], 2),
         "1 PATH_CHALLENGE frames were not answered",
     );
@@ -192,7 +192,7 @@ fn challenge_that_meets_the_close_of_the_client_needs_no_answer() {
         evidence.datagrams[2].at = Duration::from_millis(1000);
         evidence.check_paths()
     };
-    told(of(850), "1 PATH_CHALLENGE frames were not answered");
+    assert_fails(of(850), "1 PATH_CHALLENGE frames were not answered");
     assert_eq!(of(851), Ok(()));
     assert_eq!(of(1001), Ok(()));
 }
@@ -206,28 +206,28 @@ fn packets_of_another_version_are_found() {
         (Side::Server, PacketKind::Handshake, Contents::default()),
     ]);
     assert_eq!(evidence.check_version(), Ok(()));
-    told(evidence.check_version_2(), "the server's Initial packets");
+    assert_fails(evidence.check_version_2(), "the server's Initial packets");
     for index in 1..4 {
         evidence.trace.packets[index].version = VERSION_2;
     }
     assert_eq!(evidence.check_version_2(), Ok(()));
-    told(evidence.check_version(), "6b3343cf");
+    assert_fails(evidence.check_version(), "6b3343cf");
     evidence.trace.packets[2].version = VERSION_1;
-    told(
+    assert_fails(
         evidence.check_version_2(),
         "the client has Handshake packets",
     );
 }
 
 #[test]
-fn requests_have_to_travel_in_early_packets() {
+fn requests_must_be_sent_in_early_packets() {
     let packet = |kind| (Side::Client, kind, Contents::default());
     let mut with = evidence(&[packet(PacketKind::ZeroRtt), packet(PacketKind::OneRtt)]);
     assert_eq!(with.check_zero_rtt(), Ok(()));
     with.trace.packets[1].len = 5001;
-    told(with.check_zero_rtt(), "5001 bytes in 1-RTT packets");
+    assert_fails(with.check_zero_rtt(), "5001 bytes in 1-RTT packets");
     let without = evidence(&[packet(PacketKind::OneRtt)]);
-    told(without.check_zero_rtt(), "no 0-RTT packet");
+    assert_fails(without.check_zero_rtt(), "no 0-RTT packet");
 }
 
 #[test]
@@ -247,8 +247,8 @@ fn packet_number_must_not_be_reset_by_a_retry() {
         evidence.check_retry()
     };
     assert_eq!(of(1, b"token"), Ok(()));
-    told(of(0, b"token"), "reset the packet number");
-    told(of(1, b"other"), "no Initial packet has the token");
+    assert_fails(of(0, b"token"), "reset the packet number");
+    assert_fails(of(1, b"other"), "no Initial packet has the token");
 }
 
 #[test]
@@ -279,7 +279,7 @@ fn new_path_of_a_migration_needs_a_new_connection_id() {
         evidence.check_migration()
     };
     assert_eq!(of(b"other"), Ok(()));
-    told(of(b"first"), "has the previous ID");
+    assert_fails(of(b"first"), "has the previous ID");
 }
 
 #[test]
@@ -294,6 +294,6 @@ fn chacha20_has_to_be_the_only_suite_beside_the_renegotiation_signal() {
     for suites in [&[0x1303][..], &[0x1303, 0x00ff]] {
         assert_eq!(of(suites).check_chacha20(), Ok(()), "{suites:x?}");
     }
-    told(of(&[0x1303, 0x1301]).check_chacha20(), "[1303, 1301]");
-    told(of(&[0x00ff]).check_chacha20(), "[[]]");
+    assert_fails(of(&[0x1303, 0x1301]).check_chacha20(), "[1303, 1301]");
+    assert_fails(of(&[0x00ff]).check_chacha20(), "[[]]");
 }

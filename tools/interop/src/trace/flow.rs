@@ -19,7 +19,6 @@ pub(crate) struct FlowFacts {
     pub(crate) offered_suites: Vec<u16>,
     /// True if the server sent a Certificate message.
     pub(crate) has_certificate: bool,
-    /// The server's `initial_max_streams_bidi`.
     pub(crate) server_max_streams_bidi: Option<u64>,
     /// The end of the server's CRYPTO data at the Handshake level.
     pub(crate) server_crypto_len: u64,
@@ -127,7 +126,7 @@ impl Flow {
         ids.iter().find(matches).map(|id| id.len())
     }
 
-    /// Decrypts a packet and learns from it. `packet` begins at its first byte.
+    /// Decrypts a packet and stores the IDs, messages and keys in it. `packet` begins at its first byte.
     pub(crate) fn on_packet(
         &mut self,
         from: Side,
@@ -157,7 +156,7 @@ impl Flow {
                     remember(ids, header.source);
                 }
                 let (number, payload) = self.open_long(from, header.kind, packet, number_offset)?;
-                self.learn(from, header.kind, &payload, keys);
+                self.store_contents(from, header.kind, &payload, keys);
                 Some(Contents::of(number, false, &payload))
             }
             PacketKind::OneRtt => {
@@ -165,7 +164,7 @@ impl Flow {
                 let keys_of_end = self.one_rtt.of(from).as_mut()?;
                 let (number, phase, payload) = keys_of_end.open(packet, number_offset, largest)?;
                 self.note_number(from, 2, number);
-                self.learn(from, header.kind, &payload, keys);
+                self.store_contents(from, header.kind, &payload, keys);
                 Some(Contents::of(number, phase, &payload))
             }
         }
@@ -222,8 +221,8 @@ impl Flow {
         });
     }
 
-    /// Learns connection IDs, TLS messages and keys from a payload.
-    fn learn(&mut self, from: Side, kind: PacketKind, payload: &[u8], keys: &KeyLog) {
+    /// Stores connection IDs, TLS messages and keys from a payload.
+    fn store_contents(&mut self, from: Side, kind: PacketKind, payload: &[u8], keys: &KeyLog) {
         let mut has_crypto = false;
         for frame in Frames::new(payload).map_while(Result::ok) {
             match frame {

@@ -31,7 +31,6 @@ impl CryptoBytes {
     }
 }
 
-/// A handshake message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Message<'a> {
     pub(crate) kind: u8,
@@ -110,12 +109,12 @@ fn transport_parameters(body: &[u8]) -> Option<&[u8]> {
     }
 }
 
-fn parameter(content: &[u8], wanted: u64) -> Option<&[u8]> {
+fn parameter(content: &[u8], id: u64) -> Option<&[u8]> {
     let mut parameters = Reader::new(content);
     loop {
-        let id = parameters.varint().ok()?;
+        let next = parameters.varint().ok()?;
         let value = parameters.varint_bytes().ok()?;
-        if id == wanted {
+        if next == id {
             return Some(value);
         }
     }
@@ -175,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn suites_of_a_client_hello_are_read_behind_its_session_id() {
+    fn suites_of_a_client_hello_follow_its_session_id() {
         let mut body = vec![3, 3];
         body.extend([7; 32]);
         body.extend([2, 0xaa, 0xbb, 0, 4, 0x13, 0x03, 0x13, 0x01]);

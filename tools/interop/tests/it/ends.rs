@@ -43,9 +43,13 @@ fn free_address() -> SocketAddr {
 
 fn write_identity(folder: &Folder) {
     let names = vec!["localhost".to_owned(), "127.0.0.1".to_owned()];
-    let made = rcgen::generate_simple_self_signed(names).expect("a certificate");
-    std::fs::write(folder.path("cert.pem"), made.cert.pem()).expect("written");
-    std::fs::write(folder.path("priv.key"), made.signing_key.serialize_pem()).expect("written");
+    let generated = rcgen::generate_simple_self_signed(names).expect("a certificate");
+    std::fs::write(folder.path("cert.pem"), generated.cert.pem()).expect("written");
+    std::fs::write(
+        folder.path("priv.key"),
+        generated.signing_key.serialize_pem(),
+    )
+    .expect("written");
 }
 
 /// Returns bytes that differ from file to file.

@@ -123,7 +123,6 @@ struct Tally {
     lost: BTreeMap<String, u64>,
     /// Requests that the server reported as unprocessed. They were sent again.
     refused: BTreeMap<String, u64>,
-    /// Failed connection attempts.
     unconnected: BTreeMap<String, u64>,
     connections: u64,
     /// Connections that ended before the client closed them.
@@ -169,7 +168,7 @@ impl Soak {
                     connection.close(VarInt::from(NO_ERROR), b"");
                 }
                 Some(reason) => {
-                    let reason = how_it_ended(reason);
+                    let reason = end_label(reason);
                     *self.tally.borrow_mut().ended.entry(reason).or_default() += 1;
                 }
             }
@@ -188,11 +187,11 @@ impl Soak {
         let result = tokio::time::timeout(CONNECT_PATIENCE, attempt).await;
         let result = result.unwrap_or_else(|_| Err("no connection in time".to_owned()));
         match result {
-            Ok(made) => {
+            Ok(connected) => {
                 let mut tally = self.tally.borrow_mut();
                 tally.connections += 1;
                 tally.connects.push(begin.elapsed().as_secs_f64());
-                Some(made)
+                Some(connected)
             }
             Err(reason) => {
                 *self
@@ -314,9 +313,9 @@ async fn read(response: Response<h3::Body>) -> Result<Bytes, Failure> {
     Ok(body.to_bytes())
 }
 
-/// Names the end of a connection. Servers draw a new reserved code for each (RFC 9114 §8.1), and all of them
-/// count as one.
-fn how_it_ended(reason: ConnectionError) -> String {
+/// Returns the label under which the end of a connection is counted. Servers choose a new reserved code for each
+/// connection (RFC 9114 §8.1), and all of these count as one.
+fn end_label(reason: ConnectionError) -> String {
     match &reason {
         ConnectionError::ApplicationClosed { code, .. } => {
             match h3::Code::from_value(VarInt::from(*code).into_inner()).is_no_error() {
@@ -328,8 +327,8 @@ fn how_it_ended(reason: ConnectionError) -> String {
     }
 }
 
-/// Describes what a connection has sent and received since `before`, to tell a silent server from a client
-/// that cannot send.
+/// Describes the packets of a connection since `before`, which distinguish a silent server from a client that cannot
+/// send.
 fn since(connection: &Connection, before: &ConnectionStats) -> String {
     let now = connection.stats();
     format!(

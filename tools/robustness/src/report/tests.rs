@@ -82,11 +82,11 @@ fn each_failure_of_a_victim_is_an_error_that_names_its_attack() {
         ),
         (
             changed(|row| row.beside = nothing),
-            "ack-storm: honest clients got nothing beside the attack",
+            "ack-storm: honest clients got no response beside the attack",
         ),
         (
             changed(|row| row.alone = nothing),
-            "ack-storm: honest clients got nothing without the attack",
+            "ack-storm: honest clients got no response without the attack",
         ),
     ] {
         let error = verdict(&[row(), failed]).expect_err(expected);
@@ -96,7 +96,7 @@ fn each_failure_of_a_victim_is_an_error_that_names_its_attack() {
         row.has_ended = true;
         row.beside = nothing;
     });
-    let error = verdict(&[both]).expect_err("two failures");
+    let error = verdict(&[both]).expect_err("the victim failed twice");
     assert_eq!(error.lines().count(), 3, "{error}");
 }
 

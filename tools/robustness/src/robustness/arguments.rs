@@ -9,9 +9,7 @@ use crate::process::sibling;
 
 /// The command that the arguments select.
 pub(super) enum Command {
-    /// Prints the usage.
     Help,
-    /// Measures the figures.
     Run(Arguments),
 }
 
@@ -136,13 +134,13 @@ mod tests {
     #[test]
     fn all_rows_run_unless_some_are_named() {
         assert_eq!(read(&[]).map(|it| it.rows.len()), Ok(ROWS.len()));
-        let one = read(&["storm-1000", "--quick"]).expect("a row");
+        let one = read(&["storm-1000", "--quick"]).expect("the row exists");
         assert_eq!(one.rows[0].name, "storm-1000");
         assert!(one.rows.len() == 1 && one.is_quick);
     }
 
     #[test]
-    fn soak_takes_an_hour_unless_a_trial_or_a_time_is_asked_for() {
+    fn soak_takes_an_hour_unless_a_trial_or_a_time_is_requested() {
         let minutes = |words: &[&str]| {
             let read = read(words)?;
             Ok::<_, String>(read.soak_time().as_secs() / 60)
@@ -150,13 +148,13 @@ mod tests {
         assert_eq!(minutes(&["soak"]), Ok(60));
         assert_eq!(minutes(&["--quick"]), Ok(1));
         assert_eq!(minutes(&["--quick", "--soak-minutes", "5"]), Ok(5));
-        let error = minutes(&["--soak-minutes", "0"]).expect_err("too short");
+        let error = minutes(&["--soak-minutes", "0"]).expect_err("the time is too short");
         assert_eq!(error, "--soak-minutes is `0`; allowed are 1 to 1440");
     }
 
     #[test]
-    fn unknown_words_are_refused_with_the_rows_there_are() {
-        let error = read(&["storm"]).err().expect("no such row");
+    fn unknown_rows_are_refused_with_the_list_of_rows() {
+        let error = read(&["storm"]).err().expect("the row does not exist");
         assert!(error.contains("`storm`") && error.contains("storm-1000"));
     }
 }

@@ -228,15 +228,14 @@ impl Side {
     }
 }
 
-/// A running attack.
-pub(super) struct Offense {
+pub(super) struct RunningAttack {
     plan: &'static Plan,
     sockets: Sockets,
     attacker: Attacker,
     attack: Box<dyn courser_adversary::Attack>,
 }
 
-impl Offense {
+impl RunningAttack {
     pub(super) fn new(plan: &'static Plan, server: &Server) -> Result<Self, String> {
         let mut attacker = Attacker::new(server.address, client_tls(b"h3"), [7; 32]);
         let mut attack = (plan.make)();
@@ -278,7 +277,7 @@ fn attack(setup: &Setup, plan: &'static Plan) -> Result<Attacked, String> {
         warm_up.finish(server, &mut Side::default());
     }
     let before = victim.process.rss();
-    let mut offense = Offense::new(plan, &victim)?;
+    let mut offense = RunningAttack::new(plan, &victim)?;
     let (mut alone, mut beside) = (Side::default(), Side::default());
     machine::pin(&[setup.client_core])?;
     for _ in 0..ROUNDS {
@@ -337,7 +336,7 @@ fn closed_loop(
     server: &Server,
     time: Duration,
     side: &mut Side,
-    offense: Option<&mut Offense>,
+    offense: Option<&mut RunningAttack>,
 ) -> Result<(), String> {
     let load = Load::start(setup, server, None, time)?;
     let count = time.as_millis() / ARRIVAL.as_millis();
@@ -377,7 +376,7 @@ fn fixed_rate(
     server: &Server,
     time: Duration,
     side: &mut Side,
-    offense: Option<&mut Offense>,
+    offense: Option<&mut RunningAttack>,
 ) -> Result<(), String> {
     let cpu = server.process.cpu();
     let (sent, dropped) = (
@@ -412,7 +411,7 @@ fn fixed_rate(
 const RATE: &str = "400";
 
 /// Runs the attack for `time`, or sleeps without one.
-fn wait(time: Duration, offense: Option<&mut Offense>) -> Result<(), String> {
+fn wait(time: Duration, offense: Option<&mut RunningAttack>) -> Result<(), String> {
     match offense {
         Some(offense) => offense.run(time),
         None => {

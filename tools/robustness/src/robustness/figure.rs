@@ -15,7 +15,6 @@ pub(crate) struct Figure {
     pub(crate) method: String,
     /// CPU seconds of the server and of its clients.
     pub(crate) cpu: [f64; 2],
-    /// All counts.
     pub(crate) detail: Value,
 }
 

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use courser_adversary::{Plan, Victim, attacks};
 
-use super::attacks::Offense;
+use super::attacks::RunningAttack;
 use super::figure::Figure;
 use super::ledger::{AIM, Ledger};
 use super::machine;
@@ -47,7 +47,7 @@ fn flood(
     };
     let mut server = serve.start()?;
     machine::pin(&[setup.client_core])?;
-    let mut offense = Offense::new(plan, &server)?;
+    let mut offense = RunningAttack::new(plan, &server)?;
     let result = offense.run(time);
     machine::pin(&[setup.server_core, setup.client_core])?;
     result?;

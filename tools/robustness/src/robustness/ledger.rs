@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sums_survive_the_file() {
+    fn sums_are_restored_from_the_file() {
         let mut ledger = Ledger::default();
         ledger.add("garbage", 60_000_000, 1);
         ledger.add("garbage", 60_000_000, 0);

@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn days_are_dates() {
+    fn days_convert_to_dates() {
         assert_eq!(civil(0), (1970, 1, 1));
         assert_eq!(civil(59), (1970, 3, 1));
         assert_eq!(civil(11_016), (2000, 2, 29));

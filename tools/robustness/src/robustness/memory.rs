@@ -101,7 +101,7 @@ pub(super) fn unread(setup: &Setup) -> Result<Vec<Figure>, String> {
     let mut cpu = 0.0;
     for (name, hooks) in READERS {
         let mut crowd = Crowd::new(CROWD, requests)
-            .with_begin(|connection, _| {
+            .with_setup(|connection, _| {
                 http::preface(connection);
             })
             .with_hooks(*hooks)

@@ -54,7 +54,6 @@ impl Store {
         })
     }
 
-    /// Writes the file.
     pub(crate) fn write(&self, path: &Path) -> Result<(), String> {
         let text = format!(
             "{:#}\n",
@@ -131,7 +130,7 @@ mod tests {
         store.put(&figure("1 s"), &conditions);
         store.put(&figure("0.2 s"), &conditions);
         assert_eq!(store.figures().len(), 1);
-        let kept = store.get("storm").expect("a stored figure");
+        let kept = store.get("storm").expect("the figure is stored");
         assert_eq!(kept["measured"], "0.2 s");
         assert_eq!(kept["verdict"], "missed");
     }

@@ -9,9 +9,7 @@ use crate::process::sibling;
 /// The command that the arguments select.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Command {
-    /// Prints the usage.
     Help,
-    /// Runs a soak.
     Run(Arguments),
 }
 
@@ -98,7 +96,7 @@ mod tests {
     #[test]
     fn an_hour_with_2000_connections_is_the_default() {
         let Ok(Command::Run(arguments)) = read("") else {
-            panic!("no arguments are fine");
+            panic!("no argument is required");
         };
         assert_eq!(arguments.time, Duration::from_secs(3600));
         assert_eq!(arguments.connections, 2000);
@@ -106,7 +104,7 @@ mod tests {
 
     #[test]
     fn numbers_out_of_range_are_refused_with_the_range() {
-        let error = read("--minutes 0").expect_err("too short");
+        let error = read("--minutes 0").expect_err("the time is too short");
         assert_eq!(error, "--minutes is `0`; allowed are 1 to 1440");
         assert!(read("--connections 7").is_err());
     }

@@ -118,7 +118,7 @@ impl Servers {
         for _ in 0..3 {
             targets.extend(direct.clone().map(|(name, it)| (name.to_owned(), it)));
         }
-        targets.extend(links.map(|(name, it)| (format!("{name} by a link"), it.address)));
+        targets.extend(links.map(|(name, it)| (format!("{name} through a link"), it.address)));
         let with_marks = targets.iter().map(|(name, address)| {
             let mark = if name.starts_with("files") { "" } else { "+" };
             format!("{name}={address}{mark}")
@@ -186,7 +186,7 @@ impl Servers {
                 self.restarted.failed_starts = 0;
                 Ok(Life::Serving(server))
             }
-            Err(error) if self.restarted.failed_starts < MOST_FAILED_STARTS => {
+            Err(error) if self.restarted.failed_starts < MAX_FAILED_STARTS => {
                 eprintln!("  the server at {address} did not start: {error}");
                 self.restarted.failed_starts += 1;
                 Ok(Life::Ended)
@@ -235,7 +235,7 @@ impl Servers {
 const DRAIN: Duration = Duration::from_secs(35);
 
 /// The number of attempts to start a server, one per second, after which the soak ends with an error.
-const MOST_FAILED_STARTS: u32 = 20;
+const MAX_FAILED_STARTS: u32 = 20;
 
 /// Starts a proxy in front of the origin. The folder of its certificate also contains the secret for
 /// stateless resets.

@@ -101,7 +101,7 @@ fn a_sound_mapping_has_no_problem() {
 }
 
 #[test]
-fn unknown_rules_tests_and_packages_are_refused_and_hold_nothing() {
+fn unknown_rules_tests_and_packages_are_refused_and_prove_nothing() {
     let mapping = [
         row(
             1,

@@ -51,7 +51,7 @@ pub(super) fn form(line: &str) -> String {
         let bare = word.trim_end_matches([',', ';', ')', '.', ':']);
         if follows_number && UNITS.contains(&bare) {
             let rest = &word[bare.len()..];
-            let last = words.last_mut().expect("a number came before");
+            let last = words.last_mut().expect("a number precedes the unit");
             last.push_str(rest);
             continue;
         }
@@ -110,9 +110,9 @@ fn is_hash(hex: &str) -> bool {
     hex.len() >= 16 && is_decimal || hex.len() >= 8 && has_digit && !is_decimal
 }
 
-/// Returns the characters at the start of `text` that are `wanted`.
-fn run(text: &str, wanted: impl Fn(char) -> bool) -> &str {
-    let end = text.find(|c| !wanted(c)).unwrap_or(text.len());
+/// Returns the characters at the start of `text` that `is_part` accepts.
+fn run(text: &str, is_part: impl Fn(char) -> bool) -> &str {
+    let end = text.find(|c| !is_part(c)).unwrap_or(text.len());
     &text[..end]
 }
 

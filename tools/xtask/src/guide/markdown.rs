@@ -127,10 +127,10 @@ fn included(line: &str) -> Option<&str> {
 }
 
 fn has_anchor(file: &File, mark: &str) -> bool {
-    let wanted = format!("ANCHOR: {mark}");
+    let anchor = format!("ANCHOR: {mark}");
     file.text
         .lines()
-        .any(|line| line.trim_end().ends_with(&wanted))
+        .any(|line| line.trim_end().ends_with(&anchor))
 }
 
 /// Returns the path from the root of the repository that `target` on the page at `page` leads to.

@@ -187,7 +187,7 @@ struct Session<'a> {
     background: Vec<Background>,
 }
 
-/// A command that goes on while others run.
+/// A command that runs while others do.
 struct Background {
     child: Child,
     log: PathBuf,
@@ -214,7 +214,7 @@ impl<'a> Session<'a> {
     /// Runs one command and returns its output, with the ports and the folder of the page.
     ///
     /// # Errors
-    /// When a command cannot be run, or ends with another exit code.
+    /// Returns an error if a command cannot be run, or ends with another exit code.
     fn run(&mut self, command: &str, exit: i32) -> Result<String, String> {
         let (command, is_background) = match command.strip_suffix('&') {
             Some(command) => (command.trim_end(), true),
@@ -286,7 +286,7 @@ impl<'a> Session<'a> {
         });
         let last = self.background.last_mut().expect("it was pushed");
         last.settle(START)?;
-        last.news()
+        last.new_output()
     }
 
     fn complete(&mut self, command: &str) -> io::Result<(String, ExitStatus)> {
@@ -301,7 +301,7 @@ impl<'a> Session<'a> {
         if command.starts_with("kill ") {
             for background in &mut self.background {
                 background.settle(SIGNAL)?;
-                output.push_str(&background.news()?);
+                output.push_str(&background.new_output()?);
             }
         }
         Ok((output, status))
@@ -310,7 +310,7 @@ impl<'a> Session<'a> {
 
 impl Background {
     /// Waits until the command has ended, or has written something and nothing more for a while.
-    fn settle(&mut self, quiet: Duration) -> io::Result<()> {
+    fn settle(&mut self, idle: Duration) -> io::Result<()> {
         let begun = Instant::now();
         let (mut length, mut since) = (0, Instant::now());
         while begun.elapsed() < LONGEST_START && self.child.try_wait()?.is_none() {
@@ -318,7 +318,7 @@ impl Background {
             if now != length {
                 (length, since) = (now, Instant::now());
             }
-            if now > 0 && since.elapsed() > quiet {
+            if now > 0 && since.elapsed() > idle {
                 break;
             }
             std::thread::sleep(POLL);
@@ -338,11 +338,11 @@ impl Background {
     }
 
     /// Returns the output since the last call.
-    fn news(&mut self) -> io::Result<String> {
+    fn new_output(&mut self) -> io::Result<String> {
         let all = fs::read_to_string(&self.log)?;
-        let news = all[self.shown.min(all.len())..].to_owned();
+        let new_output = all[self.shown.min(all.len())..].to_owned();
         self.shown = all.len();
-        Ok(news)
+        Ok(new_output)
     }
 }
 

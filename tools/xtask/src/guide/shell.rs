@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_of_flags_are_none() {
+    fn prefixes_of_flags_are_not_flags() {
         assert!(has_flag("  -k, --insecure  Skip", "--insecure"));
         assert!(!has_flag("      --http3-only", "--http3"));
     }

@@ -347,12 +347,12 @@ impl<'ast> Visit<'ast> for Reader<'_, '_> {
         visit::visit_expr_field(self, field);
     }
 
-    fn visit_expr_struct(&mut self, made: &'ast syn::ExprStruct) {
-        visit::visit_expr_struct(self, made);
-        let Some(view) = self.definition_of_path(&made.path) else {
+    fn visit_expr_struct(&mut self, literal: &'ast syn::ExprStruct) {
+        visit::visit_expr_struct(self, literal);
+        let Some(view) = self.definition_of_path(&literal.path) else {
             return;
         };
-        for field in &made.fields {
+        for field in &literal.fields {
             let Some((owner, of_owner)) = self.borrowed(&field.expr) else {
                 continue;
             };

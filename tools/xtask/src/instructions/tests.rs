@@ -83,7 +83,7 @@ fn rows_without_a_count_are_refused() {
 }
 
 #[test]
-fn three_percent_more_are_allowed_and_the_message_says_the_rest() {
+fn three_percent_more_are_allowed_and_the_message_reports_the_excess() {
     let fine = [measured("send", 1030), measured("receive", 100)];
     assert_eq!(compare(&fine, &budgets()), Problems::new());
     let above = [measured("send", 1031), measured("receive", 2000)];

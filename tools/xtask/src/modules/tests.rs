@@ -121,7 +121,7 @@ fn tests_are_left_out() {
 }
 
 #[test]
-fn a_circle_of_reexports_ends() {
+fn a_cycle_of_reexports_ends() {
     let found = references(&[
         ("lib.rs", "mod a;\nmod b;"),
         ("a.rs", "pub use crate::b::X;\npub use crate::b::*;"),

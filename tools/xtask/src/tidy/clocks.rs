@@ -8,7 +8,7 @@ use quote::ToTokens;
 use toml::{Table, Value};
 
 use crate::code::{self, Word};
-use crate::floors;
+use crate::layers;
 use crate::report::Problems;
 use crate::tree::File;
 
@@ -42,9 +42,9 @@ pub(super) fn check<'a>(files: &[File], folders: impl Iterator<Item = &'a str>) 
     problems
 }
 
-/// Returns true for the floors without I/O, and for the simulator, whose clock is its own.
+/// Returns true for the layers without I/O, and for the simulator, whose clock is its own.
 fn is_without_clock(folder: &str) -> bool {
-    let is_low = floors::floor_of(folder).is_some_and(|floor| floor < floors::WORLDS);
+    let is_low = layers::layer_of(folder).is_some_and(|layer| layer < layers::SYSTEM_CALLS);
     is_low || folder == "sim"
 }
 

@@ -16,7 +16,7 @@ fn manifests(files: &[File]) -> BTreeMap<String, Manifest> {
 }
 
 #[test]
-fn a_dependency_up_the_floors_is_refused() {
+fn a_dependency_up_the_layers_is_refused() {
     let manifests = manifests(&[
         crate_file("base", "courser-base", ""),
         crate_file(
@@ -31,16 +31,16 @@ fn a_dependency_up_the_floors_is_refused() {
         ),
     ]);
     assert_eq!(
-        check_floors(&manifests),
+        check_layers(&manifests),
         [
-            "wire/Cargo.toml: courser-wire on floor 1 may not depend on courser-transport on \
-          floor 3"
+            "wire/Cargo.toml: courser-wire in layer 1 may not depend on courser-transport in \
+          layer 3"
         ]
     );
 }
 
 #[test]
-fn a_test_dependency_up_the_floors_is_refused() {
+fn a_test_dependency_up_the_layers_is_refused() {
     let manifests = manifests(&[
         crate_file(
             "crypto",
@@ -53,13 +53,13 @@ fn a_test_dependency_up_the_floors_is_refused() {
             "[dependencies]\ncourser-crypto = \"1\"",
         ),
     ]);
-    assert_eq!(check_floors(&manifests).len(), 1);
+    assert_eq!(check_layers(&manifests).len(), 1);
 }
 
 #[test]
-fn a_crate_without_a_floor_is_refused() {
-    let problems = check_floors(&manifests(&[crate_file("attic", "courser-attic", "")]));
-    assert!(problems[0].contains("has no floor"), "{problems:?}");
+fn a_crate_without_a_layer_is_refused() {
+    let problems = check_layers(&manifests(&[crate_file("attic", "courser-attic", "")]));
+    assert!(problems[0].contains("has no layer"), "{problems:?}");
 }
 
 #[test]

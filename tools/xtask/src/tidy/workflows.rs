@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::floors::{self, WORLDS};
+use crate::layers::{self, SYSTEM_CALLS};
 use crate::report::Problems;
 use crate::tree::File;
 
@@ -43,18 +43,18 @@ pub(super) fn check(files: &[File]) -> Problems {
         problems.push(format!("{THIRTY_TWO_BIT}: does not test {name}"));
     }
     for name in tested.difference(&without_io) {
-        let reason = "which is not a crate of floors 0 to 3";
+        let reason = "which is not a crate of layers 0 to 3";
         problems.push(format!("{THIRTY_TWO_BIT}: tests {name}, {reason}"));
     }
     problems
 }
 
-/// Returns the folder of the crate whose manifest this is, if it is below the floor of I/O.
+/// Returns the folder of the crate whose manifest this is, if it is below the layer of I/O.
 fn crate_without_io(file: &File) -> Option<&str> {
     let inner = file.path_in_workspace()?;
     let folder = inner.strip_suffix("/Cargo.toml")?;
-    floors::floor_of(folder)
-        .is_some_and(|floor| floor < WORLDS)
+    layers::layer_of(folder)
+        .is_some_and(|layer| layer < SYSTEM_CALLS)
         .then_some(folder)
 }
 
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_that_lead_nowhere_and_forgotten_targets_are_reported() {
+    fn missing_paths_and_omitted_targets_are_reported() {
         let files = [
             file(".ci/run", ""),
             file("interop/http3/curl", ""),
@@ -158,14 +158,14 @@ mod tests {
             file("crates/udp/Cargo.toml", ""),
             file(
                 THIRTY_TWO_BIT,
-                "# crates=(wire)\ncrates=(base udp # not wire (floor 1)\n  transport)\n",
+                "# crates=(wire)\ncrates=(base udp # not wire (layer 1)\n  transport)\n",
             ),
         ];
         assert_eq!(
             check(&files),
             [
                 ".ci/thirty-two-bit: does not test wire",
-                ".ci/thirty-two-bit: tests udp, which is not a crate of floors 0 to 3",
+                ".ci/thirty-two-bit: tests udp, which is not a crate of layers 0 to 3",
             ]
         );
     }

@@ -39,7 +39,7 @@ fn a_module_declared_for_tests_is_a_test() {
 }
 
 #[test]
-fn tests_are_known_by_their_place() {
+fn tests_are_recognized_by_their_path() {
     let found = marked(&[
         ("crates/a/src/b/tests.rs", ""),
         ("crates/a/tests/echo.rs", ""),

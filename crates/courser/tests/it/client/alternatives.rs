@@ -3,7 +3,7 @@
 use courser::client::HttpVersion;
 use http::{Response, StatusCode, Version};
 
-use super::server::{Server, Speaks, full, service};
+use super::server::{Protocols, Server, full, service};
 use super::{builder, text, timing, within};
 
 /// Starts a server that announces HTTP/3 at its own port, and answers with the protocol of the
@@ -12,7 +12,7 @@ async fn announcing(value: &'static str) -> Server {
     let port = std::sync::Arc::new(std::sync::OnceLock::<u16>::new());
     let shared = port.clone();
     let server = Server::start(
-        Speaks::Both,
+        Protocols::Both,
         service(move |request| {
             let value = value.replace("PORT", &shared.get().copied().unwrap_or(0).to_string());
             async move {
@@ -25,7 +25,7 @@ async fn announcing(value: &'static str) -> Server {
         }),
     )
     .await;
-    port.set(server.address.port()).expect("once");
+    port.set(server.address.port()).expect("not set yet");
     server
 }
 
@@ -67,7 +67,7 @@ async fn alt_svc_clear_withdraws_the_alternative() {
     client.save_alt_svc().expect("writable");
     let left = std::fs::read_to_string(&file).expect("written");
     assert!(left.lines().all(|line| line.starts_with('#')), "{left}");
-    std::fs::remove_file(&file).expect("ours");
+    std::fs::remove_file(&file).expect("removed");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -85,14 +85,14 @@ async fn announced_alternatives_persist_in_a_file() {
         assert_eq!(response.version(), expected);
         client.save_alt_svc().expect("writable");
     }
-    std::fs::remove_file(&file).expect("it was written");
+    std::fs::remove_file(&file).expect("exists");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn alternative_that_does_not_serve_the_origin_is_forgotten() {
     let server = announcing("h2=\":1\"").await;
     let other = Server::start(
-        Speaks::Quic,
+        Protocols::Quic,
         service(|_| async {
             let mut response = Response::new(full("not mine"));
             *response.status_mut() = StatusCode::MISDIRECTED_REQUEST;
@@ -118,5 +118,5 @@ async fn alternative_that_does_not_serve_the_origin_is_forgotten() {
     assert_eq!(timing(&response).retries, 1);
     assert_eq!(other.connections.counts(), (1, 0));
     drop(client);
-    std::fs::remove_file(&file).expect("ours");
+    std::fs::remove_file(&file).expect("removed");
 }

@@ -9,7 +9,7 @@ use http::{HeaderMap, HeaderValue, Request, Response, header};
 use http_body::Frame;
 use http_body_util::{BodyExt as _, StreamBody};
 
-use super::server::{Content, Server, Service, Speaks, full, service};
+use super::server::{Content, Protocols, Server, Service, full, service};
 use super::{builder, client, collect, text, within};
 
 const ALL: [HttpVersion; 3] = [
@@ -37,7 +37,7 @@ fn mirror() -> Service {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn bodies_and_trailers_stream_in_both_directions_over_all_protocols() {
-    let server = Server::start(Speaks::Both, mirror()).await;
+    let server = Server::start(Protocols::Both, mirror()).await;
     for version in ALL {
         let client = builder(&server).version(version).build().expect("a client");
         let chunk = Bytes::from(vec![7; 50_000]);
@@ -73,7 +73,7 @@ async fn bodies_and_trailers_stream_in_both_directions_over_all_protocols() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn body_length_is_sent_as_content_length() {
     let server = Server::start(
-        Speaks::Both,
+        Protocols::Both,
         service(|request| async move {
             let length = request.headers().get(header::CONTENT_LENGTH).cloned();
             Response::new(full(format!("{length:?}")))
@@ -95,7 +95,7 @@ async fn a_body_that_is_not_read_is_not_received() {
     let sent = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
     let counter = sent.clone();
     let server = Server::start(
-        Speaks::Both,
+        Protocols::Both,
         service(move |request| {
             let counter = counter.clone();
             let is_other = request.uri().path() == "/other";
@@ -128,7 +128,7 @@ async fn a_body_that_is_not_read_is_not_received() {
         let chunks = sent.load(std::sync::atomic::Ordering::SeqCst);
         assert!(
             chunks < 400,
-            "{version:?}: {chunks} of 4000 chunks, and nobody reads"
+            "{version:?}: {chunks} of 4000 chunks, without a reader"
         );
         drop(response);
     }
@@ -141,7 +141,7 @@ async fn all_content_codings_are_decoded() {
     let plain: String = "all of this again and again. ".repeat(1000);
     let content = plain.clone();
     let server = Server::start(
-        Speaks::Both,
+        Protocols::Both,
         service(move |request| {
             let content = content.clone();
             async move {
@@ -157,7 +157,7 @@ async fn all_content_codings_are_decoded() {
     )
     .await;
     let client = client(&server);
-    let untouched = builder(&server)
+    let undecoded = builder(&server)
         .decompress(false)
         .build()
         .expect("a client");
@@ -176,7 +176,7 @@ async fn all_content_codings_are_decoded() {
                 .body(courser::h3::Empty)
                 .expect("a request")
         };
-        let response = within(untouched.send(request())).await.expect("answered");
+        let response = within(undecoded.send(request())).await.expect("answered");
         assert_eq!(response.headers()[header::CONTENT_ENCODING], coding);
         assert!(collect(response).await.len() < plain.len() / 10, "{coding}");
         let response = within(client.send(request())).await.expect("answered");
@@ -191,7 +191,7 @@ async fn all_content_codings_are_decoded() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn broken_coding_is_an_error_of_its_own() {
     let server = Server::start(
-        Speaks::Both,
+        Protocols::Both,
         service(|_| async {
             let mut response = Response::new(full("this is not gzip at all"));
             let coding = HeaderValue::from_static("gzip");
@@ -214,7 +214,7 @@ async fn broken_coding_is_an_error_of_its_own() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn silence_and_body_length_are_limited() {
     let server = Server::start(
-        Speaks::Both,
+        Protocols::Both,
         service(|request| async move {
             match request.uri().path() {
                 // One piece, then nothing.
@@ -241,7 +241,7 @@ async fn silence_and_body_length_are_limited() {
             .expect("a client");
         let response = within(impatient.get(&server.url("/silent")))
             .await
-            .expect("a head");
+            .expect("a header section");
         let error = within(response.into_body().collect())
             .await
             .expect_err("silence");
@@ -253,14 +253,14 @@ async fn silence_and_body_length_are_limited() {
             .expect("a client");
         let response = within(short.get(&server.url("/endless")))
             .await
-            .expect("a head");
+            .expect("a header section");
         let error = within(response.into_body().collect())
             .await
             .expect_err("too long");
         assert!(error.is_timeout(), "{version:?}: {error}");
         let error = within(short.get(&server.url("/never")))
             .await
-            .expect_err("no head");
+            .expect_err("no header section");
         assert!(
             error.is_timeout() && !error.is_connect(),
             "{version:?}: {error}"

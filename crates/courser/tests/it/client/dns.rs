@@ -9,7 +9,7 @@ use courser::client::{ClientBuilder, DnsResolver, Proxy, Resolve as _};
 use http::Version;
 use tokio::net::UdpSocket;
 
-use super::server::{Server, Speaks, echo};
+use super::server::{Protocols, Server, echo};
 use super::{timing, within};
 
 const A: u16 = 1;
@@ -63,14 +63,14 @@ fn question(query: &[u8]) -> Option<(String, u16, usize)> {
 fn answer(question: &[u8], kind: u16, records: &[Vec<u8>]) -> Vec<u8> {
     let mut answer = question.to_vec();
     answer[2..4].copy_from_slice(&[0x81, 0x80]);
-    let count = u16::try_from(records.len()).expect("few").to_be_bytes();
+    let count = u16::try_from(records.len()).expect("fits").to_be_bytes();
     answer[4..12].copy_from_slice(&[0, 1, count[0], count[1], 0, 0, 0, 0]);
     for record in records {
         // The name of the question, type, class, 60 s.
         answer.extend([0xc0, 12]);
         answer.extend(kind.to_be_bytes());
         answer.extend([0, 1, 0, 0, 0, 60]);
-        answer.extend(u16::try_from(record.len()).expect("short").to_be_bytes());
+        answer.extend(u16::try_from(record.len()).expect("fits").to_be_bytes());
         answer.extend(record);
     }
     answer
@@ -81,7 +81,7 @@ fn https(params: &[(u16, Vec<u8>)]) -> Vec<u8> {
     let mut record = vec![0, 1, 0];
     for (key, value) in params {
         record.extend(key.to_be_bytes());
-        record.extend(u16::try_from(value.len()).expect("short").to_be_bytes());
+        record.extend(u16::try_from(value.len()).expect("fits").to_be_bytes());
         record.extend(value);
     }
     record
@@ -90,7 +90,7 @@ fn https(params: &[(u16, Vec<u8>)]) -> Vec<u8> {
 fn alpn(names: &[&str]) -> (u16, Vec<u8>) {
     let mut value = Vec::new();
     for name in names {
-        value.push(u8::try_from(name.len()).expect("short"));
+        value.push(u8::try_from(name.len()).expect("fits"));
         value.extend(name.as_bytes());
     }
     (1, value)
@@ -114,7 +114,7 @@ fn here() -> Vec<Vec<u8>> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn https_record_enables_http3_for_the_first_request() {
-    let server = Server::start(Speaks::Both, echo()).await;
+    let server = Server::start(Protocols::Both, echo()).await;
     let zone: Zone = Arc::new(|_, kind| {
         let records = match kind {
             A => here(),
@@ -139,8 +139,8 @@ async fn https_record_enables_http3_for_the_first_request() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn hints_and_ports_of_records_are_followed() {
-    let quic = Server::start(Speaks::Quic, echo()).await;
-    let server = Server::start(Speaks::Tcp, echo()).await;
+    let quic = Server::start(Protocols::Quic, echo()).await;
+    let server = Server::start(Protocols::Tcp, echo()).await;
     let port = quic.address.port().to_be_bytes().to_vec();
     let zone: Zone = Arc::new(move |_, kind| {
         let records = match kind {
@@ -165,8 +165,8 @@ async fn hints_and_ports_of_records_are_followed() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn missing_records_delay_no_request() {
-    let server = Server::start(Speaks::Both, echo()).await;
+async fn missing_records_do_not_delay_requests() {
+    let server = Server::start(Protocols::Both, echo()).await;
     // HTTPS and AAAA queries are never answered.
     let zone: Zone = Arc::new(|_, kind| (kind == A).then(here));
     let (address, _) = name_server(zone).await;
@@ -180,13 +180,13 @@ async fn missing_records_delay_no_request() {
     let looked_up = timing(&response).name_lookup.expect("looked up");
     assert!(
         looked_up >= Duration::from_millis(50),
-        "AAAA gets its moment: {looked_up:?}"
+        "the AAAA answer was not awaited: {looked_up:?}"
     );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn name_without_addresses_is_an_error_of_names() {
-    let server = Server::start(Speaks::Both, echo()).await;
+    let server = Server::start(Protocols::Both, echo()).await;
     let zone: Zone = Arc::new(|_, _| Some(Vec::new()));
     let (address, _) = name_server(zone).await;
     let client = builder(&server, address).build().expect("a client");

@@ -60,7 +60,7 @@ impl Pair {
         options: EarlyDataOptions,
         change: impl FnOnce(ClientBuilder) -> ClientBuilder,
     ) -> Self {
-        let tell = |request: Request| async move {
+        let respond = |request: Request| async move {
             match request.extensions().get::<EarlyData>() {
                 Some(EarlyData) => "early",
                 None => "late",
@@ -75,7 +75,7 @@ impl Pair {
         let relay = Relay::new(server.local_addr());
         let address = relay.address;
         let serving = bound
-            .service(Router::new().fallback(any(tell)))
+            .service(Router::new().fallback(any(respond)))
             .into_future();
         crate::common::spawn(async move { serving.await.map(drop) });
         let client = change(Client::builder())
@@ -161,9 +161,9 @@ async fn a_request_that_is_too_early_is_sent_again() {
 
 /// A filter that treats every ticket as used.
 #[derive(Debug)]
-struct Never;
+struct RejectsAll;
 
-impl courser::ReplayFilter for Never {
+impl courser::ReplayFilter for RejectsAll {
     fn is_first_use(&self, _ticket: &[u8], _now: Duration) -> bool {
         false
     }
@@ -173,7 +173,7 @@ impl courser::ReplayFilter for Never {
 #[tokio::test]
 async fn a_request_in_rejected_early_data_is_sent_again() {
     let options = EarlyDataOptions {
-        filter: Arc::new(Never),
+        filter: Arc::new(RejectsAll),
         ..EarlyDataOptions::default()
     };
     let pair = Pair::with(TooEarly::unless_safe(), options).await;
@@ -317,7 +317,7 @@ async fn serve_with_fewer_settings(endpoint: Endpoint) {
 #[tokio::test]
 async fn settings_that_a_server_has_lowered_are_forgotten() {
     let identity = Identity::dev().expect("random numbers");
-    let config = courser::ServerConfig::with_identity(&identity).expect("own certificate");
+    let config = courser::ServerConfig::with_identity(&identity).expect("matching key");
     let config = config
         .alpn([h3::ALPN])
         .early_data(EarlyDataOptions::default());

@@ -7,13 +7,13 @@ use courser::{Client, HandshakeFailureKind};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 
-use super::server::{Server, Speaks, echo};
+use super::server::{Protocols, Server, echo};
 use super::{builder, within};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn untrusted_certificates_are_named_over_all_protocols() {
-    let server = Server::start(Speaks::Both, echo()).await;
-    let other = Server::start(Speaks::Both, echo()).await;
+async fn untrusted_certificates_are_reported_over_all_protocols() {
+    let server = Server::start(Protocols::Both, echo()).await;
+    let other = Server::start(Protocols::Both, echo()).await;
     for version in [
         HttpVersion::Http3Only,
         HttpVersion::Http2,
@@ -26,21 +26,21 @@ async fn untrusted_certificates_are_named_over_all_protocols() {
             .expect_err("not trusted");
         assert_eq!(error.kind(), ErrorKind::Certificate, "{version:?}: {error}");
         assert!(error.is_tls() && error.is_connect());
-        let careless = builder(&other)
+        let unverified = builder(&other)
             .dangerous_insecure()
             .version(version)
             .build()
             .expect("a client");
         assert!(
-            within(careless.get(&server.url("/"))).await.is_ok(),
+            within(unverified.get(&server.url("/"))).await.is_ok(),
             "{version:?}"
         );
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn certificate_for_another_name_is_named() {
-    let server = Server::start(Speaks::Both, echo()).await;
+async fn certificate_for_another_name_is_reported() {
+    let server = Server::start(Protocols::Both, echo()).await;
     let client = builder(&server)
         .resolve("other.test", 0, [server.address.ip()])
         .build()
@@ -62,7 +62,7 @@ async fn certificate_for_another_name_is_named() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn unreachable_server_and_unknown_name_have_distinct_errors() {
-    let server = Server::start(Speaks::Tcp, echo()).await;
+    let server = Server::start(Protocols::Tcp, echo()).await;
     let client = builder(&server).build().expect("a client");
     server.stop().await;
     let error = within(client.get(&server.url("/")))
@@ -136,10 +136,10 @@ async fn malformed_answers_have_distinct_errors() {
         b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5\r\n12",
     ] {
         let url = format!("http://127.0.0.1:{}/", raw(answer).await);
-        let response = within(client.get(&url)).await.expect("a head");
+        let response = within(client.get(&url)).await.expect("a header section");
         let error = within(response.into_body().collect())
             .await
-            .expect_err("cut");
+            .expect_err("truncated");
         assert_eq!(error.kind(), ErrorKind::Partial, "{error}");
     }
     let port = raw(b"this is not TLS").await;

@@ -16,7 +16,7 @@ use super::{text, until, within};
 fn ends() -> (Endpoint, String, Client) {
     let identity = Identity::dev().expect("random numbers");
     let config = ServerConfig::with_identity(&identity)
-        .expect("our own")
+        .expect("matching key")
         .alpn([h3::ALPN]);
     let address = "127.0.0.1:0".parse().expect("an address");
     let endpoint = Endpoint::server(config, address).expect("a port");

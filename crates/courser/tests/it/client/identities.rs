@@ -14,7 +14,7 @@ use http::{Request, Response};
 use http_body_util::Full;
 use tower::Service as _;
 
-use super::server::{Server, Speaks, echo};
+use super::server::{Protocols, Server, echo};
 use super::{builder, text, timing, within};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -24,7 +24,7 @@ async fn client_certificate_is_sent_on_request() {
     let mut clients = RootCertStore::empty();
     clients.add(ours.certificate()).expect("a certificate");
     let config = ServerConfig::with_client_auth(&identity, clients)
-        .expect("our own")
+        .expect("valid roots")
         .alpn([h3::ALPN]);
     let address = "127.0.0.1:0".parse().expect("an address");
     let endpoint = Endpoint::server(config, address).expect("a port");
@@ -50,7 +50,7 @@ async fn client_certificate_is_sent_on_request() {
             .root(identity.certificate())
     };
     let known = builder().identity(ours).build().expect("a client");
-    let response = within(known.get(&url)).await.expect("let in");
+    let response = within(known.get(&url)).await.expect("accepted");
     assert_eq!(text(response).await, "known: true");
     let unknown = builder().build().expect("a client");
     assert!(within(unknown.get(&url)).await.is_err());
@@ -72,7 +72,7 @@ async fn client_certificate_is_visible_to_services_over_all_protocols() {
         .expect("a port");
     let url = format!("https://{}/", bound.handle().local_addr());
     let service = tower::service_fn(|request: Request<courser::server::Body>| async move {
-        let peer = request.extensions().get::<Peer>().expect("always there");
+        let peer = request.extensions().get::<Peer>().expect("always present");
         let chain = &peer.tls().client_certificates;
         let group = peer.tls().key_exchange.as_deref().unwrap_or("none");
         let body = format!("{group} {}", chain.first().map_or(0, |first| first.len()));
@@ -92,7 +92,7 @@ async fn client_certificate_is_visible_to_services_over_all_protocols() {
                 .root(identity.certificate())
         };
         let known = builder().identity(ours.clone()).build().expect("a client");
-        let response = within(known.get(&url)).await.expect("let in");
+        let response = within(known.get(&url)).await.expect("accepted");
         let expected = format!("X25519 {}", ours.certificate().len());
         assert_eq!(text(response).await, expected, "{version:?}");
         let unknown = builder().build().expect("a client");
@@ -105,14 +105,14 @@ async fn client_certificate_is_visible_to_services_over_all_protocols() {
         }
     }
     // One of three, because there may be many.
-    let told = refused.lock().expect("no panic").clone();
-    assert_eq!(told.len(), 1, "{told:?}");
-    assert!(told[0].starts_with("refused 127.0.0.1:"), "{told:?}");
+    let events = refused.lock().expect("no panic").clone();
+    assert_eq!(events.len(), 1, "{events:?}");
+    assert!(events[0].starts_with("refused 127.0.0.1:"), "{events:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn connections_come_from_the_address_that_was_chosen() {
-    let server = Server::start(Speaks::Both, echo()).await;
+    let server = Server::start(Protocols::Both, echo()).await;
     let local: std::net::IpAddr = [127, 0, 0, 9].into();
     for version in [HttpVersion::Http3Only, HttpVersion::Http2] {
         let client = builder(&server)
@@ -130,7 +130,7 @@ async fn connections_come_from_the_address_that_was_chosen() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn connect_to_changes_the_address_but_not_the_name() {
-    let server = Server::start(Speaks::Both, echo()).await;
+    let server = Server::start(Protocols::Both, echo()).await;
     let port = server.address.port();
     let client = builder(&server)
         .connect_to(
@@ -148,14 +148,14 @@ async fn connect_to_changes_the_address_but_not_the_name() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_client_is_a_service() {
-    let server = Server::start(Speaks::Both, echo()).await;
+    let server = Server::start(Protocols::Both, echo()).await;
     let mut client = super::client(&server);
     let request = Request::get(server.url("/"))
         .body(h3::Empty)
         .expect("a request");
     let ready = tower::ServiceExt::<Request<h3::Empty>>::ready(&mut client)
         .await
-        .expect("always");
+        .expect("always present");
     let response: Response<Body> = within(ready.call(request)).await.expect("answered");
     assert_eq!(response.status(), 200);
 }

@@ -7,7 +7,7 @@ use courser::client::HttpVersion;
 use http::Response;
 use tokio::sync::Notify;
 
-use super::server::{Server, Speaks, echo, full, service};
+use super::server::{Protocols, Server, echo, full, service};
 use super::{builder, client, text, within};
 use crate::common::relay::Relay;
 use crate::common::until;
@@ -19,7 +19,7 @@ use crate::common::until;
 /// A client without an answer for three probe timeouts also sends its request on a second connection (K286). A busy
 /// machine can stall for that long, and the case is then repeated.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn response_follows_a_client_that_learns_of_another_network() {
+async fn response_follows_a_client_after_a_network_change() {
     for _ in 0..5 {
         if connections_of_a_moving_client().await == (1, 0) {
             return;
@@ -40,7 +40,7 @@ async fn connections_of_a_moving_client() -> (usize, usize) {
             Response::new(full("late"))
         }
     });
-    let server = Server::start(Speaks::Quic, waiting).await;
+    let server = Server::start(Protocols::Quic, waiting).await;
     let mut relay = Relay::new(server.address);
     let client = builder(&server)
         .version(HttpVersion::Http3Only)
@@ -60,11 +60,11 @@ async fn connections_of_a_moving_client() -> (usize, usize) {
         // A hint may come before the handshake is confirmed, or while an earlier move is being validated. The
         // client cannot move then, sends a PING instead, and needs another hint.
         within(async {
-            let mut is_noticed = false;
-            while !is_noticed {
+            let mut is_changed = false;
+            while !is_changed {
                 client.network_changed();
-                let notice = until(|| relay.connection_ids() > ids);
-                is_noticed = tokio::time::timeout(PAUSE, notice).await.is_ok();
+                let change = until(|| relay.connection_ids() > ids);
+                is_changed = tokio::time::timeout(PAUSE, change).await.is_ok();
             }
         })
         .await;
@@ -81,7 +81,7 @@ const PAUSE: Duration = Duration::from_millis(200);
 
 #[tokio::test]
 async fn hint_without_a_connection_is_harmless() {
-    let server = Server::start(Speaks::Quic, echo()).await;
+    let server = Server::start(Protocols::Quic, echo()).await;
     let client = client(&server);
     client.network_changed();
     assert!(client.endpoints().is_empty());

@@ -9,7 +9,7 @@ use courser::Client;
 use courser::client::{ErrorKind, HttpVersion, Outcome};
 use http::{Request, Version};
 
-use super::server::{Server, Speaks, echo};
+use super::server::{Protocols, Server, echo};
 use super::{builder, text, timing};
 
 /// Fails a test that hangs, see `silence`.
@@ -105,7 +105,7 @@ async fn request_after_udp_was_blocked_is_answered_over_tcp() {
     if !is_inside("request_after_udp_was_blocked_is_answered_over_tcp") {
         return;
     }
-    let server = Server::start(Speaks::Both, echo()).await;
+    let server = Server::start(Protocols::Both, echo()).await;
     let client = client(&server, HttpVersion::Http3);
     use_http3(&client, &server).await;
     filter(&server, "drop");
@@ -134,7 +134,7 @@ async fn rejected_udp_does_not_delay_tcp() {
             "network unreachable",
         ),
     ] {
-        let server = Server::start(Speaks::Both, echo()).await;
+        let server = Server::start(Protocols::Both, echo()).await;
         filter(&server, verdict);
         let raced = client(&server, HttpVersion::Http3);
         let response = within(raced.get(&server.url("/"))).await.expect("answered");
@@ -159,7 +159,7 @@ async fn rejected_datagrams_do_not_end_an_established_connection() {
     if !is_inside("rejected_datagrams_do_not_end_an_established_connection") {
         return;
     }
-    let server = Server::start(Speaks::Both, echo()).await;
+    let server = Server::start(Protocols::Both, echo()).await;
     let client = client(&server, HttpVersion::Http3);
     use_http3(&client, &server).await;
     filter(&server, "reject with icmp type port-unreachable");
@@ -184,7 +184,7 @@ async fn destination_without_a_route_is_reported_at_once() {
     if !is_inside("destination_without_a_route_is_reported_at_once") {
         return;
     }
-    let server = Server::start(Speaks::Both, echo()).await;
+    let server = Server::start(Protocols::Both, echo()).await;
     let to = |addresses: &[&str]| {
         let addresses: Vec<IpAddr> = addresses
             .iter()

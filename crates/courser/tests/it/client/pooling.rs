@@ -8,7 +8,7 @@ use courser::client::{ErrorKind, HttpVersion};
 use http::{Request, Response};
 use http_body_util::Full;
 
-use super::server::{Server, Speaks, echo, full, service};
+use super::server::{Protocols, Server, echo, full, service};
 use super::{builder, client, text, timing, within};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -17,7 +17,7 @@ async fn many_requests_at_once_share_one_connection() {
         (HttpVersion::Http3Only, (1, 0)),
         (HttpVersion::Http2, (0, 1)),
     ] {
-        let server = Server::start(Speaks::Both, echo()).await;
+        let server = Server::start(Protocols::Both, echo()).await;
         let client = builder(&server).version(version).build().expect("a client");
         let requests = (0..50).map(|_| {
             let (client, url) = (client.clone(), server.url("/"));
@@ -36,7 +36,7 @@ async fn many_requests_at_once_share_one_connection() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn origins_outside_the_certificate_do_not_share_a_connection() {
     for version in [HttpVersion::Http3Only, HttpVersion::Http2] {
-        let server = Server::start(Speaks::Both, echo()).await;
+        let server = Server::start(Protocols::Both, echo()).await;
         let client = builder(&server)
             .resolve("other.test", 0, [server.address.ip()])
             .version(version)
@@ -66,7 +66,7 @@ async fn kept() {
 
 #[tokio::test]
 async fn http1_connections_are_reused_for_one_request_at_a_time() {
-    let server = Server::start(Speaks::Http1, echo()).await;
+    let server = Server::start(Protocols::Http1, echo()).await;
     let client = client(&server);
     for number in 0..5 {
         let response = within(client.get(&server.url("/")))
@@ -88,18 +88,18 @@ async fn http1_connections_are_reused_for_one_request_at_a_time() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn requests_survive_a_restart_of_the_server() {
-    for (version, speaks) in [
-        (HttpVersion::Http3Only, Speaks::Both),
-        (HttpVersion::Http2, Speaks::Both),
-        (HttpVersion::Http1, Speaks::Http1),
+    for (version, protocols) in [
+        (HttpVersion::Http3Only, Protocols::Both),
+        (HttpVersion::Http2, Protocols::Both),
+        (HttpVersion::Http1, Protocols::Http1),
     ] {
-        let server = Server::start(speaks, echo()).await;
+        let server = Server::start(protocols, echo()).await;
         let client = builder(&server).version(version).build().expect("a client");
         for _ in 0..3 {
             let response = within(client.get(&server.url("/"))).await;
             let response = response.unwrap_or_else(|error| panic!("{version:?}: {error}"));
             text(response).await;
-            within(server.restart(speaks)).await;
+            within(server.restart(protocols)).await;
         }
     }
 }
@@ -109,7 +109,7 @@ async fn requests_that_may_have_been_processed_are_not_repeated() {
     let seen = Arc::new(std::sync::atomic::AtomicUsize::new(0));
     let counter = seen.clone();
     let server = Server::start(
-        Speaks::Http1,
+        Protocols::Http1,
         service(move |request| {
             let counter = counter.clone();
             async move {
@@ -138,7 +138,7 @@ async fn requests_that_may_have_been_processed_are_not_repeated() {
         async move { client.send(request).await }
     });
     super::until(|| seen.load(Ordering::SeqCst) == 1).await;
-    server.restart(Speaks::Http1).await;
+    server.restart(Protocols::Http1).await;
     let error = within(sending)
         .await
         .expect("no panic")
@@ -149,11 +149,11 @@ async fn requests_that_may_have_been_processed_are_not_repeated() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn sessions_are_resumed() {
-    for (version, speaks) in [
-        (HttpVersion::Http3Only, Speaks::Both),
-        (HttpVersion::Http2, Speaks::Both),
+    for (version, protocols) in [
+        (HttpVersion::Http3Only, Protocols::Both),
+        (HttpVersion::Http2, Protocols::Both),
     ] {
-        let server = Server::start(speaks, echo()).await;
+        let server = Server::start(protocols, echo()).await;
         let client = builder(&server)
             .version(version)
             .idle_timeout(Duration::from_millis(40))

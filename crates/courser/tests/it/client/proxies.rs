@@ -6,15 +6,15 @@ use courser::client::{ErrorKind, HttpVersion, Proxy};
 use http::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 
-use super::server::{Content, Server, Speaks, echo, empty, full, service};
+use super::server::{Content, Protocols, Server, echo, empty, full, service};
 use super::{builder, text, timing, within};
 
 /// Starts a proxy that makes tunnels for clients with the password, and returns its requests.
 async fn proxy() -> (Server, Arc<Mutex<Vec<String>>>) {
-    proxy_that(Speaks::Plain).await
+    start_proxy(Protocols::Plain).await
 }
 
-async fn proxy_that(speaks: Speaks) -> (Server, Arc<Mutex<Vec<String>>>) {
+async fn start_proxy(protocols: Protocols) -> (Server, Arc<Mutex<Vec<String>>>) {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let log = seen.clone();
     let answer = move |request: Request<Content>| {
@@ -39,13 +39,15 @@ async fn proxy_that(speaks: Speaks) -> (Server, Arc<Mutex<Vec<String>>>) {
             crate::common::spawn(async move {
                 let upgraded = hyper::upgrade::on(request).await.expect("a tunnel");
                 let target = target.replace("localhost", "127.0.0.1");
-                let mut out = tokio::net::TcpStream::connect(target).await.expect("there");
+                let mut out = tokio::net::TcpStream::connect(target)
+                    .await
+                    .expect("listening");
                 let _ = tokio::io::copy_bidirectional(&mut TokioIo::new(upgraded), &mut out).await;
             });
             Response::new(empty())
         }
     };
-    (Server::start(speaks, service(answer)).await, seen)
+    (Server::start(protocols, service(answer)).await, seen)
 }
 
 fn through(proxy: &Server, credentials: &str) -> Proxy {
@@ -58,7 +60,7 @@ fn through(proxy: &Server, credentials: &str) -> Proxy {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn secure_origins_are_reached_through_a_tunnel_and_never_over_quic() {
     let (proxy, seen) = proxy().await;
-    let server = Server::start(Speaks::Both, echo()).await;
+    let server = Server::start(Protocols::Both, echo()).await;
     let client = builder(&server)
         .proxy(through(&proxy, "user:word@"))
         .version(HttpVersion::Http3)
@@ -80,8 +82,8 @@ async fn secure_origins_are_reached_through_a_tunnel_and_never_over_quic() {
 /// Uses TLS to the proxy and, for secure origins, another TLS connection inside.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn proxies_are_reached_over_tls() {
-    let (proxy, seen) = proxy_that(Speaks::Http1).await;
-    let server = Server::start(Speaks::Tcp, echo()).await;
+    let (proxy, seen) = start_proxy(Protocols::Http1).await;
+    let server = Server::start(Protocols::Tcp, echo()).await;
     let secure = Proxy::Url {
         url: format!("https://user:word@localhost:{}", proxy.address.port()),
         except: String::new(),
@@ -126,7 +128,7 @@ async fn plain_requests_are_sent_to_the_proxy() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn refusal_of_a_proxy_names_the_remedy() {
     let (proxy, _) = proxy().await;
-    let server = Server::start(Speaks::Tcp, echo()).await;
+    let server = Server::start(Protocols::Tcp, echo()).await;
     let client = builder(&server)
         .proxy(through(&proxy, ""))
         .build()
@@ -145,7 +147,7 @@ async fn refusal_of_a_proxy_names_the_remedy() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn excepted_hosts_bypass_the_proxy() {
     let (proxy, seen) = proxy().await;
-    let server = Server::start(Speaks::Plain, echo()).await;
+    let server = Server::start(Protocols::Plain, echo()).await;
     let client = builder(&server)
         .proxy(through(&proxy, ""))
         .resolve("direct.test", 0, [server.address.ip()])
@@ -159,7 +161,7 @@ async fn excepted_hosts_bypass_the_proxy() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn unsupported_proxy_schemes_are_refused_with_the_supported_ones() {
-    let server = Server::start(Speaks::Tcp, echo()).await;
+    let server = Server::start(Protocols::Tcp, echo()).await;
     for (url, kind, allowed) in [
         ("ftp://127.0.0.1:21", ErrorKind::Unsupported, "socks5h"),
         ("socks6://127.0.0.1", ErrorKind::Unsupported, "socks5h"),

@@ -8,12 +8,12 @@ use courser::client::{ErrorKind, HttpVersion, Outcome, Proxy, Transport};
 use http::Version;
 use tokio::sync::Semaphore;
 
-use super::server::{Server, Speaks, echo};
+use super::server::{Protocols, Server, echo};
 use super::{builder, text, timing, until, within};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn http3_wins_if_both_transports_work() {
-    let server = Server::start(Speaks::Both, echo()).await;
+    let server = Server::start(Protocols::Both, echo()).await;
     let client = builder(&server)
         .version(HttpVersion::Http3)
         .build()
@@ -33,7 +33,7 @@ async fn http3_wins_if_both_transports_work() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn http2_wins_if_udp_is_dropped() {
-    let server = Server::start(Speaks::Tcp, echo()).await;
+    let server = Server::start(Protocols::Tcp, echo()).await;
     let hole = UdpSocket::bind(server.address).expect("UDP is free there");
     let client = builder(&server)
         .version(HttpVersion::Http3)
@@ -64,7 +64,7 @@ async fn http2_wins_if_udp_is_dropped() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn http3_works_without_tcp() {
-    let server = Server::start(Speaks::Quic, echo()).await;
+    let server = Server::start(Protocols::Quic, echo()).await;
     let client = builder(&server)
         .version(HttpVersion::Http3)
         .build()
@@ -77,7 +77,7 @@ async fn http3_works_without_tcp() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn late_quic_connection_carries_later_requests() {
-    let server = Server::start(Speaks::Both, echo()).await;
+    let server = Server::start(Protocols::Both, echo()).await;
     // UDP passes through a relay that holds everything back until TCP has won.
     let has_won = Arc::new(Semaphore::new(0));
     let released = has_won.clone();
@@ -96,7 +96,7 @@ async fn late_quic_connection_carries_later_requests() {
             let (relay, datagram) = (relay.clone(), buffer[..len].to_vec());
             let released = released.clone();
             crate::common::spawn(async move {
-                let _permit = released.acquire().await.expect("nobody closes it");
+                let _permit = released.acquire().await.expect("not closed");
                 if let Some(target) = target {
                     let _ = relay.send_to(&datagram, target).await;
                 }
@@ -131,12 +131,12 @@ async fn late_quic_connection_carries_later_requests() {
         assert_eq!(response.version(), Version::HTTP_2);
     };
     assert!(timing(&response).is_reused);
-    std::fs::remove_file(&file).expect("ours");
+    std::fs::remove_file(&file).expect("removed");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn requested_http_version_is_used() {
-    let server = Server::start(Speaks::Both, echo()).await;
+    let server = Server::start(Protocols::Both, echo()).await;
     for (version, expected) in [
         (HttpVersion::Auto, Version::HTTP_2),
         (HttpVersion::Http3, Version::HTTP_3),
@@ -154,7 +154,7 @@ async fn requested_http_version_is_used() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn closed_udp_port_is_detected_early_without_tcp() {
-    let server = Server::start(Speaks::Tcp, echo()).await;
+    let server = Server::start(Protocols::Tcp, echo()).await;
     let client = builder(&server)
         .version(HttpVersion::Http3Only)
         .build()
@@ -172,7 +172,7 @@ async fn closed_udp_port_is_detected_early_without_tcp() {
 /// TCP would violate the user's choice.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn http3_only_is_an_error_where_http3_cannot_be_used() {
-    let server = Server::start(Speaks::Both, echo()).await;
+    let server = Server::start(Protocols::Both, echo()).await;
     let through = Proxy::Url {
         url: format!("http://{}", server.address),
         except: String::new(),

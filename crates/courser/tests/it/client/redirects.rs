@@ -4,7 +4,7 @@ use courser::client::ErrorKind;
 use http::{Request, Response, StatusCode, header};
 use http_body_util::{BodyExt as _, Full};
 
-use super::server::{Server, Service, Speaks, full, service};
+use super::server::{Protocols, Server, Service, full, service};
 use super::{builder, client, text, within};
 
 /// Returns a service where `/go/STATUS/TARGET` redirects to TARGET, and all other requests are
@@ -48,8 +48,8 @@ fn post(url: String) -> Request<Full<bytes::Bytes>> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn redirect_status_determines_method_and_body() {
-    for speaks in [Speaks::Tcp, Speaks::Http1] {
-        let server = Server::start(speaks, redirecting()).await;
+    for protocols in [Protocols::Tcp, Protocols::Http1] {
+        let server = Server::start(protocols, redirecting()).await;
         let client = client(&server);
         for (status, expected) in [
             (302, "GET /there true false "),
@@ -59,15 +59,15 @@ async fn redirect_status_determines_method_and_body() {
         ] {
             let url = server.url(&format!("/go/{status}//there"));
             let response = within(client.send(post(url))).await.expect("answered");
-            assert_eq!(text(response).await, expected, "{speaks:?} {status}");
+            assert_eq!(text(response).await, expected, "{protocols:?} {status}");
         }
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn credentials_do_not_leave_their_origin() {
-    let other = Server::start(Speaks::Tcp, redirecting()).await;
-    let server = Server::start(Speaks::Tcp, redirecting()).await;
+    let other = Server::start(Protocols::Tcp, redirecting()).await;
+    let server = Server::start(Protocols::Tcp, redirecting()).await;
     let client = builder(&server)
         .root(other.identity.certificate())
         .build()
@@ -82,7 +82,7 @@ async fn credentials_do_not_leave_their_origin() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn redirect_loops_end() {
     let server = Server::start(
-        Speaks::Tcp,
+        Protocols::Tcp,
         service(|_| async {
             let mut response = Response::new(full(""));
             *response.status_mut() = StatusCode::FOUND;
@@ -94,7 +94,7 @@ async fn redirect_loops_end() {
     .await;
     let error = within(client(&server).get(&server.url("/")))
         .await
-        .expect_err("endless");
+        .expect_err("too many redirects");
     assert_eq!(error.kind(), ErrorKind::Redirect);
     assert!(error.to_string().contains("more than 10"), "{error}");
     let patient = builder(&server).redirects(0).build().expect("a client");

@@ -23,7 +23,7 @@ pub type Service = Arc<dyn Fn(Request<Content>) -> Answering + Send + Sync>;
 
 /// The protocols of a server.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Speaks {
+pub enum Protocols {
     Quic,
     Tcp,
     Both,
@@ -115,11 +115,14 @@ pub fn echo() -> Service {
 }
 
 impl Server {
-    pub async fn start(speaks: Speaks, service: Service) -> Self {
+    pub async fn start(protocols: Protocols, service: Service) -> Self {
         // A key of its own, because two configurations use it.
         let names = ["localhost", "example.test", "127.0.0.1"].map(str::to_owned);
-        let made = rcgen::generate_simple_self_signed(names).expect("a certificate");
-        let pair = (made.cert.der().to_vec(), made.signing_key.serialize_der());
+        let generated = rcgen::generate_simple_self_signed(names).expect("a certificate");
+        let pair = (
+            generated.cert.der().to_vec(),
+            generated.signing_key.serialize_der(),
+        );
         let identity = identity(&pair);
         let mut server = Self {
             address: ([127, 0, 0, 1], 0).into(),
@@ -137,7 +140,7 @@ impl Server {
             if UdpSocket::bind(address).is_ok() {
                 server.address = address;
                 drop(tcp);
-                server.listen(speaks).await;
+                server.listen(protocols).await;
                 return server;
             }
         }
@@ -145,9 +148,9 @@ impl Server {
     }
 
     /// Stops everything at once, and listens on the same address again.
-    pub async fn restart(&self, speaks: Speaks) {
+    pub async fn restart(&self, protocols: Protocols) {
         self.stop().await;
-        self.listen(speaks).await;
+        self.listen(protocols).await;
     }
 
     /// Stops everything at once, which breaks connections.
@@ -167,20 +170,20 @@ impl Server {
         }
     }
 
-    pub async fn listen(&self, speaks: Speaks) {
+    pub async fn listen(&self, protocols: Protocols) {
         let mut tasks = Vec::new();
-        if matches!(speaks, Speaks::Quic | Speaks::Both) {
+        if matches!(protocols, Protocols::Quic | Protocols::Both) {
             let config = ServerConfig::with_identity(&self.identity)
-                .expect("our own")
+                .expect("matching key")
                 .alpn([h3::ALPN]);
             let endpoint = Endpoint::server(config, self.address).expect("the port is free");
             *self.endpoint.lock().expect("no panic") = Some(endpoint.clone());
             let task = serve_quic(endpoint, self.service.clone(), self.connections.clone());
             tasks.push(crate::common::spawn(task));
         }
-        if speaks != Speaks::Quic {
+        if protocols != Protocols::Quic {
             let listener = TcpListener::bind(self.address).await.expect("a free port");
-            let tls = self.tls(speaks);
+            let tls = self.tls(protocols);
             let task = serve_tcp(
                 listener,
                 tls,
@@ -196,10 +199,10 @@ impl Server {
         format!("https://localhost:{}{path}", self.address.port())
     }
 
-    fn tls(&self, speaks: Speaks) -> Option<tokio_rustls::TlsAcceptor> {
-        let protocols: &[&[u8]] = match speaks {
-            Speaks::Plain => return None,
-            Speaks::Http1 => &[b"http/1.1"],
+    fn tls(&self, protocols: Protocols) -> Option<tokio_rustls::TlsAcceptor> {
+        let alpn: &[&[u8]] = match protocols {
+            Protocols::Plain => return None,
+            Protocols::Http1 => &[b"http/1.1"],
             _ => &[b"h2", b"http/1.1"],
         };
         let key = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(self.pair.1.clone()));
@@ -209,8 +212,8 @@ impl Server {
             .expect("versions")
             .with_no_client_auth()
             .with_single_cert(vec![self.pair.0.clone().into()], key)
-            .expect("our own");
-        config.alpn_protocols = protocols.iter().map(|name| name.to_vec()).collect();
+            .expect("matching key");
+        config.alpn_protocols = alpn.iter().map(|name| name.to_vec()).collect();
         Some(Arc::new(config).into())
     }
 }

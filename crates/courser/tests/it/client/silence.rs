@@ -8,7 +8,7 @@ use courser::Client;
 use courser::client::{Body, HttpVersion};
 use http::{Method, Request, Response, Version};
 
-use super::server::{Server, Service, Speaks, echo, full, service};
+use super::server::{Protocols, Server, Service, echo, full, service};
 use super::{builder, text, timing};
 use crate::common::relay::Relay;
 use crate::common::until;
@@ -29,7 +29,7 @@ struct Upgraded {
 
 impl Upgraded {
     async fn new(name: &str, service: Service) -> Self {
-        let server = Server::start(Speaks::Both, service).await;
+        let server = Server::start(Protocols::Both, service).await;
         let relay = Relay::new(server.address);
         let file = format!("courser-silent-{name}-{}", std::process::id());
         let file = std::env::temp_dir().join(file);
@@ -119,7 +119,7 @@ async fn many_requests_on_a_silent_path_share_the_second_lane() {
 /// The server has lost its state and its reset key, so that clients do not recognise its stateless resets.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn request_on_a_silent_path_is_answered_on_a_new_quic_connection() {
-    let server = Server::start(Speaks::Quic, echo()).await;
+    let server = Server::start(Protocols::Quic, echo()).await;
     let relay = Relay::new(server.address);
     let client = builder(&server)
         .version(HttpVersion::Http3Only)
@@ -129,7 +129,7 @@ async fn request_on_a_silent_path_is_answered_on_a_new_quic_connection() {
     let response = within(client.get(&url)).await.expect("answered");
     assert_eq!(response.version(), Version::HTTP_3);
     relay.hold_answers();
-    server.restart(Speaks::Quic).await;
+    server.restart(Protocols::Quic).await;
     relay.discard_answers();
     let response = within(client.get(&url)).await.expect("answered");
     assert_eq!(response.version(), Version::HTTP_3);
@@ -177,7 +177,7 @@ async fn request_that_must_not_be_repeated_waits_for_its_path() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn client_without_repetitions_waits_for_the_path() {
-    let server = Server::start(Speaks::Both, echo()).await;
+    let server = Server::start(Protocols::Both, echo()).await;
     let relay = Relay::new(server.address);
     let client = builder(&server)
         .version(HttpVersion::Http3Only)

@@ -7,7 +7,7 @@ use courser::client::{ErrorKind, HttpVersion, Proxy};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
-use super::server::{Server, Speaks, echo};
+use super::server::{Protocols, Server, echo};
 use super::{builder, text, timing, within};
 
 /// A proxy for SOCKS4, 4a and 5 that resolves every name to this machine, and records a line for
@@ -52,10 +52,10 @@ async fn serve(
 ) -> Served {
     let version = stream.read_u8().await?;
     let (target, user) = match version {
-        4 => asked_4(&mut stream).await?,
+        4 => read_socks4_target(&mut stream).await?,
         5 => {
             let user = log_in(&mut stream, login).await?;
-            (asked_5(&mut stream).await?, user)
+            (read_socks5_target(&mut stream).await?, user)
         }
         other => panic!("version {other}"),
     };
@@ -115,7 +115,7 @@ async fn counted(stream: &mut TcpStream) -> std::io::Result<String> {
 }
 
 /// Implements RFC 1928 §4.
-async fn asked_5(stream: &mut TcpStream) -> std::io::Result<String> {
+async fn read_socks5_target(stream: &mut TcpStream) -> std::io::Result<String> {
     let mut head = [0; 4];
     stream.read_exact(&mut head).await?;
     assert_eq!(head[..3], [5, 1, 0]);
@@ -127,7 +127,7 @@ async fn asked_5(stream: &mut TcpStream) -> std::io::Result<String> {
     Ok(format!("{host}:{}", stream.read_u16().await?))
 }
 
-async fn asked_4(stream: &mut TcpStream) -> std::io::Result<(String, String)> {
+async fn read_socks4_target(stream: &mut TcpStream) -> std::io::Result<(String, String)> {
     assert_eq!(stream.read_u8().await?, 1);
     let port = stream.read_u16().await?;
     let ip = stream.read_u32().await?;
@@ -151,7 +151,7 @@ async fn terminated(stream: &mut TcpStream) -> std::io::Result<String> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn proxy_scheme_decides_where_names_are_resolved() {
-    let server = Server::start(Speaks::Both, echo()).await;
+    let server = Server::start(Protocols::Both, echo()).await;
     let port = server.address.port();
     let proxy = SocksServer::start(None).await;
     // `resolve` gives the address of example.test only to the client.
@@ -185,7 +185,7 @@ async fn proxy_scheme_decides_where_names_are_resolved() {
 /// Only the proxy can resolve this name.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn names_that_only_the_proxy_knows_are_reached() {
-    let server = Server::start(Speaks::Plain, echo()).await;
+    let server = Server::start(Protocols::Plain, echo()).await;
     let url = format!("http://hidden.invalid:{}/a?b", server.address.port());
     let proxy = SocksServer::start(None).await;
     let client = |scheme| {
@@ -197,13 +197,13 @@ async fn names_that_only_the_proxy_knows_are_reached() {
     assert_eq!(text(response).await, "HTTP/1.1 GET /a");
     let error = within(client("socks5").get(&url))
         .await
-        .expect_err("nobody here knows it");
+        .expect_err("cannot be resolved here");
     assert_eq!(error.kind(), ErrorKind::Resolve, "{error}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn credentials_are_sent_to_proxies_that_ask() {
-    let server = Server::start(Speaks::Tcp, echo()).await;
+    let server = Server::start(Protocols::Tcp, echo()).await;
     let closed = SocksServer::start(Some("user:p@ss")).await;
     let open = SocksServer::start(None).await;
     let get = |proxy: Proxy| {
@@ -212,12 +212,14 @@ async fn credentials_are_sent_to_proxies_that_ask() {
         async move { within(client.get(&url)).await }
     };
     let good = "user:p%40ss@";
-    get(closed.through("socks5h", good)).await.expect("let in");
+    get(closed.through("socks5h", good))
+        .await
+        .expect("accepted");
     let port = server.address.port();
     assert_eq!(closed.seen(), [format!("5 localhost:{port} as user")]);
     get(open.through("socks5h", good))
         .await
-        .expect("nobody asks");
+        .expect("no password needed");
     for (credentials, text) in [
         ("", "add user name and password to its URL"),
         ("user:wrong@", "rejected the user name and password"),
@@ -234,16 +236,16 @@ async fn credentials_are_sent_to_proxies_that_ask() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn proxy_failures_are_distinguished_from_server_failures() {
-    let server = Server::start(Speaks::Plain, echo()).await;
+    let server = Server::start(Protocols::Plain, echo()).await;
     let proxy = SocksServer::start(None).await;
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-    let nobody = listener.local_addr().expect("bound");
+    let unused = listener.local_addr().expect("bound");
     drop(listener);
-    let url = format!("http://{nobody}/");
+    let url = format!("http://{unused}/");
     let get = |proxy: Proxy| {
         let client = builder(&server).proxy(proxy).build().expect("a client");
         let url = url.clone();
-        async move { within(client.get(&url)).await.expect_err("nobody listens") }
+        async move { within(client.get(&url)).await.expect_err("not listening") }
     };
     let error = get(proxy.through("socks5h", "")).await;
     assert_eq!(error.kind(), ErrorKind::Socks);
@@ -254,7 +256,7 @@ async fn proxy_failures_are_distinguished_from_server_failures() {
         url: format!("socks5h://{host}"),
         except: String::new(),
     };
-    let error = get(absent(nobody.to_string())).await;
+    let error = get(absent(unused.to_string())).await;
     assert_eq!(error.kind(), ErrorKind::Connect, "{error}");
     let error = get(absent("no-such-proxy.invalid".to_owned())).await;
     assert_eq!(error.kind(), ErrorKind::ResolveProxy, "{error}");

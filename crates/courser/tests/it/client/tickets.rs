@@ -12,13 +12,13 @@ use http::Response;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 
-use super::server::{Server, Speaks, echo, full};
+use super::server::{Protocols, Server, echo, full};
 use super::{builder, text, within};
 
 /// Returns the configuration of such a server, and its certificate.
 fn other(protocols: &[&str]) -> (Arc<rustls::ServerConfig>, CertificateDer<'static>) {
     let names = ["localhost".to_owned()];
-    let made = rcgen::generate_simple_self_signed(names).expect("a certificate");
+    let generated = rcgen::generate_simple_self_signed(names).expect("a certificate");
     let mut provider = default_provider();
     provider.cipher_suites = vec![
         cipher_suite::TLS13_AES_256_GCM_SHA384,
@@ -26,19 +26,19 @@ fn other(protocols: &[&str]) -> (Arc<rustls::ServerConfig>, CertificateDer<'stat
         cipher_suite::TLS13_AES_128_GCM_SHA256,
     ];
     provider.kx_groups = vec![kx_group::X25519];
-    let key = PrivatePkcs8KeyDer::from(made.signing_key.serialize_der());
+    let key = PrivatePkcs8KeyDer::from(generated.signing_key.serialize_der());
     let mut config = rustls::ServerConfig::builder_with_provider(Arc::new(provider))
         .with_protocol_versions(&[&rustls::version::TLS13])
         .expect("versions")
         .with_no_client_auth()
-        .with_single_cert(vec![made.cert.der().clone()], key.into())
-        .expect("our own");
+        .with_single_cert(vec![generated.cert.der().clone()], key.into())
+        .expect("matching key");
     config.ignore_client_order = true;
     config.alpn_protocols = protocols
         .iter()
         .map(|name| name.as_bytes().into())
         .collect();
-    (Arc::new(config), made.cert.der().clone())
+    (Arc::new(config), generated.cert.der().clone())
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -57,7 +57,7 @@ async fn tickets_of_another_port_are_not_offered_over_tcp() {
         // The client closes it, not the server.
         let _ = stream.read(&mut request).await;
     });
-    let server = Server::start(Speaks::Tcp, echo()).await;
+    let server = Server::start(Protocols::Tcp, echo()).await;
     let client = builder(&server).root(certificate).build();
     let client = client.expect("a client");
     let response = within(client.get(&format!("https://localhost:{port}/"))).await;
@@ -79,7 +79,7 @@ async fn tickets_of_another_port_are_not_offered_over_quic() {
             tower::service_fn(|_| async { Ok::<_, Infallible>(Response::new(full("other"))) });
         let _ = h3::serve(connection.expect("trusted"), service).await;
     });
-    let server = Server::start(Speaks::Quic, echo()).await;
+    let server = Server::start(Protocols::Quic, echo()).await;
     let client = builder(&server)
         .root(certificate)
         .version(HttpVersion::Http3Only)

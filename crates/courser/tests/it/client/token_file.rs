@@ -14,7 +14,7 @@ async fn token_from_a_file_validates_the_address_of_a_later_client() {
     let folder = std::env::temp_dir().join(format!("courser-it-tokens-{}", std::process::id()));
     std::fs::create_dir_all(&folder).expect("a folder");
     let identity = Identity::dev().expect("random numbers");
-    let config = ServerConfig::with_identity(&identity).expect("own certificate");
+    let config = ServerConfig::with_identity(&identity).expect("matching key");
     let server = Endpoint::server(config.alpn(["test"]), loopback()).expect("a port");
     let address = server.local_addr().expect("bound");
     for is_validated in [false, true] {
@@ -33,5 +33,5 @@ async fn token_from_a_file_validates_the_address_of_a_later_client() {
         until(|| client.stats().frames_received.new_token > 0).await;
         tokens.save().expect("a file");
     }
-    std::fs::remove_dir_all(&folder).expect("own folder");
+    std::fs::remove_dir_all(&folder).expect("removed");
 }

@@ -46,7 +46,7 @@ pub fn pair_between(
 ) -> Pair {
     let identity = Identity::dev().expect("random numbers");
     let config = ServerConfig::with_identity(&identity)
-        .expect("own certificate")
+        .expect("matching key")
         .alpn(["test"])
         .transport_config(Arc::new(of_server));
     let server = Endpoint::server(change(config), loopback()).expect("a port");
@@ -116,13 +116,13 @@ pub async fn within<T>(seconds: u64, future: impl Future<Output = T>) -> T {
     }
 }
 
-/// Waits until `holds` returns true, which other tasks or the network bring about. Looks every millisecond,
+/// Waits until `holds` returns true through the work of other tasks or the network. Checks every millisecond,
 /// so that waiting tests leave the processor to others. Fails after a time that allows for a machine under load.
 pub async fn until(mut holds: impl FnMut() -> bool) {
     within(20, async {
-        let mut looks = tokio::time::interval(Duration::from_millis(1));
+        let mut checks = tokio::time::interval(Duration::from_millis(1));
         while !holds() {
-            looks.tick().await;
+            checks.tick().await;
         }
     })
     .await;

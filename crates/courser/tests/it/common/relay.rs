@@ -93,7 +93,7 @@ impl Relay {
 
     /// Starts to listen on the TCP port with the same number.
     pub fn listen_on_tcp(&self) -> TcpListener {
-        let socket = lock(&self.tcp).take().expect("not yet");
+        let socket = lock(&self.tcp).take().expect("not taken yet");
         socket.listen(16).expect("a listener")
     }
 
@@ -279,7 +279,7 @@ fn one_port() -> (UdpSocket, TcpSocket) {
 
 fn tokio_socket() -> UdpSocket {
     let socket = std::net::UdpSocket::bind(loopback()).expect("a port");
-    socket.set_nonblocking(true).expect("own socket");
+    socket.set_nonblocking(true).expect("valid socket");
     UdpSocket::from_std(socket).expect("a runtime")
 }
 

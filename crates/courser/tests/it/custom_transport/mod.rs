@@ -1,6 +1,6 @@
 //! Endpoints on tokio whose datagrams travel through a transport of the user.
 
-mod liar;
+mod faulty;
 mod switch;
 
 use std::io::ErrorKind;
@@ -11,7 +11,7 @@ use std::time::Duration;
 use courser::runtime::UdpSocket;
 use courser::{ClientConfig, ConnectionError, Endpoint, Identity, ServerConfig, TransportConfig};
 
-use self::liar::{Liar, Lie};
+use self::faulty::{Fault, FaultyTransport};
 use self::switch::{LARGEST, Switch};
 use crate::common::{pattern, spawn, within};
 
@@ -35,7 +35,7 @@ fn ends(switch: &Switch, transport: impl UdpSocket, settings: TransportConfig) -
     let settings = Arc::new(settings);
     let identity = Identity::dev().expect("random numbers");
     let config = ServerConfig::with_identity(&identity)
-        .expect("own certificate")
+        .expect("matching key")
         .alpn(["h3"])
         .transport_config(settings.clone());
     let builder = Endpoint::builder().server(config);
@@ -132,7 +132,7 @@ async fn connection_moves_to_another_transport() {
         send.write_all(b"here").await.expect("open");
         send.finish().expect("open");
         let mut receive = server.accept_uni().await.expect("open");
-        receive.read_to_end(10).await.expect("all of it")
+        receive.read_to_end(10).await.expect("complete")
     };
     assert_eq!(within(20, ask()).await, b"here");
     // The client knows that the handshake is confirmed, and has spare connection IDs.
@@ -146,31 +146,31 @@ async fn connection_moves_to_another_transport() {
     assert_eq!(ends.client.local_addr().expect("known"), new);
 }
 
-/// The lies with which no connection comes about. Each is over with the idle timeout, without
-/// a panic and without more calls than a machine makes that waits.
+/// Faults that prevent a connection. Each attempt ends with the idle timeout, without a panic
+/// and without more calls than a few per timer.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn transport_with_false_results_ends_only_its_own_connection() {
-    let lies = [
-        Lie::TooLong,
-        Lie::From("192.0.2.2:0"),
-        Lie::From("0.0.0.0:2"),
-        Lie::From("255.255.255.255:2"),
-        Lie::From("224.0.0.1:2"),
-        Lie::From("[::]:2"),
-        Lie::From("[ff02::1]:2"),
-        Lie::EmptyDatagrams,
-        Lie::ReceiveErrors(ErrorKind::ConnectionRefused),
-        Lie::ReceiveErrors(ErrorKind::WouldBlock),
-        Lie::SendErrors(ErrorKind::HostUnreachable),
-        Lie::NeverReady,
-        Lie::WritableAndFull,
-        Lie::SendsNothing,
+    let faults = [
+        Fault::TooLong,
+        Fault::From("192.0.2.2:0"),
+        Fault::From("0.0.0.0:2"),
+        Fault::From("255.255.255.255:2"),
+        Fault::From("224.0.0.1:2"),
+        Fault::From("[::]:2"),
+        Fault::From("[ff02::1]:2"),
+        Fault::EmptyDatagrams,
+        Fault::ReceiveErrors(ErrorKind::ConnectionRefused),
+        Fault::ReceiveErrors(ErrorKind::WouldBlock),
+        Fault::SendErrors(ErrorKind::HostUnreachable),
+        Fault::NeverReady,
+        Fault::WritableAndFull,
+        Fault::SendsNothing,
     ];
-    let attempts = lies.map(|lie| {
+    let attempts = faults.map(|fault| {
         spawn(async move {
-            let (error, calls) = refused(lie).await;
-            assert_eq!(error, ConnectionError::TimedOut, "{lie:?}");
-            assert!(calls < 40_000, "{lie:?}: {calls} calls");
+            let (error, calls) = refused(fault).await;
+            assert_eq!(error, ConnectionError::TimedOut, "{fault:?}");
+            assert!(calls < 40_000, "{fault:?}: {calls} calls");
         })
     });
     for attempt in attempts {
@@ -178,7 +178,7 @@ async fn transport_with_false_results_ends_only_its_own_connection() {
     }
 }
 
-/// Errors end no endpoint, whatever they are: connections end with their timeouts.
+/// No other error ends an endpoint: connections end with their timeouts.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn transport_that_is_broken_ends_connections_with_their_timeouts() {
     let kinds = [
@@ -186,15 +186,15 @@ async fn transport_that_is_broken_ends_connections_with_their_timeouts() {
         ErrorKind::Other,
         ErrorKind::NotConnected,
     ];
-    let lies = kinds.map(Lie::SendErrors).into_iter();
-    let lies = lies
-        .chain(kinds.map(Lie::ReceiveErrors))
-        .chain([Lie::BreaksOnReceive]);
-    let attempts = lies.map(|lie| {
+    let faults = kinds.map(Fault::SendErrors).into_iter();
+    let faults = faults
+        .chain(kinds.map(Fault::ReceiveErrors))
+        .chain([Fault::BreaksOnReceive]);
+    let attempts = faults.map(|fault| {
         spawn(async move {
-            let (error, calls) = refused(lie).await;
-            assert_eq!(error, ConnectionError::TimedOut, "{lie:?}");
-            assert!(calls < 40_000, "{lie:?}: {calls} calls");
+            let (error, calls) = refused(fault).await;
+            assert_eq!(error, ConnectionError::TimedOut, "{fault:?}");
+            assert!(calls < 40_000, "{fault:?}: {calls} calls");
         })
     });
     for attempt in attempts.collect::<Vec<_>>() {
@@ -205,23 +205,23 @@ async fn transport_that_is_broken_ends_connections_with_their_timeouts() {
 /// The code of a closed descriptor ends the endpoint: only its user can open the transport again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn transport_with_a_closed_descriptor_stops_its_endpoint() {
-    for lie in [Lie::ClosedOnReceive, Lie::ClosedOnSend] {
-        let (error, calls) = refused(lie).await;
+    for fault in [Fault::ClosedOnReceive, Fault::ClosedOnSend] {
+        let (error, calls) = refused(fault).await;
         let text = error.to_string();
         assert!(
             text.contains("the endpoint has stopped: the socket failed"),
-            "{lie:?}: {text}"
+            "{fault:?}: {text}"
         );
-        assert!(text.contains("cannot be opened again"), "{lie:?}: {text}");
-        assert!(calls < 10, "{lie:?}: {calls} calls");
+        assert!(text.contains("cannot be opened again"), "{fault:?}: {text}");
+        assert!(calls < 10, "{fault:?}: {calls} calls");
     }
 }
 
-/// Tries to connect with a transport that lies. Returns the error and the calls of the transport.
-async fn refused(lie: Lie) -> (ConnectionError, u64) {
+/// Tries to connect with a faulty transport. Returns the error and the calls of the transport.
+async fn refused(fault: Fault) -> (ConnectionError, u64) {
     let (switch, calls) = (Switch::default(), Arc::new(AtomicU64::new(0)));
-    let liar = Liar {
-        lie,
+    let faulty = FaultyTransport {
+        fault,
         port: switch.port(CLIENT),
         calls: calls.clone(),
     };
@@ -229,7 +229,7 @@ async fn refused(lie: Lie) -> (ConnectionError, u64) {
         max_idle_timeout: Some(IDLE),
         ..TransportConfig::default()
     };
-    let ends = ends(&switch, liar, settings);
+    let ends = ends(&switch, faulty, settings);
     let server = ends.server.clone();
     spawn(async move { server.accept().await.expect("open").await });
     let peer = SERVER.parse().expect("an address");
@@ -238,45 +238,45 @@ async fn refused(lie: Lie) -> (ConnectionError, u64) {
         .connect_with(ends.config.clone(), peer, "localhost")
     {
         Ok(connecting) => connecting,
-        Err(error) => panic!("{lie:?}: {error}"),
+        Err(error) => panic!("{fault:?}: {error}"),
     };
     let error = match tokio::time::timeout(PATIENCE, connecting).await {
-        Ok(Ok(_)) => panic!("{lie:?}: connected"),
+        Ok(Ok(_)) => panic!("{fault:?}: connected"),
         Ok(Err(error)) => error,
-        Err(_) => panic!("{lie:?}: {} calls without an end", calls.load(Relaxed)),
+        Err(_) => panic!("{fault:?}: {} calls without an end", calls.load(Relaxed)),
     };
-    // Those who wait for the end of its connections do not wait for the transport.
+    // `wait_idle` does not wait for the transport.
     let idle = tokio::time::timeout(PATIENCE, ends.client.wait_idle()).await;
-    assert!(idle.is_ok(), "{lie:?}: {:?}", ends.client.stats());
+    assert!(idle.is_ok(), "{fault:?}: {:?}", ends.client.stats());
     (error, calls.load(Relaxed))
 }
 
-/// The lies that the endpoint corrects: data still arrives.
+/// The endpoint corrects these faults: data still arrives.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn transport_with_small_lies_still_carries_data() {
-    let lies = [
-        Lie::NoSegments,
-        Lie::FromAnywhere,
-        Lie::SendsTooMuch,
-        Lie::SendsHalves,
-        Lie::Mtu(0),
-        Lie::Mtu(u32::MAX),
-        Lie::LosesAddress,
+async fn transport_with_correctable_results_still_carries_data() {
+    let faults = [
+        Fault::NoSegments,
+        Fault::FromAnywhere,
+        Fault::SendsTooMuch,
+        Fault::SendsHalves,
+        Fault::Mtu(0),
+        Fault::Mtu(u32::MAX),
+        Fault::LosesAddress,
     ];
-    for lie in lies {
+    for fault in faults {
         let (switch, calls) = (Switch::default(), Arc::new(AtomicU64::new(0)));
-        let liar = Liar {
-            lie,
+        let faulty = FaultyTransport {
+            fault,
             port: switch.port(CLIENT),
             calls: calls.clone(),
         };
-        let ends = ends(&switch, liar, TransportConfig::default());
+        let ends = ends(&switch, faulty, TransportConfig::default());
         let accept = async { ends.server.accept().await.expect("open").await };
         let both = async { tokio::join!(ends.connect(), accept) };
         let (client, server) = within(30, both).await;
         let (client, server) = match (client, server) {
             (Ok(client), Ok(server)) => (client, server),
-            other => panic!("{lie:?}: {other:?}"),
+            other => panic!("{fault:?}: {other:?}"),
         };
         let content = pattern(9, 50_000);
         let mut send = client.open_uni().await.expect("open");
@@ -285,8 +285,8 @@ async fn transport_with_small_lies_still_carries_data() {
         let mut receive = within(30, server.accept_uni()).await.expect("open");
         let received = within(30, receive.read_to_end(1 << 20))
             .await
-            .expect("all of it");
-        assert!(received == content, "{lie:?}: the data differs");
+            .expect("complete");
+        assert!(received == content, "{fault:?}: the data differs");
     }
 }
 
@@ -294,12 +294,12 @@ async fn transport_with_small_lies_still_carries_data() {
 #[tokio::test]
 async fn batches_have_at_most_128_datagrams() {
     let switch = Switch::default();
-    let liar = Liar {
-        lie: Lie::EndlessBatches,
+    let faulty = FaultyTransport {
+        fault: Fault::EndlessBatches,
         port: switch.port(CLIENT),
         calls: Arc::default(),
     };
-    let client = Endpoint::builder().transport(liar).expect("a runtime");
+    let client = Endpoint::builder().transport(faulty).expect("a runtime");
     assert_eq!(client.capabilities().gso_segments, usize::MAX);
     assert_eq!(client.open_connections(), 0);
 }

@@ -81,7 +81,7 @@ impl UdpSocket for Port {
     fn poll_receive(&self, cx: &mut Context<'_>, buffer: &mut [u8]) -> Poll<io::Result<Received>> {
         let mut inside = self.switch.0.lock().expect("no panic");
         let Inside { queues, stats } = &mut *inside;
-        let queue = queues.get_mut(&self.address).expect("it is ours");
+        let queue = queues.get_mut(&self.address).expect("registered");
         let Some(&(peer, ecn, ref first)) = queue.packets.front() else {
             queue.reader = Some(cx.waker().clone());
             return Poll::Pending;

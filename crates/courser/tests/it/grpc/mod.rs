@@ -38,7 +38,10 @@ async fn unary_calls_carry_metadata() {
     let id = "7f".parse().expect("a value");
     request.metadata_mut().insert("request-id", id);
     let response = within(20, client.count(request)).await.expect("answered");
-    assert_eq!(response.metadata().get("request-id").expect("there"), "7f");
+    assert_eq!(
+        response.metadata().get("request-id").expect("present"),
+        "7f"
+    );
     assert_eq!(response.get_ref().number, 3);
 }
 
@@ -67,24 +70,24 @@ async fn server_streaming_ends_with_a_status_in_trailers() {
     let (_pair, _channel, mut client) = start().await;
     let many: Vec<String> = (0..20_000).map(|n| n.to_string()).collect();
     let request = Request::new(text(many.join(" ")));
-    let response = within(20, client.split(request)).await.expect("begun");
+    let response = within(20, client.split(request)).await.expect("started");
     let got: Vec<_> = within(20, response.into_inner().collect()).await;
     let got: Vec<String> = got
         .into_iter()
-        .map(|word: Result<Text, _>| word.expect("a word").text)
+        .map(|word: Result<Text, _>| word.expect("a message").text)
         .collect();
     assert_eq!(got, many);
 
     let request = Request::new(text("two words lost here"));
-    let response = within(20, client.split(request)).await.expect("begun");
+    let response = within(20, client.split(request)).await.expect("started");
     let mut words = response.into_inner();
     for expected in ["two", "words"] {
-        let word = within(20, words.message()).await.expect("fine so far");
-        assert_eq!(word.expect("a word").text, expected);
+        let word = within(20, words.message()).await.expect("no error yet");
+        assert_eq!(word.expect("a message").text, expected);
     }
     let status = within(20, words.message()).await.expect_err("lost");
     assert_eq!(status.code(), Code::DataLoss);
-    assert_eq!(status.metadata().get("words-sent").expect("there"), "2");
+    assert_eq!(status.metadata().get("words-sent").expect("present"), "2");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -107,7 +110,7 @@ async fn bidirectional_calls_interleave_messages() {
     });
     let response = within(20, client.shout(Request::new(words)))
         .await
-        .expect("begun");
+        .expect("started");
     let mut answers = response.into_inner();
     for n in 0..100 {
         feed.send(text(format!("word {n}"))).await.expect("open");
@@ -125,7 +128,9 @@ async fn deadlines_are_enforced() {
     let begun = Instant::now();
     let mut request = Request::new(Number { number: 60_000 });
     request.set_timeout(Duration::from_millis(50));
-    let status = within(20, client.wait(request)).await.expect_err("late");
+    let status = within(20, client.wait(request))
+        .await
+        .expect_err("timed out");
     assert_eq!(status.code(), Code::DeadlineExceeded);
     assert!(begun.elapsed() >= Duration::from_millis(50));
 

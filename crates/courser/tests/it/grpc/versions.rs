@@ -25,7 +25,7 @@ use crate::common::within;
 /// configuration.
 async fn channel(address: SocketAddr, identity: &Identity) -> Channel {
     let mut roots = rustls::RootCertStore::empty();
-    roots.add(identity.certificate()).expect("our own");
+    roots.add(identity.certificate()).expect("valid root");
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let mut config = rustls::ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
@@ -49,7 +49,7 @@ async fn channel(address: SocketAddr, identity: &Identity) -> Channel {
 
 async fn http3(address: SocketAddr, identity: &Identity) -> h3::Client {
     let endpoint = Endpoint::client(crate::common::loopback()).expect("a port");
-    let config = ClientConfig::with_roots([identity.certificate()]).expect("our own");
+    let config = ClientConfig::with_roots([identity.certificate()]).expect("valid roots");
     let config = config.alpn([h3::ALPN]);
     let connecting = endpoint.connect_with(config, address, "localhost");
     let connection = within(20, connecting.expect("configured")).await;
@@ -75,14 +75,14 @@ where
     let response = within(20, client.join(request)).await.expect("answered");
     assert_eq!(response.get_ref().text, words.join(" "));
     let response = within(20, client.split(Request::new(text(words.join(" "))))).await;
-    let got: Vec<_> = within(20, response.expect("begun").into_inner().collect()).await;
+    let got: Vec<_> = within(20, response.expect("started").into_inner().collect()).await;
     let got: Vec<String> = got
         .into_iter()
-        .map(|word: Result<Text, _>| word.expect("a word").text)
+        .map(|word: Result<Text, _>| word.expect("a message").text)
         .collect();
     assert_eq!(got, words);
     let request = Request::new(stream::iter(["loud", "words"]).map(text));
-    let response = within(20, client.shout(request)).await.expect("begun");
+    let response = within(20, client.shout(request)).await.expect("started");
     let mut answers = response.into_inner();
     for expected in ["LOUD", "WORDS"] {
         let answer = within(20, answers.message()).await.expect("open");
@@ -92,14 +92,14 @@ where
 
     // After two messages follows a status with fields of its own, which can only be in trailers.
     let response = within(20, client.split(Request::new(text("two words lost here")))).await;
-    let mut answers = response.expect("begun").into_inner();
+    let mut answers = response.expect("started").into_inner();
     for expected in ["two", "words"] {
-        let answer = within(20, answers.message()).await.expect("fine so far");
+        let answer = within(20, answers.message()).await.expect("no error yet");
         assert_eq!(answer.expect("an answer").text, expected);
     }
     let status = within(20, answers.message()).await.expect_err("lost");
     assert_eq!(status.code(), Code::DataLoss);
-    assert_eq!(status.metadata().get("words-sent").expect("there"), "2");
+    assert_eq!(status.metadata().get("words-sent").expect("present"), "2");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

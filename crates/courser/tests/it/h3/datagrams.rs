@@ -163,11 +163,11 @@ async fn datagram_for_a_request_without_a_use_for_it_ends_that_request() {
     let (mut send, mut receive) = raw.open_bi().await.expect("allowed");
     let mut head = vec![0x00, 0x00, 0xd1, 0xd7, 0xc1, 0x50, 0x09];
     head.extend_from_slice(b"localhost");
-    let mut bytes = vec![0x01, u8::try_from(head.len()).expect("short")];
+    let mut bytes = vec![0x01, u8::try_from(head.len()).expect("fits")];
     bytes.extend_from_slice(&head);
     send.write_all(&bytes).await.expect("open");
     raw.send_datagram(Bytes::from_static(&[0, b'x']))
-        .expect("small");
+        .expect("small enough");
     let ended = within(receive.read_to_end(100)).await;
     let expected = Code::DATAGRAM_ERROR.value();
     match ended {
@@ -179,7 +179,7 @@ async fn datagram_for_a_request_without_a_use_for_it_ends_that_request() {
     let stopped = within(send.stopped()).await.expect("alive");
     assert_eq!(stopped.map(courser::VarInt::into_inner), Some(expected));
     let client = h3::Client::new(raw);
-    let response = within(client.send(get("/"))).await.expect("it goes on");
+    let response = within(client.send(get("/"))).await.expect("continues");
     assert_eq!(response.status(), 200);
 }
 
@@ -197,10 +197,10 @@ async fn a_service_can_wait_for_settings_that_are_late() {
             let has_tried = has_tried.clone();
             async move {
                 let datagrams = request.extensions_mut().remove::<Datagrams>();
-                let datagrams = datagrams.expect("switched on");
+                let datagrams = datagrams.expect("enabled");
                 let early = datagrams.send(b"early");
                 assert_eq!(early, Err(h3::DatagramError::NotNegotiated));
-                has_tried.send(()).await.expect("waited for");
+                has_tried.send(()).await.expect("receiver waits");
                 let is_negotiated = datagrams.negotiated().await;
                 assert_eq!(datagrams.send(b"x").is_ok(), is_negotiated);
                 Ok::<_, Infallible>(Response::new(full(format!("{is_negotiated}"))))
@@ -245,7 +245,8 @@ async fn datagrams_of_impossible_streams_end_the_connection() {
         crate::common::spawn(serving.into_future());
         raw.send_datagram(Bytes::from_static(&[0x40, 99, 1]))
             .expect("early ones are held or dropped");
-        raw.send_datagram(Bytes::from_static(bytes)).expect("small");
+        raw.send_datagram(Bytes::from_static(bytes))
+            .expect("small enough");
         let error = h3::Error::from(within(raw.closed()).await);
         assert_eq!(error.code(), Some(code), "{bytes:x?}: {error}");
     }
@@ -258,11 +259,11 @@ async fn a_plain_request_may_have_datagrams_too() {
     let (client, server) = pair.connect().await;
     let service = super::boxed(|mut request: Request<h3::Body>| async move {
         let datagrams = request.extensions_mut().remove::<Datagrams>();
-        let datagrams = datagrams.expect("switched on");
+        let datagrams = datagrams.expect("enabled");
         // The request may overtake the settings of its client.
         assert!(datagrams.negotiated().await);
         datagrams.send(b"from the server").expect("negotiated");
-        let received = datagrams.receive().await.expect("one");
+        let received = datagrams.receive().await.expect("a datagram");
         Ok::<_, Infallible>(Response::new(full(received)))
     });
     let serving = h3::serve(server, service).config(config(Side::Server, true));
@@ -284,10 +285,10 @@ async fn a_plain_request_may_have_datagrams_too() {
     // The first request has stream 0, and a datagram that arrives before it waits for it.
     let quic = client.quic().clone();
     quic.send_datagram(Bytes::from_static(b"\0from the client"))
-        .expect("small");
+        .expect("small enough");
     let response = within(sending).await.expect("no panic").expect("answered");
     let datagrams = response.extensions().get::<Datagrams>().cloned();
-    let received = within(datagrams.expect("switched on").receive()).await;
+    let received = within(datagrams.expect("enabled").receive()).await;
     assert_eq!(received, Some(Bytes::from_static(b"from the server")));
     assert_eq!(super::text(response).await, "from the client");
     drop(feed);
@@ -299,7 +300,7 @@ async fn unsendable_datagrams_have_an_error() {
     let client = echoing(&pair, (true, true)).await;
     let response = within(client.connect(connect_request())).await;
     let mut stream = response.expect("accepted").into_body();
-    let datagrams = stream.datagrams().cloned().expect("switched on");
+    let datagrams = stream.datagrams().cloned().expect("enabled");
     let max = datagrams.max_size().expect("negotiated");
     let error = datagrams
         .send(&vec![0; max + 20_000])

@@ -50,7 +50,9 @@ fn file_of(
 async fn pass_time(client: &h3::Client) {
     for _ in 0..50 {
         let response = within(client.send(get("/other"))).await.expect("answered");
-        let body = within(response.into_body().collect()).await.expect("whole");
+        let body = within(response.into_body().collect())
+            .await
+            .expect("complete");
         assert_eq!(body.to_bytes(), "other");
     }
 }
@@ -99,7 +101,10 @@ async fn content_is_sent_without_waiting_for_its_end() {
     .await;
     let response = within(client.send(get("/"))).await.expect("answered");
     let mut body = response.into_body();
-    let frame = within(body.frame()).await.expect("more").expect("content");
+    let frame = within(body.frame())
+        .await
+        .expect("more data")
+        .expect("content");
     assert_eq!(frame.into_data().expect("content").len(), 5);
     assert!(!body.is_end_stream());
 }
@@ -135,7 +140,7 @@ async fn bodies_stream_in_both_directions_at_once() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn trailers_come_after_the_body() {
+async fn trailers_follow_the_body() {
     let (_pair, client) = serve(|request| async move {
         let collected = request.into_body().collect().await.expect("a body");
         let mut trailers = collected.trailers().cloned().expect("trailers");
@@ -232,7 +237,7 @@ async fn interim_responses_are_reported() {
             .expect("a request")
             .resolve()
             .await
-            .expect("whole");
+            .expect("complete");
         for status in [102, 103] {
             let interim = Response::builder()
                 .status(status)
@@ -271,7 +276,7 @@ async fn a_body_that_is_not_read_is_not_sent() {
     let response = within(client.send(get("/"))).await.expect("answered");
     pass_time(&client).await;
     let before = made.load(Ordering::Relaxed);
-    assert!(before < 4000, "{before} of 10000 frames while nobody reads");
+    assert!(before < 4000, "{before} of 10000 frames without a reader");
     let body = within(response.into_body().collect())
         .await
         .expect("a body");
@@ -295,17 +300,17 @@ async fn early_response_is_accepted() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_request_that_is_dropped_is_cancelled() {
     let dropped = Arc::new(tokio::sync::Notify::new());
-    let telling = dropped.clone();
+    let report = dropped.clone();
     let (_pair, client) = serve(move |_| {
-        let telling = telling.clone();
+        let report = report.clone();
         async move {
-            struct Tell(Arc<tokio::sync::Notify>);
-            impl Drop for Tell {
+            struct ReportsDrop(Arc<tokio::sync::Notify>);
+            impl Drop for ReportsDrop {
                 fn drop(&mut self) {
                     self.0.notify_one();
                 }
             }
-            let _tell = Tell(telling);
+            let _report = ReportsDrop(report);
             std::future::pending().await
         }
     })

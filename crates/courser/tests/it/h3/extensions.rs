@@ -23,7 +23,7 @@ fn config(side: Side) -> h3::Config {
         .and_then(|it| it.bidirectional_stream(BIDI))
         .and_then(|it| it.frame(CONTROL_FRAME, h3::FrameStream::Control, 1000))
         .and_then(|it| it.frame(REQUEST_FRAME, h3::FrameStream::Request, 1000))
-        .expect("free numbers")
+        .expect("unused numbers")
         .announced_by(SETTING)
         .refuse_with(REFUSED);
     config
@@ -83,12 +83,12 @@ async fn claimed_streams_reach_the_application_of_both_ends() {
         send.finish().expect("open");
         let mut stream = within(to.accept()).await.expect("a stream");
         assert_eq!((stream.stream_type, stream.id()), (BIDI, send.id()));
-        let mut answer = stream.send.take().expect("our half");
+        let mut answer = stream.send.take().expect("bidirectional");
         assert_eq!(read_all(stream.receive).await, b"question");
         answer.write_all(b"answer").await.expect("open");
         answer.finish().expect("open");
         assert_eq!(
-            within(receive.read_to_end(100)).await.expect("whole"),
+            within(receive.read_to_end(100)).await.expect("complete"),
             b"answer"
         );
     }
@@ -173,12 +173,12 @@ async fn streams_beyond_the_queue_are_refused_with_the_code_of_the_extension() {
         receiving.insert(send.id(), receive);
         stops.push(async move { (send.id(), send.stopped().await, send) });
     }
-    let (refused, stopped, _send) = within(stops.next()).await.expect("one is refused");
+    let (refused, stopped, _send) = within(stops.next()).await.expect("one stream is refused");
     let code = stopped.expect("open").map(|code| code.into_inner());
     assert_eq!(code, Some(REFUSED.value()));
     let mut receive = receiving.remove(&refused).expect("one of them");
     let reset = within(receive.read(&mut [0; 10])).await;
-    let code = u32::try_from(REFUSED.value()).expect("small").into();
+    let code = u32::try_from(REFUSED.value()).expect("fits").into();
     assert_eq!(reset, Err(courser::ReadError::Reset(code)));
     // The others wait.
     for _ in 0..64 {
@@ -242,7 +242,7 @@ async fn extension_streams_continue_after_a_goaway() {
     // A request that does not know of the GOAWAY: GET with the static table.
     let head = [0x01, 0x08, 0x00, 0x00, 0xd1, 0xd7, 0x50, 0x01, b'a', 0xc1];
     let (_send, mut receive) = raw(client.quic(), &head).await;
-    let code = u32::try_from(h3::Code::REQUEST_REJECTED.value()).expect("small");
+    let code = u32::try_from(h3::Code::REQUEST_REJECTED.value()).expect("fits");
     let reset = within(receive.read(&mut [0; 10])).await;
     assert_eq!(reset, Err(courser::ReadError::Reset(code.into())));
     within(accepting).await.expect("no panic");

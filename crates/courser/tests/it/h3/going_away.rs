@@ -12,9 +12,9 @@ use super::{full, get, pair, text, within};
 async fn draining_loses_no_request() {
     let pair = pair();
     let (client, server) = pair.connect().await;
-    let (signal, go_on) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let (signal, resume) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
     let begun = Arc::new(Notify::new());
-    let (waiting, beginning) = (go_on.clone(), begun.clone());
+    let (waiting, beginning) = (resume.clone(), begun.clone());
     let service = super::boxed(move |request: Request<h3::Body>| {
         let (waiting, beginning) = (waiting.clone(), beginning.clone());
         async move {
@@ -52,7 +52,7 @@ async fn draining_loses_no_request() {
     assert!(refused.is_unprocessed(), "{refused}");
     // GOAWAY travels on another stream than the refusal, and may arrive a little later.
     crate::common::until(|| client.goes_away()).await;
-    go_on.notify_one();
+    resume.notify_one();
     assert_eq!(within(slow).await.expect("no panic"), "served");
     within(serving)
         .await
@@ -88,7 +88,7 @@ async fn request_refused_before_the_close_was_not_processed() {
         let pair = pair();
         let (client, server) = pair.connect().await;
         let client = h3::Client::new(client);
-        let mut control = within(server.open_uni()).await.expect("there is room");
+        let mut control = within(server.open_uni()).await.expect("allowed");
         // The type of the stream, and empty SETTINGS.
         control.write_all(&[0, 4, 0]).await.expect("open");
         let sender = client.clone();

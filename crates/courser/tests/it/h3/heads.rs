@@ -98,7 +98,7 @@ async fn request_after_the_close_reports_the_reason() {
 
 async fn expect_reason(client: &h3::Client, reason: &ConnectionError) {
     within(client.quic().closed()).await;
-    let error = within(client.send(get("/"))).await.expect_err("over");
+    let error = within(client.send(get("/"))).await.expect_err("ended");
     assert!(
         matches!(&error, h3::Error::Connection(found) if found == reason),
         "{error:?}"
@@ -119,7 +119,7 @@ async fn response_that_uses_the_dynamic_table_is_acknowledged() {
         let instructions = [0x02, 0x3f, 0xe1, 0x1f, 0x41, b'k', 1, b'v'];
         encoder.write_all(&instructions).await.expect("open");
         let (mut send, mut receive) = server.accept_bi().await.expect("a request");
-        receive.read_to_end(10_000).await.expect("a head");
+        receive.read_to_end(10_000).await.expect("a header section");
         // A HEADERS frame: `:status: 200`, and the entry.
         let head = [0x01, 4, 2, 0, 0xd9, 0x80];
         send.write_all(&head).await.expect("open");
@@ -132,10 +132,10 @@ async fn response_that_uses_the_dynamic_table_is_acknowledged() {
         let mut kind = [0];
         decoder.read_exact(&mut kind).await.expect("a type");
         assert_eq!(kind, [0x03]);
-        let mut said = [0];
-        while said != [0x80] {
+        let mut instruction = [0];
+        while instruction != [0x80] {
             decoder
-                .read_exact(&mut said)
+                .read_exact(&mut instruction)
                 .await
                 .expect("an acknowledgement");
         }
@@ -165,7 +165,7 @@ async fn requests_beyond_the_stream_limit_wait() {
 /// The first read of the stream is skipped. A response that arrives before the second must not be
 /// missed, whichever task is woken for it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn response_is_noticed_without_a_wakeup_of_its_own() {
+async fn response_is_received_without_its_own_wakeup() {
     let (_pair, client) = measured(TransportConfig::default()).await;
     for is_there in [false, true, true] {
         let before = client.quic().stats().data_received;
@@ -185,9 +185,9 @@ async fn response_is_noticed_without_a_wakeup_of_its_own() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn priority_is_sent() {
     let (_pair, client) = serve(|request| async move {
-        let said = request.headers().get("priority").cloned();
-        Response::new(full(said.map_or_else(String::new, |said| {
-            said.to_str().expect("text").to_owned()
+        let priority = request.headers().get("priority").cloned();
+        Response::new(full(priority.map_or_else(String::new, |priority| {
+            priority.to_str().expect("text").to_owned()
         })))
     })
     .await;

@@ -47,19 +47,19 @@ fn with_status(status: StatusCode, link: &str) -> Response<()> {
 }
 
 /// Returns a request that reports interim responses: their status and link.
-fn telling(path: &str) -> (Request<h3::Empty>, mpsc::UnboundedReceiver<Response<()>>) {
-    let (told, seen) = mpsc::unbounded_channel();
+fn with_interim_reports(path: &str) -> (Request<h3::Empty>, mpsc::UnboundedReceiver<Response<()>>) {
+    let (reports, seen) = mpsc::unbounded_channel();
     let mut request = get(path);
     request
         .extensions_mut()
         .insert(OnInterim::new(move |interim| {
-            let _ = told.send(interim);
+            let _ = reports.send(interim);
         }));
     (request, seen)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn hints_come_in_order_before_the_response() {
+async fn hints_arrive_in_order_before_the_response() {
     let go = Arc::new(tokio::sync::Notify::new());
     let gone = go.clone();
     let (_pair, client) = serve(move |request| {
@@ -82,7 +82,7 @@ async fn hints_come_in_order_before_the_response() {
         }
     })
     .await;
-    let (request, mut seen) = telling("/");
+    let (request, mut seen) = with_interim_reports("/");
     let reading = async {
         for link in ["</style.css>; rel=preload", "</script.js>; rel=preload"] {
             let interim = seen.recv().await.expect("an interim response");
@@ -109,42 +109,43 @@ async fn hints_come_in_order_before_the_response() {
 async fn hints_leave_before_a_service_that_blocks() {
     let identity = courser::Identity::dev().expect("random numbers");
     let certificate = identity.certificate();
-    let (told, asked) = std::sync::mpsc::channel();
-    let (open, heard) = std::sync::mpsc::channel::<()>();
-    let heard = Arc::new(Mutex::new(heard));
+    let (send_address, address) = std::sync::mpsc::channel();
+    let (open, resumed) = std::sync::mpsc::channel::<()>();
+    let resumed = Arc::new(Mutex::new(resumed));
     let server = std::thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
             .expect("a runtime");
         runtime.block_on(async {
-            let config = courser::ServerConfig::with_identity(&identity).expect("our own");
+            let config = courser::ServerConfig::with_identity(&identity).expect("matching key");
             let address = "127.0.0.1:0".parse().expect("an address");
             let endpoint = Endpoint::server(config.alpn([h3::ALPN]), address).expect("a port");
-            told.send(endpoint.local_addr().expect("bound"))
+            send_address
+                .send(endpoint.local_addr().expect("bound"))
                 .expect("asked");
             let connection = endpoint.accept().await.expect("open").await;
             answer_on(connection.expect("a handshake"), move |request| {
-                let heard = heard.clone();
+                let resumed = resumed.clone();
                 async move {
                     let sent = interim_of(&request).send(hints("</style.css>")).await;
                     sent.expect("the client is there");
                     // Nothing else runs in this runtime meanwhile.
                     let patience = Duration::from_secs(20);
-                    let heard = heard.lock().expect("no panic").recv_timeout(patience);
-                    Response::new(full(if heard.is_ok() { "in time" } else { "late" }))
+                    let resumed = resumed.lock().expect("no panic").recv_timeout(patience);
+                    Response::new(full(if resumed.is_ok() { "in time" } else { "late" }))
                 }
             });
             endpoint.wait_idle().await;
         });
     });
-    let address = asked.recv().expect("bound");
+    let address = address.recv().expect("bound");
     let client = Endpoint::client("127.0.0.1:0".parse().expect("an address")).expect("a port");
     let config = courser::ClientConfig::with_roots([certificate]).expect("a certificate");
     let connecting = client.connect_with(config.alpn([h3::ALPN]), address, "localhost");
     let connection = within(connecting.expect("configured")).await;
     let client = h3::Client::new(connection.expect("a handshake"));
-    let (request, mut seen) = telling("/");
+    let (request, mut seen) = with_interim_reports("/");
     let reading = async {
         seen.recv().await.expect("an interim response");
         open.send(()).expect("the service waits");
@@ -175,7 +176,7 @@ async fn other_statuses_than_interim_ones_are_refused() {
         Response::new(full(refused))
     })
     .await;
-    let (request, mut seen) = telling("/");
+    let (request, mut seen) = with_interim_reports("/");
     let response = within(client.send(request)).await.expect("answered");
     let refused = within(text(response)).await;
     assert_eq!(
@@ -205,14 +206,14 @@ async fn interim_responses_are_disabled_by_default() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nothing_interim_follows_the_final_response() {
+async fn no_interim_response_follows_the_final_one() {
     let (kept, mut keeps) = mpsc::unbounded_channel();
     let (_pair, client) = serve(move |request| {
         kept.send(interim_of(&request)).expect("the test runs");
         async { Response::new(full("content")) }
     })
     .await;
-    let (request, mut seen) = telling("/");
+    let (request, mut seen) = with_interim_reports("/");
     let response = within(client.send(request)).await.expect("answered");
     let interim = keeps.recv().await.expect("asked");
     let late = within(interim.send(hints("</>"))).await;
@@ -222,25 +223,25 @@ async fn nothing_interim_follows_the_final_response() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn service_learns_that_the_client_is_gone() {
+async fn service_is_dropped_when_the_client_is_gone() {
     /// Reports when the service was dropped.
-    struct Tell(mpsc::UnboundedSender<Interim>, Interim);
-    impl Drop for Tell {
+    struct ReportsDrop(mpsc::UnboundedSender<Interim>, Interim);
+    impl Drop for ReportsDrop {
         fn drop(&mut self) {
             let _ = self.0.send(self.1.clone());
         }
     }
     let (kept, mut keeps) = mpsc::unbounded_channel();
     let (_pair, client) = serve(move |request| {
-        let tell = Tell(kept.clone(), interim_of(&request));
+        let report = ReportsDrop(kept.clone(), interim_of(&request));
         async move {
-            let sent = tell.1.send(hints("</>")).await;
+            let sent = report.1.send(hints("</>")).await;
             sent.expect("the client is there");
             std::future::pending().await
         }
     })
     .await;
-    let (request, mut seen) = telling("/");
+    let (request, mut seen) = with_interim_reports("/");
     let giving_up = async {
         tokio::select! {
             response = client.send(request) => panic!("{response:?}"),
@@ -353,7 +354,7 @@ where
     let (mut send, mut receive) = client.open_bi().await.expect("allowed");
     send.write_all(REQUEST).await.expect("open");
     send.finish().expect("open");
-    let _permit = within(is_full.acquire()).await.expect("nobody closes it");
+    let _permit = within(is_full.acquire()).await.expect("not closed");
     within(marks(&mut receive)).await
 }
 

@@ -99,7 +99,7 @@ async fn respond(request: Request<h3::Body>) -> super::Answer {
         .into_body()
         .collect()
         .await
-        .expect("all")
+        .expect("complete")
         .to_bytes()
         .len();
     let mut response = Response::new(full(vec![b'r'; 3 * len]));
@@ -131,7 +131,7 @@ async fn both_ends_record_a_request_with_exact_fields() {
         .into_body()
         .collect()
         .await
-        .expect("all")
+        .expect("complete")
         .to_bytes();
     assert_eq!(body.len(), 21);
     client.settings().await.expect("settings");
@@ -192,7 +192,7 @@ async fn records_begin_and_end_with_the_sink_of_a_running_connection() {
     let client = h3::Client::new(near);
     let ask = || async {
         let response = client.send(request()).await.expect("a response");
-        response.into_body().collect().await.expect("all");
+        response.into_body().collect().await.expect("complete");
     };
     ask().await;
     let kept = Kept::default();

@@ -75,7 +75,7 @@ async fn after_an_abrupt_end_requests_may_have_been_processed() {
         let served = h3::ServerConnection::new(server, h3::Config::new(Side::Server));
         let ending = async {
             let _request = served.accept().await.expect("a request");
-            raw.close(courser::VarInt::from_u64(code.value()).expect("small"), b"");
+            raw.close(courser::VarInt::from_u64(code.value()).expect("fits"), b"");
         };
         let (response, ()) = within(async { tokio::join!(client.send(get("/")), ending) }).await;
         let error = response.expect_err("no answer");
@@ -86,7 +86,7 @@ async fn after_an_abrupt_end_requests_may_have_been_processed() {
 /// RFC 9114 §4.6, §7.2.5: a client that allows no pushes refuses all of them before it reads the
 /// promised request or response.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn promised_requests_are_refused_unseen() {
+async fn promised_requests_are_refused_before_they_are_read() {
     // Frames of a response: promises of `GET /` and of `POST /`, with the same number, and a header
     // section.
     let safe = [0x05, 0x06, 0x00, 0x00, 0x00, 0xd1, 0xd7, 0xc1];
@@ -114,8 +114,8 @@ async fn promised_requests_are_refused_unseen() {
         let (result, reason) = within(async { tokio::join!(sending, answering) }).await;
         let error = result.expect_err("refused");
         assert_eq!(error.code(), Some(h3::Code::ID_ERROR), "{bytes:x?}");
-        let heard = h3::Error::from(reason);
-        assert_eq!(heard.code(), Some(h3::Code::ID_ERROR), "{bytes:x?}");
+        let error = h3::Error::from(reason);
+        assert_eq!(error.code(), Some(h3::Code::ID_ERROR), "{bytes:x?}");
     }
 }
 
@@ -150,14 +150,14 @@ impl Raw {
             .head_timeout(Duration::from_secs(1000));
         crate::common::spawn(serving.into_future());
         let granted = Arc::new(AtomicUsize::new(0));
-        let heard = granted.clone();
+        let highest = granted.clone();
         connection.set_sink(Some(Box::new(move |_now, record: &Record| {
             let Record::PacketReceived(packet) = record else {
                 return;
             };
             for frame in &packet.frames {
                 if let FrameRecord::MaxData { maximum } = frame {
-                    heard.fetch_max(*maximum as usize, Ordering::Relaxed);
+                    highest.fetch_max(*maximum as usize, Ordering::Relaxed);
                 }
             }
         })));
@@ -507,7 +507,7 @@ async fn missing_settings_end_the_connection() {
     crate::common::spawn(serving.into_future());
     let began = std::time::Instant::now();
     let reason = tokio::time::timeout(Duration::from_secs(20), client.closed()).await;
-    let error = h3::Error::from(reason.expect("not waited for"));
+    let error = h3::Error::from(reason.expect("closed in time"));
     assert_eq!(error.code(), Some(h3::Code::MISSING_SETTINGS), "{error}");
     assert!(began.elapsed() >= limit);
 }
@@ -560,28 +560,30 @@ async fn slow_header_section_is_refused() {
 /// A client that cancels during the body of its response, or sends no further requests.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn unwanted_body_is_dropped() {
-    let (tell, mut told) = tokio::sync::mpsc::unbounded_channel();
+    let (report, mut reported) = tokio::sync::mpsc::unbounded_channel();
     let (_pair, client) = super::serve(move |_| {
-        let tell = tell.clone();
+        let report = report.clone();
         async move {
-            struct Tell(tokio::sync::mpsc::UnboundedSender<()>);
-            impl Drop for Tell {
+            struct ReportsDrop(tokio::sync::mpsc::UnboundedSender<()>);
+            impl Drop for ReportsDrop {
                 fn drop(&mut self) {
                     let _ = self.0.send(());
                 }
             }
-            let tell = Tell(tell);
-            let stream = futures_util::stream::unfold(tell, |tell| async {
+            let report = ReportsDrop(report);
+            let stream = futures_util::stream::unfold(report, |report| async {
                 std::future::pending::<()>().await;
-                Some((Ok(http_body::Frame::data(bytes::Bytes::new())), tell))
+                Some((Ok(http_body::Frame::data(bytes::Bytes::new())), report))
             });
             Response::new(super::frames(stream))
         }
     })
     .await;
-    let response = within(client.send(get("/"))).await.expect("a head");
+    let response = within(client.send(get("/")))
+        .await
+        .expect("a header section");
     drop(response);
-    within(told.recv()).await.expect("dropped");
+    within(reported.recv()).await.expect("dropped");
     assert!(client.quic().close_reason().is_none());
 }
 

@@ -33,7 +33,7 @@ fn request() -> Vec<u8> {
 async fn client() -> (Pair, h3::Client, Connection, SendStream) {
     let pair = pair();
     let (client, server) = pair.connect().await;
-    let mut control = within(server.open_uni()).await.expect("there is room");
+    let mut control = within(server.open_uni()).await.expect("allowed");
     control.write_all(&[0, 4, 0]).await.expect("open");
     (pair, h3::Client::new(client), server, control)
 }
@@ -123,7 +123,7 @@ async fn a_response_ends_its_stream() {
         send.write_all(&request()).await.expect("open");
         send.finish().expect("open");
         // It returns when the server has closed its side.
-        let bytes = within(receive.read_to_end(10_000)).await.expect("whole");
+        let bytes = within(receive.read_to_end(10_000)).await.expect("complete");
         assert_eq!(frame_types(&bytes), [1, 0]);
         assert!(bytes.ends_with(b"fine"));
     }
@@ -147,7 +147,7 @@ async fn interim_response_is_never_the_last_one() {
         let (mut send, mut receive) = client.open_bi().await.expect("allowed");
         send.write_all(&request()).await.expect("open");
         send.finish().expect("open");
-        let bytes = within(receive.read_to_end(10_000)).await.expect("whole");
+        let bytes = within(receive.read_to_end(10_000)).await.expect("complete");
         // `:status: 500` is entry 71 of the static table.
         assert_eq!(bytes, [0x01, 4, 0, 0, 0xff, 71 - 63], "{status}");
     }
@@ -166,7 +166,7 @@ async fn expect_control(
     ours: &SendStream,
     busy: impl Future<Output = ()>,
 ) {
-    let mut control = within(connection.accept_uni()).await.expect("at once");
+    let mut control = within(connection.accept_uni()).await.expect("immediate");
     assert_eq!(read(&mut control, 2).await, [0, 4], "type and SETTINGS");
     busy.await;
     // What has arrived is read; then there is neither an end nor an error.
@@ -205,7 +205,7 @@ async fn the_control_stream_of_a_client_opens_at_once_and_stays() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_control_stream_of_a_server_opens_at_once_and_stays() {
     let (_pair, client, _, leave) = server().await;
-    let mut control = within(client.open_uni()).await.expect("there is room");
+    let mut control = within(client.open_uni()).await.expect("allowed");
     control.write_all(&[0, 4, 0]).await.expect("open");
     let busy = async {
         let (mut send, mut receive) = client.open_bi().await.expect("allowed");
@@ -251,7 +251,7 @@ async fn an_early_answer_stops_the_request_without_an_error() {
     // The first of a hundred bytes of content, in one write: the answer may stop a second one.
     let begun = [&request()[..], &[0x00, 0x40, 100, 7]].concat();
     send.write_all(&begun).await.expect("open");
-    let bytes = within(receive.read_to_end(10_000)).await.expect("whole");
+    let bytes = within(receive.read_to_end(10_000)).await.expect("complete");
     assert!(bytes.ends_with(b"fine"));
     let code = within(send.stopped()).await.expect("connected");
     let no_error = h3::Code::NO_ERROR.value();
@@ -271,7 +271,7 @@ async fn rest_of_a_request_answered_early_is_read() {
     for len in [3, 100_000, 20_000_000] {
         let (mut send, mut receive) = client.open_bi().await.expect("allowed");
         send.write_all(&upload(len)).await.expect("open");
-        let bytes = within(receive.read_to_end(10_000)).await.expect("whole");
+        let bytes = within(receive.read_to_end(10_000)).await.expect("complete");
         assert!(bytes.ends_with(b"fine"));
         let content = vec![7; len as usize];
         within(send.write_all(&content)).await.expect("not stopped");
@@ -296,16 +296,16 @@ async fn endless_request_answered_early_is_stopped() {
         }
     })
     .await;
-    let no_error = courser::VarInt::from_u64(h3::Code::NO_ERROR.value()).expect("small");
+    let no_error = courser::VarInt::from_u64(h3::Code::NO_ERROR.value()).expect("fits");
     assert_eq!(error, courser::WriteError::Stopped(no_error));
-    let bytes = within(receive.read_to_end(10_000)).await.expect("whole");
+    let bytes = within(receive.read_to_end(10_000)).await.expect("complete");
     assert!(bytes.ends_with(b"fine"));
     assert!(client.close_reason().is_none());
 }
 
 /// RFC 9114 §5.2, §4.1.1: H3_REQUEST_REJECTED says that the service did not see the request.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn requests_after_goaway_are_rejected_unseen() {
+async fn requests_after_goaway_are_rejected_before_the_service_sees_them() {
     let pair = pair();
     let (client, server) = pair.connect().await;
     let (count, arrived) = (Arc::new(AtomicUsize::new(0)), Arc::new(Notify::new()));
@@ -393,7 +393,7 @@ async fn a_client_grants_three_streams_of_a_kilobyte() {
         send.write_all(&[0x21; 1024]).await.expect("open");
         send.finish().expect("open");
         let end = within(send.stopped()).await.expect("connected");
-        assert_eq!(end, None, "all of it has arrived, and nobody reads yet");
+        assert_eq!(end, None, "all data has arrived, and nothing was read");
     }
     // The streams that such a server needs still fit.
     let mut control = within(server.open_uni()).await.expect("allowed");

@@ -118,7 +118,7 @@ async fn halves_of_a_tunnel_carry_data_and_end_independently() {
 /// RFC 9220 §3.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn protocol_that_is_not_supported_is_answered_with_501() {
-    let (_pair, client) = serve(|_| async { panic!("nobody asks the service") }).await;
+    let (_pair, client) = serve(|_| async { panic!("the service received a request") }).await;
     let mut request = websocket();
     let other = Protocol::new("connect-udp").expect("a token");
     request.extensions_mut().insert(other);
@@ -135,14 +135,16 @@ async fn protocol_that_is_not_supported_is_answered_with_501() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn refusal_has_a_body_and_the_upgrade_fails() {
-    let (told, hear) = tokio::sync::oneshot::channel();
-    let told = std::sync::Arc::new(std::sync::Mutex::new(Some(told)));
+    let (report, reported) = tokio::sync::oneshot::channel();
+    let report = std::sync::Arc::new(std::sync::Mutex::new(Some(report)));
     let (_pair, client) = serve(move |mut request| {
-        let told = told.lock().expect("no panic").take();
+        let report = report.lock().expect("no panic").take();
         async move {
             let upgrade = h3::upgrade(&mut request).expect("a CONNECT");
             assert!(h3::upgrade(&mut request).is_none(), "the second time");
-            crate::common::spawn(async move { told.expect("once").send(upgrade.await.is_err()) });
+            crate::common::spawn(async move {
+                report.expect("first request").send(upgrade.await.is_err())
+            });
             let mut response = Response::new(full("members only"));
             *response.status_mut() = StatusCode::FORBIDDEN;
             response
@@ -160,13 +162,15 @@ async fn refusal_has_a_body_and_the_upgrade_fails() {
         .await
         .expect("a body");
     assert_eq!(body.to_bytes(), "members only");
-    assert_eq!(within(hear).await, Ok(true));
+    assert_eq!(within(reported).await, Ok(true));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn extended_connect_is_not_sent_without_the_setting() {
     let (_pair, client) = super::serve(|_| async { Response::new(full("")) }).await;
-    let error = within(client.connect(websocket())).await.expect_err("off");
+    let error = within(client.connect(websocket()))
+        .await
+        .expect_err("disabled");
     let text = error.to_string();
     assert!(text.contains("SETTINGS_ENABLE_CONNECT_PROTOCOL"), "{text}");
     assert!(error.is_unprocessed());
@@ -191,7 +195,7 @@ async fn reset_reaches_the_other_end() {
     stream.write_all(b"hello").await.expect("open");
     let error = within(stream.read_chunk()).await.expect_err("reset");
     assert_eq!(error.code(), Some(Code::REQUEST_CANCELLED));
-    let error = within(stream.read_u8()).await.expect_err("still");
+    let error = within(stream.read_u8()).await.expect_err("still reset");
     assert_eq!(error.kind(), std::io::ErrorKind::UnexpectedEof);
 }
 
@@ -219,7 +223,7 @@ async fn draining_waits_for_the_stream() {
         assert_eq!(chunk.as_deref(), Some(word));
     }
     stream.shutdown().await.expect("open");
-    assert_eq!(within(stream.read_chunk()).await.expect("an end"), None);
+    assert_eq!(within(stream.read_chunk()).await.expect("clean end"), None);
     drop(stream);
     let drained = within(serving).await.expect("no panic");
     assert!(drained.is_ok(), "{drained:?}");

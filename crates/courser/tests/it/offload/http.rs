@@ -46,11 +46,11 @@ impl Http {
     }
 
     /// Sends requests to `localhost`, which all arrive while the handshake of another connection waits.
-    /// It waits from the time that `began` returns until `go_on` is called.
+    /// It waits from the time that `began` returns until `resume` is called.
     async fn asks_others_meanwhile(
         self,
         began: impl Future<Output = ()>,
-        go_on: impl FnOnce(),
+        resume: impl FnOnce(),
     ) -> Result<u16, String> {
         assert_eq!(self.ask("localhost").await, Ok(404));
         let http = Arc::new(self);
@@ -63,7 +63,7 @@ impl Http {
             assert_eq!(http.ask("localhost").await, Ok(404));
         }
         assert!(!slow.is_finished());
-        go_on();
+        resume();
         within(20, slow).await.expect("no panic")
     }
 }

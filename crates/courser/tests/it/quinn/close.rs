@@ -49,16 +49,16 @@ async fn largest_code_and_a_long_reason_fit() {
     pair.client.close(courser::VarInt::MAX, &reason);
     let Ending::Application {
         code,
-        reason: heard,
+        reason: received,
     } = Stack::closed(&pair.server).await
     else {
         panic!("closed by the application");
     };
     assert_eq!(code, (1 << 62) - 1);
     assert!(
-        heard.len() == 512 && reason.starts_with(&heard),
+        received.len() == 512 && reason.starts_with(&received),
         "{} bytes",
-        heard.len()
+        received.len()
     );
 }
 
@@ -72,10 +72,10 @@ async fn refused_quinn_client_gets_the_error() {
     let address = server.local_addr().expect("bound");
     let connecting = client.connect(address, "localhost").expect("configured");
     within(20, server.accept()).await.expect("open").refuse();
-    let heard = Ending::from(within(20, connecting).await.expect_err("refused"));
+    let received = Ending::from(within(20, connecting).await.expect_err("refused"));
     assert!(
-        matches!(heard, Ending::Transport { code: REFUSED, .. }),
-        "{heard:?}"
+        matches!(received, Ending::Transport { code: REFUSED, .. }),
+        "{received:?}"
     );
     assert_eq!(server.stats().refused, 1);
 }
@@ -87,10 +87,10 @@ async fn refused_courser_client_gets_the_error() {
     let address = server.local_addr().expect("bound");
     let connecting = client.connect(address, "localhost").expect("configured");
     within(20, server.accept()).await.expect("open").refuse();
-    let heard = Ending::from(within(20, connecting).await.expect_err("refused"));
+    let received = Ending::from(within(20, connecting).await.expect_err("refused"));
     assert!(
-        matches!(heard, Ending::Transport { code: REFUSED, .. }),
-        "{heard:?}"
+        matches!(received, Ending::Transport { code: REFUSED, .. }),
+        "{received:?}"
     );
 }
 
@@ -106,12 +106,12 @@ async fn courser_client_that_closes_early_hides_its_reason() {
     let connecting = client.connect(address, "localhost").expect("configured");
     let incoming = within(20, server.accept()).await.expect("open");
     drop(connecting);
-    let heard = within(20, incoming.into_future())
+    let received = within(20, incoming.into_future())
         .await
         .map(|_| ())
         .map_err(Ending::from);
     assert_eq!(
-        heard,
+        received,
         Err(Ending::Transport {
             code: HIDDEN,
             reason: Default::default()
@@ -127,12 +127,12 @@ async fn early_close_of_a_quinn_client_is_received() {
     let connecting = client.connect(address, "localhost").expect("configured");
     let incoming = within(20, server.accept()).await.expect("open");
     drop(connecting);
-    let heard = within(20, incoming.into_future())
+    let received = within(20, incoming.into_future())
         .await
         .map(|_| ())
         .map_err(Ending::from);
     assert_eq!(
-        heard,
+        received,
         Err(Ending::Transport {
             code: HIDDEN,
             reason: Default::default()
@@ -144,12 +144,12 @@ async fn early_close_of_a_quinn_client_is_received() {
 async fn endpoint_close_reaches_both_stacks() {
     let pair = World::default().courser_to_quinn().await;
     pair.client_endpoint.close(9u32.into(), b"all of them");
-    let heard = within(20, Stack::closed(&pair.server)).await;
-    assert_eq!(heard, Ending::application(9, b"all of them"));
+    let received = within(20, Stack::closed(&pair.server)).await;
+    assert_eq!(received, Ending::application(9, b"all of them"));
     let pair = World::default().quinn_to_courser().await;
     pair.server_endpoint.close(9u32.into(), b"all of them");
-    let heard = within(20, Stack::closed(&pair.client)).await;
-    assert_eq!(heard, Ending::application(9, b"all of them"));
+    let received = within(20, Stack::closed(&pair.client)).await;
+    assert_eq!(received, Ending::application(9, b"all of them"));
 }
 
 /// Checks that the smaller of both ends' idle timeouts applies, whichever end announced it.
@@ -176,7 +176,7 @@ async fn idle_timeout_announced_by_quinn_ends_both() {
     let mut world = World::default();
     world
         .quinn
-        .max_idle_timeout(Some(SHORT.try_into().expect("small")));
+        .max_idle_timeout(Some(SHORT.try_into().expect("fits")));
     let since = Instant::now();
     let pair = world.quinn_to_courser().await;
     idle_out(&pair.client, &pair.server, since).await;
@@ -184,19 +184,19 @@ async fn idle_timeout_announced_by_quinn_ends_both() {
 
 /// A packet to be answered with a reset: long enough that the answer can be shorter (RFC 9000
 /// §10.3.3), and repeated as long as necessary.
-const KNOCK: &[u8] = &[0; 500];
+const UNKNOWN_PACKET: &[u8] = &[0; 500];
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn quinn_client_notices_that_a_courser_server_restarted() {
     let mut world = World::default();
     let client = world.quinn_client();
     let socket = socket();
-    let again = socket.try_clone().expect("own socket");
+    let again = socket.try_clone().expect("valid socket");
     let config = courser::EndpointConfig::from_seed([7; 32]);
     let first = Process::start();
     let server = first.run({
         let (config, server) = (config.clone(), world.courser_server_config());
-        async move { courser::Endpoint::new(config, Some(server), socket).expect("own socket") }
+        async move { courser::Endpoint::new(config, Some(server), socket).expect("valid socket") }
     });
     let address = server.local_addr().expect("bound");
     let Pair {
@@ -209,10 +209,10 @@ async fn quinn_client_notices_that_a_courser_server_restarted() {
     first.kill();
     drop((server, server_endpoint));
     let reborn = courser::Endpoint::new(config, Some(world.courser_server_config()), again);
-    let reborn = reborn.expect("own socket");
+    let reborn = reborn.expect("valid socket");
     // The answer to an acknowledgement may already have been the reset.
     if let Ok(mut send) = client.open_uni().await {
-        let _ = send.write_all(KNOCK).await;
+        let _ = send.write_all(UNKNOWN_PACKET).await;
     }
     assert_eq!(within(20, Stack::closed(&client)).await, Ending::Reset);
     assert!(reborn.stats().resets_sent > 0);
@@ -223,7 +223,7 @@ async fn courser_client_notices_that_a_quinn_server_restarted() {
     let mut world = World::default();
     let client = world.courser_client();
     let socket = socket();
-    let again = socket.try_clone().expect("own socket");
+    let again = socket.try_clone().expect("valid socket");
     let key = aws_lc_rs::hmac::Key::new(aws_lc_rs::hmac::HMAC_SHA256, &[7; 32]);
     let mut config = quinn::EndpointConfig::new(std::sync::Arc::new(key));
     config.cid_generator(|| Box::new(Ids(Random(0x1d))));
@@ -231,7 +231,7 @@ async fn courser_client_notices_that_a_quinn_server_restarted() {
         let (config, server) = (config.clone(), world.quinn_server_config());
         async move {
             let runtime = std::sync::Arc::new(quinn::TokioRuntime);
-            quinn::Endpoint::new(config, Some(server), socket, runtime).expect("own socket")
+            quinn::Endpoint::new(config, Some(server), socket, runtime).expect("valid socket")
         }
     };
     let first = Process::start();
@@ -247,7 +247,7 @@ async fn courser_client_notices_that_a_quinn_server_restarted() {
     drop((server, server_endpoint));
     let _reborn = start(again).await;
     if let Ok(mut send) = client.open_uni().await {
-        let _ = send.write_all(KNOCK).await;
+        let _ = send.write_all(UNKNOWN_PACKET).await;
     }
     assert_eq!(within(20, Stack::closed(&client)).await, Ending::Reset);
 }
@@ -286,7 +286,7 @@ impl Process {
     fn run<T: Send + 'static>(&self, task: impl Future<Output = T> + Send + 'static) -> T {
         let (send, receive) = std::sync::mpsc::channel();
         self.0
-            .spawn(async move { send.send(task.await).expect("somebody waits") });
+            .spawn(async move { send.send(task.await).expect("receiver waits") });
         receive.recv().expect("no panic")
     }
 

@@ -23,7 +23,7 @@ macro_rules! exchange {
         assert!(refused.is_err(), "{max}");
         one.send_datagram_wait(Bytes::from_static(b"waited"))
             .await
-            .expect("small");
+            .expect("fits");
         let read = within(20, other.read_datagram()).await.expect("open");
         assert_eq!(&read[..], b"waited");
         assert!(one.datagram_send_buffer_space() > 100_000);

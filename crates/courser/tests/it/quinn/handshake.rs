@@ -86,7 +86,7 @@ fn world_with(suite: SupportedCipherSuite) -> World {
 }
 
 #[tokio::test]
-async fn quinn_client_and_courser_server_speak_every_suite() {
+async fn quinn_client_and_courser_server_support_every_suite() {
     for (offered, expected) in SUITES {
         let pair = within(20, world_with(offered).quinn_to_courser()).await;
         let data = pair.server.handshake_data().expect("connected");
@@ -128,7 +128,7 @@ async fn courser_server_sends_a_hello_retry_request() {
 const DRAFT_29: u32 = 0xff00_001d;
 
 #[tokio::test]
-async fn quinn_client_of_another_version_learns_our_versions() {
+async fn quinn_client_of_another_version_receives_our_versions() {
     let mut world = World::default();
     let server = world.courser_server();
     let address = server.local_addr().expect("bound");
@@ -145,13 +145,13 @@ async fn quinn_client_of_another_version_learns_our_versions() {
 }
 
 #[tokio::test]
-async fn courser_client_learns_the_versions_of_quinn() {
+async fn courser_client_receives_the_versions_of_quinn() {
     let mut world = World::default();
     let mut config = quinn::EndpointConfig::default();
     config.supported_versions(vec![DRAFT_29]);
     let runtime = std::sync::Arc::new(quinn::TokioRuntime);
     let server = Some(world.quinn_server_config());
-    let server = quinn::Endpoint::new(config, server, socket(), runtime).expect("own socket");
+    let server = quinn::Endpoint::new(config, server, socket(), runtime).expect("valid socket");
     let client = world.courser_client();
     let address = server.local_addr().expect("bound");
     let connecting = client.connect(address, "localhost").expect("configured");
@@ -168,7 +168,7 @@ const NEVER: Duration = Duration::from_secs(60);
 /// Returns the first two datagrams that a client sends to a server that does not answer.
 async fn first_flight(connect: impl FnOnce(SocketAddr)) -> Vec<Vec<u8>> {
     let silent = socket();
-    silent.set_nonblocking(true).expect("own socket");
+    silent.set_nonblocking(true).expect("valid socket");
     let silent = tokio::net::UdpSocket::from_std(silent).expect("a runtime");
     connect(silent.local_addr().expect("bound"));
     let mut flight = Vec::new();
@@ -176,7 +176,7 @@ async fn first_flight(connect: impl FnOnce(SocketAddr)) -> Vec<Vec<u8>> {
         let mut datagram = vec![0; 2000];
         let len = within(20, silent.recv(&mut datagram))
             .await
-            .expect("own socket");
+            .expect("valid socket");
         datagram.truncate(len);
         flight.push(datagram);
     }

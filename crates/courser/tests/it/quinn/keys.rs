@@ -11,32 +11,32 @@ use super::transfer::Source;
 use crate::common::within;
 
 /// Bytes between updates: several round trips of packets with each key.
-const STRETCH: usize = 1_000_000;
+const PART: usize = 1_000_000;
 /// Updates to wait for. quinn's first may be its own, the others are not.
-const WANTED: u64 = 4;
-/// Attempts per stretch: an update has to wait for the acknowledgement of the previous one.
+const UPDATES: u64 = 4;
+/// Attempts per part: an update has to wait for the acknowledgement of the previous one.
 const ATTEMPTS: usize = 10;
 
-/// Sends stretch by stretch in both directions and waits for each to arrive, until `is_done`.
+/// Sends part by part in both directions and waits for each to arrive, until `is_done`.
 /// During each, calls `update` until it returns true.
-async fn stretches<C: Stack, S: Stack>(
+async fn send_parts<C: Stack, S: Stack>(
     (client, server): (&C, &S),
     is_done: impl Fn() -> bool,
     update: impl Fn() -> bool,
 ) {
     let (mut up, mut down) = client.open_bi().await;
-    up.write_all(b"!").await.expect("room");
+    up.write_all(b"!").await.expect("enough credit");
     let (mut server_down, mut server_up) = server.accept_bi().await;
     assert_eq!(server_up.read_u8().await.expect("sent"), b'!');
-    let mut bytes = vec![0; STRETCH];
-    let (mut at_server, mut at_client) = (vec![0; STRETCH], vec![0; STRETCH]);
+    let mut bytes = vec![0; PART];
+    let (mut at_server, mut at_client) = (vec![0; PART], vec![0; PART]);
     let mut seed = 0;
     while !is_done() {
         seed += 1;
         Source::new(seed).fill(&mut bytes);
         let write_up = async {
             let mut is_updated = false;
-            for piece in bytes.chunks(STRETCH / ATTEMPTS) {
+            for piece in bytes.chunks(PART / ATTEMPTS) {
                 is_updated = is_updated || update();
                 up.write_all(piece).await.expect("server reads");
             }
@@ -56,13 +56,13 @@ async fn stretches<C: Stack, S: Stack>(
         tokio::join!(write_up, write_down, read_up, read_down);
         assert!(
             at_server == bytes && at_client == bytes,
-            "stretch {seed} differs"
+            "part {seed} differs"
         );
     }
 }
 
 fn is_updated(connection: &courser::Connection) -> bool {
-    connection.stats().key_updates >= WANTED
+    connection.stats().key_updates >= UPDATES
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -71,7 +71,7 @@ async fn updates_by_a_courser_client() {
     let update = || client.force_key_update().is_ok();
     within(
         30,
-        stretches((&client, &server), || is_updated(&client), update),
+        send_parts((&client, &server), || is_updated(&client), update),
     )
     .await;
 }
@@ -82,7 +82,7 @@ async fn updates_by_a_courser_server() {
     let update = || server.force_key_update().is_ok();
     within(
         30,
-        stretches((&client, &server), || is_updated(&server), update),
+        send_parts((&client, &server), || is_updated(&server), update),
     )
     .await;
 }
@@ -97,11 +97,11 @@ async fn updates_with_random_first_packet_numbers() {
     };
     let Pair { client, server, .. } = world().courser_to_quinn().await;
     let update = || client.force_key_update().is_ok();
-    let transfer = stretches((&client, &server), || is_updated(&client), update);
+    let transfer = send_parts((&client, &server), || is_updated(&client), update);
     within(30, transfer).await;
     let Pair { client, server, .. } = world().quinn_to_courser().await;
     let update = || server.force_key_update().is_ok();
-    let transfer = stretches((&client, &server), || is_updated(&server), update);
+    let transfer = send_parts((&client, &server), || is_updated(&server), update);
     within(30, transfer).await;
 }
 
@@ -116,7 +116,7 @@ async fn updates_by_a_quinn_client() {
     let Pair { client, server, .. } = World::default().quinn_to_courser().await;
     within(
         30,
-        stretches(
+        send_parts(
             (&client, &server),
             || is_updated(&server),
             || force(&client),
@@ -130,7 +130,7 @@ async fn updates_by_a_quinn_server() {
     let Pair { client, server, .. } = World::default().courser_to_quinn().await;
     within(
         30,
-        stretches(
+        send_parts(
             (&client, &server),
             || is_updated(&client),
             || force(&server),
@@ -145,7 +145,7 @@ async fn updates_by_both_ends_at_once() {
     let update = || client.force_key_update().is_ok() | force(&server);
     within(
         30,
-        stretches((&client, &server), || is_updated(&client), update),
+        send_parts((&client, &server), || is_updated(&client), update),
     )
     .await;
 }
@@ -159,7 +159,7 @@ async fn automatic_updates_interoperate() {
     let Pair { client, server, .. } = world.courser_to_quinn().await;
     within(
         30,
-        stretches((&client, &server), || is_updated(&client), || false),
+        send_parts((&client, &server), || is_updated(&client), || false),
     )
     .await;
 }

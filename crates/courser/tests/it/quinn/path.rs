@@ -9,7 +9,7 @@ use crate::common::relay::Relay;
 use crate::common::within;
 
 /// Bytes echoed by the server, before and after the change.
-const STRETCH: usize = 2_000_000;
+const BYTES: usize = 2_000_000;
 
 /// Echoes bytes, changes the path while they are in flight, and echoes more.
 ///
@@ -20,26 +20,26 @@ async fn echo_over_change<C: Stack, S: Stack>(
     change: impl FnOnce(),
 ) -> (u16, u16) {
     let (mut up, mut down) = client.open_bi().await;
-    let mut bytes = vec![0; STRETCH];
+    let mut bytes = vec![0; BYTES];
     Source::new(9).fill(&mut bytes);
-    let mut echoed = vec![0; STRETCH];
+    let mut echoed = vec![0; BYTES];
     let before = server.peer_port();
     let echo = async {
         let (mut server_down, mut server_up) = server.accept_bi().await;
         tokio::io::copy(&mut server_up, &mut server_down)
             .await
             .expect("client lives");
-        server_down.shutdown().await.expect("first time");
+        server_down.shutdown().await.expect("not finished");
     };
     let write = async {
-        up.write_all(&bytes[..STRETCH / 2])
+        up.write_all(&bytes[..BYTES / 2])
             .await
             .expect("server reads");
         change();
-        up.write_all(&bytes[STRETCH / 2..])
+        up.write_all(&bytes[BYTES / 2..])
             .await
             .expect("server reads");
-        up.shutdown().await.expect("first time");
+        up.shutdown().await.expect("not finished");
     };
     let read = async { down.read_exact(&mut echoed).await.expect("server writes") };
     tokio::join!(echo, write, read);
@@ -53,10 +53,12 @@ async fn echo_over_change<C: Stack, S: Stack>(
 
 /// Checks that after the change the server reaches the client on its own initiative, and a close
 /// gets through.
-async fn speaks_first<C: Stack, S: Stack>(client: &C, server: &S) {
+async fn server_sends_first<C: Stack, S: Stack>(client: &C, server: &S) {
     let mut send = server.open_uni().await;
-    send.write_all(b"still there?").await.expect("room");
-    send.shutdown().await.expect("first time");
+    send.write_all(b"still there?")
+        .await
+        .expect("enough credit");
+    send.shutdown().await.expect("not finished");
     let mut all = Vec::new();
     client
         .accept_uni()
@@ -74,11 +76,11 @@ async fn courser_server_follows_a_quinn_client_that_changes_its_socket() {
     let pair = World::default().quinn_to_courser().await;
     let next = socket();
     let next_port = next.local_addr().expect("bound").port();
-    let change = || pair.client_endpoint.rebind(next).expect("own socket");
+    let change = || pair.client_endpoint.rebind(next).expect("valid socket");
     let (before, after) = within(30, echo_over_change(&pair.client, &pair.server, change)).await;
     assert_ne!(before, next_port);
     assert_eq!(after, next_port);
-    within(20, speaks_first(&pair.client, &pair.server)).await;
+    within(20, server_sends_first(&pair.client, &pair.server)).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -92,7 +94,7 @@ async fn courser_server_follows_a_quinn_client_behind_a_nat() {
     let (before, after) = within(30, echo_over_change(&pair.client, &pair.server, change)).await;
     assert_ne!(before, next_port);
     assert_eq!(after, next_port);
-    within(20, speaks_first(&pair.client, &pair.server)).await;
+    within(20, server_sends_first(&pair.client, &pair.server)).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -100,12 +102,12 @@ async fn quinn_server_follows_a_courser_client_that_changes_its_socket() {
     let pair = World::default().courser_to_quinn().await;
     let next = socket();
     let next_port = next.local_addr().expect("bound").port();
-    let change = || pair.client_endpoint.rebind(next).expect("own socket");
+    let change = || pair.client_endpoint.rebind(next).expect("valid socket");
     let (before, after) = within(30, echo_over_change(&pair.client, &pair.server, change)).await;
     assert_ne!(before, next_port);
     assert_eq!(after, next_port);
     assert_eq!(pair.client.stats().path_changes, 1);
-    within(20, speaks_first(&pair.client, &pair.server)).await;
+    within(20, server_sends_first(&pair.client, &pair.server)).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -119,7 +121,7 @@ async fn quinn_server_follows_a_courser_client_behind_a_nat() {
     let (before, after) = within(30, echo_over_change(&pair.client, &pair.server, change)).await;
     assert_ne!(before, next_port);
     assert_eq!(after, next_port);
-    within(20, speaks_first(&pair.client, &pair.server)).await;
+    within(20, server_sends_first(&pair.client, &pair.server)).await;
 }
 
 /// 10 MB.

@@ -42,13 +42,13 @@ pub type CourserServer =
 impl Default for World {
     fn default() -> Self {
         let names = vec!["localhost".to_owned()];
-        let made = rcgen::generate_simple_self_signed(names).expect("random numbers");
-        let key = PrivatePkcs8KeyDer::from(made.signing_key.serialize_der());
+        let generated = rcgen::generate_simple_self_signed(names).expect("random numbers");
+        let key = PrivatePkcs8KeyDer::from(generated.signing_key.serialize_der());
         let mut quinn = quinn::TransportConfig::default();
         // Machines under load are slow, but do not lose packets.
-        quinn.max_idle_timeout(Some(Duration::from_secs(30).try_into().expect("small")));
+        quinn.max_idle_timeout(Some(Duration::from_secs(30).try_into().expect("fits")));
         Self {
-            chain: vec![made.cert.into()],
+            chain: vec![generated.cert.into()],
             key: key.into(),
             courser: courser::TransportConfig::default(),
             quinn,
@@ -62,14 +62,14 @@ impl Default for World {
 impl World {
     pub fn courser_server_config(&self) -> courser::ServerConfig {
         courser::ServerConfig::with_single_cert(self.chain.clone(), self.key.clone_key())
-            .expect("own certificate")
+            .expect("matching key")
             .alpn([self.server_protocol])
             .transport_config(self.courser.clone())
     }
 
     pub fn courser_client_config(&self) -> courser::ClientConfig {
         courser::ClientConfig::with_roots([self.chain[0].clone()])
-            .expect("own certificate")
+            .expect("valid roots")
             .alpn([self.client_protocol])
             .transport_config(self.courser.clone())
     }
@@ -81,7 +81,7 @@ impl World {
             .expect("has TLS 1.3")
             .with_no_client_auth()
             .with_single_cert(self.chain.clone(), self.key.clone_key())
-            .expect("own certificate");
+            .expect("matching key");
         tls.alpn_protocols = vec![self.server_protocol.to_vec()];
         tls
     }
@@ -98,7 +98,7 @@ impl World {
     /// Like [`World::quinn_server_config`], for the client.
     pub fn quinn_client_config(&mut self) -> quinn::ClientConfig {
         let mut roots = rustls::RootCertStore::empty();
-        roots.add(self.chain[0].clone()).expect("own certificate");
+        roots.add(self.chain[0].clone()).expect("valid root");
         let mut tls = rustls::ClientConfig::builder_with_provider(Arc::new(self.provider.clone()))
             .with_protocol_versions(&[&rustls::version::TLS13])
             .expect("has TLS 1.3")

@@ -116,7 +116,7 @@ impl Stack for courser::Connection {
 
 impl Sending for courser::SendStream {
     fn reset(&mut self, code: u32) {
-        self.reset(code.into()).expect("not over");
+        self.reset(code.into()).expect("still open");
     }
 
     async fn stopped(&self) -> Option<u64> {
@@ -129,7 +129,7 @@ impl Sending for courser::SendStream {
 
 impl Receiving for courser::RecvStream {
     fn stop(&mut self, code: u32) {
-        self.stop(code.into()).expect("not over");
+        self.stop(code.into()).expect("still open");
     }
 
     async fn reset_code(&mut self) -> Option<u64> {
@@ -223,7 +223,7 @@ impl Stack for quinn::Connection {
 
 impl Sending for quinn::SendStream {
     fn reset(&mut self, code: u32) {
-        self.reset(code.into()).expect("not over");
+        self.reset(code.into()).expect("still open");
     }
 
     async fn stopped(&self) -> Option<u64> {
@@ -236,7 +236,7 @@ impl Sending for quinn::SendStream {
 
 impl Receiving for quinn::RecvStream {
     fn stop(&mut self, code: u32) {
-        self.stop(code.into()).expect("not over");
+        self.stop(code.into()).expect("still open");
     }
 
     async fn reset_code(&mut self) -> Option<u64> {

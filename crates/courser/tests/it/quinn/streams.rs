@@ -9,7 +9,9 @@ use crate::common::within;
 /// Resets a stream in the middle.
 async fn resets<A: Stack, B: Stack>(from: &A, to: &B) {
     let mut send = from.open_uni().await;
-    send.write_all(b"the beginning").await.expect("room");
+    send.write_all(b"the beginning")
+        .await
+        .expect("enough credit");
     let mut receive = to.accept_uni().await;
     let mut beginning = [0; 13];
     receive.read_exact(&mut beginning).await.expect("sent");
@@ -21,7 +23,7 @@ async fn resets<A: Stack, B: Stack>(from: &A, to: &B) {
 /// Stops reading what the other end sends.
 async fn stops<A: Stack, B: Stack>(from: &A, to: &B) {
     let mut send = from.open_uni().await;
-    send.write_all(b"unwanted").await.expect("room");
+    send.write_all(b"unwanted").await.expect("enough credit");
     let mut receive = to.accept_uni().await;
     receive.stop(88);
     assert_eq!(send.stopped().await, Some(88));
@@ -30,12 +32,12 @@ async fn stops<A: Stack, B: Stack>(from: &A, to: &B) {
 /// Ends each half of one stream in its own way.
 async fn halves_end_apart<A: Stack, B: Stack>(from: &A, to: &B) {
     let (mut send, mut receive) = from.open_bi().await;
-    send.write_all(b"question").await.expect("room");
+    send.write_all(b"question").await.expect("enough credit");
     let (mut answer, mut question) = to.accept_bi().await;
     answer.reset(5);
     assert_eq!(receive.reset_code().await, Some(5));
-    send.write_all(b", and more").await.expect("room");
-    send.shutdown().await.expect("first time");
+    send.write_all(b", and more").await.expect("enough credit");
+    send.shutdown().await.expect("not finished");
     let mut all = Vec::new();
     question.read_to_end(&mut all).await.expect("sent");
     assert_eq!(all, b"question, and more");

@@ -158,7 +158,7 @@ async fn quinn_client_returns_with_a_token_of_courser() {
     let pair = within(20, connect_quinn(client, server, address)).await;
     tokens.wait().await;
     pair.client.close(0u32.into(), b"");
-    let stolen = tokens.kept.lock().expect("no panic").last().cloned();
+    let replayed = tokens.kept.lock().expect("no panic").last().cloned();
 
     let connecting = pair
         .client_endpoint
@@ -178,7 +178,7 @@ async fn quinn_client_returns_with_a_token_of_courser() {
 
     // A token is valid once: this connection has to follow a Retry again.
     tokens.kept.lock().expect("no panic").clear();
-    tokens.put(stolen.expect("arrived"));
+    tokens.put(replayed.expect("arrived"));
     let client = pair.client_endpoint.clone();
     let thrice = within(
         20,
@@ -224,18 +224,18 @@ async fn courser_client_returns_with_a_token_of_quinn() {
 }
 
 /// Waits for data from the server that follows the session tickets.
-async fn word_from_the_server<C: Stack, S: Stack>(client: &C, server: &S) {
+async fn data_from_the_server<C: Stack, S: Stack>(client: &C, server: &S) {
     let mut send = server.open_uni().await;
-    send.write_all(b"word").await.expect("room");
-    send.shutdown().await.expect("first time");
-    let mut word = Vec::new();
+    send.write_all(b"data").await.expect("enough credit");
+    send.shutdown().await.expect("not finished");
+    let mut data = Vec::new();
     client
         .accept_uni()
         .await
-        .read_to_end(&mut word)
+        .read_to_end(&mut data)
         .await
         .expect("sent");
-    assert_eq!(word, b"word");
+    assert_eq!(data, b"data");
 }
 
 #[tokio::test]
@@ -244,7 +244,7 @@ async fn courser_client_resumes_a_session_with_quinn() {
     let (client, server) = (world.courser_client(), world.quinn_server());
     let address = server.local_addr().expect("bound");
     let first = within(20, connect_courser(client, server, address)).await;
-    within(20, word_from_the_server(&first.client, &first.server)).await;
+    within(20, data_from_the_server(&first.client, &first.server)).await;
     assert!(!first.client.handshake_data().expect("connected").resumed);
     first.client.close(0u32.into(), b"");
     let ends = (first.client_endpoint.clone(), first.server_endpoint.clone());
@@ -259,7 +259,7 @@ async fn quinn_client_resumes_a_session_with_courser() {
     let (client, server) = (world.quinn_client(), world.courser_server());
     let address = server.local_addr().expect("bound");
     let first = within(20, connect_quinn(client, server, address)).await;
-    within(20, word_from_the_server(&first.client, &first.server)).await;
+    within(20, data_from_the_server(&first.client, &first.server)).await;
     assert!(!first.server.handshake_data().expect("connected").resumed);
     first.client.close(0u32.into(), b"");
     let ends = (first.client_endpoint.clone(), first.server_endpoint.clone());

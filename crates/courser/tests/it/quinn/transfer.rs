@@ -10,12 +10,12 @@ use crate::common::{Random, within};
 
 /// The length and hash of what was sent or received on one stream.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct Print {
+pub struct Fingerprint {
     len: usize,
     hash: Vec<u8>,
 }
 
-impl Print {
+impl Fingerprint {
     fn new(len: usize, hash: &Digest) -> Self {
         Self {
             len,
@@ -56,7 +56,7 @@ impl Source {
 }
 
 /// Sends `len` bytes derived from the seed, and the end.
-pub async fn send(mut stream: impl Sending, seed: u64, len: usize) -> Print {
+pub async fn send(mut stream: impl Sending, seed: u64, len: usize) -> Fingerprint {
     let mut source = Source::new(seed);
     let mut hash = Context::new(&SHA256);
     let mut piece = vec![0; PIECE];
@@ -68,18 +68,18 @@ pub async fn send(mut stream: impl Sending, seed: u64, len: usize) -> Print {
         stream.write_all(&piece[..now]).await.expect("peer reads");
         left -= now;
     }
-    stream.shutdown().await.expect("first time");
-    Print::new(len, &hash.finish())
+    stream.shutdown().await.expect("not finished");
+    Fingerprint::new(len, &hash.finish())
 }
 
 /// Reads to the end.
-pub async fn receive(mut stream: impl Receiving) -> Print {
+pub async fn receive(mut stream: impl Receiving) -> Fingerprint {
     let mut hash = Context::new(&SHA256);
     let mut piece = vec![0; PIECE];
     let mut len = 0;
     loop {
         match stream.read(&mut piece).await.expect("peer writes") {
-            0 => return Print::new(len, &hash.finish()),
+            0 => return Fingerprint::new(len, &hash.finish()),
             read => {
                 hash.update(&piece[..read]);
                 len += read;

@@ -40,12 +40,12 @@ impl Chosen {
         change: impl FnOnce(Server) -> Server,
     ) -> Self {
         let names = ["localhost", SLOW, UNKNOWN].map(str::to_owned);
-        let made = rcgen::generate_simple_self_signed(names).expect("a certificate");
-        let key = PrivatePkcs8KeyDer::from(made.signing_key.serialize_der());
-        let chain = vec![made.cert.der().clone()];
+        let generated = rcgen::generate_simple_self_signed(names).expect("a certificate");
+        let key = PrivatePkcs8KeyDer::from(generated.signing_key.serialize_der());
+        let chain = vec![generated.cert.der().clone()];
         let provider = aws_lc_rs::default_provider();
         let certified = CertifiedKey::from_der(chain.clone(), key.clone_key().into(), &provider);
-        let certificates = choices(Arc::new(certified.expect("they fit together")));
+        let certificates = choices(Arc::new(certified.expect("matching key")));
         let bound = change(serve("127.0.0.1:0", certificates)).bind();
         let bound = bound.expect("a free port");
         let handle = bound.handle();

@@ -31,9 +31,9 @@ impl Folder {
         let params = rcgen::CertificateParams::new(["localhost".to_owned()]).expect("a name");
         let certificate = params.self_signed(&key).expect("signed");
         let (cert_path, key_path) = self.paths();
-        std::fs::write(&cert_path, certificate.pem()).expect("ours");
-        std::fs::write(&key_path, key.serialize_pem()).expect("ours");
-        Identity::from_pem_files(cert_path, key_path).expect("written just now")
+        std::fs::write(&cert_path, certificate.pem()).expect("written");
+        std::fs::write(&key_path, key.serialize_pem()).expect("written");
+        Identity::from_pem_files(cert_path, key_path).expect("valid files")
     }
 }
 
@@ -43,7 +43,7 @@ impl Drop for Folder {
     }
 }
 
-type Told = Arc<Mutex<Vec<String>>>;
+type Events = Arc<Mutex<Vec<String>>>;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn files_are_reloaded_for_all_protocols() {
@@ -51,8 +51,8 @@ async fn files_are_reloaded_for_all_protocols() {
     let old = folder.renew();
     let (cert, key) = folder.paths();
     let certificates = Certificates::pem_files(&cert, &key).expect("readable");
-    let told = Told::default();
-    let listener = told.clone();
+    let events = Events::default();
+    let listener = events.clone();
     let server = serve("127.0.0.1:0", certificates).on_event(move |event: &Event| {
         listener.lock().expect("no panic").push(event.to_string());
     });
@@ -74,15 +74,15 @@ async fn files_are_reloaded_for_all_protocols() {
         !served.is_empty()
     };
     let wait_for = async |word: &str| {
-        let is_told = || {
-            let told = told.lock().expect("no panic");
-            told.iter().any(|line| line.contains(word))
+        let is_reported = || {
+            let events = events.lock().expect("no panic");
+            events.iter().any(|line| line.contains(word))
         };
-        until(is_told).await;
+        until(is_reported).await;
     };
     assert!(is_served(&old).await);
 
-    std::fs::write(&key, "half a key").expect("ours");
+    std::fs::write(&key, "half a key").expect("written");
     wait_for("keeping the old certificate").await;
     assert!(is_served(&old).await);
     assert!(handle.reload().is_err());
@@ -109,7 +109,7 @@ struct Authority {
 impl Authority {
     fn new() -> Self {
         let key = rcgen::KeyPair::generate().expect("random numbers");
-        let mut params = rcgen::CertificateParams::new(Vec::new()).expect("no names");
+        let mut params = rcgen::CertificateParams::new(Vec::new()).expect("valid names");
         params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
         let certificate = params.self_signed(&key).expect("signed");
         let pem = (certificate.pem(), key.serialize_pem());
@@ -125,8 +125,8 @@ impl Authority {
         let params = rcgen::CertificateParams::new(["localhost".to_owned()]).expect("a name");
         let certificate = params.signed_by(&key, &self.issuer).expect("signed");
         let (cert_path, key_path) = folder.paths();
-        std::fs::write(&cert_path, certificate.pem()).expect("ours");
-        std::fs::write(&key_path, key.serialize_pem()).expect("ours");
+        std::fs::write(&cert_path, certificate.pem()).expect("written");
+        std::fs::write(&key_path, key.serialize_pem()).expect("written");
     }
 }
 

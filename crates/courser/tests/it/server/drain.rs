@@ -14,15 +14,15 @@ use super::client::{BoxBody, BoxError, Client, text};
 use super::{Running, start_with, within};
 use crate::common::until;
 
-/// Returns an application whose responses begin at once, and end when `go_on` is notified.
-fn halting(go_on: &Arc<Notify>) -> Router {
-    let go_on = go_on.clone();
-    let halting = move || {
-        let go_on = go_on.clone();
+/// Returns an application whose responses begin at once, and end when `resume` is notified.
+fn paused_response(resume: &Arc<Notify>) -> Router {
+    let resume = resume.clone();
+    let paused = move || {
+        let resume = resume.clone();
         async move {
             let begin = Ok::<_, BoxError>(Frame::data(Bytes::from_static(b"begin")));
             let end = async move {
-                go_on.notified().await;
+                resume.notified().await;
                 Ok(Frame::data(Bytes::from_static(b" end")))
             };
             let first = futures_util::stream::iter([begin]);
@@ -31,16 +31,19 @@ fn halting(go_on: &Arc<Notify>) -> Router {
         }
     };
     Router::new()
-        .route("/halting", get(halting))
+        .route("/paused", get(paused))
         .route("/", get(|| async { "quick" }))
 }
 
 /// Returns a response whose first part has arrived.
-async fn begun(running: &Running, protocol: Protocol) -> (Client, http::Response<BoxBody>) {
+async fn partial_response(
+    running: &Running,
+    protocol: Protocol,
+) -> (Client, http::Response<BoxBody>) {
     let address = running.handle.local_addr();
     let client = Client::connect(protocol, address, &running.identity).await;
     let mut client = client.expect("a server");
-    let mut response = within(client.get("/halting")).await.expect("an answer");
+    let mut response = within(client.get("/paused")).await.expect("an answer");
     let frame = within(response.body_mut().frame()).await;
     let data = frame.expect("a frame").expect("no error").into_data();
     assert_eq!(data.expect("data"), "begin");
@@ -48,13 +51,13 @@ async fn begun(running: &Running, protocol: Protocol) -> (Client, http::Response
 }
 
 fn start(change: impl FnOnce(Server) -> Server) -> (Running, Arc<Notify>) {
-    let go_on = Arc::new(Notify::new());
-    (start_with(halting(&go_on), change), go_on)
+    let resume = Arc::new(Notify::new());
+    (start_with(paused_response(&resume), change), resume)
 }
 
 async fn finishes(protocol: Protocol) {
-    let (running, go_on) = start(|server| server);
-    let (_client, response) = begun(&running, protocol).await;
+    let (running, resume) = start(|server| server);
+    let (_client, response) = partial_response(&running, protocol).await;
     let (handle, identity) = (running.handle.clone(), running.identity.clone());
     assert!(handle.stats().ready);
     handle.drain();
@@ -76,7 +79,7 @@ async fn finishes(protocol: Protocol) {
         served += 1;
         assert!(served < 20, "{protocol}: new connections are served");
     }
-    go_on.notify_one();
+    resume.notify_one();
     assert_eq!(within(text(response)).await, " end", "{protocol}");
     let drained = running.drained().await;
     let cut = (drained.cut, drained.connections_cut);
@@ -105,8 +108,8 @@ async fn http3_responses_are_finished() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn deadline_cuts_the_remaining_requests() {
     for protocol in Protocol::ALL {
-        let (running, _go_on) = start(|server| server.deadline(Duration::from_millis(300)));
-        let (_client, response) = begun(&running, protocol).await;
+        let (running, _resume) = start(|server| server.deadline(Duration::from_millis(300)));
+        let (_client, response) = partial_response(&running, protocol).await;
         let drained = running.drained().await;
         assert_eq!(
             (drained.finished, drained.cut),
@@ -128,7 +131,7 @@ async fn deadline_cuts_the_remaining_requests() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn idle_connections_end_at_once() {
-    let (running, _go_on) = start(|server| server);
+    let (running, _resume) = start(|server| server);
     let mut clients = Vec::new();
     for protocol in Protocol::ALL {
         let address = running.handle.local_addr();
@@ -150,7 +153,7 @@ async fn idle_connections_end_at_once() {
 /// Load balancers see that the server is not ready while it still serves.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn readiness_turns_false_before_clients_are_refused() {
-    let (running, _go_on) = start(|server| server.ready_delay(Duration::from_secs(3600)));
+    let (running, _resume) = start(|server| server.ready_delay(Duration::from_secs(3600)));
     running.handle.drain();
     assert!(!running.handle.stats().ready);
     for protocol in Protocol::ALL {
@@ -167,13 +170,13 @@ async fn readiness_turns_false_before_clients_are_refused() {
 /// A client that remembers Alt-Svc would try a closed port.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn alt_svc_is_withdrawn_while_draining() {
-    let (arrived, go_on) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
-    let (arrives, goes_on) = (arrived.clone(), go_on.clone());
+    let (arrived, resume) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let (arrives, resumed) = (arrived.clone(), resume.clone());
     let late = move || {
-        let (arrives, goes_on) = (arrives.clone(), goes_on.clone());
+        let (arrives, resumed) = (arrives.clone(), resumed.clone());
         async move {
             arrives.notify_one();
-            goes_on.notified().await;
+            resumed.notified().await;
             "late"
         }
     };
@@ -188,7 +191,7 @@ async fn alt_svc_is_withdrawn_while_draining() {
         running.handle.drain();
         until(|| running.handle.stats().draining).await;
         // The response begins when the server is draining.
-        go_on.notify_one();
+        resume.notify_one();
         let response = within(asking).await.expect("no panic").expect("answered");
         assert_eq!(response.headers()["alt-svc"], "clear", "{protocol}");
         assert_eq!(within(text(response)).await, "late");
@@ -197,10 +200,10 @@ async fn alt_svc_is_withdrawn_while_draining() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn dropped_server_cuts_everything() {
-    let (running, _go_on) = start(|server| server);
+    let (running, _resume) = start(|server| server);
     let mut open = Vec::new();
     for protocol in Protocol::ALL {
-        open.push((protocol, begun(&running, protocol).await));
+        open.push((protocol, partial_response(&running, protocol).await));
     }
     running.task.abort();
     for (protocol, (_client, response)) in open {
@@ -212,8 +215,9 @@ async fn dropped_server_cuts_everything() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn signal_future_drains() {
     let signal = Arc::new(Notify::new());
-    let told = signal.clone();
-    let (running, _go_on) = start(|server| server.drain(async move { told.notified().await }));
+    let signalled = signal.clone();
+    let (running, _resume) =
+        start(|server| server.drain(async move { signalled.notified().await }));
     signal.notify_one();
     let drained = within(running.task).await.expect("no panic");
     assert_eq!(drained.connections, 0);
@@ -223,10 +227,10 @@ async fn signal_future_drains() {
 #[cfg(target_os = "linux")]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn all_shards_drain() {
-    let (running, go_on) = start(|server| server.shards(4));
+    let (running, resume) = start(|server| server.shards(4));
     let mut clients = Vec::new();
     for _ in 0..16 {
-        clients.push(begun(&running, Protocol::Http3).await);
+        clients.push(partial_response(&running, Protocol::Http3).await);
     }
     let handle = running.handle.clone();
     let endpoint = handle.endpoints().pop().expect("one address");
@@ -249,7 +253,7 @@ async fn all_shards_drain() {
             loop {
                 tokio::select! {
                     rest = &mut rest => break rest,
-                    () = tokio::task::yield_now() => go_on.notify_waiters(),
+                    () = tokio::task::yield_now() => resume.notify_waiters(),
                 }
             }
         };

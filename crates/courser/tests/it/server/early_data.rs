@@ -89,7 +89,7 @@ impl Client {
         let connection = self.connection().await;
         assert_eq!(connection.early_data(), courser::EarlyData::Offered);
         let config = h3::Config::new(courser::Side::Client);
-        h3::Client::resume(connection, config, self.settings.expect("they arrived"))
+        h3::Client::resume(connection, config, self.settings.expect("arrived"))
     }
 
     /// Lets the answers pass once the server has received this many requests.
@@ -207,7 +207,7 @@ async fn a_policy_decides_by_route() {
 async fn requests_in_refused_early_data_are_not_processed() {
     // A server whose store forgets everything, as after a restart.
     let options = EarlyDataOptions {
-        filter: Arc::new(Never),
+        filter: Arc::new(RejectsAll),
         ..EarlyDataOptions::default()
     };
     let running = start_with(app(), |server| server.early_data(options));
@@ -229,9 +229,9 @@ async fn requests_in_refused_early_data_are_not_processed() {
 
 /// A filter that accepts no ticket.
 #[derive(Debug)]
-struct Never;
+struct RejectsAll;
 
-impl courser::ReplayFilter for Never {
+impl courser::ReplayFilter for RejectsAll {
     fn is_first_use(&self, _ticket: &[u8], _now: Duration) -> bool {
         false
     }

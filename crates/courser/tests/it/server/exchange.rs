@@ -62,7 +62,7 @@ fn app() -> Router {
 fn pattern(count: u64) -> impl futures_util::Stream<Item = Result<Frame<Bytes>, BoxError>> {
     let chunks = (0..count.div_ceil(CHUNK)).map(move |index| {
         let len = CHUNK.min(count - index * CHUNK);
-        let fill = u8::try_from(index % 251).expect("small");
+        let fill = u8::try_from(index % 251).expect("fits");
         Ok(Frame::data(Bytes::from(vec![fill; len as usize])))
     });
     futures_util::stream::iter(chunks)
@@ -370,8 +370,8 @@ async fn server_follows_a_client_that_moves() {
     let mut client = within(connecting).await.expect("connected");
     let mut ask = async || {
         let response = within(client.send(request("GET", "/moved", empty()))).await;
-        let said = within(text(response.expect("answered"))).await;
-        let (first, now) = said.split_once(' ').expect("two ports");
+        let text = within(text(response.expect("answered"))).await;
+        let (first, now) = text.split_once(' ').expect("two ports");
         (first.to_owned(), now.to_owned())
     };
     let (first, now) = ask().await;

@@ -11,17 +11,17 @@ use super::{start, within};
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn files_are_mounted_in_an_axum_application() {
     let folder = std::env::temp_dir().join(format!("courser-axum-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).expect("ours");
-    std::fs::create_dir_all(folder.join("sub")).expect("ours");
-    std::fs::write(folder.join("a.txt"), "from a file").expect("ours");
+    std::fs::create_dir_all(&folder).expect("created");
+    std::fs::create_dir_all(folder.join("sub")).expect("created");
+    std::fs::write(folder.join("a.txt"), "from a file").expect("written");
     let files = Files::builder()
         .compress(true)
         .open(&folder)
-        .expect("there");
+        .expect("exists");
     let nested = Files::builder()
         .prefix("/static")
         .open(&folder)
-        .expect("there");
+        .expect("exists");
     let app = Router::new()
         .route("/hello", get(|| async { "from a handler" }))
         .nest_service("/static", nested)

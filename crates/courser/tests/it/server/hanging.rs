@@ -93,37 +93,37 @@ async fn hanging_services_are_ended_and_others_continue() {
             if let Some(beside) = &mut beside {
                 assert_eq!(within(beside.text("/")).await, "served", "{protocol}");
             }
-            assert_eq!(count.now(), 1, "{protocol}: it hangs still");
+            assert_eq!(count.now(), 1, "{protocol}: still hanging");
         };
         let (mut client, ()) = tokio::join!(hanging, meanwhile);
         assert_eq!(within(client.text("/")).await, "served", "{protocol}");
     }
 }
 
-/// As many as the connection may have requests, and none for clients that are gone.
+/// At most as many run as a connection may have requests, and none run for disconnected clients.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn hanging_services_are_bounded_by_the_streams_of_a_connection() {
     let (running, count) = start(Limits::default());
     for protocol in [Protocol::Http2, Protocol::Http3] {
         let client = connect(&running, protocol).await;
         let mut waiting = Vec::new();
-        for _ in 0..MOST_REQUESTS + 20 {
+        for _ in 0..MAX_REQUESTS + 20 {
             let mut client = share(&client).expect("it can be shared");
             waiting.push(crate::common::spawn(async move {
                 client.send(request("GET", "/hang", empty())).await
             }));
         }
-        count.reaches(MOST_REQUESTS).await;
+        count.reaches(MAX_REQUESTS).await;
         // Another connection is answered, and meanwhile the rest is not begun.
         let mut other = connect(&running, protocol).await;
         for _ in 0..20 {
             assert_eq!(within(other.text("/")).await, "served", "{protocol}");
         }
-        assert_eq!(count.now(), MOST_REQUESTS, "{protocol}");
+        assert_eq!(count.now(), MAX_REQUESTS, "{protocol}");
         // A cancelled request makes room for another.
         waiting.swap_remove(0).abort();
         assert_eq!(within(other.text("/")).await, "served", "{protocol}");
-        count.reaches(MOST_REQUESTS).await;
+        count.reaches(MAX_REQUESTS).await;
         waiting.iter().for_each(tokio::task::JoinHandle::abort);
         drop(client);
         count.reaches(0).await;
@@ -131,7 +131,7 @@ async fn hanging_services_are_bounded_by_the_streams_of_a_connection() {
 }
 
 /// Concurrent streams of a connection, in both protocols (K14, K61).
-const MOST_REQUESTS: usize = 256;
+const MAX_REQUESTS: usize = 256;
 
 /// A service that is never ready.
 #[derive(Clone)]

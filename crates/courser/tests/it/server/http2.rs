@@ -14,7 +14,7 @@ use super::{Running, start_with, within};
 
 /// Encodes a frame of HTTP/2.
 pub(super) fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
-    let len = u32::try_from(payload.len()).expect("short").to_be_bytes();
+    let len = u32::try_from(payload.len()).expect("fits").to_be_bytes();
     let mut bytes = len[1..].to_vec();
     bytes.extend([kind, flags]);
     bytes.extend(stream.to_be_bytes());

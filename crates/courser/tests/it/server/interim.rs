@@ -30,7 +30,7 @@ async fn handlers_can_send_hints_over_every_protocol() {
     let app = Router::new().route("/", get(page));
     let running = start_with(app, |server| server.interim_responses(true));
     let refused = "status 200 OK is not an interim status: use 100 or 102 to 199";
-    for (protocol, outcome, told) in [
+    for (protocol, outcome, expected) in [
         (Protocol::Http1, "Unsupported", &[][..]),
         (Protocol::Http2, "Unsupported", &[]),
         (
@@ -56,11 +56,11 @@ async fn handlers_can_send_hints_over_every_protocol() {
         assert_eq!(response.status(), 200, "{protocol}");
         let answer = within(text(response)).await;
         assert_eq!(answer, format!("{outcome}, {refused}"), "{protocol}");
-        let told: Vec<_> = told
+        let expected: Vec<_> = expected
             .iter()
             .map(|(s, link)| (*s, link.to_string()))
             .collect();
-        assert_eq!(*seen.lock().expect("no panic"), told, "{protocol}");
+        assert_eq!(*seen.lock().expect("no panic"), expected, "{protocol}");
     }
 }
 

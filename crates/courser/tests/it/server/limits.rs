@@ -151,7 +151,9 @@ async fn one_source_at_its_share_leaves_room_for_another() {
         }
         assert_eq!(held.len(), 6, "{protocol}");
         assert!(running.handle.stats().refused_for_share >= 1, "{protocol}");
-        let mut other = within(from([127, 0, 1, 2])).await.expect("its share");
+        let mut other = within(from([127, 0, 1, 2]))
+            .await
+            .expect("has its own share");
         assert_eq!(within(other.text("/")).await, "served", "{protocol}");
     }
 }

@@ -137,7 +137,7 @@ async fn clients_of_http3_move_to_the_preferred_address() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn clients_probe_the_preferred_address_unless_they_ignore_it() {
     let probed = UdpSocket::bind("127.0.0.5:0").expect("a port");
-    probed.set_nonblocking(true).expect("own socket");
+    probed.set_nonblocking(true).expect("valid socket");
     let SocketAddr::V4(preferred) = probed.local_addr().expect("bound") else {
         panic!("bound to IPv4");
     };

@@ -65,7 +65,7 @@ fn hello_of_quic(most: usize) -> Vec<u8> {
     let keys = client.expect("a session").write_hs(&mut hello);
     assert!(keys.is_none() && !hello.is_empty());
     let record = |content: &[u8]| {
-        let len = u16::try_from(content.len()).expect("small").to_be_bytes();
+        let len = u16::try_from(content.len()).expect("fits").to_be_bytes();
         [&[22, 3, 1][..], &len, content].concat()
     };
     hello.chunks(most).flat_map(record).collect()

@@ -67,9 +67,9 @@ async fn slow_request_bodies_time_out() {
         // Ten bytes a second, for longer than this test runs.
         let body = drops(10_000, Duration::from_millis(100));
         let answer = within(client.send(request("POST", "/count", body))).await;
-        let said = within(text(answer.expect("an answer"))).await;
-        assert!(said.contains("request body too slow"), "{protocol}: {said}");
-        assert!(began.elapsed() >= RATE.grace, "{protocol}: {said}");
+        let body = within(text(answer.expect("an answer"))).await;
+        assert!(body.contains("request body too slow"), "{protocol}: {body}");
+        assert!(began.elapsed() >= RATE.grace, "{protocol}: {body}");
     }
 }
 
@@ -99,7 +99,7 @@ async fn narrow(running: &Running) -> h3::Client {
         ..TransportConfig::default()
     };
     let endpoint = Endpoint::client("127.0.0.1:0".parse().expect("an address")).expect("a port");
-    let config = ClientConfig::with_roots([running.identity.certificate()]).expect("our own");
+    let config = ClientConfig::with_roots([running.identity.certificate()]).expect("valid roots");
     let config = config.alpn([h3::ALPN]).transport_config(transport);
     let address = running.handle.local_addr();
     let connecting = endpoint.connect_with(config, address, "localhost");
@@ -136,12 +136,15 @@ async fn http2_clients_that_grant_no_credit_time_out() {
     let mut read = answer.into_body();
     let mut received = 0;
     while let Some(frame) = within(read.frame()).await {
-        let frame = frame.expect("goes on");
+        let frame = frame.expect("continues");
         received += frame.data_ref().map_or(0, Bytes::len);
         tokio::time::sleep(Duration::from_millis(30)).await;
     }
     assert_eq!(received, 1_000_000);
-    assert!(began.elapsed() > Duration::from_millis(2500), "as meant");
+    assert!(
+        began.elapsed() > Duration::from_millis(2500),
+        "the client was too fast"
+    );
     http2_connections(&running, 1).await;
     assert_eq!(within(slow.text("/small")).await, "few bytes");
 }
@@ -174,12 +177,15 @@ async fn http3_clients_that_read_nothing_time_out() {
     // Slower than the network, but never silent, for longer than a silent client is tolerated.
     let mut received = 0;
     while let Some(frame) = within(read.frame()).await {
-        let frame = frame.expect("goes on");
+        let frame = frame.expect("continues");
         received += frame.data_ref().map_or(0, Bytes::len);
         tokio::time::sleep(Duration::from_millis(30)).await;
     }
     assert_eq!(received, 1_000_000);
-    assert!(began.elapsed() > Duration::from_millis(2500), "as meant");
+    assert!(
+        began.elapsed() > Duration::from_millis(2500),
+        "the client was too fast"
+    );
     let closed = within(silent.quic().closed()).await;
     let is_excess = matches!(&closed, courser::ConnectionError::ApplicationClosed { code, .. }
         if code.value() == 0x107);

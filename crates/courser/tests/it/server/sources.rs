@@ -45,7 +45,7 @@ async fn connect(
 }
 
 /// Returns true if a client is refused, or has no answer after a second.
-async fn hears_nothing(running: &Running, protocol: Protocol) -> bool {
+async fn gets_no_response(running: &Running, protocol: Protocol) -> bool {
     let client = connect(running, protocol, ONE);
     let waited = tokio::time::timeout(Duration::from_secs(1), client).await;
     waited.map_or(true, |client| client.is_err())
@@ -62,7 +62,7 @@ async fn blocked_addresses_are_not_served_and_their_connections_end() {
     for protocol in Protocol::ALL {
         let running = start_with(app(), |server| server.address_filter(blocking("127.0.0.1")));
         assert!(
-            hears_nothing(&running, protocol).await,
+            gets_no_response(&running, protocol).await,
             "{protocol}: blocked"
         );
         assert!(running.handle.stats().refusals.blocked >= 1, "{protocol}");
@@ -80,7 +80,7 @@ async fn blocked_addresses_are_not_served_and_their_connections_end() {
         );
         assert_eq!(within(second.text("/")).await, "served", "{protocol}");
         assert!(
-            hears_nothing(&running, protocol).await,
+            gets_no_response(&running, protocol).await,
             "{protocol}: blocked again"
         );
     }
@@ -193,7 +193,7 @@ async fn forged_first_flights_do_not_lock_out_the_owner_of_the_address() {
     let running = start_with(app(), |server| server.limits(limits).transport(patient));
     let address = running.handle.local_addr();
     let known = Visitor::new(&running, address);
-    let first = known.visit().await.expect("nobody else is here");
+    let first = known.visit().await.expect("below the limit");
     // The token arrives before the response does.
     first.quic().close(0u32.into(), b"");
     until(|| running.handle.stats().http3.connections_open == 0).await;
@@ -227,7 +227,7 @@ async fn clients_that_a_retry_cannot_help_are_refused_without_one() {
         let running = start_with(app(), |server| server.limits(limits).retry(policy));
         let address = running.handle.local_addr();
         let first = Visitor::new(&running, address);
-        let _held = first.visit().await.expect("the first one");
+        let _held = first.visit().await.expect("below the limit");
         let second = Visitor::new(&running, address);
         assert!(second.visit().await.is_err(), "{policy:?}");
         assert_eq!(quic(&running).retries_sent, 0, "{policy:?}");

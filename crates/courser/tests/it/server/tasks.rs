@@ -17,14 +17,14 @@ fn app() -> Router {
 
 /// The events of a server that concern its tasks.
 #[derive(Clone, Default)]
-struct Told(Arc<Mutex<Vec<String>>>);
+struct Events(Arc<Mutex<Vec<String>>>);
 
-impl Told {
+impl Events {
     fn listener(&self) -> impl Fn(&Event) + Send + Sync + 'static {
-        let told = self.clone();
+        let events = self.clone();
         move |event| {
             if let Event::TaskEnded { .. } | Event::TaskResumed { .. } = event {
-                told.0.lock().expect("no panic").push(event.to_string());
+                events.0.lock().expect("no panic").push(event.to_string());
             }
         }
     }
@@ -47,8 +47,8 @@ fn is_whole(handle: &ServerHandle) -> bool {
 /// Fault F80: a server went on announcing HTTP/3 after its socket had failed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn ended_endpoint_is_reported_and_reopened() {
-    let told = Told::default();
-    let running = start_with(app(), |server| server.on_event(told.listener()));
+    let events = Events::default();
+    let running = start_with(app(), |server| server.on_event(events.listener()));
     let (handle, address) = (running.handle.clone(), running.handle.local_addr());
     let connect = |protocol| Client::connect(protocol, address, &running.identity);
     let mut tcp = within(connect(Protocol::Http2)).await.expect("a server");
@@ -61,19 +61,19 @@ async fn ended_endpoint_is_reported_and_reopened() {
     for endpoint in handle.endpoints() {
         endpoint.close(7u32.into(), b"it has failed");
     }
-    until(|| !told.all().is_empty()).await;
+    until(|| !events.all().is_empty()).await;
     let name = format!("QUIC at {address}");
     let ended = format!("{name} has stopped: its endpoint was closed; it is tried again in 1 s");
-    assert_eq!(told.all()[0], ended);
+    assert_eq!(events.all()[0], ended);
     // The clock does not reach the second in which it begins again, or has just passed it.
-    if told.all().len() == 1 && !handle.is_ready() {
+    if events.all().len() == 1 && !handle.is_ready() {
         assert_eq!(handle.stats().stopped_tasks, [name.as_str()]);
         assert!(handle.stats().task_ends >= 1);
         let withdrawn = alt_svc(&mut tcp).await;
         assert!(withdrawn == "clear" || is_whole(&handle), "{withdrawn}");
     }
     let resumed = format!("{name} runs again");
-    until(|| told.all().last() == Some(&resumed)).await;
+    until(|| events.all().last() == Some(&resumed)).await;
     assert!(is_whole(&handle));
     assert_eq!(alt_svc(&mut tcp).await, announced);
     let mut quic = within(connect(Protocol::Http3))
@@ -84,16 +84,16 @@ async fn ended_endpoint_is_reported_and_reopened() {
     let drained = running.drained().await;
     assert_eq!(drained.cut, 0);
     assert!(
-        told.all().iter().all(|text| text.starts_with(&name)),
+        events.all().iter().all(|text| text.starts_with(&name)),
         "{:?}",
-        told.all()
+        events.all()
     );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn application_tasks_are_restarted_and_reported() {
-    let told = Told::default();
-    let running = start_with(app(), |server| server.on_event(told.listener()));
+    let events = Events::default();
+    let running = start_with(app(), |server| server.on_event(events.listener()));
     let (end, ends) = tokio::sync::oneshot::channel::<()>();
     let mut first = Some(ends);
     let task = running.handle.keep_running("the sweeper", move || {
@@ -107,15 +107,15 @@ async fn application_tasks_are_restarted_and_reported() {
     });
     assert!(is_whole(&running.handle));
     end.send(()).expect("it runs");
-    until(|| told.all().len() == 2).await;
+    until(|| events.all().len() == 2).await;
     let expected = [
         "the sweeper has stopped: asked to; it is tried again in 1 s",
         "the sweeper runs again",
     ];
-    assert_eq!(told.all(), expected);
+    assert_eq!(events.all(), expected);
     assert!(is_whole(&running.handle));
     assert_eq!(running.handle.stats().task_ends, 1);
     task.abort();
     running.drained().await;
-    assert_eq!(told.all(), expected);
+    assert_eq!(events.all(), expected);
 }

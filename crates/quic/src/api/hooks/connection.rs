@@ -78,8 +78,8 @@ impl ConnectionHooks for Connection {
             let _ = streams.set_priority(id, priority(id.index()));
             Some(Stream::new(streams, id))
         };
-        let there = accept(&mut self.0.lock());
-        let stream = match there {
+        let accepted = accept(&mut self.0.lock());
+        let stream = match accepted {
             Some(stream) => stream,
             None => {
                 before_wait();

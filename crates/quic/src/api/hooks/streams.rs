@@ -19,7 +19,7 @@ pub trait SendStreamHooks {
     /// once.
     ///
     /// # Errors
-    /// The errors of `SendStream::write`.
+    /// Returns the errors of `SendStream::write`.
     fn poll_send(
         &mut self,
         cx: &mut Context<'_>,
@@ -31,7 +31,7 @@ pub trait SendStreamHooks {
     /// be woken: they have to be written first.
     ///
     /// # Errors
-    /// The errors of `SendStream::write`.
+    /// Returns the errors of `SendStream::write`.
     fn poll_worth_writing(
         &mut self,
         cx: &mut Context<'_>,
@@ -41,7 +41,7 @@ pub trait SendStreamHooks {
     /// Writes bytes under a lock that the caller holds.
     ///
     /// # Errors
-    /// The errors of `SendStream::write`.
+    /// Returns the errors of `SendStream::write`.
     fn poll_send_locked(
         &mut self,
         locked: &mut LockedStreams<'_, '_>,
@@ -77,7 +77,7 @@ pub trait RecvStreamHooks {
     /// Reads a chunk, and the end of the stream if it directly follows: see [`has_ended`](Self::has_ended).
     ///
     /// # Errors
-    /// The errors of `RecvStream::read`.
+    /// Returns the errors of `RecvStream::read`.
     fn poll_read_chunk_and_end(
         &mut self,
         cx: &mut Context<'_>,

@@ -10,22 +10,22 @@ const PEER: ([u8; 4], u16) = ([192, 0, 2, 1], 4433);
 
 /// A transport that answers each call with the next of prepared results.
 #[derive(Debug, Default)]
-struct Liar {
+struct FaultyTransport {
     received: Mutex<Vec<io::Result<Received>>>,
     sent: Mutex<Vec<io::Result<usize>>>,
     gso_segments: usize,
 }
 
-impl UdpSocket for Liar {
+impl UdpSocket for FaultyTransport {
     fn poll_receive(&self, _: &mut Context<'_>, _: &mut [u8]) -> Poll<io::Result<Received>> {
-        match self.received.lock().expect("no panic").pop() {
+        match self.received.lock().expect("no thread has panicked").pop() {
             Some(result) => Poll::Ready(result),
             None => Poll::Pending,
         }
     }
 
     fn try_send(&self, _: &Transmit<'_>) -> io::Result<usize> {
-        let next = self.sent.lock().expect("no panic").pop();
+        let next = self.sent.lock().expect("no thread has panicked").pop();
         next.unwrap_or_else(|| Err(io::ErrorKind::WouldBlock.into()))
     }
 
@@ -56,10 +56,14 @@ fn received(len: usize, segment_size: usize, peer: SocketAddr) -> Received {
 }
 
 fn receive(result: io::Result<Received>) -> Poll<io::Result<Received>> {
-    let liar = Liar::default();
-    liar.received.lock().expect("no panic").push(result);
+    let transport = FaultyTransport::default();
+    transport
+        .received
+        .lock()
+        .expect("no thread has panicked")
+        .push(result);
     let mut cx = Context::from_waker(Waker::noop());
-    Guarded::new(Box::new(liar)).poll_receive(&mut cx, &mut [0; 2000])
+    Guarded::new(Box::new(transport)).poll_receive(&mut cx, &mut [0; 2000])
 }
 
 fn usable(result: Received) -> Received {
@@ -70,7 +74,7 @@ fn usable(result: Received) -> Received {
 }
 
 #[test]
-fn batches_that_cannot_be_are_empty_ones() {
+fn impossible_batches_are_received_as_empty() {
     let peer = SocketAddr::from(PEER);
     let truncated = Received {
         truncated: true,
@@ -88,9 +92,13 @@ fn batches_that_cannot_be_are_empty_ones() {
         received(
             1200,
             1200,
-            "[::ffff:0.0.0.0]:7".parse().expect("an address"),
+            "[::ffff:0.0.0.0]:7".parse().expect("the address is valid"),
         ),
-        received(1200, 1200, "[ff02::1]:7".parse().expect("an address")),
+        received(
+            1200,
+            1200,
+            "[ff02::1]:7".parse().expect("the address is valid"),
+        ),
     ];
     for case in cases {
         assert_eq!(usable(case).len, 0, "{case:?}");
@@ -98,7 +106,7 @@ fn batches_that_cannot_be_are_empty_ones() {
 }
 
 #[test]
-fn segment_sizes_divide_what_was_received() {
+fn segment_sizes_divide_the_batch() {
     let peer = SocketAddr::from(PEER);
     for (size, expected) in [(0, 1500), (1200, 1200), (1500, 1500), (usize::MAX, 1500)] {
         let received = usable(received(1500, size, peer));
@@ -108,7 +116,9 @@ fn segment_sizes_divide_what_was_received() {
 
 #[test]
 fn addresses_arrive_in_their_short_form() {
-    let mapped = "[::ffff:192.0.2.1]:4433".parse().expect("an address");
+    let mapped = "[::ffff:192.0.2.1]:4433"
+        .parse()
+        .expect("the address is valid");
     let batch = Received {
         local: "::ffff:192.0.2.2".parse().ok(),
         ..received(1200, 1200, mapped)
@@ -117,7 +127,7 @@ fn addresses_arrive_in_their_short_form() {
     assert_eq!(received.peer, SocketAddr::from(PEER));
     assert_eq!(received.local, Some(IpAddr::from([192, 0, 2, 2])));
     // A flow label is no part of an address, and a zone is.
-    let ip = "fe80::1".parse().expect("an address");
+    let ip = "fe80::1".parse().expect("the address is valid");
     let labelled = SocketAddrV6::new(ip, 4433, 0x12345, 3).into();
     let peer = usable(self::received(1200, 1200, labelled)).peer;
     assert_eq!(peer, SocketAddrV6::new(ip, 4433, 0, 3).into());
@@ -125,22 +135,22 @@ fn addresses_arrive_in_their_short_form() {
 
 /// Limit K192.
 #[test]
-fn batches_without_an_end_and_a_datagram_become_errors() {
-    let liar = Liar::default();
+fn endless_batches_without_datagrams_become_errors() {
+    let transport = FaultyTransport::default();
     let empty = |_| Ok(received(0, 0, SocketAddr::from(PEER)));
-    let results = (0..MAX_WORTHLESS + 1).map(empty).collect();
-    *liar.received.lock().expect("no panic") = results;
-    let guarded = Guarded::new(Box::new(liar));
+    let results = (0..MAX_UNUSABLE_BATCHES + 1).map(empty).collect();
+    *transport.received.lock().expect("no thread has panicked") = results;
+    let guarded = Guarded::new(Box::new(transport));
     let mut cx = Context::from_waker(Waker::noop());
     let mut receive = || guarded.poll_receive(&mut cx, &mut [0; 2000]);
-    for _ in 0..MAX_WORTHLESS {
+    for _ in 0..MAX_UNUSABLE_BATCHES {
         assert!(matches!(receive(), Poll::Ready(Ok(received)) if received.len == 0));
     }
     let Poll::Ready(Err(error)) = receive() else {
-        panic!("it goes on");
+        panic!("another batch was received");
     };
     assert!(courser_udp::is_transient(&error), "{error}");
-    assert!(receive().is_pending(), "it has nothing more");
+    assert!(receive().is_pending(), "no result is left");
 }
 
 #[test]
@@ -171,10 +181,19 @@ fn sent_bytes_are_whole_datagrams_of_the_batch() {
         (3000, 3000, 3),
         (9999, 3000, 3),
     ] {
-        let liar = Liar::default();
-        liar.sent.lock().expect("no panic").push(Ok(claimed));
-        let guarded = Guarded::new(Box::new(liar));
-        assert_eq!(guarded.try_send(&batch(&contents)).expect("sent"), taken);
+        let transport = FaultyTransport::default();
+        transport
+            .sent
+            .lock()
+            .expect("no thread has panicked")
+            .push(Ok(claimed));
+        let guarded = Guarded::new(Box::new(transport));
+        assert_eq!(
+            guarded
+                .try_send(&batch(&contents))
+                .expect("some of it is sent"),
+            taken
+        );
         let counters = guarded.counters();
         assert_eq!(
             (counters.send_calls, counters.sent_datagrams),
@@ -186,26 +205,32 @@ fn sent_bytes_are_whole_datagrams_of_the_batch() {
 
 /// Limit K191.
 #[test]
-fn writable_transport_that_takes_nothing_loses_the_batch() {
+fn writable_transport_that_accepts_nothing_loses_the_batch() {
     for nothing in [None, Some(0)] {
-        let liar = Liar::default();
+        let transport = FaultyTransport::default();
         if let Some(len) = nothing {
-            *liar.sent.lock().expect("no panic") = (0..100).map(|_| Ok(len)).collect();
+            *transport.sent.lock().expect("no thread has panicked") =
+                (0..100).map(|_| Ok(len)).collect();
         }
-        let guarded = Guarded::new(Box::new(liar));
+        let guarded = Guarded::new(Box::new(transport));
         let mut cx = Context::from_waker(Waker::noop());
         let mut attempts = 0;
         let error = loop {
-            let error = guarded.try_send(&batch(&[0; 1200])).expect_err("full");
+            let error = guarded
+                .try_send(&batch(&[0; 1200]))
+                .expect_err("nothing is accepted");
             if error.kind() != io::ErrorKind::WouldBlock {
                 break error;
             }
             attempts += 1;
-            assert!(attempts <= MAX_FUTILE_SENDS, "{nothing:?}: it goes on");
+            assert!(
+                attempts <= MAX_FAILED_SENDS,
+                "{nothing:?}: too many attempts"
+            );
             assert!(guarded.poll_writable(&mut cx).is_ready());
         };
         assert!(courser_udp::is_transient(&error), "{error}");
-        assert_eq!(attempts, MAX_FUTILE_SENDS, "{nothing:?}");
+        assert_eq!(attempts, MAX_FAILED_SENDS, "{nothing:?}");
     }
 }
 
@@ -219,9 +244,9 @@ fn batches_have_between_1_and_128_datagrams() {
         (129, 128),
         (usize::MAX, MAX_SEGMENTS),
     ] {
-        let guarded = Guarded::new(Box::new(Liar {
+        let guarded = Guarded::new(Box::new(FaultyTransport {
             gso_segments: claimed,
-            ..Liar::default()
+            ..FaultyTransport::default()
         }));
         assert_eq!(guarded.gso_segments(), segments, "{claimed}");
     }

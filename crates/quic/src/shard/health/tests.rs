@@ -26,12 +26,12 @@ fn events(health: &mut Health) -> Vec<SocketEvent> {
 #[test]
 fn socket_on_which_every_call_fails_for_seconds_is_opened_again() {
     let mut health = Health::default();
-    fail(&mut health, 0, LEAST_FAILURES - 1);
-    assert_eq!(health.next_attempt(), None, "too few to tell");
+    fail(&mut health, 0, MIN_FAILURES - 1);
+    assert_eq!(health.next_attempt(), None, "too few failures");
     fail(&mut health, 1999, 1);
     assert_eq!(health.next_attempt(), Some(at(2000)));
     assert!(!health.is_due(at(1999)) && health.is_due(at(2000)));
-    assert!(!health.is_lost(), "it is used meanwhile");
+    assert!(!health.is_lost(), "the socket remains in use");
     health.on_reopened(at(2000));
     assert_eq!(health.next_attempt(), None);
     assert!(!health.is_due(at(60_000)));
@@ -58,7 +58,7 @@ fn one_success_of_the_same_direction_clears_the_socket() {
     assert!(!health.is_due(at(9000)));
 }
 
-/// Limit K290. A code that says nothing about the socket when it comes once: `ECONNREFUSED`, `EIO`, `EINVAL`.
+/// Limit K290. A single one of these errors does not concern the socket: `ECONNREFUSED`, `EIO`, `EINVAL`.
 #[test]
 fn socket_of_which_nothing_can_be_received_is_opened_again_and_reported() {
     for kind in [
@@ -94,7 +94,7 @@ fn socket_of_which_nothing_can_be_received_is_opened_again_and_reported() {
 }
 
 #[test]
-fn answers_between_datagrams_and_missing_memory_do_not_open_a_socket_again() {
+fn refusals_and_missing_memory_do_not_open_a_socket_again() {
     let mut health = Health::default();
     for millis in 0..5000 {
         let refused = io::ErrorKind::ConnectionRefused.into();
@@ -125,24 +125,24 @@ fn errors_of_paths_never_open_a_socket_again() {
 
 /// Limit K290.
 #[test]
-fn attempts_are_made_less_and_less_often() {
+fn pauses_between_attempts_grow() {
     let mut health = Health::default();
     let mut pauses = Vec::new();
     let mut now = at(0);
     for _ in 0..9 {
-        (0..LEAST_FAILURES).for_each(|_| health.on_error(now, Call::Send, broken()));
-        let due = health.next_attempt().expect("it is broken");
+        (0..MIN_FAILURES).for_each(|_| health.on_error(now, Call::Send, broken()));
+        let due = health.next_attempt().expect("the socket is broken");
         pauses.push((due - now).as_secs());
         now = due;
         health.on_reopened(now);
     }
     assert_eq!(pauses, [2, 2, 4, 8, 16, 32, 64, 64, 64]);
     // After a time without trouble, the next one is soon.
-    now += CALM + Duration::from_secs(1);
-    (0..LEAST_FAILURES).for_each(|_| health.on_error(now, Call::Send, broken()));
-    health.on_reopened(health.next_attempt().expect("broken"));
-    (0..LEAST_FAILURES).for_each(|_| health.on_error(now, Call::Send, broken()));
-    let due = health.next_attempt().expect("broken");
+    now += RESET_AFTER + Duration::from_secs(1);
+    (0..MIN_FAILURES).for_each(|_| health.on_error(now, Call::Send, broken()));
+    health.on_reopened(health.next_attempt().expect("the socket is broken"));
+    (0..MIN_FAILURES).for_each(|_| health.on_error(now, Call::Send, broken()));
+    let due = health.next_attempt().expect("the socket is broken");
     assert!(due - now <= 2 * PATIENCE, "{:?}", due - now);
 }
 
@@ -152,14 +152,14 @@ fn socket_that_cannot_be_opened_again_is_used_as_it_is() {
     fail(&mut health, 0, 10);
     let in_use = || io::Error::from(io::ErrorKind::AddrInUse);
     for attempt in 0..20 {
-        let due = health.next_attempt().expect("it is broken");
+        let due = health.next_attempt().expect("the socket is broken");
         let outlook = health.on_not_reopened(due, &in_use(), false);
         assert!(matches!(outlook, Outlook::Wait), "{attempt}");
         assert!(health.next_attempt() > Some(due), "{attempt}");
     }
-    // One that was given is not tried a second time.
+    // A socket of the application is not tried a second time.
     let given = io::Error::from(io::ErrorKind::Unsupported);
-    let now = health.next_attempt().expect("it is broken");
+    let now = health.next_attempt().expect("the socket is broken");
     assert!(matches!(
         health.on_not_reopened(now, &given, false),
         Outlook::Wait
@@ -182,12 +182,12 @@ fn lost_socket_is_opened_at_once_and_given_up_after_eight_attempts() {
     let reason = loop {
         attempts += 1;
         match health.on_not_reopened(now, &io::ErrorKind::AddrInUse.into(), false) {
-            Outlook::Wait => now = health.next_attempt().expect("it is lost"),
-            Outlook::Release => panic!("it is given"),
+            Outlook::Wait => now = health.next_attempt().expect("the socket is lost"),
+            Outlook::Release => panic!("the socket is kept"),
             Outlook::Over(reason) => break reason,
         }
     };
-    assert_eq!(attempts, MOST_ATTEMPTS);
+    assert_eq!(attempts, MAX_ATTEMPTS);
     assert_eq!((now - at(7)).as_millis(), 6350);
     assert!(reason.contains("the socket failed"), "{reason}");
 }
@@ -196,11 +196,11 @@ fn lost_socket_is_opened_at_once_and_given_up_after_eight_attempts() {
 fn lost_socket_that_was_given_is_over_at_once() {
     let mut health = Health::default();
     health.on_error(at(0), Call::Send, closed());
-    let given = io::Error::new(io::ErrorKind::Unsupported, "it was given");
+    let given = io::Error::new(io::ErrorKind::Unsupported, "supplied by the application");
     let Outlook::Over(reason) = health.on_not_reopened(at(0), &given, false) else {
-        panic!("it goes on");
+        panic!("another attempt follows");
     };
-    assert!(reason.contains("it was given"), "{reason}");
+    assert!(reason.contains("supplied by the application"), "{reason}");
 }
 
 /// Limit K291.
@@ -259,7 +259,7 @@ fn probes_that_are_too_large_and_replies_of_peers_are_not_reported() {
     assert_eq!(events(&mut health), []);
 }
 
-/// Without a reader there are as many as kinds.
+/// Each kind has at most one event that waits for a reader.
 #[test]
 fn events_without_a_reader_are_bounded() {
     let mut health = Health::default();

@@ -24,8 +24,8 @@ struct Fragile {
 impl Fragile {
     fn lose(&self) {
         self.is_gone.store(true, Relaxed);
-        let reader = self.reader.lock().expect("no panic").take();
-        reader.expect("the driver waits").wake();
+        let reader = self.reader.lock().expect("no thread has panicked").take();
+        reader.expect("the driver waits to receive").wake();
     }
 
     fn result(&self) -> io::Result<()> {
@@ -45,7 +45,7 @@ struct Handle(Arc<Fragile>);
 
 impl UdpSocket for Handle {
     fn poll_receive(&self, cx: &mut Context<'_>, _: &mut [u8]) -> Poll<io::Result<Received>> {
-        *self.0.reader.lock().expect("no panic") = Some(cx.waker().clone());
+        *self.0.reader.lock().expect("no thread has panicked") = Some(cx.waker().clone());
         match self.0.result() {
             Ok(()) => Poll::Pending,
             Err(error) => Poll::Ready(Err(error)),
@@ -53,7 +53,7 @@ impl UdpSocket for Handle {
     }
 
     fn is_readable(&self, cx: &mut Context<'_>) -> bool {
-        *self.0.reader.lock().expect("no panic") = Some(cx.waker().clone());
+        *self.0.reader.lock().expect("no thread has panicked") = Some(cx.waker().clone());
         self.0.is_gone.load(Relaxed)
     }
 
@@ -70,11 +70,11 @@ impl UdpSocket for Handle {
     }
 }
 
-/// A shard that has lost its socket ends alone: its connections report why, the others go on, and so does the
-/// endpoint. The socket is closed, so that the system gives its datagrams to others.
+/// A shard that has lost its socket ends alone: its connections report the reason, and the endpoint continues with the
+/// others. The socket is closed, so that the system gives its datagrams to others.
 #[tokio::test]
-async fn a_shard_that_ends_takes_no_other_along() {
-    let runtime = Current::require().expect("tokio");
+async fn shard_that_loses_its_socket_ends_alone() {
+    let runtime = Current::require().expect("tokio is running");
     let sockets: [Arc<Fragile>; 2] = Default::default();
     let each = sockets.each_ref().map(|it| {
         let transport: Box<dyn UdpSocket> = Box::new(Handle(it.clone()));
@@ -85,20 +85,21 @@ async fn a_shard_that_ends_takes_no_other_along() {
         rule: None,
         note: None,
     };
-    let identity = Identity::dev().expect("random numbers");
+    let identity = Identity::dev().expect("the system provides random numbers");
     let server = ServerConfig::with_identity(&identity)
-        .expect("own certificate")
+        .expect("the certificate matches its key")
         .alpn(["test"]);
     let config = EndpointConfig::from_seed([1; 32]);
-    let endpoint = Endpoint::start(&runtime, config, Some(server), of_endpoint).expect("valid");
+    let endpoint = Endpoint::start(&runtime, config, Some(server), of_endpoint)
+        .expect("the configuration is valid");
     let client = ClientConfig::with_roots([identity.certificate()])
-        .expect("a certificate")
+        .expect("the root certificate is valid")
         .alpn(["test"]);
     let connect = || {
         let peer = SocketAddr::from(([192, 0, 2, 2], 4433));
         endpoint.connect_with(client.clone(), peer, "localhost")
     };
-    let (first, second) = (connect().expect("open"), connect().expect("open"));
+    let (first, second) = (connect().expect("is open"), connect().expect("is open"));
     tokio::task::yield_now().await;
 
     let watched: [Weak<Fragile>; 2] = sockets.each_ref().map(Arc::downgrade);
@@ -113,9 +114,9 @@ async fn a_shard_that_ends_takes_no_other_along() {
     let error = first.await.expect_err("its socket is lost").to_string();
     assert!(error.contains("the endpoint has stopped"), "{error}");
 
-    // The other shard gets all new connections, and clients may come.
+    // The other shard gets all new connections, and clients can connect.
     let more: Vec<_> = (0..6)
-        .map(|_| connect().expect("there is a shard"))
+        .map(|_| connect().expect("a shard is left"))
         .collect();
     let states = endpoint.shard_stats();
     assert_eq!(
@@ -127,7 +128,7 @@ async fn a_shard_that_ends_takes_no_other_along() {
     let mut cx = Context::from_waker(Waker::noop());
     assert!(accepting.as_mut().poll(&mut cx).is_pending());
     assert!(events.as_mut().poll(&mut cx).is_pending());
-    assert_eq!(endpoint.local_addr().expect("known").port(), 4433);
+    assert_eq!(endpoint.local_addr().expect("an address").port(), 4433);
 
     // The last one ends the endpoint.
     other.lose();

@@ -8,9 +8,9 @@ use courser_transport::{ConnectionHandle, Event, StreamEvent};
 use super::{MtuQuery, ShardState};
 
 impl ShardState {
-    /// Asks connections that something happened to for their events, and queues them to send.
+    /// Processes the events of connections that have changed, and queues these connections to send.
     ///
-    /// An interface is asked for its MTU when a connection begins to search for larger datagrams. That
+    /// The MTU of an interface is requested when a connection begins to search for larger datagrams. That
     /// costs several system calls, which short connections and forged first packets must not cause.
     pub(crate) fn collect_events(&mut self, now: Time) {
         while let Some(handle) = self.endpoint.next_touched() {

@@ -15,7 +15,7 @@ impl Wake for Count {
     }
 }
 
-/// Returns what a task registers.
+/// Returns a waker as a task registers it.
 fn foreign(waker: &Waker) -> ForeignWaker {
     ForeignWaker::new(waker.clone())
 }
@@ -45,7 +45,7 @@ fn ticket_survives_a_wakeup_and_is_used_again() {
 }
 
 #[test]
-fn one_who_gave_up_is_not_woken() {
+fn task_that_stopped_waiting_is_not_woken() {
     let (_, waker) = counting();
     let (mut waiters, mut woken) = (Waiters::default(), Vec::new());
     let (mut first, mut second) = (None, None);
@@ -57,25 +57,25 @@ fn one_who_gave_up_is_not_woken() {
 }
 
 #[test]
-fn only_the_waiters_of_one_stream_learn_of_its_end() {
+fn end_of_a_stream_wakes_only_its_own_waiters() {
     let (_, waker) = counting();
     let (mut wakers, mut woken) = (ConnectionWakers::default(), Vec::new());
     let mut tickets = [None; 4];
-    for (place, ticket) in tickets.iter_mut().enumerate() {
-        wakers.wait_for_end(stream(place as u64 % 2), ticket, foreign(&waker));
+    for (index, ticket) in tickets.iter_mut().enumerate() {
+        wakers.wait_for_end(stream(index as u64 % 2), ticket, foreign(&waker));
     }
     wakers.wake_finished(stream(1), &mut woken);
     assert_eq!(woken.len(), 2);
-    wakers.forget_end(stream(1), tickets[1].expect("registered"));
-    wakers.forget_end(stream(1), tickets[3].expect("registered"));
+    wakers.forget_end(stream(1), tickets[1].expect("the waker is registered"));
+    wakers.forget_end(stream(1), tickets[3].expect("the waker is registered"));
     assert_eq!(wakers.ends.len(), 2);
-    wakers.forget_end(stream(0), tickets[0].expect("registered"));
+    wakers.forget_end(stream(0), tickets[0].expect("the waker is registered"));
     wakers.wake_all(&mut woken);
     assert_eq!(woken.len(), 3);
 }
 
 #[test]
-fn code_of_a_stopped_stream_waits_for_who_asked() {
+fn stop_code_is_kept_for_the_ticket_that_waited() {
     let (_, waker) = counting();
     let (mut wakers, mut woken) = (ConnectionWakers::default(), Vec::new());
     let (mut first, mut second) = (None, None);

@@ -61,16 +61,16 @@ impl Watchers {
         awaited.map(|(_, (len, _))| *len).min()
     }
 
-    /// Sets the result of all watches of a stream for a number of bytes that `is_meant`.
+    /// Sets the result of all watches of a stream for which `applies` accepts the number of bytes.
     pub(super) fn settle_if(
         &mut self,
         id: StreamId,
-        is_meant: impl Fn(u64) -> bool,
+        applies: impl Fn(u64) -> bool,
         result: &Result<(), WriteError>,
         woken: &mut Vec<Waker>,
     ) {
         for (_, (len, ack)) in self.acks.range_mut((id, 0)..=(id, u64::MAX)) {
-            if is_meant(*len)
+            if applies(*len)
                 && let Ack::Awaited(waker) = ack
             {
                 woken.extend(waker.take().map(ForeignWaker::into_inner));

@@ -21,7 +21,7 @@ fn code_stays_until_it_is_forgotten() {
 }
 
 #[test]
-fn finished_streams_push_each_other_out_and_no_open_one() {
+fn finished_streams_displace_each_other_and_no_open_one() {
     let mut stops = Stops::default();
     stops.keep(stream(0), 1u8.into(), false);
     for index in 1..=1000 {

@@ -29,7 +29,7 @@ fn only_the_named_edges_run_sideways() {
 }
 
 #[test]
-fn a_crate_without_a_floor_may_depend_on_nothing() {
-    assert_eq!(floor_of("attic"), None);
+fn a_crate_without_a_layer_may_depend_on_nothing() {
+    assert_eq!(layer_of("attic"), None);
     assert!(!is_allowed("attic", "base"));
 }

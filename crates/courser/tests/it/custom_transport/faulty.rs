@@ -12,7 +12,7 @@ use courser::runtime::{Ecn, Received, Transmit, UdpSocket};
 use super::switch::Port;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Lie {
+pub enum Fault {
     /// More bytes than the buffer has.
     TooLong,
     /// Segments without a length.
@@ -49,13 +49,13 @@ pub enum Lie {
 
 /// Returns false results of one kind, and otherwise behaves like a port.
 #[derive(Debug)]
-pub struct Liar {
-    pub lie: Lie,
+pub struct FaultyTransport {
+    pub fault: Fault,
     pub port: Port,
     pub calls: Arc<AtomicU64>,
 }
 
-impl Liar {
+impl FaultyTransport {
     fn answer(
         &self,
         len: usize,
@@ -79,64 +79,64 @@ fn closed() -> io::Error {
     io::Error::from_raw_os_error(if cfg!(windows) { 6 } else { 9 })
 }
 
-impl UdpSocket for Liar {
+impl UdpSocket for FaultyTransport {
     fn poll_receive(&self, cx: &mut Context<'_>, buffer: &mut [u8]) -> Poll<io::Result<Received>> {
         let calls = self.calls.fetch_add(1, Relaxed);
         let peer = SocketAddr::from(([192, 0, 2, 2], 2));
-        match self.lie {
-            Lie::TooLong => self.answer(buffer.len() + 1, 1200, peer),
-            Lie::NoSegments => match self.port.poll_receive(cx, buffer) {
+        match self.fault {
+            Fault::TooLong => self.answer(buffer.len() + 1, 1200, peer),
+            Fault::NoSegments => match self.port.poll_receive(cx, buffer) {
                 Poll::Ready(Ok(received)) => Poll::Ready(Ok(Received {
                     segment_size: 0,
                     ..received
                 })),
                 other => other,
             },
-            Lie::From(address) => self.answer(1200, 1200, address.parse().expect("an address")),
-            Lie::FromAnywhere if calls < 5000 => {
-                let port = u16::try_from(calls + 1).expect("few");
+            Fault::From(address) => self.answer(1200, 1200, address.parse().expect("an address")),
+            Fault::FromAnywhere if calls < 5000 => {
+                let port = u16::try_from(calls + 1).expect("fits");
                 self.answer(20, 20, SocketAddr::from(([192, 0, 2, 77], port)))
             }
-            Lie::EmptyDatagrams => self.answer(0, 0, peer),
-            Lie::ReceiveErrors(kind) => Poll::Ready(Err(kind.into())),
-            Lie::BreaksOnReceive => {
+            Fault::EmptyDatagrams => self.answer(0, 0, peer),
+            Fault::ReceiveErrors(kind) => Poll::Ready(Err(kind.into())),
+            Fault::BreaksOnReceive => {
                 let received = self.port.poll_receive(cx, buffer);
                 received.map(|_| Err(io::ErrorKind::BrokenPipe.into()))
             }
-            Lie::ClosedOnReceive => {
+            Fault::ClosedOnReceive => {
                 let received = self.port.poll_receive(cx, buffer);
                 received.map(|_| Err(closed()))
             }
-            Lie::NeverReady => Poll::Pending,
+            Fault::NeverReady => Poll::Pending,
             _ => self.port.poll_receive(cx, buffer),
         }
     }
 
     fn try_send(&self, transmit: &Transmit<'_>) -> io::Result<usize> {
         self.calls.fetch_add(1, Relaxed);
-        match self.lie {
-            Lie::SendErrors(kind) => Err(kind.into()),
-            Lie::ClosedOnSend => Err(closed()),
-            Lie::NeverReady | Lie::WritableAndFull => Err(io::ErrorKind::WouldBlock.into()),
-            Lie::SendsNothing => Ok(0),
-            Lie::SendsTooMuch => self.port.try_send(transmit).map(|_| usize::MAX),
-            Lie::SendsHalves => self.port.try_send(transmit).map(|taken| taken / 2),
+        match self.fault {
+            Fault::SendErrors(kind) => Err(kind.into()),
+            Fault::ClosedOnSend => Err(closed()),
+            Fault::NeverReady | Fault::WritableAndFull => Err(io::ErrorKind::WouldBlock.into()),
+            Fault::SendsNothing => Ok(0),
+            Fault::SendsTooMuch => self.port.try_send(transmit).map(|_| usize::MAX),
+            Fault::SendsHalves => self.port.try_send(transmit).map(|taken| taken / 2),
             _ => self.port.try_send(transmit),
         }
     }
 
     fn poll_writable(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.calls.fetch_add(1, Relaxed);
-        match self.lie {
-            Lie::NeverReady => Poll::Pending,
-            Lie::WritableAndFull | Lie::SendsNothing => Poll::Ready(Ok(())),
+        match self.fault {
+            Fault::NeverReady => Poll::Pending,
+            Fault::WritableAndFull | Fault::SendsNothing => Poll::Ready(Ok(())),
             _ => self.port.poll_writable(cx),
         }
     }
 
     fn local_addr(&self) -> io::Result<SocketAddr> {
-        match self.lie {
-            Lie::LosesAddress if self.calls.load(Relaxed) > 20 => {
+        match self.fault {
+            Fault::LosesAddress if self.calls.load(Relaxed) > 20 => {
                 Err(io::ErrorKind::NotFound.into())
             }
             _ => self.port.local_addr(),
@@ -144,18 +144,18 @@ impl UdpSocket for Liar {
     }
 
     fn interface_mtu(&self, peer: SocketAddr) -> Option<u32> {
-        match self.lie {
-            Lie::Mtu(mtu) => Some(mtu),
+        match self.fault {
+            Fault::Mtu(mtu) => Some(mtu),
             _ => self.port.interface_mtu(peer),
         }
     }
 
     fn capabilities(&self) -> Capabilities {
         let mut capabilities = self.port.capabilities();
-        match self.lie {
-            Lie::EndlessBatches => capabilities.gso_segments = usize::MAX,
+        match self.fault {
+            Fault::EndlessBatches => capabilities.gso_segments = usize::MAX,
             // What the transport says of batches that it counts wrongly must stay below its room.
-            Lie::SendsHalves | Lie::SendsTooMuch => capabilities.gso_segments = 1,
+            Fault::SendsHalves | Fault::SendsTooMuch => capabilities.gso_segments = 1,
             _ => {}
         }
         capabilities

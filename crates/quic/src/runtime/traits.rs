@@ -111,7 +111,7 @@ pub trait Timer: fmt::Debug + Send {
 /// # Sizes
 /// QUIC needs datagrams of 1200 bytes (RFC 9000 §14), and none is larger than 65 507 bytes. A transport
 /// that adds a header returns a smaller [`interface_mtu`](UdpSocket::interface_mtu), which no datagram
-/// exceeds. One that cannot carry a datagram all the same drops it, or returns an error: probes
+/// exceeds. A transport that still cannot carry a datagram drops it, or returns an error: probes
 /// of the path MTU are meant to be lost where they are too large (RFC 8899).
 ///
 /// # ECN
@@ -132,7 +132,7 @@ pub trait Timer: fmt::Debug + Send {
 /// # Errors
 /// | error | effect |
 /// |---|---|
-/// | `WouldBlock` | sending goes on after `poll_writable`; receiving: the same as `Pending` |
+/// | `WouldBlock` | sending resumes after `poll_writable`; receiving: the same as `Pending` |
 /// | the system's codes `EBADF`, `ENOTSOCK` and `EFAULT` | the socket is lost. One that [`Runtime::bind`] returned is bound again; otherwise its shard ends, and its connections report this error. A socket that was replaced is given up instead |
 /// | any other | the batch counts as lost on the path, and connections continue |
 ///
@@ -182,7 +182,7 @@ pub trait UdpSocket: fmt::Debug + Send + Sync + 'static {
     /// Called only after `try_send` has returned `WouldBlock`.
     ///
     /// # Errors
-    /// Returns an error if it cannot tell: `try_send` is then called ten times a second.
+    /// Returns an error if it cannot report readiness: `try_send` is then called ten times a second.
     fn poll_writable(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>>;
 
     /// Returns the address that it is bound to, with the port that was chosen. A transport without

@@ -1,7 +1,7 @@
-//! The floors, which order the crates: each may depend on those below it.
+//! The order of the crates: each may depend on those in lower layers.
 
-/// The folders below `crates/` and `tools/` by floor. A crate depends on lower floors only.
-const FLOORS: &[(u8, &[&str])] = &[
+/// The folders below `crates/` and `tools/` by layer. A crate depends on lower layers only.
+const LAYERS: &[(u8, &[&str])] = &[
     (0, &["base", "fused"]),
     (1, &["link", "wire", "telemetry", "units"]),
     (
@@ -11,7 +11,7 @@ const FLOORS: &[(u8, &[&str])] = &[
         ],
     ),
     (3, &["transport", "http3", "webtransport"]),
-    (WORLDS, &["files", "udp"]),
+    (SYSTEM_CALLS, &["files", "udp"]),
     (QUIC, &["quic"]),
     (6, &["http3-tokio", "observe"]),
     (7, &["client", "server"]),
@@ -47,8 +47,8 @@ const FLOORS: &[(u8, &[&str])] = &[
     ),
 ];
 
-/// The only dependencies within a floor.
-const SIDEWAYS: &[(&str, &str)] = &[
+/// The only dependencies within a layer.
+const WITHIN_A_LAYER: &[(&str, &str)] = &[
     ("telemetry", "wire"),
     ("tls", "crypto"),
     ("webtransport", "http3"),
@@ -64,29 +64,29 @@ const SIDEWAYS: &[(&str, &str)] = &[
     ("robustness", "adversary"),
 ];
 
-/// The floor of the tools. Every crate below it is a library.
+/// The layer of the tools. Every crate below it is a library.
 pub(crate) const TOOLS: u8 = 10;
 
-/// The floor that makes system calls. The crates below it have no I/O.
-pub(crate) const WORLDS: u8 = 4;
+/// The layer that makes system calls. The crates below it have no I/O.
+pub(crate) const SYSTEM_CALLS: u8 = 4;
 
-/// The floor of QUIC on a runtime, the lowest one that depends on tokio.
+/// The layer of QUIC on a runtime, the lowest one that depends on tokio.
 pub(crate) const QUIC: u8 = 5;
 
-/// Returns the floor of a folder below `crates/` or `tools/`, or `None` if the table does not list it.
-pub(crate) fn floor_of(folder: &str) -> Option<u8> {
-    FLOORS
+/// Returns the layer of a folder below `crates/` or `tools/`, or `None` if the table does not list it.
+pub(crate) fn layer_of(folder: &str) -> Option<u8> {
+    LAYERS
         .iter()
         .find(|(_, folders)| folders.contains(&folder))
-        .map(|(floor, _)| *floor)
+        .map(|(layer, _)| *layer)
 }
 
 /// Returns true if the crate in `folder` may depend on the one in `dependency`.
 pub(crate) fn is_allowed(folder: &str, dependency: &str) -> bool {
-    match (floor_of(folder), floor_of(dependency)) {
+    match (layer_of(folder), layer_of(dependency)) {
         (Some(own), Some(other)) => {
             // Tests enable features of their own crate by depending on it.
-            own > other || folder == dependency || SIDEWAYS.contains(&(folder, dependency))
+            own > other || folder == dependency || WITHIN_A_LAYER.contains(&(folder, dependency))
         }
         _ => false,
     }

@@ -1,15 +1,15 @@
-//! The walls inside `transport`: endpoint above connection, connection above its parts.
+//! The order of modules inside `transport`: endpoint above connection, connection above its parts.
 
 use crate::modules::{Modules, Reference};
 use crate::report::Problems;
 use crate::tree::File;
 
-/// Returns each reference that leads up.
+/// Returns each reference from a lower part to a higher one.
 pub(super) fn check(files: &[File]) -> Problems {
     let modules = Modules::new(files, "transport");
     let references = modules.references();
     let mut problems = Problems::new();
-    for reference in references.iter().filter(|reference| leads_up(reference)) {
+    for reference in references.iter().filter(|reference| is_upward(reference)) {
         let Reference {
             from, line, name, ..
         } = reference;
@@ -57,7 +57,7 @@ fn part(path: &str) -> Part {
     }
 }
 
-fn leads_up(reference: &&Reference<'_>) -> bool {
+fn is_upward(reference: &&Reference<'_>) -> bool {
     part(reference.from) < part(reference.to)
 }
 

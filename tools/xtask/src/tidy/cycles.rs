@@ -1,4 +1,4 @@
-//! Refuses circles of imports between the files of a crate.
+//! Refuses import cycles between the files of a crate.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,12 +6,12 @@ use crate::modules::{Modules, Reference};
 use crate::report::Problems;
 use crate::tree::File;
 
-/// Returns each reference that closes a circle between files of a crate in `folders`.
+/// Returns each reference that is part of a cycle between files of a crate in `folders`.
 pub(super) fn check<'a>(files: &[File], folders: impl Iterator<Item = &'a str>) -> Problems {
     let mut problems = Problems::new();
     for folder in folders {
         let references = Modules::new(files, folder).references();
-        for reference in in_circles(&references) {
+        for reference in in_cycles(&references) {
             let Reference {
                 from,
                 to,
@@ -19,15 +19,15 @@ pub(super) fn check<'a>(files: &[File], folders: impl Iterator<Item = &'a str>) 
                 name,
             } = reference;
             problems.push(format!(
-                "{from}:{line}: `{name}` is in {to}, which leads back to this file"
+                "{from}:{line}: `{name}` is in {to}, which imports this file, directly or through others"
             ));
         }
     }
     problems
 }
 
-/// Returns the references that are part of a circle.
-fn in_circles<'r, 'a>(references: &'r [Reference<'a>]) -> Vec<&'r Reference<'a>> {
+/// Returns the references that are part of a cycle.
+fn in_cycles<'r, 'a>(references: &'r [Reference<'a>]) -> Vec<&'r Reference<'a>> {
     let mut edges: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for reference in references {
         edges.entry(reference.from).or_default().push(reference.to);
@@ -36,11 +36,11 @@ fn in_circles<'r, 'a>(references: &'r [Reference<'a>]) -> Vec<&'r Reference<'a>>
         .keys()
         .map(|&from| (from, reachable(from, &edges)))
         .collect();
-    let leads_back = |reference: &&Reference<'_>| {
+    let imports_back = |reference: &&Reference<'_>| {
         let behind = reached.get(reference.to);
         behind.is_some_and(|behind| behind.contains(reference.from))
     };
-    references.iter().filter(leads_back).collect()
+    references.iter().filter(imports_back).collect()
 }
 
 /// Returns every file that references lead to from `start`.
@@ -81,8 +81,8 @@ mod tests {
         assert_eq!(found.len(), 3, "{found:?}");
         assert_eq!(
             found[0],
-            "crates/x/src/a.rs:1: `crate::b::B` is in crates/x/src/b.rs, which leads back to this \
-             file"
+            "crates/x/src/a.rs:1: `crate::b::B` is in crates/x/src/b.rs, which imports this file, \
+             directly or through others"
         );
     }
 
