@@ -1,5 +1,5 @@
 //! The common parts of peer programs: the command line, the settings, the workloads and the lines that a
-//! program prints.
+//! program prints, and the contract of the interop programs.
 //!
 //! A peer program is `peer-<stack> server|client` with the options of [`command_line`]. It
 //! prints one line of JSON when it listens ([`Ready`], server) and one when it is done
@@ -8,11 +8,17 @@
 //! Wire: ALPN `perf`. Each bidirectional stream of the client begins with the length of the
 //! wanted response, eight bytes big-endian, and goes on with the upload until FIN. Then the
 //! server sends as many bytes as were wanted, and FIN.
+//!
+//! An interop program is `interop-<stack> server|client` with the variables of [`interop`].
 
 mod children;
 pub mod command_line;
 #[cfg(feature = "rustls")]
 pub mod identity;
+pub mod interop;
+#[cfg(feature = "rustls")]
+pub mod interop_tls;
+pub mod key_log;
 pub mod latency;
 pub mod operations;
 pub mod process;
