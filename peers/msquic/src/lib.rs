@@ -1,22 +1,22 @@
 //! Parts that all peer programs share, from the sources of the workspace above, and without its other stacks.
 
-#[path = "../../src/command_line.rs"]
+#[path = "../../common/src/command_line.rs"]
 pub mod command_line;
-#[path = "../../src/latency.rs"]
+#[path = "../../common/src/latency.rs"]
 pub mod latency;
-#[path = "../../src/operations.rs"]
+#[path = "../../common/src/operations.rs"]
 pub mod operations;
-#[path = "../../src/process.rs"]
+#[path = "../../common/src/process.rs"]
 pub mod process;
-#[path = "../../src/result_line.rs"]
+#[path = "../../common/src/result_line.rs"]
 mod result_line;
-#[path = "../../src/settings.rs"]
+#[path = "../../common/src/settings.rs"]
 pub mod settings;
-#[path = "../../src/standard_input.rs"]
+#[path = "../../common/src/standard_input.rs"]
 pub mod standard_input;
-#[path = "../../src/tally.rs"]
+#[path = "../../common/src/tally.rs"]
 pub mod tally;
-#[path = "../../src/workloads.rs"]
+#[path = "../../common/src/workloads.rs"]
 pub mod workloads;
 
 pub use result_line::{

@@ -5,17 +5,17 @@
 //! and go in batches (GRO and GSO), all that was read is processed before anything is sent, and
 //! bodies that are sent are not copied before quiche puts them into packets.
 
-#[path = "../../src/command_line.rs"]
+#[path = "../../common/src/command_line.rs"]
 pub mod command_line;
-#[path = "../../src/latency.rs"]
+#[path = "../../common/src/latency.rs"]
 pub mod latency;
-#[path = "../../src/process.rs"]
+#[path = "../../common/src/process.rs"]
 pub mod process;
-#[path = "../../src/settings.rs"]
+#[path = "../../common/src/settings.rs"]
 pub mod settings;
-#[path = "../../src/sockets.rs"]
+#[path = "../../common/src/sockets.rs"]
 pub mod sockets;
-#[path = "../../src/tally.rs"]
+#[path = "../../common/src/tally.rs"]
 pub mod tally;
 
 pub mod body;
@@ -24,7 +24,7 @@ pub mod server;
 pub mod setup;
 
 mod event_loop;
-#[path = "../../src/result_line.rs"]
+#[path = "../../common/src/result_line.rs"]
 mod result_line;
 mod socket;
 mod streams;
