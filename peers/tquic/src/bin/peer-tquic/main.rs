@@ -6,7 +6,7 @@ mod exchange;
 mod server;
 mod setup;
 mod socket;
-#[path = "../../../../quiche/src/streams.rs"]
+#[path = "../../../../common/src/streams.rs"]
 mod streams;
 
 use clap::Parser;
