@@ -1,7 +1,9 @@
 //! courser as a peer: `peer-courser server|client`.
 
-#[path = "../quic_program.rs"]
-mod quic_program;
+#[path = "../../quinn/src/quic_program.rs"]
+pub mod quic_program;
+
+use courser as api;
 
 fn main() -> Result<(), peers::Failure> {
     quic_program::run()
@@ -12,15 +14,12 @@ mod stack {
     use std::sync::Arc;
 
     use bytes::Bytes;
-    use courser::{Algorithm, ClientConfig, RetryPolicy, ServerConfig, TransportConfig, VarInt};
+    use courser::{
+        Algorithm, ClientConfig, Connection, Endpoint, RecvStream, RetryPolicy, ServerConfig,
+        TransportConfig,
+    };
     use peers::command_line::{ClientOptions, ServerOptions, TransportOptions};
     use peers::{Failure, PathCounts, settings, tls};
-
-    pub(crate) use courser::{
-        Connection, ConnectionError, Endpoint, Incoming, RecvStream, SendStream,
-    };
-
-    pub(crate) const NO_ERROR: VarInt = VarInt::from_u32(0);
 
     /// Datagrams of the shared payload that fill the shared buffer.
     const DATAGRAM_QUEUE: usize = settings::DATAGRAM_BUFFER / settings::DATAGRAM_PAYLOAD;
@@ -30,8 +29,8 @@ mod stack {
     }
 
     /// Starts a server without Retry and tokens; quinn sends none by default either.
-    pub(crate) fn server(options: &ServerOptions) -> Result<Endpoint, Failure> {
-        let tls = tls::server(&options.identity, &[settings::ALPN])?;
+    pub(crate) fn server(options: &ServerOptions, alpn: &[u8]) -> Result<Endpoint, Failure> {
+        let tls = tls::server(&options.identity, &[alpn])?;
         let config = ServerConfig::with_rustls(Arc::new(tls))
             .transport_config(transport(options.transport, options.streams))
             .retry(RetryPolicy::Never)
@@ -39,8 +38,8 @@ mod stack {
         Ok(Endpoint::server(config, options.listen)?)
     }
 
-    pub(crate) fn client(options: &ClientOptions) -> Result<Endpoint, Failure> {
-        let tls = tls::client(&options.identity, &[settings::ALPN])?;
+    pub(crate) fn client(options: &ClientOptions, alpn: &[u8]) -> Result<Endpoint, Failure> {
+        let tls = tls::client(&options.identity, &[alpn])?;
         let config = ClientConfig::with_rustls(Arc::new(tls))
             .transport_config(transport(options.transport, 0));
         let mut endpoint = Endpoint::client(options.local())?;

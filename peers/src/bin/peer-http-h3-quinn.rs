@@ -1,6 +1,5 @@
 //! HTTP/3 of hyperium's h3 on quinn as a peer: `peer-http-h3-quinn server|client`.
 
-use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
 use bytes::{Buf, Bytes};
@@ -8,16 +7,11 @@ use clap::Parser;
 use h3::client::SendRequest;
 use h3::server::RequestResolver;
 use http::Request;
-use peers::command_line::{ClientOptions, CommandLine, Role, ServerOptions, TransportOptions};
+use peers::command_line::{ClientOptions, CommandLine, Role, ServerOptions};
 use peers::tally::Tally;
-use peers::{
-    ClientResult, Failure, ServerResult, http_client, http_server, settings, sockets, tls, web,
-};
-use quinn::congestion::CubicConfig;
-use quinn::crypto::rustls::{QuicClientConfig, QuicServerConfig};
-use quinn::{
-    ClientConfig, Endpoint, EndpointConfig, ServerConfig, TokioRuntime, TransportConfig, VarInt,
-};
+use peers::{ClientResult, Failure, ServerResult, http_client, http_server, settings, web};
+use peers_quinn::endpoint;
+use quinn::VarInt;
 
 fn main() -> Result<(), Failure> {
     let command_line = CommandLine::parse();
@@ -34,10 +28,7 @@ fn main() -> Result<(), Failure> {
 }
 
 async fn serve(options: &ServerOptions) -> Result<ServerResult, Failure> {
-    let tls = tls::server(&options.identity, &[web::ALPN_H3])?;
-    let mut config = ServerConfig::with_crypto(Arc::new(QuicServerConfig::try_from(tls)?));
-    config.transport_config(Arc::new(transport(options.transport, options.streams)?));
-    let endpoint = endpoint(Some(config), options.listen)?;
+    let endpoint = endpoint::server(options, web::ALPN_H3)?;
     let tally = Arc::new(Tally::default());
     http_server::run(version(), endpoint.local_addr()?, &tally, || async {
         let incoming = endpoint.accept().await?;
@@ -90,14 +81,10 @@ async fn answer(
 }
 
 async fn work(options: &ClientOptions) -> Result<ClientResult, Failure> {
-    let tls = tls::client(&options.identity, &[web::ALPN_H3])?;
-    let mut config = ClientConfig::new(Arc::new(QuicClientConfig::try_from(tls)?));
-    config.transport_config(Arc::new(transport(options.transport, 100)?));
     let mut endpoints = Vec::new();
     let mut clients = Vec::new();
     for _ in 0..options.connections {
-        let mut endpoint = endpoint(None, SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))?;
-        endpoint.set_default_client_config(config.clone());
+        let endpoint = endpoint::client(options, web::ALPN_H3)?;
         let connecting = endpoint.connect(options.server, settings::SERVER_NAME)?;
         let connection = h3_quinn::Connection::new(connecting.await?);
         let (mut driver, client) = h3::client::new(connection).await?;
@@ -140,35 +127,6 @@ fn version() -> String {
         peers::locked_version("h3"),
         peers::locked_version("quinn")
     )
-}
-
-fn endpoint(server: Option<ServerConfig>, address: SocketAddr) -> Result<Endpoint, Failure> {
-    let socket = sockets::udp(address)?;
-    Ok(Endpoint::new(
-        EndpointConfig::default(),
-        server,
-        socket,
-        Arc::new(TokioRuntime),
-    )?)
-}
-
-/// As `peer-quinn` has it, with the streams that HTTP/3 wants.
-fn transport(options: TransportOptions, streams: u32) -> Result<TransportConfig, Failure> {
-    let mut config = TransportConfig::default();
-    config
-        .max_concurrent_bidi_streams(VarInt::from_u32(streams))
-        .max_idle_timeout(Some(settings::IDLE_TIMEOUT.try_into()?))
-        .congestion_controller_factory(Arc::new(CubicConfig::default()));
-    if options.own_settings {
-        return Ok(config);
-    }
-    config
-        .stream_receive_window(VarInt::from_u32(settings::STREAM_WINDOW))
-        .receive_window(VarInt::from_u32(settings::CONNECTION_WINDOW))
-        .initial_mtu(options.datagram)
-        .min_mtu(options.datagram)
-        .mtu_discovery_config(None);
-    Ok(config)
 }
 
 /// H3_NO_ERROR (RFC 9114 §8.1).

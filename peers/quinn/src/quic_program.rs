@@ -1,10 +1,9 @@
 //! The QUIC peer, written once and compiled against each library that has quinn's method names.
 //!
-//! A program that includes this file with `#[path]` has a module `stack` beside it, with the
-//! library's `Connection`, `ConnectionError`, `Endpoint`, `Incoming`, `RecvStream` and
-//! `SendStream`, the close code `NO_ERROR`, and the functions `server` and `client`, which make an
-//! endpoint, `counts` of a connection, `read`, and `version`. So the programs differ in
-//! the settings of their library and in nothing else.
+//! A crate that includes this file with `#[path]` has the library at its root under the name `api`, and a
+//! module `stack` with the functions `server` and `client`, which make an endpoint for an application
+//! protocol, `counts` of a connection, `read`, and `version`. So the programs differ in the settings of their
+//! library and in nothing else.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -12,31 +11,37 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use clap::Parser;
-use peers::command_line::{CommandLine, Role, ServerOptions};
-use peers::settings::{CHUNK_SIZE, HEADER_LEN, SERVER_NAME};
-use peers::tally::Tally;
-use peers::{Datagrams, Failure, PathCounts, Ready, ServerResult, standard_input, workloads};
+use peers_common::command_line::{CommandLine, Role, ServerOptions};
+use peers_common::settings::{ALPN, CHUNK_SIZE, HEADER_LEN, SERVER_NAME};
+use peers_common::tally::Tally;
+use peers_common::{
+    Datagrams, Failure, PathCounts, Ready, ServerResult, standard_input, workloads,
+};
 use tokio::task::JoinSet;
 
-use crate::stack::{self, Connection, ConnectionError, Endpoint, Incoming, RecvStream, SendStream};
+use crate::api::{Connection, ConnectionError, Endpoint, Incoming, RecvStream, SendStream, VarInt};
+use crate::stack;
 
 /// Runs the end that the command line asks for on one thread.
-pub(crate) fn run() -> Result<(), Failure> {
+///
+/// # Errors
+/// Returns the error of the end.
+pub fn run() -> Result<(), Failure> {
     let command_line = CommandLine::parse();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
     runtime.block_on(async {
         match command_line.role {
-            Role::Server(options) => peers::print(&serve(&options).await?)?,
+            Role::Server(options) => peers_common::print(&serve(&options).await?)?,
             Role::Client(options) => {
-                let endpoint = stack::client(&options)?;
+                let endpoint = stack::client(&options, ALPN)?;
                 let client = Client {
                     endpoint: endpoint.clone(),
                     server: options.server,
                 };
                 workloads::run(&client, &options, stack::version()).await?;
-                endpoint.close(stack::NO_ERROR, b"");
+                endpoint.close(NO_ERROR, b"");
                 endpoint.wait_idle().await;
             }
         }
@@ -45,8 +50,8 @@ pub(crate) fn run() -> Result<(), Failure> {
 }
 
 async fn serve(options: &ServerOptions) -> Result<ServerResult, Failure> {
-    let endpoint = stack::server(options)?;
-    peers::print(&Ready {
+    let endpoint = stack::server(options, ALPN)?;
+    peers_common::print(&Ready {
         listening: endpoint.local_addr()?,
     })?;
     let tally = Arc::new(Tally::default());
@@ -63,7 +68,7 @@ async fn serve(options: &ServerOptions) -> Result<ServerResult, Failure> {
             Some(_) = connections.join_next() => {}
         }
     }
-    endpoint.close(stack::NO_ERROR, b"");
+    endpoint.close(NO_ERROR, b"");
     // A client's close may be lost on its way; ours ends the connection and it tells its counts.
     while connections.join_next().await.is_some() {}
     Ok(ServerResult::new(&tally))
@@ -183,7 +188,7 @@ impl workloads::Connection for Dialed {
     }
 
     fn close(&self) {
-        self.0.close(stack::NO_ERROR, b"");
+        self.0.close(NO_ERROR, b"");
     }
 }
 
@@ -217,3 +222,5 @@ async fn read_to_fin(receive: &mut RecvStream) -> Result<u64, Failure> {
 
 /// Chunks of one read; a full receive buffer holds 45 packets.
 const CHUNKS: usize = 64;
+
+const NO_ERROR: VarInt = VarInt::from_u32(0);
