@@ -25,6 +25,7 @@ pub mod process;
 pub mod settings;
 pub mod sockets;
 pub mod standard_input;
+pub mod streams;
 pub mod tally;
 #[cfg(feature = "rustls")]
 pub mod tls;

@@ -104,6 +104,29 @@ impl Body {
         }
         Ok(true)
     }
+
+    /// The same on a stream without HTTP/3, and then its end.
+    ///
+    /// # Errors
+    /// When the peer wants no more of it, or the connection is broken.
+    pub fn send_plain(&mut self, quic: &mut Quic, stream: u64) -> quiche::Result<bool> {
+        loop {
+            let chunk = self.chunk();
+            let is_last = chunk.len() as u64 == self.left;
+            let count = match quic.stream_send(stream, &chunk, is_last) {
+                Ok(count) => count,
+                Err(quiche::Error::Done) => return Ok(false),
+                Err(error) => return Err(error),
+            };
+            self.advance(count);
+            if count < chunk.len() {
+                return Ok(false);
+            }
+            if is_last {
+                return Ok(true);
+            }
+        }
+    }
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! A server of HTTP/3: one socket, one thread.
+//! A server: one socket and one thread for all connections.
 
 use std::collections::HashMap;
 use std::io::{self, Read};
@@ -6,112 +6,104 @@ use std::net::SocketAddr;
 use std::os::fd::AsFd;
 use std::time::Instant;
 
-use bytes::Bytes;
 use nix::poll::{PollFd, PollFlags};
-use quiche::h3::{self, HeaderRef};
-use quiche::{ConnectionId, RecvInfo};
+use peers_common::Failure;
+use quiche::{ConnectionId, RecvInfo, RetryConnectionIds};
 use slab::Slab;
 
-use crate::body::{Body, Buffers, Quic};
+use crate::body::{Buffers, Quic};
+use crate::event_loop;
+use crate::ids::{self, ID_LEN, Id};
 use crate::socket::{Left, Socket};
-use crate::streams::StreamMap;
-use crate::{Failure, event_loop, setup};
 
-/// A service that answers requests.
-pub trait Service {
-    /// The state of a request whose content is read before the response.
-    type Request;
+/// What a server does on its connections.
+pub trait Application {
+    /// The state of a connection that carries requests.
+    type Session;
 
-    /// Called after a handshake. `suite` is the negotiated cipher suite by IANA's name.
+    /// Called with a new connection before its first datagram.
     ///
     /// # Errors
-    /// When the connection is refused; it is closed.
-    fn on_connection(&mut self, suite: &str) -> Result<(), Failure>;
+    /// When the connection is refused; the client gets no answer.
+    fn on_accept(&mut self, _: &mut Quic) -> Result<(), Failure> {
+        Ok(())
+    }
 
-    /// Called with the header section of a request.
-    fn on_head(&mut self, head: &[h3::Header]) -> Verdict<Self::Request>;
+    /// Called when requests can come: after the handshake, or before with 0-RTT packets. Returns `None` if
+    /// the connection was closed instead.
+    fn begin(&mut self, quic: &mut Quic) -> Option<Self::Session>;
 
-    /// Called with content of a request that is read.
-    fn on_content(&mut self, request: &mut Self::Request, content: &[u8]);
-
-    /// Called at the end of a request that is read.
-    fn on_end(&mut self, request: Self::Request) -> Answer;
+    /// Called after datagrams and timers. Reads what has come, and hands over what there is room for.
+    fn work(&mut self, session: &mut Self::Session, quic: &mut Quic);
 }
 
-/// The decision about a request.
-#[derive(Debug)]
-pub enum Verdict<Request> {
-    /// The request is answered at once, and its content is ignored.
-    Answer(Answer),
-    /// The content of the request is read first.
-    Read(Request),
-}
-
-/// A response.
-#[derive(Debug)]
-pub struct Answer {
-    /// The status code.
-    pub status: u16,
-    /// The content; `content-length` has its length.
-    pub body: Body,
-    /// True for HEAD, whose response has no content.
-    pub is_head_alone: bool,
+/// The rules for connections.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Admission {
+    /// True if clients have to prove their address with a Retry.
+    pub retries: bool,
+    /// True if clients get IDs for new paths, as many as they take.
+    pub offers_ids: bool,
 }
 
 /// A server and its connections.
-pub struct Server<S: Service> {
+pub struct Server<A: Application> {
     socket: Socket,
-    table: Table<S>,
-    service: S,
-    scratch: Box<[u8]>,
+    table: Table<A>,
+    application: A,
 }
 
 /// Connections by the IDs that this server issued: the index in the table, and four random bytes. A
 /// datagram finds its connection without a hash.
-struct Table<S: Service> {
+struct Table<A: Application> {
     config: quiche::Config,
-    http: h3::Config,
-    connections: Slab<Connection<S>>,
-    /// Connections by the IDs that clients chose, for packets sent before the client received ours.
+    admission: Admission,
+    /// The beginning of each token of a Retry, which stays secret.
+    secret: [u8; 16],
+    connections: Slab<Connection<A>>,
+    /// Connections by the IDs that clients chose or got in a Retry, for packets sent before the client
+    /// received ours.
     by_first_id: HashMap<Vec<u8>, usize>,
     /// Connections with work to do.
     marked: Vec<usize>,
+    /// Answers to datagrams without a connection.
+    answers: Vec<(Vec<u8>, SocketAddr)>,
 }
 
-struct Connection<S: Service> {
+struct Connection<A: Application> {
     quic: Quic,
-    http: Option<h3::Connection>,
-    id: [u8; ID_LEN],
+    session: Option<A::Session>,
+    id: Id,
+    /// Further IDs of the connection, for new paths.
+    more_ids: Vec<Id>,
     first_id: Vec<u8>,
-    requests: StreamMap<S::Request>,
-    responses: StreamMap<Response>,
     deadline: Option<Instant>,
     is_marked: bool,
 }
 
-/// The rest of a response.
-enum Response {
-    All(Answer),
-    Body(Body),
-}
-
-impl<S: Service> Server<S> {
+impl<A: Application> Server<A> {
     /// Starts a server at `address`.
     ///
     /// # Errors
     /// When the address is taken or not of this machine.
-    pub fn bind(config: quiche::Config, address: SocketAddr, service: S) -> Result<Self, Failure> {
+    pub fn bind(
+        config: quiche::Config,
+        address: SocketAddr,
+        admission: Admission,
+        application: A,
+    ) -> Result<Self, Failure> {
         Ok(Self {
             socket: Socket::bind(address)?,
             table: Table {
                 config,
-                http: h3::Config::new()?,
+                admission,
+                secret: ids::random()?,
                 connections: Slab::new(),
                 by_first_id: HashMap::new(),
                 marked: Vec::new(),
+                answers: Vec::new(),
             },
-            service,
-            scratch: vec![0; SCRATCH].into(),
+            application,
         })
     }
 
@@ -120,11 +112,24 @@ impl<S: Service> Server<S> {
         self.socket.local_address()
     }
 
-    /// Serves until standard input ends, and returns the service.
+    /// Serves until standard input ends, and returns the application.
     ///
     /// # Errors
     /// When the socket fails.
-    pub fn run(mut self) -> Result<S, Failure> {
+    pub fn run(mut self) -> Result<A, Failure> {
+        self.serve(true)?;
+        Ok(self.application)
+    }
+
+    /// Serves until the process is ended.
+    ///
+    /// # Errors
+    /// When the socket fails.
+    pub fn run_forever(mut self) -> Result<(), Failure> {
+        self.serve(false)
+    }
+
+    fn serve(&mut self, ends_with_input: bool) -> Result<(), Failure> {
         let mut input = io::stdin();
         let mut deadline = None;
         loop {
@@ -132,10 +137,11 @@ impl<S: Service> Server<S> {
                 self.socket.to_poll(),
                 PollFd::new(input.as_fd(), PollFlags::POLLIN),
             ];
-            event_loop::wait(&mut waited, deadline)?;
+            let count = if ends_with_input { 2 } else { 1 };
+            event_loop::wait(&mut waited[..count], deadline)?;
             let [can_receive, has_input] = waited.map(|one| one.any().unwrap_or(false));
-            if has_input && input.read(&mut self.scratch)? == 0 {
-                return Ok(self.service);
+            if has_input && input.read(&mut [0; 512])? == 0 {
+                return Ok(());
             }
             let mut is_busy = can_receive && self.receive()?;
             self.table.expire(Instant::now());
@@ -150,28 +156,39 @@ impl<S: Service> Server<S> {
 
     /// Passes datagrams to their connections. Returns true if there may be more.
     fn receive(&mut self) -> io::Result<bool> {
-        let Self { socket, table, .. } = self;
-        socket.receive(|datagram, info| {
-            let Some(index) = table
-                .find(datagram)
-                .or_else(|| table.accept(datagram, info))
-            else {
-                return;
-            };
-            // quiche ignores datagrams that it cannot decrypt, and closes connections that break a
-            // rule.
-            let _ = table.connections[index].quic.recv(datagram, info);
-            table.mark(index);
-        })
+        let Self {
+            socket,
+            table,
+            application,
+        } = self;
+        let is_more = socket.receive(|datagram, info| match table.find(datagram) {
+            Some(index) => {
+                // quiche ignores datagrams that it cannot decrypt, and closes connections that break a
+                // rule.
+                let _ = table.connections[index].quic.recv(datagram, info);
+                table.mark(index);
+            }
+            None => {
+                // What quiche cannot read, and what it cannot begin a connection with, gets no answer.
+                let _ = table.accept(datagram, info, application);
+            }
+        })?;
+        for (packet, to) in table.answers.drain(..) {
+            socket.send_alone(&packet, to);
+        }
+        Ok(is_more)
     }
 
     /// Lets connections with work respond and send. Returns true if work is left.
     fn take_turns(&mut self) -> Result<bool, Failure> {
         let mut is_busy = false;
         for index in std::mem::take(&mut self.table.marked) {
+            if self.table.admission.offers_ids {
+                self.table.offer_ids(index)?;
+            }
             let connection = &mut self.table.connections[index];
             connection.is_marked = false;
-            connection.answer(&mut self.service, &self.table.http, &mut self.scratch);
+            connection.work(&mut self.application);
             let left = self.socket.send(&mut connection.quic)?;
             connection.deadline = connection.quic.timeout_instant();
             is_busy |= left == Left::More;
@@ -186,7 +203,7 @@ impl<S: Service> Server<S> {
     }
 }
 
-impl<S: Service> Table<S> {
+impl<A: Application> Table<A> {
     /// Returns the connection of a datagram.
     fn find(&self, datagram: &[u8]) -> Option<usize> {
         let first = *datagram.first()?;
@@ -202,46 +219,99 @@ impl<S: Service> Table<S> {
     fn of_id(&self, id: &[u8]) -> Option<usize> {
         let place = id.first_chunk().map(|place| u32::from_be_bytes(*place))?;
         let index = usize::try_from(place).ok()?;
-        (self.connections.get(index)?.id == id).then_some(index)
+        let connection = self.connections.get(index)?;
+        let is_its = connection.id == id || connection.more_ids.iter().any(|more| more == id);
+        is_its.then_some(index)
     }
 
-    /// Begins a connection if the datagram requests one. Other versions of QUIC than version 1 are not
-    /// answered.
-    fn accept(&mut self, datagram: &mut [u8], info: RecvInfo) -> Option<usize> {
-        let header = quiche::Header::from_slice(datagram, ID_LEN).ok()?;
-        if header.ty != quiche::Type::Initial
-            || !quiche::version_is_supported(header.version)
-            || self.connections.len() == MAX_CONNECTIONS
-        {
-            return None;
+    /// Begins a connection if the datagram requests one, and answers other versions than version 1 with
+    /// Version Negotiation.
+    fn accept(
+        &mut self,
+        datagram: &mut [u8],
+        info: RecvInfo,
+        application: &mut A,
+    ) -> Result<(), Failure> {
+        let header = quiche::Header::from_slice(datagram, ID_LEN)?;
+        if header.ty == quiche::Type::Short || datagram.len() < quiche::MIN_CLIENT_INITIAL_LEN {
+            return Ok(());
+        }
+        if !quiche::version_is_supported(header.version) {
+            return self.answer(info.from, |packet| {
+                quiche::negotiate_version(&header.scid, &header.dcid, packet)
+            });
+        }
+        if header.ty != quiche::Type::Initial || self.connections.len() == MAX_CONNECTIONS {
+            return Ok(());
+        }
+        let token = header.token.as_deref().unwrap_or_default();
+        let original = token
+            .strip_prefix(self.secret.as_slice())
+            .map(ConnectionId::from_ref);
+        if self.admission.retries && original.is_none() {
+            let token = [self.secret.as_slice(), &header.dcid].concat();
+            let id: Id = ids::random()?;
+            let id = ConnectionId::from_ref(&id);
+            let (to, from, version) = (&header.scid, &header.dcid, header.version);
+            return self.answer(info.from, |packet| {
+                quiche::retry(to, from, &id, &token, version, packet)
+            });
         }
         let entry = self.connections.vacant_entry();
-        let mut id = [0; ID_LEN];
-        let (place, secret) = id.split_at_mut(4);
-        place.copy_from_slice(&u32::try_from(entry.key()).ok()?.to_be_bytes());
-        boring::rand::rand_bytes(secret).ok()?;
-        let scid = ConnectionId::from_ref(&id);
-        let quic = quiche::accept_with_buf_factory::<Buffers>(
-            &scid,
-            None,
-            info.to,
-            info.from,
-            &mut self.config,
-        );
-        let first_id = header.dcid.to_vec();
         let index = entry.key();
+        let id = id_of(index)?;
+        let (scid, config) = (ConnectionId::from_ref(&id), &mut self.config);
+        let mut quic = match &original {
+            None => {
+                quiche::accept_with_buf_factory::<Buffers>(&scid, None, info.to, info.from, config)
+            }
+            Some(original) => {
+                let before = RetryConnectionIds {
+                    original_destination_cid: original,
+                    retry_source_cid: &header.dcid,
+                };
+                quiche::accept_with_retry(&scid, before, info.to, info.from, config)
+            }
+        }?;
+        application.on_accept(&mut quic)?;
+        quic.recv(datagram, info)?;
+        let first_id = header.dcid.to_vec();
         entry.insert(Connection {
-            quic: quic.ok()?,
-            http: None,
+            quic,
+            session: None,
             id,
+            more_ids: Vec::new(),
             first_id: first_id.clone(),
-            requests: StreamMap::default(),
-            responses: StreamMap::default(),
             deadline: None,
             is_marked: false,
         });
         self.by_first_id.insert(first_id, index);
-        Some(index)
+        self.mark(index);
+        Ok(())
+    }
+
+    /// Keeps a packet for the sender of a datagram.
+    fn answer(
+        &mut self,
+        to: SocketAddr,
+        write: impl FnOnce(&mut [u8]) -> quiche::Result<usize>,
+    ) -> Result<(), Failure> {
+        let mut packet = vec![0; MAX_ANSWER];
+        let length = write(&mut packet)?;
+        packet.truncate(length);
+        self.answers.push((packet, to));
+        Ok(())
+    }
+
+    /// Gives the client of a connection as many IDs as it takes, and forgets those that it retired.
+    fn offer_ids(&mut self, index: usize) -> Result<(), Failure> {
+        let Connection { quic, more_ids, .. } = &mut self.connections[index];
+        ids::offer(quic, || id_of(index), |id| more_ids.push(id))?;
+        while let Some(retired) = quic.retired_scid_next() {
+            more_ids.retain(|id| retired.as_ref() != id);
+        }
+        while quic.path_event_next().is_some() {}
+        Ok(())
     }
 
     fn mark(&mut self, index: usize) {
@@ -272,134 +342,27 @@ impl<S: Service> Table<S> {
     }
 }
 
-impl<S: Service> Connection<S> {
-    /// Responds to all that can be read, and continues with what did not fit before.
-    fn answer(&mut self, service: &mut S, config: &h3::Config, scratch: &mut [u8]) {
-        if self.http.is_none() && self.quic.is_established() {
-            self.http = self.begin(service, config);
+impl<A: Application> Connection<A> {
+    /// Lets the application respond to all that can be read.
+    fn work(&mut self, application: &mut A) {
+        let Self { quic, session, .. } = self;
+        if session.is_none() && (quic.is_established() || quic.is_in_early_data()) {
+            *session = application.begin(quic);
         }
-        let Some(mut http) = self.http.take() else {
-            return;
-        };
-        // The error is the end of the data, or a broken rule, for which quiche has closed the
-        // connection.
-        while let Ok((stream, event)) = http.poll(&mut self.quic) {
-            self.on_event(&mut http, service, stream, event, scratch);
-        }
-        if !self.responses.is_empty() {
-            while let Some(stream) = self.quic.stream_writable_next() {
-                if let Some(response) = self.responses.remove(&stream) {
-                    self.send(&mut http, stream, response);
-                }
-            }
-        }
-        self.http = Some(http);
-    }
-
-    /// Begins HTTP/3 after the handshake. Returns `None` if the connection is refused or broken.
-    fn begin(&mut self, service: &mut S, config: &h3::Config) -> Option<h3::Connection> {
-        let suite = setup::cipher_suite(&mut self.quic);
-        if let Err(failure) = service.on_connection(suite) {
-            eprintln!("connection: {failure}");
-            // The only error is that the connection is closed already.
-            let _ = self.quic.close(true, INTERNAL_ERROR, b"");
-            return None;
-        }
-        h3::Connection::with_transport(&mut self.quic, config).ok()
-    }
-
-    fn on_event(
-        &mut self,
-        http: &mut h3::Connection,
-        service: &mut S,
-        stream: u64,
-        event: h3::Event,
-        scratch: &mut [u8],
-    ) {
-        match event {
-            // A second header section has trailers, which are ignored.
-            h3::Event::Headers { .. } if self.requests.contains_key(&stream) => {}
-            h3::Event::Headers { list, .. } => match service.on_head(&list) {
-                Verdict::Answer(answer) => self.send(http, stream, Response::All(answer)),
-                Verdict::Read(request) => {
-                    self.requests.insert(stream, request);
-                }
-            },
-            h3::Event::Data => {
-                while let Ok(count) = http.recv_body(&mut self.quic, stream, scratch) {
-                    if let Some(request) = self.requests.get_mut(&stream) {
-                        service.on_content(request, &scratch[..count]);
-                    }
-                }
-            }
-            h3::Event::Finished => {
-                if let Some(request) = self.requests.remove(&stream) {
-                    let answer = service.on_end(request);
-                    self.send(http, stream, Response::All(answer));
-                }
-            }
-            h3::Event::Reset(_) => {
-                self.requests.remove(&stream);
-                self.responses.remove(&stream);
-            }
-            h3::Event::PriorityUpdate | h3::Event::GoAway => {}
-        }
-    }
-
-    /// Sends as much as fits and keeps the rest.
-    fn send(&mut self, http: &mut h3::Connection, stream: u64, response: Response) {
-        let mut body = match response {
-            Response::Body(body) => body,
-            Response::All(answer) => match send_head(&mut self.quic, http, stream, &answer) {
-                Ok(()) if answer.is_head_alone => return,
-                Ok(()) => answer.body,
-                Err(h3::Error::StreamBlocked) => {
-                    self.responses.insert(stream, Response::All(answer));
-                    return;
-                }
-                // The client has reset the stream, or the connection is broken.
-                Err(_) => return,
-            },
-        };
-        if let Ok(false) = body.send(&mut self.quic, http, stream) {
-            self.responses.insert(stream, Response::Body(body));
+        if let Some(session) = session {
+            application.work(session, quic);
         }
     }
 }
 
-fn send_head(
-    quic: &mut Quic,
-    http: &mut h3::Connection,
-    stream: u64,
-    answer: &Answer,
-) -> Result<(), h3::Error> {
-    let length = answer.body.left();
-    let (status, content_length) = (answer.status.to_string(), length.to_string());
-    let fields = [
-        HeaderRef::new(b":status", status.as_bytes()),
-        HeaderRef::new(b"content-length", content_length.as_bytes()),
-    ];
-    let is_all = length == 0 || answer.is_head_alone;
-    http.send_response(quic, stream, &fields, is_all)
+/// Makes an ID for the connection at `index`.
+fn id_of(index: usize) -> Result<Id, Failure> {
+    let mut id = Id::default();
+    let (place, secret) = id.split_at_mut(4);
+    place.copy_from_slice(&u32::try_from(index)?.to_be_bytes());
+    secret.copy_from_slice(&ids::random::<4>()?);
+    Ok(id)
 }
-
-/// Returns a field of a header section, if present.
-pub fn field<'a>(head: &'a [h3::Header], name: &[u8]) -> Option<&'a str> {
-    use h3::NameValue as _;
-    let found = head.iter().find(|field| field.name() == name)?;
-    std::str::from_utf8(found.value()).ok()
-}
-
-/// Returns a response with a line of text.
-pub fn text(status: u16, text: impl Into<Bytes>) -> Answer {
-    Answer {
-        status,
-        body: Body::text(text),
-        is_head_alone: false,
-    }
-}
-
-const ID_LEN: usize = 8;
 
 /// RFC 8999 §5.1.
 const LONG_HEADER: u8 = 0x80;
@@ -408,8 +371,5 @@ const LONG_HEADER: u8 = 0x80;
 /// what is measured.
 const MAX_CONNECTIONS: usize = 10_000;
 
-/// The size of one read of content.
-const SCRATCH: usize = 1 << 16;
-
-/// H3_INTERNAL_ERROR, RFC 9114 §8.1.
-const INTERNAL_ERROR: u64 = 0x102;
+/// Longer than any Retry and any Version Negotiation: the token of a Retry has one ID of a client.
+const MAX_ANSWER: usize = 300;

@@ -6,11 +6,11 @@ use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
 
 use nix::poll::{PollFd, PollFlags};
+use peers_common::sockets;
 use quiche::RecvInfo;
 use quinn_udp::{RecvMeta, Transmit, UdpSocketState};
 
 use crate::body::Quic;
-use crate::sockets;
 
 /// A socket with its buffers.
 #[derive(Debug)]
@@ -124,6 +124,8 @@ impl Socket {
             {
                 Ok(count) => count,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
+                // An ICMP error for an earlier packet, caused by an end that has exited.
+                Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => continue,
                 Err(error) => return Err(error),
             };
             for (buffer, meta) in buffers.iter_mut().zip(&meta[..count]) {
@@ -199,6 +201,11 @@ impl Socket {
         })
     }
 
+    /// Sends a packet of no connection. Where the kernel has no room, the packet is lost.
+    pub(crate) fn send_alone(&self, packet: &[u8], to: SocketAddr) {
+        let _ = self.socket.send_to(packet, to);
+    }
+
     /// Sends what is left of earlier turns; false when there is still no room.
     fn flush(&mut self) -> io::Result<bool> {
         for batch in std::mem::take(&mut self.unsent) {
@@ -222,6 +229,8 @@ impl Socket {
         };
         match self.state.try_send((&self.socket).into(), &transmit) {
             Ok(()) => Ok(true),
+            // As above. The batch is lost.
+            Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => Ok(true),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                 self.unsent.push(batch);
                 Ok(false)

@@ -5,6 +5,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
 
+use peers_common::{ClientResult, Failure, Ready, ServerResult};
 use boring::asn1::Asn1Time;
 use boring::ec::{EcGroup, EcKey};
 use boring::hash::MessageDigest;
@@ -12,7 +13,6 @@ use boring::nid::Nid;
 use boring::pkey::PKey;
 use boring::x509::extension::SubjectAlternativeName;
 use boring::x509::{X509, X509Name};
-use peer_quiche::{ClientResult, Failure, Ready, ServerResult};
 
 type Result<T = ()> = std::result::Result<T, Failure>;
 

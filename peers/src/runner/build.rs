@@ -94,6 +94,7 @@ impl Build {
     fn package(&self, name: &str, manifest: &str, profile: &str) -> Result<(), Failure> {
         let status = Command::new(&self.cargo)
             .args(self.arguments(name, manifest, profile))
+            .arg("--bins")
             .status()?;
         if status.success() {
             Ok(())
@@ -112,6 +113,7 @@ impl Build {
         let output = Command::new(&script)
             .arg(&self.cargo)
             .args(self.arguments(name, "quiche/Cargo.toml", &self.profile))
+            .args(["--bin", name])
             .env("CARGO_TARGET_DIR", &self.target)
             .output()
             .map_err(|error| format!("cannot run {}: {error}", script.display()))?;
@@ -144,6 +146,7 @@ impl Build {
         let manifest = format!("{stack}/Cargo.toml");
         let output = Command::new(&self.cargo)
             .args(self.arguments(&name, &manifest, &self.profile))
+            .args(["--bin", &name])
             .output()?;
         if !output.status.success() {
             eprint!("{}", String::from_utf8_lossy(&output.stderr));
@@ -167,14 +170,7 @@ impl Build {
     }
 
     fn arguments(&self, package: &str, manifest: &str, profile: &str) -> Vec<OsString> {
-        let arguments = [
-            "build",
-            "--quiet",
-            "--locked",
-            "--bins",
-            "--package",
-            package,
-        ];
+        let arguments = ["build", "--quiet", "--locked", "--package", package];
         let mut arguments: Vec<OsString> = arguments.map(Into::into).into();
         arguments.extend(["--manifest-path".into(), self.folder.join(manifest).into()]);
         arguments.extend(["--target-dir".into(), self.target.clone().into()]);

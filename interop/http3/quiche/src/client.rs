@@ -1,14 +1,14 @@
 //! The client.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::time::Instant;
 
 use boring::sha::Sha256;
 use peer_quiche::body::Body;
 use peer_quiche::client::{Client, Request, Work};
-use peer_quiche::server::field;
+use peer_quiche::http3::field;
 use peer_quiche::setup;
 use quiche::h3::Header;
 
@@ -88,9 +88,10 @@ struct Connection {
 impl Connection {
     fn open(root: &str, address: &str) -> Result<Self> {
         let address: SocketAddr = address.parse()?;
+        let local = (Ipv4Addr::LOCALHOST, 0).into();
         let mut config = setup::client(Path::new(root), transport())?;
         Ok(Self {
-            client: Client::connect(&mut config, "localhost", address, 1)?,
+            client: Client::connect(&mut config, "localhost", local, address, 1)?,
             authority: format!("localhost:{}", address.port()),
         })
     }

@@ -15,10 +15,10 @@ mod server;
 
 use boring::sha::Sha256;
 use bytes::Bytes;
-use peer_quiche::Failure;
+use peers_common::Failure;
 use peer_quiche::body::Body;
-use peer_quiche::command_line::TransportOptions;
-use peer_quiche::settings;
+use peers_common::command_line::TransportOptions;
+use peers_common::settings;
 
 type Result<T = ()> = std::result::Result<T, Failure>;
 

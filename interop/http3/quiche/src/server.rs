@@ -4,7 +4,8 @@ use std::path::Path;
 
 use boring::sha::Sha256;
 use peer_quiche::body::Body;
-use peer_quiche::server::{Answer, Server, Service, Verdict, field, text};
+use peer_quiche::http3::{Answer, Http3, Service, Verdict, field, text};
+use peer_quiche::server::{Admission, Server};
 use peer_quiche::setup;
 use quiche::h3::Header;
 
@@ -14,7 +15,12 @@ use crate::{Result, hex, pattern, transport};
 pub(crate) fn serve(certificate: &str, key: &str) -> Result {
     let (certificate, key) = (Path::new(certificate), Path::new(key));
     let config = setup::server(certificate, key, transport(), STREAMS)?;
-    let server = Server::bind(config, "127.0.0.1:0".parse()?, Pages)?;
+    let server = Server::bind(
+        config,
+        "127.0.0.1:0".parse()?,
+        Admission::default(),
+        Http3::new(Pages)?,
+    )?;
     println!("listening on {}", server.local_address());
     server.run()?;
     Ok(())

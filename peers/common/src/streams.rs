@@ -4,11 +4,11 @@ use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
 /// The state of each stream.
-pub(crate) type StreamMap<T> = HashMap<u64, T, BuildHasherDefault<StreamHasher>>;
+pub type StreamMap<T> = HashMap<u64, T, BuildHasherDefault<StreamHasher>>;
 
 /// One multiplication; the default hash costs more than all else that is done with an entry.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct StreamHasher(u64);
+pub struct StreamHasher(u64);
 
 impl Hasher for StreamHasher {
     fn write_u64(&mut self, id: u64) {

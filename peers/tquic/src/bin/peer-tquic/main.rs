@@ -6,7 +6,7 @@ mod exchange;
 mod server;
 mod setup;
 mod socket;
-#[path = "../../quiche/src/streams.rs"]
+#[path = "../../../../common/src/streams.rs"]
 mod streams;
 
 use clap::Parser;
@@ -23,7 +23,7 @@ fn main() -> Result<(), Failure> {
         match command_line.role {
             Role::Server(options) => print(&server::serve(&options).await?)?,
             Role::Client(options) => {
-                let version = version_in(include_str!("../Cargo.lock"), "tquic");
+                let version = version_in(include_str!("../../../Cargo.lock"), "tquic");
                 client::work(&options, version).await?;
             }
         }

@@ -6,17 +6,19 @@ use bytes::Bytes;
 use clap::Parser;
 use peer_quiche::body::Body;
 use peer_quiche::client::{Client, Request, Work};
-use peer_quiche::command_line::{ClientOptions, CommandLine, Role, Scenario, ServerOptions};
-use peer_quiche::latency::Latency;
-use peer_quiche::server::{Answer, Server, Service, Verdict, field, text};
-use peer_quiche::tally::Tally;
-use peer_quiche::{ClientResult, Failure, Ready, ServerResult, process, settings, setup};
+use peer_quiche::http3::{Answer, Http3, Service, Verdict, field, text};
+use peer_quiche::server::{Admission, Server};
+use peer_quiche::setup;
+use peers_common::command_line::{ClientOptions, CommandLine, Role, Scenario, ServerOptions};
+use peers_common::latency::Latency;
+use peers_common::tally::Tally;
+use peers_common::{ClientResult, Failure, Ready, ServerResult, print, process, settings};
 use quiche::h3::Header;
 
 fn main() -> Result<(), Failure> {
     match CommandLine::parse().role {
-        Role::Server(options) => Ok(peer_quiche::print(&serve(&options)?)?),
-        Role::Client(options) => Ok(peer_quiche::print(&work(&options)?)?),
+        Role::Server(options) => Ok(print(&serve(&options)?)?),
+        Role::Client(options) => Ok(print(&work(&options)?)?),
     }
 }
 
@@ -27,11 +29,16 @@ fn serve(options: &ServerOptions) -> Result<ServerResult, Failure> {
         options.transport,
         options.streams,
     )?;
-    let server = Server::bind(config, options.listen, Filling(Tally::default()))?;
-    peer_quiche::print(&Ready {
+    let server = Server::bind(
+        config,
+        options.listen,
+        Admission::default(),
+        Http3::new(Filling(Tally::default()))?,
+    )?;
+    print(&Ready {
         listening: server.local_address(),
     })?;
-    let Filling(tally) = server.run()?;
+    let Filling(tally) = server.run()?.into_service();
     Ok(ServerResult {
         version: peer_quiche::version(),
         ..ServerResult::new(&tally)
@@ -81,8 +88,8 @@ fn work(options: &ClientOptions) -> Result<ClientResult, Failure> {
     let roots = options.identity.join(CERTIFICATE);
     let mut config = setup::client(&roots, options.transport)?;
     let connections = usize::try_from(options.connections)?;
-    let name = settings::SERVER_NAME;
-    let mut client = Client::connect(&mut config, name, options.server, connections)?;
+    let (name, local) = (settings::SERVER_NAME, options.local());
+    let mut client = Client::connect(&mut config, name, local, options.server, connections)?;
     check_suite(client.cipher_suite())?;
     let mut asking = Asking::new(options);
     let start = Instant::now();

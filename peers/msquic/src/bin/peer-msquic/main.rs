@@ -18,7 +18,7 @@ fn main() -> Result<(), Failure> {
                 .enable_all()
                 .build()?;
             let client = client::Client::new(&options)?;
-            let version = version_in(include_str!("../Cargo.lock"), "msquic");
+            let version = version_in(include_str!("../../../Cargo.lock"), "msquic");
             runtime.block_on(workloads::run(&client, &options, version))?;
             client.wait_for_the_end();
         }
