@@ -185,7 +185,7 @@ impl RequestStream {
     /// [`Connection::set_recording`] is for all other frames.
     #[inline]
     pub fn set_recording(&mut self, is_on: bool) {
-        self.records.set_on(is_on);
+        self.records.set_enabled(is_on);
     }
 
     /// Returns the records that were kept, to be taken.
@@ -470,7 +470,7 @@ impl RequestStream {
             Piece::Data(_) => self.order.begun.take(),
             _ => None,
         };
-        if !self.records.is_on() {
+        if !self.records.is_enabled() {
             return;
         }
         let frame = match *piece {

@@ -18,7 +18,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let spec: LinkSpec = text.parse()?;
     let mut link = Link::new(&spec, 1);
     let payload = Bytes::from(vec![0; 1_200]);
-    // Some more than the rate, so that the queue is always in use.
+    // Slightly more than the rate, because headers are added, so that the queue is always in use.
     let gap = spec
         .rate
         .map_or(Duration::from_micros(1), |rate| rate.time_for(1_200));

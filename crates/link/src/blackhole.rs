@@ -1,11 +1,11 @@
-//! Times at which every packet is lost.
+//! Periods in which every packet is lost.
 
 use courser_base::Time;
 
 use crate::spec::Blackhole;
 
 /// Returns true if packets at `now` are lost. A blackhole includes its start and excludes its end.
-pub(super) fn swallows(hole: &Blackhole, now: Time) -> bool {
+pub(super) fn is_in_blackhole(hole: &Blackhole, now: Time) -> bool {
     let now = u128::from(now.as_nanos());
     let Some(since) = now.checked_sub(hole.from.as_nanos()) else {
         return false;

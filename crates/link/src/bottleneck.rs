@@ -4,20 +4,21 @@ use std::time::Duration;
 
 use courser_base::{Ecn, Rate, Time};
 
-use crate::codel::{CoDel, CoDelVerdict};
+use crate::codel::{CoDel, CoDelDecision};
 use crate::histogram::Histogram;
 use crate::queue::{Limit, Numbered, Queue, Waiting};
 use crate::spec::Aqm;
 use crate::stats::{LinkStats, QueueState};
 use crate::transmitter::Transmitter;
 
-/// A queue of packets that leave at a rate.
+/// A queue that a transmitter drains at a rate.
 #[derive(Debug)]
 pub(super) struct Bottleneck {
     transmitter: Transmitter,
     queue: Queue,
     management: Management,
-    /// The largest packet so far. CoDel and the step do not act on a queue of one packet.
+    /// The size of the largest packet so far. CoDel and the step do not act on a queue of one
+    /// packet.
     largest: u64,
     delays: Histogram,
 }
@@ -30,7 +31,7 @@ enum Management {
     L4s { step: Duration, codel: CoDel },
 }
 
-/// The fate of the packet at the head.
+/// The decision about the packet at the head of the queue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Fate {
     Pass,
@@ -62,7 +63,7 @@ impl Bottleneck {
 
     /// Adds a packet of `size` bytes. Returns false if the queue is full and drops it.
     ///
-    /// The caller must first take out the packets that could have left by `now`.
+    /// The caller must first remove the packets whose transmission could have started by `now`.
     pub(super) fn push(&mut self, now: Time, size: u64, numbered: Numbered) -> bool {
         let is_idle = self.queue.packets() == 0 && self.transmitter.free_at() <= now;
         if !is_idle && !self.queue.has_room(size) {
@@ -83,7 +84,7 @@ impl Bottleneck {
         Some(since.max(self.transmitter.free_at()))
     }
 
-    /// Takes out the packet whose transmission starts at `now`, which is [`Bottleneck::next_time`].
+    /// Removes the packet whose transmission starts at `now`, which is [`Bottleneck::next_time`].
     /// Returns it with the time at which the transmission ends.
     ///
     /// Returns `None` if queue management drops the whole queue.
@@ -96,7 +97,7 @@ impl Bottleneck {
             let sojourn = now - head.since;
             let is_last = self.queue.bytes() <= self.largest;
             let mark = head.numbered.packet.ecn;
-            match self.management.judge(now, sojourn, is_last, mark) {
+            match self.management.decide(now, sojourn, is_last, mark) {
                 Fate::Drop => {
                     stats.dropped.aqm += 1;
                     continue;
@@ -177,11 +178,11 @@ impl Management {
         }
     }
 
-    fn judge(&mut self, now: Time, sojourn: Duration, is_last: bool, mark: Ecn) -> Fate {
+    fn decide(&mut self, now: Time, sojourn: Duration, is_last: bool, mark: Ecn) -> Fate {
         match self {
             Self::None => Fate::Pass,
-            // A step, not a ramp, as in RFC 9332 appendix A.1 for its L queue, where a queue of one
-            // packet is not marked either.
+            // Marking starts at a step, without a ramp, as in the L queue of RFC 9332 appendix A.1.
+            // A queue of one packet is not marked, as there.
             Self::L4s { step, .. } if mark == Ecn::Ect1 => {
                 if sojourn > *step && !is_last {
                     Fate::Mark
@@ -189,17 +190,17 @@ impl Management {
                     Fate::Pass
                 }
             }
-            Self::L4s { codel, .. } => signal(codel.judge(now, sojourn, is_last), true, mark),
-            Self::CoDel { codel, ecn } => signal(codel.judge(now, sojourn, is_last), *ecn, mark),
+            Self::L4s { codel, .. } => signal(codel.decide(now, sojourn, is_last), true, mark),
+            Self::CoDel { codel, ecn } => signal(codel.decide(now, sojourn, is_last), *ecn, mark),
         }
     }
 }
 
-fn signal(verdict: CoDelVerdict, marks: bool, mark: Ecn) -> Fate {
-    match verdict {
-        CoDelVerdict::Pass => Fate::Pass,
-        CoDelVerdict::Signal if marks && mark != Ecn::NotEct => Fate::Mark,
-        CoDelVerdict::Signal => Fate::Drop,
+fn signal(decision: CoDelDecision, marks: bool, mark: Ecn) -> Fate {
+    match decision {
+        CoDelDecision::Pass => Fate::Pass,
+        CoDelDecision::Signal if marks && mark != Ecn::NotEct => Fate::Mark,
+        CoDelDecision::Signal => Fate::Drop,
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use courser_base::Time;
 
-/// The state of CoDel, which judges each packet that leaves the queue (RFC 8289 §5).
+/// The state of CoDel, which decides about each packet that leaves the queue (RFC 8289 §5).
 #[derive(Clone, Debug)]
 pub(super) struct CoDel {
     target: Duration,
@@ -22,22 +22,22 @@ pub(super) struct CoDel {
 
 #[derive(Clone, Copy, Debug)]
 enum CoDelState {
-    Watching,
+    Observing,
     Dropping(Episode),
 }
 
-/// One dropping state.
+/// A dropping state: its next drop and the number of its drops.
 #[derive(Clone, Copy, Debug, Default)]
 struct Episode {
     next: Time,
     count: u64,
-    /// The count at its start.
+    /// The value of `count` when the state was entered.
     initial: u64,
 }
 
 /// The decision about the packet at the head of the queue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum CoDelVerdict {
+pub(super) enum CoDelDecision {
     Pass,
     /// Mark the packet if its sender supports ECN, otherwise drop it.
     Signal,
@@ -49,31 +49,31 @@ impl CoDel {
             target,
             interval,
             first_above: None,
-            state: CoDelState::Watching,
+            state: CoDelState::Observing,
             last: Episode::default(),
         }
     }
 
-    /// Judges the packet at the head, which has waited for `sojourn`.
+    /// Decides about the packet at the head, which has waited for `sojourn`.
     ///
     /// `is_last` is true if at most one packet would remain. A drop would then leave the link idle.
-    pub(super) fn judge(&mut self, now: Time, sojourn: Duration, is_last: bool) -> CoDelVerdict {
+    pub(super) fn decide(&mut self, now: Time, sojourn: Duration, is_last: bool) -> CoDelDecision {
         let may_signal = self.is_above_for_long(now, sojourn, is_last);
         match &mut self.state {
             CoDelState::Dropping(_) if !may_signal => {
                 self.leave();
-                CoDelVerdict::Pass
+                CoDelDecision::Pass
             }
             CoDelState::Dropping(episode) if now >= episode.next => {
                 episode.count += 1;
                 episode.next += gap(self.interval, episode.count);
-                CoDelVerdict::Signal
+                CoDelDecision::Signal
             }
-            CoDelState::Watching if may_signal => {
+            CoDelState::Observing if may_signal => {
                 self.enter(now);
-                CoDelVerdict::Signal
+                CoDelDecision::Signal
             }
-            CoDelState::Dropping(_) | CoDelState::Watching => CoDelVerdict::Pass,
+            CoDelState::Dropping(_) | CoDelState::Observing => CoDelDecision::Pass,
         }
     }
 
@@ -112,7 +112,7 @@ impl CoDel {
     fn leave(&mut self) {
         if let CoDelState::Dropping(episode) = self.state {
             self.last = episode;
-            self.state = CoDelState::Watching;
+            self.state = CoDelState::Observing;
         }
     }
 }

@@ -11,9 +11,9 @@ use crate::probability::{Effect, Keyed, scale};
 use crate::queue::Numbered;
 use crate::spec::Reorder;
 
-/// Packets between the two ends.
+/// Packets between the two ends of a hop.
 ///
-/// Packets in order wait in a queue. Only late ones have to be sorted.
+/// Packets that stay in order are kept in a queue. Only late ones are sorted.
 #[derive(Debug)]
 pub(super) struct Flight {
     delay: Duration,
@@ -76,7 +76,7 @@ impl Flight {
         self.aggregate = aggregate;
     }
 
-    /// Takes a packet that left at `departure`. Returns true if others may overtake it.
+    /// Adds a packet that left at `departure`. Returns true if others may overtake it.
     pub(super) fn launch(&mut self, departure: Time, numbered: Numbered) -> bool {
         let Numbered { index, packet } = numbered;
         let at = departure + self.delay + self.jitter_of(index);
@@ -147,7 +147,8 @@ impl Flight {
         self.in_order.len() + self.late.len()
     }
 
-    /// Returns the time of the next aggregate, or the same time without aggregation.
+    /// Returns the time at which the aggregate that includes `at` arrives, or `at` without
+    /// aggregation.
     fn aggregated(&self, at: Time) -> Time {
         let period = self.aggregate.unwrap_or_default().as_nanos();
         let period = u64::try_from(period).unwrap_or(u64::MAX);
@@ -166,7 +167,8 @@ impl Flight {
         random_part(self.jitter, random)
     }
 
-    /// Returns the additional delay of packet `index` if it is a late one, at least a nanosecond.
+    /// Returns the additional delay of packet `index`, at least a nanosecond; `None` if it stays in
+    /// order.
     fn lateness_of(&self, index: u64) -> Option<Duration> {
         let rule = self.reorder?;
         let mut numbers = self.reorder_numbers.numbers(index);

@@ -1,9 +1,9 @@
-//! Loss in bursts.
+//! Loss in bursts, by the model of Gilbert and Elliott.
 
 use crate::probability::{Effect, Keyed};
 use crate::spec::Gilbert;
 
-/// A channel that is good or bad, by the model of Gilbert and Elliott.
+/// A channel with a good and a bad state, in which packets are lost with different probabilities.
 #[derive(Clone, Debug)]
 pub(super) struct Channel {
     rule: Gilbert,

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-/// Durations counted in buckets that are at most 1/32 wide. Quantiles are off by 3 % or less.
+/// Durations, counted in buckets whose width is at most 1/32 of their values. The error of
+/// quantiles is at most 3 %.
 ///
 /// Takes 16 KiB regardless of the number of durations.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -30,7 +31,7 @@ impl Histogram {
         Self::default()
     }
 
-    /// Adds a duration.
+    /// Counts a duration. Durations of more than 584 years count as that long.
     pub fn record(&mut self, duration: Duration) {
         let nanos = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
         self.counts[bucket(nanos)] += 1;
@@ -86,7 +87,8 @@ impl Histogram {
     }
 }
 
-/// Returns the bucket of a value. Values below 32 have one each. Larger powers of two have 32 each.
+/// Returns the bucket of a value. Each value below 32 has its own. Larger powers of two are divided
+/// into 32.
 fn bucket(nanos: u64) -> usize {
     let exponent = nanos.max(1).ilog2().saturating_sub(SUB_BITS);
     let base = u64::from(exponent) << SUB_BITS;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use courser_base::{Rate, Time};
 
-use crate::blackhole::swallows;
+use crate::blackhole::is_in_blackhole;
 use crate::bottleneck::Bottleneck;
 use crate::flight::Flight;
 use crate::gilbert::Channel;
@@ -43,7 +43,7 @@ struct HopSeed {
     hop: usize,
 }
 
-/// The effects that packets meet on arrival.
+/// The effects that apply to packets on arrival.
 #[derive(Debug)]
 struct Effects {
     blackhole: Option<Blackhole>,
@@ -61,7 +61,8 @@ struct Effects {
 }
 
 impl Hop {
-    /// Creates a hop. `rtt` is the round-trip time for queues in BDP unless the specification has one.
+    /// Creates a hop. `rtt` is the round-trip time for queue limits in BDP unless the specification
+    /// has one.
     pub(super) fn new(spec: &LinkSpec, seed: u64, hop: usize, rtt: Duration) -> Self {
         let randomness = HopSeed { seed, hop };
         let mut new = Self {
@@ -89,7 +90,7 @@ impl Hop {
         self.flight.set_aggregate(spec.aggregate);
         self.steps = spec.steps.clone();
         self.steps.sort_by_key(|step| std::cmp::Reverse(step.at));
-        // Of several changes at one time the last one in the specification holds.
+        // Of several changes at the same time, the last in the specification applies.
         reverse_ties(&mut self.steps);
         let limit = limit(spec, rtt);
         match (&mut self.bottleneck, spec.rate) {
@@ -111,13 +112,13 @@ impl Hop {
         self.flight.delay()
     }
 
-    /// Changes one property.
+    /// Changes one property of the hop from `now` on.
     pub(super) fn change(&mut self, now: Time, change: Change) {
         self.advance(now);
         self.apply(change);
     }
 
-    /// Receives a packet. Returns a report for its sender if it was too large.
+    /// Receives a packet. Returns a report to its sender if it was too large.
     pub(super) fn send(&mut self, now: Time, mut packet: Packet) -> Option<TooBig> {
         self.advance(now);
         let now = self.now;
@@ -125,10 +126,10 @@ impl Hop {
         self.stats.packets_in += 1;
         self.stats.bytes_in += packet.payload.len() as u64;
         let index = self.index;
-        let too_large = self.stats.dropped.mtu;
+        let dropped_before = self.stats.dropped.mtu;
         if self.effects.drops(now, index, &packet, &mut self.stats) {
-            let is_told = self.stats.dropped.mtu > too_large;
-            let mtu = self.effects.mtu.filter(|mtu| is_told && mtu.answers)?;
+            let is_too_large = self.stats.dropped.mtu > dropped_before;
+            let mtu = self.effects.mtu.filter(|mtu| is_too_large && mtu.answers)?;
             return Some(TooBig {
                 packet,
                 mtu: mtu.bytes,
@@ -151,7 +152,7 @@ impl Hop {
                     packet: packet.clone(),
                 },
             );
-            // The copy has a number that no packet reaches by counting.
+            // The copy has a number that the count of packets never reaches.
             let index = index | 1 << 63;
             self.enter(now, Numbered { index, packet });
         } else {
@@ -258,7 +259,7 @@ impl Hop {
             self.stats.dropped.queue_full += 1;
             return;
         }
-        // If no packet is being transmitted, this one starts at once and never waits.
+        // If no packet is being transmitted, the transmission of this one starts at once.
         self.advance(now);
         let waiting = self.queue();
         self.stats.max_queue_bytes = self.stats.max_queue_bytes.max(waiting.bytes);
@@ -306,17 +307,19 @@ impl Effects {
     /// Returns true if the packet is lost, and counts the first reason.
     fn drops(&mut self, now: Time, index: u64, packet: &Packet, stats: &mut LinkStats) -> bool {
         let dropped = &mut stats.dropped;
-        // Effects with memory see every packet, lost or not.
+        // Effects with state count every packet, including those that others drop.
         let by_chance = self.loss.hits(index);
         let in_burst = self
             .gilbert
             .as_mut()
             .is_some_and(|channel| channel.drops(index));
-        let is_swallowed = self.blackhole.is_some_and(|hole| swallows(&hole, now));
+        let is_in_blackhole_now = self
+            .blackhole
+            .is_some_and(|hole| is_in_blackhole(&hole, now));
         let is_too_large = self
             .mtu
             .is_some_and(|mtu| packet.wire_size() > u64::from(mtu.bytes));
-        let counter = if is_swallowed {
+        let counter = if is_in_blackhole_now {
             &mut dropped.blackhole
         } else if is_too_large {
             &mut dropped.mtu
@@ -390,13 +393,13 @@ fn reverse_ties(steps: &mut [Step]) {
     }
 }
 
-/// See [`Link::MAX_PACKETS`](crate::Link::MAX_PACKETS).
+/// The value of [`Link::MAX_PACKETS`](crate::Link::MAX_PACKETS).
 pub(super) const MAX_PACKETS: usize = 1 << 20;
 
-/// See [`Link::MAX_BYTES`](crate::Link::MAX_BYTES).
+/// The value of [`Link::MAX_BYTES`](crate::Link::MAX_BYTES).
 pub(super) const MAX_BYTES: u64 = 4 << 30;
 
-/// The limit of a queue that a change of rate creates.
+/// The length of a queue that a change of rate creates, in time at that rate.
 const DEFAULT_QUEUE: Duration = Duration::from_millis(100);
 
 /// A rate at which the largest packet takes a nanosecond.

@@ -14,8 +14,8 @@ use crate::stats::{LinkStats, QueueState};
 
 /// One direction of a link.
 ///
-/// [`send`](Link::send) and [`poll`](Link::poll) may be called late. Packets still meet the effects
-/// and leave in the order and at the times that follow from the times at which they were sent. A time
+/// [`send`](Link::send) and [`poll`](Link::poll) may be called late. Effects still apply to packets
+/// in the order and at the times that follow from the times at which the packets were sent. A time
 /// earlier than that of the previous call counts as that time.
 #[derive(Debug)]
 pub struct Link {
@@ -24,25 +24,25 @@ pub struct Link {
     seed: u64,
     now: Time,
     max_bytes: u64,
-    /// Reports to senders by the time at which they arrive. A number distinguishes those with equal
-    /// times.
-    answers: BTreeMap<(Time, u64), TooBig>,
+    /// Reports to senders, by the time at which they arrive and a number.
+    reports: BTreeMap<(Time, u64), TooBig>,
     answered: u64,
 }
 
 impl Link {
-    /// The largest number of packets inside one hop. Packets beyond it are dropped and counted as
+    /// Maximum number of packets inside one hop. Packets beyond it are dropped and counted as
     /// overflow.
     pub const MAX_PACKETS: usize = hop::MAX_PACKETS;
 
-    /// The largest number of payload bytes inside one hop, unless [`Link::set_max_bytes`] sets
-    /// another limit. Packets beyond it are dropped and counted as overflow. Enough for 10 Gbit/s over
+    /// Maximum number of payload bytes inside one hop, unless [`Link::set_max_bytes`] sets another
+    /// limit. Packets beyond it are dropped and counted as overflow. Enough for 10 Gbit/s over
     /// three seconds.
     pub const MAX_BYTES: u64 = hop::MAX_BYTES;
 
-    /// The largest number of reports in transit to senders. Further packets that are too large are
-    /// dropped without a report: routers limit the rate of ICMP too (RFC 1812 §4.3.2.8).
-    pub const MAX_ANSWERS: usize = 64;
+    /// Maximum number of reports in transit to senders. Further packets that are too large are
+    /// dropped without a report, as routers also limit the rate of ICMP messages (RFC 1812
+    /// §4.3.2.8).
+    pub const MAX_REPORTS: usize = 64;
 
     /// Creates a link whose random decisions follow from `seed`.
     ///
@@ -63,7 +63,7 @@ impl Link {
             seed,
             now: Time::ZERO,
             max_bytes: Self::MAX_BYTES,
-            answers: BTreeMap::new(),
+            reports: BTreeMap::new(),
             answered: 0,
         }
     }
@@ -88,25 +88,25 @@ impl Link {
         let Some(refused) = self.hops[at].send(now, packet) else {
             return;
         };
-        if self.answers.len() < Self::MAX_ANSWERS {
+        if self.reports.len() < Self::MAX_REPORTS {
             let back: Duration = self.hops[..at].iter().map(Hop::delay).sum();
             self.answered += 1;
-            self.answers.insert((now + back, self.answered), refused);
+            self.reports.insert((now + back, self.answered), refused);
         }
     }
 
     /// Returns the next report to the sender of a packet that was too large, if it arrives by `now`.
-    pub fn poll_answer(&mut self, now: Time) -> Option<TooBig> {
-        let first = self.answers.first_entry()?;
+    pub fn poll_report(&mut self, now: Time) -> Option<TooBig> {
+        let first = self.reports.first_entry()?;
         (first.key().0 <= now).then(|| first.remove())
     }
 
     /// Returns the time of the next event inside the link, at which [`poll`](Link::poll) or
-    /// [`poll_answer`](Link::poll_answer) may return something. Returns `None` if the link is empty.
+    /// [`poll_report`](Link::poll_report) may return `Some`. Returns `None` if the link is empty.
     pub fn next_time(&self) -> Option<Time> {
-        let answer = self.answers.first_key_value().map(|((at, _), _)| *at);
+        let report = self.reports.first_key_value().map(|((at, _), _)| *at);
         let packets = self.hops.iter().filter_map(Hop::next_time);
-        packets.chain(answer).min()
+        packets.chain(report).min()
     }
 
     /// Returns the next packet that leaves by `now`, in the order in which packets leave.

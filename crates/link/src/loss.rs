@@ -1,12 +1,13 @@
-//! Random events with a limit on how many follow each other.
+//! Random events with a limit on consecutive ones.
 
 use crate::probability::{Effect, Keyed};
 use crate::spec::Repeated;
 
-/// A random decision for each packet. After a limit of hits in a row it spares one packet.
+/// A random decision for each packet. After the maximum number of consecutive hits, one packet is
+/// spared.
 ///
-/// The limit is the rule of the QUIC interop runner's simulator: with 30 % loss and at most 3 losses
-/// in a row every handshake completes.
+/// The simulator of the QUIC interop runner has the same limit: with 30 % loss and at most 3
+/// consecutive losses every handshake completes.
 #[derive(Clone, Debug)]
 pub(super) struct Chance {
     rule: Repeated,
@@ -27,7 +28,8 @@ impl Chance {
         self.rule = rule;
     }
 
-    /// Returns true if it hits packet `index`. Must be called once for each packet, in order.
+    /// Returns true if the event occurs for packet `index`. Must be called once for each packet, in
+    /// order.
     pub(super) fn hits(&mut self, index: u64) -> bool {
         let is_spared = self.rule.burst.is_some_and(|burst| self.in_a_row >= burst);
         let is_hit = !is_spared && self.rule.probability.decides(self.numbers.first(index));

@@ -12,9 +12,9 @@ use crate::spec::NatSpec;
 
 /// A translator between clients and the rest of the network.
 ///
-/// The first mapping of every client is its own address and port. At each change all clients get other
-/// random ports, and packets to their old ports are dropped. With [`NatSpec::idle`] each client gets
-/// another port after its mapping was idle.
+/// The first mapping of every client is its own address and port. At each change all clients are
+/// mapped to other random ports, and packets to their old ports are dropped. With
+/// [`NatSpec::idle`], a client is mapped to another port after its mapping was idle.
 #[derive(Debug)]
 pub struct Nat {
     spec: NatSpec,
@@ -30,7 +30,7 @@ pub struct Nat {
 }
 
 impl Nat {
-    /// The largest number of clients. A further one clears all mappings.
+    /// Maximum number of clients. A further one clears all mappings.
     pub const MAX_CLIENTS: usize = 10_000;
 
     /// Creates a translator without mappings. All ports follow from the seed.
@@ -67,7 +67,7 @@ impl Nat {
     }
 
     /// Translates the destination of a packet to the private address of the client. Returns false
-    /// if the packet must be dropped because no client has the public address now.
+    /// if the packet must be dropped because no client is mapped to its destination.
     pub fn inbound(&mut self, now: Time, packet: &mut Packet) -> bool {
         self.change_if_due(now);
         match self.private_of.get(&packet.destination) {
@@ -99,7 +99,7 @@ impl Nat {
         self.next = self.spec.next_after(elapsed).map(|at| Time::ZERO + at);
         self.changes += 1;
         self.private_of.clear();
-        // Sorted, because the order of a map would differ between runs.
+        // Sorted, because the iteration order of a map differs between runs.
         let mut clients: Vec<SocketAddr> = self.public_of.keys().copied().collect();
         clients.sort_unstable();
         for client in clients {
@@ -129,7 +129,8 @@ impl Nat {
         public
     }
 
-    /// Returns another public address for a client, which no other client has.
+    /// Returns a public address for a client that no client is mapped to, and that differs from its
+    /// present one.
     fn unused(&mut self, client: SocketAddr) -> SocketAddr {
         let old = self.public_of.get(&client).copied();
         loop {

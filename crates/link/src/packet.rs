@@ -29,9 +29,9 @@ impl TooBig {
 /// A UDP datagram with the fields of its IP header that links use.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Packet {
-    /// The source address that the receiver will see.
+    /// The source address, as the receiver will see it.
     pub source: SocketAddr,
-    /// The destination address.
+    /// The destination address, by which NATs and hosts are found.
     pub destination: SocketAddr,
     /// The ECN field of its IP header.
     pub ecn: Ecn,

@@ -6,9 +6,9 @@ use crate::probability::Numbers;
 
 /// Returns the payload with one of its first 50 bytes changed. An empty payload stays empty.
 pub(super) fn corrupted(payload: &Bytes, mut numbers: Numbers) -> Bytes {
-    let reach = payload.len().min(CORRUPTED_REACH);
+    let corruptible = payload.len().min(CORRUPTIBLE_BYTES);
     let mut bytes = payload.to_vec();
-    let position = usize::try_from(numbers.below(reach as u64)).unwrap_or(0);
+    let position = usize::try_from(numbers.below(corruptible as u64)).unwrap_or(0);
     // Adding 1 to 255 never gives the same value.
     let difference = u8::try_from(1 + numbers.below(255)).unwrap_or(1);
     if let Some(byte) = bytes.get_mut(position) {
@@ -17,33 +17,34 @@ pub(super) fn corrupted(payload: &Bytes, mut numbers: Numbers) -> Bytes {
     bytes.into()
 }
 
-/// Returns the payload without a random part of its end. At least one byte is cut and one stays.
+/// Returns the payload without a random part of its end. At least one byte is removed and one is
+/// kept.
 pub(super) fn truncated(payload: &Bytes, mut numbers: Numbers) -> Bytes {
-    let most = payload.len().saturating_sub(1) as u64;
-    let kept = 1 + usize::try_from(numbers.below(most)).unwrap_or(0);
+    let removable = payload.len().saturating_sub(1) as u64;
+    let kept = 1 + usize::try_from(numbers.below(removable)).unwrap_or(0);
     payload.slice(..kept.min(payload.len()))
 }
 
-/// Returns the payload with 1 to 32 random bytes appended, at most the largest UDP datagram.
+/// Returns the payload with 1 to 32 random bytes appended, at removable the largest UDP datagram.
 pub(super) fn extended(payload: &Bytes, mut numbers: Numbers) -> Bytes {
-    let wanted = 1 + usize::try_from(numbers.below(MAX_EXTENSION)).unwrap_or(0);
+    let length = 1 + usize::try_from(numbers.below(MAX_EXTENSION)).unwrap_or(0);
     let room = MAX_PAYLOAD.saturating_sub(payload.len());
     let mut bytes = payload.to_vec();
-    bytes.extend((0..wanted.min(room)).map(|_| numbers.next().to_le_bytes()[0]));
+    bytes.extend((0..length.min(room)).map(|_| numbers.next().to_le_bytes()[0]));
     bytes.into()
 }
 
 /// Returns true for a Version Negotiation packet: a long header with version 0 (RFC 9000 §17.2.1).
 ///
-/// They are never corrupted, as in the interop runner's simulator. They have no integrity protection, so
-/// clients cannot detect a change.
+/// Such packets are never corrupted, as in the interop runner's simulator, because clients cannot
+/// detect changes in packets without integrity protection.
 pub(super) fn is_version_negotiation(payload: &[u8]) -> bool {
     matches!(payload, [first, 0, 0, 0, 0, ..] if first & 0x80 != 0)
 }
 
-/// The number of bytes at the start of a payload of which corruption changes one. Changed headers test more
-/// than changed data.
-const CORRUPTED_REACH: usize = 50;
+/// Number of bytes at the start of a payload of which corruption changes one. Changed headers test
+/// more than changed data.
+const CORRUPTIBLE_BYTES: usize = 50;
 
 const MAX_EXTENSION: u64 = 32;
 

@@ -4,7 +4,7 @@ use courser_base::Time;
 
 use crate::spec::Policer;
 
-/// A bucket that admits packets as long as it has tokens for them.
+/// A bucket that admits a packet if it holds tokens for its size.
 #[derive(Clone, Debug)]
 pub(super) struct Bucket {
     rule: Policer,
@@ -22,7 +22,7 @@ impl Bucket {
         }
     }
 
-    /// Takes tokens for a packet of `size` bytes. Returns false if there are not enough.
+    /// Removes tokens for a packet of `size` bytes. Returns false if there are not enough.
     pub(super) fn admits(&mut self, now: Time, size: u64) -> bool {
         let elapsed = u64::try_from((now - self.filled).as_nanos()).unwrap_or(u64::MAX);
         let earned = elapsed.saturating_mul(self.rule.rate.as_bytes_per_second());

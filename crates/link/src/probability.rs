@@ -1,8 +1,8 @@
 //! Probabilities, and the random numbers of decisions.
 //!
-//! Every decision of a link is a function of a seed, the position of the effect and the number of the
-//! packet. Earlier decisions have no influence, so an effect can be added or removed without changing
-//! the decisions of the others, and a run replays exactly.
+//! Every decision of a link is a function of a seed, the position of the effect and the number of
+//! the packet. Earlier decisions have no influence. An effect can therefore be added or removed
+//! without changing the decisions of the others, and a run can be replayed exactly.
 
 use crate::seed::{GOLDEN, finalize, mix};
 
@@ -33,12 +33,12 @@ impl Probability {
 
     /// Returns true if the event happens for this uniformly random number.
     pub(super) const fn decides(self, random: u64) -> bool {
-        // The upper half scaled to 0..10^9 is off from fair by less than 2^-32.
+        // Scaling the upper half to 0..10^9 has a bias of less than 2^-32.
         ((random >> 32) * BILLION as u64) >> 32 < self.0 as u64
     }
 }
 
-/// The random numbers of one effect. Those of a packet depend on its number only.
+/// The random numbers of one effect. The numbers for a packet depend only on its index.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Keyed(u64);
 
@@ -81,12 +81,12 @@ pub(super) const fn scale(random: u64, below: u64) -> u64 {
     ((random as u128 * below as u128) >> 64) as u64
 }
 
-/// Derives the seed of a part that makes its own decisions.
+/// Derives the seed of a part with decisions of its own.
 pub(super) const fn derived(seed: u64, part: u64) -> u64 {
     finalize(seed.wrapping_add(mix(part)))
 }
 
-/// The random effects. Old runs replay only as long as no number is reused.
+/// The random effects. Their numbers must not be reused, so that old runs can be replayed.
 #[derive(Clone, Copy, Debug)]
 #[repr(u8)]
 pub(super) enum Effect {

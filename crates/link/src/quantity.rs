@@ -1,4 +1,4 @@
-//! Numbers with units as specifications have them, read and written without rounding.
+//! Numbers with units in specifications, parsed and formatted without rounding.
 
 use std::time::Duration;
 
@@ -6,7 +6,8 @@ use courser_base::Rate;
 
 use crate::probability::Probability;
 
-/// Reads a duration such as `40ms`, `250us`, `1.5s`, `2min`. Only zero needs no unit.
+/// Parses a duration such as `40ms`, `250us`, `1.5s`, `2min`. The unit is mandatory except for
+/// zero.
 pub fn parse_duration(text: &str) -> Option<Duration> {
     let (number, unit) = split(text);
     let nanos = match unit {
@@ -25,7 +26,7 @@ pub fn parse_duration(text: &str) -> Option<Duration> {
         .filter(|duration| *duration <= MAX_DURATION)
 }
 
-/// Reads a rate such as `20mbit`, `1.5gbit`, `64kbit/s`, in whole bytes per second above zero.
+/// Parses a rate such as `20mbit`, `1.5gbit`, `64kbit/s`, in whole bytes per second above zero.
 pub fn parse_rate(text: &str) -> Option<Rate> {
     let (number, unit) = split(text);
     let unit = unit.to_ascii_lowercase();
@@ -42,7 +43,7 @@ pub fn parse_rate(text: &str) -> Option<Rate> {
     is_allowed.then(|| Rate::from_bytes_per_second(bits / 8))
 }
 
-/// Reads a probability such as `1%`, `0.01%`, or a share such as `0.5`.
+/// Parses a probability such as `1%`, `0.01%`, or a share such as `0.5`.
 pub(crate) fn parse_probability(text: &str) -> Option<Probability> {
     let parts = match text.strip_suffix('%') {
         Some(percent) => decimal(percent.trim(), PARTS_PER_PERCENT)?,
@@ -52,7 +53,7 @@ pub(crate) fn parse_probability(text: &str) -> Option<Probability> {
     (u64::from(parts) <= PARTS).then(|| Probability::from_parts_per_billion(parts))
 }
 
-/// Reads a size such as `64k` (powers of 1000) and `64KiB` (of 1024), with or without `B`.
+/// Parses a size such as `64k` (powers of 1000) or `64KiB` (powers of 1024), with or without `B`.
 pub fn parse_bytes(text: &str) -> Option<u64> {
     let (number, unit) = split(text);
     let unit = match unit.to_ascii_lowercase().trim_end_matches('b') {
@@ -68,12 +69,12 @@ pub fn parse_bytes(text: &str) -> Option<u64> {
     decimal(number, unit).filter(|bytes| *bytes <= MAX_BYTES)
 }
 
-/// Reads a plain count.
+/// Parses a decimal count without a unit.
 pub(crate) fn parse_count(text: &str) -> Option<u64> {
     is_number(text).then(|| text.parse().ok()).flatten()
 }
 
-/// Reads a count in binary (`0b101`), hexadecimal (`0x5`) or decimal.
+/// Parses a count in binary (`0b101`), hexadecimal (`0x5`) or decimal.
 pub(crate) fn parse_mask(text: &str) -> Option<u64> {
     if let Some(digits) = text.strip_prefix("0b") {
         return u64::from_str_radix(digits, 2).ok();
@@ -84,7 +85,7 @@ pub(crate) fn parse_mask(text: &str) -> Option<u64> {
     parse_count(text)
 }
 
-/// Reads a multiple such as `1.5`, in thousandths.
+/// Parses a multiple such as `1.5`, in thousandths.
 pub(crate) fn parse_thousandths(text: &str) -> Option<u32> {
     let parts = u32::try_from(decimal(text, 1000)?).ok()?;
     (1..=MAX_BDP_THOUSANDTHS).contains(&parts).then_some(parts)
@@ -122,13 +123,13 @@ pub fn rate(rate: Rate) -> String {
     format!("{bits}bit")
 }
 
-/// Returns a probability in percent.
+/// Formats a probability in percent.
 pub(crate) fn probability(probability: Probability) -> String {
     let parts = u64::from(probability.as_parts_per_billion());
     format!("{}%", fixed(parts, PARTS_PER_PERCENT, 7))
 }
 
-/// Returns a size in bytes, kilobytes or megabytes.
+/// Formats a size in bytes, kilobytes or megabytes.
 pub(crate) fn bytes(bytes: u64) -> String {
     for (unit, name) in [(1_000_000, "M"), (1_000, "k")] {
         if bytes > 0 && bytes.is_multiple_of(unit) {
@@ -138,12 +139,12 @@ pub(crate) fn bytes(bytes: u64) -> String {
     bytes.to_string()
 }
 
-/// Returns thousandths as a multiple.
+/// Formats thousandths as a multiple.
 pub(crate) fn thousandths(parts: u32) -> String {
     fixed(u64::from(parts), 1000, 3)
 }
 
-/// Returns `parts / unit` with at most `places` decimals, where `unit` is 10^`places`.
+/// Formats `parts / unit` with at most `places` decimals, where `unit` is 10^`places`.
 fn fixed(parts: u64, unit: u64, places: usize) -> String {
     let text = format!("{}.{:0places$}", parts / unit, parts % unit);
     let text = text.trim_end_matches('0');
@@ -185,8 +186,8 @@ fn decimal(number: &str, unit: u64) -> Option<u64> {
 const PARTS: u64 = 1_000_000_000;
 const PARTS_PER_PERCENT: u64 = PARTS / 100;
 
-/// Some 115 days. Longer than any round trip in the tests (14 weeks), and sums of many stay far from
-/// the end of `Time`.
+/// The longest duration, some 115 days. It exceeds all round trips of the tests (14 weeks), and
+/// sums of many are far below the largest `Time`.
 pub(crate) const MAX_DURATION: Duration = Duration::from_secs(10_000_000);
 
 /// The largest rate. The largest packet still takes more than a nanosecond.

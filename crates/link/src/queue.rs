@@ -6,7 +6,7 @@ use courser_base::Time;
 
 use crate::packet::Packet;
 
-/// A packet inside a hop, with its number there.
+/// A packet inside a hop, with its number in this hop.
 #[derive(Clone, Debug)]
 pub(super) struct Numbered {
     pub(super) index: u64,

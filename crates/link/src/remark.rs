@@ -23,8 +23,8 @@ impl Remarker {
     /// Returns the mark of packet `index` after the middlebox.
     pub(super) fn apply(&self, now: Time, index: u64, mark: Ecn) -> Ecn {
         let has_begun = u128::from(now.as_nanos()) >= self.rule.from.as_nanos();
-        let is_meant = has_begun && mark != Ecn::NotEct;
-        if !is_meant || !self.rule.probability.decides(self.numbers.first(index)) {
+        let is_eligible = has_begun && mark != Ecn::NotEct;
+        if !is_eligible || !self.rule.probability.decides(self.numbers.first(index)) {
             return mark;
         }
         match (self.rule.to, mark) {

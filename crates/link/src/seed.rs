@@ -1,8 +1,9 @@
-//! Seeds derived from one seed, so that a run replays exactly.
+//! Seeds derived from one seed, so that a run can be replayed exactly.
 
 /// Derives the seed of a part from the seed of the whole and the name of the part.
 ///
-/// Each part has its own seed, so that another host, link or draw changes nothing elsewhere.
+/// Each part has its own seed, so that adding a host, a link or a random decision does not affect
+/// the others.
 pub fn derive(seed: u64, name: &str) -> u64 {
     let name = name.bytes().fold(FNV_OFFSET, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(FNV_PRIME)
@@ -10,7 +11,7 @@ pub fn derive(seed: u64, name: &str) -> u64 {
     mix(seed ^ mix(name))
 }
 
-/// Widens a seed to the 32 bytes that endpoints take.
+/// Expands a seed to the 32 bytes that endpoints require.
 pub fn widen(seed: u64) -> [u8; 32] {
     let mut wide = [0; 32];
     for (index, part) in (0_u64..).zip(wide.chunks_exact_mut(8)) {
@@ -31,7 +32,7 @@ pub(crate) const fn finalize(mut z: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// 2^64 divided by the golden ratio: multiples of it spread evenly.
+/// 2^64 divided by the golden ratio, whose multiples are evenly distributed.
 pub(crate) const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// The offset basis of FNV-1a, 64 bits.

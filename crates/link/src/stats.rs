@@ -9,13 +9,13 @@ use serde::Serialize;
 /// `packets_in + duplicated` equals `packets_out` plus all drops plus the packets still inside.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct LinkStats {
-    /// Packets that entered.
+    /// Packets that were sent into the link.
     pub packets_in: u64,
-    /// Bytes that entered.
+    /// UDP payload of the packets that were sent into the link.
     pub bytes_in: u64,
-    /// Packets that left.
+    /// Packets that left the link at its end.
     pub packets_out: u64,
-    /// Bytes that left.
+    /// UDP payload of the packets that left the link at its end.
     pub bytes_out: u64,
     /// Bytes that left with their IP and UDP headers, to compare with the rate.
     pub wire_bytes_out: u64,
@@ -27,19 +27,19 @@ pub struct LinkStats {
     pub remarked: u64,
     /// Packets with a changed byte.
     pub corrupted: u64,
-    /// Packets whose end was cut off.
+    /// Packets whose end was removed.
     pub truncated: u64,
     /// Packets with random bytes appended.
     pub extended: u64,
-    /// Copies of packets.
+    /// Additional copies of packets, by the field `duplicate`.
     pub duplicated: u64,
     /// Packets that were delayed so that others overtake them.
     pub reordered: u64,
     /// Reports to senders about packets that were too large.
     pub answered: u64,
-    /// The largest number of bytes in the queue, headers included.
+    /// The maximum of bytes in the queue so far, headers included.
     pub max_queue_bytes: u64,
-    /// The largest number of packets in the queue.
+    /// The maximum of packets in the queue so far.
     pub max_queue_packets: u64,
 }
 
@@ -60,7 +60,7 @@ pub struct Dropped {
     pub mtu: u64,
     /// Packets for which the policer had no tokens.
     pub policer: u64,
-    /// Packets that found the queue full.
+    /// Packets that arrived at a full queue.
     pub queue_full: u64,
     /// Packets that CoDel dropped.
     pub aqm: u64,

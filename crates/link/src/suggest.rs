@@ -2,7 +2,7 @@
 
 /// Returns the name that is most similar to `written`, if one is similar enough.
 pub fn nearest<'a>(written: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    // Long text is no misspelt name, and the distance takes quadratic time.
+    // Long text is not a misspelt name, and computing the distance takes quadratic time.
     if written.len() > 32 {
         return None;
     }
@@ -15,7 +15,7 @@ pub fn nearest<'a>(written: &str, names: impl Iterator<Item = &'a str>) -> Optio
         .map(|(_, name)| name)
 }
 
-/// Returns the number of letters to insert, leave out, replace or swap with the next.
+/// Returns the number of letters to insert, delete, replace or swap with the next.
 fn distance(a: &str, b: &str) -> usize {
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
     let mut before: Vec<usize> = Vec::new();

@@ -1,17 +1,17 @@
-//! The rate of a link, exact over any time.
+//! Transmission at a rate, exact over any period.
 
 use courser_base::{Rate, Time};
 
-/// Serialises packets at a rate.
+/// Transmits packets one after another at a rate.
 ///
-/// A busy period never drifts: the fraction of a nanosecond after one packet is carried over to the
-/// next, so that n bytes take n / rate, rounded down once.
+/// Rounding errors do not add up: the fraction of a nanosecond after one packet is carried over to
+/// the next, so that n bytes in a busy period take n / rate, rounded down once.
 #[derive(Clone, Debug)]
 pub(super) struct Transmitter {
     rate: u64,
-    /// The time at which the last packet has left.
+    /// The time at which the transmission of the last packet ends.
     free_at: Time,
-    /// The fraction of a nanosecond that this time lacks, in nanoseconds times rate.
+    /// The fraction of a nanosecond by which `free_at` was rounded down, in nanoseconds times rate.
     remainder: u64,
 }
 
@@ -39,8 +39,8 @@ impl Transmitter {
         self.free_at
     }
 
-    /// Starts to send `size` bytes at `start`, which is not before [`Transmitter::free_at`]. Returns
-    /// the time at which the last of them leaves.
+    /// Transmits `size` bytes from `start` on, which must not be before [`Transmitter::free_at`].
+    /// Returns the time at which the transmission ends.
     pub(super) fn send(&mut self, start: Time, size: u64) -> Time {
         if start > self.free_at {
             self.remainder = 0;
@@ -59,7 +59,7 @@ fn clamped(rate: Rate) -> u64 {
     rate.as_bytes_per_second().clamp(1, MAX_RATE)
 }
 
-/// A byte in a picosecond. The largest datagram takes less than a nanosecond.
+/// A byte per picosecond, at which the largest datagram takes less than a nanosecond.
 const MAX_RATE: u64 = 1_000_000_000_000_000;
 
 const NANOS_PER_SECOND: u64 = 1_000_000_000;

@@ -50,7 +50,7 @@ impl Records {
 
     /// Records the newest entry, which was just inserted.
     pub(crate) fn newest(&mut self, table: &DynamicTable) {
-        if self.pending.is_on()
+        if self.pending.is_enabled()
             && let Some(entry) = table.get_relative(0)
         {
             self.inserted(table.insert_count() - 1, entry);
@@ -71,7 +71,7 @@ impl Records {
 
     /// Records the figures of the table if they have changed.
     pub(crate) fn state(&mut self, table: &DynamicTable, known_received_count: u64) {
-        if !self.pending.is_on() {
+        if !self.pending.is_enabled() {
             return;
         }
         let state = QpackState {

@@ -7,10 +7,10 @@ use crate::sent::Sent;
 
 /// Records the newest packets that are not in flight, by packet number.
 ///
-/// The peer need not acknowledge them, and it can make us send any number of them, so the oldest
-/// record is dropped when there are too many. The acknowledgement of a recent one is still useful:
-/// its time gives a sample of the round trip, its ECN mark counts, and the ranges in its ACK need
-/// not be repeated (RFC 9000 §13.2.4).
+/// The peer need not acknowledge them, and it can make us send any number of them, so only the
+/// newest are kept. The acknowledgement of a recent one is still useful: its time gives a sample of
+/// the round trip, its ECN mark counts, and the ranges in its ACK need not be repeated (RFC 9000
+/// §13.2.4).
 #[derive(Debug)]
 pub struct AckOnlyPackets<F> {
     /// Sorted by packet number.
@@ -18,14 +18,15 @@ pub struct AckOnlyPackets<F> {
 }
 
 impl<F> AckOnlyPackets<F> {
-    /// Creates an empty record. Does not allocate.
+    /// Creates an empty list. Does not allocate.
     pub const fn new() -> Self {
         Self {
             packets: VecDeque::new(),
         }
     }
 
-    /// Records a packet. Its number is larger than that of any packet before.
+    /// Adds a packet, whose number must be larger than all earlier ones, and removes the oldest at
+    /// the limit.
     #[inline]
     pub(crate) fn push(&mut self, number: u64, packet: Sent<F>) {
         if self.packets.len() == MAX_ACK_ONLY {
@@ -47,43 +48,43 @@ impl<F> AckOnlyPackets<F> {
         self.packets.remove(newest)
     }
 
-    /// Drops the packets up to `largest`: the peer had not received them when it received that one.
-    /// Returns how many of them were sent with an ECN mark.
-    pub fn forget_through(&mut self, largest: u64) -> u64 {
+    /// Removes the packets up to `largest`, which the peer had not received when it received
+    /// `largest`. Returns how many of them were sent with an ECN mark.
+    pub fn remove_through(&mut self, largest: u64) -> u64 {
         let end = self
             .packets
             .partition_point(|(number, _)| *number <= largest);
-        let forgotten = self.packets.drain(..end);
-        let marked = forgotten.map(|(_, packet)| u64::from(packet.ecn_marked));
+        let removed = self.packets.drain(..end);
+        let marked = removed.map(|(_, packet)| u64::from(packet.ecn_marked));
         let marked = marked.sum();
         if self.packets.is_empty() {
-            self.give_back();
+            self.free_memory();
         }
         marked
     }
 
-    /// Returns the smallest recorded number.
+    /// Returns the smallest packet number in the list.
     #[inline]
     pub fn oldest(&self) -> Option<u64> {
         self.packets.front().map(|(number, _)| *number)
     }
 
-    /// Returns the number of recorded packets.
+    /// Returns the number of packets in the list.
     pub fn len(&self) -> usize {
         self.packets.len()
     }
 
-    /// Returns true if no packet is recorded.
+    /// Returns true if the list has no packets.
     pub fn is_empty(&self) -> bool {
         self.packets.is_empty()
     }
 
-    /// Drops all packets and frees the memory.
+    /// Removes all packets and frees the memory.
     pub(crate) fn clear(&mut self) {
         self.packets = VecDeque::new();
     }
 
-    /// Frees the room for more packets.
+    /// Frees unused capacity.
     pub(crate) fn shrink_to_fit(&mut self) {
         self.packets.shrink_to_fit();
     }
@@ -93,8 +94,9 @@ impl<F> AckOnlyPackets<F> {
         self.packets.capacity() * size_of::<(u64, Sent<F>)>()
     }
 
-    /// Frees memory beyond a minimum, which receivers that fill it repeatedly keep.
-    fn give_back(&mut self) {
+    /// Frees memory beyond [`KEPT`] packets. Connections that mostly receive fill that much
+    /// repeatedly.
+    fn free_memory(&mut self) {
         if self.packets.capacity() > KEPT {
             self.packets.shrink_to(KEPT);
         }
@@ -107,11 +109,11 @@ impl<F> Default for AckOnlyPackets<F> {
     }
 }
 
-/// The most ACK-only packets recorded (limit K40). A PING makes the peer acknowledge them within
-/// its delay of 25 ms, and then the newest are enough.
+/// Maximum number of ACK-only packets in the list (limit K40). A PING makes the peer acknowledge
+/// them within its delay of 25 ms, and then the newest are enough.
 pub const MAX_ACK_ONLY: usize = 128;
 
-/// Packets whose memory is kept while none is recorded.
+/// Packets for which memory is kept while the list is empty.
 const KEPT: usize = 8;
 
 #[cfg(test)]

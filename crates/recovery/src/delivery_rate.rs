@@ -9,7 +9,7 @@ use courser_base::{Rate, Time};
 /// The rate at which a packet and those sent before it were delivered.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RateSample {
-    /// `delivered` over `interval`.
+    /// The delivery rate: `delivered` divided by `interval`.
     pub rate: Rate,
     /// Bytes delivered between the sending of the packet and its acknowledgement.
     pub delivered: u64,
@@ -28,8 +28,8 @@ pub struct RateSample {
 
 /// Measures the delivery rate of one path.
 ///
-/// Packets of one batch are sent at the same time and share one snapshot of the counters. The
-/// record of a sent packet stores only the snapshot's number, which saves 40 bytes each.
+/// Packets of one batch are sent at the same time and share one snapshot of the counters. A sent
+/// packet stores only the number of its snapshot, which saves 40 bytes per packet.
 #[derive(Debug, Default)]
 pub struct DeliveryRate {
     /// Bytes acknowledged so far.
@@ -86,13 +86,14 @@ impl DeliveryRate {
         self.lost
     }
 
-    /// Returns true if packets sent now are app-limited: their samples understate the path.
+    /// Returns true if packets sent now are app-limited, so that their samples may be lower than
+    /// the rate of the path.
     pub fn is_app_limited(&self) -> bool {
         self.app_limited_until > 0
     }
 
-    /// Records that a packet is about to be sent. Store the result in its record
-    /// ([`Sent::snapshot`](crate::Sent::snapshot)).
+    /// Records that a packet is about to be sent. Returns the number of its snapshot, for
+    /// [`Sent::snapshot`](crate::Sent::snapshot).
     #[inline]
     pub fn on_sent(&mut self, now: Time, bytes_in_flight_before: u64) -> u32 {
         if let Some((since, pause)) = self.idle.take()
@@ -194,7 +195,7 @@ impl DeliveryRate {
         // they were sent.
         let interval = send_elapsed.max(ack_elapsed);
         let delivered = self.delivered - then.delivered;
-        // Shorter than any round trip: the acknowledged packets are not those of the interval.
+        // An interval shorter than any round trip is not that of the acknowledged packets.
         if interval < min_rtt || interval.is_zero() {
             return None;
         }
@@ -209,9 +210,9 @@ impl DeliveryRate {
         })
     }
 
-    /// Drops the snapshots before `oldest`, the oldest one of a packet in flight; `None` if no
+    /// Removes the snapshots before `oldest`, that of the oldest packet in flight; `None` if no
     /// packet is in flight.
-    pub fn forget_before(&mut self, oldest: Option<u32>) {
+    pub fn remove_before(&mut self, oldest: Option<u32>) {
         let past = match oldest {
             Some(oldest) => oldest.wrapping_sub(self.first) as usize,
             None => self.snapshots.len(),
@@ -226,7 +227,7 @@ impl DeliveryRate {
         }
     }
 
-    /// Frees the room for more snapshots.
+    /// Frees unused capacity.
     pub fn shrink(&mut self) {
         self.snapshots.shrink_to_fit();
     }
@@ -242,7 +243,7 @@ impl DeliveryRate {
     }
 }
 
-/// Snapshots whose memory is kept while nothing is in flight.
+/// Snapshots for which memory is kept while nothing is in flight.
 const KEPT_SNAPSHOTS: usize = 8;
 
 #[cfg(test)]

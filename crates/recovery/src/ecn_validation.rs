@@ -19,7 +19,7 @@ pub enum EcnState {
 /// The congestion that an acknowledgement reports.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct EcnOutcome {
-    /// CE marks reported for the first time. Any of them is a sign of congestion.
+    /// CE marks reported for the first time. Each is a congestion signal.
     pub ce_increase: u64,
 }
 
@@ -46,7 +46,7 @@ struct Sent {
     ect1: u64,
 }
 
-/// The outcome of the packets marked since the path came into use.
+/// The fate of the packets marked since the path came into use.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 struct Test {
     sent: u64,
@@ -60,7 +60,7 @@ struct Test {
 }
 
 impl EcnValidation {
-    /// Creates a validation that starts with a test.
+    /// Creates a validation that starts by testing the path.
     pub fn new() -> Self {
         Self {
             state: EcnState::Testing,
@@ -140,7 +140,7 @@ impl EcnValidation {
         EcnOutcome { ce_increase }
     }
 
-    /// Counts marked packets that were declared lost. If these were all packets of the test, the
+    /// Counts marked packets that were declared lost. If all packets of the test were lost, the
     /// path drops marked packets.
     pub fn on_lost(&mut self, marked: u64) {
         self.test.lost = self.test.lost.saturating_add(marked);
@@ -150,18 +150,18 @@ impl EcnValidation {
         }
     }
 
-    /// Counts a probe timeout. The second one without an acknowledged marked packet ends the
-    /// marking, because the path may be dropping marked packets.
+    /// Counts a probe timeout. The second timeout without an acknowledged marked packet stops the
+    /// marking, because the path may drop marked packets.
     pub fn on_pto(&mut self) {
         self.test.timeouts = self.test.timeouts.saturating_add(1);
-        let is_silent = self.test.acked == 0 && self.test.timeouts >= TEST_TIMEOUTS;
-        if self.state == EcnState::Testing && is_silent {
+        let is_unanswered = self.test.acked == 0 && self.test.timeouts >= TEST_TIMEOUTS;
+        if self.state == EcnState::Testing && is_unanswered {
             self.state = EcnState::Unknown;
         }
     }
 
-    /// Records that the system did not mark the packets that were sent. No more packets are marked, and no
-    /// report of the peer says anything about the path.
+    /// Records that the local system did not mark the packets that were sent. No more packets are
+    /// marked, and reports of the peer are ignored.
     pub fn on_marks_refused(&mut self) {
         self.state = EcnState::Failed;
     }
@@ -177,31 +177,32 @@ impl EcnValidation {
 
     /// Returns the increase in CE, or `None` if the counts are invalid. RFC 9000 §13.4.2.1.
     fn validate(&self, newly_acked_marked: u64, counts: EcnCounts) -> Option<u64> {
-        // More than were sent with this codepoint, of which there may be none.
+        // The peer reports more packets of a codepoint than were sent with it.
         if counts.ect0 > self.sent.ect0 || counts.ect1 > self.sent.ect1 {
             return None;
         }
         let ect0_increase = counts.ect0.checked_sub(self.reported.ect0)?;
         let ect1_increase = counts.ect1.checked_sub(self.reported.ect1)?;
         let ce_increase = counts.ce.checked_sub(self.reported.ce)?;
-        // Marks were removed by the network or not counted by the peer.
+        // The network has removed marks, or the peer has not counted them.
         let increase = (ect0_increase.saturating_add(ect1_increase)).saturating_add(ce_increase);
         if increase < newly_acked_marked {
             return None;
         }
-        // More marks than were sent.
+        // The peer reports more marked packets than were sent.
         let sent = self.sent.ect0.saturating_add(self.sent.ect1);
         if unmarked(counts).saturating_add(counts.ce) > sent {
             return None;
         }
-        // Congestion does not mark every packet of a test; a broken router does. An L4S queue that
-        // is already full does so for a while.
-        let patience = if self.test.is_l4s {
-            L4S_PATIENCE
+        // Congestion does not mark every packet of a test, but a broken router does. An L4S queue
+        // that is already full does so for a while.
+        let max_ce_packets = if self.test.is_l4s {
+            MAX_L4S_CE_PACKETS
         } else {
             TEST_PACKETS
         };
-        let all_ce = self.test.acked >= patience && unmarked(counts) == self.test.unmarked_before;
+        let all_ce =
+            self.test.acked >= max_ce_packets && unmarked(counts) == self.test.unmarked_before;
         (!all_ce).then_some(ce_increase)
     }
 }
@@ -221,11 +222,10 @@ impl Default for EcnValidation {
 const TEST_PACKETS: u64 = 10;
 
 /// ECT(1) packets that may all be reported as CE before the router counts as broken: a few round
-/// trips of a small window. RFC 9332 lets an L4S queue mark every packet.
-const L4S_PATIENCE: u64 = 100;
+/// trips with a small window. RFC 9332 lets an L4S queue mark every packet.
+const MAX_L4S_CE_PACKETS: u64 = 100;
 
-/// Probe timeouts that last three periods together, because the second takes twice as long.
-/// RFC 9000 appendix A.4.
+/// Probe timeouts that end a test: two, which together last three periods. RFC 9000 appendix A.4.
 const TEST_TIMEOUTS: u32 = 2;
 
 #[cfg(test)]

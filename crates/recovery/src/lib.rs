@@ -5,7 +5,7 @@
 //!
 //! - [`SentPackets`] records the packets in flight of one packet number space,
 //! - [`RttEstimator`] (RFC 9002 §5) and [`LossDetector`] (§6.1) process acknowledgements,
-//! - [`Pto`] (§6.2) and [`LossTimer`] limit the time to wait for one,
+//! - [`Pto`] (§6.2) and [`LossTimer`] limit the time to wait for an acknowledgement,
 //! - [`DeliveryRate`] measures the rate at which the network delivers,
 //! - [`CongestionController`] (§7, RFC 9438, RFC 9406, BBR, Prague) and [`PersistentCongestion`]
 //!   (§7.6) determine the window, and RFC 9937 limits sending during recovery,

@@ -11,22 +11,22 @@ use crate::sent_packets::SentPackets;
 /// Decides which packets of one packet number space are lost.
 ///
 /// Both thresholds start at the values of RFC 9002 and rise when a loss turns out to be spurious:
-/// the first late packets reveal a path that reorders. §6.1.1 and §6.1.2 leave this open; the idea
-/// of growing with the evidence is that of RFC 8985 §6.2.
+/// the first late packets reveal a path that reorders packets. §6.1.1 and §6.1.2 leave this open;
+/// the idea of growing with the evidence is that of RFC 8985 §6.2.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct LossDetector {
     largest_acked: Option<u64>,
     loss_time: Option<Time>,
     /// The amount added to [`PACKET_THRESHOLD`].
-    more_packets: u64,
+    extra_packets: u64,
     /// The time threshold beyond a round trip, in 64ths of it. The threshold uses at least an
     /// eighth.
-    patience: u32,
+    time_margin: u32,
     /// The time at which a loss last turned out to be spurious.
     reordering_seen: Time,
 }
 
-/// The threshold by which a packet counts as lost.
+/// The threshold by which packets were declared lost.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum LossTrigger {
     /// A packet with a much larger number was acknowledged. RFC 9002 §6.1.1.
@@ -41,8 +41,8 @@ impl LossDetector {
         Self {
             largest_acked: None,
             loss_time: None,
-            more_packets: 0,
-            patience: 0,
+            extra_packets: 0,
+            time_margin: 0,
             reordering_seen: Time::ZERO,
         }
     }
@@ -52,7 +52,8 @@ impl LossDetector {
         self.largest_acked
     }
 
-    /// Returns the time to call [`detect`](Self::detect) again if no acknowledgement arrives.
+    /// Returns the time at which to call [`detect`](Self::detect) again if no acknowledgement
+    /// arrives.
     pub fn loss_time(&self) -> Option<Time> {
         self.loss_time
     }
@@ -60,10 +61,10 @@ impl LossDetector {
     /// Returns the packet threshold: a packet is lost when one with a number larger by this much
     /// was acknowledged.
     pub fn packet_threshold(&self) -> u64 {
-        PACKET_THRESHOLD + self.more_packets
+        PACKET_THRESHOLD + self.extra_packets
     }
 
-    /// Notes the largest number of an ACK frame. Returns true if it is larger than any before.
+    /// Records the largest number of an ACK frame. Returns true if it is larger than any before.
     ///
     /// The caller must check that the number was sent.
     pub fn on_ack_received(&mut self, largest: u64) -> bool {
@@ -74,24 +75,24 @@ impl LossDetector {
         is_larger
     }
 
-    /// Raises the thresholds after a packet was declared lost and then acknowledged. A packet that
-    /// is as late as this one, in numbers and in time, will not be declared lost again.
+    /// Raises the thresholds after a packet was declared lost and then acknowledged, so that
+    /// packets as late as this one are no longer declared lost.
     pub fn on_spurious_loss(&mut self, now: Time, number: u64, sent: Time, rtt: &RttEstimator) {
         self.reordering_seen = now;
         let overtaken_by = self.largest_acked.unwrap_or(number).saturating_sub(number);
         let more = (overtaken_by + 1).saturating_sub(PACKET_THRESHOLD);
         let most = MAX_PACKET_THRESHOLD - PACKET_THRESHOLD;
-        self.more_packets = self.more_packets.max(more).min(most);
+        self.extra_packets = self.extra_packets.max(more).min(most);
         let reference = rtt.smoothed().max(rtt.latest());
         let late = (now - sent).saturating_sub(reference);
         // A sixteenth more than needed, because other packets may be even later.
-        let needed = late.saturating_mul(17 * PATIENCE_UNIT) / 16;
+        let needed = late.saturating_mul(17 * MARGIN_UNIT) / 16;
         let needed = needed.as_nanos() / reference.as_nanos().max(1);
         let needed = u32::try_from(needed).unwrap_or(u32::MAX);
-        self.patience = self
-            .patience
+        self.time_margin = self
+            .time_margin
             .max(needed.saturating_add(1))
-            .min(MAX_PATIENCE);
+            .min(MAX_MARGIN);
     }
 
     /// Moves lost packets from `sent` to `lost`, in ascending order.
@@ -110,7 +111,7 @@ impl LossDetector {
         let Some(largest) = self.largest_acked else {
             return LossTrigger::TimeThreshold;
         };
-        self.forget_reordering(now, rtt);
+        self.lower_thresholds(now, rtt);
         let threshold = self.packet_threshold();
         let delay = self.time_threshold(rtt);
         let mut trigger = LossTrigger::TimeThreshold;
@@ -134,36 +135,36 @@ impl LossDetector {
     /// longer ago than this. RFC 9002 §6.1.2.
     pub fn time_threshold(&self, rtt: &RttEstimator) -> Duration {
         let rtt = rtt.smoothed().max(rtt.latest());
-        let patience = self.patience.max(PATIENCE_UNIT / 8);
-        (rtt + rtt * patience / PATIENCE_UNIT).max(TIMER_GRANULARITY)
+        let time_margin = self.time_margin.max(MARGIN_UNIT / 8);
+        (rtt + rtt * time_margin / MARGIN_UNIT).max(TIMER_GRANULARITY)
     }
 
-    /// Lowers the thresholds again if the path has not reordered for long: the route may have
-    /// changed.
-    fn forget_reordering(&mut self, now: Time, rtt: &RttEstimator) {
-        if self.patience == 0 && self.more_packets == 0 {
+    /// Lowers the thresholds again if the path has not reordered packets for a long time, because
+    /// the route may have changed.
+    fn lower_thresholds(&mut self, now: Time, rtt: &RttEstimator) {
+        if self.time_margin == 0 && self.extra_packets == 0 {
             return;
         }
-        let memory = (rtt.smoothed() * REORDERING_MEMORY).max(SHORTEST_MEMORY);
-        if now - self.reordering_seen > memory {
+        let decay_time = (rtt.smoothed() * DECAY_ROUNDS).max(MIN_DECAY_TIME);
+        if now - self.reordering_seen > decay_time {
             self.reordering_seen = now;
-            self.more_packets /= 2;
-            self.patience /= 2;
+            self.extra_packets /= 2;
+            self.time_margin /= 2;
         }
     }
 }
 
-/// One round trip in units of `patience`.
-const PATIENCE_UNIT: u32 = 64;
+/// One round trip in units of `time_margin`.
+const MARGIN_UNIT: u32 = 64;
 
-/// The largest `patience`, one more round trip. Beyond that, a probe timeout is as good.
-const MAX_PATIENCE: u32 = PATIENCE_UNIT;
+/// The largest `time_margin`: one more round trip. Beyond that, the probe timeout serves as well.
+const MAX_MARGIN: u32 = MARGIN_UNIT;
 
 /// Round trips without reordering after which the thresholds fall by half.
-const REORDERING_MEMORY: u32 = 128;
+const DECAY_ROUNDS: u32 = 128;
 
-/// The shortest time after which the thresholds fall by half.
-const SHORTEST_MEMORY: Duration = Duration::from_secs(10);
+/// The minimum time after which the thresholds fall by half.
+const MIN_DECAY_TIME: Duration = Duration::from_secs(10);
 
 /// The initial packet threshold. RFC 9002 §6.1.1.
 pub const PACKET_THRESHOLD: u64 = 3;

@@ -25,7 +25,8 @@ pub struct LossTimerInputs<'a> {
     pub rtt: &'a RttEstimator,
     /// The probe timeout of the connection, with its backoff.
     pub pto: &'a Pto,
-    /// The peer's `max_ack_delay`.
+    /// The transport parameter `max_ack_delay` of the peer, which is added to timeouts of the
+    /// Application space.
     pub max_ack_delay: Duration,
     /// The time at which a packet was last sent or received. A client's timeout with nothing in
     /// flight starts here. The present time would move the deadline with every call.
@@ -36,7 +37,7 @@ pub struct LossTimerInputs<'a> {
     pub is_handshake_confirmed: bool,
     /// True if the peer has validated our address; always true on a server. RFC 9002 §6.2.2.1.
     pub is_address_validated_by_peer: bool,
-    /// True for a server that may send nothing until more bytes arrive.
+    /// True for a server that must not send before it receives more bytes.
     pub is_at_amplification_limit: bool,
 }
 
@@ -46,17 +47,17 @@ pub struct LossTimerInputs<'a> {
 pub enum LossTimer {
     /// Packets pass the time threshold: detect lost packets in this space.
     TimeThreshold {
-        /// The time of the timer.
+        /// The time at which the timer fires.
         at: Time,
-        /// The packet number space.
+        /// The packet number space in which to detect losses or probe.
         space: usize,
     },
-    /// No acknowledgement has arrived for long: send one or two ack-eliciting packets in this
-    /// space.
+    /// No acknowledgement has arrived for a long time: send one or two ack-eliciting packets in
+    /// this space.
     Probe {
-        /// The time of the timer.
+        /// The time at which the timer fires.
         at: Time,
-        /// The packet number space.
+        /// The packet number space in which to detect losses or probe.
         space: usize,
     },
 }
@@ -69,12 +70,12 @@ impl LossTimer {
         }
     }
 
-    /// Returns the timer that is due first; `None` if there is nothing to wait for.
+    /// Returns the timer that fires first; `None` if no timer is needed.
     pub fn next(inputs: &LossTimerInputs<'_>) -> Option<Self> {
         let loss_times = inputs.spaces.iter().enumerate();
         let loss_times = loss_times.filter_map(|(space, times)| Some((times.loss_time?, space)));
         if let Some((at, space)) = loss_times.min() {
-            // The probe timeout is not armed while this timer runs: RFC 9002 §6.2.1.
+            // The probe timeout is not armed while the time threshold is pending: RFC 9002 §6.2.1.
             return Some(Self::TimeThreshold { at, space });
         }
         if inputs.is_at_amplification_limit {

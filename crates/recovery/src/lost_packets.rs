@@ -1,4 +1,4 @@
-//! Packets declared lost a short while ago, which may only be late.
+//! Packets declared lost recently, which may only be late.
 
 use std::collections::VecDeque;
 use std::ops::RangeInclusive;
@@ -9,7 +9,7 @@ use courser_base::Time;
 /// A packet that was declared lost.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Lost {
-    /// The packet number.
+    /// The packet number, in its packet number space.
     pub number: u64,
     /// The time at which the packet was sent.
     pub sent: Time,
@@ -19,13 +19,14 @@ pub struct Lost {
     pub size: u16,
     /// The path on which the packet was sent.
     pub path: u32,
-    /// True if the packet left in a batch of datagrams, and was not the first one of it.
+    /// True if the packet was sent in a batch of datagrams and was not the first of it.
     pub follows_in_batch: bool,
 }
 
-/// Records lost packets of one packet number space for some round trips.
+/// Keeps lost packets of one packet number space for some round trips.
 ///
-/// The acknowledgement of one shows that the loss was spurious: other packets have overtaken it.
+/// The acknowledgement of such a packet shows that the loss was spurious: other packets have
+/// overtaken it.
 #[derive(Debug, Default)]
 pub struct LostPackets {
     /// Sorted by packet number.
@@ -33,20 +34,20 @@ pub struct LostPackets {
 }
 
 impl LostPackets {
-    /// Creates an empty record. Does not allocate.
+    /// Creates an empty list. Does not allocate.
     pub const fn new() -> Self {
         Self {
             packets: VecDeque::new(),
         }
     }
 
-    /// Returns true if no packet is recorded, which is the usual case.
+    /// Returns true if the list has no packets, which is the usual case.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.packets.is_empty()
     }
 
-    /// Records a packet that was just declared lost. Drops the oldest if there are too many.
+    /// Adds a packet that was declared lost. Removes the oldest at the limit.
     pub fn push(&mut self, lost: Lost) {
         // Losses are detected in ascending order; only the time threshold may detect an older one.
         let at = self
@@ -55,7 +56,7 @@ impl LostPackets {
             .rposition(|packet| packet.number < lost.number)
             .map_or(0, |before| before + 1);
         self.packets.insert(at, lost);
-        if self.packets.len() > MAX_REMEMBERED {
+        if self.packets.len() > MAX_LOST_PACKETS {
             self.packets.pop_front();
         }
     }
@@ -84,8 +85,8 @@ impl LostPackets {
         }
     }
 
-    /// Drops the packets declared lost longer than `keep` ago.
-    pub fn forget(&mut self, now: Time, keep: Duration) {
+    /// Removes the packets that were declared lost longer than `keep` ago.
+    pub fn remove_expired(&mut self, now: Time, keep: Duration) {
         while let Some(oldest) = self.packets.front()
             && oldest.lost_at + keep < now
         {
@@ -97,9 +98,9 @@ impl LostPackets {
     }
 }
 
-/// The most packets recorded: enough for several round trips with a few per cent of loss on a fast
-/// path.
-const MAX_REMEMBERED: usize = 1024;
+/// Maximum number of packets in the list: enough for several round trips with a few per cent of
+/// loss on a fast path.
+const MAX_LOST_PACKETS: usize = 1024;
 
 #[cfg(test)]
 mod tests;

@@ -9,9 +9,9 @@ pub const BASE_MTU: u16 = 1200;
 
 /// Finds the largest datagram of one path by probes, and detects when the path carries less.
 ///
-/// All sizes are bytes of UDP payload. A probe is a datagram of the size in question that carries
-/// nothing else of value; at most one is in flight. The search starts once a datagram of the
-/// present size was filled, because senders of small datagrams have no use for larger ones.
+/// All sizes are bytes of UDP payload. A probe is a datagram of the size in question without other
+/// content; at most one is in flight. The search starts once a datagram of the present size was
+/// filled, because senders of small datagrams have no use for larger ones.
 ///
 /// ```text
 ///            full datagram             nothing left to try
@@ -32,30 +32,31 @@ pub const BASE_MTU: u16 = 1200;
 #[derive(Clone, Debug)]
 pub struct MtuSearch {
     state: State,
-    /// The largest size that is assumed to pass.
+    /// The largest datagram size that the path is assumed to carry.
     mtu: u16,
     /// The largest size to try: the limit of the configuration or of the peer.
     max: u16,
     /// The MTU of the interface, if known.
     interface: Option<u16>,
-    /// True once the owner has been asked for it.
-    has_asked: bool,
+    /// True once [`needs_interface_mtu`](Self::needs_interface_mtu) has returned true.
+    has_requested_interface: bool,
     /// The probe in flight: its number and size.
     in_flight: Option<(u32, u16)>,
     probes: u32,
     /// Bytes of lost jumbo probes.
-    wasted: u64,
+    lost_jumbo_bytes: u64,
     /// The size of a probe that is due but does not fit into the window; zero for none.
     awaited: u16,
     black_hole: BlackHole,
-    /// True while full datagrams have the base size, because larger ones may not pass any more.
+    /// True while full datagrams have the base size, because the path may no longer carry larger
+    /// ones.
     is_doubtful: bool,
 }
 
 /// The states of RFC 8899 §5.2, figure 5.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum State {
-    /// The search is switched off, and the size is fixed.
+    /// The search is disabled, and the size is fixed.
     Disabled,
     /// The present size suffices. The search starts no earlier than `not_before`.
     Base { not_before: Time },
@@ -100,17 +101,17 @@ impl MtuSearch {
             mtu,
             max: max.max(mtu),
             interface: None,
-            has_asked: false,
+            has_requested_interface: false,
             in_flight: None,
             probes: 0,
-            wasted: 0,
+            lost_jumbo_bytes: 0,
             awaited: 0,
             black_hole: BlackHole::NONE,
             is_doubtful: false,
         }
     }
 
-    /// Creates a search that is switched off: the datagram size is fixed at `mtu`.
+    /// Creates a disabled search: the datagram size is fixed at `mtu`.
     pub fn disabled(mtu: u16) -> Self {
         Self {
             state: State::Disabled,
@@ -118,7 +119,7 @@ impl MtuSearch {
         }
     }
 
-    /// Returns the largest size that is assumed to pass.
+    /// Returns the largest datagram size that the path is assumed to carry.
     pub fn mtu(&self) -> u16 {
         self.mtu
     }
@@ -142,8 +143,8 @@ impl MtuSearch {
     /// Sets the MTU of the interface towards the peer. It is the next size to be tried and the
     /// largest. Sizes below the base are ignored (RFC 9000 §14.2.1).
     ///
-    /// A search that no size has failed yet goes on, and a probe in flight that the interface sends
-    /// still counts.
+    /// A search in which no size has failed continues, and so does a probe in flight that the
+    /// interface can send.
     pub fn set_interface_mtu(&mut self, size: u16) {
         if self.state == State::Disabled || size < BASE_MTU {
             return;
@@ -163,11 +164,13 @@ impl MtuSearch {
         }
     }
 
-    /// Returns true the first time that the MTU of the interface would help and is unknown.
-    pub fn asks_for_interface(&mut self) -> bool {
-        let asks = self.is_searching() && self.interface.is_none() && !self.has_asked;
-        self.has_asked |= asks;
-        asks
+    /// Returns true once if the search would benefit from the MTU of the interface, which is
+    /// unknown.
+    pub fn needs_interface_mtu(&mut self) -> bool {
+        let is_needed =
+            self.is_searching() && self.interface.is_none() && !self.has_requested_interface;
+        self.has_requested_interface |= is_needed;
+        is_needed
     }
 
     /// Returns the largest size worth trying.
@@ -221,19 +224,22 @@ impl MtuSearch {
         self.in_flight.map(|(_, size)| size)
     }
 
-    /// Returns false if the search is switched off.
+    /// Returns false if the search is disabled.
     pub fn is_searching(&self) -> bool {
         self.state != State::Disabled
     }
 
     /// Returns true if lost jumbo probes are a small part of the bytes that the path has
-    /// `delivered`. Probes of usual sizes are not counted: they are cheap and most likely to pass.
+    /// `delivered`. Probes of usual sizes are not counted, because they are cheap and likely to
+    /// pass.
     ///
     /// Jumbo interfaces with a path of 1500 bytes are common, and the search between these sizes
     /// loses some thirty probes. Sent within 2 MB, they took a twentieth of the time of that
-    /// transfer: each takes room in the window and a turn of the pacer.
+    /// transfer: each uses a part of the window and of the pacer's budget.
     pub fn can_afford_probe(&self, delivered: u64) -> bool {
-        self.wasted.saturating_mul(DELIVERED_PER_WASTED) <= delivered
+        self.lost_jumbo_bytes
+            .saturating_mul(DELIVERED_PER_LOST_JUMBO_BYTE)
+            <= delivered
     }
 
     /// Returns the size to probe next, of at most `room` bytes; `None` if no probe is due.
@@ -250,10 +256,10 @@ impl MtuSearch {
         if self.in_flight.is_some() {
             return None;
         }
-        // The limit may have been lowered since.
+        // The limit may have been lowered since the search began.
         let refused = refused.min(self.limit().saturating_add(1));
-        let still_open = |it: &Candidate| self.mtu < it.size && it.size < refused;
-        let size = match candidate.filter(still_open) {
+        let is_untried = |it: &Candidate| self.mtu < it.size && it.size < refused;
+        let size = match candidate.filter(is_untried) {
             Some(candidate) => candidate.size,
             None => match self.choose(refused) {
                 Some(size) => size,
@@ -326,11 +332,11 @@ impl MtuSearch {
             self.in_flight = None;
         }
         self.end_doubt(size);
-        let is_news = matches!(self.state, State::Searching { .. }) && size > self.mtu;
-        if is_news {
+        let is_larger_than_mtu = matches!(self.state, State::Searching { .. }) && size > self.mtu;
+        if is_larger_than_mtu {
             self.mtu = size.min(self.limit());
         }
-        is_news
+        is_larger_than_mtu
     }
 
     fn end_doubt(&mut self, size: u16) {
@@ -348,10 +354,10 @@ impl MtuSearch {
         self.in_flight = None;
         if self.is_doubtful && size >= self.mtu {
             self.black_hole.rounds = self.black_hole.rounds.saturating_add(1);
-            return self.falls_into_black_hole(self.black_hole.since);
+            return self.detect_black_hole(self.black_hole.since);
         }
         if size > ETHERNET_PAYLOAD {
-            self.wasted = self.wasted.saturating_add(u64::from(size));
+            self.lost_jumbo_bytes = self.lost_jumbo_bytes.saturating_add(u64::from(size));
         }
         let State::Searching { refused, candidate } = &mut self.state else {
             return false;
@@ -402,24 +408,24 @@ impl MtuSearch {
             }
             return false;
         }
-        self.falls_into_black_hole(now)
+        self.detect_black_hole(now)
     }
 
-    /// Records that the losses of [`on_lost`](Self::on_lost) became known by a probe of the base size, which
-    /// was sent after a timeout.
+    /// Records that a probe of the base size, sent after a timeout, revealed the losses of
+    /// [`on_lost`](Self::on_lost).
     pub fn on_lost_before_timeout(&mut self, size: u16) {
         let may_doubt = !matches!(self.state, State::Disabled | State::Error);
         self.is_doubtful |= may_doubt && size > BASE_MTU && self.mtu > BASE_MTU;
     }
 
-    fn falls_into_black_hole(&mut self, now: Time) -> bool {
+    fn detect_black_hole(&mut self, now: Time) -> bool {
         let hole = &mut self.black_hole;
         if hole.rounds < BLACK_HOLE_ROUNDS {
             return false;
         }
         hole.found += 1;
         let wait = if hole.found > 1 {
-            COOL_DOWN
+            SEARCH_DELAY
         } else {
             Duration::ZERO
         };
@@ -434,13 +440,13 @@ impl MtuSearch {
     /// probe it only selects the size to probe next. Claims below the base size, and those that the
     /// datagram would have satisfied, are ignored (RFC 9000 §14.2.1, RFC 8899 §4.6).
     pub fn on_packet_too_big(&mut self, now: Time, size: u16, claimed: u16) -> bool {
-        let is_deaf = matches!(self.state, State::Disabled | State::Error);
-        if is_deaf || claimed < BASE_MTU || claimed >= size {
+        let ignores_icmp = matches!(self.state, State::Disabled | State::Error);
+        if ignores_icmp || claimed < BASE_MTU || claimed >= size {
             return false;
         }
         if claimed < self.mtu {
-            // There is no need to wait for losses. If the claim is too low, the raise timer
-            // corrects it; if it is too high, losses reveal it.
+            // The size falls without waiting for losses. The raise timer corrects a claim that is
+            // too low, and losses one that is too high.
             self.mtu = claimed;
             (self.black_hole.rounds, self.is_doubtful) = (0, false);
             self.in_flight = None;
@@ -461,8 +467,8 @@ impl MtuSearch {
     }
 
     /// Records that `count` probe timeouts in a row have expired. Returns true if the datagram size
-    /// falls: if the path carries only small packets by now, only they can reveal it. If the
-    /// timeouts had other reasons, the first probe restores the size.
+    /// falls: if the path now carries only small packets, only they can be acknowledged. If the
+    /// timeouts had other causes, the first probe restores the size.
     pub fn on_probe_timeout(&mut self, count: u32) -> bool {
         let falls = self.state != State::Disabled && count >= PTO_LIMIT && self.mtu > BASE_MTU;
         if falls {
@@ -471,9 +477,10 @@ impl MtuSearch {
         falls
     }
 
-    /// Records that the peer has another address from now on, on a network path that may be the same. Earlier
-    /// losses prove nothing any more: packets of any size may have been lost at the old one.
-    pub fn on_moved(&mut self) {
+    /// Records that the address of the peer has changed, on a network path that may be the same.
+    /// Earlier losses no longer count, because packets of any size may have been lost at the old
+    /// address.
+    pub fn on_peer_address_changed(&mut self) {
         (self.black_hole.rounds, self.is_doubtful) = (0, false);
     }
 
@@ -497,7 +504,7 @@ impl BlackHole {
 const ETHERNET_PAYLOAD: u16 = 1472;
 
 /// Bytes that the path must deliver for each byte of a lost jumbo probe.
-const DELIVERED_PER_WASTED: u64 = 64;
+const DELIVERED_PER_LOST_JUMBO_BYTE: u64 = 64;
 
 /// Losses after which a size counts as too large. RFC 8899 §5.1.2.
 pub const MAX_PROBES: u8 = 3;
@@ -505,8 +512,8 @@ pub const MAX_PROBES: u8 = 3;
 /// The time after which a larger size is tried again. RFC 8899 §5.1.1.
 pub const PMTU_RAISE_TIMER: Duration = Duration::from_secs(600);
 
-/// Payloads that fill the packets of common links: IPv6's minimum in both families, tunnels,
-/// PPPoE and Ethernet in both, jumbo frames in both, a loopback interface in both.
+/// Payloads that fill the packets of common links, for IPv6 and IPv4: the minimum MTU of IPv6,
+/// tunnels, PPPoE, Ethernet, jumbo frames, loopback interfaces.
 const LIKELY: [u16; 14] = [
     1232, 1252, 1352, 1372, 1392, 1412, 1432, 1444, 1452, 1464, 1472, 8952, 8972, 65_488,
 ];
@@ -514,7 +521,8 @@ const LIKELY: [u16; 14] = [
 /// The first size to try if the interface is unknown: that of IPv6 over Ethernet.
 const FIRST_GUESS: u16 = 1452;
 
-/// The smallest difference worth a probe: half a per cent of the smallest datagram.
+/// The smallest difference between two sizes that justifies a probe: half a per cent of the
+/// smallest datagram.
 const RESOLUTION: u16 = 6;
 
 /// Rounds of lost large packets after which they count as a black hole and not as congestion.
@@ -528,9 +536,9 @@ const ERROR_ROUNDS: u8 = 12;
 /// Probe timeouts in a row after which smaller packets are tried.
 const PTO_LIMIT: u32 = 2;
 
-/// The time before another search on a path that lost large packets again after it had carried
-/// large probes.
-const COOL_DOWN: Duration = Duration::from_secs(60);
+/// The delay of the search on a path that has lost large packets again after it had carried large
+/// probes.
+const SEARCH_DELAY: Duration = Duration::from_secs(60);
 
 #[cfg(test)]
 mod tests;

@@ -10,21 +10,21 @@ use crate::rtt::RttEstimator;
 /// A token bucket that holds one quantum: the bytes that the rate moves in a millisecond, within
 /// bounds.
 ///
-/// Decide once per batch: [`reserve`](Self::reserve) bytes for it, send, then report the bytes
-/// [sent](Self::on_sent) or [return](Self::give_back) the reservation. If nothing is granted, wait
-/// until [`next_release`](Self::next_release). Report probes, which need no reservation, by
+/// Call it once per batch: [`reserve`](Self::reserve) bytes for it, send, then report the bytes
+/// [sent](Self::on_sent) or [return](Self::return_unused) the reservation. If nothing is granted,
+/// wait until [`next_release`](Self::next_release). Report probes, which need no reservation, by
 /// [`on_sent`](Self::on_sent) as well.
 ///
-/// Timers of operating systems and runtimes are up to a millisecond or two late. The bucket gets
-/// credit for the bytes missed that way. Otherwise only a path with nothing in flight fills the
-/// bucket beyond a quantum.
+/// Timers of operating systems and runtimes fire up to two milliseconds late. The bucket gets
+/// credit for the bytes missed in that time. Apart from that, only a path with nothing in flight
+/// fills the bucket beyond a quantum.
 #[derive(Clone, Copy, Debug)]
 pub struct Pacer {
     /// The tokens in billionths of a byte, so that no fraction is lost between two refills.
     tokens: u64,
     refilled: Time,
     rate: Option<Rate>,
-    /// A limit on the rate, whatever the controller wants.
+    /// A limit on the rate that the controller sets.
     cap: Option<Rate>,
     quantum: Option<u64>,
     /// The last time returned by `next_release`, until it has passed.
@@ -41,7 +41,7 @@ struct Reservation {
 }
 
 impl Pacer {
-    /// Creates a pacer that lets an initial window leave at once. `mtu` is the datagram size.
+    /// Creates a pacer that allows an initial window at once. `mtu` is the datagram size.
     pub fn new(now: Time, mtu: u16) -> Self {
         Self {
             tokens: initial_window(mtu).saturating_mul(BYTE),
@@ -61,8 +61,8 @@ impl Pacer {
         self.rate = rate;
     }
 
-    /// Limits the rate to `cap`, but not below two datagrams a second. Then short paths are paced
-    /// too, and a path with nothing in flight gets no burst.
+    /// Limits the rate to `cap`, but not below two datagrams a second. With a cap, short paths are
+    /// paced too, and a path with nothing in flight gets no burst.
     pub fn set_cap(&mut self, cap: Option<Rate>) {
         self.cap = cap;
     }
@@ -72,7 +72,7 @@ impl Pacer {
         self.cap
     }
 
-    /// Sets the quantum, the bytes sent in one go, which the controller may determine
+    /// Sets the quantum, the bytes sent in one batch, which the controller may determine
     /// ([`Controller::send_quantum`](crate::Controller::send_quantum)). Call it together with
     /// [`set_rate`](Self::set_rate). A quantum is at least a datagram and at most 64 KiB. With
     /// `None`, it is the bytes that the rate moves in a millisecond, at least two datagrams.
@@ -81,38 +81,38 @@ impl Pacer {
     }
 
     /// Allows a burst as on a new path because nothing is in flight: an initial window, but no more
-    /// than the window (RFC 9002 §7.7, §7.8). Paced over a round trip, a short response on an idle
-    /// connection would be delayed by its own tail. Do not call it for L4S queues, which mark
-    /// bursts.
+    /// than the window (RFC 9002 §7.7, §7.8). If it were paced, the end of a short response on an
+    /// idle connection would arrive up to a round trip later. Do not call it for L4S queues, which
+    /// mark bursts.
     pub fn on_quiescent(&mut self, window: u64, mtu: u16) {
         if self.cap.is_some() {
             return;
         }
-        self.give_back(u64::MAX);
+        self.return_unused(u64::MAX);
         let burst = initial_window(mtu).min(window);
         self.tokens = self.tokens.max(burst.saturating_mul(BYTE));
     }
 
-    /// Reserves up to `wanted` bytes for a batch. Returns the bytes granted, zero if they would not
+    /// Reserves up to `requested` bytes for a batch. Returns the bytes granted, zero if they would not
     /// fill a datagram.
     ///
-    /// The bytes stay reserved until [`on_sent`](Self::on_sent) or [`give_back`](Self::give_back).
+    /// The bytes stay reserved until [`on_sent`](Self::on_sent) or [`return_unused`](Self::return_unused).
     /// A batch that sends nothing may omit both, because the next reservation returns this one.
     pub fn reserve(
         &mut self,
         now: Time,
-        wanted: u64,
+        requested: u64,
         rtt: &RttEstimator,
         window: u64,
         mtu: u16,
     ) -> u64 {
-        self.give_back(u64::MAX);
+        self.return_unused(u64::MAX);
         let budget = self.budget(now, rtt, window, mtu);
         if budget == u64::MAX {
-            return wanted;
+            return requested;
         }
-        let granted = wanted.min(budget);
-        if granted < wanted.min(u64::from(mtu)) {
+        let granted = requested.min(budget);
+        if granted < requested.min(u64::from(mtu)) {
             return 0;
         }
         self.reservation = Reservation {
@@ -126,13 +126,13 @@ impl Pacer {
 
     /// Returns reserved bytes that the batch did not use. Bytes beyond the reservation and a second
     /// return have no effect.
-    pub fn give_back(&mut self, bytes: u64) {
+    pub fn return_unused(&mut self, bytes: u64) {
         let reservation = std::mem::take(&mut self.reservation);
         if reservation.bytes == 0 {
             return;
         }
         let bytes = bytes.min(reservation.bytes);
-        // Tokens earned since then do not overfill the bucket.
+        // Tokens earned since the reservation must not overfill the bucket.
         let most = reservation.tokens.max(self.tokens);
         self.tokens = self.tokens.saturating_add(bytes * BYTE).min(most);
         if bytes == reservation.bytes && self.release.is_none() {
@@ -151,7 +151,7 @@ impl Pacer {
         let late = match self.release {
             Some(release) if release <= now => {
                 self.release = None;
-                (now - release).min(LONGEST_DELAY)
+                (now - release).min(MAX_TIMER_DELAY)
             }
             _ => Duration::ZERO,
         };
@@ -169,18 +169,18 @@ impl Pacer {
     /// Takes the bytes sent out of the bucket, those of probes included. Returns the unused part of
     /// the reservation to the bucket.
     pub fn on_sent(&mut self, bytes: u64) {
-        self.give_back(u64::MAX);
-        // A sender with more data asks again. Otherwise no credit for late timers is due.
+        self.return_unused(u64::MAX);
+        // A sender with more data calls `next_release` again. Others get no credit for late timers.
         self.release = None;
         self.tokens = self.tokens.saturating_sub(bytes.saturating_mul(BYTE));
     }
 
-    /// Returns the time at which the bucket holds a quantum, or `wanted` bytes if that is less.
+    /// Returns the time at which the bucket holds a quantum, or `requested` bytes if that is less.
     /// Waiting for fewer bytes would make batches smaller.
     pub fn next_release(
         &mut self,
         now: Time,
-        wanted: u64,
+        requested: u64,
         rtt: &RttEstimator,
         window: u64,
         mtu: u16,
@@ -191,7 +191,7 @@ impl Pacer {
         let rate = self.effective_rate(rtt, window, mtu);
         let missing = self
             .quantum_at(rate, mtu)
-            .min(wanted)
+            .min(requested)
             .saturating_mul(BYTE)
             .saturating_sub(self.tokens);
         let wait = missing.div_ceil(rate.as_bytes_per_second());
@@ -200,7 +200,8 @@ impl Pacer {
         release.max(now)
     }
 
-    /// Resets the pacer for a new path, on which an initial window may leave at once.
+    /// Resets the pacer for a new path, on which an initial window may be sent at once. Keeps the
+    /// cap.
     pub fn reset(&mut self, now: Time, mtu: u16) {
         *self = Self {
             cap: self.cap,
@@ -216,15 +217,16 @@ impl Pacer {
     fn effective_rate(&self, rtt: &RttEstimator, window: u64, mtu: u16) -> Rate {
         let rate = self.rate.unwrap_or_else(|| window_rate(window, rtt, false));
         let rate = self.cap.map_or(rate, |cap| rate.min(cap));
-        // With a round trip of days the window alone limits the rate enough.
+        // A lower rate is not needed, because the window limits it on paths with very long round
+        // trips.
         rate.max(Rate::from_bytes_per_second(2 * u64::from(mtu).max(1)))
     }
 
     fn quantum_at(&self, rate: Rate, mtu: u16) -> u64 {
         match self.quantum.filter(|_| self.cap.is_none()) {
             Some(bytes) => {
-                let least = u64::from(mtu);
-                bytes.clamp(least, LARGEST_QUANTUM.max(least))
+                let minimum = u64::from(mtu);
+                bytes.clamp(minimum, MAX_QUANTUM.max(minimum))
             }
             None => quantum(rate, mtu),
         }
@@ -233,13 +235,13 @@ impl Pacer {
 
 /// Returns the default quantum: the bytes of 1 ms, at least two datagrams, at most a batch.
 fn quantum(rate: Rate, mtu: u16) -> u64 {
-    let least = 2 * u64::from(mtu);
+    let minimum = 2 * u64::from(mtu);
     rate.bytes_in(QUANTUM_TIME)
-        .clamp(least, LARGEST_QUANTUM.max(least))
+        .clamp(minimum, MAX_QUANTUM.max(minimum))
 }
 
 fn is_too_short(rtt: &RttEstimator) -> bool {
-    rtt.has_sample() && rtt.smoothed() < SHORTEST_PACED_RTT
+    rtt.has_sample() && rtt.smoothed() < MIN_PACED_RTT
 }
 
 /// One byte in the units of the bucket.
@@ -248,14 +250,14 @@ const BYTE: u64 = 1_000_000_000;
 const QUANTUM_TIME: Duration = Duration::from_millis(1);
 
 /// The largest quantum: one segmentation-offload batch.
-const LARGEST_QUANTUM: u64 = 64 * 1024;
+const MAX_QUANTUM: u64 = 64 * 1024;
 
-/// The shortest round trip with pacing. Below it a timer takes longer than a round trip, and queues
-/// are too short to be measured.
-const SHORTEST_PACED_RTT: Duration = Duration::from_micros(200);
+/// The shortest round trip with pacing. On shorter paths a timer takes longer than a round trip,
+/// and queues are too short to be measured.
+const MIN_PACED_RTT: Duration = Duration::from_micros(200);
 
 /// The longest timer delay for which the bucket gets credit. Longer delays count as idle time.
-const LONGEST_DELAY: Duration = Duration::from_millis(2);
+const MAX_TIMER_DELAY: Duration = Duration::from_millis(2);
 
 #[cfg(test)]
 mod tests;

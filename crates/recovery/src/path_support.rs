@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use courser_base::Time;
 
-/// The knowledge about a feature on a path.
+/// What is known about a feature on a path.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Support {
     /// No packet with the feature was acknowledged or lost.
     Unknown,
-    /// As `Unknown`, but the feature has to prove itself before it is used, for example because it
-    /// has failed on other paths from the same socket.
+    /// As `Unknown`, but the feature is used for trials only until one is acknowledged, for example
+    /// because it has failed on other paths from the same socket.
     Unproven,
     /// Packets with the feature arrive.
     Confirmed,
@@ -25,9 +25,10 @@ pub enum Support {
 /// error.
 ///
 /// Some devices lose whole batches of segmentation offload, some networks drop packets with an ECN
-/// mark or with a cleared QUIC bit. Nothing reports that: packets with the feature are lost, and
-/// others arrive. A sender that uses the feature for every packet never recovers, so probes must go
-/// without it. Their acknowledgement declares the earlier packets lost, which is the evidence here:
+/// mark or with a cleared QUIC bit. No error reports that: packets with the feature are lost, and
+/// others arrive. A sender that uses the feature for every packet never recovers, so probes must be
+/// sent without it. Their acknowledgement declares the earlier packets lost, which is the evidence
+/// used here:
 ///
 /// ```text
 ///   Unknown     acknowledged                 lost
@@ -43,9 +44,10 @@ pub enum Support {
 /// ```
 ///
 /// A loss counts only if no packet with the feature that was sent later has arrived, and no packet
-/// without it that was sent later was lost too, as in an outage. Losses of one round trip count once.
-/// The feature has failed after two such rounds with `ENOUGH_LOST` packets. Random loss takes all of
-/// them and no others seldom; if it does, the next trial restores the feature.
+/// without it that was sent later was lost too, as in an outage. Losses of one round trip count
+/// once. The feature has failed after two such rounds with `FAILURE_LOSSES` packets. Random loss
+/// seldom affects all of these packets and no others. If it does, the next trial restores the
+/// feature.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PathSupport {
     state: Support,
@@ -53,14 +55,14 @@ pub struct PathSupport {
     was_confirmed: bool,
     /// True while a packet with the feature is in flight that decides about a state other than
     /// `Confirmed`.
-    is_tried: bool,
+    has_trial_in_flight: bool,
     /// Failures so far, each of which doubles the time to the next trial.
     failures: u8,
     /// Packets with the feature that were lost since one was acknowledged.
     lost: u32,
     /// The time at which the newest acknowledged packet with the feature was sent.
     newest_acked: Time,
-    /// Losses of packets sent before this time are accounted for.
+    /// Losses of packets sent before this time are already counted.
     since: Time,
     /// The earliest time of the next trial in `Failed`.
     retry_at: Time,
@@ -78,12 +80,12 @@ pub struct FeatureLoss {
 }
 
 impl PathSupport {
-    /// Creates the state of a path about which nothing is known.
+    /// Creates the state of a new path.
     pub const fn new() -> Self {
         Self {
             state: Support::Unknown,
             was_confirmed: false,
-            is_tried: false,
+            has_trial_in_flight: false,
             failures: 0,
             lost: 0,
             newest_acked: Time::ZERO,
@@ -92,7 +94,7 @@ impl PathSupport {
         }
     }
 
-    /// Creates the state of a path on which the feature has to prove itself.
+    /// Creates the state of a path on which the feature is withheld until a trial is acknowledged.
     pub const fn unproven() -> Self {
         Self {
             state: Support::Unproven,
@@ -100,7 +102,7 @@ impl PathSupport {
         }
     }
 
-    /// Returns the state.
+    /// Returns what is known about the feature on this path.
     pub fn state(&self) -> Support {
         self.state
     }
@@ -108,13 +110,13 @@ impl PathSupport {
     /// Returns true if the feature is used for trials only.
     #[inline]
     pub fn is_withheld(&self) -> bool {
-        self.state == Support::Unproven || self.is_given_up()
+        self.state == Support::Unproven || self.is_ruled_out()
     }
 
-    /// Returns true if the feature was given up: it has failed, or it is in doubt and has never
-    /// worked on this path.
+    /// Returns true if the feature has failed, or if it is in doubt and has never worked on this
+    /// path.
     #[inline]
-    pub fn is_given_up(&self) -> bool {
+    pub fn is_ruled_out(&self) -> bool {
         match self.state {
             Support::Unknown | Support::Unproven | Support::Confirmed => false,
             Support::Doubtful => !self.was_confirmed,
@@ -133,15 +135,15 @@ impl PathSupport {
     pub fn allows_trial(&self, now: Time) -> bool {
         match self.state {
             Support::Confirmed => false,
-            Support::Unknown | Support::Unproven | Support::Doubtful => !self.is_tried,
-            Support::Failed => !self.is_tried && self.retry_at <= now,
+            Support::Unknown | Support::Unproven | Support::Doubtful => !self.has_trial_in_flight,
+            Support::Failed => !self.has_trial_in_flight && self.retry_at <= now,
         }
     }
 
     /// Records that an ack-eliciting packet with the feature was sent.
     #[inline]
     pub fn on_sent(&mut self) {
-        self.is_tried = self.state != Support::Confirmed;
+        self.has_trial_in_flight = self.state != Support::Confirmed;
     }
 
     /// Records that packets with the feature were acknowledged, the newest of which was sent at
@@ -159,18 +161,18 @@ impl PathSupport {
     /// Records that packets with the feature were declared lost. Returns true if that makes the feature
     /// doubtful or failed.
     pub fn on_lost(&mut self, now: Time, loss: &FeatureLoss) -> bool {
-        let is_outrun = self.was_confirmed && loss.sent <= self.newest_acked;
-        if is_outrun || loss.sent < self.since {
+        let is_overtaken = self.was_confirmed && loss.sent <= self.newest_acked;
+        if is_overtaken || loss.sent < self.since {
             return false;
         }
-        (self.since, self.is_tried) = (now, false);
+        (self.since, self.has_trial_in_flight) = (now, false);
         if loss.others.is_some_and(|others| others > loss.sent) {
             return false;
         }
         self.lost = self.lost.saturating_add(loss.count);
         self.state = match self.state {
             Support::Unknown | Support::Unproven | Support::Confirmed => Support::Doubtful,
-            Support::Doubtful if self.lost < ENOUGH_LOST => return false,
+            Support::Doubtful if self.lost < FAILURE_LOSSES => return false,
             Support::Doubtful | Support::Failed => {
                 let wait = RETRY_AFTER.saturating_mul(1 << self.failures.min(MAX_DOUBLINGS));
                 self.retry_at = now + wait;
@@ -187,14 +189,14 @@ impl PathSupport {
         self.confirm();
     }
 
-    /// Records that packets were forgotten, so that the fate of a trial may stay unknown.
-    pub fn on_forgotten(&mut self) {
-        self.is_tried = false;
+    /// Records that sent packets were discarded, so that the fate of a trial may stay unknown.
+    pub fn on_packets_discarded(&mut self) {
+        self.has_trial_in_flight = false;
     }
 
     fn confirm(&mut self) {
         self.state = Support::Confirmed;
-        (self.was_confirmed, self.is_tried, self.lost) = (true, false, 0);
+        (self.was_confirmed, self.has_trial_in_flight, self.lost) = (true, false, 0);
     }
 }
 
@@ -204,16 +206,17 @@ impl Default for PathSupport {
     }
 }
 
-/// Packets with the feature that must be lost, and none acknowledged, before it has failed. With a loss
-/// of one tenth, small windows lose two batches of two datagrams in a row every few hundred packets.
-const ENOUGH_LOST: u32 = 5;
+/// Packets with the feature that must be lost, and none acknowledged, for the feature to fail. With
+/// a loss of one tenth, small windows lose two batches of two datagrams in a row every few hundred
+/// packets.
+const FAILURE_LOSSES: u32 = 5;
 
 /// The time after the first failure at which the feature is tried again. A trial costs one or two
-/// packets where the feature still fails; a feature that was given up because of random loss costs
-/// processor time.
+/// packets if the feature still fails. Not using a feature because of random loss costs processor
+/// time.
 const RETRY_AFTER: Duration = Duration::from_secs(60);
 
-/// The most doublings of that time: up to about a quarter of an hour.
+/// Maximum number of doublings of that time, which reaches 16 minutes.
 const MAX_DOUBLINGS: u8 = 4;
 
 #[cfg(test)]

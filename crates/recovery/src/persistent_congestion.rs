@@ -30,7 +30,7 @@ impl PersistentCongestion {
 
     /// Examines packets just declared lost, in ascending order. Returns true if they complete a
     /// period without acknowledgements that is longer than the persistent congestion duration.
-    pub fn judge<F>(
+    pub fn on_packets_lost<F>(
         &mut self,
         lost: &[(u64, Sent<F>)],
         rtt: &RttEstimator,
@@ -39,7 +39,7 @@ impl PersistentCongestion {
         let threshold = Self::duration(rtt, max_ack_delay);
         let mut is_established = false;
         for (_, packet) in lost {
-            // No packet in flight lies between them, so none there was acknowledged.
+            // No in-flight packet was sent between the two, so none was acknowledged.
             let is_continued = self
                 .last
                 .is_some_and(|last| last.wrapping_add(1) == packet.order);

@@ -27,8 +27,8 @@ impl Pto {
     }
 
     /// Ends the backoff after a new acknowledgement, except at a client whose address the server
-    /// may not have validated: it must not probe faster while the server may be unable to respond.
-    /// RFC 9002 §6.2.1.
+    /// may not have validated: such a client must not probe faster while the server may be unable
+    /// to respond. RFC 9002 §6.2.1.
     pub fn on_ack_received(&mut self, is_address_validated_by_peer: bool) {
         if is_address_validated_by_peer {
             self.reset();
@@ -56,8 +56,8 @@ impl Pto {
     }
 }
 
-/// The largest number of doublings. Idle timeouts end a connection long before: 2^16 times the
-/// shortest timeout is a minute.
+/// The largest number of doublings. 2^16 times the shortest timeout is a minute, and idle timeouts
+/// end most connections earlier.
 const MAX_EXPONENT: u32 = 16;
 
 #[cfg(test)]

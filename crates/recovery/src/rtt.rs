@@ -6,8 +6,8 @@ use courser_base::Time;
 
 /// The smoothed round-trip time, its variation and its minimum on one path.
 ///
-/// Samples are limited to a minute: a peer that acknowledges late makes its own path look slow, and
-/// every timer that depends on the estimate runs that much longer (attack A51).
+/// Samples are limited to a minute, because a peer that acknowledges late could make every timer
+/// that depends on the estimate arbitrarily long (attack A51).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RttEstimator {
     latest: Duration,
@@ -20,7 +20,7 @@ pub struct RttEstimator {
 impl RttEstimator {
     /// Creates an estimator without samples that assumes `initial`. RFC 9002 §5.3, §6.2.2.
     pub fn new(initial: Duration) -> Self {
-        let initial = initial.clamp(SHORTEST, LONGEST);
+        let initial = initial.clamp(MIN_SAMPLE, MAX_SAMPLE);
         Self {
             latest: initial,
             smoothed: initial,
@@ -72,7 +72,7 @@ impl RttEstimator {
         ack_delay: Duration,
         max_ack_delay: Option<Duration>,
     ) {
-        self.latest = latest.clamp(SHORTEST, LONGEST);
+        self.latest = latest.clamp(MIN_SAMPLE, MAX_SAMPLE);
         if self.first_sample.is_none() {
             self.first_sample = Some(now);
             self.smoothed = self.latest;
@@ -122,11 +122,11 @@ pub const TIMER_GRANULARITY: Duration = Duration::from_millis(1);
 
 /// The shortest sample. Rates divide by the round-trip time, so it must not be zero if the clock
 /// has not advanced between two events.
-const SHORTEST: Duration = Duration::from_nanos(1);
+const MIN_SAMPLE: Duration = Duration::from_nanos(1);
 
-/// The longest sample (limit K82): six times a path of ten seconds, which is far above any on
-/// Earth.
-const LONGEST: Duration = Duration::from_secs(60);
+/// The longest sample (limit K82): six times that of a path of ten seconds, which is far above any
+/// on Earth.
+const MAX_SAMPLE: Duration = Duration::from_secs(60);
 
 #[cfg(test)]
 mod tests;

@@ -1,8 +1,8 @@
-//! The record of one sent packet.
+//! The properties of a sent packet.
 
 use courser_base::Time;
 
-/// The record of a sent packet. `F` is the caller's record of its frames.
+/// A sent packet. `F` is the caller's list of its frames.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Sent<F> {
     /// The time at which the packet was sent.
@@ -22,7 +22,7 @@ pub struct Sent<F> {
     pub in_flight: bool,
     /// True if the packet was sent with an ECT codepoint.
     pub ecn_marked: bool,
-    /// True if the packet left in a batch of datagrams, and was not the first one of it.
+    /// True if the packet was sent in a batch of datagrams and was not the first of it.
     pub follows_in_batch: bool,
     /// True if the packet was sent with a cleared QUIC bit (RFC 9287).
     pub quic_bit_cleared: bool,

@@ -33,7 +33,7 @@ pub struct SentPackets<F> {
     len: usize,
     /// The widest span in slots since the ring was last empty.
     peak: u64,
-    /// Slots examined.
+    /// Slots examined so far, as a measure of the work that ACKs cause.
     steps: u64,
     /// Skipped numbers in ascending order.
     skipped: Vec<Range<u64>>,
@@ -48,9 +48,9 @@ struct Slot<F>(Content<F>);
 #[derive(Clone, Copy, Debug)]
 enum Content<F> {
     /// A packet that is neither acknowledged nor lost.
-    Open(Sent<F>),
+    InFlight(Sent<F>),
     /// The packet was removed. The next one is at least this many slots ahead.
-    Taken(u32),
+    Removed(u32),
 }
 
 /// The progress of [`SentPackets::take_next`] through a range of packet numbers.
@@ -102,7 +102,7 @@ impl<F: Copy> SentPackets<F> {
         let index = self.index(self.tail);
         // Truncation is intended: the low bits suffice to recognize consecutive packets.
         let order = self.tail as u32;
-        self.slots[index].0 = Content::Open(Sent { order, ..packet });
+        self.slots[index].0 = Content::InFlight(Sent { order, ..packet });
         self.numbers[index] = number;
         self.tail += 1;
         self.len += 1;
@@ -117,8 +117,8 @@ impl<F: Copy> SentPackets<F> {
             return None;
         }
         match &self.slots[self.index(position)].0 {
-            Content::Open(packet) => Some(packet),
-            Content::Taken(_) => None,
+            Content::InFlight(packet) => Some(packet),
+            Content::Removed(_) => None,
         }
     }
 
@@ -151,9 +151,9 @@ impl<F: Copy> SentPackets<F> {
             self.steps += 1;
             let index = self.index(walk.at);
             match self.slots[index].0 {
-                Content::Taken(distance) => walk.at = self.jump(walk.at, distance),
-                Content::Open(_) if self.numbers[index] > walk.end => break,
-                Content::Open(_) => {
+                Content::Removed(distance) => walk.at = self.jump(walk.at, distance),
+                Content::InFlight(_) if self.numbers[index] > walk.end => break,
+                Content::InFlight(_) => {
                     let number = self.numbers[index];
                     let packet = self.take_at(walk.at)?;
                     walk.at += 1;
@@ -199,8 +199,8 @@ impl<F: Copy> SentPackets<F> {
             while at < self.tail {
                 let index = self.index(at);
                 match &self.slots[index].0 {
-                    Content::Taken(distance) => at += u64::from(*distance),
-                    Content::Open(packet) => {
+                    Content::Removed(distance) => at += u64::from(*distance),
+                    Content::InFlight(packet) => {
                         at += 1;
                         return Some((self.numbers[index], packet));
                     }
@@ -236,7 +236,7 @@ impl<F: Copy> SentPackets<F> {
         self.steps
     }
 
-    /// Returns true if the number was skipped and never sent. Only the newest such numbers are
+    /// Returns true if the number was skipped and never sent. Only the newest skipped numbers are
     /// recorded.
     pub fn was_skipped(&self, number: u64) -> bool {
         self.skipped
@@ -245,8 +245,8 @@ impl<F: Copy> SentPackets<F> {
             .any(|range| range.contains(&number))
     }
 
-    /// Returns a skipped number in `range`, if there is one. No honest peer acknowledges such a
-    /// range.
+    /// Returns a skipped number in `range`, if there is one. An honest peer does not acknowledge
+    /// such a range.
     pub fn skipped_in(&self, range: &RangeInclusive<u64>) -> Option<u64> {
         let newest_first = self.skipped.iter().rev();
         newest_first
@@ -255,7 +255,7 @@ impl<F: Copy> SentPackets<F> {
             .map(|skipped| skipped.start.max(*range.start()))
     }
 
-    /// Frees memory that the packets in flight do not need, and drops the ACK-only packets.
+    /// Frees memory that the packets in flight do not need, and removes the ACK-only packets.
     pub fn shrink(&mut self) {
         self.ack_only.clear();
         self.shrink_to_fit();
@@ -315,8 +315,8 @@ impl<F: Copy> SentPackets<F> {
         self.search(number, low, high)
     }
 
-    /// Searches for a position by bisection. Needed only if numbers are missing between those in
-    /// flight.
+    /// Searches for a position by bisection. Needed only if numbers between those in flight are
+    /// missing.
     fn search(&self, number: u64, mut low: u64, mut high: u64) -> u64 {
         while low < high {
             let middle = low + (high - low) / 2;
@@ -333,10 +333,10 @@ impl<F: Copy> SentPackets<F> {
     fn take_at(&mut self, position: u64) -> Option<Sent<F>> {
         let index = self.index(position);
         let slot = &mut self.slots[index].0;
-        let Content::Open(packet) = *slot else {
+        let Content::InFlight(packet) = *slot else {
             return None;
         };
-        *slot = Content::Taken(1);
+        *slot = Content::Removed(1);
         self.len -= 1;
         if position == self.head {
             self.advance();
@@ -350,10 +350,10 @@ impl<F: Copy> SentPackets<F> {
     fn jump(&mut self, position: u64, distance: u32) -> u64 {
         let next = position + u64::from(distance);
         if next < self.tail
-            && let Content::Taken(further) = self.slots[self.index(next)].0
+            && let Content::Removed(further) = self.slots[self.index(next)].0
         {
             let index = self.index(position);
-            self.slots[index].0 = Content::Taken(distance.saturating_add(further));
+            self.slots[index].0 = Content::Removed(distance.saturating_add(further));
             return next + u64::from(further);
         }
         next
@@ -366,7 +366,7 @@ impl<F: Copy> SentPackets<F> {
             return;
         }
         let index = self.index(start);
-        if let Content::Taken(distance) = &mut self.slots[index].0 {
+        if let Content::Removed(distance) = &mut self.slots[index].0 {
             *distance = u32::try_from(end - start).unwrap_or(*distance);
         }
     }
@@ -378,14 +378,14 @@ impl<F: Copy> SentPackets<F> {
             self.head = self.tail;
             return self.on_empty();
         }
-        while let Content::Taken(distance) = self.slots[self.index(self.head)].0 {
+        while let Content::Removed(distance) = self.slots[self.index(self.head)].0 {
             self.steps += 1;
             self.head += u64::from(distance);
         }
     }
 
-    /// Shrinks a ring that was little used since it was last empty. A flow that repeatedly empties
-    /// a well-used ring keeps it, so it does not allocate in steady state.
+    /// Shrinks a ring of which only a small part was used since it was last empty. A flow that
+    /// repeatedly fills and empties a ring keeps it, so it does not allocate in steady state.
     #[inline]
     fn on_empty(&mut self) {
         let peak = std::mem::take(&mut self.peak);
@@ -401,7 +401,7 @@ impl<F: Copy> SentPackets<F> {
         if number < self.next {
             return false;
         }
-        if self.skipped.len() == REMEMBERED_SKIPS {
+        if self.skipped.len() == MAX_SKIPPED_RANGES {
             self.skipped.remove(0);
         }
         self.skipped.push(self.next..number);
@@ -411,23 +411,25 @@ impl<F: Copy> SentPackets<F> {
     /// Resizes the ring for `span` packets.
     #[cold]
     fn resize(&mut self, span: u64) {
-        let wanted = usize::try_from(span).unwrap_or(usize::MAX).max(FIRST_SLOTS);
-        let wanted = wanted.next_power_of_two();
-        if wanted == self.slots.len() {
+        let length = usize::try_from(span)
+            .unwrap_or(usize::MAX)
+            .max(INITIAL_SLOTS);
+        let length = length.next_power_of_two();
+        if length == self.slots.len() {
             return;
         }
-        let fresh: Vec<_> = std::iter::repeat_with(|| Slot(Content::Taken(1)))
-            .take(wanted)
+        let fresh: Vec<_> = std::iter::repeat_with(|| Slot(Content::Removed(1)))
+            .take(length)
             .collect();
         let mut old = std::mem::replace(&mut self.slots, fresh);
-        let numbers = std::mem::replace(&mut self.numbers, vec![0; wanted]);
+        let numbers = std::mem::replace(&mut self.numbers, vec![0; length]);
         if old.is_empty() {
             return;
         }
         let mask = old.len() - 1;
         for position in self.head..self.tail {
             let (from, to) = (position as usize & mask, self.index(position));
-            self.slots[to] = std::mem::replace(&mut old[from], Slot(Content::Taken(1)));
+            self.slots[to] = std::mem::replace(&mut old[from], Slot(Content::Removed(1)));
             self.numbers[to] = numbers[from];
         }
     }
@@ -439,20 +441,21 @@ impl<F: Copy> Default for SentPackets<F> {
     }
 }
 
-/// The most packets of one space that the ring spans: more than 2 BDP of 1 Gbit/s over 600 ms. The
-/// window is far smaller on nearly all paths, and it grows only with acknowledgements of the peer.
+/// Maximum number of packets of one space that the ring spans: more than 2 BDP of 1 Gbit/s over 600
+/// ms. The window is far smaller on nearly all paths, and it grows only with acknowledgements of
+/// the peer.
 pub const MAX_SENT_PACKETS: u64 = 250_000;
 
-/// The size of the first ring. A handshake has two spaces with a packet or two each, and keeps them
-/// for a client that may never respond (attack A05).
-const FIRST_SLOTS: usize = 4;
+/// The size of the first ring. A handshake has two spaces with one or two packets each, and keeps
+/// them for a client that may never respond (attack A05).
+const INITIAL_SLOTS: usize = 4;
 
 /// The smallest size to which a ring shrinks: 1.1 KiB, enough for a request and its response.
 const MIN_SLOTS: usize = 16;
 
-/// The skipped numbers recorded. With a skip every half window or more they cover several round
-/// trips, and an ACK for a skipped number arrives within one.
-const REMEMBERED_SKIPS: usize = 16;
+/// Maximum number of ranges of skipped numbers. With a skip every half window or more, they cover
+/// several round trips, and an ACK for a skipped number arrives within one.
+const MAX_SKIPPED_RANGES: usize = 16;
 
 #[cfg(test)]
 mod tests;

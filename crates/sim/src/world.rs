@@ -381,7 +381,7 @@ impl World {
                 Some(nat) => self.let_in(id, nat, packet),
             }
         }
-        while let Some(message) = self.wires[id.0].link.poll_answer(now) {
+        while let Some(message) = self.wires[id.0].link.poll_report(now) {
             let wire = &mut self.wires[id.0];
             wire.spins.count(now, &wire.name)?;
             self.answer(message);

@@ -90,8 +90,8 @@ impl BackgroundWriter {
         }
     }
 
-    /// Waits at most `within` until all data queued so far is written. Returns false if the time
-    /// was too short.
+    /// Waits until all data queued so far is written, at most for `within`. Returns false if that
+    /// time has passed.
     pub fn flush(&self, within: Duration) -> bool {
         let shared = &self.0.0;
         let queue = shared.queue.lock();
@@ -188,7 +188,7 @@ impl Write for Output {
 impl Drop for Output {
     fn drop(&mut self) {
         // The thread closes the file, because closing may block as well. A full queue accepts this
-        // entry too: there are at most as many of them as open files.
+        // entry too, because there are at most as many as open files.
         if let OutputFile::Opened(file) = self.file {
             let shared = &self.writer.0.0;
             shared.queue.lock().push(file, Work::Close);
@@ -221,7 +221,7 @@ struct WriterState {
 
 impl WriterState {
     /// Waits for the next entry of the queue. Returns `None` if the queue is empty and all handles
-    /// are gone.
+    /// are dropped.
     fn next(&self) -> Option<(u64, Work)> {
         let waits = |queue: &mut Queue| queue.entries.is_empty() && !queue.is_over;
         let queue = self.has_work.wait_while(self.queue.lock(), waits);

@@ -3,7 +3,7 @@
 use courser_base::FourTuple;
 use courser_wire::{ApplicationErrorCode, ConnectionId, TransportErrorCode};
 
-/// A connection started.
+/// The connection was created: on a client by a call, on a server by the first Initial packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ConnectionStarted {
     /// The addresses of its first path.
@@ -31,7 +31,7 @@ pub enum CloseCause {
     IdleTimeout,
     /// The handshake did not complete within its timeout.
     HandshakeTimeout,
-    /// Too many probe timeouts in a row brought no acknowledgement (RFC 9002 §6.2).
+    /// Too many consecutive probe timeouts passed without an acknowledgement (RFC 9002 §6.2).
     PathSilent,
     /// The peer lost its state and sent a stateless reset (RFC 9000 §10.3).
     StatelessReset,
@@ -55,9 +55,9 @@ pub struct ConnectionClosed {
 pub struct ConnectionIdUpdated {
     /// True if the ID addresses the peer, false if it addresses this end.
     pub of_peer: bool,
-    /// The previous ID.
+    /// The previous ID; `None` for the first one.
     pub old: Option<ConnectionId>,
-    /// The new ID.
+    /// The ID in use from now on.
     pub new: ConnectionId,
 }
 
@@ -73,9 +73,11 @@ pub struct StateChanged {
 /// An event in the lifecycle of a path.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PathState {
-    /// Path validation started: the first PATH_CHALLENGE frame probes the peer's address (RFC 9000 §8.2).
-    /// One of the next two follows, unless the connection ends before. Repeated challenges have no events,
-    /// and neither has the second part of a validation, which proves the size of datagrams.
+    /// Path validation started: the first PATH_CHALLENGE frame probes the peer's address (RFC 9000
+    /// §8.2). [`ProbingSuccessful`](Self::ProbingSuccessful) or
+    /// [`ProbingAbandoned`](Self::ProbingAbandoned) follows, unless the connection ends before.
+    /// Repeated challenges are not reported, and neither is the second part of a validation, which
+    /// verifies the size of datagrams.
     ProbingStarted,
     /// Path validation succeeded: the peer answered a PATH_CHALLENGE.
     ProbingSuccessful,
@@ -84,8 +86,8 @@ pub enum PathState {
     ProbingAbandoned,
     /// The connection moved to this path, validated or not (RFC 9000 §9.3).
     MigrationStarted,
-    /// The path in use was validated, once for each move. Follows at once if the path was validated before
-    /// the move.
+    /// The path in use was validated. Reported once for each migration, and immediately if the path
+    /// was validated before.
     MigrationComplete,
     /// The path in use did not belong to the peer, so the connection moved back to this one
     /// (RFC 9000 §9.3.2).
@@ -101,13 +103,13 @@ pub struct PathUpdated {
     pub path: FourTuple,
 }
 
-/// Probes on the path in use went unanswered several times in a row, or a packet was acknowledged after
-/// that.
+/// Several consecutive probes on the path in use were not acknowledged, or a packet was
+/// acknowledged after that.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PathSilenceUpdated {
-    /// True if the path became silent, false if it answers again.
+    /// True if acknowledgements stopped, false if they resumed.
     pub is_silent: bool,
-    /// Number of consecutive probe timeouts; 0 if the path answers.
+    /// Number of consecutive probe timeouts; 0 if acknowledgements resumed.
     pub probe_timeouts: u32,
 }
 

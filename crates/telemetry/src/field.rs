@@ -2,8 +2,8 @@
 
 /// A field line of a message, as it may be recorded.
 ///
-/// Records end up in files that people share. The values of credentials and of fields that are
-/// marked as sensitive (RFC 9204 §7.1.3) are left out, and long names and values are cut.
+/// Records are written to files that users may share. The values of credentials and of fields that
+/// are marked as sensitive (RFC 9204 §7.1.3) are left out, and long names and values are cut.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Field {
@@ -31,15 +31,15 @@ impl Field {
     }
 }
 
-/// The first field lines of one section, as many as fit into a record.
+/// The first field lines of one section that fit into a record.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct FieldSection {
-    /// The first field lines.
+    /// The first field lines, which fit into 4096 bytes.
     pub fields: Vec<Field>,
     /// The number of field lines after them that were left out.
     pub omitted: u64,
-    /// The bytes that `fields` takes, each line with 32 bytes of overhead.
+    /// The size of `fields` in bytes, with 32 bytes of overhead for each line.
     size: usize,
 }
 
@@ -47,7 +47,7 @@ impl FieldSection {
     /// Adds a field line, or counts it if the section has become too large for a record.
     pub fn push(&mut self, name: &[u8], value: &[u8], is_sensitive: bool) {
         let size = OVERHEAD + cut(name).len() + cut(value).len();
-        if self.omitted > 0 || self.size + size > MOST_OF_SECTION {
+        if self.omitted > 0 || self.size + size > MAX_SECTION {
             self.omitted += 1;
             return;
         }
@@ -56,7 +56,7 @@ impl FieldSection {
     }
 }
 
-/// Returns true for fields whose values give access to an account.
+/// Returns true for fields whose values are credentials.
 fn is_credential(name: &[u8]) -> bool {
     let names: [&[u8]; 4] = [
         b"authorization",
@@ -69,14 +69,15 @@ fn is_credential(name: &[u8]) -> bool {
 
 /// Returns the part of a name or value that is kept.
 fn cut(text: &[u8]) -> &[u8] {
-    &text[..text.len().min(LONGEST_TEXT)]
+    &text[..text.len().min(MAX_TEXT)]
 }
 
-/// The bytes of a name or of a value that are kept (limit K250).
-pub(crate) const LONGEST_TEXT: usize = 256;
-/// The bytes of a field section that are kept, each line with [`OVERHEAD`] (limit K250).
-const MOST_OF_SECTION: usize = 4096;
-/// The bytes that a field line counts in addition, as in RFC 9114 §4.2.2.
+/// Maximum number of bytes of a name or of a value that are kept (limit K250).
+pub(crate) const MAX_TEXT: usize = 256;
+/// Maximum size of the kept lines of a field section in bytes, with [`OVERHEAD`] for each line
+/// (limit K250).
+const MAX_SECTION: usize = 4096;
+/// The bytes that each field line counts in addition, as in RFC 9114 §4.2.2.
 const OVERHEAD: usize = 32;
 
 #[cfg(test)]
@@ -102,8 +103,8 @@ mod tests {
     #[test]
     fn names_and_values_are_cut() {
         let field = Field::new(&[b'n'; 1000], &[b'v'; 300], false);
-        assert_eq!(field.name.len(), LONGEST_TEXT);
-        assert_eq!(field.value.as_ref().map(Vec::len), Some(LONGEST_TEXT));
+        assert_eq!(field.name.len(), MAX_TEXT);
+        assert_eq!(field.value.as_ref().map(Vec::len), Some(MAX_TEXT));
         assert_eq!((field.name_len, field.value_len), (1000, 300));
     }
 
@@ -113,7 +114,7 @@ mod tests {
         for _ in 0..10_000 {
             section.push(b"a", b"", false);
         }
-        assert_eq!(section.fields.len(), MOST_OF_SECTION / (OVERHEAD + 1));
+        assert_eq!(section.fields.len(), MAX_SECTION / (OVERHEAD + 1));
         assert_eq!(section.fields.len() as u64 + section.omitted, 10_000);
 
         let mut section = FieldSection::default();
@@ -121,11 +122,8 @@ mod tests {
             section.push(b"a", &[b'v'; 5000], false);
         }
         let kept: usize = section.fields.iter().map(|it| it.name.len()).sum();
-        assert!(
-            kept < MOST_OF_SECTION && section.omitted > 80,
-            "{section:?}"
-        );
-        // The order stays: nothing small follows what was left out.
+        assert!(kept < MAX_SECTION && section.omitted > 80, "{section:?}");
+        // Smaller lines do not follow an omitted one, so that the order is kept.
         let kept = section.fields.len();
         section.push(b"a", b"", false);
         assert_eq!(section.fields.len(), kept);

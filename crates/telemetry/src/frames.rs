@@ -1,4 +1,4 @@
-//! Frames of packets as they are recorded: everything but their data.
+//! Frames of packets as they are recorded, without their data.
 
 #![deny(
     clippy::wildcard_enum_match_arm,
@@ -29,7 +29,7 @@ pub enum FrameRecord {
         /// Number of frames, which is also their size in bytes.
         len: usize,
     },
-    /// An ACK frame.
+    /// An ACK frame, with the ranges that it acknowledges (RFC 9000 §19.3).
     Ack {
         /// Delay of the acknowledgement, as reported in the frame.
         delay: Duration,
@@ -38,14 +38,14 @@ pub enum FrameRecord {
         /// ECN counts, if the frame carries them.
         ecn: Option<EcnCounts>,
     },
-    /// A CRYPTO frame.
+    /// A CRYPTO frame, which carries TLS messages (RFC 9000 §19.6).
     Crypto {
         /// Offset of the first byte.
         offset: u64,
         /// Length of the data in bytes.
         len: usize,
     },
-    /// A STREAM frame.
+    /// A STREAM frame, which carries data of a stream (RFC 9000 §19.8).
     Stream {
         /// ID of the stream.
         id: StreamId,
@@ -56,7 +56,8 @@ pub enum FrameRecord {
         /// True if the data ends the stream.
         fin: bool,
     },
-    /// A RESET_STREAM_AT frame.
+    /// A RESET_STREAM_AT frame, which ends a stream after its reliable part
+    /// (draft-ietf-quic-reliable-stream-reset-10 §4).
     ResetStreamAt {
         /// ID of the stream.
         id: StreamId,
@@ -64,10 +65,10 @@ pub enum FrameRecord {
         error_code: u64,
         /// The final size in bytes.
         final_size: u64,
-        /// The bytes that are delivered.
+        /// Number of bytes from the start of the stream that are still delivered.
         reliable_size: u64,
     },
-    /// A RESET_STREAM frame.
+    /// A RESET_STREAM frame, by which the sender ends a stream abruptly (RFC 9000 §19.4).
     ResetStream {
         /// ID of the stream.
         id: StreamId,
@@ -76,50 +77,50 @@ pub enum FrameRecord {
         /// Final size of the stream in bytes, which flow control counts.
         final_size: u64,
     },
-    /// A STOP_SENDING frame.
+    /// A STOP_SENDING frame, by which the receiver asks for a reset (RFC 9000 §19.5).
     StopSending {
         /// ID of the stream.
         id: StreamId,
         /// The application's error code.
         error_code: u64,
     },
-    /// A NEW_TOKEN frame.
+    /// A NEW_TOKEN frame, whose token is secret and not recorded (RFC 9000 §19.7).
     NewToken {
         /// Length of the token in bytes.
         len: usize,
     },
-    /// A MAX_DATA frame.
+    /// A MAX_DATA frame, which raises the limit of the connection (RFC 9000 §19.9).
     MaxData {
         /// Limit on the bytes sent since the start.
         maximum: u64,
     },
-    /// A MAX_STREAM_DATA frame.
+    /// A MAX_STREAM_DATA frame, which raises the limit of a stream (RFC 9000 §19.10).
     MaxStreamData {
         /// ID of the stream.
         id: StreamId,
         /// Limit on the bytes sent since the start.
         maximum: u64,
     },
-    /// A MAX_STREAMS frame.
+    /// A MAX_STREAMS frame, which raises the number of streams (RFC 9000 §19.11).
     MaxStreams {
         /// Direction of the streams.
         direction: Direction,
         /// Limit on the streams opened since the start.
         maximum: u64,
     },
-    /// A DATA_BLOCKED frame.
+    /// A DATA_BLOCKED frame: the sender has reached the limit of the connection (RFC 9000 §19.12).
     DataBlocked {
         /// The limit that blocks the sender.
         limit: u64,
     },
-    /// A STREAM_DATA_BLOCKED frame.
+    /// A STREAM_DATA_BLOCKED frame: the sender has reached the limit of a stream (RFC 9000 §19.13).
     StreamDataBlocked {
         /// ID of the stream.
         id: StreamId,
         /// The limit that blocks the sender.
         limit: u64,
     },
-    /// A STREAMS_BLOCKED frame.
+    /// A STREAMS_BLOCKED frame: the sender has opened all permitted streams (RFC 9000 §19.14).
     StreamsBlocked {
         /// Direction of the streams.
         direction: Direction,
@@ -132,44 +133,47 @@ pub enum FrameRecord {
         sequence: u64,
         /// Connection IDs with smaller sequence numbers must be retired.
         retire_prior_to: u64,
-        /// The connection ID.
+        /// The connection ID that the receiver may use.
         id: ConnectionId,
     },
-    /// A RETIRE_CONNECTION_ID frame.
+    /// A RETIRE_CONNECTION_ID frame: the sender no longer uses an ID of the receiver (RFC 9000
+    /// §19.16).
     RetireConnectionId {
         /// Sequence number of the connection ID.
         sequence: u64,
     },
-    /// A PATH_CHALLENGE frame.
+    /// A PATH_CHALLENGE frame, which starts or repeats a path validation (RFC 9000 §19.17).
     PathChallenge {
         /// Data that the answer must repeat.
         data: [u8; 8],
     },
-    /// A PATH_RESPONSE frame.
+    /// A PATH_RESPONSE frame, which answers a challenge (RFC 9000 §19.18).
     PathResponse {
         /// Data repeated from the challenge.
         data: [u8; 8],
     },
-    /// A CONNECTION_CLOSE frame.
+    /// A CONNECTION_CLOSE frame, which ends the connection (RFC 9000 §19.19).
     ConnectionClose {
         /// True for a close by the application (type 0x1d), false for one by the transport (type
         /// 0x1c).
         by_application: bool,
-        /// The error code.
+        /// The error code of the transport or of the application.
         error_code: u64,
         /// Type of the frame that caused the error, 0 for none.
         frame_type: u64,
         /// Reason phrase for humans. Bytes that are not UTF-8 were replaced.
         reason: String,
     },
-    /// A DATAGRAM frame.
+    /// A DATAGRAM frame, which carries unreliable data (RFC 9221 §4).
     Datagram {
         /// Length of the data in bytes.
         len: usize,
     },
-    /// An IMMEDIATE_ACK frame.
+    /// An IMMEDIATE_ACK frame, which requests an ACK without delay
+    /// (draft-ietf-quic-ack-frequency-12 §5).
     ImmediateAck,
-    /// An ACK_FREQUENCY frame.
+    /// An ACK_FREQUENCY frame, which requests how often to acknowledge
+    /// (draft-ietf-quic-ack-frequency-12 §4).
     AckFrequency {
         /// Sequence number of the request.
         sequence: u64,
@@ -188,8 +192,8 @@ pub enum FrameRecord {
 }
 
 impl FrameRecord {
-    /// Returns the type of the frame, which has its names. STREAM and DATAGRAM frames have several types:
-    /// then it is the one without flags.
+    /// Returns the type of the frame, which has its names. For STREAM and DATAGRAM frames it is the
+    /// type without flags.
     pub const fn frame_type(&self) -> FrameType {
         match self {
             Self::Padding { .. } => FrameType::PADDING,

@@ -6,19 +6,19 @@ use crate::FieldSection;
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Http3Record {
-    /// The settings of one end became known (RFC 9114 §7.2.4).
+    /// The settings of one end were sent or received (RFC 9114 §7.2.4).
     ParametersSet {
         /// True if they are the peer's, false if they are ours.
         by_peer: bool,
         /// The settings of that end, with the default for each that it did not send.
         parameters: Http3Parameters,
     },
-    /// A client uses the settings that a session remembers for early data (RFC 9114 §7.2.4.2).
+    /// A client uses the settings stored with a session for early data (RFC 9114 §7.2.4.2).
     ParametersRestored {
         /// The remembered settings of the server.
         parameters: Http3Parameters,
     },
-    /// The type of a stream became known (RFC 9114 §6).
+    /// The type of a stream was determined (RFC 9114 §6).
     StreamTypeSet {
         /// True if the peer has opened the stream.
         by_peer: bool,
@@ -33,7 +33,7 @@ pub enum Http3Record {
         stream: u64,
         /// The value of a `priority` field for it, empty for the defaults.
         new: String,
-        /// True if the peer has asked for it, false if this end has.
+        /// True if the peer has requested it, false if this end has.
         by_peer: bool,
     },
     /// A frame is about to be sent.
@@ -66,10 +66,11 @@ pub enum Http3Record {
     },
 }
 
-/// The settings of one end, as far as courser knows them.
+/// The settings of one end, as far as courser implements them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Http3Parameters {
-    /// The largest field section in bytes, each line with 32 more. `None` without a limit.
+    /// The largest field section in bytes, counting 32 bytes for each line in addition. `None`
+    /// without a limit.
     pub max_field_section_size: Option<u64>,
     /// The capacity of the dynamic table of the decoder in bytes (RFC 9204 §5).
     pub max_table_capacity: u64,
@@ -90,9 +91,9 @@ pub enum Http3StreamType {
     Control,
     /// A push stream of a server (RFC 9114 §6.2.2).
     Push,
-    /// The instructions of an encoder.
+    /// The stream with the instructions of a QPACK encoder.
     QpackEncoder,
-    /// The instructions of a decoder.
+    /// The stream with the instructions of a QPACK decoder.
     QpackDecoder,
     /// Another type, with its number.
     Other(u64),
@@ -107,16 +108,16 @@ pub enum Http3Frame {
         /// The length of the content.
         len: u64,
     },
-    /// HEADERS.
+    /// HEADERS, with the field lines that may be recorded (RFC 9114 §7.2.2).
     Headers {
         /// The length of the encoded section.
         len: u64,
         /// The field lines, as far as they may be recorded.
         section: FieldSection,
     },
-    /// CANCEL_PUSH.
+    /// CANCEL_PUSH (RFC 9114 §7.2.3).
     CancelPush {
-        /// The push ID.
+        /// The ID of the push that is cancelled.
         push: u64,
     },
     /// SETTINGS, with the identifiers and values in their order, at most 64.
@@ -124,14 +125,14 @@ pub enum Http3Frame {
         /// The pairs of identifier and value.
         settings: Vec<(u64, u64)>,
     },
-    /// GOAWAY.
+    /// GOAWAY, which starts a graceful shutdown (RFC 9114 §7.2.6).
     GoAway {
-        /// The first stream, or push, that is not processed.
+        /// The ID of the first stream, or of the first push, that is not processed.
         id: u64,
     },
-    /// MAX_PUSH_ID.
+    /// MAX_PUSH_ID, by which a client permits pushes (RFC 9114 §7.2.7).
     MaxPushId {
-        /// The largest push that is accepted.
+        /// The largest push ID that is accepted.
         push: u64,
     },
     /// PRIORITY_UPDATE for a request (RFC 9218 §7).
@@ -141,14 +142,14 @@ pub enum Http3Frame {
         /// The value for its `priority` field, empty for the defaults.
         value: String,
     },
-    /// ORIGIN (RFC 9412).
+    /// ORIGIN, the list of origins of the server (RFC 9412).
     Origin {
         /// The length of the payload.
         len: u64,
         /// The number of origins.
         origins: usize,
     },
-    /// A frame of another type, an unknown or reserved one included.
+    /// A frame of another type, including unknown and reserved types.
     Other {
         /// The type on the wire.
         frame_type: u64,

@@ -1,10 +1,10 @@
 //! Typed records of the events on a connection.
 //!
 //! The protocol core passes records to a [`Sink`] and formats nothing. Without a sink a record
-//! costs one branch, because records are built in a closure that then never runs.
+//! costs one branch, because records are built in a closure that is not called.
 //!
-//! Sinks are called under the lock of an endpoint and must not block. [`BackgroundWriter`] gives
-//! sinks that write files a thread and a bounded queue.
+//! Sinks are called under the lock of an endpoint and must not block. [`BackgroundWriter`] provides
+//! a thread and a bounded queue for sinks that write files.
 
 mod background;
 mod connectivity;

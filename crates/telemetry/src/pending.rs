@@ -2,10 +2,11 @@
 
 use crate::{Http3Record, QpackRecord, Record, RecordsMissed};
 
-/// Records of a part that has no [`Tap`](crate::Tap) of its own, until its owner passes them to one.
+/// Records of a part that has no [`Tap`](crate::Tap), kept until its owner passes them to one.
 ///
-/// It starts disabled, and then costs one branch for each event. At most 256 records wait. Further ones are counted,
-/// and [`take`](Self::take) ends with a [`Record::RecordsMissed`].
+/// It starts disabled. While disabled, it costs one branch per event. At most 256 records are kept.
+/// Further ones are counted, and [`take`](Self::take) reports them in a final
+/// [`Record::RecordsMissed`].
 #[derive(Clone, Debug, Default)]
 pub struct Pending(Option<Box<Waiting>>);
 
@@ -16,20 +17,20 @@ struct Waiting {
 }
 
 impl Pending {
-    /// Starts or stops keeping records. Stopping drops the records that wait.
-    pub fn set_on(&mut self, is_on: bool) {
-        if is_on != self.is_on() {
-            self.0 = is_on.then(Box::default);
+    /// Enables or disables it. Disabling drops the kept records.
+    pub fn set_enabled(&mut self, is_enabled: bool) {
+        if is_enabled != self.is_enabled() {
+            self.0 = is_enabled.then(Box::default);
         }
     }
 
-    /// Returns true while records are kept.
+    /// Returns true while it is enabled.
     #[inline]
-    pub fn is_on(&self) -> bool {
+    pub fn is_enabled(&self) -> bool {
         self.0.is_some()
     }
 
-    /// Returns true if records wait.
+    /// Returns true if any record is kept.
     #[inline]
     pub fn has_records(&self) -> bool {
         self.0
@@ -37,11 +38,11 @@ impl Pending {
             .is_some_and(|waiting| !waiting.records.is_empty())
     }
 
-    /// Keeps the record that `make` builds. While this is off, `make` never runs.
+    /// Keeps the record that `make` builds. While disabled, `make` is not called.
     #[inline]
     pub fn push(&mut self, make: impl FnOnce() -> Record) {
         if let Some(waiting) = &mut self.0 {
-            if waiting.records.len() < MOST {
+            if waiting.records.len() < MAX_RECORDS {
                 waiting.records.push(make());
             } else {
                 waiting.missed += 1;
@@ -61,7 +62,7 @@ impl Pending {
         self.push(|| Record::Qpack(make()));
     }
 
-    /// Moves all records of `other` to the end of these. `other` stays on.
+    /// Moves all records of `other` to the end of these. `other` stays enabled.
     pub fn append(&mut self, other: &mut Self) {
         if let Some(from) = &mut other.0 {
             for record in from.records.drain(..) {
@@ -74,7 +75,7 @@ impl Pending {
         }
     }
 
-    /// Takes all waiting records, oldest first.
+    /// Removes and returns all kept records, oldest first.
     pub fn take(&mut self) -> Vec<Record> {
         let Some(waiting) = &mut self.0 else {
             return Vec::new();
@@ -88,9 +89,9 @@ impl Pending {
     }
 }
 
-/// The largest number of waiting records (limit K251). One call into HTTP/3 makes a few, unless the peer
-/// sends instructions in bulk.
-const MOST: usize = 256;
+/// Maximum number of kept records (limit K251). One call into HTTP/3 creates a few, unless the peer
+/// sends many instructions.
+const MAX_RECORDS: usize = 256;
 
 #[cfg(test)]
 mod tests {
@@ -104,7 +105,7 @@ mod tests {
     #[test]
     fn disabled_pending_builds_no_record() {
         let mut pending = Pending::default();
-        pending.push(|| unreachable!("it is off"));
+        pending.push(|| unreachable!("it is disabled"));
         assert!(!pending.has_records());
         assert_eq!(pending.take(), []);
     }
@@ -112,17 +113,17 @@ mod tests {
     #[test]
     fn records_are_bounded_and_further_ones_counted() {
         let (mut first, mut second) = (Pending::default(), Pending::default());
-        first.set_on(true);
-        second.set_on(true);
+        first.set_enabled(true);
+        second.set_enabled(true);
         for index in 0..300 {
             first.qpack(|| instruction(index));
             second.qpack(|| instruction(index));
         }
         first.append(&mut second);
         let records = first.take();
-        assert_eq!(records.len(), MOST + 1);
+        assert_eq!(records.len(), MAX_RECORDS + 1);
         assert_eq!(records[0], Record::Qpack(instruction(0)));
-        let count = 2 * (300 - MOST as u64) + MOST as u64;
+        let count = 2 * (300 - MAX_RECORDS as u64) + MAX_RECORDS as u64;
         let missed = Record::RecordsMissed(RecordsMissed { count });
         assert_eq!(records.last(), Some(&missed));
         assert!(!first.has_records() && !second.has_records());

@@ -4,16 +4,16 @@ use crate::Field;
 
 /// An event of QPACK on a connection.
 ///
-/// Each end has two dynamic tables: that of its encoder, which is ours, and that of its decoder, a
-/// copy of the peer's.
+/// Each end has two dynamic tables: that of its encoder, and that of its decoder, which is a copy
+/// of the peer's.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum QpackRecord {
-    /// The figures of a dynamic table changed.
+    /// The size of a dynamic table or its counters changed.
     StateUpdated {
         /// True for the table of our decoder, which the peer's encoder fills.
         of_peer: bool,
-        /// The figures after the change.
+        /// The state after the change.
         state: QpackState,
     },
     /// A stream became blocked on the dynamic table of our decoder, or is no longer blocked
@@ -42,13 +42,13 @@ pub enum QpackRecord {
         /// The number of evicted entries.
         count: u64,
     },
-    /// An instruction of ours is about to be sent.
+    /// An instruction of this end is about to be sent.
     InstructionCreated(QpackInstruction),
     /// An instruction of the peer was received.
     InstructionParsed(QpackInstruction),
 }
 
-/// The figures of a dynamic table.
+/// The size of a dynamic table and its counters.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct QpackState {
     /// Its capacity in bytes.
@@ -109,7 +109,7 @@ pub enum QpackInstruction {
     },
     /// Insert Count Increment (RFC 9204 §4.4.3).
     InsertCountIncrement {
-        /// The number of further insertions that have arrived.
+        /// The number of further insertions that were received.
         increment: u64,
     },
 }

@@ -13,9 +13,9 @@ use crate::{
 #[derive(Clone, PartialEq, Debug)]
 #[non_exhaustive]
 pub enum Record {
-    /// A connection started.
+    /// The connection was created.
     ConnectionStarted(ConnectionStarted),
-    /// The connection was closed, with the cause.
+    /// The connection was closed by one end or by a timeout.
     ConnectionClosed(ConnectionClosed),
     /// One end is addressed by a new connection ID.
     ConnectionIdUpdated(ConnectionIdUpdated),
@@ -23,7 +23,7 @@ pub enum Record {
     StateChanged(StateChanged),
     /// A path was probed, migrated to or abandoned.
     PathUpdated(PathUpdated),
-    /// Probes on the path went unanswered, or were answered again.
+    /// Acknowledgements on the path stopped or resumed.
     PathSilenceUpdated(PathSilenceUpdated),
     /// The size of full datagrams changed.
     MtuUpdated(MtuUpdated),
@@ -33,7 +33,7 @@ pub enum Record {
     VersionChosen(VersionChosen),
     /// The application protocol was negotiated.
     ProtocolChosen(ProtocolChosen),
-    /// The transport parameters of one end became known.
+    /// The transport parameters of one end were set or received.
     TransportParametersSet(TransportParametersSet),
     /// A packet was sent.
     PacketSent(PacketSent),
@@ -55,7 +55,7 @@ pub enum Record {
     MetricsUpdated(MetricsUpdated),
     /// The congestion controller changed its state.
     CongestionStateUpdated(CongestionStateUpdated),
-    /// A packet of ours was declared lost.
+    /// A packet of this end was declared lost.
     PacketLost(PacketLost),
     /// A packet that had been declared lost was acknowledged.
     SpuriousLoss(SpuriousLoss),
@@ -69,13 +69,13 @@ pub enum Record {
     Http3(Http3Record),
     /// An event of QPACK.
     Qpack(QpackRecord),
-    /// Records were left out because too many were due at once.
+    /// Records were omitted because too many events happened at once.
     RecordsMissed(RecordsMissed),
 }
 
-/// Records were left out because too many were due at once.
+/// Records were omitted because too many events happened at once.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RecordsMissed {
-    /// The number of records that were left out.
+    /// The number of omitted records.
     pub count: u64,
 }

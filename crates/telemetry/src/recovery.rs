@@ -33,7 +33,7 @@ pub struct MetricsUpdated {
     pub smoothed_rtt: Duration,
     /// The latest round-trip time sample.
     pub latest_rtt: Duration,
-    /// The lowest round-trip time sample.
+    /// The smallest round-trip time sample.
     pub min_rtt: Duration,
     /// The mean deviation of the round-trip time samples.
     pub rtt_variance: Duration,
@@ -44,7 +44,7 @@ pub struct MetricsUpdated {
     /// Number of packets that are neither acknowledged nor declared lost, over all packet number
     /// spaces.
     pub packets_in_flight: u64,
-    /// The slow-start threshold in bytes, once there is one.
+    /// The slow start threshold in bytes; `None` while it is infinite.
     pub ssthresh: Option<u64>,
     /// The pacing rate, if the controller sets one.
     pub pacing_rate: Option<Rate>,
@@ -74,18 +74,18 @@ pub enum LossTrigger {
     ProbeTimeout,
 }
 
-/// A packet of ours was declared lost.
+/// A packet of this end was declared lost.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PacketLost {
     /// The kind of packet, as given in its header.
     pub kind: PacketKind,
-    /// The packet number.
+    /// The packet number, in the packet number space of `kind`.
     pub packet_number: u64,
     /// Size of the packet on the wire in bytes.
     pub len: usize,
     /// The rule that declared it lost, if known.
     pub trigger: Option<LossTrigger>,
-    /// True if the packet probed the path MTU, so that its loss is no sign of congestion.
+    /// True if the packet probed the path MTU, so that its loss does not indicate congestion.
     pub is_mtu_probe: bool,
 }
 
@@ -94,7 +94,7 @@ pub struct PacketLost {
 pub struct SpuriousLoss {
     /// The kind of packet, as given in its header.
     pub kind: PacketKind,
-    /// The packet number.
+    /// The packet number, in the packet number space of `kind`.
     pub packet_number: u64,
 }
 
@@ -138,7 +138,7 @@ pub enum SendLimit {
 /// in a row.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SendLimited {
-    /// The limit that stopped it.
+    /// The limit that stopped the connection.
     pub by: SendLimit,
 }
 
@@ -158,8 +158,8 @@ pub enum EcnState {
 /// The state of ECN validation changed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct EcnStateUpdated {
-    /// The previous state.
+    /// The state before the change.
     pub old: EcnState,
-    /// The new state.
+    /// The state after the change.
     pub new: EcnState,
 }

@@ -18,15 +18,15 @@ use crate::Record;
 /// an [`Output`](crate::Output) of a [`BackgroundWriter`](crate::BackgroundWriter), which queues
 /// them for a thread; `courser_qlog::QlogDirectory` does so.
 ///
-/// A sink must not use the endpoint or its connections while it is called: that panics, which ends the
-/// connection of the sink. It may drop handles. When the sink itself is dropped, no lock is held.
+/// A sink must not use the endpoint or its connections in its methods: that panics, which ends the
+/// connection of the sink. It may drop handles. No lock is held when the sink is dropped.
 pub trait Sink: Send {
     /// Receives an event that happened at `now`. Must not block.
     fn record(&mut self, now: Time, record: &Record);
 
-    /// Returns the detail that this sink needs, by default all of it. It is asked when the sink is attached,
-    /// and not again. Records of a higher detail do not reach the sink. If no sink needs them, they are not
-    /// built and cost one branch each.
+    /// Returns the detail that this sink needs, by default the highest. It is called once, when the
+    /// sink is attached. Records of a higher detail are not passed to the sink. If no sink needs
+    /// them, they are not built and cost one branch each.
     fn detail(&self) -> Detail {
         Detail::Messages
     }
@@ -35,16 +35,16 @@ pub trait Sink: Send {
 /// The records that a sink receives. Each value includes those before it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Detail {
-    /// All records but those of the other values: a few for each connection, and one for each loss, each
-    /// expired timer and each time that a limit stops the connection from sending.
+    /// All records except those of the other values: a few for each connection, and one for each
+    /// loss, each expired timer and each time that a limit stops the connection from sending.
     #[default]
     Events,
     /// [`Record::MetricsUpdated`] also: up to one for each batch of datagrams that is sent or received.
     Metrics,
     /// [`Record::PacketSent`] and [`Record::PacketReceived`] also, with the frames of each packet.
     Packets,
-    /// [`Record::Http3`] and [`Record::Qpack`] also, with the field lines of each message. Values of
-    /// credentials are left out: see [`Field`](crate::Field).
+    /// [`Record::Http3`] and [`Record::Qpack`] also, with the field lines of each message. Values
+    /// of credentials are omitted: see [`Field`](crate::Field).
     Messages,
 }
 
@@ -52,11 +52,11 @@ pub enum Detail {
 ///
 /// The factory is called under the lock of the endpoint and must not block, see [`Sink`].
 pub trait SinkFactory: Send + Sync + fmt::Debug {
-    /// Returns the sink of a new connection, or `None` to leave it unrecorded.
+    /// Returns the sink of a new connection, or `None` to record nothing of it.
     ///
     /// `original_destination` is the Destination Connection ID of the client's first packet. It is
-    /// the only identifier of a connection that both ends share (RFC 9000 §7.3). `side` is our end
-    /// of the connection.
+    /// the only identifier of a connection that both ends share (RFC 9000 §7.3). `side` is the role
+    /// of this end.
     fn sink(&self, original_destination: &ConnectionId, side: Side) -> Option<Box<dyn Sink>>;
 }
 
@@ -72,7 +72,7 @@ impl Sink for NoSink {
     }
 }
 
-/// Passes each record to two sinks, or makes sinks with two factories.
+/// Passes each record to two sinks, or creates sinks with two factories.
 ///
 /// Each sink receives the records of the higher of the two details.
 #[derive(Clone, Copy, Debug, Default)]
@@ -122,7 +122,7 @@ impl<F: FnMut(Time, &Record) + Send> Sink for F {
     }
 }
 
-/// The point in a connection where a sink can be attached, and a second one beside it.
+/// The point in a connection where one or two sinks can be attached.
 #[derive(Default)]
 pub struct Tap {
     sink: Option<Foreign<Box<dyn Sink>>>,
@@ -134,12 +134,12 @@ pub struct Tap {
     watch: Option<Watch>,
 }
 
-/// The state of an attached sink. It is stored apart from the sink, which takes less memory.
+/// The state of an attached sink. Storing it separately from the sink takes less memory.
 #[derive(Clone, Copy, Debug, Default)]
 struct Attachment {
-    /// The detail that the sink asked for when it was attached.
+    /// The detail that the sink returned when it was attached.
     detail: Detail,
-    /// The sink has not caught up with the records before it.
+    /// True until the sink has received the records of [`Tap::catch_up`].
     is_new: bool,
 }
 
@@ -177,8 +177,8 @@ impl Tap {
         self.on_changed();
     }
 
-    /// Attaches a second sink, or detaches it with `None`. It is for readers that come and go, and
-    /// changes nothing for the first sink. Each sink receives the records of its own detail.
+    /// Attaches a second sink, or detaches it with `None`. It is intended for temporary readers and
+    /// does not affect the first sink. Each sink receives the records of its own detail.
     pub fn set_guest(&mut self, guest: Option<Box<dyn Sink>>) {
         self.of_guest = Attachment::of(guest.as_deref());
         self.guest = guest.map(Foreign::new);
@@ -190,7 +190,7 @@ impl Tap {
         self.guest.is_some()
     }
 
-    /// Returns true if no attached sink has [caught up](Self::catch_up) with the records before it.
+    /// Returns true if no attached sink has [caught up](Self::catch_up) yet.
     pub fn are_all_new(&self) -> bool {
         let is_known =
             |is_attached: bool, attachment: Attachment| is_attached && !attachment.is_new;
@@ -199,8 +199,8 @@ impl Tap {
     }
 
     /// Passes the records that `make` builds, each with its detail, to the sinks that were attached
-    /// since the last call. The records bring new sinks up to date with earlier events. Without a new
-    /// sink, `make` never runs.
+    /// since the last call. The records describe the results of earlier events. Without a new sink,
+    /// `make` is not called.
     pub fn catch_up<const N: usize>(
         &mut self,
         now: Time,
@@ -229,13 +229,13 @@ impl Tap {
     fn on_changed(&mut self) {
         self.detail = self.of_sink.detail.max(self.of_guest.detail);
         if let Some(watch) = &self.watch {
-            watch.set(self.is_plugged().then_some(self.detail));
+            watch.set(self.has_sink().then_some(self.detail));
         }
     }
 
-    /// Returns a watch of the detail. It follows sinks that are attached later.
+    /// Returns a watch of the detail, which is updated when sinks are attached or detached.
     pub fn watch(&mut self) -> Watch {
-        let detail = self.is_plugged().then_some(self.detail);
+        let detail = self.has_sink().then_some(self.detail);
         let watch = self.watch.get_or_insert_with(|| Watch(Arc::default()));
         watch.set(detail);
         watch.clone()
@@ -243,24 +243,24 @@ impl Tap {
 
     /// Returns true while a sink is attached.
     #[inline]
-    pub fn is_plugged(&self) -> bool {
+    pub fn has_sink(&self) -> bool {
         self.sink.is_some() || self.guest.is_some()
     }
 
     /// Returns true while a sink is attached that receives records of `detail`.
     #[inline]
     pub fn wants(&self, detail: Detail) -> bool {
-        self.is_plugged() && detail <= self.detail
+        self.has_sink() && detail <= self.detail
     }
 
-    /// Records the event that `make` builds. Without a sink, `make` never runs.
+    /// Records the event that `make` builds. Without a sink, `make` is not called.
     #[inline]
     pub fn record(&mut self, now: Time, make: impl FnOnce() -> Record) {
         self.record_at(Detail::Events, now, make);
     }
 
-    /// Records the event that `make` builds for the sinks that receive records of `detail`. If there
-    /// are none, `make` never runs.
+    /// Records the event that `make` builds for the sinks that receive records of `detail`. If
+    /// there are none, `make` is not called.
     #[inline]
     pub fn record_at(&mut self, detail: Detail, now: Time, make: impl FnOnce() -> Record) {
         if self.wants(detail) {
@@ -279,8 +279,8 @@ impl Tap {
 
 impl fmt::Debug for Tap {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let plugged = self.is_plugged().then_some(self.detail);
-        f.debug_tuple("Tap").field(&plugged).finish()
+        let detail = self.has_sink().then_some(self.detail);
+        f.debug_tuple("Tap").field(&detail).finish()
     }
 }
 
@@ -324,7 +324,7 @@ mod tests {
         );
     }
 
-    /// Counts records and asks for `detail`.
+    /// A sink that counts records of this detail.
     struct Counting(Arc<AtomicUsize>, Detail);
 
     impl Sink for Counting {
@@ -346,7 +346,7 @@ mod tests {
             Detail::Metrics,
         ))));
         tap.record_at(Detail::Packets, Time::ZERO, || {
-            unreachable!("the sink wants no packets")
+            unreachable!("the sink receives no packets")
         });
         assert!(!tap.wants(Detail::Packets));
         tap.record_at(Detail::Metrics, Time::ZERO, state);
@@ -368,7 +368,7 @@ mod tests {
         tap.record(Time::ZERO, state);
         let counts = [&first, &second].map(|count| count.load(Ordering::Relaxed));
         assert_eq!(counts, [2, 1]);
-        // It works alone, too.
+        // A second sink without a first one receives records too.
         tap.set(None);
         tap.set_guest(Some(Box::new(Counting(
             Arc::clone(&second),
@@ -390,7 +390,7 @@ mod tests {
         assert!(tap.are_all_new());
         tap.catch_up(Time::ZERO, facts);
         assert_eq!(counts(), [1, 0]);
-        tap.catch_up::<0>(Time::ZERO, || unreachable!("it has caught up"));
+        tap.catch_up::<0>(Time::ZERO, || unreachable!("the sink has caught up"));
         let guest = Counting(Arc::clone(&second), Detail::Messages);
         tap.set_guest(Some(Box::new(guest)));
         assert!(!tap.are_all_new());
@@ -402,10 +402,10 @@ mod tests {
         tap.catch_up::<0>(Time::ZERO, || unreachable!("there is no new sink"));
     }
 
-    /// Returns another detail each time it is asked.
-    struct Fickle(Arc<AtomicUsize>, AtomicUsize);
+    /// A sink whose detail changes after the first call.
+    struct ChangingDetail(Arc<AtomicUsize>, AtomicUsize);
 
-    impl Sink for Fickle {
+    impl Sink for ChangingDetail {
         fn record(&mut self, _now: Time, _record: &Record) {
             self.0.fetch_add(1, Ordering::Relaxed);
         }
@@ -419,10 +419,10 @@ mod tests {
     }
 
     #[test]
-    fn each_sink_is_asked_once_and_receives_its_own_detail() {
+    fn detail_of_each_sink_is_read_once() {
         let (first, second) = (Arc::default(), Arc::default());
         let mut tap = Tap::default();
-        tap.set(Some(Box::new(Fickle(
+        tap.set(Some(Box::new(ChangingDetail(
             Arc::clone(&first),
             AtomicUsize::new(0),
         ))));
@@ -465,11 +465,11 @@ mod tests {
         assert_eq!(Tee(NoSink, NoSink).detail(), Detail::Events);
     }
 
-    /// Records one end of connections only.
+    /// Creates sinks for connections of one side.
     #[derive(Debug)]
-    struct Only(Side, Arc<AtomicUsize>);
+    struct OneSide(Side, Arc<AtomicUsize>);
 
-    impl SinkFactory for Only {
+    impl SinkFactory for OneSide {
         fn sink(&self, _id: &ConnectionId, side: Side) -> Option<Box<dyn Sink>> {
             let wanted = side == self.0;
             wanted.then(|| Box::new(counting(&self.1)) as Box<dyn Sink>)
@@ -477,12 +477,12 @@ mod tests {
     }
 
     #[test]
-    fn tee_of_factories_leaves_out_connections_that_neither_records() {
+    fn tee_of_factories_omits_connections_that_neither_records() {
         let (first, second) = (Arc::default(), Arc::default());
         let id = ConnectionId::new(&[1; 8]).unwrap();
         let factory = Tee(
-            Only(Side::Client, Arc::clone(&first)),
-            Arc::new(Only(Side::Client, Arc::clone(&second))) as Arc<dyn SinkFactory>,
+            OneSide(Side::Client, Arc::clone(&first)),
+            Arc::new(OneSide(Side::Client, Arc::clone(&second))) as Arc<dyn SinkFactory>,
         );
         assert!(factory.sink(&id, Side::Server).is_none());
         let mut sink = factory.sink(&id, Side::Client).unwrap();
@@ -490,8 +490,8 @@ mod tests {
         let counts = [&first, &second].map(|count| count.load(Ordering::Relaxed));
         assert_eq!(counts, [1, 1]);
         let one = Tee(
-            Only(Side::Server, Arc::default()),
-            Only(Side::Client, first),
+            OneSide(Side::Server, Arc::default()),
+            OneSide(Side::Client, first),
         );
         assert!(one.sink(&id, Side::Server).is_some());
     }

@@ -11,7 +11,7 @@ use crate::FrameRecord;
 pub struct PacketSent {
     /// The kind of packet, as given in its header.
     pub kind: PacketKind,
-    /// The packet number.
+    /// The packet number, in the packet number space of `kind`.
     pub packet_number: u64,
     /// Size of the packet on the wire in bytes.
     pub len: usize,
@@ -36,7 +36,7 @@ pub struct PacketSent {
 pub struct PacketReceived {
     /// The kind of packet, as given in its header.
     pub kind: PacketKind,
-    /// The packet number.
+    /// The packet number, in the packet number space of `kind`.
     pub packet_number: u64,
     /// Size of the packet on the wire in bytes.
     pub len: usize,
@@ -59,9 +59,9 @@ pub enum Reason {
     KeysUnavailable,
     /// The packet failed authentication.
     NotAuthentic,
-    /// The packet was already processed, or may have been.
+    /// The packet was already processed, or its number is too old to tell.
     Duplicate,
-    /// The header breaks a rule of the protocol.
+    /// The header violates a rule of the protocol.
     Header,
     /// The packet came from an address from which the connection accepts no packets.
     UnknownPath,
@@ -97,15 +97,15 @@ pub struct VersionChosen {
 /// The application protocol was negotiated (ALPN, RFC 7301).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ProtocolChosen {
-    /// Name of the protocol, in arbitrary bytes.
+    /// Name of the protocol as in ALPN, which need not be UTF-8.
     pub protocol: Vec<u8>,
 }
 
-/// The transport parameters of one end became known (RFC 9000 §18).
+/// The transport parameters of one end were set or received (RFC 9000 §18).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TransportParametersSet {
     /// True if they are the peer's, false if they are ours.
     pub by_peer: bool,
-    /// The complete parameters.
+    /// The parameters, with the defaults of those that were not sent.
     pub parameters: Box<TransportParameters>,
 }

@@ -11,8 +11,8 @@ pub(crate) fn tls_error(
 ) -> TlsError {
     let message = error.to_string();
     match error {
-        // Bytes are left over at a level although the keys of the next level exist: RFC 9001
-        // §4.1.3. Or a ticket allows early data of the wrong size: RFC 9001 §4.6.1.
+        // Unread bytes remain at a level although the keys of the next level exist (RFC 9001
+        // §4.1.3), or a ticket permits early data of the wrong size (RFC 9001 §4.6.1).
         Error::PeerMisbehaved(
             PeerMisbehaved::KeyEpochWithPendingFragment | PeerMisbehaved::InvalidMaxEarlyDataSize,
         ) => TlsError::protocol_violation(message),

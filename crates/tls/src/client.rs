@@ -22,18 +22,18 @@ pub struct TlsClient {
     config: Arc<ClientConfig>,
     /// Tickets by server and version of QUIC.
     tickets: ClientTickets,
-    /// True if the sessions of version 1 alone keep their tickets there as well, and not in the configured
-    /// store.
-    keeps_all: bool,
-    /// Gets the rejections of servers.
+    /// True if sessions that only use version 1 keep their tickets in `tickets` as well, instead of
+    /// the configured store.
+    keeps_all_tickets: bool,
+    /// Records rejections of ECH by servers.
     ech: Option<Ech>,
 }
 
 impl TlsClient {
     /// Wraps a configuration of the user, or one from [`client_config`](crate::client_config).
     ///
-    /// The configuration is copied and shares the stores it refers to. Early data is turned off,
-    /// and a protocol that was not offered is never accepted.
+    /// The configuration is copied and shares the stores it refers to. Early data is disabled, and
+    /// a protocol that was not offered is never accepted.
     ///
     /// # Errors
     /// Returns [`TlsConfigError`] if the configuration names no application protocol or does not
@@ -67,17 +67,17 @@ impl TlsClient {
         Self::build(&config, early_data)
     }
 
-    /// Reports rejections of ECH to `ech`, which is part of the configuration.
+    /// Records rejections of ECH in `ech`, which must be part of the configuration.
     #[must_use]
-    pub fn reporting(mut self, ech: Option<Ech>) -> Self {
+    pub fn with_ech_reports(mut self, ech: Option<Ech>) -> Self {
         self.ech = ech;
         self
     }
 
-    /// Keeps the tickets of sessions that may have several versions of QUIC in `tickets` instead of
+    /// Keeps the tickets of sessions that may change their version of QUIC in `tickets` instead of
     /// the configured store.
     #[must_use]
-    pub fn keeping(mut self, tickets: ClientTickets) -> Self {
+    pub fn with_tickets(mut self, tickets: ClientTickets) -> Self {
         self.tickets = tickets;
         self
     }
@@ -85,9 +85,9 @@ impl TlsClient {
     /// Keeps the tickets of all sessions that start with [`ClientTls::start_with_tickets_of`] in `tickets`
     /// instead of the configured store, which does not distinguish the ports of a host.
     #[must_use]
-    pub fn keeping_all(mut self, tickets: ClientTickets) -> Self {
-        self.keeps_all = true;
-        self.keeping(tickets)
+    pub fn with_all_tickets(mut self, tickets: ClientTickets) -> Self {
+        self.keeps_all_tickets = true;
+        self.with_tickets(tickets)
     }
 
     fn build(config: &ClientConfig, early_data: bool) -> Result<Self, TlsConfigError> {
@@ -98,11 +98,11 @@ impl TlsClient {
         let client = Self {
             config: Arc::new(config),
             tickets: ClientTickets::default(),
-            keeps_all: false,
+            keeps_all_tickets: false,
             ech: None,
         };
         // rustls checks whether versions and suites work with QUIC only when a connection starts.
-        // No ticket exists for this name.
+        // No ticket exists for this name, so the check consumes none.
         client.connection(
             &client.config,
             ServerName::try_from("check.invalid").expect("a DNS name"),
@@ -117,7 +117,8 @@ impl TlsClient {
         name: ServerName<'static>,
         parameters: Vec<u8>,
     ) -> Result<ClientConnection, TlsConfigError> {
-        // The versions of rustls differ in labels of keys, which courser derives itself.
+        // The versions of rustls differ only in the labels of keys, and courser derives keys
+        // itself.
         ClientConnection::new(Arc::clone(config), Version::V1, name, parameters)
             .map_err(|error| TlsConfigError::Unusable(error.to_string()))
     }
@@ -135,7 +136,7 @@ impl TlsClient {
         // With early data, rustls derives the first secret here.
         let mut secrets = Secrets::default();
         let connection = secrets
-            .catch(|| self.connection(config, name, parameters))
+            .capture(|| self.connection(config, name, parameters))
             .map_err(|error| TlsStartError::Configuration(error.to_string()))?;
         let server_name = Some(server_name.to_owned());
         let mut session = Session::new(Connection::Client(connection), server_name, secrets);
@@ -161,7 +162,7 @@ impl ClientTls for TlsClient {
         server_name: &str,
         parameters: Vec<u8>,
     ) -> Result<Box<dyn TlsSession>, TlsStartError> {
-        if origin.version.is_none() && !self.keeps_all {
+        if origin.version.is_none() && !self.keeps_all_tickets {
             return self.start(server_name, parameters);
         }
         let tickets = Arc::new(SessionTickets::new(&self.tickets, origin));

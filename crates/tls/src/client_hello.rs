@@ -4,7 +4,7 @@
 use courser_crypto::TlsError;
 use courser_wire::Reader;
 
-/// Checks the first bytes of a client for the compatibility mode, which QUIC does not use.
+/// Checks that a ClientHello does not use the compatibility mode of TLS, which QUIC forbids.
 ///
 /// A QUIC client leaves legacy_session_id empty. A server should treat any other value as
 /// PROTOCOL_VIOLATION (RFC 9001 §8.4).
@@ -35,8 +35,8 @@ impl ClientHelloCheck {
 /// client's random come first. RFC 8446 §4.1.2.
 const SESSION_ID_LEN_OFFSET: usize = 1 + 3 + 2 + 32;
 
-/// Returns true if more bytes are needed to read the message at the start of `bytes`. False if it is
-/// another message than a ClientHello.
+/// Returns true if `bytes` is the beginning of an incomplete ClientHello. Returns false for other
+/// messages.
 pub(crate) fn is_incomplete(bytes: &[u8]) -> bool {
     let Some((&kind, rest)) = bytes.split_first() else {
         return true;
@@ -49,7 +49,7 @@ pub(crate) fn is_incomplete(bytes: &[u8]) -> bool {
 }
 
 /// Returns the encoded transport parameters in a ClientHello, or `None` if it has none or is
-/// malformed, which TLS finds out too. RFC 8446 §4.1.2, RFC 9001 §8.2.
+/// malformed, which TLS detects too. RFC 8446 §4.1.2, RFC 9001 §8.2.
 pub(crate) fn transport_parameters(hello: &[u8]) -> Option<&[u8]> {
     let mut reader = Reader::new(hello);
     // Message type and length, version and random.
@@ -74,7 +74,8 @@ pub(crate) fn transport_parameters(hello: &[u8]) -> Option<&[u8]> {
 }
 
 /// Returns true if the first records of a client over TCP hold a ClientHello with QUIC transport
-/// parameters, which a server must refuse there (RFC 9001 §8.2). False while the message is incomplete.
+/// parameters, which a server must refuse there (RFC 9001 §8.2). Returns false while the message is
+/// incomplete.
 pub fn offers_quic(records: &[u8]) -> bool {
     let mut hello = Vec::with_capacity(records.len());
     let mut reader = Reader::new(records);
@@ -108,19 +109,21 @@ mod tests {
     use crate::testing::{CLIENT_PARAMETERS, SERVER_NAME, options, tls};
     use courser_crypto::ClientTls as _;
 
-    /// Puts a message into records of at most `most` bytes.
-    fn records(message: &[u8], most: usize) -> Vec<u8> {
+    /// Splits a message into records of at most `max` bytes.
+    fn records(message: &[u8], max: usize) -> Vec<u8> {
         let record = |content: &[u8]| {
-            let len = u16::try_from(content.len()).expect("small").to_be_bytes();
+            let len = u16::try_from(content.len())
+                .expect("a record has at most 16 KiB")
+                .to_be_bytes();
             [&[HANDSHAKE_RECORD, 3, 1][..], &len, content].concat()
         };
-        message.chunks(most).flat_map(record).collect()
+        message.chunks(max).flat_map(record).collect()
     }
 
     fn hello_of_quic() -> Vec<u8> {
         let (client, _) = tls(options());
         let session = client.start(SERVER_NAME, CLIENT_PARAMETERS.to_vec());
-        let mut end = crate::testing::End::new(session.expect("a session"));
+        let mut end = crate::testing::End::new(session.expect("the client starts a session"));
         end.flight()
             .into_iter()
             .flat_map(|(_, bytes)| bytes)
@@ -130,13 +133,17 @@ mod tests {
     #[test]
     fn transport_parameters_are_found_in_records() {
         let hello = hello_of_quic();
-        for most in [hello.len(), 700, 1] {
-            let whole = records(&hello, most);
-            assert!(offers_quic(&whole), "records of {most} bytes");
-            assert!(!offers_quic(&whole[..whole.len() - 1]), "incomplete");
+        for max in [hello.len(), 700, 1] {
+            let whole = records(&hello, max);
+            assert!(offers_quic(&whole), "records of {max} bytes");
+            assert!(
+                !offers_quic(&whole[..whole.len() - 1]),
+                "the last byte is missing"
+            );
         }
-        // The same message with another extension in the place of the parameters.
-        let parameters = transport_parameters(&hello).expect("a client of QUIC");
+        // The same message with another extension instead of the parameters.
+        let parameters =
+            transport_parameters(&hello).expect("a QUIC client sends transport parameters");
         let at = parameters.as_ptr() as usize - hello.as_ptr() as usize - 4;
         let mut other = hello.clone();
         other[at..at + 2].copy_from_slice(&[0xfe, 0xfe]);
@@ -147,7 +154,7 @@ mod tests {
     fn other_bytes_offer_nothing() {
         let hello = hello_of_quic();
         assert!(!offers_quic(&[]));
-        assert!(!offers_quic(&hello), "no record");
+        assert!(!offers_quic(&hello), "a message without records");
         assert!(!offers_quic(b"GET / HTTP/1.1\r\n\r\n"));
         let mut alert = records(&hello, 16_384);
         alert[0] = 21;

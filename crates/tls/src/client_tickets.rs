@@ -1,9 +1,9 @@
 //! Session tickets of clients, by server and version of QUIC.
 //!
-//! Stores of rustls know servers by name only, but different ports of one host are different servers. A
-//! ticket of one is useless to the other: it makes the client send early data that is rejected, or the
-//! offer of a key exchange that the other does not support. A ticket of one version must not be used in
-//! another (RFC 9369 §5).
+//! Stores of rustls identify servers by name only, but different ports of one host are different
+//! servers. A ticket of one must not be offered to the other: the client would send early data that
+//! is rejected, or offer a key exchange that the other does not support. A ticket of one version
+//! must not be used in another (RFC 9369 §5).
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -16,15 +16,15 @@ use rustls::NamedGroup;
 use rustls::client::{ClientSessionStore, Tls12ClientSessionValue, Tls13ClientSessionValue};
 use rustls::pki_types::ServerName;
 
-/// Tickets of servers, kept in memory: at most eight of each server, which is a name, a port and a version
-/// of QUIC, and those of the 256 servers that were added last (limit K67). Clones share them.
+/// Tickets in memory, at most eight for each server, and of the 256 servers that were added last
+/// (limit K67). A server is a name, a port and a version of QUIC. Clones share the tickets.
 #[derive(Clone, Default, Debug)]
 pub struct ClientTickets(Arc<Mutex<Table>>);
 
 #[derive(Default, Debug)]
 struct Table {
     servers: HashMap<Server, KnownServer>,
-    /// The servers, the oldest first.
+    /// The servers in the order in which they were added.
     order: VecDeque<Server>,
 }
 
@@ -35,40 +35,40 @@ type Server = (Arc<str>, Version);
 #[derive(Default, Debug)]
 struct KnownServer {
     group: Option<NamedGroup>,
-    /// The oldest first.
+    /// The tickets of the server, oldest first.
     tickets: VecDeque<Tls13ClientSessionValue>,
 }
 
 impl Table {
-    /// Changes the tickets and settings of a server. Returns those of the server that this one has replaced, for the
-    /// caller to drop without the lock.
+    /// Changes the tickets and settings of a server. Returns those of the server that was removed
+    /// at the limit, which the caller drops after releasing the lock.
     fn change(
         &mut self,
         server: Server,
         change: impl FnOnce(&mut KnownServer),
     ) -> Option<KnownServer> {
-        let mut forgotten = None;
+        let mut removed = None;
         if !self.servers.contains_key(&server) {
             if self.order.len() >= MAX_SERVERS
                 && let Some(oldest) = self.order.pop_front()
             {
-                forgotten = self.servers.remove(&oldest);
+                removed = self.servers.remove(&oldest);
             }
             self.order.push_back(server.clone());
         }
         change(self.servers.entry(server).or_default());
-        forgotten
+        removed
     }
 }
 
-/// The tickets for one session: it resumes a session of the version in which it starts, and stores
-/// tickets of the version that it comes to.
+/// The ticket store of one session, which resumes in the version in which it starts, and stores
+/// tickets for the version that is negotiated.
 #[derive(Debug)]
 pub(crate) struct SessionTickets {
     all: ClientTickets,
     server: Arc<str>,
     first: Version,
-    /// The version of tickets that arrive.
+    /// The version to which received tickets belong.
     current: AtomicU32,
 }
 
@@ -84,31 +84,31 @@ impl SessionTickets {
         }
     }
 
-    /// Sets the version of tickets that arrive.
+    /// Sets the version to which received tickets belong.
     pub(crate) fn set_version(&self, version: u32) {
         self.current.store(version, Ordering::Relaxed);
     }
 
-    fn at_start(&self) -> Server {
+    fn first_server(&self) -> Server {
         (self.server.clone(), self.first)
     }
 
-    fn at_present(&self) -> Server {
+    fn current_server(&self) -> Server {
         let current = Version::from_value(self.current.load(Ordering::Relaxed));
         (self.server.clone(), current.unwrap_or(self.first))
     }
 }
 
-/// The name is part of the server that the store was made for.
+/// Ignores the name in all methods, because the store belongs to one server.
 impl ClientSessionStore for SessionTickets {
     fn set_kx_hint(&self, _: ServerName<'static>, group: NamedGroup) {
         let set = |known: &mut KnownServer| known.group = Some(group);
-        let forgotten = self.all.0.lock().change(self.at_start(), set);
-        drop(forgotten);
+        let removed = self.all.0.lock().change(self.first_server(), set);
+        drop(removed);
     }
 
     fn kx_hint(&self, _: &ServerName<'_>) -> Option<NamedGroup> {
-        self.all.0.lock().servers.get(&self.at_start())?.group
+        self.all.0.lock().servers.get(&self.first_server())?.group
     }
 
     fn set_tls12_session(&self, _: ServerName<'static>, _: Tls12ClientSessionValue) {}
@@ -127,19 +127,22 @@ impl ClientSessionStore for SessionTickets {
             }
             known.tickets.push_back(value);
         };
-        let forgotten = self.all.0.lock().change(self.at_present(), add);
-        drop((replaced, forgotten));
+        let removed = self.all.0.lock().change(self.current_server(), add);
+        drop((replaced, removed));
     }
 
     fn take_tls13_ticket(&self, _: &ServerName<'static>) -> Option<Tls13ClientSessionValue> {
         let mut all = self.all.0.lock();
-        all.servers.get_mut(&self.at_start())?.tickets.pop_back()
+        all.servers
+            .get_mut(&self.first_server())?
+            .tickets
+            .pop_back()
     }
 }
 
-/// Servers whose tickets are kept (limit K67).
+/// Maximum number of servers whose tickets are kept (limit K67).
 const MAX_SERVERS: usize = 256;
-/// Tickets kept of each server (limit K67), as many as in the stores of rustls.
+/// Maximum number of tickets kept for each server (limit K67), as in the stores of rustls.
 const MAX_TICKETS: usize = 8;
 
 #[cfg(test)]

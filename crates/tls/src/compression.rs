@@ -1,7 +1,7 @@
 //! Certificate compression. RFC 8879.
 //!
 //! rustls negotiates it and has the algorithms, if the features `certificate-zlib` and
-//! `certificate-brotli` are on. This module decides which chains are compressed, and how many
+//! `certificate-brotli` are enabled. This module decides which chains are compressed, and how many
 //! compressed chains are kept.
 
 use std::sync::{Arc, OnceLock};
@@ -17,16 +17,16 @@ use crate::secrets;
 
 /// Prepares the compression of a server with a single chain of this length in bytes.
 ///
-/// Short chains stay as they are: their flight has the same number of datagrams without compression.
+/// Short chains are not compressed, because compression would not save a datagram of the flight.
 pub(crate) fn configure(config: &mut ServerConfig, chain_bytes: usize) {
-    if chain_bytes < WORTH_COMPRESSING {
+    if chain_bytes < MIN_COMPRESSED_CHAIN {
         config.cert_compressors.clear();
     } else {
         keep_compressed(config, 1);
     }
 }
 
-/// Sets the number of compressed chains that a server keeps, for a server with so many certificates.
+/// Sets the number of compressed chains that a server with `certificates` certificates keeps.
 ///
 /// Each chain is compressed once, with the strongest level, which takes 0.1 ms with zlib and tens of
 /// milliseconds with brotli. Servers whose certificates do not fit compress again for each handshake.
@@ -34,7 +34,7 @@ pub(crate) fn configure(config: &mut ServerConfig, chain_bytes: usize) {
 /// 16 entries and at most 4096 (limit K186).
 pub fn keep_compressed(config: &mut ServerConfig, certificates: usize) {
     let entries = certificates.saturating_mul(ENTRIES_PER_CERTIFICATE);
-    let entries = entries.clamp(LEAST_COMPRESSED, MOST_COMPRESSED);
+    let entries = entries.clamp(MIN_CACHED_CHAINS, MAX_CACHED_CHAINS);
     config.cert_compression_cache = Arc::new(CompressionCache::new(entries));
 }
 
@@ -47,10 +47,12 @@ pub fn certificate_decompressors() -> Vec<&'static dyn CertDecompressor> {
         all.copied().map(Observed).collect()
     });
     let observed = observed.iter();
-    observed.map(|one| one as &dyn CertDecompressor).collect()
+    observed
+        .map(|decompressor| decompressor as &dyn CertDecompressor)
+        .collect()
 }
 
-/// A decompressor whose use is recorded: rustls does not report it.
+/// A decompressor whose use is recorded, because rustls does not report it.
 #[derive(Debug)]
 struct Observed(&'static dyn CertDecompressor);
 
@@ -71,8 +73,9 @@ impl CertDecompressor for Observed {
     }
 }
 
-/// Returns the length of a chain in bytes after compression with the least effective of the algorithms
-/// that this build supports, beside which some clients support none. `None` if it supports none.
+/// Returns the length of a chain in bytes after compression with the least effective algorithm that
+/// this build supports; `None` if it supports none. Clients that support no algorithm receive the
+/// chain uncompressed.
 pub fn compressed_chain_bytes(chain: &[CertificateDer<'_>]) -> Option<usize> {
     // The certificate list of a Certificate message, without extensions (RFC 8446 §4.4.2).
     let mut list = Vec::new();
@@ -90,16 +93,17 @@ pub fn compressed_chain_bytes(chain: &[CertificateDer<'_>]) -> Option<usize> {
     sizes.max()
 }
 
-/// Chains below this length fit beside the rest of a server's flight into two datagrams anyway.
-const WORTH_COMPRESSING: usize = 1024;
+/// Minimum length of a chain that is compressed. With shorter ones, a server's flight fits two
+/// datagrams without compression.
+const MIN_COMPRESSED_CHAIN: usize = 1024;
 
-/// Two algorithms, each with and without an OCSP response.
+/// Cache entries per certificate: two algorithms, each with and without an OCSP response.
 const ENTRIES_PER_CERTIFICATE: usize = 4;
-/// The minimum number of compressed chains that are kept (limit K186), some 64 KiB.
-const LEAST_COMPRESSED: usize = 16;
-/// The maximum number of compressed chains that are kept (limit K186), some 16 MiB for a server with a thousand
-/// certificates.
-const MOST_COMPRESSED: usize = 4096;
+/// Minimum number of compressed chains that are kept (limit K186), some 64 KiB.
+const MIN_CACHED_CHAINS: usize = 16;
+/// Maximum number of compressed chains that are kept (limit K186), some 16 MiB for a server with a
+/// thousand certificates.
+const MAX_CACHED_CHAINS: usize = 4096;
 
 #[cfg(test)]
 mod tests;

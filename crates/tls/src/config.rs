@@ -20,7 +20,7 @@ use crate::trust::{ClientAuthentication, Trust, client_verifier, server_verifier
 /// The options of a client's configuration.
 #[derive(Debug)]
 pub struct ClientOptions {
-    /// Servers that the client trusts.
+    /// The servers that the client trusts.
     pub trust: Trust,
     /// Application protocols, the preferred one first. At least one.
     pub alpn: Vec<Vec<u8>>,
@@ -30,7 +30,7 @@ pub struct ClientOptions {
     pub resumption: Resumption,
     /// Cipher suites, the preferred one first. An empty list means all suites, AES-128-GCM first.
     pub suites: Vec<CipherSuite>,
-    /// Destination of secrets for the analysis of captures.
+    /// The destination of secrets for the analysis of packet captures.
     pub key_log: KeyLogging,
 }
 
@@ -60,7 +60,7 @@ pub struct ServerOptions {
     /// Cipher suites, the preferred one first. An empty list means all suites, and the client's
     /// preference decides: a device without AES instructions prefers ChaCha20.
     pub suites: Vec<CipherSuite>,
-    /// Destination of secrets for the analysis of captures.
+    /// The destination of secrets for the analysis of packet captures.
     pub key_log: KeyLogging,
 }
 
@@ -80,12 +80,13 @@ impl ServerOptions {
 /// The destination of secrets, in the format that packet analysers read.
 #[derive(Clone, Debug)]
 pub enum KeyLogging {
-    /// Writes no secrets.
+    /// Writes no secrets. The default.
     Off,
     /// Writes to the file that the environment variable `SSLKEYLOGFILE` names, if it is set; see
     /// [`QueuedKeyLog::environment`].
     Environment,
-    /// Writes to the user's own log. rustls calls it inside the handshake, so it must not block.
+    /// Writes to a log of the application. rustls calls it during the handshake, so it must not
+    /// block.
     To(Arc<dyn KeyLog>),
 }
 
@@ -113,8 +114,8 @@ impl Identity {
     /// key.
     ///
     /// # Errors
-    /// Returns [`TlsConfigError::Credentials`] if there is no certificate or no key, or if one of
-    /// them is not PEM.
+    /// Returns [`TlsConfigError::Credentials`] if there is no certificate or no key, or if the PEM
+    /// text is invalid.
     pub fn from_pem(chain: &[u8], key: &[u8]) -> Result<Self, TlsConfigError> {
         let chain: Vec<_> = CertificateDer::pem_slice_iter(chain)
             .collect::<Result<_, _>>()
@@ -184,11 +185,11 @@ pub fn server_config(options: ServerOptions) -> Result<Arc<ServerConfig>, TlsCon
     Ok(Arc::new(config))
 }
 
-/// Builds a server's configuration like [`server_config`], but with certificates from the user's
-/// resolver, without client authentication and without protocols.
+/// Builds a server's configuration like [`server_config`], but with certificates from `resolver`,
+/// without client authentication and without protocols.
 ///
 /// # Errors
-/// Returns [`TlsConfigError`] if no random numbers are available for the ticket keys.
+/// Returns [`TlsConfigError`] if the ticket keys cannot be generated.
 pub fn server_config_with_resolver(
     resolver: Arc<dyn ResolvesServerCert>,
 ) -> Result<Arc<ServerConfig>, TlsConfigError> {
@@ -203,7 +204,7 @@ pub fn server_config_with_resolver(
 }
 
 /// Checks that there are application protocols with valid names. ALPN is mandatory: without it,
-/// each end may take the other's bytes for a different protocol (RFC 9001 §8.1).
+/// each end may interpret the other's bytes as a different protocol (RFC 9001 §8.1).
 pub(crate) fn check_alpn(protocols: &[Vec<u8>]) -> Result<(), TlsConfigError> {
     if protocols.is_empty() {
         return Err(TlsConfigError::NoApplicationProtocol);
@@ -222,7 +223,7 @@ pub(crate) fn check_names(protocols: &[Vec<u8>]) -> Result<(), TlsConfigError> {
     Ok(())
 }
 
-/// The number of certificates for which a server with a custom resolver keeps compressed chains.
+/// Number of certificates for which a server with a custom resolver keeps compressed chains.
 const CERTIFICATES_OF_A_RESOLVER: usize = 64;
 
 #[cfg(test)]

@@ -11,24 +11,24 @@ use rustls::crypto::{CryptoProvider, SupportedKxGroup};
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum KeyExchange {
-    /// X25519 and ML-KEM-768: secure as long as one of them is, also against quantum computers.
+    /// X25519 and ML-KEM-768. Secure as long as one of the two is, also against quantum computers.
     X25519MlKem768,
-    /// P-256 and ML-KEM-768.
+    /// P-256 and ML-KEM-768, a hybrid of approved algorithms.
     Secp256r1MlKem768,
-    /// ML-KEM-768 alone.
+    /// ML-KEM-768 without a classical group.
     MlKem768,
-    /// ML-KEM-1024 alone.
+    /// ML-KEM-1024 without a classical group.
     MlKem1024,
-    /// X25519 (RFC 7748).
+    /// X25519 (RFC 7748), not secure against quantum computers.
     X25519,
-    /// P-256.
+    /// P-256 (secp256r1), not secure against quantum computers.
     Secp256r1,
-    /// P-384.
+    /// P-384 (secp384r1), not secure against quantum computers.
     Secp384r1,
 }
 
 impl KeyExchange {
-    /// All groups.
+    /// All groups, as names are looked up.
     pub const ALL: [Self; 7] = [
         Self::X25519MlKem768,
         Self::Secp256r1MlKem768,
@@ -52,7 +52,7 @@ impl KeyExchange {
         }
     }
 
-    /// Returns the name of other tools for the group.
+    /// Returns another common name of the group, such as `P-256`.
     const fn other_name(self) -> &'static str {
         match self {
             Self::Secp256r1 => "P-256",
@@ -83,7 +83,7 @@ impl fmt::Display for KeyExchange {
 /// The cipher suites and key exchange groups that an end supports.
 ///
 /// The default supports the three suites of TLS 1.3, AES-128-GCM first, and X25519MLKEM768, X25519,
-/// P-256 and P-384 in this order. With the feature `fips` it supports those of them that are approved.
+/// P-256 and P-384 in this order. With the feature `fips` it supports only the approved ones.
 ///
 /// ```
 /// # extern crate courser_tls as courser;
@@ -107,21 +107,21 @@ impl Cryptography {
     /// Sets the cipher suites of TLS 1.3, the preferred one first. An empty list means the default.
     #[must_use]
     pub fn suites(mut self, suites: impl IntoIterator<Item = CipherSuite>) -> Self {
-        self.suites = without_repetition(suites);
+        self.suites = without_duplicates(suites);
         self
     }
 
     /// Sets the key exchange groups, the preferred one first. An empty list means the default.
     #[must_use]
     pub fn groups(mut self, groups: impl IntoIterator<Item = KeyExchange>) -> Self {
-        self.groups = without_repetition(groups);
+        self.groups = without_duplicates(groups);
         self
     }
 
     /// Sets the cipher suites by their names in the TLS registry, separated by colons or commas.
     ///
     /// # Errors
-    /// Returns an error that lists the known names if one is unknown.
+    /// Returns [`UnknownAlgorithm`], which lists the known names, if a name is unknown.
     pub fn suites_by_name(self, names: &str) -> Result<Self, UnknownAlgorithm> {
         let all = DEFAULT_SUITES.map(|suite| (suite, [suite.name(), suite.name()]));
         Ok(self.suites(by_name(names, "cipher suite", &all)?))
@@ -131,7 +131,7 @@ impl Cryptography {
     /// separated by colons or commas.
     ///
     /// # Errors
-    /// Returns an error that lists the known names if one is unknown.
+    /// Returns [`UnknownAlgorithm`], which lists the known names, if a name is unknown.
     pub fn groups_by_name(self, names: &str) -> Result<Self, UnknownAlgorithm> {
         let all = KeyExchange::ALL.map(|group| (group, [group.name(), group.other_name()]));
         Ok(self.groups(by_name(names, "key exchange group", &all)?))
@@ -146,7 +146,7 @@ impl Cryptography {
     pub fn provider(&self) -> Arc<CryptoProvider> {
         let mut provider = aws_lc_rs::default_provider();
         provider.cipher_suites.clear();
-        self.choose(&mut provider);
+        self.apply(&mut provider);
         Arc::new(provider)
     }
 
@@ -157,7 +157,7 @@ impl Cryptography {
         provider
             .cipher_suites
             .retain(|suite| suite.tls13().is_none());
-        self.choose(&mut provider);
+        self.apply(&mut provider);
         Arc::new(provider)
     }
 
@@ -167,8 +167,8 @@ impl Cryptography {
         cfg!(feature = "fips") && self.provider().fips()
     }
 
-    /// Adds the suites before those of the provider, and replaces its groups if some were set.
-    fn choose(&self, provider: &mut CryptoProvider) {
+    /// Inserts the suites before those of the provider, and replaces its groups if any were set.
+    fn apply(&self, provider: &mut CryptoProvider) {
         let suites: &[_] = match self.suites.is_empty() {
             true if cfg!(feature = "fips") => &DEFAULT_SUITES[..FIPS_SUITES],
             true => &DEFAULT_SUITES,
@@ -200,7 +200,7 @@ fn rustls_suite(suite: CipherSuite) -> rustls::SupportedCipherSuite {
     }
 }
 
-/// A name that is not that of a cipher suite or key exchange group.
+/// The error for an unknown name of a cipher suite or key exchange group.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct UnknownAlgorithm {
     kind: &'static str,
@@ -217,7 +217,7 @@ impl fmt::Display for UnknownAlgorithm {
 
 impl std::error::Error for UnknownAlgorithm {}
 
-/// Returns the values with these names, whatever their case.
+/// Returns the values with these names, which are separated by colons or commas. Ignores case.
 fn by_name<T: Copy>(
     names: &str,
     kind: &'static str,
@@ -230,7 +230,7 @@ fn by_name<T: Copy>(
             .map(|(value, _)| *value)
             .ok_or_else(|| UnknownAlgorithm {
                 kind,
-                name: name.chars().take(LONGEST_NAME).collect(),
+                name: name.chars().take(MAX_NAME).collect(),
                 known: all.iter().map(|(_, names)| names[0]).collect(),
             })
     };
@@ -240,8 +240,8 @@ fn by_name<T: Copy>(
         .collect()
 }
 
-/// Returns the values in their order, each once.
-fn without_repetition<T: PartialEq>(values: impl IntoIterator<Item = T>) -> Vec<T> {
+/// Returns the values in their order, without duplicates.
+fn without_duplicates<T: PartialEq>(values: impl IntoIterator<Item = T>) -> Vec<T> {
     let mut once = Vec::new();
     for value in values {
         if !once.contains(&value) {
@@ -251,18 +251,18 @@ fn without_repetition<T: PartialEq>(values: impl IntoIterator<Item = T>) -> Vec<
     once
 }
 
-/// All suites, the cheapest on machines with AES instructions first. All of them are strong enough.
+/// All suites, the fastest on machines with AES instructions first.
 const DEFAULT_SUITES: [CipherSuite; 3] = [
     CipherSuite::Aes128Gcm,
     CipherSuite::Aes256Gcm,
     CipherSuite::ChaCha20Poly1305,
 ];
 
-/// The number of those that are approved for FIPS 140.
+/// Number of the default suites that are approved for FIPS 140. They come first.
 const FIPS_SUITES: usize = 2;
 
-/// The longest part of an unknown name in an error.
-const LONGEST_NAME: usize = 40;
+/// Maximum number of characters of an unknown name in an error.
+const MAX_NAME: usize = 40;
 
 #[cfg(test)]
 mod tests;

@@ -1,4 +1,4 @@
-//! Sessions of servers that wait for the ClientHello before TLS starts. RFC 9368 §2.3.
+//! Server sessions that wait for the ClientHello before TLS starts. RFC 9368 §2.3.
 
 use courser_crypto::{
     Answer, EncryptionLevel, Exporter, HandshakeData, KeyChange, Secret, ServerTls, TlsError,
@@ -16,9 +16,9 @@ pub(crate) enum Deferred {
         answer: Option<Answer>,
         hello: Vec<u8>,
     },
-    /// Has started.
+    /// TLS runs. All calls are passed to its session.
     Started(Box<dyn TlsSession>),
-    /// Could not start.
+    /// TLS could not start. All reads return the error.
     Failed(TlsError),
 }
 
@@ -56,7 +56,7 @@ impl TlsSession for Deferred {
             )));
         }
         hello.extend_from_slice(data);
-        // More than TLS reads is passed on as well, and refused there.
+        // A longer message is passed on, and TLS refuses it.
         if client_hello::is_incomplete(hello) && hello.len() <= MAX_CLIENT_HELLO {
             return Ok(());
         }
@@ -130,8 +130,8 @@ impl TlsSession for Deferred {
     }
 }
 
-/// The longest ClientHello that is kept until it is complete (limit K170). rustls refuses longer
-/// messages.
+/// Maximum length of a ClientHello that is buffered until it is complete (limit K170). rustls
+/// refuses longer messages.
 const MAX_CLIENT_HELLO: usize = 64 * 1024;
 
 #[cfg(test)]

@@ -15,12 +15,12 @@ use crate::error::TlsConfigError;
 
 /// Encrypts the ClientHello, so that only the server can read the requested name.
 ///
-/// It applies to servers of one ECHConfigList, which is in the `ech` parameter of their HTTPS record in
-/// the DNS (RFC 9848). Anyone on the path sees the public name of the list instead.
+/// It applies to servers of one ECHConfigList, which is in the `ech` parameter of their HTTPS
+/// record in the DNS (RFC 9848). Others on the path see the public name of the list instead.
 ///
-/// A server that cannot decrypt the ClientHello proves with a certificate for the public name that it may
-/// decide so, and the handshake fails with the alert ech_required. [`Ech::rejection`] then returns
-/// the list for another attempt.
+/// A server that cannot decrypt the ClientHello authenticates itself with a certificate for the
+/// public name, and the handshake fails with the alert ech_required. [`Ech::rejection`] then
+/// returns the list for another attempt.
 ///
 /// ```
 /// # extern crate courser_tls as courser;
@@ -35,16 +35,17 @@ pub struct Ech(Arc<Inner>);
 /// The parts that clones share.
 struct Inner {
     mode: EchMode,
-    /// The last rejection.
+    /// The last rejection by a server, of any connection that shares this value.
     rejection: Mutex<Option<EchRejection>>,
 }
 
 /// The answer of a server that did not decrypt the ClientHello. The server was authenticated.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum EchRejection {
-    /// The server has other keys: this ECHConfigList is for the next attempt.
+    /// The server has other keys. The next attempt should use this ECHConfigList.
     Retry(Vec<u8>),
-    /// The server does not support ECH any more: the next attempt may do without (RFC 9849 §6.1.6).
+    /// The server no longer supports ECH. The next attempt may be made without ECH (RFC 9849
+    /// §6.1.6).
     Disabled,
 }
 
@@ -61,11 +62,11 @@ impl Ech {
         Ok(Self::with_mode(config.into()))
     }
 
-    /// Sends an extension that looks like ECH but encrypts nothing, so that connections with and without
-    /// ECH look alike (RFC 9849 §6.2).
+    /// Sends an extension that looks like ECH but encrypts nothing, so that connections with and
+    /// without ECH cannot be distinguished (RFC 9849 §6.2).
     ///
     /// # Errors
-    /// Returns [`TlsConfigError::Ech`] if no key can be made.
+    /// Returns [`TlsConfigError::Ech`] if no key can be generated.
     pub fn grease() -> Result<Self, TlsConfigError> {
         let suite = DH_KEM_X25519_HKDF_SHA256_AES_128;
         let keys = suite.generate_key_pair();
@@ -98,14 +99,14 @@ impl Ech {
             return;
         };
         let rejection = match configs {
-            // An empty list has no use.
+            // An empty list cannot be used.
             Some(configs) if !configs.is_empty() => EchRejection::Retry(configs.get_encoding()),
             _ => EchRejection::Disabled,
         };
         *self.0.rejection.lock() = Some(rejection);
     }
 
-    /// Returns the mode for the builder of a configuration of rustls. Rejections have to be reported to
+    /// Returns the mode for the builder of a rustls configuration. The caller must report errors to
     /// [`Ech::on_error`].
     pub fn mode(&self) -> EchMode {
         self.0.mode.clone()

@@ -11,9 +11,9 @@ pub enum TlsConfigError {
     InvalidApplicationProtocol,
     /// Certificates or keys are missing, damaged or do not match.
     Credentials(String),
-    /// The ECHConfigList cannot be used (RFC 9849 §4).
+    /// The ECHConfigList is malformed or not supported (RFC 9849 §4).
     Ech(String),
-    /// QUIC cannot work with the configuration.
+    /// QUIC cannot use the configuration, for example because it lacks TLS 1.3.
     Unusable(String),
 }
 

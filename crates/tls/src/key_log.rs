@@ -14,12 +14,12 @@ use rustls::KeyLog;
 
 /// A key log (RFC 9850) that a background thread writes.
 ///
-/// rustls logs secrets inside the handshake, where its own `KeyLogFile` waits for the disk. This
+/// rustls logs secrets during the handshake, where its own `KeyLogFile` waits for the disk. This
 /// key log queues each line instead. Lines that do not fit into the queue are dropped and counted,
 /// and a comment with their number precedes the next line that fits. Call [`QueuedKeyLog::flush`]
 /// before the process ends.
 pub struct QueuedKeyLog {
-    /// The file, or `None` if the log is off.
+    /// The file, or `None` if the log is disabled.
     file: Option<LogFile>,
     dropped: AtomicU64,
     error: Arc<Mutex<Option<io::Error>>>,
@@ -32,7 +32,7 @@ struct LogFile {
 
 struct Pending {
     output: Output,
-    /// Number of lines dropped since the last line that was queued.
+    /// Lines dropped since the last line that was queued.
     missing: u64,
 }
 
@@ -93,12 +93,12 @@ impl QueuedKeyLog {
         }
     }
 
-    /// Waits until the lines logged so far are written, at most for 5 seconds. Returns false if
-    /// that was not enough.
+    /// Waits until the lines logged so far are written, at most for 5 seconds. Returns false after
+    /// that time.
     ///
-    /// Blocks the thread, so call it when nothing else remains to be done.
+    /// Blocks the thread, so call it at the end of the process.
     pub fn flush(&self) -> bool {
-        let written = |file: &LogFile| file.writer.flush(FLUSH_WITHIN);
+        let written = |file: &LogFile| file.writer.flush(FLUSH_TIMEOUT);
         self.file.as_ref().is_none_or(written)
     }
 
@@ -157,9 +157,8 @@ impl fmt::Display for Hex<'_> {
     }
 }
 
-/// The longest time that a flush waits, so that a stalled disk does not keep the process from
-/// ending.
-const FLUSH_WITHIN: Duration = Duration::from_secs(5);
+/// Maximum time that a flush waits, so that a stalled disk does not keep the process from ending.
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(5);
 
 #[cfg(test)]
 mod tests;

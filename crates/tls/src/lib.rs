@@ -4,12 +4,12 @@
 //! transport. The configuration is the user's own or comes from [`client_config`] and
 //! [`server_config`].
 //!
-//! rustls creates packet keys of its own, behind trait objects. They are discarded: courser derives
-//! its keys from the traffic secrets. rustls exposes those only through its key log, so courser
-//! reads them there. The user's key log still receives every line.
+//! rustls creates its own packet keys behind trait objects. They are discarded, because courser
+//! derives its keys from the traffic secrets. rustls exposes these only through its key log, where
+//! courser reads them. The user's key log still receives every line.
 //!
-//! Early data (0-RTT) is off whatever the configuration says, unless
-//! [`TlsClient::with_early_data`] and [`TlsServer::with_early_data`] turn it on.
+//! Early data (0-RTT) is disabled regardless of the configuration, unless
+//! [`TlsClient::with_early_data`] or [`TlsServer::with_early_data`] enables it.
 
 mod alert;
 mod client;

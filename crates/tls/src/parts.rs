@@ -1,7 +1,7 @@
-//! The parts of configurations that rustls does not change afterwards: verifiers, cryptography, ECH.
+//! The parts of configurations that rustls cannot change afterwards: verifiers, cryptography, ECH.
 //!
-//! [`ClientParts`] and [`ServerParts`] remember them, and build a configuration again around those parts
-//! that can be changed in place.
+//! [`ClientParts`] and [`ServerParts`] store them, and build a new configuration from them and the
+//! parts that can be changed in place.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::ech::Ech;
 use crate::error::{TlsConfigError, unusable};
 use crate::trust::{ClientAuthentication, Trust, client_verifier, server_verifier};
 
-/// The parts of a client's configuration that rustls does not change afterwards.
+/// The parts of a client's configuration that rustls cannot change afterwards.
 #[derive(Clone, Debug)]
 pub struct ClientParts {
     verifier: Arc<dyn ServerCertVerifier>,
@@ -48,7 +48,7 @@ impl ClientParts {
         self.cryptography = cryptography;
     }
 
-    /// Sets the encryption of the ClientHello, or none.
+    /// Sets the encryption of the ClientHello; `None` disables it.
     pub fn set_ech(&mut self, ech: Option<Ech>) {
         self.ech = ech;
     }
@@ -88,7 +88,7 @@ impl ClientParts {
     }
 }
 
-/// The parts of a server's configuration that rustls does not change afterwards.
+/// The parts of a server's configuration that rustls cannot change afterwards.
 #[derive(Clone, Debug)]
 pub struct ServerParts {
     clients: Arc<dyn ClientCertVerifier>,

@@ -17,7 +17,7 @@ use rustls::{
 use crate::cryptography::provider;
 use crate::error::{TlsConfigError, credentials};
 
-/// Returns a key whose public part is presented in the place of a certificate chain, for
+/// Returns a key whose public part is presented instead of a certificate chain, for
 /// `AlwaysResolvesServerRawPublicKeys` and `AlwaysResolvesClientRawPublicKeys` of rustls.
 ///
 /// The only element of the chain is the public key, a SubjectPublicKeyInfo (RFC 5280 §4.1.2.7).
@@ -37,7 +37,8 @@ pub fn raw_key(key: PrivateKeyDer<'static>) -> Result<Arc<CertifiedKey>, TlsConf
 
 /// Accepts peers that hold the private key of one of these public keys. Names are not checked.
 ///
-/// As a server's verifier of clients it requires a key: rustls refuses clients that offer none.
+/// As a verifier of clients it makes a key mandatory, because rustls refuses clients that offer
+/// none.
 #[derive(Debug)]
 pub struct RawKeyVerifier {
     keys: Vec<SubjectPublicKeyInfoDer<'static>>,
@@ -45,7 +46,7 @@ pub struct RawKeyVerifier {
 }
 
 impl RawKeyVerifier {
-    /// Creates a verifier of these keys. Its peers must present one.
+    /// Creates a verifier that accepts these keys. Peers must present one of them.
     ///
     /// # Errors
     /// Returns [`TlsConfigError::Credentials`] if there are no keys.
@@ -105,7 +106,7 @@ impl ServerCertVerifier for RawKeyVerifier {
         _certificate: &CertificateDer<'_>,
         _signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        // RFC 7250 allows it, but rustls does not.
+        // RFC 7250 permits raw keys in TLS 1.2, but rustls does not.
         Err(PeerIncompatible::Tls12NotOfferedOrEnabled.into())
     }
 

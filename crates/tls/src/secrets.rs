@@ -15,7 +15,7 @@ use zeroize::Zeroizing;
 
 use crate::early_data::EarlyLimits;
 
-/// The secrets of one session that rustls has logged and the session has not taken yet.
+/// The secrets of one session that rustls has logged and the session has not taken.
 #[derive(Default)]
 pub(crate) struct Secrets {
     client_early: LoggedSecret,
@@ -41,11 +41,11 @@ impl Secrets {
         }
     }
 
-    /// Runs `work` and captures the secrets that rustls logs meanwhile.
+    /// Runs `work` and captures the secrets that rustls logs in it.
     ///
     /// If `work` runs another session on the same thread, for example in a certificate verifier,
-    /// that session lends its own secrets and restores these when it is done.
-    pub(crate) fn catch<R>(&mut self, work: impl FnOnce() -> R) -> R {
+    /// that session lends its own secrets and restores these afterwards.
+    pub(crate) fn capture<R>(&mut self, work: impl FnOnce() -> R) -> R {
         let loan = Loan::new(self);
         let result = work();
         drop(loan);
@@ -77,22 +77,22 @@ impl Secrets {
         )
     }
 
-    /// Returns an exporter. Its secret stays available.
+    /// Returns an exporter. The secret is kept for further calls.
     pub(crate) fn exporter(&self, suite: CipherSuite) -> Option<Exporter> {
         secret(self.exporter.as_ref()?, suite).map(Exporter::new)
     }
 
-    /// Returns the OCSP response of the server, if it has stapled one.
+    /// Returns the OCSP response that the server has stapled, if any.
     pub(crate) fn ocsp_response(&self) -> Option<&[u8]> {
         self.ocsp_response.as_deref()
     }
 
-    /// Returns the algorithm with which the server has compressed its certificate, if it has.
+    /// Returns the algorithm with which the server has compressed its certificate, if any.
     pub(crate) const fn certificate_compression(&self) -> Option<&'static str> {
         self.certificate_compression
     }
 
-    /// Returns the place of the secret that the key log names `label`.
+    /// Returns the field for the secret that the key log names `label`.
     fn secret_mut(&mut self, label: &str) -> Option<&mut LoggedSecret> {
         match label {
             "CLIENT_EARLY_TRAFFIC_SECRET" => Some(&mut self.client_early),
@@ -106,7 +106,8 @@ impl Secrets {
     }
 }
 
-/// A key log that passes secrets to the session at work and then to the user's key log.
+/// A key log that passes secrets to the session that is being processed, and then to the user's key
+/// log.
 #[derive(Debug)]
 pub(crate) struct Tap {
     user: Arc<dyn KeyLog>,
@@ -121,7 +122,7 @@ impl Tap {
 
 impl KeyLog for Tap {
     fn log(&self, label: &str, client_random: &[u8], secret: &[u8]) {
-        AT_WORK.with_borrow_mut(|secrets| {
+        CURRENT.with_borrow_mut(|secrets| {
             if let Some(logged) = secrets.secret_mut(label) {
                 *logged = Some(Zeroizing::new(secret.to_vec()));
             }
@@ -133,25 +134,26 @@ impl KeyLog for Tap {
 }
 
 /// Returns the limits of the session that rustls is processing on this thread.
-pub(crate) fn limits_at_work() -> Option<EarlyLimits> {
-    AT_WORK.with_borrow(|secrets| secrets.limits)
+pub(crate) fn current_limits() -> Option<EarlyLimits> {
+    CURRENT.with_borrow(|secrets| secrets.limits)
 }
 
 /// Records the OCSP response of the server for the session that rustls is processing on this thread, if it has
 /// at most 16 KiB.
 pub(crate) fn on_ocsp_response(response: &[u8]) {
     if response.len() <= MAX_OCSP_RESPONSE {
-        AT_WORK.with_borrow_mut(|secrets| secrets.ocsp_response = Some(response.into()));
+        CURRENT.with_borrow_mut(|secrets| secrets.ocsp_response = Some(response.into()));
     }
 }
 
 /// Records the algorithm of a certificate that was decompressed for the session that rustls is processing on
 /// this thread.
 pub(crate) fn on_certificate_decompressed(algorithm: &'static str) {
-    AT_WORK.with_borrow_mut(|secrets| secrets.certificate_compression = Some(algorithm));
+    CURRENT.with_borrow_mut(|secrets| secrets.certificate_compression = Some(algorithm));
 }
 
-/// The longest OCSP response that a client keeps (limit K187). Usual ones have 500 to 2500 bytes.
+/// Maximum length of an OCSP response that a client keeps (limit K187). Usual ones have 500 to 2500
+/// bytes.
 const MAX_OCSP_RESPONSE: usize = 16 * 1024;
 
 /// Secrets lent to the thread. Dropping the loan returns them, also during a panic.
@@ -161,14 +163,14 @@ struct Loan<'a> {
 
 impl<'a> Loan<'a> {
     fn new(owner: &'a mut Secrets) -> Self {
-        AT_WORK.with_borrow_mut(|at_work| mem::swap(at_work, owner));
+        CURRENT.with_borrow_mut(|current| mem::swap(current, owner));
         Self { owner }
     }
 }
 
 impl Drop for Loan<'_> {
     fn drop(&mut self) {
-        AT_WORK.with_borrow_mut(|at_work| mem::swap(at_work, self.owner));
+        CURRENT.with_borrow_mut(|current| mem::swap(current, self.owner));
     }
 }
 
@@ -176,7 +178,7 @@ type LoggedSecret = Option<Zeroizing<Vec<u8>>>;
 
 thread_local! {
     /// The secrets of the session that rustls is processing.
-    static AT_WORK: RefCell<Secrets> = RefCell::default();
+    static CURRENT: RefCell<Secrets> = RefCell::default();
 }
 
 fn pair(

@@ -19,14 +19,14 @@ use crate::tickets::{self, VERSIONS};
 /// Starts TLS sessions of a server from a rustls configuration.
 #[derive(Clone)]
 pub struct TlsServer {
-    /// A configuration for each version of QUIC, since tickets belong to one.
+    /// A configuration for each version of QUIC, because a ticket belongs to one version.
     configs: [Arc<ServerConfig>; VERSIONS],
 }
 
 impl TlsServer {
     /// Wraps a configuration of the user, or one from [`server_config`](crate::server_config).
     ///
-    /// The configuration is copied and shares the stores it refers to. Early data is turned off.
+    /// The configuration is copied and shares the stores it refers to. Early data is disabled.
     ///
     /// # Errors
     /// Returns [`TlsConfigError`] if the configuration names no application protocol or does not
@@ -39,10 +39,9 @@ impl TlsServer {
     /// Wraps a configuration like [`TlsServer::new`] and accepts early data (0-RTT) of clients that
     /// resume a session. RFC 9001 §4.6, RFC 8446 §8.
     ///
-    /// Early data can be replayed by anyone who captures it, unless the server recognizes it.
-    /// Therefore tickets are no longer encrypted state that any copy of the server opens: each
-    /// names a session that this server stores, and works once. [`EarlyDataOptions`] has the store and the
-    /// filter.
+    /// An attacker who captures early data can replay it, unless the server detects that. Therefore
+    /// tickets do not contain encrypted state: each is the name of a session that this server
+    /// stores, and can be used once. [`EarlyDataOptions`] has the store and the filter.
     ///
     /// # Errors
     /// As [`TlsServer::new`].
@@ -54,9 +53,10 @@ impl TlsServer {
         Self::with_optional_alpn(config, Some(early_data))
     }
 
-    /// Wraps a configuration like [`TlsServer::new`], or [`TlsServer::with_early_data`] if there are
-    /// options for it, but accepts one without application protocols: both ends must agree on the protocol
-    /// by another mechanism (RFC 9001 §8.1). Clients that offer protocols are refused then.
+    /// Wraps a configuration like [`TlsServer::new`], or [`TlsServer::with_early_data`] if there
+    /// are options for it, but accepts one without application protocols: both ends must agree on
+    /// the protocol by another mechanism (RFC 9001 §8.1). A server without protocols refuses
+    /// clients that offer protocols.
     ///
     /// # Errors
     /// Returns [`TlsConfigError`] if a protocol has an invalid name, or the configuration does not support
@@ -90,7 +90,8 @@ impl TlsServer {
         version: QuicVersion,
         parameters: Vec<u8>,
     ) -> Result<ServerConnection, TlsConfigError> {
-        // The versions of rustls differ in labels of keys, which courser derives itself.
+        // The versions of rustls differ only in the labels of keys, and courser derives keys
+        // itself.
         let config = Arc::clone(&self.configs[tickets::index(version)]);
         ServerConnection::new(config, Version::V1, parameters)
             .map_err(|error| TlsConfigError::Unusable(error.to_string()))

@@ -43,8 +43,8 @@ struct Output {
 }
 
 impl Session {
-    /// Wraps a connection that has not read anything. On a client, `server_name` names the server.
-    /// `secrets` holds what rustls has logged so far.
+    /// Wraps a connection that has not read any bytes. On a client, `server_name` is the name of
+    /// the server. `secrets` are those that rustls has logged so far.
     pub(crate) fn new(
         connection: Connection,
         server_name: Option<String>,
@@ -63,12 +63,12 @@ impl Session {
         }
     }
 
-    /// Sets the encryption of the ClientHello that the connection was made with.
+    /// Sets the encryption of the ClientHello with which the connection was created.
     pub(crate) fn set_ech(&mut self, ech: Option<Ech>) {
         self.ech = ech;
     }
 
-    /// Sets the store that the connection was made with.
+    /// Sets the ticket store with which the connection was created.
     pub(crate) fn set_tickets(&mut self, tickets: Arc<SessionTickets>) {
         self.tickets = Some(tickets);
     }
@@ -99,7 +99,7 @@ impl Session {
         }
         let was_handshaking = self.is_handshaking();
         let connection = &mut self.connection;
-        if let Err(error) = self.secrets.catch(|| connection.read_hs(data)) {
+        if let Err(error) = self.secrets.capture(|| connection.read_hs(data)) {
             if let Some(ech) = &self.ech {
                 ech.on_error(&error);
             }
@@ -207,7 +207,7 @@ impl TlsSession for Session {
             ),
             certificate_compression: self.secrets.certificate_compression(),
             ocsp_response: self.secrets.ocsp_response().map(<[u8]>::to_vec),
-            // A handshake fails if the server does not accept it.
+            // The handshake fails if the server does not accept ECH.
             encrypted_hello: !self.is_handshaking()
                 && self.ech.as_ref().is_some_and(|ech| !ech.is_grease()),
         }
@@ -231,7 +231,7 @@ impl TlsSession for Session {
     }
 
     fn take_early_secret(&mut self) -> Option<Secret> {
-        // Without these keys a server has logged the secret and refused the early data.
+        // Without these keys the server has refused the early data, although the secret was logged.
         self.connection.zero_rtt_keys()?;
         let suite = self.suite()?;
         self.secrets.take_early(suite)

@@ -20,7 +20,7 @@ pub(crate) const SERVER_NAME: &str = "courser.example";
 pub(crate) const CLIENT_PARAMETERS: &[u8] = b"parameters of the client";
 pub(crate) const SERVER_PARAMETERS: &[u8] = b"parameters of the server";
 
-/// A certificate authority.
+/// A certificate authority that issues identities for tests.
 pub(crate) struct Authority {
     issuer: Issuer<'static, CertKey>,
     certificate: CertificateDer<'static>,
@@ -111,7 +111,7 @@ pub(crate) fn tls(options: (ClientOptions, ServerOptions)) -> (TlsClient, TlsSer
     )
 }
 
-/// Bytes in transit, each piece with its level.
+/// Bytes in transit, in chunks with their level.
 pub(crate) type Flight = Vec<(EncryptionLevel, Vec<u8>)>;
 
 /// One end of a handshake and the keys it derived.
@@ -174,7 +174,7 @@ pub(crate) fn start(client: &TlsClient, server: &TlsServer) -> (End, End) {
     (End::new(client), End::new(server))
 }
 
-/// Carries bytes back and forth until neither end has anything to send.
+/// Passes bytes between the ends until neither has any to send.
 pub(crate) fn drive(client: &mut End, server: &mut End) -> Result<(), TlsError> {
     loop {
         let there = client.flight();
@@ -202,7 +202,7 @@ pub(crate) fn refused(options: (ClientOptions, ServerOptions)) -> TlsError {
     drive(&mut client, &mut server).unwrap_err()
 }
 
-/// A user's key log that keeps labels.
+/// A user's key log that records labels and refuses the exporter secret.
 #[derive(Debug, Default)]
 pub(crate) struct Lines(Mutex<Vec<String>>);
 

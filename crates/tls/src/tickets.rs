@@ -1,7 +1,7 @@
 //! Session tickets by version of QUIC. RFC 9369 §5.
 //!
 //! A ticket of a connection of one version must not be used in another. Servers mark the tickets of
-//! version 2, and [clients](crate::client_tickets) store them apart.
+//! version 2, and [clients](crate::client_tickets) store them separately.
 
 use std::sync::Arc;
 
@@ -9,10 +9,10 @@ use courser_wire::Version;
 use rustls::ServerConfig;
 use rustls::server::{ProducesTickets, StoresServerSessions};
 
-/// The number of versions.
+/// The number of versions of QUIC.
 pub(crate) const VERSIONS: usize = Version::ALL.len();
 
-/// Returns the place of a version in tables of all versions.
+/// Returns the index of a version in tables of all versions.
 pub(crate) fn index(version: Version) -> usize {
     Version::ALL
         .iter()
@@ -73,7 +73,7 @@ impl ProducesTickets for MarkedTickets {
     }
 }
 
-/// Stores the sessions of version 2 under marked names.
+/// Stores the sessions of version 2 under marked keys.
 #[derive(Debug)]
 struct MarkedSessions(Arc<dyn StoresServerSessions>);
 

@@ -1,4 +1,4 @@
-//! The peers that are trusted: servers, clients, and the verifiers of their certificates.
+//! Trust in servers and clients, and the verifiers of their certificates.
 
 use std::sync::Arc;
 
@@ -30,24 +30,24 @@ pub enum Trust {
     /// Servers that the operating system trusts, and servers whose certificates chain to one of
     /// these certificates.
     PlatformAnd(Vec<CertificateDer<'static>>),
-    /// Servers that the user's own verifier accepts, such as one that pins a key.
+    /// Servers that a verifier of the application accepts, such as one that pins a key.
     Verifier(Arc<dyn ServerCertVerifier>),
-    /// Any server that holds the key of the certificate it presents, whatever the certificate says.
-    /// Anyone on the path can impersonate the server: for tests and tools only.
+    /// Any server that holds the key of the certificate it presents, without checking the
+    /// certificate. An attacker on the path can impersonate the server: for tests and tools only.
     AnyServer,
 }
 
 /// The policy of a server for client certificates.
 #[derive(Debug)]
 pub enum ClientAuthentication {
-    /// Requests no certificate.
+    /// Requests no certificate from clients.
     Off,
     /// Requests a certificate and also accepts clients without one. A certificate must chain to one
     /// of these roots.
     Optional(RootCertStore),
     /// Accepts only clients whose certificates chain to one of these roots.
     Required(RootCertStore),
-    /// Calls the user's own verifier, such as a [`RawKeyVerifier`](crate::RawKeyVerifier).
+    /// Calls a verifier of the application, such as a [`RawKeyVerifier`](crate::RawKeyVerifier).
     Verifier(Arc<dyn ClientCertVerifier>),
 }
 
@@ -76,8 +76,8 @@ pub fn server_verifier(
     Ok(observed(verifier))
 }
 
-/// Returns a verifier that passes the OCSP responses of accepted servers to the session at work: rustls
-/// does not keep them. RFC 6066 §8.
+/// Returns a verifier that passes the OCSP responses of accepted servers to the session that is
+/// being processed, because rustls does not keep them. RFC 6066 §8.
 fn observed(verifier: Arc<dyn ServerCertVerifier>) -> Arc<dyn ServerCertVerifier> {
     Arc::new(ReviewedVerifier::new(
         verifier,

@@ -329,7 +329,7 @@ impl Relay {
             }
         }
         self.flush(heading);
-        while let Some(message) = self.way(heading).link.poll_answer(now) {
+        while let Some(message) = self.way(heading).link.poll_report(now) {
             self.answer(heading, &message);
         }
     }

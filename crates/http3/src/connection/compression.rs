@@ -228,8 +228,8 @@ impl Compression {
     }
 
     pub(super) fn set_recording(&mut self, is_on: bool) {
-        self.encoder.records().set_on(is_on);
-        self.decoder.records().set_on(is_on);
+        self.encoder.records().set_enabled(is_on);
+        self.decoder.records().set_enabled(is_on);
     }
 
     /// Moves the records of encoder and decoder to `pending`.

@@ -24,7 +24,7 @@ impl Connection {
         if is_on == self.is_recording() {
             return;
         }
-        self.records.pending.set_on(is_on);
+        self.records.pending.set_enabled(is_on);
         self.compression.set_recording(is_on);
         self.records.early.clear();
         if is_on {
@@ -35,7 +35,7 @@ impl Connection {
     /// Returns true while records are kept.
     #[inline]
     pub fn is_recording(&self) -> bool {
-        self.records.pending.is_on()
+        self.records.pending.is_enabled()
     }
 
     /// Takes the records since the last call, in their order.

@@ -15,6 +15,6 @@ pub(super) struct Records {
 impl Records {
     /// Begins the record of a field section that is decoded, while records are kept.
     pub(super) fn begin_section(&self) -> Option<FieldSection> {
-        self.pending.is_on().then(FieldSection::default)
+        self.pending.is_enabled().then(FieldSection::default)
     }
 }

@@ -15,18 +15,20 @@ fn blackhole_covers_its_start_but_not_its_end() {
     };
     let inside: Vec<u64> = [0, 4_999, 5_000, 6_999, 7_000, 12_500]
         .into_iter()
-        .filter(|&millis| swallows(&hole, at(millis)))
+        .filter(|&millis| is_in_blackhole(&hole, at(millis)))
         .collect();
     assert_eq!(inside, [5_000, 6_999]);
 }
 
 #[test]
-fn repeated_blackhole_opens_again() {
+fn repeated_blackhole_starts_again() {
     let hole = Blackhole {
         from: Duration::from_secs(1),
         lasts: Duration::from_secs(1),
         every: Some(Duration::from_secs(10)),
     };
-    let inside: Vec<u64> = (0..32).filter(|&s| swallows(&hole, at(s * 1000))).collect();
+    let inside: Vec<u64> = (0..32)
+        .filter(|&s| is_in_blackhole(&hole, at(s * 1000)))
+        .collect();
     assert_eq!(inside, [1, 11, 21, 31]);
 }

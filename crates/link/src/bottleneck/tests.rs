@@ -14,7 +14,7 @@ fn numbered(index: u64, ecn: Ecn) -> Numbered {
     Numbered { index, packet }
 }
 
-/// The result of a queue that is offered more than its rate.
+/// The result of a run through one queue.
 #[derive(Default, Debug)]
 struct Outcome {
     passed: u64,
@@ -41,8 +41,8 @@ fn overload(aqm: Aqm, ecn: Ecn, gap: Duration, seconds: u64) -> Outcome {
             }
             None => {
                 index += 1;
-                let taken = bottleneck.push(arrival, 1_000, numbered(index, ecn));
-                outcome.full += u64::from(!taken);
+                let accepted = bottleneck.push(arrival, 1_000, numbered(index, ecn));
+                outcome.full += u64::from(!accepted);
                 arrival += gap;
             }
         }
@@ -121,10 +121,10 @@ fn packet_limit_counts_waiting_packets() {
     let mut stats = LinkStats::default();
     assert!(bottleneck.push(Time::ZERO, 1_000, numbered(1, Ecn::NotEct)));
     assert!(bottleneck.pop(Time::ZERO, &mut stats).is_some());
-    let taken: Vec<bool> = (2..=4)
+    let accepted: Vec<bool> = (2..=4)
         .map(|index| bottleneck.push(Time::ZERO, 1_000, numbered(index, Ecn::NotEct)))
         .collect();
-    assert_eq!(taken, [true, true, false]);
+    assert_eq!(accepted, [true, true, false]);
     let state = bottleneck.state(Time::ZERO);
     assert_eq!((state.bytes, state.packets), (2_000, 2));
     assert_eq!(state.delay, Duration::from_secs(3));

@@ -10,7 +10,7 @@ fn millis(millis: u64) -> Time {
 /// Returns the times in milliseconds at which a queue with this standing delay is signalled.
 fn signals(codel: &mut CoDel, from: u64, to: u64, sojourn: Duration) -> Vec<u64> {
     (from..to)
-        .filter(|&now| codel.judge(millis(now), sojourn, false) == CoDelVerdict::Signal)
+        .filter(|&now| codel.decide(millis(now), sojourn, false) == CoDelDecision::Signal)
         .collect()
 }
 
@@ -43,7 +43,7 @@ fn queue_of_one_packet_is_not_signalled() {
     let mut codel = CoDel::new(TARGET, INTERVAL);
     let long = Duration::from_secs(1);
     let signalled =
-        (0..1_000).any(|now| codel.judge(millis(now), long, true) == CoDelVerdict::Signal);
+        (0..1_000).any(|now| codel.decide(millis(now), long, true) == CoDelDecision::Signal);
     assert!(!signalled);
 }
 

@@ -17,7 +17,9 @@ fn numbered(index: u64) -> Numbered {
 }
 
 fn index(packet: &Packet) -> u64 {
-    let bytes = packet.payload[..].try_into().expect("8 bytes");
+    let bytes = packet.payload[..]
+        .try_into()
+        .expect("the payload has 8 bytes");
     u64::from_be_bytes(bytes)
 }
 
@@ -28,7 +30,9 @@ fn run(flight: &mut Flight, count: u64) -> Vec<(u64, Time)> {
     }
     let mut arrived = Vec::new();
     while let Some(next) = flight.next_time() {
-        let (at, packet) = flight.pop(next).expect("due now");
+        let (at, packet) = flight
+            .pop(next)
+            .expect("a packet arrives at the announced time");
         assert_eq!(at, next);
         arrived.push((index(&packet), at));
     }
@@ -106,7 +110,7 @@ fn aggregated_packets_arrive_together_at_multiples_of_the_period() {
 }
 
 #[test]
-fn aggregates_beyond_the_end_of_time_do_not_overflow() {
+fn aggregates_near_the_largest_time_do_not_overflow() {
     let mut flight = Flight::new(1, 0);
     flight.set_aggregate(Some(Duration::MAX));
     flight.launch(Time::from_nanos(u64::MAX - 1), numbered(1));

@@ -4,11 +4,11 @@ use super::*;
 fn last_of_two_simultaneous_changes_applies() {
     let spec: LinkSpec = "8mbit,rate@1s=16mbit,rate@1s=80mbit,rate@2s=8kbit"
         .parse()
-        .expect("valid");
+        .expect("the specification is valid");
     let mut hop = Hop::new(&spec, 1, 0, Duration::ZERO);
     hop.advance(Time::from_nanos(1_500_000_000));
     let rate = |hop: &Hop| {
-        let bottleneck = hop.bottleneck.as_ref().expect("has a rate");
+        let bottleneck = hop.bottleneck.as_ref().expect("the hop has a rate");
         bottleneck.rate().as_bytes_per_second()
     };
     assert_eq!(rate(&hop), 10_000_000);

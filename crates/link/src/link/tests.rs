@@ -39,7 +39,7 @@ impl Bench {
         self
     }
 
-    /// Polls at each time that the link asks for, up to `now`.
+    /// Polls at each time that the link announces, up to `now`.
     fn poll_until(&mut self, now: Time) {
         while let Some(next) = self.link.next_time().filter(|next| *next <= now) {
             while let Some((at, packet)) = self.link.poll_with_time(next) {
@@ -77,7 +77,9 @@ fn packet(number: u64, ecn: Ecn) -> Packet {
 }
 
 fn number(packet: &Packet) -> u64 {
-    let end = packet.payload[964..972].try_into().expect("8 bytes");
+    let end = packet.payload[964..972]
+        .try_into()
+        .expect("the payload ends with 8 bytes");
     u64::from_be_bytes(end)
 }
 
@@ -97,7 +99,7 @@ fn link_without_effects_delivers_at_once() {
 fn rate_counts_headers_and_is_exact_over_a_long_run() {
     // 1000 bytes at 24 Mbit/s are 333333 1/3 ns.
     let bench = Bench::new("24mbit,40ms,queue=1G").run(90_000, 100);
-    let (last, _) = bench.arrived.last().expect("all arrived");
+    let (last, _) = bench.arrived.last().expect("packets have arrived");
     assert_eq!(bench.arrived.len(), 90_000);
     assert_eq!(last.as_nanos(), 30_000_000_000 + 40_000_000);
     let stats = bench.link.stats();
@@ -107,8 +109,10 @@ fn rate_counts_headers_and_is_exact_over_a_long_run() {
 
 #[test]
 fn ipv6_headers_are_twenty_bytes_longer() {
-    let mut link = Link::new(&"8mbit".parse().expect("valid"), 1);
-    let end: std::net::SocketAddr = "[2001:db8::1]:1".parse().expect("valid");
+    let mut link = Link::new(&"8mbit".parse().expect("the specification is valid"), 1);
+    let end: std::net::SocketAddr = "[2001:db8::1]:1"
+        .parse()
+        .expect("the specification is valid");
     link.send(
         Time::ZERO,
         Packet {
@@ -179,7 +183,7 @@ fn runs_replay_from_their_seed() {
 }
 
 #[test]
-fn late_polls_change_no_departure() {
+fn late_polls_do_not_change_departures() {
     let spec = "20mbit,10ms,2%,reorder=3%:5ms,queue=30p,codel | 15mbit,5ms,queue=20k";
     let prompt = Bench::new(spec).run(3_000, 400);
     let mut late = Bench::new(spec);
@@ -217,7 +221,10 @@ fn corruption_changes_its_share_but_never_version_negotiation() {
     assert_eq!(count, bench.link.stats().corrupted);
     assert!((2_800..3_050).contains(&count), "{count}");
 
-    let mut link = Link::new(&"corrupt=100%".parse().expect("valid"), 1);
+    let mut link = Link::new(
+        &"corrupt=100%".parse().expect("the specification is valid"),
+        1,
+    );
     let mut negotiation = packet(1, Ecn::NotEct);
     negotiation.payload = Bytes::from_static(&[0xc0, 0, 0, 0, 0, 1, 2, 3]);
     link.send(Time::ZERO, negotiation.clone());
@@ -232,7 +239,12 @@ fn truncated_and_extended_packets_are_counted() {
     let (mut shorter, mut longer) = (0, 0);
     for number in 1..=10_000 {
         bench.link.send(Time::ZERO, packet(number, Ecn::NotEct));
-        let len = bench.link.poll(Time::ZERO).expect("passes").payload.len();
+        let len = bench
+            .link
+            .poll(Time::ZERO)
+            .expect("the packet passes")
+            .payload
+            .len();
         shorter += u64::from(len < 972);
         longer += u64::from(len > 972);
     }
@@ -262,12 +274,12 @@ fn packets_above_a_reduced_mtu_are_dropped() {
 }
 
 /// Returns all reports to senders, with the times of their arrival.
-fn answers(link: &mut Link) -> Vec<(Time, TooBig)> {
+fn reports(link: &mut Link) -> Vec<(Time, TooBig)> {
     let mut all = Vec::new();
     while let Some(next) = link.next_time() {
         while link.poll(next).is_some() {}
-        while let Some(answer) = link.poll_answer(next) {
-            all.push((next, answer));
+        while let Some(report) = link.poll_report(next) {
+            all.push((next, report));
         }
     }
     all
@@ -275,16 +287,18 @@ fn answers(link: &mut Link) -> Vec<(Time, TooBig)> {
 
 #[test]
 fn reports_reach_the_sender_after_the_delay_from_their_hop() {
-    let spec = "20ms | 5ms | 1ms,mtu=999/icmp".parse().expect("valid");
+    let spec = "20ms | 5ms | 1ms,mtu=999/icmp"
+        .parse()
+        .expect("the specification is valid");
     let mut link = Link::new(&spec, 1);
     link.send(Time::ZERO, packet(1, Ecn::Ect0));
-    let all = answers(&mut link);
-    let [(at, answer)] = &all[..] else {
+    let all = reports(&mut link);
+    let [(at, report)] = &all[..] else {
         panic!("{all:?}");
     };
     assert_eq!(*at, Time::ZERO + Duration::from_millis(50));
-    assert_eq!((answer.mtu, &answer.packet), (999, &packet(1, Ecn::Ect0)));
-    assert_eq!(answer.quote(), &answer.packet.payload[..TooBig::QUOTE_LEN]);
+    assert_eq!((report.mtu, &report.packet), (999, &packet(1, Ecn::Ect0)));
+    assert_eq!(report.quote(), &report.packet.payload[..TooBig::QUOTE_LEN]);
     let stats = link.stats();
     assert_eq!((stats.answered, stats.dropped.mtu), (1, 1));
 }
@@ -292,31 +306,33 @@ fn reports_reach_the_sender_after_the_delay_from_their_hop() {
 #[test]
 fn silent_mtu_and_other_losses_are_not_reported() {
     for spec in ["mtu=999", "mtu=1000/icmp", "mtu=999/icmp,blackhole=0s:1s"] {
-        let mut link = Link::new(&spec.parse().expect("valid"), 1);
+        let mut link = Link::new(&spec.parse().expect("the specification is valid"), 1);
         link.send(Time::ZERO, packet(1, Ecn::Ect0));
-        assert!(answers(&mut link).is_empty(), "{spec}");
+        assert!(reports(&mut link).is_empty(), "{spec}");
         assert_eq!(link.stats().answered, 0, "{spec}");
     }
 }
 
 #[test]
 fn reports_in_flight_are_bounded() {
-    let spec = "20ms | mtu=999/icmp".parse().expect("valid");
+    let spec = "20ms | mtu=999/icmp"
+        .parse()
+        .expect("the specification is valid");
     let mut link = Link::new(&spec, 1);
     for number in 0..1_000 {
         link.send(Time::ZERO, packet(number, Ecn::Ect0));
     }
-    assert_eq!(answers(&mut link).len(), Link::MAX_ANSWERS);
+    assert_eq!(reports(&mut link).len(), Link::MAX_REPORTS);
     assert_eq!(link.stats().dropped.mtu, 1_000);
     link.send(Time::from_nanos(1_000_000_000), packet(1, Ecn::Ect0));
-    assert_eq!(answers(&mut link).len(), 1, "there is room again");
+    assert_eq!(reports(&mut link).len(), 1, "reports are sent again");
 }
 
 /// A link with a delay and no rate has no queue that limits packets.
 #[test]
 fn bytes_in_flight_are_bounded_and_the_excess_is_counted() {
     for spec in ["10s", "8kbit,10s,queue=1000000p"] {
-        let mut link = Link::new(&spec.parse().expect("valid"), 1);
+        let mut link = Link::new(&spec.parse().expect("the specification is valid"), 1);
         link.set_max_bytes(972 * 5);
         for number in 0..20 {
             link.send(Time::ZERO, packet(number, Ecn::Ect0));
@@ -425,7 +441,7 @@ fn ecn_marks_change_as_specified() {
 }
 
 #[test]
-fn second_hop_sees_what_the_first_forwards() {
+fn second_hop_receives_what_the_first_forwards() {
     let bench = Bench::new("drop=2,10ms | drop=2,8mbit,10ms,queue=1M").run(5, 1_000);
     // The second packet of the second hop is the third of the first.
     assert_eq!(bench.missing(5), [2, 3]);
@@ -434,14 +450,16 @@ fn second_hop_sees_what_the_first_forwards() {
 }
 
 #[test]
-fn new_specification_loses_no_packets() {
+fn new_specification_keeps_packets_in_flight() {
     let mut bench = Bench::new("8mbit,10ms,queue=1M");
     for number in 1..=10 {
         bench.link.send(Time::ZERO, packet(number, Ecn::NotEct));
     }
     let now = Time::from_nanos(5_000_000);
     bench.poll_until(now);
-    let faster: LinkSpec = "80mbit,1ms,queue=1M | 2ms".parse().expect("valid");
+    let faster: LinkSpec = "80mbit,1ms,queue=1M | 2ms"
+        .parse()
+        .expect("the specification is valid");
     bench.link.set_spec(now, &faster);
     bench.poll_until(Time::MAX);
     assert_eq!(bench.numbers(), (1..=10).collect::<Vec<_>>());
@@ -472,7 +490,7 @@ fn rate_can_be_set_while_packets_wait() {
 fn directions_decide_separately_and_bdp_queues_count_both_delays() {
     let spec: DuplexSpec = "8mbit,10ms,50%,queue=1bdp;8mbit,30ms,50%"
         .parse()
-        .expect("valid");
+        .expect("the specification is valid");
     let (mut forward, mut back) = spec.links(1);
     for number in 1..=200 {
         forward.send(Time::ZERO, packet(number, Ecn::NotEct));
@@ -486,7 +504,7 @@ fn directions_decide_separately_and_bdp_queues_count_both_delays() {
 
 #[test]
 fn packets_inside_are_bounded() {
-    let mut link = Link::new(&"10s".parse().expect("valid"), 1);
+    let mut link = Link::new(&"10s".parse().expect("the specification is valid"), 1);
     let packet = packet(1, Ecn::NotEct);
     for _ in 0..Link::MAX_PACKETS + 5 {
         link.send(Time::ZERO, packet.clone());

@@ -65,7 +65,7 @@ fn address_changes_within_its_network() {
     let second = sent(&mut nat, at(1_000), client(1));
     assert_ne!(first.ip(), second.ip());
     let IpAddr::V4(ip) = second.ip() else {
-        panic!("still IPv4")
+        panic!("the address is not IPv4")
     };
     assert_eq!(ip.octets()[..3], [10, 0, 0]);
     assert_eq!(answered(&mut nat, at(1_000), second), Some(client(1)));
@@ -101,7 +101,7 @@ fn same_seed_gives_the_same_ports() {
 }
 
 #[test]
-fn flood_of_clients_is_bounded() {
+fn mappings_of_many_clients_are_bounded() {
     let mut nat = Nat::new(every_second(false), 1);
     for number in 0..25_000_u32 {
         let ip: IpAddr = std::net::Ipv4Addr::from(0x0a00_0000 + number).into();
@@ -112,7 +112,7 @@ fn flood_of_clients_is_bounded() {
 }
 
 #[test]
-fn idle_mapping_expires_and_the_next_packet_gets_another() {
+fn idle_mapping_expires_and_the_next_packet_creates_another() {
     let mut nat = Nat::new(NatSpec::idle(Duration::from_secs(1)), 1);
     let first = sent(&mut nat, at(0), client(1));
     assert_eq!(sent(&mut nat, at(900), client(1)), first);

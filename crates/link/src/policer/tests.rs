@@ -22,8 +22,8 @@ fn policer_admits_its_burst_and_then_only_the_rate() {
 }
 
 #[test]
-fn no_token_is_lost_to_rounding() {
-    // A third of a byte each nanosecond step cannot be counted in bytes.
+fn refills_lose_no_tokens_by_rounding() {
+    // A third of a byte per nanosecond cannot be counted in whole bytes.
     let mut bucket = bucket(333_333_333, 1_000);
     assert!(bucket.admits(Time::ZERO, 1_000));
     let mut passed = 0;
@@ -39,5 +39,8 @@ fn bucket_holds_no_more_than_its_burst() {
     let late = Time::from_nanos(u64::MAX / 2);
     assert!(bucket.admits(late, 500));
     assert!(!bucket.admits(late, 1));
-    assert!(!bucket.admits(Time::ZERO, 1), "time does not go back");
+    assert!(
+        !bucket.admits(Time::ZERO, 1),
+        "an earlier time counts as the latest"
+    );
 }

@@ -58,7 +58,7 @@ fn scaled_numbers_stay_below_their_bound() {
     let mut numbers = Keyed::new(3, 0, Effect::Extend).numbers(1);
     let mut seen = [0_u32; 7];
     for _ in 0..7_000 {
-        seen[usize::try_from(numbers.below(7)).expect("small")] += 1;
+        seen[usize::try_from(numbers.below(7)).expect("the number is below seven")] += 1;
     }
     assert!(
         seen.iter().all(|&count| (850..1150).contains(&count)),

@@ -9,7 +9,7 @@ pub(super) fn finish(draft: Draft) -> Result<(LinkSpec, Option<NatSpec>), SpecEr
     let mut spec = draft.spec;
     spec.aqm = aqm;
     if spec.rate.is_none() {
-        // Without a rate no packet waits.
+        // Without a rate there is no queue.
         if spec.queue.is_some() {
             return Err(needs_rate("queue"));
         }

@@ -1,4 +1,4 @@
-//! Text of specifications, which parses back to the same specification.
+//! Formats specifications as text that parses back to the same specification.
 
 use std::fmt;
 use std::time::Duration;

@@ -7,12 +7,12 @@ use std::ops::RangeInclusive;
 /// A specification has at most [`DropList::MAX_RANGES`] of them.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct DropList {
-    /// The ranges, sorted and at least one number apart.
+    /// The ranges, sorted, with at least one number between them.
     ranges: Vec<RangeInclusive<u64>>,
 }
 
 impl DropList {
-    /// The largest number of ranges in a specification.
+    /// Maximum number of ranges in a specification.
     pub const MAX_RANGES: usize = 10_000;
 
     /// Creates an empty list.
@@ -26,7 +26,7 @@ impl DropList {
         bits.map(|bit| bit + 1).collect()
     }
 
-    /// Adds the numbers of a range, without 0, which is no packet.
+    /// Adds the numbers of a range. Ignores 0, because packets are counted from 1.
     pub fn add(&mut self, range: RangeInclusive<u64>) {
         let (start, end) = (*range.start().max(&1), *range.end());
         if start > end {

@@ -17,7 +17,7 @@ pub struct DuplexSpec {
     pub forward: LinkSpec,
     /// The direction from the server to the client.
     pub back: LinkSpec,
-    /// The address translator at the client's end.
+    /// The address translator of the client; `None` for none.
     pub nat: Option<NatSpec>,
 }
 

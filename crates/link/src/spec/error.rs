@@ -41,7 +41,7 @@ impl fmt::Display for SpecError {
 
 impl std::error::Error for SpecError {}
 
-/// Returns text of the user, shortened to fit a line and without control characters.
+/// Returns text of the user, shortened to 60 characters and without control characters.
 pub(super) fn shortened(text: &str) -> String {
     const MAX: usize = 60;
     let clean = text.chars().map(|c| if c.is_control() { ' ' } else { c });

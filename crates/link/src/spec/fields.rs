@@ -12,16 +12,16 @@ use crate::quantity::{
     parse_rate, parse_thousandths,
 };
 
-/// A field of a specification.
+/// A field of a specification, with the parser of its value.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Field {
     pub(super) name: &'static str,
-    /// The allowed values, as the end of "'x' is not".
+    /// The allowed values, which complete the message "'x' is not ...".
     pub(super) allowed: &'static str,
     pub(super) read: fn(&str, &mut Draft) -> Option<()>,
 }
 
-/// A specification while it is parsed, with the fields that depend on each other.
+/// A specification that is being parsed, with the fields that depend on each other.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Draft {
     pub(super) spec: LinkSpec,
@@ -44,7 +44,7 @@ pub(super) fn find(name: &str) -> Option<&'static Field> {
     FIELDS.iter().find(|field| field.name == name)
 }
 
-/// The fields that can change at a time, with `@`.
+/// The fields whose value can change at a scheduled time, with `@`.
 pub(super) const STEPPED: &[&str] = &["rate", "delay", "jitter", "loss", "mtu", "policer"];
 
 /// Parses the value of a change.
@@ -343,7 +343,7 @@ fn parse_queue(text: &str) -> Option<QueueLimit> {
             return parse_count(count.trim()).map(QueueLimit::Packets);
         }
     }
-    // A bare 0 counts bytes, not time.
+    // A 0 without a unit is a size in bytes.
     parse_bytes(text)
         .map(QueueLimit::Bytes)
         .or_else(|| parse_duration(text).map(QueueLimit::Time))

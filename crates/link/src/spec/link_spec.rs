@@ -46,13 +46,12 @@ use crate::probability::Probability;
 ///
 /// `|` adds another hop after this one: `100mbit,queue=20p | 20mbit,40ms,aqm=codel`.
 ///
-/// A packet meets the effects in this order: blackhole, MTU, exact drops, loss, changed bytes,
-/// changed marks, duplication, policer, queue and rate, delay with jitter, reordering
-/// and aggregation.
-/// The report about a packet that is too large comes from the entrance of the hop. It takes as long
-/// to the sender as packets take from the sender to there, without transmission times: no time from
-/// the first hop, 20 ms from the second in `20ms | 1ms,mtu=1400/icmp`.
-/// Times in a schedule count from [`Time::ZERO`](courser_base::Time::ZERO).
+/// The effects apply to a packet in this order: blackhole, MTU, exact drops, loss, changed bytes,
+/// changed marks, duplication, policer, queue and rate, delay with jitter, reordering and
+/// aggregation. The report about a packet that is too large is sent from the entrance of the hop.
+/// It takes as long to the sender as packets take in the other direction, without transmission
+/// times: no time from the first hop, 20 ms from the second in `20ms | 1ms,mtu=1400/icmp`. Times in
+/// a schedule count from [`Time::ZERO`](courser_base::Time::ZERO).
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct LinkSpec {
     /// The rate at which packets leave; `None` is unlimited.
@@ -63,9 +62,9 @@ pub struct LinkSpec {
     pub rtt: Option<Duration>,
     /// The largest random addition to the delay of each packet, without reordering.
     pub jitter: Duration,
-    /// Random loss.
+    /// Independent random loss of packets.
     pub loss: Option<Repeated>,
-    /// Loss in bursts.
+    /// Loss in bursts, by the model of Gilbert and Elliott.
     pub gilbert: Option<Gilbert>,
     /// The numbers of packets that are lost.
     pub drop: DropList,
@@ -73,14 +72,14 @@ pub struct LinkSpec {
     pub every: Option<u64>,
     /// Packets that arrive late, so that others overtake them.
     pub reorder: Option<Reorder>,
-    /// The period at which packets are delivered together, above zero. Wi-Fi and cable modems collect
-    /// packets like this, above all acknowledgements.
+    /// The period at which packets are delivered together, above zero. Wi-Fi and cable modems
+    /// aggregate packets like this, in particular acknowledgements.
     pub aggregate: Option<Duration>,
     /// The share of packets that arrive twice.
     pub duplicate: Probability,
     /// The share of packets with a changed byte.
     pub corrupt: Option<Repeated>,
-    /// The share of packets whose end is cut off.
+    /// The share of packets that are truncated.
     pub truncate: Probability,
     /// The share of packets with random bytes appended.
     pub extend: Probability,
@@ -98,7 +97,7 @@ pub struct LinkSpec {
     pub blackhole: Option<Blackhole>,
     /// Scheduled changes, in order of time.
     pub steps: Vec<Step>,
-    /// The next hop.
+    /// The hop that follows this one; `None` for the last.
     pub then: Option<Box<LinkSpec>>,
 }
 

@@ -1,6 +1,6 @@
 //! Specifications of links as data.
 //!
-//! One grammar serves command lines, scenario files and code. [`LinkSpec`] lists its fields.
+//! Command lines, scenario files and code use the same grammar. [`LinkSpec`] lists its fields.
 
 mod check;
 mod display;

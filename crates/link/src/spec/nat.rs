@@ -4,12 +4,12 @@ use std::time::Duration;
 
 /// A NAT at the client's end whose mappings change at given times.
 ///
-/// At each change every client gets another public port, and replies to the old one are dropped. As
-/// text: `rebind=5s` (after 5 s and every 5 s), `rebind=1s:5s` (after 1 s, then every 5 s),
-/// `rebind=1s:never` (once). The prefix `addr:` changes the address too.
+/// At each change every client is mapped to another public port, and replies to the old one are
+/// dropped. As text: `rebind=5s` (after 5 s and every 5 s), `rebind=1s:5s` (after 1 s, then every 5
+/// s), `rebind=1s:never` (once). The prefix `addr:` changes the address too.
 ///
-/// With `rebind=idle:30s` mappings expire instead: a client that was idle for 30 s gets another port
-/// when it sends again. Until then packets to it are dropped.
+/// With `rebind=idle:30s` mappings expire instead: a client that was idle for 30 s is mapped to
+/// another port when it sends again. Until then packets to it are dropped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NatSpec {
     /// The time of the first change.
@@ -19,7 +19,7 @@ pub struct NatSpec {
     /// True if the address changes as well, within the same /24 (IPv4) or /64 (IPv6).
     pub address: bool,
     /// The time without outbound packets after which a mapping expires. If set, `first` and `every`
-    /// are ignored. Inbound packets keep no mapping alive (RFC 4787 §4.3).
+    /// are ignored. Inbound packets do not keep a mapping alive (RFC 4787 §4.3).
     pub idle: Option<Duration>,
 }
 
@@ -44,7 +44,7 @@ impl NatSpec {
         }
     }
 
-    /// Returns the time of the first change after `elapsed`, without one at `elapsed` itself.
+    /// Returns the time of the first change later than `elapsed`.
     pub fn next_after(&self, elapsed: Duration) -> Option<Duration> {
         if elapsed < self.first {
             return Some(self.first);

@@ -72,7 +72,7 @@ fn chained(hops: Vec<LinkSpec>) -> LinkSpec {
     chain.unwrap_or_default()
 }
 
-/// Splits text at commas into fields. Bare numbers belong to the list before them.
+/// Splits text at commas into fields. Numbers without a name belong to the list before them.
 fn tokens(text: &str) -> Vec<String> {
     let mut tokens: Vec<String> = Vec::new();
     for part in text.split(',').map(str::trim) {
@@ -85,7 +85,7 @@ fn tokens(text: &str) -> Vec<String> {
             _ => tokens.push(part.to_owned()),
         }
     }
-    // Empty text is a link without effects, and a comma at the end is allowed.
+    // Empty text specifies a link without effects. A comma at the end is allowed.
     tokens.retain(|token| !token.is_empty() && token != "none");
     tokens
 }
@@ -138,12 +138,12 @@ impl Reader {
             ));
         }
         steps.push(Step { at, change });
-        // The sort is stable: two changes at one time stay in the order of the text.
+        // The sort is stable: changes at the same time stay in the order of the text.
         steps.sort_by_key(|step| step.at);
         Ok(())
     }
 
-    /// Returns the specification after checking its fields together.
+    /// Checks the fields that depend on each other, and returns the specification.
     pub(super) fn finish(self) -> Result<(LinkSpec, Option<NatSpec>), SpecError> {
         finish(self.draft)
     }
@@ -169,7 +169,7 @@ pub(super) fn known(name: &str) -> Result<&'static Field, SpecError> {
     })
 }
 
-/// Returns the name of the field that a value without a name is for.
+/// Returns the name of the field to which a value without a name belongs.
 fn bare_name(token: &str) -> Result<&'static str, SpecError> {
     let share = token.split_once(':').map_or(token, |(share, _)| share);
     if parse_rate(token).is_some() {
@@ -195,8 +195,9 @@ pub(super) fn not_on_one_direction() -> SpecError {
     SpecError::new("rebind", problem)
 }
 
-/// The largest number of hops. More are a mistake, and each costs time for every packet.
+/// Maximum number of hops. Each hop costs time for every packet.
 pub(super) const MAX_HOPS: usize = 16;
 
-/// The largest number of scheduled changes, enough to follow a measured link for a while.
+/// Maximum number of scheduled changes, enough to replay the trace of a measured link for some
+/// time.
 const MAX_STEPS: usize = 10_000;

@@ -6,12 +6,13 @@ use courser_base::Rate;
 
 use crate::probability::Probability;
 
-/// A random event with an optional limit on how many follow each other.
+/// A random event with an optional limit on consecutive ones.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Repeated {
     /// The probability for each packet.
     pub probability: Probability,
-    /// The number in a row after which the next packet is spared, at least 1; `None` is no limit.
+    /// The number of consecutive events after which a packet is spared, at least 1; `None` is no
+    /// limit.
     pub burst: Option<u32>,
 }
 
@@ -25,14 +26,14 @@ impl Repeated {
     }
 }
 
-/// Loss in bursts: a channel that is good or bad, and may change with each packet.
+/// Loss in bursts: a channel that is in a good or a bad state, which may change with each packet.
 ///
 /// This is the model of Gilbert and Elliott. Bursts last `1 / to_good` packets on average.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Gilbert {
-    /// The probability that the channel turns bad.
+    /// The probability per packet that a good channel becomes bad.
     pub to_bad: Probability,
-    /// The probability that it turns good again, above zero.
+    /// The probability per packet that a bad channel becomes good, above zero.
     pub to_good: Probability,
     /// The probability of a loss while the channel is bad.
     pub loss_in_bad: Probability,
@@ -52,7 +53,7 @@ pub struct Reorder {
 /// The limit of a queue, without the packet that is being transmitted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum QueueLimit {
-    /// Bytes, headers included.
+    /// Bytes of IP packets, headers included.
     Bytes(u64),
     /// Packets of any size.
     Packets(u64),
@@ -83,7 +84,7 @@ pub enum Aqm {
     /// No management: packets are dropped when the queue is full.
     #[default]
     DropTail,
-    /// CoDel, RFC 8289.
+    /// CoDel (RFC 8289), which acts on packets that have waited too long.
     CoDel {
         /// The acceptable standing delay.
         target: Duration,
@@ -94,8 +95,8 @@ pub enum Aqm {
     },
     /// Marks for L4S: ECT(1) from a step of delay on, all other packets as CoDel with marks.
     ///
-    /// Both kinds wait in one queue. RFC 9332 has two, so that L4S packets do not wait behind
-    /// classic ones. With one kind of flow at a time that makes no difference.
+    /// All packets share one queue. RFC 9332 has two, so that L4S packets do not wait behind
+    /// classic ones. This makes no difference if there is one kind of flow at a time.
     L4s {
         /// The queueing delay from which ECT(1) is marked.
         step: Duration,
@@ -114,7 +115,7 @@ impl Aqm {
     /// The default step of L4S. RFC 9332 appendix A has a similar one.
     pub const STEP: Duration = Duration::from_millis(1);
 
-    /// Creates CoDel with the times of its RFC.
+    /// Creates CoDel with the default target and interval of RFC 8289, without ECN.
     pub const fn codel() -> Self {
         Self::CoDel {
             target: Self::TARGET,
@@ -142,12 +143,12 @@ impl Aqm {
     }
 }
 
-/// The largest IP packets that pass.
+/// The limit on the size of IP packets.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Mtu {
     /// The size in bytes, headers included, at least 29.
     pub bytes: u32,
-    /// True if senders of larger packets get a report, as from a router by ICMP.
+    /// True if senders of larger packets receive a report, as by ICMP from a router.
     pub answers: bool,
 }
 
@@ -181,7 +182,7 @@ pub struct Policer {
 /// A change of ECN marks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Remark {
-    /// The new mark.
+    /// The mark that replaces the present one.
     pub to: RemarkTo,
     /// The share of packets with a changed mark.
     pub probability: Probability,
@@ -194,33 +195,33 @@ pub struct Remark {
 pub enum RemarkTo {
     /// Not-ECT: all marks are cleared.
     NotEct,
-    /// ECT(0).
+    /// ECT(0), for packets with any mark.
     Ect0,
-    /// ECT(1).
+    /// ECT(1), for packets with any mark.
     Ect1,
-    /// Congestion experienced.
+    /// CE, as if every packet had met congestion.
     Ce,
     /// ECT(0) and ECT(1) are swapped.
     Swapped,
 }
 
-/// A time during which every packet is lost.
+/// A period in which every packet is lost.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Blackhole {
-    /// The time at which it starts.
+    /// The time at which the period starts.
     pub from: Duration,
-    /// Its length, above zero.
+    /// The length of the period, above zero.
     pub lasts: Duration,
-    /// The period, longer than the length; `None` is once.
+    /// The time from one start to the next, longer than `lasts`; `None` for a single period.
     pub every: Option<Duration>,
 }
 
-/// A scheduled change.
+/// A change of a property at a scheduled time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Step {
-    /// The time of the change.
+    /// The time of the change, since the start of the link.
     pub at: Duration,
-    /// The change.
+    /// The property and its new value.
     pub change: Change,
 }
 
@@ -231,11 +232,11 @@ pub enum Change {
     Rate(Rate),
     /// The delay of packets that leave from now on. They do not overtake earlier ones.
     Delay(Duration),
-    /// The jitter.
+    /// The jitter of packets that leave from now on.
     Jitter(Duration),
-    /// Random loss.
+    /// The random loss of packets that arrive from now on.
     Loss(Repeated),
-    /// The largest IP packet.
+    /// The largest IP packet that passes from now on.
     Mtu(Mtu),
     /// The policer. Its bucket starts full.
     Policer(Policer),

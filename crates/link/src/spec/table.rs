@@ -1,6 +1,6 @@
 //! Specifications in TOML and other formats: a string, or a table with a key for each field.
 //!
-//! An error is returned while its key or value is read, so that the format can add the line.
+//! Errors are returned while the key or value is parsed, so that the format can add its line.
 
 use std::fmt;
 
@@ -210,7 +210,7 @@ impl<'de> Visitor<'de> for FieldValue<'_> {
     }
 }
 
-/// An item of a list: a number, or a range as text.
+/// An item of a list: a number, or the text of a range.
 struct Item(String);
 
 impl<'de> Deserialize<'de> for Item {

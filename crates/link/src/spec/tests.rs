@@ -16,7 +16,7 @@ fn duplex(text: &str) -> DuplexSpec {
         .unwrap_or_else(|error| panic!("{text}: {error}"))
 }
 
-fn mistake(text: &str) -> String {
+fn error_of(text: &str) -> String {
     let parsed = text.parse::<DuplexSpec>();
     let error = parsed.expect_err(text).to_string();
     assert!(!error.contains('\n'), "{error}");
@@ -24,7 +24,7 @@ fn mistake(text: &str) -> String {
 }
 
 #[test]
-fn rate_delay_and_loss_need_no_name() {
+fn rate_delay_and_loss_are_recognized_without_names() {
     let spec = link("20mbit,40ms,1%,queue=64k");
     assert_eq!(spec.rate, Some(Rate::from_bytes_per_second(2_500_000)));
     assert_eq!(spec.delay, Some(Duration::from_millis(40)));
@@ -133,7 +133,7 @@ fn empty_text_is_a_link_without_effects() {
 }
 
 #[test]
-fn hops_follow_each_other() {
+fn hops_are_parsed_in_order() {
     let spec = link("100mbit,1ms | 20mbit,40ms,codel|2%");
     assert_eq!(spec.hops().count(), 3);
     assert_eq!(spec.total_delay(), Duration::from_millis(41));
@@ -141,11 +141,11 @@ fn hops_follow_each_other() {
         spec.to_string(),
         "rate=100mbit,delay=1ms | rate=20mbit,delay=40ms,aqm=codel | loss=2%"
     );
-    assert!(mistake(&"1ms|".repeat(17)).contains("more than 16"));
+    assert!(error_of(&"1ms|".repeat(17)).contains("more than 16"));
 }
 
 #[test]
-fn one_specification_serves_both_directions() {
+fn one_specification_applies_to_both_directions() {
     let same = duplex("20mbit,40ms");
     assert_eq!(same.forward, same.back);
     assert_eq!(same.base_rtt(), Duration::from_millis(80));
@@ -163,7 +163,10 @@ fn one_specification_serves_both_directions() {
         duplex("rebind=5s").nat,
         Some(NatSpec::every(Duration::from_secs(5)))
     );
-    assert_eq!(duplex("rebind=1s:never").nat.expect("set").every, None);
+    assert_eq!(
+        duplex("rebind=1s:never").nat.expect("the NAT is set").every,
+        None
+    );
     assert_eq!(
         duplex("rebind=idle:30s").nat,
         Some(NatSpec::idle(Duration::from_secs(30)))
@@ -245,15 +248,15 @@ fn errors_name_the_field_its_value_and_the_allowed_values() {
         ("delay=200000min", "delay: '200000min' is not"),
     ];
     for (text, wanted) in cases {
-        let error = mistake(text);
+        let error = error_of(text);
         assert!(error.contains(wanted), "{text}: {error}");
     }
 }
 
 #[test]
 fn very_long_errors_are_shortened() {
-    assert!(mistake(&"x".repeat(100_000)).len() < 400);
-    assert!(mistake(&format!("loss={}", "9".repeat(100_000))).len() < 400);
+    assert!(error_of(&"x".repeat(100_000)).len() < 400);
+    assert!(error_of(&format!("loss={}", "9".repeat(100_000))).len() < 400);
 }
 
 #[derive(serde::Deserialize, Debug)]

@@ -41,7 +41,7 @@ fn new_rate_applies_from_the_next_packet_on() {
 
 proptest! {
     #[test]
-    fn busy_period_never_drifts(
+    fn rounding_errors_do_not_add_up_in_a_busy_period(
         rate in 1_u64..2_000_000_000_000,
         sizes in proptest::collection::vec(1_u64..66_000, 1..200),
     ) {
@@ -56,7 +56,7 @@ proptest! {
     }
 
     #[test]
-    fn no_rate_overflows(rate: u64, size in 0_u64..70_000) {
+    fn any_rate_and_size_do_not_overflow(rate: u64, size in 0_u64..70_000) {
         let mut transmitter = Transmitter::new(Rate::from_bytes_per_second(rate));
         for _ in 0..3 {
             let start = transmitter.free_at();

@@ -15,8 +15,8 @@ fn pair(capacity: u32) -> (Encoder, Decoder) {
         max_table_capacity: capacity,
         max_blocked_streams: 8,
     });
-    encoder.records().set_on(true);
-    decoder.records().set_on(true);
+    encoder.records().set_enabled(true);
+    decoder.records().set_enabled(true);
     (encoder, decoder)
 }
 

@@ -352,10 +352,10 @@ impl ClientConfig {
             false => TlsClient::new(self.tls.config)?,
         };
         let tls = match self.has_own_store {
-            true => tls.keeping(self.tickets),
-            false => tls.keeping_all(self.tickets),
+            true => tls.with_tickets(self.tickets),
+            false => tls.with_all_tickets(self.tickets),
         };
-        let tls = Arc::new(tls.reporting(self.ech));
+        let tls = Arc::new(tls.with_ech_reports(self.ech));
         Ok(Arc::new(courser_transport::ClientConfig {
             tls,
             ..self.settings

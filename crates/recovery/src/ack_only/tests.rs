@@ -29,7 +29,7 @@ fn filled(numbers: impl IntoIterator<Item = u64>) -> AckOnlyPackets<u64> {
 }
 
 #[test]
-fn the_oldest_is_forgotten_beyond_the_limit() {
+fn the_oldest_packet_is_removed_at_the_limit() {
     let limit = MAX_ACK_ONLY as u64;
     let mut packets = filled(0..limit);
     assert_eq!(packets.oldest(), Some(0));
@@ -59,18 +59,18 @@ fn a_range_is_taken_newest_first_and_once() {
 }
 
 #[test]
-fn forgetting_counts_the_marked_ones() {
+fn removal_returns_the_number_of_marked_packets() {
     let mut packets = filled(0..10);
-    assert_eq!(packets.forget_through(4), 3);
+    assert_eq!(packets.remove_through(4), 3);
     assert_eq!((packets.len(), packets.oldest()), (5, Some(5)));
-    assert_eq!(packets.forget_through(u64::MAX), 2);
+    assert_eq!(packets.remove_through(u64::MAX), 2);
     assert!(packets.is_empty());
 }
 
 #[test]
-fn little_memory_is_kept_when_all_is_settled() {
+fn memory_is_freed_once_all_packets_are_settled() {
     let mut packets = filled(0..1000);
-    packets.forget_through(1000);
+    packets.remove_through(1000);
     assert!(packets.memory() <= 2 * KEPT * size_of::<(u64, Sent<u64>)>());
     packets.clear();
     assert_eq!(packets.memory(), 0);

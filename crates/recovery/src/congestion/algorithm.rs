@@ -76,7 +76,7 @@ impl fmt::Display for Algorithm {
     }
 }
 
-/// The error for a name that no controller has.
+/// The error for an unknown name of a congestion controller.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct UnknownAlgorithm(pub String);
 

@@ -3,9 +3,9 @@
 //!
 //! BBR models the path by the rate at which it delivers and by the round-trip time without a queue.
 //! It sends according to the model: paced at about the rate, with little more in flight than the
-//! path holds. It cycles through phases that ask for more (Startup, ProbeBW_UP), give way (Drain,
-//! ProbeBW_DOWN), hold (ProbeBW_CRUISE, ProbeBW_REFILL) and empty the queue (ProbeRTT). Functions
-//! are named as in the draft.
+//! path holds. It cycles through phases that accelerate (Startup, ProbeBW_UP), decelerate (Drain,
+//! ProbeBW_DOWN), hold the rate (ProbeBW_CRUISE, ProbeBW_REFILL) and empty the queue (ProbeRTT).
+//! Functions have the names of the draft, where their behaviour is specified.
 //!
 //! ```text
 //!   Startup → Drain → ProbeBW_DOWN → ProbeBW_CRUISE → ProbeBW_REFILL → ProbeBW_UP ─┐

@@ -8,7 +8,7 @@ use super::classic::Classic;
 use super::law::WindowLaw;
 use super::takeover::Takeover;
 
-/// A controller of the crate.
+/// A controller that the table of this crate lists.
 pub(super) trait Builtin: Sized {
     /// Creates a controller for a path with datagrams of `mtu` bytes. It derives random numbers from
     /// `seed`.
@@ -17,8 +17,8 @@ pub(super) trait Builtin: Sized {
     /// Creates a controller that continues from the window of another one.
     fn take_over(previous: &Takeover<'_>, seed: u64) -> Self;
 
-    /// Starts from the properties of a path that an earlier connection has observed. Returns the
-    /// controller that does so, if it is another one.
+    /// Starts from the properties of a path that an earlier connection has observed. Returns a
+    /// controller that wraps this one, if one is needed.
     fn start_carefully(
         &mut self,
         algorithm: Algorithm,
@@ -26,7 +26,7 @@ pub(super) trait Builtin: Sized {
         saved: SavedPath,
     ) -> Option<CarefulResume>;
 
-    /// Stays in congestion avoidance when the path turns out to carry more.
+    /// Stays in congestion avoidance when the capacity of the path rises.
     fn ignore_capacity_rise(&mut self);
 }
 
@@ -73,6 +73,6 @@ impl Builtin for Box<Bbr> {
         None
     }
 
-    /// Does nothing: BBR measures the rate of the path all the time.
+    /// Does nothing, because BBR always measures the rate of the path.
     fn ignore_capacity_rise(&mut self) {}
 }

@@ -1,4 +1,4 @@
-//! Detection of a path that carries more than at the last congestion event.
+//! Detects that the capacity of the path has risen since the last congestion event.
 
 use std::time::Duration;
 
@@ -10,18 +10,18 @@ use super::sample::AckSample;
 /// queue.
 ///
 /// Deviates: RFC 9438 and RFC 9002 §7 have no such mechanism. There, a window that was reduced at a
-/// narrow link grows along its curve, or by a datagram per round trip, however much more the link
-/// carries by now. But a queue reveals the rate of the bottleneck. If a whole later round is
-/// delivered clearly faster, with the window in full use and without a queue, then that bottleneck
-/// is gone. The window of the last congestion event is meaningless then, and the controller searches
-/// for a larger one (`CapacitySearch`).
+/// narrow link grows along its curve, or by a datagram per round trip, even if the capacity of the
+/// link has risen by much more. But a queue reveals the rate of the bottleneck. If a whole later
+/// round is delivered clearly faster, with the window in full use and without a queue, then that
+/// bottleneck is gone. The window of the last congestion event is meaningless then, and the
+/// controller searches for a larger one (`CapacitySearch`).
 ///
 /// The following rules avoid false detections:
-/// - Loss: without a queue there is no rate to compare with, whatever is lost.
+/// - Loss: without a queue there is no rate to compare with, regardless of losses.
 /// - Jitter: only the smallest round-trip time of a round counts, and a queue must last for several
 ///   rounds in a row, for more of them if nothing was lost.
 /// - Variable delay: the rate to compare with is the highest since the window was reduced.
-/// - Acknowledgements in clumps: rates are those of whole rounds without gaps between them.
+/// - Aggregated acknowledgements: rates are those of whole rounds without gaps between them.
 /// - Other flows: if one ends, its share of the same link becomes free. While there is a queue, a
 ///   flow that gets a larger share does not count. Without one, the highest rate that the path has
 ///   ever delivered with a queue shows what the link carries: a window that carries as much needs no
@@ -30,7 +30,7 @@ use super::sample::AckSample;
 ///   next one begins after four times as many fast rounds.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CapacityRise {
-    is_on: bool,
+    is_enabled: bool,
     /// The rate of the bottleneck: the highest one up to the last round with a queue.
     reference: Option<Rate>,
     /// The highest `reference` of the path so far.
@@ -48,11 +48,11 @@ pub(super) struct CapacityRise {
     round: Round,
 }
 
-/// A path that carries more than at the last congestion event.
+/// A rise in the capacity of the path since the last congestion event.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Rise {
-    /// The window up to which to search: what the path has carried before. `None` if its rate has
-    /// never been as high.
+    /// The window up to which to search, which the path has delivered before. `None` if its rate
+    /// has never been as high.
     pub(super) bound: Option<u64>,
 }
 
@@ -83,7 +83,7 @@ enum Queue {
 impl CapacityRise {
     pub(super) fn new() -> Self {
         Self {
-            is_on: true,
+            is_enabled: true,
             reference: None,
             capacity: Rate::default(),
             peak: Rate::default(),
@@ -91,7 +91,7 @@ impl CapacityRise {
             fast_rounds: 0,
             needed: FAST_ROUNDS,
             is_congested: false,
-            // The time before the first packet of a round is not a round.
+            // The time before the first packet is not a round.
             round: Round {
                 is_app_limited: true,
                 ..Round::new(0, Time::ZERO, 0)
@@ -99,27 +99,27 @@ impl CapacityRise {
         }
     }
 
-    /// Switches the detection off.
-    pub(super) fn switch_off(&mut self) {
-        self.is_on = false;
+    /// Disables the detection.
+    pub(super) fn disable(&mut self) {
+        self.is_enabled = false;
     }
 
-    /// Returns true if the detection is switched off.
-    pub(super) fn is_off(&self) -> bool {
-        !self.is_on
+    /// Returns true if the detection is disabled.
+    pub(super) fn is_disabled(&self) -> bool {
+        !self.is_enabled
     }
 
     /// Records that the window is reduced.
     pub(super) fn on_congestion(&mut self) {
         self.is_congested = true;
-        self.note_queue();
+        self.record_queue();
         self.peak = Rate::default();
         self.fast_rounds = 0;
         self.needed = FAST_ROUNDS;
     }
 
     /// Records that a search has found no larger window. The next one begins later.
-    pub(super) fn on_futile_search(&mut self) {
+    pub(super) fn on_failed_search(&mut self) {
         self.needed = self.needed.saturating_mul(BACK_OFF);
         self.fast_rounds = 0;
     }
@@ -131,8 +131,8 @@ impl CapacityRise {
         self.fast_rounds = 0;
     }
 
-    /// Returns the kind of rise if the path carries more than `window`, so that the controller
-    /// should search for a larger one. `last_sent` is the largest packet number sent.
+    /// Returns the rise if the path can deliver more than `window`, so that the controller should
+    /// search for a larger one. `last_sent` is the largest packet number sent.
     pub(super) fn on_ack(
         &mut self,
         sample: &AckSample<'_>,
@@ -151,8 +151,8 @@ impl CapacityRise {
         }
         let finished = *round;
         *round = Round::new(last_sent.saturating_add(1), sample.now, sample.delivered);
-        let rate = self.judge(&finished, sample, mtu)?;
-        if !self.is_on || self.fast_rounds < self.needed {
+        let rate = self.evaluate(&finished, sample, mtu)?;
+        if !self.is_enabled || self.fast_rounds < self.needed {
             return None;
         }
         if is_faster(rate, self.capacity) {
@@ -165,7 +165,7 @@ impl CapacityRise {
     }
 
     /// Returns the rate of the round, if the window was in full use.
-    fn judge(&mut self, round: &Round, sample: &AckSample<'_>, mtu: u16) -> Option<Rate> {
+    fn evaluate(&mut self, round: &Round, sample: &AckSample<'_>, mtu: u16) -> Option<Rate> {
         let bytes = sample.delivered.saturating_sub(round.delivered);
         let time = sample.now - round.began;
         if round.is_app_limited || time.is_zero() {
@@ -183,7 +183,7 @@ impl CapacityRise {
         };
         // In slow start a queue may be so recent that the round of the first loss is only its
         // second.
-        self.note_queue();
+        self.record_queue();
         self.is_congested = false;
         let is_rise = |reference| is_faster(rate, reference);
         let is_fast = queue == Queue::Empty && self.reference.is_some_and(is_rise);
@@ -195,12 +195,12 @@ impl CapacityRise {
         Some(rate)
     }
 
-    /// Records the rate as that of the bottleneck if there certainly is a queue.
-    fn note_queue(&mut self) {
+    /// Records the rate as that of the bottleneck if there has been a queue for enough rounds.
+    fn record_queue(&mut self) {
         let needed = if self.is_congested {
             CONGESTED_ROUNDS
         } else {
-            QUIET_ROUNDS
+            LOSSLESS_ROUNDS
         };
         if self.queue_rounds >= needed && self.peak > Rate::default() {
             self.reference = Some(self.peak);
@@ -225,8 +225,7 @@ impl Round {
         let wait = self.min_rtt.saturating_sub(path_min);
         let threshold = shortest_queue(path_min);
         // A few packets may all have been delayed by something other than our queue.
-        let is_conclusive =
-            self.samples >= LEAST_SAMPLES && bytes >= LEAST_DATAGRAMS * u64::from(mtu);
+        let is_conclusive = self.samples >= MIN_SAMPLES && bytes >= MIN_DATAGRAMS * u64::from(mtu);
         if wait < longest_wait_without_queue(path_min) {
             Queue::Empty
         } else if wait >= threshold && is_conclusive {
@@ -237,7 +236,7 @@ impl Round {
     }
 }
 
-/// Returns true if a rate exceeds another one by more than errors of measurement.
+/// Returns true if a rate exceeds another by more than measurement errors.
 fn is_faster(rate: Rate, reference: Rate) -> bool {
     let (numerator, denominator) = FASTER;
     rate > reference.scaled(numerator, denominator)
@@ -245,7 +244,7 @@ fn is_faster(rate: Rate, reference: Rate) -> bool {
 
 /// Returns the shortest delay that counts as a queue on a path with this round-trip time.
 fn shortest_queue(path_min: Duration) -> Duration {
-    (path_min / QUEUE_DIVISOR).max(LEAST_QUEUE)
+    (path_min / QUEUE_DIVISOR).max(MIN_QUEUE_DELAY)
 }
 
 /// Returns the delay below which a packet has met no queue on a path with this round-trip time.
@@ -254,28 +253,27 @@ pub(super) fn longest_wait_without_queue(path_min: Duration) -> Duration {
 }
 
 /// The factor by which a delivery rate must exceed the earlier one. A window that leaves the queue
-/// empty is delivered no faster than one that overflows it. The factor exceeds errors of
-/// measurement.
+/// empty is delivered no faster than one that overflows it. The factor exceeds measurement errors.
 const FASTER: (u32, u32) = (5, 4);
 /// Fast rounds in a row that show a rise. One is enough, because the search begins with a small step
 /// that is verified.
 const FAST_ROUNDS: u8 = 1;
-/// The factor by which the fast rounds grow that are needed after a search without result.
+/// The factor by which a failed search raises the number of fast rounds that the next one needs.
 const BACK_OFF: u8 = 4;
 /// Rounds in a row with a queue that suffice if one of them lost packets.
 const CONGESTED_ROUNDS: u8 = 2;
 /// Rounds in a row with a queue that suffice if none lost packets.
-const QUIET_ROUNDS: u8 = 4;
+const LOSSLESS_ROUNDS: u8 = 4;
 /// There is a queue if the fastest packet of a round is delayed by this fraction of the path's
 /// round-trip time, and none if it is delayed by less than half of that.
 const QUEUE_DIVISOR: u32 = 4;
-/// The shortest delay that counts as a queue. Less is noise of the hosts on short paths (RFC 9406
-/// §4.3).
-const LEAST_QUEUE: Duration = Duration::from_millis(4);
-/// The fewest samples in a round that can show a queue, as in slow start.
-const LEAST_SAMPLES: u16 = 3;
-/// The fewest datagrams in a round that can show a queue, as in slow start.
-const LEAST_DATAGRAMS: u64 = 8;
+/// Minimum delay that counts as a queue. Shorter delays are noise of the hosts on short paths (RFC
+/// 9406 §4.3).
+const MIN_QUEUE_DELAY: Duration = Duration::from_millis(4);
+/// Minimum number of samples in a round that can show a queue, as in slow start.
+const MIN_SAMPLES: u16 = 3;
+/// Minimum number of datagrams in a round that can show a queue, as in slow start.
+const MIN_DATAGRAMS: u64 = 8;
 
 #[cfg(test)]
 mod tests;

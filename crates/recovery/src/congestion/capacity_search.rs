@@ -1,4 +1,4 @@
-//! The search for the window of a path that carries more than before.
+//! The search for a larger window after the capacity of a path has risen.
 
 use std::time::Duration;
 
@@ -7,14 +7,14 @@ use courser_base::Rate;
 use super::capacity_rise::longest_wait_without_queue;
 use super::sample::AckSample;
 
-/// Raises the window step by step, and watches from the first step whether a queue forms.
+/// Raises the window step by step, and checks after each step whether a queue forms.
 ///
 /// Deviates: RFC 9438 and RFC 9002 §7 have no such mechanism, and slow start doubles the window in
 /// the round trip before the effect of its growth shows. That is too much for a link that may be
-/// full already, because another flow has left it to us: at one BDP, slow start filled a queue of
-/// another one before the first delayed packet was acknowledged. Here, the window grows to a target
-/// at the speed of slow start and stays there. The packets sent from then on meet the queue of the
-/// whole step, if there is one, and the fastest of the first few decides:
+/// full already, because another flow has left it to us: at a window of one BDP, slow start filled
+/// a queue of another BDP before the first delayed packet was acknowledged. Here, the window grows
+/// to a target at the speed of slow start and stays there. The packets sent from then on meet the
+/// queue of the whole step, if there is one, and the fastest of the first few decides:
 /// - If it has not waited, the path carries the window, and the next step begins.
 /// - If it has waited, the path is full. The window becomes about what the path delivers in a round
 ///   trip without a queue, but never less than before the step.
@@ -37,7 +37,7 @@ pub(super) struct CapacitySearch {
 /// The observation of the packets that were sent after the window had reached the target.
 #[derive(Clone, Copy, Debug)]
 struct Check {
-    /// The first of these packets.
+    /// The number of the first of these packets.
     since: u64,
     fastest: Duration,
     samples: u8,
@@ -48,7 +48,7 @@ struct Check {
 pub(super) enum Progress {
     /// The window grows up to the target, or waits for the decision.
     Growing,
-    /// The path carries more than before the search.
+    /// The path delivers more than before the search.
     FirstStepProven,
     /// The search is over.
     Over {
@@ -89,7 +89,7 @@ impl CapacitySearch {
         usable: u64,
         last_sent: u64,
     ) -> Progress {
-        // A window that is not full of packets proves nothing.
+        // Delays show nothing about a window that is not full of packets.
         if sample.app_limited || usable < self.target {
             return self.over(self.proven);
         }
@@ -107,14 +107,14 @@ impl CapacitySearch {
         };
         check.fastest = check.fastest.min(rtt);
         check.samples += 1;
-        if check.samples < LEAST_SAMPLES {
+        if check.samples < MIN_SAMPLES {
             return Progress::Growing;
         }
         let (fastest, path_min) = (check.fastest, sample.rtt.min());
         self.check = None;
         if fastest.saturating_sub(path_min) >= longest_wait_without_queue(path_min) {
             let carried = Rate::from_bytes_in(self.target, fastest).bytes_in(path_min);
-            // Some of the wait is that of a packet behind its own batch. With a little more than
+            // A part of the delay is that of a packet behind its own batch. With a little more than
             // measured, the link stays full.
             let margin = if self.has_proven_step { MARGIN } else { (1, 1) };
             return self.over(scaled(carried, margin).min(self.target));
@@ -157,9 +157,9 @@ const NEXT_STEP: (u64, u64) = (3, 2);
 /// The window after a successful search, as a multiple of what the path was measured to carry. It leaves
 /// no visible queue.
 const MARGIN: (u64, u64) = (9, 8);
-/// The fewest samples that decide. A receiver that acknowledges an eighth of the window at once
-/// gives them within half of a round trip.
-const LEAST_SAMPLES: u8 = 3;
+/// Number of samples that decide a step. A receiver that acknowledges an eighth of the window at
+/// once gives them within half a round trip.
+const MIN_SAMPLES: u8 = 3;
 
 #[cfg(test)]
 mod tests;

@@ -1,4 +1,5 @@
-//! Careful Resume: a controller that starts from what an earlier connection has learned (RFC 9959).
+//! Careful Resume: a controller that starts from the measurements of an earlier connection (RFC
+//! 9959).
 
 use std::time::Duration;
 
@@ -26,28 +27,28 @@ impl SavedPath {
         (self.window / 2).min(MAX_JUMP)
     }
 
-    /// Returns true while a path looks like this one: its round-trip time is not less than half of
-    /// the saved one, and not more than ten times as long.
-    pub(super) fn is_like(&self, rtt: &RttEstimator) -> bool {
+    /// Returns true if a path resembles this one: its round-trip time is between half and ten times
+    /// the saved one.
+    pub(super) fn resembles(&self, rtt: &RttEstimator) -> bool {
         let saved = self.min_rtt;
         rtt.has_sample() && (saved / 2..=saved * 10).contains(&rtt.min())
     }
 }
 
-/// A controller of the crate that can continue from another window.
+/// A controller that can continue from another window with the same settings.
 pub(super) trait Resumable: Controller {
     /// Returns a controller with the same settings that continues from `window`, with slow start up to
     /// `ssthresh`, or without limit if that is `None`.
     fn successor(&self, window: u64, ssthresh: Option<u64>) -> Box<dyn Resumable>;
-    /// Stays in congestion avoidance when the path turns out to carry more.
+    /// Stays in congestion avoidance when the capacity of the path rises.
     fn ignore_capacity_rise(&mut self);
-    /// Returns true if a rise in capacity changes nothing.
+    /// Returns true if the controller ignores a rise in capacity.
     #[cfg(test)]
     fn ignores_capacity_rise(&self) -> bool;
 }
 
-/// A controller that jumps to a part of the window of an earlier connection, once the path looks the
-/// same.
+/// A controller that jumps to half of the window of an earlier connection, if the path resembles
+/// the earlier one.
 ///
 /// ```text
 ///  Reconnaissance ------------> Unvalidated ---------> Validating
@@ -61,8 +62,8 @@ pub(super) trait Resumable: Controller {
 ///      Normal <---------------------'
 /// ```
 ///
-/// The packets in question are those sent in the Unvalidated phase. In the first and the last phase
-/// another controller decides, in between only this one.
+/// The packets in question are those sent in the Unvalidated phase. The inner controller decides in
+/// the first and the last phase, and this one in between.
 #[derive(Debug)]
 pub struct CarefulResume {
     /// The controller that decides outside the three phases in the middle.
@@ -79,7 +80,7 @@ pub struct CarefulResume {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Phase {
-    /// Waits until the initial window is acknowledged.
+    /// Waits until the initial window is acknowledged; `acked` counts its bytes.
     Reconnaissance { acked: u64 },
     /// Sends up to the window of the jump.
     Unvalidated { jump: Jump, first: u64, since: Time },
@@ -87,7 +88,7 @@ enum Phase {
     Validating { jump: Jump, last: u64 },
     /// The jump was too far. Waits until its packets are acknowledged or lost.
     SafeRetreat { jump: Jump, last: u64 },
-    /// Leaves everything to the inner controller.
+    /// Leaves all decisions to the inner controller.
     Normal,
 }
 
@@ -95,12 +96,13 @@ enum Phase {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Jump {
     window: u64,
-    /// Bytes that the path has proven to carry: PipeSize in RFC 9959.
+    /// Bytes that the path is known to hold: PipeSize in RFC 9959.
     pipe: u64,
 }
 
 impl CarefulResume {
-    /// Creates a controller that begins as `inner`, one of `algorithm`, and continues as its successor.
+    /// Creates a controller that begins as `inner`, whose algorithm is `algorithm`, and continues
+    /// as its successor.
     pub(super) fn new(
         inner: Box<dyn Resumable>,
         algorithm: Algorithm,
@@ -134,11 +136,11 @@ impl CarefulResume {
             return Phase::Reconnaissance { acked };
         }
         let window = self.saved.jump();
-        if !self.saved.is_like(sample.rtt) || window <= self.inner.window() {
+        if !self.saved.resembles(sample.rtt) || window <= self.inner.window() {
             return Phase::Normal;
         }
         if sample.app_limited {
-            // Without data there is nothing to prove.
+            // Without data the window cannot be validated.
             return Phase::Reconnaissance { acked };
         }
         let pipe = sample.bytes_in_flight;
@@ -156,7 +158,7 @@ impl CarefulResume {
     }
 
     /// Continues with another inner controller from a window, and slow start up to a threshold.
-    fn normalise(&mut self, window: u64, ssthresh: Option<u64>) -> Phase {
+    fn end_jump(&mut self, window: u64, ssthresh: Option<u64>) -> Phase {
         self.continue_from(window.max(initial_window(self.mtu)), ssthresh)
     }
 }
@@ -169,7 +171,7 @@ impl Jump {
         }
     }
 
-    /// Returns the window after congestion: half of what the path has proven to carry.
+    /// Returns the window after congestion: half of `pipe`.
     fn retreat(self, mtu: u16) -> Self {
         Self {
             window: (self.pipe / 2).max(initial_window(mtu)),
@@ -198,7 +200,7 @@ impl Controller for CarefulResume {
                     Phase::Unvalidated { jump, first, since }
                 } else if sample.bytes_in_flight <= jump.pipe {
                     // The application had less to send than the window.
-                    self.normalise(jump.pipe, None)
+                    self.end_jump(jump.pipe, None)
                 } else {
                     let window = sample.bytes_in_flight;
                     Phase::Validating {
@@ -210,14 +212,14 @@ impl Controller for CarefulResume {
             Phase::Validating { jump, last } => {
                 let jump = jump.carried(sample);
                 match sample.largest_acked >= last {
-                    true => self.normalise(jump.window, None),
+                    true => self.end_jump(jump.window, None),
                     false => Phase::Validating { jump, last },
                 }
             }
             Phase::SafeRetreat { jump, last } => {
                 let jump = jump.carried(sample);
                 match sample.largest_acked >= last {
-                    true => self.normalise(jump.window, Some(jump.pipe)),
+                    true => self.end_jump(jump.window, Some(jump.pipe)),
                     false => Phase::SafeRetreat { jump, last },
                 }
             }
@@ -331,7 +333,8 @@ impl Controller for CarefulResume {
 }
 
 impl CarefulResume {
-    /// Returns the window that replaces that of the inner controller, if one does.
+    /// Returns the window that replaces that of the inner controller, during the phases of the
+    /// jump.
     fn jump(&self) -> Option<Jump> {
         match self.phase {
             Phase::Unvalidated { jump, .. }

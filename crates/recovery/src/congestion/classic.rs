@@ -28,25 +28,25 @@ pub struct Classic<L: WindowLaw> {
     mtu: u16,
     ssthresh: Option<u64>,
     recovery: RecoveryPeriod,
-    /// Present during recovery.
+    /// Proportional rate reduction; `Some` during recovery.
     prr: Option<Prr>,
     undo: Undo<Saved<L::Saved>>,
     slow_start: HyStart,
     capacity: CapacityRise,
-    /// Present while the window is searched for that a path carries whose capacity has risen. This
-    /// counts as slow start. Boxed, because it is rare.
+    /// The search for a larger window after a rise in capacity; `Some` while it runs. It counts as
+    /// slow start. Boxed, because it is rare.
     search: Option<Box<CapacitySearch>>,
     utilization: Utilization,
     /// True from slow start until a round trip has passed after a reduction without another one.
     ///
-    /// Deviates: RFC 9002 §7.3.2 permits a reduction for each round trip. Slow start may end far above
-    /// what the path holds. Packets that are sent while the flight shrinks to the reduced window meet
-    /// the queue of the window before, and an AQM that drops or marks some of them caused four
-    /// reductions in a row, to less than the path holds. So the losses of these packets count as signs
-    /// of the same congestion. Later reductions, and those for losses that shrink the flight at once,
-    /// are not affected.
+    /// Deviates: RFC 9002 §7.3.2 permits a reduction for each round trip. Slow start may end far
+    /// above what the path holds. Packets that are sent while the flight shrinks to the reduced
+    /// window meet the queue of the window before, and an AQM that drops or marks some of them
+    /// caused four reductions in a row, to less than the path holds. So the losses of these packets
+    /// count as the same congestion event. Later reductions, and those for losses that shrink the
+    /// flight at once, are not affected.
     is_settling: bool,
-    /// Nothing was acknowledged or lost yet, so the window is the initial one.
+    /// True until a packet is acknowledged or lost. The window is the initial one until then.
     is_untouched: bool,
 }
 
@@ -88,13 +88,12 @@ impl<L: WindowLaw> Classic<L> {
         }
     }
 
-    /// Stays in congestion avoidance when the path turns out to carry more.
+    /// Stays in congestion avoidance when the capacity of the path rises.
     pub(super) fn ignore_capacity_rise(&mut self) {
-        self.capacity.switch_off();
+        self.capacity.disable();
     }
 
-    /// Begins to search for a larger window, because the path carries more than at the last
-    /// congestion event.
+    /// Begins to search for a larger window after a rise in capacity.
     fn begin_search(&mut self, rise: Rise) {
         self.search = Some(Box::new(CapacitySearch::new(self.window(), rise.bound)));
     }
@@ -106,8 +105,8 @@ impl<L: WindowLaw> Classic<L> {
         match search.on_ack(sample, window, usable, last_sent) {
             Progress::Growing => self.law.grow(sample.acked_bytes, search.target()),
             Progress::FirstStepProven => {
-                // The state before the last congestion is of no use any more.
-                self.law.forget_congestion();
+                // The state before the last congestion event no longer describes the path.
+                self.law.reset_congestion();
                 self.undo = Undo::new();
             }
             Progress::Over { window } => {
@@ -118,7 +117,7 @@ impl<L: WindowLaw> Classic<L> {
                     self.is_settling = true;
                     self.capacity.on_successful_search();
                 } else {
-                    self.capacity.on_futile_search();
+                    self.capacity.on_failed_search();
                 }
                 return;
             }
@@ -150,7 +149,7 @@ impl<L: WindowLaw> Classic<L> {
     fn on_slow_start_ack(&mut self, sample: &AckSample<'_>) {
         let growth = self.slow_start.on_ack(sample, self.mtu, self.window());
         let limit = self.ssthresh.unwrap_or(MAX_WINDOW);
-        // What is already there stays.
+        // The window must not shrink.
         let used = self.utilization.limit().max(self.window());
         self.law.grow(growth.bytes, limit.min(used));
         if growth.is_over {
@@ -180,19 +179,19 @@ impl<L: WindowLaw> Classic<L> {
 impl<L: WindowLaw + 'static> Resumable for Classic<L> {
     fn successor(&self, window: u64, ssthresh: Option<u64>) -> Box<dyn Resumable> {
         let mut successor = Self::resume(self.mtu, window, ssthresh);
-        if self.capacity.is_off() {
+        if self.capacity.is_disabled() {
             successor.ignore_capacity_rise();
         }
         Box::new(successor)
     }
 
     fn ignore_capacity_rise(&mut self) {
-        self.capacity.switch_off();
+        self.capacity.disable();
     }
 
     #[cfg(test)]
     fn ignores_capacity_rise(&self) -> bool {
-        self.capacity.is_off()
+        self.capacity.is_disabled()
     }
 }
 
@@ -226,7 +225,7 @@ impl<L: WindowLaw> Controller for Classic<L> {
             false => None,
         };
         // Packets sent before the reduction do not make the window grow: RFC 9002 appendix B.5.
-        if !self.recovery.holds(sample.earliest_acked_sent) {
+        if !self.recovery.forbids_growth(sample.earliest_acked_sent) {
             if let Some(rise) = rise
                 && !self.in_slow_start()
             {
@@ -242,7 +241,7 @@ impl<L: WindowLaw> Controller for Classic<L> {
 
     fn on_congestion(&mut self, sample: &LossSample<'_>) {
         self.is_untouched = false;
-        // If the law has slow start only from here on, its threshold is the window so far.
+        // If only the next law has slow start, its threshold is the present window.
         self.ssthresh = self.ssthresh();
         let is_covered = self.recovery.covers(sample.largest_lost_sent);
         match self.law.respond(sample, is_covered, self.mtu) {

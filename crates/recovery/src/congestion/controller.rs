@@ -15,7 +15,7 @@ use crate::rtt::RttEstimator;
 /// use courser_base::{Rate, Time};
 /// use courser_recovery::{AckSample, Controller, LossSample, RttEstimator, minimum_window};
 ///
-/// /// Doubles nothing and halves on loss: slow, but safe.
+/// /// Grows by a datagram per window and halves on loss, without slow start.
 /// #[derive(Debug)]
 /// struct Careful {
 ///     window: u64,
@@ -54,8 +54,8 @@ use crate::rtt::RttEstimator;
 /// }
 /// ```
 ///
-/// A controller is called under the lock of the endpoint. It must not use the endpoint or its connections
-/// then: that panics, which ends the connection of the controller. When it is dropped, no lock is held.
+/// Methods are called while the lock of the endpoint is held. Using the endpoint or its connections
+/// in a method panics, which ends the connection. No lock is held when a controller is dropped.
 pub trait Controller: Send + fmt::Debug {
     /// Records that `bytes` were sent, up to packet number `last_pn`. They are included in
     /// `bytes_in_flight`.
@@ -68,7 +68,7 @@ pub trait Controller: Send + fmt::Debug {
     /// Processes a loss that turned out to be spurious. Call it before [`on_ack`](Self::on_ack) for
     /// the acknowledgement that revealed it.
     fn on_spurious_loss(&mut self, _loss: &SpuriousLoss) {}
-    /// Changes the datagram size.
+    /// Sets the datagram size of the path, in bytes.
     fn on_mtu_update(&mut self, mtu: u16);
     /// Returns the congestion window: the bytes that may be in flight.
     fn window(&self) -> u64;
@@ -81,7 +81,7 @@ pub trait Controller: Send + fmt::Debug {
     fn ssthresh(&self) -> Option<u64>;
     /// Returns the pacing rate; `None` leaves it to the pacer.
     fn pacing_rate(&self, rtt: &RttEstimator) -> Option<Rate>;
-    /// Returns the bytes to send in one go when pacing; `None` leaves the choice to the pacer.
+    /// Returns the bytes to send in one batch when pacing; `None` leaves the choice to the pacer.
     fn send_quantum(&self) -> Option<u64> {
         None
     }
@@ -91,7 +91,7 @@ pub trait Controller: Send + fmt::Debug {
     }
     /// Returns true while the window grows exponentially.
     fn in_slow_start(&self) -> bool;
-    /// Returns the name of the present state for records: `slow_start`, `recovery`, ...
+    /// Returns the name of the present state for telemetry: `slow_start`, `recovery`, ...
     fn state(&self) -> &'static str {
         if self.in_slow_start() {
             "slow_start"
@@ -99,7 +99,7 @@ pub trait Controller: Send + fmt::Debug {
             "congestion_avoidance"
         }
     }
-    /// Returns the name of the controller, for records and configuration.
+    /// Returns the name of the controller, for telemetry and configuration.
     fn name(&self) -> &'static str;
 }
 

@@ -142,8 +142,8 @@ impl WindowLaw for CubicLaw {
 
     /// Applies multiplicative decrease and fast convergence, RFC 9438 §4.6 and §4.7.
     fn decrease(&mut self, _sample: &LossSample<'_>, mtu: u16) {
-        let has_less_room = self.window < self.w_max;
-        self.w_max = if has_less_room {
+        let is_below_w_max = self.window < self.w_max;
+        self.w_max = if is_below_w_max {
             self.window * (1.0 + BETA) / 2.0
         } else {
             self.window
@@ -154,14 +154,14 @@ impl WindowLaw for CubicLaw {
         self.is_after_slow_start = false;
     }
 
-    /// Starts anew with the smallest window, RFC 9438 §4.8.
-    fn collapse(&mut self, least: u64) {
-        self.window = from_bytes(least);
+    /// Restarts from the minimum window, RFC 9438 §4.8.
+    fn collapse(&mut self, minimum: u64) {
+        self.window = from_bytes(minimum);
         self.stage = None;
         self.is_after_slow_start = true;
     }
 
-    fn forget_congestion(&mut self) {
+    fn reset_congestion(&mut self) {
         self.w_max = 0.0;
         self.stage = None;
         self.is_after_slow_start = true;
@@ -198,16 +198,16 @@ fn from_bytes(bytes: u64) -> f64 {
     bytes as f64
 }
 
-/// Converts to bytes. Rounds down and saturates.
+/// Converts to whole bytes. Rounds down and saturates.
 fn to_bytes(bytes: f64) -> u64 {
     bytes as u64
 }
 
 /// The steepness of the curve, in datagrams per second cubed. RFC 9438 §5.
 const C: f64 = 0.4;
-/// The part of the window that congestion leaves. RFC 9438 §4.6.
+/// The part of the window that remains after congestion. RFC 9438 §4.6.
 const BETA: f64 = 0.7;
-/// Datagrams per round trip that make up for the gentler decrease. RFC 9438 §4.3.
+/// Growth in datagrams per round trip that compensates for the smaller decrease. RFC 9438 §4.3.
 const ALPHA: f64 = 3.0 * (1.0 - BETA) / (1.0 + BETA);
 /// The largest growth of the window in one round trip: a half. RFC 9438 §4.2.
 const MAX_GROWTH: f64 = 1.5;

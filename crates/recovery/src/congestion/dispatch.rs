@@ -27,10 +27,10 @@ macro_rules! congestion_controller {
                 #[doc = $about]
                 $variant($controller),
             )*
-            /// One that starts from what an earlier connection has learned (RFC 9959). BBR does this
-            /// without it.
+            /// Starts from the measurements of an earlier connection (RFC 9959). BBR does so
+            /// without this wrapper.
             Careful(Box<CarefulResume>),
-            /// A custom controller.
+            /// A controller of the application, called through dynamic dispatch.
             Custom(Foreign<Box<dyn Controller>>),
         }
 
@@ -90,9 +90,9 @@ impl CongestionController {
 
     /// Switches to another algorithm in the middle of a connection.
     ///
-    /// The new controller keeps the window, stays past slow start if that is over, and sends no
-    /// burst. BBR assumes that the path carries a window per round trip until it has measured the
-    /// rate. The same algorithm as before changes nothing.
+    /// The new controller keeps the window, does not return to slow start, and sends no burst. BBR
+    /// assumes that the path delivers a window per round trip until it has measured the rate.
+    /// Switching to the present algorithm has no effect.
     ///
     /// `rtt` is the estimator of the path. `seed` is used as by [`new`](Self::new).
     pub fn switch(
@@ -118,7 +118,7 @@ impl CongestionController {
     }
 
     /// Starts from the properties of the path that an earlier connection has observed (RFC 9959).
-    /// Call it before anything is sent. Custom controllers ignore it.
+    /// Call it before the first packet is sent. Custom controllers ignore it.
     pub fn start_carefully(&mut self, mtu: u16, saved: SavedPath) {
         let Some(algorithm) = self.algorithm() else {
             return;
@@ -131,9 +131,9 @@ impl CongestionController {
         }
     }
 
-    /// Makes the controller stay in congestion avoidance when the path turns out to carry more than
-    /// at the last congestion event, as in RFC 9438 and RFC 9002 §7. By default, NewReno and CUBIC
-    /// search for a larger window then.
+    /// Makes the controller stay in congestion avoidance when the capacity of the path has risen
+    /// since the last congestion event, as in RFC 9438 and RFC 9002 §7. By default, NewReno and
+    /// CUBIC search for a larger window.
     pub fn ignore_capacity_rise(&mut self) {
         by_kind!(self, controller => Builtin::ignore_capacity_rise(controller),
             Self::Careful(careful) => careful.inner().ignore_capacity_rise(),

@@ -22,8 +22,8 @@ pub(super) struct HyStart {
     phase: Phase,
     round: Round,
     ack_rate: AckRate,
-    /// True unless the rate has led to conservative slow start without a queue.
-    trusts_rate: bool,
+    /// True until the rate has led to conservative slow start without a queue.
+    uses_rate: bool,
     last_sent: u64,
     /// True while the congestion event that has ended the first slow start may be undone. Rounds are
     /// still observed then.
@@ -33,7 +33,7 @@ pub(super) struct HyStart {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Phase {
     SlowStart,
-    /// Conservative slow start.
+    /// Conservative slow start: the window grows more slowly, to confirm the queue.
     Conservative {
         /// The round-trip time below which the phase ends: there is no queue.
         baseline: Duration,
@@ -59,7 +59,7 @@ struct Round {
     min_rtt: Option<Duration>,
     last_min_rtt: Option<Duration>,
     samples: u32,
-    /// Bytes acknowledged.
+    /// Bytes acknowledged in this round.
     acked: u64,
 }
 
@@ -73,7 +73,7 @@ impl Round {
 /// The effect of an acknowledgement on the window.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Growth {
-    /// Bytes to add.
+    /// Bytes to add to the window.
     pub(super) bytes: u64,
     /// True if slow start is over, so that the threshold becomes the window.
     pub(super) is_over: bool,
@@ -85,7 +85,7 @@ impl HyStart {
             phase: Phase::SlowStart,
             round: Round::default(),
             ack_rate: AckRate::default(),
-            trusts_rate: true,
+            uses_rate: true,
             last_sent: 0,
             is_suspended: false,
         }
@@ -119,7 +119,7 @@ impl HyStart {
 
     /// Ends the first slow start on a congestion event.
     pub(super) fn on_congestion(&mut self) {
-        // The second event in a row: the first one is not undone any more.
+        // The first of two events in a row is no longer undone.
         if self.is_suspended {
             self.phase = Phase::Off;
         }
@@ -157,26 +157,26 @@ impl HyStart {
         let is_over = self.end_round(sample, mtu);
         self.round.acked = self.round.acked.saturating_add(sample.acked_bytes);
         if let Some(rate) = self.ack_rate.on_ack(sample, mtu) {
-            self.judge_rate(rate, window);
+            self.evaluate_rate(rate, window);
         } else if sample.app_limited {
-            self.forget_rate();
+            self.reset_rate();
         }
-        // Packets of a half-empty window do not meet a queue that we have caused.
+        // Packets of a window that is not full do not meet a queue of our own.
         if !sample.app_limited
-            && !self.is_too_early(sample.largest_acked)
+            && !self.is_sent_too_early(sample.largest_acked)
             && let Some(rtt) = sample.rtt_sample
         {
             self.round.min_rtt = Some(self.round.min_rtt.map_or(rtt, |min| min.min(rtt)));
             self.round.samples = self.round.samples.saturating_add(1);
             if self.round.samples >= N_RTT_SAMPLE {
-                self.judge_round(MAX_RTT_THRESH);
+                self.evaluate_round(MAX_RTT_THRESH);
             }
         }
         is_over
     }
 
     /// Returns true if the packet was sent before those whose delay counts.
-    fn is_too_early(&self, pn: u64) -> bool {
+    fn is_sent_too_early(&self, pn: u64) -> bool {
         matches!(self.phase, Phase::Conservative { since, .. } if pn < since)
     }
 
@@ -193,7 +193,7 @@ impl HyStart {
     }
 
     /// Enters or leaves conservative slow start. Called once the round has enough samples.
-    fn judge_round(&mut self, max_threshold: Duration) {
+    fn evaluate_round(&mut self, max_threshold: Duration) {
         let Some(min) = self.round.min_rtt else {
             return;
         };
@@ -214,7 +214,7 @@ impl HyStart {
                 baseline, since, ..
             } if min < baseline => match since {
                 0 => self.phase = Phase::SlowStart,
-                _ => self.distrust_rate(),
+                _ => self.disable_rate(),
             },
             Phase::Conservative { .. } | Phase::Off => {}
         }
@@ -226,12 +226,12 @@ impl HyStart {
     /// at which half a window arrived, the first packets of a round still find an empty queue while
     /// the last ones fill it, and the first round that is delayed as a whole is the one that
     /// overflows: 1 MB over 10 Mbit/s x 50 ms with a queue of one BDP lost a sixth of its packets.
-    fn judge_rate(&mut self, rate: Rate, window: u64) {
+    fn evaluate_rate(&mut self, rate: Rate, window: u64) {
         let (Phase::SlowStart, Some(last)) = (self.phase, self.round.last_min_rtt) else {
             return;
         };
         let (numerator, denominator) = FULL;
-        if !self.trusts_rate || window <= rate.scaled(numerator, denominator).bytes_in(last) {
+        if !self.uses_rate || window <= rate.scaled(numerator, denominator).bytes_in(last) {
             return;
         }
         // Packets sent from now on must show a queue, or there is no bottleneck.
@@ -250,7 +250,7 @@ impl HyStart {
             return false;
         }
         if self.round.samples < N_RTT_SAMPLE && self.round.is_conclusive(mtu) {
-            self.judge_round(Duration::MAX);
+            self.evaluate_round(Duration::MAX);
         }
         let standing = sample.rtt.min().saturating_mul(2);
         let has_standing_queue = self.round.min_rtt.is_some_and(|min| min >= standing);
@@ -266,7 +266,7 @@ impl HyStart {
             return false;
         };
         if *since > 0 {
-            // Packets sent too early do not count.
+            // Packets sent before `since` do not count.
             self.round.last_min_rtt = ended.min_rtt.or(ended.last_min_rtt);
             if *rounds >= TRANSITION_ROUNDS && !ended.is_conclusive(mtu) {
                 return false;
@@ -286,14 +286,14 @@ impl HyStart {
     }
 
     /// Ignores the rate of acknowledgements from now on, because there was no queue.
-    fn distrust_rate(&mut self) {
+    fn disable_rate(&mut self) {
         self.phase = Phase::SlowStart;
-        self.trusts_rate = false;
+        self.uses_rate = false;
     }
 
-    /// Leaves conservative slow start after a pause of the sender. Pauses empty queues, so the next
-    /// packets do not reveal the earlier state.
-    fn forget_rate(&mut self) {
+    /// Leaves conservative slow start after a pause of the sender, which may have emptied the
+    /// queue.
+    fn reset_rate(&mut self) {
         if matches!(self.phase, Phase::Conservative { since: 1.., .. }) {
             self.phase = Phase::SlowStart;
             self.round.last_min_rtt = None;
@@ -315,11 +315,11 @@ const N_RTT_SAMPLE: u32 = 8;
 /// is an eighth of the round-trip time without the upper bound of 16 ms, because each sample
 /// includes the time that its packet waited behind its own batch.
 const N_THINNED_SAMPLE: u32 = 3;
-/// The smallest rise that counts. Less is noise of the hosts on short paths.
+/// The smallest rise that counts. Smaller ones are noise of the hosts on short paths.
 const MIN_RTT_THRESH: Duration = Duration::from_millis(4);
 const MAX_RTT_THRESH: Duration = Duration::from_millis(16);
 const MIN_RTT_DIVISOR: u32 = 8;
-/// The divisor of growth in conservative slow start.
+/// The divisor of growth in conservative slow start that delay has caused.
 const CSS_GROWTH_DIVISOR: u64 = 4;
 /// Rounds of conservative slow start.
 const CSS_ROUNDS: u32 = 5;
@@ -337,11 +337,12 @@ const KNOWN_RATE_GROWTH_DIVISOR: u64 = 8;
 /// Rounds after such a start that contain packets sent before: the round of the detection and the
 /// next.
 const TRANSITION_ROUNDS: u32 = 2;
-/// Rounds after those that must show a queue for every packet. With one, jitter of half a round
-/// trip ends slow start too early half as often again as without the rate; with two it does not.
+/// Rounds after those that must show a queue for every packet. With one such round, jitter of half
+/// a round trip ends slow start too early 1.5 times as often as without the rate. With two it does
+/// not.
 const CONFIRMATION_ROUNDS: u32 = 2;
-/// The window from which on the path must be full, as a multiple of what it delivers in a round
-/// trip at its fastest. On a path that is not full the multiple is about one: a window is sent in
+/// The window above which the path must be full, as a multiple of what it delivers in a round trip
+/// at its highest rate. On a path that is not full the multiple is about one: a window is sent in
 /// half a round trip, and the next one is twice as large.
 const FULL: (u32, u32) = (7, 5);
 

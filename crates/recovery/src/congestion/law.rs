@@ -1,4 +1,4 @@
-//! The part of a classic controller that differs between algorithms: the law of its window.
+//! The law of the window, in which the classic controllers differ.
 
 use std::fmt;
 
@@ -11,13 +11,13 @@ use crate::rtt::RttEstimator;
 /// The law by which the window of a [`Classic`](super::classic::Classic) controller grows and
 /// shrinks.
 ///
-/// The law owns the window, because some laws keep fractions of a byte. Methods that have a
-/// default concern laws that respond to ECN marks.
+/// The law owns the window, because some laws keep fractions of a byte. Methods with a default are
+/// for laws that respond to ECN marks.
 pub trait WindowLaw: Clone + fmt::Debug + Send {
     /// The state before a reduction, restored when the losses turn out to be spurious.
     type Saved: Clone + fmt::Debug + Send;
 
-    /// The name of the algorithm, for records and configuration.
+    /// The name of the algorithm, for telemetry and configuration.
     const NAME: &'static str;
 
     /// Creates the law with a window in bytes.
@@ -26,7 +26,7 @@ pub trait WindowLaw: Clone + fmt::Debug + Send {
     /// Returns the window in bytes.
     fn window(&self) -> u64;
 
-    /// Sets the window to a bound for the datagram size.
+    /// Sets the window, which a change of the datagram size may require.
     fn set_window(&mut self, window: u64);
 
     /// Adds `bytes` to the window in slow start, up to `limit`.
@@ -41,18 +41,19 @@ pub trait WindowLaw: Clone + fmt::Debug + Send {
     /// Decreases the window for a new congestion event, to no less than the minimum window.
     fn decrease(&mut self, sample: &LossSample<'_>, mtu: u16);
 
-    /// Sets the window to `least` bytes on persistent congestion. Slow start follows.
-    fn collapse(&mut self, least: u64) {
-        self.set_window(least);
+    /// Sets the window to `minimum` bytes on persistent congestion. Slow start follows.
+    fn collapse(&mut self, minimum: u64) {
+        self.set_window(minimum);
     }
 
-    /// Forgets earlier congestion and keeps the window. The window grows as in slow start then.
-    fn forget_congestion(&mut self);
+    /// Resets the state of earlier congestion and keeps the window, which then grows as in slow
+    /// start.
+    fn reset_congestion(&mut self);
 
     /// Returns the state to be restored if the next reduction turns out to be spurious.
     fn save(&self) -> Self::Saved;
 
-    /// Undoes a reduction. What the window has gained since is kept.
+    /// Undoes a reduction. Keeps the window if it is larger than before.
     fn restore(&mut self, saved: Self::Saved);
 
     /// Records that a packet has been sent after the path was idle.
@@ -61,17 +62,17 @@ pub trait WindowLaw: Clone + fmt::Debug + Send {
     /// Counts an acknowledgement, including those during a recovery period.
     fn observe(&mut self, _sample: &AckSample<'_>) {}
 
-    /// Decides the response to a sign of congestion. `is_covered` is true if the recovery period
+    /// Decides the response to a congestion signal. `is_covered` is true if the recovery period
     /// already responds to it.
     fn respond(&mut self, _sample: &LossSample<'_>, is_covered: bool, _mtu: u16) -> Response {
         Response::usual(is_covered)
     }
 
-    /// Notes the end of an acknowledgement's processing.
+    /// Called after an acknowledgement has been processed.
     fn on_ack_processed(&mut self, _rtt: &RttEstimator, _in_slow_start: bool) {}
 
-    /// Returns true if the law has slow start: below a threshold, and while a larger window is
-    /// searched for.
+    /// Returns true if the window grows exponentially below a threshold and during a capacity
+    /// search.
     fn has_slow_start(&self) -> bool {
         true
     }
@@ -86,7 +87,7 @@ pub trait WindowLaw: Clone + fmt::Debug + Send {
         window_rate(self.window(), rtt, in_slow_start)
     }
 
-    /// Returns the bytes to send in one go; `None` leaves the choice to the pacer.
+    /// Returns the bytes to send in one batch; `None` leaves the choice to the pacer.
     fn send_quantum(&self, _mtu: u16) -> Option<u64> {
         None
     }
@@ -97,12 +98,12 @@ pub trait WindowLaw: Clone + fmt::Debug + Send {
     }
 }
 
-/// The response of a controller to a sign of congestion.
+/// The response of a controller to a congestion signal.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Response {
-    /// The sign is new: the window is reduced, and a recovery period begins.
+    /// The signal is new: the window is reduced, and a recovery period begins.
     Reduce,
-    /// The sign belongs to the present recovery period.
+    /// The signal belongs to the present recovery period.
     Covered,
     /// The law has already responded, without a recovery period.
     Done,

@@ -55,7 +55,7 @@ impl WindowLaw for NewRenoLaw {
         self.acked = 0;
     }
 
-    fn forget_congestion(&mut self) {
+    fn reset_congestion(&mut self) {
         self.acked = 0;
     }
 

@@ -15,33 +15,34 @@ use crate::rtt::RttEstimator;
 /// Prague: sends ECT(1) and responds to the share of CE marks, so that an L4S queue stays short at
 /// full rate.
 ///
-/// Until the network marks the first packet the path cannot be distinguished from a classic one,
-/// and CUBIC with HyStart++ is in charge. The first mark ends slow start and brings in the
-/// scalable law: `alpha`, the moving average of the share of marked packets, takes `alpha / 2` of
-/// the window once per virtual round trip, and unmarked bytes add one datagram per round trip to
-/// it. The response to loss is that of CUBIC (draft §2.4.1). Two losses without a mark in between
-/// mean that the bottleneck is a classic one by now, and CUBIC is in charge again.
+/// Until the network marks the first packet, the path cannot be distinguished from a classic one,
+/// and CUBIC with HyStart++ applies. The first mark ends slow start and activates the scalable law:
+/// `alpha`, the moving average of the share of marked packets, takes `alpha / 2` of the window once
+/// per virtual round trip, and unmarked bytes add one datagram per round trip to it. The response
+/// to loss is that of CUBIC (draft §2.4.1). Two losses without a mark in between mean that the
+/// bottleneck has become a classic one, and CUBIC applies again.
 ///
-/// A classic ECN queue marks ECT(1) as it does ECT(0), and other flows respond to a mark by a third of
-/// their window. Beside them the scalable law takes nearly everything. So packets that are marked and
-/// have waited for longer than an L4S queue permits, round after round, mean that the bottleneck is
-/// such a queue: CUBIC takes over for good, and sends ECT(0) (RFC 9331 §4.3).
+/// A classic ECN queue marks ECT(1) like ECT(0), and other flows reduce their window by a third for
+/// each mark. The scalable law would take nearly all of the capacity from them. If marked packets
+/// have waited for longer than an L4S queue permits in several rounds in a row, the bottleneck is
+/// such a queue. CUBIC then applies for the rest of the connection, and sends ECT(0) (RFC 9331
+/// §4.3).
 pub type Prague = Classic<PragueLaw>;
 
 /// The window law of Prague: that of CUBIC until the first mark, then the scalable one.
 #[derive(Clone, Debug)]
 pub struct PragueLaw {
-    /// In charge while `scalable` is `None`.
+    /// Applies while `scalable` is `None`.
     cubic: CubicLaw,
     /// Boxed, because most connections never receive a mark.
     scalable: Option<Box<Scalable>>,
-    /// The bottleneck is a classic ECN queue.
+    /// True if the bottleneck is a classic ECN queue.
     is_classic: bool,
     /// The pacing rate after the last acknowledgement, for the quantum.
     rate: Option<Rate>,
 }
 
-/// The state of the law that was in charge before a reduction.
+/// The state of the law that applied before a reduction.
 #[derive(Clone, Copy, Debug)]
 pub enum Saved {
     /// The state of CUBIC.
@@ -109,12 +110,12 @@ impl WindowLaw for PragueLaw {
         }
     }
 
-    fn collapse(&mut self, least: u64) {
-        self.cubic.collapse(least);
+    fn collapse(&mut self, minimum: u64) {
+        self.cubic.collapse(minimum);
     }
 
-    fn forget_congestion(&mut self) {
-        self.cubic.forget_congestion();
+    fn reset_congestion(&mut self) {
+        self.cubic.reset_congestion();
     }
 
     fn save(&self) -> Saved {
@@ -124,7 +125,7 @@ impl WindowLaw for PragueLaw {
         }
     }
 
-    /// Restores the state of the law in charge. Each change of laws begins a new recovery period
+    /// Restores the state of the law that applies. Each change of laws begins a new recovery period
     /// with a state of its own, so the saved state is never that of the other law.
     fn restore(&mut self, saved: Saved) {
         match (&mut self.scalable, saved) {
@@ -146,8 +147,8 @@ impl WindowLaw for PragueLaw {
         }
     }
 
-    /// The scalable law responds to marks, to the first one by halving the window. If no mark has
-    /// come since the last loss, or the queue is a classic one, CUBIC takes over and responds.
+    /// The scalable law responds to marks, to the first one by halving the window. If no packet was
+    /// marked since the last loss, or the queue is a classic one, CUBIC takes over and responds.
     fn respond(&mut self, sample: &LossSample<'_>, is_covered: bool, mtu: u16) -> Response {
         match &mut self.scalable {
             None if sample.is_ecn && !self.is_classic => {
@@ -201,7 +202,7 @@ impl WindowLaw for PragueLaw {
     /// (draft §2.5.2).
     fn send_quantum(&self, mtu: u16) -> Option<u64> {
         let rate = self.rate.filter(|_| self.scalable.is_some())?;
-        let bytes = rate.as_bytes_per_second() / QUANTUMS_PER_SECOND;
+        let bytes = rate.as_bytes_per_second() / QUANTA_PER_SECOND;
         Some(bytes.clamp(u64::from(mtu), MAX_WINDOW))
     }
 
@@ -214,8 +215,8 @@ impl WindowLaw for PragueLaw {
     }
 }
 
-/// The number of quanta in a second.
-const QUANTUMS_PER_SECOND: u64 = 4000;
+/// The number of quanta per second.
+const QUANTA_PER_SECOND: u64 = 4000;
 
 #[cfg(test)]
 mod tests;

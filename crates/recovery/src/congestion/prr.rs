@@ -20,11 +20,11 @@ pub(super) struct Prr {
     /// `RecoverFS`: bytes in flight before the acknowledgement that revealed the loss, those that
     /// it delivered or declared lost included.
     recover_fs: u64,
-    /// `prr_delivered`.
+    /// `prr_delivered`: bytes delivered since recovery began.
     delivered: u64,
-    /// `prr_out`.
+    /// `prr_out`: bytes sent since recovery began.
     out: u64,
-    /// The rest of `sndcnt`.
+    /// The part of `sndcnt` that was not sent yet.
     allowance: u64,
     /// The time at which recovery began.
     entered: Time,
@@ -40,7 +40,7 @@ impl Prr {
     ///
     /// The window alone limits flights of at most an initial window. That much may be sent at once
     /// anyway, and in a handshake the acknowledgements that would permit packets may depend on the
-    /// very packets that are held back.
+    /// packets that wait for them.
     pub(super) fn new(sample: &LossSample<'_>, ssthresh: u64, mtu: u16) -> Self {
         let recover_fs = sample.bytes_in_flight.saturating_add(sample.lost_bytes);
         let mut prr = Self {
@@ -62,7 +62,7 @@ impl Prr {
         self.mtu = u64::from(mtu);
     }
 
-    /// Notes more losses in the same recovery, with or without an acknowledgement.
+    /// Records more losses in the same recovery, with or without an acknowledgement.
     pub(super) fn on_lost(&mut self, sample: &LossSample<'_>) {
         self.has_lost |= sample.lost_bytes > 0;
         self.allow(0, sample.bytes_in_flight, false);
@@ -74,7 +74,7 @@ impl Prr {
             // This acknowledgement began recovery. The bytes that it delivered are known only now.
             self.recover_fs = self.recover_fs.max(sample.bytes_in_flight_before);
         }
-        // SafeACK: there is progress, and no sign that recovery must last longer.
+        // SafeACK: there is progress and no further loss.
         let is_safe = sample.acked_bytes > 0 && sample.lost_bytes == 0 && !self.has_lost;
         self.has_lost = false;
         self.delivered = self.delivered.saturating_add(sample.acked_bytes);
@@ -92,8 +92,8 @@ impl Prr {
         bytes_in_flight > self.ssthresh
     }
 
-    /// Returns the bytes that may be sent now, at least a datagram if nothing is in flight: no
-    /// acknowledgement would permit any.
+    /// Returns the bytes that may be sent now. This is at least a datagram if nothing is in flight,
+    /// because no acknowledgement would permit one.
     pub(super) fn room(&self, window: u64, bytes_in_flight: u64) -> u64 {
         if self.is_short {
             window.saturating_sub(bytes_in_flight)
@@ -114,8 +114,8 @@ impl Prr {
             count.min(self.ssthresh - in_flight)
         };
         // One packet is permitted on entry to repair a loss.
-        let least = if self.out == 0 { self.mtu } else { 0 };
-        self.allowance = count.max(least).min(MAX_WINDOW);
+        let minimum = if self.out == 0 { self.mtu } else { 0 };
+        self.allowance = count.max(minimum).min(MAX_WINDOW);
     }
 
     /// Returns `CEIL(prr_delivered * ssthresh / RecoverFS)`.

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use courser_base::Time;
 
-/// The round trip after a reduction, during which no sign of congestion is new.
+/// The round trip after a reduction. Congestion signals of packets sent before its end are not new.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct RecoveryPeriod {
     start: Option<Time>,
-    /// The end of the time in which the sent packets reveal nothing new; at least `start`.
+    /// The latest time at which sent packets do not reveal new congestion; at least `start`.
     covered_until: Option<Time>,
     has_collapsed: bool,
 }
@@ -34,11 +34,11 @@ impl RecoveryPeriod {
 
     /// Returns true if the acknowledgement of a packet sent at this time must not increase the
     /// window.
-    pub(super) fn holds(&self, sent: Time) -> bool {
+    pub(super) fn forbids_growth(&self, sent: Time) -> bool {
         !self.has_collapsed && self.precedes(sent)
     }
 
-    /// Begins a period.
+    /// Begins a period that covers the packets sent until now.
     pub(super) fn start(&mut self, now: Time) {
         self.start = Some(now);
         self.covered_until = Some(now);
@@ -52,9 +52,9 @@ impl RecoveryPeriod {
 
     /// Ends the period on persistent congestion, RFC 9002 appendix B.8.
     ///
-    /// Deviates: the period ends only for growth. Earlier packets that are declared lost later are
-    /// signs of the same congestion, and would set the threshold to the collapsed window. TCP holds
-    /// the threshold as well, RFC 5681 §3.1.
+    /// Deviates: the period ends only for growth. Earlier packets that are declared lost later
+    /// belong to the same congestion event, and would set the threshold to the collapsed window.
+    /// TCP keeps the threshold as well, RFC 5681 §3.1.
     pub(super) fn collapse(&mut self, now: Time) {
         self.start(now);
         self.has_collapsed = true;

@@ -14,11 +14,11 @@ use crate::rtt::RttEstimator;
 pub struct AckSample<'a> {
     /// The time at which the ACK arrived.
     pub now: Time,
-    /// Bytes newly acknowledged.
+    /// Bytes that this ACK newly acknowledges, on the controller's path.
     pub acked_bytes: u64,
     /// The largest number newly acknowledged.
     pub largest_acked: u64,
-    /// The time at which that packet was sent.
+    /// The time at which the packet with the largest number was sent.
     pub largest_acked_sent: Time,
     /// The time at which the oldest newly acknowledged packet was sent.
     pub earliest_acked_sent: Time,
@@ -37,27 +37,27 @@ pub struct AckSample<'a> {
     pub lost_bytes: u64,
     /// Bytes delivered on the path so far, those of this ACK included.
     pub delivered: u64,
-    /// The delivery rate of the newest of these packets.
+    /// The delivery rate of the newest newly acknowledged packet, if it gave a sample.
     pub rate: Option<RateSample>,
-    /// The number of these packets that were sent with an ECT codepoint.
+    /// The number of newly acknowledged packets that were sent with an ECT codepoint.
     pub ecn_capable_packets: u64,
     /// CE marks that this ACK reported for the first time.
     pub ce_packets: u64,
 }
 
-/// A sign of congestion: packets that were lost or marked by the network.
+/// A congestion signal: packets that were lost or marked by the network.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LossSample<'a> {
-    /// The time at which it was detected.
+    /// The time at which the loss or the marks were detected.
     pub now: Time,
     /// Bytes lost; zero for marks.
     pub lost_bytes: u64,
-    /// The time at which the newest lost packet was sent; for marks, the largest newly acknowledged
-    /// one.
+    /// The time at which the newest lost packet was sent; for marks, the packet with the largest
+    /// newly acknowledged number.
     pub largest_lost_sent: Time,
     /// True if persistent congestion is established, RFC 9002 §7.6.
     pub persistent: bool,
-    /// True if the sign was a raised CE count.
+    /// True if the signal was a raised CE count.
     pub is_ecn: bool,
     /// Bytes in flight, the lost ones excluded.
     pub bytes_in_flight: u64,
@@ -68,7 +68,7 @@ pub struct LossSample<'a> {
 /// A lost packet, and the state of the path when it was sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LostPacket {
-    /// The packet number.
+    /// The packet number, in its packet number space.
     pub number: u64,
     /// The size in bytes.
     pub bytes: u64,
@@ -82,7 +82,7 @@ pub struct LostPacket {
     pub is_app_limited: bool,
 }
 
-/// A packet that was declared lost and then acknowledged, because it was only late.
+/// A packet that was late: it was declared lost and then acknowledged.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SpuriousLoss {
     /// The time at which the acknowledgement arrived.

@@ -120,7 +120,7 @@ impl<C: Controller> Flow<C> {
         });
     }
 
-    /// Loses a packet that was just sent.
+    /// Declares a packet lost that was sent at the present time.
     pub(super) fn lose(&mut self) {
         self.lose_sent_at(self.now, false);
         self.now += Duration::from_nanos(1);
@@ -243,7 +243,8 @@ fn a_reduction_after_slow_start_takes_effect_before_the_next_one() {
         let name = controller.name();
         let mut flow = Flow::new(controller);
         flow.rounds(4, ms(50), 4);
-        // Sends a packet with this much in flight, which is lost. Returns true if that reduces.
+        // Sends a packet with this much in flight, which is lost. Returns true if the window is
+        // reduced.
         let reduces = |flow: &mut Flow<CongestionController>, in_flight: u64| {
             let before = flow.controller.window();
             flow.now += ms(1);
@@ -257,8 +258,11 @@ fn a_reduction_after_slow_start_takes_effect_before_the_next_one() {
         assert!(reduces(&mut flow, flight), "{name}");
         let reduced = flow.controller.window();
         assert!(!reduces(&mut flow, reduced + 1), "{name}");
-        assert!(reduces(&mut flow, reduced), "{name}: it was in effect");
-        // A round trip without a sign of congestion, and each reduction counts as in RFC 9002.
+        assert!(
+            reduces(&mut flow, reduced),
+            "{name}: the reduction was in effect"
+        );
+        // After a round trip without congestion, each reduction counts as in RFC 9002.
         flow.now += ms(1);
         flow.rounds(3, ms(50), 4);
         let flight = flow.controller.window();
@@ -290,7 +294,7 @@ fn packets_sent_before_the_reduction_do_not_grow_the_window() {
 
 /// RFC 9002 §7.6.2.
 #[test]
-fn persistent_congestion_leaves_two_datagrams_and_slow_start() {
+fn persistent_congestion_sets_a_window_of_two_datagrams_and_slow_start() {
     for controller in all() {
         let mut flow = Flow::new(controller);
         flow.rounds(5, ms(50), 4);

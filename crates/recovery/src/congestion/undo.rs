@@ -7,8 +7,8 @@ use super::sample::{LossSample, SpuriousLoss};
 /// Keeps the state before a reduction until the fate of the lost packets is known.
 ///
 /// An episode begins with the loss that reduced the window, and includes all later losses that did
-/// not reduce it again. When the last of its packets is acknowledged, the network was only slow or
-/// reordered packets, and the state is restored. CE marks are explicit signals and are never
+/// not reduce it again. When the last of its packets is acknowledged, the network has only delayed
+/// or reordered packets, and the state is restored. CE marks are explicit signals and are never
 /// undone.
 ///
 /// The episode is boxed, because most connections have no losses most of the time.
@@ -21,7 +21,7 @@ pub(super) struct Undo<S> {
 struct Episode<S> {
     saved: S,
     start: Time,
-    /// Bytes declared lost and not acknowledged since.
+    /// Bytes declared lost in the episode and not acknowledged since.
     missing: u64,
 }
 
@@ -51,8 +51,8 @@ impl<S> Undo<S> {
         }
     }
 
-    /// Records that a lost packet was acknowledged. Returns the state to restore if it was the last
-    /// one missing.
+    /// Records that a lost packet was acknowledged. Returns the state to restore if all lost
+    /// packets of the episode are acknowledged.
     pub(super) fn on_spurious_loss(&mut self, loss: &SpuriousLoss) -> Option<S> {
         let episode = self.episode.as_mut()?;
         if loss.lost_at < episode.start {

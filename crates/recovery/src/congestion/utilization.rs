@@ -1,26 +1,26 @@
-//! The use of the window: one that is not used does not grow, RFC 9002 §7.8.
+//! The utilization of the window: an underutilized window does not grow, RFC 9002 §7.8.
 
 use super::sample::AckSample;
 
 /// Measures how much of the window was in flight in the last round trips.
 ///
-/// The application is only one of the limits of a sender. Its CPU, its socket or a cap of its rate
-/// can be others, and then there is always more to send. Each acknowledgement would let the window
-/// grow, to gigabytes within seconds on loopback, and the first change of the path would be met
-/// with a burst. So the window may grow to twice what was in flight and no further. Slow start needs
-/// that much, because it doubles the window in each round.
+/// The application is only one of the limits of a sender. Others are its CPU, its socket or a cap
+/// of its rate, while there is always more to send. Each acknowledgement would let the window grow,
+/// to gigabytes within seconds on loopback, and the first change of the path would cause a burst.
+/// So the window may grow to at most twice what was in flight. Slow start needs that much, because
+/// it doubles the window in each round.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Utilization {
     /// The first packet number of the next round, whose acknowledgement ends this one.
     round_end: u64,
-    /// The most bytes in flight in this round.
+    /// The maximum of bytes in flight in this round.
     peak: u64,
-    /// The most bytes in flight in the round before.
+    /// The maximum of bytes in flight in the previous round.
     last_peak: u64,
 }
 
 impl Utilization {
-    /// Counts an acknowledgement. `last_sent` is the largest packet number sent.
+    /// Updates the maxima with an acknowledgement. `last_sent` is the largest packet number sent.
     pub(super) fn on_ack(&mut self, sample: &AckSample<'_>, last_sent: u64) {
         if sample.largest_acked >= self.round_end {
             self.last_peak = self.peak;

@@ -18,7 +18,7 @@ pub fn minimum_window(mtu: u16) -> u64 {
 
 /// Returns the pacing rate of a window-based controller.
 ///
-/// It is somewhat more than a window per round trip, so that the window and not the pacer is the
+/// It is a quarter more than a window per round trip, so that the window and not the pacer is the
 /// limit (RFC 9002 §7.7). In slow start, where the window doubles, it is two windows per round
 /// trip.
 pub(crate) fn window_rate(window: u64, rtt: &RttEstimator, in_slow_start: bool) -> Rate {

@@ -15,7 +15,7 @@ fn sent(marked: u64) -> EcnValidation {
 
 /// RFC 9000 appendix A.4.
 #[test]
-fn ten_packets_are_marked_until_a_report_comes() {
+fn ten_packets_are_marked_before_the_first_report() {
     let mut ecn = sent(9);
     assert_eq!(
         (ecn.state(), ecn.mark(Ecn::Ect0)),
@@ -33,7 +33,8 @@ fn ten_packets_are_marked_until_a_report_comes() {
     );
 }
 
-/// The own system left the marks out: reports without them are no verdict, and another path is tested anew.
+/// The local system did not set the marks: reports without them do not count, and another path is
+/// tested again.
 #[test]
 fn refused_marks_end_the_marking_of_this_path() {
     let mut ecn = sent(3);
@@ -46,7 +47,7 @@ fn refused_marks_end_the_marking_of_this_path() {
 }
 
 #[test]
-fn a_report_before_any_marked_packet_is_acked_proves_nothing() {
+fn a_report_without_an_acknowledged_marked_packet_does_not_count() {
     let mut ecn = sent(3);
     ecn.on_ack(0, counts(0, 0), true);
     assert_eq!(ecn.state(), EcnState::Testing);
@@ -74,7 +75,7 @@ fn missing_counts_fail() {
 }
 
 #[test]
-fn missing_counts_are_fine_while_nothing_marked_is_acked() {
+fn missing_counts_are_accepted_without_acknowledged_marked_packets() {
     let mut ecn = sent(10);
     ecn.on_ack(0, None, true);
     assert_eq!(ecn.state(), EcnState::Unknown);
@@ -100,7 +101,7 @@ fn an_ack_that_does_not_raise_the_largest_neither_fails_nor_signals() {
     assert_eq!(
         ecn.state(),
         EcnState::Capable,
-        "the base is still the newest report"
+        "increases are relative to the newest report"
     );
 }
 
@@ -143,7 +144,7 @@ fn more_marks_than_sent_fail() {
 
 /// RFC 9000 §13.4.2.2.
 #[test]
-fn failure_is_final_and_comes_at_any_time() {
+fn failure_is_final_and_possible_at_any_time() {
     let mut ecn = sent(10);
     ecn.on_ack(5, counts(5, 0), true);
     assert_eq!(ecn.state(), EcnState::Capable);
@@ -191,7 +192,7 @@ fn a_path_that_marks_everything_fails() {
 
 /// RFC 9000 appendix A.4.
 #[test]
-fn two_silent_timeouts_end_the_test() {
+fn two_timeouts_end_the_test() {
     let mut ecn = sent(2);
     ecn.on_pto();
     assert_eq!(ecn.mark(Ecn::Ect0), Ecn::Ect0);
@@ -201,11 +202,11 @@ fn two_silent_timeouts_end_the_test() {
         (EcnState::Unknown, Ecn::NotEct)
     );
     ecn.on_ack(2, counts(2, 0), true);
-    assert_eq!(ecn.state(), EcnState::Capable, "they were only late");
+    assert_eq!(ecn.state(), EcnState::Capable, "the packets were only late");
 }
 
 #[test]
-fn a_new_path_is_tested_on_top_of_the_old_counts() {
+fn a_new_path_is_tested_with_the_counts_of_the_old_one() {
     let mut ecn = sent(10);
     ecn.on_ack(10, counts(8, 2), true);
     ecn.restart();
@@ -216,7 +217,7 @@ fn a_new_path_is_tested_on_top_of_the_old_counts() {
 }
 
 #[test]
-fn a_socket_that_cannot_mark_never_does() {
+fn a_disabled_validation_never_marks_packets() {
     let mut ecn = EcnValidation::disabled();
     ecn.on_ack(0, counts(0, 0), true);
     assert_eq!(ecn.mark(Ecn::Ect0), Ecn::NotEct);
@@ -264,7 +265,11 @@ fn after_a_change_of_controller_both_codepoints_count() {
     assert_eq!(ecn.on_ack(3, both(7, 1, 1), true).ce_increase, 1);
     assert_eq!(ecn.state(), EcnState::Capable);
     ecn.on_ack(1, both(7, 3, 1), true);
-    assert_eq!(ecn.state(), EcnState::Failed, "two were sent with ECT(1)");
+    assert_eq!(
+        ecn.state(),
+        EcnState::Failed,
+        "only two packets were sent with ECT(1)"
+    );
 }
 
 /// RFC 9332: an L4S queue may mark all of the first packets; a broken router marks all packets.
@@ -306,7 +311,7 @@ proptest! {
     }
 
     #[test]
-    fn hostile_counts_do_not_overflow(ect0 in any::<u64>(), ect1 in any::<u64>(), ce in any::<u64>()) {
+    fn extreme_counts_do_not_overflow(ect0 in any::<u64>(), ect1 in any::<u64>(), ce in any::<u64>()) {
         let mut ecn = sent_l4s(10);
         ecn.on_sent(Ecn::Ect0);
         let counts = EcnCounts { ect0, ect1, ce };

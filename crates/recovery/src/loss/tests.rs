@@ -150,13 +150,13 @@ fn packets_not_in_flight_are_never_lost() {
 }
 
 #[test]
-fn clocks_that_stand_still_or_run_back_lose_nothing_by_time() {
+fn clocks_that_stand_still_or_run_back_do_not_declare_losses() {
     let (mut sent, mut detector) = acked(10, 2);
     assert_eq!(detect(Time::ZERO, &mut sent, &mut detector), []);
 }
 
 #[test]
-fn the_end_of_time_is_survived() {
+fn the_largest_time_does_not_overflow() {
     let mut sent = SentPackets::new();
     sent.push(0, packet(Time::MAX));
     sent.push(1, packet(Time::MAX));
@@ -204,7 +204,7 @@ proptest! {
             prop_assert_eq!(detector.loss_time(), due.map(|(_, time)| *time + limit).min());
             prop_assert_eq!(sent.len(), model.len());
             if let (Some(oldest), Some(largest)) = (sent.oldest(), largest) {
-                prop_assert!(oldest + PACKET_THRESHOLD > largest, "looks at three at most");
+                prop_assert!(oldest + PACKET_THRESHOLD > largest, "at most three packets are examined");
             }
         }
     }
@@ -227,7 +227,7 @@ fn a_spurious_loss_raises_both_thresholds() {
 }
 
 #[test]
-fn patience_has_a_limit_and_is_forgotten_on_a_path_that_keeps_order() {
+fn the_time_threshold_is_limited_and_falls_on_a_path_that_keeps_order() {
     let rtt = rtt();
     let mut loss = LossDetector::new();
     loss.on_ack_received(50);

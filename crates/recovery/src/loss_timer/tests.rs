@@ -34,7 +34,7 @@ fn next_after(timeouts: u32, change: impl FnOnce(&mut LossTimerInputs<'_>)) -> O
 }
 
 #[test]
-fn nothing_in_flight_needs_no_timer() {
+fn no_timer_is_armed_with_nothing_in_flight() {
     assert_eq!(next(|_| {}), None);
 }
 
@@ -97,7 +97,7 @@ fn backoff_doubles_the_whole_timeout() {
 
 /// RFC 9002 §6.2.1.
 #[test]
-fn a_loss_time_displaces_the_probe_timeout() {
+fn a_loss_time_replaces_the_probe_timeout() {
     let timer = next(|inputs| {
         inputs.spaces[0].last_ack_eliciting = Some(at(0));
         inputs.spaces[1].loss_time = Some(at(5000));
@@ -114,7 +114,7 @@ fn a_loss_time_displaces_the_probe_timeout() {
 
 /// RFC 9002 §6.2.2.1.
 #[test]
-fn a_server_out_of_budget_arms_no_timeout() {
+fn a_server_at_the_amplification_limit_arms_no_timeout() {
     let timer = next(|inputs| {
         inputs.spaces[0].last_ack_eliciting = Some(at(0));
         inputs.is_at_amplification_limit = true;
@@ -124,7 +124,7 @@ fn a_server_out_of_budget_arms_no_timeout() {
 
 /// RFC 9002 §6.2.2.1.
 #[test]
-fn a_client_unsure_of_validation_probes_with_nothing_in_flight() {
+fn an_unvalidated_client_probes_with_nothing_in_flight() {
     let timer = next(|inputs| inputs.is_address_validated_by_peer = false);
     assert_eq!(
         timer,
@@ -147,7 +147,7 @@ fn a_client_unsure_of_validation_probes_with_nothing_in_flight() {
 }
 
 #[test]
-fn early_data_in_flight_does_not_silence_a_client() {
+fn a_client_with_early_data_in_flight_still_probes() {
     let timer = next(|inputs| {
         inputs.spaces[2].last_ack_eliciting = Some(at(1000));
         inputs.is_handshake_confirmed = false;
@@ -163,7 +163,7 @@ fn early_data_in_flight_does_not_silence_a_client() {
 }
 
 #[test]
-fn the_end_of_time_is_survived() {
+fn the_largest_time_does_not_overflow() {
     let timer = next_after(u32::from(u16::MAX), |inputs| {
         inputs.spaces[2].last_ack_eliciting = Some(Time::MAX);
         inputs.max_ack_delay = Duration::MAX;

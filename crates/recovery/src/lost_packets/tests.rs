@@ -18,7 +18,7 @@ fn acked(lost: &mut LostPackets, ranges: &[RangeInclusive<u64>]) -> Vec<u64> {
 }
 
 #[test]
-fn an_acknowledged_loss_is_found_once() {
+fn an_acknowledged_loss_is_returned_once() {
     let mut packets = LostPackets::new();
     for number in [3, 5, 9, 4] {
         packets.push(lost(number, 1));
@@ -30,11 +30,11 @@ fn an_acknowledged_loss_is_found_once() {
 }
 
 #[test]
-fn old_losses_are_forgotten() {
+fn expired_losses_are_removed() {
     let mut packets = LostPackets::new();
     packets.push(lost(1, 10));
     packets.push(lost(2, 50));
-    packets.forget(
+    packets.remove_expired(
         Time::ZERO + Duration::from_millis(60),
         Duration::from_millis(20),
     );
@@ -45,5 +45,5 @@ fn old_losses_are_forgotten() {
 fn memory_is_bounded() {
     let mut packets = LostPackets::new();
     (0..10_000).for_each(|number| packets.push(lost(number, 1)));
-    assert_eq!(acked(&mut packets, &[0..=20_000]).len(), MAX_REMEMBERED);
+    assert_eq!(acked(&mut packets, &[0..=20_000]).len(), MAX_LOST_PACKETS);
 }

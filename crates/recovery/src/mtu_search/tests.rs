@@ -26,7 +26,7 @@ fn run(search: &mut MtuSearch, now: Time, carried: u16) -> usize {
         assert!(probes < 100, "the search does not end");
         assert!(size > search.mtu() && size <= search.limit(), "{size}");
         let number = search.on_probe_sent(size);
-        assert_eq!(search.next_probe(now, ROOM), None, "one at a time");
+        assert_eq!(search.next_probe(now, ROOM), None, "one probe is in flight");
         if size <= carried {
             assert!(search.on_probe_acked(size));
         } else {
@@ -37,7 +37,7 @@ fn run(search: &mut MtuSearch, now: Time, carried: u16) -> usize {
 }
 
 #[test]
-fn nothing_is_probed_before_a_datagram_was_full() {
+fn no_probe_is_due_before_a_full_datagram() {
     let mut search = MtuSearch::new(BASE_MTU, 65_507);
     assert_eq!(search.next_probe(at(0), ROOM), None);
     search.on_full_datagram_sent(at(0));
@@ -45,12 +45,12 @@ fn nothing_is_probed_before_a_datagram_was_full() {
 }
 
 #[test]
-fn interface_that_the_whole_path_matches_takes_one_probe() {
+fn a_path_with_the_mtu_of_the_interface_takes_one_probe() {
     let mut search = started(65_507, Some(1472));
     assert_eq!(run(&mut search, at(0), 1472), 1);
     assert_eq!(search.mtu(), 1472);
     search.on_full_datagram_sent(at(3_600_000));
-    assert!(!search.wants_probe(), "there is nothing above it");
+    assert!(!search.wants_probe(), "no larger size is left");
 }
 
 #[test]
@@ -76,16 +76,16 @@ fn without_an_interface_ethernet_is_tried_first_and_jumbo_frames_next() {
 }
 
 #[test]
-fn interface_is_asked_for_once_and_only_if_it_is_not_known() {
+fn interface_mtu_is_requested_once_if_unknown() {
     let mut search = started(65_507, None);
-    assert!(search.asks_for_interface());
-    assert!(!search.asks_for_interface());
-    assert!(!started(65_507, Some(1472)).asks_for_interface());
-    assert!(!MtuSearch::disabled(1400).asks_for_interface());
+    assert!(search.needs_interface_mtu());
+    assert!(!search.needs_interface_mtu());
+    assert!(!started(65_507, Some(1472)).needs_interface_mtu());
+    assert!(!MtuSearch::disabled(1400).needs_interface_mtu());
 }
 
 #[test]
-fn interface_that_is_learnt_late_keeps_the_probe_in_flight() {
+fn learning_the_interface_mtu_late_keeps_the_probe_in_flight() {
     let mut search = started(65_507, None);
     assert_eq!(search.next_probe(at(0), ROOM), Some(1452));
     search.on_probe_sent(1452);
@@ -96,7 +96,7 @@ fn interface_that_is_learnt_late_keeps_the_probe_in_flight() {
 }
 
 #[test]
-fn probe_that_the_interface_does_not_send_is_given_up() {
+fn probe_larger_than_the_interface_mtu_is_cancelled() {
     let mut search = started(65_507, None);
     search.next_probe(at(0), ROOM);
     search.on_probe_sent(1452);
@@ -107,7 +107,7 @@ fn probe_that_the_interface_does_not_send_is_given_up() {
 }
 
 #[test]
-fn path_of_the_base_size_ends_where_it_began() {
+fn search_on_a_path_of_the_base_size_keeps_the_base_size() {
     let mut search = started(65_507, Some(1472));
     run(&mut search, at(0), BASE_MTU);
     assert_eq!(search.mtu(), BASE_MTU);
@@ -128,7 +128,7 @@ fn single_losses_of_probes_do_not_lower_the_result() {
 }
 
 #[test]
-fn third_loss_refuses_a_size_and_late_news_of_it_count_once() {
+fn third_loss_refuses_a_size_and_repeated_reports_count_once() {
     let mut search = started(65_507, Some(1472));
     let mut number = 0;
     for _ in 0..MAX_PROBES {
@@ -137,15 +137,17 @@ fn third_loss_refuses_a_size_and_late_news_of_it_count_once() {
         search.on_probe_lost(number);
         search.on_probe_lost(number);
     }
-    let next = search.next_probe(at(0), ROOM).expect("smaller ones");
+    let next = search
+        .next_probe(at(0), ROOM)
+        .expect("a smaller size is probed");
     assert!(next < 1472);
     search.on_probe_sent(next);
     search.on_probe_lost(number);
-    assert!(!search.wants_probe(), "the new probe is still under way");
+    assert!(!search.wants_probe(), "the new probe is still in flight");
 }
 
 #[test]
-fn better_path_is_noticed_when_the_raise_timer_is_over() {
+fn larger_path_is_found_after_the_raise_timer() {
     let mut search = started(65_507, Some(1472));
     run(&mut search, at(0), 1372);
     let raised = at(0) + PMTU_RAISE_TIMER;
@@ -165,12 +167,16 @@ fn probe_waits_for_room_while_a_smaller_size_is_probed() {
     assert_eq!(search.awaited_room(), 0);
     search.on_probe_sent(8972);
     assert!(search.on_probe_acked(8972));
-    assert_eq!(search.next_probe(at(0), 12_000), None, "not done, no room");
+    assert_eq!(
+        search.next_probe(at(0), 12_000),
+        None,
+        "the next probe does not fit"
+    );
     assert_eq!(search.next_probe(at(0), 70_000), Some(65_507));
 }
 
 #[test]
-fn limit_of_the_peer_holds_for_present_and_future_sizes() {
+fn limit_of_the_peer_applies_to_present_and_future_sizes() {
     let mut search = MtuSearch::new(1400, 65_507);
     search.set_peer_limit(1300);
     assert_eq!((search.mtu(), search.limit()), (1300, 1300));
@@ -189,7 +195,7 @@ fn interface_below_the_base_size_is_ignored() {
 }
 
 #[test]
-fn disabled_search_keeps_its_size_whatever_happens() {
+fn disabled_search_keeps_its_size_for_any_events() {
     let mut search = MtuSearch::disabled(1400);
     search.on_full_datagram_sent(at(0));
     search.set_interface_mtu(1300);
@@ -223,7 +229,7 @@ fn three_rounds_of_lost_large_packets_are_a_black_hole() {
 }
 
 #[test]
-fn one_burst_is_one_round_however_often_it_is_reported() {
+fn repeated_reports_of_one_burst_are_one_round() {
     let mut search = at_1472();
     for report in 0..50 {
         assert!(!search.on_lost(at(100 + report), 1472, at(50)), "{report}");
@@ -232,7 +238,7 @@ fn one_burst_is_one_round_however_often_it_is_reported() {
 }
 
 #[test]
-fn large_packet_that_arrives_ends_the_suspicion() {
+fn acknowledgement_of_a_large_packet_resets_the_rounds() {
     let mut search = at_1472();
     for round in 1..100 {
         let now = at(100 * round);
@@ -245,7 +251,7 @@ fn large_packet_that_arrives_ends_the_suspicion() {
 }
 
 #[test]
-fn second_black_hole_waits_before_it_searches_again() {
+fn search_after_the_second_black_hole_is_delayed() {
     let mut search = at_1472();
     for hole in 0..2_u64 {
         for round in 1..=u64::from(BLACK_HOLE_ROUNDS) {
@@ -259,17 +265,17 @@ fn second_black_hole_waits_before_it_searches_again() {
         }
     }
     assert!(!search.wants_probe());
-    search.on_full_datagram_sent(at(1300) + COOL_DOWN);
+    search.on_full_datagram_sent(at(1300) + SEARCH_DELAY);
     assert!(search.wants_probe());
 }
 
 #[test]
-fn second_probe_timeout_falls_back_and_one_probe_comes_back() {
+fn second_probe_timeout_falls_back_and_one_probe_restores_the_size() {
     let mut search = at_1472();
     assert!(!search.on_probe_timeout(1));
     assert!(search.on_probe_timeout(2));
     assert_eq!(search.mtu(), BASE_MTU);
-    assert!(!search.on_probe_timeout(3), "it cannot fall further");
+    assert!(!search.on_probe_timeout(3), "the size is the base size");
     search.on_full_datagram_sent(at(5000));
     assert_eq!(run(&mut search, at(5000), 1472), 1);
     assert_eq!(search.mtu(), 1472);
@@ -278,10 +284,12 @@ fn second_probe_timeout_falls_back_and_one_probe_comes_back() {
 #[test]
 fn probe_acknowledged_after_the_fall_does_not_raise_the_size() {
     let mut search = started(65_507, None);
-    let size = search.next_probe(at(0), ROOM).expect("a probe");
+    let size = search.next_probe(at(0), ROOM).expect("a probe is due");
     search.on_probe_sent(size);
     search.on_probe_acked(size);
-    let next = search.next_probe(at(0), ROOM).expect("another");
+    let next = search
+        .next_probe(at(0), ROOM)
+        .expect("another probe is due");
     search.on_probe_sent(next);
     assert!(search.on_probe_timeout(2));
     assert!(!search.on_probe_acked(next));
@@ -289,7 +297,7 @@ fn probe_acknowledged_after_the_fall_does_not_raise_the_size() {
 }
 
 #[test]
-fn base_size_that_never_arrives_is_an_error_until_it_does() {
+fn base_size_that_never_arrives_is_an_error_until_acknowledged() {
     let mut search = started(1472, Some(1472));
     let mut rounds = 0;
     while !search.is_error() {
@@ -306,7 +314,7 @@ fn base_size_that_never_arrives_is_an_error_until_it_does() {
 
 proptest! {
     #[test]
-    fn the_found_size_passes_and_little_more_would(
+    fn the_found_size_is_close_to_the_largest_that_passes(
         carried in BASE_MTU..=65_507_u16,
         interface in prop::option::of(BASE_MTU..=65_507_u16),
         max in BASE_MTU..=65_507_u16,
@@ -320,7 +328,7 @@ proptest! {
     }
 
     #[test]
-    fn no_order_of_events_breaks_the_bounds(events in prop::collection::vec((0..9_u8, any::<u16>()), 0..200)) {
+    fn bounds_hold_for_any_order_of_events(events in prop::collection::vec((0..9_u8, any::<u16>()), 0..200)) {
         let mut search = MtuSearch::new(BASE_MTU, 9000);
         let mut numbers = vec![0];
         let mut now = at(0);
@@ -349,38 +357,38 @@ proptest! {
 }
 
 #[test]
-fn router_names_the_size_to_probe_next() {
+fn packet_too_big_selects_the_next_probe() {
     let mut search = started(65_507, Some(8972));
     assert_eq!(search.next_probe(at(0), ROOM), Some(8972));
     let number = search.on_probe_sent(8972);
     assert!(!search.on_packet_too_big(at(1), 8972, 1380));
     search.on_probe_lost(number);
-    assert_eq!(
-        search.mtu(),
-        BASE_MTU,
-        "nothing is believed before it was tried"
-    );
+    assert_eq!(search.mtu(), BASE_MTU, "a claim does not raise the size");
     assert_eq!(search.next_probe(at(2), ROOM), Some(1380));
     search.on_probe_sent(1380);
     assert!(search.on_probe_acked(1380));
-    assert_eq!(search.next_probe(at(3), ROOM), None, "it was exact");
+    assert_eq!(
+        search.next_probe(at(3), ROOM),
+        None,
+        "the search is complete"
+    );
     assert_eq!(search.mtu(), 1380);
 }
 
 #[test]
-fn router_that_lied_about_a_probe_costs_three_probes() {
+fn false_packet_too_big_costs_three_probes() {
     let mut search = started(65_507, Some(8972));
     search.next_probe(at(0), ROOM);
     let number = search.on_probe_sent(8972);
     search.on_packet_too_big(at(1), 8972, 1400);
     search.on_probe_lost(number);
-    // The path actually carries 1372.
+    // The path carries 1372 bytes.
     run(&mut search, at(2), 1372);
     assert_eq!(search.mtu(), 1372);
 }
 
 #[test]
-fn smaller_path_is_followed_at_once_and_searched_again_later() {
+fn packet_too_big_lowers_the_size_until_the_raise_timer() {
     let mut search = started(65_507, Some(1472));
     run(&mut search, at(0), 1472);
     assert!(search.on_packet_too_big(at(10), 1472, 1372));
@@ -393,7 +401,7 @@ fn smaller_path_is_followed_at_once_and_searched_again_later() {
 
 /// RFC 9000 §14.2.1: conformance rules 9000-231 and 9000-233.
 #[test]
-fn claims_below_the_base_size_and_contradictions_change_nothing() {
+fn claims_below_the_base_size_and_contradictions_are_ignored() {
     for claimed in [0, 68, 576, 1199, 1472, 1473, u16::MAX] {
         let mut search = started(65_507, Some(1472));
         run(&mut search, at(0), 1472);
@@ -408,7 +416,7 @@ fn claims_below_the_base_size_and_contradictions_change_nothing() {
 }
 
 #[test]
-fn size_that_is_fixed_stays() {
+fn packet_too_big_leaves_a_fixed_size() {
     let mut search = MtuSearch::disabled(1400);
     assert!(!search.on_packet_too_big(at(0), 1400, 1300));
     assert_eq!(search.mtu(), 1400);
@@ -418,11 +426,11 @@ proptest! {
     /// ICMP messages never raise the size or lower it below the base, and the search ends.
     #[test]
     fn icmp_messages_never_raise_the_size(
-        words in proptest::collection::vec((0_u16..9000, 0_u16..9000), 0..40),
+        messages in proptest::collection::vec((0_u16..9000, 0_u16..9000), 0..40),
         carried in 1200_u16..9000,
     ) {
         let mut search = started(65_507, Some(8972));
-        for (size, claimed) in words {
+        for (size, claimed) in messages {
             let before = search.mtu();
             search.on_packet_too_big(at(1), size, claimed);
             prop_assert!(search.mtu() <= before);
@@ -445,7 +453,9 @@ proptest! {
 fn lost_jumbo_probes_are_a_small_part_of_delivered_bytes() {
     let mut search = started(65_507, Some(8972));
     assert!(search.can_afford_probe(0));
-    let size = search.next_probe(at(0), ROOM).expect("the interface's");
+    let size = search
+        .next_probe(at(0), ROOM)
+        .expect("the size of the interface is probed");
     let number = search.on_probe_sent(size);
     search.on_probe_lost(number);
     assert!(!search.can_afford_probe(64 * 8972 - 1));
@@ -453,23 +463,25 @@ fn lost_jumbo_probes_are_a_small_part_of_delivered_bytes() {
 }
 
 #[test]
-fn lost_probes_of_usual_sizes_are_not_waited_for() {
+fn lost_probes_of_usual_sizes_do_not_delay_the_next() {
     let mut search = started(1472, None);
-    let size = search.next_probe(at(0), ROOM).expect("a guess");
+    let size = search
+        .next_probe(at(0), ROOM)
+        .expect("a usual size is probed");
     let number = search.on_probe_sent(size);
     search.on_probe_lost(number);
     assert!(search.can_afford_probe(0));
 }
 
-/// A NAT that often rebinds loses large packets, as it loses all others.
+/// A NAT that often rebinds loses packets of all sizes.
 #[test]
-fn losses_before_and_after_a_move_are_not_added_up() {
+fn losses_before_and_after_an_address_change_are_not_added_up() {
     let mut search = started(1472, Some(1472));
     for round in 1..100 {
         search.on_lost(at(100 * round), BASE_MTU, at(100 * round - 50));
         search.on_acked(64);
         if round % u64::from(ERROR_ROUNDS - 1) == 0 {
-            search.on_moved();
+            search.on_peer_address_changed();
         }
         assert!(!search.is_error(), "round {round}");
     }
@@ -484,7 +496,7 @@ fn in_doubt() -> MtuSearch {
 }
 
 #[test]
-fn loss_that_a_probe_of_the_base_size_reveals_makes_larger_datagrams_doubtful() {
+fn loss_revealed_by_a_probe_of_the_base_size_makes_larger_datagrams_doubtful() {
     let search = in_doubt();
     assert_eq!((search.size_in_use(), search.mtu()), (BASE_MTU, 1472));
     let mut small = MtuSearch::new(BASE_MTU, 1472);
@@ -503,8 +515,8 @@ fn probe_of_the_present_size_ends_the_doubt() {
     assert_eq!(search.awaited_room(), 1472);
     assert_eq!(search.next_probe(now, 10_000), Some(1472));
     search.on_probe_sent(1472);
-    assert!(!search.wants_probe(), "one at a time");
-    assert!(!search.on_probe_acked(1472), "no size is new");
+    assert!(!search.wants_probe(), "one probe is in flight");
+    assert!(!search.on_probe_acked(1472), "the size does not rise");
     assert_eq!(search.size_in_use(), 1472);
     let mut late = in_doubt();
     late.on_acked(1472);

@@ -85,7 +85,7 @@ fn short_paths_are_not_paced() {
 }
 
 #[test]
-fn idleness_earns_one_quantum() {
+fn an_idle_period_earns_one_quantum() {
     let mut pacer = spent(10_000_000);
     let now = Time::ZERO + ms(60_000);
     assert_eq!(pacer.budget(now, &rtt(ms(50)), 1 << 40, MTU), 10_000);
@@ -112,7 +112,7 @@ fn the_burst_with_nothing_in_flight_is_within_the_window() {
 }
 
 #[test]
-fn a_larger_quantum_outlives_that_nothing_is_in_flight() {
+fn a_larger_quantum_is_kept_with_nothing_in_flight() {
     let mut pacer = spent(1_000_000_000);
     let (rtt, now) = (rtt(ms(50)), Time::ZERO + ms(100));
     assert_eq!(pacer.budget(now, &rtt, 1 << 40, MTU), 65_536);
@@ -121,7 +121,7 @@ fn a_larger_quantum_outlives_that_nothing_is_in_flight() {
 }
 
 #[test]
-fn a_release_that_was_used_early_earns_nothing_later() {
+fn an_early_send_earns_no_credit_for_late_timers() {
     let mut pacer = spent(10_000_000);
     let rtt = rtt(ms(50));
     let release = pacer.next_release(Time::ZERO, u64::MAX, &rtt, 1 << 40, MTU);
@@ -132,7 +132,7 @@ fn a_release_that_was_used_early_earns_nothing_later() {
 }
 
 #[test]
-fn a_late_timer_is_made_up_for() {
+fn a_late_timer_earns_the_missed_bytes() {
     let mut pacer = spent(10_000_000);
     let rtt = rtt(ms(50));
     let release = pacer.next_release(Time::ZERO, u64::MAX, &rtt, 1 << 40, MTU);
@@ -171,7 +171,7 @@ fn cap_limits_the_rate_of_the_controller_and_of_the_default() {
 }
 
 #[test]
-fn cap_above_the_rate_changes_nothing() {
+fn cap_above_the_rate_has_no_effect() {
     let mut pacer = spent(1_000_000);
     pacer.set_cap(Some(Rate::from_bytes_per_second(9_000_000)));
     let sent = run(&mut pacer, ms(1000), |_| Duration::ZERO);
@@ -179,7 +179,7 @@ fn cap_above_the_rate_changes_nothing() {
 }
 
 #[test]
-fn capped_path_is_paced_however_short_and_gets_no_bursts() {
+fn capped_short_path_is_paced_without_bursts() {
     let mut pacer = spent(1_000_000_000);
     pacer.set_cap(Some(Rate::from_bytes_per_second(1_000_000)));
     pacer.on_quiescent(1 << 30, MTU);
@@ -189,7 +189,7 @@ fn capped_path_is_paced_however_short_and_gets_no_bursts() {
 }
 
 #[test]
-fn asking_often_loses_no_fraction() {
+fn frequent_calls_lose_no_fraction() {
     let mut pacer = spent(100_000);
     for micros in 1..=20_000 {
         pacer.budget(Time::ZERO + us(micros), &rtt(ms(50)), 1 << 40, MTU);
@@ -201,7 +201,7 @@ fn asking_often_loses_no_fraction() {
 }
 
 #[test]
-fn a_round_trip_of_weeks_still_moves() {
+fn a_round_trip_of_weeks_is_paced_at_the_minimum_rate() {
     let mut pacer = spent(0);
     let rtt = rtt(Duration::MAX);
     let release = pacer.next_release(Time::ZERO, u64::MAX, &rtt, 2400, MTU);
@@ -213,7 +213,7 @@ proptest! {
     /// The limit for any period: the bytes that the rate moves, a quantum, and the credit for late
     /// timers.
     #[test]
-    fn never_more_than_the_rate_and_a_burst(
+    fn sent_bytes_never_exceed_the_rate_and_a_burst(
         rate in 1u64..=2_000_000_000,
         steps in prop::collection::vec((0u64..5_000_000, any::<bool>()), 1..200),
     ) {
@@ -221,12 +221,12 @@ proptest! {
         let rate = rate.max(2 * u64::from(MTU));
         let rtt = rtt(ms(50));
         let (mut now, mut total) = (Time::ZERO, 0u64);
-        for (wait, asks) in steps {
+        for (wait, waits) in steps {
             now += Duration::from_nanos(wait);
             let budget = pacer.budget(now, &rtt, 1 << 40, MTU);
             pacer.on_sent(budget);
             total += budget;
-            if asks {
+            if waits {
                 let release = pacer.next_release(now, u64::MAX, &rtt, 1 << 40, MTU);
                 prop_assert!(release >= now);
             }
@@ -236,7 +236,7 @@ proptest! {
     }
 
     #[test]
-    fn hostile_numbers_are_survived(
+    fn extreme_values_do_not_overflow(
         rate in any::<u64>(), nanos in any::<u64>(), window in any::<u64>(), bytes in any::<u64>(),
         sample in any::<u64>(),
     ) {
@@ -251,7 +251,7 @@ proptest! {
 }
 
 /// Returns a pacer at 10 MB/s with a quantum of 10 kB, and the estimator of its path.
-fn rested() -> (Pacer, RttEstimator, Time) {
+fn refilled() -> (Pacer, RttEstimator, Time) {
     let mut pacer = spent(10_000_000);
     let (rtt, now) = (rtt(ms(50)), Time::ZERO + ms(100));
     assert_eq!(pacer.budget(now, &rtt, 1 << 40, MTU), 10_000);
@@ -259,19 +259,23 @@ fn rested() -> (Pacer, RttEstimator, Time) {
 }
 
 #[test]
-fn a_batch_reserves_and_gives_back_the_rest() {
-    let (mut pacer, rtt, now) = rested();
+fn a_batch_reserves_bytes_and_returns_the_rest() {
+    let (mut pacer, rtt, now) = refilled();
     assert_eq!(pacer.reserve(now, 1 << 20, &rtt, 1 << 40, MTU), 10_000);
     assert_eq!(pacer.budget(now, &rtt, 1 << 40, MTU), 0);
-    pacer.give_back(4_000);
+    pacer.return_unused(4_000);
     assert_eq!(pacer.budget(now, &rtt, 1 << 40, MTU), 4_000);
-    pacer.give_back(4_000);
-    assert_eq!(pacer.budget(now, &rtt, 1 << 40, MTU), 4_000, "only once");
+    pacer.return_unused(4_000);
+    assert_eq!(
+        pacer.budget(now, &rtt, 1 << 40, MTU),
+        4_000,
+        "bytes are returned once"
+    );
 }
 
 #[test]
 fn sent_bytes_settle_a_reservation() {
-    let (mut pacer, rtt, now) = rested();
+    let (mut pacer, rtt, now) = refilled();
     for (sent, left) in [(6_000, 4_000), (6_000, 0)] {
         pacer.reserve(now, 5_000, &rtt, 1 << 40, MTU);
         pacer.on_sent(sent);
@@ -280,8 +284,8 @@ fn sent_bytes_settle_a_reservation() {
 }
 
 #[test]
-fn a_batch_that_came_to_nothing_leaves_all_to_the_next() {
-    let (mut pacer, rtt, now) = rested();
+fn a_reservation_without_sending_is_returned() {
+    let (mut pacer, rtt, now) = refilled();
     assert_eq!(pacer.reserve(now, 1 << 20, &rtt, 1 << 40, MTU), 10_000);
     assert_eq!(pacer.reserve(now, 1 << 20, &rtt, 1 << 40, MTU), 10_000);
     let later = now + ms(60_000);
@@ -290,35 +294,35 @@ fn a_batch_that_came_to_nothing_leaves_all_to_the_next() {
 
 #[test]
 fn less_than_a_datagram_is_not_granted() {
-    let (mut pacer, rtt, now) = rested();
+    let (mut pacer, rtt, now) = refilled();
     pacer.on_sent(9_000);
     assert_eq!(pacer.reserve(now, 5_000, &rtt, 1 << 40, MTU), 0);
     assert_eq!(pacer.reserve(now, 900, &rtt, 1 << 40, MTU), 900);
 }
 
 #[test]
-fn no_more_comes_back_than_was_granted() {
-    let (mut pacer, rtt, now) = rested();
+fn no_more_is_returned_than_was_granted() {
+    let (mut pacer, rtt, now) = refilled();
     assert_eq!(pacer.reserve(now, 2_000, &rtt, 1 << 40, MTU), 2_000);
-    pacer.give_back(u64::MAX);
+    pacer.return_unused(u64::MAX);
     assert_eq!(pacer.budget(now, &rtt, 1 << 40, MTU), 10_000);
 }
 
 #[test]
-fn on_a_short_path_all_is_granted_and_nothing_taken() {
+fn a_short_path_grants_all_bytes_without_tokens() {
     let mut pacer = spent(1);
     let rtt = rtt(us(100));
     assert_eq!(
         pacer.reserve(Time::ZERO, 1 << 30, &rtt, 12_000, MTU),
         1 << 30
     );
-    pacer.give_back(1 << 30);
+    pacer.return_unused(1 << 30);
     assert_eq!(pacer.tokens, 0);
 }
 
 #[test]
 fn the_controller_may_choose_the_quantum() {
-    let (mut pacer, rtt, now) = rested();
+    let (mut pacer, rtt, now) = refilled();
     pacer.set_quantum(Some(2_500));
     let (mut batches, mut at) = (0, now);
     while at < now + ms(10) {
@@ -337,21 +341,21 @@ fn the_controller_may_choose_the_quantum() {
 proptest! {
     /// A reservation that is returned as a whole has no effect.
     #[test]
-    fn returns_are_exact(
+    fn returned_reservations_have_no_effect(
         rate in 1_000_000u64..=2_000_000_000,
         steps in prop::collection::vec((0u64..3_000_000, 0u64..100_000, 0u64..=100), 1..100),
     ) {
         let (mut pacer, mut twin) = (spent(rate), spent(rate));
         let rtt = rtt(ms(50));
         let mut now = Time::ZERO;
-        for (wait, wanted, part) in steps {
+        for (wait, requested, part) in steps {
             now += Duration::from_nanos(wait);
-            let untouched = pacer.reserve(now, wanted, &rtt, 1 << 40, MTU);
-            pacer.give_back(untouched);
-            let granted = pacer.reserve(now, wanted, &rtt, 1 << 40, MTU);
+            let untouched = pacer.reserve(now, requested, &rtt, 1 << 40, MTU);
+            pacer.return_unused(untouched);
+            let granted = pacer.reserve(now, requested, &rtt, 1 << 40, MTU);
             prop_assert_eq!(untouched, granted);
             let used = granted * part / 100;
-            pacer.give_back(granted - used);
+            pacer.return_unused(granted - used);
             twin.budget(now, &rtt, 1 << 40, MTU);
             if used > 0 {
                 twin.on_sent(used);
@@ -375,11 +379,11 @@ proptest! {
         let rate = rate.max(2 * u64::from(MTU));
         let rtt = rtt(ms(50));
         let (mut now, mut total) = (Time::ZERO, 0u64);
-        for (wait, wanted, back) in steps {
+        for (wait, requested, back) in steps {
             now += Duration::from_nanos(wait);
-            let granted = pacer.reserve(now, wanted, &rtt, 1 << 40, MTU);
+            let granted = pacer.reserve(now, requested, &rtt, 1 << 40, MTU);
             let back = back % (granted + 1);
-            pacer.give_back(back);
+            pacer.return_unused(back);
             total += granted - back;
             prop_assert!(pacer.next_release(now, u64::MAX, &rtt, 1 << 40, MTU) >= now);
             let earned = u128::from(rate) * u128::from(now.as_nanos()) / 1_000_000_000;

@@ -7,7 +7,7 @@ fn at(millis: u64) -> Time {
 /// Five packets that were sent at `sent`.
 fn loss(sent: Time, others: Option<Time>) -> FeatureLoss {
     FeatureLoss {
-        count: ENOUGH_LOST,
+        count: FAILURE_LOSSES,
         sent,
         others,
     }
@@ -30,25 +30,25 @@ fn failed() -> PathSupport {
 }
 
 #[test]
-fn one_trial_at_a_time_decides() {
+fn one_trial_is_in_flight_at_a_time() {
     let mut support = PathSupport::new();
     assert!(support.allows_trial(at(0)));
     support.on_sent();
     assert!(!support.allows_trial(at(0)), "the first one is in flight");
     assert!(support.on_acked(at(0)));
     assert_eq!(support.state(), Support::Confirmed);
-    assert!(!support.on_acked(at(5)), "that is no news");
+    assert!(!support.on_acked(at(5)), "the feature is already confirmed");
 }
 
 #[test]
-fn two_rounds_of_losses_and_no_arrival_fail() {
+fn two_rounds_of_losses_without_an_acknowledgement_fail() {
     let mut support = confirmed();
     assert!(support.on_lost(at(20), &loss(at(10), None)));
     assert_eq!(support.state(), Support::Doubtful);
-    assert!(!support.is_given_up(), "it has worked on this path");
+    assert!(!support.is_ruled_out(), "it has worked on this path");
     assert!(support.on_lost(at(40), &loss(at(30), None)));
     assert_eq!(support.state(), Support::Failed);
-    assert!(support.is_given_up());
+    assert!(support.is_ruled_out());
 }
 
 #[test]
@@ -65,25 +65,25 @@ fn losses_of_one_round_trip_count_once() {
 }
 
 #[test]
-fn loss_that_a_later_packet_with_the_feature_outran_is_random() {
+fn loss_before_an_acknowledged_packet_with_the_feature_does_not_count() {
     let mut support = confirmed();
     support.on_acked(at(30));
     assert!(
         !support.on_lost(at(50), &loss(at(30), None)),
-        "others of that batch arrived"
+        "another packet of that batch has arrived"
     );
     assert!(!support.on_lost(at(50), &loss(at(20), None)));
     assert_eq!(support.state(), Support::Confirmed);
 }
 
 #[test]
-fn loss_of_later_packets_without_the_feature_is_an_outage() {
+fn loss_of_later_packets_without_the_feature_does_not_count() {
     let mut support = confirmed();
     assert!(!support.on_lost(at(20), &loss(at(10), Some(at(11)))));
     assert_eq!(support.state(), Support::Confirmed);
     assert!(
         support.on_lost(at(40), &loss(at(30), Some(at(30)))),
-        "the head of the batch"
+        "the first packet of the batch has no feature"
     );
     assert!(!support.on_lost(at(60), &loss(at(50), Some(at(55)))));
     assert_eq!(support.state(), Support::Doubtful);
@@ -91,9 +91,9 @@ fn loss_of_later_packets_without_the_feature_is_an_outage() {
 }
 
 #[test]
-fn few_lost_packets_prove_nothing() {
+fn few_lost_packets_do_not_fail_the_feature() {
     let mut support = confirmed();
-    for round in 1..u64::from(ENOUGH_LOST) {
+    for round in 1..u64::from(FAILURE_LOSSES) {
         let now = at(round * 100);
         let few = FeatureLoss {
             count: 1,
@@ -126,7 +126,7 @@ fn arrival_between_two_rounds_ends_the_doubt() {
 }
 
 #[test]
-fn packets_sent_before_the_doubt_prove_nothing_by_arriving() {
+fn packets_sent_before_the_loss_do_not_confirm_the_feature() {
     let mut support = confirmed();
     assert!(support.on_lost(at(20), &loss(at(10), None)));
     assert!(!support.on_acked(at(5)));
@@ -134,28 +134,28 @@ fn packets_sent_before_the_doubt_prove_nothing_by_arriving() {
 }
 
 #[test]
-fn feature_that_never_worked_is_given_up_at_the_first_loss() {
+fn feature_that_never_worked_is_ruled_out_at_the_first_loss() {
     let mut support = PathSupport::new();
     assert!(support.on_lost(at(20), &loss(at(0), None)));
-    assert!(support.is_given_up());
+    assert!(support.is_ruled_out());
     assert!(support.allows_trial(at(20)));
 }
 
 #[test]
-fn feature_that_must_prove_itself_is_withheld_until_a_trial_arrives() {
+fn unproven_feature_is_withheld_until_a_trial_is_acknowledged() {
     let mut support = PathSupport::unproven();
-    assert!(support.is_withheld() && !support.is_given_up());
+    assert!(support.is_withheld() && !support.is_ruled_out());
     assert!(support.allows_trial(at(0)));
     support.on_sent();
     assert!(support.on_acked(at(1)));
     assert!(!support.is_withheld());
     let mut lost = PathSupport::unproven();
     assert!(lost.on_lost(at(20), &loss(at(10), None)));
-    assert!(lost.is_given_up());
+    assert!(lost.is_ruled_out());
 }
 
 #[test]
-fn failed_feature_is_tried_again_after_a_time_that_doubles() {
+fn failed_feature_is_tried_again_after_times_that_double() {
     let mut support = failed();
     let mut now = at(40);
     for wait in [60, 120, 240, 480, 960, 960] {
@@ -176,12 +176,12 @@ fn failed_feature_is_tried_again_after_a_time_that_doubles() {
 }
 
 #[test]
-fn spurious_loss_and_forgotten_packets_leave_no_doubt_behind() {
+fn spurious_loss_confirms_and_discarded_packets_allow_a_trial() {
     let mut support = failed();
     support.on_spurious_loss();
     assert_eq!(support.state(), Support::Confirmed);
     let mut support = PathSupport::new();
     support.on_sent();
-    support.on_forgotten();
+    support.on_packets_discarded();
     assert!(support.allows_trial(at(0)));
 }

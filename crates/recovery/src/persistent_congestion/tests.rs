@@ -32,13 +32,13 @@ fn packet(millis: u64) -> Sent<()> {
 }
 
 /// The numbers are also the order of sending.
-fn judge(state: &mut PersistentCongestion, lost: &[(u64, Sent<()>)]) -> bool {
+fn on_packets_lost(state: &mut PersistentCongestion, lost: &[(u64, Sent<()>)]) -> bool {
     let in_order = |(number, packet): &(u64, Sent<()>)| {
         let order = *number as u32;
         (*number, Sent { order, ..*packet })
     };
     let lost: Vec<_> = lost.iter().map(in_order).collect();
-    state.judge(&lost, &rtt(), ms(25))
+    state.on_packets_lost(&lost, &rtt(), ms(25))
 }
 
 /// RFC 9002 §7.6.1.
@@ -51,15 +51,21 @@ fn duration_is_three_probe_timeouts() {
 #[test]
 fn two_losses_further_apart_than_the_duration_establish_it() {
     let lost = |span: u64| [(1, packet(10)), (2, packet(500)), (3, packet(10 + span))];
-    assert!(!judge(&mut PersistentCongestion::new(), &lost(975)));
-    assert!(judge(&mut PersistentCongestion::new(), &lost(976)));
+    assert!(!on_packets_lost(
+        &mut PersistentCongestion::new(),
+        &lost(975)
+    ));
+    assert!(on_packets_lost(
+        &mut PersistentCongestion::new(),
+        &lost(976)
+    ));
 }
 
 /// RFC 9002 §7.6.2.
 #[test]
 fn an_acknowledged_packet_between_breaks_the_run() {
     let lost = [(1, packet(10)), (3, packet(2000))];
-    assert!(!judge(&mut PersistentCongestion::new(), &lost));
+    assert!(!on_packets_lost(&mut PersistentCongestion::new(), &lost));
 }
 
 /// RFC 9002 §7.6.2.
@@ -75,39 +81,39 @@ fn both_ends_must_be_ack_eliciting() {
         (3, packet(1600)),
         (4, plain(9000)),
     ];
-    assert!(!judge(&mut PersistentCongestion::new(), &lost));
+    assert!(!on_packets_lost(&mut PersistentCongestion::new(), &lost));
 }
 
 /// RFC 9002 §7.6.2.
 #[test]
 fn packets_sent_before_the_first_sample_do_not_count() {
     let lost = [(1, packet(0)), (2, packet(2000))];
-    assert!(!judge(&mut PersistentCongestion::new(), &lost));
+    assert!(!on_packets_lost(&mut PersistentCongestion::new(), &lost));
     let unsampled = RttEstimator::default();
     let lost = [(1, packet(1)), (2, packet(1_000_000))];
-    assert!(!PersistentCongestion::new().judge(&lost, &unsampled, ms(25)));
+    assert!(!PersistentCongestion::new().on_packets_lost(&lost, &unsampled, ms(25)));
 }
 
 /// RFC 9000 §14.4.
 #[test]
-fn mtu_probes_are_no_evidence() {
+fn mtu_probes_do_not_count() {
     let probe = |millis| Sent {
         is_mtu_probe: true,
         ..packet(millis)
     };
     let lost = [(1, probe(10)), (2, packet(1500)), (3, probe(9000))];
-    assert!(!judge(&mut PersistentCongestion::new(), &lost));
+    assert!(!on_packets_lost(&mut PersistentCongestion::new(), &lost));
 }
 
 #[test]
-fn a_run_may_come_in_pieces() {
+fn a_run_may_be_reported_in_parts() {
     let mut state = PersistentCongestion::new();
-    assert!(!judge(&mut state, &[(1, packet(10))]));
-    assert!(!judge(&mut state, &[]));
-    assert!(judge(&mut state, &[(2, packet(1000))]));
+    assert!(!on_packets_lost(&mut state, &[(1, packet(10))]));
+    assert!(!on_packets_lost(&mut state, &[]));
+    assert!(on_packets_lost(&mut state, &[(2, packet(1000))]));
     assert!(
-        !judge(&mut state, &[(3, packet(1010))]),
-        "the stretch is used up"
+        !on_packets_lost(&mut state, &[(3, packet(1010))]),
+        "the period was already reported"
     );
 }
 
@@ -124,7 +130,7 @@ fn numbers_that_were_not_in_flight_do_not_break_the_run() {
     sent.push(300, packet(2000));
     let mut lost = Vec::new();
     sent.take_range(0..=300, |number, packet| lost.push((number, packet)));
-    assert!(PersistentCongestion::new().judge(&lost, &rtt(), ms(25)));
+    assert!(PersistentCongestion::new().on_packets_lost(&lost, &rtt(), ms(25)));
 }
 
 #[test]
@@ -137,21 +143,21 @@ fn an_acknowledged_packet_between_skipped_numbers_breaks_the_run() {
     let mut lost = Vec::new();
     sent.take_range(0..=9, |number, packet| lost.push((number, packet)));
     assert_eq!(lost.len(), 2);
-    assert!(!PersistentCongestion::new().judge(&lost, &rtt(), ms(25)));
+    assert!(!PersistentCongestion::new().on_packets_lost(&lost, &rtt(), ms(25)));
 }
 
 #[test]
 fn numbers_that_fall_begin_a_new_run() {
     let mut state = PersistentCongestion::new();
-    assert!(!judge(&mut state, &[(7, packet(10))]));
-    assert!(!judge(&mut state, &[(7, packet(2000))]));
-    assert!(!judge(&mut state, &[(3, packet(4000))]));
+    assert!(!on_packets_lost(&mut state, &[(7, packet(10))]));
+    assert!(!on_packets_lost(&mut state, &[(7, packet(2000))]));
+    assert!(!on_packets_lost(&mut state, &[(3, packet(4000))]));
 }
 
 #[test]
-fn a_new_path_starts_afresh() {
+fn reset_ends_the_run() {
     let mut state = PersistentCongestion::new();
-    judge(&mut state, &[(1, packet(10))]);
+    on_packets_lost(&mut state, &[(1, packet(10))]);
     state.reset();
-    assert!(!judge(&mut state, &[(2, packet(2000))]));
+    assert!(!on_packets_lost(&mut state, &[(2, packet(2000))]));
 }

@@ -48,7 +48,7 @@ fn each_expiry_doubles_the_period_and_reset_ends_that() {
 
 /// RFC 9002 §6.2.1.
 #[test]
-fn an_acknowledgement_ends_the_backoff_unless_validation_is_unsure() {
+fn an_acknowledgement_ends_the_backoff_once_the_address_is_validated() {
     let mut pto = Pto::new();
     pto.on_timeout();
     pto.on_ack_received(false);
@@ -58,7 +58,7 @@ fn an_acknowledgement_ends_the_backoff_unless_validation_is_unsure() {
 }
 
 #[test]
-fn hostile_exponents_and_delays_saturate() {
+fn extreme_exponents_and_delays_saturate() {
     let mut rtt = rtt();
     rtt.on_sample(Time::ZERO, Duration::MAX, Duration::ZERO, None);
     assert_eq!(Pto::period(&rtt, Duration::MAX, u32::MAX), Duration::MAX);

@@ -81,7 +81,7 @@ fn ack_delay_is_not_subtracted_below_min_rtt() {
 
 /// RFC 9002 §5.2.
 #[test]
-fn persistent_congestion_renews_the_minimum() {
+fn persistent_congestion_resets_the_minimum() {
     let mut rtt = sampled(&[(50, 0), (200, 0)]);
     rtt.on_persistent_congestion();
     assert_eq!(rtt.min(), ms(200));
@@ -99,14 +99,14 @@ fn pto_base_counts_at_least_the_granularity_of_variation() {
 }
 
 #[test]
-fn reset_forgets_everything() {
+fn reset_restores_the_initial_state() {
     let mut rtt = sampled(&[(50, 0), (200, 0)]);
     rtt.reset(INITIAL_RTT);
     assert_eq!(rtt, RttEstimator::default());
 }
 
 #[test]
-fn ack_delay_of_2_to_the_62_microseconds_is_survived() {
+fn ack_delay_of_2_to_the_62_microseconds_does_not_overflow() {
     let delay = Duration::from_micros(1 << 62).saturating_mul(1 << 20);
     let mut rtt = sampled(&[(100, 0)]);
     rtt.on_sample(Time::ZERO, ms(120), delay, None);
@@ -114,7 +114,7 @@ fn ack_delay_of_2_to_the_62_microseconds_is_survived() {
 }
 
 #[test]
-fn rtt_of_weeks_and_beyond_is_survived() {
+fn rtt_of_weeks_and_more_does_not_overflow() {
     let mut rtt = RttEstimator::default();
     for sample in [
         ms(14 * 7 * 24 * 3600 * 1000),
@@ -123,8 +123,8 @@ fn rtt_of_weeks_and_beyond_is_survived() {
         Duration::MAX,
     ] {
         rtt.on_sample(Time::MAX, sample, Duration::MAX, Some(Duration::MAX));
-        assert!(rtt.pto_base() < LONGEST * 4);
-        assert!(rtt.latest() >= SHORTEST);
+        assert!(rtt.pto_base() < MAX_SAMPLE * 4);
+        assert!(rtt.latest() >= MIN_SAMPLE);
     }
 }
 

@@ -47,7 +47,7 @@ fn only_ack(number: u64) -> Sent<u64> {
 
 /// Attack A24.
 #[test]
-fn packets_with_nothing_but_an_ack_take_no_slot() {
+fn ack_only_packets_take_no_slot() {
     let mut sent = filled(0..3);
     (3..300_000).for_each(|number| sent.push(number, only_ack(number)));
     sent.push(300_000, packet(300_000));
@@ -66,7 +66,7 @@ fn packets_with_nothing_but_an_ack_take_no_slot() {
 
 /// Attack A25: the cost of an ACK depends on what it newly acknowledges, not on what it repeats.
 #[test]
-fn settled_packets_cost_no_steps() {
+fn settled_packets_take_no_steps() {
     let mut sent = filled(0..100_000);
     let mut taken = 0;
     for largest in (1000..100_000).step_by(10) {
@@ -84,7 +84,7 @@ fn settled_packets_cost_no_steps() {
 }
 
 #[test]
-fn a_packet_comes_back_once() {
+fn a_packet_is_returned_once() {
     let mut sent = filled(0..3);
     let second = Sent {
         order: 1,
@@ -98,7 +98,7 @@ fn a_packet_comes_back_once() {
 }
 
 #[test]
-fn numbers_never_sent_are_not_there() {
+fn numbers_never_sent_are_not_found() {
     let mut sent = filled(5..8);
     assert_eq!(sent.next_expected(), 8);
     for number in [0, 4, 8, u64::MAX] {
@@ -130,7 +130,7 @@ fn take_range_is_ascending_and_leaves_other_packets() {
 }
 
 #[test]
-fn skipped_numbers_are_remembered() {
+fn skipped_numbers_are_recorded() {
     let mut sent = filled([0, 1, 3, 4, 7]);
     assert_eq!(
         (0..9).filter(|n| sent.was_skipped(*n)).collect::<Vec<_>>(),
@@ -141,7 +141,10 @@ fn skipped_numbers_are_remembered() {
     assert_eq!(sent.skipped_in(&(0..=4)), Some(2));
     assert_eq!(sent.skipped_in(&(6..=u64::MAX)), Some(6));
     sent.take_all(|_, _| {});
-    assert!(sent.was_skipped(2), "also after its neighbours are gone");
+    assert!(
+        sent.was_skipped(2),
+        "skipped numbers outlast the sent packets"
+    );
 }
 
 #[test]
@@ -156,15 +159,15 @@ fn memory_for_skipped_numbers_is_bounded() {
     let mut sent = SentPackets::new();
     for number in 0..10_000 {
         sent.push(number * 2, packet(number));
-        sent.take(number * 2).expect("it was sent");
+        sent.take(number * 2).expect("the packet was sent");
     }
-    assert_eq!(sent.skipped.len(), REMEMBERED_SKIPS);
+    assert_eq!(sent.skipped.len(), MAX_SKIPPED_RANGES);
     assert!(sent.was_skipped(19_997));
     assert!(sent.memory() < 2048);
 }
 
 #[test]
-fn a_full_ring_says_so() {
+fn a_ring_of_the_maximum_span_is_full() {
     let mut sent = filled(0..MAX_SENT_PACKETS - 1);
     assert!(!sent.is_full());
     sent.push(MAX_SENT_PACKETS - 1, packet(0));
@@ -211,12 +214,12 @@ fn a_ring_little_used_shrinks() {
 #[test]
 fn the_first_packets_take_a_small_ring() {
     let sent = filled(0..4);
-    assert_eq!(sent.slots.len(), FIRST_SLOTS);
+    assert_eq!(sent.slots.len(), INITIAL_SLOTS);
     assert!(sent.memory() <= 4 * 72 + 128, "{} bytes", sent.memory());
 }
 
 #[test]
-fn an_idle_ring_costs_nothing_after_shrink() {
+fn an_empty_ring_takes_no_memory_after_shrink() {
     let mut sent = filled(0..10_000);
     sent.take_all(|_, _| {});
     assert_eq!(sent.memory(), 0);
@@ -237,7 +240,7 @@ fn shrink_keeps_packets_in_flight() {
 }
 
 #[test]
-fn numbers_near_the_end_of_their_space_work() {
+fn the_largest_packet_numbers_are_supported() {
     let last = (1 << 62) - 1;
     let mut sent = filled([last - 1, last]);
     assert_eq!(sent.len(), 2);

@@ -84,7 +84,7 @@ fn frame_list_of_a_hostile_packet_is_bounded() {
 }
 
 #[test]
-fn requests_for_acknowledgements_have_names() {
+fn frames_of_the_ack_frequency_extension_are_recorded() {
     let bytes = payload(|writer| {
         Frame::ImmediateAck.encode(writer);
         courser_wire::frame::AckFrequency {

@@ -21,10 +21,10 @@ fn resumes(client: &TlsClient, server: &TlsServer, name_and_port: &str) -> bool 
 #[test]
 fn tickets_of_one_port_are_not_offered_at_another() {
     let (client, server) = tls(options());
-    let client = client.keeping_all(ClientTickets::default());
-    for place in ["localhost:1", "localhost:2"] {
-        assert!(!resumes(&client, &server, place), "{place}");
-        assert!(resumes(&client, &server, place), "{place}");
+    let client = client.with_all_tickets(ClientTickets::default());
+    for server_name in ["localhost:1", "localhost:2"] {
+        assert!(!resumes(&client, &server, server_name), "{server_name}");
+        assert!(resumes(&client, &server, server_name), "{server_name}");
     }
 }
 
@@ -34,21 +34,21 @@ fn configured_store_is_used_unless_it_is_replaced() {
     assert!(!resumes(&client, &server, "localhost:1"));
     assert!(
         resumes(&client, &server, "localhost:2"),
-        "it has names only"
+        "the configured store ignores the port"
     );
-    let client = client.keeping_all(ClientTickets::default());
+    let client = client.with_all_tickets(ClientTickets::default());
     assert!(!resumes(&client, &server, "localhost:2"));
 }
 
 #[test]
-fn flood_of_tickets_leaves_eight() {
+fn at_most_eight_of_many_tickets_are_kept() {
     let (client, server) = options();
     let mut server = rustls::ServerConfig::clone(&crate::server_config(server).unwrap());
     server.send_tls13_tickets = 1000;
     let server = TlsServer::new(Arc::new(server)).unwrap();
     let tickets = ClientTickets::default();
     let client = TlsClient::new(crate::client_config(client).unwrap()).unwrap();
-    let client = client.keeping_all(tickets.clone());
+    let client = client.with_all_tickets(tickets.clone());
     resumes(&client, &server, "localhost:1");
     let store = store_of(&tickets, "localhost:1");
     let kept = std::iter::from_fn(|| store.take_tls13_ticket(&name())).count();
@@ -80,7 +80,7 @@ fn key_exchange_groups_belong_to_a_port() {
 }
 
 #[test]
-fn the_oldest_of_257_servers_is_forgotten() {
+fn the_oldest_of_257_servers_is_removed() {
     let tickets = ClientTickets::default();
     let at = |port: usize| store_of(&tickets, &format!("localhost:{port}"));
     for port in (0..=MAX_SERVERS).chain([1]) {

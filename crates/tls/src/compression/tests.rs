@@ -53,7 +53,7 @@ fn first_flight(client: &mut End, server: &mut End) -> (usize, Vec<u8>) {
 }
 
 #[test]
-fn long_chain_is_compressed_and_fits_the_three_times_limit() {
+fn long_chain_is_compressed_below_the_anti_amplification_limit() {
     let options = options_of_long_chain();
     let chain: Vec<_> = options
         .1
@@ -92,7 +92,7 @@ fn long_chain_is_compressed_and_fits_the_three_times_limit() {
 }
 
 #[test]
-fn client_without_compression_gets_the_chain_as_it_is() {
+fn client_without_compression_receives_an_uncompressed_chain() {
     let options = options_of_long_chain();
     let full: usize = options.1.identity.chain.iter().map(|it| it.len()).sum();
     let (mut client, mut server) = ends(options, false);
@@ -102,14 +102,14 @@ fn client_without_compression_gets_the_chain_as_it_is() {
 }
 
 #[test]
-fn short_chain_stays_as_it_is() {
+fn short_chain_is_not_compressed() {
     let (mut client, mut server) = ends(options_of(&Authority::new("root")), true);
     let (_, kinds) = first_flight(&mut client, &mut server);
     assert!(!kinds.contains(&COMPRESSED_CERTIFICATE), "{kinds:?}");
 }
 
 #[test]
-fn compressed_chains_that_are_kept_have_a_limit() {
+fn number_of_cached_chains_is_limited() {
     let (_, options) = options_of(&Authority::new("root"));
     let mut config = ServerConfig::clone(&server_config(options).unwrap());
     for (certificates, entries) in [
@@ -127,7 +127,8 @@ fn compressed_chains_that_are_kept_have_a_limit() {
     }
 }
 
-/// A client with a long chain of its own, whose first flight of the Handshake level `change` modifies.
+/// Runs a handshake of a client with a long chain, whose flight at the Handshake level `change`
+/// modifies. Returns the error of the server.
 #[cfg(any(feature = "certificate-zlib", feature = "certificate-brotli"))]
 fn hostile_client(change: impl Fn(&mut Vec<u8>)) -> courser_crypto::TlsError {
     let (clients, identity) = long_chain();
@@ -159,7 +160,7 @@ fn hostile_client(change: impl Fn(&mut Vec<u8>)) -> courser_crypto::TlsError {
 #[cfg(any(feature = "certificate-zlib", feature = "certificate-brotli"))]
 type Change = fn(&mut Vec<u8>);
 
-/// RFC 8879 §4: the announced length is checked before anything is decompressed, and while it is.
+/// RFC 8879 §4: the announced length is checked before and during decompression.
 #[cfg(any(feature = "certificate-zlib", feature = "certificate-brotli"))]
 #[test]
 fn wrong_lengths_and_contents_of_compressed_certificates_are_refused() {

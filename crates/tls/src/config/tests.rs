@@ -11,7 +11,7 @@ use crate::trust::{AnyServer, ReviewedVerifier};
 use crate::{TlsClient, TlsServer};
 
 #[test]
-fn configuration_without_protocols_is_refused_with_advice() {
+fn configuration_without_protocols_is_refused_with_a_hint() {
     let (mut client, mut server) = options();
     client.alpn.clear();
     server.alpn.clear();
@@ -125,19 +125,22 @@ fn empty_root_store_is_refused() {
 
 #[test]
 fn identity_is_read_from_pem() {
-    let made = generate_simple_self_signed([SERVER_NAME.to_owned()]).unwrap();
-    let (chain, key) = (made.cert.pem(), made.signing_key.serialize_pem());
+    let generated = generate_simple_self_signed([SERVER_NAME.to_owned()]).unwrap();
+    let (chain, key) = (generated.cert.pem(), generated.signing_key.serialize_pem());
     let identity = Identity::from_pem(chain.as_bytes(), key.as_bytes()).unwrap();
-    assert_eq!(identity.chain, [made.cert.der().clone()]);
-    assert_eq!(identity.key.secret_der(), made.signing_key.serialized_der());
+    assert_eq!(identity.chain, [generated.cert.der().clone()]);
+    assert_eq!(
+        identity.key.secret_der(),
+        generated.signing_key.serialized_der()
+    );
     let both = Identity::from_pem((chain.clone() + &chain).as_bytes(), key.as_bytes()).unwrap();
     assert_eq!(both.chain.len(), 2);
 }
 
 #[test]
 fn text_without_certificate_or_key_is_refused() {
-    let made = generate_simple_self_signed([SERVER_NAME.to_owned()]).unwrap();
-    let (chain, key) = (made.cert.pem(), made.signing_key.serialize_pem());
+    let generated = generate_simple_self_signed([SERVER_NAME.to_owned()]).unwrap();
+    let (chain, key) = (generated.cert.pem(), generated.signing_key.serialize_pem());
     for (chain, key) in [("", &key[..]), (&key, &key), (&chain, ""), (&chain, &chain)] {
         let error = Identity::from_pem(chain.as_bytes(), key.as_bytes()).unwrap_err();
         assert!(
@@ -174,7 +177,7 @@ fn users_verifier_is_called() {
 }
 
 #[test]
-fn key_log_file_is_written_on_request() {
+fn key_log_file_is_written_if_configured() {
     // The environment can only be set for a separate process, so this test runs itself.
     if std::env::var_os("SSLKEYLOGFILE").is_some() {
         let (mut client, server) = options_of(&Authority::new("root"));
@@ -189,7 +192,7 @@ fn key_log_file_is_written_on_request() {
     let status = Command::new(std::env::current_exe().unwrap())
         .args([
             "--exact",
-            "config::tests::key_log_file_is_written_on_request",
+            "config::tests::key_log_file_is_written_if_configured",
         ])
         .env("SSLKEYLOGFILE", &path)
         .status()
@@ -202,7 +205,7 @@ fn key_log_file_is_written_on_request() {
 }
 
 #[test]
-fn secrets_are_logged_only_on_request() {
+fn secrets_are_logged_only_if_configured() {
     let unused = lines();
     let (client, server) = tls(options());
     connect(&client, &server);
@@ -215,7 +218,7 @@ fn secrets_are_logged_only_on_request() {
 }
 
 #[test]
-fn ocsp_response_of_the_server_reaches_the_client() {
+fn ocsp_response_of_the_server_is_passed_to_the_client() {
     let [response, longest] = [1000, 16 * 1024].map(|len| vec![7; len]);
     for (sent, seen) in [
         (Some(response.clone()), Some(response)),

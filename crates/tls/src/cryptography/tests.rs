@@ -56,7 +56,7 @@ fn each_end_can_restrict_groups_and_suites() {
 }
 
 #[test]
-fn names_are_read_whatever_their_case_and_separator() {
+fn names_are_read_in_any_case_with_both_separators() {
     let named = Cryptography::default()
         .groups_by_name("x25519mlkem768:P-256,X25519, secp384r1:p-384")
         .unwrap()
@@ -96,7 +96,7 @@ fn unknown_names_are_errors_that_list_the_known_ones() {
 }
 
 #[test]
-fn suites_of_tls_1_2_stay_behind_those_of_tls_1_3() {
+fn suites_of_tls_1_2_follow_those_of_tls_1_3() {
     let provider = Cryptography::default()
         .suites([CipherSuite::Aes256Gcm])
         .provider_with_tls12();
@@ -118,5 +118,5 @@ fn only_builds_with_the_fips_module_are_in_fips_mode() {
     let is_built_in = cfg!(feature = "fips");
     assert_eq!(Cryptography::default().is_fips(), is_built_in);
     let chacha = Cryptography::default().suites([CipherSuite::ChaCha20Poly1305]);
-    assert!(!chacha.is_fips(), "it is not approved");
+    assert!(!chacha.is_fips(), "ChaCha20 is not approved");
 }

@@ -7,20 +7,20 @@ use super::*;
 use crate::testing::{CLIENT_PARAMETERS, End, SERVER_NAME, SERVER_PARAMETERS, drive, options, tls};
 use crate::{TlsClient, TlsServer};
 
-/// The transport parameters that an answer got; the outer `None` before it was asked.
-type Asked = Arc<Mutex<Option<Option<Vec<u8>>>>>;
+/// The transport parameters that were passed to the answer; the outer `None` until it is called.
+type AnswerCall = Arc<Mutex<Option<Option<Vec<u8>>>>>;
 
-fn deferred(server: &TlsServer) -> (End, Asked) {
-    let asked = Asked::default();
-    let seen = Arc::clone(&asked);
+fn deferred(server: &TlsServer) -> (End, AnswerCall) {
+    let called = AnswerCall::default();
+    let seen = Arc::clone(&called);
     let answer: Answer = Box::new(move |parameters| {
         let parameters = parameters.map(<[u8]>::to_vec);
         let before = seen.lock().unwrap().replace(parameters);
-        assert_eq!(before, None, "asked once");
+        assert_eq!(before, None, "the answer is called once");
         (VERSION_2, SERVER_PARAMETERS.to_vec())
     });
     let session = server.start_after_hello(answer).unwrap();
-    (End::new(session), asked)
+    (End::new(session), called)
 }
 
 fn client_of(client: &TlsClient) -> End {
@@ -35,10 +35,10 @@ fn client_of(client: &TlsClient) -> End {
 fn parameters_are_chosen_once_the_client_hello_is_complete() {
     let (client, server) = tls(options());
     let mut client = client_of(&client);
-    let (mut server, asked) = deferred(&server);
+    let (mut server, called) = deferred(&server);
     let flight = client.flight();
     let [(level, hello)] = &flight[..] else {
-        panic!("one message")
+        panic!("the flight is one message")
     };
     let (last, start) = hello.split_last().unwrap();
     for byte in start {
@@ -46,11 +46,11 @@ fn parameters_are_chosen_once_the_client_hello_is_complete() {
         assert!(server.session.is_handshaking());
         assert_eq!(server.session.peer_transport_parameters(), None);
     }
-    assert_eq!(*asked.lock().unwrap(), None);
+    assert_eq!(*called.lock().unwrap(), None);
     assert!(server.flight().is_empty());
     server.session.read(*level, &[*last]).unwrap();
     let expected = Some(Some(CLIENT_PARAMETERS.to_vec()));
-    assert_eq!(*asked.lock().unwrap(), expected);
+    assert_eq!(*called.lock().unwrap(), expected);
     client.read(&server.flight()).unwrap();
     drive(&mut client, &mut server).unwrap();
     assert!(!client.session.is_handshaking() && !server.session.is_handshaking());
@@ -62,15 +62,15 @@ fn parameters_are_chosen_once_the_client_hello_is_complete() {
 }
 
 #[test]
-fn messages_other_than_a_client_hello_get_the_usual_error() {
+fn messages_other_than_a_client_hello_cause_the_usual_error() {
     let (_, server) = tls(options());
     let mut plain = server.start(SERVER_PARAMETERS.to_vec()).unwrap();
-    let (mut waiting, asked) = deferred(&server);
+    let (mut waiting, called) = deferred(&server);
     let message = [2, 0, 0, 1, 0];
     let expected = plain.read(EncryptionLevel::Initial, &message).unwrap_err();
     let error = waiting.session.read(EncryptionLevel::Initial, &message);
     assert_eq!(error, Err(expected));
-    assert_eq!(*asked.lock().unwrap(), Some(None));
+    assert_eq!(*called.lock().unwrap(), Some(None));
     let error = deferred(&server)
         .0
         .session
@@ -79,9 +79,9 @@ fn messages_other_than_a_client_hello_get_the_usual_error() {
 }
 
 #[test]
-fn a_client_hello_without_an_end_is_refused_at_the_limit() {
+fn an_endless_client_hello_is_refused_at_the_limit() {
     let (_, server) = tls(options());
-    let (mut waiting, asked) = deferred(&server);
+    let (mut waiting, called) = deferred(&server);
     let mut read = waiting
         .session
         .read(EncryptionLevel::Initial, &[1, 0xff, 0xff, 0xff]);
@@ -92,7 +92,7 @@ fn a_client_hello_without_an_end_is_refused_at_the_limit() {
         read = waiting.session.read(EncryptionLevel::Initial, &[0; 1000]);
     }
     assert!(read.is_err());
-    assert!(asked.lock().unwrap().is_some());
+    assert!(called.lock().unwrap().is_some());
 }
 
 #[test]
@@ -101,7 +101,7 @@ fn a_malformed_client_hello_has_no_parameters() {
     let hello = client_of(&client).flight().remove(0).1;
     let found = client_hello::transport_parameters(&hello);
     assert_eq!(found, Some(CLIENT_PARAMETERS));
-    // The extension comes somewhere before the end.
+    // The extension is complete somewhere before the end.
     for end in 0..hello.len() {
         assert!(client_hello::is_incomplete(&hello[..end]), "cut at {end}");
         assert_eq!(client_hello::transport_parameters(&hello[..end]), None);

@@ -1,4 +1,4 @@
-//! Filters that recognize tickets which were used before. RFC 8446 §8.
+//! Filters that detect tickets which were used before. RFC 8446 §8.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -6,32 +6,32 @@ use std::time::Duration;
 
 use courser_base::Mutex;
 
-/// Decides whether a ticket may be used: at most once, on all servers that accept it together.
+/// Decides whether a ticket may be used. Across all servers that accept it, each ticket may be used
+/// once.
 ///
 /// Servers of a fleet that share sessions also share a filter, for example in a database with an
 /// atomic "insert if absent".
 pub trait ReplayFilter: fmt::Debug + Send + Sync {
-    /// Returns true if `ticket` was never passed before. Otherwise, and if the filter is not
-    /// certain, the session is not resumed: the client performs a full handshake, and its early
-    /// data is refused.
+    /// Returns true if `ticket` was certainly never passed before. Otherwise the session is not
+    /// resumed: the client performs a full handshake, and its early data is refused.
     ///
     /// `now` is the time since the Unix epoch. rustls refuses early data whose ClientHello is more
-    /// than 60 seconds older or younger than the ticket claims, so a ticket may be forgotten after
-    /// two minutes. The method is called inside the handshake, and it must not block unless TLS
-    /// runs in tasks of its own.
+    /// than 60 seconds older or younger than the ticket claims, so a ticket may be removed from the
+    /// filter after two minutes. The method is called during the handshake, and it must not block
+    /// unless TLS runs in separate tasks.
     fn is_first_use(&self, ticket: &[u8], now: Duration) -> bool;
 }
 
-/// Recognizes tickets in the memory of one process.
+/// Keeps used tickets in the memory of one process.
 ///
-/// Remembers each ticket for two to four minutes, and at most 131 072 of them in 4 MiB (limit K152).
-/// Once half of that was used within two minutes, it returns false: no replay gets through because
-/// the filter is full.
+/// Keeps each ticket for two to four minutes, and at most 131 072 of them in 4 MiB (limit K152).
+/// Once half of that number was used within two minutes, it returns false, so that a full filter
+/// does not let replays pass.
 #[derive(Debug)]
 pub struct MemoryReplayFilter {
     generations: Mutex<Generations>,
-    /// Tickets in each of the two generations.
-    most: usize,
+    /// Maximum number of tickets in each of the two generations.
+    max_tickets: usize,
 }
 
 #[derive(Debug, Default)]
@@ -46,7 +46,7 @@ impl Default for MemoryReplayFilter {
     fn default() -> Self {
         Self {
             generations: Mutex::default(),
-            most: MAX_TICKETS / 2,
+            max_tickets: MAX_TICKETS / 2,
         }
     }
 }
@@ -54,11 +54,12 @@ impl Default for MemoryReplayFilter {
 impl ReplayFilter for MemoryReplayFilter {
     fn is_first_use(&self, ticket: &[u8], now: Duration) -> bool {
         let mut generations = self.generations.lock();
-        generations.turn(now);
+        generations.rotate(now);
         let Some(&fingerprint) = ticket.first_chunk() else {
             return false;
         };
-        if generations.past.contains(&fingerprint) || generations.present.len() >= self.most {
+        if generations.past.contains(&fingerprint) || generations.present.len() >= self.max_tickets
+        {
             return false;
         }
         generations.present.insert(fingerprint)
@@ -66,9 +67,9 @@ impl ReplayFilter for MemoryReplayFilter {
 }
 
 impl Generations {
-    /// Begins another generation when the present one is over. A clock that was set back prolongs
-    /// it, and none is ever forgotten sooner.
-    fn turn(&mut self, now: Duration) {
+    /// Begins another generation when the present one is over. A clock that is set back makes it
+    /// last longer, and never removes tickets sooner.
+    fn rotate(&mut self, now: Duration) {
         if now < self.until {
             return;
         }
@@ -81,11 +82,11 @@ impl Generations {
     }
 }
 
-/// The first bytes of a ticket. They are random, and the server has chosen them: rustls looks up no
-/// other tickets.
+/// The first bytes of a ticket. They are random and chosen by the server, because rustls looks up
+/// no other tickets.
 type Fingerprint = [u8; 16];
 
-/// Tickets that the filter remembers (limit K152): 546 uses per second.
+/// Maximum number of tickets in the filter (limit K152): 546 uses per second.
 const MAX_TICKETS: usize = 131_072;
 
 /// Twice the 60 seconds by which rustls lets the age of a ticket differ.
@@ -112,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ticket_is_remembered_for_two_minutes_whenever_it_was_used() {
+    fn a_ticket_is_kept_for_two_minutes_at_any_time_of_use() {
         for used in 0..120 {
             let filter = MemoryReplayFilter::default();
             assert!(filter.is_first_use(&ticket(0), NOW));
@@ -129,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_filter_admits_none_until_it_may_forget() {
+    fn a_full_filter_admits_no_ticket_until_the_next_generation() {
         let filter = MemoryReplayFilter::default();
         for number in 0..MAX_TICKETS {
             let is_first = filter.is_first_use(&ticket(number), NOW);
@@ -143,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_was_set_back_forgets_nothing() {
+    fn a_clock_that_is_set_back_removes_no_ticket() {
         let filter = MemoryReplayFilter::default();
         assert!(filter.is_first_use(&ticket(1), NOW));
         assert!(!filter.is_first_use(&ticket(1), NOW - Duration::from_secs(3600)));

@@ -1,4 +1,4 @@
-//! The limits of a server that clients rely on in early data. RFC 9000 §7.4.1, RFC 9221 §3,
+//! The limits of a server on which clients rely in early data. RFC 9000 §7.4.1, RFC 9221 §3,
 //! draft-ietf-quic-reliable-stream-reset-10 §3.
 
 use courser_base::Side;
@@ -9,8 +9,8 @@ use courser_wire::TransportParameters;
 pub(crate) struct EarlyLimits([u64; COUNT]);
 
 impl EarlyLimits {
-    /// Returns the limits in the encoded parameters of a server. Those of parameters that cannot be
-    /// decoded are zero: rustls passes them on, and the client refuses them.
+    /// Returns the limits in the encoded parameters of a server. The limits of parameters that
+    /// cannot be decoded are zero: rustls passes such parameters on, and the client refuses them.
     pub(crate) fn of(parameters: &[u8]) -> Self {
         let Ok(parameters) = TransportParameters::decode(parameters, Side::Server) else {
             return Self::default();
@@ -24,19 +24,19 @@ impl EarlyLimits {
             parameters.initial_max_streams_bidi,
             parameters.initial_max_streams_uni,
             parameters.max_datagram_frame_size,
-            // A client that was allowed to migrate relies on that too.
+            // Clients also rely on the permission to migrate.
             u64::from(!parameters.disable_active_migration),
             u64::from(parameters.reset_stream_at),
         ])
     }
 
-    /// Returns true if no limit is below the `remembered` one.
+    /// Returns true if no limit is below that of `remembered`.
     pub(crate) fn cover(&self, remembered: &Self) -> bool {
         let pairs = self.0.iter().zip(&remembered.0);
         pairs.into_iter().all(|(now, then)| now >= then)
     }
 
-    /// Returns the bytes of a session in front of those of rustls.
+    /// Returns the bytes that precede those of rustls in a stored session.
     pub(crate) fn encode(&self) -> [u8; LEN] {
         let mut bytes = [FORMAT; LEN];
         for (place, limit) in bytes[1..].chunks_exact_mut(8).zip(self.0) {
@@ -45,8 +45,8 @@ impl EarlyLimits {
         bytes
     }
 
-    /// Splits the bytes of a session into its limits and the bytes of rustls. `None` for another
-    /// format.
+    /// Splits the bytes of a stored session into its limits and the bytes of rustls. Returns `None`
+    /// for another format.
     pub(crate) fn decode(bytes: &[u8]) -> Option<(Self, &[u8])> {
         let (head, rest) = bytes.split_at_checked(LEN)?;
         if head[0] != FORMAT {
@@ -63,7 +63,7 @@ impl EarlyLimits {
 const COUNT: usize = 10;
 const LEN: usize = 1 + 8 * COUNT;
 
-/// The first byte of a session: the format of its limits.
+/// The first byte of a stored session: the format of its limits.
 const FORMAT: u8 = 2;
 
 #[cfg(test)]
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_survive_storage() {
+    fn limits_are_decoded_after_encoding() {
         let limits = limits(|_| {});
         let mut bytes = limits.encode().to_vec();
         bytes.extend_from_slice(b"rest");
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_single_lower_limit_is_noticed() {
+    fn a_single_lower_limit_is_detected() {
         let remembered = limits(|_| {});
         assert!(remembered.cover(&remembered));
         for (name, lower) in LIMITS {

@@ -1,4 +1,4 @@
-//! Early data (0-RTT) of a server: its sessions, and the defence against replays. RFC 8446 §8.
+//! Early data (0-RTT) of a server: its sessions, and the protection against replays. RFC 8446 §8.
 
 mod filter;
 mod limits;
@@ -17,19 +17,21 @@ use self::sessions::Sessions;
 /// The sessions that clients may resume with early data, and the filter that refuses replays.
 ///
 /// The default holds both in memory, which suits a single server. Servers that share an address
-/// either share both, or refuse the early data of clients that met another one of them.
+/// should share both. Otherwise they refuse the early data of clients that have tickets of another
+/// server.
 #[derive(Clone, Debug)]
 pub struct EarlyDataOptions {
-    /// The store of sessions. The default stores 8192 sessions in memory (limit K150), and forgets
-    /// the oldest ones. Clones share it.
+    /// The store of sessions. The default stores 8192 sessions in memory (limit K150), and removes
+    /// the oldest. Clones share it.
     ///
-    /// rustls calls the store inside the handshake, so one that waits for other machines needs TLS
-    /// tasks of their own (`offload_tls`).
+    /// rustls calls the store during the handshake. A store that waits for other machines requires
+    /// separate tasks for TLS (`offload_tls`).
     pub sessions: Arc<dyn StoresServerSessions>,
-    /// The filter of replays, which is called inside the handshake too.
+    /// The replay filter, which is called during the handshake too.
     pub filter: Arc<dyn ReplayFilter>,
-    /// The settings of the application that clients rely on in early data, in any form. A session
-    /// that was issued with other ones is not resumed (RFC 9114 §7.2.4.2). Empty by default.
+    /// The settings of the application on which clients rely in early data, in any encoding. A
+    /// session that was issued with other settings is not resumed (RFC 9114 §7.2.4.2). Empty by
+    /// default.
     pub application: Vec<u8>,
 }
 
@@ -54,10 +56,11 @@ impl EarlyDataOptions {
     }
 }
 
-/// Sessions in memory, each of which holds some two hundred bytes and at most K151 (limit K150).
+/// Maximum number of sessions in memory (limit K150). Each takes some two hundred bytes, and at
+/// most K151.
 const MAX_SESSIONS: usize = 8192;
 
-/// Encrypts no tickets, so that rustls stores sessions instead.
+/// Disables encrypted tickets, so that rustls stores sessions instead.
 #[derive(Debug)]
 struct NoTickets;
 

@@ -9,12 +9,12 @@ use rustls::time_provider::TimeProvider;
 
 use super::filter::ReplayFilter;
 use super::limits::EarlyLimits;
-use crate::secrets::limits_at_work;
+use crate::secrets::current_limits;
 
-/// Wraps a store of sessions: it remembers the limits with which each session was issued, and
-/// returns a session only once and only if those limits still hold.
+/// Wraps a store of sessions. It stores the limits with which each session was issued, and returns
+/// a session only once and only if no limit has fallen.
 ///
-/// rustls calls it on the thread of a handshake, which has lent its limits.
+/// rustls calls it on the thread of a handshake, to which the limits of the session are lent.
 pub(super) struct Sessions {
     store: Arc<dyn StoresServerSessions>,
     filter: Arc<dyn ReplayFilter>,
@@ -42,7 +42,7 @@ impl Sessions {
 
 impl StoresServerSessions for Sessions {
     fn put(&self, key: Vec<u8>, value: Vec<u8>) -> bool {
-        let Some(limits) = limits_at_work().filter(|_| value.len() <= MAX_SESSION) else {
+        let Some(limits) = current_limits().filter(|_| value.len() <= MAX_SESSION) else {
             return false;
         };
         let mut bytes = limits.encode().to_vec();
@@ -52,7 +52,7 @@ impl StoresServerSessions for Sessions {
     }
 
     fn get(&self, _key: &[u8]) -> Option<Vec<u8>> {
-        // TLS 1.2 alone uses this.
+        // Only TLS 1.2 uses this.
         None
     }
 
@@ -62,7 +62,7 @@ impl StoresServerSessions for Sessions {
         let session = rest.strip_prefix(&self.application[..])?;
         let now = self.clock.current_time()?;
         // Without its session the client performs a full handshake, and its early data is refused.
-        let is_usable = limits_at_work()?.cover(&remembered)
+        let is_usable = current_limits()?.cover(&remembered)
             && self
                 .filter
                 .is_first_use(key, Duration::from_secs(now.as_secs()));
@@ -82,6 +82,6 @@ impl fmt::Debug for Sessions {
     }
 }
 
-/// Bytes of a session that is stored (limit K151). One with a long chain of client certificates is
-/// not, and its client gets no ticket.
+/// Maximum number of bytes of a stored session (limit K151). Sessions with a long chain of client
+/// certificates are not stored, and their clients get no ticket.
 const MAX_SESSION: usize = 8 << 10;

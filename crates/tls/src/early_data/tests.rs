@@ -38,7 +38,7 @@ fn begin(client: &TlsClient, server: &TlsServer, data: u64) -> (End, End) {
 }
 
 /// Performs a handshake that leaves the client with tickets.
-fn meet(client: &TlsClient, server: &TlsServer, data: u64) {
+fn issue_tickets(client: &TlsClient, server: &TlsServer, data: u64) {
     let (mut client, mut server) = begin(client, server, data);
     drive(&mut client, &mut server).unwrap();
     assert!(!server.session.is_early_data_accepted());
@@ -62,16 +62,25 @@ fn is_accepted(client: &mut End, server: &mut End) -> bool {
 #[test]
 fn both_ends_derive_the_early_secret_before_the_handshake_is_complete() {
     let (client, server) = ends(EarlyDataOptions::default());
-    meet(&client, &server, 7);
+    issue_tickets(&client, &server, 7);
     let (mut client, mut server) = begin(&client, &server, 7);
-    let ours = client.session.take_early_secret().expect("a ticket");
-    assert!(client.session.take_early_secret().is_none(), "only once");
+    let ours = client
+        .session
+        .take_early_secret()
+        .expect("the client has a ticket for early data");
+    assert!(
+        client.session.take_early_secret().is_none(),
+        "the secret is returned once"
+    );
     let remembered = client.session.remembered_parameters().map(<[u8]>::to_vec);
     assert_eq!(remembered, Some(parameters(7)));
     assert_eq!(client.session.peer_transport_parameters(), None);
     server.read(&client.flight()).unwrap();
     assert!(server.session.is_handshaking() && server.session.is_early_data_accepted());
-    let theirs = server.session.take_early_secret().expect("accepted");
+    let theirs = server
+        .session
+        .take_early_secret()
+        .expect("the server accepts early data");
     assert_match(&ours, &theirs);
     assert!(is_accepted(&mut client, &mut server));
     assert_eq!(client.session.remembered_parameters(), None);
@@ -82,7 +91,7 @@ fn both_ends_derive_the_early_secret_before_the_handshake_is_complete() {
 #[test]
 fn a_client_sends_no_end_of_early_data() {
     let (client, server) = ends(EarlyDataOptions::default());
-    meet(&client, &server, 7);
+    issue_tickets(&client, &server, 7);
     let (mut client, mut server) = begin(&client, &server, 7);
     let mut types = Vec::new();
     loop {
@@ -117,9 +126,9 @@ fn a_client_without_a_ticket_has_no_early_secret() {
 }
 
 #[test]
-fn a_client_hello_that_is_replayed_brings_no_early_data() {
+fn early_data_of_a_replayed_client_hello_is_refused() {
     let (client, server) = ends(EarlyDataOptions::default());
-    meet(&client, &server, 7);
+    issue_tickets(&client, &server, 7);
     let (mut client, mut first) = begin(&client, &server, 7);
     let hello = client.flight();
     first.read(&hello).unwrap();
@@ -130,11 +139,11 @@ fn a_client_hello_that_is_replayed_brings_no_early_data() {
     assert!(!second.session.is_early_data_accepted());
 }
 
-/// A store that returns a session as often as it is asked, as one without an atomic take may.
+/// A store that returns a session at each call, as a store without an atomic take may.
 #[derive(Debug)]
-struct Forgetless(courser_base::Mutex<std::collections::HashMap<Vec<u8>, Vec<u8>>>);
+struct RepeatingStore(courser_base::Mutex<std::collections::HashMap<Vec<u8>, Vec<u8>>>);
 
-impl StoresServerSessions for Forgetless {
+impl StoresServerSessions for RepeatingStore {
     fn put(&self, key: Vec<u8>, value: Vec<u8>) -> bool {
         self.0.lock().insert(key, value);
         true
@@ -154,15 +163,15 @@ impl StoresServerSessions for Forgetless {
 }
 
 #[test]
-fn the_filter_refuses_a_replay_that_the_store_lets_through() {
+fn the_filter_refuses_a_replay_that_the_store_permits() {
     let sessions: Arc<dyn StoresServerSessions> =
-        Arc::new(Forgetless(courser_base::Mutex::default()));
+        Arc::new(RepeatingStore(courser_base::Mutex::default()));
     let early_data = EarlyDataOptions {
         sessions,
         ..EarlyDataOptions::default()
     };
     let (client, server) = ends(early_data);
-    meet(&client, &server, 7);
+    issue_tickets(&client, &server, 7);
     let (mut client, mut first) = begin(&client, &server, 7);
     let hello = client.flight();
     first.read(&hello).unwrap();
@@ -172,11 +181,11 @@ fn the_filter_refuses_a_replay_that_the_store_lets_through() {
     assert!(!second.session.is_early_data_accepted());
 }
 
-/// A filter of a user, which can be switched off.
+/// A filter of an application, whose answer the test sets.
 #[derive(Debug, Default)]
-struct Switch(AtomicBool);
+struct ManualFilter(AtomicBool);
 
-impl ReplayFilter for Switch {
+impl ReplayFilter for ManualFilter {
     fn is_first_use(&self, _ticket: &[u8], _now: std::time::Duration) -> bool {
         self.0.load(Ordering::Relaxed)
     }
@@ -185,14 +194,14 @@ impl ReplayFilter for Switch {
 #[test]
 fn a_filter_that_is_not_certain_leads_to_a_full_handshake() {
     for (is_certain, message) in [(false, "refused"), (true, "accepted")] {
-        let filter = Arc::new(Switch::default());
+        let filter = Arc::new(ManualFilter::default());
         filter.0.store(is_certain, Ordering::Relaxed);
         let early_data = EarlyDataOptions {
             filter,
             ..EarlyDataOptions::default()
         };
         let (client, server) = ends(early_data);
-        meet(&client, &server, 7);
+        issue_tickets(&client, &server, 7);
         let (mut client, mut server) = begin(&client, &server, 7);
         assert!(client.session.take_early_secret().is_some(), "{message}");
         assert_eq!(
@@ -208,7 +217,7 @@ fn a_filter_that_is_not_certain_leads_to_a_full_handshake() {
 fn early_data_is_refused_when_a_limit_is_below_the_remembered_one() {
     for (data, expected) in [(8, true), (7, true), (6, false)] {
         let (client, server) = ends(EarlyDataOptions::default());
-        meet(&client, &server, 7);
+        issue_tickets(&client, &server, 7);
         let (mut client, mut server) = begin(&client, &server, data);
         assert!(client.session.take_early_secret().is_some(), "{data}");
         assert_eq!(is_accepted(&mut client, &mut server), expected, "{data}");
@@ -216,7 +225,7 @@ fn early_data_is_refused_when_a_limit_is_below_the_remembered_one() {
         assert_eq!(
             received,
             Some(&parameters(data)[..]),
-            "those of this connection"
+            "the parameters of this connection"
         );
     }
 }
@@ -237,20 +246,20 @@ fn early_data_is_refused_when_the_settings_of_the_application_differ() {
         let client = TlsClient::with_early_data(client_config(client).unwrap()).unwrap();
         let config = server_config(server).unwrap();
         let server = |options| TlsServer::with_early_data(config.clone(), options).unwrap();
-        meet(&client, &server(first.clone()), 7);
+        issue_tickets(&client, &server(first.clone()), 7);
         let (mut client, mut server) = begin(&client, &server(later), 7);
         assert_eq!(is_accepted(&mut client, &mut server), expected);
     }
 }
 
 #[test]
-fn a_server_that_lost_its_sessions_refuses_early_data() {
+fn a_server_without_its_sessions_refuses_early_data() {
     let (client, server) = options();
     let client = TlsClient::with_early_data(client_config(client).unwrap()).unwrap();
     let config = server_config(server).unwrap();
     let server =
         || TlsServer::with_early_data(config.clone(), EarlyDataOptions::default()).unwrap();
-    meet(&client, &server(), 7);
+    issue_tickets(&client, &server(), 7);
     let (mut client, mut server) = begin(&client, &server(), 7);
     assert!(client.session.take_early_secret().is_some());
     assert!(!is_accepted(&mut client, &mut server));
@@ -261,25 +270,25 @@ fn a_server_without_early_data_stores_no_session() {
     let (client, server) = options();
     let client = TlsClient::with_early_data(client_config(client).unwrap()).unwrap();
     let server = TlsServer::new(server_config(server).unwrap()).unwrap();
-    meet(&client, &server, 7);
+    issue_tickets(&client, &server, 7);
     let (mut client, mut server) = begin(&client, &server, 7);
     assert!(
         client.session.take_early_secret().is_none(),
-        "the ticket does not permit it"
+        "the ticket does not permit early data"
     );
     assert!(!is_accepted(&mut client, &mut server));
     assert!(client.session.handshake_data().resumed);
 }
 
 #[test]
-fn the_oldest_sessions_are_forgotten() {
+fn the_oldest_sessions_are_removed() {
     let (_, server) = options();
     let mut config = rustls::ServerConfig::clone(&server_config(server).unwrap());
     EarlyDataOptions::default().apply(&mut config);
     let limits = EarlyLimits::of(&parameters(7));
     let mut secrets = crate::secrets::Secrets::with_limits(Some(limits));
     let key = |number: usize| [number.to_be_bytes(); 4].concat();
-    secrets.catch(|| {
+    secrets.capture(|| {
         let store = &config.session_storage;
         let put = |number| assert!(store.put(key(number), vec![1]));
         (0..MAX_SESSIONS).for_each(put);
@@ -302,12 +311,15 @@ fn sessions_of_another_format_and_large_ones_are_not_used() {
     store.put(vec![1; 32], vec![0xff; 100]);
     let limits = EarlyLimits::of(&parameters(7));
     let mut secrets = crate::secrets::Secrets::with_limits(Some(limits));
-    secrets.catch(|| {
+    secrets.capture(|| {
         assert_eq!(sessions.take(&[1; 32]), None, "another format");
         assert!(!sessions.put(vec![2; 32], vec![0; 8193]), "limit K151");
         assert!(sessions.put(vec![3; 32], vec![0; 8192]));
         assert_eq!(sessions.take(&[3; 32]), Some(vec![0; 8192]));
-        assert_eq!(sessions.take(&[3; 32]), None, "once");
+        assert_eq!(sessions.take(&[3; 32]), None, "taken before");
     });
-    assert!(!sessions.put(vec![4; 32], Vec::new()), "no handshake");
+    assert!(
+        !sessions.put(vec![4; 32], Vec::new()),
+        "outside a handshake"
+    );
 }

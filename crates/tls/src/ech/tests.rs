@@ -44,7 +44,9 @@ fn ends(ech: &Ech) -> (TlsClient, TlsServer) {
     let mut parts = ClientParts::new(Trust::Roots(authority.roots())).unwrap();
     parts.set_ech(Some(ech.clone()));
     let client = parts.build(&client_config(options.0).unwrap()).unwrap();
-    let client = TlsClient::new(client).unwrap().reporting(Some(ech.clone()));
+    let client = TlsClient::new(client)
+        .unwrap()
+        .with_ech_reports(Some(ech.clone()));
     let server = TlsServer::new(server_config(options.1).unwrap()).unwrap();
     (client, server)
 }
@@ -91,7 +93,7 @@ fn server_without_ech_ends_in_a_rejection_without_configurations() {
 
 /// RFC 9849 §6.1.7: only the owner of the public name may decide that ECH is not used.
 #[test]
-fn rejection_by_a_server_without_the_public_name_is_not_believed() {
+fn rejection_by_a_server_without_the_public_name_is_ignored() {
     let ech = Ech::from_config_list(&config_list(0xfe0d, "other.example")).unwrap();
     let error = rejected(&ech);
     assert_ne!(error.alert, Some(121), "{error:?}");
@@ -110,7 +112,7 @@ fn grease_works_with_a_server_without_ech() {
 }
 
 #[test]
-fn without_ech_nothing_is_sent() {
+fn no_extension_is_sent_without_ech() {
     let (client, server) = crate::testing::tls(crate::testing::options());
     assert!(extension(&hello(&client, &server), ENCRYPTED_CLIENT_HELLO).is_none());
 }
@@ -129,12 +131,12 @@ fn rejections_are_recorded_with_their_configurations() {
     assert_eq!(
         ech.rejection(),
         Some(EchRejection::Retry(list)),
-        "other errors"
+        "other errors leave the rejection"
     );
 }
 
 #[test]
-fn useless_lists_are_refused() {
+fn unusable_lists_are_refused() {
     let good = config_list(0xfe0d, PUBLIC_NAME);
     for len in 0..good.len() {
         assert!(Ech::from_config_list(&good[..len]).is_err(), "{len} bytes");

@@ -39,12 +39,12 @@ pub enum HandshakeFailureKind {
     NotTls,
     /// The server closed the connection during the handshake.
     Closed,
-    /// Anything else.
+    /// Another failure of the handshake.
     Other,
 }
 
 impl HandshakeFailureKind {
-    /// Describes the failure of a handshake with the server of this name.
+    /// Describes a failed handshake with `server_name`, in terms of what the client observed.
     pub fn seen(self, server_name: &str, offer: &HandshakeOffer) -> String {
         use HandshakeFailureKind as Kind;
         let versions = offer.versions();
@@ -83,7 +83,7 @@ impl HandshakeFailureKind {
         }
     }
 
-    /// Describes the failure if it is about the certificate of the client.
+    /// Describes a failure that concerns the certificate of the client.
     pub const fn seen_of_client_certificate(self) -> &'static str {
         match self {
             HandshakeFailureKind::ClientCertificateRequired => {
@@ -128,7 +128,7 @@ pub fn kind_of_alert(alert: AlertDescription, offer: &HandshakeOffer) -> Handsha
     match alert {
         Alert::ProtocolVersion => Kind::Version,
         Alert::CertificateRequired => Kind::ClientCertificateRequired,
-        // Before TLS 1.3 there was no alert for a missing certificate.
+        // TLS 1.2 has no alert for a missing certificate.
         Alert::HandshakeFailure | Alert::BadCertificate | Alert::AccessDenied
             if offer.lacks_certificate() =>
         {
@@ -159,8 +159,8 @@ pub const fn is_about_certificates(alert: AlertDescription) -> bool {
     )
 }
 
-/// Returns the alert about a certificate in the text of an error of rustls, which libraries have turned
-/// into an error of their own.
+/// Returns the alert about a certificate at the end of an error text, which is that of rustls if a
+/// library has converted its error.
 pub fn alert_in_text(text: &str) -> Option<AlertDescription> {
     use AlertDescription as Alert;
     let alerts = [
@@ -197,11 +197,11 @@ fn kind_of_certificate(error: &CertificateError) -> HandshakeFailureKind {
     }
 }
 
-/// The verifier's name for such a certificate, for which rustls has no variant.
+/// The verifier's error for the certificate of an authority, for which rustls has no variant.
 const OF_AUTHORITY: &str = "CaUsedAsEndEntity";
 
-/// Classifies the reasons why this end abandoned the handshake over QUIC, where the error is known
-/// only by its alert and its text.
+/// Classifies failures that this end detected over QUIC, where only the alert and the text of the
+/// error are available.
 pub fn kind_of_own_alert(alert: AlertDescription, reason: &str) -> HandshakeFailureKind {
     use AlertDescription as Alert;
     use HandshakeFailureKind as Kind;

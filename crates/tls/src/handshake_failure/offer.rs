@@ -1,4 +1,4 @@
-//! The offer of a client.
+//! The offer of a client, on which the kind of a failure depends.
 
 use rustls::ClientConfig;
 
@@ -40,30 +40,30 @@ impl HandshakeOffer {
     }
 
     /// Records whether the server requested a client certificate, as reported by
-    /// `CertificateRequests::watch`. A server with TLS 1.2 gives no other reason for refusing a
-    /// client without one.
+    /// `CertificateRequests::watch`. A server with TLS 1.2 does not report otherwise why it refuses
+    /// a client without a certificate.
     #[must_use]
     pub fn certificate_requested(mut self, was_requested: bool) -> Self {
         self.was_requested = was_requested;
         self
     }
 
-    /// Returns the versions of TLS, for people.
+    /// Returns the names of the TLS versions, for messages.
     pub fn versions(&self) -> &'static str {
         self.versions
     }
 
-    /// Returns the names of the groups for key exchange, in order.
+    /// Returns the names of the key exchange groups in order of preference, separated by commas.
     pub fn groups(&self) -> &str {
         &self.groups
     }
 
-    /// Returns the names of the application protocols, in order.
+    /// Returns the names of the application protocols in order of preference, separated by commas.
     pub fn protocols(&self) -> &str {
         &self.protocols
     }
 
-    /// Returns true if the server requested a certificate and there is none to send.
+    /// Returns true if the server requested a certificate and the client has none.
     pub fn lacks_certificate(&self) -> bool {
         self.was_requested && !self.has_certificate
     }

@@ -25,7 +25,7 @@ fn handshake(
 }
 
 #[test]
-fn each_policy_treats_clients_as_it_promises() {
+fn each_policy_requests_and_verifies_client_certificates() {
     let clients = Authority::new("clients");
     let (known, other) = (
         clients.identity("known"),
@@ -62,7 +62,7 @@ fn policy_without_roots_is_refused() {
 }
 
 #[test]
-fn resumption_survives_the_build() {
+fn built_configurations_resume_sessions() {
     let root = Authority::new("root");
     let options = options_of(&root);
     let parts = ServerParts::new(ClientAuthentication::Off).unwrap();

@@ -50,7 +50,7 @@ fn failure(client: &TlsClient, server: &TlsServer) -> Option<u8> {
 }
 
 #[test]
-fn both_ends_see_the_key_of_the_other() {
+fn each_end_receives_the_key_of_the_other() {
     let (key, of_client) = (new_key(), new_key());
     let clients = RawKeyVerifier::new([public(&of_client)]).unwrap();
     let server = server(&key, ClientAuthentication::Verifier(Arc::new(clients)));
@@ -84,12 +84,16 @@ fn keys_that_are_not_listed_are_refused() {
     let other = client(&[public(&key)], Some(&new_key()));
     assert_eq!(failure(&other, &strict), Some(48), "unknown_ca");
     let without = client(&[public(&key)], None);
-    assert_eq!(failure(&without, &strict), Some(40), "it offers no key");
+    assert_eq!(
+        failure(&without, &strict),
+        Some(40),
+        "the client offers no key"
+    );
 }
 
 /// rustls sends handshake_failure, where RFC 7250 §4.2 has unsupported_certificate.
 #[test]
-fn ends_with_certificates_do_not_understand_ends_with_keys() {
+fn ends_with_certificates_and_ends_with_keys_fail_to_connect() {
     let key = new_key();
     let with_certificate = TlsServer::new(server_config(options().1).unwrap()).unwrap();
     assert_eq!(
@@ -106,7 +110,7 @@ fn a_verifier_needs_keys_and_a_key_must_be_able_to_sign() {
     assert!(RawKeyVerifier::new([]).is_err());
     let nonsense = rustls::pki_types::PrivatePkcs8KeyDer::from(vec![1, 2, 3]);
     assert!(raw_key(nonsense.into()).is_err());
-    // A certificate in the place of a key is no key.
+    // A certificate is not accepted as a key.
     let identity = Authority::new("root").identity("a");
     let key = SubjectPublicKeyInfoDer::from(identity.chain[0].to_vec());
     let client = client(&[key], None);

@@ -79,7 +79,7 @@ fn first_suite_and_protocol_of_the_server_are_preferred() {
 }
 
 #[test]
-fn clients_without_preferences_get_aes_128_gcm_and_others_their_first_suite() {
+fn first_suite_of_the_client_is_used_if_the_server_has_no_preference() {
     let (client, server) = tls(options());
     let (client, _) = connect(&client, &server);
     assert_eq!(
@@ -116,7 +116,7 @@ fn client_hello_offers_tls_1_3_only_and_no_compatibility_mode() {
 }
 
 #[test]
-fn transport_parameters_arrive() {
+fn transport_parameters_are_exchanged() {
     let (client, server) = tls(options());
     let (mut client, mut server) = start(&client, &server);
     assert_eq!(server.session.peer_transport_parameters(), None);
@@ -219,7 +219,7 @@ fn tickets_are_used_once() {
 }
 
 #[test]
-fn resumption_can_be_turned_off() {
+fn resumption_can_be_disabled() {
     let mut options = options();
     options.0.resumption = Resumption::disabled();
     let (client, server) = tls(options);
@@ -228,7 +228,7 @@ fn resumption_can_be_turned_off() {
 }
 
 #[test]
-fn early_data_is_off_even_if_the_configuration_asks_for_it() {
+fn early_data_is_disabled_even_if_configured() {
     let options = options();
     let mut client = rustls::ClientConfig::clone(&client_config(options.0).unwrap());
     client.enable_early_data = true;
@@ -277,7 +277,7 @@ fn handshake_completes_after_a_hello_retry_request() {
 }
 
 #[test]
-fn client_certificate_reaches_the_server() {
+fn client_certificate_is_passed_to_the_server() {
     let authority = Authority::new("clients");
     let mut options = options();
     let identity = authority.identity("client");
@@ -309,7 +309,7 @@ fn missing_client_certificate_is_refused_only_if_required() {
 
 /// RFC 9001 §4.4.
 #[test]
-fn no_certificate_is_asked_for_after_the_handshake() {
+fn no_certificate_is_requested_after_the_handshake() {
     let authority = Authority::new("clients");
     let mut lenient = options();
     lenient.1.client_authentication = ClientAuthentication::Optional(authority.roots());
@@ -319,7 +319,11 @@ fn no_certificate_is_asked_for_after_the_handshake() {
     client.read(&server.flight()).unwrap();
     server.read(&client.flight()).unwrap();
     assert!(!server.session.is_handshaking());
-    assert_eq!(server.session.peer_certificates(), None, "it showed none");
+    assert_eq!(
+        server.session.peer_certificates(),
+        None,
+        "the client sent no certificate"
+    );
     let flights = server.flight();
     assert!(!flights.is_empty());
     for (level, bytes) in flights {
@@ -340,7 +344,7 @@ fn client_certificate_of_another_authority_is_refused() {
 }
 
 #[test]
-fn server_sees_the_name_and_client_the_certificate() {
+fn client_receives_the_certificate_of_the_server() {
     let (client, server) = tls(options());
     let (client, server) = connect(&client, &server);
     assert_eq!(client.session.peer_certificates().unwrap().len(), 1);
@@ -374,7 +378,7 @@ fn invalid_server_name_is_an_error() {
 }
 
 #[test]
-fn any_server_is_trusted_on_request() {
+fn any_server_is_trusted_if_configured() {
     let mut options = options();
     options.0.trust = Trust::AnyServer;
     options.1.identity = Authority::new("untrusted").expired_identity("elsewhere.example");
@@ -453,7 +457,7 @@ fn server_can_be_dropped_after_its_tickets() {
     server.read(&client.flight()).unwrap();
     assert!(
         !server.session.can_be_dropped(),
-        "tickets are still to be written"
+        "tickets are not written yet"
     );
     assert!(!server.flight().is_empty());
     assert!(server.session.can_be_dropped());
@@ -461,7 +465,7 @@ fn server_can_be_dropped_after_its_tickets() {
 }
 
 #[test]
-fn key_log_of_the_user_receives_the_lines_it_wants() {
+fn key_log_of_the_user_receives_the_labels_that_it_accepts() {
     let (client_lines, server_lines) = (lines(), lines());
     let mut options = options();
     options.0.key_log = KeyLogging::To(client_lines.clone());

@@ -1,4 +1,4 @@
-//! Tools that split and change handshake messages as a misbehaving peer would.
+//! Functions that split and change handshake messages, to simulate misbehaving peers.
 
 pub(crate) const CLIENT_HELLO: u8 = 1;
 pub(crate) const SERVER_HELLO: u8 = 2;

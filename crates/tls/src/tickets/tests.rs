@@ -5,8 +5,8 @@ use super::*;
 use crate::testing::{CLIENT_PARAMETERS, End, SERVER_NAME, SERVER_PARAMETERS, drive, options, tls};
 use crate::{TlsClient, TlsServer};
 
-/// Performs a handshake that starts in one version and comes to another. Returns true if it resumes
-/// a session.
+/// Performs a handshake that starts in one version and changes to another. Returns true if it
+/// resumes a session.
 fn resumes(client: &TlsClient, server: &TlsServer, first: u32, last: u32) -> bool {
     let origin = TicketOrigin {
         server: SERVER_NAME,
@@ -33,7 +33,7 @@ fn sessions_are_resumed_in_their_own_version_only() {
 }
 
 #[test]
-fn tickets_belong_to_the_version_that_a_connection_came_to() {
+fn tickets_belong_to_the_negotiated_version() {
     let (client, server) = tls(options());
     assert!(!resumes(&client, &server, VERSION_1, VERSION_2));
     assert!(!resumes(&client, &server, VERSION_1, VERSION_2));
@@ -59,7 +59,7 @@ fn servers_refuse_tickets_of_another_version() {
     }
 }
 
-/// Seals nothing, so that a test sees what is sealed.
+/// Does not encrypt, so that a test sees the content of tickets.
 #[derive(Debug)]
 struct Plain;
 
@@ -82,7 +82,7 @@ impl ProducesTickets for Plain {
 }
 
 #[test]
-fn sealed_tickets_open_in_their_own_version_only() {
+fn tickets_are_decrypted_in_their_own_version_only() {
     let [one, two] = Version::ALL.map(|version| MarkedTickets {
         inner: Arc::new(Plain),
         version,

@@ -7,9 +7,9 @@ use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signat
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{DigitallySignedStruct, Error, SignatureScheme};
 
-/// Accepts any certificate, but still checks that the server holds its key.
+/// Accepts any certificate, but checks that the server holds its key.
 ///
-/// Anyone on the path can impersonate the server: for tests and tools only.
+/// An attacker on the path can impersonate the server: for tests and tools only.
 #[derive(Debug)]
 pub struct AnyServer {
     provider: Arc<CryptoProvider>,

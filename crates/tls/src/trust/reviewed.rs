@@ -1,4 +1,4 @@
-//! A verifier that asks another one and may overrule it.
+//! A verifier that calls another one and may change its result.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,10 +7,11 @@ use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, Server
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{DigitallySignedStruct, DistinguishedName, Error, SignatureScheme};
 
-/// Asks another verifier of servers, and passes its verdict to a function, which may change it.
+/// Calls another verifier of servers, and passes its result to a function, which may change it.
 ///
-/// The function also gets the name of the server and the OCSP response that it has stapled to its
-/// certificate (RFC 6066 §8), empty if there is none. Signatures are checked by the other verifier.
+/// The function also receives the name of the server and the OCSP response that the server has
+/// stapled to its certificate (RFC 6066 §8), which is empty if there is none. The other verifier
+/// checks signatures.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -30,14 +31,14 @@ pub struct ReviewedVerifier<F> {
     review: F,
 }
 
-/// The verdict of a verifier.
+/// The result of a verification.
 type Verdict = Result<ServerCertVerified, Error>;
 
 impl<F> ReviewedVerifier<F>
 where
     F: Fn(&ServerName<'_>, &[u8], Verdict) -> Verdict + Send + Sync,
 {
-    /// Creates a verifier that passes the verdicts of `verifier` to `review`.
+    /// Creates a verifier that passes the results of `verifier` to `review`.
     pub fn new(verifier: Arc<dyn ServerCertVerifier>, review: F) -> Self {
         Self { verifier, review }
     }

@@ -332,7 +332,7 @@ impl Trace {
     /// next batch meets.
     #[inline]
     pub(super) fn changes(&mut self, now: Time, recovery: &LossRecovery) {
-        if self.tap.is_plugged() {
+        if self.tap.has_sink() {
             self.compare(now, recovery);
         }
     }

@@ -231,7 +231,7 @@ impl LossRecovery {
         if let Some(space) = self.spaces.get_mut(id) {
             let ack_only = space.sent.ack_only_mut();
             newly.any_forgotten = ack_only.oldest().is_some_and(|at| at <= frame.largest);
-            let marked = ack_only.forget_through(frame.largest);
+            let marked = ack_only.remove_through(frame.largest);
             space.ecn.on_lost(marked);
         }
     }

@@ -70,7 +70,7 @@ impl ApplicationSpace {
         let mut late = Vec::new();
         self.lately_lost
             .take_acked(acknowledged, |lost| late.push(lost));
-        self.lately_lost.forget(now, memory);
+        self.lately_lost.remove_expired(now, memory);
         late
     }
 

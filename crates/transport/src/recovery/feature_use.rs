@@ -141,11 +141,11 @@ impl LossRecovery {
         let features = &mut self.paths.active_mut().features;
         for (feature, loss) in lost.of_each() {
             let support = features.get_mut(feature);
-            let was_given_up = support.is_given_up();
+            let was_ruled_out = support.is_ruled_out();
             if !support.on_lost(now, &loss) {
                 continue;
             }
-            let is_new = support.is_given_up() && !was_given_up;
+            let is_new = support.is_ruled_out() && !was_ruled_out;
             self.experience.on_lost(feature, is_new);
             if is_new {
                 self.stats.fallbacks.count(feature);

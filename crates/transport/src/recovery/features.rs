@@ -160,16 +160,16 @@ impl Features {
     /// Records that packets were forgotten, whose fate stays unknown.
     pub(super) fn on_forgotten(&mut self) {
         for feature in FEATURES {
-            self.get_mut(feature).on_forgotten();
+            self.get_mut(feature).on_packets_discarded();
         }
     }
 
     /// Returns the features that are given up.
     pub(super) fn withheld(&self) -> WithheldFeatures {
         WithheldFeatures {
-            batches: self.batches.is_given_up(),
-            ecn: self.marks.is_given_up(),
-            quic_bit: self.cleared_bits.is_given_up(),
+            batches: self.batches.is_ruled_out(),
+            ecn: self.marks.is_ruled_out(),
+            quic_bit: self.cleared_bits.is_ruled_out(),
         }
     }
 

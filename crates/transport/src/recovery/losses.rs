@@ -48,8 +48,10 @@ impl LossRecovery {
                 sent.is_mtu_probe |= is_refused && sent.path == path.key;
             }
         }
-        let is_persistent =
-            application && path.persistent.judge(&self.lost, &path.rtt, max_ack_delay);
+        let is_persistent = application
+            && path
+                .persistent
+                .on_packets_lost(&self.lost, &path.rtt, max_ack_delay);
         if is_persistent {
             path.rtt.on_persistent_congestion();
         }
@@ -195,7 +197,7 @@ impl LossRecovery {
             Some(oldest) if oldest.path != path.key => {}
             oldest => path
                 .delivery
-                .forget_before(oldest.map(|sent| sent.snapshot)),
+                .remove_before(oldest.map(|sent| sent.snapshot)),
         }
     }
 

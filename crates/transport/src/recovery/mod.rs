@@ -269,7 +269,7 @@ impl LossRecovery {
     pub(crate) fn activate_path(&mut self, key: PathKey) {
         self.paths.activate(key);
         let path = self.paths.active_mut();
-        path.search.on_moved();
+        path.search.on_peer_address_changed();
         // The fate of packets counts on the path in use only, so that of an earlier trial stays unknown.
         path.features.on_forgotten();
         if self.config.ecn {

@@ -17,13 +17,13 @@ impl LossRecovery {
     /// the beginning of slow start data comes first.
     pub(crate) fn wants_interface(&mut self) -> bool {
         let search = &mut self.paths.active_mut().search;
-        search.wants_probe() && search.asks_for_interface()
+        search.wants_probe() && search.needs_interface_mtu()
     }
 
     /// Returns true once if datagrams may be too large for an interface that is not known.
     pub(crate) fn is_size_unproven(&mut self) -> bool {
         let search = &mut self.paths.active_mut().search;
-        search.mtu() > BASE_MTU && search.asks_for_interface()
+        search.mtu() > BASE_MTU && search.needs_interface_mtu()
     }
 
     /// Returns the size of the next MTU probe, when it is time for one.

@@ -2,7 +2,7 @@ use super::super::tests::{MTU, blank_ack, ms};
 use super::*;
 use crate::RttEstimator;
 
-/// A path of 80 ms: stretches take 10 ms and have at least eight datagrams.
+/// A path of 80 ms: intervals take 10 ms and have at least eight datagrams.
 struct Bench {
     ack_rate: AckRate,
     now: Time,
@@ -49,17 +49,17 @@ impl Bench {
 }
 
 #[test]
-fn two_stretches_suffice_and_the_faster_one_counts() {
+fn two_intervals_suffice_and_the_faster_one_counts() {
     let mut bench = Bench::new(ms(80));
-    assert_eq!(bench.ack(ms(0), 50), None, "what came before is not known");
-    assert_eq!(bench.ack(ms(10), 20), None, "one stretch");
+    assert_eq!(bench.ack(ms(0), 50), None, "no interval has begun");
+    assert_eq!(bench.ack(ms(10), 20), None, "one interval is not enough");
     assert_eq!(bench.ack(ms(10), 10), Some(2000));
     assert_eq!(bench.ack(ms(10), 30), Some(3000));
     assert_eq!(bench.ack(ms(10), 8), Some(3000));
 }
 
 #[test]
-fn a_stretch_takes_an_eighth_of_the_path_and_eight_datagrams() {
+fn an_interval_takes_an_eighth_of_the_path_and_eight_datagrams() {
     let mut bench = Bench::new(ms(80));
     bench.ack(ms(0), 1);
     bench.ack(ms(10), 8);
@@ -69,7 +69,7 @@ fn a_stretch_takes_an_eighth_of_the_path_and_eight_datagrams() {
     assert_eq!(bench.ack(ms(0), 1), Some(10_000), "eight");
 }
 
-/// A sender that is slow itself, or clocked by acknowledgements, learns nothing about the path.
+/// The path does not limit a sender that is slow itself or clocked by acknowledgements.
 #[test]
 fn packets_that_arrive_as_fast_as_they_were_sent_give_no_rate() {
     for (sending, expected) in [(0.79, Some(2000)), (0.81, None), (1.0, None)] {
@@ -82,7 +82,7 @@ fn packets_that_arrive_as_fast_as_they_were_sent_give_no_rate() {
 }
 
 #[test]
-fn clumps_are_as_fast_as_their_packets() {
+fn aggregated_acknowledgements_give_the_rate_of_their_packets() {
     let mut bench = Bench::new(ms(80));
     bench.ack(ms(0), 40);
     bench.ack(ms(25), 50);
@@ -90,7 +90,7 @@ fn clumps_are_as_fast_as_their_packets() {
 }
 
 #[test]
-fn the_round_before_counts_too_and_no_older_one() {
+fn the_previous_round_counts_and_older_rounds_do_not() {
     let mut bench = Bench::new(ms(80));
     for datagrams in [1, 30, 10] {
         bench.ack(ms(10), datagrams);
@@ -98,25 +98,25 @@ fn the_round_before_counts_too_and_no_older_one() {
     for (round, expected) in [(2, 3000), (3, 1000)] {
         bench.ack_rate.end_round();
         bench.ack(ms(10), 10);
-        assert_eq!(bench.ack(ms(10), 10), None, "round {round}: one stretch");
+        assert_eq!(bench.ack(ms(10), 10), None, "round {round}: one interval");
         assert_eq!(bench.ack(ms(10), 10), Some(expected), "round {round}");
     }
 }
 
 #[test]
-fn half_empty_windows_end_a_stretch() {
+fn app_limited_samples_end_an_interval() {
     let mut bench = Bench::new(ms(80));
     bench.ack(ms(0), 1);
     bench.ack(ms(10), 20);
     bench.is_app_limited = true;
     assert_eq!(bench.ack(ms(10), 20), None);
     bench.is_app_limited = false;
-    assert_eq!(bench.ack(ms(10), 20), None, "begins anew");
+    assert_eq!(bench.ack(ms(10), 20), None, "a new interval begins");
     assert_eq!(bench.ack(ms(10), 20), Some(2000));
 }
 
 #[test]
-fn short_paths_are_not_judged() {
+fn short_paths_are_not_measured() {
     for (path, expected) in [(7, None), (8, Some(20_000))] {
         let mut bench = Bench::new(ms(path));
         bench.ack(ms(0), 1);

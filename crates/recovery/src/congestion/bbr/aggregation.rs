@@ -5,9 +5,9 @@ use courser_base::{Rate, Time};
 /// `BBR.extra_acked`: the recent maximum of bytes acknowledged beyond what the bandwidth explains.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Aggregation {
-    /// `BBR.extra_acked_interval_start`.
+    /// `BBR.extra_acked_interval_start`: the time since which acknowledged bytes are counted.
     start: Time,
-    /// `BBR.extra_acked_delivered`: bytes acknowledged since then.
+    /// `BBR.extra_acked_delivered`: bytes acknowledged since `start`.
     delivered: u64,
     filter: WindowedMax,
 }
@@ -44,7 +44,7 @@ impl Aggregation {
     }
 }
 
-/// An acknowledgement.
+/// The values of an acknowledgement from which aggregation is measured.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Acked {
     pub(super) now: Time,
@@ -53,8 +53,8 @@ pub(super) struct Acked {
     pub(super) window: u64,
 }
 
-/// The largest of the samples in a window of rounds. Keeps the three best, each newer than the one
-/// before, so that the next one is known when the best expires.
+/// The largest sample in a window of rounds. Keeps the three largest, each newer than the one
+/// before, so that a successor is available when the largest expires.
 #[derive(Clone, Copy, Debug, Default)]
 struct WindowedMax {
     best: [(u64, u64); 3],
@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_largest_is_forgotten_after_the_window_and_the_next_takes_its_place() {
+    fn the_largest_sample_expires_after_the_window_and_the_next_replaces_it() {
         let mut filter = WindowedMax::default();
         filter.on_sample(100, 0, 10);
         for round in 1..=10 {
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_of_one_round_follows_quickly() {
+    fn a_window_of_one_round_expires_after_one_round() {
         let mut filter = WindowedMax::default();
         filter.on_sample(100, 0, 1);
         filter.on_sample(10, 1, 1);

@@ -42,7 +42,7 @@ mod tests {
     }
 
     #[test]
-    fn marks_that_meet_are_one_range_and_others_start_anew() {
+    fn adjacent_marks_extend_the_range_and_others_replace_it() {
         let mut app_limited = AppLimited::default();
         app_limited.mark(1000, 500);
         app_limited.mark(1500, 500);

@@ -10,7 +10,7 @@ pub(super) struct MaxBandwidth {
 }
 
 impl MaxBandwidth {
-    /// `BBR.max_bw`.
+    /// Returns `BBR.max_bw`, the higher sample of both cycles; zero before the first.
     pub(super) fn get(&self) -> Rate {
         self.current.max(self.previous)
     }
@@ -21,7 +21,7 @@ impl MaxBandwidth {
 
     /// `AdvanceMaxBwFilter()`: ends a cycle.
     pub(super) fn advance(&mut self) {
-        // Without a new sample only that of the last cycle is known.
+        // A cycle without samples leaves the sample of the previous one in place.
         if self.current > Rate::default() {
             self.previous = std::mem::take(&mut self.current);
         }
@@ -50,7 +50,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cycle_without_samples_forgets_nothing() {
+    fn a_cycle_without_samples_keeps_the_maximum() {
         let mut max_bw = MaxBandwidth::default();
         max_bw.on_sample(rate(5));
         max_bw.advance();

@@ -7,11 +7,11 @@ use courser_base::Rate;
 pub(super) struct Bounds {
     /// `BBR.bw_shortterm` and `BBR.inflight_shortterm`. Both are infinite at the same time.
     pub(super) short_term: Option<ShortTerm>,
-    /// `BBR.inflight_longterm`.
+    /// `BBR.inflight_longterm`: the flight above which a probe lost too much.
     pub(super) long_term: Option<u64>,
 }
 
-/// The rate and the flight that the path carried after losses in the present cycle.
+/// The rate and the flight that the path delivered after losses in the present cycle.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct ShortTerm {
     pub(super) bw: Rate,
@@ -19,7 +19,7 @@ pub(super) struct ShortTerm {
 }
 
 impl Bounds {
-    /// Returns the higher one of each bound, to restore those that spurious losses have lowered.
+    /// Returns the higher of each bound, to restore those that spurious losses have lowered.
     pub(super) fn max(self, other: Self) -> Self {
         let higher = |one: ShortTerm, other: ShortTerm| ShortTerm {
             bw: one.bw.max(other.bw),
@@ -34,7 +34,7 @@ impl Bounds {
     }
 
     /// `InitLowerBounds()` and `LossLowerBounds()`: lowers the short-term bounds by three tenths,
-    /// but not below `delivered`. Infinite bounds are replaced by `start` before.
+    /// but not below `delivered`. Infinite bounds start from `start`.
     pub(super) fn lower_short_term(&mut self, start: ShortTerm, delivered: ShortTerm) {
         let before = self.short_term.unwrap_or(start);
         self.short_term = Some(ShortTerm {
@@ -49,18 +49,18 @@ impl Bounds {
         self.long_term = Some(tx_in_flight.max(target * BETA / 100));
     }
 
-    /// `InflightWithHeadroom()`; `None` is infinite.
-    pub(super) fn with_headroom(&self, smss: u64, least: u64) -> Option<u64> {
+    /// Returns `InflightWithHeadroom()`, but not less than `minimum`; `None` is infinite.
+    pub(super) fn with_headroom(&self, smss: u64, minimum: u64) -> Option<u64> {
         let long_term = self.long_term?;
         let headroom = smss.max(long_term * HEADROOM / 100);
-        Some(long_term.saturating_sub(headroom).max(least))
+        Some(long_term.saturating_sub(headroom).max(minimum))
     }
 }
 
-/// `BBR.Beta` in percent.
+/// `BBR.Beta` in percent: the part of a bound that remains after a round with losses.
 const BETA: u64 = 70;
 
-/// `BBR.Headroom` in percent.
+/// `BBR.Headroom` in percent: the part of the long-term bound left to other flows.
 const HEADROOM: u64 = 15;
 
 #[cfg(test)]
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn the_higher_of_two_bounds_is_infinite_if_one_is() {
+    fn the_higher_of_two_bounds_is_infinite_if_either_is() {
         let finite = Bounds {
             short_term: Some(short(10, 900)),
             long_term: Some(5),
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn short_term_bounds_fall_by_three_tenths_at_most_and_not_below_what_was_delivered() {
+    fn short_term_bounds_fall_by_at_most_three_tenths_and_not_below_delivery() {
         let mut bounds = Bounds::default();
         bounds.lower_short_term(short(1000, 100_000), short(900, 20_000));
         assert_eq!(bounds.short_term, Some(short(900, 70_000)));

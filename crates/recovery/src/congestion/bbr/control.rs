@@ -12,15 +12,15 @@ use crate::rtt::RttEstimator;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Control {
     pub(super) cwnd: u64,
-    /// `BBR.prior_cwnd`.
+    /// `BBR.prior_cwnd`: the window to restore after recovery or ProbeRTT.
     prior_cwnd: u64,
     pacing_rate: PacingRate,
 }
 
-/// `C.pacing_rate`.
+/// `C.pacing_rate`, before and after the first round-trip time sample.
 #[derive(Clone, Copy, Debug)]
 enum PacingRate {
-    /// No round-trip time is known, only the initial window.
+    /// No round-trip time is known. The rate follows from the initial window.
     Initial,
     Known(Rate),
 }
@@ -32,8 +32,8 @@ pub(super) struct Limits {
     pub(super) cwnd_gain: u32,
     /// Bytes added to the quantization budget.
     pub(super) extra: u64,
-    /// `ProbeRTTCwnd()` in ProbeRTT.
-    pub(super) most: Option<u64>,
+    /// The largest window: `ProbeRTTCwnd()` in ProbeRTT.
+    pub(super) max_cwnd: Option<u64>,
     /// The long-term bound of the phase.
     pub(super) long_term: Option<u64>,
 }
@@ -47,7 +47,7 @@ impl Control {
         }
     }
 
-    /// Sets the window to that of another controller.
+    /// Sets the window to that of another controller, within the bounds of BBR.
     pub(super) fn set_cwnd_within_bounds(&mut self, window: u64, model: &Model) {
         self.cwnd = window.clamp(model.min_pipe_cwnd(), MAX_WINDOW);
     }
@@ -56,7 +56,7 @@ impl Control {
         self.pacing_rate = PacingRate::Known(rate);
     }
 
-    /// Raises pacing rate and window to those of a rate, as far as they are lower.
+    /// Raises the pacing rate to `rate` and the window to what follows from it. Lowers neither.
     pub(super) fn raise_to(&mut self, rate: Rate, cwnd_gain: u32, model: &Model) {
         if let PacingRate::Known(before) = self.pacing_rate {
             self.pacing_rate = PacingRate::Known(before.max(rate));
@@ -71,7 +71,6 @@ impl Control {
         self.cwnd = self.cwnd.max(minimum_window(mtu));
     }
 
-    /// `UpdateControlParameters()`.
     pub(super) fn update(&mut self, newly_acked: u64, gain: u32, limits: Limits, model: &Model) {
         self.set_pacing_rate_with_gain(gain, model);
         self.set_cwnd(newly_acked, limits, model);
@@ -92,7 +91,6 @@ impl Control {
         }
     }
 
-    /// `SetPacingRateWithGain()`.
     pub(super) fn set_pacing_rate_with_gain(&mut self, gain: u32, model: &Model) {
         let PacingRate::Known(before) = self.pacing_rate else {
             return;
@@ -116,7 +114,7 @@ impl Control {
     pub(super) fn quantum(&self, model: &Model) -> u64 {
         self.rate(model)
             .bytes_in(QUANTUM_TIME)
-            .min(LARGEST_QUANTUM)
+            .min(MAX_QUANTUM)
             .max(2 * model.smss())
     }
 
@@ -125,7 +123,6 @@ impl Control {
         self.rate(model).time_for(self.quantum(model))
     }
 
-    /// `SetCwnd()`.
     fn set_cwnd(&mut self, newly_acked: u64, limits: Limits, model: &Model) {
         let max_inflight = self.max_inflight(limits, model);
         if model.full_pipe.is_reached {
@@ -134,20 +131,18 @@ impl Control {
             self.cwnd = self.cwnd.saturating_add(newly_acked);
         }
         self.cwnd = self.cwnd.clamp(model.min_pipe_cwnd(), MAX_WINDOW);
-        if let Some(most) = limits.most {
-            self.cwnd = self.cwnd.min(most);
+        if let Some(max_cwnd) = limits.max_cwnd {
+            self.cwnd = self.cwnd.min(max_cwnd);
         }
         self.bound_cwnd_for_model(limits, model);
     }
 
-    /// `UpdateMaxInflight()`.
     fn max_inflight(&self, limits: Limits, model: &Model) -> u64 {
         let bdp = model.bdp_multiple(model.bw, limits.cwnd_gain);
         let inflight = bdp + model.aggregation.extra_acked();
         model.quantization_budget(inflight, self.quantum(model)) + limits.extra
     }
 
-    /// `BoundCwndForModel()`.
     fn bound_cwnd_for_model(&mut self, limits: Limits, model: &Model) {
         let short_term = model.bounds.short_term.map(|term| term.inflight);
         if let Some(cap) = [limits.long_term, short_term].into_iter().flatten().min() {
@@ -164,7 +159,6 @@ impl Control {
         };
     }
 
-    /// `RestoreCwnd()`.
     pub(super) fn restore_cwnd(&mut self) {
         self.cwnd = self.cwnd.max(self.prior_cwnd);
     }
@@ -181,14 +175,15 @@ fn initial_pacing_rate(rtt: &RttEstimator, gain: u32, model: &Model) -> Rate {
     Rate::from_bytes_in(model.initial_cwnd(), rtt).scaled(gain, 100)
 }
 
-/// `BBR.PacingMarginPercent`.
+/// `BBR.PacingMarginPercent`: how far the pacing rate stays below the bandwidth, to drain the
+/// queue.
 const PACING_MARGIN_PERCENT: u32 = 1;
 
 /// The round-trip time assumed for the initial window while none is known.
 const NOMINAL_RTT: Duration = Duration::from_millis(1);
 
 const QUANTUM_TIME: Duration = Duration::from_millis(1);
-const LARGEST_QUANTUM: u64 = 64 * 1024;
+const MAX_QUANTUM: u64 = 64 * 1024;
 
 #[cfg(test)]
 mod tests;

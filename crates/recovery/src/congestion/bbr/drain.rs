@@ -2,7 +2,7 @@
 
 use super::view::View;
 
-/// The Drain phase.
+/// The Drain phase, which ends when the flight fits the path or after three rounds.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Drain {
     /// The round in which the phase began.
@@ -10,14 +10,14 @@ pub(super) struct Drain {
 }
 
 impl Drain {
-    /// `BBR.DrainPacingGain` in percent.
+    /// `BBR.DrainPacingGain` in percent: below 100, so that the queue shrinks.
     pub(super) const PACING_GAIN: u32 = 50;
 
     pub(super) fn new(start_round: u64) -> Self {
         Self { start_round }
     }
 
-    /// `CheckDrainDone()`.
+    /// Returns true at the end of the phase, see `CheckDrainDone()`.
     pub(super) fn is_done(&self, view: View<'_>) -> bool {
         let model = view.model;
         let is_drained = model.inflight <= model.inflight_at(model.bw, view.quantum());
@@ -25,7 +25,7 @@ impl Drain {
     }
 }
 
-/// The most rounds. A longer phase means that the bandwidth was overestimated.
+/// Maximum number of rounds. A longer phase means that the bandwidth was overestimated.
 const MAX_DRAIN_ROUNDS: u64 = 3;
 
 #[cfg(test)]

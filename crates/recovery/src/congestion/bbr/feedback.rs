@@ -9,14 +9,14 @@ use courser_base::Time;
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Feedback {
     ack_phase: AckPhase,
-    /// `BBR.is_bw_probe_sample`.
+    /// `BBR.is_bw_probe_sample`: acknowledgements may cover packets of the probe.
     pub(super) is_probe_sample: bool,
-    /// `BBR.prev_probe_too_high`.
+    /// `BBR.prev_probe_too_high`: the last probe ended because too much was lost or marked.
     pub(super) was_too_high: bool,
-    /// `BBR.prev_probe_precautionary`.
+    /// `BBR.prev_probe_precautionary`: the last probe ended at the long-term bound.
     pub(super) was_precautionary: bool,
-    /// The time at which a probe last began or was too high.
-    pub(super) asked: Time,
+    /// The time at which a probe last began or was found to be too high.
+    pub(super) last_probe: Time,
 }
 
 /// `BBR.ack_phase`: the phase in which acknowledged packets were sent.
@@ -31,25 +31,25 @@ enum AckPhase {
 }
 
 impl Feedback {
-    /// Notes the start of ProbeBW_DOWN or ProbeRTT.
+    /// Records the start of ProbeBW_DOWN or ProbeRTT.
     pub(super) fn on_stop(&mut self) {
         self.ack_phase = AckPhase::ProbeStopping;
     }
 
-    /// Notes the start of ProbeBW_REFILL.
+    /// Records the start of ProbeBW_REFILL.
     pub(super) fn on_refill(&mut self) {
         self.was_precautionary = false;
         self.ack_phase = AckPhase::Refilling;
     }
 
-    /// Notes the start of ProbeBW_UP.
+    /// Records the start of ProbeBW_UP.
     pub(super) fn on_probe(&mut self, now: Time) {
         self.is_probe_sample = true;
-        self.asked = now;
+        self.last_probe = now;
         self.ack_phase = AckPhase::ProbeStarting;
     }
 
-    /// Notes the end of ProbeBW_UP for reasons other than too much in flight.
+    /// Records the end of ProbeBW_UP for reasons other than too much in flight.
     pub(super) fn on_probed(&mut self, is_precautionary: bool) {
         self.was_precautionary |= is_precautionary;
         self.was_too_high = false;
@@ -58,11 +58,11 @@ impl Feedback {
     /// Records that too much was in flight, see `HandleInflightTooHigh()`.
     pub(super) fn on_too_high(&mut self, now: Time) {
         self.was_too_high = true;
-        self.asked = now;
+        self.last_probe = now;
         self.is_probe_sample = false;
     }
 
-    /// Notes the start of a round. Returns true once all packets sent while probing are
+    /// Records the start of a round. Returns true once all packets sent while probing are
     /// acknowledged.
     pub(super) fn on_round_start(&mut self) -> bool {
         match self.ack_phase {
@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_that_was_sent_while_probing_is_acknowledged_a_round_after_its_end() {
+    fn feedback_of_a_probe_ends_a_round_after_it() {
         let mut feedback = Feedback::default();
         feedback.on_refill();
         feedback.on_probe(Time::ZERO);
@@ -105,11 +105,11 @@ mod tests {
         assert!(!feedback.is_over() && feedback.is_probe_sample);
         assert!(feedback.on_round_start());
         assert!(feedback.is_over() && !feedback.is_probe_sample);
-        assert!(!feedback.on_round_start(), "once");
+        assert!(!feedback.on_round_start(), "the feedback ends once");
     }
 
     #[test]
-    fn a_precautionary_probe_is_followed_by_another_unless_something_was_lost() {
+    fn a_precautionary_probe_is_repeated_unless_packets_were_lost() {
         let mut feedback = Feedback::default();
         feedback.on_too_high(Time::ZERO);
         feedback.on_probed(true);

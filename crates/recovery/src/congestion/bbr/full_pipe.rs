@@ -2,7 +2,7 @@
 
 use courser_base::Rate;
 
-/// Looks for three rounds in which faster sending did not lead to faster delivery.
+/// Detects three rounds in which faster sending did not lead to faster delivery.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct FullPipe {
     /// `BBR.full_bw_reached`: the pipe has been full before.
@@ -26,7 +26,8 @@ impl FullPipe {
         self.count = 0;
     }
 
-    /// Notes an app-limited sample with more in flight than the path holds according to the model.
+    /// Records an app-limited sample with more in flight than the path holds according to the
+    /// model.
     pub(super) fn on_filled(&mut self, rate: Rate) {
         self.filled = self.filled.max(Some(rate));
     }
@@ -69,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn three_rounds_that_bring_less_than_a_quarter_fill_the_pipe() {
+    fn three_rounds_with_less_than_a_quarter_of_growth_fill_the_pipe() {
         let mut pipe = FullPipe::default();
         for megabytes in [40, 50, 62] {
             pipe.on_round(rate(megabytes));
@@ -82,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn a_quarter_more_starts_the_count_anew() {
+    fn growth_by_a_quarter_restarts_the_count() {
         let mut pipe = FullPipe::default();
         for megabytes in [40, 40, 40, 50, 50, 50] {
             pipe.on_round(rate(megabytes));
@@ -91,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_search_keeps_that_the_pipe_was_full() {
+    fn a_new_search_remembers_that_the_pipe_was_full() {
         let mut pipe = FullPipe::default();
         (0..4).for_each(|_| pipe.on_round(rate(40)));
         pipe.reset(rate(40));

@@ -14,7 +14,7 @@ pub(super) struct Idle {
 }
 
 impl Idle {
-    /// Notes the bytes in flight after an acknowledgement.
+    /// Records the bytes in flight after an acknowledgement.
     pub(super) fn on_ack(&mut self, now: Time, inflight: u64) {
         self.empty_since = (inflight == 0).then_some(now);
     }
@@ -46,7 +46,7 @@ mod tests {
         let mut idle = Idle::default();
         assert!(
             !idle.restart(Time::ZERO + 100 * MS, MS),
-            "it never was empty"
+            "the pipe was never empty"
         );
         idle.on_ack(Time::ZERO, 0);
         assert!(!idle.restart(Time::ZERO + MS, MS) && !idle.is_restart);
@@ -55,7 +55,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pipe_with_something_in_it_is_not_idle() {
+    fn a_pipe_with_packets_in_flight_is_not_idle() {
         let mut idle = Idle::default();
         idle.on_ack(Time::ZERO, 1200);
         assert!(!idle.restart(Time::ZERO + 100 * MS, MS));

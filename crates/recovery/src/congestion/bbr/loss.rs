@@ -11,16 +11,16 @@ use crate::congestion::sample::LostPacket;
 pub(super) struct LossRound {
     /// `BBR.loss_round_start`: the present acknowledgement began a round.
     is_start: bool,
-    /// `BBR.is_loss_in_round`.
+    /// `BBR.is_loss_in_round`: a packet was lost or marked in this round.
     has_loss: bool,
-    /// `BBR.loss_round_delivered`.
+    /// `BBR.loss_round_delivered`: bytes delivered at the start of the round.
     delivered: u64,
     /// The time at which the first loss was detected. The acknowledgement that revealed it is
     /// processed later and still belongs to the previous round.
     noticed: Option<Time>,
-    /// `BBR.bw_latest`.
+    /// `BBR.bw_latest`: the highest delivery rate of this round.
     bw_latest: Rate,
-    /// `BBR.inflight_latest`.
+    /// `BBR.inflight_latest`: the most bytes delivered by one sample of this round.
     inflight_latest: u64,
     /// Bytes lost in the round.
     lost: u64,
@@ -29,7 +29,7 @@ pub(super) struct LossRound {
     newest_lost: Option<u64>,
 }
 
-/// The signs of congestion in a round.
+/// The congestion signals of a round.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct LossEvents {
     /// Contiguous ranges of lost packets.
@@ -39,7 +39,7 @@ pub(super) struct LossEvents {
 }
 
 impl LossRound {
-    /// `ResetCongestionSignals()`.
+    /// Resets losses and delivery of the round, see `ResetCongestionSignals()`.
     pub(super) fn reset(&mut self) {
         self.has_loss = false;
         self.bw_latest = Rate::default();
@@ -48,14 +48,14 @@ impl LossRound {
     }
 
     /// Resets only the losses of the round.
-    pub(super) fn forget_loss(&mut self) {
+    pub(super) fn reset_loss(&mut self) {
         self.has_loss = false;
         self.lost = 0;
     }
 
-    /// `NoteLoss()`: notes a lost or marked packet, after `delivered` bytes had been delivered.
-    /// Returns true for the first one in the round.
-    pub(super) fn on_sign(&mut self, now: Time, delivered: u64) -> bool {
+    /// `NoteLoss()`: records that a packet was lost or marked when `delivered` bytes had been
+    /// delivered. Returns true for the first one in the round.
+    pub(super) fn on_congestion_signal(&mut self, now: Time, delivered: u64) -> bool {
         if self.has_loss {
             return false;
         }
@@ -93,6 +93,7 @@ impl LossRound {
         }
     }
 
+    /// Starts the delivery of a new round from its first sample, see
     /// `AdvanceLatestDeliverySignals()`.
     pub(super) fn advance(&mut self, rs: &Sample) {
         if self.is_start {
@@ -144,7 +145,7 @@ pub(super) fn inflight_at_loss(packet: &LostPacket) -> u64 {
     inflight_before + prefix.min(packet.bytes)
 }
 
-/// `BBR.LossThresh` in percent.
+/// `BBR.LossThresh` in percent: the loss that is tolerable on any path.
 const LOSS_THRESH: u64 = 2;
 
 #[cfg(test)]

@@ -8,18 +8,18 @@ use courser_base::Time;
 /// when to empty the queue for a new measurement.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct MinRtt {
-    /// `BBR.min_rtt` and its stamp; `None` is infinite.
+    /// `BBR.min_rtt` with the time of its sample; `None` is infinite.
     long: Option<(Duration, Time)>,
-    /// `BBR.probe_rtt_min_delay` and its stamp.
+    /// `BBR.probe_rtt_min_delay` with the time of its sample.
     short: Option<(Duration, Time)>,
-    /// `BBR.probe_rtt_expired`.
+    /// `BBR.probe_rtt_expired`: it is time for ProbeRTT.
     pub(super) is_expired: bool,
     /// The time at which the queue was last emptied on purpose, or a new minimum was found.
     measured: Time,
 }
 
 impl MinRtt {
-    /// Creates the minima from one that was measured before.
+    /// Creates both minima from an earlier measurement.
     pub(super) fn seeded(now: Time, rtt: Duration) -> Self {
         Self {
             long: Some((rtt, now)),
@@ -29,12 +29,12 @@ impl MinRtt {
         }
     }
 
-    /// `BBR.min_rtt`; `None` before the first sample.
+    /// Returns `BBR.min_rtt`; `None` before the first sample.
     pub(super) fn get(&self) -> Option<Duration> {
         self.long.map(|(rtt, _)| rtt)
     }
 
-    /// `UpdateMinRTT()`.
+    /// Updates both minima, see `UpdateMinRTT()`.
     pub(super) fn on_ack(&mut self, now: Time, sample: Option<Duration>) {
         self.is_expired = self
             .short
@@ -61,9 +61,9 @@ impl MinRtt {
         self.postpone(now);
     }
 
-    /// Returns true for a sample near the minimum: a few packets of other flows may have delayed
-    /// it.
-    pub(super) fn is_met_by(&self, sample: Duration) -> bool {
+    /// Returns true for a sample near the minimum, which at most a few packets of other flows have
+    /// delayed.
+    pub(super) fn is_near_minimum(&self, sample: Duration) -> bool {
         self.long
             .is_some_and(|(rtt, _)| sample <= rtt + rtt / NEARNESS)
     }
@@ -73,7 +73,7 @@ impl MinRtt {
     /// cost no more than intended.
     pub(super) fn on_empty_queue(&mut self, now: Time) {
         let Some((rtt, _)) = self.long else { return };
-        let longest = (rtt * INTERVAL_RTTS).min(LONGEST_INTERVAL);
+        let longest = (rtt * INTERVAL_RTTS).min(MAX_INTERVAL);
         if self.is_expired || now + PROBE_RTT_INTERVAL > self.measured + longest {
             return;
         }
@@ -90,10 +90,10 @@ impl MinRtt {
     }
 }
 
-/// `BBR.ProbeRTTInterval`. Flows meet in ProbeRTT only if all use the same interval.
+/// `BBR.ProbeRTTInterval`. Flows enter ProbeRTT at the same time only if all use the same interval.
 const PROBE_RTT_INTERVAL: Duration = Duration::from_secs(5);
 
-/// `BBR.MinRTTFilterLen`.
+/// `BBR.MinRTTFilterLen`: the time after which a higher round-trip time replaces the long minimum.
 const MIN_RTT_FILTER_LEN: Duration = Duration::from_secs(10);
 
 /// The longest interval in round trips. ProbeRTT takes half a round trip without sending and a
@@ -106,7 +106,7 @@ const NEARNESS: u32 = 32;
 
 /// The longest interval. A standing queue of other flows may look like a long path, which only
 /// ProbeRTT can reveal.
-const LONGEST_INTERVAL: Duration = Duration::from_secs(30);
+const MAX_INTERVAL: Duration = Duration::from_secs(30);
 
 #[cfg(test)]
 mod tests {
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn first_sample_is_no_expiry_whatever_the_clock_says() {
+    fn first_sample_does_not_count_as_expiry_at_any_time() {
         let mut min = MinRtt::default();
         min.on_ack(at(1000), Some(50 * MS));
         assert!(!min.is_expired);
@@ -146,6 +146,6 @@ mod tests {
         min.on_ack(at(1), Some(20 * MS));
         assert_eq!(min.get(), Some(20 * MS));
         min.on_ack(at(6), Some(25 * MS));
-        assert!(!min.is_expired, "the lower one put it off");
+        assert!(!min.is_expired, "the lower sample postpones ProbeRTT");
     }
 }

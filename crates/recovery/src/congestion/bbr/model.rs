@@ -47,9 +47,9 @@ pub(super) struct Circumstances {
     pub(super) quantum: u64,
     /// True if packets were sent no faster than the path delivers, or the path has kept up.
     pub(super) has_kept_up: bool,
-    /// `IsProbingBW()`.
+    /// `IsProbingBW()`: losses do not lower the short-term bounds.
     pub(super) is_probing_bw: bool,
-    /// True if rates that are measured now say little about the path (RFC 9959).
+    /// True if rates measured now do not reflect the path (RFC 9959).
     pub(super) is_tainted: bool,
     /// True in ProbeBW_DOWN, where the queue is our own and about to drain.
     pub(super) is_giving_way: bool,
@@ -82,7 +82,7 @@ impl Model {
         self.full_pipe.reset(rate);
     }
 
-    /// `C.SMSS`.
+    /// Returns `C.SMSS`, the datagram size in bytes.
     pub(super) fn smss(&self) -> u64 {
         u64::from(self.mtu)
     }
@@ -107,7 +107,7 @@ impl Model {
         }
     }
 
-    /// `BBR.bdp`.
+    /// Returns `BBR.bdp`, the bytes that the path holds at its bandwidth.
     pub(super) fn bdp(&self) -> u64 {
         self.bdp_multiple(self.bw, UNITY)
     }
@@ -117,12 +117,12 @@ impl Model {
         inflight.max(quantum).max(self.min_pipe_cwnd())
     }
 
-    /// `Inflight(bw, 1.0)`.
+    /// Returns `Inflight(bw, 1.0)`, the flight that keeps the path full at `bw`.
     pub(super) fn inflight_at(&self, bw: Rate, quantum: u64) -> u64 {
         self.quantization_budget(self.bdp_multiple(bw, UNITY), quantum)
     }
 
-    /// `TargetInflight()`.
+    /// Returns `TargetInflight()`: what the path holds, but no more than the window.
     pub(super) fn target_inflight(&self, cwnd: u64) -> u64 {
         self.bdp().min(cwnd)
     }
@@ -148,7 +148,7 @@ impl Model {
         mean <= (min + min / 8).saturating_add(own)
     }
 
-    /// `StartRound()`.
+    /// Starts a round trip that the packets sent from now on measure.
     pub(super) fn start_round(&mut self) {
         self.rounds.start(self.delivered);
     }
@@ -161,7 +161,7 @@ impl Model {
     }
 
     /// `MarkConnectionAppLimited()`: samples of packets sent before the bytes in flight are
-    /// delivered only reflect how little there was to send.
+    /// delivered only reflect that there was little to send.
     pub(super) fn mark_app_limited(&mut self) {
         self.app_limited.mark(self.delivered, self.inflight);
     }
@@ -173,15 +173,13 @@ impl Model {
         self.aggregation.on_restart(now);
     }
 
-    /// `UpdateLatestDeliverySignals()`.
     pub(super) fn update_latest_delivery_signals(&mut self, rs: &Sample) {
         self.ambient.on_acked(rs.newly_acked);
         self.losses.on_delivery(rs, self.delivered);
     }
 
-    /// `UpdateCongestionSignals()`.
     pub(super) fn update_congestion_signals(&mut self, rs: &Sample, at: &Circumstances) {
-        // From earlier rounds only: a loss must not excuse itself.
+        // Only earlier rounds count, so that a loss does not raise its own allowance.
         let latest = self.losses.latest();
         let allowance = self.ambient.allowance(latest.inflight, self.smss());
         self.update_max_bw(rs, at);
@@ -196,18 +194,19 @@ impl Model {
             };
             self.bounds.lower_short_term(start, latest);
         }
-        self.losses.forget_loss();
+        self.losses.reset_loss();
     }
 
-    /// `UpdateMaxBw()`.
+    /// Updates rounds, ambient loss and `BBR.max_bw`, see `UpdateMaxBw()`.
     fn update_max_bw(&mut self, rs: &Sample, at: &Circumstances) {
         self.rounds.on_ack(rs.prior_delivered, self.delivered);
         if self.rounds.is_start {
-            // Losses of a quiet round are not due to our queue: the path has kept up, and
+            // Losses of an uncongested round are not due to our queue: the path has kept up, and
             // round-trip times were those of an empty path.
-            let is_quiet = at.has_kept_up && self.was_queue_empty(at.quantum);
+            let is_uncongested = at.has_kept_up && self.was_queue_empty(at.quantum);
             let min_rtt = self.min_rtt.get().unwrap_or_default();
-            self.ambient.on_round_end(is_quiet, min_rtt, self.smss());
+            self.ambient
+                .on_round_end(is_uncongested, min_rtt, self.smss());
         }
         if let Some(rtt) = rs.rtt {
             self.rounds.on_rtt_sample(rtt);
@@ -230,7 +229,6 @@ impl Model {
         self.losses.is_within(allowance) && has_no_queue
     }
 
-    /// `UpdateACKAggregation()`.
     pub(super) fn update_ack_aggregation(&mut self, rs: &Sample, cwnd: u64) {
         let rounds = if self.full_pipe.is_reached {
             EXTRA_ACKED_FILTER_LEN
@@ -292,12 +290,12 @@ impl Model {
     /// Deviates: on long paths, a round without a queue postpones ProbeRTT, and so does a single
     /// packet that met no queue. The draft intends a cost of 2 %, which holds for round-trip times
     /// up to 100 ms. With 600 ms each ProbeRTT costs a whole round trip, 11 % at one in five
-    /// seconds, and 88 % of the path was measured in place of 95. Rounds are long there, too: Drain
+    /// seconds, and a flow used 88 % of the path instead of 95 %. Rounds are long there, too: Drain
     /// had emptied the queue of Startup, and ProbeRTT began to do so again before a whole round had
     /// shown it. Up to 100 ms nothing changes, so that flows meet in ProbeRTT as intended.
     pub(super) fn update_min_rtt(&mut self, rs: &Sample, quantum: u64) {
-        let has_met_none = rs.rtt.is_some_and(|rtt| self.min_rtt.is_met_by(rtt));
-        if has_met_none || self.rounds.is_start && self.was_queue_empty(quantum) {
+        let has_met_no_queue = rs.rtt.is_some_and(|rtt| self.min_rtt.is_near_minimum(rtt));
+        if has_met_no_queue || self.rounds.is_start && self.was_queue_empty(quantum) {
             self.min_rtt.on_empty_queue(rs.now);
         }
         self.min_rtt.on_ack(rs.now, rs.rtt);
@@ -306,7 +304,6 @@ impl Model {
         }
     }
 
-    /// `BoundBWForModel()`.
     pub(super) fn bound_bw(&mut self) {
         let max_bw = self.max_bw.get();
         let short_term = self.bounds.short_term;
@@ -319,7 +316,7 @@ impl Model {
         self.ambient.on_lost(packet.bytes);
     }
 
-    /// `IsInflightTooHigh()`.
+    /// Returns true if the flight of this sample lost too much, see `IsInflightTooHigh()`.
     pub(super) fn is_inflight_too_high(&self, rs: &Sample) -> bool {
         self.is_loss_too_high(rs.lost, rs.tx_in_flight)
     }
@@ -336,7 +333,7 @@ impl Model {
 
     /// Undoes the effect of spurious losses. `before` are the bounds before them.
     pub(super) fn on_spurious_losses(&mut self, before: Bounds) {
-        self.losses.forget_loss();
+        self.losses.reset_loss();
         self.full_pipe.reset(Rate::default());
         self.bounds = self.bounds.max(before);
     }
@@ -348,7 +345,7 @@ const UNITY: u32 = 100;
 /// The growth that [`FullPipe`] looks for, in percent.
 const FILLED_GAIN: u32 = 125;
 
-/// `BBR.ExtraAckedFilterLen`.
+/// `BBR.ExtraAckedFilterLen`: rounds in which the maximum of extra acknowledged bytes is kept.
 const EXTRA_ACKED_FILTER_LEN: u64 = 10;
 
 #[cfg(test)]

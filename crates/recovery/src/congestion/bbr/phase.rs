@@ -18,7 +18,7 @@ pub(super) enum Phase {
 }
 
 impl Phase {
-    /// Returns the name of the phase for records.
+    /// Returns the name of the phase, as telemetry reports it.
     pub(super) fn name(&self) -> &'static str {
         match self {
             Self::Startup(_) => "startup",
@@ -46,7 +46,7 @@ impl Phase {
         let usual = Limits {
             cwnd_gain: CWND_GAIN,
             extra: 0,
-            most: None,
+            max_cwnd: None,
             long_term: None,
         };
         match self {
@@ -67,7 +67,7 @@ impl Phase {
             },
             Self::ProbeRtt(_) => Limits {
                 cwnd_gain: ProbeRtt::CWND_GAIN,
-                most: Some(probe_rtt_cwnd(model)),
+                max_cwnd: Some(probe_rtt_cwnd(model)),
                 long_term: model.inflight_with_headroom(),
                 ..usual
             },
@@ -95,7 +95,7 @@ impl Phase {
     }
 }
 
-/// `BBR.DefaultCwndGain` in percent.
+/// `BBR.DefaultCwndGain` in percent: the window as a multiple of what the path holds.
 const CWND_GAIN: u32 = 200;
 
 /// The gain of the window in ProbeBW_UP, in percent.

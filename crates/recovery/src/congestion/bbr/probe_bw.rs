@@ -1,4 +1,5 @@
-//! ProbeBW, draft-ietf-ccwg-bbr §5.3.3: gives way, holds the rate, fills the pipe, asks for more.
+//! ProbeBW, draft-ietf-ccwg-bbr §5.3.3: drains the queue, holds the rate, fills the pipe, probes
+//! for bandwidth.
 
 mod cruise;
 mod down;
@@ -42,14 +43,14 @@ impl ProbeBw {
         Self::Up(Up::new(view))
     }
 
-    /// Moves from ProbeBW_DOWN to ProbeBW_CRUISE, which waits for the same probe.
+    /// Moves from ProbeBW_DOWN to ProbeBW_CRUISE. The time of the next probe stays the same.
     pub(super) fn start_cruise(&mut self) {
         if let Self::Down(down) = self {
             *self = Self::Cruise(down.cruise());
         }
     }
 
-    /// Notes the start of a round.
+    /// Records the start of a round.
     pub(super) fn on_round_start(&mut self) {
         match self {
             Self::Down(down) => down.on_round_start(),

@@ -6,7 +6,7 @@ use courser_base::Time;
 
 use super::model::Model;
 
-/// The ProbeRTT phase.
+/// The ProbeRTT phase, which lasts for 200 ms and a round with a small flight.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ProbeRtt {
     /// The time at which the flight has been small for long enough; known once it is small.
@@ -17,7 +17,7 @@ pub(super) struct ProbeRtt {
 impl ProbeRtt {
     pub(super) const PACING_GAIN: u32 = 100;
 
-    /// `BBR.ProbeRTTCwndGain` in percent.
+    /// `BBR.ProbeRTTCwndGain` in percent: half of what the path holds.
     pub(super) const CWND_GAIN: u32 = 50;
 
     /// `HandleProbeRTT()`. Returns true at the end of the phase.
@@ -41,7 +41,7 @@ impl ProbeRtt {
     }
 }
 
-/// `ProbeRTTCwnd()`.
+/// Returns `ProbeRTTCwnd()`, the window in this phase.
 pub(super) fn probe_rtt_cwnd(model: &Model) -> u64 {
     model
         .bdp_multiple(model.bw, ProbeRtt::CWND_GAIN)

@@ -1,6 +1,6 @@
 //! Random numbers from a seed.
 
-/// The generator SplitMix64: small, and good enough to keep flows from probing in step.
+/// The generator SplitMix64: small, and good enough to keep flows from probing at the same time.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Random(u64);
 

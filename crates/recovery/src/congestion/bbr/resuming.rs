@@ -8,7 +8,7 @@ use super::startup::Startup;
 use crate::congestion::careful_resume::SavedPath;
 use crate::rtt::RttEstimator;
 
-/// The rate of an earlier connection, and what has become of it.
+/// The state of an attempt to continue at the rate of an earlier connection.
 ///
 /// ```text
 ///  Waiting ----------------> Probing --------> Off
@@ -38,17 +38,25 @@ pub(super) enum Resuming {
 }
 
 impl Resuming {
-    /// Updates the state with an acknowledgement, in Startup or in another phase.
-    pub(super) fn on_ack(&mut self, rs: &Sample, rtt: &RttEstimator, model: &Model, at: Place) {
+    /// Updates the state with an acknowledgement that arrives in this phase.
+    pub(super) fn on_ack(
+        &mut self,
+        rs: &Sample,
+        rtt: &RttEstimator,
+        model: &Model,
+        phase: ResumePhase,
+    ) {
         match *self {
-            Self::Waiting(saved) if at == Place::Startup => self.wait(saved, rs, rtt, model),
-            Self::Probing { since, .. } if at == Place::Startup => {
+            Self::Waiting(saved) if phase == ResumePhase::Startup => {
+                self.wait(saved, rs, rtt, model)
+            }
+            Self::Probing { since, .. } if phase == ResumePhase::Startup => {
                 // All packets of the first round are acknowledged.
                 if model.rounds.count >= since + 2 {
                     *self = Self::Off;
                 }
             }
-            Self::Retreating if at == Place::Drain => {}
+            Self::Retreating if phase == ResumePhase::Drain => {}
             _ => *self = Self::Off,
         }
     }
@@ -57,7 +65,7 @@ impl Resuming {
         if !model.rounds.is_start || model.delivered < model.initial_cwnd() {
             return;
         }
-        if !saved.is_like(rtt) {
+        if !saved.resembles(rtt) {
             *self = Self::Off;
             return;
         }
@@ -65,7 +73,7 @@ impl Resuming {
         if rate <= model.bw.scaled(Startup::PACING_GAIN, 100) {
             *self = Self::Off;
         } else if !rs.is_app_limited {
-            // Without data there is nothing to prove.
+            // Without data the rate cannot be validated.
             let since = model.rounds.count;
             *self = Self::Probing { rate, since };
         }
@@ -82,7 +90,7 @@ impl Resuming {
         was_probing
     }
 
-    /// Returns the least rate of Startup, if there is one.
+    /// Returns the minimum rate of Startup, if there is one.
     pub(super) fn rate(&self) -> Option<Rate> {
         match self {
             Self::Probing { rate, .. } => Some(*rate),
@@ -90,13 +98,14 @@ impl Resuming {
         }
     }
 
-    /// Returns true if packets that were sent too fast are still in the queue, so that measured rates
-    /// say little.
+    /// Returns true if packets that were sent too fast are still in the queue, so that measured
+    /// rates do not reflect the path.
     pub(super) fn is_tainted(&self) -> bool {
         matches!(self, Self::Retreating)
     }
 
-    /// Returns a name for traces, if the earlier connection determines what is sent.
+    /// Returns the name of the state for telemetry, if the earlier connection determines the
+    /// sending rate.
     pub(super) fn name(&self) -> Option<&'static str> {
         match self {
             Self::Probing { .. } => Some("careful_resume_unvalidated"),
@@ -106,12 +115,12 @@ impl Resuming {
     }
 }
 
-/// The phase of the controller, as far as it matters.
+/// The phase of the controller, as far as it matters for resuming.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Place {
+pub(super) enum ResumePhase {
     Startup,
     Drain,
-    Elsewhere,
+    Other,
 }
 
 #[cfg(test)]

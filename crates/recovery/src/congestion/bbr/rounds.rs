@@ -6,11 +6,11 @@ use std::time::Duration;
 /// packet that was sent after its start.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Rounds {
-    /// `BBR.round_count`.
+    /// `BBR.round_count`: round trips since the start of the connection.
     pub(super) count: u64,
     /// `BBR.round_start`: the present acknowledgement began a round.
     pub(super) is_start: bool,
-    /// `BBR.next_round_delivered`.
+    /// `BBR.next_round_delivered`: bytes delivered when the packets of the next round start.
     next_delivered: u64,
     /// True if the window was filled in this round and in the previous one.
     is_cwnd_limited: [bool; 2],
@@ -75,14 +75,14 @@ mod tests {
         rounds.on_ack(Some(999), 2000);
         assert!(!rounds.is_start);
         rounds.on_ack(None, 3000);
-        assert!(!rounds.is_start, "without a sample nothing is known");
+        assert!(!rounds.is_start, "an acknowledgement without a sample");
         rounds.on_ack(Some(1000), 4000);
         assert!(rounds.is_start);
         assert_eq!(rounds.count, 2);
     }
 
     #[test]
-    fn a_round_that_is_started_anew_lasts_longer() {
+    fn restarting_a_round_makes_it_longer() {
         let mut rounds = Rounds::default();
         rounds.on_ack(Some(0), 1000);
         rounds.start(1500);
@@ -111,6 +111,6 @@ mod tests {
         rounds.on_ack(Some(0), 1000);
         assert_eq!(rounds.mean_rtt(), Some(55 * MS));
         rounds.on_ack(Some(1000), 2000);
-        assert_eq!(rounds.mean_rtt(), None, "nothing was sampled in it");
+        assert_eq!(rounds.mean_rtt(), None, "the last round had no samples");
     }
 }

@@ -4,7 +4,7 @@ use super::loss::LossEvents;
 use super::model::Model;
 use super::sample::Sample;
 
-/// The Startup phase. It has no state of its own, because it ends when the model shows a full pipe.
+/// The Startup phase. It has no state, because it ends when the model shows a full pipe.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Startup;
 

@@ -12,7 +12,7 @@ use super::phase::Phase;
 use super::probe_bw::{Next, ProbeBw};
 use super::probe_rtt::ProbeRtt;
 use super::random::Random;
-use super::resuming::{Place, Resuming};
+use super::resuming::{ResumePhase, Resuming};
 use super::sample::Sample;
 use super::startup::Startup;
 use super::undo::{Probing, Undo};
@@ -27,7 +27,7 @@ use crate::rtt::RttEstimator;
 
 /// BBRv3: sends according to a model of the path.
 ///
-/// BBR needs a paced sender, because its windows hold twice what the path does.
+/// BBR needs a paced sender, because its window is twice what the path holds.
 #[derive(Clone, Debug)]
 pub struct Bbr {
     pub(super) model: Model,
@@ -66,7 +66,7 @@ impl Bbr {
     }
 
     /// Creates a controller that takes over the window of another, and assumes that the path
-    /// carries it once per round trip. It is past Startup unless the other was in slow start.
+    /// delivers it once per round trip. It starts in ProbeBW unless the other was in slow start.
     pub(in crate::congestion) fn resume(previous: &Takeover<'_>, seed: u64) -> Self {
         let mut this = Self::new(previous.mtu, seed);
         this.control
@@ -78,7 +78,7 @@ impl Bbr {
         let rate = Rate::from_bytes_in(this.control.cwnd, rtt.smoothed());
         this.model.seed(previous.now, rate, rtt.min());
         if previous.ssthresh.is_some() {
-            // The rate is a guess: ProbeBW_DOWN gives way first, and the next probe corrects it.
+            // The rate is a guess: ProbeBW_DOWN stays below it, and the next probe corrects it.
             this.model.full_pipe.is_reached = true;
             this.start_probe_bw_down(previous.now);
         }
@@ -92,18 +92,18 @@ impl Bbr {
         self.resuming = Resuming::Waiting(saved);
     }
 
-    /// Returns the phase as far as it matters for a connection that starts carefully.
-    const fn place(&self) -> Place {
+    /// Returns the phase as far as it matters for resuming.
+    const fn resume_phase(&self) -> ResumePhase {
         match self.phase {
-            Phase::Startup(_) => Place::Startup,
-            Phase::Drain(_) => Place::Drain,
-            Phase::ProbeBw(_) | Phase::ProbeRtt(_) => Place::Elsewhere,
+            Phase::Startup(_) => ResumePhase::Startup,
+            Phase::Drain(_) => ResumePhase::Drain,
+            Phase::ProbeBw(_) | Phase::ProbeRtt(_) => ResumePhase::Other,
         }
     }
 
-    /// Leaves Startup after congestion at the rate of an earlier connection.
+    /// Ends Startup after congestion at the rate of an earlier connection.
     fn retreat(&mut self) {
-        if self.resuming.on_congestion() && self.place() == Place::Startup {
+        if self.resuming.on_congestion() && self.resume_phase() == ResumePhase::Startup {
             self.undo.probing = Some(Probing::Startup);
             self.model.on_overflow();
             self.phase = Phase::Drain(Drain::new(self.model.rounds.count));
@@ -118,7 +118,6 @@ impl Bbr {
         }
     }
 
-    /// `UpdateModelAndState()`.
     fn update_model_and_state(&mut self, rs: &Sample) {
         let circumstances = Circumstances {
             is_tainted: self.resuming.is_tainted(),
@@ -146,12 +145,10 @@ impl Bbr {
         }
     }
 
-    /// `EnterStartup()`.
     fn enter_startup(&mut self) {
         self.phase = Phase::Startup(Startup);
     }
 
-    /// `CheckStartupDone()`.
     fn check_startup_done(&mut self, rs: &Sample) {
         let events = self.model.losses.take_events();
         let Phase::Startup(startup) = &self.phase else {
@@ -166,7 +163,6 @@ impl Bbr {
         }
     }
 
-    /// `CheckDrainDone()`.
     fn check_drain_done(&mut self, now: Time) {
         if let Phase::Drain(drain) = &self.phase
             && drain.is_done(self.view())
@@ -183,14 +179,12 @@ impl Bbr {
         self.phase = Phase::ProbeBw(ProbeBw::down(now, &mut self.random));
     }
 
-    /// `StartProbeBW_CRUISE()`.
     fn start_probe_bw_cruise(&mut self) {
         if let Phase::ProbeBw(phase) = &mut self.phase {
             phase.start_cruise();
         }
     }
 
-    /// `StartProbeBW_REFILL()`.
     fn start_probe_bw_refill(&mut self) {
         self.model.bounds.short_term = None;
         self.model.start_round();
@@ -198,7 +192,6 @@ impl Bbr {
         self.phase = Phase::ProbeBw(ProbeBw::refill());
     }
 
-    /// `StartProbeBW_UP()`.
     fn start_probe_bw_up(&mut self, rs: &Sample) {
         self.model.start_round();
         self.model.full_pipe.reset(rs.delivery_rate);
@@ -206,7 +199,6 @@ impl Bbr {
         self.phase = Phase::ProbeBw(ProbeBw::up(self.view()));
     }
 
-    /// `UpdateProbeBWCyclePhase()`.
     fn update_probe_bw_cycle_phase(&mut self, rs: &Sample) {
         // Deviates: checked before the bound rises, because the window was set to the previous
         // bound. The draft checks afterwards, so that the window is below the bound at each
@@ -239,7 +231,7 @@ impl Bbr {
             return true;
         }
         if self.feedback.is_probe_sample && rs.has_ce {
-            // §3.7: marks are signs of congestion, and only queues mark.
+            // §3.7: marks are congestion signals, and only queues mark packets.
             self.handle_inflight_too_high(rs.now, rs.tx_in_flight, rs.is_app_limited);
             return true;
         }
@@ -281,7 +273,6 @@ impl Bbr {
         probes_again
     }
 
-    /// `HandleInflightTooHigh()`.
     fn handle_inflight_too_high(&mut self, now: Time, tx_in_flight: u64, is_app_limited: bool) {
         self.feedback.on_too_high(now);
         if !is_app_limited {
@@ -294,7 +285,6 @@ impl Bbr {
         }
     }
 
-    /// `CheckProbeRTT()`.
     fn check_probe_rtt(&mut self, rs: &Sample) {
         let is_probing = matches!(self.phase, Phase::ProbeRtt(_));
         if !is_probing && self.model.min_rtt.is_expired && !self.idle.is_restart {
@@ -332,14 +322,13 @@ impl Bbr {
         }
     }
 
-    /// `SaveCwnd()`.
     fn save_cwnd(&mut self) {
         let is_probing_rtt = matches!(self.phase, Phase::ProbeRtt(_));
         self.control
             .save_cwnd(self.recovery.is_active || is_probing_rtt);
     }
 
-    /// `OnEnterFastRecovery()`.
+    /// Enters recovery unless the loss belongs to the present one, see `OnEnterFastRecovery()`.
     fn enter_recovery(&mut self, sample: &LossSample<'_>) {
         if self.recovery.period.covers(sample.largest_lost_sent) {
             return;
@@ -362,13 +351,15 @@ impl Bbr {
         // Deviates: the draft always saves the state here. But a loss that ends a probe makes the
         // next loss of the same flight the first of a round, which would overwrite the state to
         // restore with that after the probe.
-        let is_first = self.model.losses.on_sign(now, self.model.delivered);
+        let is_first = self
+            .model
+            .losses
+            .on_congestion_signal(now, self.model.delivered);
         if is_first && self.undo.is_older_than(sent) {
             self.save_state_upon_loss(now);
         }
     }
 
-    /// `HandleLostPacket()`.
     fn handle_lost_packet(&mut self, now: Time, packet: &LostPacket) {
         self.note_loss(now, packet.sent);
         self.undo.on_lost(packet.bytes);
@@ -380,13 +371,11 @@ impl Bbr {
         }
     }
 
-    /// `SaveStateUponLoss()`.
     fn save_state_upon_loss(&mut self, now: Time) {
         self.save_cwnd();
         self.undo.save(now, self.model.bounds);
     }
 
-    /// `HandleSpuriousLossDetection()`.
     fn handle_spurious_loss_detection(&mut self, now: Time) {
         let undo = self.undo.take(now);
         self.control.restore_cwnd();
@@ -445,8 +434,8 @@ impl Controller for Bbr {
         let limits = self.phase.limits(&self.model);
         self.control
             .update(rs.newly_acked, gain, limits, &self.model);
-        let place = self.place();
-        self.resuming.on_ack(&rs, sample.rtt, &self.model, place);
+        let phase = self.resume_phase();
+        self.resuming.on_ack(&rs, sample.rtt, &self.model, phase);
         if let Some(rate) = self.resuming.rate() {
             self.control.raise_to(rate, limits.cwnd_gain, &self.model);
         }

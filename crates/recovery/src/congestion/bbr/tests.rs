@@ -58,7 +58,7 @@ fn the_model_does_not_make_other_controllers_large() {
 
 /// Appendix "Skipping PROBE_RTT Due to Application-Limited Sending".
 #[test]
-fn idleness_stands_in_for_probe_rtt() {
+fn an_idle_period_replaces_probe_rtt() {
     let mut bench = Bench::cruising(20);
     bench.round(Round {
         inflight: 0,
@@ -92,7 +92,7 @@ fn restart_paces_at_the_bandwidth() {
 
 /// A pipe that is empty between two quanta is not idle.
 #[test]
-fn waiting_for_the_pacer_is_not_idleness() {
+fn waiting_for_the_pacer_is_not_idle() {
     let mut bench = Bench::cruising(1);
     bench.round(Round {
         inflight: 0,
@@ -104,9 +104,9 @@ fn waiting_for_the_pacer_is_not_idleness() {
     assert!(!bench.bbr.idle.is_restart);
 }
 
-/// The first packets after an idle period only reflect how little there was to send.
+/// The first packets after an idle period only reflect that there was little to send.
 #[test]
-fn packets_after_idleness_are_app_limited() {
+fn packets_after_an_idle_period_are_app_limited() {
     let mut bench = Bench::cruising(20);
     let idle = Round {
         inflight: 0,
@@ -126,7 +126,15 @@ fn packets_after_idleness_are_app_limited() {
     let before = format!("{:?}", bench.bbr.model.max_bw);
     bench.now += RTT;
     bench.ack(Round::at(1), prior);
-    assert_eq!(format!("{:?}", bench.bbr.model.max_bw), before, "not taken");
+    assert_eq!(
+        format!("{:?}", bench.bbr.model.max_bw),
+        before,
+        "an app-limited sample does not count"
+    );
     bench.round(Round::at(1));
-    assert_ne!(format!("{:?}", bench.bbr.model.max_bw), before, "taken");
+    assert_ne!(
+        format!("{:?}", bench.bbr.model.max_bw),
+        before,
+        "a later sample counts"
+    );
 }

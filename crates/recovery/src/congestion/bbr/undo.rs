@@ -13,7 +13,7 @@ pub(super) struct Undo {
     pub(super) bounds: Bounds,
     /// The time at which the state was saved.
     saved: Time,
-    /// Bytes declared lost since then and not acknowledged.
+    /// Bytes declared lost since the state was saved and not acknowledged.
     lost: u64,
 }
 
@@ -25,7 +25,7 @@ pub(super) enum Probing {
 }
 
 impl Undo {
-    /// `SaveStateUponLoss()`.
+    /// Saves the bounds and starts to count lost bytes, see `SaveStateUponLoss()`.
     pub(super) fn save(&mut self, now: Time, bounds: Bounds) {
         *self = Self {
             probing: None,

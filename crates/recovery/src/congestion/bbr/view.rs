@@ -1,4 +1,4 @@
-//! The state from which phases decide.
+//! The state on which the decisions of phases depend.
 
 use super::control::Control;
 use super::feedback::Feedback;
@@ -17,12 +17,12 @@ impl View<'_> {
         self.control.quantum(self.model)
     }
 
-    /// See [`Model::was_queue_empty`].
+    /// Calls [`Model::was_queue_empty`] with the present quantum.
     pub(super) fn was_queue_empty(&self) -> bool {
         self.model.was_queue_empty(self.quantum())
     }
 
-    /// `TargetInflight()`.
+    /// Returns `TargetInflight()` for the present window.
     pub(super) fn target_inflight(&self) -> u64 {
         self.model.target_inflight(self.control.cwnd)
     }

@@ -94,7 +94,7 @@ fn a_faster_round_without_a_queue_is_a_rise() {
 
 /// Delivers faster than with the last queue, in rounds without one. Before that queue, the path has
 /// delivered `before` bytes in a round trip, and now it delivers `now`.
-fn rise_beside_others(before: u64, window: u64, now: u64) -> Option<Option<u64>> {
+fn rise_after_sharing(before: u64, window: u64, now: u64) -> Option<Option<u64>> {
     let mut rounds = Rounds::new();
     for _ in 0..4 {
         rounds.round(80, 2 * before);
@@ -111,37 +111,37 @@ fn rise_beside_others(before: u64, window: u64, now: u64) -> Option<Option<u64>>
     (1..=20).find_map(|_| rounds.rise_in_round(40, now).map(|rise| rise.bound))
 }
 
-/// A flow had the path alone, then half of it or less, and then alone again.
+/// A flow has the path to itself, then half of it or less, and then all of it again.
 #[test]
 fn a_window_that_carries_the_known_capacity_needs_no_search() {
     for (before, window, now, expected) in [
         // The window carries as much as ever before.
         (100_000, 100_000, 100_000, None),
         (100_000, 110_000, 110_000, None),
-        // A smaller one is searched for up to that.
+        // A smaller window is raised up to that.
         (100_000, 70_000, 70_000, Some(Some(100_000))),
         (200_000, 70_000, 70_000, Some(Some(200_000))),
-        // The link is faster than ever.
+        // The link is faster than ever before.
         (100_000, 130_000, 130_000, Some(None)),
         (100_000, 50_000, 130_000, Some(None)),
         // The last queue had a rate of 50 000 bytes in 40 ms.
         (100_000, 50_000, 60_000, None),
     ] {
-        let rise = rise_beside_others(before, window, now);
+        let rise = rise_after_sharing(before, window, now);
         assert_eq!(rise, expected, "{before}, {window}, {now}");
     }
 }
 
 #[test]
-fn a_futile_search_is_repeated_after_four_times_as_many_rounds() {
+fn a_failed_search_is_repeated_after_four_times_as_many_rounds() {
     let mut rounds = Rounds::overflow();
     assert_eq!(rounds.rise(150_000), Some(2));
     for needed in [4, 16, 20] {
-        rounds.capacity.on_futile_search();
+        rounds.capacity.on_failed_search();
         let rise = rounds.rise(150_000);
         assert_eq!(rise, (needed < 20).then_some(needed));
     }
-    // The next reduction begins anew.
+    // The next reduction resets the count.
     rounds.round(80, 200_000);
     rounds.round(80, 200_000);
     rounds.round(80, 200_000);
@@ -150,7 +150,7 @@ fn a_futile_search_is_repeated_after_four_times_as_many_rounds() {
 }
 
 #[test]
-fn a_queue_means_that_the_link_is_full_already() {
+fn faster_rounds_with_a_queue_are_no_rise() {
     let mut rounds = Rounds::overflow();
     assert!((0..10).all(|_| !rounds.round(80, 500_000)));
 }
@@ -204,14 +204,18 @@ fn after_a_successful_search_the_next_rise_needs_a_queue() {
         rounds.round(80, 1_000_000);
     }
     rounds.capacity.on_congestion();
-    assert_eq!(rounds.rise(500_000), None, "that is what the link carried");
+    assert_eq!(
+        rounds.rise(500_000),
+        None,
+        "the window already has the rate of the last queue"
+    );
     assert!(rounds.rise(1_000_000).is_some());
 }
 
 #[test]
-fn no_rise_is_reported_when_switched_off() {
+fn no_rise_is_reported_when_disabled() {
     let mut rounds = Rounds::overflow();
-    rounds.capacity.switch_off();
+    rounds.capacity.disable();
     assert_eq!(rounds.rise(500_000), None);
 }
 
@@ -240,7 +244,7 @@ fn rounds_to_wider_link(algorithm: Algorithm, ignored: bool) -> u32 {
 /// NewReno's window may have been reduced to what the narrow link holds. It must grow by a quarter
 /// before the rate rises.
 #[test]
-fn a_wider_link_is_full_soon() {
+fn a_wider_link_is_full_after_few_round_trips() {
     for (algorithm, most, least) in [(Algorithm::Cubic, 10, 40), (Algorithm::NewReno, 40, 200)] {
         let (with, without) = (
             rounds_to_wider_link(algorithm, false),
@@ -251,10 +255,10 @@ fn a_wider_link_is_full_soon() {
     }
 }
 
-/// Without a rise in capacity nothing is detected, regardless of random loss, jitter,
-/// acknowledgements in clumps, and short or long queues.
+/// Without a rise in capacity nothing is detected, regardless of random loss, jitter, aggregated
+/// acknowledgements, and short or long queues.
 #[test]
-fn a_path_that_stays_the_same_is_left_alone() {
+fn no_rise_is_detected_on_a_constant_path() {
     let jittery = |path: Path| Path {
         jitter: ms(20),
         ..path

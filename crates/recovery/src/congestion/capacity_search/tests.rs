@@ -62,7 +62,7 @@ impl Path {
         let mut sent = VecDeque::from(vec![self.delay(); 10]);
         let mut largest = 0;
         for _ in 0..200 {
-            let rtt = sent.pop_front().expect("ten are in flight");
+            let rtt = sent.pop_front().expect("ten packets are in flight");
             self.largest_acked += 10;
             let progress = self.ack(rtt);
             largest = largest.max(self.window);
@@ -77,14 +77,14 @@ impl Path {
 }
 
 #[test]
-fn a_full_link_gets_back_the_first_step() {
+fn a_full_link_ends_the_search_at_the_initial_window() {
     let mut path = Path::new(CARRIED, None);
     assert_eq!(path.run(), (CARRIED, CARRIED * 5 / 4));
     assert!(!path.search.has_proven_step());
 }
 
-/// Whatever the window is at the start, the search ends at what the path carries, and has never
-/// filled a queue of one BDP.
+/// For any initial window, the search ends at the capacity of the path, and has never filled a
+/// queue of one BDP.
 #[test]
 fn the_search_ends_at_the_capacity_of_the_path() {
     for window in (5..=95).step_by(5) {
@@ -107,14 +107,14 @@ fn the_search_ends_at_the_earlier_capacity_of_the_path() {
 
 /// Packets sent before the window has grown do not meet its queue.
 #[test]
-fn earlier_packets_prove_nothing() {
+fn packets_sent_before_the_step_do_not_count() {
     let mut path = Path::new(CARRIED, None);
     path.last_sent = 1000;
     for pn in 0..=1000 {
         path.largest_acked = pn;
         assert_eq!(path.ack(ms(40)), Progress::Growing, "{pn}");
     }
-    // Three that were sent later decide.
+    // Three packets that were sent later decide.
     for (pn, is_over) in [(1001, false), (1002, false), (1003, true)] {
         path.largest_acked = pn;
         let progress = path.ack(ms(50));

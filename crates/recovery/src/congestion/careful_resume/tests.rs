@@ -9,7 +9,7 @@ fn earlier(now: Time) -> Time {
     Time::ZERO + ((now - Time::ZERO) - RTT)
 }
 
-/// A controller and the path that it sees.
+/// A controller and its path.
 struct Path {
     controller: CarefulResume,
     rtt: RttEstimator,
@@ -85,8 +85,8 @@ impl Path {
         });
     }
 
-    /// Has the initial window sent and acknowledged, except for `left` packets.
-    fn reconnoitre(&mut self, left: u64) {
+    /// Sends the initial window and acknowledges it except for `left` packets.
+    fn acknowledge_initial_window(&mut self, left: u64) {
         let last = self.fill();
         self.now += RTT;
         self.ack(last + 1 - left, last - left);
@@ -100,10 +100,13 @@ fn state(path: &Path) -> &'static str {
 #[test]
 fn half_of_the_saved_window_is_used_and_validated() {
     let mut path = Path::new(1_200_000, RTT);
-    path.reconnoitre(0);
+    path.acknowledge_initial_window(0);
     assert_eq!(state(&path), "careful_resume_unvalidated");
     assert_eq!(path.controller.window(), 600_000);
-    let rate = path.controller.pacing_rate(&path.rtt).expect("it is paced");
+    let rate = path
+        .controller
+        .pacing_rate(&path.rtt)
+        .expect("the jump is paced");
     assert_eq!(rate, Rate::from_bytes_in(600_000, path.rtt.smoothed()));
     let first = path.next;
     let last = path.fill();
@@ -132,7 +135,7 @@ fn jump_is_limited() {
         (u64::MAX, MAX_JUMP),
     ] {
         let mut path = Path::new(saved, RTT);
-        path.reconnoitre(0);
+        path.acknowledge_initial_window(0);
         assert_eq!(path.controller.window(), jump, "{saved}");
     }
 }
@@ -140,13 +143,13 @@ fn jump_is_limited() {
 #[test]
 fn nothing_happens_before_the_initial_window_is_acknowledged() {
     let mut path = Path::new(1_200_000, RTT);
-    path.reconnoitre(1);
+    path.acknowledge_initial_window(1);
     assert_eq!(state(&path), "slow_start");
     assert!(path.controller.window() < 30_000);
 }
 
 #[test]
-fn another_round_trip_time_is_another_path() {
+fn another_round_trip_time_prevents_the_jump() {
     for (saved, resumes) in [
         (RTT / 10 - Duration::from_millis(1), false),
         (RTT / 10, true),
@@ -154,18 +157,22 @@ fn another_round_trip_time_is_another_path() {
         (RTT * 2 + Duration::from_millis(1), false),
     ] {
         let mut path = Path::new(1_200_000, saved);
-        path.reconnoitre(0);
+        path.acknowledge_initial_window(0);
         assert_eq!(path.controller.window() == 600_000, resumes, "{saved:?}");
         if !resumes {
-            assert_eq!(path.controller.phase, Phase::Normal, "for good");
+            assert_eq!(
+                path.controller.phase,
+                Phase::Normal,
+                "the jump is not tried again"
+            );
         }
     }
 }
 
 #[test]
-fn small_window_is_not_worth_a_jump() {
+fn small_saved_window_prevents_the_jump() {
     let mut path = Path::new(20_000, RTT);
-    path.reconnoitre(0);
+    path.acknowledge_initial_window(0);
     assert_eq!(path.controller.phase, Phase::Normal);
 }
 
@@ -173,7 +180,7 @@ fn small_window_is_not_worth_a_jump() {
 fn jump_waits_for_data() {
     let mut path = Path::new(1_200_000, RTT);
     path.app_limited = true;
-    path.reconnoitre(0);
+    path.acknowledge_initial_window(0);
     assert_eq!(state(&path), "slow_start");
     path.app_limited = false;
     let last = path.fill();
@@ -183,7 +190,7 @@ fn jump_waits_for_data() {
 }
 
 #[test]
-fn loss_at_the_beginning_forbids_the_jump() {
+fn loss_in_reconnaissance_prevents_the_jump() {
     for is_ecn in [false, true] {
         let mut path = Path::new(1_200_000, RTT);
         let last = path.fill();
@@ -200,7 +207,7 @@ fn congestion_leads_to_half_of_the_carried_bytes() {
     for (is_ecn, validates) in [(false, false), (true, false), (false, true), (true, true)] {
         let case = format!("ecn {is_ecn}, validates {validates}");
         let mut path = Path::new(1_200_000, RTT);
-        path.reconnoitre(0);
+        path.acknowledge_initial_window(0);
         let first = path.next;
         let last = path.fill();
         path.now += RTT;
@@ -216,7 +223,11 @@ fn congestion_leads_to_half_of_the_carried_bytes() {
         assert_eq!(path.controller.window(), window, "{case}");
         assert_eq!(path.controller.room(path.in_flight), 0, "{case}");
         path.lose(10, false, false);
-        assert_eq!(path.controller.window(), window, "{case}: answered already");
+        assert_eq!(
+            path.controller.window(),
+            window,
+            "{case}: the window is already reduced"
+        );
         path.ack(200, last);
         assert_eq!(path.controller.phase, Phase::Normal, "{case}");
         assert_eq!(path.controller.window(), window, "{case}");
@@ -229,9 +240,9 @@ fn congestion_leads_to_half_of_the_carried_bytes() {
 }
 
 #[test]
-fn losses_from_before_the_retreat_are_answered_once() {
+fn losses_sent_before_the_retreat_reduce_the_window_once() {
     let mut path = Path::new(1_200_000, RTT);
-    path.reconnoitre(0);
+    path.acknowledge_initial_window(0);
     let first = path.next;
     let last = path.fill();
     path.now += RTT;
@@ -250,7 +261,7 @@ fn losses_from_before_the_retreat_are_answered_once() {
 #[test]
 fn sender_with_little_data_keeps_the_window_it_has_used() {
     let mut path = Path::new(1_200_000, RTT);
-    path.reconnoitre(0);
+    path.acknowledge_initial_window(0);
     let first = path.next;
     path.in_flight += 20 * u64::from(MTU);
     path.next += 20;
@@ -265,7 +276,7 @@ fn sender_with_little_data_keeps_the_window_it_has_used() {
 #[test]
 fn persistent_congestion_ends_the_retreat() {
     let mut path = Path::new(1_200_000, RTT);
-    path.reconnoitre(0);
+    path.acknowledge_initial_window(0);
     path.fill();
     path.now += RTT;
     path.lose(400, true, false);
@@ -273,10 +284,9 @@ fn persistent_congestion_ends_the_retreat() {
     assert_eq!(path.controller.window(), 2400, "the minimum");
 }
 
-/// A connection that starts carefully has the algorithm that it was given, and switching to the same one
-/// changes nothing.
+/// A careful start keeps the algorithm, and switching to the same algorithm keeps the jump.
 #[test]
-fn the_algorithm_stays_and_so_does_the_jump() {
+fn switching_to_the_same_algorithm_keeps_the_jump() {
     let rtt = RttEstimator::new(Duration::from_millis(333));
     let saved = SavedPath {
         window: 1_200_000,
@@ -289,15 +299,14 @@ fn the_algorithm_stays_and_so_does_the_jump() {
         controller.switch(algorithm, MTU, 0, &rtt, Time::ZERO);
         assert!(
             matches!(&controller, CongestionController::Careful(_)),
-            "{algorithm}: the jump is thrown away"
+            "{algorithm}: the jump is kept"
         );
         controller.switch(Algorithm::Bbr, MTU, 0, &rtt, Time::ZERO);
         assert_eq!(controller.algorithm(), Some(Algorithm::Bbr));
     }
 }
 
-/// The settings of the first controller are those of its successor, whether they were made before the start or
-/// after it.
+/// The successor has the settings of the first controller.
 #[test]
 fn settings_survive_the_jump() {
     for is_ignored in [false, true] {
@@ -305,7 +314,7 @@ fn settings_survive_the_jump() {
         if is_ignored {
             path.controller.inner().ignore_capacity_rise();
         }
-        path.reconnoitre(0);
+        path.acknowledge_initial_window(0);
         let first = path.next;
         let last = path.fill();
         path.now += RTT;

@@ -157,7 +157,7 @@ fn short_paths_grow_like_reno() {
 }
 
 #[test]
-fn acknowledging_in_one_piece_or_many_is_nearly_the_same() {
+fn growth_hardly_depends_on_the_number_of_acknowledgements() {
     let grown = |acks| {
         let mut flow = reduced(500);
         pass_recovery(&mut flow, ms(50));
@@ -203,7 +203,7 @@ fn after_persistent_congestion_the_curve_begins_at_the_flat_point() {
 
 /// RFC 9438 §4.2, §5.8.
 #[test]
-fn application_limited_time_does_not_count() {
+fn application_limited_time_does_not_advance_the_curve() {
     let rtt = ms(100);
     let growth = |pause: Duration| {
         let mut flow = reduced(2000);
@@ -223,7 +223,7 @@ fn application_limited_time_does_not_count() {
 
 /// RFC 9438 §5.8.
 #[test]
-fn idle_time_does_not_count() {
+fn idle_time_does_not_advance_the_curve() {
     let rtt = ms(100);
     let mut flow = reduced(2000);
     pass_recovery(&mut flow, rtt);
@@ -247,7 +247,7 @@ fn window_never_falls_below_two_datagrams() {
 }
 
 #[test]
-fn a_clock_that_runs_back_does_no_harm() {
+fn a_clock_that_runs_back_leaves_the_elapsed_time() {
     let mut flow = reduced(100);
     pass_recovery(&mut flow, ms(100));
     spread_round(&mut flow, ms(100));

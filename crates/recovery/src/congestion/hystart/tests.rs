@@ -76,7 +76,7 @@ fn slow_start_continues_when_the_delay_falls_back() {
 
 /// RFC 9406 §4.2: N_RTT_SAMPLE.
 #[test]
-fn a_round_with_two_samples_is_not_judged() {
+fn a_round_with_two_samples_is_not_evaluated() {
     let mut flow = flow();
     flow.rounds(3, ms(40), 2);
     flow.rounds(6, ms(100), 2);
@@ -84,12 +84,16 @@ fn a_round_with_two_samples_is_not_judged() {
 }
 
 #[test]
-fn a_round_of_few_acknowledgements_is_judged_when_it_is_over() {
+fn a_round_of_few_acknowledgements_is_evaluated_at_its_end() {
     for acks in 3..8 {
         let mut flow = flow();
         flow.rounds(3, ms(40), acks);
         flow.round(ms(60), acks);
-        assert_eq!(flow.controller.window(), 12_000 << 4, "{acks}: not earlier");
+        assert_eq!(
+            flow.controller.window(),
+            12_000 << 4,
+            "{acks}: evaluated early"
+        );
         flow.round(ms(60), acks);
         // The acknowledgement that ended the round still counts in full.
         let expected = (12_000 << 4) * (5 * acks + 3) / (4 * acks);
@@ -101,7 +105,7 @@ fn a_round_of_few_acknowledgements_is_judged_when_it_is_over() {
     }
 }
 
-/// Each sample includes the wait behind its own batch, so 16 ms prove nothing on a long path.
+/// Each sample includes the wait behind its own batch, so 16 ms are not conclusive on a long path.
 #[test]
 fn few_acknowledgements_need_a_rise_by_an_eighth() {
     for (rise, slows) in [(74, false), (75, true)] {
@@ -136,7 +140,7 @@ fn on_long_paths_16_ms_are_enough() {
 
 /// RFC 9406 §4.3: only the first slow start is monitored.
 #[test]
-fn later_slow_starts_are_plain() {
+fn later_slow_starts_are_not_monitored() {
     let mut flow = flow();
     flow.rounds(8, ms(40), 10);
     flow.lose_sent_at(flow.now, true);
@@ -166,7 +170,7 @@ fn undone_reductions_do_not_hide_a_delay() {
 
 /// Reordering without a higher delay leaves slow start as it is.
 #[test]
-fn undone_reductions_without_a_delay_leave_slow_start() {
+fn undone_reductions_without_a_delay_do_not_end_slow_start() {
     let mut flow = flow();
     flow.rounds(3, ms(40), 10);
     let before = flow.controller.window();
@@ -205,7 +209,7 @@ fn disturbed_round(flow: &mut Flow<NewReno>, rtt: Duration) {
 }
 
 #[test]
-fn delay_of_a_half_empty_window_is_not_judged() {
+fn delay_of_app_limited_packets_is_not_evaluated() {
     let mut flow = flow();
     flow.rounds(3, ms(40), 10);
     flow.app_limited = true;
@@ -231,13 +235,13 @@ fn spread_out(rounds: usize) -> Flow<NewReno> {
 }
 
 #[test]
-fn windows_that_arrive_as_they_left_double() {
+fn windows_double_when_they_arrive_as_fast_as_they_were_sent() {
     assert_eq!(spread_out(0).controller.window(), 12_000 << 4);
 }
 
 /// No round was delayed from its first packet on.
 #[test]
-fn growth_slows_down_when_a_window_arrives_more_slowly_than_it_left() {
+fn growth_slows_down_when_a_window_arrives_more_slowly_than_it_was_sent() {
     let flow = spread_out(1);
     let window = flow.controller.window();
     // The window is above seven fifths of what the previous round delivered, and grows by eighths.
@@ -249,7 +253,7 @@ fn growth_slows_down_when_a_window_arrives_more_slowly_than_it_left() {
 #[test]
 fn a_queue_in_all_of_a_later_round_ends_slow_start() {
     let mut flow = spread_out(1);
-    let noticed = flow.controller.window();
+    let detected = flow.controller.window();
     for _ in 0..3 {
         assert!(flow.controller.in_slow_start());
         let before = flow.controller.window();
@@ -261,7 +265,7 @@ fn a_queue_in_all_of_a_later_round_ends_slow_start() {
     flow.paced_round(ms(90), ms(120), 32);
     assert!(!flow.controller.in_slow_start());
     let window = flow.controller.window();
-    assert!(window < before + 2400, "{noticed}, {before}, {window}");
+    assert!(window < before + 2400, "{detected}, {before}, {window}");
 }
 
 #[test]
@@ -277,7 +281,7 @@ fn without_a_queue_slow_start_continues_and_the_rate_is_ignored() {
 /// A pause empties queues: later packets neither confirm nor disprove a queue, and the rate counts
 /// again.
 #[test]
-fn a_pause_in_between_leaves_slow_start_as_it_was() {
+fn a_pause_returns_to_slow_start() {
     let mut flow = spread_out(1);
     flow.app_limited = true;
     flow.paced_round(ms(90), ms(120), 32);
@@ -287,12 +291,12 @@ fn a_pause_in_between_leaves_slow_start_as_it_was() {
     assert_eq!(flow.controller.window(), before * 2);
     flow.paced_round(ms(80), ms(40), 32);
     flow.paced_round(ms(80), ms(120), 32);
-    assert!(flow.controller.window() < before * 7, "noticed again");
+    assert!(flow.controller.window() < before * 7, "detected again");
 }
 
-/// Two acknowledgements in a round confirm nothing.
+/// Two acknowledgements in a round do not confirm a queue.
 #[test]
-fn few_samples_confirm_nothing() {
+fn few_samples_do_not_confirm_a_queue() {
     let mut flow = spread_out(1);
     for _ in 0..10 {
         flow.paced_round(ms(90), ms(120), 2);

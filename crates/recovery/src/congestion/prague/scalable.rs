@@ -21,7 +21,7 @@ pub(super) struct Scalable {
     /// Round trips since slow start, at most [`TRANSITION_ROUNDS`].
     rounds: u32,
     /// Rounds in a row without a mark.
-    silent: u32,
+    unmarked_rounds: u32,
     smoothed_rtt: Duration,
     /// The round trip after a reduction for marks.
     reduced: RecoveryPeriod,
@@ -53,7 +53,7 @@ impl Scalable {
             alpha: 1.0,
             share: Share::default(),
             rounds: 0,
-            silent: 0,
+            unmarked_rounds: 0,
             smoothed_rtt: Duration::ZERO,
             reduced: RecoveryPeriod::default(),
             reduced_at: Time::ZERO,
@@ -63,7 +63,8 @@ impl Scalable {
         }
     }
 
-    /// Returns true if the queue that marks packets is not an L4S one: they wait in it for longer.
+    /// Returns true if the queue that marks packets is not an L4S queue, because packets wait in it
+    /// for longer.
     pub(super) fn has_classic_queue(&self) -> bool {
         self.queue_rounds >= CLASSIC_ROUNDS
     }
@@ -93,7 +94,7 @@ impl Scalable {
     /// pause cost a tenth of the link.
     pub(super) fn allowance(&self, mtu: u16) -> u64 {
         let usual = from_bytes(2 * u64::from(mtu));
-        let held_back = (self.batch - usual).clamp(0.0, self.window * LARGEST_BATCH);
+        let held_back = (self.batch - usual).clamp(0.0, self.window * MAX_BATCH);
         to_bytes(self.window + held_back).min(MAX_WINDOW)
     }
 
@@ -146,7 +147,7 @@ impl Scalable {
     pub(super) fn observe(&mut self, sample: &AckSample<'_>) {
         self.smoothed_rtt = sample.rtt.smoothed();
         let batch = from_bytes(sample.acked_bytes);
-        self.batch = batch.max(self.batch * BATCH_MEMORY);
+        self.batch = batch.max(self.batch * BATCH_DECAY);
         self.count(sample);
     }
 
@@ -169,10 +170,10 @@ impl Scalable {
             let share = self.share.marked as f64 / self.share.packets as f64;
             self.alpha += GAIN * (share - self.alpha);
         }
-        self.judge_queue(sample.rtt.min());
+        self.evaluate_queue(sample.rtt.min());
         self.rounds = (self.rounds + 1).min(TRANSITION_ROUNDS);
-        self.silent = match self.share.marked {
-            0 => self.silent.saturating_add(1),
+        self.unmarked_rounds = match self.share.marked {
+            0 => self.unmarked_rounds.saturating_add(1),
             _ => 0,
         };
         self.share = Share {
@@ -185,7 +186,7 @@ impl Scalable {
     ///
     /// The draft (§3) compares the variation of the delay, which mistakes jitter for a queue. But jitter
     /// does not delay every packet of many rounds.
-    fn judge_queue(&mut self, path_min: Duration) {
+    fn evaluate_queue(&mut self, path_min: Duration) {
         let (1.., Some(fastest)) = (self.share.marked, self.share.fastest) else {
             return;
         };
@@ -200,8 +201,8 @@ impl Scalable {
     }
 
     /// Adds a datagram per round trip and window for unmarked bytes, draft §2.4.3, also between a
-    /// mark and the end of its round trip. The growth is scaled to a longer round trip for the sake
-    /// of flows that have one, §2.4.4.
+    /// mark and the end of its round trip. The growth is scaled to a longer round trip to be fair
+    /// to flows that have one, §2.4.4.
     pub(super) fn increase(&mut self, sample: &AckSample<'_>, mtu: u16) {
         if sample.app_limited {
             return;
@@ -215,28 +216,29 @@ impl Scalable {
             1.0
         };
         let round = (ratio * ratio).min(1.0) * from_bytes(u64::from(mtu));
-        let step = round.max(self.catch_up(mtu)) * (unmarked / self.window).min(1.0);
+        let step = round.max(self.accelerated_growth(mtu)) * (unmarked / self.window).min(1.0);
         self.bound_window(self.window + step, mtu);
     }
 
     /// Returns the growth of this round after too many rounds without marks; usually zero.
     ///
-    /// Deviates: draft §3.1 leaves open how to get up to speed. A marked burst ends slow start, and
-    /// a link may become faster. A datagram per round trip would take minutes then. A full L4S
-    /// queue marks at least once in as many rounds as it takes to recover from a reduction, about
-    /// the square root of the window. After twice as many rounds, growth doubles each round.
-    fn catch_up(&self, mtu: u16) -> f64 {
+    /// Deviates: draft §3.1 leaves open how a flow reaches a higher rate. A marked burst ends slow
+    /// start, and a link may become faster. A datagram per round trip would take minutes then. A
+    /// full L4S queue marks at least once in as many rounds as it takes to recover from a
+    /// reduction, about the square root of the window. After twice as many rounds, growth doubles
+    /// each round.
+    fn accelerated_growth(&self, mtu: u16) -> f64 {
         let mtu = from_bytes(u64::from(mtu));
-        let patience = if self.alpha > UNSETTLED_ALPHA {
+        let usual_rounds = if self.alpha > UNSETTLED_ALPHA {
             UNSETTLED_ROUNDS
         } else {
             UNSETTLED_ROUNDS + 2 * (self.window / mtu.max(1.0)).sqrt() as u32
         };
-        match self.silent.checked_sub(patience) {
+        match self.unmarked_rounds.checked_sub(usual_rounds) {
             None | Some(0) => 0.0,
             Some(doublings) => {
                 let datagrams = from_bytes(1 << doublings.min(32));
-                (datagrams * mtu).min(self.window / CATCH_UP_DIVISOR)
+                (datagrams * mtu).min(self.window / ACCELERATION_DIVISOR)
             }
         }
     }
@@ -246,8 +248,8 @@ impl Scalable {
     }
 
     fn bound_window(&mut self, window: f64, mtu: u16) {
-        let least = from_bytes(minimum_window(mtu));
-        self.window = window.clamp(least, from_bytes(MAX_WINDOW));
+        let minimum = from_bytes(minimum_window(mtu));
+        self.window = window.clamp(minimum, from_bytes(MAX_WINDOW));
     }
 }
 
@@ -256,7 +258,7 @@ fn from_bytes(bytes: u64) -> f64 {
     bytes as f64
 }
 
-/// Converts to bytes. Rounds down and saturates.
+/// Converts to whole bytes. Rounds down and saturates.
 fn to_bytes(bytes: f64) -> u64 {
     bytes as u64
 }
@@ -269,22 +271,23 @@ const VIRTUAL_RTT: Duration = Duration::from_millis(25);
 const TRANSITION_ROUNDS: u32 = 500;
 /// The value above which `alpha` counts as not yet measured. It starts at one.
 const UNSETTLED_ALPHA: f64 = 0.25;
-/// Rounds without a mark that are normal in any case.
+/// Rounds without a mark that are normal at any window.
 const UNSETTLED_ROUNDS: u32 = 3;
 /// The divisor of the window that limits its growth in a round to an eighth. The queue that this
 /// leaves when the link is full at last drains within a round trip.
-const CATCH_UP_DIVISOR: f64 = 8.0;
-/// The decay of the largest batch with each later acknowledgement.
-const BATCH_MEMORY: f64 = 0.95;
-/// The part of the window that the receiver may withhold. RFC 9000 §13.2.1 lets it wait for
-/// `max_ack_delay`; receivers that acknowledge even less often get no more than a quarter.
-const LARGEST_BATCH: f64 = 0.25;
-/// The shortest wait in a classic queue. An L4S queue marks at about 1 ms (RFC 9332), CoDel at 5 ms
+const ACCELERATION_DIVISOR: f64 = 8.0;
+/// The factor by which the largest batch decays with each acknowledgement.
+const BATCH_DECAY: f64 = 0.95;
+/// The largest part of the window that acknowledgements may withhold. RFC 9000 §13.2.1 lets
+/// receivers wait for `max_ack_delay`. For receivers that acknowledge less often, the part is
+/// limited to a quarter.
+const MAX_BATCH: f64 = 0.25;
+/// Minimum delay of a classic queue. An L4S queue marks at about 1 ms (RFC 9332), CoDel at 5 ms
 /// (RFC 8289), PIE at 15 ms (RFC 8033).
 const CLASSIC_WAIT: Duration = Duration::from_millis(4);
-/// The fewest bytes in a classic queue: four packets.
+/// Minimum number of bytes in a classic queue: four packets.
 const CLASSIC_QUEUE: f64 = 6000.0;
 /// Rounds in a row that show a classic queue. The queue that slow start leaves behind drains sooner.
 const CLASSIC_ROUNDS: u32 = 8;
-/// The part of the window that loss leaves, as with CUBIC (draft §2.4.1, RFC 9438 §4.6).
+/// The part of the window that remains after a loss, as with CUBIC (draft §2.4.1, RFC 9438 §4.6).
 const LOSS_FACTOR: f64 = 0.7;

@@ -108,7 +108,7 @@ impl Flow {
 /// A whole window may be in flight in addition to the bytes that the receiver withholds. These are
 /// at most a quarter of the window, even if one acknowledgement covers all of it.
 #[test]
-fn leaves_room_for_bytes_that_an_acknowledgement_holds_back() {
+fn bytes_withheld_by_aggregated_acknowledgements_extend_the_window() {
     let mut flow = Flow::settled(ms(30), 1);
     let window = flow.prague.window();
     let most = window + window / 4;
@@ -161,7 +161,7 @@ fn alpha_approaches_the_share_of_marks() {
 
 /// Draft §2.4.2.
 #[test]
-fn marks_take_half_of_alpha_once_a_round_trip() {
+fn marks_reduce_the_window_by_half_of_alpha_once_a_round_trip() {
     let mut flow = Flow::settled(ms(50), 10);
     let (alpha, before) = (flow.prague.alpha().unwrap(), flow.prague.window() as f64);
     assert!((alpha - 0.1).abs() < 0.01, "{alpha}");
@@ -204,7 +204,7 @@ fn short_round_trips_grow_as_if_they_were_longer() {
 
 /// Draft §2.4.4: beyond 500 round trips, responses are no more frequent than with 25 ms.
 #[test]
-fn short_round_trips_answer_marks_once_in_25_ms() {
+fn short_round_trips_respond_to_marks_once_in_25_ms() {
     let mut flow = Flow::settled(ms(5), 40);
     (0..600).for_each(|_| flow.round(ms(5), 40));
     let falls = |flow: &mut Flow, rounds: u64| {
@@ -221,14 +221,17 @@ fn short_round_trips_answer_marks_once_in_25_ms() {
 
 /// Draft §2.4.1.
 #[test]
-fn loss_is_answered_as_cubic_does_and_undone() {
+fn response_to_loss_is_that_of_cubic_and_can_be_undone() {
     let mut flow = Flow::settled(ms(50), 10);
     let before = flow.prague.window();
     let lost_at = flow.now + Duration::from_nanos(1);
     flow.lose();
     let part = flow.prague.window() as f64 / before as f64;
     assert!((part - 0.7).abs() < 0.001, "{part}");
-    assert!(flow.prague.alpha().is_some(), "marks came before");
+    assert!(
+        flow.prague.alpha().is_some(),
+        "the scalable law still applies"
+    );
     flow.prague.on_spurious_loss(&SpuriousLoss {
         now: flow.now,
         bytes: u64::from(MTU),
@@ -240,7 +243,7 @@ fn loss_is_answered_as_cubic_does_and_undone() {
 
 /// Draft §2.4.1: a reduction for marks in the same round trip counts.
 #[test]
-fn loss_after_a_mark_takes_only_the_rest() {
+fn reduction_for_a_mark_counts_towards_that_for_a_loss() {
     let mut flow = Flow::settled(ms(50), 40);
     flow.now += ms(1);
     let (sent, before) = (flow.now, flow.prague.window());
@@ -252,7 +255,7 @@ fn loss_after_a_mark_takes_only_the_rest() {
 }
 
 #[test]
-fn two_losses_without_a_mark_between_them_bring_cubic_back() {
+fn two_losses_without_a_mark_between_them_return_to_cubic() {
     let mut flow = Flow::settled(ms(50), 10);
     flow.lose();
     (0..3).for_each(|_| flow.round(ms(50), 0));
@@ -263,12 +266,16 @@ fn two_losses_without_a_mark_between_them_bring_cubic_back() {
     assert!((part - 0.7).abs() < 0.001, "{part}");
     flow.round(ms(50), 0);
     flow.round(ms(50), 10);
-    assert_eq!(flow.prague.alpha(), Some(1.0), "a mark ends it");
+    assert_eq!(
+        flow.prague.alpha(),
+        Some(1.0),
+        "the scalable law applies again"
+    );
 }
 
 /// A link that has become faster is filled again within few round trips.
 #[test]
-fn missing_marks_make_growth_double() {
+fn growth_doubles_each_round_without_marks() {
     let mut flow = Flow::settled(ms(50), 10);
     let before = flow.prague.window();
     let rounds = 60;
@@ -307,7 +314,7 @@ proptest! {
 
 /// A classic ECN queue delays every packet, for longer than an L4S queue.
 #[test]
-fn marks_from_a_standing_queue_bring_cubic_back() {
+fn marks_from_a_standing_queue_return_to_cubic() {
     for (name, wait, rounds, expected) in [
         ("CoDel", 5, 8, true),
         ("CoDel, for a while", 5, 7, false),
@@ -325,7 +332,7 @@ fn marks_from_a_standing_queue_bring_cubic_back() {
         assert_eq!(flow.prague.ecn_codepoint(), Ecn::Ect0);
         assert_eq!(flow.prague.state(), "recovery");
         assert_eq!(flow.prague.window(), (before as f64 * 0.7) as u64);
-        // The next mark is answered as a loss is.
+        // The response to the next mark is that to a loss.
         (0..3).for_each(|_| flow.round(ms(45), 0));
         let before = flow.prague.window();
         flow.round(ms(45), 1);
@@ -338,9 +345,9 @@ fn marks_from_a_standing_queue_bring_cubic_back() {
     }
 }
 
-/// One round in which a packet has not waited, and rounds without marks, prove nothing.
+/// Rounds in which a packet has not waited, and rounds without marks, do not show a classic queue.
 #[test]
-fn jitter_is_no_classic_queue() {
+fn jitter_is_not_mistaken_for_a_classic_queue() {
     let mut flow = Flow::settled(ms(40), 2);
     for round in 0..100 {
         let wait = if round % 8 == 7 { 0 } else { 20 };

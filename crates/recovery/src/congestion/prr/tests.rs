@@ -30,7 +30,7 @@ fn ack(rtt: &RttEstimator, now: Time, acked: u64, lost: u64, in_flight: u64) -> 
 }
 
 /// Sends all whole datagrams that are permitted. Returns their number.
-fn drain(prr: &mut Prr, in_flight: &mut u64) -> u64 {
+fn send_allowed(prr: &mut Prr, in_flight: &mut u64) -> u64 {
     let sent = prr.room(u64::MAX, *in_flight) / MSS;
     prr.on_sent(sent * MSS);
     *in_flight += sent * MSS;
@@ -42,18 +42,18 @@ const LATER: Time = Time::from_nanos(2_000_000);
 
 /// RFC 9937 §4 and figure 1 of RFC 6937: twenty packets in flight, one lost, the window halved.
 #[test]
-fn one_loss_lets_out_every_other_packet() {
+fn one_loss_permits_a_packet_for_every_other_one_delivered() {
     let rtt = RttEstimator::default();
     let mut prr = Prr::new(&loss(START, 1, 18), 10 * MSS, MTU);
     // The ACK that revealed the loss delivered one of the twenty.
     let mut in_flight = 18 * MSS;
     prr.on_ack(&ack(&rtt, START, MSS, MSS, in_flight));
     assert_eq!(prr.recover_fs, 20 * MSS);
-    let mut sent = vec![drain(&mut prr, &mut in_flight)];
+    let mut sent = vec![send_allowed(&mut prr, &mut in_flight)];
     for _ in 0..18 {
         in_flight -= MSS;
         prr.on_ack(&ack(&rtt, LATER, MSS, 0, in_flight));
-        sent.push(drain(&mut prr, &mut in_flight));
+        sent.push(send_allowed(&mut prr, &mut in_flight));
     }
     assert_eq!(sent[0], 1, "the loss is repaired at once");
     assert_eq!(sent.iter().sum::<u64>(), 10, "{sent:?}");
@@ -69,14 +69,14 @@ fn heavy_loss_is_followed_by_slow_start_up_to_the_threshold() {
     let mut prr = Prr::new(&loss(START, 15, 4), 10 * MSS, MTU);
     let mut in_flight = 4 * MSS;
     prr.on_ack(&ack(&rtt, START, MSS, 15 * MSS, in_flight));
-    let mut sent = vec![drain(&mut prr, &mut in_flight)];
+    let mut sent = vec![send_allowed(&mut prr, &mut in_flight)];
     for _ in 0..12 {
         in_flight -= MSS;
         prr.on_ack(&ack(&rtt, LATER, MSS, 0, in_flight));
-        sent.push(drain(&mut prr, &mut in_flight));
+        sent.push(send_allowed(&mut prr, &mut in_flight));
     }
     assert_eq!(sent[..8], [1, 2, 2, 2, 2, 2, 1, 1], "{sent:?}");
-    assert_eq!(in_flight, 10 * MSS, "and no further");
+    assert_eq!(in_flight, 10 * MSS, "the threshold is not exceeded");
 }
 
 /// RFC 9937 §6.2: conservative while losses continue.
@@ -86,50 +86,58 @@ fn more_losses_limit_sending_to_delivered_bytes() {
     let mut prr = Prr::new(&loss(START, 10, 9), 10 * MSS, MTU);
     let mut in_flight = 9 * MSS;
     prr.on_ack(&ack(&rtt, START, MSS, 10 * MSS, in_flight));
-    drain(&mut prr, &mut in_flight);
+    send_allowed(&mut prr, &mut in_flight);
     in_flight -= 3 * MSS;
     prr.on_lost(&loss(LATER, 2, in_flight / MSS));
     prr.on_ack(&ack(&rtt, LATER, MSS, 2 * MSS, in_flight));
-    assert_eq!(drain(&mut prr, &mut in_flight), 1);
+    assert_eq!(send_allowed(&mut prr, &mut in_flight), 1);
 }
 
 /// A timer has declared everything lost: one packet may probe the path.
 #[test]
-fn with_nothing_in_flight_one_packet_may_leave() {
+fn one_packet_may_be_sent_with_none_in_flight() {
     let rtt = RttEstimator::default();
     let mut prr = Prr::new(&loss(START, 20, 0), 10 * MSS, MTU);
     let mut in_flight = 0;
-    assert_eq!(drain(&mut prr, &mut in_flight), 1);
-    assert_eq!(drain(&mut prr, &mut in_flight), 0);
+    assert_eq!(send_allowed(&mut prr, &mut in_flight), 1);
+    assert_eq!(send_allowed(&mut prr, &mut in_flight), 0);
     in_flight = 0;
     prr.on_lost(&loss(LATER, 1, 0));
-    assert_eq!(drain(&mut prr, &mut in_flight), 1, "and again");
+    assert_eq!(
+        send_allowed(&mut prr, &mut in_flight),
+        1,
+        "a further loss permits another packet"
+    );
     in_flight = 0;
     prr.on_ack(&ack(&rtt, LATER + ms(1), MSS, 0, 0));
-    assert_eq!(drain(&mut prr, &mut in_flight), 1, "a loss came before");
+    assert_eq!(
+        send_allowed(&mut prr, &mut in_flight),
+        1,
+        "not a safe ACK after a loss"
+    );
     in_flight -= MSS;
     prr.on_ack(&ack(&rtt, LATER + ms(2), MSS, 0, in_flight));
-    assert_eq!(drain(&mut prr, &mut in_flight), 2);
+    assert_eq!(send_allowed(&mut prr, &mut in_flight), 2);
 }
 
 /// RFC 9937 §4: a mark begins recovery without a loss.
 #[test]
-fn a_mark_brings_the_flight_down_to_the_threshold() {
+fn a_mark_reduces_the_flight_to_the_threshold() {
     let rtt = RttEstimator::default();
     let mut prr = Prr::new(&loss(START, 0, 99), 70 * MSS, MTU);
     let mut in_flight = 99 * MSS;
     prr.on_ack(&ack(&rtt, START, MSS, 0, in_flight));
-    drain(&mut prr, &mut in_flight);
+    send_allowed(&mut prr, &mut in_flight);
     for _ in 0..49 {
         in_flight -= 2 * MSS;
         prr.on_ack(&ack(&rtt, LATER, 2 * MSS, 0, in_flight));
-        assert!(drain(&mut prr, &mut in_flight) <= 2);
+        assert!(send_allowed(&mut prr, &mut in_flight) <= 2);
     }
     assert_eq!(in_flight, 70 * MSS);
 }
 
 #[test]
-fn flights_of_an_initial_window_are_left_to_the_window() {
+fn the_window_alone_limits_flights_of_an_initial_window() {
     let prr = Prr::new(&loss(START, 3, 7), 5 * MSS, MTU);
     assert_eq!(prr.room(5 * MSS, 2 * MSS), 3 * MSS);
     assert_eq!(prr.room(5 * MSS, 7 * MSS), 0);
@@ -164,7 +172,7 @@ proptest! {
             }
             prr.on_ack(&ack(&rtt, LATER, acked, missing, in_flight));
             let before = in_flight;
-            drain(&mut prr, &mut in_flight);
+            send_allowed(&mut prr, &mut in_flight);
             prop_assert!(in_flight <= before.max(ssthresh).max(before + 11 * MSS));
             prop_assert!(before > ssthresh || in_flight <= ssthresh + MSS);
         }

@@ -194,10 +194,10 @@ fn check_step(
             persistent,
             ..
         } => {
-            let least = minimum_window(mtu);
-            let is_reduced = (before / 2..=before.max(least)).contains(&window);
+            let minimum = minimum_window(mtu);
+            let is_reduced = (before / 2..=before.max(minimum)).contains(&window);
             match reduced {
-                _ if persistent => prop_assert_eq!(window, least),
+                _ if persistent => prop_assert_eq!(window, minimum),
                 Reduced::At(at) if bench.ago(sent_ago) <= at => prop_assert_eq!(window, before),
                 _ => prop_assert!(is_reduced, "{before} to {window}"),
             }
@@ -215,7 +215,7 @@ fn check(controller: CongestionController, events: &[Event]) -> Result<(), TestC
     for event in events {
         let before = bench.controller.window();
         bench.apply(event);
-        // Prague responds to marks by a different law, which has tests of its own.
+        // Prague responds to marks by a different law, which has its own tests.
         if !is_prague {
             check_step(event, &bench, before, reduced)?;
         }
@@ -252,7 +252,7 @@ fn check_always(bench: &Bench) -> Result<(), TestCaseError> {
             .send_quantum()
             .is_none_or(|bytes| bytes >= u64::from(bench.mtu))
     );
-    // No controller gets stuck: with nothing in flight, a datagram may be sent.
+    // No controller blocks: with nothing in flight, a datagram may be sent.
     prop_assert!(controller.room(0) >= u64::from(bench.mtu));
     prop_assert!(controller.room(0) <= MAX_WINDOW);
     if controller.state() != "recovery" {
@@ -288,15 +288,15 @@ fn grow(bench: &mut Bench, rounds: u64) {
 
 proptest! {
     #[test]
-    fn invariants_hold_whatever_happens(events in prop::collection::vec(event(), 1..200)) {
+    fn invariants_hold_for_any_events(events in prop::collection::vec(event(), 1..200)) {
         for controller in all() {
             check(controller, &events)?;
         }
     }
 
-    /// BBR responds to losses by a model of the path, which has tests of its own.
+    /// BBR responds to losses by a model of the path, which has its own tests.
     #[test]
-    fn bbr_keeps_its_bounds_whatever_happens(events in prop::collection::vec(event(), 1..200)) {
+    fn bbr_keeps_its_bounds_for_any_events(events in prop::collection::vec(event(), 1..200)) {
         let mut bench = Bench::new(CongestionController::new(Algorithm::Bbr, MTU, 1));
         for event in &events {
             // BBR adds up bytes that were actually sent.
@@ -315,7 +315,7 @@ proptest! {
 
     /// After any events, a good network makes the window grow again.
     #[test]
-    fn controllers_recover_after_anything(events in prop::collection::vec(event(), 1..100)) {
+    fn controllers_recover_after_any_events(events in prop::collection::vec(event(), 1..100)) {
         for controller in all() {
             let mut bench = Bench::new(controller);
             for event in &events {

@@ -101,9 +101,9 @@ fn slow_start_ends_before_a_queue_of_ten_bdp_is_full() {
     }
 }
 
-/// The last packets of a round are delayed before the first ones are: see `HyStart::judge_rate`.
+/// The last packets of a round are delayed before the first ones are: see `HyStart::evaluate_rate`.
 #[test]
-fn slow_start_hardly_overflows_a_queue_of_one_bdp() {
+fn slow_start_loses_little_in_a_queue_of_one_bdp() {
     for algorithm in [Algorithm::Cubic, Algorithm::NewReno] {
         for (megabits, rtt) in [(10, 50), (10, 200), (100, 10), (100, 50), (100, 200)] {
             let mut model = Model::new(Path::link(megabits, ms(rtt), 1.0), algorithm);
@@ -130,7 +130,7 @@ fn slow_start_hardly_overflows_a_queue_of_one_bdp() {
 /// Packets are delayed by up to half a round trip. That ends slow start too early in one run of
 /// five (77 of 360 with other seeds), with and without the rate of acknowledgements.
 #[test]
-fn heavy_jitter_ends_slow_start_no_earlier_for_the_rate() {
+fn measuring_the_rate_does_not_end_slow_start_earlier_under_jitter() {
     let mut early = 0;
     for (megabits, rtt) in [(100, 50), (100, 200), (10, 600)] {
         for (seed, ack_every) in (1..=20).flat_map(|seed| [(seed, 2), (seed, 40)]) {
@@ -206,7 +206,7 @@ fn prague_keeps_an_l4s_queue_short_at_full_rate() {
     }
 }
 
-/// Draft §2.4.1: without marks it is CUBIC.
+/// Draft §2.4.1: without marks Prague behaves like CUBIC.
 #[test]
 fn prague_on_a_classic_path_is_cubic() {
     let run = |algorithm| {
@@ -219,7 +219,7 @@ fn prague_on_a_classic_path_is_cubic() {
 
 /// RFC 9937 §5: the flight falls to the threshold and not below it.
 #[test]
-fn a_classic_mark_or_loss_does_not_silence_the_sender() {
+fn sending_continues_during_a_classic_reduction() {
     for mark_above in [None, Some(ms(25))] {
         let path = Path {
             mark_above,
@@ -229,16 +229,16 @@ fn a_classic_mark_or_loss_does_not_silence_the_sender() {
         while model.controller.state() != "recovery" {
             model.run(ms(1));
         }
-        let mut quiet = 0;
+        let mut pauses = 0;
         while model.controller.state() == "recovery" {
             let before = model.totals.sent;
             model.run(ms(5));
-            quiet = if model.totals.sent == before {
-                quiet + 1
+            pauses = if model.totals.sent == before {
+                pauses + 1
             } else {
                 0
             };
-            assert!(quiet < 3, "{mark_above:?}: nothing sent for 15 ms");
+            assert!(pauses < 3, "{mark_above:?}: nothing sent for 15 ms");
         }
     }
 }
@@ -264,7 +264,7 @@ fn first_reductions(path: Path, bdp: u64) -> (u32, f64) {
 /// A deep queue with CoDel: slow start ends at up to four times what the path holds, and CoDel drops
 /// packets while the queue drains.
 #[test]
-fn an_overshoot_of_slow_start_costs_few_reductions() {
+fn an_overshoot_of_slow_start_causes_few_reductions() {
     for (rtt, most) in [(20, 3), (40, 2), (100, 2)] {
         for ack_every in [2, 12] {
             let path = Path {

@@ -18,11 +18,11 @@ pub(crate) struct Path {
     pub(crate) queue: u64,
     /// Packets are marked CE when they would wait longer than this.
     pub(crate) mark_above: Option<Duration>,
-    /// CoDel drops packets from the queue.
+    /// True if CoDel drops packets from the queue.
     pub(crate) has_codel: bool,
-    /// The loss of packets.
+    /// Losses on the path, apart from those of the queue.
     pub(crate) loss: Loss,
-    /// Packets per acknowledgement, which comes 25 ms after the first of them at the latest.
+    /// Packets per acknowledgement, which is sent at most 25 ms after the first of them arrived.
     pub(crate) ack_every: u64,
     /// The longest random delay of acknowledgements.
     pub(crate) jitter: Duration,
@@ -100,13 +100,13 @@ impl Path {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Flying {
+struct InTransit {
     sent: Time,
     has_arrived: bool,
     is_marked: bool,
 }
 
-/// The totals so far.
+/// The totals since the start of the flow.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Totals {
     pub(crate) delivered: u64,
@@ -117,7 +117,7 @@ pub(crate) struct Totals {
     pub(crate) window_seconds: f64,
     /// The time at which the first slow start ended.
     pub(crate) slow_start_end: Option<Time>,
-    /// Packets lost until then.
+    /// Packets lost until `slow_start_end`.
     pub(crate) lost_in_slow_start: u64,
 }
 
@@ -130,10 +130,10 @@ pub(crate) struct Model {
     pub(crate) totals: Totals,
     network: Network,
     pacer: Pacer,
-    flying: VecDeque<Flying>,
-    /// The number of `flying[0]`.
+    in_transit: VecDeque<InTransit>,
+    /// The number of `in_transit[0]`.
     oldest: u64,
-    /// The offset into `flying` behind the last packet that arrived.
+    /// The offset into `in_transit` behind the last packet that arrived.
     next_back: usize,
     in_flight: u64,
     /// Packets that arrived and are not acknowledged: their number and the arrival of the first.
@@ -151,7 +151,7 @@ impl Model {
             totals: Totals::default(),
             network: Network::new(&path.spec(), path.seed),
             pacer: Pacer::new(now, path.mtu),
-            flying: VecDeque::new(),
+            in_transit: VecDeque::new(),
             oldest: 0,
             next_back: 0,
             in_flight: 0,
@@ -182,10 +182,10 @@ impl Model {
                 self.arrive(arrival);
                 continue;
             }
-            let give_up = self.give_up_at().filter(|at| *at <= limit);
-            self.advance_to(give_up.unwrap_or(limit));
-            if give_up.is_some() {
-                self.lose(self.flying.len());
+            let timeout = self.timeout_at().filter(|at| *at <= limit);
+            self.advance_to(timeout.unwrap_or(limit));
+            if timeout.is_some() {
+                self.lose(self.in_transit.len());
             } else if ack.is_some_and(|ack| ack <= self.now) {
                 self.acknowledge();
             }
@@ -198,7 +198,7 @@ impl Model {
         self.now = self.now.max(next);
     }
 
-    /// Sends what may be sent. Returns the time at which the pacer permits more.
+    /// Sends as much as is permitted. Returns the time at which the pacer permits more.
     fn send(&mut self) -> Option<Time> {
         let mtu = u64::from(self.path.mtu);
         loop {
@@ -220,8 +220,8 @@ impl Model {
             }
             let count = (granted / mtu).min(54);
             (0..count).for_each(|_| self.transmit(mtu));
-            self.pacer.give_back(granted - count * mtu);
-            let last = self.oldest + self.flying.len() as u64 - 1;
+            self.pacer.return_unused(granted - count * mtu);
+            let last = self.oldest + self.in_transit.len() as u64 - 1;
             self.controller
                 .on_sent(self.now, count * mtu, last, self.in_flight);
         }
@@ -230,9 +230,9 @@ impl Model {
     fn transmit(&mut self, size: u64) {
         self.in_flight += size;
         self.totals.sent += 1;
-        let number = self.oldest + self.flying.len() as u64;
+        let number = self.oldest + self.in_transit.len() as u64;
         self.network.send(self.now, 1, number, size);
-        self.flying.push_back(Flying {
+        self.in_transit.push_back(InTransit {
             sent: self.now,
             has_arrived: false,
             is_marked: false,
@@ -241,13 +241,16 @@ impl Model {
 
     /// Returns the time at which missing packets are declared lost: a little more than a round trip
     /// after they were sent if later ones have arrived (RFC 9002 §6.1.2), otherwise by a probe.
-    fn give_up_at(&self) -> Option<Time> {
+    fn timeout_at(&self) -> Option<Time> {
         if self.pending.is_some() || !self.network.is_empty() {
             return None;
         }
-        let missing = self.flying.iter().position(|packet| !packet.has_arrived)?;
+        let missing = self
+            .in_transit
+            .iter()
+            .position(|packet| !packet.has_arrived)?;
         let was_overtaken = self
-            .flying
+            .in_transit
             .range(missing..)
             .any(|packet| packet.has_arrived);
         let wait = if was_overtaken {
@@ -255,7 +258,7 @@ impl Model {
         } else {
             self.rtt.pto_base() + ms(25)
         };
-        Some((self.flying[missing].sent + wait).max(self.now))
+        Some((self.in_transit[missing].sent + wait).max(self.now))
     }
 
     fn time_threshold(&self) -> Duration {
@@ -264,9 +267,9 @@ impl Model {
 
     fn arrive(&mut self, arrival: Arrival) {
         let at = (arrival.number - self.oldest) as usize;
-        let has_gap = at > 0 && !self.flying[at - 1].has_arrived;
-        self.flying[at].has_arrived = true;
-        self.flying[at].is_marked = arrival.is_marked;
+        let has_gap = at > 0 && !self.in_transit[at - 1].has_arrived;
+        self.in_transit[at].has_arrived = true;
+        self.in_transit[at].is_marked = arrival.is_marked;
         self.next_back = at + 1;
         let (count, since) = self.pending.unwrap_or((0, self.now));
         self.pending = Some((count + 1, since));
@@ -275,10 +278,10 @@ impl Model {
         }
     }
 
-    /// Declares packets up to here lost if they were not acknowledged.
+    /// Removes the packets before `end`, and declares those lost that have not arrived.
     fn lose(&mut self, end: usize) -> u64 {
         let mut lost = (0, Time::ZERO);
-        for packet in self.flying.drain(..end) {
+        for packet in self.in_transit.drain(..end) {
             if !packet.has_arrived {
                 lost = (lost.0 + 1, packet.sent);
             }
@@ -309,9 +312,9 @@ impl Model {
         let mtu = u64::from(self.path.mtu);
         let before = self.in_flight;
         let largest_at = self.next_back - 1;
-        let largest = self.flying[largest_at];
+        let largest = self.in_transit[largest_at];
         let (mut marked, mut acked, mut earliest) = (0, 0, largest.sent);
-        for packet in self.flying.range_mut(..=largest_at).rev() {
+        for packet in self.in_transit.range_mut(..=largest_at).rev() {
             if acked == count {
                 break;
             }
@@ -330,7 +333,7 @@ impl Model {
         // Three later packets have arrived: RFC 9002 §6.1.1.
         let overdue = self.now.saturating_sub(self.time_threshold());
         let mut end = (largest_at + 1).saturating_sub(3);
-        while end <= largest_at && self.flying[end].sent <= overdue {
+        while end <= largest_at && self.in_transit[end].sent <= overdue {
             end += 1;
         }
         let lost_bytes = self.lose(end);

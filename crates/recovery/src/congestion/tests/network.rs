@@ -1,4 +1,4 @@
-//! The network between whole flows: a link there and back.
+//! The network between whole flows: one link for both directions.
 
 use std::net::SocketAddr;
 
@@ -14,7 +14,7 @@ pub(crate) struct Network {
     pub(crate) link: Link,
 }
 
-/// A packet whose acknowledgement arrives.
+/// A packet whose acknowledgement arrives at the sender.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Arrival {
     pub(crate) at: Time,
@@ -49,7 +49,9 @@ impl Network {
     pub(crate) fn receive(&mut self, limit: Time) -> Option<Arrival> {
         while let Some(event) = self.link.next_time().filter(|event| *event <= limit) {
             if let Some((at, packet)) = self.link.poll_with_time(event) {
-                let number = packet.payload[..8].try_into().expect("eight bytes");
+                let number = packet.payload[..8]
+                    .try_into()
+                    .expect("the payload begins with eight bytes");
                 return Some(Arrival {
                     at,
                     flow: packet.source.port(),

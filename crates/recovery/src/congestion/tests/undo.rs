@@ -51,7 +51,7 @@ fn a_spurious_loss_is_undone() {
 
 /// RFC 9438 §4.9.2: the curve continues where it was.
 #[test]
-fn cubic_grows_after_an_undo_as_if_nothing_had_happened() {
+fn cubic_continues_on_its_curve_after_an_undo() {
     let grown = |disturbed: bool| {
         let mut flow = Flow::new(CongestionController::new(Algorithm::Cubic, MTU, 1));
         flow.rounds(8, ms(50), 4);
@@ -84,7 +84,7 @@ fn spurious_persistent_congestion_is_undone() {
 }
 
 #[test]
-fn growth_since_the_event_stays() {
+fn undo_keeps_growth_since_the_reduction() {
     for mut flow in flows() {
         let before = flow.controller.window();
         let lost_at = flow.now;
@@ -100,7 +100,7 @@ fn growth_since_the_event_stays() {
 }
 
 #[test]
-fn one_real_loss_in_an_episode_is_enough() {
+fn one_genuine_loss_in_an_episode_prevents_the_undo() {
     for mut flow in flows() {
         let lost_at = flow.now;
         flow.lose_sent_at(flow.now, false);
@@ -145,7 +145,7 @@ fn a_mark_is_never_undone() {
 }
 
 #[test]
-fn an_older_episode_is_settled() {
+fn losses_of_an_older_episode_are_not_undone() {
     for mut flow in flows() {
         let first = flow.now;
         flow.lose();
@@ -183,7 +183,7 @@ proptest! {
                 flow.now += Duration::from_millis(gap);
             }
             let reduced = state(&flow.controller);
-            let (last, rest) = lost_at.split_last().expect("at least one");
+            let (last, rest) = lost_at.split_last().expect("there is at least one loss");
             for (bytes, at) in rest {
                 spurious(&mut flow, *bytes, *at);
                 prop_assert_eq!(state(&flow.controller), reduced);

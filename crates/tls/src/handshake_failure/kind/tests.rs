@@ -7,7 +7,7 @@ fn offer() -> HandshakeOffer {
     let provider = rustls::crypto::aws_lc_rs::default_provider();
     let config = ClientConfig::builder_with_provider(provider.into())
         .with_safe_default_protocol_versions()
-        .expect("versions")
+        .expect("the provider supports the versions")
         .with_root_certificates(RootCertStore::empty())
         .with_no_client_auth();
     HandshakeOffer::over_tcp(&config)
@@ -15,7 +15,7 @@ fn offer() -> HandshakeOffer {
 
 /// QUIC passes on the text of an error and its alert, TCP the error: both must be classified alike.
 #[test]
-fn errors_of_certificates_mean_the_same_over_quic() {
+fn errors_of_certificates_are_classified_alike_over_quic() {
     use CertificateError as Error;
     use HandshakeFailureKind as Kind;
     let time = UnixTime::since_unix_epoch(std::time::Duration::from_secs(1_000_000));
@@ -27,7 +27,7 @@ fn errors_of_certificates_mean_the_same_over_quic() {
         }
     }
     impl std::error::Error for CaUsedAsEndEntity {}
-    let expected = ServerName::try_from("a.test").expect("a name");
+    let expected = ServerName::try_from("a.test").expect("the name is valid");
     for (error, kind) in [
         (Error::Expired, Kind::CertificateExpired),
         (
@@ -74,10 +74,10 @@ fn errors_of_certificates_mean_the_same_over_quic() {
 }
 
 #[test]
-fn alerts_of_the_server_are_sorted() {
+fn alerts_of_the_server_are_classified() {
     use AlertDescription as Alert;
     use HandshakeFailureKind as Kind;
-    let asked = || offer().certificate_requested(true);
+    let without_requested_certificate = || offer().certificate_requested(true);
     for (alert, offer, kind) in [
         (Alert::ProtocolVersion, offer(), Kind::Version),
         (Alert::HandshakeFailure, offer(), Kind::Parameters),
@@ -91,11 +91,15 @@ fn alerts_of_the_server_are_sorted() {
         ),
         (
             Alert::HandshakeFailure,
-            asked(),
+            without_requested_certificate(),
             Kind::ClientCertificateRequired,
         ),
         (Alert::UnknownCA, offer(), Kind::Other),
-        (Alert::InternalError, asked(), Kind::Other),
+        (
+            Alert::InternalError,
+            without_requested_certificate(),
+            Kind::Other,
+        ),
     ] {
         assert_eq!(kind_of_alert(alert, &offer), kind, "{alert:?}");
     }

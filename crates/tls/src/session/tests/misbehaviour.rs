@@ -1,4 +1,4 @@
-//! Handshakes that must fail, and the codes they end with.
+//! Handshakes that must fail, and their error codes.
 
 use courser_wire::TransportErrorCode;
 
@@ -100,7 +100,7 @@ fn server_without_transport_parameters_is_alert_109() {
 }
 
 #[test]
-fn bad_certificates_have_their_alerts() {
+fn bad_certificates_cause_the_matching_alerts() {
     let authority = Authority::new("root");
     let (client, mut server) = options_of(&authority);
     server.identity = authority.expired_identity(SERVER_NAME);
@@ -139,7 +139,7 @@ fn unknown_suites_in_a_client_hello_are_ignored() {
 }
 
 #[test]
-fn suite_without_header_protection_is_never_chosen() {
+fn suite_without_header_protection_is_refused() {
     const TLS_AES_128_CCM_8_SHA256: u16 = 0x1305;
     let error = server_answer(|hello| with_suites(hello, &[TLS_AES_128_CCM_8_SHA256])).unwrap_err();
     assert_eq!(error.code().value(), 0x128);
@@ -154,7 +154,7 @@ fn compatibility_mode_is_a_violation() {
 }
 
 #[test]
-fn compatibility_mode_is_found_in_any_fragmentation() {
+fn compatibility_mode_is_detected_in_any_fragmentation() {
     let (client, server) = tls(options());
     let hello = with_session_id(&hello_of(&mut start(&client, &server).0), &[7; 32]);
     for split in [1, 38, 39] {
@@ -283,8 +283,8 @@ fn failed_session_repeats_its_error_and_writes_nothing() {
     assert!(out.is_empty() && !session.can_be_dropped());
 }
 
-/// Changes bytes all over the ClientHello, one per handshake. No handshake may panic or complete on
-/// both ends.
+/// Changes bytes throughout the ClientHello, one per handshake. No handshake may panic or complete
+/// on both ends.
 #[test]
 fn changed_client_hello_never_completes() {
     let (client, server) = tls(options());

@@ -12,11 +12,11 @@ use rustls::{NamedGroup, RootCertStore};
 use super::*;
 use crate::{ServerOptions, server_config};
 
-/// A store that keeps the tickets of all servers together, as no client should.
+/// A store that keeps the tickets of all servers together, which a correct client does not.
 #[derive(Debug, Default)]
-struct OnePlace(Mutex<Vec<Tls13ClientSessionValue>>);
+struct SharedStore(Mutex<Vec<Tls13ClientSessionValue>>);
 
-impl ClientSessionStore for OnePlace {
+impl ClientSessionStore for SharedStore {
     fn set_kx_hint(&self, _: ServerName<'static>, _: NamedGroup) {}
 
     fn kx_hint(&self, _: &ServerName<'_>) -> Option<NamedGroup> {
@@ -41,10 +41,10 @@ impl ClientSessionStore for OnePlace {
 }
 
 /// Returns a client that trusts `authority` and offers any of its tickets to any server.
-fn careless(authority: &Authority, identity: Option<crate::Identity>) -> TlsClient {
+fn client_with_shared_store(authority: &Authority, identity: Option<crate::Identity>) -> TlsClient {
     let mut client = options_of(authority).0;
     client.identity = identity;
-    client.resumption = Resumption::store(Arc::new(OnePlace::default()));
+    client.resumption = Resumption::store(Arc::new(SharedStore::default()));
     TlsClient::new(client_config(client).unwrap()).unwrap()
 }
 
@@ -71,7 +71,7 @@ fn tickets_resume_only_under_the_name_they_were_issued_for() {
         ("b.example", "a.example"),
         ("b.example", "b.example"),
     ] {
-        let client = careless(&authority, None);
+        let client = client_with_shared_store(&authority, None);
         assert!(!is_resumed(&client, &server, first));
         let resumed = is_resumed(&client, &server, second);
         assert_eq!(resumed, first == second, "{first}, then {second}");
@@ -108,17 +108,17 @@ fn servers(authority: &Authority, clients: &RootCertStore) -> [(&'static str, Tl
 fn tickets_do_not_bypass_client_authentication() {
     let (authority, clients) = (Authority::new("root"), Authority::new("clients"));
     let servers = servers(&authority, &clients.roots());
-    for (from, giver) in &servers[..2] {
-        for (to, taker) in &servers {
-            let client = careless(&authority, None);
-            assert!(!is_resumed(&client, giver, SERVER_NAME));
+    for (from, issuer) in &servers[..2] {
+        for (to, receiver) in &servers {
+            let client = client_with_shared_store(&authority, None);
+            assert!(!is_resumed(&client, issuer, SERVER_NAME));
             if *to == "required" {
-                let (mut client, mut server) = start(&client, taker);
+                let (mut client, mut server) = start(&client, receiver);
                 let error = drive(&mut client, &mut server).unwrap_err();
                 assert_eq!(error.alert, Some(116), "{from}: certificate_required");
                 continue;
             }
-            let resumed = is_resumed(&client, taker, SERVER_NAME);
+            let resumed = is_resumed(&client, receiver, SERVER_NAME);
             assert_eq!(resumed, from == to, "from {from} to {to}");
         }
     }
@@ -130,15 +130,15 @@ fn client_certificate_is_presented_again_to_another_server() {
     let identity = clients.identity("client");
     let chain: Vec<_> = identity.chain.iter().map(|der| der.to_vec()).collect();
     let servers = servers(&authority, &clients.roots());
-    for (from, giver) in &servers {
-        for (to, taker) in &servers {
+    for (from, issuer) in &servers {
+        for (to, receiver) in &servers {
             let identity = crate::Identity {
                 chain: identity.chain.clone(),
                 key: identity.key.clone_key(),
             };
-            let client = careless(&authority, Some(identity));
-            connect(&client, giver);
-            let (client, server) = connect(&client, taker);
+            let client = client_with_shared_store(&authority, Some(identity));
+            connect(&client, issuer);
+            let (client, server) = connect(&client, receiver);
             let resumed = client.session.handshake_data().resumed;
             assert_eq!(resumed, from == to, "from {from} to {to}");
             let shown = (*to != "off").then(|| chain.clone());
@@ -154,7 +154,7 @@ fn tickets_of_discarded_keys_lead_to_a_full_handshake() {
     let (authority, clients) = (Authority::new("root"), Authority::new("clients"));
     let [(_, before), ..] = servers(&authority, &clients.roots());
     let [(_, after), ..] = servers(&authority, &clients.roots());
-    let client = careless(&authority, None);
+    let client = client_with_shared_store(&authority, None);
     assert!(!is_resumed(&client, &before, SERVER_NAME));
     assert!(!is_resumed(&client, &after, SERVER_NAME));
     assert!(is_resumed(&client, &after, SERVER_NAME), "the new ticket");
@@ -162,7 +162,7 @@ fn tickets_of_discarded_keys_lead_to_a_full_handshake() {
 
 /// A69: a server may send any number of tickets.
 #[test]
-fn flood_of_tickets_leaves_eight() {
+fn at_most_eight_of_many_tickets_are_kept() {
     let authority = Authority::new("root");
     let (mut client, server) = options_of(&authority);
     let store = Arc::new(ClientSessionMemoryCache::new(256));

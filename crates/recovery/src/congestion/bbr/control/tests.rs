@@ -79,7 +79,7 @@ fn a_quantum_is_a_millisecond_within_bounds() {
 }
 
 #[test]
-fn a_full_pipe_holds_twice_what_the_path_does_and_what_comes_in_lumps() {
+fn window_of_a_full_pipe_is_twice_the_bdp_plus_aggregation() {
     let mut bench = Bench::cruising(100);
     for _ in 0..8 {
         bench.round(Round::at(100));
@@ -91,7 +91,7 @@ fn a_full_pipe_holds_twice_what_the_path_does_and_what_comes_in_lumps() {
 }
 
 #[test]
-fn hostile_numbers_do_not_overflow() {
+fn extreme_values_do_not_overflow() {
     let mut bench = Bench::cruising(100);
     let huge = Round {
         rate: Rate::from_bytes_per_second(1 << 45),

@@ -14,7 +14,7 @@ fn draining() -> Bench {
 
 /// Appendix "Exiting DRAIN Based on Inflight".
 #[test]
-fn ends_when_no_more_is_in_flight_than_the_path_holds() {
+fn ends_when_the_flight_fits_the_path() {
     let mut bench = draining();
     let expected = Round::at(10).rate.scaled(50 * 99, 10_000);
     assert_eq!(bench.pacing_rate(), expected);
@@ -43,7 +43,7 @@ fn ends_when_no_more_is_in_flight_than_the_path_holds() {
 
 /// Appendix "Exiting DRAIN Based on Time".
 #[test]
-fn ends_after_three_rounds_in_any_case() {
+fn ends_after_three_rounds_with_a_full_queue() {
     let mut bench = draining();
     let full = Round {
         inflight: 200 * SIZE,

@@ -9,22 +9,37 @@ fn a_round_with_loss_lowers_the_short_term_bounds() {
     bench.lose(1, 80 * SIZE);
     assert_eq!(
         bench.bbr.model.bounds.short_term, None,
-        "the round is not over"
+        "bounds fall at the end of the round"
     );
     bench.round(Round::at(19));
-    let first = bench.bbr.model.bounds.short_term.expect("lowered");
+    let first = bench
+        .bbr
+        .model
+        .bounds
+        .short_term
+        .expect("the loss lowers the bounds");
     assert_eq!(
         first.bw,
         Round::at(20).rate,
-        "what was delivered in the round"
+        "the rate delivered in the round"
     );
     bench.lose(30, 80 * SIZE);
     bench.round(Round::at(5));
-    let second = bench.bbr.model.bounds.short_term.expect("lowered");
+    let second = bench
+        .bbr
+        .model
+        .bounds
+        .short_term
+        .expect("the loss lowers the bounds");
     assert_eq!(second.bw, Round::at(19).rate);
     bench.lose(30, 80 * SIZE);
     bench.round(Round::at(5));
-    let third = bench.bbr.model.bounds.short_term.expect("lowered");
+    let third = bench
+        .bbr
+        .model
+        .bounds
+        .short_term
+        .expect("the loss lowers the bounds");
     assert_eq!(third.bw, second.bw.scaled(7, 10));
     assert_eq!(bench.bbr.model.bw, third.bw);
 }
@@ -38,7 +53,7 @@ fn a_round_without_loss_lowers_nothing() {
 }
 
 #[test]
-fn a_mark_lowers_them_as_a_loss_does() {
+fn a_mark_lowers_the_short_term_bounds_like_a_loss() {
     let mut bench = Bench::cruising(20);
     bench.round(Round::at(20));
     bench.mark();
@@ -48,7 +63,7 @@ fn a_mark_lowers_them_as_a_loss_does() {
 }
 
 #[test]
-fn probing_answers_loss_with_the_long_term_only() {
+fn loss_while_probing_changes_only_the_long_term_bound() {
     let mut bench = Bench::probing(20);
     bench.lose(1, 200 * SIZE);
     bench.round(Round::at(20));
@@ -75,7 +90,7 @@ fn noisy() -> Bench {
 }
 
 #[test]
-fn loss_without_a_queue_is_not_answered_once_it_is_known() {
+fn ambient_loss_without_a_queue_leaves_the_bounds() {
     let mut bench = noisy();
     bench.bbr.model.bounds.short_term = None;
     for _ in 0..10 {
@@ -89,7 +104,7 @@ fn loss_without_a_queue_is_not_answered_once_it_is_known() {
 }
 
 #[test]
-fn more_loss_than_known_is_answered() {
+fn loss_above_the_ambient_share_lowers_the_bounds() {
     let mut bench = noisy();
     bench.bbr.model.bounds.short_term = None;
     bench.lose(60, 520 * SIZE);
@@ -99,7 +114,7 @@ fn more_loss_than_known_is_answered() {
 }
 
 #[test]
-fn known_loss_with_a_queue_is_answered() {
+fn ambient_loss_with_a_queue_lowers_the_bounds() {
     let mut bench = noisy();
     let queued = Round {
         rtt: RTT * 3 / 2,
@@ -116,7 +131,7 @@ fn known_loss_with_a_queue_is_answered() {
 }
 
 #[test]
-fn known_loss_does_not_end_a_probe_and_more_does() {
+fn ambient_loss_does_not_end_a_probe_and_more_does() {
     let mut bench = noisy();
     let round = Round {
         inflight: 300 * SIZE,
@@ -154,7 +169,7 @@ fn the_threshold_is_found_within_a_burst() {
 
 /// RFC 9002 §7.6.2; §5.6.4.4 for the end of recovery.
 #[test]
-fn persistent_congestion_leaves_the_least_window_until_recovery_is_over() {
+fn persistent_congestion_sets_the_minimum_window_until_recovery_ends() {
     let mut bench = Bench::cruising(20);
     bench.round(Round::at(20));
     let before = bench.bbr.window();

@@ -110,7 +110,7 @@ fn the_long_term_bound_limits_a_flow_that_fills_its_window() {
 
 /// A quantum of 125 kB takes 50 ms at 20 Mbit/s.
 #[test]
-fn a_queue_is_more_than_an_eighth_and_what_a_quantum_adds() {
+fn a_queue_adds_more_than_an_eighth_and_the_delay_of_a_quantum() {
     let mut model = model(20);
     assert!(!model.was_queue_empty(QUANTUM), "nothing was sampled");
     end_round(&mut model, RTT * 5 / 4);
@@ -138,9 +138,9 @@ fn low_app_limited_samples_do_not_count() {
     assert_eq!(take(20, true), rate(30));
 }
 
-/// Returns the short-term bounds after a round with `lost` packets, which follows `quiet_rounds`
+/// Returns the short-term bounds after a round with `lost` packets, which follows `uncongested_rounds`
 /// quiet rounds with as many losses.
-fn short_term_after(quiet_rounds: u64, lost: u64, at: Circumstances) -> Option<ShortTerm> {
+fn short_term_after(uncongested_rounds: u64, lost: u64, at: Circumstances) -> Option<ShortTerm> {
     let mut model = model(20);
     let rs = Sample {
         rtt: Some(RTT),
@@ -158,9 +158,9 @@ fn short_term_after(quiet_rounds: u64, lost: u64, at: Circumstances) -> Option<S
         lost_since_sent: lost * SMSS,
         is_app_limited: false,
     };
-    for _ in 0..=quiet_rounds {
+    for _ in 0..=uncongested_rounds {
         model.bounds.short_term = None;
-        model.losses.on_sign(Time::ZERO, 0);
+        model.losses.on_congestion_signal(Time::ZERO, 0);
         model.on_lost(&packet);
         model.update_latest_delivery_signals(&rs);
         model.update_congestion_signals(&rs, &at);
@@ -185,7 +185,7 @@ fn a_loss_while_probing_leaves_the_short_term_bounds() {
 }
 
 #[test]
-fn spurious_losses_give_the_bounds_back() {
+fn spurious_losses_restore_the_bounds() {
     let mut model = model(20);
     let before = model.bounds;
     model.bounds.limit_long_term(50 * SMSS, 0);

@@ -6,7 +6,7 @@ use super::next::Next;
 use super::wait::Wait;
 use crate::congestion::bbr::view::View;
 
-/// The ProbeBW_CRUISE phase.
+/// The ProbeBW_CRUISE phase, which lasts until the next probe.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::congestion::bbr) struct Cruise {
     wait: Wait,

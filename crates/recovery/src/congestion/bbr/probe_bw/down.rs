@@ -1,4 +1,4 @@
-//! ProbeBW_DOWN, draft-ietf-ccwg-bbr §5.3.3: gives way.
+//! ProbeBW_DOWN, draft-ietf-ccwg-bbr §5.3.3: drains the queue that a probe has left.
 
 use courser_base::Time;
 
@@ -7,7 +7,7 @@ use super::next::Next;
 use super::wait::Wait;
 use crate::congestion::bbr::view::View;
 
-/// The ProbeBW_DOWN phase.
+/// The ProbeBW_DOWN phase, which lasts until the queue is empty or the next probe is due.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::congestion::bbr) struct Down {
     wait: Wait,
@@ -24,7 +24,7 @@ impl Down {
         self.wait.on_round_start();
     }
 
-    /// `StartProbeBW_CRUISE()`: returns the next phase, which waits for the same probe.
+    /// `StartProbeBW_CRUISE()`: returns the next phase, with the same time of the next probe.
     pub(super) fn cruise(&self) -> Cruise {
         Cruise::new(self.wait)
     }

@@ -9,7 +9,7 @@ use super::*;
 
 /// Appendix "Exiting PROBE_DOWN on Inflight".
 #[test]
-fn gives_way_until_there_is_headroom() {
+fn decelerates_until_there_is_headroom() {
     let mut bench = Bench::probing(20);
     bench.bbr.model.bounds.long_term = Some(100 * SIZE);
     bench.bbr.start_probe_bw_down(bench.now);
@@ -53,7 +53,7 @@ fn probes_again_although_the_queue_did_not_drain() {
 
 /// §5.3.3.8: after as many rounds as Reno needs to recover from a loss.
 #[test]
-fn small_windows_probe_as_often_as_reno_would() {
+fn small_windows_probe_as_often_as_reno() {
     for seed in 0..8 {
         // 50 ms x 2.4 Mbit/s are 12 datagrams.
         let mut bench = Bench::cruising(2);
@@ -93,7 +93,7 @@ fn a_full_path_is_probed_when_cubic_would_have_filled_it() {
     for (packets, k) in [(80, 3915), (200, 5313)] {
         let wait = wait_after_loss(packets, RTT * 3 / 2);
         let k = Duration::from_millis(k);
-        // The bound is a packet below the flight: two of a hundred are tolerable.
+        // The bound is a packet below the flight, because a loss of 2 % is tolerable.
         let least = k - Duration::from_millis(20);
         assert!((least..k + second + 2 * RTT).contains(&wait), "{wait:?}");
     }
@@ -101,7 +101,7 @@ fn a_full_path_is_probed_when_cubic_would_have_filled_it() {
 
 /// The flows that filled the path may have ended.
 #[test]
-fn a_path_without_a_queue_is_probed_as_soon_as_ever() {
+fn a_path_without_a_queue_is_probed_after_the_usual_wait() {
     let wait = wait_after_loss(200, RTT);
     assert!(wait < Duration::from_millis(3200), "{wait:?}");
 }
@@ -120,13 +120,13 @@ fn waits_are_random_and_bounded() {
     let spread = waits
         .iter()
         .max()
-        .expect("fifty")
-        .saturating_sub(*waits.iter().min().expect("fifty"));
+        .expect("there are fifty waits")
+        .saturating_sub(*waits.iter().min().expect("there are fifty waits"));
     assert!(spread > Duration::from_millis(500), "{spread:?}");
 }
 
 #[test]
-fn refill_forgets_the_short_term_and_lasts_a_round() {
+fn refill_resets_the_short_term_bounds_and_lasts_a_round() {
     let mut bench = Bench::cruising(20);
     bench.bbr.model.bounds.short_term = Some(ShortTerm {
         bw: Rate::from_bytes_per_second(1_000_000),
@@ -137,7 +137,7 @@ fn refill_forgets_the_short_term_and_lasts_a_round() {
     assert_eq!(bench.pacing_rate(), Round::at(20).rate.scaled(99, 100));
     let prior = bench.delivered - 1;
     bench.ack(Round::at(20), prior);
-    assert_eq!(bench.bbr.state(), REFILL, "the round is not over");
+    assert_eq!(bench.bbr.state(), REFILL, "the round has not ended");
     bench.round(Round::at(20));
     assert_eq!(bench.bbr.state(), UP);
     assert_eq!(
@@ -148,7 +148,7 @@ fn refill_forgets_the_short_term_and_lasts_a_round() {
 
 /// Appendix "Exiting PROBE_UP on Bandwidth Plateau".
 #[test]
-fn probe_ends_when_the_rate_grows_no_more() {
+fn probe_ends_when_the_rate_stops_growing() {
     let mut bench = Bench::probing(20);
     let up = Round {
         tx_in_flight: 130 * SIZE,
@@ -189,7 +189,12 @@ fn loss_ends_a_probe_and_bounds_bytes_in_flight() {
     assert_eq!(bench.bbr.state(), DOWN);
     assert!(bench.bbr.feedback.was_too_high);
     // 2 % of 119 packets is 2.38: the third one exceeded it.
-    let bound = bench.bbr.model.bounds.long_term.expect("it is set");
+    let bound = bench
+        .bbr
+        .model
+        .bounds
+        .long_term
+        .expect("the long-term bound is set");
     assert!((119 * SIZE..120 * SIZE).contains(&bound), "{bound}");
 }
 
@@ -224,7 +229,12 @@ fn app_limited_loss_ends_the_probe_and_leaves_the_bound() {
 fn a_probe_after_a_lossy_one_is_cautious() {
     let mut bench = Bench::probing(20);
     bench.lose(5, 120 * SIZE);
-    let bound = bench.bbr.model.bounds.long_term.expect("it is set");
+    let bound = bench
+        .bbr
+        .model
+        .bounds
+        .long_term
+        .expect("the long-term bound is set");
     let low = Round {
         inflight: 50 * SIZE,
         tx_in_flight: 50 * SIZE,
@@ -232,7 +242,7 @@ fn a_probe_after_a_lossy_one_is_cautious() {
     };
     bench.until(REFILL, low);
     bench.until(UP, low);
-    // After the acknowledgement there is room again. Before it the flight had reached the bound.
+    // The flight had reached the bound before the acknowledgement and is below it afterwards.
     let high = Round {
         inflight: bound - Round::at(20).rate.bytes_in(RTT),
         ..low
@@ -260,7 +270,12 @@ fn rise_of_the_bound(round: impl Fn(u64) -> Round) -> Vec<u64> {
             .bbr
             .on_sent(bench.now, SIZE, 0, bench.bbr.control.cwnd);
         bench.round(round(before));
-        before = bench.bbr.model.bounds.long_term.expect("it is set");
+        before = bench
+            .bbr
+            .model
+            .bounds
+            .long_term
+            .expect("the long-term bound is set");
         bounds.push(before / SIZE);
     }
     bounds
@@ -281,7 +296,7 @@ fn the_bound_is_raised_faster_each_round() {
     assert_eq!(growth, [1, 2, 4, 8]);
 }
 
-/// The rate rises in proportion without a queue, so the path is a different one.
+/// The rate rises in proportion without a queue, so the path is another one.
 #[test]
 fn the_bound_rises_with_the_rate_on_a_path_that_has_grown() {
     let bounds = rise_of_the_bound(|window| Round {
@@ -310,13 +325,18 @@ fn a_probe_continues_while_each_acknowledgement_raises_the_bound() {
             ..Round::at(20)
         });
         assert_eq!(bench.bbr.state(), UP, "round {round}");
-        window = bench.bbr.model.bounds.long_term.expect("it is set");
+        window = bench
+            .bbr
+            .model
+            .bounds
+            .long_term
+            .expect("the long-term bound is set");
     }
 }
 
 /// Appendix "Handling Application-Limited Sending During PROBE_REFILL".
 #[test]
-fn app_limited_refill_leaves_the_bandwidth_alone() {
+fn app_limited_refill_leaves_the_bandwidth_unchanged() {
     let mut bench = Bench::cruising(20);
     bench.until(REFILL, Round::at(20));
     bench.round(Round {

@@ -1,4 +1,4 @@
-//! ProbeBW_UP, draft-ietf-ccwg-bbr §5.3.3.5, §5.3.3.6: asks for more.
+//! ProbeBW_UP, draft-ietf-ccwg-bbr §5.3.3.5, §5.3.3.6: probes for bandwidth.
 
 use courser_base::Rate;
 
@@ -9,11 +9,11 @@ use crate::congestion::bbr::view::View;
 /// The ProbeBW_UP phase, which raises the long-term bound.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::congestion::bbr) struct Up {
-    /// `BBR.bw_probe_up_acked`.
+    /// `BBR.bw_probe_up_acked`: bytes acknowledged since the bound was last raised.
     acked: u64,
-    /// `BBR.probe_up_acked_per_inc`.
+    /// `BBR.probe_up_acked_per_inc`: bytes to be acknowledged for each datagram added to the bound.
     acked_per_increase: u64,
-    /// `BBR.bw_probe_up_rounds`.
+    /// `BBR.bw_probe_up_rounds`: rounds of this probe, in each of which the growth doubles.
     rounds: u32,
     /// `BBR.max_bw` at the start of the probe.
     start_bw: Rate,
@@ -33,7 +33,7 @@ impl Up {
         up
     }
 
-    /// `IsTimeToGoDown()`.
+    /// Returns the next phase, see `IsTimeToGoDown()`.
     pub(super) fn next(&self, rs: &Sample, is_bound: bool, view: View<'_>) -> Next {
         if let Some(long_term) = view.model.bounds.long_term {
             // The last probe found this flight to be too large, so this one ends when it reaches
@@ -97,8 +97,8 @@ impl Up {
     }
 }
 
-/// Datagrams acknowledged per increase: one in four adds a quarter in a round, as much as the
-/// pacing gain.
+/// Datagrams acknowledged per increase: four, so that the bound grows by a quarter in a round, as
+/// the pacing rate does.
 const ACKED_PER_INCREASE: u64 = 4;
 
 /// The largest exponent of growth, which doubles each round.

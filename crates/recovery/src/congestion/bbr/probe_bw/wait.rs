@@ -10,16 +10,16 @@ use crate::congestion::bbr::view::View;
 /// The time between two probes for bandwidth, which ProbeBW_DOWN and ProbeBW_CRUISE share.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wait {
-    /// `BBR.cycle_stamp`.
+    /// `BBR.cycle_stamp`: the time at which the cycle began.
     stamp: Time,
-    /// `BBR.bw_probe_wait`.
+    /// `BBR.bw_probe_wait`: the time from `stamp` to the next probe.
     pub(super) length: Duration,
-    /// `BBR.rounds_since_probe_up`.
+    /// `BBR.rounds_since_probe_up`, which starts at zero or one at random.
     rounds: u64,
 }
 
 impl Wait {
-    /// `PickProbeWait()`.
+    /// Picks random lengths in time and rounds, see `PickProbeWait()`.
     pub(super) fn pick(now: Time, random: &mut Random) -> Self {
         let rounds = random.below(2);
         let extra = Duration::from_nanos(random.below(MAX_RANDOM_WAIT_NANOS));
@@ -30,15 +30,15 @@ impl Wait {
         }
     }
 
-    /// Counts a round.
+    /// Counts a round towards [`MAX_RENO_ROUNDS`].
     pub(super) fn on_round_start(&mut self) {
         self.rounds += 1;
     }
 
-    /// `IsTimeToProbeBW()`.
+    /// Returns true if the next probe is due, see `IsTimeToProbeBW()`.
     ///
     /// Deviates: while the path is known to be full, a probe only takes capacity from other flows.
-    /// It comes when CUBIC in our place would have filled the path again.
+    /// It is due when CUBIC would have filled the path again.
     pub(super) fn is_over(&self, now: Time, view: View<'_>) -> bool {
         if is_path_full(view) {
             return self.is_cubic_coexistence_probe_time(now, view)
@@ -53,14 +53,13 @@ impl Wait {
         self.rounds >= reno_rounds.min(most)
     }
 
-    /// Returns true if CUBIC, after a loss at our last probe that was too high, would have as much
-    /// in flight again. Flows with less in flight reach that point sooner, so they probe more
-    /// often. A probe that ProbeRTT cut short counts as well, because its losses may be those of
-    /// other flows.
+    /// Returns true if CUBIC would have as much in flight again since the last probe that was too
+    /// high. Flows with less in flight reach that point sooner, so they probe more often. A probe
+    /// that ProbeRTT cut short counts as well, because its losses may be those of other flows.
     fn is_cubic_coexistence_probe_time(&self, now: Time, view: View<'_>) -> bool {
         let random = self.length.saturating_sub(MIN_PROBE_WAIT);
         let bound = view.model.bounds.long_term.unwrap_or(view.control.cwnd);
-        let since = (now - view.feedback.asked).saturating_sub(random);
+        let since = (now - view.feedback.last_probe).saturating_sub(random);
         has_cubic_returned(bound / view.model.smss(), since)
     }
 }

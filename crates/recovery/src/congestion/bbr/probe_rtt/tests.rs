@@ -51,7 +51,7 @@ fn halves_bytes_in_flight_for_a_round_and_two_hundred_milliseconds() {
 
 /// Appendix "Entering and Exiting PROBE_RTT During STARTUP".
 #[test]
-fn startup_continues_after_it() {
+fn startup_continues_after_probe_rtt() {
     let mut bench = Bench::new();
     bench.round(Round::at(1));
     let slow = Round {
@@ -70,7 +70,7 @@ fn startup_continues_after_it() {
 }
 
 #[test]
-fn a_lower_round_trip_time_puts_it_off() {
+fn a_lower_round_trip_time_postpones_probe_rtt() {
     let mut bench = Bench::cruising(20);
     for _ in 0..4 {
         for _ in 0..60 {
@@ -87,7 +87,7 @@ fn a_lower_round_trip_time_puts_it_off() {
 
 /// The draft's interval applies where it costs what the draft intends.
 #[test]
-fn short_paths_probe_every_five_seconds_queue_or_not() {
+fn short_paths_probe_every_five_seconds_without_a_queue_too() {
     let mut bench = Bench::cruising(20);
     let waited = wait_for_probe_rtt(&mut bench, Round::at(20));
     assert!(waited < Duration::from_millis(5200), "{waited:?}");
@@ -122,7 +122,7 @@ fn long_paths_with_a_queue_wait_no_longer_than_others() {
 
 /// On a long path a queue may empty and fill again before a round is over.
 #[test]
-fn long_paths_take_one_packet_without_a_queue_for_an_empty_one() {
+fn one_packet_without_delay_shows_an_empty_queue_on_long_paths() {
     let mut bench = Bench::new();
     let empty = long(20, Duration::from_millis(400));
     let queued = long(20, Duration::from_millis(600));

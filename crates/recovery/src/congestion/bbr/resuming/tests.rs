@@ -56,7 +56,7 @@ fn validated_rate_is_that_of_startup_after_two_rounds() {
 }
 
 #[test]
-fn rate_counts_once() {
+fn rate_is_tried_once() {
     let mut bench = resumed();
     bench.until(STARTUP, Round::at(40));
     for _ in 0..10 {
@@ -67,7 +67,7 @@ fn rate_counts_once() {
 
 /// The queue holds packets that were sent too fast, and rates that are measured from it do not count.
 #[test]
-fn loss_empties_the_queue_and_rates_meanwhile_do_not_count() {
+fn loss_drains_the_queue_and_rates_measured_meanwhile_do_not_count() {
     let mut bench = resumed();
     bench.round(Round {
         inflight: 200 * SIZE,
@@ -91,7 +91,10 @@ fn loss_empties_the_queue_and_rates_meanwhile_do_not_count() {
         },
     );
     bench.round(Round::at(30));
-    assert!(bench.bbr.model.max_bw.get() > before, "now they count");
+    assert!(
+        bench.bbr.model.max_bw.get() > before,
+        "rates count after the queue has drained"
+    );
 }
 
 #[test]
@@ -106,7 +109,7 @@ fn spurious_loss_returns_to_startup() {
     let mut bench = resumed();
     bench.lose(1, 20 * SIZE);
     assert_eq!(bench.bbr.state(), RETREAT);
-    bench.find(1);
+    bench.acknowledge_lost(1);
     bench.round(Round::at(4));
     assert_eq!(bench.bbr.state(), STARTUP);
 }
@@ -122,7 +125,7 @@ fn congestion_before_the_attempt_prevents_it() {
 }
 
 #[test]
-fn another_round_trip_time_or_a_path_that_is_fast_already_changes_nothing() {
+fn another_round_trip_time_or_a_fast_path_prevents_the_attempt() {
     let (other, slow) = (RTT * 3, Round::at(2));
     for (saved, round) in [
         (saved(other), slow),
@@ -141,7 +144,7 @@ fn another_round_trip_time_or_a_path_that_is_fast_already_changes_nothing() {
 }
 
 #[test]
-fn sender_without_data_waits_with_the_attempt() {
+fn sender_without_data_postpones_the_attempt() {
     let mut bench = bench();
     for _ in 0..5 {
         bench.round(Round {

@@ -34,7 +34,7 @@ fn app_limited_rounds_never_end_startup() {
 
 /// A flow limited by the peer's window sends each window at once and then pauses.
 #[test]
-fn more_in_flight_than_the_path_holds_ends_startup_whatever_limits_it() {
+fn more_in_flight_than_the_path_holds_ends_an_app_limited_startup() {
     let mut bench = Bench::new();
     for megabits in [2, 4, 8, 10] {
         bench.round(Round::at(megabits));
@@ -139,12 +139,12 @@ fn few_losses_do_not_end_startup() {
 
 /// A gap of many packets is one event: a burst, perhaps of another flow.
 #[test]
-fn one_long_hole_does_not_end_startup() {
+fn one_long_gap_does_not_end_startup() {
     let mut bench = Bench::new();
     let round = Round::at(10);
     bench.round(round);
     let sent = bench.now;
-    let hole: Vec<_> = (100..130)
+    let gap: Vec<_> = (100..130)
         .map(|number| crate::LostPacket {
             number,
             bytes: SIZE,
@@ -154,7 +154,7 @@ fn one_long_hole_does_not_end_startup() {
             is_app_limited: false,
         })
         .collect();
-    bench.report_lost(&hole, sent, false);
+    bench.report_lost(&gap, sent, false);
     for megabits in [15, 20] {
         bench.round(Round {
             lost: 30 * SIZE,

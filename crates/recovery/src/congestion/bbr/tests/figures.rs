@@ -16,7 +16,7 @@ fn assert_at_least(percent: u64, world: &mut World, ms: u64, what: &str) {
 }
 
 #[test]
-fn fills_short_and_middling_paths_after_three_seconds() {
+fn fills_short_and_medium_paths_after_three_seconds() {
     for megabits in [10, 100, 1000] {
         for rtt in [10, 50, 200] {
             let mut world = World::with_bbr(PathSpec::new(megabits, rtt));
@@ -105,7 +105,7 @@ fn works_with_a_shallow_buffer() {
     assert_at_least(85, &mut world, 20_000, "shallow");
     let lost = (world.flows[0].lost_packets - lost) * SIZE;
     let share = lost * 1000 / Rate::from_bytes_per_second(world.spec.rate).bytes_in(20 * SECOND);
-    assert!(share < 20, "{share} of a thousand lost");
+    assert!(share < 20, "{share} per mille lost");
 }
 
 #[test]
@@ -124,7 +124,7 @@ fn two_flows_share_fairly() {
     }
 }
 
-/// Each flow joins a full queue and takes it for a part of the path until the first ProbeRTT.
+/// Each flow joins a full queue, which it mistakes for a part of the path until the first ProbeRTT.
 #[test]
 fn eight_flows_share_fairly() {
     let mut world = World::new(PathSpec::new(100, 50));
@@ -137,9 +137,9 @@ fn eight_flows_share_fairly() {
     assert!(index >= 90, "{index}: {shares:?}");
 }
 
-/// In a queue of 1 BDP CUBIC needs seven seconds without loss to reach a half.
+/// In a queue of 1 BDP CUBIC needs seven seconds without loss to reach half of the rate.
 #[test]
-fn leaves_cubic_its_share() {
+fn cubic_keeps_a_quarter_of_the_link() {
     for (megabits, rtt) in [(20, 30), (50, 20), (100, 50)] {
         let mut world = World::new(PathSpec::new(megabits, rtt));
         world.add(Algorithm::Cubic, Duration::ZERO);
@@ -177,17 +177,17 @@ fn finds_four_times_the_rate_with_the_next_probe() {
     assert_at_least(90, &mut world, 500, "ten round trips after the probe began");
 }
 
-/// The same with eight acknowledgements per round trip, and with a bound that the last loss has
-/// set, where the old queue ended.
+/// The same with eight acknowledgements per round trip, and with a bound that the last loss has set
+/// at the end of the old queue.
 #[test]
 fn finds_four_times_the_rate_in_one_probe_when_a_loss_has_set_a_bound() {
     let mut spec = PathSpec::new(25, 50);
-    spec.lump = Some(spec.rtt / 8);
+    spec.aggregate = Some(spec.rtt / 8);
     let mut world = World::with_bbr(spec);
     world.run(8 * SECOND);
     assert!(
         world.flows[0].bbr().model.bounds.long_term.is_some(),
-        "lossy"
+        "the first loss sets a bound"
     );
     world.set_megabits(100);
     while world.flows[0].bbr().state() != UP {
@@ -202,7 +202,7 @@ fn finds_four_times_the_rate_in_one_probe_when_a_loss_has_set_a_bound() {
 }
 
 #[test]
-fn gives_way_when_the_rate_falls_to_a_fourth() {
+fn slows_down_when_the_rate_falls_to_a_fourth() {
     let mut world = World::with_bbr(PathSpec::new(100, 50));
     world.run(8 * SECOND);
     world.set_megabits(25);
@@ -224,19 +224,19 @@ fn gives_way_when_the_rate_falls_to_a_fourth() {
 }
 
 #[test]
-fn recovers_from_two_seconds_of_silence() {
+fn recovers_from_an_outage_of_two_seconds() {
     let mut world = World::with_bbr(PathSpec::new(50, 50));
     world.run(6 * SECOND);
-    world.set_silent(true);
+    world.set_outage(true);
     world.run(2 * SECOND);
-    world.set_silent(false);
-    // The probe that detects it may come only after a backoff.
+    world.set_outage(false);
+    // The probe that detects the end of the outage may be delayed by backoff.
     world.run(3 * SECOND);
-    assert_at_least(90, &mut world, 2000, "after the silence");
+    assert_at_least(90, &mut world, 2000, "after the outage");
 }
 
 #[test]
-fn writers_that_send_little_do_not_inflate_the_model() {
+fn app_limited_senders_do_not_inflate_the_model() {
     let spec = PathSpec::new(100, 50);
     let mut world = World::with_bbr(spec);
     world.flows[0].backlog = Some(0);
@@ -257,7 +257,7 @@ fn writers_that_send_little_do_not_inflate_the_model() {
 }
 
 #[test]
-fn a_known_rate_outlasts_a_spell_of_little_data() {
+fn a_known_rate_outlasts_an_app_limited_period() {
     let spec = PathSpec::new(50, 40);
     let mut world = World::with_bbr(spec);
     world.run(5 * SECOND);
@@ -302,9 +302,9 @@ fn restarts_from_idle_at_the_old_rate() {
 }
 
 #[test]
-fn bunched_acknowledgements_do_not_hold_it_up() {
+fn aggregated_acknowledgements_leave_utilisation_high() {
     let mut spec = PathSpec::new(100, 20);
-    spec.lump = Some(Duration::from_millis(15));
+    spec.aggregate = Some(Duration::from_millis(15));
     let mut world = World::with_bbr(spec);
     world.run(3 * SECOND);
     assert_at_least(95, &mut world, 6000, "bunched");
@@ -332,7 +332,7 @@ fn the_same_seed_gives_the_same_run() {
 }
 
 #[test]
-fn takes_over_from_cubic_without_starting_again() {
+fn takes_over_from_cubic_without_startup() {
     let spec = PathSpec::new(50, 40);
     let mut world = World::new(spec);
     world.add(Algorithm::Cubic, Duration::ZERO);

@@ -14,7 +14,7 @@ pub(in crate::congestion::bbr) const MTU: u16 = 1200;
 pub(in crate::congestion::bbr) const SIZE: u64 = MTU as u64;
 pub(in crate::congestion::bbr) const RTT: Duration = Duration::from_millis(50);
 
-/// The names of the phases.
+/// The names of the phases, as `Bbr::state` returns them.
 pub(in crate::congestion::bbr) const STARTUP: &str = "startup";
 pub(in crate::congestion::bbr) const DRAIN: &str = "drain";
 pub(in crate::congestion::bbr) const DOWN: &str = "probe_bw_down";
@@ -23,7 +23,7 @@ pub(in crate::congestion::bbr) const REFILL: &str = "probe_bw_refill";
 pub(in crate::congestion::bbr) const UP: &str = "probe_bw_up";
 pub(in crate::congestion::bbr) const PROBE_RTT: &str = "probe_rtt";
 
-/// A controller on a path of its own. The test determines what each round delivers.
+/// A controller on a path of its own. The test chooses the values of each round.
 #[derive(Debug)]
 pub(in crate::congestion::bbr) struct Bench {
     pub(in crate::congestion::bbr) bbr: Bbr,
@@ -174,7 +174,7 @@ impl Bench {
         });
     }
 
-    /// Loses packets that are not adjacent, out of a flight of `tx_in_flight` bytes.
+    /// Declares packets lost that are not adjacent, out of a flight of `tx_in_flight` bytes.
     pub(in crate::congestion::bbr) fn lose(&mut self, count: u64, tx_in_flight: u64) {
         let sent = self.now.saturating_sub(RTT / 2);
         let packets: Vec<LostPacket> = (0..count)
@@ -220,8 +220,8 @@ impl Bench {
         });
     }
 
-    /// Acknowledges packets that were just declared lost.
-    pub(in crate::congestion::bbr) fn find(&mut self, count: u64) {
+    /// Acknowledges packets that were declared lost at the present time.
+    pub(in crate::congestion::bbr) fn acknowledge_lost(&mut self, count: u64) {
         let lost_at = self.now;
         self.now += RTT / 4;
         for _ in 0..count {

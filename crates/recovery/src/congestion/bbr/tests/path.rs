@@ -25,8 +25,8 @@ pub(super) struct PathSpec {
     pub(super) queue: u64,
     /// Lost packets in a million.
     pub(super) loss: u64,
-    /// The period at which acknowledgements arrive, all at once.
-    pub(super) lump: Option<Duration>,
+    /// The period at which aggregated acknowledgements arrive.
+    pub(super) aggregate: Option<Duration>,
     /// The longest random delay of acknowledgements, which are never reordered.
     pub(super) jitter: Duration,
 }
@@ -39,7 +39,7 @@ impl PathSpec {
             rtt: Duration::from_millis(rtt_ms),
             queue: 0,
             loss: 0,
-            lump: None,
+            aggregate: None,
             jitter: Duration::ZERO,
         };
         path.queue = path.bdp();
@@ -64,7 +64,7 @@ impl PathSpec {
             rate: Some(Rate::from_bytes_per_second(self.rate)),
             delay: Some(self.rtt),
             jitter: self.jitter,
-            aggregate: self.lump,
+            aggregate: self.aggregate,
             loss: Some(Repeated::independent(loss)),
             queue: Some(QueueLimit::Bytes(self.queue - SIZE)),
             ..LinkSpec::default()
@@ -144,7 +144,7 @@ impl Flow {
         }
     }
 
-    /// Returns an error if no packet may be sent, with the time to ask again.
+    /// Returns an error if no packet may be sent, with the time at which to try again.
     fn may_send(&mut self, now: Time) -> Result<(), Option<Time>> {
         if self.controller.room(self.bytes_in_flight) < SIZE {
             return Err(None);
@@ -194,7 +194,10 @@ impl Flow {
             let Ok(at) = self.sent.binary_search_by_key(number, |sent| sent.number) else {
                 continue;
             };
-            let packet = self.sent.remove(at).expect("it was found");
+            let packet = self
+                .sent
+                .remove(at)
+                .expect("the index is that of a sent packet");
             self.bytes_in_flight -= SIZE;
             self.delivery
                 .on_acked(SIZE, packet.snapshot, packet.sent, packet.tx_in_flight);
@@ -260,19 +263,19 @@ impl Flow {
     }
 
     /// Declares all packets lost after a long time without acknowledgements.
-    fn give_up(&mut self, now: Time) {
+    fn on_timeout(&mut self, now: Time) {
         self.last_ack = now;
         self.lose(now, u64::MAX);
-        self.delivery.forget_before(None);
+        self.delivery.remove_before(None);
     }
 
-    fn silence_limit(&self) -> Time {
+    fn timeout(&self) -> Time {
         self.last_ack + 2 * self.rtt.pto_base()
     }
 
     fn after_event(&mut self, now: Time) {
         let oldest = self.sent.front().map(|sent| sent.snapshot);
-        self.delivery.forget_before(oldest);
+        self.delivery.remove_before(oldest);
         self.pacer.set_rate(self.controller.pacing_rate(&self.rtt));
         let state = self.controller.state();
         if self.states.last().is_none_or(|(_, last)| *last != state) {
@@ -301,7 +304,7 @@ pub(super) struct World {
     pub(super) spec: PathSpec,
     pub(super) flows: Vec<Flow>,
     network: Network,
-    /// The times at which flows may send again or give up, with the index of the flow.
+    /// The times at which flows may send again or time out, with the index of the flow.
     wakes: BinaryHeap<Reverse<(Time, usize)>>,
 }
 
@@ -343,11 +346,11 @@ impl World {
         self.network.link.set_rate(self.now, rate);
     }
 
-    /// Loses every packet from now on, or as many as the path does.
-    pub(super) fn set_silent(&mut self, is_silent: bool) {
+    /// Starts an outage, in which every packet is lost, or ends it.
+    pub(super) fn set_outage(&mut self, is_on: bool) {
         let usual = self.spec.link().loss;
         let all = Repeated::independent(Probability::ALWAYS);
-        let loss = usual.filter(|_| !is_silent).unwrap_or(all);
+        let loss = usual.filter(|_| !is_on).unwrap_or(all);
         self.network.link.change(self.now, Change::Loss(loss));
     }
 
@@ -376,7 +379,7 @@ impl World {
                 break;
             };
             self.now = at;
-            let Reverse((_, flow)) = self.wakes.pop().expect("a flow wakes");
+            let Reverse((_, flow)) = self.wakes.pop().expect("the first wake was peeked at");
             self.on_wake(flow);
         }
         self.now = end;
@@ -406,7 +409,7 @@ impl World {
         for (flow, numbers) in numbers.into_iter().enumerate() {
             if !numbers.is_empty() {
                 self.flows[flow].on_acks(self.now, &numbers);
-                self.pump(flow);
+                self.send_permitted(flow);
             }
         }
     }
@@ -420,14 +423,14 @@ impl World {
         if state.wake.is_some_and(|wake| wake <= now) {
             state.wake = None;
         }
-        if state.bytes_in_flight > 0 && now >= state.silence_limit() {
-            state.give_up(now);
+        if state.bytes_in_flight > 0 && now >= state.timeout() {
+            state.on_timeout(now);
         }
-        self.pump(flow);
+        self.send_permitted(flow);
     }
 
-    /// Sends what may be sent, and schedules the next call.
-    fn pump(&mut self, flow: usize) {
+    /// Sends as much as is permitted, and schedules the next call.
+    fn send_permitted(&mut self, flow: usize) {
         let now = self.now;
         let again = loop {
             match self.flows[flow].may_send(now) {
@@ -439,8 +442,8 @@ impl World {
             }
         };
         let state = &mut self.flows[flow];
-        let silence = (state.bytes_in_flight > 0).then(|| state.silence_limit().max(now));
-        let Some(next) = again.into_iter().chain(silence).min() else {
+        let timeout = (state.bytes_in_flight > 0).then(|| state.timeout().max(now));
+        let Some(next) = again.into_iter().chain(timeout).min() else {
             return;
         };
         if state.wake.is_none_or(|wake| next < wake) {

@@ -17,7 +17,7 @@ enum Step {
     },
     Persistent,
     Mark,
-    Find(u64),
+    AcknowledgeLost(u64),
     Send,
     /// Milliseconds without events.
     Wait(u64),
@@ -44,7 +44,7 @@ fn steps() -> impl Strategy<Value = Step> {
         2 => (1..40u64, SIZE..1u64 << 34).prop_map(|(count, inflight)| Step::Lose { count, inflight }),
         1 => Just(Step::Persistent),
         1 => Just(Step::Mark),
-        1 => (1..40u64).prop_map(Step::Find),
+        1 => (1..40u64).prop_map(Step::AcknowledgeLost),
         2 => Just(Step::Send),
         2 => (0..20_000u64).prop_map(Step::Wait),
         1 => (1200..9000u16).prop_map(Step::Mtu),
@@ -68,7 +68,7 @@ fn take(bench: &mut Bench, step: Step) {
             bench.report_lost(&[packet], sent, true);
         }
         Step::Mark => bench.mark(),
-        Step::Find(count) => bench.find(count),
+        Step::AcknowledgeLost(count) => bench.acknowledge_lost(count),
         Step::Send => bench.bbr.on_sent(bench.now, SIZE, 1, SIZE),
         Step::Wait(ms) => bench.now += Duration::from_millis(ms),
         Step::Mtu(mtu) => bench.bbr.on_mtu_update(mtu),
@@ -84,7 +84,7 @@ proptest! {
             let bbr = &bench.bbr;
             prop_assert!(bbr.window() >= minimum_window(bbr.model.mtu), "after {:?}", step);
             prop_assert!(bbr.window() <= MAX_WINDOW, "after {:?}", step);
-            let quantum = bbr.send_quantum().expect("BBR always has one");
+            let quantum = bbr.send_quantum().expect("BBR always has a quantum");
             prop_assert!(quantum >= 2 * u64::from(bbr.model.mtu), "after {:?}", step);
             prop_assert!(bbr.model.bw <= bbr.model.max_bw.get(), "after {:?}", step);
             prop_assert_eq!(bbr.in_slow_start(), bbr.state() == STARTUP);
@@ -100,7 +100,7 @@ proptest! {
 
     /// After any events, a minute of steady rounds suffices for the model to match the path.
     #[test]
-    fn finds_back_to_the_path(steps in prop::collection::vec(steps(), 1..60)) {
+    fn model_matches_the_path_again_after_any_events(steps in prop::collection::vec(steps(), 1..60)) {
         let mut bench = Bench::new();
         for step in steps {
             take(&mut bench, step);

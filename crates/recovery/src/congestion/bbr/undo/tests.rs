@@ -8,9 +8,9 @@ fn a_probe_is_repeated_after_spurious_losses() {
     bench.lose(5, 120 * SIZE);
     assert_eq!(bench.bbr.state(), DOWN);
     assert!(bench.bbr.model.bounds.long_term.is_some());
-    bench.find(4);
-    assert_eq!(bench.bbr.state(), DOWN, "one is still missing");
-    bench.find(0);
+    bench.acknowledge_lost(4);
+    assert_eq!(bench.bbr.state(), DOWN, "one packet is still lost");
+    bench.acknowledge_lost(0);
     bench.bbr.on_spurious_loss(&SpuriousLoss {
         now: bench.now,
         bytes: SIZE,
@@ -72,7 +72,7 @@ fn short_term_bounds_are_raised_again() {
 }
 
 #[test]
-fn a_loss_from_before_proves_nothing() {
+fn acknowledging_earlier_losses_does_not_undo() {
     let mut bench = Bench::probing(20);
     let before = bench.now.saturating_sub(RTT);
     bench.lose(5, 120 * SIZE);
