@@ -14,8 +14,8 @@ use self::parse::Announcement;
 use super::error::{Error, ErrorKind};
 use super::origin::Origin;
 
-/// The alternatives that origins have announced. The number of origins is bounded: the one unused
-/// for longest is removed first.
+/// The alternatives that origins have announced. The number of origins is limited: the one whose alternatives
+/// expire first is removed.
 #[derive(Debug, Default)]
 pub(super) struct AltSvcCache {
     origins: HashMap<Origin, Vec<Alternative>>,
@@ -46,8 +46,8 @@ impl AltSvcCache {
                     for service in services {
                         let is_own_port = service.port == origin.port();
                         let is_open = is_own_port || !reach::is_blocked(service.port);
-                        let is_wanted = service.protocol == "h3" && is_open;
-                        if is_wanted && known.len() < MAX_ALTERNATIVES {
+                        let is_supported = service.protocol == "h3" && is_open;
+                        if is_supported && known.len() < MAX_ALTERNATIVES {
                             let max_age = service.max_age.min(MAX_AGE);
                             known.push(Alternative {
                                 host: service.host,
@@ -68,20 +68,19 @@ impl AltSvcCache {
         }
     }
 
-    /// Returns the alternatives of an origin that have not expired.
+    /// Returns the unexpired alternatives of an origin.
     pub(super) fn alternatives(&self, now: SystemTime, origin: &Origin) -> Vec<Alternative> {
         let known = self.origins.get(origin).into_iter().flatten();
         known.filter(|known| known.expires > now).cloned().collect()
     }
 
-    /// Removes the alternatives of an origin after one rejected a request (RFC 7838 §6: status
-    /// 421).
+    /// Removes the alternatives of an origin after one of them responded with status 421 (RFC 7838 §6).
     pub(super) fn forget(&mut self, origin: &Origin) {
         self.origins.remove(origin);
     }
 
-    /// Removes the alternatives that do not persist: in another network, different ones may be
-    /// close or reachable (RFC 7838 §2.2).
+    /// Removes the alternatives that do not persist, because other ones may be close or reachable in another
+    /// network (RFC 7838 §2.2).
     pub(super) fn on_network_changed(&mut self) {
         self.origins.retain(|_, known| {
             known.retain(|alternative| alternative.persists);
@@ -89,7 +88,7 @@ impl AltSvcCache {
         });
     }
 
-    /// Reads a file in curl's format; a missing file counts as empty.
+    /// Reads a file in curl's format. A missing file counts as empty.
     pub(super) fn load(now: SystemTime, path: &Path) -> Result<Self, Error> {
         let text = match std::fs::read_to_string(path) {
             Ok(text) => text,
@@ -101,7 +100,7 @@ impl AltSvcCache {
         Ok(cache)
     }
 
-    /// Adds the alternatives of a file.
+    /// Adds the alternatives in the text of a file.
     fn read(&mut self, now: SystemTime, text: &str) {
         for (origin, alternative) in file::read(text) {
             let is_own_port = alternative.port == origin.port();
@@ -116,17 +115,17 @@ impl AltSvcCache {
         }
     }
 
-    /// Writes a file that curl can read, atomically.
+    /// Replaces the file atomically, in curl's format.
     pub(super) fn save(&self, now: SystemTime, path: &Path) -> Result<(), Error> {
         let text = file::write(now, &self.origins);
-        // Another process may read or write the file at the same time, and must find it complete.
-        let mut aside = path.as_os_str().to_owned();
-        aside.push(format!(".{}", std::process::id()));
-        std::fs::write(&aside, text)
-            .and_then(|()| std::fs::rename(&aside, path))
+        // Another process may read or write the file at the same time and must find it complete.
+        let mut temporary = path.as_os_str().to_owned();
+        temporary.push(format!(".{}", std::process::id()));
+        std::fs::write(&temporary, text)
+            .and_then(|()| std::fs::rename(&temporary, path))
             .map_err(|error| {
-                // There may be no file to remove.
-                let _ = std::fs::remove_file(&aside);
+                // Fails if the write failed before the file was created.
+                let _ = std::fs::remove_file(&temporary);
                 unusable(path, "write", &error)
             })
     }
@@ -149,14 +148,14 @@ impl AltSvcCache {
     }
 }
 
-/// Parses a file of alternatives, and returns the file to save. For the fuzz targets.
+/// Parses a file of alternatives and returns the file to save, for the fuzz targets.
 pub fn rewrite_file(now: SystemTime, text: &str) -> String {
     let mut cache = AltSvcCache::default();
     cache.read(now, text);
     file::write(now, &cache.origins)
 }
 
-/// Parses an origin's `alt-svc` field, and returns the file to save. For the fuzz targets.
+/// Parses an `alt-svc` field and returns the file to save, for the fuzz targets.
 pub fn announce(now: SystemTime, value: &str) -> String {
     let mut cache = AltSvcCache::default();
     let uri = http::Uri::from_static("https://a.example/");
@@ -171,11 +170,11 @@ fn unusable(path: &Path, verb: &str, error: &std::io::Error) -> Error {
     Error::new(ErrorKind::Config, text)
 }
 
-/// Maximum of origins, 100 bytes each: more than a person visits.
+/// Largest number of origins, about 100 bytes each: more than a person visits.
 const MAX_ORIGINS: usize = 1024;
-/// Maximum of alternatives per origin. Real ones announce one or two.
+/// Largest number of alternatives per origin. Real origins announce one or two.
 const MAX_ALTERNATIVES: usize = 4;
-/// Longest lifetime of an alternative. Browsers limit it too.
+/// Longest lifetime of an alternative; browsers limit it similarly.
 const MAX_AGE: Duration = Duration::from_secs(90 * 24 * 3600);
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The body of a response, over any protocol.
+//! The body of a response over any version of HTTP.
 
 use std::fmt;
 use std::pin::Pin;
@@ -21,8 +21,8 @@ use super::timing::Timing;
 
 /// The body of a response: its content as it arrives, then its trailers.
 ///
-/// An unread body applies back-pressure to the server. Dropping it before its end cancels the
-/// request. An HTTP/1.1 connection is closed in that case; connections of other versions stay open.
+/// An unread body applies back-pressure to the server. Dropping it before its end cancels the request, which
+/// closes an HTTP/1.1 connection and leaves connections of other versions open.
 ///
 /// # Cancel safety
 /// Safe: a frame that was not returned is returned by the next poll.
@@ -37,7 +37,7 @@ struct Plain {
     source: Source,
     timing: Timing,
     limits: Limits,
-    is_over: bool,
+    has_ended: bool,
 }
 
 enum Source {
@@ -47,7 +47,7 @@ enum Source {
     Http1(Incoming, Option<Home>),
 }
 
-/// The pool to which an HTTP/1.1 connection returns when its response is over.
+/// The pool to which an HTTP/1.1 connection returns after its response.
 pub(super) struct Home {
     pub(super) pool: Weak<Pool>,
     pub(super) key: Key,
@@ -56,7 +56,7 @@ pub(super) struct Home {
 
 #[derive(Default)]
 struct Limits {
-    silence: Option<(Duration, Pin<Box<Sleep>>)>,
+    idle: Option<(Duration, Pin<Box<Sleep>>)>,
     total: Option<(Duration, Pin<Box<Sleep>>)>,
 }
 
@@ -66,7 +66,7 @@ impl Body {
             source,
             timing,
             limits: Limits::default(),
-            is_over: false,
+            has_ended: false,
         };
         if plain.source.is_end_stream() {
             plain.finish();
@@ -95,23 +95,22 @@ impl Body {
         Self(Kind::Decoded(Box::pin(body)))
     }
 
-    /// Limits the time between frames, and the total to `limit` after the start of the request.
+    /// Limits the time between two frames, and the total time since the start of the request.
     pub(super) fn set_limits(
         &mut self,
-        silence: Option<Duration>,
+        idle: Option<Duration>,
         total: Option<(Duration, Instant)>,
     ) {
         if let Kind::Plain(plain) = &mut self.0
-            && !plain.is_over
+            && !plain.has_ended
         {
-            plain.limits.silence =
-                silence.map(|limit| (limit, Box::pin(tokio::time::sleep(limit))));
+            plain.limits.idle = idle.map(|limit| (limit, Box::pin(tokio::time::sleep(limit))));
             plain.limits.total = total
                 .map(|(limit, deadline)| (limit, Box::pin(tokio::time::sleep_until(deadline))));
         }
     }
 
-    /// Returns the timing so far, which includes the total time once the body is over.
+    /// Returns the timing so far. After the end of the body it includes the total time.
     pub fn timing(&self) -> Timing {
         match &self.0 {
             Kind::Plain(plain) => plain.timing(),
@@ -130,7 +129,7 @@ impl Plain {
     }
 
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
-        if self.is_over {
+        if self.has_ended {
             return Poll::Ready(None);
         }
         let frame = match &mut self.source {
@@ -145,7 +144,7 @@ impl Plain {
         };
         match frame {
             Poll::Ready(Some(Ok(frame))) => {
-                if let Some((limit, sleep)) = &mut self.limits.silence {
+                if let Some((limit, sleep)) = &mut self.limits.idle {
                     sleep.as_mut().reset(Instant::now() + *limit);
                 }
                 if self.source.is_end_stream() {
@@ -155,7 +154,7 @@ impl Plain {
             }
             Poll::Ready(Some(Err(error))) => {
                 self.source = Source::Empty;
-                self.is_over = true;
+                self.has_ended = true;
                 let timing = self.timing();
                 Poll::Ready(Some(Err(error.with_timing(timing))))
             }
@@ -167,7 +166,7 @@ impl Plain {
                 Poll::Ready(error) => {
                     let timing = self.timing();
                     self.source = Source::Empty;
-                    self.is_over = true;
+                    self.has_ended = true;
                     Poll::Ready(Some(Err(error.with_timing(timing))))
                 }
                 Poll::Pending => Poll::Pending,
@@ -175,16 +174,16 @@ impl Plain {
         }
     }
 
-    /// Ends the body: the connection is free for other requests.
+    /// Ends the body, so that its connection can carry other requests.
     fn finish(&mut self) {
-        self.is_over = true;
+        self.has_ended = true;
         self.limits = Limits::default();
         self.timing.total = Some(self.timing.elapsed());
         if let Source::Http3(_, quic) = &self.source {
             self.timing.quic = Some(quic.stats());
         }
         if let Source::Http1(_, Some(home)) = std::mem::replace(&mut self.source, Source::Empty) {
-            home.bring();
+            home.return_to_pool();
         }
     }
 }
@@ -200,8 +199,8 @@ impl Source {
 }
 
 impl Home {
-    /// Returns the connection to the pool as soon as it has itself read the end of the response.
-    fn bring(mut self) {
+    /// Returns the connection to the pool once it has read the end of the response.
+    fn return_to_pool(mut self) {
         let Some(pool) = self.pool.upgrade() else {
             return;
         };
@@ -227,10 +226,10 @@ impl Limits {
             let text = format!("the response was not complete within {limit:?}");
             return Poll::Ready(Error::new(ErrorKind::Timeout, text));
         }
-        if let Some((limit, sleep)) = &mut self.silence
+        if let Some((limit, sleep)) = &mut self.idle
             && sleep.as_mut().poll(cx).is_ready()
         {
-            let text = format!("received no more of the response for {limit:?}");
+            let text = format!("received no data of the response for {limit:?}");
             return Poll::Ready(Error::new(ErrorKind::Timeout, text));
         }
         Poll::Pending
@@ -263,7 +262,7 @@ impl http_body::Body for Body {
 
     fn is_end_stream(&self) -> bool {
         match &self.0 {
-            Kind::Plain(plain) => plain.is_over,
+            Kind::Plain(plain) => plain.has_ended,
             Kind::Decoded(body) => body.is_end_stream(),
         }
     }

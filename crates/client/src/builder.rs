@@ -24,8 +24,8 @@ use super::tls::{Tls, TlsSettings, Trust};
 use super::version::HttpVersion;
 
 impl Client {
-    /// Creates a client with the default settings: it trusts the certificates that the system
-    /// trusts, follows 10 redirects, and limits only the time to connect.
+    /// Creates a client with the default settings: it uses the root certificates of the system, follows up to 10
+    /// redirects, and limits only the time to connect.
     ///
     /// # Errors
     /// [`ErrorKind::Config`] if the system's certificates cannot be loaded.
@@ -119,64 +119,64 @@ impl ClientBuilder {
         self
     }
 
-    /// Sets the time limit for a request, including redirects and response body. None by default.
+    /// Sets the time limit for a request, including redirects and the response body. None by default.
     pub fn timeout(mut self, limit: Duration) -> Self {
         self.settings.total_timeout = Some(limit);
         self
     }
 
-    /// Sets the longest time between two pieces of a response body. No limit by default.
+    /// Sets the longest time between two frames of a response body. None by default.
     pub fn read_timeout(mut self, limit: Duration) -> Self {
         self.settings.read_timeout = Some(limit);
         self
     }
 
-    /// Sets the delay between the starts of connection attempts, 10 ms to 2 s, which is also the
-    /// head start of HTTP/3 over TCP. Default 250 ms (draft-ietf-happy-happyeyeballs-v3 §9).
+    /// Sets the delay between the starts of connection attempts, 10 ms to 2 s. HTTP/3 starts this much earlier
+    /// than TCP. Default 250 ms (draft-ietf-happy-happyeyeballs-v3 §9).
     pub fn attempt_delay(mut self, delay: Duration) -> Self {
         self.settings.attempt_delay = delay;
         self
     }
 
-    /// Sets the maximum of redirects to follow. With 0 they are returned as responses. Default 10.
+    /// Sets the largest number of redirects to follow. With 0, redirects are returned as responses. Default 10.
     pub fn redirects(mut self, limit: usize) -> Self {
         self.settings.redirects = limit;
         self
     }
 
-    /// Sets how often a request that the server has not processed is sent again, on another connection if the
-    /// first one ends. With 0 each request is sent once. Default 3 (RFC 9110 §9.2.2).
+    /// Sets how often a request that the server has not processed is repeated, on another connection if the
+    /// first one ends. With 0, each request is sent once. Default 3 (RFC 9110 §9.2.2).
     pub fn retries(mut self, limit: u32) -> Self {
         self.settings.retries = limit;
         self
     }
 
-    /// Enables the content codings gzip and deflate, and brotli and zstd with the features of these
-    /// names: the client requests them and decodes responses. Default on.
+    /// Enables the content codings gzip and deflate, and brotli and zstd with the features of these names. The
+    /// client then requests them and decodes responses. On by default.
     pub fn decompress(mut self, decompresses: bool) -> Self {
         self.settings.decompresses = decompresses;
         self
     }
 
-    /// Sets the `user-agent` of requests that have none. None by default.
+    /// Sets the `user-agent` field for requests without one. None by default.
     pub fn user_agent(mut self, name: HeaderValue) -> Self {
         self.settings.user_agent = Some(name);
         self
     }
 
-    /// Sets cipher suites and key exchange groups, for all versions of HTTP. See [`Cryptography`] for the
+    /// Sets cipher suites and key exchange groups for all versions of HTTP. See [`Cryptography`] for the
     /// default.
     pub fn cryptography(mut self, cryptography: Cryptography) -> Self {
         self.tls.cryptography = cryptography;
         self
     }
 
-    /// Encrypts the ClientHello (ECH, RFC 9849), or pretends to ([`Ech::grease`]), for all versions of
-    /// HTTP, which then need TLS 1.3. `None` does neither, which is the default.
+    /// Sends an encrypted ClientHello (ECH, RFC 9849) or a GREASE extension ([`Ech::grease`]) with all versions
+    /// of HTTP, which then require TLS 1.3. `None` sends neither and is the default.
     ///
-    /// An ECHConfigList belongs to one server, so the client should be used for that one only. If it
-    /// rejects ECH, the error has the kind [`HandshakeFailureKind::EchRejected`], and [`Ech::rejection`] has
-    /// the list for another attempt. Nothing is repeated without ECH.
+    /// An ECHConfigList belongs to one server, so the client should be used only for that server. If the server
+    /// rejects ECH, the error has the kind [`HandshakeFailureKind::EchRejected`], and [`Ech::rejection`] returns
+    /// the list for another attempt. Requests are never repeated without ECH.
     ///
     /// [`HandshakeFailureKind::EchRejected`]: courser_quic::HandshakeFailureKind::EchRejected
     pub fn ech(mut self, ech: Option<Ech>) -> Self {
@@ -184,8 +184,8 @@ impl ClientBuilder {
         self
     }
 
-    /// Trusts the certificates that the system trusts. Default on. If it is off, only the roots
-    /// that were [added](ClientBuilder::root) are trusted.
+    /// Trusts the root certificates of the system. On by default. If it is off, only
+    /// [added](ClientBuilder::root) certificates are trusted.
     pub fn platform_roots(mut self, trusts: bool) -> Self {
         self.tls.trust = match (self.tls.trust, trusts) {
             (Trust::PlatformAnd(roots), false) => Trust::Only(roots),
@@ -196,7 +196,7 @@ impl ClientBuilder {
         self
     }
 
-    /// Trusts servers whose certificates chain to this certificate, or are this certificate.
+    /// Trusts servers whose certificate is this one or chains to it.
     ///
     /// ```
     /// # mod courser { pub use courser_quic::*; pub use courser_client::{self as client, Client}; }
@@ -222,33 +222,32 @@ impl ClientBuilder {
         self
     }
 
-    /// Replaces the verification of server certificates by a custom verifier.
+    /// Replaces the verification of server certificates with a custom verifier.
     ///
-    /// In QUIC handshakes it is called on a thread that may block, so that other connections need not
-    /// wait; see [`ClientConfig::offload_tls`](courser_quic::ClientConfig::offload_tls). Over TCP, and
-    /// for further origins of a connection, it is called in a task: it occupies a thread of the runtime, and
+    /// In QUIC handshakes it runs on a thread that may block, so that it does not delay other connections; see
+    /// [`ClientConfig::offload_tls`](courser_quic::ClientConfig::offload_tls). Over TCP, and for further origins
+    /// of a connection, it runs in a task: it occupies a thread of the runtime, and
     /// [`runtime::block_on`](courser_quic::runtime::block_on) panics there.
     pub fn verifier(mut self, verifier: Arc<dyn ServerCertVerifier>) -> Self {
         self.tls.trust = Trust::Verifier(verifier);
         self
     }
 
-    /// Accepts any server certificate. **An attacker on the path can read and change everything.**
-    /// For tests and for tools that warn about it.
+    /// Accepts any server certificate. **An attacker on the path can read and change all traffic.** Intended for
+    /// tests and for tools that warn about it.
     pub fn dangerous_insecure(mut self) -> Self {
-        self.tls.trust = Trust::Anybody;
+        self.tls.trust = Trust::Any;
         self
     }
 
-    /// Sets the certificate and key for servers that request client authentication.
+    /// Sets the certificate and key for servers that request a client certificate.
     pub fn identity(mut self, identity: Identity) -> Self {
         self.tls.identity = Some(identity);
         self
     }
 
-    /// Writes secrets to the file that `SSLKEYLOGFILE` names (RFC 9850), for the analysis of
-    /// captures. Default off. A thread writes them: call
-    /// [`QueuedKeyLog::flush`](courser_quic::QueuedKeyLog::flush) of
+    /// Writes TLS secrets to the file named by `SSLKEYLOGFILE` (RFC 9850), for the analysis of captures. Off by
+    /// default. A thread writes them: call [`QueuedKeyLog::flush`](courser_quic::QueuedKeyLog::flush) of
     /// [`QueuedKeyLog::environment`](courser_quic::QueuedKeyLog::environment) before the process ends.
     pub fn key_log(mut self, logs_keys: bool) -> Self {
         self.tls.logs_keys = logs_keys;
@@ -273,46 +272,43 @@ impl ClientBuilder {
         self
     }
 
-    /// Sets the versions of QUIC, the preferred one first, like
+    /// Sets the versions of QUIC in order of preference, like
     /// [`ClientConfig::versions`](courser_quic::ClientConfig::versions). Default version 1.
     pub fn quic_versions(mut self, versions: impl IntoIterator<Item = QuicVersion>) -> Self {
         self.quic_versions = Some(versions.into_iter().collect());
         self
     }
 
-    /// Moves HTTP/3 connections to the address that a server prefers, if it answers there, like
-    /// [`ClientConfig::follow_preferred_address`](courser_quic::ClientConfig::follow_preferred_address).
-    /// Default on.
+    /// Migrates HTTP/3 connections to the preferred address of a server if it is reachable, like
+    /// [`ClientConfig::follow_preferred_address`](courser_quic::ClientConfig::follow_preferred_address). On by
+    /// default.
     pub fn follow_preferred_address(mut self, follows: bool) -> Self {
         self.follows_preferred = follows;
         self
     }
 
-    /// Accepts QUIC packets whose QUIC bit is 0, and clears the bit of half of the packets, at random,
-    /// to servers that accept it too, so that networks do not come to rely on it (RFC 9287). Default off.
+    /// Accepts QUIC packets whose QUIC bit is 0, and clears the bit in half of the packets, at random, to
+    /// servers that accept it, so that networks do not rely on it (RFC 9287). Off by default.
     pub fn grease_quic_bit(mut self, is_on: bool) -> Self {
         self.settings.greases_quic_bit = is_on;
         self
     }
 
-    /// Sends requests with safe methods (GET, HEAD, OPTIONS, TRACE) in early data, which saves a round
-    /// trip on connections that resume a session of this client. Other requests wait for the
-    /// handshake. Off by default.
+    /// Sends requests with safe methods (GET, HEAD, OPTIONS, TRACE) in early data, which saves a round trip on
+    /// connections that resume a session of this client. Other requests wait for the handshake. Off by default.
     ///
-    /// An attacker can have the server receive an early request twice (RFC 8470 §4), unless the
-    /// server prevents it. Requests are repeated if the server refuses early data or answers with
-    /// `425 Too Early`.
+    /// Unless the server prevents it, an attacker can replay early requests (RFC 8470 §4). Requests are repeated
+    /// if the server rejects early data or responds with `425 Too Early`.
     ///
-    /// A request in early data leaves without a race between QUIC and TCP, because QUIC has worked with
-    /// the server before. If the server does not answer for four [attempt
-    /// delays](Self::attempt_delay), the request is sent again, with a race. Has no effect with versions
-    /// of HTTP over TCP alone.
+    /// A request in early data is sent over QUIC without a race against TCP, because QUIC has worked with the
+    /// server before. If the server does not answer within four [attempt delays](Self::attempt_delay), the
+    /// request is repeated with a race. This setting has no effect with versions of HTTP over TCP alone.
     pub fn early_data(mut self, sends: bool) -> Self {
         self.settings.early_data = sends;
         self
     }
 
-    /// Replaces the store of tokens of address validation, which is in memory by default. See
+    /// Replaces the store of address validation tokens, which is in memory by default. See
     /// [`FileTokenStore`](super::FileTokenStore).
     pub fn token_store(mut self, tokens: Arc<dyn TokenStore>) -> Self {
         self.tokens = Some(tokens);
@@ -325,16 +321,16 @@ impl ClientBuilder {
         self
     }
 
-    /// Replaces the [`SystemResolver`].
+    /// Replaces the [`SystemResolver`], which resolves all names by default.
     pub fn resolver(mut self, resolver: impl Resolve) -> Self {
         self.resolver = Some(Arc::new(resolver));
         self
     }
 
-    /// Uses these addresses for a host at a port. The host `*` matches any host, port 0 any port.
+    /// Uses these addresses for a host and port. The host `*` matches all hosts, and port 0 all ports.
     ///
-    /// Link-local addresses need a zone, which [`http::Uri`] cannot have: name the address in the URL, and
-    /// here the same address with its zone (RFC 6874).
+    /// Link-local addresses need a zone, which [`http::Uri`] cannot have. Write the address without its zone in
+    /// the URL, and pass it with its zone here (RFC 6874).
     ///
     /// ```
     /// # mod courser { pub use courser_quic::*; pub use courser_client::{self as client, Client}; }
@@ -360,9 +356,8 @@ impl ClientBuilder {
         self
     }
 
-    /// Connects to another host and port than those of the URL, whose certificate must still be
-    /// valid for the URL. `None` matches any value in `from`, and keeps the value in `to`. The
-    /// first matching rule applies.
+    /// Connects to another host and port than those of the URL. The certificate must still be valid for the URL.
+    /// `None` in `from` matches all values, and in `to` keeps the value. The first matching rule applies.
     pub fn connect_to(
         mut self,
         from: (Option<&str>, Option<u16>),
@@ -383,13 +378,13 @@ impl ClientBuilder {
         self
     }
 
-    /// Binds connections to this local address. A link-local address without a zone has that of the server.
+    /// Binds connections to this local address. A link-local address without a zone gets the zone of the server.
     pub fn local_address(mut self, address: impl Into<ScopedIp>) -> Self {
         self.settings.local_address = Some(address.into());
         self
     }
 
-    /// Binds connections to this interface, such as `eth0`. Only on Linux.
+    /// Binds connections to this interface, such as `eth0`. Supported only on Linux.
     pub fn interface(mut self, name: impl Into<String>) -> Self {
         self.settings.interface = Some(name.into());
         self
@@ -407,26 +402,25 @@ impl ClientBuilder {
         self
     }
 
-    /// Sets the maximum of unused HTTP/1.1 connections kept per origin. Default 32.
+    /// Sets the largest number of unused HTTP/1.1 connections per origin. Default 32.
     pub fn idle_per_origin(mut self, connections: usize) -> Self {
         self.settings.limits.idle_per_origin = connections;
         self
     }
 
-    /// Reads alternatives (RFC 7838) from this file if it exists, and writes them to it when the
-    /// client is dropped, in curl's format.
+    /// Loads alternatives (RFC 7838) from this file if it exists, and saves them to it in curl's format when the
+    /// client is dropped.
     pub fn alt_svc_file(mut self, path: impl Into<PathBuf>) -> Self {
         self.settings.alt_svc_file = Some(path.into());
         self
     }
 
-    /// Builds the client. It can be used on any tokio runtime; each UDP socket belongs to the
-    /// runtime that first needs it.
+    /// Builds the client. It can be used on any tokio runtime. Each UDP socket belongs to the runtime that first
+    /// uses it.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`] if the system's certificates cannot be loaded, certificate and key do
-    /// not match, or a file or setting is unusable; [`ErrorKind::Unsupported`] if the proxy is of
-    /// an unsupported kind.
+    /// [`ErrorKind::Config`] if the system's certificates cannot be loaded, if certificate and key do not match,
+    /// or if a file or setting cannot be used; [`ErrorKind::Unsupported`] for an unsupported kind of proxy.
     pub fn build(mut self) -> Result<Client, Error> {
         self.settings.proxies = match &self.settings.proxy {
             Proxy::Environment => Some(Proxies::of_environment(|name| std::env::var(name).ok())),
@@ -453,7 +447,7 @@ impl ClientBuilder {
         if let Some(sinks) = self.sinks {
             tls.quic = tls.quic.sinks(sinks);
         }
-        // Reports errors in the configuration now, rather than for each connection.
+        // Reports errors in the configuration now instead of for each connection.
         let checked = tls.quic.clone().check();
         checked.map_err(|error| Error::new(ErrorKind::Config, error.to_string()))?;
         let resolver = self
@@ -472,9 +466,9 @@ impl std::fmt::Debug for ClientBuilder {
     }
 }
 
-/// Time for three retransmissions of a lost first packet.
+/// Default of the connect timeout, which allows three retransmissions of the first packet.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
-/// The same number as in most clients.
+/// Default number of redirects, as in most clients.
 const MAX_REDIRECTS: usize = 10;
-/// The default of repetitions: one for a stale connection, and two for connections that go away.
+/// Default number of retries: one for a stale connection, and two for connections that are going away.
 const MAX_RETRIES: u32 = 3;

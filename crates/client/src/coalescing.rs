@@ -1,8 +1,8 @@
-//! Requests on connections of other origins, RFC 9412, RFC 8336 §2.4.
+//! Requests on connections of other origins (RFC 9412, RFC 8336 §2.4).
 //!
-//! A connection over HTTP/3 serves another origin if its server claims the origin with an ORIGIN
-//! frame, and its certificate is valid for the name. Without such a frame no connection is shared
-//! between origins. DNS is not consulted, as RFC 8336 permits.
+//! An HTTP/3 connection serves another origin if its server claims the origin in an ORIGIN frame and its
+//! certificate is valid for the name. Without such a frame, no connection is shared between origins. DNS is not
+//! consulted, as RFC 8336 permits.
 
 use super::core::Core;
 use super::link::{Established, Link};
@@ -12,7 +12,7 @@ use super::pool::Key;
 pub(super) fn find(core: &Core, key: &Key) -> Option<Established> {
     let origin = &key.origin;
     let may_share = key.proxy.is_none() && core.may_use_quic(origin);
-    // A user who has chosen an address means this server and no other.
+    // If the user has chosen an address, no other server may be used.
     if !may_share || core.settings.is_redirected(origin) {
         return None;
     }

@@ -1,7 +1,7 @@
-//! New connections to an origin: lookup, race, and keeping the winner.
+//! New connections to an origin: name lookup, the race of attempts, and pooling of the winner.
 
+mod addresses;
 mod late;
-mod places;
 mod quic;
 mod socks;
 mod tcp;
@@ -15,8 +15,8 @@ use courser_base::{ScopedIp, with_port};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
+use self::addresses::{At, ServerAddresses};
 use self::late::Attempted;
-use self::places::{At, ServerPlace};
 use self::quic::Doubt;
 use super::core::Core;
 use super::error::{Error, ErrorKind};
@@ -25,7 +25,7 @@ use super::pool::Key;
 use super::race::{Candidate, Race, Transport};
 use super::timing::{Attempt, Outcome, Timing};
 
-/// Makes a connection for requests to `key`.
+/// Opens a connection for requests to `key`.
 ///
 /// # Cancel safety
 /// Dropping the future abandons all attempts.
@@ -56,13 +56,13 @@ async fn run(core: &Arc<Core>, key: &Key, timing: &mut Timing) -> Result<Establi
     let (host, port) = match &key.proxy {
         Some(proxy) => {
             core.settings.expect_usable(proxy)?;
-            tcp::proxy_place(proxy)?
+            tcp::proxy_address(proxy)?
         }
         None => core.settings.destination(&key.origin),
     };
-    let mut places = JoinSet::new();
+    let mut searches = JoinSet::new();
     if key.proxy.is_none() && core.may_use_quic(&key.origin) {
-        places::begin(core, &key.origin, (&host, port), &mut places);
+        addresses::begin(core, &key.origin, (&host, port), &mut searches);
     }
     let addresses = core.lookup(&host, port).await.map_err(|error| {
         let is_proxy = key.proxy.is_some() && error.kind() == ErrorKind::Resolve;
@@ -73,23 +73,23 @@ async fn run(core: &Arc<Core>, key: &Key, timing: &mut Timing) -> Result<Establi
         }
     })?;
     timing.name_lookup = Some(timing.elapsed());
-    let mut contest = Contest::new(core, key, addresses);
-    if contest.is_quic_worth_trying() {
-        contest.wait_for_places(&mut places).await;
+    let mut attempts = Attempts::new(core, key, addresses);
+    if attempts.is_quic_worth_trying() {
+        attempts.wait_for_searches(&mut searches).await;
     } else {
-        places.abort_all();
+        searches.abort_all();
     }
-    contest.run(&mut places, timing).await
+    attempts.run(&mut searches, timing).await
 }
 
-/// Returns an error if only HTTP/3 is allowed but cannot be used: the user has ruled out TCP.
+/// Returns an error if only HTTP/3 is allowed but cannot be used.
 fn check_http3_can_be_used(key: &Key) -> Result<(), Error> {
     let authority = key.origin.authority();
     let text = if !key.origin.is_secure() {
-        format!("HTTP/3 alone is allowed, and it is always encrypted: write https://{authority}")
+        format!("only HTTP/3 is allowed, which is always encrypted: use https://{authority}")
     } else if key.proxy.is_some() {
         format!(
-            "HTTP/3 alone is allowed, and it does not go through a proxy, which there is for \
+            "only HTTP/3 is allowed, which cannot use a proxy, but a proxy is set for \
              {authority}: except this host from it, or allow other versions"
         )
     } else {
@@ -98,36 +98,36 @@ fn check_http3_can_be_used(key: &Key) -> Result<(), Error> {
     Err(Error::new(ErrorKind::Url, text).unprocessed(true))
 }
 
-/// A race and its attempts.
-struct Contest<'a> {
+/// A race with its attempts.
+struct Attempts<'a> {
     core: &'a Arc<Core>,
     key: &'a Key,
     addresses: Vec<SocketAddr>,
-    /// Our local address, by which networks are distinguished.
+    /// The local address, which identifies the network.
     local: Option<IpAddr>,
     race: Race,
-    /// A connection to the origin is silent.
+    /// True if a pooled connection to the origin is silent.
     is_beside_silent: bool,
-    /// The `host:port` of addresses that belong to alternatives.
+    /// The `host:port` of the alternatives to which addresses belong.
     alternatives: HashMap<SocketAddr, Box<str>>,
     quic: JoinSet<Attempted>,
     tcp: JoinSet<Attempted>,
-    /// Attempts of QUIC that are unlikely to succeed. They continue, but no other attempt waits for them.
+    /// QUIC attempts that are unlikely to succeed. They continue, but the race no longer waits for them.
     doubts: Doubts,
     /// The most informative failure so far.
     failure: Option<Error>,
-    /// Alternatives at which an attempt has failed.
+    /// Alternatives at which an attempt failed.
     failed_alternatives: Vec<Box<str>>,
     tried_alternatives: Vec<Box<str>>,
     quic_failures: usize,
     quic_attempts: usize,
 }
 
-/// Reports that attempts are hopeless.
+/// Receives reports that QUIC attempts are unlikely to succeed.
 struct Doubts {
     sender: mpsc::UnboundedSender<(usize, Error)>,
     receiver: mpsc::UnboundedReceiver<(usize, Error)>,
-    /// The numbers of the attempts.
+    /// Indexes of the reported attempts.
     reported: Vec<usize>,
 }
 
@@ -142,7 +142,7 @@ impl Doubts {
     }
 }
 
-impl<'a> Contest<'a> {
+impl<'a> Attempts<'a> {
     fn new(core: &'a Arc<Core>, key: &'a Key, addresses: Vec<SocketAddr>) -> Self {
         let mut race = Race::new(core.settings.attempt_delay);
         let is_beside_silent = core.pool.has_silent(key);
@@ -162,7 +162,7 @@ impl<'a> Contest<'a> {
             core.on_local_address(local);
         }
         let assumes_http3 = core.settings.version.assumes_http3();
-        let mut contest = Self {
+        let mut attempts = Self {
             core,
             key,
             addresses,
@@ -180,14 +180,14 @@ impl<'a> Contest<'a> {
             quic_attempts: 0,
         };
         let is_first = is_direct && key.origin.is_secure() && assumes_http3;
-        if is_first && contest.is_quic_worth_trying() {
-            let addresses = contest.addresses.clone();
-            contest.race.add(Transport::Quic, &addresses);
+        if is_first && attempts.is_quic_worth_trying() {
+            let addresses = attempts.addresses.clone();
+            attempts.race.add(Transport::Quic, &addresses);
         }
-        contest
+        attempts
     }
 
-    /// Returns whether QUIC is worth an attempt, based on earlier connections from this network.
+    /// Returns true unless earlier QUIC connections to the origin from this network failed.
     fn is_quic_worth_trying(&self) -> bool {
         if !self.core.settings.version.may_use_tcp() {
             return true;
@@ -199,7 +199,7 @@ impl<'a> Contest<'a> {
         })
     }
 
-    /// Returns whether an alternative is worth an attempt, based on earlier ones from this network.
+    /// Returns true unless earlier connections to the alternative from this network failed.
     fn is_worth_trying(&self, alternative: &str) -> bool {
         let is_broken = |local| {
             let (memory, now) = (self.core.udp_memory(), Instant::now());
@@ -208,10 +208,10 @@ impl<'a> Contest<'a> {
         !self.core.settings.version.may_use_tcp() || !self.local.is_some_and(is_broken)
     }
 
-    /// Waits briefly for HTTPS records and alternatives, so that QUIC gets its head start.
-    async fn wait_for_places(&mut self, places: &mut JoinSet<Vec<ServerPlace>>) {
+    /// Waits briefly for HTTPS records and alternatives, so that QUIC can start before TCP.
+    async fn wait_for_searches(&mut self, searches: &mut JoinSet<Vec<ServerAddresses>>) {
         let all = async {
-            while let Some(found) = places.join_next().await {
+            while let Some(found) = searches.join_next().await {
                 self.add(found.unwrap_or_default());
             }
         };
@@ -219,7 +219,7 @@ impl<'a> Contest<'a> {
         let _ = tokio::time::timeout(super::resolve::RESOLUTION_DELAY, all).await;
     }
 
-    fn add(&mut self, found: Vec<ServerPlace>) {
+    fn add(&mut self, found: Vec<ServerAddresses>) {
         for place in found {
             let addresses: Vec<_> = match place.at {
                 At::Port(port) => self
@@ -244,14 +244,14 @@ impl<'a> Contest<'a> {
 
     async fn run(
         mut self,
-        places: &mut JoinSet<Vec<ServerPlace>>,
+        searches: &mut JoinSet<Vec<ServerAddresses>>,
         timing: &mut Timing,
     ) -> Result<Established, Error> {
         loop {
             while let Some(candidate) = self.race.poll(Instant::now()) {
                 self.begin(candidate, timing);
             }
-            if self.race.is_lost() && places.is_empty() {
+            if self.race.is_lost() && searches.is_empty() {
                 return Err(self.failure.unwrap_or_else(|| {
                     let text = format!("{} has no usable address", self.key.origin.authority());
                     Error::new(ErrorKind::Connect, text)
@@ -266,7 +266,7 @@ impl<'a> Contest<'a> {
                     self.on_failed(index, Transport::Quic, error, timing);
                     continue;
                 }
-                Some(found) = places.join_next() => {
+                Some(found) = searches.join_next() => {
                     self.add(found.unwrap_or_default());
                     continue;
                 }
@@ -285,7 +285,7 @@ impl<'a> Contest<'a> {
                     self.on_won(transport, &established);
                     return Ok(established);
                 }
-                // It has failed already, as far as the race depends on it.
+                // It was reported before, so the race has counted it as failed.
                 Err(_) if self.doubts.reported.contains(&index) => {}
                 Err(error) => self.on_failed(index, transport, error, timing),
             }
@@ -308,7 +308,7 @@ impl<'a> Contest<'a> {
                 self.quic_attempts += 1;
                 let alternative = self.alternatives.get(&address).cloned();
                 self.tried_alternatives.extend(alternative.clone());
-                // Early data would win before the server has answered.
+                // A connection with early data would win the race before the server has answered.
                 let may_be_early = !self.is_beside_silent;
                 let doubt = Doubt::new(index, self.doubts.sender.clone());
                 self.quic.spawn(async move {
@@ -336,11 +336,11 @@ impl<'a> Contest<'a> {
             self.failed_alternatives
                 .extend(self.alternatives.get(&address).cloned());
         }
-        let is_more_telling = self
+        let is_more_informative = self
             .failure
             .as_ref()
             .is_none_or(|known| rank(error.kind()) >= rank(known.kind()));
-        if is_more_telling {
+        if is_more_informative {
             self.failure = Some(error);
         }
     }
@@ -366,7 +366,7 @@ impl<'a> Contest<'a> {
             }
         }
         match transport {
-            // No answer has arrived yet.
+            // In early data, the server has not answered yet.
             Transport::Quic if !is_answered => {}
             Transport::Quic => self.core.udp_memory().on_worked(local, origin),
             Transport::Tcp if self.quic_attempts == 0 => {}
@@ -401,7 +401,7 @@ fn local_address_for(peer: SocketAddr) -> Option<IpAddr> {
     Some(socket.local_addr().ok()?.ip())
 }
 
-/// Returns the rank of a failure: errors of a reachable server precede others.
+/// Returns the rank of a failure. Failures of a reachable server are reported first.
 const fn rank(kind: ErrorKind) -> u8 {
     match kind {
         ErrorKind::Certificate => 5,
@@ -413,7 +413,7 @@ const fn rank(kind: ErrorKind) -> u8 {
     }
 }
 
-/// Returns a time in the far future, for waiting only on attempts in progress.
+/// Returns a time in the far future, to wait only for attempts in progress.
 fn far_away() -> Instant {
     Instant::now() + Duration::from_secs(3600)
 }

@@ -1,4 +1,4 @@
-//! State shared by the clones of a client.
+//! State shared by all clones of a client.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -27,7 +27,7 @@ use super::tls::Tls;
 use super::udp_memory::UdpMemory;
 use super::version::HttpVersion;
 
-/// The settings of a client, fixed when it is built.
+/// The settings of a client, fixed by [`ClientBuilder::build`](super::ClientBuilder::build).
 pub(super) struct Settings {
     pub(super) version: HttpVersion,
     pub(super) connect_timeout: Duration,
@@ -51,10 +51,10 @@ pub(super) struct Settings {
     pub(super) greases_quic_bit: bool,
 }
 
-/// A rule that redirects connections from one place to another.
+/// A rule that connects to another host and port than those of the URL.
 #[derive(Clone, Debug)]
 pub(super) struct ConnectTo {
-    /// The place to match. `None` matches any value; in the target it keeps the value.
+    /// The host and port to match; `None` matches all values.
     pub(super) from: (Option<String>, Option<u16>),
     pub(super) to: (Option<String>, Option<u16>),
 }
@@ -77,10 +77,10 @@ impl Settings {
         }
     }
 
-    /// Returns the addresses configured for a place.
+    /// Returns the addresses that the user has configured for a host and port.
     fn overridden(&self, host: &str, port: u16) -> Option<&Vec<ScopedIp>> {
         let find = |host: &str, port| self.overrides.get(&(host.to_owned(), port));
-        // Port 0 matches any port.
+        // Port 0 matches all ports.
         find(host, port)
             .or_else(|| find(host, 0))
             .or_else(|| find("*", port))
@@ -98,7 +98,7 @@ impl Settings {
         self.overridden(host, port).is_some()
     }
 
-    /// Returns the addresses that have the configured family, and that of the local address.
+    /// Returns the addresses that match the configured family and that of the local address.
     pub(super) fn of_family(
         &self,
         addresses: impl Iterator<Item = SocketAddr>,
@@ -110,14 +110,14 @@ impl Settings {
         })
     }
 
-    /// Returns the credentials in the URL of the proxy that is used for an origin.
+    /// Returns the credentials in the URL of the proxy for an origin.
     pub(super) fn proxy_authorization(&self, origin: &Origin) -> Option<HeaderValue> {
         let uri = origin.to_string().parse().ok()?;
         let intercept = self.proxies.as_ref()?.intercept(&uri)?;
         intercept.basic_auth().cloned()
     }
 
-    /// Returns the user and password in the URL of the SOCKS proxy that is used for an origin.
+    /// Returns the user and password in the URL of the SOCKS proxy for an origin.
     pub(super) fn socks_credentials(&self, origin: &Origin) -> Option<(String, String)> {
         let uri = origin.to_string().parse().ok()?;
         let intercept = self.proxies.as_ref()?.intercept(&uri)?;
@@ -125,7 +125,7 @@ impl Settings {
         Some((user.to_owned(), password.to_owned()))
     }
 
-    /// Returns an error if a proxy named by a [`Key`] cannot be used.
+    /// Returns an error if the proxy of a [`Key`] cannot be used.
     pub(super) fn expect_usable(&self, proxy: &Uri) -> Result<(), Error> {
         let proxies = self.proxies.as_ref();
         proxies.map_or(Ok(()), |proxies| proxies.expect_usable(proxy))
@@ -145,13 +145,13 @@ pub(super) struct Core {
     pub(super) resolver: Arc<dyn Resolve>,
     pub(super) pool: Arc<Pool>,
     pub(super) quic: Endpoints,
-    /// The settings of servers, if requests may be sent in early data.
+    /// The remembered settings of servers, or `None` if early data is off.
     pub(super) early_data: Option<Remembered>,
     alt_svc: Mutex<AltSvcCache>,
     udp_memory: Mutex<UdpMemory>,
-    /// Our local addresses of the latest connections: IPv4, then IPv6.
+    /// The local addresses of the latest connections: IPv4, then IPv6.
     networks: Mutex<[Option<IpAddr>; 2]>,
-    has_news: AtomicBool,
+    has_unsaved_alternatives: AtomicBool,
 }
 
 impl Core {
@@ -175,11 +175,11 @@ impl Core {
             alt_svc: Mutex::new(alt_svc),
             udp_memory: Mutex::default(),
             networks: Mutex::default(),
-            has_news: AtomicBool::new(false),
+            has_unsaved_alternatives: AtomicBool::new(false),
         })
     }
 
-    /// Returns the key under which connections for an origin are kept.
+    /// Returns the key of the pool for connections to an origin.
     pub(super) fn key(&self, origin: &Origin) -> Key {
         Key {
             origin: origin.clone(),
@@ -187,11 +187,11 @@ impl Core {
         }
     }
 
-    /// Lets the next connection to a server begin without early data. The other tickets of the server
-    /// may be as useless, and without them there is a race.
-    pub(super) fn forget_early_data(&self, origin: &Origin, facts: &Facts) {
+    /// Makes the next connection to a server start without early data, and therefore with a race. Other tickets
+    /// of the server may be rejected too.
+    pub(super) fn disable_early_data(&self, origin: &Origin, facts: &Facts) {
         if let Some(remembered) = &self.early_data {
-            remembered.forget(origin.host(), facts.remote.port());
+            remembered.remove(origin.host(), facts.remote.port());
         }
     }
 
@@ -199,7 +199,7 @@ impl Core {
         origin.is_secure() && self.settings.version.may_use_quic()
     }
 
-    /// Returns the addresses of a place, the preferred one first; at least one.
+    /// Resolves a host to at least one address, in order of preference.
     pub(super) async fn lookup(&self, host: &str, port: u16) -> Result<Vec<SocketAddr>, Error> {
         let found = if let Some(known) = self.settings.overridden(host, port) {
             known.clone()
@@ -225,7 +225,7 @@ impl Core {
         Ok(wanted)
     }
 
-    /// Returns the host if it is an address. A link-local address without a zone has that of the client's
+    /// Returns the host if it is an address. A link-local address without a zone gets the zone of the client's
     /// interface.
     fn literal(&self, host: &str) -> Result<Option<ScopedIp>, Error> {
         let is_literal = host.contains('%') || host.parse::<IpAddr>().is_ok();
@@ -257,7 +257,7 @@ impl Core {
         self.udp_memory.lock()
     }
 
-    /// Processes the announcements in a response.
+    /// Processes the `alt-svc` fields of a response.
     pub(super) fn on_response(&self, origin: &Origin, headers: &http::HeaderMap) {
         if !headers.contains_key(http::header::ALT_SVC) {
             return;
@@ -266,30 +266,30 @@ impl Core {
         let values = values.filter_map(|value| value.to_str().ok());
         self.alt_svc()
             .on_announced(SystemTime::now(), origin, values);
-        self.has_news.store(true, Ordering::Relaxed);
+        self.has_unsaved_alternatives.store(true, Ordering::Relaxed);
     }
 
-    /// Records our local address. A change indicates another network.
+    /// Records the local address of a connection. A change indicates another network.
     pub(super) fn on_local_address(&self, local: IpAddr) {
         if local.is_loopback() {
             return;
         }
         let mut networks = self.networks.lock();
-        let place = &mut networks[usize::from(local.is_ipv6())];
-        let before = place.replace(local);
+        let entry = &mut networks[usize::from(local.is_ipv6())];
+        let before = entry.replace(local);
         drop(networks);
         if before.is_some_and(|before| before != local) {
             self.alt_svc().on_network_changed();
         }
     }
 
-    /// Forgets what was learned about the network before.
+    /// Discards what was learned about the previous network.
     pub(super) fn on_network_changed(&self) {
         self.alt_svc().on_network_changed();
         self.udp_memory().on_network_changed();
     }
 
-    /// Records that a QUIC connection carried a response after its path was silent.
+    /// Records that a QUIC connection received a response after its path was silent.
     pub(super) fn on_silence_ended(&self, facts: &Facts, origin: &Origin) {
         if let Some(local) = facts.local {
             let mut memory = self.udp_memory();
@@ -300,12 +300,12 @@ impl Core {
         }
     }
 
-    /// Writes the file of alternatives, if there is one and alternatives were announced.
+    /// Writes the file of alternatives if one is set and alternatives were announced.
     pub(super) fn save_alt_svc(&self) -> Result<(), Error> {
         let Some(path) = &self.settings.alt_svc_file else {
             return Ok(());
         };
-        if self.has_news.swap(false, Ordering::Relaxed) {
+        if self.has_unsaved_alternatives.swap(false, Ordering::Relaxed) {
             self.alt_svc().save(SystemTime::now(), path)?;
         }
         Ok(())
@@ -314,7 +314,7 @@ impl Core {
 
 impl Drop for Core {
     fn drop(&mut self) {
-        // Callers that need the error call it before.
+        // Callers that need the error call `save_alt_svc` before.
         let _ = self.save_alt_svc();
     }
 }

@@ -1,5 +1,5 @@
-//! Requests in early data (0-RTT): the settings that servers have sent, and the requests that may leave
-//! before the handshake is complete. RFC 8470.
+//! Early data (0-RTT): the remembered settings of servers, and the requests that may be sent before the
+//! handshake completes (RFC 8470).
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,21 +13,21 @@ use http::Method;
 use super::error::{Error, ErrorKind};
 use super::race::within_limits;
 
-/// The settings that servers have sent, which early data relies on (RFC 9114 §7.2.4.2).
+/// The remembered settings of servers, which early data depends on (RFC 9114 §7.2.4.2).
 #[derive(Clone, Debug, Default)]
 pub(super) struct Remembered(Arc<Mutex<HashMap<Server, h3::Settings>>>);
 
-/// A server, as its tickets are stored: by name and port.
+/// The name and port of a server, by which its tickets are stored.
 pub(super) type Server = (String, u16);
 
 impl Remembered {
-    /// Returns the settings of a server.
+    /// Returns the remembered settings of a server.
     pub(super) fn get(&self, name: &str, port: u16) -> Option<h3::Settings> {
         self.0.lock().get(&(name.to_owned(), port)).copied()
     }
 
-    /// Remembers the settings of a server when they arrive. Forgets those that the connection was
-    /// resumed with if it ends before, unless a later connection has brought different ones.
+    /// Remembers the settings of a server when they arrive. If the connection ends before, removes the settings
+    /// with which it was resumed, unless a later connection has replaced them.
     pub(super) fn watch(
         &self,
         client: h3::Client,
@@ -39,40 +39,40 @@ impl Remembered {
         tokio::spawn(async move {
             match client.settings().await {
                 Some(settings) => remembered.put(server, settings),
-                None => remembered.forget_if(&server, resumed),
+                None => remembered.remove_if(&server, resumed),
             }
         });
     }
 
-    /// Forgets a server for which early data was of no use, so that the next connection to it has none.
-    pub(super) fn forget(&self, name: &str, port: u16) {
+    /// Removes the settings of a server, so that the next connection to it sends no early data.
+    pub(super) fn remove(&self, name: &str, port: u16) {
         self.0.lock().remove(&(name.to_owned(), port));
     }
 
-    /// Forgets a server if these are its settings.
-    fn forget_if(&self, server: &Server, settings: Option<h3::Settings>) {
+    /// Removes the settings of a server if they are these.
+    fn remove_if(&self, server: &Server, settings: Option<h3::Settings>) {
         let mut all = self.0.lock();
         if all.get(server).copied() == settings {
             all.remove(server);
         }
     }
 
-    /// Remembers the settings of a server.
+    /// Stores the settings of a server.
     pub(super) fn put(&self, server: Server, settings: h3::Settings) {
         let mut all = self.0.lock();
         if all.len() >= MOST_SERVERS && !all.contains_key(&server) {
-            // Their next connections are not early.
+            // Their next connections send no early data.
             all.clear();
         }
         all.insert(server, settings);
     }
 }
 
-/// Waits for the handshake of a connection that was used before its end, unless the request may be
-/// replayed (RFC 8470 §4).
+/// Waits for the handshake of a connection that sends early data, unless the request may be replayed (RFC 8470
+/// §4).
 ///
 /// # Errors
-/// Returns an error if the server refuses the early data: the connection is over.
+/// Returns an error if the server rejects the early data, which ends the connection.
 pub(super) async fn wait_if_unsafe(quic: &Connection, method: &Method) -> Result<(), Error> {
     match Departure::of(quic.early_data(), quic.is_authenticated(), method) {
         Departure::Never => return Err(Error::of_h3(h3::Error::EarlyDataRejected)),
@@ -86,18 +86,18 @@ pub(super) async fn wait_if_unsafe(quic: &Connection, method: &Method) -> Result
     }
 }
 
-/// When a request may leave on a connection that was used before its handshake is complete.
+/// The earliest time at which a request may be sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Departure {
     Now,
     AfterHandshake,
-    /// The streams of the connection are over.
+    /// The server rejected early data, which ended the streams of the connection.
     Never,
 }
 
 impl Departure {
-    /// The server accepts early data before its `Finished` message, and packets that leave between the
-    /// two can be replayed still: only the end of the handshake counts (RFC 8446 §8).
+    /// The server accepts early data before its `Finished` message, and packets sent in between can still be
+    /// replayed. Only the completed handshake prevents that (RFC 8446 §8).
     fn of(state: EarlyData, is_authenticated: bool, method: &Method) -> Self {
         match state {
             EarlyData::Rejected => Self::Never,
@@ -107,8 +107,8 @@ impl Departure {
     }
 }
 
-/// Returns true if requests leave on a connection before its handshake is complete, and the server has
-/// not refused early data.
+/// Returns true if a connection sends requests before its handshake completes, and the server has not rejected
+/// early data.
 pub(super) fn is_unfinished(quic: &Connection) -> bool {
     is_early(quic.early_data(), quic.is_authenticated())
 }
@@ -117,46 +117,47 @@ fn is_early(state: EarlyData, is_authenticated: bool) -> bool {
     !is_authenticated && matches!(state, EarlyData::Offered | EarlyData::Accepted)
 }
 
-/// Waits for the result of an early request that had no race against TCP or other addresses, because QUIC
-/// worked with the server before.
+/// Waits for the result of an early request, which was sent without a race because QUIC worked with the server
+/// before.
 ///
 /// # Errors
-/// Returns [`Silence`] if the server completes no handshake for several delays between the attempts of a
-/// race. The request should be repeated with a race. It has not left then if its method is unsafe.
+/// Returns [`Silence`] if the server completes no handshake within several attempt delays. The request should be
+/// repeated with a race. A request with an unsafe method was not sent in that case.
 pub(super) async fn unless_silent<T>(
     quic: &Connection,
     delay: Duration,
     sent: impl Future<Output = T>,
 ) -> Result<T, Silence> {
-    let patience = within_limits(delay) * DELAYS;
+    let limit = within_limits(delay) * DELAYS;
     let silence = async {
-        let answer = tokio::time::timeout(patience, quic.authenticated()).await;
+        let answer = tokio::time::timeout(limit, quic.authenticated()).await;
         if answer.is_ok() {
             std::future::pending::<()>().await;
         }
     };
     tokio::select! {
         sent = sent => Ok(sent),
-        () = silence => Err(Silence(patience)),
+        () = silence => Err(Silence(limit)),
     }
 }
 
-/// A server has not completed a handshake within a time.
+/// A server did not complete the handshake within this time.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Silence(Duration);
 
 impl From<Silence> for Error {
-    fn from(Silence(patience): Silence) -> Self {
-        let text = format!("the server has not answered early data within {patience:?}");
+    fn from(Silence(limit): Silence) -> Self {
+        let text = format!("the server did not answer early data within {limit:?}");
         Self::new(ErrorKind::ConnectQuic, text)
     }
 }
 
-/// Attempt delays before an early request is repeated. With the default delay this is one second, as
-/// long as the first probe timeout (RFC 9002 §6.2.2): a shorter time would repeat requests over slow paths.
+/// Number of attempt delays before an early request is repeated. With the default delay this is one second, the
+/// first probe timeout (RFC 9002 §6.2.2). A shorter time would repeat requests over slow paths.
 const DELAYS: u32 = 4;
 
-/// Servers whose settings are remembered (limit K154): as many as rustls stores tickets of.
+/// Largest number of servers whose settings are remembered (limit K154), equal to the number whose tickets
+/// rustls stores.
 const MOST_SERVERS: usize = 256;
 
 #[cfg(test)]

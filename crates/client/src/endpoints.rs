@@ -8,25 +8,25 @@ use courser_quic::{Endpoint, EndpointBuilder};
 
 use super::error::{Error, ErrorKind};
 
-/// The client's UDP sockets: one per address family, for all its connections.
+/// The client's UDP sockets: one per address family, shared by all connections.
 #[derive(Debug)]
 pub(super) struct Endpoints {
-    of_families: Mutex<[Option<Endpoint>; 2]>,
+    by_family: Mutex<[Option<Endpoint>; 2]>,
     greases_quic_bit: bool,
 }
 
 impl Endpoints {
-    /// Opens no socket yet.
+    /// Creates the set without opening a socket.
     pub(super) fn new(greases_quic_bit: bool) -> Self {
         Self {
-            of_families: Mutex::default(),
+            by_family: Mutex::default(),
             greases_quic_bit,
         }
     }
 
-    /// The one of a family, made when it is first needed.
+    /// Returns the endpoint of the peer's address family, which is opened on first use.
     ///
-    /// It sends from the address `local` and through `interface`, if they are named.
+    /// It sends from the address `local` and through `interface`, if given.
     pub(super) fn of(
         &self,
         local: Option<ScopedIp>,
@@ -34,9 +34,9 @@ impl Endpoints {
         peer: SocketAddr,
         is_stopped: bool,
     ) -> Result<Endpoint, Error> {
-        let mut endpoints = self.of_families.lock();
-        let place = &mut endpoints[usize::from(peer.is_ipv6())];
-        match place {
+        let mut endpoints = self.by_family.lock();
+        let entry = &mut endpoints[usize::from(peer.is_ipv6())];
+        match entry {
             Some(endpoint) if !is_stopped => Ok(endpoint.clone()),
             _ => {
                 let builder = Endpoint::builder().grease_quic_bit(self.greases_quic_bit);
@@ -44,14 +44,14 @@ impl Endpoints {
                     let text = format!("cannot open a UDP socket for {peer}: {error}");
                     Error::new(ErrorKind::ConnectQuic, text)
                 })?;
-                Ok(place.insert(endpoint).clone())
+                Ok(entry.insert(endpoint).clone())
             }
         }
     }
 
-    /// Returns the open endpoints.
+    /// Returns all open endpoints.
     pub(super) fn open(&self) -> Vec<Endpoint> {
-        let endpoints = self.of_families.lock();
+        let endpoints = self.by_family.lock();
         endpoints.iter().flatten().cloned().collect()
     }
 }
@@ -80,7 +80,8 @@ fn open(
     endpoint.map_err(io::Error::other)
 }
 
-/// Returns the local address to bind to. A link-local one without a zone reaches the peer only in its zone.
+/// Returns the local address to bind to. A link-local address without a zone gets the zone of the peer, because
+/// it reaches the peer only there.
 pub(super) fn local_for(local: ScopedIp, peer: SocketAddr) -> SocketAddr {
     let local = if local.lacks_zone() {
         ScopedIp::in_zone_of(local.ip(), peer)

@@ -9,13 +9,13 @@ use courser_quic::{ConnectionError, HandshakeFailure, HandshakeOffer};
 
 use super::timing::Timing;
 
-/// The type of errors of bodies and of sources.
+/// The type of source errors and of body errors.
 pub(super) type BoxError = Box<dyn StdError + Send + Sync>;
 
 /// An error of a request or of the body of its response.
 ///
-/// Its text describes the failure and a remedy. [`Error::kind`] distinguishes errors as finely as
-/// command-line tools do; most callers need only the `is_` methods.
+/// Its text describes the failure and its remedy. [`Error::kind`] is as detailed as the exit codes of
+/// command-line tools; most callers need only the `is_` methods.
 pub struct Error(Box<Parts>);
 
 struct Parts {
@@ -24,17 +24,18 @@ struct Parts {
     source: Option<BoxError>,
     timing: Option<Timing>,
     handshake: Option<HandshakeFailure>,
-    /// True if no part of the request was processed, so that it can be sent again.
+    /// True if the request was not processed at all, so that it can be repeated.
     is_unprocessed: bool,
-    /// True if a reused connection was closed, which may just have been idle for too long.
+    /// True if a reused connection was closed, perhaps because it had been idle for too long.
     is_stale: bool,
 }
 
-/// The kind of a failure.
+/// The kind of a failed request.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// The URL, or that of a redirect, is invalid, or cannot be used with HTTP/3 as required.
+    /// The URL of the request or of a redirect is invalid, or does not allow HTTP/3 although only HTTP/3 is
+    /// allowed.
     Url,
     /// The scheme of the URL or of its proxy is not supported.
     Unsupported,
@@ -44,9 +45,9 @@ pub enum ErrorKind {
     Resolve,
     /// The proxy's host has no address.
     ResolveProxy,
-    /// No TCP connection could be made, or no connection at all.
+    /// No TCP connection could be opened, or no connection at all.
     Connect,
-    /// No QUIC connection could be made, and only QUIC was allowed.
+    /// No QUIC connection could be opened, and only HTTP/3 was allowed.
     ConnectQuic,
     /// The proxy refused the request.
     Proxy,
@@ -56,32 +57,32 @@ pub enum ErrorKind {
     Tls,
     /// The server's certificate is not trusted.
     Certificate,
-    /// A timeout expired.
+    /// A timeout of [`ClientBuilder`](super::ClientBuilder) expired.
     Timeout,
     /// The server closed the connection without any response.
     Empty,
-    /// The request could not be sent.
+    /// The request could not be sent on its connection.
     Send,
     /// The body of the request returned an error.
     RequestBody,
-    /// The connection was lost while a response was received.
+    /// The connection was lost while the response was received.
     Receive,
-    /// The body of the response ended before it was complete.
+    /// The response body ended before it was complete.
     Partial,
     /// The response is not HTTP, or violates its rules.
     Protocol,
-    /// A rule of HTTP/2 was broken, or the server reset the request.
+    /// The server violated HTTP/2, or reset the request.
     Http2,
-    /// A rule of HTTP/3 was broken, or the server reset the request.
+    /// The server violated HTTP/3, or reset the request.
     Http3,
-    /// There were too many redirects, or one that cannot be followed.
+    /// The limit of redirects was exceeded, or a redirect cannot be followed.
     Redirect,
-    /// The content coding is corrupt.
+    /// The content does not match its content coding.
     Decode,
 }
 
 impl Error {
-    /// Creates an error with a text.
+    /// Creates an error with a text for the user.
     pub(super) fn new(kind: ErrorKind, text: impl Into<String>) -> Self {
         Self(Box::new(Parts {
             kind,
@@ -124,12 +125,12 @@ impl Error {
         self.0.kind
     }
 
-    /// Returns true if a timeout expired: for the connection, the request, or a piece of a body.
+    /// Returns true if a timeout expired: that of the connection, the request, or the response body.
     pub fn is_timeout(&self) -> bool {
         self.kind() == ErrorKind::Timeout
     }
 
-    /// Returns true if no connection was made, so that nothing was sent.
+    /// Returns true if no connection was opened, so that nothing was sent.
     pub fn is_connect(&self) -> bool {
         use ErrorKind as Kind;
         matches!(
@@ -145,12 +146,12 @@ impl Error {
         ) || (self.is_timeout() && self.0.is_unprocessed)
     }
 
-    /// Returns true if a name has no address.
+    /// Returns true if the host or the proxy has no address.
     pub fn is_dns(&self) -> bool {
         matches!(self.kind(), ErrorKind::Resolve | ErrorKind::ResolveProxy)
     }
 
-    /// Returns true if TLS failed, because of the certificate or otherwise.
+    /// Returns true if TLS failed, including because of the certificate.
     pub fn is_tls(&self) -> bool {
         matches!(self.kind(), ErrorKind::Tls | ErrorKind::Certificate)
     }
@@ -160,12 +161,12 @@ impl Error {
         self.kind() == ErrorKind::Certificate
     }
 
-    /// Returns true if there were too many redirects, or one that cannot be followed.
+    /// Returns true if the limit of redirects was exceeded, or a redirect cannot be followed.
     pub fn is_redirect(&self) -> bool {
         self.kind() == ErrorKind::Redirect
     }
 
-    /// Returns true if the caller must change something: the URL, the settings, or the body.
+    /// Returns true if the caller must change the URL, the settings, or the body.
     pub fn is_user(&self) -> bool {
         use ErrorKind as Kind;
         matches!(
@@ -174,7 +175,7 @@ impl Error {
         )
     }
 
-    /// Returns true if the request was certainly not processed and can be repeated.
+    /// Returns true if the request was certainly not processed, so that it can be repeated.
     pub fn is_unprocessed(&self) -> bool {
         self.0.is_unprocessed || self.is_connect()
     }
@@ -184,8 +185,8 @@ impl Error {
         self.0.timing.as_ref()
     }
 
-    /// Returns the reason why TLS failed, if that is the cause. It is classified by remedy, for
-    /// programs that describe the remedy in their own words.
+    /// Returns the reason for a failed TLS handshake, if that is the cause. Its kinds correspond to remedies,
+    /// for programs that describe them themselves.
     pub fn handshake_failure(&self) -> Option<&HandshakeFailure> {
         self.0.handshake.as_ref()
     }
@@ -222,11 +223,11 @@ impl Error {
 
     /// Creates the error of a failed TLS handshake over TCP.
     pub(super) fn of_tls(error: io::Error, host: &str, offer: &HandshakeOffer) -> Self {
-        let made = match HandshakeFailure::of_io(&error, host, host, offer) {
+        let error_of_handshake = match HandshakeFailure::of_io(&error, host, host, offer) {
             Some(failure) => Self::of_handshake(failure),
             None => Self::new(ErrorKind::Tls, format!("TLS with {host} failed: {error}")),
         };
-        made.with_source(error)
+        error_of_handshake.with_source(error)
     }
 
     fn of_handshake(failure: HandshakeFailure) -> Self {
@@ -237,7 +238,7 @@ impl Error {
         Self::new(kind, failure.to_string()).with_handshake(failure)
     }
 
-    /// Creates the error of a server's alert that arrived after the handshake, if there was one.
+    /// Creates an error from an alert that the server sent after the handshake, if there was one.
     fn of_late_alert(kind: ErrorKind, error: &(dyn StdError + 'static)) -> Option<Self> {
         let failure = HandshakeFailure::after_handshake(error, "the connection broke")?;
         Some(Self::new(kind, failure.to_string()).with_handshake(failure))
@@ -260,7 +261,7 @@ impl Error {
             .stale(is_stale)
     }
 
-    /// Returns true if we have found that the server breaks a rule of QUIC or HTTP/3.
+    /// Returns true if the client found a violation of QUIC or HTTP/3 by the server.
     pub(super) fn is_violation(&self) -> bool {
         let cause = self.source().and_then(|cause| cause.downcast_ref());
         cause.is_some_and(|error| match error {
@@ -270,7 +271,7 @@ impl Error {
         })
     }
 
-    /// Creates the error of a request over HTTP/2 or HTTP/1.1 that failed before its response.
+    /// Creates the error of an HTTP/2 or HTTP/1.1 request that failed before its response.
     pub(super) fn of_hyper(error: hyper::Error, is_http2: bool) -> Self {
         let reset = h2_reason(&error);
         // RFC 9113 §8.7: REFUSED_STREAM means that the request was not processed.
@@ -307,7 +308,7 @@ impl Error {
             .stale(is_stale)
     }
 
-    /// Creates the error of a response body over HTTP/2 or HTTP/1.1.
+    /// Creates the error of an HTTP/2 or HTTP/1.1 response body.
     pub(super) fn of_hyper_body(error: hyper::Error, is_http2: bool) -> Self {
         let text = chain(&error);
         let kind = if is_http2 && !is_io(&error) {
@@ -324,7 +325,7 @@ impl Error {
         Self::new(kind, text).with_source(error)
     }
 
-    /// Creates the error of a response body over HTTP/3.
+    /// Creates the error of an HTTP/3 response body.
     pub(super) fn of_h3_body(error: h3::Error) -> Self {
         let kind = match &error {
             h3::Error::Connection(_) => ErrorKind::Receive,
@@ -334,7 +335,7 @@ impl Error {
     }
 }
 
-/// Returns the text of an error with all its causes, which hyper's errors leave out of their own.
+/// Returns the text of an error with all its causes, which hyper's errors do not include.
 fn chain(error: &dyn StdError) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
@@ -368,7 +369,7 @@ fn is_early_end(error: &hyper::Error) -> bool {
         })
 }
 
-/// Returns the reason of the HTTP/2 implementation, as text, because its type is private.
+/// Returns the reason of the HTTP/2 implementation as text, because its type is private.
 fn h2_reason(error: &hyper::Error) -> Option<String> {
     let cause = error.source()?;
     (cause.downcast_ref::<io::Error>().is_none()).then(|| cause.to_string())

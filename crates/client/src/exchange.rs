@@ -1,4 +1,4 @@
-//! One request and its response: connects, sends, and repeats requests that were not processed.
+//! One request with its response: obtains a connection, sends, and repeats requests that were not processed.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -23,7 +23,7 @@ use super::request_body::{Replay, RequestBody};
 use super::second_lane::{Answer, first_answer};
 use super::timing::{EarlyRequest, Timing};
 
-/// Sends a request to its origin.
+/// Sends a request to its origin, and repeats it if it was not processed.
 pub(super) async fn exchange(
     core: &Arc<Core>,
     request: Request<RequestBody>,
@@ -33,7 +33,7 @@ pub(super) async fn exchange(
     let (parts, mut body) = request.into_parts();
     let replay = body.handle();
     let mut timing = Timing::new();
-    let asked = Asked {
+    let outgoing = Outgoing {
         core,
         key: &key,
         origin: &origin,
@@ -42,19 +42,19 @@ pub(super) async fn exchange(
     loop {
         let (established, is_reused) = obtain(core, &key, &mut timing).await?;
         let lane = Lane::of(&established, is_reused);
-        let (attempt, lane) = asked
+        let (attempt, lane) = outgoing
             .answer(lane, established, (body, &replay), &mut timing)
             .await;
         let (sent, is_silent) = (attempt.sent, attempt.is_silent);
         let (facts, is_reused, early) = (lane.facts, lane.is_reused, lane.early);
-        // Requests with other methods have not been sent then.
+        // Requests with unsafe methods have not been sent in this case.
         let is_unanswered = sent.is_err() && early.as_ref().is_some_and(is_unfinished);
         let mut falls_back = is_silent || is_unanswered;
         let early = early.filter(|_| parts.method.is_safe());
         let error = match sent {
             Ok(response) => {
                 core.on_response(&origin, response.headers());
-                // RFC 8470 §5.2: the server wants the request after the handshake.
+                // RFC 8470 §5.2: the server requests the request again after the handshake.
                 let early = early.filter(|_| response.status() == StatusCode::TOO_EARLY);
                 if let Some(quic) = early
                     && timing.retries < core.settings.retries
@@ -79,9 +79,9 @@ pub(super) async fn exchange(
                 }
                 let is_broken = lane.quic.is_some_and(|quic| is_broken(&quic, &error));
                 if is_rejected || falls_back || is_broken {
-                    core.forget_early_data(&origin, &facts);
+                    core.disable_early_data(&origin, &facts);
                 }
-                falls_back |= is_broken && may_be_unlucky(is_reused, &facts, &parts.method);
+                falls_back |= is_broken && may_succeed_elsewhere(is_reused, &facts, &parts.method);
                 error
             }
         };
@@ -89,8 +89,8 @@ pub(super) async fn exchange(
             core.pool.remove(&key, &facts);
         }
         let may_retry = falls_back || may_retry(&error, is_reused, &parts.method);
-        let is_again = timing.retries < core.settings.retries && may_retry;
-        match replay.restart().filter(|_| is_again) {
+        let is_repeated = timing.retries < core.settings.retries && may_retry;
+        match replay.restart().filter(|_| is_repeated) {
             Some(again) => body = again,
             None => return Err(error.with_timing(timing)),
         }
@@ -98,31 +98,31 @@ pub(super) async fn exchange(
     }
 }
 
-/// A request, and the place that it is for.
-struct Asked<'a> {
+/// A request and its destination.
+struct Outgoing<'a> {
     core: &'a Arc<Core>,
     key: &'a Key,
     origin: &'a Origin,
     parts: &'a Parts,
 }
 
-/// The connection of an attempt, as far as the fate of the request depends on it.
+/// The properties of an attempt's connection on which repeating the request depends.
 struct Lane {
     facts: Arc<Facts>,
-    /// The connection existed before.
+    /// True if the connection was taken from the pool.
     is_reused: bool,
-    /// The connection, over HTTP/3.
+    /// The QUIC connection, for HTTP/3.
     quic: Option<Connection>,
-    /// The connection, if the request may leave before its handshake is complete.
+    /// The QUIC connection, if the request may be sent before its handshake completes.
     early: Option<Connection>,
 }
 
 /// The outcome of an attempt to send a request.
 struct Attempt {
     sent: Result<Response<Body>, Error>,
-    /// The server has not answered early data.
+    /// True if the server has not answered early data.
     is_silent: bool,
-    /// The lane and the timing of an attempt beside the first one.
+    /// The connection and the timing of the second attempt, if it produced this outcome.
     beside: Option<Box<(Lane, Timing)>>,
 }
 
@@ -143,15 +143,15 @@ impl Lane {
     }
 }
 
-impl Asked<'_> {
-    /// Returns true if the request may be sent once more while it is unknown whether it was processed
-    /// (RFC 9110 §9.2.2).
-    fn may_be_doubled(&self, retries: u32) -> bool {
+impl Outgoing<'_> {
+    /// Returns true if the request may be sent again while it is unknown whether it was processed (RFC 9110
+    /// §9.2.2).
+    fn may_be_duplicated(&self, retries: u32) -> bool {
         self.parts.method.is_idempotent() && retries < self.core.settings.retries
     }
 
-    /// Sends the request on the connection of a lane, and on another one beside it if the path is silent
-    /// and the request may be repeated. Returns the outcome and the lane that has it.
+    /// Sends the request on the connection of a lane. If its path is silent and the request may be repeated,
+    /// sends it on another connection as well. Returns the outcome with its lane.
     async fn answer(
         &self,
         lane: Lane,
@@ -161,7 +161,11 @@ impl Asked<'_> {
     ) -> (Attempt, Lane) {
         let (began, retries) = (timing.began, timing.retries);
         let attempt = self.attempt(&lane, established, body, timing);
-        let mut attempt = match lane.quic.as_ref().filter(|_| self.may_be_doubled(retries)) {
+        let mut attempt = match lane
+            .quic
+            .as_ref()
+            .filter(|_| self.may_be_duplicated(retries))
+        {
             Some(quic) => {
                 let second = || self.beside(&lane, replay, Timing::of_retry(began, retries + 1));
                 first_answer(|| quic.is_path_silent(), attempt, second).await
@@ -187,14 +191,14 @@ impl Asked<'_> {
         timing: &mut Timing,
     ) -> Attempt {
         let (core, facts) = (self.core, &*lane.facts);
-        facts.tell(timing, lane.is_reused);
+        facts.add_to(timing, lane.is_reused);
         timing.request_started = Some(timing.elapsed());
         let sent = async {
-            let head = head_for(self.parts, self.origin, facts)?;
+            let head = header_for(self.parts, self.origin, facts)?;
             let request = Request::from_parts(head, body);
             send(core, self.key, established, request, timing).await
         };
-        // Requests with other methods wait for the handshake.
+        // Requests with unsafe methods wait for the handshake.
         let (sent, is_silent) = match &lane.early {
             Some(quic) => match unless_silent(quic, core.settings.attempt_delay, sent).await {
                 Ok(sent) => (sent, false),
@@ -213,7 +217,7 @@ impl Asked<'_> {
         }
     }
 
-    /// Sends the request on another connection, because that of `first` is silent.
+    /// Sends the request on another connection, because the path of `first` is silent.
     async fn beside(&self, first: &Lane, replay: &Replay, mut timing: Timing) -> Option<Attempt> {
         first.facts.was_silent.store(true, Relaxed);
         if !replay.is_possible() {
@@ -222,7 +226,7 @@ impl Asked<'_> {
         let obtained = obtain(self.core, self.key, &mut timing).await;
         let (established, is_reused) = obtained.ok()?;
         let lane = Lane::of(&established, is_reused);
-        // From here on the first attempt cannot read the rest of its content.
+        // From here on the first attempt can no longer read the request body.
         let body = replay.restart()?;
         let attempt = self.attempt(&lane, established, body, &mut timing).await;
         let beside = Some(Box::new((lane, timing)));
@@ -230,19 +234,19 @@ impl Asked<'_> {
     }
 }
 
-/// Returns true if a connection is over because its server has broken a rule, such as one for the
-/// settings that early data relies on.
+/// Returns true if a connection was closed because its server violated a rule, such as one for the settings that
+/// early data depends on.
 fn is_broken(quic: &Connection, error: &Error) -> bool {
     error.is_violation() && quic.close_reason().is_some()
 }
 
-/// Returns true if the server may have broken a rule in early data, or for another request, so that this one
-/// may succeed on another connection.
-fn may_be_unlucky(is_reused: bool, facts: &Facts, method: &Method) -> bool {
+/// Returns true if the violation may be specific to early data or to another request, so that this request may
+/// succeed on another connection.
+fn may_succeed_elsewhere(is_reused: bool, facts: &Facts, method: &Method) -> bool {
     is_reused && method.is_idempotent() || facts.is_early() && method.is_safe()
 }
 
-/// Returns a connection, and whether it existed before.
+/// Returns a connection, and true if it was taken from the pool.
 async fn obtain(
     core: &Arc<Core>,
     key: &Key,
@@ -270,7 +274,7 @@ async fn obtain(
             if let Some(established) = core.pool.take(key) {
                 return Ok((established, true));
             }
-            // The previous owner may have found that connections to this origin cannot be shared.
+            // The task that held the lock may have found that connections to this origin cannot be shared.
             matches!(core.pool.dialing(key), Dialing::Together(_)).then_some(guard)
         }
     };
@@ -280,9 +284,8 @@ async fn obtain(
     Ok((established, false))
 }
 
-/// Returns whether a request may be repeated. RFC 9110 §9.2.2: a request with an idempotent method
-/// may be repeated even if it is unknown whether it was processed. Any request may be repeated if
-/// it was certainly not processed.
+/// Returns true if a request may be repeated: if it was certainly not processed, or if its method is idempotent
+/// (RFC 9110 §9.2.2).
 fn may_retry(error: &Error, is_reused: bool, method: &Method) -> bool {
     match error.kind() {
         ErrorKind::Send | ErrorKind::RequestBody => false,
@@ -291,8 +294,8 @@ fn may_retry(error: &Error, is_reused: bool, method: &Method) -> bool {
     }
 }
 
-/// Returns an error if the response comes from a server, or on a connection, that is not the one of
-/// the origin and does not serve it. Remembers it for later requests.
+/// Returns an error if the response shows that an alternative, or a connection of another origin, does not serve
+/// the origin. Remembers that for later requests.
 fn refused_by(
     core: &Core,
     response: &Response<Body>,
@@ -316,8 +319,8 @@ fn refused_by(
     Some(Error::new(ErrorKind::Protocol, text).unprocessed(true))
 }
 
-/// Returns the head of a request in the form that a connection requires.
-fn head_for(parts: &Parts, origin: &Origin, facts: &Facts) -> Result<Parts, Error> {
+/// Returns the header section of a request in the form that the connection requires.
+fn header_for(parts: &Parts, origin: &Origin, facts: &Facts) -> Result<Parts, Error> {
     let mut parts = parts.clone();
     parts.version = facts.version;
     if let Some(alternative) = &facts.alternative
@@ -354,7 +357,7 @@ fn head_for(parts: &Parts, origin: &Origin, facts: &Facts) -> Result<Parts, Erro
     for name in CONNECTION_SPECIFIC {
         parts.headers.remove(name);
     }
-    // A `host` field set by the user means the authority (RFC 9113 §8.3.1).
+    // A `host` field that the user has set replaces the authority (RFC 9113 §8.3.1).
     let host = parts.headers.remove(header::HOST);
     let host = host.and_then(|host| host.to_str().map(str::to_owned).ok());
     parts.uri = Uri::builder()
@@ -366,7 +369,7 @@ fn head_for(parts: &Parts, origin: &Origin, facts: &Facts) -> Result<Parts, Erro
     Ok(parts)
 }
 
-/// Returns the host and port as the user wrote them, without credentials and default port.
+/// Returns host and port as in the URL, without credentials and the default port.
 fn authority_of(uri: &Uri, origin: &Origin) -> String {
     let host = uri.host().unwrap_or_else(|| origin.host());
     let default = if origin.is_secure() { 443 } else { 80 };
@@ -384,7 +387,7 @@ async fn send(
     mut request: Request<RequestBody>,
     timing: &mut Timing,
 ) -> Result<Response<Body>, Error> {
-    // Extended CONNECT requires a dedicated connection, and hyper has another type for it.
+    // Extended CONNECT requires a separate connection, and hyper represents it by another type.
     request.extensions_mut().remove::<Protocol>();
     let on_interim = request.extensions().get::<OnInterim>().cloned();
     if let (Some(on_interim), Version::HTTP_11 | Version::HTTP_2) =
@@ -415,7 +418,7 @@ async fn send(
             response.map(|body| Body::http3(body, quic, timing.clone()))
         }
         Link::Http2(send) => {
-            // Some servers send content nevertheless, which would be an error of the stream.
+            // Some servers send content anyway, which would be a stream error.
             let is_head = request.method() == Method::HEAD;
             let unsent = |error| Error::of_hyper(error, true).unprocessed(true).stale(true);
             send.ready().await.map_err(unsent)?;
@@ -452,15 +455,15 @@ async fn send(
     Ok(response)
 }
 
-/// Requests content codings that the client can decode, unless the request has its own preference
-/// or asks for a range: parts of compressed content are useless.
-pub(super) fn ask_for_codings(headers: &mut HeaderMap) {
+/// Requests content codings that the client can decode, unless the request has its own preference or is for a
+/// range, because part of compressed content cannot be decoded.
+pub(super) fn request_codings(headers: &mut HeaderMap) {
     if !headers.contains_key(header::ACCEPT_ENCODING) && !headers.contains_key(header::RANGE) {
         headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static(CODINGS));
     }
 }
 
-/// The content codings that this build can decode, the preferred one first.
+/// The content codings that this build can decode, in order of preference.
 const CODINGS: &str = match (cfg!(feature = "zstd"), cfg!(feature = "brotli")) {
     (true, true) => "zstd, br, gzip, deflate",
     (true, false) => "zstd, gzip, deflate",
@@ -468,7 +471,7 @@ const CODINGS: &str = match (cfg!(feature = "zstd"), cfg!(feature = "brotli")) {
     (false, false) => "gzip, deflate",
 };
 const ALT_USED: HeaderName = HeaderName::from_static("alt-used");
-/// Fields without meaning beyond HTTP/1.1, which are malformed (RFC 9113 §8.2.2, RFC 9114 §4.2).
+/// Connection-specific fields, which are malformed beyond HTTP/1.1 (RFC 9113 §8.2.2, RFC 9114 §4.2).
 const CONNECTION_SPECIFIC: [HeaderName; 5] = [
     header::CONNECTION,
     HeaderName::from_static("keep-alive"),

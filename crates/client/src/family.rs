@@ -2,12 +2,12 @@
 
 use std::net::IpAddr;
 
-/// A family of addresses.
+/// A family of IP addresses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Family {
-    /// IPv4.
+    /// IPv4 addresses only.
     V4,
-    /// IPv6.
+    /// IPv6 addresses only.
     V6,
 }
 

@@ -1,10 +1,10 @@
 //! An HTTP client that reuses connections and selects the protocol.
 //!
-//! [`Client`] sends [`http::Request`]s over HTTP/3, HTTP/2 or HTTP/1.1. If an HTTPS record (RFC
-//! 9460) or an `alt-svc` field (RFC 7838) announces HTTP/3 for an origin, QUIC is raced against
-//! TCP, and the first connection carries the request. Networks that drop UDP are remembered. HTTPS
-//! records are queried with the feature `dns`; without it only `alt-svc` fields reveal HTTP/3. The
-//! features `brotli` and `zstd` add these content codings to gzip and deflate.
+//! [`Client`] sends [`http::Request`]s over HTTP/3, HTTP/2 or HTTP/1.1. If an HTTPS record (RFC 9460) or an
+//! `alt-svc` field (RFC 7838) announces HTTP/3 for an origin, QUIC is raced against TCP, and the first
+//! connection carries the request. The client remembers networks that drop UDP. HTTPS records are queried with
+//! the feature `dns`; without it, HTTP/3 is discovered through `alt-svc` fields only. The features `brotli` and
+//! `zstd` add these content codings to gzip and deflate.
 //!
 //! ```no_run
 //! # mod courser { pub use courser_quic::*; pub use courser_client::{self as client, Client}; }
@@ -19,15 +19,15 @@
 //! # Ok(()) }
 //! ```
 //!
-//! A client is also a [`tower_service::Service`], so that tower's layers can wrap it. Each response
-//! has its [`Timing`] among its extensions.
+//! A client is also a [`tower_service::Service`], so it can be wrapped in tower's layers. Each response has its
+//! [`Timing`] in its extensions.
 //!
-//! The client repeats a request automatically only if that is safe: if the server reported that it
-//! was not processed, or if the method is idempotent and an idle connection was closed or its path became
-//! [silent](courser_quic::Connection::is_path_silent). In the last case the request continues where it is as
-//! well: a new QUIC connection and TCP are raced, and the first response counts.
+//! The client repeats a request only if that is safe: if the server reported that it was not processed, or if
+//! the method is idempotent and an idle connection was closed or its path became
+//! [silent](courser_quic::Connection::is_path_silent). In the last case the first attempt continues, a new QUIC
+//! connection and TCP are raced, and the first response is returned.
 
-// Shows the feature that each item needs.
+// Displays the feature that each item requires.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod alt_svc;
@@ -71,7 +71,7 @@ use http::{Request, Response, Uri, header};
 use tower_http::decompression::Decompression;
 use tower_service::Service;
 
-/// Entry points for the fuzz targets, which are not part of the interface.
+/// Entry points of the fuzz targets, which are not part of the public API.
 #[doc(hidden)]
 pub mod fuzzing {
     pub use super::alt_svc::{announce, rewrite_file};
@@ -131,12 +131,11 @@ impl Client {
         self.send(request).await
     }
 
-    /// Sends a request, follows redirects, and waits for the header section of the response. The
-    /// body of the request is sent meanwhile, and sending continues after the response has arrived.
+    /// Sends a request, follows redirects, and waits for the header section of the response. The request body is
+    /// sent meanwhile, and may continue after the response has arrived.
     ///
-    /// The URI must be absolute. A `content-length` is added if the body reports its exact size.
-    /// The extensions of the request may contain [`OnInterim`](h3::OnInterim) and
-    /// [`Priority`](h3::Priority).
+    /// The URI must be absolute. A `content-length` is added if the body reports its exact size. The extensions
+    /// of the request may contain [`OnInterim`](h3::OnInterim) and [`Priority`](h3::Priority).
     ///
     /// ```no_run
     /// # mod courser { pub use courser_quic::*; pub use courser_client::{self as client, Client}; }
@@ -172,16 +171,16 @@ impl Client {
                 .await
                 .map_err(|_| no_response_within(limit))??,
         };
-        let silence = self.0.settings.read_timeout;
-        response.body_mut().set_limits(silence, deadline);
+        let read_timeout = self.0.settings.read_timeout;
+        response.body_mut().set_limits(read_timeout, deadline);
         if self.0.settings.decompresses {
             response = decode(response).await;
         }
         Ok(response)
     }
 
-    /// Writes the learned alternatives to their [file](ClientBuilder::alt_svc_file), if there is
-    /// one. Dropping the last handle of the client does the same, but cannot report errors.
+    /// Saves the alternatives to their [file](ClientBuilder::alt_svc_file), if one is set. Dropping the last
+    /// clone of the client does the same but cannot report errors.
     ///
     /// # Errors
     /// [`ErrorKind::Config`] if the file cannot be written.
@@ -189,17 +188,17 @@ impl Client {
         self.0.save_alt_svc()
     }
 
-    /// Returns the open QUIC endpoints, at most one for each address family, for their counters and
+    /// Returns the open QUIC endpoints, at most one for each address family, for access to their counters and
     /// the capabilities of their sockets.
     pub fn endpoints(&self) -> Vec<courser_quic::Endpoint> {
         self.0.quic.open()
     }
 
-    /// Reports that the network has changed and packets leave from another address now. Open QUIC
-    /// connections move to a new path at once, as far as their servers allow
-    /// ([`Endpoint::network_changed`](courser_quic::Endpoint::network_changed)). Connections over TCP
-    /// are not affected. What was learned about UDP in the network before is forgotten, and so are alternatives
-    /// that do not persist (RFC 7838 §2.2).
+    /// Reports that the network has changed and packets now have another source address. Open QUIC connections
+    /// migrate to a new path at once if their servers allow it
+    /// ([`Endpoint::network_changed`](courser_quic::Endpoint::network_changed)). TCP connections are not
+    /// affected. The client discards what it learned about UDP in the previous network, and alternatives that do
+    /// not persist (RFC 7838 §2.2).
     pub fn network_changed(&self) {
         self.0.on_network_changed();
         for endpoint in self.0.quic.open() {
@@ -207,12 +206,11 @@ impl Client {
         }
     }
 
-    /// Connects to the server of `uri` and closes the connection, so that the next request to it can be
-    /// sent in early data. Takes two round trips. Tickets of earlier connections of this client serve
-    /// the same purpose.
+    /// Connects to the server of `uri` and closes the connection, so that the next request to it can be sent in
+    /// early data. Takes two round trips. Tickets of earlier connections of this client serve the same purpose.
     ///
-    /// Returns [`Prepared::Ready`] for servers that issue no tickets for early data too;
-    /// [`Timing::early_data`] has the result.
+    /// Returns [`Prepared::Ready`] even if the server issues no tickets for early data; [`Timing::early_data`]
+    /// of the next request reports the result.
     ///
     /// ```no_run
     /// # mod courser { pub use courser_quic::*; pub use courser_client::{self as client, Client}; }
@@ -234,8 +232,8 @@ impl Client {
         preparation::prepare(&self.0, &Origin::of(uri)?).await
     }
 
-    /// Closes all QUIC connections and waits until the servers have been notified, which takes a
-    /// round trip. For processes that are about to exit; further requests open new sockets.
+    /// Closes all QUIC connections and waits until the servers have been notified, which takes a round trip.
+    /// Intended for processes that are about to exit; further requests open new sockets.
     pub async fn close(&self) {
         for endpoint in self.0.quic.open() {
             endpoint.close(courser_quic::VarInt::from(NO_ERROR), b"");
@@ -246,7 +244,7 @@ impl Client {
     async fn follow(&self, request: Request<RequestBody>) -> Result<Response<Body>, Error> {
         let (mut parts, mut body) = request.into_parts();
         if self.0.settings.decompresses {
-            exchange::ask_for_codings(&mut parts.headers);
+            exchange::request_codings(&mut parts.headers);
         }
         if let Some(name) = &self.0.settings.user_agent
             && !parts.headers.contains_key(header::USER_AGENT)
@@ -274,7 +272,7 @@ impl Client {
             body = if redirect.keeps_body {
                 match replay.restart() {
                     Some(body) => body,
-                    // The body was sent and cannot be repeated: the caller must do it.
+                    // The body was sent and cannot be repeated, so the caller must follow the redirect.
                     None => return Ok(response),
                 }
             } else {
@@ -308,7 +306,7 @@ where
     }
 }
 
-/// Decodes the content coding of a response, if it is a known one.
+/// Decodes the content coding of a response if it is supported.
 async fn decode(response: Response<Body>) -> Response<Body> {
     let is_coded = response.headers().contains_key(header::CONTENT_ENCODING);
     if !is_coded || http_body::Body::is_end_stream(response.body()) {
@@ -320,7 +318,7 @@ async fn decode(response: Response<Body>) -> Response<Body> {
     response.map(Body::decoded)
 }
 
-/// A service that answers with a given response, because the decompression layer wraps a service.
+/// A service that returns a given response, because the decompression layer wraps a service.
 struct Given(Option<Response<Body>>);
 
 impl Service<Request<h3::Empty>> for Given {
@@ -334,7 +332,7 @@ impl Service<Request<h3::Empty>> for Given {
 
     fn call(&mut self, _: Request<h3::Empty>) -> Self::Future {
         let response = self.0.take();
-        std::future::ready(Ok(response.expect("called once, where it is made")))
+        std::future::ready(Ok(response.expect("the service is called once")))
     }
 }
 

@@ -1,4 +1,4 @@
-//! Connections that carry requests, over any protocol.
+//! Connections that carry requests over any version of HTTP.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -12,17 +12,17 @@ use hyper::client::conn::{http1, http2};
 use super::early_data::is_unfinished;
 use super::origin::Origin;
 use super::request_body::RequestBody;
-use super::serves::{Serves, names};
+use super::serves::{Serves, is_claim_of};
 use super::timing::{Timing, TlsSummary};
 
-/// A connection of any protocol.
+/// A handle for sending requests on a connection.
 pub(super) enum Link {
     Http3(h3::Client),
     Http2(http2::SendRequest<RequestBody>),
     Http1(http1::SendRequest<RequestBody>),
 }
 
-/// The known properties of a connection.
+/// The properties of a connection.
 #[derive(Debug)]
 pub(super) struct Facts {
     pub(super) version: http::Version,
@@ -33,13 +33,13 @@ pub(super) struct Facts {
     pub(super) quic_complete: Option<Instant>,
     pub(super) is_resumed: bool,
     pub(super) tls: Option<Arc<TlsSummary>>,
-    /// The proxy, if it sees requests, with the credentials that each request must carry.
+    /// The role of the proxy, with credentials if it reads requests.
     pub(super) proxy: Proxied,
-    /// `host:port` of the alternative that it leads to (RFC 7838 §5).
+    /// The `host:port` of the alternative that it connects to (RFC 7838 §5).
     pub(super) alternative: Option<Box<str>>,
-    /// The origin that it was made for, and others that it does not serve.
+    /// The origins that it serves.
     pub(super) serves: Serves,
-    /// Its path was silent, and no response has arrived since.
+    /// True if its path was silent and no response has arrived since.
     pub(super) was_silent: AtomicBool,
 }
 
@@ -47,9 +47,9 @@ pub(super) struct Facts {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Proxied {
     No,
-    /// The proxy only forwards bytes.
+    /// The proxy only forwards the bytes of a tunnel.
     Tunnel,
-    /// The proxy reads requests, and needs these credentials.
+    /// The proxy reads requests and may require these credentials.
     Visible(Option<http::HeaderValue>),
 }
 
@@ -60,12 +60,12 @@ pub(super) struct Established {
 }
 
 impl Link {
-    /// Returns true if many requests can share it.
+    /// Returns true if it can carry several requests at a time.
     pub(super) const fn is_shared(&self) -> bool {
         !matches!(self, Self::Http1(_))
     }
 
-    /// Returns true if it accepts further requests, as far as that is known.
+    /// Returns true if it accepts further requests, as far as the client can add_to.
     pub(super) fn is_usable(&self) -> bool {
         match self {
             Self::Http3(client) => client.quic().close_reason().is_none() && !client.goes_away(),
@@ -74,8 +74,8 @@ impl Link {
         }
     }
 
-    /// Returns true for a QUIC connection that has probed its path several times without an
-    /// acknowledgement. It may still answer, but new requests have no reason to wait for that.
+    /// Returns true for a QUIC connection that has probed its path several times without an acknowledgement. It
+    /// may recover, but new requests should not wait for that.
     pub(super) fn is_silent(&self) -> bool {
         match self {
             Self::Http3(client) => client.quic().is_path_silent(),
@@ -91,12 +91,12 @@ impl Link {
         }
     }
 
-    /// Returns the connection if requests leave on it before its handshake is complete.
+    /// Returns the QUIC connection if it sends requests before its handshake completes.
     pub(super) fn early(&self) -> Option<Connection> {
         self.quic().filter(is_unfinished)
     }
 
-    /// Returns true if the server of the connection claims the origin, and nothing is against it.
+    /// Returns true if the server claims the origin, and nothing prevents its use.
     pub(super) fn is_claimed_for(&self, facts: &Facts, origin: &Origin) -> bool {
         let Self::Http3(client) = self else {
             return false;
@@ -107,7 +107,7 @@ impl Link {
             && self.is_usable()
             && !self.is_silent()
             && !facts.serves.is_misdirected(origin)
-            && claims().iter().any(|claim| names(claim, origin))
+            && claims().iter().any(|claim| is_claim_of(claim, origin))
     }
 
     /// Returns another handle to a shared connection.
@@ -121,14 +121,14 @@ impl Link {
 }
 
 impl Facts {
-    /// Returns true for a QUIC connection that was used before its handshake was complete.
+    /// Returns true for a QUIC connection that was used before its handshake completed.
     pub(super) fn is_early(&self) -> bool {
         self.version == http::Version::HTTP_3 && self.quic_complete.is_none()
     }
 
-    /// Adds the data of the connection to a timing. The times of its creation are included only if
-    /// it was made for that request.
-    pub(super) fn tell(&self, timing: &mut Timing, is_reused: bool) {
+    /// Adds the properties of the connection to a timing. The times of its handshakes are included only if it
+    /// was opened for that request.
+    pub(super) fn add_to(&self, timing: &mut Timing, is_reused: bool) {
         timing.protocol = Some(self.version);
         timing.remote = Some(self.remote);
         timing.local = self.local;

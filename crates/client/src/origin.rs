@@ -7,7 +7,7 @@ use http::Uri;
 
 use super::error::{Error, ErrorKind};
 
-/// Scheme, host and port (RFC 9110 §4.3.1), which own connections, alternatives and credentials.
+/// Scheme, host and port of a URL (RFC 9110 §4.3.1), to which connections, alternatives and credentials belong.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct Origin {
     is_secure: bool,
@@ -41,7 +41,7 @@ impl Origin {
             Some(address) => address.parse::<Ipv6Addr>().is_ok(),
             None => !host.contains(['[', ']', ':']),
         };
-        // `http` ignores text between the bracket and the port.
+        // The `http` crate ignores text between the bracket and the port.
         let authority = uri.authority().map_or("", |authority| authority.as_str());
         let after = authority
             .rsplit('@')
@@ -69,7 +69,7 @@ impl Origin {
         self.is_secure
     }
 
-    /// Returns the host in lower case, an IPv6 address without brackets.
+    /// Returns the host in lower case. An IPv6 address has no brackets.
     pub fn host(&self) -> &str {
         &self.host
     }
@@ -133,16 +133,16 @@ mod tests {
     }
 
     #[test]
-    fn brackets_of_addresses_are_taken_off_and_put_back() {
+    fn brackets_of_addresses_are_removed_and_restored() {
         let origin = origin("https://[::1]:4433/").expect("an address");
         assert_eq!(origin.host(), "::1");
         assert_eq!(origin.ip(), Some(IpAddr::from([0, 0, 0, 0, 0, 0, 0, 1])));
         assert_eq!(origin.to_string(), "https://[::1]:4433");
     }
 
-    /// `http` accepts such a URI, with the host `o[`.
+    /// The `http` crate accepts such a URI with the host `o[`.
     #[test]
-    fn brackets_around_anything_else_are_refused() {
+    fn brackets_around_other_text_are_refused() {
         for uri in ["https://o[::1]/", "https://[o]/", "https://[::1]o/"] {
             let Ok(uri) = uri.parse::<Uri>() else {
                 continue;

@@ -1,8 +1,8 @@
 //! The pool of connections.
 //!
-//! One connection of HTTP/3 or HTTP/2 to each origin carries all its requests. HTTP/1.1 needs as
-//! many connections as there are concurrent requests, and some are kept for later. A task closes
-//! idle ones after a while; it lives as long as there is a connection to close.
+//! One HTTP/3 or HTTP/2 connection to each origin carries all its requests. HTTP/1.1 needs one connection for
+//! each concurrent request, and some are kept idle. A task closes idle connections after a while, and ends when
+//! none is left.
 
 use std::collections::HashMap;
 use std::sync::{Arc, MutexGuard, Weak};
@@ -13,14 +13,14 @@ use courser_base::Mutex;
 use super::link::{Established, Facts, Link};
 use super::origin::Origin;
 
-/// The destination of a connection, and the proxy in between.
+/// The destination of a connection and its proxy.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Key {
     pub(super) origin: Origin,
     pub(super) proxy: Option<http::Uri>,
 }
 
-/// Limits on the number of kept connections and on their idle time.
+/// Limits on the number and idle time of pooled connections.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
     pub(super) idle_timeout: Duration,
@@ -30,7 +30,7 @@ pub(super) struct Limits {
 impl Default for Limits {
     fn default() -> Self {
         Self {
-            // A common value of browsers and other clients; most servers use a similar one.
+            // A common value of browsers and other clients, similar to that of most servers.
             idle_timeout: Duration::from_secs(90),
             idle_per_origin: 32,
         }
@@ -45,25 +45,25 @@ pub(super) struct Pool {
 
 #[derive(Default)]
 struct PoolState {
-    places: HashMap<Key, PoolEntry>,
+    entries: HashMap<Key, PoolEntry>,
     has_reaper: bool,
 }
 
 #[derive(Default)]
 struct PoolEntry {
-    /// Shared connections, the preferred one last.
+    /// Shared connections, oldest first.
     shared: Vec<Kept>,
-    /// Idle connections, the most recent one last.
+    /// Idle HTTP/1.1 connections, most recently used last.
     idle: Vec<Kept>,
-    /// Held by the task that makes the first connection, so that a hundred requests make only one.
+    /// Held by the task that opens the first connection, so that concurrent requests open only one.
     dialing: Arc<tokio::sync::Mutex<()>>,
-    /// True if the last connection was one that cannot be shared.
+    /// True if the latest connection cannot be shared.
     is_http1: bool,
 }
 
 impl PoolEntry {
-    /// Returns the shared connection that requests should use: the newest of HTTP/3, or else of HTTP/2. TCP
-    /// is newer only where QUIC was silent, and a path that answers again is as good as before.
+    /// Returns the shared connection for new requests: the newest HTTP/3 connection, otherwise the newest HTTP/2
+    /// connection. TCP is newer only if QUIC was silent, and a path that has recovered is preferred again.
     fn preferred(&mut self) -> Option<&mut Kept> {
         let answering = self.shared.iter_mut().filter(|kept| !kept.link.is_silent());
         answering.max_by_key(|kept| matches!(kept.link, Link::Http3(_)))
@@ -76,11 +76,11 @@ struct Kept {
     used: Instant,
 }
 
-/// The way to make a connection: alone or together with other requests.
+/// Whether a request opens a connection of its own or shares one.
 pub(super) enum Dialing {
     /// Connections to the origin cannot be shared.
     Alone,
-    /// The owner of this lock makes one connection for all.
+    /// The task that acquires this lock opens one connection for all.
     Together(Arc<tokio::sync::Mutex<()>>),
 }
 
@@ -92,19 +92,19 @@ impl Pool {
         })
     }
 
-    /// Returns an existing connection.
+    /// Returns an existing connection that can carry a request.
     pub(super) fn take(&self, key: &Key) -> Option<Established> {
         let mut state = self.lock();
-        let place = state.places.get_mut(key)?;
-        place.shared.retain(|kept| kept.link.is_usable());
-        if let Some(kept) = place.preferred() {
+        let entry = state.entries.get_mut(key)?;
+        entry.shared.retain(|kept| kept.link.is_usable());
+        if let Some(kept) = entry.preferred() {
             kept.used = Instant::now();
             let link = kept.link.share()?;
             let facts = kept.facts.clone();
             return Some(Established { link, facts });
         }
         let oldest = Instant::now().checked_sub(self.limits.idle_timeout);
-        while let Some(kept) = place.idle.pop() {
+        while let Some(kept) = entry.idle.pop() {
             if kept.link.is_usable() && oldest.is_none_or(|oldest| kept.used > oldest) {
                 let (link, facts) = (kept.link, kept.facts);
                 return Some(Established { link, facts });
@@ -113,19 +113,19 @@ impl Pool {
         None
     }
 
-    /// Returns true if there is a connection whose path is silent.
+    /// Returns true if there is a connection to the destination whose path is silent.
     pub(super) fn has_silent(&self, key: &Key) -> bool {
         let state = self.lock();
-        let place = state.places.get(key);
-        place.is_some_and(|place| place.shared.iter().any(|kept| kept.link.is_silent()))
+        let entry = state.entries.get(key);
+        entry.is_some_and(|entry| entry.shared.iter().any(|kept| kept.link.is_silent()))
     }
 
-    /// Returns connections of other origins that may carry requests to `origin`, as far as their
-    /// servers claim.
+    /// Returns connections of other origins whose servers claim `origin`. Their certificates are not checked
+    /// here.
     pub(super) fn claiming(&self, origin: &Origin) -> Vec<Established> {
         let state = self.lock();
-        let direct = state.places.iter().filter(|(key, _)| key.proxy.is_none());
-        let kept = direct.flat_map(|(_, place)| &place.shared);
+        let direct = state.entries.iter().filter(|(key, _)| key.proxy.is_none());
+        let kept = direct.flat_map(|(_, entry)| &entry.shared);
         let claiming = kept.filter(|kept| kept.link.is_claimed_for(&kept.facts, origin));
         let established = claiming.filter_map(|kept| {
             Some(Established {
@@ -136,29 +136,29 @@ impl Pool {
         established.take(MAX_CLAIMING).collect()
     }
 
-    /// Returns how to make a connection.
+    /// Returns whether a request opens a connection of its own.
     pub(super) fn dialing(&self, key: &Key) -> Dialing {
         let mut state = self.lock();
-        let place = state.places.entry(key.clone()).or_default();
-        if place.is_http1 {
+        let entry = state.entries.entry(key.clone()).or_default();
+        if entry.is_http1 {
             Dialing::Alone
         } else {
-            Dialing::Together(place.dialing.clone())
+            Dialing::Together(entry.dialing.clone())
         }
     }
 
-    /// Keeps a new connection if others can use it too. The newest is preferred: a QUIC connection
-    /// that is made after TCP has won replaces it.
+    /// Adds a new connection to the pool if it can be shared. The newest is preferred, so a QUIC connection that
+    /// completes after TCP has won replaces it.
     pub(super) fn share(self: &Arc<Self>, key: &Key, established: &Established) {
         let mut state = self.lock();
-        let place = state.places.entry(key.clone()).or_default();
-        place.is_http1 = !established.link.is_shared();
+        let entry = state.entries.entry(key.clone()).or_default();
+        entry.is_http1 = !established.link.is_shared();
         if let Some(link) = established.link.share() {
-            place.shared.retain(|kept| kept.link.is_usable());
-            if place.shared.len() >= MAX_SHARED {
-                place.shared.remove(0);
+            entry.shared.retain(|kept| kept.link.is_usable());
+            if entry.shared.len() >= MAX_SHARED {
+                entry.shared.remove(0);
             }
-            place.shared.push(Kept {
+            entry.shared.push(Kept {
                 link,
                 facts: established.facts.clone(),
                 used: Instant::now(),
@@ -167,18 +167,18 @@ impl Pool {
         }
     }
 
-    /// Takes a connection back that is no longer in use.
+    /// Returns an idle connection to the pool.
     pub(super) fn put_back(self: &Arc<Self>, key: &Key, established: Established) {
         if !established.link.is_usable() {
             return;
         }
         let mut state = self.lock();
-        let idle: usize = state.places.values().map(|place| place.idle.len()).sum();
-        let place = state.places.entry(key.clone()).or_default();
-        if idle >= MAX_IDLE || place.idle.len() >= self.limits.idle_per_origin {
+        let idle: usize = state.entries.values().map(|entry| entry.idle.len()).sum();
+        let entry = state.entries.entry(key.clone()).or_default();
+        if idle >= MAX_IDLE || entry.idle.len() >= self.limits.idle_per_origin {
             return;
         }
-        place.idle.push(Kept {
+        entry.idle.push(Kept {
             link: established.link,
             facts: established.facts,
             used: Instant::now(),
@@ -186,27 +186,28 @@ impl Pool {
         self.start_reaper(&mut state);
     }
 
-    /// Removes a broken connection and idle ones, which the server has probably closed too.
+    /// Removes a broken connection, and the idle ones of the same destination, which the server has probably
+    /// closed too.
     pub(super) fn remove(&self, key: &Key, facts: &Arc<Facts>) {
-        if let Some(place) = self.lock().places.get_mut(key) {
-            place.shared.retain(|kept| !Arc::ptr_eq(&kept.facts, facts));
-            place.idle.clear();
+        if let Some(entry) = self.lock().entries.get_mut(key) {
+            entry.shared.retain(|kept| !Arc::ptr_eq(&kept.facts, facts));
+            entry.idle.clear();
         }
     }
 
-    /// Drops connections that are idle for too long. Returns false if none is left.
+    /// Drops connections that were idle for too long. Returns false if the pool is empty.
     fn reap(&self, now: Instant) -> bool {
         let mut state = self.lock();
         let is_fresh = |kept: &Kept| {
             kept.link.is_usable() && now.duration_since(kept.used) < self.limits.idle_timeout
         };
-        state.places.retain(|_, place| {
-            place.shared.retain(is_fresh);
-            place.idle.retain(is_fresh);
-            let is_empty = place.shared.is_empty() && place.idle.is_empty();
-            !is_empty || Arc::strong_count(&place.dialing) > 1
+        state.entries.retain(|_, entry| {
+            entry.shared.retain(is_fresh);
+            entry.idle.retain(is_fresh);
+            let is_empty = entry.shared.is_empty() && entry.idle.is_empty();
+            !is_empty || Arc::strong_count(&entry.dialing) > 1
         });
-        state.has_reaper = !state.places.is_empty();
+        state.has_reaper = !state.entries.is_empty();
         state.has_reaper
     }
 
@@ -219,12 +220,12 @@ impl Pool {
     }
 
     fn lock(&self) -> MutexGuard<'_, PoolState> {
-        // A panic leaves the state consistent, because all changes are complete.
+        // A panic leaves the state consistent, because no change is interrupted by user code.
         self.state.lock()
     }
 }
 
-/// Closes idle connections. Shared ones with requests in progress are closed by their handles.
+/// Closes idle connections. Shared connections with requests in progress are closed by their handles.
 async fn reaper(pool: Weak<Pool>, every: Duration) {
     loop {
         tokio::time::sleep(every).await;
@@ -245,11 +246,11 @@ impl std::fmt::Debug for Pool {
     }
 }
 
-/// A connection of HTTP/2, a connection of HTTP/3, and temporarily one more that is going away.
+/// Largest number of shared connections: one of HTTP/3, one of HTTP/2, and temporarily one that is going away.
 const MAX_SHARED: usize = 3;
-/// Maximum of idle HTTP/1.1 connections over all origins: each needs a file descriptor.
+/// Largest number of idle HTTP/1.1 connections to all origins (limit K72), because each holds a file descriptor.
 const MAX_IDLE: usize = 256;
-/// Maximum of connections whose certificates are checked for another origin.
+/// Largest number of connections whose certificates are checked for another origin.
 const MAX_CLAIMING: usize = 4;
 const SHORTEST_PAUSE: Duration = Duration::from_millis(10);
 

@@ -1,4 +1,4 @@
-//! A connection that is made for its ticket, so that the next one can be early.
+//! Connections that are opened to obtain a ticket for early data.
 
 use std::sync::Arc;
 
@@ -12,22 +12,22 @@ use super::link::Link;
 use super::origin::Origin;
 use super::timing::Timing;
 
-/// The result of a connection that was made for its ticket.
+/// The result of [`Client::prepare_early_data`](super::Client::prepare_early_data).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Prepared {
     /// The next request to the server can be sent in early data, if the server has issued a ticket for it.
     Ready,
-    /// The client does not [send early data](super::ClientBuilder::early_data), or not with its versions
-    /// of HTTP.
+    /// The client does not [send early data](super::ClientBuilder::early_data), or its versions of HTTP do not
+    /// support it.
     Off,
-    /// The connection is not one of HTTP/3: TCP has won the race, or the server does not announce HTTP/3.
+    /// The connection does not use HTTP/3, because TCP won the race or the server does not announce HTTP/3.
     NotHttp3,
-    /// The HTTP/3 settings of the server have not arrived.
+    /// The HTTP/3 settings of the server did not arrive in time.
     NoSettings,
 }
 
-/// Connects to a server and closes the connection, so that the next one can be early.
+/// Connects to a server and closes the connection, so that the next one can send early data.
 pub(super) async fn prepare(core: &Arc<Core>, origin: &Origin) -> Result<Prepared, Error> {
     let Some(remembered) = &core.early_data else {
         return Ok(Prepared::Off);
@@ -40,7 +40,7 @@ pub(super) async fn prepare(core: &Arc<Core>, origin: &Origin) -> Result<Prepare
     let learn = async {
         client.quic().authenticated().await.ok()?;
         let settings = client.settings().await?;
-        // A server sends its tickets as soon as it has the client's Finished, which precedes the PING.
+        // The server sends its tickets once it has the client's Finished, which precedes the PING.
         client.quic().ping().await.ok()?;
         Some(settings)
     };

@@ -5,24 +5,24 @@ use hyper_util::client::proxy::matcher::{Intercept, Matcher};
 
 use super::error::{Error, ErrorKind};
 
-/// The proxies of a client. QUIC is not used for requests through a proxy.
+/// The proxies of a client. Requests through a proxy do not use QUIC.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub enum Proxy {
-    /// The proxies named by the environment: `http_proxy`, `HTTPS_PROXY`, `ALL_PROXY`, except for
-    /// the hosts in `NO_PROXY`. If a proxy cannot be used, the requests that it applies to fail.
+    /// The proxies in the environment variables `http_proxy`, `HTTPS_PROXY` and `ALL_PROXY`, except for the
+    /// hosts in `NO_PROXY`. If a proxy cannot be used, requests through it fail.
     #[default]
     Environment,
-    /// No proxy.
+    /// Connects directly and ignores the environment.
     Direct,
-    /// This proxy for all hosts but those of a list in the format of `NO_PROXY`.
+    /// This proxy for all hosts except those in a list in the format of `NO_PROXY`.
     Url {
-        /// The URL of the proxy: `http://user:password@host:port`, or one with another scheme:
+        /// The URL of the proxy, `http://user:password@host:port`, or with another scheme:
         ///
-        /// - `https`: the proxy is reached over TLS,
+        /// - `https`: connects to the proxy over TLS,
         /// - `socks5h`: SOCKS5 (RFC 1928), with names resolved by the proxy,
         /// - `socks5`: SOCKS5, with names resolved by the client,
-        /// - `socks4a`, `socks4`: SOCKS4 with and without names, IPv4 only; a password is ignored.
+        /// - `socks4a`, `socks4`: SOCKS4 with and without names; IPv4 only, and a password is ignored.
         ///
         /// The default port of SOCKS proxies is 1080.
         url: String,
@@ -31,12 +31,12 @@ pub enum Proxy {
     },
 }
 
-/// The configured proxies and the requests that they apply to.
+/// The configured proxies and the hosts to which they apply.
 #[derive(Debug)]
 pub(super) struct Proxies {
     matcher: Matcher,
-    /// Proxies that cannot be used. [`Matcher`] would skip them silently, so it has invalid names
-    /// for them, and a request that is directed to such a name fails with an explanation.
+    /// Proxies that cannot be used. [`Matcher`] would silently skip them, so it has invalid names in their
+    /// place, and a request through such a name fails with the reason.
     unusable: Vec<Unusable>,
 }
 
@@ -48,10 +48,10 @@ struct Unusable {
 }
 
 impl Proxies {
-    /// Returns the proxies that environment variables name; `variable` returns their values.
+    /// Reads the proxies from environment variables; `variable` returns their values.
     pub(super) fn of_environment(variable: impl Fn(&str) -> Option<String>) -> Self {
         let mut unusable = Vec::new();
-        // In a CGI program the client may have set the variable.
+        // In a CGI program, HTTP_PROXY may come from a field of the client's request.
         if variable("REQUEST_METHOD").is_some() {
             let matcher = Matcher::builder().build();
             return Self { matcher, unusable };
@@ -86,7 +86,7 @@ impl Proxies {
         Self { matcher, unusable }
     }
 
-    /// Returns one proxy for all hosts but those in `except`.
+    /// Returns one proxy for all hosts except those in `except`.
     pub(super) fn of_url(url: &str, except: &str) -> Result<Self, Error> {
         check(url, "the proxy's URL").map_err(|(kind, text)| Error::new(kind, text))?;
         let matcher = Matcher::builder()
@@ -115,13 +115,14 @@ impl Proxies {
     }
 }
 
-/// Checks the URL of a proxy. `source` names where the URL comes from.
+/// Checks the URL of a proxy. `source` names its origin in messages.
 fn check(url: &str, source: &str) -> Result<(), (ErrorKind, String)> {
     let uri = url.parse::<Uri>().ok();
     let uri = uri.filter(|uri| uri.host().is_some_and(|host| !host.is_empty()));
     let Some(uri) = uri else {
-        // The URL is left out, because it may contain a password.
-        let text = format!("{source} is none: write http://host:port or socks5h://host:port");
+        // The message omits the URL, because it may contain a password.
+        let text =
+            format!("{source} is not a proxy URL: use http://host:port or socks5h://host:port");
         return Err((ErrorKind::Config, text));
     };
     match uri.scheme_str() {
@@ -140,7 +141,7 @@ fn check(url: &str, source: &str) -> Result<(), (ErrorKind, String)> {
 mod tests {
     use super::*;
 
-    /// Returns the proxy of a URL with these variables, or the error that prevents it.
+    /// Returns the proxy for a URL with these variables, or the error that prevents its use.
     fn chosen(url: &str, variables: &[(&str, &str)]) -> Result<Option<String>, String> {
         let proxies = Proxies::of_environment(|name| {
             let found = variables.iter().find(|(known, _)| *known == name);
@@ -179,16 +180,16 @@ mod tests {
     }
 
     #[test]
-    fn one_that_cannot_be_used_is_an_error_where_it_would_be() {
+    fn unusable_proxy_is_an_error_only_if_selected() {
         let error = chosen(URL, &[("https_proxy", "ftp://p")]).expect_err("of another kind");
         assert!(
             error.contains("https_proxy") && error.contains("'ftp'"),
             "{error}"
         );
         let error = chosen(URL, &[("ALL_PROXY", "http://u:secret@")]).expect_err("no host");
-        assert!(error.contains("ALL_PROXY is none"), "{error}");
+        assert!(error.contains("ALL_PROXY is not a proxy URL"), "{error}");
         assert!(!error.contains("secret"), "{error}");
-        // An unusable proxy is no error if another one, or none, is selected.
+        // An unusable proxy is no error if another proxy, or none, is selected.
         let both = [("ALL_PROXY", "socks://p"), ("HTTPS_PROXY", "http://s")];
         assert_eq!(chosen(URL, &both), Ok(Some("s".to_owned())));
         let error = chosen("http://example.org", &both).expect_err("of another kind");

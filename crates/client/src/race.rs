@@ -1,15 +1,14 @@
 //! The race of HTTP/3 against TCP: the order and times of connection attempts.
 //!
-//! It resembles Happy Eyeballs (draft-ietf-happy-happyeyeballs-v3 §6): attempts start one after the
-//! other, a connection attempt delay apart, and the next starts at once when one fails. There is a
-//! lane for QUIC and a lane for TCP, each with its families interleaved. The lane for TCP opens one
-//! delay after the first attempt of QUIC, or as soon as QUIC has no attempts left.
+//! It resembles Happy Eyeballs (draft-ietf-happy-happyeyeballs-v3 §6): attempts start one after the other with a
+//! connection attempt delay between them, and the next starts at once when one fails. QUIC and TCP have a lane
+//! each, in which address families alternate. The TCP lane opens one delay after the first QUIC attempt, or as
+//! soon as QUIC has no attempts left.
 //!
-//! This deviates from the draft, which has one queue, sorted by protocol first. With two families,
-//! a network that drops UDP would then cost two delays before TCP is tried, and with four addresses
-//! four.
+//! This deviates from the draft, which has one queue sorted by protocol first. In a network that drops UDP, TCP
+//! would then start after two delays with two families, and after four delays with four addresses.
 //!
-//! The race has no clock and no socket: the caller passes in the time and starts the attempts.
+//! The race has no clock and no socket: the caller passes in the time and makes the attempts.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -19,26 +18,26 @@ use std::time::{Duration, Instant};
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum Transport {
-    /// UDP, for HTTP/3.
+    /// QUIC over UDP, for HTTP/3.
     Quic,
     /// TCP, for HTTP/2 and HTTP/1.1.
     Tcp,
 }
 
-/// An address to be tried over a transport.
+/// An address to try over a transport.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Candidate {
     pub(super) transport: Transport,
     pub(super) address: SocketAddr,
 }
 
-/// One race, from the first candidate to the first connection.
+/// A race, from the first candidate to the first connection.
 #[derive(Debug)]
 pub(super) struct Race {
     quic: Lane,
     tcp: Lane,
     delay: Duration,
-    /// QUIC has no head start.
+    /// True if TCP starts at the same time as QUIC.
     is_level: bool,
 }
 
@@ -62,18 +61,18 @@ impl Race {
         }
     }
 
-    /// Opens both lanes at once, because QUIC has just been silent here.
+    /// Opens both lanes at once, because QUIC was silent just now.
     pub(super) fn without_head_start(mut self) -> Self {
         self.is_level = true;
         self
     }
 
-    /// Adds addresses by preference, without known ones and those beyond the limit.
+    /// Adds addresses in order of preference, except known ones and those beyond the limit.
     pub(super) fn add(&mut self, transport: Transport, addresses: &[SocketAddr]) {
         self.lane_mut(transport).add(addresses);
     }
 
-    /// Returns the next attempt to start now. Call it until it returns `None`.
+    /// Returns an attempt to start now. Call it until it returns `None`.
     pub(super) fn poll(&mut self, now: Instant) -> Option<Candidate> {
         for transport in [Transport::Quic, Transport::Tcp] {
             let is_due = self
@@ -86,7 +85,8 @@ impl Race {
         None
     }
 
-    /// Returns the time of the next call if nothing happens before; `None` if nothing is left.
+    /// Returns when to call [`poll`](Self::poll) again if no attempt ends before, or `None` if no attempt is
+    /// left.
     pub(super) fn next_timeout(&self) -> Option<Instant> {
         [Transport::Quic, Transport::Tcp]
             .into_iter()
@@ -105,7 +105,7 @@ impl Race {
         self.quic.is_over() && self.tcp.is_over()
     }
 
-    /// Returns when the next attempt of a lane is due: never, at once, or at a time.
+    /// Returns when the next attempt of a lane is due: `None` for never, `Some(None)` for now.
     fn due(&self, transport: Transport) -> Option<Option<Instant>> {
         let lane = self.lane(transport);
         if lane.waiting.is_empty() {
@@ -118,7 +118,7 @@ impl Race {
         if transport == Transport::Quic || self.is_level || self.quic.is_over() {
             return Some(None);
         }
-        // QUIC has not started at all, or has a head start.
+        // QUIC has no attempts, or it has had its head start.
         Some(self.quic.first_start.map(|started| started + self.delay))
     }
 
@@ -160,13 +160,13 @@ impl Lane {
     }
 }
 
-/// Returns the delay that a race uses if `delay` is asked for.
+/// Clamps an attempt delay to the allowed range.
 pub(super) fn within_limits(delay: Duration) -> Duration {
     delay.clamp(MIN_DELAY, MAX_DELAY)
 }
 
-/// Alternates between address families, beginning with that of the first address, which the
-/// resolver prefers (draft-ietf-happy-happyeyeballs-v3 §5.3, RFC 6724).
+/// Alternates between address families, starting with that of the first address, which the resolver prefers
+/// (draft-ietf-happy-happyeyeballs-v3 §5.3, RFC 6724).
 pub(super) fn interleave(addresses: &[SocketAddr]) -> Vec<SocketAddr> {
     let Some(first) = addresses.first() else {
         return Vec::new();
@@ -184,13 +184,13 @@ pub(super) fn interleave(addresses: &[SocketAddr]) -> Vec<SocketAddr> {
     }
 }
 
-/// The recommended delay between attempts (draft-ietf-happy-happyeyeballs-v3 §9).
+/// Recommended delay between attempts (draft-ietf-happy-happyeyeballs-v3 §9).
 pub(super) const DEFAULT_DELAY: Duration = Duration::from_millis(250);
-/// The smallest delay, because each attempt costs the network a handshake.
+/// Shortest delay, because each attempt costs the network a handshake.
 const MIN_DELAY: Duration = Duration::from_millis(10);
-/// The largest delay, because a user waits.
+/// Longest delay, because a user waits.
 const MAX_DELAY: Duration = Duration::from_secs(2);
-/// Maximum of addresses tried. Some names have more, but no user waits for the eleventh.
+/// Largest number of addresses per transport. Some names have more, but users do not wait that long.
 const MAX_CANDIDATES: usize = 10;
 
 #[cfg(test)]

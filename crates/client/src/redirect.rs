@@ -7,16 +7,16 @@ use url::Url;
 use super::error::{Error, ErrorKind};
 use super::origin::Origin;
 
-/// The target that a response redirects its request to.
+/// The target of a redirect.
 ///
-/// The [client](super::Client) follows redirects automatically. Callers with other rules use this.
+/// The [client](super::Client) follows redirects automatically. This type is for callers with other rules.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Redirect {
     /// The absolute URI of the target.
     pub uri: Uri,
     /// The method of the request to the target.
     pub method: Method,
-    /// True if the body is sent again. Otherwise the fields that describe it are removed too.
+    /// True if the body is sent again. Otherwise [`clean`](Self::clean) removes the fields that describe it.
     pub keeps_body: bool,
     /// True if the target has the same origin. Otherwise credentials must not be sent to it.
     pub is_same_origin: bool,
@@ -34,7 +34,7 @@ impl Redirect {
         headers: &HeaderMap,
     ) -> Result<Option<Self>, Error> {
         let keeps_body = match status {
-            // The common behaviour, which RFC 9110 §15.4.2 allows.
+            // Common behaviour, allowed by RFC 9110 §15.4.2.
             StatusCode::MOVED_PERMANENTLY | StatusCode::FOUND => *method != Method::POST,
             StatusCode::SEE_OTHER => false,
             StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT => true,
@@ -58,7 +58,7 @@ impl Redirect {
         }))
     }
 
-    /// Removes the fields of a request that must not be sent to the target.
+    /// Removes the fields that must not be sent to the target.
     pub fn clean(&self, headers: &mut HeaderMap) {
         if !self.is_same_origin {
             for name in CREDENTIALS {
@@ -70,7 +70,7 @@ impl Redirect {
                 headers.remove(name);
             }
         }
-        // It is derived from the target again.
+        // Derived from the target again.
         headers.remove(header::HOST);
     }
 }
@@ -96,13 +96,13 @@ fn resolve(base: &Uri, reference: &[u8]) -> Result<Uri, Error> {
         .map_err(|error| wrong(format!("{error}")))
 }
 
-/// Fields that belong to the origin that they were given for.
+/// Fields that must not be sent to another origin.
 const CREDENTIALS: [HeaderName; 3] = [
     header::AUTHORIZATION,
     header::COOKIE,
     header::PROXY_AUTHORIZATION,
 ];
-/// Fields that describe a body which is not sent again.
+/// Fields that describe a body that is not sent again.
 const DESCRIBING: [HeaderName; 6] = [
     header::CONTENT_TYPE,
     header::CONTENT_LENGTH,
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn methods_change_as_everybody_has_it() {
+    fn methods_change_as_in_other_clients() {
         let table = [
             (301, Method::POST, Method::GET, false),
             (302, Method::POST, Method::GET, false),
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn targets_that_cannot_be_asked_are_named() {
+    fn unusable_targets_are_named() {
         for location in [
             "ftp://example.org/",
             "javascript:x",
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn other_responses_are_no_redirects() {
+    fn other_responses_are_not_redirects() {
         let uri = Uri::from_static(BASE);
         for status in [200, 300, 304, 404] {
             let status = StatusCode::from_u16(status).expect("a status");

@@ -1,4 +1,4 @@
-//! The body of a request, which may have to be sent again.
+//! Request bodies that can be sent again.
 
 use std::pin::Pin;
 use std::sync::{Arc, MutexGuard};
@@ -13,24 +13,24 @@ use http_body_util::combinators::UnsyncBoxBody;
 
 use super::error::BoxError;
 
-/// A body that keeps its beginning, so that a request which was not processed, or which is
-/// redirected, can be sent again.
+/// A body that keeps its beginning, so that a request can be sent again after it was not processed or was
+/// redirected.
 pub(super) struct RequestBody {
     source: Arc<Mutex<Source>>,
-    /// Index of the next kept frame.
+    /// Index of the next kept frame to return.
     next: usize,
     generation: u64,
 }
 
 struct Source {
-    /// The remaining body; `None` for the many requests without one.
+    /// The remaining body, or `None` for requests without one.
     inner: Option<UnsyncBoxBody<Bytes, BoxError>>,
     kept: Vec<Kept>,
     kept_bytes: usize,
-    /// True if the kept frames are not the whole body.
+    /// True if frames were discarded because of the limits.
     is_incomplete: bool,
-    is_over: bool,
-    /// Number of restarts: the body of an abandoned attempt may still be polled.
+    has_ended: bool,
+    /// Number of restarts. Bodies of earlier generations may still be polled.
     generation: u64,
 }
 
@@ -46,13 +46,13 @@ impl RequestBody {
         B: Body + Send + 'static,
         B::Error: Into<BoxError>,
     {
-        let is_over = body.is_end_stream();
+        let has_ended = body.is_end_stream();
         let source = Source {
-            inner: (!is_over).then(|| Whole(Box::pin(body)).boxed_unsync()),
+            inner: (!has_ended).then(|| Converted(Box::pin(body)).boxed_unsync()),
             kept: Vec::new(),
             kept_bytes: 0,
             is_incomplete: false,
-            is_over,
+            has_ended,
             generation: 0,
         };
         Self {
@@ -76,16 +76,16 @@ impl RequestBody {
     }
 }
 
-/// Recreates a body.
+/// Recreates a request body from its kept frames.
 pub(super) struct Replay(Arc<Mutex<Source>>);
 
 impl Replay {
-    /// Returns true if the body so far was kept.
+    /// Returns true if all frames so far were kept.
     pub(super) fn is_possible(&self) -> bool {
         !lock(&self.0).is_incomplete
     }
 
-    /// Returns the body from its beginning; `None` if that was not kept. Earlier bodies then fail.
+    /// Returns the body from its beginning, or `None` if that was not kept. Earlier bodies then return an error.
     pub(super) fn restart(&self) -> Option<RequestBody> {
         let mut source = lock(&self.0);
         if source.is_incomplete {
@@ -101,7 +101,7 @@ impl Replay {
 }
 
 fn lock(source: &Mutex<Source>) -> MutexGuard<'_, Source> {
-    // A panic of the user's body leaves the state consistent.
+    // If the user's body panics, the state remains consistent.
     source.lock()
 }
 
@@ -145,18 +145,18 @@ impl Body for RequestBody {
                 Kept::Trailers(trailers) => Frame::trailers(trailers),
             })));
         }
-        let Some(inner) = source.inner.as_mut().filter(|_| !source.is_over) else {
+        let Some(inner) = source.inner.as_mut().filter(|_| !source.has_ended) else {
             return Poll::Ready(None);
         };
         let frame = match ready!(Pin::new(inner).poll_frame(cx)) {
             Some(Ok(frame)) => frame,
             Some(Err(error)) => {
-                // It must not be polled again.
+                // A body must not be polled after an error.
                 source.is_incomplete = true;
                 return Poll::Ready(Some(Err(error)));
             }
             None => {
-                source.is_over = true;
+                source.has_ended = true;
                 return Poll::Ready(None);
             }
         };
@@ -171,8 +171,8 @@ impl Body for RequestBody {
 
     fn is_end_stream(&self) -> bool {
         let source = self.lock();
-        let is_over = source.is_over || source.inner.as_ref().is_none_or(Body::is_end_stream);
-        is_over && self.next >= source.kept.len()
+        let has_ended = source.has_ended || source.inner.as_ref().is_none_or(Body::is_end_stream);
+        has_ended && self.next >= source.kept.len()
     }
 
     fn size_hint(&self) -> SizeHint {
@@ -187,7 +187,7 @@ impl Body for RequestBody {
             })
             .sum();
         let rest = match &source.inner {
-            Some(inner) if !source.is_over => inner.size_hint(),
+            Some(inner) if !source.has_ended => inner.size_hint(),
             _ => SizeHint::with_exact(0),
         };
         let mut hint = SizeHint::new();
@@ -199,10 +199,10 @@ impl Body for RequestBody {
     }
 }
 
-/// The user's body, with its data as `Bytes` and its errors as one type.
-struct Whole<B>(Pin<Box<B>>);
+/// The user's body with its data as `Bytes` and its errors as one type.
+struct Converted<B>(Pin<Box<B>>);
 
-impl<B> Body for Whole<B>
+impl<B> Body for Converted<B>
 where
     B: Body,
     B::Error: Into<BoxError>,
@@ -214,10 +214,10 @@ where
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
-        let whole = |mut data: B::Data| data.copy_to_bytes(data.remaining());
+        let convert = |mut data: B::Data| data.copy_to_bytes(data.remaining());
         let frame = ready!(self.0.as_mut().poll_frame(cx));
         let frame = frame.map(|frame| match frame {
-            Ok(frame) => Ok(frame.map_data(whole)),
+            Ok(frame) => Ok(frame.map_data(convert)),
             Err(error) => Err(error.into()),
         });
         Poll::Ready(frame)
@@ -232,10 +232,10 @@ where
     }
 }
 
-/// Maximum bytes that are kept of a body; a larger one can be sent only once. Data is shared with
-/// the sender, not copied.
+/// Largest number of kept bytes; a larger body can be sent only once. Data is shared with the sender, not
+/// copied.
 const MAX_KEPT: usize = 1 << 20;
-/// Maximum of kept frames, for bodies of very many small pieces.
+/// Largest number of kept frames, for bodies with very small frames.
 const MAX_KEPT_FRAMES: usize = 1024;
 
 #[cfg(test)]

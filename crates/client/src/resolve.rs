@@ -1,4 +1,4 @@
-//! Resolution of names to addresses and services.
+//! Resolution of names to addresses and HTTPS records.
 
 #[cfg(feature = "dns")]
 mod dns;
@@ -20,10 +20,10 @@ pub use self::system::SystemResolver;
 /// The future of a lookup.
 pub type Resolving<T> = Pin<Box<dyn Future<Output = io::Result<T>> + Send>>;
 
-/// A custom way to find addresses.
+/// Resolves host names for a client.
 ///
-/// The client requests addresses and services at the same time. Once it has addresses, it waits for
-/// services for at most the resolution delay of 50 ms.
+/// The client requests addresses and services concurrently. Once it has addresses, it waits at most the
+/// resolution delay of 50 ms for services.
 ///
 /// ```
 /// # mod courser { pub use courser_quic::*; pub use courser_client::{self as client, Client}; }
@@ -40,19 +40,19 @@ pub type Resolving<T> = Pin<Box<dyn Future<Output = io::Result<T>> + Send>>;
 /// }
 /// ```
 pub trait Resolve: Send + Sync + 'static {
-    /// Returns the addresses of a host, the preferred one first. An empty list counts as an error.
+    /// Returns the addresses of a host in order of preference. An empty list counts as an error.
     ///
-    /// `IpAddr` and `SocketAddr` convert to [`ScopedIp`]. Link-local addresses need their zone, as those that
-    /// multicast DNS finds: nothing can be sent to them without it.
+    /// `IpAddr` and `SocketAddr` convert to [`ScopedIp`]. Link-local addresses, such as those found by multicast
+    /// DNS, need their zone, because they are unreachable without it.
     fn addresses(&self, host: &str) -> Resolving<Vec<ScopedIp>>;
 
-    /// Returns the HTTPS records (RFC 9460) of an origin, the best one first. None by default.
+    /// Returns the HTTPS records (RFC 9460) of an origin in order of preference. None by default.
     fn services(&self, host: &str, port: u16) -> Resolving<Vec<ServiceRecord>> {
         let _ = (host, port);
         Box::pin(async { Ok(Vec::new()) })
     }
 }
 
-/// Time between the first addresses and the start without further results of the lookup
-/// (draft-ietf-happy-happyeyeballs-v3 §9: Resolution Delay).
+/// Time to wait for further results after the first addresses (draft-ietf-happy-happyeyeballs-v3 §9, Resolution
+/// Delay).
 pub(super) const RESOLUTION_DELAY: Duration = Duration::from_millis(50);

@@ -1,22 +1,22 @@
-//! A second attempt beside one that may never be answered.
+//! A second attempt at a request whose connection has become silent.
 //!
-//! A pooled connection can outlive its path: a firewall begins to drop UDP, or a NAT forgets its mapping and
-//! the way back. The idle timeout finds out after half a minute. A request whose connection has probed
-//! several times without an acknowledgement gets a second lane much earlier, and the first answer counts.
+//! A pooled connection can outlive its path: a firewall starts to drop UDP, or a NAT discards its mapping. The
+//! idle timeout detects that after half a minute. A request whose connection has probed its path several times
+//! without an acknowledgement is sent on a second connection much earlier, and the first response is returned.
 
 use std::pin::pin;
 use std::task::Poll;
 
-/// The outcome of an attempt, as far as the race depends on it.
+/// The outcome of an attempt.
 pub(super) trait Answer {
     /// Returns true for a response, false for an error.
     fn is_response(&self) -> bool;
 }
 
-/// Waits for `first`, and begins `second` once `is_silent` returns true. Returns the first response. If there
-/// is none, returns the outcome of the second attempt, or of the first if the second could not be made.
+/// Waits for `first`, and starts `second` once `is_silent` returns true. Returns the first response. If there is
+/// none, returns the error of the second attempt, or of the first if the second could not start.
 ///
-/// The other attempt is dropped, which cancels it. `first` must be woken when `is_silent` changes.
+/// The other attempt is dropped, which cancels it. The task must be woken when `is_silent` changes.
 pub(super) async fn first_answer<A: Answer, S: Future<Output = Option<A>>>(
     is_silent: impl Fn() -> bool,
     first: impl Future<Output = A>,
@@ -31,7 +31,7 @@ pub(super) async fn first_answer<A: Answer, S: Future<Output = Option<A>>>(
     if let Some(answer) = answered.await {
         return answer;
     }
-    // Boxed, so that requests on paths that answer need no room for it.
+    // Boxed, so that requests on working paths reserve no memory for it.
     let mut second = Box::pin(second());
     tokio::select! {
         answer = &mut first => match answer.is_response() {
@@ -72,7 +72,7 @@ mod tests {
         }
     }
 
-    /// Becomes ready with `outcome` after `turns` turns of the runtime.
+    /// Returns `outcome` after yielding to the runtime `turns` times.
     async fn after(turns: usize, outcome: Outcome) -> Outcome {
         for _ in 0..turns {
             tokio::task::yield_now().await;
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn answer_on_a_path_that_is_not_silent_needs_no_second_attempt() {
+    async fn no_second_attempt_starts_on_a_path_that_is_not_silent() {
         for outcome in [Response(1), Error(1)] {
             let second = || -> std::future::Pending<_> { panic!("the path is not silent") };
             assert_eq!(
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn first_response_counts_and_errors_wait_for_the_other_attempt() {
+    async fn first_response_is_returned_and_errors_wait_for_the_other_attempt() {
         for (first, second, expected) in [
             ((2, Response(1)), (9, Some(Response(2))), Response(1)),
             ((9, Response(1)), (2, Some(Response(2))), Response(2)),
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn attempt_that_never_ends_does_not_hold_the_other_back() {
+    async fn attempt_that_never_ends_does_not_delay_the_other() {
         let second = || ready(Some(Response(2)));
         assert_eq!(first_answer(|| true, pending(), second).await, Response(2));
         let second = || pending::<Option<Outcome>>();

@@ -1,17 +1,17 @@
-//! The origins of a connection, RFC 8336 §2.3.
+//! The origins that a connection serves (RFC 8336 §2.3).
 
 use courser_base::Mutex;
 use http::Uri;
 
 use super::origin::Origin;
 
-/// The origins of a connection.
+/// The origins that a connection serves.
 #[derive(Debug)]
 pub(super) struct Serves {
-    /// The origin that the connection was made for. It is always one of the set (RFC 8336 §2.3).
+    /// The origin for which the connection was opened, which is always in the set (RFC 8336 §2.3).
     first: Origin,
-    /// Origins that the server claimed, and for which it answered with 421. All of them are claims of
-    /// the server, of which there is a bounded number (K204).
+    /// Origins that the server claimed but for which it responded with 421. Their number is bounded by the
+    /// number of claims (limit K204).
     misdirected: Mutex<Vec<Origin>>,
 }
 
@@ -23,12 +23,12 @@ impl Serves {
         }
     }
 
-    /// Returns true if the connection was made for another origin.
+    /// Returns true if the connection was opened for another origin.
     pub(super) fn is_other(&self, origin: &Origin) -> bool {
         self.first != *origin
     }
 
-    /// Takes an origin out of the set, which the server does not serve here (RFC 8336 §2.3).
+    /// Removes an origin from the set after the server responded with 421 (RFC 8336 §2.3).
     pub(super) fn on_misdirected(&self, origin: &Origin) {
         let mut misdirected = self.misdirected.lock();
         if !misdirected.contains(origin) {
@@ -36,15 +36,15 @@ impl Serves {
         }
     }
 
-    /// Returns true if the server has answered a request for the origin with 421.
+    /// Returns true if the server has responded to a request for the origin with 421.
     pub(super) fn is_misdirected(&self, origin: &Origin) -> bool {
         self.misdirected.lock().contains(origin)
     }
 }
 
-/// Returns true if `claim` is the serialization of `origin` (RFC 6454 §6.2). Claims that are anything
-/// else, such as wildcards, have no effect.
-pub(super) fn names(claim: &str, origin: &Origin) -> bool {
+/// Returns true if `claim` is the serialization of `origin` (RFC 6454 §6.2). Other claims, such as wildcards,
+/// are ignored.
+pub(super) fn is_claim_of(claim: &str, origin: &Origin) -> bool {
     let Ok(uri) = claim.parse::<Uri>() else {
         return false;
     };
@@ -60,7 +60,7 @@ mod tests {
     fn claims_are_serializations_of_origins() {
         let origin = Origin::https("a.test", 443);
         for claim in ["https://a.test", "https://A.test", "https://a.test:443"] {
-            assert!(names(claim, &origin), "{claim}");
+            assert!(is_claim_of(claim, &origin), "{claim}");
         }
         for claim in [
             "https://b.test",
@@ -76,9 +76,12 @@ mod tests {
             "",
             "null",
         ] {
-            assert!(!names(claim, &origin), "{claim}");
+            assert!(!is_claim_of(claim, &origin), "{claim}");
         }
-        assert!(names("https://a.test:8443", &Origin::https("a.test", 8443)));
+        assert!(is_claim_of(
+            "https://a.test:8443",
+            &Origin::https("a.test", 8443)
+        ));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The timing of a request, step by step.
+//! The duration of each step of a request.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -9,69 +9,66 @@ use courser_tls::rustls;
 
 use super::race::Transport;
 
-/// The timing of a request. It is among the [extensions](http::Response::extensions) of each
-/// response, and in errors.
+/// The timing of a request. It is in the [extensions](http::Response::extensions) of each response, and in
+/// errors.
 ///
-/// All times count from [`began`](Timing::began). Steps that were skipped, such as the handshakes
-/// of a reused connection, are `None`.
+/// All times are measured from [`began`](Timing::began). Steps that were skipped, such as the handshakes of a
+/// reused connection, are `None`.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Timing {
-    /// The time at which the client received the request or, after a redirect, followed it.
+    /// The time at which the client received the request or followed a redirect.
     pub began: Instant,
-    /// Time of the first known address.
+    /// Time at which the first address was known.
     pub name_lookup: Option<Duration>,
     /// Time at which TCP was connected.
     pub tcp_connect: Option<Duration>,
     /// Time at which the TLS handshake over TCP was complete.
     pub tls_handshake: Option<Duration>,
-    /// Time at which the QUIC handshake, which includes TLS, was complete. `None` if the connection
-    /// was used for early data before.
+    /// Time at which the QUIC handshake, which includes TLS, was complete. `None` if the connection sent early
+    /// data before that.
     pub quic_handshake: Option<Duration>,
-    /// Time at which the request was passed to a connection.
+    /// Time at which the request was passed to its connection.
     pub request_started: Option<Duration>,
     /// Time at which the header section of the response had arrived.
     pub first_byte: Option<Duration>,
-    /// Time at which the body of the response was complete; only in
-    /// [`Body::timing`](super::Body::timing).
+    /// Time at which the response body was complete; only in [`Body::timing`](super::Body::timing).
     pub total: Option<Duration>,
     /// The HTTP version of the connection.
     pub protocol: Option<http::Version>,
-    /// The remote address: that of the server, or of the proxy.
+    /// The remote address: that of the server or of the proxy.
     pub remote: Option<SocketAddr>,
-    /// The local address. The port of a QUIC connection is that of the client's socket.
+    /// The local address. A QUIC connection has the port of the client's socket.
     pub local: Option<SocketAddr>,
-    /// True if the connection existed before.
+    /// True if the connection existed before the request.
     pub is_reused: bool,
     /// True if TLS resumed an earlier session.
     pub is_resumed: bool,
-    /// The fate of the early data (0-RTT) that the request was sent in, if it was; see
+    /// The fate of the early data (0-RTT) that carried the request, if any; see
     /// [`ClientBuilder::early_data`](super::ClientBuilder::early_data).
     pub early_data: Option<EarlyRequest>,
-    /// The parameters that the TLS handshake of the connection negotiated. `None` without TLS, and before
-    /// the end of the handshake of a connection in early data.
+    /// The parameters negotiated in the TLS handshake of the connection. `None` without TLS, and until the end
+    /// of the handshake if the connection sends early data.
     pub tls: Option<Arc<TlsSummary>>,
-    /// True if the request went through a proxy.
+    /// True if the request was sent through a proxy.
     pub is_proxied: bool,
-    /// Connection attempts for this request, in order. At most one of them has won.
+    /// Connection attempts for this request in the order of their starts. At most one of them has won.
     pub attempts: Vec<Attempt>,
-    /// Number of times that the request was sent again because it had not been processed.
+    /// Number of times that the request was repeated because it had not been processed.
     pub retries: u32,
-    /// The counters of the QUIC connection at this moment.
+    /// The counters of the QUIC connection at the time of the response.
     pub quic: Option<ConnectionStats>,
 }
 
-/// The fate of a request that left in early data (0-RTT).
+/// The fate of a request that was sent in early data (0-RTT).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum EarlyRequest {
-    /// The server has answered it.
+    /// The server accepted the early data.
     Accepted,
-    /// The server has refused the early data of the connection, and the request was sent again on
-    /// another one.
+    /// The server rejected the early data of the connection, and the request was repeated on another one.
     Rejected,
-    /// The server has answered with `425 Too Early`, and the request was sent again once the handshake
-    /// was complete.
+    /// The server responded with `425 Too Early`, and the request was repeated after the handshake.
     TooEarly,
 }
 
@@ -85,7 +82,7 @@ impl std::fmt::Display for EarlyRequest {
     }
 }
 
-/// The parameters that a TLS handshake negotiated.
+/// The parameters negotiated in a TLS handshake.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct TlsSummary {
@@ -93,13 +90,12 @@ pub struct TlsSummary {
     pub cipher_suite: Option<String>,
     /// The key exchange group, such as `X25519MLKEM768`.
     pub key_exchange: Option<String>,
-    /// True if the server has accepted an encrypted ClientHello (ECH, RFC 9849).
+    /// True if the server accepted an encrypted ClientHello (ECH, RFC 9849).
     pub encrypted_hello: bool,
-    /// Over QUIC, the algorithm with which the server has compressed its certificate (RFC 8879), such as
-    /// `zlib`.
+    /// The algorithm with which the server compressed its certificate (RFC 8879), such as `zlib`. QUIC only.
     pub certificate_compression: Option<&'static str>,
-    /// Over QUIC, the OCSP response that the server has stapled to its certificate (RFC 6066 §8), in DER and
-    /// not verified.
+    /// The OCSP response that the server stapled to its certificate (RFC 6066 §8), DER-encoded and not verified.
+    /// QUIC only.
     pub ocsp_response: Option<Vec<u8>>,
 }
 
@@ -119,7 +115,7 @@ impl TlsSummary {
         let group = session.negotiated_key_exchange_group();
         Self {
             cipher_suite: suite.map(|suite| {
-                // rustls distinguishes the versions of TLS in its names.
+                // rustls includes the version of TLS in its names.
                 format!("{:?}", suite.suite()).replacen("TLS13_", "TLS_", 1)
             }),
             key_exchange: group.map(|group| format!("{:?}", group.name())),
@@ -129,31 +125,31 @@ impl TlsSummary {
     }
 }
 
-/// A connection attempt.
+/// An attempt to connect to one address.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Attempt {
-    /// The transport of the attempt.
+    /// Whether the attempt used QUIC or TCP.
     pub transport: Transport,
-    /// The address of the attempt.
+    /// The address of the server or the proxy.
     pub address: SocketAddr,
-    /// Time of the start, counted from [`Timing::began`].
+    /// Time of the start, measured from [`Timing::began`].
     pub began: Duration,
-    /// Time of the outcome.
+    /// Time of the end, measured from [`Timing::began`]; `None` if it was still in progress.
     pub ended: Option<Duration>,
-    /// The outcome of the attempt.
+    /// The result of the attempt.
     pub outcome: Outcome,
 }
 
-/// The outcome of an attempt.
+/// The result of a connection attempt.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Outcome {
-    /// Another attempt was faster, or this one is still in progress.
+    /// Another attempt was faster, or this one was still in progress.
     Overtaken,
-    /// The connection carried the request.
+    /// The attempt was the first to connect.
     Won,
-    /// The attempt failed, for this reason.
+    /// The attempt failed for this reason.
     Failed(String),
 }
 
@@ -182,7 +178,7 @@ impl Timing {
         }
     }
 
-    /// Creates the timing of a request that is sent again.
+    /// Creates the timing of a request that is repeated.
     pub(super) fn of_retry(began: Instant, retries: u32) -> Self {
         Self {
             began,
@@ -191,17 +187,17 @@ impl Timing {
         }
     }
 
-    /// Returns the time since the start.
+    /// Returns the time since [`began`](Self::began).
     pub(super) fn elapsed(&self) -> Duration {
         self.began.elapsed()
     }
 
-    /// Returns an instant relative to the start.
+    /// Converts an instant to a time since [`began`](Self::began).
     pub(super) fn at(&self, time: Instant) -> Duration {
         time.saturating_duration_since(self.began)
     }
 
-    /// Returns the number of connections made for this request: 0 if one was reused.
+    /// Returns the number of connections opened for this request: 0 if one was reused.
     pub fn connects(&self) -> usize {
         usize::from(!self.is_reused && self.first_byte.is_some())
     }

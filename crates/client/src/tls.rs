@@ -1,4 +1,4 @@
-//! TLS configurations for QUIC and TCP, from the same settings.
+//! TLS configurations for QUIC and TCP, derived from the same settings.
 
 use std::collections::HashMap;
 use std::error::Error as _;
@@ -19,7 +19,7 @@ use courser_tls::{Cryptography, Ech, QueuedKeyLog, Trust as Judge};
 use super::error::{Error, ErrorKind};
 use super::version::HttpVersion;
 
-/// The servers that are trusted.
+/// The servers that a client trusts.
 #[derive(Clone, Default)]
 pub(super) enum Trust {
     #[default]
@@ -27,30 +27,30 @@ pub(super) enum Trust {
     PlatformAnd(Vec<CertificateDer<'static>>),
     Only(Vec<CertificateDer<'static>>),
     Verifier(Arc<dyn ServerCertVerifier>),
-    Anybody,
+    Any,
 }
 
-/// The settings of TLS.
+/// The TLS settings of a client.
 #[derive(Clone, Default)]
 pub(super) struct TlsSettings {
     pub(super) trust: Trust,
     pub(super) identity: Option<Identity>,
     pub(super) cryptography: Cryptography,
-    /// The encryption of the ClientHello, for TLS 1.3 only.
+    /// Encrypted ClientHello, which requires TLS 1.3.
     pub(super) ech: Option<Ech>,
     pub(super) logs_keys: bool,
 }
 
-/// The TLS configurations. Each keeps the tickets of all its connections.
+/// The TLS configurations. Each stores the tickets of its connections.
 #[derive(Clone)]
 pub(super) struct Tls {
     pub(super) quic: ClientConfig,
     pub(super) tcp: PerPort,
-    /// The configuration for proxies, which are used with HTTP/1.1 whatever the origin supports.
+    /// The configuration for proxies, which always use HTTP/1.1.
     pub(super) proxy: Arc<rustls::ClientConfig>,
-    /// Judges certificates for further names. `None` if all servers are trusted.
+    /// Verifies certificates for further names. `None` if all servers are trusted.
     verifier: Option<Arc<dyn ServerCertVerifier>>,
-    /// Learns from errors over TCP when a server rejects it.
+    /// Receives the errors of TCP handshakes, which may contain a rejection of ECH.
     pub(super) ech: Option<Ech>,
     /// The offer of QUIC handshakes, for error messages.
     pub(super) quic_offer: HandshakeOffer,
@@ -58,15 +58,15 @@ pub(super) struct Tls {
 
 impl Tls {
     pub(super) fn new(settings: &TlsSettings, version: HttpVersion) -> Result<Self, Error> {
-        let is_strict = !matches!(settings.trust, Trust::Anybody);
-        // It may block, and the connections to all other servers must not wait for it.
+        let is_strict = !matches!(settings.trust, Trust::Any);
+        // A custom verifier may block, which must not delay other connections.
         let is_custom = matches!(settings.trust, Trust::Verifier(_));
         let verifier = settings.trust.clone().into_verifier()?;
         let mut quic = settings.config(&verifier, &[&TLS13])?;
         quic.alpn_protocols = vec![h3::ALPN.into()];
         let mut tcp = settings.config(&verifier, &[&TLS13, &TLS12])?;
         CertificateRequests::install(&mut tcp);
-        // A proxy is another server.
+        // ECH of the origin does not apply to a proxy.
         let for_proxy = TlsSettings {
             ech: None,
             ..settings.clone()
@@ -93,7 +93,7 @@ impl Tls {
         })
     }
 
-    /// Returns true if a certificate chain is valid for `host` now. False if every certificate is
+    /// Returns true if a certificate chain is currently valid for `host`. Returns false if all certificates are
     /// trusted, because the claims of a server prove nothing then.
     pub(super) fn covers(&self, chain: &[CertificateDer<'_>], host: &str) -> bool {
         let (Some(verifier), Some((end, others))) = (&self.verifier, chain.split_first()) else {
@@ -106,7 +106,7 @@ impl Tls {
         checked.is_ok()
     }
 
-    /// Reports an error of a handshake over TCP that may be the rejection of ECH.
+    /// Reports an error of a TCP handshake to ECH, because it may be a rejection.
     pub(super) fn report(&self, error: &Error) {
         let Some(ech) = &self.ech else { return };
         let source = error.source().and_then(|source| {
@@ -119,23 +119,23 @@ impl Tls {
     }
 }
 
-/// The configuration for servers over TCP at each port, with separate tickets. Connections over QUIC have a
-/// store that distinguishes ports.
+/// One configuration for each TCP port, so that tickets are stored separately. The session store of QUIC
+/// distinguishes ports itself.
 ///
-/// Stores of rustls identify servers by name only, but different ports of one host are different servers. A
-/// ticket of one is useless to the other and can do harm: if it makes the client change its offer
-/// after a HelloRetryRequest, the handshake fails (RFC 9846 §4.2.2).
+/// rustls's stores identify servers by name only, but different ports of a host may be different servers. A
+/// ticket of one is useless to another and can be harmful: if it makes the client change its offer after a
+/// HelloRetryRequest, the handshake fails (RFC 9846 §4.2.2).
 #[derive(Clone)]
 pub(super) struct PerPort {
-    /// The configuration for the https port, which most servers use.
-    usual: Arc<rustls::ClientConfig>,
+    /// The configuration for port 443, which most servers use.
+    https: Arc<rustls::ClientConfig>,
     others: Arc<Mutex<HashMap<u16, Arc<rustls::ClientConfig>>>>,
 }
 
 impl PerPort {
-    fn new(usual: Arc<rustls::ClientConfig>) -> Self {
+    fn new(https: Arc<rustls::ClientConfig>) -> Self {
         Self {
-            usual,
+            https,
             others: Arc::default(),
         }
     }
@@ -143,25 +143,25 @@ impl PerPort {
     /// Returns the configuration for servers at this port.
     pub(super) fn at(&self, port: u16) -> Arc<rustls::ClientConfig> {
         if port == HTTPS_PORT {
-            return self.usual.clone();
+            return self.https.clone();
         }
         let mut others = self.others.lock();
         if others.len() >= REMEMBERED_PORTS && !others.contains_key(&port) {
             // Only tickets are lost.
             others.clear();
         }
-        let made = || {
-            let mut config = rustls::ClientConfig::clone(&self.usual);
+        let create = || {
+            let mut config = rustls::ClientConfig::clone(&self.https);
             config.resumption = Resumption::store(Arc::new(sessions()));
             Arc::new(config)
         };
-        others.entry(port).or_insert_with(made).clone()
+        others.entry(port).or_insert_with(create).clone()
     }
 }
 
 impl Trust {
     fn into_verifier(self) -> Result<Arc<dyn ServerCertVerifier>, Error> {
-        let judge = match self {
+        let verifier = match self {
             Self::Platform => Judge::Platform,
             Self::PlatformAnd(roots) => Judge::PlatformAnd(roots),
             Self::Only(roots) => {
@@ -172,9 +172,9 @@ impl Trust {
                 Judge::Roots(store)
             }
             Self::Verifier(verifier) => Judge::Verifier(verifier),
-            Self::Anybody => Judge::AnyServer,
+            Self::Any => Judge::AnyServer,
         };
-        courser_tls::server_verifier(judge, courser_tls::provider(&[])).map_err(unusable)
+        courser_tls::server_verifier(verifier, courser_tls::provider(&[])).map_err(unusable)
     }
 }
 
@@ -184,7 +184,7 @@ impl TlsSettings {
         verifier: &Arc<dyn ServerCertVerifier>,
         versions: &[&'static rustls::SupportedProtocolVersion],
     ) -> Result<rustls::ClientConfig, Error> {
-        // AES-128-GCM first, as everywhere in this stack, because it is the cheapest.
+        // AES-128-GCM is first, as in all of courser, because it is the cheapest.
         let provider = self.cryptography.provider_with_tls12();
         let builder = rustls::ClientConfig::builder_with_provider(provider);
         let builder = match self.ech.as_ref().map(Ech::mode) {
@@ -228,11 +228,11 @@ fn sessions() -> ClientSessionMemoryCache {
     ClientSessionMemoryCache::new(REMEMBERED_SERVERS * TICKETS_PER_SERVER)
 }
 
-/// Number of servers whose sessions can be resumed (limit K67).
+/// Largest number of servers whose sessions can be resumed (limit K67).
 const REMEMBERED_SERVERS: usize = 256;
-/// Number of tickets that rustls keeps for each server. The size of its cache is given in tickets.
+/// Number of tickets that rustls stores for each server. The size of its cache is given in tickets.
 const TICKETS_PER_SERVER: usize = 8;
-/// Maximum of ports: only port scanners use more.
+/// Largest number of ports with a configuration; only port scanners use more.
 const REMEMBERED_PORTS: usize = 64;
 const HTTPS_PORT: u16 = 443;
 
@@ -243,10 +243,9 @@ mod tests {
 
     use super::*;
 
-    /// A server's entry holds its tickets and its key-exchange group, which is easier to create
-    /// here.
+    /// Sets a key exchange group, which is easier to create than a ticket and uses the same entry of a server.
     #[test]
-    fn sessions_of_256_servers_are_remembered_and_no_more() {
+    fn sessions_of_at_most_256_servers_are_remembered() {
         let sessions = sessions();
         let name = |number: usize| {
             ServerName::try_from(format!("{number}.test")).expect("a name of a host")
@@ -268,11 +267,11 @@ mod tests {
         assert_eq!(remembered(0..1), 0, "the oldest is forgotten first");
     }
 
-    /// A server can name any port, in redirects and alternatives.
+    /// A server can cause connections to any port through redirects and alternatives.
     #[test]
-    fn ports_are_remembered_up_to_a_number() {
+    fn remembered_ports_are_limited() {
         let settings = TlsSettings {
-            trust: Trust::Anybody,
+            trust: Trust::Any,
             ..TlsSettings::default()
         };
         let tls = Tls::new(&settings, HttpVersion::default());

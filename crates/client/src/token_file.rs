@@ -1,7 +1,7 @@
-//! Tokens of address validation in a file (RFC 9000 §8.1.3).
+//! Address validation tokens in a file (RFC 9000 §8.1.3).
 //!
-//! The first line is `courser-tokens 1`. Each other line has a server, a tab, and a token in
-//! hexadecimal digits. A server is a name, with the port if that is not 443. The oldest tokens come first.
+//! The first line is `courser-tokens 1`. Each further line has a server, a tab, and a token in hexadecimal
+//! digits. A server is a name, followed by the port unless it is 443. The oldest tokens come first.
 
 use std::collections::VecDeque;
 use std::fmt::{self, Write as _};
@@ -13,14 +13,14 @@ use bytes::Bytes;
 use courser_base::Mutex;
 use courser_quic::TokenStore;
 
-/// A store of tokens in a file, with which later processes save a round trip with servers that validate
-/// addresses. RFC 9000 §8.1.3.
+/// A token store in a file, with which later processes save a round trip to servers that validate addresses (RFC
+/// 9000 §8.1.3).
 ///
-/// [`open`](Self::open) reads the file, and [`save`](Self::save) replaces it. Only its owner can read a new
-/// file, because a token connects the visits of a client. Of two processes that use the same file at the
-/// same time, the last one to save wins.
+/// [`open`](Self::open) reads the file, and [`save`](Self::save) replaces it. A new file is readable only by its
+/// owner, because a token links the visits of a client. If two processes use the file at the same time, the last
+/// one to save wins.
 ///
-/// TLS sessions are not stored: rustls does not encode those of a client.
+/// TLS sessions are not stored, because rustls cannot serialize those of a client.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -47,12 +47,12 @@ pub struct FileTokenStore {
 
 #[derive(Debug, Default)]
 struct Tokens {
-    /// Names of servers and tokens, the oldest first.
+    /// Server names and tokens, oldest first.
     all: VecDeque<(String, Bytes)>,
     is_changed: bool,
 }
 
-/// A file that cannot be used for tokens. Its text names the file and the reason in one line.
+/// An error for a file that cannot be used for tokens. Its text names the file and the reason in one line.
 #[derive(Debug)]
 pub struct TokenFileError {
     path: PathBuf,
@@ -65,23 +65,23 @@ pub struct TokenFileError {
 pub enum TokenFileReason {
     /// The file cannot be read.
     Io(io::Error),
-    /// It is a folder, a pipe or a device.
+    /// The path is a folder, a pipe or a device.
     NotAFile,
-    /// It belongs to another user. Found on Linux only.
+    /// The file belongs to another user. Detected on Linux only.
     OtherUser,
-    /// Other users may read or write it. Found on Unix only.
+    /// Other users may read or write the file. Detected on Unix only.
     OpenToOthers,
-    /// It is longer than 512 KiB.
+    /// The file is longer than 512 KiB.
     TooLong,
-    /// It has another format, or one of a later version.
+    /// The file has another format or a later version.
     Format,
 }
 
 impl FileTokenStore {
-    /// Reads a file. A missing one has no tokens, and neither has one of no bytes.
+    /// Reads a file. A missing or empty file has no tokens.
     ///
     /// # Errors
-    /// [`TokenFileError`] for a file that must not or cannot be used. It is left as it is.
+    /// [`TokenFileError`] if the file must not or cannot be used. The file is not changed.
     pub fn open(path: impl Into<PathBuf>) -> Result<Self, TokenFileError> {
         let path = path.into();
         match read(&path) {
@@ -99,10 +99,10 @@ impl FileTokenStore {
         }
     }
 
-    /// Replaces the file as a whole if the tokens have changed.
+    /// Replaces the file atomically if the tokens have changed.
     ///
     /// # Errors
-    /// The error of the file system. The file is as before then.
+    /// The error of the file system. The file is not changed in that case.
     pub fn save(&self) -> io::Result<()> {
         let mut tokens = self.tokens.lock();
         if !tokens.is_changed {
@@ -130,7 +130,7 @@ impl TokenStore for FileTokenStore {
     }
 }
 
-/// Adds a token, and removes what is beyond the limits. Returns false if the token is not kept.
+/// Adds a token, and removes tokens beyond the limits. Returns false if the token was not added.
 fn insert(all: &mut VecDeque<(String, Bytes)>, name: &str, token: Bytes) -> bool {
     let is_name = !name.is_empty()
         && name.len() <= MAX_NAME
@@ -158,7 +158,7 @@ fn insert(all: &mut VecDeque<(String, Bytes)>, name: &str, token: Bytes) -> bool
 fn read(path: &Path) -> Result<VecDeque<(String, Bytes)>, TokenFileReason> {
     match fs::metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(VecDeque::new()),
-        // A pipe would block.
+        // Opening a pipe would block.
         Ok(known) if !known.is_file() => return Err(TokenFileReason::NotAFile),
         _ => {}
     }
@@ -178,7 +178,7 @@ fn read(path: &Path) -> Result<VecDeque<(String, Bytes)>, TokenFileReason> {
     parse(text).ok_or(TokenFileReason::Format)
 }
 
-/// Checks that no other user has written or can read a file.
+/// Checks that no other user may write or read a file.
 fn check(known: &Metadata) -> Result<(), TokenFileReason> {
     if !known.is_file() {
         return Err(TokenFileReason::NotAFile);
@@ -186,7 +186,7 @@ fn check(known: &Metadata) -> Result<(), TokenFileReason> {
     #[cfg(unix)]
     {
         use std::os::unix::fs::MetadataExt as _;
-        // The process belongs to its user.
+        // The folder of a process in /proc belongs to its user.
         let own = fs::metadata("/proc/self").ok().map(|own| own.uid());
         check_user(known.uid(), own, known.mode())?;
     }
@@ -209,7 +209,7 @@ fn parse(text: &str) -> Option<VecDeque<(String, Bytes)>> {
     let mut all = VecDeque::new();
     for line in lines {
         let (name, token) = line.split_once('\t')?;
-        insert(&mut all, name, of_digits(token)?);
+        insert(&mut all, name, parse_hex(token)?);
     }
     Some(all)
 }
@@ -226,27 +226,27 @@ fn format(all: &VecDeque<(String, Bytes)>) -> String {
     text
 }
 
-fn of_digits(text: &str) -> Option<Bytes> {
+fn parse_hex(text: &str) -> Option<Bytes> {
     if !text.len().is_multiple_of(2) || !text.is_ascii() {
         return None;
     }
     let byte = |at: usize| {
         let digits = text.get(at..at + 2)?;
-        // A sign is not a digit.
+        // `from_str_radix` accepts a sign.
         let is_digits = digits.bytes().all(|digit| digit.is_ascii_hexdigit());
         is_digits.then(|| u8::from_str_radix(digits, 16).ok())?
     };
     (0..text.len()).step_by(2).map(byte).collect()
 }
 
-/// Follows a link, which is not replaced. Its target need not exist.
+/// Follows symbolic links, so that they are not replaced. The target need not exist.
 fn followed(path: &Path) -> PathBuf {
     let mut path = path.to_owned();
     for _ in 0..MAX_LINKS {
         let Ok(target) = fs::read_link(&path) else {
             break;
         };
-        // A relative target counts from the folder of the link.
+        // A relative target is relative to the folder of the link.
         path = path.parent().unwrap_or(Path::new("")).join(target);
     }
     fs::canonicalize(&path).unwrap_or(path)
@@ -254,34 +254,34 @@ fn followed(path: &Path) -> PathBuf {
 
 fn replace(path: &Path, text: &str) -> io::Result<()> {
     let path = followed(path);
-    let mut beside = path.as_os_str().to_owned();
-    beside.push(format!(".{}.tmp", std::process::id()));
-    let beside = PathBuf::from(beside);
+    let mut temporary = path.as_os_str().to_owned();
+    temporary.push(format!(".{}.tmp", std::process::id()));
+    let temporary = PathBuf::from(temporary);
     let mut options = File::options();
     options.write(true).create_new(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let opened = options.open(&beside).or_else(|error| {
+    let opened = options.open(&temporary).or_else(|error| {
         if error.kind() != io::ErrorKind::AlreadyExists {
             return Err(error);
         }
-        // A process with the same number has ended before its end of the work.
-        fs::remove_file(&beside)?;
-        options.open(&beside)
+        // A file that a process with the same ID left behind.
+        fs::remove_file(&temporary)?;
+        options.open(&temporary)
     });
     let mut file = opened?;
     let written = file.write_all(text.as_bytes());
-    // After a loss of power, the name must not lead to a file without its content.
+    // Synchronized first: after a loss of power, the name must not refer to a file without its content.
     let written = written.and_then(|()| file.sync_all());
-    let result = written.and_then(|()| fs::rename(&beside, &path));
+    let result = written.and_then(|()| fs::rename(&temporary, &path));
     if result.is_err() {
-        let _ = fs::remove_file(&beside);
+        let _ = fs::remove_file(&temporary);
     }
     result
 }
 
 impl TokenFileError {
-    /// Returns the reason.
+    /// Returns the reason why the file cannot be used.
     pub fn reason(&self) -> &TokenFileReason {
         &self.reason
     }
@@ -314,17 +314,17 @@ impl std::error::Error for TokenFileError {
 
 /// The first line of a file: the format and its version.
 const HEADER: &str = "courser-tokens 1";
-/// The largest file (limit K240). The tokens within the other limits take less.
+/// Largest size of a file in bytes (limit K240). Tokens within the other limits need less.
 const MAX_FILE: usize = 512 << 10;
-/// Tokens in a file (limit K241).
+/// Largest number of tokens in a file (limit K241).
 const MAX_TOKENS: usize = 256;
-/// Tokens of one server, and the longest name of a server with its port and version (limit K242): 255 bytes of
-/// a name in DNS and those of `:65535#quic-v2`.
+/// Largest number of tokens per server, and longest server name with its port and version (limit K242): 255
+/// bytes of a DNS name and those of `:65535#quic-v2`.
 const MAX_TOKENS_OF_SERVER: usize = 2;
 const MAX_NAME: usize = 269;
-/// Links that lead to a file, as many as Linux follows.
+/// Largest number of links that are followed, as in Linux.
 const MAX_LINKS: usize = 40;
-/// Bytes of a token (limit K243).
+/// Largest size of a token in bytes (limit K243).
 const MAX_TOKEN: usize = 512;
 
 #[cfg(test)]

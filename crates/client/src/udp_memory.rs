@@ -1,14 +1,13 @@
-//! A record of networks that drop UDP, and of servers that do not answer over it.
+//! Remembers networks that drop UDP, and servers that do not answer over it.
 //!
-//! If QUIC fails where TCP works, trying it again for every connection costs a delay each time and
-//! gains nothing. So the origin uses only TCP for a period that doubles with each failure. If
-//! several origins fail one after the other without a success between them, the network is the
-//! cause, and all origins use only TCP there. A network is recognised by our local address in it:
-//! in another network everything is tried afresh.
+//! If QUIC fails where TCP works, another attempt for every connection would cost a delay each time. So the
+//! origin uses only TCP for a period that doubles with each failure. If several origins fail in a row without a
+//! success, the network is the cause, and all origins use only TCP there. Networks are identified by the local
+//! address; in another network QUIC is tried again.
 //!
-//! An alternative that fails while the origin is reached elsewhere is broken (RFC 7838 §2.4). It is avoided
-//! in the same way, and does not keep the origin from QUIC elsewhere. Other origins that announce it are not
-//! affected: an origin may announce the server of another one, which fails for want of a certificate.
+//! An alternative that fails while the origin is reachable is broken (RFC 7838 §2.4). It is avoided in the same
+//! way without affecting QUIC to other addresses of the origin. Other origins that announce the same alternative
+//! are not affected, because an origin may announce a server that has no certificate for it.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -16,11 +15,11 @@ use std::time::{Duration, Instant};
 
 use super::origin::Origin;
 
-/// The record. It is bounded: the entry that ends soonest is removed first.
+/// The remembered failures. Their number is limited: the entry that expires first is removed.
 #[derive(Debug, Default)]
 pub(super) struct UdpMemory {
     origins: HashMap<(IpAddr, Origin), BackOff>,
-    /// Broken alternatives, by the origin that announced them and `host:port`.
+    /// Broken alternatives by local address, announcing origin, and `host:port`.
     alternatives: HashMap<(IpAddr, Origin, Box<str>), BackOff>,
     networks: HashMap<IpAddr, Network>,
 }
@@ -33,13 +32,13 @@ struct BackOff {
 
 #[derive(Clone, Debug, Default)]
 struct Network {
-    /// Origins that have failed since the last success.
+    /// Origins that failed since the last success.
     silent: Vec<Origin>,
     back_off: Option<BackOff>,
 }
 
 impl UdpMemory {
-    /// Returns whether QUIC is worth an attempt from a local address.
+    /// Returns true if QUIC to an origin should be tried from a local address.
     pub(super) fn is_worth_trying(&self, now: Instant, local: IpAddr, origin: &Origin) -> bool {
         let is_over = |back_off: &BackOff| back_off.until <= now;
         let of_origin = self.origins.get(&(local, origin.clone()));
@@ -69,7 +68,7 @@ impl UdpMemory {
         }
     }
 
-    /// Returns whether an alternative of an origin is worth an attempt from a local address.
+    /// Returns true if an alternative of an origin should be tried from a local address.
     pub(super) fn is_alternative_worth_trying(
         &self,
         now: Instant,
@@ -99,7 +98,7 @@ impl UdpMemory {
             .remove(&(local, origin.clone(), name.into()));
     }
 
-    /// Forgets everything: the network has changed, and may have the address of another one.
+    /// Removes all entries, because another network may use the same local address.
     pub(super) fn on_network_changed(&mut self) {
         *self = Self::default();
     }
@@ -136,13 +135,13 @@ fn make_room<K: Clone + Eq + std::hash::Hash, V>(
     }
 }
 
-/// The first period, after which a restarted server gets HTTP/3 back.
+/// First period, after which HTTP/3 to a restarted server is tried again.
 const FIRST_WAIT: Duration = Duration::from_secs(5 * 60);
-/// The longest period, that of Chromium, because networks sometimes change without a change of address.
+/// Longest period, as in Chromium, because networks sometimes change without a change of address.
 const LONGEST_WAIT: Duration = Duration::from_secs(48 * 3600);
-/// Maximum of doublings: 5 minutes doubled ten times is longer than two days.
+/// Largest number of doublings: five minutes doubled ten times exceed two days.
 const MAX_DOUBLINGS: u32 = 10;
-/// Number of silent origins that indicate a firewall: one server alone may be down.
+/// Number of silent origins that indicate a firewall, because a single server may be down.
 const SILENT_ORIGINS: usize = 3;
 const MAX_ENTRIES: usize = 512;
 

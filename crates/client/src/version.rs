@@ -4,17 +4,17 @@
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub enum HttpVersion {
-    /// HTTP/3 if an HTTPS record (RFC 9460) or an `alt-svc` field (RFC 7838) of the origin
-    /// announces it, raced against HTTP/2 and HTTP/1.1.
+    /// HTTP/3 if an HTTPS record (RFC 9460) or an `alt-svc` field (RFC 7838) of the origin announces it, raced
+    /// against HTTP/2 and HTTP/1.1.
     #[default]
     Auto,
-    /// Like `Auto`, but HTTP/3 is tried with every `https` origin, even without an announcement.
+    /// Like `Auto`, but HTTP/3 is tried with every `https` origin, even if it is not announced.
     Http3,
-    /// Only HTTP/3: requests to `http` URLs and through proxies fail.
+    /// Only HTTP/3. Requests to `http` URLs and through proxies fail.
     Http3Only,
     /// HTTP/2, or HTTP/1.1 with servers that do not support it.
     Http2,
-    /// Only HTTP/1.1.
+    /// HTTP/1.1 even with servers that support later versions.
     Http1,
 }
 
@@ -27,7 +27,7 @@ impl HttpVersion {
         !matches!(self, Self::Http3Only)
     }
 
-    /// Returns true if QUIC is tried without an announcement.
+    /// Returns true if QUIC is tried even if HTTP/3 is not announced.
     pub(super) const fn assumes_http3(self) -> bool {
         matches!(self, Self::Http3 | Self::Http3Only)
     }

@@ -1,4 +1,4 @@
-//! The announcement of HTTP/3 (RFC 7838).
+//! The announcement of HTTP/3 in `Alt-Svc` fields (RFC 7838).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,13 +8,13 @@ use http::HeaderValue;
 use crate::phase::Part;
 use crate::tasks::Task;
 
-/// The announcement of HTTP/3 in responses over TCP (RFC 7838).
+/// Settings of the `Alt-Svc` field in responses over TCP, which announces HTTP/3 (RFC 7838).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct AltSvc {
-    /// Time for which clients may remember it. Default one day.
+    /// Time for which clients may remember the announcement. Default one day.
     pub max_age: Duration,
-    /// The announced port, if clients see another than the one that the server listens on.
+    /// The announced port, if clients reach the server at another port than it listens on.
     pub port: Option<u16>,
 }
 
@@ -28,7 +28,7 @@ impl Default for AltSvc {
 }
 
 impl AltSvc {
-    /// Returns the value of the field, RFC 7838 §3.
+    /// Returns the value of the field (RFC 7838 §3).
     pub(crate) fn value(self, port: u16) -> HeaderValue {
         let port = self.port.unwrap_or(port);
         let text = format!("h3=\":{port}\"; ma={}", self.max_age.as_secs());
@@ -36,18 +36,18 @@ impl AltSvc {
     }
 }
 
-/// The announcement of HTTP/3 in responses (RFC 7838).
+/// The `Alt-Svc` field of the responses at one address (RFC 7838).
 #[derive(Clone, Debug)]
 pub(crate) struct AltSvcHeader {
     pub(crate) announced: HeaderValue,
     pub(crate) part: Part,
-    /// The task that accepts clients over QUIC.
+    /// The task that accepts QUIC clients.
     pub(crate) quic: Option<Arc<Task>>,
 }
 
 impl AltSvcHeader {
-    /// Returns the value. A draining server and one whose QUIC socket has failed withdraw the
-    /// announcement: clients that remember it would try a port that is closed.
+    /// Returns the value of the field. While the server drains or its QUIC socket has failed, it withdraws the
+    /// announcement, because clients that remember it would try a closed port.
     pub(crate) fn value(&self) -> HeaderValue {
         let is_stopped = self.quic.as_ref().is_some_and(|task| task.is_stopped());
         if is_stopped || self.part.is_draining() {

@@ -26,12 +26,12 @@ use crate::quic::settings::QuicSettings;
 use crate::quic::sinks::MakeSinks;
 use crate::tls::Settings;
 
-/// Describes a server on `address` with this certificate. Sockets are opened when it is
+/// Creates the settings of a server on `address` with this certificate. Sockets are opened when it is
 /// [awaited](Server::service) or [bound](Server::bind).
 ///
-/// The address is a string such as `"[::]:4433"`, a [`SocketAddr`], or a name with a port; the
-/// server listens on all addresses of a name. `[::]` accepts IPv4 too. With port 0 the system
-/// chooses a port that is free for UDP and TCP.
+/// The address is a string such as `"[::]:4433"`, a [`SocketAddr`], or a name with a port; the server listens on
+/// all addresses of a name. `[::]` accepts IPv4 clients too. For port 0 the system chooses a port that is free
+/// for UDP and TCP.
 ///
 /// The certificate is an [`Identity`](courser_quic::Identity) or [`Certificates`].
 ///
@@ -102,8 +102,8 @@ pub struct Server {
 }
 
 impl Server {
-    /// Listens on further addresses. An address with port 0 gets the port of the first address, or
-    /// another port if the server already listens on its IP address.
+    /// Listens on further addresses. Port 0 selects the port of the first address, or another port if the server
+    /// already listens on that address.
     pub fn also_on(mut self, address: impl ToSocketAddrs) -> Self {
         if let Ok(addresses) = &mut self.addresses {
             match resolve(address) {
@@ -132,40 +132,39 @@ impl Server {
         self
     }
 
-    /// Sets limits, compression and extensions of HTTP/3.
+    /// Sets the limits, compression and extensions of HTTP/3.
     pub fn config(mut self, config: h3::Config) -> Self {
         self.http3 = config;
         self
     }
 
-    /// Announces the names of its certificate to each HTTP/3 client, so that a client uses one
-    /// connection for several of them (ORIGIN, RFC 9412). Wildcards are not announced, and nothing is
-    /// if the certificate has only the name that the client asked for.
+    /// Announces the names of its certificate to each HTTP/3 client, so that a client can use one connection for
+    /// several of them (ORIGIN, RFC 9412). Wildcards are not announced. No frame is sent if the certificate has
+    /// only the name that the client requested.
     ///
     /// Off by default, and without effect with ACME, a custom resolver or an
-    /// [asynchronous](Certificates::asynchronous) choice. [`h3::Config::origins`] is announced to every
-    /// client in any case. A server that does not serve one of its names on each of its connections should answer with 421: see
-    /// [`only_names`](Self::only_names).
+    /// [asynchronous](Certificates::asynchronous) choice. [`h3::Config::origins`] is announced to every client
+    /// independently of this setting. A server that does not serve all of these names on each connection should
+    /// respond with 421; see [`only_names`](Self::only_names).
     pub fn announce_names(mut self, is_on: bool) -> Self {
         self.announces_names = is_on;
         self
     }
 
-    /// Answers requests for hosts other than the names of the connection's certificate with `421
-    /// Misdirected Request` (RFC 9114 §3.3), over all versions of HTTP. The service does not receive
-    /// them, and a client may send them again on another connection. Wildcards stand for one label;
-    /// ports are not compared; the target of CONNECT is no host of the server, except that of extended
-    /// CONNECT (RFC 9220).
+    /// Responds to requests for hosts other than the names of the connection's certificate with `421 Misdirected
+    /// Request` (RFC 9114 §3.3), over all versions of HTTP. The service does not receive them, and clients may
+    /// repeat them on another connection. A wildcard matches one label, and ports are not compared. The target
+    /// of CONNECT is not checked, except that of extended CONNECT (RFC 9220).
     ///
-    /// Off by default, because clients of a development server or behind a load balancer may use
-    /// other names. It has no effect with ACME, a custom resolver or an
-    /// [asynchronous](Certificates::asynchronous) choice, because the server has no list of their names.
+    /// Off by default, because clients of a development server or behind a load balancer may use other names. It
+    /// has no effect with ACME, a custom resolver or an [asynchronous](Certificates::asynchronous) choice,
+    /// because the server does not have their names.
     pub fn only_names(mut self, is_on: bool) -> Self {
         self.only_names = is_on;
         self
     }
 
-    /// Sets the QUIC settings. Default: those of [`TransportConfig`], with 256 concurrent requests.
+    /// Sets the transport settings of QUIC. Default: those of [`TransportConfig`], with 256 concurrent requests.
     ///
     /// ```
     /// # mod courser { pub use courser_quic::*; pub use courser_server::{self as server, Server, serve}; pub use courser_http3_tokio as h3; }
@@ -186,11 +185,11 @@ impl Server {
         self
     }
 
-    /// Records QUIC connections with sinks that receive the address at which the client arrived, for example to count
-    /// those of each address apart. They replace the sinks of [`Server::transport`].
+    /// Sets the sinks of QUIC connections for each address of the server, for example to count the connections
+    /// of each address separately. They replace the sinks of [`Server::transport`].
     ///
-    /// `sinks` is called once for each address that the server listens on. The address has the port that the system
-    /// chose if the program asked for port 0.
+    /// `sinks` is called once for each address that the server listens on. For port 0, it receives the port that
+    /// the system chose.
     ///
     /// ```
     /// # mod courser { pub use courser_quic::*; pub use courser_server::{self as server, Server, serve}; }
@@ -222,50 +221,49 @@ impl Server {
         self
     }
 
-    /// Sets when QUIC clients must validate their address. Default [`RetryPolicy::Auto`]: if many handshakes
-    /// are in progress, or the share of their address or network in the connections is used up. The default
-    /// is [`RetryPolicy::Always`] if the choice of certificates is
-    /// [asynchronous](Certificates::asynchronous).
+    /// Sets when QUIC clients must validate their address. Default [`RetryPolicy::Auto`]: if many handshakes are
+    /// in progress, or if the address or network has used its share of the connections. The default is
+    /// [`RetryPolicy::Always`] if the choice of certificates is [asynchronous](Certificates::asynchronous).
     pub fn retry(mut self, policy: RetryPolicy) -> Self {
         self.quic.retry = Some(policy);
         self
     }
 
-    /// Sets the versions of QUIC, the preferred one first, and moves clients to the first one that
-    /// they support, like [`ServerConfig::versions`](courser_quic::ServerConfig::versions). Default:
-    /// all, in the version in which a client begins.
+    /// Sets the versions of QUIC in order of preference, and upgrades clients to the first one that they
+    /// support, like [`ServerConfig::versions`](courser_quic::ServerConfig::versions). By default all versions
+    /// are accepted, and a client keeps the version with which it starts.
     pub fn quic_versions(mut self, versions: impl IntoIterator<Item = QuicVersion>) -> Self {
         self.quic.versions = Some(versions.into_iter().collect());
         self
     }
 
-    /// Sets the generator of the connection IDs, for all addresses of the server, like
-    /// [`ServerConfig::connection_ids`](courser_quic::ServerConfig::connection_ids). Default: 8 random
-    /// bytes. A [`ServerIdGenerator`](courser_quic::ServerIdGenerator) lets load balancers find the server
-    /// of a connection.
+    /// Sets the generator of connection IDs for all addresses of the server, like
+    /// [`ServerConfig::connection_ids`](courser_quic::ServerConfig::connection_ids). By default IDs are 8 random
+    /// bytes. With a [`ServerIdGenerator`](courser_quic::ServerIdGenerator), load balancers can derive the
+    /// server from an ID.
     pub fn connection_ids(mut self, generator: Arc<dyn ConnectionIdGenerator>) -> Self {
         self.quic.connection_ids = Some(generator);
         self
     }
 
     /// Allows HTTP/3 clients to change their address, like
-    /// [`ServerConfig::migration`](courser_quic::ServerConfig::migration). Default on.
+    /// [`ServerConfig::migration`](courser_quic::ServerConfig::migration). On by default.
     ///
-    /// Otherwise clients are asked not to (RFC 9000 §18.2), and packets from another IP address are
-    /// dropped. Another port of the same address is followed, because NATs rebind.
+    /// If it is off, clients are asked not to migrate (RFC 9000 §18.2), and packets from another IP address are
+    /// dropped. Another port of the same address is accepted, because NATs rebind.
     pub fn migration(mut self, is_allowed: bool) -> Self {
-        self.quic.moves.forbids_migration = !is_allowed;
+        self.quic.path_settings.forbids_migration = !is_allowed;
         self
     }
 
-    /// Asks HTTP/3 clients to move to another address of the server once the handshake is confirmed:
-    /// to `v4` over IPv4, and to `v6` over IPv6 (RFC 9000 §9.6). None by default.
+    /// Asks HTTP/3 clients to migrate to another address of the server once the handshake is confirmed: to `v4`
+    /// over IPv4, and to `v6` over IPv6 (RFC 9000 §9.6). None by default.
     ///
-    /// This suits servers behind a shared address, such as anycast, that have an address of their own.
-    /// Only listeners on a wildcard address offer it, because their sockets receive there: `0.0.0.0` for
-    /// `v4`, and `[::]` for both. Their ports are not compared, as a router may translate them. Clients that get
-    /// no answer there stay, and so do those that do not support it. It also works with
-    /// [`migration(false)`](Self::migration), which then holds for the first address only.
+    /// This is useful for servers behind a shared address, such as anycast, that also have an address of their
+    /// own. Only listeners on a wildcard address offer it, because only their sockets receive there: `0.0.0.0`
+    /// for `v4`, and `[::]` for both. Ports are not compared, because a router may translate them. Clients that
+    /// get no answer there, or do not support it, stay at the first address. It can be combined with
+    /// [`migration(false)`](Self::migration), which then applies only to the first address.
     ///
     /// [`bind`](Self::bind) returns [`Error::PreferredAddress`](crate::Error::PreferredAddress) for a wildcard or multicast address, for
     /// port 0, for the address and port of another listener, and without a listener that can receive there.
@@ -285,138 +283,137 @@ impl Server {
         v4: impl Into<Option<SocketAddrV4>>,
         v6: impl Into<Option<SocketAddrV6>>,
     ) -> Self {
-        self.quic.moves.preferred_v4 = v4.into();
-        self.quic.moves.preferred_v6 = v6.into();
+        self.quic.path_settings.preferred_v4 = v4.into();
+        self.quic.path_settings.preferred_v6 = v6.into();
         self
     }
 
-    /// Accepts QUIC packets whose QUIC bit is 0, and clears the bit of half of the packets, at random, to clients
-    /// that accept it too, so that networks do not come to rely on it (RFC 9287). Default off.
+    /// Accepts QUIC packets whose QUIC bit is 0, and clears the bit in half of the packets, at random, to
+    /// clients that accept it, so that networks do not rely on it (RFC 9287). Off by default.
     pub fn grease_quic_bit(mut self, is_on: bool) -> Self {
-        self.quic.moves.greases_quic_bit = is_on;
+        self.quic.path_settings.greases_quic_bit = is_on;
         self
     }
 
-    /// Accepts HTTP/3 requests in early data (0-RTT), which save returning clients a round trip. Off by
-    /// default. Each has the extension [`EarlyData`](crate::EarlyData) until the handshake is complete.
+    /// Accepts HTTP/3 requests in early data (0-RTT), which save returning clients a round trip. Off by default.
+    /// Such a request has the extension [`EarlyData`](crate::EarlyData) until the handshake completes.
     ///
-    /// Early requests of clients without a token that validates their address wait for the end of the
-    /// handshake, and are ordinary requests then.
+    /// Early requests of clients without a token that validates their address are delayed until the handshake
+    /// completes, and then are ordinary requests.
     ///
-    /// Early data can be replayed, but not to this server: see [`EarlyDataOptions`] for servers that
-    /// share an address. The settings of [`Server::config`] take the place of
-    /// [`EarlyDataOptions::application`].
+    /// The server prevents the replay of early data to itself; see [`EarlyDataOptions`] for servers that share
+    /// an address. The settings of [`Server::config`] replace [`EarlyDataOptions::application`].
     pub fn early_data(mut self, options: EarlyDataOptions) -> Self {
         self.quic.early_data = Some(options);
         self
     }
 
-    /// Sets the requests in early data that the service receives. Others are answered with `425 Too
-    /// Early`, and the client sends them again. By default the service receives those with safe
-    /// methods ([`TooEarly::unless_safe`]). The policy gets method, path and fields, so that it can
+    /// Sets which requests in early data the service receives. The server responds to others with `425 Too
+    /// Early`, and clients repeat them after the handshake. By default the service receives those with safe
+    /// methods ([`TooEarly::unless_safe`]). The policy receives method, path and header section, so it can
     /// decide by route. It has no effect without [`Server::early_data`].
     ///
-    /// It is not called for early requests of clients without a token that validates their address: these
-    /// wait for the end of the handshake, and are ordinary requests then.
+    /// The policy is not called for early requests of clients without a token that validates their address.
+    /// These are delayed until the handshake completes, and then are ordinary requests.
     pub fn early_requests(mut self, policy: TooEarly) -> Self {
         self.early_requests = policy;
         self
     }
 
-    /// Distributes the QUIC connections of each address over `count` shards, 1 to 256, so that they can use
-    /// as many cores. By default there is one.
+    /// Distributes the QUIC connections of each address over `count` shards, 1 to 256, so that they can use as
+    /// many cores. Default 1.
     ///
-    /// Limits hold for all shards together. See
-    /// [`EndpointBuilder::shards`](courser_quic::EndpointBuilder::shards) for what shards need;
-    /// where they cannot be had there is one, and a warning in the capabilities of
+    /// Limits apply to all shards together. See
+    /// [`EndpointBuilder::shards`](courser_quic::EndpointBuilder::shards) for the requirements; if the system
+    /// does not meet them, there is one shard, and a warning in the capabilities of
     /// [`ServerHandle::endpoints`](crate::ServerHandle::endpoints).
     pub fn shards(mut self, count: usize) -> Self {
         self.quic.shards = count;
         self
     }
 
-    /// Sets the bytes that the QUIC connections of each address may hold for clients, at least 1
-    /// MiB.
+    /// Sets how many bytes the QUIC connections of each address may hold for clients, at least 1 MiB.
     ///
-    /// Sent but unacknowledged bytes, received but unread ones, datagrams and handshakes count. The
-    /// default is a quarter of the memory of the machine or of the control group, and at least 16
-    /// MiB. When the budget runs short, connections accept less from the service, windows stop
-    /// growing and clients are refused. As the last resort, the server closes the connection that
-    /// holds most for the least progress.
+    /// The budget includes bytes sent but not acknowledged, bytes received but not read, datagrams and
+    /// handshakes. The default is a quarter of the memory of the machine or control group, and at least 16 MiB.
+    /// Near the limit, connections accept less data from the service, windows stop growing and clients are
+    /// refused. As the last resort, the server closes the connection that holds the most memory for the least
+    /// progress.
     pub fn memory_budget(mut self, bytes: u64) -> Self {
         self.quic.memory_budget = Some(bytes);
         self
     }
 
-    /// Sets the rates of Retry, Version Negotiation and refusals over QUIC, for each address of the
-    /// server. Default 10 000 a second for one network and 40 000 for all.
+    /// Sets the rates of Retry, Version Negotiation and refusals over QUIC for each address of the server.
+    /// Default: 10 000 per second to one network and 40 000 to all.
     pub fn reply_limits(mut self, limits: ReplyLimits) -> Self {
         self.quic.reply_limits = Some(limits);
         self
     }
 
-    /// Sets the rates of stateless resets over QUIC, for each address of the server. Default 200 a
-    /// second for one network and 2000 for all.
+    /// Sets the rates of stateless resets over QUIC for each address of the server. Default: 200 per second to
+    /// one network and 2000 to all.
     pub fn reset_limits(mut self, limits: ReplyLimits) -> Self {
         self.quic.reset_limits = Some(limits);
         self
     }
 
-    /// Sets which addresses are blocked; by default none are. [`ServerHandle::set_address_filter`](crate::ServerHandle::set_address_filter)
-    /// changes the filter while the server runs.
+    /// Sets which addresses are blocked. None by default.
+    /// [`ServerHandle::set_address_filter`](crate::ServerHandle::set_address_filter) replaces the filter while
+    /// the server runs.
     pub fn address_filter(mut self, filter: impl Into<Arc<AddressFilter>>) -> Self {
         self.address_filter = filter.into();
         self
     }
 
-    /// Sets the secret from which the keys of stateless resets are derived, one for each address.
+    /// Sets the secret from which the keys of stateless resets are derived for each address.
     ///
-    /// After a crash, a server with the same secret resets connections of former clients at once;
-    /// otherwise they wait for their idle timeout (RFC 9000 §10.3). By default the secret comes
-    /// with the certificate: from its private key, or from the folder where it is kept. It is
-    /// random only with port 0, with a custom resolver, and with a private key on systems other
-    /// than Linux, where machines with the same key cannot be distinguished.
+    /// After a crash, a server with the same secret resets connections of former clients at once. Otherwise
+    /// clients wait for their idle timeout (RFC 9000 §10.3). By default the secret is derived from the private
+    /// key of the certificate, or read from the folder of the certificate. It is random for port 0, for a custom
+    /// resolver, and for private keys on systems other than Linux, where machines with the same key cannot be
+    /// distinguished.
     ///
-    /// Servers that run at the same time on the same address and port, such as machines behind a
-    /// load balancer, must have different secrets (RFC 9000 §21.11).
+    /// Servers that run at the same time on the same address and port, such as machines behind a load balancer,
+    /// must have different secrets (RFC 9000 §21.11).
     pub fn reset_secret(mut self, secret: [u8; 32]) -> Self {
-        self.reset = Some(ResetSecret::of_user(secret));
+        self.reset = Some(ResetSecret::from_user(secret));
         self
     }
 
-    /// Sets the announcement of HTTP/3 in responses over TCP; `None` announces nothing. Responses
-    /// with an `Alt-Svc` of their own keep it.
+    /// Sets the announcement of HTTP/3 in responses over TCP; `None` announces nothing. An `Alt-Svc` field of
+    /// the service is kept.
     pub fn alt_svc(mut self, alt_svc: impl Into<Option<AltSvc>>) -> Self {
         self.alt_svc = alt_svc.into();
         self
     }
 
-    /// Serves only HTTP/3.
+    /// Disables HTTP/2 and HTTP/1.1, so that no TCP socket is opened.
     pub fn without_tcp(mut self) -> Self {
         self.with_tcp = false;
         self
     }
 
-    /// Serves only HTTP/2 and HTTP/1.1.
+    /// Disables HTTP/3, so that no UDP socket is opened.
     pub fn without_quic(mut self) -> Self {
         self.with_quic = false;
         self
     }
 
-    /// Adds an [`h3::Interim`] to the extensions of each request, with which services send interim
-    /// responses such as 103 (Early Hints) over HTTP/3. Over HTTP/2 and HTTP/1.1 it exists too but
-    /// sends nothing, so that services need not check the protocol. Off by default.
+    /// Adds an [`h3::Interim`] to the extensions of each request, through which services send interim responses
+    /// such as 103 (Early Hints) over HTTP/3. Over HTTP/2 and HTTP/1.1 it sends nothing, so that services need
+    /// not check the protocol. Off by default.
     pub fn interim_responses(mut self, is_on: bool) -> Self {
         self.sends_interim = is_on;
         self
     }
 
-    /// Sets the policy for client certificates, for all protocols. By default none are requested.
+    /// Sets the policy for client certificates for all protocols. None are requested by default.
     ///
-    /// [`TlsFacts::client_certificates`](crate::TlsFacts::client_certificates) of the [`Peer`](crate::Peer) of each request has what the client has presented.
-    /// A client without a certificate that is required is refused with the alert certificate_required, and
-    /// [`Event::ClientCertificateRefused`] reports it. Requests in early data wait for the end of the
-    /// handshake.
+    /// [`TlsFacts::client_certificates`](crate::TlsFacts::client_certificates) of each request's
+    /// [`Peer`](crate::Peer) contains the chain of the client. If a certificate is required, a client without
+    /// one is refused with the alert certificate_required, which [`Event::ClientCertificateRefused`] reports.
+    /// Requests in early data are delayed until the handshake completes.
     ///
     /// ```no_run
     /// # mod courser { pub use courser_quic::*; pub use courser_server::{self as server, Server, serve}; }
@@ -436,37 +433,37 @@ impl Server {
         self
     }
 
-    /// Sets cipher suites and key exchange groups, for all protocols. See [`Cryptography`] for the default.
+    /// Sets cipher suites and key exchange groups for all protocols. See [`Cryptography`] for the default.
     pub fn cryptography(mut self, cryptography: Cryptography) -> Self {
         self.tls.cryptography = cryptography;
         self
     }
 
-    /// Modifies the TLS configurations of QUIC and TCP before they are used, for key logs. Application
-    /// protocols are set afterwards. With [`Certificates::asynchronous`], the choice replaces the resolver
-    /// that `change` sets for TCP.
+    /// Modifies the TLS configurations of QUIC and TCP before they are used, for example to log keys.
+    /// Application protocols are set afterwards. With [`Certificates::asynchronous`], the resolver that `change`
+    /// sets for TCP is replaced.
     pub fn tls(mut self, change: impl Fn(&mut rustls::ServerConfig) + Send + 'static) -> Self {
         self.tls.hook = Some(Box::new(change));
         self
     }
 
-    /// Runs TLS work of QUIC on threads that may block, like
-    /// [`ServerConfig::offload_tls`](courser_quic::ServerConfig::offload_tls). Default off.
+    /// Runs the TLS work of QUIC on threads that may block, like
+    /// [`ServerConfig::offload_tls`](courser_quic::ServerConfig::offload_tls). Off by default.
     ///
-    /// Enable it if a [resolver](Certificates::resolver), a signer or a verifier of client certificates
-    /// may take long, because it uses a network, a key store or a disk. Otherwise no QUIC connection of
-    /// the same address sends or receives until it returns. Over TCP it runs in the task of its
-    /// connection: it occupies a thread of the runtime, and cannot wait for async code with
+    /// Enable it if a [resolver](Certificates::resolver), a signer or a verifier of client certificates may be
+    /// slow, because it uses a network, a key store or a disk. Otherwise no QUIC connection of the same address
+    /// sends or receives until it returns. Over TCP it runs in the task of its connection: it occupies a thread
+    /// of the runtime, and cannot wait for async code with
     /// [`runtime::block_on`](courser_quic::runtime::block_on), which panics there.
     ///
-    /// With [`Certificates::asynchronous`] it is always on, and TLS over TCP runs on threads that may block,
-    /// too.
+    /// With [`Certificates::asynchronous`] it is always on, and TLS over TCP also runs on threads that may
+    /// block.
     pub fn offload_tls(mut self, offloads: bool) -> Self {
         self.quic.offloads_tls = offloads;
         self
     }
 
-    /// Drains the server when `signal` is ready, such as [`shutdown_signal`](crate::shutdown_signal).
+    /// Drains the server when `signal` completes, for example [`shutdown_signal`](crate::shutdown_signal).
     ///
     /// ```
     /// # mod courser { pub use courser_quic::*; pub use courser_server::{self as server, Server, serve}; pub use courser_http3_tokio as h3; }
@@ -485,20 +482,20 @@ impl Server {
         self
     }
 
-    /// Sets the time for which a draining server continues as before but reports that it is not
-    /// ready, so that load balancers can react. Default none.
+    /// Sets how long a draining server continues as before but reports that it is not ready, so that load
+    /// balancers can react. None by default.
     pub fn ready_delay(mut self, delay: Duration) -> Self {
         self.ready_delay = delay;
         self
     }
 
-    /// Sets the time limit for requests in flight once no new ones are accepted. Default 30 s.
+    /// Sets the time limit for requests in flight after the server has stopped accepting requests. Default 30 s.
     pub fn deadline(mut self, deadline: Duration) -> Self {
         self.deadline = deadline;
         self
     }
 
-    /// Calls `listener` for each event that belongs to no request. It should not take long.
+    /// Calls `listener` for each event that does not belong to a request. It should return quickly.
     ///
     /// ```
     /// # mod courser { pub use courser_quic::*; pub use courser_server::{self as server, Server, serve}; pub use courser_http3_tokio as h3; }

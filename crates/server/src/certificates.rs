@@ -1,14 +1,14 @@
-//! Certificates of servers: their sources, and replacement while a server runs.
+//! The certificates of a server: their sources, and their replacement while the server runs.
 
 #[cfg(feature = "acme")]
 mod acme;
 mod choice;
 pub(super) mod chosen;
+mod dev;
 mod facts;
 pub(super) mod fields;
+mod file_stamp;
 mod files;
-mod kept;
-mod look;
 mod names;
 mod ocsp;
 pub(super) mod reset;
@@ -29,29 +29,29 @@ pub(super) use self::choice::Choice;
 pub use self::facts::CertificateFacts;
 pub(super) use self::resolver::Resolver;
 
+use self::dev::DevCertificate;
 use self::files::Files;
-use self::kept::Kept;
 use self::reset::ResetSecret;
 use crate::events::{Event, Events};
 
-/// The certificates of a server, the same for all its protocols.
+/// The certificates of a server, shared by all its protocols.
 ///
-/// It comes from an [`Identity`], from files that may change while the server runs, from a folder
-/// with a certificate for development, or from ACME. A new certificate applies to all protocols at
-/// the same time; open connections keep the old one.
+/// They come from an [`Identity`], from files that may change while the server runs, from a folder with a
+/// development certificate, or from ACME. A new certificate applies to all protocols at the same time; open
+/// connections keep the old one.
 ///
-/// A server for several names can have a certificate for each
-/// ([`with_pem_files`](Self::with_pem_files)). Clients get the one that is valid for the name that
-/// they ask for (SNI, RFC 6066 §3), and the first one if there is none.
+/// A server for several names can have a certificate for each ([`with_pem_files`](Self::with_pem_files)).
+/// Clients get the certificate for the name that they request (SNI, RFC 6066 §3), or the first one if none
+/// matches.
 #[derive(Debug)]
 pub struct Certificates {
     pub(super) resolver: Arc<Resolver>,
     pub(super) sources: Sources,
-    /// The source of the keys of stateless resets, if they are to survive a restart.
+    /// The secret of stateless resets, if they must survive a restart.
     pub(super) reset: Option<ResetSecret>,
 }
 
-/// The sources of new certificates, in the order in which the resolver holds the certificates.
+/// The sources of the certificates, in the order of the certificates in the resolver.
 #[derive(Debug)]
 pub(super) struct Sources {
     first: Source,
@@ -61,22 +61,21 @@ pub(super) struct Sources {
 /// The source of a certificate.
 #[derive(Debug)]
 pub(super) enum Source {
-    /// There are none.
+    /// The certificate never changes.
     Fixed,
     Files(Files),
-    Kept(Kept),
+    Dev(DevCertificate),
     #[cfg(feature = "acme")]
     Acme(Box<acme::Running>),
 }
 
 impl Certificates {
-    /// Uses PEM files with the chain and the key. The server checks every second whether they have
-    /// changed, and uses new ones if they match and have not expired. Otherwise it keeps the old
-    /// certificate and reports [`Event::CertificateKept`].
+    /// Uses PEM files with the chain and the key. The server checks every second whether they have changed, and
+    /// uses the new ones if they match and have not expired. Otherwise it keeps the old certificate and reports
+    /// [`Event::CertificateKept`].
     ///
-    /// On Linux the keys of stateless resets are derived from the private key, so that a server
-    /// that is back after a crash resets former connections at once; see
-    /// [`Server::reset_secret`](super::Server::reset_secret).
+    /// On Linux the keys of stateless resets are derived from the private key, so that a server resets former
+    /// connections at once after a crash; see [`Server::reset_secret`](super::Server::reset_secret).
     ///
     /// ```no_run
     /// # mod courser { pub use courser_quic::*; pub use courser_server::{self as server, Server, serve}; pub use courser_http3_tokio as h3; }
@@ -96,13 +95,13 @@ impl Certificates {
         Ok(Self {
             resolver: Resolver::holding(&identity)?,
             sources: Source::Files(files).alone(),
-            reset: ResetSecret::of_identity(&identity),
+            reset: ResetSecret::from_identity(&identity),
         })
     }
 
-    /// Adds PEM files with a chain and its key, for clients that ask for one of the names in the
-    /// certificate. `*.example.org` is valid for one more label. The server checks these files for
-    /// changes as those of [`pem_files`](Self::pem_files).
+    /// Adds PEM files with a chain and its key, for clients that request one of the names in the certificate.
+    /// `*.example.org` matches one more label. The server checks these files for changes like those of
+    /// [`pem_files`](Self::pem_files).
     ///
     /// ```no_run
     /// # mod courser { pub use courser_quic::*; pub use courser_server::{self as server, Server, serve}; }
@@ -127,7 +126,7 @@ impl Certificates {
         self.resolver.add(&identity)?;
         if self.all_facts().last().is_none_or(|it| it.names.is_empty()) {
             return Err(ConfigError::Identity(format!(
-                "{}: the certificate has no DNS name, so that no client would get it",
+                "{}: the certificate has no DNS name, so no client would receive it: add a certificate with a DNS name",
                 chain.display()
             )));
         }
@@ -135,12 +134,12 @@ impl Certificates {
         Ok(self)
     }
 
-    /// Staples the OCSP response in this file, in DER, to the certificate that was added last (RFC 6066
-    /// §8). Clients then need not ask the authority whether it is revoked. The server checks every second
-    /// whether the file has changed.
+    /// Staples the DER-encoded OCSP response in this file to the certificate that was added last (RFC 6066 §8),
+    /// so that clients need not ask the authority whether it is revoked. The server checks every second whether
+    /// the file has changed.
     ///
-    /// A response that is missing, malformed, expired, for another certificate or not "good" is not
-    /// stapled, and the server reports [`Event::OcspIgnored`]. Its signature is not verified.
+    /// A response that is missing, malformed, expired, for another certificate or not "good" is not stapled, and
+    /// the server reports [`Event::OcspIgnored`]. Its signature is not verified.
     ///
     /// # Errors
     /// Returns an error if the last certificate does not come from PEM files.
@@ -150,7 +149,8 @@ impl Certificates {
             (Some(files), _) | (None, Source::Files(files)) => files,
             _ => {
                 return Err(ConfigError::Identity(
-                    "an OCSP response from a file needs a certificate from files".to_owned(),
+                    "an OCSP response requires a certificate from PEM files: add them first"
+                        .to_owned(),
                 ));
             }
         };
@@ -161,63 +161,64 @@ impl Certificates {
         Ok(self)
     }
 
-    /// Uses a certificate for development that is kept in `folder` as `cert.pem` and `key.pem`, so
-    /// that its hash stays the same across restarts. It is self-signed, P-256, for these names,
-    /// `localhost`, `127.0.0.1` and `::1`. It is valid for 13 days, because browsers that verify by
-    /// hash accept at most 14. It is replaced in the last two days, or for another list of names.
+    /// Uses a development certificate that is stored in `folder` as `cert.pem` and `key.pem`, so that its hash
+    /// stays the same across restarts. It is self-signed with P-256 for these names, `localhost`, `127.0.0.1`
+    /// and `::1`. It is valid for 13 days, because browsers that verify by hash accept at most 14. It is
+    /// replaced in its last two days, or for another list of names.
     ///
-    /// The secret of stateless resets is kept beside it, as `reset.key`; see
+    /// The secret of stateless resets is stored in the same folder as `reset.key`; see
     /// [`Server::reset_secret`](super::Server::reset_secret).
     ///
     /// # Errors
-    /// Returns an error if the folder cannot be written, or contains a foreign `reset.key`.
+    /// Returns an error if the folder cannot be written, or contains an invalid `reset.key`.
     pub fn dev_in(
         folder: impl AsRef<Path>,
         names: impl IntoIterator<Item = impl Into<String>>,
     ) -> Result<Self, ConfigError> {
-        let (kept, identity) = Kept::open(folder.as_ref(), names)?;
+        let (dev, identity) = DevCertificate::open(folder.as_ref(), names)?;
         Ok(Self {
             resolver: Resolver::holding(&identity)?,
-            sources: Source::Kept(kept).alone(),
-            reset: Some(ResetSecret::kept_in(folder.as_ref())?),
+            sources: Source::Dev(dev).alone(),
+            reset: Some(ResetSecret::in_folder(folder.as_ref())?),
         })
     }
 
-    /// Uses certificates signed by an ACME server such as Let's Encrypt. The TCP part of the server
-    /// must be reachable on port 443, where the names are validated (RFC 8737).
+    /// Uses certificates signed by an ACME server such as Let's Encrypt. The TCP port of the server must be
+    /// reachable as port 443, where the names are validated (RFC 8737).
     ///
-    /// The secret of stateless resets is kept in the folder for the account, as `reset.key`; see
+    /// The secret of stateless resets is stored in the folder of the account as `reset.key`; see
     /// [`Server::reset_secret`](super::Server::reset_secret).
     ///
     /// # Errors
-    /// Returns an error if there are no names, or the folder for the account cannot be created or
-    /// contains a foreign `reset.key`.
+    /// Returns an error if there are no names, or the folder of the account cannot be created or contains an
+    /// invalid `reset.key`.
     #[cfg(feature = "acme")]
     pub fn acme(acme: Acme) -> Result<Self, ConfigError> {
         let folder = acme.folder().to_owned();
         let running = acme.start()?;
         Ok(Self {
-            resolver: Resolver::of_user(running.resolver()),
+            resolver: Resolver::custom(running.resolver()),
             sources: Source::Acme(Box::new(running)).alone(),
-            reset: Some(ResetSecret::kept_in(&folder)?),
+            reset: Some(ResetSecret::in_folder(&folder)?),
         })
     }
 
-    /// Calls an async function to choose the certificate of each connection, by the name that the client
-    /// requests (SNI). `None` refuses the client with the alert access_denied.
+    /// Calls an async function to choose the certificate of each connection by the name that the client requests
+    /// (SNI). `None` refuses the client with the alert access_denied.
     ///
-    /// Neither the choice nor a key that takes long, in another process for example, delays other
-    /// connections: handshakes run on threads that may block (`spawn_blocking`), at most 128 at a time over
-    /// TCP, and 128 on each address over QUIC. A choice may take
+    /// Neither a slow choice nor a slow key, such as one in another process, delays other connections:
+    /// handshakes run on threads that may block (`spawn_blocking`), at most 128 at a time over TCP, and 128 on
+    /// each address over QUIC. A choice may take
     /// [`Limits::handshake_timeout`](super::Limits::handshake_timeout), and over QUIC at most
     /// [`TransportConfig::handshake_timeout`](courser_quic::TransportConfig::handshake_timeout). Over TCP it
-    /// holds no thread. It is made for each connection, also for those that resume a session.
+    /// occupies no thread. The function is called for each connection, including those that resume a session.
     ///
-    /// Over QUIC each choice holds a thread. So that forged packets cannot occupy all of them, clients without
-    /// a token validate their address first, which takes a further round trip (Retry). An explicit
+    /// Over QUIC each choice occupies a thread. So that forged packets cannot occupy all of them, clients
+    /// without a token first validate their address, which takes another round trip (Retry). An explicit
     /// [`Server::retry`](super::Server::retry) replaces this policy.
     ///
-    /// The server has no list of the names: [`Server::only_names`](super::Server::only_names) and
+    /// The server does not have the names of the certificates, so
+    /// [`Server::only_names`](super::Server::only_names) and
     /// [`Server::announce_names`](super::Server::announce_names) have no effect.
     ///
     /// ```
@@ -237,7 +238,7 @@ impl Certificates {
     /// ```
     ///
     /// # Cancel safety
-    /// The future is dropped when its time is over, and may be dropped when the server ends.
+    /// The future is dropped at its time limit, and may be dropped when the server ends.
     pub fn asynchronous<F, R>(choose: F) -> Self
     where
         F: Fn(Option<String>) -> R + Send + Sync + 'static,
@@ -250,25 +251,24 @@ impl Certificates {
         }
     }
 
-    /// Uses a custom resolver, which is called for each connection. It must not block, except over QUIC
-    /// with [`Server::offload_tls`](super::Server::offload_tls). See [`asynchronous`](Self::asynchronous) for
-    /// a choice that takes long over all protocols.
+    /// Uses a custom resolver, which is called for each connection. It must not block, except over QUIC with
+    /// [`Server::offload_tls`](super::Server::offload_tls). Use [`asynchronous`](Self::asynchronous) for choices
+    /// that take long over all protocols.
     pub fn resolver(resolver: Arc<dyn ResolvesServerCert>) -> Self {
         Self {
-            resolver: Resolver::of_user(resolver),
+            resolver: Resolver::custom(resolver),
             sources: Source::Fixed.alone(),
             reset: None,
         }
     }
 
-    /// Returns the public facts about the first certificate in use; `None` with ACME and custom
-    /// resolvers.
+    /// Returns public facts about the first certificate in use, or `None` with ACME and custom resolvers.
     pub fn facts(&self) -> Option<CertificateFacts> {
         self.resolver.facts().into_iter().next()
     }
 
-    /// Returns the public facts about all certificates in use, the first one first; none with ACME
-    /// and custom resolvers.
+    /// Returns public facts about all certificates in use, the default one first; none with ACME and custom
+    /// resolvers.
     pub fn all_facts(&self) -> Vec<CertificateFacts> {
         self.resolver.facts()
     }
@@ -289,19 +289,19 @@ impl TryFrom<&Identity> for Certificates {
         Ok(Self {
             resolver: Resolver::holding(identity)?,
             sources: Source::Fixed.alone(),
-            reset: ResetSecret::of_identity(identity),
+            reset: ResetSecret::from_identity(identity),
         })
     }
 }
 
 impl Sources {
-    /// Reads all sources again. Returns true if there is another certificate. An error of one source
-    /// does not keep the others from being read.
+    /// Reads all sources again. Returns true if a certificate was replaced. An error of one source does not
+    /// prevent the others from being read.
     pub(super) fn reload(&mut self, resolver: &Resolver) -> Result<bool, ConfigError> {
         self.reload_if(resolver, false)
     }
 
-    /// Reads those sources again of which a cheap check shows a change.
+    /// Reads the sources for which a cheap check detects a change.
     pub(super) fn reload_changed(&mut self, resolver: &Resolver) -> Result<bool, ConfigError> {
         self.reload_if(resolver, true)
     }
@@ -330,7 +330,7 @@ impl Sources {
         result
     }
 
-    /// Returns the reasons why OCSP responses are not stapled, each once.
+    /// Returns the reasons for which OCSP responses are not stapled, and clears them.
     pub(super) fn take_ocsp_problems(&mut self) -> Vec<String> {
         let first = match &mut self.first {
             Source::Files(files) => files.take_problem(),
@@ -340,7 +340,7 @@ impl Sources {
         first.into_iter().chain(others).collect()
     }
 
-    /// Takes the running ACME client out, which drives itself.
+    /// Takes the ACME client out, because it drives itself.
     #[cfg(feature = "acme")]
     pub(super) fn take_acme(&mut self) -> Option<Box<acme::Running>> {
         match std::mem::replace(&mut self.first, Source::Fixed) {
@@ -352,7 +352,7 @@ impl Sources {
         }
     }
 
-    /// Returns the running ACME client.
+    /// Returns the ACME client, if it is used.
     #[cfg(feature = "acme")]
     pub(super) const fn acme(&self) -> Option<&acme::Running> {
         match &self.first {
@@ -370,28 +370,28 @@ impl Source {
         }
     }
 
-    /// Reads the source again. Returns `None` if it never has another certificate, or has none yet.
+    /// Reads the source again. Returns `None` if it has no new certificate.
     fn read(&mut self) -> Result<Option<Identity>, ConfigError> {
         match self {
             Self::Files(files) => files.read(),
-            Self::Kept(kept) => kept.renew_if_old(),
+            Self::Dev(dev) => dev.renew_if_old(),
             _ => Ok(None),
         }
     }
 
-    /// Returns true if a cheap check of the source shows a change.
+    /// Returns true if a cheap check of the source detects a change.
     fn may_have_changed(&self) -> bool {
         match self {
             Self::Files(files) => files.have_changed(),
-            Self::Kept(kept) => kept.is_old(),
+            Self::Dev(dev) => dev.is_old(),
             _ => false,
         }
     }
 }
 
-/// Replaces certificates as long as the server runs.
+/// Replaces changed certificates for as long as the server runs.
 pub(super) async fn watch(sources: Arc<Mutex<Sources>>, resolver: Arc<Resolver>, events: Events) {
-    let mut interval = tokio::time::interval(LOOK_EVERY);
+    let mut interval = tokio::time::interval(CHECK_INTERVAL);
     interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         interval.tick().await;
@@ -411,8 +411,8 @@ pub(super) async fn watch(sources: Arc<Mutex<Sources>>, resolver: Arc<Resolver>,
     }
 }
 
-/// Short enough for users, long enough to cost nothing.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// Interval between checks of the sources: short for users, and cheap.
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 #[cfg(test)]
 mod tests;

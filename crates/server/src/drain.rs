@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 
 use crate::events::Event;
 use crate::handle::Running;
-use crate::phase::{Conductor, Phase};
+use crate::phase::{Phase, Phases};
 use crate::tally::Tally;
 
-/// The settings of a server's end.
+/// The settings of a drain.
 pub(super) struct Plan {
     pub(super) signal: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
     pub(super) ready_delay: Duration,
@@ -20,15 +20,15 @@ pub(super) struct Plan {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct Drained {
-    /// Requests that were answered after the server stopped accepting connections.
+    /// Requests that were completed after the server stopped accepting connections.
     pub finished: u64,
-    /// Requests that were unanswered at the deadline, and were aborted.
+    /// Requests that were not completed at the deadline and were aborted.
     pub cut: u64,
-    /// Connections that were open at the beginning.
+    /// Connections that were open at the start of the drain.
     pub connections: u64,
-    /// Connections that were still open at the deadline, and were aborted.
+    /// Connections that were still open at the deadline and were aborted.
     pub connections_cut: u64,
-    /// Duration of the drain.
+    /// Time from the start of the drain to its end.
     pub took: Duration,
 }
 
@@ -48,38 +48,38 @@ impl fmt::Display for Drained {
 
 /// Waits for the signal, then drains the server.
 pub(super) async fn run(plan: Plan, server: &Running) -> Drained {
-    let (site, conductor) = (&server.site, &server.site.conductor);
+    let (site, phases) = (&server.site, &server.site.phases);
     let signal = plan
         .signal
         .unwrap_or_else(|| Box::pin(std::future::pending()));
     tokio::select! {
         () = signal => {}
-        () = conductor.reached(Phase::NotReady) => {}
+        () = phases.reached(Phase::NotReady) => {}
     }
-    conductor.enter(Phase::NotReady);
+    phases.enter(Phase::NotReady);
     if !plan.ready_delay.is_zero() {
         tokio::select! {
             () = tokio::time::sleep(plan.ready_delay) => {}
-            () = conductor.reached(Phase::Draining) => {}
+            () = phases.reached(Phase::Draining) => {}
         }
     }
     let began = Instant::now();
     let before = site.tally.answered();
     let connections = site.tally.begin_drain(plan.deadline);
-    conductor.enter(Phase::Draining);
+    phases.enter(Phase::Draining);
     site.events.report(Event::Draining);
-    finish(plan.deadline, conductor, &site.tally).await;
+    finish(plan.deadline, phases, &site.tally).await;
     let took = began.elapsed();
-    conductor.enter(Phase::Cut);
-    // Aborted connections end on their own and notify their peers, if these are reachable.
-    let farewell = async {
-        conductor.all_gone().await;
+    phases.enter(Phase::Cut);
+    // Aborted connections end on their own, and notify their peers if these are reachable.
+    let closing = async {
+        phases.all_ended().await;
         for endpoint in server.listeners.iter().filter_map(|it| it.endpoint()) {
             endpoint.close(crate::quic::no_error(), b"");
             endpoint.wait_idle().await;
         }
     };
-    let _ = tokio::time::timeout(FAREWELL, farewell).await;
+    let _ = tokio::time::timeout(CLOSE_TIMEOUT, closing).await;
     let tally = &site.tally;
     let (cut, connections_cut) = tally.cut();
     let ended = tally.answered() + tally.in_flight();
@@ -92,34 +92,33 @@ pub(super) async fn run(plan: Plan, server: &Running) -> Drained {
     }
 }
 
-/// Waits until all parts have ended, or begins to cut those that are left at the deadline.
-async fn finish(deadline: Duration, conductor: &Conductor, tally: &Tally) {
+/// Waits until all parts have ended. Aborts the remaining ones at the deadline.
+async fn finish(deadline: Duration, phases: &Phases, tally: &Tally) {
     tokio::select! {
-        () = conductor.all_gone() => last_requests(tally).await,
+        () = phases.all_ended() => last_requests(tally).await,
         () = tokio::time::sleep(deadline) => tally.begin_cutting(),
-        () = conductor.reached(Phase::Cut) => tally.begin_cutting(),
+        () = phases.reached(Phase::Cut) => tally.begin_cutting(),
     }
 }
 
-/// Waits for the requests of connections that are gone. The task of an HTTP/2 request may end just
-/// after its connection, and its response has arrived all the same. Requests that users hold may take
-/// any time.
+/// Waits briefly for requests of closed connections. The task of an HTTP/2 request may end just after its
+/// connection, although its response was sent. Requests that the user's code holds may take any time.
 async fn last_requests(tally: &Tally) {
     let ended = async {
         while tally.in_flight() > 0 {
-            tokio::time::sleep(BETWEEN_LOOKS).await;
+            tokio::time::sleep(CHECK_INTERVAL).await;
         }
     };
     let _ = tokio::time::timeout(LAST_REQUESTS, ended).await;
 }
 
-const BETWEEN_LOOKS: Duration = Duration::from_millis(1);
+const CHECK_INTERVAL: Duration = Duration::from_millis(1);
 
-/// Time for tasks that have nothing left to do.
+/// Time limit for request tasks whose connection has ended.
 const LAST_REQUESTS: Duration = Duration::from_millis(200);
 
-/// Three probe timeouts on a slow path, but not longer than an operator is willing to wait.
-const FAREWELL: Duration = Duration::from_secs(2);
+/// Time limit for notifying clients: three probe timeouts on a slow path.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 
 #[cfg(test)]
 mod tests;

@@ -5,29 +5,29 @@ use std::net::SocketAddr;
 
 use courser_quic::{BindError, ConfigError};
 
-/// The reason why a server could not start: the failed action, the system's error, and a remedy.
+/// The reason why a server could not start. Its text has the failed action, the system's error, and a remedy.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The address is invalid, or its name is unknown.
+    /// The address is invalid, or its name cannot be resolved.
     #[error("cannot listen: {0}: use an address such as 127.0.0.1:4433 or [::]:443")]
     Address(io::Error),
     /// The server cannot listen on an address.
     #[error("cannot listen on {transport} {address}: {source}{}", remedy(.source))]
     Listen {
-        /// `UDP` or `TCP`.
+        /// The transport whose socket failed, `UDP` or `TCP`.
         transport: &'static str,
-        /// The address.
+        /// The address to listen on.
         address: SocketAddr,
-        /// The system's error.
+        /// The error of the system call.
         source: io::Error,
     },
-    /// An address of [`preferred_address`](super::Server::preferred_address) cannot be offered to clients.
+    /// The address of [`preferred_address`](super::Server::preferred_address) cannot be offered to clients.
     #[error("cannot offer the preferred address {address}: {reason}")]
     PreferredAddress {
-        /// The address.
+        /// The preferred address.
         address: SocketAddr,
-        /// The reason, and a remedy.
+        /// The reason and the remedy.
         reason: &'static str,
     },
     /// A configuration is invalid.
@@ -73,7 +73,7 @@ impl Error {
 fn remedy(error: &io::Error) -> &'static str {
     match error.kind() {
         io::ErrorKind::AddrInUse => {
-            ": the port is taken, choose another or stop the program that uses it"
+            ": the port is taken, choose another one or stop the program that uses it"
         }
         io::ErrorKind::AddrNotAvailable => ": no interface here has this address",
         io::ErrorKind::PermissionDenied => {

@@ -8,52 +8,52 @@ use std::time::Duration;
 
 use courser_quic::{ConfigError, SocketEvent};
 
-/// An event that belongs to no request. The library writes no logs;
-/// [`Server::on_event`](super::Server::on_event) reports the events.
+/// An event that does not belong to a request. The library writes no logs;
+/// [`Server::on_event`](super::Server::on_event) reports events.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Event {
-    /// New handshakes use another certificate from now on.
+    /// New handshakes use another certificate.
     CertificateReplaced,
-    /// A new certificate is unusable, or could not be obtained: the old one stays in use.
+    /// A new certificate cannot be used or obtained. The server keeps the previous one.
     CertificateKept(ConfigError),
-    /// An OCSP response is not stapled, for this reason.
+    /// An OCSP response is not stapled for this reason.
     OcspIgnored(String),
-    /// A client was refused for lack of a certificate, or for its certificate. At most one in a minute is
-    /// reported.
+    /// A client was refused because it has no certificate or an unacceptable one. Reported at most once a
+    /// minute.
     ClientCertificateRefused {
-        /// The client's address.
+        /// The client's address, which may be forged over QUIC.
         address: SocketAddr,
-        /// The reason.
+        /// The TLS alert or error.
         reason: String,
     },
-    /// A UDP socket has failed, was opened again or is over. Each kind is reported once a minute.
+    /// A UDP socket has failed, was reopened or is closed. Each kind is reported at most once a minute.
     Socket {
-        /// The port of the socket.
+        /// The local port of the socket.
         port: u16,
         /// The event of the endpoint.
         event: SocketEvent,
     },
-    /// No connection could be accepted, for lack of file descriptors or memory. It is tried again.
+    /// A connection could not be accepted because file descriptors or memory ran out. The server retries.
     AcceptFailed(std::io::Error),
-    /// A background task has ended. The server is not [ready](super::ServerHandle::is_ready) until it runs
-    /// again, and if it is QUIC, responses over TCP withdraw `Alt-Svc`.
+    /// A background task has ended. The server is not [ready](super::ServerHandle::is_ready) until the task runs
+    /// again. While the task of QUIC does not run, responses over TCP withdraw `Alt-Svc`.
     TaskEnded {
-        /// The task: QUIC or TCP at an address, the certificates, ACME, or one of
+        /// The name of the task: QUIC or TCP at an address, the certificates, ACME, or one of
         /// [`ServerHandle::keep_running`](super::ServerHandle::keep_running).
         task: String,
-        /// The reason.
+        /// The returned error, or the message of the panic.
         reason: String,
-        /// The time after which it is begun again. `None` if that depends on others: a shard of an
-        /// endpoint is begun again with the endpoint, once that has no connections.
+        /// The time until the task is restarted. `None` if it depends on other tasks: a shard of an endpoint is
+        /// restarted with the endpoint, once that has no connections.
         pause: Option<Duration>,
     },
     /// A background task that had ended runs again.
     TaskResumed {
-        /// The task.
+        /// The name of the task, as in [`TaskEnded`](Self::TaskEnded).
         task: String,
     },
-    /// The server drains: it accepts no connections and finishes its requests.
+    /// The server drains: it accepts no connections and completes its requests.
     Draining,
 }
 
@@ -77,7 +77,7 @@ impl fmt::Display for Event {
             } => {
                 write!(f, "{task} has stopped: {reason}")?;
                 match pause {
-                    Some(pause) => write!(f, "; it is tried again in {} s", pause.as_secs()),
+                    Some(pause) => write!(f, "; it is restarted in {} s", pause.as_secs()),
                     None => Ok(()),
                 }
             }
@@ -87,7 +87,7 @@ impl fmt::Display for Event {
     }
 }
 
-/// The listener of the events.
+/// The listener that receives the events.
 #[derive(Clone, Default)]
 pub(super) struct Events(Option<Arc<Listener>>);
 
@@ -98,8 +98,11 @@ impl Events {
         Self(Some(Arc::new(listener)))
     }
 
-    /// Calls the listener. A listener that panics does not end the task that calls it.
-    #[expect(clippy::needless_pass_by_value, reason = "made to be told")]
+    /// Calls the listener. If it panics, the calling task continues.
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "an event is created to be reported"
+    )]
     pub(super) fn report(&self, event: Event) {
         if let Some(listener) = &self.0 {
             let _ = catch_unwind(AssertUnwindSafe(|| listener(&event)));

@@ -1,4 +1,4 @@
-//! Requests on their way to the service: their terms, their bodies, and what refuses them.
+//! Requests before they reach the service: per-connection settings, bodies, and refusals.
 
 pub(crate) mod body;
 pub(crate) mod early_data;
@@ -21,21 +21,21 @@ use crate::limits::pace::BodyRate;
 use crate::limits::request_memory::cost;
 use crate::tally::{InFlight, Open};
 
-/// The settings of a connection, which all its requests share.
+/// The settings of a connection that all its requests share.
 #[derive(Debug)]
-pub(super) struct Terms {
+pub(super) struct RequestSettings {
     open: Arc<Open>,
-    /// True if requests get an `Interim` that sends nothing. Those of HTTP/3 get one that works.
+    /// True if requests get an `Interim` that sends nothing, as over TCP. HTTP/3 adds a working one itself.
     adds_interim: bool,
     body_rate: Option<BodyRate>,
     pub(crate) handler_timeout: Option<Duration>,
-    /// The policy for requests in early data.
+    /// The policy for requests in early data, or `None` if early data is off.
     early_requests: Option<TooEarly>,
-    /// The only names whose requests the service receives.
+    /// The only host names for which the service receives requests, if restricted.
     names: Option<Names>,
 }
 
-impl Terms {
+impl RequestSettings {
     pub(super) fn new(open: Arc<Open>, limits: &Limits) -> Self {
         Self {
             open,
@@ -52,7 +52,7 @@ impl Terms {
         Self { names, ..self }
     }
 
-    /// Adds the policy for requests in early data, which only HTTP/3 has.
+    /// Sets the policy for requests in early data, which only HTTP/3 supports.
     pub(super) fn over_quic(self, early_requests: Option<TooEarly>) -> Self {
         Self {
             early_requests,
@@ -60,7 +60,7 @@ impl Terms {
         }
     }
 
-    /// Adds an `Interim` that sends nothing to requests, which only those of HTTP/2 and HTTP/1.1 need.
+    /// Adds an `Interim` that sends nothing to requests of HTTP/2 and HTTP/1.1.
     pub(super) fn over_tcp(self, adds_interim: bool) -> Self {
         Self {
             adds_interim,
@@ -77,8 +77,8 @@ impl Terms {
         misdirected
     }
 
-    /// Counts a request as in flight until the guard is dropped. Returns it as the service receives it, or
-    /// the status that refuses it.
+    /// Counts a request as in flight until the guard is dropped. Returns the request for the service, or the
+    /// status with which it is refused.
     pub(crate) fn admit_any<B: Into<Body>>(
         &self,
         request: Request<B>,
@@ -95,7 +95,7 @@ impl Terms {
         (in_flight, admitted)
     }
 
-    /// Returns the status for a request that the service must not receive.
+    /// Returns the status with which a request is refused, if the service must not receive it.
     fn refusal<B>(&self, request: &Request<B>) -> Option<StatusCode> {
         if self.is_misdirected(request) {
             return Some(StatusCode::MISDIRECTED_REQUEST);
@@ -125,8 +125,8 @@ impl Terms {
     }
 }
 
-/// HTTP/3 has its requests admitted, and answers them itself.
-impl Admission for Terms {
+/// Used by HTTP/3, which sends the responses of refused requests itself.
+impl Admission for RequestSettings {
     type Body = Body;
     type InFlight = InFlight;
 
@@ -139,7 +139,7 @@ impl Admission for Terms {
     }
 }
 
-/// Returns true for requests that may pause at any time: tunnels, and gRPC with its silent streams.
+/// Returns true for requests that may pause at any time: tunnels and gRPC, whose streams may be idle.
 fn may_pause<B>(request: &Request<B>) -> bool {
     let kind = request.headers().get(CONTENT_TYPE);
     let is_grpc = kind.is_some_and(|kind| kind.as_bytes().starts_with(b"application/grpc"));

@@ -16,7 +16,7 @@ use crate::site::Site;
 use crate::stats::{ConnectionSummary, ListenerStats, ServerStats, ShardStats};
 use crate::tasks;
 
-/// A handle of a server, to inspect and end it. Cloning is cheap.
+/// A handle to inspect and stop a server. Cloning is cheap.
 #[derive(Clone, Debug)]
 pub struct ServerHandle(pub(super) Arc<Running>);
 
@@ -29,25 +29,24 @@ pub(super) struct Running {
 }
 
 impl ServerHandle {
-    /// Returns the first address of the server, with the port that the system chose.
+    /// Returns the first address of the server, with the actual port.
     pub fn local_addr(&self) -> SocketAddr {
         self.local_addrs()[0]
     }
 
-    /// Returns all addresses of the server; there is at least one.
+    /// Returns all addresses of the server, at least one.
     pub fn local_addrs(&self) -> Vec<SocketAddr> {
         self.0.listeners.iter().map(|it| it.address).collect()
     }
 
-    /// Returns the QUIC endpoints, one for each address of the server; none without QUIC. An address whose
-    /// socket has failed has none until it is opened again, with a new endpoint: keep the result no longer
-    /// than needed.
+    /// Returns the QUIC endpoints, one for each address of the server; none without QUIC. If the socket of an
+    /// address fails, its endpoint is missing until a new one is opened, so do not keep the result.
     pub fn endpoints(&self) -> Vec<Endpoint> {
         let listeners = self.0.listeners.iter();
         listeners.filter_map(|it| it.endpoint()).collect()
     }
 
-    /// Returns counters, and whether the server is ready. Examines each QUIC connection.
+    /// Returns counters and the phase of the server. Examines each QUIC connection.
     ///
     /// ```
     /// # mod courser { pub use courser_quic::*; pub use courser_server::{self as server, Server, serve}; pub use courser_http3_tokio as h3; }
@@ -62,7 +61,7 @@ impl ServerHandle {
     /// # Ok(()) }
     /// ```
     pub fn stats(&self) -> ServerStats {
-        let phase = self.0.site.conductor.phase();
+        let phase = self.0.site.phases.phase();
         let listener = |it: &Arc<Listener>| {
             let endpoint = it.endpoint();
             ListenerStats {
@@ -88,8 +87,8 @@ impl ServerHandle {
         stats
     }
 
-    /// Returns the counters of each shard of each address with QUIC, which show whether the shards have equal
-    /// shares of the work. See [`Server::shards`](super::Server::shards).
+    /// Returns the counters of each shard of each QUIC address, which show how evenly the work is distributed.
+    /// See [`Server::shards`](super::Server::shards).
     pub fn shard_stats(&self) -> Vec<ShardStats> {
         let mut all = Vec::new();
         for listener in &self.0.listeners {
@@ -104,28 +103,28 @@ impl ServerHandle {
         all
     }
 
-    /// Returns the number of open connections, over all protocols. Unlike [`stats`](Self::stats) it looks at none
-    /// of them.
+    /// Returns the number of open connections over all protocols. Unlike [`stats`](Self::stats), it does not
+    /// examine them.
     pub fn open_connections(&self) -> u64 {
         self.0.site.tally.connections_open()
     }
 
-    /// Returns true while new clients should be sent to this server: it does not drain, is not busy, and all
-    /// of its background tasks run ([`Event::TaskEnded`]).
+    /// Returns true while new clients should be sent to this server: it is neither draining nor busy, and all
+    /// its background tasks run ([`Event::TaskEnded`]).
     pub fn is_ready(&self) -> bool {
-        let is_running = self.0.site.conductor.phase() == Phase::Running;
+        let is_running = self.0.site.phases.phase() == Phase::Running;
         is_running && !self.is_busy() && self.0.site.tasks.all_run()
     }
 
-    /// Returns the names of the background tasks that have ended and do not run yet again.
+    /// Returns the names of the background tasks that have ended and were not restarted yet.
     pub fn stopped_tasks(&self) -> Vec<String> {
         self.0.site.tasks.stopped()
     }
 
-    /// Runs a background task of the application as a part of the server: when what `begin` returns ends or
-    /// panics, [`Event::TaskEnded`] reports it, the server is not [ready](Self::is_ready), and `begin` is
-    /// called again after a pause of one second, which doubles up to a minute. Aborting the result ends the
-    /// task for good.
+    /// Runs a background task of the application as part of the server. When the future that `begin` returns
+    /// ends or panics, [`Event::TaskEnded`] reports it, the server is not [ready](Self::is_ready), and `begin`
+    /// is called again after a pause of one second, which doubles up to a minute. Aborting the returned handle
+    /// ends the task permanently.
     ///
     /// ```
     /// # mod courser { pub use courser_quic::*; pub use courser_server::{self as server, Server, serve}; pub use courser_http3_tokio as h3; }
@@ -155,15 +154,15 @@ impl ServerHandle {
         tokio::spawn(async move { tasks::keep_running(&task, &events, begin).await })
     }
 
-    /// Returns true while new clients are refused.
+    /// Returns true while new clients are refused because of [`set_busy`](Self::set_busy).
     pub fn is_busy(&self) -> bool {
         self.0.site.gate.is_busy()
     }
 
-    /// Starts or stops refusing clients: by CONNECTION_REFUSED over QUIC, by closing over TCP.
+    /// Starts or stops refusing new clients: with CONNECTION_REFUSED over QUIC, by closing over TCP.
     ///
-    /// Open connections continue, and their requests are answered. Meanwhile [`ServerStats::ready`]
-    /// is false. Unlike [`ServerHandle::drain`] this can be undone.
+    /// Open connections continue, and their requests are answered. Meanwhile [`ServerStats::ready`] is false.
+    /// Unlike [`ServerHandle::drain`], this can be reversed.
     ///
     /// ```
     /// # mod courser { pub use courser_quic::*; pub use courser_server::{self as server, Server, serve}; pub use courser_http3_tokio as h3; }
@@ -183,11 +182,11 @@ impl ServerHandle {
         }
     }
 
-    /// Sets which addresses are served. Datagrams from blocked addresses are dropped before any
-    /// other processing, and connections over TCP are closed when they are accepted.
+    /// Replaces the address filter. Datagrams from blocked addresses are dropped before any other processing,
+    /// and TCP connections from them are closed when they are accepted.
     ///
-    /// Open connections of newly blocked addresses are closed at once: over QUIC with
-    /// CONNECTION_REFUSED, over TCP without a response.
+    /// Open connections of newly blocked addresses are closed at once: with CONNECTION_REFUSED over QUIC,
+    /// without a response over TCP.
     pub fn set_address_filter(&self, filter: impl Into<Arc<AddressFilter>>) {
         let filter = filter.into();
         self.0.site.gate.set_filter(filter.clone());
@@ -196,15 +195,15 @@ impl ServerHandle {
         }
     }
 
-    /// Returns the open connections, the oldest first.
+    /// Returns the open connections, oldest first.
     pub fn connections(&self) -> Vec<ConnectionSummary> {
         let mut all = Vec::new();
         self.for_each_connection(|summary| all.push(summary));
         all
     }
 
-    /// Calls `look` with each open connection, the oldest first. Holds the statistics of one connection at a time,
-    /// where [`connections`](Self::connections) holds those of all.
+    /// Calls `look` with each open connection, oldest first. Holds the statistics of one connection at a time,
+    /// while [`connections`](Self::connections) holds those of all.
     pub fn for_each_connection(&self, mut look: impl FnMut(ConnectionSummary)) {
         let mut open = self.0.site.tally.open();
         open.sort_by_key(|record| record.peer.connection_id());
@@ -213,35 +212,34 @@ impl ServerHandle {
         }
     }
 
-    /// Returns the open connection with this [number](super::Peer::connection_id). Costs one lock, however many
-    /// connections there are.
+    /// Returns the open connection with this [number](super::Peer::connection_id). Takes one lock, independently
+    /// of the number of connections.
     pub fn connection(&self, id: u64) -> Option<ConnectionSummary> {
         let record = self.0.site.tally.find(id)?;
         Some(ConnectionSummary::of(&record))
     }
 
-    /// Returns the limits on the resources of clients.
+    /// Returns the limits that were set with [`Server::limits`](super::Server::limits).
     pub fn limits(&self) -> &Limits {
         &self.0.site.limits
     }
 
-    /// Returns the public facts about the first certificate in use; `None` with ACME and custom
-    /// resolvers.
+    /// Returns public facts about the first certificate in use, or `None` with ACME and custom resolvers.
     pub fn certificate(&self) -> Option<CertificateFacts> {
         self.certificates().into_iter().next()
     }
 
-    /// Returns the public facts about all certificates in use, the first one first; none with ACME
-    /// and custom resolvers.
+    /// Returns public facts about all certificates in use, the default one first; none with ACME and custom
+    /// resolvers.
     pub fn certificates(&self) -> Vec<CertificateFacts> {
         self.0.site.resolver.facts()
     }
 
-    /// Reads the certificates again that are in files. Returns true if one is another one. This
-    /// happens automatically within a second of a change.
+    /// Reads certificate files again. Returns true if a certificate was replaced. This also happens
+    /// automatically within a second of a change.
     ///
     /// # Errors
-    /// Returns the first error if some cannot be used; the old ones stay.
+    /// Returns the first error if a certificate cannot be used. The previous one remains in use.
     pub fn reload(&self) -> Result<bool, ConfigError> {
         let reloaded = self.0.sources.lock().reload(&self.0.site.resolver);
         if let Ok(true) = reloaded {
@@ -250,7 +248,7 @@ impl ServerHandle {
         reloaded
     }
 
-    /// Drains the server like the signal of [`Server::drain`](super::Server::drain). Does not wait.
+    /// Starts to drain the server, like the signal of [`Server::drain`](super::Server::drain). Returns at once.
     ///
     /// ```
     /// # mod courser { pub use courser_quic::*; pub use courser_server::{self as server, Server, serve}; pub use courser_http3_tokio as h3; }
@@ -264,12 +262,12 @@ impl ServerHandle {
     /// # Ok(()) }
     /// ```
     pub fn drain(&self) {
-        self.0.site.conductor.enter(Phase::NotReady);
+        self.0.site.phases.enter(Phase::NotReady);
     }
 
-    /// Ends the server at once: unanswered requests are aborted.
+    /// Ends the server at once and aborts requests in flight.
     pub fn cut(&self) {
         self.0.site.tally.begin_cutting();
-        self.0.site.conductor.enter(Phase::Cut);
+        self.0.site.phases.enter(Phase::Cut);
     }
 }

@@ -1,4 +1,4 @@
-//! Limits on what an HTTP/2 connection holds and does, around hyper and h2.
+//! Limits on the memory and work of an HTTP/2 connection, in addition to those of hyper and h2.
 
 pub(crate) mod budgets;
 pub(crate) mod credit;

@@ -1,8 +1,8 @@
 //! A server for tower services over HTTP/3, HTTP/2 and HTTP/1.1.
 //!
-//! [`serve`] takes an address, a certificate and any [`tower_service::Service`]: an axum router,
-//! layers of tower-http, or a custom one. It serves HTTP/3 over QUIC, and HTTP/2 and HTTP/1.1 over
-//! TLS and TCP at the same port, where each response announces HTTP/3 (`Alt-Svc`).
+//! [`serve`] takes an address, a certificate and any [`tower_service::Service`], such as an axum router or
+//! layers of tower-http. It serves HTTP/3 over QUIC, and HTTP/2 and HTTP/1.1 over TLS and TCP on the same port,
+//! where each response announces HTTP/3 (`Alt-Svc`).
 //!
 //! ```no_run
 //! # mod courser { pub use courser_quic::*; pub use courser_server::{self as server, Server, serve}; }
@@ -19,30 +19,28 @@
 //!
 //! # Extensions and bodies of requests
 //!
-//! The extensions of a request contain a [`Peer`]: its address, protocol and TLS parameters. The
-//! body is a [`Body`], the same type for all protocols. `Upgrade` works over HTTP/1.1 as it does
-//! with hyper. Interim responses are sent with an
-//! [`h3::Interim`](courser_http3_tokio::Interim), if [`Server::interim_responses`]
+//! The extensions of a request contain a [`Peer`] with its address, protocol and TLS parameters. The body is a
+//! [`Body`], the same type for all protocols. `Upgrade` works over HTTP/1.1 as it does with hyper. Interim
+//! responses are sent through an [`h3::Interim`](courser_http3_tokio::Interim) if [`Server::interim_responses`]
 //! is on.
 //!
 //! # Draining
 //!
-//! A server drains when the future of [`Server::drain`] is ready, or [`ServerHandle::drain`] is
-//! called. [`ServerStats::ready`] becomes false, and after [`Server::ready_delay`] no more
-//! connections are accepted. HTTP/3 clients receive GOAWAY twice (RFC 9114 §5.2), and so do those
-//! of HTTP/2. HTTP/1.1 connections close after their response, and responses over TCP withdraw
-//! `Alt-Svc`. Requests in flight are finished. After [`Server::deadline`] the rest is aborted.
-//! [`Drained`] has the counts.
+//! A server drains when the future of [`Server::drain`] completes or [`ServerHandle::drain`] is called.
+//! [`ServerStats::ready`] becomes false, and after [`Server::ready_delay`] no more connections are accepted.
+//! HTTP/3 clients receive GOAWAY twice (RFC 9114 §5.2), and so do HTTP/2 clients. HTTP/1.1 connections close
+//! after their response, and responses over TCP withdraw `Alt-Svc`. Requests in flight are completed. At
+//! [`Server::deadline`] the remaining ones are aborted. [`Drained`] contains the counts.
 //!
-//! Dropping the future aborts everything at once.
+//! Dropping the future aborts all connections at once.
 
-// Shows the feature that each item needs.
+// Displays the feature that each item requires.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod alt_svc;
 mod builder;
 mod certificates;
-/// Fields of certificates (RFC 5280 §4.1), for diagnoses.
+/// Fields of certificates (RFC 5280 §4.1) for diagnostics.
 pub mod certificate {
     pub use crate::certificates::fields::{Certificate, length_in_order};
 }
@@ -79,7 +77,7 @@ pub use self::exchange::early_data::{Timely, TimelyFuture, TooEarly};
 pub use self::handle::ServerHandle;
 pub use self::limits::Limits;
 pub use self::limits::pace::{BodyRate, TooSlow};
-pub use self::limits::reading::ReadRate;
+pub use self::limits::read_monitor::ReadRate;
 pub use self::limits::refusals::Refusals;
 pub use self::peer::{Peer, Protocol, TlsFacts};
 pub use self::run::{Bound, Serving};

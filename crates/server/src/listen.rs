@@ -1,4 +1,4 @@
-//! The sockets of an address.
+//! The sockets of an address of the server.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -12,16 +12,16 @@ use crate::quic::sinks::AddressSinks;
 use crate::quic::socket::{QuicSocket, QuicSockets};
 use crate::tcp::listen::listen;
 
-/// A listener: one address and port.
+/// The open sockets of one address and port.
 #[derive(Debug)]
-pub(super) struct Door {
+pub(super) struct OpenSockets {
     pub(super) address: SocketAddr,
     pub(super) quic: Option<(Endpoint, QuicSocket)>,
     pub(super) tcp: Option<TcpListener>,
 }
 
-impl Door {
-    /// Returns the address, and the endpoint of QUIC if there is one.
+impl OpenSockets {
+    /// Returns the address and its QUIC endpoint, if it has one.
     pub(super) fn listener(&self) -> Arc<Listener> {
         let endpoint = self.quic.as_ref().map(|(endpoint, _)| endpoint.clone());
         Arc::new(Listener {
@@ -31,11 +31,11 @@ impl Door {
     }
 }
 
-/// An address of a running server, with its endpoint of QUIC.
+/// An address of a running server with its QUIC endpoint.
 #[derive(Debug)]
 pub(super) struct Listener {
     pub(super) address: SocketAddr,
-    /// `None` without QUIC, and while its socket has failed.
+    /// `None` without QUIC, and after its socket has failed.
     endpoint: Mutex<Option<Endpoint>>,
 }
 
@@ -44,20 +44,20 @@ impl Listener {
         self.endpoint.lock().clone()
     }
 
-    /// Sets the endpoint that takes the place of one that has failed.
+    /// Replaces the endpoint after the previous one has failed.
     pub(super) fn set_endpoint(&self, endpoint: Option<Endpoint>) {
         let before = std::mem::replace(&mut *self.endpoint.lock(), endpoint);
         drop(before);
     }
 }
 
-/// Opens the requested sockets: QUIC with these settings, and TCP. With port 0 the system chooses a port that is
-/// free for both.
+/// Opens the requested sockets, QUIC with these settings. For port 0 the system chooses a port that is free for
+/// both.
 pub(super) fn open(
     address: SocketAddr,
     quic: Option<&QuicSockets>,
     with_tcp: bool,
-) -> Result<Door, Error> {
+) -> Result<OpenSockets, Error> {
     let mut tries = match (address.port(), quic, with_tcp) {
         (0, Some(_), true) => PORT_TRIES,
         _ => 1,
@@ -75,8 +75,8 @@ fn open_once(
     address: SocketAddr,
     quic: Option<&QuicSockets>,
     with_tcp: bool,
-) -> Result<Door, Error> {
-    let mut door = Door {
+) -> Result<OpenSockets, Error> {
+    let mut sockets = OpenSockets {
         address,
         quic: None,
         tcp: None,
@@ -93,20 +93,21 @@ fn open_once(
         let endpoint = opened.map_err(|error| Error::udp(address, error))?;
         let local = endpoint.local_addr();
         let local = local.map_err(|error| Error::udp(address, error.into()))?;
-        door.address = with_port(address, local.port());
-        door.quic = Some((endpoint, socket));
+        sockets.address = with_port(address, local.port());
+        sockets.quic = Some((endpoint, socket));
     }
     if with_tcp {
-        let listener = listen(door.address).map_err(|error| Error::tcp(door.address, error))?;
+        let listener =
+            listen(sockets.address).map_err(|error| Error::tcp(sockets.address, error))?;
         let local = listener.local_addr();
-        door.address = local.map_err(|error| Error::tcp(door.address, error))?;
-        door.tcp = Some(listener);
+        sockets.address = local.map_err(|error| Error::tcp(sockets.address, error))?;
+        sockets.tcp = Some(listener);
     }
     if let Some(sinks) = sinks {
-        sinks.begin(door.address);
+        sinks.begin(sockets.address);
     }
-    Ok(door)
+    Ok(sockets)
 }
 
-/// Maximum of attempts to find a port that is free for both.
+/// Largest number of attempts to find a port that is free for UDP and TCP.
 const PORT_TRIES: usize = 32;

@@ -1,4 +1,4 @@
-//! The sender of a request, and its connection.
+//! The client that sent a request.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -22,7 +22,7 @@ pub enum Protocol {
 }
 
 impl Protocol {
-    /// All protocols, the oldest first.
+    /// All protocols, oldest first.
     pub const ALL: [Self; 3] = [Self::Http1, Self::Http2, Self::Http3];
 
     /// Returns the ALPN name: `http/1.1`, `h2` or `h3`.
@@ -41,25 +41,25 @@ impl fmt::Display for Protocol {
     }
 }
 
-/// The parameters that the handshake of a connection negotiated.
+/// The parameters negotiated in the TLS handshake of a connection.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct TlsFacts {
     /// The name that the client requested (SNI).
     pub server_name: Option<String>,
     /// The cipher suite, such as `TLS13_AES_128_GCM_SHA256`.
     pub cipher_suite: Option<String>,
-    /// The key exchange, such as `X25519MLKEM768`.
+    /// The key exchange group, such as `X25519MLKEM768`.
     pub key_exchange: Option<String>,
     /// True if an earlier session was resumed.
     pub is_resumed: bool,
-    /// The certificate chain of the client, its own certificate first. Empty if it has presented none; see
+    /// The certificate chain of the client, its own certificate first. Empty if it presented none; see
     /// [`Server::client_authentication`](super::Server::client_authentication).
     pub client_certificates: Vec<CertificateDer<'static>>,
 }
 
-/// The sender of a request, among the extensions of each. Cloning is cheap.
+/// The client that sent a request, in the extensions of each request. Cloning is cheap.
 ///
-/// A layer can convert it to axum's `ConnectInfo`, or to a custom type:
+/// A layer can convert it to axum's `ConnectInfo` or to a custom type:
 ///
 /// ```
 /// # mod courser { pub use courser_quic::*; pub use courser_server::{self as server, Server, serve}; }
@@ -135,33 +135,32 @@ impl Peer {
         }))
     }
 
-    /// Returns the client's address at the start of the connection, with IPv4 unmapped. A QUIC client may
-    /// have moved since: see [`current_address`](Self::current_address).
+    /// Returns the client's address at the start of the connection, with IPv4-mapped addresses converted to
+    /// IPv4. A QUIC client may have migrated since; see [`current_address`](Self::current_address).
     ///
-    /// The client has proven that it receives at this address, by its handshake. A request in early data
-    /// precedes the end of the handshake, and reaches the service only if a token proves the address (RFC
-    /// 9000 §8.1.3). Such a token proves the IP address but not the port, and the client received it there
-    /// in the last 24 hours.
+    /// The address is validated by the handshake. A request in early data arrives before the end of the
+    /// handshake, and reaches the service only if a token validates the address (RFC 9000 §8.1.3). Such a token
+    /// validates the IP address but not the port, and was issued in the last 24 hours.
     pub fn address(&self) -> SocketAddr {
         self.0.address
     }
 
-    /// Returns the client's present address. A new address counts once the client has proven that
-    /// it receives there (RFC 9000 §8.2). After the end of the connection it is the last address, and
-    /// the first once all handles are gone. See [`address`](Self::address) for the proof of the first one.
+    /// Returns the client's current address. A new address counts once it is validated (RFC 9000 §8.2). After
+    /// the end of the connection this is the last address, or the first one once all handles are dropped. See
+    /// [`address`](Self::address) for the validation of the first one.
     ///
-    /// Takes a lock; two successive calls may differ.
+    /// Takes a lock. Two successive calls may return different addresses.
     pub fn current_address(&self) -> SocketAddr {
         let quic = self.0.quic.as_ref().and_then(WeakConnection::upgrade);
         quic.map_or(self.0.address, |quic| canonical(quic.remote_address()))
     }
 
-    /// Returns the local address that the client connected to, if the system reports it.
+    /// Returns the local address to which the client connected, if the system reports it.
     pub fn local_address(&self) -> Option<SocketAddr> {
         self.0.local
     }
 
-    /// Returns the protocol.
+    /// Returns the version of HTTP that the connection uses.
     pub fn protocol(&self) -> Protocol {
         self.0.protocol
     }
@@ -171,20 +170,19 @@ impl Peer {
         self.0.connection
     }
 
-    /// Returns the Destination Connection ID of the client's first packet; `None` over TCP.
+    /// Returns the Destination Connection ID of the client's first packet, or `None` over TCP.
     ///
-    /// It identifies the connection at both ends and in traces (RFC 9000 §7.3): the sinks of
-    /// [`SinkFactory`](courser_quic::telemetry::SinkFactory) and the files of qlog have it. The client chooses it, so two
+    /// It identifies the connection at both ends and in traces (RFC 9000 §7.3): it is passed to
+    /// [`SinkFactory`](courser_quic::telemetry::SinkFactory) and is in qlog files. The client chooses it, so two
     /// connections may have the same one.
     pub fn original_destination(&self) -> Option<ConnectionId> {
         self.0.original_destination
     }
 
-    /// Attaches a second sink to the QUIC connection, for a reader that comes and goes. The sink of the
-    /// configuration stays. Returns false if the connection is over or not over QUIC, or if it has a
-    /// second sink already.
+    /// Attaches a second sink to the QUIC connection, in addition to that of the configuration. Returns false if
+    /// the connection is closed or does not use QUIC, or if it already has a second sink.
     ///
-    /// The sink is called under the lock of the endpoint and must not block, see
+    /// The sink is called under the lock of the endpoint and must not block; see
     /// [`Sink`](courser_quic::telemetry::Sink). It is dropped with the connection.
     pub fn attach_sink(&self, sink: Box<dyn Sink>) -> bool {
         let Some(quic) = self.0.quic.as_ref().and_then(WeakConnection::upgrade) else {
@@ -208,7 +206,7 @@ impl Peer {
         }
     }
 
-    /// Returns the negotiated parameters of the handshake.
+    /// Returns the parameters negotiated in the handshake.
     pub fn tls(&self) -> &TlsFacts {
         &self.0.tls
     }

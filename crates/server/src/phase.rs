@@ -1,31 +1,31 @@
-//! The phases of a server: it runs, drains, and aborts the rest.
+//! The phases of a server: running, not ready, draining, cut.
 
 use std::pin::Pin;
 
 use tokio::sync::watch;
 
-/// The phase of a server's life. Phases only advance.
+/// The phase of a server. Phases only advance.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum Phase {
     /// All clients are served.
     Running,
-    /// As before, but the server reports that it is not ready.
+    /// All clients are served, but the server reports that it is not ready.
     NotReady,
-    /// No new connections are accepted; open ones end with their requests.
+    /// No new connections are accepted; open ones end after their requests.
     Draining,
     /// The remaining connections are aborted.
     Cut,
 }
 
-/// Announces phases to all parts of a server, and detects when no part is left.
+/// Announces phases to all parts of a server, and detects when all parts have ended.
 #[derive(Clone, Debug)]
-pub(super) struct Conductor {
+pub(super) struct Phases {
     phase: watch::Sender<Phase>,
-    /// Carries no values: its receivers show whether any part is left.
+    /// Carries no values; its receivers show whether any part is left.
     parts: watch::Sender<()>,
 }
 
-impl Conductor {
+impl Phases {
     pub(super) fn new() -> Self {
         Self {
             phase: watch::Sender::new(Phase::Running),
@@ -33,7 +33,7 @@ impl Conductor {
         }
     }
 
-    /// Advances to a later phase; an earlier one has no effect.
+    /// Advances to a later phase. An earlier phase has no effect.
     pub(super) fn enter(&self, phase: Phase) {
         self.phase.send_if_modified(|now| {
             let is_later = phase > *now;
@@ -46,7 +46,7 @@ impl Conductor {
         *self.phase.borrow()
     }
 
-    /// Returns a part of the server, for which [`Conductor::all_gone`] waits.
+    /// Creates a part of the server, for which [`Phases::all_ended`] waits.
     pub(super) fn part(&self) -> Part {
         Part {
             phase: self.phase.subscribe(),
@@ -55,18 +55,18 @@ impl Conductor {
     }
 
     /// Waits until all parts are dropped.
-    pub(super) async fn all_gone(&self) {
+    pub(super) async fn all_ended(&self) {
         self.parts.closed().await;
     }
 
     /// Waits for a phase without counting as a part.
     pub(super) async fn reached(&self, wanted: Phase) {
-        // The sender exists.
+        // Cannot fail, because `self` holds the sender.
         let _ = self.phase.subscribe().wait_for(|now| *now >= wanted).await;
     }
 }
 
-/// A part that must end before the server has ended: a listener, a connection, or its socket.
+/// A part of the server that must end before the server has ended: a listener, a connection, or a socket.
 #[derive(Clone, Debug)]
 pub(super) struct Part {
     phase: watch::Receiver<Phase>,
@@ -74,16 +74,16 @@ pub(super) struct Part {
 }
 
 impl Part {
-    /// Waits for a phase.
+    /// Waits for a phase or a later one.
     ///
     /// # Cancel safety
     /// Safe.
     pub(super) async fn reached(&mut self, phase: Phase) {
-        // Without a sender the server is gone.
+        // Fails if the server is gone.
         let _ = self.phase.wait_for(|now| *now >= phase).await;
     }
 
-    /// Waits for a phase like [`reached`](Self::reached), boxed and without the borrow.
+    /// Like [`reached`](Self::reached), but boxed and owned.
     pub(super) fn will_reach(mut self, phase: Phase) -> Pin<Box<dyn Future<Output = ()> + Send>> {
         Box::pin(async move { self.reached(phase).await })
     }

@@ -1,7 +1,7 @@
 //! HTTP/3: connections over QUIC.
 
-pub(crate) mod moves;
 pub(crate) mod origins;
+pub(crate) mod path_settings;
 pub(crate) mod settings;
 pub(crate) mod sinks;
 pub(crate) mod socket;
@@ -20,11 +20,11 @@ use courser_quic::{
 };
 
 use crate::events::{Event, Events};
-use crate::exchange::Terms;
+use crate::exchange::RequestSettings;
 use crate::exchange::body::Body;
 use crate::exchange::early_data::TooEarly;
 use crate::limits::Limits;
-use crate::limits::reading::{self, Reading, Sample};
+use crate::limits::read_monitor::{self, ReadMonitor, Sample};
 use crate::limits::refusals::Refusal;
 use crate::limits::shares::{Share, Shares};
 use crate::peer::{Addresses, Peer, TlsFacts};
@@ -33,7 +33,7 @@ use crate::site::Site;
 use crate::tally::{Open, Record, Tally};
 use crate::tasks::Task;
 
-/// The settings of HTTP/3, which are the same at all addresses.
+/// The settings of HTTP/3 that all addresses share.
 #[derive(Debug)]
 pub(super) struct QuicContext {
     pub(super) site: Arc<Site>,
@@ -42,23 +42,23 @@ pub(super) struct QuicContext {
     pub(super) announces_names: bool,
     /// The policy for requests in early data, if it is accepted.
     pub(super) early_requests: Option<TooEarly>,
-    /// True if clients may be asked to validate their address.
+    /// True if clients may be requested to validate their address.
     pub(super) may_retry: bool,
 }
 
-/// An address at which clients are accepted over QUIC.
+/// An address at which QUIC clients are accepted.
 #[derive(Clone, Debug)]
 pub(super) struct QuicAddress {
     pub(super) context: Arc<QuicContext>,
-    /// The port that clients connect to.
+    /// The port to which clients connect.
     pub(super) port: u16,
     pub(super) part: Part,
 }
 
-/// Accepts connections for as long as the endpoint works. Returns the reason of its end.
+/// Accepts connections until the endpoint fails. Returns the reason.
 ///
-/// An endpoint of which a part of the shards has stopped works on, and ends when it has no connections left:
-/// the endpoint that follows has all shards again.
+/// If some shards of an endpoint have stopped, it continues, and ends when it has no connections left. The next
+/// endpoint has all shards again.
 pub(super) async fn accept<S: HttpService<Body>>(
     endpoint: &Endpoint,
     service: S,
@@ -78,14 +78,14 @@ pub(super) async fn accept<S: HttpService<Body>>(
                 reason.map_or_else(|| "its endpoint was closed".to_owned(), |it| it.to_string())
             }
             () = last_without_shards(sockets, shards) => {
-                "a part of its shards had stopped, and it has no connections left".to_owned()
+                "some of its shards had stopped, and it has no connections left".to_owned()
             }
         }
     };
     sockets.during(accepting).await
 }
 
-/// Reports what happens to the sockets of an endpoint.
+/// Reports the socket events of an endpoint.
 #[derive(Clone, Copy, Debug)]
 struct SocketReports<'a> {
     endpoint: &'a Endpoint,
@@ -94,8 +94,8 @@ struct SocketReports<'a> {
 }
 
 impl SocketReports<'_> {
-    /// Reports events until `work` completes. None is left unreported then: the last one is usually the
-    /// cause of the end, and comes at the same moment.
+    /// Reports events until `work` completes, and those that are available then: the last event is usually the
+    /// cause of the end and occurs at the same moment.
     async fn during<T>(self, work: impl Future<Output = T>) -> T {
         let result = tokio::select! {
             biased;
@@ -113,7 +113,7 @@ impl SocketReports<'_> {
         std::future::pending().await
     }
 
-    /// Reports the events that have already happened.
+    /// Reports the events that are already available.
     async fn report_present(self) {
         loop {
             tokio::select! {
@@ -133,12 +133,12 @@ impl SocketReports<'_> {
     }
 }
 
-/// Reports that a part of the shards has stopped. Completes when such an endpoint has no connections.
+/// Reports that some shards have stopped. Completes when the endpoint has no connections left.
 async fn last_without_shards(sockets: SocketReports<'_>, task: &Task) {
     let (endpoint, events) = (sockets.endpoint, sockets.events);
     task.on_running(events);
     loop {
-        tokio::time::sleep(BETWEEN_LOOKS).await;
+        tokio::time::sleep(CHECK_INTERVAL).await;
         let (stopped, reason) = endpoint.stopped_shards();
         if stopped == 0 || stopped == endpoint.shard_count() {
             continue;
@@ -162,11 +162,11 @@ async fn accept_all<S: HttpService<Body>>(endpoint: &Endpoint, service: S, at: Q
         false => Shares::without_validation(&site.limits),
     };
     while let Some(incoming) = endpoint.accept().await {
-        // The endpoint also counts connections that are closing.
+        // The endpoint's count includes connections that are closing.
         let address = incoming.remote_address();
         let is_validated = incoming.remote_address_validated();
         let has_room = endpoint.open_connections() < site.limits.max_connections;
-        // It may have arrived before the server was switched to busy.
+        // The client may have arrived before the server was switched to busy.
         let admitted = site.gate.admit(address.ip());
         let admitted = admitted.and_then(|()| has_room.then_some(()).ok_or(Refusal::Full));
         if let Err(refusal) = admitted {
@@ -175,7 +175,7 @@ async fn accept_all<S: HttpService<Body>>(endpoint: &Endpoint, service: S, at: Q
         }
         let share = match shares.take(address, is_validated) {
             Ok(share) => share,
-            // Others may have forged its address. They do not count once it has proven the address.
+            // The other connections of the address may be forged. They do not count once it is validated.
             Err(refusal) if shares.may_retry(refusal, is_validated) => {
                 if let Err(error) = incoming.retry() {
                     error.into_incoming().refuse();
@@ -240,31 +240,31 @@ async fn serve<S: HttpService<Body>>(
     let limits = &site.limits;
     let stalled = pin!(stalled(&connection, open.record.clone(), limits));
     let record = open.record.clone();
-    // Other sites need no facts of the handshake here.
-    let asked = site
+    // The names are needed only if hosts are restricted.
+    let requested = site
         .only_names
         .then(|| facts(&connection).server_name)
         .flatten();
-    let names = site.names_for(asked.as_deref());
-    let terms = Terms::new(open, limits)
+    let names = site.names_for(requested.as_deref());
+    let settings = RequestSettings::new(open, limits)
         .over_quic(context.early_requests.clone())
         .only(names);
     let serve = hooks::serve(connection.clone(), service)
         .config(config(&connection, &context, port))
         .interim_responses(site.sends_interim)
         .drain(async move { part.reached(Phase::Draining).await });
-    let serving = hooks::serve_admitted(serve, terms);
+    let serving = hooks::serve_admitted(serve, settings);
     tokio::select! {
-        // Errors of clients are their own concern.
+        // Errors of clients need no report.
         _ = serving => {}
         () = cut => connection.close(no_error(), b"the server has ended"),
         () = stalled => {
             let code = error_code(Code::EXCESSIVE_LOAD);
-            connection.close(code, b"what waits was read too slowly");
+            connection.close(code, b"the client reads waiting data too slowly");
         }
         () = record.shed() => {
             let code = error_code(Code::EXCESSIVE_LOAD);
-            connection.close(code, b"memory is short, and requests of this connection hold most");
+            connection.close(code, b"memory limit reached, and requests of this connection hold the most");
         }
     }
 }
@@ -273,19 +273,19 @@ async fn serve<S: HttpService<Body>>(
 fn config(connection: &Connection, context: &QuicContext, port: u16) -> h3::Config {
     let mut config = context.http3.clone();
     if context.announces_names {
-        let asked = facts(connection).server_name;
-        let names = context.site.resolver.names_for(asked.as_deref());
-        let more = origins::of_names(&names, asked.as_deref(), port);
+        let requested = facts(connection).server_name;
+        let names = context.site.resolver.names_for(requested.as_deref());
+        let more = origins::of_names(&names, requested.as_deref(), port);
         config.origins.extend(more);
     }
     config
 }
 
-/// Accepts a client. Returns the connection before its handshake is complete if it has early data, and
-/// a token that validates its address.
+/// Accepts a client. Returns the connection before its handshake completes if it has early data and a token that
+/// validates its address.
 ///
-/// Early data from other addresses waits for the end of the handshake, which validates the address:
-/// services, logs and upstream servers rely on it (attack A55).
+/// Early data from other addresses waits for the handshake, which validates the address, because services, logs
+/// and upstream servers rely on the address (attack A55).
 async fn accept_early(incoming: Incoming, tally: &Tally) -> Result<Connection, ConnectionError> {
     if !incoming.remote_address_validated() {
         let connection = incoming.await?;
@@ -301,9 +301,9 @@ async fn accept_early(incoming: Incoming, tally: &Tally) -> Result<Connection, C
     Ok(connection)
 }
 
-/// Completes when the client reads none of the waiting data, or reads it too slowly.
+/// Completes when the client reads none of the waiting data for too long, or reads it too slowly.
 ///
-/// QUIC detects clients that are gone; this detects clients that are present but grant no credit.
+/// QUIC detects clients that are gone. This detects clients that are present but grant no credit.
 async fn stalled(connection: &Connection, record: Arc<Record>, limits: &Limits) {
     let sample = || {
         let undelivered = connection.undelivered();
@@ -315,8 +315,8 @@ async fn stalled(connection: &Connection, record: Arc<Record>, limits: &Limits) 
         }
     };
     let now = tokio::time::Instant::now();
-    let reading = Reading::new(limits.write_timeout, limits.read_rate, sample(), now);
-    reading::stalled(reading, sample, || connection.rtt()).await;
+    let monitor = ReadMonitor::new(limits.write_timeout, limits.read_rate, sample(), now);
+    read_monitor::stalled(monitor, sample, || connection.rtt()).await;
 }
 
 fn facts(connection: &Connection) -> TlsFacts {
@@ -332,7 +332,7 @@ fn facts(connection: &Connection) -> TlsFacts {
     }
 }
 
-/// Returns the name that rustls uses.
+/// Returns the name of a cipher suite as in rustls.
 const fn suite_name(suite: courser_quic::CipherSuite) -> &'static str {
     match suite {
         courser_quic::CipherSuite::Aes128Gcm => "TLS13_AES_128_GCM_SHA256",
@@ -341,8 +341,8 @@ const fn suite_name(suite: courser_quic::CipherSuite) -> &'static str {
     }
 }
 
-/// The time between two looks at the shards of an endpoint.
-const BETWEEN_LOOKS: Duration = Duration::from_secs(1);
+/// Interval between checks of the shards of an endpoint.
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 pub(super) fn no_error() -> VarInt {
     error_code(Code::NO_ERROR)

@@ -1,4 +1,4 @@
-//! The run of a server, from its sockets to its end.
+//! Running a server, from opening its sockets to its end.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -25,8 +25,8 @@ use crate::limits;
 use crate::limits::gate::Gate;
 use crate::limits::refused_clients::RefusedClients;
 use crate::limits::uploads::UploadMemory;
-use crate::listen::{self, Door, Listener};
-use crate::phase::{Conductor, Phase};
+use crate::listen::{self, Listener, OpenSockets};
+use crate::phase::{Phase, Phases};
 use crate::quic::settings::QuicSettings;
 use crate::quic::socket::{QuicSocket, QuicSockets};
 use crate::quic::{QuicAddress, QuicContext};
@@ -38,7 +38,7 @@ use crate::tcp::{TcpAddress, TcpContext};
 use crate::{quic, tcp, tls};
 
 impl Server {
-    /// Opens the sockets. Clients wait until there is a service.
+    /// Opens the sockets. Clients wait until the server has a service.
     ///
     /// ```
     /// # mod courser { pub use courser_quic::*; pub use courser_server::{self as server, Server, serve}; pub use courser_http3_tokio as h3; }
@@ -60,7 +60,7 @@ impl Server {
         bind(self)
     }
 
-    /// Answers requests with `service` once the result is awaited, which opens the sockets.
+    /// Sets the service that responds to requests. The sockets are opened when the result is awaited.
     pub fn service<S: HttpService<Body>>(self, service: S) -> Serving<S> {
         Serving::unbound(self, service)
     }
@@ -69,7 +69,7 @@ impl Server {
 /// A server whose sockets are open; see [`Server::bind`].
 #[must_use = "nothing is served before this has a service and is awaited"]
 pub struct Bound {
-    doors: Vec<Door>,
+    sockets: Vec<OpenSockets>,
     handle: ServerHandle,
     quic: Arc<QuicContext>,
     tcp: Arc<TcpContext>,
@@ -83,7 +83,7 @@ pub(super) fn bind(server: Server) -> Result<Bound, Error> {
     check(&server)?;
     let addresses = server.addresses.map_err(Error::Address)?;
     if server.with_quic {
-        server.quic.moves.check(&addresses)?;
+        server.quic.path_settings.check(&addresses)?;
     }
     let certificates = server.certificates?;
     let resolver = certificates.resolver;
@@ -93,7 +93,7 @@ pub(super) fn bind(server: Server) -> Result<Bound, Error> {
         resolver.clone(),
         server.quic.choice_limit(&server.limits),
     )?;
-    // The certificate of a client is known at the end of its handshake.
+    // Client certificates are known only after the handshake.
     let takes_early = server.quic.early_data.is_some() && !tls.requests_certificates();
     let may_retry = server.quic.retry_policy(&resolver) != RetryPolicy::Never;
     let memory = budget(server.quic.memory_budget);
@@ -101,7 +101,7 @@ pub(super) fn bind(server: Server) -> Result<Bound, Error> {
     let quic = server.with_quic.then_some(server.quic);
     let quic = quic.map(build).transpose()?;
     let tls = tls.tcp()?;
-    let doors = open_doors(addresses, quic.as_ref(), reset.as_ref(), server.with_tcp)?;
+    let sockets = open_all(addresses, quic.as_ref(), reset.as_ref(), server.with_tcp)?;
     let site = Arc::new(Site {
         limits: server.limits,
         tally: Arc::new(Tally::with_memory(memory)),
@@ -111,7 +111,7 @@ pub(super) fn bind(server: Server) -> Result<Bound, Error> {
         only_names: server.only_names,
         sends_interim: server.sends_interim,
         events: server.events,
-        conductor: Conductor::new(),
+        phases: Phases::new(),
         tasks: Arc::default(),
     });
     let quic = QuicContext {
@@ -131,14 +131,14 @@ pub(super) fn bind(server: Server) -> Result<Bound, Error> {
     let (sources, watch) = watch(&site, certificates.sources);
     let handle = ServerHandle(Arc::new(Running {
         site: site.clone(),
-        listeners: doors.iter().map(Door::listener).collect(),
+        listeners: sockets.iter().map(OpenSockets::listener).collect(),
         sources,
     }));
     for endpoint in handle.endpoints() {
-        site.adopt(&endpoint);
+        site.add_endpoint(&endpoint);
     }
     Ok(Bound {
-        doors,
+        sockets,
         handle,
         quic: Arc::new(quic),
         tcp: Arc::new(tcp),
@@ -163,14 +163,14 @@ fn check(server: &Server) -> Result<(), Error> {
 
 type Background = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// Replaces certificates that have changed and renews those of ACME, while it is polled. Returns the sources
-/// too.
+/// Returns the sources, and a future that replaces changed certificates and renews those of ACME while it is
+/// polled.
 fn watch(site: &Site, mut sources: Sources) -> (Arc<Mutex<Sources>>, Background) {
     let events = site.events.clone();
     let acme = take_acme(&mut sources, &site.tasks, &events);
     let sources = Arc::new(Mutex::new(sources));
     let (watched, resolver) = (sources.clone(), site.resolver.clone());
-    let task = site.tasks.task("the watch over certificates");
+    let task = site.tasks.task("the certificate watcher");
     let watching = async move {
         let begin = || {
             let watching = certificates::watch(watched.clone(), resolver.clone(), events.clone());
@@ -192,36 +192,36 @@ fn budget(given: Option<u64>) -> u64 {
     given.unwrap_or_else(courser_quic::default_memory_budget)
 }
 
-/// Opens the sockets of all addresses. With port 0, those with different IPs share one port.
-fn open_doors(
+/// Opens the sockets of all addresses. For port 0, addresses with different IPs share one port.
+fn open_all(
     addresses: Vec<SocketAddr>,
     quic: Option<&QuicSockets>,
     reset: Option<&ResetSecret>,
     with_tcp: bool,
-) -> Result<Vec<Door>, Error> {
-    let mut doors: Vec<Door> = Vec::with_capacity(addresses.len());
+) -> Result<Vec<OpenSockets>, Error> {
+    let mut sockets: Vec<OpenSockets> = Vec::with_capacity(addresses.len());
     for mut address in addresses {
-        let is_new = doors
+        let is_new = sockets
             .iter()
-            .all(|door| !is_same_host(door.address, address));
-        if let (0, Some(first), true) = (address.port(), doors.first(), is_new) {
+            .all(|sockets| !is_same_host(sockets.address, address));
+        if let (0, Some(first), true) = (address.port(), sockets.first(), is_new) {
             address.set_port(first.address.port());
         }
         let quic = quic.map(|quic| QuicSockets {
             config: with_reset_key(
-                quic.moves.apply(quic.config.clone(), address),
+                quic.path_settings.apply(quic.config.clone(), address),
                 reset,
                 address,
             ),
             sinks: quic.sinks.clone(),
             ..*quic
         });
-        doors.push(listen::open(address, quic.as_ref(), with_tcp)?);
+        sockets.push(listen::open(address, quic.as_ref(), with_tcp)?);
     }
-    Ok(doors)
+    Ok(sockets)
 }
 
-/// Sets the reset key for this address, if there is one.
+/// Sets the stateless reset key for this address, if there is a secret.
 fn with_reset_key(
     config: ServerConfig,
     reset: Option<&ResetSecret>,
@@ -233,7 +233,7 @@ fn with_reset_key(
     }
 }
 
-/// Returns the configuration for connections that check a challenge of ACME.
+/// Returns the configuration for connections that check an ACME challenge.
 fn challenge(sources: &Sources) -> Option<Arc<rustls::ServerConfig>> {
     #[cfg(feature = "acme")]
     return sources.acme().map(|acme| acme.challenge(tls::provider()));
@@ -266,7 +266,7 @@ fn take_acme(sources: &mut Sources, tasks: &Arc<Tasks>, events: &Events) -> Back
 }
 
 impl Bound {
-    /// Returns the first address of the server, with the port that the system chose.
+    /// Returns the first address of the server, with the actual port.
     pub fn local_addr(&self) -> SocketAddr {
         self.handle.local_addr()
     }
@@ -276,7 +276,7 @@ impl Bound {
         self.handle.clone()
     }
 
-    /// Answers requests with `service` once the result is awaited.
+    /// Sets the service that responds to requests once the result is awaited.
     pub fn service<S: HttpService<Body>>(self, service: S) -> Serving<S> {
         Serving {
             start: Start::Bound(Box::new(self)),
@@ -293,8 +293,8 @@ impl fmt::Debug for Bound {
     }
 }
 
-/// A server with its service, which must be awaited. Completes when it has drained; dropping it
-/// aborts everything.
+/// A server with its service. Await it to run the server until it has drained; dropping it aborts all
+/// connections.
 #[must_use = "nothing is served before this is awaited"]
 pub struct Serving<S> {
     start: Start,
@@ -336,8 +336,8 @@ impl<S: HttpService<Body>> IntoFuture for Serving<S> {
     }
 }
 
-/// Aborts everything if the server's future is dropped.
-struct CutOnDrop(Conductor);
+/// Aborts all connections if the server's future is dropped.
+struct CutOnDrop(Phases);
 
 impl Drop for CutOnDrop {
     fn drop(&mut self) {
@@ -346,7 +346,7 @@ impl Drop for CutOnDrop {
 }
 
 async fn run<S: HttpService<Body>>(bound: Bound, service: S) -> Drained {
-    let _cut = CutOnDrop(bound.handle.0.site.conductor.clone());
+    let _cut = CutOnDrop(bound.handle.0.site.phases.clone());
     let running = bound.handle.0.clone();
     let (plan, watch) = bound.begin(service);
     tokio::select! {
@@ -356,18 +356,18 @@ async fn run<S: HttpService<Body>>(bound: Bound, service: S) -> Drained {
 }
 
 impl Bound {
-    /// Begins to serve clients at all addresses. Returns the settings of the end, and the background work.
+    /// Starts to serve clients at all addresses. Returns the settings of the drain, and the background work.
     fn begin<S: HttpService<Body>>(self, service: S) -> (drain::Plan, Background) {
         let running = &self.handle.0;
         let site = &running.site;
-        for (door, listener) in self.doors.into_iter().zip(&running.listeners) {
-            let part = site.conductor.part();
-            let port = door.address.port();
+        for (sockets, listener) in self.sockets.into_iter().zip(&running.listeners) {
+            let part = site.phases.part();
+            let port = sockets.address.port();
             let mut quic_task = None;
-            if let Some((endpoint, socket)) = door.quic {
-                let task = site.tasks.task(format!("QUIC at {}", door.address));
+            if let Some((endpoint, socket)) = sockets.quic {
+                let task = site.tasks.task(format!("QUIC at {}", sockets.address));
                 quic_task = Some(task.clone());
-                let door = QuicDoor {
+                let sockets = QuicAcceptor {
                     listener: listener.clone(),
                     socket,
                     at: QuicAddress {
@@ -376,42 +376,42 @@ impl Bound {
                         part: part.clone(),
                     },
                 };
-                tokio::spawn(door.serve(endpoint, service.clone(), task));
+                tokio::spawn(sockets.serve(endpoint, service.clone(), task));
             }
-            if let Some(socket) = door.tcp {
-                let task = site.tasks.task(format!("TCP at {}", door.address));
+            if let Some(socket) = sockets.tcp {
+                let task = site.tasks.task(format!("TCP at {}", sockets.address));
                 let alt_svc = self.alt_svc.map(|alt_svc| AltSvcHeader {
                     announced: alt_svc.value(port),
                     part: part.clone(),
                     quic: quic_task,
                 });
-                let door = TcpDoor {
-                    address: door.address,
+                let sockets = TcpAcceptor {
+                    address: sockets.address,
                     at: TcpAddress {
                         context: self.tcp.clone(),
                         alt_svc,
                         part,
                     },
                 };
-                tokio::spawn(door.serve(socket, service.clone(), task));
+                tokio::spawn(sockets.serve(socket, service.clone(), task));
             }
         }
         (self.drain, self.watch)
     }
 }
 
-/// A listener's side of QUIC.
-struct QuicDoor {
+/// Serves an address over QUIC.
+struct QuicAcceptor {
     listener: Arc<Listener>,
     socket: QuicSocket,
     at: QuicAddress,
 }
 
-impl QuicDoor {
-    /// Serves clients until the server drains. If the endpoint ends before, another one takes its place.
+impl QuicAcceptor {
+    /// Serves clients until the server drains. If the endpoint ends before, opens another one.
     async fn serve<S: HttpService<Body>>(self, endpoint: Endpoint, service: S, task: Arc<Task>) {
         let events = &self.at.context.site.events;
-        let shards = task.beside("the shards of");
+        let shards = task.subtask("the shards of");
         let mut first = Some(endpoint);
         let (this, shards) = (&self, &*shards);
         let begin = move || {
@@ -422,7 +422,7 @@ impl QuicDoor {
                     None => this.open_again()?,
                 };
                 let ended = quic::accept(&endpoint, service, this.at.clone(), shards).await;
-                // The socket is free once nothing holds the endpoint.
+                // The socket is closed once all handles of the endpoint are dropped.
                 this.listener.set_endpoint(None);
                 Err(ended.into())
             }
@@ -433,31 +433,30 @@ impl QuicDoor {
             () = draining => {}
             () = keep_running(&task, events, begin) => {}
         }
-        // Waiting and later clients are refused at once.
+        // Clients that wait or arrive later are refused at once.
         if let Some(endpoint) = self.listener.endpoint() {
             endpoint.set_busy(true);
         }
     }
 
     fn open_again(&self) -> Result<Endpoint, BindError> {
-        // After a panic.
+        // The endpoint is still set after a panic.
         self.listener.set_endpoint(None);
         let endpoint = self.socket.open(self.listener.address)?;
-        self.at.context.site.adopt(&endpoint);
+        self.at.context.site.add_endpoint(&endpoint);
         self.listener.set_endpoint(Some(endpoint.clone()));
         Ok(endpoint)
     }
 }
 
-/// A listener's side of TCP.
-struct TcpDoor {
+/// Serves an address over TCP.
+struct TcpAcceptor {
     address: SocketAddr,
     at: TcpAddress,
 }
 
-impl TcpDoor {
-    /// Serves clients until the server drains. If the socket is of no use any more, another one takes its
-    /// place.
+impl TcpAcceptor {
+    /// Serves clients until the server drains. If the socket fails permanently, opens another one.
     async fn serve<S: HttpService<Body>>(self, socket: TcpListener, service: S, task: Arc<Task>) {
         let Self { address, at } = self;
         let mut first = Some(socket);

@@ -1,9 +1,9 @@
-//! Signals of the system that end a server.
+//! System signals that end a server.
 
-/// Completes at the first SIGTERM or SIGINT (on systems other than Unix, only Ctrl-C). For
+/// Completes at the first SIGTERM or SIGINT, or at Ctrl-C on systems other than Unix. Intended for
 /// [`Server::drain`](super::Server::drain).
 ///
-/// From this call on, these signals no longer terminate the process.
+/// Once this is called, these signals no longer terminate the process.
 ///
 /// # Panics
 /// Panics outside of a tokio runtime.

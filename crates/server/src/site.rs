@@ -1,4 +1,4 @@
-//! The parts of a server that its connections share, whatever their protocol and address.
+//! The parts of a server that all connections share, independently of protocol and address.
 
 use std::sync::Arc;
 
@@ -11,11 +11,11 @@ use crate::exchange::misdirected::Names;
 use crate::limits::Limits;
 use crate::limits::gate::Gate;
 use crate::limits::refused_clients::RefusedClients;
-use crate::phase::{Conductor, Phase};
+use crate::phase::{Phase, Phases};
 use crate::tally::Tally;
 use crate::tasks::Tasks;
 
-/// The shared parts of a server. QUIC, TCP and the handle of the server each hold a reference to it.
+/// The shared parts of a server, referenced by QUIC, TCP and the handle of the server.
 #[derive(Debug)]
 pub(crate) struct Site {
     pub(crate) limits: Limits,
@@ -28,29 +28,29 @@ pub(crate) struct Site {
     /// True if services can send interim responses.
     pub(crate) sends_interim: bool,
     pub(crate) events: Events,
-    pub(crate) conductor: Conductor,
+    pub(crate) phases: Phases,
     pub(crate) tasks: Arc<Tasks>,
 }
 
 impl Site {
-    /// Returns the only names that a connection serves, if they are restricted. `asked` is the name that
-    /// the client has asked for (SNI).
-    pub(crate) fn names_for(&self, asked: Option<&str>) -> Option<Names> {
+    /// Returns the names to which a connection is restricted, if any. `requested` is the name that the client
+    /// requested (SNI).
+    pub(crate) fn names_for(&self, requested: Option<&str>) -> Option<Names> {
         if !self.only_names {
             return None;
         }
-        Names::new(self.resolver.names_for(asked))
+        Names::new(self.resolver.names_for(requested))
     }
 
-    /// Has an endpoint refuse new clients, or admit them. A draining server refuses them in any case.
+    /// Makes an endpoint refuse or admit new clients. A draining server always refuses them.
     pub(crate) fn set_admission(&self, endpoint: &Endpoint) {
-        let drains = self.conductor.phase() >= Phase::Draining;
+        let drains = self.phases.phase() >= Phase::Draining;
         endpoint.set_busy(self.gate.is_busy() || drains);
     }
 
-    /// Makes an endpoint one of this server: its memory counts with that of requests, and its clients are
-    /// admitted as those of the others.
-    pub(crate) fn adopt(&self, endpoint: &Endpoint) {
+    /// Adds an endpoint to this server: its budget includes the memory of requests, and it applies the same
+    /// admission as the others.
+    pub(crate) fn add_endpoint(&self, endpoint: &Endpoint) {
         endpoint.share_memory(self.tally.memory.used().clone());
         endpoint.set_address_filter(self.gate.filter());
         self.set_admission(endpoint);

@@ -10,58 +10,57 @@ use crate::limits::refusals::{Refusal, Refusals};
 use crate::peer::{Peer, Protocol};
 use crate::tally::{QuicTotals, Record, Tally};
 
-/// Counters of a server, and its phase.
+/// The counters and the phase of a server.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct ServerStats {
-    /// True while new clients should be sent to this server. For load balancers.
+    /// True while load balancers should send new clients to this server.
     pub ready: bool,
-    /// True while new clients are refused, by [`ServerHandle::set_busy`](super::ServerHandle).
+    /// True while new clients are refused because of [`ServerHandle::set_busy`](super::ServerHandle).
     pub busy: bool,
     /// True once no more connections are accepted.
     pub draining: bool,
-    /// The progress of the drain, once it has begun.
+    /// The progress of the drain, once it has started.
     pub drain: Option<DrainProgress>,
-    /// The background tasks that have ended and do not run yet again, by name.
+    /// The names of the background tasks that have ended and were not restarted yet.
     pub stopped_tasks: Vec<String>,
     /// The number of times that a background task has ended ([`Event::TaskEnded`](super::Event)).
     pub task_ends: u64,
-    /// Counters of HTTP/1.1.
+    /// Connections and requests over HTTP/1.1 and HTTP/1.0.
     pub http1: ProtocolStats,
-    /// Counters of HTTP/2.
+    /// Connections and requests over HTTP/2.
     pub http2: ProtocolStats,
-    /// Counters of HTTP/3.
+    /// Connections and requests over HTTP/3.
     pub http3: ProtocolStats,
-    /// Counters of connections over TCP, over all their protocols.
+    /// Counters of TCP connections over all their protocols.
     pub tcp: TcpStats,
-    /// QUIC handshakes that failed.
+    /// Number of QUIC handshakes that failed.
     pub quic_handshakes_failed: u64,
-    /// Connections refused because there were too many.
+    /// Connections refused because too many were open.
     pub refused: u64,
-    /// Refused connections whose address or network held its share of a scarce resource.
+    /// Connections refused because their address or network held its share of a limited resource.
     pub refused_for_share: u64,
     /// Refused clients, by reason.
     pub refusals: Refusals,
-    /// Estimated memory of requests in progress, which counts towards the memory budget.
+    /// Estimated memory of requests in progress in bytes, which counts towards the memory budget.
     pub requests_memory: u64,
-    /// Bytes that requests in progress may hold: a part of the memory budget (limit K115).
+    /// Number of bytes that requests in progress may hold, a part of the memory budget (limit K115).
     pub requests_memory_limit: u64,
-    /// Requests answered with 503 (Service Unavailable) because there was no memory for them.
+    /// Requests refused with 503 (Service Unavailable) because the memory limit was reached.
     pub requests_refused_for_memory: u64,
-    /// Connections closed because their requests held most when there was no memory for others, or
-    /// because very many of their requests in a row were refused.
+    /// Connections closed at the memory limit because their requests held the most memory, or because very many
+    /// consecutive requests of them were refused.
     pub connections_closed_for_memory: u64,
-    /// Requests in early data that the service received, including those that intermediaries have
-    /// marked as such.
+    /// Requests in early data that the service received, including those marked by intermediaries.
     pub early_requests: u64,
-    /// Requests in early data that were answered with 425 (Too Early), because the policy of
-    /// [`Server::early_requests`](super::Server::early_requests) refuses them.
+    /// Requests in early data that were refused with 425 (Too Early) by the policy of
+    /// [`Server::early_requests`](super::Server::early_requests).
     pub requests_too_early: u64,
-    /// Connections whose early data was accepted and saved no round trip: their clients had no token of an
-    /// earlier connection (NEW_TOKEN) that proves their address, so that the requests waited for the end of
-    /// the handshake. They count as neither early nor too early.
+    /// Connections whose early data was accepted but saved no round trip: their clients had no token of an
+    /// earlier connection (NEW_TOKEN) that validates their address, so the requests waited for the handshake.
+    /// They count as neither early nor too early.
     pub early_data_without_token: u64,
-    /// Requests for other hosts that were answered with 421 (Misdirected Request); see
+    /// Requests for other hosts that were refused with 421 (Misdirected Request); see
     /// [`Server::only_names`](super::Server::only_names).
     pub requests_misdirected: u64,
     /// Totals of all QUIC connections so far.
@@ -87,9 +86,10 @@ impl ServerStats {
 pub struct DrainProgress {
     /// Time since the server stopped accepting connections.
     pub elapsed: Duration,
-    /// Time after the beginning at which the rest is aborted, see [`Server::deadline`](super::Server::deadline).
+    /// Time after the start of the drain at which the remaining requests are aborted; see
+    /// [`Server::deadline`](super::Server::deadline).
     pub deadline: Duration,
-    /// Connections that were open at the beginning.
+    /// Connections that were open at the start of the drain.
     pub connections: u64,
     /// Connections that are still open.
     pub connections_open: u64,
@@ -101,25 +101,25 @@ pub struct DrainProgress {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct ProtocolStats {
-    /// Connections accepted.
+    /// Connections accepted since the server started.
     pub connections: u64,
-    /// Open connections.
+    /// Connections that are open now.
     pub connections_open: u64,
-    /// Requests so far.
+    /// Requests received since the server started.
     pub requests: u64,
     /// Requests whose response is not complete.
     pub requests_in_flight: u64,
 }
 
-/// Counters of connections over TCP.
+/// Counters of TCP connections.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct TcpStats {
-    /// Bytes received, TLS included.
+    /// Bytes received, including TLS.
     pub bytes_received: u64,
-    /// Bytes sent, TLS included.
+    /// Bytes sent, including TLS.
     pub bytes_sent: u64,
-    /// TLS handshakes that failed or took too long.
+    /// TLS handshakes that failed or timed out.
     pub handshakes_failed: u64,
 }
 
@@ -127,46 +127,46 @@ pub struct TcpStats {
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct ListenerStats {
-    /// The address.
+    /// The local address with the actual port.
     pub address: SocketAddr,
-    /// Statistics of the QUIC endpoint, if there is one.
+    /// Statistics of the QUIC endpoint; `None` without QUIC.
     pub quic: Option<EndpointStats>,
     /// Counters of its UDP socket.
     pub udp: Option<Counters>,
-    /// Received datagrams that the kernel dropped because the buffer of the UDP socket was full, if
-    /// the system reports it.
+    /// Received datagrams that the kernel dropped because the buffer of the UDP socket was full, if the system
+    /// reports it.
     pub udp_overflow: Option<u64>,
 }
 
-/// Statistics of one of the shards that serve QUIC at an address.
+/// Statistics of one shard that serves QUIC at an address.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct ShardStats {
-    /// The address.
+    /// The local address with the actual port.
     pub address: SocketAddr,
-    /// The number of the shard, from 0.
+    /// The index of the shard, from 0.
     pub shard: usize,
-    /// Its counters. Limits and budgets hold for all shards together.
+    /// The counters of the shard. Limits and budgets apply to all shards together.
     pub quic: EndpointStats,
 }
 
-/// An open connection.
+/// The state of an open connection.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ConnectionSummary {
-    /// Its client, protocol and number.
+    /// The client, the protocol and the number of the connection.
     pub peer: Peer,
-    /// Time since it was accepted.
+    /// Time since the connection was accepted.
     pub age: Duration,
-    /// Requests so far.
+    /// Requests received on the connection.
     pub requests: u64,
     /// Requests whose response is not complete.
     pub requests_in_flight: u64,
-    /// Bytes received, of UDP payload or TCP.
+    /// Bytes received in UDP payloads or over TCP.
     pub bytes_received: u64,
-    /// Bytes sent, of UDP payload or TCP.
+    /// Bytes sent in UDP payloads or over TCP.
     pub bytes_sent: u64,
-    /// Round-trip time, congestion window, loss and more, for HTTP/3.
+    /// Round-trip time, congestion window, loss and more; `None` over TCP.
     pub quic: Option<ConnectionStats>,
 }
 
@@ -229,7 +229,7 @@ impl Tally {
         }
     }
 
-    /// Returns the progress of the drain, once it has begun.
+    /// Returns the progress of the drain, once it has started.
     pub(super) fn drain_progress(&self) -> Option<DrainProgress> {
         let begin = self.drain.get()?;
         Some(DrainProgress {

@@ -10,11 +10,11 @@ use courser_quic::{Connection, ConnectionStats, EarlyData};
 use tokio::sync::Notify;
 
 use crate::limits::refusals::{Counts, Refusal};
-use crate::limits::request_memory::{MemoryDecision, REFUSED_IN_A_ROW, RequestMemory, burden};
+use crate::limits::request_memory::{CONSECUTIVE_REFUSALS, MemoryDecision, RequestMemory, burden};
 use crate::limits::shares::Share;
 use crate::peer::{Peer, Protocol};
 
-/// The counters, shared by all parts of a server.
+/// Counters shared by all parts of a server.
 #[derive(Debug, Default)]
 pub(super) struct Tally {
     protocols: [ProtocolTally; 3],
@@ -31,10 +31,10 @@ pub(super) struct Tally {
     pub(super) early_data_without_token: AtomicU64,
     pub(super) requests_misdirected: AtomicU64,
     next_id: AtomicU64,
-    /// Requests and connections that were open when the rest was aborted.
+    /// Numbers of requests and connections that were open when the remaining ones were aborted.
     cut: OnceLock<(u64, u64)>,
     pub(super) drain: OnceLock<DrainBegin>,
-    /// Totals of QUIC connections that are over.
+    /// Totals of closed QUIC connections.
     past: Mutex<QuicTotals>,
     open: Mutex<HashMap<u64, Arc<Record>>>,
 }
@@ -43,26 +43,26 @@ pub(super) struct Tally {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct QuicTotals {
-    /// Completed handshakes.
+    /// Number of completed handshakes.
     pub handshakes: u64,
     /// Total duration of the completed handshakes.
     pub handshake_time: Duration,
-    /// Packets sent.
+    /// Number of QUIC packets sent.
     pub packets_sent: u64,
-    /// Packets received.
+    /// Number of QUIC packets received and decrypted.
     pub packets_received: u64,
-    /// QUIC packets declared lost.
+    /// Number of QUIC packets declared lost.
     pub packets_lost: u64,
-    /// QUIC packets declared lost that arrived late.
+    /// Number of QUIC packets declared lost that arrived late.
     pub packets_spuriously_lost: u64,
-    /// Probe timeouts.
+    /// Number of probe timeouts (RFC 9002 §6.2).
     pub ptos: u64,
-    /// Congestion window reductions.
+    /// Number of reductions of the congestion window because of loss or ECN.
     pub congestion_events: u64,
-    /// Connections whose early data was accepted.
+    /// Number of connections whose early data was accepted.
     pub early_data_accepted: u64,
-    /// Connections whose early data was refused: their ticket was unknown, too old or used before, or
-    /// a limit is lower than when it was issued. They performed a handshake without it.
+    /// Number of connections whose early data was rejected because their ticket was unknown, too old or used
+    /// before, or because a limit is lower than when it was issued.
     pub early_data_refused: u64,
 }
 
@@ -85,7 +85,7 @@ impl QuicTotals {
     }
 }
 
-/// The beginning of a drain.
+/// The start of a drain.
 #[derive(Debug)]
 pub(super) struct DrainBegin {
     pub(super) at: Instant,
@@ -112,9 +112,9 @@ impl ProtocolTally {
     }
 }
 
-/// Returns the requests that have not ended. They are not counted, because each request would pay for it.
+/// Returns the number of requests in progress, as a difference that costs requests no counter of its own.
 fn difference(requests: &AtomicU64, ended: &AtomicU64) -> u64 {
-    // Loaded first, so that one that begins and ends meanwhile does not count as ended only.
+    // `ended` is loaded first, so that a request that starts and ends meanwhile does not count as ended only.
     let ended = ended.load(Relaxed);
     requests.load(Relaxed).saturating_sub(ended)
 }
@@ -127,7 +127,7 @@ impl Tally {
         }
     }
 
-    /// Closes the connection whose requests hold most for the least progress. Examines all
+    /// Closes the connection whose requests hold the most memory for the least progress. Examines all
     /// connections, so it must run rarely.
     #[cold]
     fn shed(&self) {
@@ -135,14 +135,14 @@ impl Tally {
             return;
         }
         let open = self.open();
-        let burdens = open.iter().map(|record| (record.look(), record));
+        let burdens = open.iter().map(|record| (record.take_burden(), record));
         let most = burdens.max_by_key(|(burden, _)| *burden);
         if let Some((1.., record)) = most {
-            self.end_for_memory(record);
+            self.close_for_memory(record);
         }
     }
 
-    fn end_for_memory(&self, record: &Record) {
+    fn close_for_memory(&self, record: &Record) {
         if !record.is_shed.swap(true, Relaxed) {
             self.connections_shed.fetch_add(1, Relaxed);
             record.shed.notify_one();
@@ -162,10 +162,10 @@ impl Tally {
         self.refusals.add(refusal);
     }
 
-    /// Counts the open requests and connections: from now on they are all aborted.
+    /// Records the open requests and connections, which are all aborted from now on.
     ///
-    /// They are counted here rather than as they end, because a reader of the counts could not tell
-    /// when the last one has ended.
+    /// They are counted here instead of when they end, because a reader could not tell when the last one has
+    /// ended.
     pub(super) fn begin_cutting(&self) {
         self.cut
             .get_or_init(|| (self.in_flight(), self.connections_open()));
@@ -181,7 +181,8 @@ impl Tally {
         begin.connections
     }
 
-    /// Returns the requests and connections that were aborted, and those that users still hold.
+    /// Returns the numbers of requests and connections that were aborted, including those that user code still
+    /// holds.
     pub(super) fn cut(&self) -> (u64, u64) {
         let left = || (self.in_flight(), self.connections_open());
         self.cut.get().copied().unwrap_or_else(left)
@@ -191,7 +192,7 @@ impl Tally {
         self.protocols.iter().map(ProtocolTally::in_flight).sum()
     }
 
-    /// Returns the number of answered requests.
+    /// Returns the number of requests that have ended.
     pub(super) fn answered(&self) -> u64 {
         let ended = |protocol: &ProtocolTally| protocol.requests_ended.load(Relaxed);
         self.protocols.iter().map(ended).sum()
@@ -218,7 +219,7 @@ impl Tally {
         self.lock().values().cloned().collect()
     }
 
-    /// Returns an open connection.
+    /// Returns the open connection with this number.
     pub(super) fn find(&self, id: u64) -> Option<Arc<Record>> {
         self.lock().get(&id).cloned()
     }
@@ -233,25 +234,25 @@ impl Tally {
 pub(super) struct Record {
     pub(super) peer: Peer,
     pub(super) since: Instant,
-    /// The counters that its requests count in, too.
+    /// The counters of the server, which include those of the connection.
     tally: Arc<Tally>,
     requests: AtomicU64,
     requests_ended: AtomicU64,
-    /// Bytes on the wire, for TCP.
+    /// Bytes received and sent, over TCP.
     pub(super) traffic: Arc<Traffic>,
-    /// Memory of its requests in progress.
+    /// Memory of its requests in progress in bytes.
     held: AtomicU64,
-    /// Requests that had ended when a connection was last closed for lack of memory.
+    /// Number of ended requests when connections were last examined because of memory.
     ended_before: AtomicU64,
-    /// Requests refused for lack of memory since another one ended.
+    /// Number of requests refused because of memory since another one ended.
     refused: AtomicU64,
     is_shed: AtomicBool,
     shed: Notify,
-    /// The QUIC connection, for its statistics. Dropped with it, because it would keep it open.
+    /// The QUIC connection, for its statistics. Removed when the connection ends, because it would keep it open.
     quic: Mutex<Option<Connection>>,
 }
 
-/// Bytes of one TCP connection.
+/// Byte counters of one TCP connection.
 #[derive(Debug, Default)]
 pub(super) struct Traffic {
     pub(super) received: AtomicU64,
@@ -264,13 +265,13 @@ impl Record {
         quic.as_ref().map(Connection::stats)
     }
 
-    /// Completes when the connection must be closed for lack of memory.
+    /// Completes when the connection must be closed because of memory.
     pub(super) async fn shed(&self) {
         self.shed.notified().await;
     }
 
-    /// Returns its burden since the last look.
-    fn look(&self) -> u64 {
+    /// Returns its burden since the last call; see [`burden`].
+    fn take_burden(&self) -> u64 {
         if self.is_shed.load(Relaxed) {
             return 0;
         }
@@ -339,14 +340,14 @@ impl Open {
         }
     }
 
-    /// Holds the share of its address as well. It is given back first: a client that sees that the
-    /// connection is no longer open finds room for another one.
+    /// Adds the share of its address. It is returned first, so that a client that observes the end of the
+    /// connection can open another one.
     pub(super) fn with_share(mut self, share: Share) -> Self {
         self.share = Some(share);
         self
     }
 
-    /// Begins a request that counts as in flight, and holds memory, until the result is dropped.
+    /// Starts a request that counts as in flight and holds memory until the result is dropped.
     pub(super) fn begin_request(&self, cost: u64) -> InFlight {
         let of_protocol = self.tally.of(self.record.peer.protocol());
         of_protocol.requests.fetch_add(1, Relaxed);
@@ -357,7 +358,7 @@ impl Open {
         }
     }
 
-    /// Returns `None` if there is no memory for this connection.
+    /// Returns `None` if the memory limit does not allow the request.
     fn take_memory(&self, cost: u64) -> Option<u64> {
         let (tally, record) = (&self.tally, &self.record);
         let held = record.held.load(Relaxed);
@@ -366,8 +367,8 @@ impl Open {
             MemoryDecision::AdmitAndShed => tally.shed(),
             MemoryDecision::Refuse => {
                 tally.requests_refused.fetch_add(1, Relaxed);
-                if record.refused.fetch_add(1, Relaxed) + 1 >= REFUSED_IN_A_ROW {
-                    tally.end_for_memory(record);
+                if record.refused.fetch_add(1, Relaxed) + 1 >= CONSECUTIVE_REFUSALS {
+                    tally.close_for_memory(record);
                 }
                 tally.shed();
                 return None;
@@ -393,7 +394,7 @@ impl Drop for Open {
     }
 }
 
-/// A request whose response has not been sent completely.
+/// A request whose response is not sent completely.
 #[derive(Debug)]
 pub(super) struct InFlight {
     record: Arc<Record>,
@@ -402,7 +403,7 @@ pub(super) struct InFlight {
 }
 
 impl InFlight {
-    /// Returns true if there is no memory for the request.
+    /// Returns true if the request is refused because of memory.
     pub(super) const fn is_refused(&self) -> bool {
         self.memory.is_none()
     }

@@ -1,8 +1,8 @@
-//! The background tasks of a server, and what happens when one of them ends.
+//! The background tasks of a server, and their restart after they end.
 //!
-//! A server whose socket has failed, or whose certificates are not renewed any more, must not look like one
-//! that works. The end of a task is reported as an event, the server is not ready until the task runs again,
-//! and it is begun again after a pause.
+//! A server whose socket has failed, or whose certificates are no longer renewed, must not appear to work. The
+//! end of a task is reported as an event, the server is not ready until the task runs again, and the task is
+//! restarted after a pause.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -23,13 +23,13 @@ pub(super) type Reason = Box<dyn std::error::Error + Send + Sync>;
 /// The background tasks of a server.
 #[derive(Debug, Default)]
 pub(super) struct Tasks {
-    /// The number of names in `stopped`.
+    /// Number of names in `stopped`, readable without the lock.
     count: AtomicUsize,
     stopped: Mutex<Vec<String>>,
     ends: AtomicU64,
 }
 
-/// A background task.
+/// A background task that is running, stopped or waiting to be restarted.
 #[derive(Debug)]
 pub(super) struct Task {
     tasks: Arc<Tasks>,
@@ -56,24 +56,25 @@ impl Tasks {
         self.stopped.lock().clone()
     }
 
-    /// Returns how often a task has ended.
+    /// Returns the number of times that a task has ended.
     pub(super) fn ends(&self) -> u64 {
         self.ends.load(Relaxed)
     }
 }
 
 impl Task {
-    /// Returns a part of this task that can end alone, named by these words and its name.
-    pub(super) fn beside(&self, words: &str) -> Arc<Self> {
+    /// Returns a part of this task that can end separately. Its name consists of `words` and the name of this
+    /// task.
+    pub(super) fn subtask(&self, words: &str) -> Arc<Self> {
         self.tasks.task(format!("{words} {}", self.name))
     }
 
-    /// Returns true after the task has ended and until it runs again.
+    /// Returns true from the end of the task until it runs again.
     pub(super) fn is_stopped(&self) -> bool {
         self.is_stopped.load(Relaxed)
     }
 
-    /// Records and reports the end of the task, which is begun again after `pause`, if that is known.
+    /// Records and reports the end of the task. It is restarted after `pause`, if known.
     pub(super) fn on_ended(&self, events: &Events, reason: String, pause: Option<Duration>) {
         self.tasks.ends.fetch_add(1, Relaxed);
         if !self.is_stopped.swap(true, Relaxed) {
@@ -90,15 +91,15 @@ impl Task {
 
     /// Records and reports that the task runs again, if it had ended.
     pub(super) fn on_running(&self, events: &Events) {
-        if self.forget() {
+        if self.remove_from_stopped() {
             events.report(Event::TaskResumed {
                 task: self.name.clone(),
             });
         }
     }
 
-    /// Returns true if the task had ended.
-    fn forget(&self) -> bool {
+    /// Removes the task from the stopped ones. Returns true if it was among them.
+    fn remove_from_stopped(&self) -> bool {
         let was_stopped = self.is_stopped.swap(false, Relaxed);
         if was_stopped {
             let mut stopped = self.tasks.stopped.lock();
@@ -113,15 +114,14 @@ impl Task {
 
 impl Drop for Task {
     fn drop(&mut self) {
-        self.forget();
+        self.remove_from_stopped();
     }
 }
 
-/// Runs what `begin` returns. When it ends or panics, reports that and runs it again, after a pause that
-/// doubles each time. Never completes.
+/// Runs the future that `begin` returns. When it ends or panics, reports that and calls `begin` again after a
+/// pause that doubles each time. Never completes.
 ///
-/// A task counts as running again once it has run for a moment, so that one that fails at once stays
-/// stopped.
+/// A restarted task counts as running after [`SETTLED`], so that one that fails at once remains stopped.
 pub(super) async fn keep_running<F>(task: &Task, events: &Events, mut begin: impl FnMut() -> F)
 where
     F: Future<Output = Result<(), Reason>>,
@@ -152,7 +152,7 @@ where
     }
 }
 
-/// Runs a task once. Returns the reason of its end.
+/// Runs a task once. Returns the reason for its end.
 async fn outcome<F>(begin: impl FnOnce() -> F) -> String
 where
     F: Future<Output = Result<(), Reason>>,
@@ -176,14 +176,13 @@ where
 fn panicked(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().copied();
     let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    format!("it has panicked: {}", text.unwrap_or("no message"))
+    format!("it panicked: {}", text.unwrap_or("no message"))
 }
 
-/// The pause before a task is begun again, at first and at most (limit K312). Events of a task that ends
-/// again and again come as rarely.
+/// Shortest and longest pause before a task is restarted (limit K312). They also bound the rate of its events.
 const SHORTEST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
-/// The time after which a task that was begun again counts as running (limit K312).
+/// Time after which a restarted task counts as running (limit K312).
 const SETTLED: Duration = Duration::from_secs(1);
 
 #[cfg(test)]

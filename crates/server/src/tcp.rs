@@ -1,4 +1,4 @@
-//! HTTP/2 and HTTP/1.1: connections over TCP, answered by hyper.
+//! HTTP/2 and HTTP/1.1 over TCP, implemented by hyper.
 
 mod exchange;
 pub(crate) mod listen;
@@ -26,7 +26,7 @@ use self::socket::Socket;
 use crate::alt_svc::AltSvcHeader;
 use crate::certificates::chosen::Chooser;
 use crate::events::Event;
-use crate::exchange::Terms;
+use crate::exchange::RequestSettings;
 use crate::exchange::body::Body;
 use crate::http2::budgets::Refusing;
 use crate::http2::executor::Executor;
@@ -34,7 +34,7 @@ use crate::http2::gather::gather;
 use crate::http2::held::HeldContent;
 use crate::limits::Limits;
 use crate::limits::rate::Rate;
-use crate::limits::reading::{self, Reading, Sample};
+use crate::limits::read_monitor::{self, ReadMonitor, Sample};
 use crate::limits::shares::Shares;
 use crate::limits::uploads::{UploadMemory, UploadWindow};
 use crate::peer::{Addresses, Peer, Protocol, TlsFacts};
@@ -42,19 +42,19 @@ use crate::phase::{Part, Phase};
 use crate::site::Site;
 use crate::tally::{Open, Record};
 
-/// The settings of HTTP/2 and HTTP/1.1, which are the same at all addresses.
+/// The settings of HTTP/2 and HTTP/1.1 that all addresses share.
 #[derive(Debug)]
 pub(super) struct TcpContext {
     pub(super) site: Arc<Site>,
     pub(super) tls: Arc<rustls::ServerConfig>,
     /// The configuration for connections that only validate a name (RFC 8737).
     pub(super) challenge: Option<Arc<rustls::ServerConfig>>,
-    /// Chooses the certificates, if an async function does.
+    /// Chooses the certificates if an async function was given.
     pub(super) chooser: Option<Chooser>,
     pub(super) uploads: Arc<UploadMemory>,
 }
 
-/// An address at which clients are accepted over TCP.
+/// An address at which TCP clients are accepted.
 #[derive(Clone, Debug)]
 pub(super) struct TcpAddress {
     pub(super) context: Arc<TcpContext>,
@@ -62,7 +62,7 @@ pub(super) struct TcpAddress {
     pub(super) part: Part,
 }
 
-/// Accepts connections for as long as the socket works. Returns the error that shows that it does not.
+/// Accepts connections until the socket fails permanently. Returns its error.
 pub(super) async fn accept<S: HttpService<Body>>(
     listener: TcpListener,
     service: S,
@@ -75,15 +75,15 @@ pub(super) async fn accept<S: HttpService<Body>>(
     loop {
         let (stream, peer) = match listener.accept().await {
             Ok(accepted) => accepted,
-            Err(error) if is_of_one(&error) => continue,
-            Err(error) if is_of_socket(&error) => return error,
+            Err(error) if concerns_one_connection(&error) => continue,
+            Err(error) if is_permanent(&error) => return error,
             Err(error) => {
-                // It fails ten times a second until a descriptor is free.
+                // The error recurs ten times a second until a file descriptor is free.
                 if last_report.is_none_or(|last_report| last_report.elapsed() >= REPORT_AGAIN) {
                     last_report = Some(Instant::now());
                     site.events.report(Event::AcceptFailed(error));
                 }
-                // Connections that end meanwhile make room.
+                // Connections that end meanwhile free file descriptors.
                 tokio::time::sleep(PAUSE).await;
                 continue;
             }
@@ -98,7 +98,7 @@ pub(super) async fn accept<S: HttpService<Body>>(
             }
         };
         let pace = site.limits.reader_pace();
-        // Small responses are complete, so waiting for more data gains nothing.
+        // Small responses are complete, so the system must not wait for more data.
         let _ = stream.set_nodelay(true);
         let addresses = Addresses {
             peer,
@@ -116,7 +116,7 @@ pub(super) async fn accept<S: HttpService<Body>>(
     }
 }
 
-/// Completes when the server aborts the rest, or the client's address is blocked.
+/// Completes when the server aborts its connections, or the client's address becomes blocked.
 fn end(
     part: Part,
     blocked: impl Future<Output = ()> + Send + 'static,
@@ -130,8 +130,8 @@ fn end(
     })
 }
 
-/// Returns true if the error concerns only one connection, which was gone before it was accepted.
-fn is_of_one(error: &io::Error) -> bool {
+/// Returns true if an error concerns only one connection, which ended before it was accepted.
+fn concerns_one_connection(error: &io::Error) -> bool {
     matches!(
         error.kind(),
         io::ErrorKind::ConnectionAborted
@@ -141,8 +141,8 @@ fn is_of_one(error: &io::Error) -> bool {
     )
 }
 
-/// Returns true for errors of a socket that will never accept anything again.
-fn is_of_socket(error: &io::Error) -> bool {
+/// Returns true for errors of a socket that will never accept a connection again.
+fn is_permanent(error: &io::Error) -> bool {
     #[cfg(windows)]
     const ERRORS: [i32; 3] = [10_009, 10_022, 10_038]; // WSAEBADF, WSAEINVAL, WSAENOTSOCK
     #[cfg(target_os = "linux")]
@@ -170,7 +170,7 @@ async fn serve<S: HttpService<Body>>(
     let secured = tokio::select! {
         secured = handshake(socket, context) => secured,
         () = tokio::time::sleep(site.limits.handshake_timeout) => Err(io::ErrorKind::TimedOut.into()),
-        // It has sent no request yet.
+        // The client has sent no request yet.
         () = part.reached(Phase::Draining) => return,
     };
     let mut stream = match secured {
@@ -191,10 +191,10 @@ async fn serve<S: HttpService<Body>>(
     let open = Arc::new(Open::new(&site.tally, peer, traffic, None));
     stream.get_mut().0.keep(open.clone());
     let names = site.names_for(stream.get_ref().1.server_name());
-    let terms = Terms::new(open.clone(), &site.limits)
+    let settings = RequestSettings::new(open.clone(), &site.limits)
         .over_tcp(site.sends_interim)
         .only(names);
-    let exchange = Exchange::new(service, terms, alt_svc);
+    let exchange = Exchange::new(service, settings, alt_svc);
     let limits = &site.limits;
     let record = open.record.clone();
     let idle = idle(open, limits.idle_timeout);
@@ -203,7 +203,7 @@ async fn serve<S: HttpService<Body>>(
         _ => {
             let connection = http1(limits).serve_connection(TokioIo::new(stream), exchange);
             let connection = pin!(connection.with_upgrades());
-            // Each response is flushed as a whole.
+            // hyper flushes each response as a whole.
             let send = |_: &mut Context<'_>| {};
             let serving = run(connection, send, |it| it.graceful_shutdown(), idle, part);
             tokio::select! {
@@ -246,7 +246,7 @@ async fn serve_http2<S: HttpService<Body>>(
     }
 }
 
-/// Returns `None` for connections that only validated a name.
+/// Completes the TLS handshake. Returns `None` for connections that only validate a name.
 async fn handshake(socket: Socket, context: &TcpContext) -> io::Result<Option<TlsStream<Socket>>> {
     let mut start = LazyConfigAcceptor::new(rustls::server::Acceptor::default(), socket).await?;
     let first = start.io.take_first();
@@ -271,7 +271,7 @@ async fn handshake(socket: Socket, context: &TcpContext) -> io::Result<Option<Tl
     }
 }
 
-/// The record of the fatal alert unsupported_extension (RFC 8446 §6), with which a server answers QUIC
+/// The record with the fatal alert unsupported_extension (RFC 8446 §6), with which a server responds to QUIC
 /// transport parameters over TCP (RFC 9001 §8.2). rustls ignores them.
 const UNSUPPORTED_EXTENSION: [u8; 7] = [21, 3, 3, 0, 2, 2, 110];
 
@@ -293,7 +293,7 @@ fn http1(limits: &Limits) -> hyper::server::conn::http1::Builder {
     builder
         .timer(TokioTimer::new())
         .header_read_timeout(limits.header_read_timeout)
-        // hyper accepts no smaller value.
+        // hyper requires at least this size.
         .max_buf_size(
             usize::try_from(limits.max_header_bytes)
                 .map_or(LEAST_BUFFER, |limit| limit.max(LEAST_BUFFER)),
@@ -311,20 +311,20 @@ fn http2(
         .timer(TokioTimer::new())
         .max_concurrent_streams(limits.max_http2_streams)
         .max_header_list_size(limits.max_header_bytes)
-        // A browser that leaves a page cancels all its requests at once, and some of them may not have
-        // reached the service yet.
+        // A browser that leaves a page cancels all its requests at once, some of them before they reach the
+        // service.
         .max_pending_accept_reset_streams(limits.max_http2_streams as usize)
         .max_local_error_reset_streams(MOST_FAILED)
         .initial_stream_window_size(window.stream())
         .initial_connection_window_size(window.connection())
-        // This detects clients that disappeared silently.
+        // Detects clients that have vanished.
         .keep_alive_interval(limits.idle_timeout)
         .keep_alive_timeout(HTTP2_PING_TIMEOUT);
     builder
 }
 
-/// Drives a connection to its end: when draining, after its requests, and when aborted, at once.
-/// Each time it has done what it can, `send` is called for the bytes that it has written.
+/// Drives a connection to its end: after its requests if the server drains, and at once if it is aborted. Calls
+/// `send` after each poll to send the bytes that were written.
 async fn run<C, E>(
     mut connection: Pin<&mut C>,
     send: impl Fn(&mut Context<'_>),
@@ -336,7 +336,7 @@ async fn run<C, E>(
 {
     let mut cut = part.clone().will_reach(Phase::Cut);
     let drive = |connection: Pin<&mut C>, cx: &mut Context<'_>| {
-        // Errors of clients are their own concern.
+        // Errors of clients need no report.
         let polled = connection.poll(cx).map(drop);
         send(cx);
         polled
@@ -353,28 +353,28 @@ async fn run<C, E>(
     }
 }
 
-/// Completes when responses wait for credit of the client and it grants none, or too little.
+/// Completes when responses wait for credit and the client grants none, or too little.
 ///
-/// [`Socket`] detects a socket that accepts nothing; this detects clients that read the connection
-/// and answer PING frames, but grant no credit.
+/// [`Socket`] detects a client that does not read its socket. This detects clients that read the connection and
+/// answer PING frames, but grant no credit.
 async fn stalled(credit: impl Fn() -> (bool, u64), record: &Record, limits: &Limits) {
     let sample = || {
         let (is_blocked, taken) = credit();
         Sample {
             taken,
-            // Granted data is sent at once, and then waits in the socket.
+            // Data with credit is sent at once, and then waits in the socket.
             waiting: 0,
             is_blocked,
             ended: record.ended(),
         }
     };
-    let reading = Reading::new(
+    let monitor = ReadMonitor::new(
         limits.write_timeout,
         limits.read_rate,
         sample(),
         Instant::now(),
     );
-    reading::stalled(reading, sample, || Duration::ZERO).await;
+    read_monitor::stalled(monitor, sample, || Duration::ZERO).await;
 }
 
 /// Completes when there was no request for this long.
@@ -382,7 +382,7 @@ async fn idle(open: Arc<Open>, timeout: Duration) {
     let requests = || open.record.requests();
     let mut before = None;
     loop {
-        // Two checks without a request in between are enough, with a precision of half the time.
+        // Checking twice per timeout detects the end within half a timeout.
         let now = open.record.is_idle().then(requests);
         if now.is_some() && now == before {
             return;
@@ -392,19 +392,19 @@ async fn idle(open: Arc<Open>, timeout: Duration) {
     }
 }
 
-/// RFC 8737 §6.2.
+/// The ALPN name of connections that validate a name (RFC 8737 §6.2).
 const ACME_TLS_ALPN: &[u8] = b"acme-tls/1";
 
-/// Pause while there are no file descriptors.
+/// Pause before accepting again when file descriptors ran out.
 const PAUSE: Duration = Duration::from_millis(100);
-/// Time between two events of the same kind.
+/// Least time between two events of the same kind.
 const REPORT_AGAIN: Duration = Duration::from_secs(60);
 
 const LEAST_BUFFER: usize = 8192;
 
-/// Requests of an HTTP/2 connection that are reset for errors of the client before it is closed (limit
-/// K271). They count for the whole life of a connection, which a gateway may share among many clients.
+/// Number of requests of an HTTP/2 connection that may be reset for errors of the client (limit K271). They
+/// count for the lifetime of a connection, which a gateway may share among many clients.
 const MOST_FAILED: usize = 16_384;
 
-/// The default of HTTP/2, 64 KiB, is one window per round trip and slow over any distance.
+/// Time within which a client must answer a PING.
 const HTTP2_PING_TIMEOUT: Duration = Duration::from_secs(20);

@@ -1,4 +1,4 @@
-//! TLS for both transports: one provider, one certificate, one policy for clients.
+//! TLS for both transports, with the same provider, certificates and client policy.
 
 use std::fmt;
 use std::sync::Arc;
@@ -17,10 +17,10 @@ use courser_tls::{ClientAuthentication, Cryptography};
 
 use crate::certificates::Resolver;
 
-/// Modifies a configuration before it is used.
+/// Modifies a TLS configuration before it is used.
 pub(super) type Hook = Box<dyn Fn(&mut ServerConfig) + Send>;
 
-/// The settings of a user.
+/// The TLS settings of a [`Server`](crate::Server).
 pub(super) struct Settings {
     pub(super) hook: Option<Hook>,
     pub(super) clients: ClientAuthentication,
@@ -43,7 +43,7 @@ impl fmt::Debug for Settings {
     }
 }
 
-/// Builds the configurations of both transports.
+/// Builds the TLS configurations of both transports.
 pub(super) struct Tls {
     resolver: Arc<Resolver>,
     hook: Option<Hook>,
@@ -74,7 +74,7 @@ impl Tls {
         })
     }
 
-    /// Returns true if certificates of clients are requested.
+    /// Returns true if client certificates are requested.
     pub(super) fn requests_certificates(&self) -> bool {
         self.clients.offer_client_auth()
     }
@@ -82,19 +82,19 @@ impl Tls {
     /// Returns the configuration for QUIC, which supports only TLS 1.3.
     pub(super) fn quic(&self) -> Result<Arc<ServerConfig>, ConfigError> {
         let resolver: Arc<dyn ResolvesServerCert> = match self.resolver.choice() {
-            Some(choice) => choice.clone().waiting(self.choice_limit),
+            Some(choice) => choice.clone().blocking(self.choice_limit),
             None => self.resolver.clone(),
         };
-        self.made(&[&TLS13], &[h3::ALPN], resolver)
+        self.build(&[&TLS13], &[h3::ALPN], resolver)
     }
 
     /// Returns the configuration for TCP.
     pub(super) fn tcp(&self) -> Result<Arc<ServerConfig>, ConfigError> {
         let resolver = self.resolver.clone();
-        self.made(&[&TLS13, &TLS12], &["h2", "http/1.1"], resolver)
+        self.build(&[&TLS13, &TLS12], &["h2", "http/1.1"], resolver)
     }
 
-    fn made(
+    fn build(
         &self,
         versions: &[&'static SupportedProtocolVersion],
         protocols: &[&str],
@@ -109,7 +109,7 @@ impl Tls {
             .with_client_cert_verifier(self.clients.clone())
             .with_cert_resolver(resolver);
         config.ignore_client_order = has_order;
-        // Each has its own: a session of one transport is useless to the other.
+        // Separate ticketers, because a session of one transport is useless to the other.
         config.ticketer = aws_lc_rs::Ticketer::new().map_err(unusable)?;
         let certificates = self.resolver.count().unwrap_or(CERTIFICATES_OF_A_RESOLVER);
         courser_tls::keep_compressed(&mut config, certificates);
@@ -130,5 +130,5 @@ pub(super) fn provider() -> Arc<CryptoProvider> {
     Arc::new(aws_lc_rs::default_provider())
 }
 
-/// The number of certificates for which a server with ACME or a custom resolver keeps compressed chains.
+/// Number of certificates for which a server with ACME or a custom resolver caches compressed chains.
 const CERTIFICATES_OF_A_RESOLVER: usize = 64;

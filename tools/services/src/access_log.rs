@@ -21,48 +21,48 @@ use crate::exchange::{Details, Exchange};
 /// The format of a line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum LogFormat {
-    /// Common Log Format.
+    /// Common Log Format: client, time, request line, status and size.
     Common,
     /// Common Log Format with Referer and User-Agent.
     Combined,
-    /// One JSON object.
+    /// One JSON object per line.
     Json,
 }
 
-/// Writes a line for each request, in a thread of its own, so that a slow disk delays no request. Lines
-/// that do not fit into the queue are dropped and counted (limit K106).
+/// Writes a line for each request on a thread of its own, so that a slow disk delays no request. Lines that do
+/// not fit into the queue are dropped and counted (limit K106).
 #[derive(Clone, Debug)]
 pub struct AccessLog {
     format: LogFormat,
     queue: SyncSender<Order>,
     shared: Arc<LogQueue>,
-    /// Starts a thread that writes.
+    /// State of the writing thread, shared with a thread that replaces it.
     thread: Arc<Thread>,
 }
 
-/// The state of the thread that writes, kept for the one that takes its place if it panics.
+/// State of the writing thread. It outlives the thread, so that a replacement can continue after a panic.
 #[derive(Debug)]
 struct Thread {
     path: Option<PathBuf>,
     orders: Mutex<Receiver<Order>>,
-    /// Sent to by a thread that has written everything.
+    /// Reports to [`Writer`] that all lines are written.
     done: Sender<()>,
     is_running: AtomicBool,
 }
 
-/// The thread of an [`AccessLog`], to be ended after the last request.
+/// Waits for the end of the thread of an [`AccessLog`]; pass it to [`AccessLog::end`] after the last request.
 #[derive(Debug)]
 pub struct Writer(Receiver<()>);
 
-/// State that requests and the thread share, so that no request waits for the thread.
+/// State that requests share with the writing thread through atomics, so that no request waits for the disk.
 struct LogQueue {
-    /// Bytes of the lines that wait.
+    /// Total size of the queued lines in bytes.
     queued: AtomicUsize,
     dropped: AtomicU64,
-    has_told: AtomicBool,
-    /// Set when the file was moved away, so that another one is opened.
-    reopens: AtomicBool,
-    ends: AtomicBool,
+    has_warned: AtomicBool,
+    /// Set after the file was moved away; the thread then opens the path again.
+    reopen_requested: AtomicBool,
+    end_requested: AtomicBool,
     /// Called once, when the first line is dropped.
     warn: Box<dyn Fn(&str) + Send + Sync>,
 }
@@ -79,18 +79,18 @@ impl fmt::Debug for LogQueue {
 #[derive(Debug)]
 enum Order {
     Line(String),
-    /// Reads the flags.
-    Look,
+    /// Wakes the thread, so that it reads `reopen_requested` and `end_requested`.
+    Wake,
     #[cfg(test)]
     Panic,
 }
 
 impl AccessLog {
-    /// Opens a log that appends to a file, or writes to standard output without one. `warn` is called on
-    /// a thread of its own when the first line is dropped.
+    /// Opens a log that appends to the file `path`, or writes to standard output if it is `None`. `warn` is
+    /// called once, on a thread of its own, when the first line is dropped.
     ///
     /// # Errors
-    /// When the file cannot be opened or the thread cannot start.
+    /// The file cannot be opened, or the thread cannot start.
     pub fn open(
         format: LogFormat,
         path: Option<&Path>,
@@ -102,9 +102,9 @@ impl AccessLog {
         let shared = Arc::new(LogQueue {
             queued: AtomicUsize::new(0),
             dropped: AtomicU64::new(0),
-            has_told: AtomicBool::new(false),
-            reopens: AtomicBool::new(false),
-            ends: AtomicBool::new(false),
+            has_warned: AtomicBool::new(false),
+            reopen_requested: AtomicBool::new(false),
+            end_requested: AtomicBool::new(false),
             warn: Box::new(warn),
         });
         let thread = Arc::new(Thread {
@@ -123,7 +123,7 @@ impl AccessLog {
         Ok((log, Writer(ended)))
     }
 
-    /// Starts the thread that writes.
+    /// Starts the writing thread.
     fn start(&self, target: Target) -> io::Result<()> {
         let (thread, shared) = (self.thread.clone(), self.shared.clone());
         thread.is_running.store(true, Release);
@@ -132,32 +132,34 @@ impl AccessLog {
             .name("access-log".to_owned())
             .spawn(move || {
                 write_all(target, &running.0.orders.lock(), &shared);
-                // Fails if the receiver has given up because the disk was too slow.
+                // Fails if `end` has timed out because the disk was too slow.
                 let _ = running.0.done.send(());
             })?;
         Ok(())
     }
 
-    /// Starts another thread that writes, if there is none, and waits for its end. Lines wait meanwhile, as many
-    /// as fit.
+    /// Starts a new writing thread if none runs, and waits until it end_requested. Lines are queued meanwhile, up to the
+    /// limit.
     ///
     /// # Errors
-    /// When the thread has ended too early, when it cannot start, or when the file cannot be opened.
+    /// The thread panicked, it cannot start, or the file cannot be opened.
     pub async fn keep_writing(&self) -> io::Result<()> {
         if !self.thread.is_running.load(Acquire) {
             self.start(Target::open(self.thread.path.as_deref())?)?;
         }
         while self.thread.is_running.load(Acquire) {
-            tokio::time::sleep(BETWEEN_LOOKS).await;
+            tokio::time::sleep(CHECK_INTERVAL).await;
         }
-        match self.shared.ends.load(Acquire) {
+        match self.shared.end_requested.load(Acquire) {
             true => Ok(()),
-            false => Err(io::Error::other("the thread that writes it has panicked")),
+            false => Err(io::Error::other(
+                "the writing thread of the access log panicked",
+            )),
         }
     }
 
     /// Queues the line of a request.
-    pub(crate) fn note(&self, exchange: &Exchange, details: &Details) {
+    pub(crate) fn record(&self, exchange: &Exchange, details: &Details) {
         let mut line = match self.format {
             LogFormat::Common => line::common(exchange, details),
             LogFormat::Combined => line::combined(exchange, details),
@@ -175,28 +177,28 @@ impl AccessLog {
         }
     }
 
-    /// Returns the number of lines that were not written, because the disk was full or because the disk or
-    /// the reader of standard output was too slow.
+    /// Returns the number of lines that were dropped because the disk was full, or because the disk or the
+    /// reader of standard output was too slow.
     pub fn dropped(&self) -> u64 {
         self.shared.dropped.load(Relaxed)
     }
 
-    /// Opens the file again, after it was moved away. Returns at once.
+    /// Requests that the file is opened again after it was moved away. Returns at once.
     pub fn reopen(&self) {
-        self.shared.reopens.store(true, Release);
-        // A thread with lines to write reads the flag anyway.
-        let _ = self.queue.try_send(Order::Look);
+        self.shared.reopen_requested.store(true, Release);
+        // If the queue is full, the thread is awake and reads the flag after the next line.
+        let _ = self.queue.try_send(Order::Wake);
     }
 
-    /// Writes the lines that wait, unless the disk takes longer than a few seconds for them.
+    /// Writes the queued lines and end_requested the thread. Gives up after 5 seconds if the disk is slow.
     pub fn end(self, writer: &Writer) {
-        self.shared.ends.store(true, Release);
-        let _ = self.queue.try_send(Order::Look);
+        self.shared.end_requested.store(true, Release);
+        let _ = self.queue.try_send(Order::Wake);
         let _ = writer.0.recv_timeout(END_WITHIN);
     }
 }
 
-/// Notes the end of the thread, whatever its cause.
+/// Clears `is_running` when the thread end_requested, including by a panic.
 struct Running(Arc<Thread>);
 
 impl Drop for Running {
@@ -209,14 +211,14 @@ impl LogQueue {
     /// Counts a line that is not written, and warns once.
     fn drop_one(self: &Arc<Self>, reason: &str) {
         self.dropped.fetch_add(1, Relaxed);
-        if self.has_told.swap(true, Relaxed) {
+        if self.has_warned.swap(true, Relaxed) {
             return;
         }
         let text = format!(
             "access log lines are dropped: {reason} (courser_access_log_dropped_total counts them)"
         );
         let shared = self.clone();
-        // The warning may go where nothing reads it, and no request may wait for that.
+        // The callback may block, for example on a pipe without a reader, and no request may wait for it.
         let thread = std::thread::Builder::new().name("access-log-warning".to_owned());
         let _ = thread.spawn(move || (shared.warn)(&text));
     }
@@ -235,7 +237,7 @@ impl Target {
         })
     }
 
-    /// Writes a line with its end in one piece, so that a full disk leaves no half of one behind.
+    /// Writes a line and its line break in one call, so that a full disk leaves no partial line.
     fn write(&mut self, line: &str) -> io::Result<()> {
         match self {
             Self::StandardOutput(out) => out.write_all(line.as_bytes()),
@@ -265,22 +267,22 @@ fn append_to(path: &Path) -> io::Result<BufWriter<File>> {
     Ok(BufWriter::new(file))
 }
 
-/// Writes lines until the server ends.
+/// Writes lines until the server end_requested.
 fn write_all(mut target: Target, orders: &Receiver<Order>, shared: &Arc<LogQueue>) {
     loop {
         let order = orders.recv_timeout(FLUSH_AFTER);
-        if shared.reopens.swap(false, Acquire) {
+        if shared.reopen_requested.swap(false, Acquire) {
             target.reopen();
         }
         match order {
             Ok(Order::Line(line)) => write_line(&mut target, &line, shared),
-            Ok(Order::Look) => {}
+            Ok(Order::Wake) => {}
             #[cfg(test)]
             Ok(Order::Panic) => panic!("asked to"),
             Err(RecvTimeoutError::Timeout) => target.flush(),
             Err(RecvTimeoutError::Disconnected) => break,
         }
-        if shared.ends.load(Acquire) {
+        if shared.end_requested.load(Acquire) {
             for order in orders.try_iter() {
                 if let Order::Line(line) = order {
                     write_line(&mut target, &line, shared);
@@ -300,15 +302,15 @@ fn write_line(target: &mut Target, line: &str, shared: &Arc<LogQueue>) {
     }
 }
 
-/// Largest number of lines that wait (K106): a second of a busy server.
+/// Largest number of queued lines (limit K106): about one second of a busy server.
 const MOST_LINES: usize = 65_536;
-/// Largest number of bytes of the lines that wait: as many lines of 128 bytes.
+/// Largest size of the queued lines: [`MOST_LINES`] lines of 128 bytes.
 const MOST_BYTES: usize = 8 << 20;
-/// Lines reach the file this late at most.
+/// Longest time before a line reaches the file.
 const FLUSH_AFTER: Duration = Duration::from_millis(200);
-/// Time between two looks at the thread that writes.
-const BETWEEN_LOOKS: Duration = Duration::from_secs(1);
-/// Time limit for writing the last lines: a disk that hangs does not keep the server from ending.
+/// Interval at which [`AccessLog::keep_writing`] checks that the thread runs.
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
+/// Time limit for writing the last lines, so that a hanging disk does not keep the server from ending.
 const END_WITHIN: Duration = Duration::from_secs(5);
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Lists of blocked and allowed addresses in files, which are read again when they change.
+//! Files with lists of blocked and allowed addresses, which are reloaded when they change.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use courser::{AddressFilter, AddressPrefix};
 use courser_base::Mutex;
 use tokio::task::JoinError;
 
-/// A list of blocked addresses and a list of exceptions from it, each in a file.
+/// The list of blocked addresses and the list of exceptions, each read from a file.
 #[derive(Debug, Default)]
 pub struct AddressLists {
     block: Option<List>,
@@ -30,25 +30,25 @@ pub enum ListKind {
 #[derive(thiserror::Error, Clone, PartialEq, Eq, Debug)]
 #[error("cannot use the {kind} list {}: {reason}", .path.display())]
 pub struct ListError {
-    /// The kind of the list.
+    /// Whether this is the list of blocked addresses or that of exceptions.
     pub kind: ListKind,
-    /// Its file.
+    /// The path as given to [`AddressLists::load`].
     pub path: PathBuf,
-    /// The error.
+    /// The I/O error, or the line and its mistake.
     pub reason: String,
 }
 
-/// An event that concerns the lists of a server.
+/// Reports that a [`ListWatch`] has reloaded the lists or failed to.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum ListEvent {
-    /// The lists were read again, and are in use.
+    /// The lists were reloaded and are in use.
     Replaced {
-        /// Prefixes that are blocked.
+        /// Number of blocked prefixes.
         blocked: usize,
-        /// Prefixes that are allowed.
+        /// Number of allowed prefixes.
         allowed: usize,
     },
-    /// A list cannot be used; the server keeps the old ones.
+    /// A list cannot be used. The server keeps the previous lists.
     Kept(ListError),
 }
 
@@ -61,36 +61,36 @@ impl fmt::Display for ListKind {
     }
 }
 
-/// A list and the file that it is in.
+/// A list and its file.
 #[derive(Debug)]
 struct List {
     path: PathBuf,
-    /// Identifies the last version that was read, valid or not.
+    /// Stamp of the version that was last read, valid or not.
     stamp: Option<Stamp>,
-    /// Identifies the version at the last look.
+    /// Stamp at the last check.
     seen: Option<Stamp>,
     prefixes: Vec<AddressPrefix>,
 }
 
-/// The state of the files.
+/// Whether the files have changed since they were read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Look {
-    /// They are as they were read.
+enum FileState {
+    /// The files are unchanged.
     Same,
-    /// They have changed since the last look, and may be half written.
+    /// A file has changed since the last check and may be partly written.
     Changing,
-    /// They have changed since they were read, and are complete.
+    /// A file has changed since it was read, but not since the last check.
     Changed,
 }
 
-/// Differs between two versions of a file.
+/// Modification time and size, which distinguish two versions of a file.
 type Stamp = (Option<SystemTime>, u64);
 
 impl AddressLists {
-    /// Reads both lists, as far as they are given.
+    /// Reads each list whose path is given.
     ///
     /// # Errors
-    /// When a file cannot be read, or a line is wrong.
+    /// A file cannot be read, is too large, or has an invalid line.
     pub fn load(block: Option<&Path>, allow: Option<&Path>) -> Result<Self, ListError> {
         let load = |kind, path: Option<&Path>| path.map(|path| List::load(kind, path)).transpose();
         Ok(Self {
@@ -108,10 +108,11 @@ impl AddressLists {
         self.lists().next().is_none()
     }
 
-    /// Looks at the files. One that is gone has changed.
+    /// Compares the files with the versions that were read. A missing file counts as changed.
     ///
-    /// Many programs empty a file before they write it, and an empty list would block no address.
-    fn look(&mut self) -> Look {
+    /// A change is reported only after two equal checks: many programs truncate a file before they write it, and
+    /// an empty list would block no address.
+    fn check(&mut self) -> FileState {
         let (mut is_changed, mut is_settled) = (false, true);
         for list in [&mut self.block, &mut self.allow].into_iter().flatten() {
             let now = stamp(&list.path).ok();
@@ -119,20 +120,20 @@ impl AddressLists {
             is_changed |= now != list.stamp;
         }
         match (is_changed, is_settled) {
-            (false, _) => Look::Same,
-            (true, false) => Look::Changing,
-            (true, true) => Look::Changed,
+            (false, _) => FileState::Same,
+            (true, false) => FileState::Changing,
+            (true, true) => FileState::Changed,
         }
     }
 
-    /// Reads both files again, whether or not they have changed.
+    /// Reads both files again, even if they are unchanged.
     ///
     /// # Errors
-    /// The errors of [`load`](Self::load). Both lists then stay as they were.
+    /// Returns the errors of [`load`](Self::load) and keeps both lists as they were.
     fn reload(&mut self) -> Result<(), ListError> {
         let path = |list: &Option<List>| list.as_ref().map(|list| list.path.clone());
         for list in [&mut self.block, &mut self.allow].into_iter().flatten() {
-            // Each error is reported once.
+            // The stamps are updated first, so that each error is reported once.
             list.stamp = stamp(&list.path).ok();
             list.seen = list.stamp;
         }
@@ -153,7 +154,7 @@ impl List {
             path: path.to_owned(),
             reason: reason.to_string(),
         };
-        // Read before the content: a change between the two is noticed at the next look.
+        // The stamp is read before the content, so that a change in between is detected at the next check.
         let stamp = stamp(path).map_err(|error| wrong(&error))?;
         if stamp.1 > MAX_BYTES {
             let len = stamp.1;
@@ -180,7 +181,7 @@ fn stamp(path: &Path) -> std::io::Result<Stamp> {
     Ok((metadata.modified().ok(), metadata.len()))
 }
 
-/// The lists of a running server, which are read again when their files change.
+/// Reloads the address lists of a running server when their files change.
 pub struct ListWatch {
     lists: Mutex<AddressLists>,
     handle: ServerHandle,
@@ -188,7 +189,8 @@ pub struct ListWatch {
 }
 
 impl ListWatch {
-    /// Watches these lists while it [runs](Self::run). `on_event` is called when they were read again.
+    /// Creates a watch of these lists, which starts with [`run`](Self::run). `on_event` is called after each
+    /// reload.
     pub fn new(
         lists: AddressLists,
         handle: ServerHandle,
@@ -201,28 +203,28 @@ impl ListWatch {
         })
     }
 
-    /// Reads the lists again when their files change. Never completes without an error.
+    /// Reloads the lists when their files change. Runs until an error.
     ///
     /// # Errors
-    /// If a look at them panics.
+    /// A check of the files panicked.
     pub async fn run(self: Arc<Self>) -> Result<(), JoinError> {
         let mut pause = INTERVAL;
         loop {
             tokio::time::sleep(pause).await;
             let watch = self.clone();
-            // A list of millions of lines takes seconds, in which a worker thread could serve clients.
-            let look = tokio::task::spawn_blocking(move || watch.look());
-            pause = match look.await? {
-                Look::Changing => SETTLING,
-                Look::Same | Look::Changed => INTERVAL,
+            // Reading millions of lines takes seconds, which would block a worker thread.
+            let check = tokio::task::spawn_blocking(move || watch.check());
+            pause = match check.await? {
+                FileState::Changing => SETTLING,
+                FileState::Same | FileState::Changed => INTERVAL,
             };
         }
     }
 
-    /// Reads the lists again, if there are any, on a thread that may wait.
+    /// Reloads the lists, if any, on a thread that may block.
     ///
     /// # Panics
-    /// Outside of a tokio runtime.
+    /// Panics outside of a tokio runtime.
     pub fn reload(self: &Arc<Self>) {
         let watch = self.clone();
         tokio::task::spawn_blocking(move || {
@@ -233,14 +235,14 @@ impl ListWatch {
         });
     }
 
-    /// Reads the lists again if they have changed.
-    fn look(&self) -> Look {
+    /// Reloads the lists if they have changed.
+    fn check(&self) -> FileState {
         let mut lists = self.lists.lock();
-        let look = lists.look();
-        let event = (look == Look::Changed).then(|| self.replace(&mut lists));
+        let check = lists.check();
+        let event = (check == FileState::Changed).then(|| self.replace(&mut lists));
         drop(lists);
         event.iter().for_each(&self.on_event);
-        look
+        check
     }
 
     fn replace(&self, lists: &mut AddressLists) -> ListEvent {
@@ -265,11 +267,11 @@ impl fmt::Debug for ListWatch {
     }
 }
 
-/// Time between two looks at the files, the same as for certificates.
+/// Interval between two checks of the files, the same as for certificates.
 const INTERVAL: Duration = Duration::from_secs(1);
-/// Time for which a file must not change before it is read.
+/// Time for which a file must remain unchanged before it is read.
 const SETTLING: Duration = Duration::from_millis(100);
-/// Largest size of a file: as many of the longest lines, without comments (limit K103).
+/// Largest size of a file (limit K103): as many of the longest lines as a filter accepts, without comments.
 const MAX_BYTES: u64 = 64 << 20;
 
 #[cfg(test)]

@@ -1,17 +1,17 @@
-//! Health, metrics and a live page, over plain HTTP/1.1 on an address of its own.
+//! Admin endpoints over plain HTTP/1.1 on a separate address: health, metrics and a live page.
 
 mod closes;
 mod guard;
-mod near;
+mod limit_usage;
 mod observer;
 mod page;
-mod patient;
 mod query;
 mod rows;
 mod snapshots;
 mod status;
 mod tap;
 mod watches;
+mod write_timeout;
 
 use std::convert::Infallible;
 use std::io;
@@ -31,15 +31,15 @@ pub use self::guard::{Advice, Guard, TokenError};
 pub use self::observer::Observer;
 pub use self::status::early_data_counts;
 
-use self::near::Near;
-use self::patient::Patient;
-use self::query::{MOST_ROWS, OF_LIST, Query};
+use self::limit_usage::LimitUsage;
+use self::query::{LIST_PARAMETERS, MOST_ROWS, Query};
 use self::snapshots::Snapshots;
 use self::watches::{MOST_WATCHED, WatchError, Watches};
+use self::write_timeout::WriteTimeout;
 use crate::body::{Body, explained, plain, typed};
 use crate::metrics::Metrics;
 
-/// The admin endpoints of a server.
+/// The admin endpoints of a server, to be passed to [`serve`].
 ///
 /// | path | content |
 /// |---|---|
@@ -52,27 +52,28 @@ use crate::metrics::Metrics;
 /// | `/health`, `/ready` | 200, or 503 from `/ready` while new clients should go elsewhere |
 /// | `/busy` | refuses new clients with POST, and serves them again with DELETE |
 ///
-/// Connections are looked at only when a request asks for them: by `/connections` at most once a second for all
-/// requests, by `/status`, `/metrics` and `/qlog` each time, and by two requests at a time (limit K249). Nothing is
-/// computed for them otherwise, except what the sinks of [`Observer`] note.
+/// Connections are examined only when a request needs it: for `/connections` at most once a second for all
+/// requests together, for `/status`, `/metrics` and `/qlog` each time, and by at most two requests at a time
+/// (limit K249). Otherwise the only cost is that of the sinks of [`Observer`].
 #[derive(Debug)]
 pub struct Admin {
-    /// The server.
+    /// The server whose state is reported.
     pub handle: ServerHandle,
-    /// The content of `/metrics`.
+    /// The metrics that `/metrics` returns.
     pub metrics: Arc<Metrics>,
-    /// The folder or upstream server that is served, for humans.
+    /// The folder or upstream server that is served, as the live page displays it.
     pub what: String,
-    /// The start of the server.
+    /// The time at which the server started.
     pub began: Instant,
-    /// Checks which requests may read and switch.
+    /// Decides which requests may read the state and switch the server.
     pub guard: Guard,
-    /// The observer whose sinks the connections of the server have. Without them, limits and closes are missing.
+    /// The observer whose sinks are attached to the server's connections. If they are not, limits and close
+    /// causes are missing from the responses.
     pub observer: Observer,
 }
 
-/// Serves the admin endpoints for as long as the process lives, also while the server drains. Returns the error
-/// of a socket that accepts nothing any more.
+/// Serves the admin endpoints for the lifetime of the process, including while the server drains. Returns an
+/// error only if the socket fails persistently.
 pub async fn serve(listener: TcpListener, admin: Arc<Admin>) -> io::Error {
     accept(listener, Arc::new(Endpoints::new(admin))).await
 }
@@ -90,7 +91,7 @@ async fn accept(listener: TcpListener, endpoints: Arc<Endpoints>) -> io::Error {
             }
         };
         failures = 0;
-        let Ok(permit) = endpoints.room.clone().try_acquire_owned() else {
+        let Ok(permit) = endpoints.connection_permits.clone().try_acquire_owned() else {
             continue;
         };
         let Ok(local) = stream.local_addr() else {
@@ -106,27 +107,27 @@ async fn accept(listener: TcpListener, endpoints: Arc<Endpoints>) -> io::Error {
             builder
                 .timer(TokioTimer::new())
                 .header_read_timeout(HEADER_TIMEOUT);
-            // Mistakes of clients concern nothing but their connections.
+            // An error of one client ends only its connection.
             let _ = builder
-                .serve_connection(TokioIo::new(Patient::new(stream)), service)
+                .serve_connection(TokioIo::new(WriteTimeout::new(stream)), service)
                 .await;
             drop(permit);
         });
     }
 }
 
-/// The endpoints with what they remember between requests.
+/// The endpoints and the state that they keep between requests.
 #[derive(Debug)]
 struct Endpoints {
     admin: Arc<Admin>,
     snapshots: Arc<Snapshots>,
     watches: Arc<Watches>,
-    /// Connections to the admin address that may still come.
-    room: Arc<Semaphore>,
-    /// Requests that may still begin to examine connections.
-    turns: Arc<Semaphore>,
-    /// Readers of `/qlog` that may still come.
-    readers: Arc<Semaphore>,
+    /// Permits for connections to the admin address.
+    connection_permits: Arc<Semaphore>,
+    /// Permits for requests that examine connections.
+    examination_permits: Arc<Semaphore>,
+    /// Permits for qlog_permits of `/qlog`.
+    qlog_permits: Arc<Semaphore>,
 }
 
 impl Endpoints {
@@ -135,9 +136,9 @@ impl Endpoints {
         Self {
             snapshots: Snapshots::new(handle.clone(), observer.clone()),
             watches: Watches::new(handle.clone(), observer.clone()),
-            room: Arc::new(Semaphore::new(MOST_CONNECTIONS)),
-            turns: Arc::new(Semaphore::new(MOST_AT_A_TIME)),
-            readers: Arc::new(Semaphore::new(tap::MOST_READERS)),
+            connection_permits: Arc::new(Semaphore::new(MOST_CONNECTIONS)),
+            examination_permits: Arc::new(Semaphore::new(MOST_AT_A_TIME)),
+            qlog_permits: Arc::new(Semaphore::new(tap::MOST_READERS)),
             admin,
         }
     }
@@ -159,12 +160,12 @@ impl Endpoints {
             "/ready" => admin.not_ready(),
             "/metrics" => {
                 let metrics = admin.metrics.clone();
-                self.in_turn(move || typed(StatusCode::OK, OPENMETRICS, metrics.text()))
+                self.run_limited(move || typed(StatusCode::OK, OPENMETRICS, metrics.text()))
                     .await
             }
             path if path == "/status" || path.starts_with(CONNECTIONS) => {
                 let (this, uri) = (self.clone(), request.uri().clone());
-                self.in_turn(move || this.examine(&uri)).await
+                self.run_limited(move || this.examine(&uri)).await
             }
             "/qlog" => self.follow(request).await,
             path => page::file(path).unwrap_or_else(|| plain(StatusCode::NOT_FOUND)),
@@ -176,25 +177,25 @@ impl Endpoints {
         response
     }
 
-    /// Does work that looks at each connection on a thread that may block, so that it delays no task, once it has its
-    /// turn. Work that has begun keeps its turn until it ends, although its client may have gone: clients that come and
-    /// go could start any number of jobs otherwise.
-    async fn in_turn(
+    /// Runs work that examines connections on a thread that may block, as soon as a permit is free. The permit
+    /// is held until the work ends, even if its client disconnects. Otherwise clients that reconnect could start
+    /// any number of jobs.
+    async fn run_limited(
         &self,
         work: impl FnOnce() -> Response<Body> + Send + 'static,
     ) -> Response<Body> {
-        let Ok(turn) = self.turns.clone().acquire_owned().await else {
+        let Ok(permit) = self.examination_permits.clone().acquire_owned().await else {
             return plain(StatusCode::INTERNAL_SERVER_ERROR);
         };
         let working = tokio::task::spawn_blocking(move || {
-            let _turn = turn;
+            let _turn = permit;
             work()
         });
         let done = working.await;
         done.unwrap_or_else(|_| plain(StatusCode::INTERNAL_SERVER_ERROR))
     }
 
-    /// Streams the trace of a connection. It shows the requests of a client, so that a token is required.
+    /// Streams the trace of a connection. Traces contain the requests of clients, so a token is required.
     async fn follow<B>(&self, request: &Request<B>) -> Response<Body> {
         let guard = &self.admin.guard;
         if !guard.has_token() {
@@ -205,13 +206,13 @@ impl Endpoints {
         if request.method() == Method::HEAD {
             return plain(StatusCode::METHOD_NOT_ALLOWED);
         }
-        let (handle, readers) = (self.admin.handle.clone(), self.readers.clone());
+        let (handle, qlog_permits) = (self.admin.handle.clone(), self.qlog_permits.clone());
         let uri = request.uri().clone();
-        self.in_turn(move || tap::answer(&handle, uri.query(), &readers))
+        self.run_limited(move || tap::answer(&handle, uri.query(), &qlog_permits))
             .await
     }
 
-    /// Returns what was asked for as JSON. May block for milliseconds.
+    /// Returns the requested state as JSON. May block for milliseconds.
     fn examine(&self, uri: &Uri) -> Response<Body> {
         let path = uri.path();
         let json = match path.strip_prefix(CONNECTIONS) {
@@ -229,13 +230,13 @@ impl Endpoints {
     }
 
     fn status(&self, uri: &Uri) -> Result<Value, (StatusCode, String)> {
-        let query = Query::parse(uri.query(), &["connections"]).map_err(mistake)?;
-        let count = query.number("connections", USUAL_SHOWN, MOST_ROWS);
-        let count = usize::try_from(count.map_err(mistake)?).unwrap_or_default();
+        let query = Query::parse(uri.query(), &["connections"]).map_err(bad_request)?;
+        let count = query.number("connections", DEFAULT_SHOWN, MOST_ROWS);
+        let count = usize::try_from(count.map_err(bad_request)?).unwrap_or_default();
         let stats = self.admin.handle.stats();
         let mut status = self.admin.summary(&stats);
-        status["limits"] = near::json(&self.admin.handle, &stats, self.own_limits());
-        // Each page asks for none of them every second.
+        status["limits"] = limit_usage::json(&self.admin.handle, &stats, self.admin_limits());
+        // The live page requests no connections here and polls every second.
         let (connections, others) = match count {
             0 => (Vec::new(), open_connections(&stats)),
             count => self.admin.newest(count),
@@ -246,37 +247,39 @@ impl Endpoints {
     }
 
     fn list(&self, uri: &Uri) -> Result<Value, (StatusCode, String)> {
-        let query = Query::parse(uri.query(), &OF_LIST).map_err(mistake)?;
-        let selection = query.selection().map_err(mistake)?;
+        let query = Query::parse(uri.query(), &LIST_PARAMETERS).map_err(bad_request)?;
+        let selection = query.selection().map_err(bad_request)?;
         Ok(self.snapshots.latest().json(&selection))
     }
 
     fn watch(&self, uri: &Uri, id: u64) -> Result<Value, (StatusCode, String)> {
-        let query = Query::parse(uri.query(), &["after"]).map_err(mistake)?;
-        let after = query.number("after", 0, u64::MAX).map_err(mistake)?;
-        self.watches.look(id, after).map_err(|error| match error {
-            WatchError::Unknown => {
-                let reason = format!("connection {id} is not open");
-                (StatusCode::NOT_FOUND, reason)
-            }
-            WatchError::Full => {
-                let reason = format!("{MOST_WATCHED} connections are watched already");
-                (StatusCode::SERVICE_UNAVAILABLE, reason)
-            }
-        })
+        let query = Query::parse(uri.query(), &["after"]).map_err(bad_request)?;
+        let after = query.number("after", 0, u64::MAX).map_err(bad_request)?;
+        self.watches
+            .samples(id, after)
+            .map_err(|error| match error {
+                WatchError::Unknown => {
+                    let reason = format!("connection {id} is not open");
+                    (StatusCode::NOT_FOUND, reason)
+                }
+                WatchError::Full => {
+                    let reason = format!("{MOST_WATCHED} connections are watched already");
+                    (StatusCode::SERVICE_UNAVAILABLE, reason)
+                }
+            })
     }
 
-    fn own_limits(&self) -> [Near; 2] {
-        let used = MOST_CONNECTIONS - self.room.available_permits();
+    fn admin_limits(&self) -> [LimitUsage; 2] {
+        let used = MOST_CONNECTIONS - self.connection_permits.available_permits();
         [
-            Near {
+            LimitUsage {
                 name: "watched connections".to_owned(),
                 label: "K244",
                 used: self.watches.count() as u64,
                 most: MOST_WATCHED as u64,
                 unit: "connections",
             },
-            Near {
+            LimitUsage {
                 name: "connections to this page".to_owned(),
                 label: "K249",
                 used: used as u64,
@@ -288,7 +291,7 @@ impl Endpoints {
 }
 
 impl Admin {
-    /// Returns the response of a server that is not ready. It names the tasks that do not run.
+    /// Returns the response of a server that is not ready, with the names of the tasks that do not run.
     fn not_ready(&self) -> Response<Body> {
         let stopped = self.handle.stopped_tasks();
         if stopped.is_empty() {
@@ -298,9 +301,9 @@ impl Admin {
         explained(StatusCode::SERVICE_UNAVAILABLE, &reason)
     }
 
-    /// Switches to busy with POST and back with DELETE.
+    /// Switches the server to busy with POST and back with DELETE.
     ///
-    /// A web page can have a browser that reaches these endpoints send requests, but not the token.
+    /// Requires a token: a web page can make a browser on this network send requests, but not with the token.
     fn switch(&self, method: &Method) -> Response<Body> {
         let is_busy = match *method {
             Method::POST => true,
@@ -326,26 +329,27 @@ impl Admin {
     }
 }
 
-/// Returns the number of open connections without a look at them.
+/// Returns the number of open connections from the counters, without examining the connections.
 fn open_connections(stats: &ServerStats) -> u64 {
     let protocols = Protocol::ALL.iter();
     protocols.map(|it| stats.of(*it).connections_open).sum()
 }
 
-fn mistake(reason: String) -> (StatusCode, String) {
+fn bad_request(reason: String) -> (StatusCode, String) {
     (StatusCode::BAD_REQUEST, reason)
 }
 
 const CONNECTIONS: &str = "/connections";
 const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-/// Connections to the admin address at a time; further ones are closed (limit K249).
+/// Largest number of connections to the admin address; further ones are closed (limit K249).
 const MOST_CONNECTIONS: usize = 100;
-/// Requests that examine connections at a time (limit K249). Services need the threads that they block too.
+/// Largest number of requests that examine connections at a time (limit K249). Others need blocking threads too.
 const MOST_AT_A_TIME: usize = 2;
-/// Connections in `/status` unless another number is asked for.
-const USUAL_SHOWN: u64 = 200;
+/// Number of connections in `/status` if the request gives none.
+const DEFAULT_SHOWN: u64 = 200;
 const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
-/// The pause after an error of the socket, and the errors in a row after which it is opened again (limit K312).
+/// Pause after an error of the socket, and the number of consecutive errors after which `serve` returns (limit
+/// K312).
 const PAUSE: Duration = Duration::from_millis(100);
 const MOST_FAILURES: u32 = 300;
 

@@ -1,11 +1,11 @@
-//! Responses with content of any kind.
+//! Constructors of responses and bodies.
 
 use bytes::Bytes;
 use http::{HeaderValue, Response, StatusCode, header};
 
 pub use courser::files::{Body, BoxError};
 
-/// Puts any body into the type that all responses have.
+/// Wraps any body in the body type that all responses share.
 pub(crate) fn boxed<B>(body: B) -> Body
 where
     B: http_body::Body<Data = Bytes> + Send + 'static,
@@ -14,7 +14,7 @@ where
     Body::boxed(body)
 }
 
-/// Makes a response with content of this type.
+/// Creates a response with content of this media type.
 pub(crate) fn typed(
     status: StatusCode,
     kind: &'static str,
@@ -27,12 +27,12 @@ pub(crate) fn typed(
     response
 }
 
-/// Makes a response whose content is its status, for humans.
+/// Creates a response with its status as text for humans.
 pub(crate) fn plain(status: StatusCode) -> Response<Body> {
     typed(status, "text/plain; charset=utf-8", format!("{status}\n"))
 }
 
-/// Makes a response whose content is its status and the reason for it, for humans.
+/// Creates a response with its status and a reason as text for humans.
 pub(crate) fn explained(status: StatusCode, reason: &str) -> Response<Body> {
     let text = format!("{status}: {reason}\n");
     typed(status, "text/plain; charset=utf-8", text)

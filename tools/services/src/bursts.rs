@@ -1,24 +1,24 @@
-//! The memory of a burst of clients, which returns to the system when the burst is over.
+//! Release of the memory of a burst of clients after the burst.
 
 use std::time::Duration;
 
 use courser::server::ServerHandle;
 use tokio::time::sleep;
 
-/// Gives the memory of bursts of clients back to the system, for as long as this future is polled.
+/// Returns the memory of bursts of clients to the system while this future is polled.
 ///
-/// The allocator of glibc keeps it otherwise: a server holds what its worst minute took until it ends. A few
-/// counters, and on Linux the resident memory, are read every five seconds. Other allocators are not asked.
+/// Without it the allocator of glibc keeps the memory, so that a server holds its peak until it ends. A few
+/// counters, and on Linux the resident memory, are read every five seconds. Other allocators are left alone.
 ///
 /// # Cancel safety
-/// It can be dropped at any time. A release that has begun continues.
+/// The future can be dropped at any time. A release that has started continues.
 pub async fn release_memory_of_bursts(handle: ServerHandle) {
     let (mut bursts, mut excess) = (Bursts::default(), Excess::default());
     loop {
         sleep(INTERVAL).await;
         let is_over = bursts.is_over(held(&handle));
         if excess.is_due(is_over, resident()) {
-            // Threads that allocate may wait for it, but no task does.
+            // The release may delay threads that allocate, but it blocks no task.
             drop(tokio::task::spawn_blocking(
                 courser_udp::release_unused_memory,
             ));
@@ -26,29 +26,30 @@ pub async fn release_memory_of_bursts(handle: ServerHandle) {
     }
 }
 
-/// Estimates the memory that a server holds for its clients, without a look at each of them.
+/// Estimates the memory that a server holds for its clients from counters, without examining each client.
 fn held(handle: &ServerHandle) -> u64 {
     let endpoints = handle.endpoints();
     let filled: u64 = endpoints.iter().map(|it| it.stats().memory_used).sum();
     handle.open_connections() * CONNECTION + filled
 }
 
-/// Notices when a burst has ended.
+/// Detects the end of a burst from the memory held.
 #[derive(Debug, Default)]
 struct Bursts {
-    /// The most that was held since memory was released last.
+    /// Largest value since the last release.
     peak: u64,
     last: u64,
-    /// Observations since the memory held was half of the peak.
+    /// Number of observations since the value fell to half of the peak.
     waited: u32,
-    /// Observations left in which memory is released again.
+    /// Number of observations in which releases are repeated.
     to_repeat: u32,
 }
 
 impl Bursts {
-    /// Takes the memory held now, once in each [`INTERVAL`]. Returns true if much less is held than before, and
-    /// if that does not change quickly any more or has lasted. Up to half of the burst may be left then, so it
-    /// returns true twice more, after half a minute and after a minute, unless more is held again by then.
+    /// Records the memory held; call it once per [`INTERVAL`]. Returns true if the value has fallen to less than
+    /// half of the peak and then either no longer changes quickly or has stayed there for a while. Up to half of
+    /// the burst may still be held then, so it returns true again after half a minute and after a minute, unless
+    /// the value rises before.
     fn is_over(&mut self, held: u64) -> bool {
         self.peak = self.peak.max(held);
         let was_falling = held + held / 8 < self.last;
@@ -78,7 +79,7 @@ impl Bursts {
     }
 }
 
-/// Returns the resident memory of this process without the pages of files, or zero where it is unknown.
+/// Returns the resident memory of this process without file-backed pages, or zero if it is unknown.
 fn resident() -> u64 {
     let text = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
     let mut pages = text.split(' ').skip(1).map_while(|word| word.parse().ok());
@@ -86,14 +87,14 @@ fn resident() -> u64 {
     all.saturating_sub(of_files) * PAGE
 }
 
-/// Notices resident memory above what was left after the last release. Requests take memory that no counter
-/// of connections shows, and clients that stay keep blocks between those of a burst.
+/// Detects resident memory above that left by the last release. Requests use memory that no connection counter
+/// includes, and clients that stay hold blocks between those of a burst.
 #[derive(Debug)]
 struct Excess {
-    /// The resident memory after the last release.
+    /// Resident memory after the last release.
     left: u64,
     last: u64,
-    /// Observations since the last release, and those that pass before the next one.
+    /// Number of observations since the last release, and the number required before the next one.
     waited: u32,
     pause: u32,
 }
@@ -110,9 +111,9 @@ impl Default for Excess {
 }
 
 impl Excess {
-    /// Takes the resident memory now, once in each [`INTERVAL`], and whether memory is to be released in any
-    /// case. Returns true if it is to be released. The pause between two releases doubles, up to an hour,
-    /// while they have no effect: then the memory is in use.
+    /// Records the resident memory, and whether memory is released in any case; call it once per [`INTERVAL`].
+    /// Returns true if memory should be released. The pause between two releases doubles, up to an hour, while
+    /// they have no effect, because then the memory is in use.
     fn is_due(&mut self, is_over: bool, resident: u64) -> bool {
         self.waited = self.waited.saturating_add(1);
         if self.waited == 1 {
@@ -134,21 +135,23 @@ impl Excess {
     }
 }
 
-/// Bytes of a page in /proc/self/statm. Where pages are larger, the excess is noticed later.
+/// Size of a page in /proc/self/statm. If pages are larger, the excess is detected later.
 const PAGE: u64 = 4096;
-/// Observations between two releases because of excess: a minute, and an hour after many without effect.
+/// Number of observations between two releases because of excess: one minute, rising to one hour while releases
+/// have no effect.
 const SHORTEST_PAUSE: u32 = 12;
 const LONGEST_PAUSE: u32 = 720;
 
-/// The time between two looks at the memory held.
+/// Interval between two observations.
 const INTERVAL: Duration = Duration::from_secs(5);
-/// About the memory of an idle connection (docs/ROBUSTNESS.md).
+/// Approximate memory of an idle connection (docs/ROBUSTNESS.md).
 const CONNECTION: u64 = 16 << 10;
-/// Less memory is not worth the time for which threads may wait.
+/// Least amount of memory for which threads may be delayed.
 const WORTHWHILE: u64 = 8 << 20;
-/// Observations after which memory is released although clients still go.
+/// Number of observations after which memory is released even though clients are still leaving.
 const LONGEST_WAIT: u32 = 6;
-/// Observations between a release and its repetition: connections without a sign of life have ended then.
+/// Number of observations between a release and its repetition. Connections of clients that vanished have timed
+/// out by then.
 const REPEAT: u32 = 6;
 
 #[cfg(test)]
@@ -157,7 +160,7 @@ mod tests {
 
     const MIB: u64 = 1 << 20;
 
-    /// Returns the observations at which memory is released.
+    /// Returns the indexes of the observations at which memory is released.
     fn released(held: &[u64]) -> Vec<usize> {
         let mut bursts = Bursts::default();
         let over = |(_, held): &(usize, &u64)| bursts.is_over(**held * MIB);
@@ -169,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_burst_that_is_over_is_released_three_times() {
+    fn memory_is_released_three_times_after_a_burst() {
         let one = [1, 100, 100, 60, 20].into_iter().chain([2; 40]);
         assert_eq!(released(&one.collect::<Vec<_>>()), [6, 12, 18]);
         let two = [1, 100, 2, 2, 2, 80].into_iter().chain([3; 40]);
@@ -191,7 +194,8 @@ mod tests {
         assert_eq!(released(&[&load[..], &even].concat()), [3, 15]);
     }
 
-    /// Returns the observations at which resident memory is released, which `effect` changes.
+    /// Returns the indexes of the observations at which resident memory is released; `effect` maps the memory
+    /// before a release to that after.
     fn released_excess(grown: &[u64], effect: impl Fn(u64) -> u64) -> Vec<usize> {
         let (mut excess, mut resident) = (Excess::default(), 20 * MIB);
         let mut released = Vec::new();
@@ -208,14 +212,14 @@ mod tests {
     #[test]
     fn excess_is_released_once_a_minute() {
         let mut grown = [0; 60];
-        // Twice more than is worthwhile, then too little.
+        // Twice above the threshold, then once below it.
         (grown[3], grown[20], grown[40]) = (100, 30, 10);
         assert_eq!(released_excess(&grown, |_| 25 * MIB), [11, 23]);
     }
 
     #[test]
-    fn memory_in_use_is_asked_for_ever_less_often() {
-        // A cache that grows for an hour by 8 MiB each five seconds.
+    fn pauses_double_while_releases_have_no_effect() {
+        // A cache that grows by 8 MiB every five seconds for an hour.
         let grown = [8; 720];
         let released = released_excess(&grown, |resident| resident);
         assert!(released.len() <= 6, "{released:?}");
@@ -236,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn clients_that_go_slowly_do_not_delay_it_for_ever() {
+    fn release_does_not_wait_long_for_slow_clients() {
         let slow: Vec<u64> = (0..40).map(|n| 4000 >> (n / 2)).collect();
         assert!(!released(&slow).is_empty());
         let steep: Vec<u64> = (0..10).map(|n| 1_000_000 >> n).collect();

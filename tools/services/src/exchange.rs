@@ -1,4 +1,4 @@
-//! Facts of a request and its response, for logs and metrics.
+//! The facts about a request and its response that logs and metrics record.
 
 use std::net::SocketAddr;
 use std::time::{Duration, SystemTime};
@@ -6,25 +6,25 @@ use std::time::{Duration, SystemTime};
 use courser::server::{Peer, Protocol};
 use http::{HeaderValue, Method, Request, StatusCode, Uri, Version, header};
 
-/// A request that is over, and its response.
+/// A completed request and its response.
 #[derive(Debug)]
 pub(crate) struct Exchange {
     /// The protocol of the client's connection.
     pub(crate) protocol: Option<Protocol>,
     pub(crate) method: Method,
     pub(crate) status: StatusCode,
-    /// Bytes of content sent.
+    /// Number of content bytes sent.
     pub(crate) bytes: u64,
     pub(crate) took: Duration,
-    /// False if the response was cut off.
+    /// False if the response was aborted.
     pub(crate) is_complete: bool,
 }
 
-/// The parts of a request that only a log needs.
+/// The facts about a request that only the access log records.
 #[derive(Debug)]
 pub(crate) struct Details {
     pub(crate) peer: Option<Peer>,
-    /// The address of the client when it sent the request.
+    /// The client address at the time of the request.
     pub(crate) client: Option<SocketAddr>,
     pub(crate) uri: Uri,
     pub(crate) version: Version,

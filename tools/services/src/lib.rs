@@ -2,15 +2,16 @@
 //!
 //! - [`Proxy`] forwards requests to an upstream server.
 //! - [`Recorder`] records each request of a [`Site`] in an [`AccessLog`] and in [`Metrics`].
-//! - [`listing::answer`] lists a folder, as a page or as JSON.
-//! - [`admin`] serves health, readiness, metrics and a live page on an address of its own.
-//! - [`AddressLists`] are files of blocked and allowed addresses, which a [`ListWatch`] reads again when they
+//! - [`listing::answer`] lists a folder as a page or as JSON.
+//! - [`admin`] serves health, readiness, metrics and a live page on a separate address.
+//! - [`AddressLists`] are files of blocked and allowed addresses, which a [`ListWatch`] reloads when they
 //!   change.
-//! - [`release_memory_of_bursts`] gives the memory of a burst of clients back to the system.
-//! - [`read_server_ids`] reads the connection IDs of a server behind a load balancer.
-//! - [`Site`] puts them together: files or an upstream server, compressed and recorded.
+//! - [`release_memory_of_bursts`] returns the memory of a burst of clients to the system.
+//! - [`read_server_ids`] reads the connection ID settings of a server behind a load balancer.
+//! - [`Site`] combines them: files or an upstream server, compressed and recorded.
 //!
-//! All of them take requests with the body of [`courser::serve`], and work below axum and other layers.
+//! The services accept requests with the body of [`courser::serve`], and can be wrapped by axum and other
+//! layers.
 //! Files are served by [`courser::files`].
 //!
 //! ```no_run
@@ -45,12 +46,12 @@
 //! # }
 //! ```
 //!
-//! # What clients cannot do
+//! # Protection against clients
 //!
-//! Texts of clients end no line and no field of the access log, make no series of the metrics, and write no
-//! HTML into listings. The log and its queue are bounded (limit K106), and so are listings. A request that
-//! names two hosts, or a host and another one in its target, is not forwarded. The admin endpoints refuse
-//! hosts that are not theirs, since a web page can have its own name resolve to this machine.
+//! Text from clients cannot end a line or field of the access log, create a series of the metrics, or write HTML
+//! into listings. The log with its queue is bounded (limit K106), and so are listings. A request whose target
+//! and Host field name different hosts, or that has two Host fields, is not forwarded. The admin endpoints
+//! refuse unknown hosts, because a web page can make its own name resolve to this machine.
 
 mod access_log;
 mod address_list;
@@ -75,4 +76,4 @@ pub use self::proxy::fuzzing;
 pub use self::proxy::{Backend, Proxy, ProxyTimes, TcpConnector};
 pub use self::record::Recorder;
 pub use self::server_ids::{ServerIdsError, read_server_ids};
-pub use self::site::{Answers, Site};
+pub use self::site::{Site, SiteService};

@@ -1,4 +1,4 @@
-//! Listings of folders, as a page or as JSON.
+//! Folder listings as a page or as JSON.
 
 use std::cmp::Ordering;
 use std::fmt::Write as _;
@@ -12,31 +12,31 @@ use serde::Serialize;
 
 use crate::body::{Body, plain, typed};
 
-/// One name in a folder.
+/// A file or folder in a listing.
 #[derive(Serialize, Clone, PartialEq, Eq, Debug)]
 struct Entry {
     name: String,
-    /// The URL relative to the folder.
+    /// The percent-encoded URL relative to the folder.
     url: String,
     is_folder: bool,
     /// Size in bytes; `None` for folders.
     size: Option<u64>,
-    /// Time of the last change in the form of RFC 3339, in UTC.
+    /// Modification time in UTC in the format of RFC 3339.
     modified: Option<String>,
     #[serde(skip)]
     modified_at: Option<SystemTime>,
 }
 
-/// The entries of a folder, in order.
+/// The sorted entries of a folder.
 #[derive(Serialize, Debug)]
 struct Listing {
     path: String,
     entries: Vec<Entry>,
-    /// Entries that are not listed.
-    left_out: usize,
+    /// Number of entries that are not listed because of the limit.
+    omitted: usize,
 }
 
-/// The key by which entries are ordered; folders come first in any case.
+/// The sort key. Folders always precede files.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Key {
     Name,
@@ -44,10 +44,10 @@ enum Key {
     Time,
 }
 
-/// Lists a folder: as JSON for requests that accept it, else as a page.
+/// Lists a folder, as JSON if the request prefers it, otherwise as a page.
 ///
-/// The query orders the entries: `sort=name`, `size` or `time`, and `order=desc`. Names with a dot in front
-/// are left out without `with_hidden`.
+/// The query determines the order: `sort=name`, `size` or `time`, and `order=desc`. Names that begin with a dot
+/// are omitted unless `with_hidden` is true.
 pub async fn answer<B>(folder: &Path, request: &Request<B>, with_hidden: bool) -> Response<Body> {
     let order = order(request.uri().query().unwrap_or_default());
     let path = percent_decode_str(request.uri().path())
@@ -60,13 +60,13 @@ pub async fn answer<B>(folder: &Path, request: &Request<B>, with_hidden: bool) -
         .is_some_and(wants_json);
     let folder = folder.to_owned();
     let read = move || read(&folder, with_hidden, order);
-    let Ok(Ok((entries, left_out))) = tokio::task::spawn_blocking(read).await else {
+    let Ok(Ok((entries, omitted))) = tokio::task::spawn_blocking(read).await else {
         return plain(StatusCode::NOT_FOUND);
     };
     let listing = Listing {
         path,
         entries,
-        left_out,
+        omitted,
     };
     let mut response = if wants_json {
         let json = serde_json::to_string(&listing).unwrap_or_default();
@@ -88,7 +88,7 @@ pub async fn answer<B>(folder: &Path, request: &Request<B>, with_hidden: bool) -
     response
 }
 
-/// Returns true if a request prefers JSON to HTML by name. Clients that accept anything get a page.
+/// Returns true if a request prefers JSON to HTML by name. `*/*` selects a page.
 fn wants_json(accept: &str) -> bool {
     let position = |kind: &str| {
         accept
@@ -103,7 +103,7 @@ fn wants_json(accept: &str) -> bool {
 
 type Order = (Key, bool);
 
-/// Reads the order from a query: `sort=size&order=desc`. Other parts of the query are ignored.
+/// Parses the order from a query such as `sort=size&order=desc`. Other parameters are ignored.
 fn order(query: &str) -> Order {
     let mut order = (Key::Name, false);
     for pair in query.split('&') {
@@ -119,10 +119,10 @@ fn order(query: &str) -> Order {
 
 fn read(folder: &Path, with_hidden: bool, order: Order) -> std::io::Result<(Vec<Entry>, usize)> {
     let mut entries = Vec::new();
-    let mut left_out = 0;
+    let mut omitted = 0;
     for entry in std::fs::read_dir(folder)? {
         let entry = entry?;
-        // Names that are not UTF-8 cannot be requested either.
+        // A name that is not UTF-8 cannot be requested.
         let Ok(name) = entry.file_name().into_string() else {
             continue;
         };
@@ -130,17 +130,17 @@ fn read(folder: &Path, with_hidden: bool, order: Order) -> std::io::Result<(Vec<
             continue;
         }
         if entries.len() == MOST_ENTRIES {
-            left_out += 1;
+            omitted += 1;
             continue;
         }
-        // Links are shown as their targets.
+        // A symbolic link is shown as its target.
         let Ok(metadata) = std::fs::metadata(entry.path()) else {
             continue;
         };
         let modified_at = metadata.modified().ok();
         let slash = if metadata.is_dir() { "/" } else { "" };
         entries.push(Entry {
-            // A colon in the first part would make it a scheme.
+            // Without `./`, a colon in the name would make the part before it a scheme.
             url: format!("./{}{slash}", percent_encode(&name)),
             is_folder: metadata.is_dir(),
             size: metadata.is_file().then_some(metadata.len()),
@@ -150,7 +150,7 @@ fn read(folder: &Path, with_hidden: bool, order: Order) -> std::io::Result<(Vec<
         });
     }
     entries.sort_by(|a, b| compare(a, b, order));
-    Ok((entries, left_out))
+    Ok((entries, omitted))
 }
 
 fn compare(a: &Entry, b: &Entry, (key, descending): Order) -> Ordering {
@@ -199,18 +199,18 @@ fn page(listing: &Listing, order: Order) -> String {
     let files = listing.entries.len() - folders;
     let bytes = listing.entries.iter().filter_map(|entry| entry.size).sum();
     let mut foot = format!("{folders} folders, {files} files, {}", binary_size(bytes));
-    if listing.left_out > 0 {
-        let _ = write!(foot, "; {} more not shown", listing.left_out);
+    if listing.omitted > 0 {
+        let _ = write!(foot, "; {} more not shown", listing.omitted);
     }
     PAGE.replace("{title}", &title)
         .replace("{crumbs}", &crumbs(&listing.path))
         .replace("{head}", &head(order))
         .replace("{foot}", &foot)
-        // Last: names may look like any of the placeholders above.
+        // Replaced last, because names may contain text that looks like a placeholder.
         .replace("{rows}", &rows)
 }
 
-/// Returns the path as links to each of its parts.
+/// Returns the path as links to each of its folders.
 fn crumbs(path: &str) -> String {
     let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
     let mut crumbs = String::from("<a href=\"/\">/</a>");
@@ -228,7 +228,7 @@ fn crumbs(path: &str) -> String {
     crumbs
 }
 
-/// Returns the titles of the columns, as links that order by them; the second click reverses the order.
+/// Returns the table head. Each title is a link that sorts by its column; a second click reverses the order.
 fn head((key, descending): Order) -> String {
     let columns = [
         (Key::Name, "name", "Name"),
@@ -261,8 +261,7 @@ fn minutes(time: SystemTime) -> String {
     text.get(..16).unwrap_or(&text).replace('T', " ")
 }
 
-/// Escapes text for the page. Braces become entities as well, because the template marks its parts
-/// with them.
+/// Escapes text for the page, including braces, because the template uses them for placeholders.
 fn escape(text: &str) -> String {
     courser_plot::escape(text).replace('{', "&#123;")
 }
@@ -278,7 +277,7 @@ const RESERVED: AsciiSet = NON_ALPHANUMERIC
     .remove(b'_')
     .remove(b'~');
 
-/// Largest number of entries; a page with more is not usable, and would take long to make.
+/// Largest number of listed entries, so that the page remains usable and quick to create.
 const MOST_ENTRIES: usize = 10_000;
 
 const PAGE: &str = include_str!("listing.html");
@@ -324,7 +323,7 @@ mod tests {
         let listing = Listing {
             path: "/<b>{rows}/".to_owned(),
             entries: vec![entry("<script>alert(1)</script>{foot}\".txt", false, 1)],
-            left_out: 0,
+            omitted: 0,
         };
         let page = page(&listing, order(""));
         assert!(
@@ -339,7 +338,7 @@ mod tests {
         let listing = Listing {
             path: "/".to_owned(),
             entries: vec![entry("invoice\u{202e}fdp.exe", false, 1)],
-            left_out: 0,
+            omitted: 0,
         };
         let page = page(&listing, order(""));
         assert!(page.contains(">invoice\u{fffd}fdp.exe<"), "{page}");
@@ -347,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn json_is_asked_for_by_name() {
+    fn json_is_preferred_by_name() {
         assert!(wants_json("application/json"));
         assert!(wants_json("application/json, text/html;q=0.5"));
         assert!(!wants_json("text/html,application/json"));

@@ -1,4 +1,4 @@
-//! Counters for Prometheus.
+//! Metrics for Prometheus.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, OnceLock};
@@ -22,7 +22,7 @@ use prometheus_client::registry::{Registry, Unit};
 use crate::access_log::AccessLog;
 use crate::exchange::Exchange;
 
-/// Counters of requests and of the server, in the text format of OpenMetrics.
+/// Metrics of requests and of the server in the text format of OpenMetrics.
 #[derive(Debug)]
 pub struct Metrics {
     registry: Registry,
@@ -30,11 +30,11 @@ pub struct Metrics {
     durations: Family<ProtocolLabel, Histogram, fn() -> Histogram>,
     bytes: Family<ProtocolLabel, Counter<u64, AtomicU64>>,
     incomplete: Family<ProtocolLabel, Counter<u64, AtomicU64>>,
-    /// Those of clients without a protocol, then those of [`Protocol::ALL`].
-    of_protocols: [OnceLock<OfProtocol>; 1 + Protocol::ALL.len()],
+    /// The metrics of requests without a protocol, then those of [`Protocol::ALL`].
+    by_protocol: [OnceLock<ProtocolMetrics>; 1 + Protocol::ALL.len()],
 }
 
-/// Labels with few values each: no text of a client makes a series of its own.
+/// Labels that have few values each, so that text from clients creates no series.
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct RequestLabels {
     protocol: &'static str,
@@ -48,7 +48,7 @@ struct ProtocolLabel {
 }
 
 impl Metrics {
-    /// Makes metrics of a server, of its QUIC connections, of its access log, and of the files that it serves.
+    /// Creates the metrics of a server, its QUIC connections, its access log, and the files that it serves.
     pub fn new(
         handle: ServerHandle,
         connections: &courser::observe::Metrics,
@@ -62,7 +62,7 @@ impl Metrics {
             durations: Family::new_with_constructor(durations),
             bytes: Family::default(),
             incomplete: Family::default(),
-            of_protocols: Default::default(),
+            by_protocol: Default::default(),
         };
         let registry = &mut metrics.registry;
         registry.register(
@@ -92,11 +92,11 @@ impl Metrics {
         Arc::new(metrics)
     }
 
-    /// Counts a request.
-    pub(crate) fn note(&self, exchange: &Exchange) {
+    /// Counts a completed request.
+    pub(crate) fn record(&self, exchange: &Exchange) {
         let protocol = exchange.protocol.map_or("none", Protocol::name);
         let index = exchange.protocol.map_or(0, |it| 1 + it as usize);
-        let of = self.of_protocols[index].get_or_init(|| OfProtocol::new(self, protocol));
+        let of = self.by_protocol[index].get_or_init(|| ProtocolMetrics::new(self, protocol));
         of.requests(self, protocol, exchange).inc();
         of.durations.observe(exchange.took.as_secs_f64());
         of.bytes.inc_by(exchange.bytes);
@@ -110,24 +110,24 @@ impl Metrics {
     /// Returns all metrics in the text format of OpenMetrics.
     pub fn text(&self) -> String {
         let mut text = String::new();
-        // Writing to a string does not fail.
+        // Formatting to a string cannot fail.
         let _ = text::encode(&mut text, &self.registry);
         text
     }
 }
 
-/// The metrics of one protocol, so that a request finds its own without a hash or a lock.
+/// The metrics of one protocol, which requests find without a hash or a lock.
 #[derive(Debug)]
-struct OfProtocol {
-    requests: [OnceLock<OfCodes>; METHODS.len()],
+struct ProtocolMetrics {
+    requests: [OnceLock<CodeCounters>; METHODS.len()],
     durations: Histogram,
     bytes: Counter<u64, AtomicU64>,
 }
 
-/// Counters of one method, by status codes from 100.
-type OfCodes = Box<[OnceLock<Counter<u64, AtomicU64>>; CODES]>;
+/// Counters of one method, indexed by status code minus 100.
+type CodeCounters = Box<[OnceLock<Counter<u64, AtomicU64>>; CODES]>;
 
-impl OfProtocol {
+impl ProtocolMetrics {
     fn new(metrics: &Metrics, protocol: &'static str) -> Self {
         let label = ProtocolLabel { protocol };
         Self {
@@ -146,7 +146,7 @@ impl OfProtocol {
         let method = method_index(&exchange.method);
         let codes = self.requests[method].get_or_init(|| Box::new([const { OnceLock::new() }; _]));
         let code = exchange.status.as_u16();
-        // `http::StatusCode` ranges from 100 to 999.
+        // `http::StatusCode` allows 100 to 999.
         codes[usize::from(code - 100)].get_or_init(|| {
             let labels = RequestLabels {
                 protocol,
@@ -158,10 +158,10 @@ impl OfProtocol {
     }
 }
 
-/// The number of status codes that exist.
+/// Number of possible status codes.
 const CODES: usize = 900;
 
-/// The labels of methods. Methods that are not among them have the last one.
+/// The labels of methods. The last one stands for all others.
 const METHODS: [&str; 10] = [
     "GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH", "CONNECT", "TRACE", "other",
 ];
@@ -224,7 +224,7 @@ impl Collector for Server {
             f64::from(u8::from(stats.ready)),
         )?;
         let stopped = stats.stopped_tasks.len() as f64;
-        let help = "Background tasks that have ended and do not run yet again";
+        let help = "Background tasks that have ended and were not restarted yet";
         out.gauge("stopped_tasks", help, stopped)?;
         out.counter("task_ends", "Ends of background tasks", stats.task_ends)?;
         let draining = f64::from(u8::from(stats.draining));
@@ -315,14 +315,14 @@ impl Server {
         ];
         let help = "Requests in early data (0-RTT)";
         out.counters_by("early_data_requests", help, "result", &processed)?;
-        let help = "Connections with early data that saved no time because no token proved the client's address";
+        let help = "Connections whose early data saved no time because no token validated the client's address";
         let without_token = stats.early_data_without_token;
         out.counter("early_data_without_token", help, without_token)?;
         self.shards(out)?;
         self.sockets(out, stats)
     }
 
-    /// Encodes the metrics that show whether the shards have equal shares of the work.
+    /// Encodes the metrics that show how evenly the work is distributed among the shards.
     fn shards(&self, out: &mut Out<'_, '_>) -> std::fmt::Result {
         let each: Vec<_> = self
             .handle
@@ -342,9 +342,9 @@ impl Server {
         out.labelled_gauges("quic_shard_connections", help, &open)?;
         let help = "Connections that each shard accepted";
         out.labelled("quic_shard_accepted", help, &of(|it| it.accepted))?;
-        let help = "Datagrams that each shard handed on to the shard of their connection";
+        let help = "Datagrams that each shard forwarded to the shard of their connection";
         out.labelled("quic_shard_handed_on", help, &of(|it| it.strays_sent))?;
-        let help = "Datagrams that each shard took over from others";
+        let help = "Datagrams that each shard received from other shards";
         out.labelled("quic_shard_taken_over", help, &of(|it| it.strays_received))
     }
 
@@ -356,18 +356,19 @@ impl Server {
         let help = "Memory that may be held for clients over QUIC";
         let budget = sum(|it| it.memory_budget) as f64;
         out.gauge("quic_memory_limit_bytes", help, budget)?;
-        let help = "Clients refused for want of memory";
+        let help = "Clients refused because the memory limit was reached";
         let refused = sum(|it| it.refused_for_memory);
         out.counter("quic_refused_for_memory", help, refused)?;
-        let help = "Connections closed for want of memory";
+        let help = "Connections closed because the memory limit was reached";
         let closed = sum(|it| it.closed_for_memory);
         out.counter("quic_closed_for_memory", help, closed)?;
         let help = "Estimated memory of requests in progress";
         out.gauge("requests_memory_bytes", help, stats.requests_memory as f64)?;
-        let help = "Requests refused for want of memory";
+        let help = "Requests refused because the memory limit was reached";
         let refused = stats.requests_refused_for_memory;
         out.counter("requests_refused_for_memory", help, refused)?;
-        let help = "Connections closed because memory was short and their requests held most";
+        let help =
+            "Connections closed at the memory limit because their requests held the most memory";
         let closed = stats.connections_closed_for_memory;
         out.counter("connections_closed_for_memory", help, closed)
     }
@@ -388,13 +389,13 @@ impl Server {
             dropped,
         )?;
         let strays = sum(|it| it.strays_sent);
-        let help = "Datagrams handed on to the shard of their connection";
+        let help = "Datagrams forwarded to the shard of their connection";
         out.counter("quic_datagrams_handed_on", help, strays)?;
-        let given_up = sum(|it| it.fallbacks.batches + it.fallbacks.ecn + it.fallbacks.quic_bit);
-        let help = "Optional features of packets given up on a path that drops packets with them";
-        out.counter("quic_features_given_up", help, given_up)?;
+        let disabled = sum(|it| it.fallbacks.batches + it.fallbacks.ecn + it.fallbacks.quic_bit);
+        let help = "Optional packet features disabled on a path that drops packets with them";
+        out.counter("quic_features_given_up", help, disabled)?;
         let dropped = sum(|it| it.strays_dropped);
-        let help = "Datagrams dropped because a shard had too many to take over";
+        let help = "Datagrams dropped because the queue between two shards was full";
         out.counter("quic_handed_on_dropped", help, dropped)?;
         Self::memory(out, stats)?;
         let sockets = || stats.listeners.iter().filter_map(|listener| listener.udp);
@@ -410,7 +411,7 @@ impl Server {
             sum(|it| it.received_bytes),
         )?;
         let overflows = || stats.listeners.iter().filter_map(|it| it.udp_overflow);
-        // Some systems do not report it.
+        // Some systems do not report overflows.
         if overflows().next().is_some() {
             out.counter(
                 "udp_dropped_datagrams",
@@ -439,7 +440,7 @@ fn encode_files(out: &mut Out<'_, '_>, stats: &files::Stats) -> std::fmt::Result
     )?;
     out.counter(
         "files_memory_misses",
-        "Requests for files that were read",
+        "Requests for files that were read from disk",
         stats.misses,
     )?;
     out.counter(
@@ -449,22 +450,22 @@ fn encode_files(out: &mut Out<'_, '_>, stats: &files::Stats) -> std::fmt::Result
     )?;
     out.counter(
         "files_exhausted",
-        "Requests for files without a file descriptor or memory left",
+        "Requests for files refused because file descriptors or memory ran out",
         stats.exhausted,
     )?;
     out.gauge(
         "files_memory_bytes",
-        "Memory that files take",
+        "Memory held by cached files",
         to_f64(stats.memory),
     )?;
     out.gauge(
         "files_in_memory",
-        "Files in memory",
+        "Cached files",
         to_f64(stats.files as u64),
     )
 }
 
-/// Encodes metrics that are not registered.
+/// Encodes the metrics that are collected when they are read.
 struct Out<'a, 'b>(&'a mut DescriptorEncoder<'b>);
 
 impl Out<'_, '_> {
@@ -490,7 +491,7 @@ impl Out<'_, '_> {
         self.counters_by(name, help, "protocol", &values)
     }
 
-    /// Encodes a counter for each value of a label.
+    /// Encodes a counter with one series for each value of a label.
     fn counters_by(
         &mut self,
         name: &str,
@@ -508,7 +509,7 @@ impl Out<'_, '_> {
         Ok(())
     }
 
-    /// Encodes a counter for each set of labels.
+    /// Encodes a counter with one series for each set of labels.
     fn labelled(&mut self, name: &str, help: &str, values: &[Labelled<'_>]) -> std::fmt::Result {
         let mut encoder = self
             .0
@@ -519,7 +520,7 @@ impl Out<'_, '_> {
         Ok(())
     }
 
-    /// Encodes a gauge for each set of labels.
+    /// Encodes a gauge with one series for each set of labels.
     fn labelled_gauges(
         &mut self,
         name: &str,
@@ -547,13 +548,13 @@ impl Out<'_, '_> {
     }
 }
 
-/// The labels of a value, and the value.
+/// Two labels and the value of their series.
 type Labelled<'a> = ([(&'static str, &'a str); 2], u64);
 
 type PerProtocol = [(&'static str, u64); 3];
 
-/// Bounds of request durations: from the time of a file on the same machine to the time at which users
-/// give up.
+/// Bucket bounds of request durations in seconds, from a cached file on the same machine to the time at which
+/// users give up.
 const BOUNDS: [f64; 12] = [
     0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0, 30.0,
 ];

@@ -4,8 +4,8 @@ mod forward;
 #[cfg(feature = "fuzzing")]
 pub mod fuzzing;
 mod interim;
-mod patience;
 mod target;
+mod timeouts;
 mod upstream;
 
 use std::borrow::Cow;
@@ -32,7 +32,7 @@ use hyper_util::rt::TokioIo;
 use tower::Service;
 
 use self::interim::Relay;
-use self::patience::{Silence, Turn};
+use self::timeouts::{IdleTimeout, ServerTimer};
 pub use self::upstream::TcpConnector;
 use self::upstream::{Content, Dial, Upstream};
 use crate::body::{Body, boxed, explained, plain};
@@ -41,10 +41,10 @@ use crate::body::{Body, boxed, explained, plain};
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Backend {
     authority: Authority,
-    /// True for HTTP/2 by prior knowledge (RFC 9113 §3.3).
+    /// True for HTTP/2 with prior knowledge (RFC 9113 §3.3).
     is_http2: bool,
-    /// The address, if it is link-local: the authority has no zone (RFC 6874 §1).
-    in_zone: Option<ScopedIp>,
+    /// The address to connect to if it is link-local, because the authority has no zone (RFC 6874 §1).
+    link_local: Option<ScopedIp>,
 }
 
 /// Time limits for the upstream server.
@@ -52,23 +52,23 @@ pub struct Backend {
 pub struct ProxyTimes {
     /// Time limit for connecting.
     pub connect: Duration,
-    /// Time limit for the beginning of a response, without the time in which the client has to send.
+    /// Time limit for the start of a response. It does not run while the server waits for the client's content.
     pub response: Duration,
-    /// Time limit for pauses in the content of a response.
+    /// Time limit for each pause in the content of a response.
     pub body: Duration,
 }
 
 impl Backend {
-    /// Reads `http://HOST[:PORT]`, or `h2c://HOST[:PORT]` for HTTP/2. The host may be a link-local address
-    /// with its zone, such as `[fe80::1%25eth0]` (RFC 6874).
+    /// Parses `http://HOST[:PORT]`, or `h2c://HOST[:PORT]` for HTTP/2. The host may be a link-local address with
+    /// its zone, such as `[fe80::1%25eth0]` (RFC 6874).
     ///
     /// # Errors
-    /// The message for the user.
+    /// A message for the user.
     pub fn parse(text: &str) -> Result<Self, String> {
         let wrong = |what: &str| {
             format!("'{text}' {what}: use http://HOST[:PORT], or h2c://HOST[:PORT] for HTTP/2")
         };
-        let (plain, in_zone) = match split_zone(text) {
+        let (plain, link_local) = match split_zone(text) {
             None => (Cow::Borrowed(text), None),
             Some((plain, ip)) => {
                 let ip = parse_ip(&ip).map_err(|error| format!("'{text}': {error}"))?;
@@ -81,7 +81,7 @@ impl Backend {
             Some("h2c") => true,
             Some("https") => {
                 return Err(wrong(
-                    "needs TLS to the upstream server, which is not supported",
+                    "requires TLS to the upstream server, which is not supported",
                 ));
             }
             _ => return Err(wrong("has an unknown scheme")),
@@ -100,7 +100,7 @@ impl Backend {
             return Err(wrong("has a user name, which is not supported"));
         }
         let ip = authority.host().trim_matches(['[', ']']).parse::<IpAddr>();
-        if in_zone.is_none() && ip.is_ok_and(|ip| ScopedIp::from(ip).lacks_zone()) {
+        if link_local.is_none() && ip.is_ok_and(|ip| ScopedIp::from(ip).lacks_zone()) {
             return Err(format!(
                 "'{text}' has a link-local address: name its interface, as in http://[fe80::1%25eth0]:8080"
             ));
@@ -108,17 +108,17 @@ impl Backend {
         Ok(Self {
             authority,
             is_http2,
-            in_zone,
+            link_local,
         })
     }
 
-    /// Returns the address to connect to, if it is link-local.
-    fn address_in_zone(&self) -> Option<SocketAddr> {
+    /// Returns the address to connect to if it is link-local.
+    fn link_local_address(&self) -> Option<SocketAddr> {
         let port = self.authority.port_u16().unwrap_or(80);
-        self.in_zone.map(|ip| ip.with_port(port))
+        self.link_local.map(|ip| ip.with_port(port))
     }
 
-    /// Returns the value of a Host field for requests that name no host.
+    /// Returns the Host field for requests that name no host.
     fn host(&self) -> &str {
         match self.authority.port_u16() {
             Some(80) => self.authority.host(),
@@ -142,7 +142,7 @@ impl Backend {
 impl fmt::Display for Backend {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let scheme = if self.is_http2 { "h2c" } else { "http" };
-        match self.in_zone {
+        match self.link_local {
             None => write!(f, "{scheme}://{}", self.authority),
             Some(ip) => {
                 let (ip, zone) = (ip.ip(), ip.scope_id());
@@ -156,10 +156,10 @@ impl fmt::Display for Backend {
 
 /// Forwards requests to an upstream server.
 ///
-/// Clients and servers may speak any version of HTTP; upgrades such as WebSocket and interim responses pass
-/// through. Fields of one connection are removed (RFC 9110 §7.6), and fields that name the client are
-/// replaced: Forwarded, X-Forwarded-For, X-Forwarded-Proto, X-Forwarded-Host and Via. A request that names
-/// two hosts is refused.
+/// Clients and the upstream server may use different versions of HTTP. Upgrades such as WebSocket and interim
+/// responses are forwarded. Connection-specific fields are removed (RFC 9110 §7.6), and fields that describe the
+/// client are replaced: Forwarded, X-Forwarded-For, X-Forwarded-Proto, X-Forwarded-Host and Via. A request whose
+/// target and Host field name different hosts is refused.
 #[derive(Clone, Debug)]
 pub struct Proxy<C = TcpConnector> {
     backend: Backend,
@@ -168,15 +168,15 @@ pub struct Proxy<C = TcpConnector> {
 }
 
 impl Proxy {
-    /// Makes a proxy that connects over TCP.
+    /// Creates a proxy that connects over TCP.
     pub fn new(backend: Backend, times: ProxyTimes) -> Self {
-        let connector = TcpConnector::new(backend.address_in_zone(), times.connect);
+        let connector = TcpConnector::new(backend.link_local_address(), times.connect);
         Self::with(connector, backend, times)
     }
 }
 
 impl<C: Connect + Dial> Proxy<C> {
-    /// Makes a proxy with a connector of its own.
+    /// Creates a proxy that connects with this connector.
     fn with(connector: C, backend: Backend, times: ProxyTimes) -> Self {
         Self {
             upstream: Upstream::new(connector, backend.uri(), backend.is_http2),
@@ -190,8 +190,8 @@ impl<C: Connect + Dial> Proxy<C> {
         &self.backend
     }
 
-    /// Returns the response of the upstream server, or 502 when it cannot be reached or does not speak HTTP,
-    /// and 504 when it takes too long.
+    /// Returns the response of the upstream server, 502 if it cannot be reached or does not speak HTTP, or 504
+    /// if it exceeds a time limit.
     pub async fn answer(&self, request: Request<server::Body>) -> Response<Body> {
         let (mut parts, body) = request.into_parts();
         let is_upgrade = forward::is_upgrade(&parts);
@@ -203,11 +203,11 @@ impl<C: Connect + Dial> Proxy<C> {
             return explained(StatusCode::BAD_REQUEST, "invalid field name");
         }
         let version = parts.version;
-        // Over other versions an interim response is not sent.
+        // Interim responses are sent over HTTP/3 only.
         let interim = parts.extensions.remove::<Interim>();
         let interim = interim.filter(|_| version == Version::HTTP_3);
         let path = parts.uri.path_and_query().cloned();
-        // Whatever its target, CONNECT would be one to the upstream server for a tunnel.
+        // A forwarded CONNECT would open a tunnel at the upstream server, whatever its target.
         let Some(path) = path.filter(|_| parts.method != Method::CONNECT) else {
             return plain(StatusCode::BAD_REQUEST);
         };
@@ -222,10 +222,10 @@ impl<C: Connect + Dial> Proxy<C> {
             Ok(body) => body,
             Err(error) => return plain(status_of_body(&error)),
         };
-        let mut turn = Turn::begin();
-        let mut request = Request::from_parts(parts, turn.watch(body));
+        let mut timer = ServerTimer::start();
+        let mut request = Request::from_parts(parts, timer.watch(body));
         let relay = interim.map(|client| Relay::new(&mut request, client));
-        // Pinned once, since each future that has another one has room for it twice.
+        // Pinned here, because each future that contains another one reserves memory for it twice.
         let mut asked = pin!(self.upstream.send(request));
         let asked = pin!(async {
             match relay {
@@ -233,7 +233,7 @@ impl<C: Connect + Dial> Proxy<C> {
                 None => asked.as_mut().await,
             }
         });
-        let response = match turn.within(self.times.response, asked).await {
+        let response = match timer.within(self.times.response, asked).await {
             Some(Ok(response)) if forward::has_valid_names(response.headers()) => response,
             Some(Ok(_)) => return plain(StatusCode::BAD_GATEWAY),
             Some(Err(error)) => return plain(status_of(&*error)),
@@ -242,7 +242,7 @@ impl<C: Connect + Dial> Proxy<C> {
         finish(response, client_side, version, self.times.body)
     }
 
-    /// Makes a request one to the upstream server.
+    /// Rewrites the target of a request for the upstream server.
     fn address(&self, parts: &mut http::request::Parts, path: PathAndQuery) {
         if self.backend.is_http2 {
             parts.version = Version::HTTP_2;
@@ -250,12 +250,12 @@ impl<C: Connect + Dial> Proxy<C> {
             return;
         }
         parts.version = Version::HTTP_11;
-        // Without a path the target would be empty: `GET http://example.org HTTP/1.1` (RFC 9112 §3.2.1).
+        // Without a path the target would be empty, as in `GET http://example.org HTTP/1.1` (RFC 9112 §3.2.1).
         parts.uri = Uri::from(match path.as_str() {
             "/" => PathAndQuery::from_static("/"),
             _ => path,
         });
-        // A client of HTTP/1.0 need not name one, and HTTP/1.1 requires it (RFC 9112 §3.2).
+        // HTTP/1.0 clients may omit Host, but HTTP/1.1 requires it (RFC 9112 §3.2).
         if !parts.headers.contains_key(HOST)
             && let Ok(host) = HeaderValue::from_str(self.backend.host())
         {
@@ -279,7 +279,8 @@ impl<C: Connect + Dial> Service<Request<server::Body>> for Proxy<C> {
     }
 }
 
-/// Returns what the client receives of a response.
+/// Returns the response for the client: the upgraded connection is forwarded, and other content is limited in
+/// time.
 fn finish<C: Dial>(
     mut response: Response<Content<C>>,
     client_side: Option<OnUpgrade>,
@@ -288,7 +289,7 @@ fn finish<C: Dial>(
 ) -> Response<Body> {
     if response.status() == StatusCode::SWITCHING_PROTOCOLS {
         let Some(client_side) = client_side else {
-            // The client did not ask for an upgrade.
+            // The upstream server upgrades without a request from the client.
             return plain(StatusCode::BAD_GATEWAY);
         };
         let backend_side = hyper::upgrade::on(&mut response);
@@ -299,10 +300,10 @@ fn finish<C: Dial>(
     }
     let (mut parts, body) = response.into_parts();
     forward::prepare_response(&mut parts, version);
-    Response::from_parts(parts, boxed(Silence::new(body, longest_silence)))
+    Response::from_parts(parts, boxed(IdleTimeout::new(body, longest_silence)))
 }
 
-/// Forwards bytes in both directions until both have ended, or either end is gone.
+/// Forwards bytes in both directions until both ends have finished or either fails.
 async fn join(client: OnUpgrade, backend: OnUpgrade) {
     let (Ok(client), Ok(backend)) = tokio::join!(client, backend) else {
         return;
@@ -327,8 +328,8 @@ fn status_of(error: &(dyn std::error::Error + Send + Sync + 'static)) -> StatusC
     StatusCode::BAD_GATEWAY
 }
 
-/// Returns the status for an error of the request's body. The client is slow (RFC 9110 §15.5.9), has
-/// gone, or has broken the rules of its protocol (RFC 9114 §4.1.2), not the upstream server.
+/// Returns the status for an error of the request body. The upstream server is not the cause: the client was
+/// slow (RFC 9110 §15.5.9), disconnected, or violated its protocol (RFC 9114 §4.1.2).
 const fn status_of_body(error: &server::BodyError) -> StatusCode {
     match error {
         server::BodyError::TooSlow(_) => StatusCode::REQUEST_TIMEOUT,
@@ -336,37 +337,37 @@ const fn status_of_body(error: &server::BodyError) -> StatusCode {
     }
 }
 
-/// Returns the body to forward. Over HTTP/2 and HTTP/3 only the end of the stream shows that a request
-/// has no content. An upstream server that speaks HTTP/1.1 would receive a body of unknown length, which
-/// many refuse for GET.
+/// Returns the body to forward. Over HTTP/2 and HTTP/3 only the end of the stream shows that a request has no
+/// content, so the first frame of a likely empty body is awaited. An HTTP/1.1 server would otherwise receive a
+/// body of unknown length, which many refuse for GET.
 async fn body_of(
     parts: &http::request::Parts,
     version: Version,
     mut body: server::Body,
 ) -> Result<Body, server::BodyError> {
-    let says_so = parts.headers.contains_key(CONTENT_LENGTH)
+    let has_content_field = parts.headers.contains_key(CONTENT_LENGTH)
         || parts.headers.contains_key(TRANSFER_ENCODING)
         || version < Version::HTTP_2;
     let is_likely_empty = matches!(parts.method, Method::GET | Method::HEAD | Method::OPTIONS);
-    if says_so || !is_likely_empty {
+    if has_content_field || !is_likely_empty {
         return Ok(boxed(body));
     }
     match body.frame().await.transpose()? {
         None => Ok(Body::empty()),
-        Some(first) => Ok(boxed(Begun {
+        Some(first) => Ok(boxed(Prefetched {
             first: Some(first),
             rest: body,
         })),
     }
 }
 
-/// A body whose first frame was received.
-struct Begun {
+/// A body whose first frame is already received.
+struct Prefetched {
     first: Option<Frame<Bytes>>,
     rest: server::Body,
 }
 
-impl http_body::Body for Begun {
+impl http_body::Body for Prefetched {
     type Data = Bytes;
     type Error = server::BodyError;
 
@@ -413,7 +414,7 @@ mod tests {
         }
     }
 
-    /// RFC 6874 §1: a zone means nothing to the other machine.
+    /// RFC 6874 §1: a zone is meaningful only on the local machine.
     #[test]
     fn zones_of_backends_are_kept_for_the_socket_only() {
         for (url, address, host) in [
@@ -426,12 +427,12 @@ mod tests {
         ] {
             let backend = Backend::parse(url).expect(url);
             let address = address.parse().expect(address);
-            assert_eq!(backend.address_in_zone(), Some(address));
+            assert_eq!(backend.link_local_address(), Some(address));
             assert_eq!(backend.host(), host);
             assert_eq!(backend.to_string(), url.trim_end_matches('/'));
         }
         let backend = Backend::parse("http://[2001:db8::1]:1").expect("a backend");
-        assert_eq!(backend.address_in_zone(), None);
+        assert_eq!(backend.link_local_address(), None);
         for (url, word) in [
             ("http://[fe80::1]:1", "name its interface"),
             ("http://[fe80::1%25nowhere]:1", "no interface 'nowhere'"),

@@ -1,4 +1,4 @@
-//! Recording of requests: a line in the access log, and the metrics.
+//! Recording of requests in the access log and in metrics.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -12,29 +12,29 @@ use crate::body::Body;
 use crate::exchange::{Details, Exchange};
 use crate::metrics::Metrics;
 
-/// Records each request of a [`Site`](crate::Site) in an access log and in metrics, when its response is over.
+/// Records each request of a [`Site`](crate::Site) in an access log and in metrics when its response ends.
 #[derive(Clone, Debug, Default)]
 pub struct Recorder {
-    /// The access log.
+    /// The access log, or `None` to write none.
     pub log: Option<AccessLog>,
-    /// The metrics.
+    /// The metrics, or `None` to count nothing.
     pub metrics: Option<Arc<Metrics>>,
 }
 
 impl Recorder {
-    /// Returns true if there is nothing to record in.
-    pub fn is_idle(&self) -> bool {
+    /// Returns true if neither a log nor metrics are set.
+    pub fn is_empty(&self) -> bool {
         self.log.is_none() && self.metrics.is_none()
     }
 
-    /// Begins to record a request that has just arrived.
+    /// Starts to record a request that has just arrived.
     pub(crate) fn begin<B>(self: &Arc<Self>, request: &Request<B>) -> Record {
-        if self.is_idle() {
+        if self.is_empty() {
             return Record(None);
         }
         let details = self.log.is_some().then(|| Box::new(Details::of(request)));
         let peer = request.extensions().get::<Peer>();
-        Record(Some(Box::new(Noted {
+        Record(Some(Box::new(PendingRecord {
             recorder: Arc::clone(self),
             exchange: Exchange {
                 protocol: peer.map(Peer::protocol),
@@ -50,49 +50,49 @@ impl Recorder {
     }
 }
 
-/// The record of a request, which is written when this or the body of the response is dropped, whatever
-/// ends it.
+/// The record of a request. It is written when this or the body of the response is dropped, so that every
+/// request is recorded.
 #[derive(Debug, Default)]
 #[must_use = "the request ends when its record is dropped"]
-pub(crate) struct Record(Option<Box<Noted>>);
+pub(crate) struct Record(Option<Box<PendingRecord>>);
 
 impl Record {
-    /// Takes the status of the response, and has the record follow its content.
+    /// Sets the status of the response, and wraps its content to record its size and end.
     pub(crate) fn answered(self, response: Response<Body>) -> Response<Body> {
-        let Self(Some(mut noted)) = self else {
+        let Self(Some(mut pending)) = self else {
             return response;
         };
-        let exchange = &mut noted.exchange;
+        let exchange = &mut pending.exchange;
         exchange.status = response.status();
-        // A response that ends with its header section is not polled for its end.
+        // The body of a response to HEAD is not polled to its end.
         let is_head = exchange.method == Method::HEAD;
         exchange.is_complete = is_head || http_body::Body::is_end_stream(response.body());
-        response.map(|body| hooks::observe(body, noted))
+        response.map(|body| hooks::observe(body, pending))
     }
 }
 
 #[derive(Debug)]
-struct Noted {
+struct PendingRecord {
     recorder: Arc<Recorder>,
     exchange: Exchange,
-    /// Present if there is a log.
+    /// Present if there is an access log.
     details: Option<Box<Details>>,
     began: Instant,
 }
 
-impl Drop for Noted {
+impl Drop for PendingRecord {
     fn drop(&mut self) {
         self.exchange.took = self.began.elapsed();
         if let Some(metrics) = &self.recorder.metrics {
-            metrics.note(&self.exchange);
+            metrics.record(&self.exchange);
         }
         if let (Some(log), Some(details)) = (&self.recorder.log, &self.details) {
-            log.note(&self.exchange, details);
+            log.record(&self.exchange, details);
         }
     }
 }
 
-impl BodyObserver for Noted {
+impl BodyObserver for PendingRecord {
     fn on_frame(&mut self, bytes: usize, is_last: bool) {
         self.exchange.bytes += bytes as u64;
         self.exchange.is_complete = is_last;
@@ -103,7 +103,7 @@ impl BodyObserver for Noted {
     }
 }
 
-/// Stands for a client that went away before there was a status, as in nginx. HTTP has no such status.
+/// Recorded if the client disconnected before there was a status, as in nginx. HTTP defines no such status.
 const CLIENT_CLOSED: StatusCode = match StatusCode::from_u16(499) {
     Ok(status) => status,
     Err(_) => StatusCode::BAD_REQUEST,

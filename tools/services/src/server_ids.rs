@@ -1,4 +1,4 @@
-//! The part of a server in a QUIC-LB configuration, from a file.
+//! Reads the settings of one server in a QUIC-LB configuration from a file.
 
 use std::fmt;
 use std::io::Read as _;
@@ -10,16 +10,16 @@ use courser::{ServerIdError, ServerIdGenerator};
 #[derive(thiserror::Error, Clone, PartialEq, Eq, Debug)]
 #[error("cannot use the QUIC-LB configuration {}: {reason}", .path.display())]
 pub struct ServerIdsError {
-    /// The file.
+    /// The path that was passed to [`read_server_ids`].
     pub path: PathBuf,
-    /// The error.
+    /// The I/O error, or the line and its mistake.
     pub reason: String,
 }
 
-/// Reads the connection IDs of a server behind a load balancer (draft-ietf-quic-load-balancers-21 §5.3)
+/// Reads the connection ID settings of a server behind a load balancer (draft-ietf-quic-load-balancers-21 §5.3)
 /// from a file.
 ///
-/// Each line has a name, `=` and a value; `#` begins a comment. Bytes are hexadecimal.
+/// Each line consists of a name, `=` and a value; `#` begins a comment. Bytes are hexadecimal.
 ///
 /// | name | value |
 /// |---|---|
@@ -30,8 +30,8 @@ pub struct ServerIdsError {
 /// | `first-octet` | `random`, or `length` if the lower bits describe the length of the ID; by default `random` |
 ///
 /// # Errors
-/// When the file cannot be read or is longer than 4096 bytes, and when a line or a value is wrong. No reason
-/// contains the key.
+/// The file cannot be read or is longer than 4096 bytes, or a line or value is invalid. No reason contains the
+/// key.
 pub fn read_server_ids(path: &Path) -> Result<ServerIdGenerator, ServerIdsError> {
     let failed = |reason: String| ServerIdsError {
         path: path.to_owned(),
@@ -52,7 +52,7 @@ fn read(path: &Path) -> std::io::Result<String> {
     Ok(text)
 }
 
-/// Reads the text of a file.
+/// Parses the text of a file.
 fn parse(text: &str) -> Result<ServerIdGenerator, String> {
     let mut settings = Settings::default();
     for (number, line) in (1..).zip(text.lines()) {
@@ -128,8 +128,8 @@ impl fmt::Debug for Settings {
     }
 }
 
-fn set<T>(place: &mut Option<T>, name: &str, value: T) -> Result<(), String> {
-    match place.replace(value) {
+fn set<T>(setting: &mut Option<T>, name: &str, value: T) -> Result<(), String> {
+    match setting.replace(value) {
         None => Ok(()),
         Some(_) => Err(format!("{name} is given twice")),
     }
@@ -137,10 +137,10 @@ fn set<T>(place: &mut Option<T>, name: &str, value: T) -> Result<(), String> {
 
 fn number<T: std::str::FromStr>(text: &str) -> Result<T, String> {
     let number = text.parse();
-    number.map_err(|_| format!("'{text}' is not a number in the range"))
+    number.map_err(|_| format!("'{text}' is not a number in the allowed range"))
 }
 
-/// Reads hexadecimal bytes. The error does not contain the text, which may be a key.
+/// Parses hexadecimal bytes. The error does not contain the text, which may be a key.
 fn bytes(text: &str) -> Result<Vec<u8>, String> {
     let digits = text.as_bytes();
     let byte = |pair: &[u8]| {
@@ -157,7 +157,7 @@ fn bytes(text: &str) -> Result<Vec<u8>, String> {
 
 const NAMES: &str = "config-id, server-id, nonce-length, key or first-octet";
 
-/// The longest file in bytes: one has five short lines.
+/// Largest size of a file in bytes; a usual one has five short lines.
 const MAX_FILE: u64 = 4096;
 
 #[cfg(test)]
@@ -169,14 +169,14 @@ mod tests {
     const CLEAR: &str = "config-id = 2\nserver-id=ed793a51d49b8f5f\n\nnonce-length = 8 # bytes\n";
     const KEY: &str = "key = 8f95f09245765f80256934e50c66207F\n";
 
-    fn made(text: &str) -> ServerIdGenerator {
+    fn parsed(text: &str) -> ServerIdGenerator {
         parse(text).unwrap_or_else(|error| panic!("{text}: {error}"))
     }
 
-    /// draft-ietf-quic-load-balancers-21 §B.2.
+    /// Test vector of draft-ietf-quic-load-balancers-21 §B.2.
     #[test]
     fn file_with_a_key_opens_the_vector_of_the_draft() {
-        let generator = made(&format!(
+        let generator = parsed(&format!(
             "# of the draft\n{CLEAR}{KEY}first-octet = length\n"
         ));
         assert_eq!(generator.length(), 17);
@@ -186,19 +186,19 @@ mod tests {
         id.insert(0, 0x50);
         let server_id = 0xed79_3a51_d49b_8f5f_u64.to_be_bytes();
         assert_eq!(generator.open(&mut id), Some(&server_id[..]));
-        assert_ne!(generator, made(&format!("{CLEAR}{KEY}")));
+        assert_ne!(generator, parsed(&format!("{CLEAR}{KEY}")));
     }
 
     #[test]
     fn file_without_a_key_leaves_server_ids_in_clear() {
-        let generator = made(CLEAR);
+        let generator = parsed(CLEAR);
         let mut rng = courser::Rng::new([7; 32]);
         let id = generator.generate(&mut rng);
         assert_eq!(id[1..9], 0xed79_3a51_d49b_8f5f_u64.to_be_bytes());
     }
 
     #[test]
-    fn mistakes_are_one_line_with_place_and_without_the_key() {
+    fn mistakes_are_reported_with_their_line_and_without_the_key() {
         for (text, reason) in [
             ("", "config-id is missing"),
             ("config-id = 2\n", "server-id is missing"),
@@ -207,7 +207,7 @@ mod tests {
             ("\nport = 1", "line 2: 'port' is not a setting"),
             (
                 "config-id = 300",
-                "line 1: '300' is not a number in the range",
+                "line 1: '300' is not a number in the allowed range",
             ),
             ("config-id = -1", "line 1: '-1' is not a number"),
             (

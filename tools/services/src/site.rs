@@ -1,4 +1,4 @@
-//! A whole site as one service: files, or an upstream server; compressed and recorded.
+//! A site as one service: files or an upstream server, compressed and recorded.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -16,17 +16,17 @@ use crate::body::{Body, boxed};
 use crate::proxy::Proxy;
 use crate::record::{Record, Recorder};
 
-/// The source of responses.
+/// The source of the responses of a server.
 #[derive(Clone, Debug)]
 pub enum Site {
-    /// A folder; [`Files`] compresses on its own.
+    /// A folder. [`Files`] compresses the content itself.
     Files(Files),
-    /// An upstream server.
+    /// An upstream server; boxed because it is much larger than the other variant.
     Proxy(Box<Proxy>),
 }
 
 impl Site {
-    /// Returns the folder or the upstream server, for humans.
+    /// Returns the path of the folder or the URL of the upstream server for messages.
     pub fn name(&self) -> String {
         match self {
             Self::Files(files) => files.root().display().to_string(),
@@ -34,7 +34,7 @@ impl Site {
         }
     }
 
-    /// Returns the folder, if it is one.
+    /// Returns the folder, or `None` for an upstream server.
     pub fn files(&self) -> Option<Files> {
         match self {
             Self::Files(files) => Some(files.clone()),
@@ -42,14 +42,15 @@ impl Site {
         }
     }
 
-    /// Makes one service of it. `compress` compresses the responses of an upstream server.
-    pub fn into_service(self, compress: bool, recorder: Recorder) -> Answers {
+    /// Converts the site into one service. `compress` determines whether responses of an upstream server are
+    /// compressed; files are not affected.
+    pub fn into_service(self, compress: bool, recorder: Recorder) -> SiteService {
         let source = match self {
             Self::Files(files) => Source::Files(files),
             Self::Proxy(proxy) if compress => Source::Compressed(compressed(*proxy)),
             Self::Proxy(proxy) => Source::Proxy(Arc::new(*proxy)),
         };
-        Answers {
+        SiteService {
             source,
             recorder: Arc::new(recorder),
         }
@@ -58,25 +59,25 @@ impl Site {
 
 /// The service of a [`Site`].
 #[derive(Clone, Debug)]
-pub struct Answers {
+pub struct SiteService {
     source: Source,
     recorder: Arc<Recorder>,
 }
 
 #[derive(Clone, Debug)]
 enum Source {
-    /// Answers directly: most files are answered in less time than a box takes.
+    /// Called directly, because most files are served in less time than a boxed future costs.
     Files(Files),
-    /// Shared, since each request has a clone.
+    /// Shared, because each request holds a clone.
     Proxy(Arc<Proxy>),
     Compressed(Compressed),
 }
 
-/// An upstream server whose responses are compressed, as a function: the type of the layers has no name.
+/// An upstream server whose responses are compressed. A closure, because the type of the layers cannot be named.
 #[derive(Clone)]
-struct Compressed(Arc<dyn Fn(Request<server::Body>, Record) -> Later + Send + Sync>);
+struct Compressed(Arc<dyn Fn(Request<server::Body>, Record) -> ResponseFuture + Send + Sync>);
 
-type Later = Pin<Box<dyn Future<Output = Response<Body>> + Send>>;
+type ResponseFuture = Pin<Box<dyn Future<Output = Response<Body>> + Send>>;
 
 impl fmt::Debug for Compressed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -84,7 +85,7 @@ impl fmt::Debug for Compressed {
     }
 }
 
-impl Service<Request<server::Body>> for Answers {
+impl Service<Request<server::Body>> for SiteService {
     type Response = Response<Body>;
     type Error = Infallible;
     type Future = files::Answering;
@@ -125,8 +126,8 @@ fn compressed(proxy: Proxy) -> Compressed {
     }))
 }
 
-/// Makes the ETag of compressed content weak: its bytes are not those that a strong ETag identifies (RFC
-/// 9110 §8.8.1). Content that was compressed by the upstream server has a length.
+/// Makes the ETag of content that was compressed here weak, because its bytes are not those that a strong ETag
+/// identifies (RFC 9110 §8.8.1). Content that the upstream server compressed has a length.
 fn weaken(mut response: Response<Body>) -> Response<Body> {
     let headers: &mut HeaderMap = response.headers_mut();
     let is_on_the_fly = headers.contains_key(header::CONTENT_ENCODING)

@@ -1,17 +1,17 @@
-//! Another place that serves an origin.
+//! An alternative service (RFC 7838).
 
 use std::time::SystemTime;
 
 use super::super::origin::Origin;
 
-/// Another place that serves an origin over HTTP/3.
+/// A server that offers an origin over HTTP/3.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Alternative {
-    /// The host; if empty, the host of the origin.
+    /// The host, or empty for the host of the origin.
     pub(crate) host: Box<str>,
     pub(crate) port: u16,
     pub(crate) expires: SystemTime,
-    /// True if it stays valid when the network changes (RFC 7838 §3.1).
+    /// True if it remains valid when the network changes (RFC 7838 §3.1).
     pub(crate) persists: bool,
 }
 
@@ -24,8 +24,8 @@ impl Alternative {
         }
     }
 
-    /// Returns true if it is the origin's own host and port, over another protocol.
-    pub(crate) fn is_same_place(&self, origin: &Origin) -> bool {
+    /// Returns true if host and port are those of the origin, so that only the protocol differs.
+    pub(crate) fn is_same_authority(&self, origin: &Origin) -> bool {
         self.host(origin) == origin.host() && self.port == origin.port()
     }
 }

@@ -1,8 +1,8 @@
-//! The file format in which curl stores alternatives: one per line, in nine parts.
+//! The file format in which curl stores alternatives: one per line, in nine fields.
 //!
-//! `h2 example.org 443 h3 other.example.org 8443 "20300131 10:00:00" 0 0`: protocol, host and port
-//! of the origin, the same of the alternative, when it expires (UTC), whether it persists, and an
-//! unused priority.
+//! `h2 example.org 443 h3 other.example.org 8443 "20300131 10:00:00" 0 0`: protocol, host and port of the
+//! origin, protocol, host and port of the alternative, expiry (UTC), whether it persists, and an unused
+//! priority.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -16,7 +16,7 @@ pub(super) fn read(text: &str) -> impl Iterator<Item = (Origin, Alternative)> {
     text.lines().filter_map(read_line)
 }
 
-/// Returns a file with the alternatives that have not expired, in a stable order.
+/// Returns the text of a file with the unexpired alternatives, sorted by origin.
 pub(super) fn write(now: SystemTime, origins: &HashMap<Origin, Vec<Alternative>>) -> String {
     let mut text = String::from(HEADER);
     let mut sorted: Vec<_> = origins.iter().collect();
@@ -73,7 +73,7 @@ fn bracketed(host: &str) -> String {
     }
 }
 
-/// Formats a time like `20300131 10:00:00`, in UTC.
+/// Formats a UTC time as `20300131 10:00:00`.
 fn format_time(time: SystemTime) -> String {
     let since = time
         .duration_since(SystemTime::UNIX_EPOCH)
@@ -113,8 +113,8 @@ fn parse_time(text: &str) -> Option<SystemTime> {
     Some(SystemTime::UNIX_EPOCH + Duration::from_secs(seconds))
 }
 
-/// Returns the number of days from the beginning of 1970 to a date. Years begin in March here, so
-/// that the leap day comes last.
+/// Returns the number of days from 1970-01-01 to a date. Years begin in March here, so that the leap day is the
+/// last day.
 const fn days_until(year: u64, month: u64, day: u64) -> u64 {
     let year = if month <= 2 { year - 1 } else { year };
     let month = (month + 9) % 12;
@@ -122,7 +122,7 @@ const fn days_until(year: u64, month: u64, day: u64) -> u64 {
     365 * year + leap_days + (153 * month + 2) / 5 + day - 1 - DAYS_TO_1970
 }
 
-/// Returns the date that is `days` days after the beginning of 1970.
+/// Returns the date that is `days` days after 1970-01-01.
 fn date_of(days: u64) -> (u64, u64, u64) {
     let mut year = 1970 + days / 366;
     while days_until(year + 1, 1, 1) <= days {
@@ -136,7 +136,7 @@ fn date_of(days: u64) -> (u64, u64, u64) {
 }
 
 const DAY: u64 = 24 * 3600;
-/// Number of days from the first of March of the year 0 to the beginning of 1970.
+/// Number of days from 0000-03-01 to 1970-01-01.
 const DAYS_TO_1970: u64 = 719_468;
 
 const HEADER: &str = "# Alternatives that servers announced (RFC 7838), in curl's format.\n";

@@ -1,11 +1,11 @@
-//! The `alt-svc` field (RFC 7838 §3).
+//! Parsing of the `alt-svc` field (RFC 7838 §3).
 
 use std::time::Duration;
 
-/// The content of a field value.
+/// The parsed value of a field.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Announcement {
-    /// All previous announcements are void.
+    /// Withdraws all previous announcements.
     Clear,
     Services(Vec<Service>),
 }
@@ -19,8 +19,8 @@ pub(super) struct Service {
     pub(super) persists: bool,
 }
 
-/// Parses a value. Returns `None` if it is malformed as a whole; single services that are malformed
-/// or have no address are skipped.
+/// Parses a value. Returns `None` if its syntax is invalid; services with an invalid or missing address are
+/// skipped.
 pub(super) fn parse(value: &str) -> Option<Announcement> {
     if value.trim() == "clear" {
         return Some(Announcement::Clear);
@@ -39,7 +39,7 @@ pub(super) fn parse(value: &str) -> Option<Announcement> {
     (!services.is_empty()).then_some(Announcement::Services(services))
 }
 
-/// Parses one service. Returns it and the rest of the text.
+/// Parses one service. Returns it with the remaining text, or without it if its address is unusable.
 fn parse_service(text: &str) -> Option<(Option<Service>, &str)> {
     let (protocol, rest) = text.split_once('=')?;
     let protocol = percent_decode(protocol.trim())?;
@@ -54,10 +54,10 @@ fn parse_service(text: &str) -> Option<(Option<Service>, &str)> {
         let (name, behind) = parameter.split_once('=')?;
         let (value, behind) = parse_value(behind)?;
         match name.trim().to_ascii_lowercase().as_str() {
-            // A value too large for a number is a long time in any case.
+            // A value that overflows is longer than any limit.
             "ma" => max_age = Duration::from_secs(parse_seconds(&value)?),
             "persist" => persists = value == "1",
-            // Unknown parameters are ignored.
+            // Other parameters are ignored (RFC 7838 §3.1).
             _ => {}
         }
         rest = behind;
@@ -75,7 +75,7 @@ fn parse_service(text: &str) -> Option<(Option<Service>, &str)> {
     Some((service, rest))
 }
 
-/// Parses a token or a quoted string (RFC 9110 §5.6.4). Returns it and the rest of the text.
+/// Parses a token or a quoted string (RFC 9110 §5.6.4). Returns it and the remaining text.
 fn parse_value(text: &str) -> Option<(String, &str)> {
     let text = text.trim_start_matches([' ', '\t']);
     let Some(quoted) = text.strip_prefix('"') else {
@@ -117,7 +117,7 @@ fn parse_seconds(text: &str) -> Option<u64> {
     Some(text.parse().unwrap_or(u64::from(u32::MAX)))
 }
 
-/// Decodes percent-encoded characters in names of protocols (RFC 7838 §3).
+/// Decodes percent-encoded characters in protocol names (RFC 7838 §3).
 fn percent_decode(text: &str) -> Option<String> {
     let mut decoded = Vec::with_capacity(text.len());
     let mut bytes = text.bytes();
@@ -135,9 +135,9 @@ fn percent_decode(text: &str) -> Option<String> {
         .filter(|name| !name.is_empty())
 }
 
-/// Default lifetime, RFC 7838 §3.1: 24 hours.
+/// Lifetime of services without the parameter `ma` (RFC 7838 §3.1).
 const DEFAULT_MAX_AGE: Duration = Duration::from_secs(24 * 3600);
-/// Longest DNS name.
+/// Longest DNS name in characters (RFC 1035 §2.3.4, without the root).
 const MAX_HOST: usize = 253;
-/// Maximum of services in a value, so that a long list cannot waste our time.
+/// Largest number of services in a value, to bound the work for one response.
 const MAX_SERVICES: usize = 32;

@@ -1,15 +1,15 @@
-//! Restrictions on alternatives: a server must not be able to direct its clients to other services,
-//! or into the networks that they are in.
+//! Restrictions on alternatives, so that a server cannot direct its clients to services of other protocols or
+//! into private networks.
 
 use std::net::{IpAddr, SocketAddr};
 
-/// Returns true for ports of other protocols, which browsers block too (Fetch Standard, "bad port").
+/// Returns true for ports of other protocols, as blocked by browsers (Fetch Standard, "bad port").
 pub(super) fn is_blocked(port: u16) -> bool {
     BLOCKED.binary_search(&port).is_ok()
 }
 
-/// Returns the allowed addresses of an alternative on another host. Addresses in private networks
-/// and of this machine are allowed only if the origin has such an address itself.
+/// Returns the allowed addresses of an alternative on another host. Private and loopback addresses are allowed
+/// only if the origin has one itself.
 pub(crate) fn allowed(others: Vec<SocketAddr>, origin: &[SocketAddr]) -> Vec<SocketAddr> {
     if origin.iter().any(is_internal) {
         return others;
@@ -19,8 +19,8 @@ pub(crate) fn allowed(others: Vec<SocketAddr>, origin: &[SocketAddr]) -> Vec<Soc
     others
 }
 
-/// Returns true for addresses that denote different machines in different networks: loopback,
-/// private and link-local ones (RFC 6890), multicast groups and the unspecified address.
+/// Returns true for addresses that mean different machines in different networks: loopback, private and
+/// link-local addresses (RFC 6890), multicast groups and the unspecified address.
 pub(crate) fn is_internal(address: &SocketAddr) -> bool {
     match address.ip().to_canonical() {
         IpAddr::V4(ip) => {
@@ -31,7 +31,7 @@ pub(crate) fn is_internal(address: &SocketAddr) -> bool {
                 || ip.is_broadcast()
                 || ip.is_multicast()
                 || first == 0
-                // Addresses shared by the customers of a provider (RFC 6598).
+                // Shared addresses of carrier-grade NAT (RFC 6598).
                 || (first == 100 && second & 0xc0 == 64)
         }
         IpAddr::V6(ip) => {

@@ -84,7 +84,7 @@ fn malformed_values_change_nothing() {
 }
 
 #[test]
-fn services_without_a_usable_address_are_left_out() {
+fn services_without_a_usable_address_are_skipped() {
     for value in [
         r#"h3="443""#,
         r#"h3=":99999""#,
@@ -100,7 +100,7 @@ fn services_without_a_usable_address_are_left_out() {
 }
 
 #[test]
-fn only_http3_is_kept_and_only_until_it_expires() {
+fn only_unexpired_http3_alternatives_are_returned() {
     let cache = announced(r#"h2=":1", h3=":8443"; ma=60, h3-29=":2""#);
     let known = cache.alternatives(at(59), &origin());
     assert_eq!(known.len(), 1);
@@ -108,7 +108,7 @@ fn only_http3_is_kept_and_only_until_it_expires() {
         (known[0].host(&origin()), known[0].port),
         ("example.org", 8443)
     );
-    assert!(!known[0].is_same_place(&origin()));
+    assert!(!known[0].is_same_authority(&origin()));
     assert!(cache.alternatives(at(60), &origin()).is_empty());
 }
 
@@ -122,7 +122,7 @@ fn each_response_replaces_earlier_alternatives() {
     };
     assert_eq!(ports(&cache), [3, 4], "several fields are one list");
     cache.on_announced(at(0), &origin(), [r#"h2=":3""#].into_iter());
-    assert!(ports(&cache).is_empty(), "no HTTP/3 any more");
+    assert!(ports(&cache).is_empty(), "HTTP/3 is no longer announced");
     let mut cache = announced(r#"h3=":8001""#);
     cache.on_announced(at(0), &origin(), ["clear"].into_iter());
     assert!(ports(&cache).is_empty());
@@ -201,7 +201,7 @@ fn ports_of_other_protocols_are_refused() {
     let known = cache.alternatives(at(0), &origin());
     let ports: Vec<_> = known.iter().map(|known| known.port).collect();
     assert_eq!(ports, [8443]);
-    // The user has chosen this port.
+    // The origin itself uses this port, so the user has chosen it.
     let origin = Origin::https("example.org", 6000);
     let mut cache = AltSvcCache::default();
     cache.on_announced(at(0), &origin, [r#"h3=":6000""#].into_iter());

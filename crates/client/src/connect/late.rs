@@ -1,4 +1,4 @@
-//! QUIC that comes after TCP has won.
+//! QUIC attempts that continue after TCP has won.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -11,11 +11,11 @@ use super::super::error::Error;
 use super::super::link::Established;
 use super::super::pool::Key;
 
-/// The number of an attempt, and its result.
+/// The index of an attempt with its result.
 pub(super) type Attempted = (usize, Result<Established, Error>);
 
-/// Waits for QUIC after TCP has won, at these alternatives and elsewhere, because QUIC may be only slightly
-/// later and can carry later requests. If it does not connect in time, the network or the server drops UDP.
+/// Waits for the remaining QUIC attempts after TCP has won the race. QUIC may be only slightly slower and can
+/// then carry later requests. If it does not connect in time, the network or the server drops UDP.
 pub(super) async fn await_quic(
     core: Arc<Core>,
     key: Key,
@@ -45,8 +45,7 @@ pub(super) async fn await_quic(
     }
 }
 
-/// Time to wait for QUIC in the background after TCP has won: two lost datagrams and their
-/// retransmissions, on a slow path.
+/// Time limit for QUIC after TCP has won: two lost datagrams and their retransmissions on a slow path.
 const PATIENCE: Duration = Duration::from_secs(3);
 
 #[cfg(test)]
@@ -60,7 +59,7 @@ mod tests {
     const HOME: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
     #[tokio::test(start_paused = true)]
-    async fn attempt_that_never_ends_keeps_the_origin_from_quic() {
+    async fn attempt_that_never_ends_disables_quic_for_the_origin() {
         let core = Client::builder().build().expect("a client").0;
         let origin = Origin::https("origin.test", 443);
         let key = core.key(&origin);

@@ -19,7 +19,7 @@ use super::super::origin::Origin;
 use super::super::serves::Serves;
 use super::super::timing::TlsSummary;
 
-/// Makes one attempt. The second part of the place names the alternative that the address belongs to.
+/// Makes one attempt at an address. `place` has the address and the alternative to which it belongs.
 pub(super) async fn attempt(
     core: &Arc<Core>,
     origin: &Origin,
@@ -40,7 +40,7 @@ pub(super) async fn attempt(
     };
     let (mut endpoint, mut connecting) = begin(false)?;
     if matches!(connecting, Err(ConnectError::EndpointStopping)) {
-        // The runtime on which it was created is gone.
+        // The runtime of the endpoint was shut down, so a new endpoint is needed.
         (endpoint, connecting) = begin(true)?;
     }
     let connecting = connecting.map_err(|error| {
@@ -53,7 +53,7 @@ pub(super) async fn attempt(
             format!("cannot start a QUIC connection to {address}: {error}"),
         )
     })?;
-    // TCP would detect a closed port on its own.
+    // TCP attempts detect closed ports without a probe.
     let is_alone = !settings.version.may_use_tcp();
     let unreachable = connecting.unreachable();
     let remembered = core.early_data.as_ref().filter(|_| may_be_early);
@@ -70,7 +70,7 @@ pub(super) async fn attempt(
             connected = &mut connected => return connected,
             cause = unreachable => doubt.report(unreachable_error(address, cause, is_alone)),
         }
-        // It goes on as long as other attempts do: reports of the network may be wrong.
+        // The attempt continues while others do, because ICMP messages can be forged.
         connected.await
     };
     let connection = tokio::select! {
@@ -78,7 +78,7 @@ pub(super) async fn attempt(
             let (place, host) = (address.to_string(), origin.host());
             Error::of_quic_handshake(&error, &place, host, &core.tls.quic_offer)
         })?,
-        () = nobody_listens(address), if is_alone => {
+        () = port_closed(address), if is_alone => {
             let text = format!("nothing listens on udp {address}");
             return Err(Error::new(ErrorKind::Connect, text));
         }
@@ -95,7 +95,7 @@ pub(super) async fn attempt(
     Ok(established(&endpoint, client, address, alternative, serves))
 }
 
-/// Reports attempts that are unlikely to succeed to the race, which then no longer waits for them.
+/// Reports to the race that an attempt is unlikely to succeed.
 #[derive(Clone, Debug)]
 pub(super) struct Doubt {
     index: usize,
@@ -108,7 +108,7 @@ impl Doubt {
     }
 
     fn report(self, error: Error) {
-        // The race may be over.
+        // Fails if the race has ended.
         let _ = self.reports.send((self.index, error));
     }
 }
@@ -132,11 +132,11 @@ fn established(
     alternative: Option<Box<str>>,
     serves: Serves,
 ) -> Established {
-    // The system reports local addresses of datagrams only if the socket is bound to none.
+    // Datagrams carry their local address only if the socket is bound to the unspecified address.
     let bound = endpoint.local_addr().ok();
     let connection = client.quic();
-    let told = connection.local_ip();
-    let local = bound.and_then(|bound| match told {
+    let reported = connection.local_ip();
+    let local = bound.and_then(|bound| match reported {
         Some(ip) => Some(ScopedIp::in_zone_of(ip, remote).with_port(bound.port())),
         None => (!bound.ip().is_unspecified()).then_some(bound),
     });
@@ -149,7 +149,7 @@ fn established(
         tcp_connected: None,
         tls_complete: None,
         quic_complete: is_complete.then(Instant::now),
-        // Early data is an attempt to resume.
+        // Until the handshake completes, early data means that a session is being resumed.
         is_resumed: handshake.as_ref().is_none_or(|data| data.resumed),
         tls: handshake
             .filter(|_| is_complete)
@@ -165,9 +165,9 @@ fn established(
     }
 }
 
-/// Resolves once the system reports that the port is closed, which it does only for connected
-/// sockets. Never resolves otherwise.
-async fn nobody_listens(address: SocketAddr) {
+/// Completes when the system reports that the port is closed, which it does only for connected sockets.
+/// Otherwise it never completes.
+async fn port_closed(address: SocketAddr) {
     tokio::time::sleep(BEFORE_PROBE).await;
     let any: IpAddr = match address {
         SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
@@ -178,23 +178,23 @@ async fn nobody_listens(address: SocketAddr) {
         socket.connect(address).await?;
         let mut answer = [0; 16];
         for _ in 0..PROBES {
-            // One byte is not a packet of any version: servers drop it silently.
+            // Servers silently drop a datagram of one byte, because it is no packet of any version.
             socket.send(&[0]).await?;
-            // Routers answer only some of many datagrams.
+            // Routers and hosts rate-limit ICMP messages, so several datagrams are sent.
             if let Ok(received) =
                 tokio::time::timeout(BETWEEN_PROBES, socket.recv(&mut answer)).await
             {
                 received?;
             }
         }
-        // On a long path the answer may arrive later.
+        // The ICMP message may still arrive on a long path.
         loop {
             socket.recv(&mut answer).await?;
         }
     };
     let result: io::Result<()> = probe.await;
     match result {
-        // Windows reports that an earlier datagram was reset.
+        // Windows reports here that an earlier datagram was rejected.
         Err(error)
             if matches!(
                 error.kind(),
@@ -204,7 +204,7 @@ async fn nobody_listens(address: SocketAddr) {
     }
 }
 
-/// Most handshakes are complete by then, so that no probe is sent.
+/// Most handshakes complete within this time, and then no probe is sent.
 const BEFORE_PROBE: Duration = Duration::from_millis(300);
 const PROBES: u32 = 3;
 const BETWEEN_PROBES: Duration = Duration::from_millis(300);

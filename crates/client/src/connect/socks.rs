@@ -1,8 +1,9 @@
 //! SOCKS proxies: version 5 (RFC 1928) with user and password (RFC 1929), version 4 and 4a.
 //!
-//! hyper-util has connectors for SOCKS, but they do not suffice. They offer a proxy one
-//! authentication method where curl offers two, which `ssh -D` refuses. They have room for only 262
-//! bytes of user, password and host together. And they block the thread to resolve names.
+//! This is our own implementation, because the crate tokio-socks loses the reply of the proxy, which `courser
+//! get` prints. hyper-util's connectors do not suffice either: they offer only one authentication method where
+//! curl offers two, which `ssh -D` refuses, they limit user, password and host to 262 bytes together, and they
+//! block the thread to resolve names.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -15,20 +16,20 @@ use super::super::core::Core;
 use super::super::error::{Error, ErrorKind};
 use super::super::origin::Origin;
 
-/// The SOCKS version of a proxy, given by the scheme of its URL.
+/// The version of SOCKS that the scheme of a proxy URL selects.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Socks {
-    /// SOCKS4: IPv4 addresses.
+    /// SOCKS4, which supports only IPv4 addresses.
     V4,
-    /// SOCKS4a: IPv4 addresses and names.
+    /// SOCKS4a, which supports IPv4 addresses and names.
     V4a,
-    /// SOCKS5: addresses; the client resolves names.
+    /// SOCKS5 with addresses; the client resolves names.
     V5,
-    /// SOCKS5 with names: addresses and names.
+    /// SOCKS5 with addresses and names; the proxy resolves names.
     V5h,
 }
 
-/// The destination that a proxy is to connect to.
+/// The destination to which the proxy should connect.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Target {
     Address(SocketAddr),
@@ -54,8 +55,8 @@ impl Socks {
         ip.is_ipv4() || matches!(self, Self::V5 | Self::V5h)
     }
 
-    /// Returns the destination for the proxy: a name if the proxy resolves names, so that the
-    /// client sends no query for it.
+    /// Returns the destination for the proxy: a name if the proxy resolves names, so that the client sends no
+    /// DNS query, and an address otherwise.
     pub(super) async fn target(self, core: &Arc<Core>, origin: &Origin) -> Result<Target, Error> {
         let (host, port) = core.settings.destination(origin);
         if let Ok(ip) = host.parse::<IpAddr>() {
@@ -66,13 +67,15 @@ impl Socks {
         }
         let addresses = core.lookup(&host, port).await?;
         let usable = addresses.into_iter().find(|it| self.carries(it.ip()));
-        usable.map(Target::Address).ok_or_else(|| only_ipv4(&host))
+        usable
+            .map(Target::Address)
+            .ok_or_else(|| no_ipv4_address(&host))
     }
 
-    /// Requests a connection to `target`. Afterwards the stream leads to it.
+    /// Requests a connection to `target`. Afterwards the stream carries its bytes.
     ///
     /// # Errors
-    /// [`ErrorKind::Socks`] with the answer of the proxy.
+    /// [`ErrorKind::Socks`] with the reply of the proxy.
     pub(super) async fn connect<S>(
         self,
         stream: &mut S,
@@ -85,12 +88,12 @@ impl Socks {
         match self {
             Self::V4 | Self::V4a => {
                 let user = credentials.map_or("", |(user, _)| user);
-                ask(stream, &request_4(target, user)?).await?;
+                send(stream, &request_4(target, user)?).await?;
                 answer_4(read(stream).await?, target)
             }
             Self::V5 | Self::V5h => {
-                log_in(stream, credentials).await?;
-                ask(stream, &request_5(target)?).await?;
+                authenticate(stream, credentials).await?;
+                send(stream, &request_5(target)?).await?;
                 answer_5(stream, target).await
             }
         }
@@ -106,8 +109,8 @@ impl std::fmt::Display for Target {
     }
 }
 
-/// Negotiates an authentication method and authenticates.
-async fn log_in<S>(stream: &mut S, credentials: Option<(&str, &str)>) -> Result<(), Error>
+/// Negotiates an authentication method, and authenticates if the proxy requires it.
+async fn authenticate<S>(stream: &mut S, credentials: Option<(&str, &str)>) -> Result<(), Error>
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
@@ -115,10 +118,10 @@ where
         Some(_) => &[VERSION_5, 2, NO_LOGIN, PASSWORD],
         None => &[VERSION_5, 1, NO_LOGIN],
     };
-    ask(stream, offer).await?;
+    send(stream, offer).await?;
     let [version, method] = read(stream).await?;
     if version != VERSION_5 {
-        return Err(no_socks("SOCKS5", version));
+        return Err(not_socks("SOCKS5", version));
     }
     match (method, credentials) {
         (NO_LOGIN, _) => Ok(()),
@@ -126,7 +129,7 @@ where
             let mut message = vec![VERSION_PASSWORD];
             push_counted(&mut message, "user", user)?;
             push_counted(&mut message, "password", password)?;
-            ask(stream, &message).await?;
+            send(stream, &message).await?;
             let [_, status] = read(stream).await?;
             if status == 0 {
                 return Ok(());
@@ -150,7 +153,7 @@ where
     }
 }
 
-/// Encodes a request, RFC 1928 §4.
+/// Encodes a request (RFC 1928 §4).
 fn request_5(target: &Target) -> Result<Vec<u8>, Error> {
     let mut message = vec![VERSION_5, CONNECT, 0];
     let port = match target {
@@ -177,15 +180,15 @@ fn request_5(target: &Target) -> Result<Vec<u8>, Error> {
     Ok(message)
 }
 
-/// Reads the answer to a request, RFC 1928 §6.
+/// Reads the reply to a request (RFC 1928 §6).
 async fn answer_5<S: AsyncRead + Unpin>(stream: &mut S, target: &Target) -> Result<(), Error> {
     let [version, reply, _, kind] = read(stream).await?;
     if version != VERSION_5 {
-        return Err(no_socks("SOCKS5", version));
+        return Err(not_socks("SOCKS5", version));
     }
     let why = match reply {
         0 => {
-            // The address from which the proxy connects, which is unused but must be read first.
+            // The address from which the proxy connects. It is not used, but must be read.
             let mut rest = [0; 255 + 2];
             let len = match kind {
                 IPV4 => 4,
@@ -197,7 +200,11 @@ async fn answer_5<S: AsyncRead + Unpin>(stream: &mut S, target: &Target) -> Resu
                 }
             };
             let rest = &mut rest[..len + 2];
-            return stream.read_exact(rest).await.map(drop).map_err(lost);
+            return stream
+                .read_exact(rest)
+                .await
+                .map(drop)
+                .map_err(connection_error);
         }
         1 => "general failure",
         2 => "not allowed by its rules",
@@ -217,12 +224,12 @@ async fn answer_5<S: AsyncRead + Unpin>(stream: &mut S, target: &Target) -> Resu
     Err(refused(text))
 }
 
-/// Encodes a request of SOCKS4 or 4a, as in Ying-Da Lee's memos: a name follows an invalid address.
+/// Encodes a SOCKS4 or 4a request as in Ying-Da Lee's memos. In 4a, a name follows an invalid address.
 fn request_4(target: &Target, user: &str) -> Result<Vec<u8>, Error> {
     let (ip, port, name) = match target {
         Target::Address(address) => match address.ip() {
             IpAddr::V4(ip) => (ip.octets(), address.port(), None),
-            IpAddr::V6(_) => return Err(only_ipv4(&address.ip().to_string())),
+            IpAddr::V6(_) => return Err(no_ipv4_address(&address.ip().to_string())),
         },
         Target::Name(name, port) => (NO_ADDRESS, *port, Some(name)),
     };
@@ -243,7 +250,7 @@ fn request_4(target: &Target, user: &str) -> Result<Vec<u8>, Error> {
 
 fn answer_4([version, reply, ..]: [u8; 8], target: &Target) -> Result<(), Error> {
     if version != 0 {
-        return Err(no_socks("SOCKS4", version));
+        return Err(not_socks("SOCKS4", version));
     }
     let why = match reply {
         0x5a => return Ok(()),
@@ -268,14 +275,17 @@ fn push_counted(message: &mut Vec<u8>, what: &str, text: &str) -> Result<(), Err
     Ok(())
 }
 
-async fn ask<S: AsyncWrite + Unpin>(stream: &mut S, message: &[u8]) -> Result<(), Error> {
-    stream.write_all(message).await.map_err(lost)?;
-    stream.flush().await.map_err(lost)
+async fn send<S: AsyncWrite + Unpin>(stream: &mut S, message: &[u8]) -> Result<(), Error> {
+    stream.write_all(message).await.map_err(connection_error)?;
+    stream.flush().await.map_err(connection_error)
 }
 
 async fn read<S: AsyncRead + Unpin, const N: usize>(stream: &mut S) -> Result<[u8; N], Error> {
     let mut bytes = [0; N];
-    stream.read_exact(&mut bytes).await.map_err(lost)?;
+    stream
+        .read_exact(&mut bytes)
+        .await
+        .map_err(connection_error)?;
     Ok(bytes)
 }
 
@@ -283,19 +293,19 @@ fn refused(text: impl Into<String>) -> Error {
     Error::new(ErrorKind::Socks, text)
 }
 
-fn only_ipv4(host: &str) -> Error {
+fn no_ipv4_address(host: &str) -> Error {
     refused(format!(
         "SOCKS4 supports IPv4 only, and {host} has no IPv4 address: use socks5:// or socks5h://"
     ))
 }
 
-fn no_socks(version: &str, byte: u8) -> Error {
+fn not_socks(version: &str, byte: u8) -> Error {
     refused(format!(
         "the proxy does not speak {version}, its response begins with byte {byte}: use http:// for HTTP proxies"
     ))
 }
 
-fn lost(error: io::Error) -> Error {
+fn connection_error(error: io::Error) -> Error {
     let text = match error.kind() {
         io::ErrorKind::UnexpectedEof => {
             "the SOCKS proxy closed the connection: does it speak this version of SOCKS?".to_owned()
@@ -307,20 +317,20 @@ fn lost(error: io::Error) -> Error {
 
 const VERSION_4: u8 = 4;
 const VERSION_5: u8 = 5;
-/// The version of RFC 1929's messages.
+/// The version of the messages of RFC 1929.
 const VERSION_PASSWORD: u8 = 1;
 const CONNECT: u8 = 1;
-/// Authentication methods, RFC 1928 §3.
+/// Authentication methods (RFC 1928 §3).
 const NO_LOGIN: u8 = 0;
 const PASSWORD: u8 = 2;
 const NONE_ACCEPTABLE: u8 = 0xff;
-/// Address types, RFC 1928 §5.
+/// Address types (RFC 1928 §5).
 const IPV4: u8 = 1;
 const NAME: u8 = 3;
 const IPV6: u8 = 4;
-/// Any `0.0.0.x` except 0: the name that follows is used.
+/// An address `0.0.0.x` with x above 0, which selects the name that follows.
 const NO_ADDRESS: [u8; 4] = [0, 0, 0, 1];
-/// Longest string with a length of one byte.
+/// Longest string whose length is encoded in one byte.
 const MAX_COUNTED: usize = 255;
 
 #[cfg(test)]

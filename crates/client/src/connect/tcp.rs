@@ -1,4 +1,4 @@
-//! Connection attempts over TCP: connection, proxy, TLS, and HTTP/2 or HTTP/1.1.
+//! Connection attempts over TCP: TCP handshake, proxy, TLS, and HTTP/2 or HTTP/1.1.
 
 use std::io;
 use std::net::SocketAddr;
@@ -28,14 +28,14 @@ use super::super::serves::Serves;
 use super::super::timing::TlsSummary;
 use super::socks::Socks;
 
-/// A bidirectional byte stream, with or without TLS, directly or through a proxy.
+/// A bidirectional byte stream with or without TLS, direct or through a proxy.
 trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
 
 type BoxedStream = Box<dyn Stream>;
 
-/// Makes one attempt.
+/// Makes one attempt at an address of the origin or its proxy.
 pub(super) async fn attempt(
     core: &Arc<Core>,
     key: &Key,
@@ -62,11 +62,11 @@ pub(super) async fn attempt(
         serves: Serves::of(key.origin.clone()),
         was_silent: AtomicBool::new(false),
     };
-    // Requests are small and must not wait for acknowledgements. Otherwise they are only slower.
+    // Small requests must not wait for acknowledgements. If this fails, they are only slower.
     let _ = stream.set_nodelay(true);
     let mut stream: BoxedStream = Box::new(stream);
     if let Some(proxy) = &key.proxy {
-        (stream, facts.proxy) = pass(core, stream, proxy, &key.origin).await?;
+        (stream, facts.proxy) = connect_through_proxy(core, stream, proxy, &key.origin).await?;
     }
     if !key.origin.is_secure() {
         return http1_link(stream, facts).await;
@@ -86,7 +86,7 @@ pub(super) async fn attempt(
 }
 
 /// Returns the host and port of a proxy.
-pub(super) fn proxy_place(proxy: &Uri) -> Result<(String, u16), Error> {
+pub(super) fn proxy_address(proxy: &Uri) -> Result<(String, u16), Error> {
     if Socks::of(proxy).is_some() {
         let host = proxy.host().unwrap_or_default().trim_matches(['[', ']']);
         return Ok((host.to_owned(), proxy.port_u16().unwrap_or(SOCKS_PORT)));
@@ -143,7 +143,7 @@ async fn http2_link(stream: BoxedStream, mut facts: Facts) -> Result<Established
         .handshake(TokioIo::new(stream))
         .await
         .map_err(|error| Error::of_hyper(error, true))?;
-    // The tasks that wait for responses receive the error.
+    // Its errors are reported to the tasks that wait for responses.
     tokio::spawn(async move { drop(connection.await) });
     Ok(Established {
         link: Link::Http2(send),
@@ -151,10 +151,9 @@ async fn http2_link(stream: BoxedStream, mut facts: Facts) -> Result<Established
     })
 }
 
-/// Returns the settings of HTTP/2 connections. Their windows are granted from the start.
+/// Returns the settings of HTTP/2 connections, with large windows from the start.
 ///
-/// hyper's windows that grow with the path begin at 64 KiB, which takes four round trips for a
-/// response of 1 MB.
+/// hyper's adaptive windows start at 64 KiB, so that a response of 1 MB takes four round trips.
 fn http2_builder() -> http2::Builder<TokioExecutor> {
     let mut builder = http2::Builder::new(TokioExecutor::new());
     builder
@@ -175,9 +174,9 @@ async fn http1_link(stream: BoxedStream, facts: Facts) -> Result<Established, Er
     })
 }
 
-/// Connects through a proxy: over TLS if the proxy requires it, and with a tunnel to secure
-/// origins. A SOCKS proxy tunnels to all origins.
-async fn pass(
+/// Connects through a proxy: over TLS if its scheme is https, and with a tunnel to https origins. A SOCKS proxy
+/// provides a tunnel to all origins.
+async fn connect_through_proxy(
     core: &Arc<Core>,
     mut stream: BoxedStream,
     proxy: &Uri,
@@ -190,7 +189,7 @@ async fn pass(
         socks.connect(&mut stream, &target, credentials).await?;
         return Ok((stream, Proxied::Tunnel));
     }
-    let (host, _) = proxy_place(proxy)?;
+    let (host, _) = proxy_address(proxy)?;
     let stream: BoxedStream = match proxy.scheme_str() {
         Some("https") => Box::new(secure(stream, &core.tls.proxy, &host).await?),
         _ => stream,
@@ -203,7 +202,7 @@ async fn pass(
     Ok((stream, Proxied::Tunnel))
 }
 
-/// Requests a tunnel (RFC 9110 §9.3.6).
+/// Requests a tunnel with CONNECT (RFC 9110 §9.3.6).
 async fn tunnel(
     stream: BoxedStream,
     origin: &Origin,
@@ -248,12 +247,12 @@ async fn tunnel(
     Ok(Box::new(TokioIo::new(upgraded)))
 }
 
-/// The default port of a SOCKS proxy (RFC 1928 §3).
+/// Default port of SOCKS proxies (RFC 1928 §3).
 const SOCKS_PORT: u16 = 1080;
-/// The window of a response over HTTP/2 (limit K295).
+/// Receive window of a response over HTTP/2 (limit K295).
 const HTTP2_STREAM_WINDOW: u32 = 16 << 20;
-/// The window of all responses of an HTTP/2 connection (limit K295). It is larger than that of one
-/// response, so that a response that is not read does not stop the others.
+/// Receive window of an HTTP/2 connection (limit K295). It is larger than that of a response, so that an unread
+/// response does not block the others.
 const HTTP2_CONNECTION_WINDOW: u32 = 32 << 20;
 
 #[cfg(test)]
@@ -262,8 +261,8 @@ mod tests {
 
     use super::*;
 
-    /// The windows that the first frames of a client grant: SETTINGS_INITIAL_WINDOW_SIZE, and that of
-    /// the connection, which WINDOW_UPDATE raises from 65 535 (RFC 9113 §6.5.2, §6.9).
+    /// The windows in the first frames of a client: SETTINGS_INITIAL_WINDOW_SIZE, and the window of the
+    /// connection, which WINDOW_UPDATE raises from 65 535 (RFC 9113 §6.5.2, §6.9).
     #[tokio::test]
     async fn http2_windows_are_granted_with_the_first_frames() {
         let (client, mut server) = tokio::io::duplex(4096);

@@ -7,7 +7,7 @@ use super::super::request_body::RequestBody;
 use super::super::serves::Serves;
 use super::*;
 
-/// Returns an HTTP/1.1 connection that waits for a request, and its server end.
+/// Returns an idle HTTP/1.1 connection and its server end.
 async fn connection() -> (Established, DuplexStream) {
     let (near, far) = tokio::io::duplex(1024);
     let handshake = http1::handshake::<_, RequestBody>(TokioIo::new(near));
@@ -48,7 +48,7 @@ fn kept(pool: &Pool, key: &Key) -> usize {
 
 /// Limit K72.
 #[tokio::test]
-async fn idle_connections_are_kept_up_to_a_number() {
+async fn idle_connections_are_limited() {
     let limits = Limits::default();
     let origin_of = |number: usize| key(number / limits.idle_per_origin);
     let pool = Pool::new(limits);
@@ -70,7 +70,7 @@ async fn idle_connections_are_kept_up_to_a_number() {
 }
 
 #[tokio::test]
-async fn idle_connections_of_one_origin_are_kept_up_to_a_number() {
+async fn idle_connections_of_one_origin_are_limited() {
     let limits = Limits {
         idle_per_origin: 2,
         ..Limits::default()

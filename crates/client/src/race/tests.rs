@@ -32,7 +32,7 @@ const fn ms(milliseconds: u64) -> Duration {
     Duration::from_millis(milliseconds)
 }
 
-/// Returns all attempts with their start times, if none of them completes.
+/// Returns all attempts with their start times in milliseconds if none completes.
 fn schedule(race: &mut Race, start: Instant) -> Vec<(u128, Candidate)> {
     let mut begun = Vec::new();
     let mut now = start;
@@ -47,7 +47,7 @@ fn schedule(race: &mut Race, start: Instant) -> Vec<(u128, Candidate)> {
     }
 }
 
-/// Returns all attempts of a race with two addresses in each lane, if none of them completes.
+/// Returns all attempts of a race with two addresses in each lane if none completes.
 fn schedule_of_both_lanes(mut race: Race, start: Instant) -> Vec<(u128, Option<Candidate>)> {
     race.add(Transport::Quic, &[v6(1), v4(1)]);
     race.add(Transport::Tcp, &[v6(1), v4(1)]);
@@ -91,7 +91,7 @@ fn failure_of_quic_opens_the_lane_of_tcp() {
 }
 
 #[test]
-fn failure_begins_the_next_of_its_lane_at_once() {
+fn failure_starts_the_next_attempt_of_its_lane_at_once() {
     let (mut race, now) = race();
     race.add(Transport::Tcp, &[v4(1), v4(2)]);
     assert_eq!(race.poll(now), tcp(v4(1)));
@@ -115,7 +115,7 @@ fn race_is_lost_only_when_all_have_failed() {
 }
 
 #[test]
-fn addresses_that_come_late_join_the_race() {
+fn later_addresses_join_the_race() {
     let (mut race, now) = race();
     race.add(Transport::Tcp, &[v4(1)]);
     assert_eq!(race.poll(now), tcp(v4(1)));
@@ -134,7 +134,7 @@ fn families_take_turns_beginning_with_the_preferred_one() {
 }
 
 #[test]
-fn delays_out_of_range_are_brought_into_it() {
+fn delays_are_clamped_to_the_allowed_range() {
     let mut race = Race::new(Duration::ZERO);
     let now = Instant::now();
     race.add(Transport::Tcp, &[v4(1), v4(2)]);
@@ -143,7 +143,7 @@ fn delays_out_of_range_are_brought_into_it() {
 }
 
 #[test]
-fn names_with_very_many_addresses_are_tried_in_part() {
+fn at_most_ten_addresses_of_a_name_are_tried() {
     let (mut race, now) = race();
     let many: Vec<_> = (0..=255).map(v4).collect();
     race.add(Transport::Tcp, &many);

@@ -36,7 +36,7 @@ fn body_is_sent_again_from_its_beginning() {
 }
 
 #[test]
-fn body_of_an_earlier_attempt_takes_nothing_from_the_later_one() {
+fn body_of_an_earlier_attempt_does_not_consume_later_frames() {
     let mut body = pieces(2, 10);
     let again = body.handle().restart().expect("nothing was read");
     assert!(next(&mut body).expect("an error").is_err());

@@ -22,11 +22,11 @@ use super::{Resolve, Resolving, ServiceRecord};
 pub struct DnsResolver(Arc<TokioResolver>);
 
 impl DnsResolver {
-    /// Creates a resolver that queries these servers, over UDP and, for long answers, TCP.
+    /// Creates a resolver that queries these servers over UDP, and over TCP for long answers.
     ///
     /// # Errors
-    /// Returns an error if `servers` is empty, or one of them is a link-local address, whose zone the DNS client
-    /// cannot keep.
+    /// Returns an error if `servers` is empty or contains a link-local address with a zone, which the DNS client
+    /// does not support.
     pub fn new(servers: impl IntoIterator<Item = SocketAddr>) -> io::Result<Self> {
         let servers: Vec<_> = servers.into_iter().collect();
         let is_scoped = |server: &&SocketAddr| ScopedIp::of(**server).scope_id() != 0;
@@ -42,17 +42,17 @@ impl DnsResolver {
         Self::build(config, ResolverOpts::default())
     }
 
-    /// Creates a resolver that queries the servers in the system's configuration.
+    /// Creates a resolver that queries the servers of the system's configuration.
     ///
     /// # Errors
-    /// Returns an error if there is no such configuration.
+    /// Returns an error if the configuration is missing or invalid.
     pub fn system() -> io::Result<Self> {
         let (config, options) = hickory_resolver::system_conf::read_system_conf().map_err(other)?;
         Self::build(config, options)
     }
 
     fn build(config: ResolverConfig, mut options: ResolverOpts) -> io::Result<Self> {
-        // Users do not wait longer for a page; a lost datagram is repeated before that.
+        // Users do not wait longer for a page. Lost datagrams are repeated earlier.
         options.timeout = options.timeout.min(TIMEOUT);
         let provider = TokioRuntimeProvider::default();
         let resolver = TokioResolver::builder_with_config(config, provider)
@@ -62,7 +62,7 @@ impl DnsResolver {
         Ok(Self(Arc::new(resolver)))
     }
 
-    /// Returns the records of one family. A family without records is not an error.
+    /// Returns the addresses of one family. No records are not an error.
     async fn family(&self, name: Name, kind: RecordType) -> io::Result<Vec<ScopedIp>> {
         match self.0.lookup(name, kind).await {
             Ok(answer) => Ok(answer
@@ -76,8 +76,8 @@ impl DnsResolver {
         }
     }
 
-    /// Looks up both families at once. After the first answer, the other family has the resolution
-    /// delay to follow (draft-ietf-happy-happyeyeballs-v3 §4.2).
+    /// Resolves both families concurrently. After the first answer, waits the resolution delay for the other one
+    /// (draft-ietf-happy-happyeyeballs-v3 §4.2).
     async fn both_families(self, host: String) -> io::Result<Vec<ScopedIp>> {
         let name = Name::from_utf8(&host).map_err(other)?;
         let mut v6 = std::pin::pin!(self.family(name.clone(), RecordType::AAAA));
@@ -117,7 +117,7 @@ impl DnsResolver {
     }
 
     async fn https(self, host: String, port: u16) -> io::Result<Vec<ServiceRecord>> {
-        // RFC 9460 §9.1: other ports have names of their own.
+        // RFC 9460 §9.1: the name of a record includes the port if it is not 443.
         let mut name = match port {
             443 => host,
             port => format!("_{port}._https.{host}"),
@@ -138,7 +138,7 @@ impl DnsResolver {
                 });
             let (aliases, services): (Vec<_>, Vec<_>) =
                 records.partition(|record| record.svc_priority == 0);
-            // RFC 9460 §2.4.2: an alias stands for the records of its target.
+            // RFC 9460 §2.4.2: an alias refers to the records of its target.
             if let Some(alias) = aliases.first() {
                 name = alias.target_name.to_ascii();
                 continue;
@@ -156,7 +156,7 @@ impl DnsResolver {
     }
 }
 
-/// Sets the target of a record behind an alias to the owner of that record.
+/// Sets the target of a record to its owner if it was found through an alias.
 fn of_alias(mut service: ServiceRecord, owner: &str) -> ServiceRecord {
     if service.target.is_none() && owner.ends_with('.') {
         service.target = Some(owner.trim_end_matches('.').to_owned());
@@ -197,7 +197,7 @@ fn other(error: impl Into<Cause>) -> io::Error {
     }
 }
 
-/// The cause of an empty answer: the name does not exist, or the query failed.
+/// The reason for an empty answer: the name does not exist, or the query failed.
 enum Cause {
     None(String),
     Other(String),
@@ -218,8 +218,8 @@ impl From<hickory_resolver::proto::ProtoError> for Cause {
     }
 }
 
-/// Maximum of aliases in a chain; longer chains are mistakes.
+/// Largest number of aliases in a chain; longer chains are mistakes.
 const MAX_ALIASES: usize = 4;
-/// Maximum of services per origin. Real ones have one to three.
+/// Largest number of services per origin. Real origins have one to three.
 const MAX_SERVICES: usize = 8;
 const TIMEOUT: Duration = Duration::from_secs(5);

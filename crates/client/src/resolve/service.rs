@@ -12,24 +12,24 @@ use hickory_resolver::proto::rr::rdata::svcb::{SvcParamKey, SvcParamValue};
 pub struct ServiceRecord {
     /// The priority; lower values are preferred.
     pub priority: u16,
-    /// The host to connect to; `None` is the host of the origin.
+    /// The host to connect to, or `None` for the host of the origin.
     pub target: Option<String>,
-    /// The port to connect to; `None` is the port of the origin.
+    /// The port to connect to, or `None` for the port of the origin.
     pub port: Option<u16>,
-    /// The supported protocols by their ALPN names; HTTP/1.1 is implied.
+    /// The ALPN names of the supported protocols; HTTP/1.1 is implied.
     pub alpn: Vec<String>,
-    /// Addresses to use until those of the target are known.
+    /// Addresses to use until those of the target are resolved.
     pub hints: Vec<IpAddr>,
 }
 
 impl ServiceRecord {
-    /// Returns true if it offers HTTP/3.
+    /// Returns true if the server offers HTTP/3 (ALPN `h3`).
     pub fn offers_http3(&self) -> bool {
         self.alpn.iter().any(|name| name == "h3")
     }
 
-    /// Converts a record. Returns `None` if it requires a parameter that the client does not
-    /// support, and must therefore be ignored (RFC 9460 §8).
+    /// Converts a record. Returns `None` if it must be ignored because it requires an unsupported parameter (RFC
+    /// 9460 §8).
     #[cfg(feature = "dns")]
     pub(super) fn read(record: &SVCB) -> Option<Self> {
         let target = record.target_name.to_ascii();
@@ -41,7 +41,7 @@ impl ServiceRecord {
         };
         for (_, value) in &record.svc_params {
             match value {
-                SvcParamValue::Mandatory(keys) if !keys.0.iter().all(is_understood) => return None,
+                SvcParamValue::Mandatory(keys) if !keys.0.iter().all(is_supported) => return None,
                 SvcParamValue::Alpn(names) => read.alpn.clone_from(&names.0),
                 SvcParamValue::Port(port) => read.port = Some(*port),
                 SvcParamValue::Ipv4Hint(hints) => {
@@ -49,7 +49,7 @@ impl ServiceRecord {
                         .extend(hints.0.iter().map(|hint| IpAddr::V4(hint.0)));
                 }
                 SvcParamValue::Ipv6Hint(hints) => {
-                    // The preferred family comes first.
+                    // IPv6 is preferred.
                     let hints = hints.0.iter().map(|hint| IpAddr::V6(hint.0));
                     read.hints.splice(0..0, hints);
                 }
@@ -62,7 +62,7 @@ impl ServiceRecord {
 }
 
 #[cfg(feature = "dns")]
-const fn is_understood(key: &SvcParamKey) -> bool {
+const fn is_supported(key: &SvcParamKey) -> bool {
     matches!(
         key,
         SvcParamKey::Alpn
@@ -73,7 +73,7 @@ const fn is_understood(key: &SvcParamKey) -> bool {
     )
 }
 
-/// Maximum of hints; more addresses are never tried.
+/// Largest number of address hints; the race tries fewer addresses.
 #[cfg(feature = "dns")]
 const MAX_HINTS: usize = 16;
 

@@ -1,4 +1,4 @@
-//! Resolution by the system, and by DNS servers for HTTPS records.
+//! Resolution through the system, and through DNS servers for HTTPS records.
 
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -11,17 +11,17 @@ use courser_base::ScopedIp;
 use super::{DnsResolver, ServiceRecord};
 use super::{Resolve, Resolving};
 
-/// Resolves addresses through the system, which respects `/etc/hosts`, VPNs and local names. With
-/// the feature `dns` it also queries the system's DNS servers for HTTPS records.
+/// Resolves addresses through the system, which respects `/etc/hosts`, VPNs and local names. With the feature
+/// `dns` it also queries the system's DNS servers for HTTPS records.
 #[derive(Debug, Default)]
 pub struct SystemResolver {
-    /// Created on first use; `None` if the system has no DNS servers.
+    /// Created on first use; `None` if the system has no DNS configuration.
     #[cfg(feature = "dns")]
     dns: OnceLock<Option<DnsResolver>>,
 }
 
 impl SystemResolver {
-    /// Creates the resolver that clients use by default.
+    /// Creates the default resolver of clients.
     pub fn new() -> Self {
         Self::default()
     }
@@ -32,8 +32,8 @@ impl Resolve for SystemResolver {
         let host = host.to_owned();
         Box::pin(async move {
             let found = match tokio::net::lookup_host((host.as_str(), 0)).await {
-                // RFC 6761 §6.3. Containers may lack `/etc/hosts`, and few systems resolve its
-                // subdomains.
+                // RFC 6761 §6.3: `localhost` and names below it are loopback. Containers may lack `/etc/hosts`,
+                // and few systems resolve the names below it.
                 Err(_) if is_local(&host) => return Ok(loopback()),
                 found => found?,
             };
@@ -55,7 +55,7 @@ impl Resolve for SystemResolver {
     fn services(&self, host: &str, port: u16) -> Resolving<Vec<ServiceRecord>> {
         let dns = self.dns.get_or_init(|| DnsResolver::system().ok());
         match dns {
-            // RFC 6761 §6.3: DNS servers have no records of this machine.
+            // RFC 6761 §6.3: DNS servers have no records for `localhost`.
             Some(dns) if !is_local(host) => dns.services(host, port),
             _ => Box::pin(async { Ok(Vec::new()) }),
         }

@@ -2,7 +2,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::*;
 
-/// A folder that is removed at the end of a test.
+/// A temporary folder, removed when dropped.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -45,7 +45,7 @@ fn refused(path: &Path) -> TokenFileReason {
 }
 
 #[test]
-fn a_file_that_a_process_has_left_behind_does_not_matter() {
+fn temporary_file_of_an_earlier_process_is_ignored() {
     let folder = Folder::new();
     let beside = format!("tokens.{}.tmp", std::process::id());
     fs::write(folder.0.join(&beside), "half a line").expect("a file");
@@ -98,7 +98,7 @@ fn tokens_are_found_by_another_process_and_used_once() {
 }
 
 #[test]
-fn file_without_news_is_not_written() {
+fn file_without_changes_is_not_written() {
     let folder = Folder::new();
     let store = FileTokenStore::open(folder.file()).expect("empty");
     assert_eq!(store.take("a.test"), None);
@@ -109,7 +109,7 @@ fn file_without_news_is_not_written() {
 
 #[cfg(unix)]
 #[test]
-fn new_files_are_for_their_owner_and_replace_others_as_a_whole() {
+fn new_files_are_private_and_replace_others_atomically() {
     use std::os::unix::fs::MetadataExt as _;
     let folder = Folder::new();
     let store = FileTokenStore::open(folder.file()).expect("empty");
@@ -187,7 +187,7 @@ fn long_files_are_refused() {
     assert!(matches!(reason, TokenFileReason::TooLong));
 }
 
-/// K241, K242 and K243: the oldest tokens are forgotten, and the file stays below K240.
+/// K241, K242 and K243: the oldest tokens are removed, and the file stays below K240.
 #[test]
 fn tokens_are_bounded() {
     let folder = Folder::new();

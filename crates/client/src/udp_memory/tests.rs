@@ -8,7 +8,7 @@ fn origin(number: u16) -> Origin {
 }
 
 #[test]
-fn failure_keeps_an_origin_from_quic_for_a_while() {
+fn failure_disables_quic_to_an_origin_for_a_while() {
     let (mut memory, now) = (UdpMemory::default(), Instant::now());
     assert!(memory.is_worth_trying(now, HOME, &origin(1)));
     memory.on_failed(now, HOME, &origin(1));
@@ -25,7 +25,7 @@ fn failure_keeps_an_origin_from_quic_for_a_while() {
 }
 
 #[test]
-fn the_while_doubles_up_to_two_days() {
+fn period_doubles_up_to_two_days() {
     let (mut memory, mut now) = (UdpMemory::default(), Instant::now());
     let mut wait = FIRST_WAIT;
     for failure in 0..40 {
@@ -87,7 +87,7 @@ fn memory_is_bounded() {
 }
 
 #[test]
-fn broken_alternative_is_avoided_in_one_network_and_keeps_no_origin_from_quic() {
+fn broken_alternative_is_avoided_in_one_network_without_disabling_quic() {
     const NAME: &str = "alternative.test:443";
     let (mut memory, now) = (UdpMemory::default(), Instant::now());
     let is_worth_trying = |memory: &UdpMemory, after, local, name| {
@@ -111,7 +111,7 @@ fn broken_alternative_is_avoided_in_one_network_and_keeps_no_origin_from_quic() 
     assert!(is_worth_trying(&memory, Duration::ZERO, HOME, NAME));
 }
 
-/// A hostile origin may announce the server of another one, whose certificate does not name the hostile one.
+/// A hostile origin may announce the server of another one, whose certificate is not valid for the hostile one.
 #[test]
 fn alternative_that_fails_for_one_origin_is_used_for_others() {
     const NAME: &str = "alternative.test:443";
@@ -123,7 +123,7 @@ fn alternative_that_fails_for_one_origin_is_used_for_others() {
 }
 
 #[test]
-fn change_of_the_network_forgets_everything() {
+fn change_of_the_network_removes_all_entries() {
     let (mut memory, now) = (UdpMemory::default(), Instant::now());
     for number in 0..9 {
         memory.on_failed(now, HOME, &origin(number));

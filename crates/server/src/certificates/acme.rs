@@ -13,10 +13,10 @@ use futures_util::StreamExt as _;
 use rustls_acme::caches::DirCache;
 use rustls_acme::{AcmeConfig, AcmeState, EventOk};
 
-use super::kept::make_folder;
+use super::dev::make_folder;
 use crate::events::{Event, Events};
 
-/// The names to obtain a certificate for, and the ACME server to use.
+/// The names for which to obtain a certificate, and the ACME server to use.
 ///
 /// ```no_run
 /// # mod courser { pub use courser_quic::*; pub use courser_server::{self as server, Server, serve}; }
@@ -36,9 +36,9 @@ pub struct Acme {
 }
 
 impl Acme {
-    /// Requests a certificate of Let's Encrypt for these DNS names. Account and certificate are
-    /// kept in `folder`, which is created for its owner only. Without it every restart would
-    /// request another certificate, and soon be refused.
+    /// Requests a certificate for these DNS names from Let's Encrypt. Account and certificate are stored in
+    /// `folder`, which is created with access for its owner only. If it is lost at each restart, another
+    /// certificate is requested each time, and requests are soon refused.
     pub fn new(
         names: impl IntoIterator<Item = impl Into<String>>,
         folder: impl AsRef<Path>,
@@ -52,7 +52,7 @@ impl Acme {
         }
     }
 
-    /// Sets an address for mails about the account.
+    /// Adds an e-mail address for messages about the account.
     #[must_use]
     pub fn contact(mut self, address: impl Into<String>) -> Self {
         let address = address.into();
@@ -65,14 +65,14 @@ impl Acme {
         self
     }
 
-    /// Uses another ACME server, by the URL of its directory.
+    /// Uses the ACME server with this directory URL.
     #[must_use]
     pub fn directory(mut self, url: impl Into<String>) -> Self {
         self.directory = url.into();
         self
     }
 
-    /// Uses Let's Encrypt's staging server, whose certificates are not trusted.
+    /// Uses Let's Encrypt's staging server, whose certificates are not trusted by clients.
     #[must_use]
     pub fn staging(self) -> Self {
         self.directory(rustls_acme::acme::LETS_ENCRYPT_STAGING_DIRECTORY)
@@ -91,7 +91,9 @@ impl Acme {
 
     pub(super) fn start(self) -> Result<Running, ConfigError> {
         if self.names.is_empty() {
-            return Err(ConfigError::Identity("ACME needs a DNS name".to_owned()));
+            return Err(ConfigError::Identity(
+                "ACME requires at least one DNS name".to_owned(),
+            ));
         }
         make_folder(&self.folder).map_err(|error| {
             ConfigError::Identity(format!("{}: {error}", self.folder.display()))
@@ -131,7 +133,7 @@ impl Running {
         self.0.challenge_rustls_config_with_provider(provider)
     }
 
-    /// Drives the state machine. Never completes.
+    /// Drives the ACME client. Never completes.
     pub(crate) async fn run(&mut self, events: Events) {
         while let Some(event) = self.0.next().await {
             match event {

@@ -24,14 +24,14 @@ impl Choice {
         Self(Arc::new(move |name| Box::pin(choose(name))))
     }
 
-    /// Returns the certificate for clients that ask for `name`. `None` refuses the client.
+    /// Returns the certificate for clients that request `name`, or `None` to refuse the client.
     pub(crate) async fn of(&self, name: Option<String>) -> Option<Arc<CertifiedKey>> {
         (self.0)(name).await
     }
 
-    /// Returns a resolver that waits for the function up to `limit`, on threads that may block.
-    pub(crate) fn waiting(self, limit: Duration) -> Arc<dyn ResolvesServerCert> {
-        Arc::new(Waiting {
+    /// Returns a resolver that blocks its thread until the function completes, at most for `limit`.
+    pub(crate) fn blocking(self, limit: Duration) -> Arc<dyn ResolvesServerCert> {
+        Arc::new(BlockingChoice {
             choice: self,
             limit,
         })
@@ -44,19 +44,19 @@ impl fmt::Debug for Choice {
     }
 }
 
-/// Waits for a choice during a handshake.
+/// Blocks during a handshake until the certificate is chosen.
 #[derive(Debug)]
-struct Waiting {
+struct BlockingChoice {
     choice: Choice,
     limit: Duration,
 }
 
-impl ResolvesServerCert for Waiting {
+impl ResolvesServerCert for BlockingChoice {
     fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
         let name = hello.server_name().map(str::to_owned);
         runtime::block_on(async {
             let chosen = tokio::time::timeout(self.limit, self.choice.of(name));
-            // A client that is refused frees the thread for others.
+            // Dropped at the limit, so that the thread becomes free.
             chosen.await.ok().flatten()
         })
     }

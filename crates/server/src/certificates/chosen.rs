@@ -1,4 +1,4 @@
-//! Handshakes over TCP whose certificate an async function chooses, and whose key may be slow.
+//! TCP handshakes whose certificate is chosen by an async function, and whose key may be slow.
 
 use std::io;
 use std::pin::Pin;
@@ -19,24 +19,24 @@ use super::choice::Choice;
 #[derive(Debug)]
 pub(crate) struct Chooser {
     choice: Choice,
-    turns: Arc<Semaphore>,
+    permits: Arc<Semaphore>,
 }
 
 impl Chooser {
     pub(crate) fn new(choice: Choice) -> Self {
         Self {
             choice,
-            turns: Arc::new(Semaphore::new(MAX_BLOCKING)),
+            permits: Arc::new(Semaphore::new(MAX_BLOCKING)),
         }
     }
 
-    /// Completes a handshake with the configuration `tls` and the certificate that is chosen.
+    /// Completes a handshake with the configuration `tls` and the chosen certificate.
     ///
     /// # Errors
-    /// Returns an error if no certificate was chosen, TLS or the socket fails, or the key panics.
+    /// No certificate was chosen, TLS or the socket failed, or the key panicked.
     ///
     /// # Cancel safety
-    /// Dropping the future ends the handshake, once a key that is in use has signed.
+    /// Dropping the future aborts the handshake, after a signature in progress.
     pub(crate) async fn accept<IO>(
         &self,
         start: StartHandshake<IO>,
@@ -49,11 +49,11 @@ impl Chooser {
         let mut config = tls.clone();
         config.cert_resolver = Arc::new(Chosen(self.choice.of(name).await));
         let config = Arc::new(config);
-        // The key usually signs here, and after another ClientHello (RFC 8446 §4.1.4) when the rest is polled.
+        // The key usually signs in this step, but after a second ClientHello (RFC 8446 §4.1.4) in `poll` below.
         let mut accept = self.run(move || start.into_stream(config)).await?;
-        let bell = Arc::new(Bell::default());
+        let socket_waker = Arc::new(SocketWaker::default());
         loop {
-            let waker = Waker::from(bell.clone());
+            let waker = Waker::from(socket_waker.clone());
             let poll = move || {
                 let polled = Pin::new(&mut accept).poll(&mut Context::from_waker(&waker));
                 (accept, polled)
@@ -63,20 +63,20 @@ impl Chooser {
                 return result;
             }
             accept = rest;
-            // No thread is held while the client is awaited.
-            bell.0.notified().await;
+            // No thread is occupied while the client is awaited.
+            socket_waker.0.notified().await;
         }
     }
 
-    /// Runs `work` on a thread that may block, once fewer than [`MAX_BLOCKING`] are in use.
+    /// Runs `work` on a thread that may block, as soon as fewer than [`MAX_BLOCKING`] are in use.
     async fn run<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> io::Result<T> {
-        let turn = self.turns.clone().acquire_owned().await;
+        let permit = self.permits.clone().acquire_owned().await;
         let working = tokio::task::spawn_blocking(move || {
-            // Held until the work has ended, even if the handshake is given up before.
-            let _turn = turn;
+            // Held until the work ends, even if the handshake is aborted before.
+            let _turn = permit;
             work()
         });
         working.await.map_err(io::Error::other)
@@ -93,18 +93,18 @@ impl ResolvesServerCert for Chosen {
     }
 }
 
-/// Reports progress of the socket. Remembers what happens before it is awaited.
+/// Wakes the task that waits for the socket. A wakeup before the wait is remembered.
 #[derive(Default)]
-struct Bell(Notify);
+struct SocketWaker(Notify);
 
-impl Wake for Bell {
+impl Wake for SocketWaker {
     fn wake(self: Arc<Self>) {
         self.0.notify_one();
     }
 }
 
-/// The largest number of steps of handshakes over TCP that run on threads which may block (limit K275). As many
-/// as over QUIC, on a quarter of tokio's threads.
+/// Largest number of steps of TCP handshakes that run on blocking threads (limit K275): the same as over QUIC,
+/// and a quarter of tokio's threads.
 const MAX_BLOCKING: usize = 128;
 
 #[cfg(test)]
@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn steps_that_block_are_bounded_and_further_ones_wait() {
+    async fn blocking_steps_are_limited_and_further_ones_wait() {
         let certificates = crate::Certificates::asynchronous(|_| async { None });
         let choice = certificates.resolver.choice().expect("given").clone();
         let chooser = Arc::new(Chooser::new(choice));
@@ -138,14 +138,14 @@ mod tests {
         while running.load(SeqCst) < MAX_BLOCKING {
             tokio::task::yield_now().await;
         }
-        // A step that is given up holds its thread until it ends.
+        // An aborted step occupies its thread until it ends.
         steps.abort_all();
         tokio::task::yield_now().await;
-        assert_eq!(chooser.turns.available_permits(), 0);
+        assert_eq!(chooser.permits.available_permits(), 0);
         *gate.0.lock().expect("no panic") = true;
         gate.1.notify_all();
         while steps.join_next().await.is_some() {}
-        while chooser.turns.available_permits() < MAX_BLOCKING {
+        while chooser.permits.available_permits() < MAX_BLOCKING {
             tokio::task::yield_now().await;
         }
         assert_eq!(most.load(SeqCst), MAX_BLOCKING);

@@ -10,25 +10,25 @@ use super::fields::Certificate;
 /// The public facts about a certificate.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct CertificateFacts {
-    /// SHA-256 of the public key (SPKI), used in base64 by Chromium's
+    /// SHA-256 of the public key (SPKI), which Chromium accepts in base64 in
     /// `--ignore-certificate-errors-spki-list`.
     pub spki_sha256: [u8; 32],
-    /// SHA-256 of the certificate, used by `serverCertificateHashes` of WebTransport.
+    /// SHA-256 of the certificate, for `serverCertificateHashes` of WebTransport.
     pub sha256: [u8; 32],
-    /// Start of its validity.
+    /// Start of the validity period.
     pub not_before: SystemTime,
-    /// End of its validity.
+    /// End of the validity period.
     pub not_after: SystemTime,
-    /// The DNS names and IP addresses that it is valid for.
+    /// The DNS names and IP addresses for which it is valid.
     pub names: Vec<String>,
-    /// The bytes of the certificate and of the others in its chain, in DER.
+    /// The size of the certificate chain in bytes, DER-encoded.
     ///
-    /// A server may send three times what it has received before the client's address is validated
-    /// (RFC 9000 §8.1). A first flight of one datagram leaves room for chains of about
-    /// [3000 bytes](Self::FITS_FIRST_FLIGHT). A longer chain costs such clients a round trip.
+    /// A server may send three times what it has received before the client's address is validated (RFC 9000
+    /// §8.1). After a first flight of one datagram, that suffices for chains of about [3000
+    /// bytes](Self::FITS_FIRST_FLIGHT). A longer chain costs such clients a round trip.
     pub chain_bytes: usize,
-    /// The bytes of a chain above that length for clients that support certificate compression (RFC
-    /// 8879), with the weakest algorithm. `None` for shorter chains, and if this build has no algorithm.
+    /// The size of a chain longer than that for clients that support certificate compression (RFC 8879), with
+    /// the least effective algorithm. `None` for shorter chains, and if this build supports no algorithm.
     pub compressed_chain_bytes: Option<usize>,
 }
 
@@ -41,7 +41,7 @@ impl CertificateFacts {
         })
     }
 
-    /// Compresses a chain that is too long for the first flight of a server.
+    /// Computes the compressed size of a chain that is too long for the first flight of a server.
     pub(super) fn with_compression(self, key: &CertifiedKey) -> Self {
         let is_long = self.chain_bytes > Self::FITS_FIRST_FLIGHT;
         Self {
@@ -52,8 +52,8 @@ impl CertificateFacts {
         }
     }
 
-    /// The length of a chain in bytes that fits into the first flight of a server, beside the rest
-    /// of the handshake: 3600 bytes less ServerHello, signature and headers.
+    /// The longest chain in bytes that fits into the first flight of a server with the rest of the handshake:
+    /// 3600 bytes minus ServerHello, signature and headers.
     pub const FITS_FIRST_FLIGHT: usize = 3000;
 
     /// Returns `None` if the certificate cannot be parsed.
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_both_kinds_are_read_and_others_are_left_out() {
+    fn dns_names_and_addresses_are_read_and_others_are_skipped() {
         let names = ["a.test", "192.0.2.1", "2001:db8::1"].map(str::to_owned);
         let mut params = CertificateParams::new(names).expect("names");
         let email = "somebody@a.test".try_into().expect("ASCII");

@@ -1,4 +1,4 @@
-//! Fields of certificates (RFC 5280 §4.1), for diagnoses. Nothing here is verified.
+//! Fields of certificates (RFC 5280 §4.1) for diagnostics. Nothing is verified here.
 
 use std::net::IpAddr;
 use std::time::{Duration, SystemTime};
@@ -12,30 +12,30 @@ use yasna::{ASN1Error, ASN1ErrorKind, ASN1Result, BERReader, Tag};
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Certificate {
-    /// The subject in DER, as issuers repeat it.
+    /// The subject in DER, as it appears as the issuer in certificates that it signs.
     pub subject: Vec<u8>,
     /// The issuer in DER.
     pub issuer: Vec<u8>,
-    /// The common name of the subject, if it has one.
+    /// The common name of the subject, if present.
     pub common_name: Option<String>,
-    /// The common name of the issuer, if it has one.
+    /// The common name of the issuer, if present.
     pub issuer_name: Option<String>,
-    /// Start of the validity.
+    /// Start of the validity period.
     pub not_before: SystemTime,
-    /// End of the validity.
+    /// End of the validity period.
     pub not_after: SystemTime,
-    /// The DNS names and IP addresses that the certificate is valid for.
+    /// The DNS names and IP addresses for which the certificate is valid.
     pub names: Vec<String>,
     /// The public key in DER (SubjectPublicKeyInfo).
     pub public_key: Vec<u8>,
-    /// The kind of its public key, such as `ECDSA` or `RSA`.
+    /// The kind of the public key, such as `ECDSA` or `RSA`.
     pub key: &'static str,
-    /// The bytes of the certificate in DER.
+    /// The size of the certificate in DER.
     pub bytes: usize,
 }
 
 impl Certificate {
-    /// Reads a certificate. Returns `None` if it is damaged.
+    /// Parses a certificate. Returns `None` if it is malformed.
     pub fn parse(der: &CertificateDer<'_>) -> Option<Self> {
         let read = yasna::parse_der(der, read_certificate).ok()?;
         Some(Self {
@@ -44,12 +44,12 @@ impl Certificate {
         })
     }
 
-    /// Returns true if subject and issuer are the same.
+    /// Returns true if subject and issuer are equal.
     pub fn is_self_signed(&self) -> bool {
         self.subject == self.issuer
     }
 
-    /// Returns true if the certificate is valid for a host, also by a wildcard (RFC 6125 §6.4.3).
+    /// Returns true if the certificate is valid for a host, including by a wildcard (RFC 6125 §6.4.3).
     pub fn covers(&self, host: &str) -> bool {
         let host = host.trim_end_matches('.').to_ascii_lowercase();
         self.names.iter().any(|name| {
@@ -63,8 +63,8 @@ impl Certificate {
     }
 }
 
-/// Returns the length of the longest part at the beginning of a chain in which each certificate was
-/// issued by the next one: all of it if it is in order.
+/// Returns how many certificates at the beginning of a chain were each issued by the next one: all of them if
+/// the chain is in order.
 pub fn length_in_order(chain: &[Certificate]) -> usize {
     let links = chain
         .windows(2)
@@ -75,7 +75,7 @@ pub fn length_in_order(chain: &[Certificate]) -> usize {
 fn read_certificate(reader: BERReader<'_, '_>) -> ASN1Result<Certificate> {
     reader.read_sequence(|certificate| {
         let fields = certificate.next().read_sequence(|fields| {
-            // Absent in certificates of version 1.
+            // The version is absent in certificates of version 1.
             fields.read_optional(|version| skip_tagged(version, 0))?;
             for _serial_signature in 0..2 {
                 fields.next().read_der()?;
@@ -110,7 +110,7 @@ fn read_certificate(reader: BERReader<'_, '_>) -> ASN1Result<Certificate> {
     })
 }
 
-/// Reads the kind of a public key.
+/// Parses the kind of a public key.
 fn read_kind(reader: BERReader<'_, '_>) -> ASN1Result<&'static str> {
     reader.read_sequence(|key| {
         let kind = key.next().read_sequence(|algorithm| {
@@ -133,7 +133,7 @@ fn kind(id: &ObjectIdentifier) -> &'static str {
     }
 }
 
-/// Skips a field with this tag, and leaves any other alone.
+/// Skips a field if it has this tag.
 pub(super) fn skip_tagged(reader: BERReader<'_, '_>, number: u64) -> ASN1Result<()> {
     if reader.lookahead_tag()? != Tag::context(number) {
         return Err(ASN1Error::new(ASN1ErrorKind::Invalid));
@@ -141,7 +141,7 @@ pub(super) fn skip_tagged(reader: BERReader<'_, '_>, number: u64) -> ASN1Result<
     reader.read_der().map(drop)
 }
 
-/// Reads a time as seconds since 1970. Years from 2050 on have another format (RFC 5280 §4.1.2.5).
+/// Parses a time as seconds since 1970. Years from 2050 have another format (RFC 5280 §4.1.2.5).
 fn read_time(reader: BERReader<'_, '_>) -> ASN1Result<i64> {
     match reader.lookahead_tag()? {
         TAG_UTCTIME => Ok(reader.read_utctime()?.datetime().unix_timestamp()),
@@ -150,7 +150,7 @@ fn read_time(reader: BERReader<'_, '_>) -> ASN1Result<i64> {
     }
 }
 
-/// Returns the common name of a distinguished name in DER.
+/// Returns the common name in a DER-encoded distinguished name.
 fn common_name(name: &[u8]) -> Option<String> {
     let attribute = |reader: BERReader<'_, '_>| {
         reader.read_sequence(|pair| {
@@ -166,7 +166,7 @@ fn common_name(name: &[u8]) -> Option<String> {
     read.ok()?.into_iter().flatten().flatten().next()
 }
 
-/// Reads the subject alternative names among the extensions.
+/// Parses the subject alternative names in the extensions.
 fn read_extensions(reader: BERReader<'_, '_>) -> ASN1Result<Vec<String>> {
     reader.read_tagged(Tag::context(3), |extensions| {
         let mut names = Vec::new();
@@ -187,7 +187,7 @@ fn read_extensions(reader: BERReader<'_, '_>) -> ASN1Result<Vec<String>> {
     })
 }
 
-/// Reads a DNS name or an IP address (RFC 5280 §4.2.1.6). Returns `None` for other kinds of names.
+/// Parses a DNS name or an IP address (RFC 5280 §4.2.1.6). Returns `None` for other kinds of names.
 fn read_name(reader: BERReader<'_, '_>) -> ASN1Result<Option<String>> {
     let (dns_name, ip_address) = (Tag::context(2), Tag::context(7));
     let tag = reader.lookahead_tag()?;
@@ -213,12 +213,12 @@ pub(super) fn time(unix: i64) -> SystemTime {
     time.unwrap_or(SystemTime::UNIX_EPOCH)
 }
 
-/// The kind of other public keys.
+/// The kind of all other public keys.
 const UNKNOWN: &str = "of an unknown kind";
 
-/// id-at-commonName, RFC 5280 appendix A.1.
+/// id-at-commonName (RFC 5280 appendix A.1).
 const COMMON_NAME: &[u64] = &[2, 5, 4, 3];
-/// id-ce-subjectAltName, RFC 5280 §4.2.1.6.
+/// id-ce-subjectAltName (RFC 5280 §4.2.1.6).
 const SUBJECT_ALTERNATIVE_NAME: &[u64] = &[2, 5, 29, 17];
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The choice of a certificate by the name that a client asks for (RFC 6066 §3).
+//! The choice of a certificate by the name that a client requests (RFC 6066 §3).
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -7,22 +7,22 @@ use courser_tls::rustls::sign::CertifiedKey;
 
 use super::facts::CertificateFacts;
 
-/// Several certificates, and the names that each one is valid for.
+/// Several certificates, indexed by the names for which they are valid.
 ///
-/// An exact name wins over a wildcard. If two certificates have the same name, the first one is
-/// chosen. Clients that send no name, or one that no certificate has, get the first certificate:
-/// they report what is wrong better than an alert could.
+/// An exact name takes precedence over a wildcard, with_added the first certificate over later ones with_replaced the same name.
+/// Clients that request no name, or one without a certificate, get the first certificate, because their message
+/// about it is more helpful than an alert.
 #[derive(Debug)]
 pub(crate) struct ByName {
     keys: Vec<Arc<CertifiedKey>>,
     exact: HashMap<Box<str>, usize>,
-    /// The names behind `*.`.
+    /// The names after `*.`.
     wildcards: HashMap<Box<str>, usize>,
 }
 
 impl ByName {
     /// # Panics
-    /// If there is no certificate.
+    /// Panics if there is no certificate.
     pub(super) fn new(keys: Vec<Arc<CertifiedKey>>) -> Self {
         assert!(!keys.is_empty(), "a server has a certificate");
         let (mut exact, mut wildcards) = (HashMap::new(), HashMap::new());
@@ -43,15 +43,15 @@ impl ByName {
         }
     }
 
-    /// Returns the certificates with `key` in the place of the one at `index`.
-    pub(super) fn with(&self, index: usize, key: CertifiedKey) -> Self {
+    /// Returns the certificates with_replaced `key` instead of the one at `index`.
+    pub(super) fn with_replaced(&self, index: usize, key: CertifiedKey) -> Self {
         let mut keys = self.keys.clone();
         keys[index] = Arc::new(key);
         Self::new(keys)
     }
 
-    /// Returns the certificates with another one behind them.
-    pub(super) fn and(&self, key: CertifiedKey) -> Self {
+    /// Returns the certificates with_replaced another one at the end.
+    pub(super) fn with_added(&self, key: CertifiedKey) -> Self {
         let mut keys = self.keys.clone();
         keys.push(Arc::new(key));
         Self::new(keys)
@@ -62,7 +62,7 @@ impl ByName {
         &self.keys
     }
 
-    /// Returns the certificate for a client that asks for `name`.
+    /// Returns the certificate for a client that requests `name`.
     pub(super) fn choose(&self, name: Option<&str>) -> &Arc<CertifiedKey> {
         let index = match name {
             Some(name) if self.keys.len() > 1 => self.index_of(name),
@@ -73,7 +73,7 @@ impl ByName {
 
     fn index_of(&self, name: &str) -> usize {
         let name = name.to_ascii_lowercase();
-        // A wildcard stands for one label (RFC 9525 §6.3).
+        // A wildcard matches one label (RFC 9525 §6.3).
         let parent = || name.split_once('.').map(|(_, parent)| parent);
         let exact = self.exact.get(&*name);
         let found = exact.or_else(|| self.wildcards.get(parent()?));
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn exact_names_win_over_wildcards_and_wildcards_over_the_default() {
+    fn exact_names_precede_wildcards_and_wildcards_precede_the_default() {
         let certificates = by_name(&[&["a.test"], &["*.b.test"], &["www.b.test", "c.test"]]);
         for (name, expected) in [
             ("a.test", 0),
@@ -134,7 +134,7 @@ mod tests {
     fn names_of_a_replaced_certificate_apply() {
         let certificates = by_name(&[&["a.test"], &["b.test"]]);
         let identity = Identity::self_signed(["c.test"]).expect("random numbers");
-        let replaced = certificates.with(1, certified(&identity).expect("they match"));
+        let replaced = certificates.with_replaced(1, certified(&identity).expect("they match"));
         assert_eq!(index(&replaced, Some("c.test")), Some(1));
         assert_eq!(index(&replaced, Some("b.test")), Some(0));
     }

@@ -1,7 +1,8 @@
-//! OCSP responses from files (RFC 6960), for stapling (RFC 6066 §8).
+//! OCSP responses in files (RFC 6960), for stapling (RFC 6066 §8).
 //!
-//! Responses are checked for what would make clients refuse the connection or ignore the response: another
-//! certificate, another status than good, and the time. Signatures are left to the clients.
+//! A response is not stapled if clients would refuse the connection or ignore the response because of it: if it
+//! is for another certificate, has another status than good, or is not valid at this time. Clients verify the
+//! signature.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -13,17 +14,17 @@ use yasna::models::ObjectIdentifier;
 use yasna::{ASN1Error, ASN1ErrorKind, ASN1Result, BERReader, Tag};
 
 use super::fields::{skip_tagged, time};
-use super::look::Look;
+use super::file_stamp::FileStamp;
 
-/// The file with the response for a certificate.
+/// The file with the OCSP response of a certificate.
 #[derive(Debug)]
 pub(super) struct Staple {
     path: PathBuf,
-    /// The state of the file when it was last read, successfully or not.
-    seen: Look,
-    /// The end of validity of the response in use, if there is one that ends.
+    /// The stamp of the file when it was last read, successfully or not.
+    seen: FileStamp,
+    /// The end of validity of the response in use, if it has one.
     until: Option<SystemTime>,
-    /// The reason why no response is in use, until it is reported.
+    /// The reason for which no response is in use, until it is reported.
     problem: Option<String>,
 }
 
@@ -31,25 +32,25 @@ impl Staple {
     pub(super) fn new(path: &Path) -> Self {
         Self {
             path: path.to_owned(),
-            seen: Look::default(),
+            seen: FileStamp::default(),
             until: None,
             problem: None,
         }
     }
 
-    /// Returns true if the file is another one, or the response in use has expired.
+    /// Returns true if the file was replaced, or the response in use has expired.
     pub(super) fn has_changed(&self, now: SystemTime) -> bool {
-        Look::at(&self.path) != self.seen || self.until.is_some_and(|until| until <= now)
+        FileStamp::at(&self.path) != self.seen || self.until.is_some_and(|until| until <= now)
     }
 
-    /// Reads the response for a certificate. Returns `None`, and keeps the reason, if it cannot be used.
+    /// Reads the response for a certificate. Returns `None` and remembers the reason if it cannot be used.
     pub(super) fn read(
         &mut self,
         certificate: &CertificateDer<'_>,
         now: SystemTime,
     ) -> Option<Vec<u8>> {
-        // The check comes first, so that changes during the read cause another read.
-        self.seen = Look::at(&self.path);
+        // The stamp is taken before, so that changes during the read cause another read.
+        self.seen = FileStamp::at(&self.path);
         (self.until, self.problem) = (None, None);
         let read = read_file(&self.path).map_err(|error| error.to_string());
         let checked = read.and_then(|bytes| {
@@ -69,7 +70,7 @@ impl Staple {
         }
     }
 
-    /// Returns the reason why no response is in use, once.
+    /// Returns the reason for which no response is in use, and clears it.
     pub(super) fn take_problem(&mut self) -> Option<String> {
         self.problem.take()
     }
@@ -80,13 +81,13 @@ fn read_file(path: &Path) -> io::Result<Vec<u8>> {
     let most = MAX_RESPONSE as u64 + 1;
     File::open(path)?.take(most).read_to_end(&mut bytes)?;
     if bytes.len() > MAX_RESPONSE {
-        let text = format!("longer than {MAX_RESPONSE} bytes");
+        let text = format!("longer than {MAX_RESPONSE} bytes, the largest size allowed");
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, text));
     }
     Ok(bytes)
 }
 
-/// Checks a response. Returns the end of its validity, if it has one.
+/// Checks a response for a certificate. Returns the end of its validity, if it has one.
 fn check(
     response: &[u8],
     certificate: &CertificateDer<'_>,
@@ -116,16 +117,16 @@ fn check(
     Ok(until)
 }
 
-/// The status of one certificate. Times are seconds since 1970.
+/// The status of one certificate in a response. Times are in seconds since 1970.
 struct Status {
-    /// The serial number as DER.
+    /// The serial number of the certificate in DER.
     serial: Vec<u8>,
     kind: u64,
     this_update: i64,
     next_update: Option<i64>,
 }
 
-/// Reads an OCSPResponse. Returns the BasicOCSPResponse in it, or the status of an error.
+/// Parses an OCSPResponse. Returns its BasicOCSPResponse, or the error status of the responder.
 fn read_response(reader: BERReader<'_, '_>) -> ASN1Result<Result<Vec<u8>, i64>> {
     reader.read_sequence(|response| {
         let status = response.next().read_enum()?;
@@ -144,7 +145,7 @@ fn read_response(reader: BERReader<'_, '_>) -> ASN1Result<Result<Vec<u8>, i64>> 
     })
 }
 
-/// Reads the statuses in a BasicOCSPResponse.
+/// Parses the statuses in a BasicOCSPResponse.
 fn read_basic(reader: BERReader<'_, '_>) -> ASN1Result<Vec<Status>> {
     reader.read_sequence(|basic| {
         let statuses = basic.next().read_sequence(|data| {
@@ -163,7 +164,7 @@ fn read_basic(reader: BERReader<'_, '_>) -> ASN1Result<Vec<Status>> {
     })
 }
 
-/// Reads a SingleResponse.
+/// Parses a SingleResponse (RFC 6960 §4.2.1).
 fn read_status(reader: BERReader<'_, '_>) -> ASN1Result<Status> {
     reader.read_sequence(|status| {
         let serial = status.next().read_sequence(|id| {
@@ -192,7 +193,7 @@ fn read_time(reader: BERReader<'_, '_>) -> ASN1Result<i64> {
     Ok(reader.read_generalized_time()?.datetime().unix_timestamp())
 }
 
-/// Reads the serial number of a certificate as DER (RFC 5280 §4.1).
+/// Parses the serial number of a certificate as DER (RFC 5280 §4.1).
 fn read_serial(reader: BERReader<'_, '_>) -> ASN1Result<Vec<u8>> {
     reader.read_sequence(|certificate| {
         let serial = certificate.next().read_sequence(|fields| {
@@ -208,10 +209,10 @@ fn read_serial(reader: BERReader<'_, '_>) -> ASN1Result<Vec<u8>> {
     })
 }
 
-/// The longest response that is read (limit K188). Usual ones have 500 to 2500 bytes.
+/// Longest response that is read (limit K188). Usual ones have 500 to 2500 bytes.
 const MAX_RESPONSE: usize = 16 * 1024;
 
-/// The clocks of responders may be ahead by as much.
+/// Tolerance for responders whose clocks are ahead.
 const CLOCK_SKEW: Duration = Duration::from_secs(300);
 
 /// id-pkix-ocsp-basic (RFC 6960 §4.2.1).

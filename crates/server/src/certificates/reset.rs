@@ -1,4 +1,4 @@
-//! Keys of stateless resets that survive a restart.
+//! Keys of stateless resets that are kept across restarts.
 
 use std::fmt;
 use std::io;
@@ -9,14 +9,14 @@ use aws_lc_rs::hkdf::{HKDF_SHA256, Salt};
 use courser_quic::hooks::IdentityHooks;
 use courser_quic::{ConfigError, Identity};
 
-use super::kept::{make_folder, write_private};
+use super::dev::{make_folder, write_private};
 
-/// The secret from which the keys of stateless resets are derived, one for each address.
+/// The secret from which the keys of stateless resets are derived for each address.
 ///
-/// After a crash, a server with the same key can reset its former connections at once (RFC 9000
-/// §10.3.2). Servers that run at the same time must have different keys: a reset that one sends for
-/// an unknown ID would end a connection of the other (RFC 9000 §21.11). The address and the machine
-/// distinguish servers with one certificate.
+/// After a crash, a server with the same key can reset its former connections at once (RFC 9000 §10.3.2).
+/// Servers that run at the same time must have different keys: a reset that one sends for an unknown ID would
+/// end a connection of the other (RFC 9000 §21.11). Servers with the same certificate are distinguished by
+/// address and machine.
 #[derive(Clone)]
 pub(crate) struct ResetSecret {
     secret: [u8; 32],
@@ -24,17 +24,17 @@ pub(crate) struct ResetSecret {
 }
 
 impl ResetSecret {
-    /// Uses a secret of the user, who ensures that no other server has it.
-    pub(crate) const fn of_user(secret: [u8; 32]) -> Self {
+    /// Uses a secret of the user, who must ensure that no other server has it.
+    pub(crate) const fn from_user(secret: [u8; 32]) -> Self {
         Self {
             secret,
             machine: Vec::new(),
         }
     }
 
-    /// Derives it from the private key of a certificate. Returns `None` where machines cannot be
-    /// distinguished, because several may have this key.
-    pub(crate) fn of_identity(identity: &Identity) -> Option<Self> {
+    /// Derives the secret from the private key of a certificate. Returns `None` if the machine cannot be
+    /// identified, because several machines may have this key.
+    pub(crate) fn from_identity(identity: &Identity) -> Option<Self> {
         let key = identity.clone().into_tls().key;
         Some(Self {
             secret: derive(b"courser stateless reset", key.secret_der(), &[]),
@@ -42,11 +42,13 @@ impl ResetSecret {
         })
     }
 
-    /// Reads it from `reset.key` in this folder, 32 bytes, which is created if missing.
-    pub(crate) fn kept_in(folder: &Path) -> Result<Self, ConfigError> {
-        let secret = keep(&folder.join("reset.key")).map_err(|error| {
+    /// Reads the secret from the file `reset.key` of 32 bytes in this folder. Creates the file if it is missing.
+    pub(crate) fn in_folder(folder: &Path) -> Result<Self, ConfigError> {
+        let secret = read_or_create(&folder.join("reset.key")).map_err(|error| {
             let folder = folder.display();
-            ConfigError::Identity(format!("cannot keep a reset key in {folder}: {error}"))
+            ConfigError::Identity(format!(
+                "cannot read_or_create a reset key in {folder}: {error}"
+            ))
         })?;
         Ok(Self {
             secret,
@@ -54,8 +56,8 @@ impl ResetSecret {
         })
     }
 
-    /// Returns the key for an address of the server; `None` if the system chooses the port, which
-    /// will differ next time.
+    /// Returns the key for an address of the server, or `None` if the system chooses the port, which differs
+    /// after a restart.
     pub(crate) fn key_for(&self, address: SocketAddr) -> Option<[u8; 32]> {
         let address = (address.port() != 0).then(|| address.to_string())?;
         let info = [self.machine.as_slice(), b"\n", address.as_bytes()];
@@ -65,12 +67,12 @@ impl ResetSecret {
 
 impl fmt::Debug for ResetSecret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The secret is left out, so that it does not reach logs.
+        // The secret is omitted, so that it does not reach logs.
         f.debug_struct("ResetSecret").finish_non_exhaustive()
     }
 }
 
-/// Derives a key by HKDF with SHA-256 (RFC 5869).
+/// Derives a key with HKDF and SHA-256 (RFC 5869).
 fn derive(label: &[u8], secret: &[u8], info: &[&[u8]]) -> [u8; 32] {
     let mut key = [0; 32];
     Salt::new(HKDF_SHA256, label)
@@ -81,28 +83,28 @@ fn derive(label: &[u8], secret: &[u8], info: &[&[u8]]) -> [u8; 32] {
     key
 }
 
-fn keep(path: &Path) -> io::Result<[u8; 32]> {
+fn read_or_create(path: &Path) -> io::Result<[u8; 32]> {
     if !path.exists() {
-        let mut made = [0; 32];
-        aws_lc_rs::rand::fill(&mut made).map_err(io::Error::other)?;
+        let mut new = [0; 32];
+        aws_lc_rs::rand::fill(&mut new).map_err(io::Error::other)?;
         if let Some(folder) = path.parent() {
             make_folder(folder)?;
         }
-        write_private(path, &made)?;
+        write_private(path, &new)?;
     }
-    // Read even when just created, because another process may have written it last.
+    // Read even if it was just created, because another process may have replaced it.
     let kept = std::fs::read(path)?;
     let len = kept.len();
     kept.try_into().map_err(|_| {
         let name = path.display();
         io::Error::other(format!(
-            "{name} has {len} bytes instead of 32: remove it to have another one made"
+            "{name} has {len} bytes instead of 32: remove it, and another one is created"
         ))
     })
 }
 
-/// Returns what distinguishes this machine from others with the same certificate: its systemd
-/// machine ID and its host name, which is unique for each container.
+/// Returns the systemd machine ID and the host name, which is unique for each container. They distinguish
+/// machines with the same certificate.
 fn machine() -> Option<Vec<u8>> {
     let parts = ["/etc/machine-id", "/proc/sys/kernel/hostname"]
         .map(|path| std::fs::read(path).unwrap_or_default());

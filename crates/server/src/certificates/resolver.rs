@@ -13,15 +13,15 @@ use super::choice::Choice;
 use super::facts::CertificateFacts;
 use super::names::ByName;
 
-/// Selects the certificate of every handshake.
+/// Selects the certificate of each handshake.
 #[derive(Debug)]
 pub(crate) enum Resolver {
-    /// Several certificates, chosen by name.
+    /// Certificates of the server, chosen by name.
     Held(ArcSwap<ByName>),
-    /// A custom resolver.
-    OfUser(Arc<dyn ResolvesServerCert>),
-    /// An async function, which each transport calls in its own way.
-    Choosing(Choice),
+    /// A resolver that the user has set.
+    Custom(Arc<dyn ResolvesServerCert>),
+    /// An async function, which QUIC and TCP call in different ways.
+    Async(Choice),
 }
 
 impl Resolver {
@@ -31,45 +31,44 @@ impl Resolver {
         Ok(Arc::new(Self::Held(ArcSwap::from_pointee(held))))
     }
 
-    pub(super) fn of_user(resolver: Arc<dyn ResolvesServerCert>) -> Arc<Self> {
-        Arc::new(Self::OfUser(resolver))
+    pub(super) fn custom(resolver: Arc<dyn ResolvesServerCert>) -> Arc<Self> {
+        Arc::new(Self::Custom(resolver))
     }
 
     pub(super) fn choosing(choice: Choice) -> Arc<Self> {
-        Arc::new(Self::Choosing(choice))
+        Arc::new(Self::Async(choice))
     }
 
-    /// Returns the async function that selects the certificates, if there is one.
+    /// Returns the async function that chooses the certificates, if there is one.
     pub(crate) fn choice(&self) -> Option<&Choice> {
         match self {
-            Self::Choosing(choice) => Some(choice),
-            Self::Held(_) | Self::OfUser(_) => None,
+            Self::Async(choice) => Some(choice),
+            Self::Held(_) | Self::Custom(_) => None,
         }
     }
 
-    /// Adds a certificate for clients that ask for one of its names.
+    /// Adds a certificate for clients that request one of its names.
     ///
     /// # Errors
     ///
-    /// Returns an error if key and certificate do not match, or a custom resolver selects the
-    /// certificates.
+    /// Returns an error if key and certificate do not match, or if a custom resolver selects the certificates.
     pub(super) fn add(&self, identity: &Identity) -> Result<(), ConfigError> {
         let Self::Held(held) = self else {
             return Err(ConfigError::Identity(
-                "certificates cannot be added to ACME or to a custom resolver".to_owned(),
+                "certificates cannot be added to ACME, a custom resolver or an asynchronous choice: use PEM files".to_owned(),
             ));
         };
         let key = certified(identity)?;
-        held.store(Arc::new(held.load().and(key)));
+        held.store(Arc::new(held.load().with_added(key)));
         Ok(())
     }
 
-    /// Uses another identity from now on in the place of the certificate at `index`. Returns false
-    /// if it is the same certificate, perhaps with another OCSP response.
+    /// Replaces the certificate at `index`. Returns false if the certificate is the same, even if its OCSP
+    /// response has changed.
     ///
     /// # Errors
     ///
-    /// Returns an error if key and certificate do not match, or the certificate has expired.
+    /// Returns an error if key and certificate do not match, or if the certificate has expired.
     pub(super) fn replace(&self, index: usize, identity: &Identity) -> Result<bool, ConfigError> {
         let Self::Held(held) = self else {
             return Ok(false);
@@ -79,32 +78,32 @@ impl Resolver {
         let old = &all.all()[index];
         if key.cert == old.cert {
             if key.ocsp != old.ocsp {
-                held.store(Arc::new(all.with(index, key)));
+                held.store(Arc::new(all.with_replaced(index, key)));
             }
             return Ok(false);
         }
         refuse_expired(&key, SystemTime::now())?;
-        held.store(Arc::new(all.with(index, key)));
+        held.store(Arc::new(all.with_replaced(index, key)));
         Ok(true)
     }
 
-    /// Returns the names of the certificate for clients that ask for `name`. None if a custom resolver
-    /// selects it.
+    /// Returns the names of the certificate for clients that request `name`; none if a custom resolver selects
+    /// it.
     pub(crate) fn names_for(&self, name: Option<&str>) -> Vec<String> {
         match self {
             Self::Held(held) => {
                 let facts = CertificateFacts::of(held.load().choose(name));
                 facts.map(|facts| facts.names).unwrap_or_default()
             }
-            Self::OfUser(_) | Self::Choosing(_) => Vec::new(),
+            Self::Custom(_) | Self::Async(_) => Vec::new(),
         }
     }
 
-    /// Returns the number of certificates; that of a custom resolver is unknown.
+    /// Returns the number of certificates, or `None` for custom resolvers.
     pub(crate) fn count(&self) -> Option<usize> {
         match self {
             Self::Held(held) => Some(held.load().all().len()),
-            Self::OfUser(_) | Self::Choosing(_) => None,
+            Self::Custom(_) | Self::Async(_) => None,
         }
     }
 
@@ -118,7 +117,7 @@ impl Resolver {
                 });
                 facts.collect()
             }
-            Self::OfUser(_) | Self::Choosing(_) => Vec::new(),
+            Self::Custom(_) | Self::Async(_) => Vec::new(),
         }
     }
 }
@@ -127,15 +126,15 @@ impl ResolvesServerCert for Resolver {
     fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
         match self {
             Self::Held(held) => Some(held.load().choose(hello.server_name()).clone()),
-            Self::OfUser(resolver) => resolver.resolve(hello),
-            // TLS calls `Choice::waiting` or `Chooser` instead.
-            Self::Choosing(_) => None,
+            Self::Custom(resolver) => resolver.resolve(hello),
+            // TLS calls `Choice::blocking` or `Chooser` instead.
+            Self::Async(_) => None,
         }
     }
 }
 
-/// Refuses an expired certificate: the server keeps its old one rather than use one that every
-/// client refuses. Certificates that cannot be parsed are left to the clients.
+/// Refuses an expired certificate, so that the server keeps its old one. Certificates that cannot be parsed are
+/// left to the clients.
 fn refuse_expired(key: &CertifiedKey, now: SystemTime) -> Result<(), ConfigError> {
     let Some(facts) = CertificateFacts::of(key) else {
         return Ok(());
@@ -145,7 +144,7 @@ fn refuse_expired(key: &CertifiedKey, now: SystemTime) -> Result<(), ConfigError
     };
     let (hours, names) = (past.as_secs().div_ceil(3600), facts.names.join(", "));
     Err(ConfigError::Identity(format!(
-        "the new certificate for {names} expired {hours} h ago, allowed is one that is still valid"
+        "the new certificate for {names} expired {hours} h ago: replace it by one that is still valid"
     )))
 }
 

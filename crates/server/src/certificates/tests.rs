@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime};
 
 use super::*;
 
-/// A folder that is removed when dropped.
+/// A temporary folder, removed when dropped.
 pub(super) struct Folder(pub(super) PathBuf);
 
 impl Folder {
@@ -56,7 +56,7 @@ fn other_names_need_another_certificate() {
 
 #[cfg(unix)]
 #[test]
-fn kept_key_is_readable_by_its_owner_only() {
+fn kept_key_is_readable_only_by_its_owner() {
     use std::os::unix::fs::PermissionsExt as _;
     let folder = Folder::new();
     drop(kept(&folder, &[]));
@@ -69,7 +69,7 @@ fn kept_key_is_readable_by_its_owner_only() {
 }
 
 #[test]
-fn damaged_kept_certificate_is_made_anew() {
+fn damaged_kept_certificate_is_replaced() {
     let folder = Folder::new();
     let first = kept(&folder, &[]).facts().expect("readable");
     std::fs::write(folder.0.join("cert.pem"), "no certificate").expect("ours");
@@ -78,7 +78,7 @@ fn damaged_kept_certificate_is_made_anew() {
 }
 
 #[test]
-fn folder_that_cannot_be_made_is_named() {
+fn folder_that_cannot_be_created_is_reported() {
     let error = Certificates::dev_in("/proc/nobody/may", [""; 0]).expect_err("not writable");
     assert!(error.to_string().contains("/proc/nobody/may"), "{error}");
 }
@@ -111,7 +111,7 @@ fn files_are_read_again_only_when_they_have_changed() {
     assert_eq!(certificates.sources.reload(&resolver), Ok(false));
 }
 
-/// Writes a certificate that is valid for these years.
+/// Writes a certificate that is valid in these years.
 fn write(folder: &Folder, years: std::ops::Range<i32>) {
     let key = rcgen::KeyPair::generate().expect("random numbers");
     let mut params = rcgen::CertificateParams::new(["localhost".to_owned()]).expect("a name");
@@ -146,7 +146,7 @@ fn an_expired_certificate_does_not_replace_one_that_is_there() {
     assert_ne!(certificates.facts().expect("readable"), before);
 }
 
-/// The certificate in use stays in use: an error would gain nothing.
+/// It remains in use, because an error would not help.
 #[test]
 fn a_certificate_that_expires_in_use_is_no_error() {
     let folder = Folder::new();

@@ -8,9 +8,9 @@ use crate::tally::{InFlight, Open, Traffic};
 
 const DEADLINE: Duration = Duration::from_secs(30);
 
-/// A server with one connection and one request on it.
+/// A server with one connection that has one request.
 struct Scene {
-    conductor: Conductor,
+    phases: Phases,
     tally: Arc<Tally>,
 }
 
@@ -29,23 +29,23 @@ impl Scene {
         );
         let open = Open::new(&tally, peer, Arc::new(Traffic::default()), None);
         let request = open.begin_request(1000);
-        let conductor = Conductor::new();
-        (Self { conductor, tally }, open, request)
+        let phases = Phases::new();
+        (Self { phases, tally }, open, request)
     }
 
-    /// Waits for the end. Returns the time that it took.
+    /// Waits for the end of the drain. Returns its duration.
     async fn finish(&self) -> Duration {
         let began = Clock::now();
-        finish(DEADLINE, &self.conductor, &self.tally).await;
+        finish(DEADLINE, &self.phases, &self.tally).await;
         began.elapsed()
     }
 }
 
-/// The task of an HTTP/2 request ends after that of its connection, although its response has arrived.
+/// The task of an HTTP/2 request ends after its connection, although its response was sent.
 #[tokio::test(start_paused = true)]
 async fn request_that_ends_after_its_connection_is_finished() {
     let (scene, open, request) = Scene::begin();
-    let part = scene.conductor.part();
+    let part = scene.phases.part();
     let late = tokio::spawn(async move {
         tokio::time::sleep(Duration::from_secs(1)).await;
         drop((part, open));
@@ -55,7 +55,7 @@ async fn request_that_ends_after_its_connection_is_finished() {
     let took = scene.finish().await;
     let ended = Duration::from_secs(1) + LAST_REQUESTS / 2;
     assert!(
-        (ended..=ended + BETWEEN_LOOKS * 2).contains(&took),
+        (ended..=ended + CHECK_INTERVAL * 2).contains(&took),
         "{took:?}"
     );
     assert_eq!((scene.tally.answered(), scene.tally.cut()), (1, (0, 0)));
@@ -63,12 +63,12 @@ async fn request_that_ends_after_its_connection_is_finished() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn request_that_a_user_holds_delays_the_end_by_a_moment_and_counts_as_cut() {
+async fn request_held_by_user_code_delays_the_end_briefly_and_counts_as_cut() {
     let (scene, open, request) = Scene::begin();
     drop(open);
     let took = scene.finish().await;
     assert!(
-        (LAST_REQUESTS..=LAST_REQUESTS + BETWEEN_LOOKS * 2).contains(&took),
+        (LAST_REQUESTS..=LAST_REQUESTS + CHECK_INTERVAL * 2).contains(&took),
         "{took:?}"
     );
     assert_eq!((scene.tally.answered(), scene.tally.cut()), (0, (1, 0)));
@@ -83,14 +83,14 @@ async fn server_without_requests_ends_at_once() {
     assert_eq!((scene.tally.answered(), scene.tally.cut()), (1, (0, 0)));
 }
 
-/// At the deadline, and after a second signal, open requests are cut, whatever becomes of them later.
+/// Open requests are aborted at the deadline and by a second signal, even if they complete later.
 #[tokio::test(start_paused = true)]
 async fn connection_that_does_not_end_is_cut() {
     for is_impatient in [false, true] {
         let (scene, open, request) = Scene::begin();
-        let part = scene.conductor.part();
+        let part = scene.phases.part();
         if is_impatient {
-            scene.conductor.enter(Phase::Cut);
+            scene.phases.enter(Phase::Cut);
         }
         let took = scene.finish().await;
         let expected = if is_impatient {
@@ -98,7 +98,7 @@ async fn connection_that_does_not_end_is_cut() {
         } else {
             DEADLINE
         };
-        assert!(took.abs_diff(expected) < BETWEEN_LOOKS * 2, "{took:?}");
+        assert!(took.abs_diff(expected) < CHECK_INTERVAL * 2, "{took:?}");
         drop((part, open, request));
         assert_eq!(scene.tally.cut(), (1, 1));
     }
@@ -118,7 +118,7 @@ fn progress_counts_requests_and_connections_since_the_drain_began() {
     let progress = scene.tally.drain_progress().expect("it has begun");
     assert_eq!((progress.connections, progress.connections_open), (1, 0));
     assert_eq!(progress.requests_in_flight, 0);
-    // A second signal changes nothing.
+    // A second signal has no effect.
     assert_eq!(scene.tally.begin_drain(Duration::ZERO), 1);
     assert_eq!(
         scene.tally.drain_progress().map(|it| it.deadline),

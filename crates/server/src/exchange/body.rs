@@ -1,4 +1,4 @@
-//! Bodies of requests.
+//! Request bodies.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -10,19 +10,19 @@ use tokio::time::{Instant, Sleep};
 
 use crate::limits::pace::{BodyRate, Pace, TooSlow};
 
-/// The body of a request, over any protocol: its content as it arrives, then its trailers.
+/// The body of a request over any version of HTTP: its content as it arrives, then its trailers.
 ///
-/// An unread body receives at most the flow-control windows of the protocol. Dropping it before its
-/// end asks the client to stop sending, if the protocol allows that.
+/// An unread body receives at most the flow control windows of the protocol. Dropping it before its end asks the
+/// client to stop sending, if the protocol supports that.
 ///
 /// # Cancel safety
 /// Safe: a frame that was not returned is returned by the next poll.
 #[derive(Debug, Default)]
 pub struct Body {
     inner: Inner,
-    /// The minimum rate of its arrival.
+    /// The minimum rate at which it must arrive.
     rate: Option<BodyRate>,
-    /// The state of waiting; `None` before the first wait.
+    /// The rate monitor; `None` before the first wait.
     watch: Option<Box<Watch>>,
 }
 
@@ -41,7 +41,7 @@ enum Inner {
 }
 
 impl Body {
-    /// Creates an empty body, for requests that are made locally.
+    /// Creates an empty body, for requests that are created locally.
     pub const fn empty() -> Self {
         Self::of(Inner::Empty)
     }
@@ -54,12 +54,12 @@ impl Body {
         }
     }
 
-    /// Returns the same body with a minimum rate.
+    /// Sets the minimum rate of the body.
     pub(crate) fn with_rate(self, rate: Option<BodyRate>) -> Self {
         Self { rate, ..self }
     }
 
-    /// Returns an error once nothing has arrived for too long.
+    /// Returns an error once the body has been too slow.
     fn poll_too_slow(&mut self, cx: &mut Context<'_>) -> Poll<TooSlow> {
         let Some(rate) = self.rate else {
             return Poll::Pending;
@@ -76,24 +76,24 @@ impl Body {
         }
         watch.alarm.as_mut().poll(cx).map(|()| {
             let slow = watch.pace.too_slow(Instant::now());
-            // Further content is unwanted. Dropping the inner body stops it in the protocol.
+            // Further content is not needed. Dropping the inner body tells the client to stop sending.
             self.inner = Inner::Empty;
             slow
         })
     }
 }
 
-/// The reason why a body could not be received.
+/// The reason why a request body could not be received.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BodyError {
-    /// An error of HTTP/3.
+    /// HTTP/3 reported an error.
     #[error(transparent)]
     Http3(#[from] h3::Error),
-    /// An error of HTTP/2 or HTTP/1.1.
+    /// HTTP/2 or HTTP/1.1 reported an error.
     #[error(transparent)]
     Tcp(#[from] hyper::Error),
-    /// It arrived more slowly than [`Limits::body_rate`](crate::Limits::body_rate) allows.
+    /// It arrived more slowly than [`Limits::body_rate`](crate::Limits::body_rate) requires.
     #[error(transparent)]
     TooSlow(#[from] TooSlow),
 }

@@ -1,4 +1,4 @@
-//! Requests that may be replayed (RFC 8470).
+//! Requests in early data, which may be replayed (RFC 8470).
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -10,13 +10,13 @@ use pin_project_lite::pin_project;
 use tower_layer::Layer;
 use tower_service::Service;
 
-/// A layer that answers disallowed requests in early data with `425 Too Early`. The client sends
-/// them again once the handshake is complete.
+/// A layer that responds to disallowed requests in early data with `425 Too Early`. The client repeats them
+/// after the handshake.
 ///
-/// A server with [`Server::early_data`](crate::Server::early_data) applies one to all its requests in
-/// early data; [`Server::early_requests`](crate::Server::early_requests) chooses it. Intermediaries in
-/// front of a server mark such requests with `Early-Data: 1`, which this layer respects. A route can
-/// have a policy of its own by a layer of its own:
+/// A server with [`Server::early_data`](crate::Server::early_data) applies one to all requests in early data,
+/// which [`Server::early_requests`](crate::Server::early_requests) replaces. Intermediaries in front of a server
+/// mark such requests with `Early-Data: 1`, which this layer respects. A route can have its own policy through
+/// its own layer:
 ///
 /// ```
 /// # mod courser { pub use courser_quic::*; pub use courser_server::{self as server, Server, serve}; }
@@ -44,15 +44,15 @@ impl TooEarly {
         Self::unless(|_| false)
     }
 
-    /// Allows the requests for which `is_allowed` returns true. It receives the head of the request
-    /// without its extensions.
+    /// Allows the requests for which `is_allowed` returns true. It receives the request without body and
+    /// extensions.
     pub fn unless(is_allowed: impl Fn(&Request<()>) -> bool + Send + Sync + 'static) -> Self {
         Self(Arc::new(is_allowed))
     }
 
     /// Returns true for a disallowed request in early data.
     pub(crate) fn refuses<B>(&self, request: &Request<B>) -> bool {
-        is_early(request) && !(self.0)(&head_of(request))
+        is_early(request) && !(self.0)(&without_body(request))
     }
 }
 
@@ -102,7 +102,7 @@ where
 }
 
 pin_project! {
-    /// The response of a [`Timely`] service.
+    /// The response future of a [`Timely`] service.
     #[derive(Debug)]
     pub struct TimelyFuture<F> {
         // `None` if the request was too early.
@@ -128,8 +128,8 @@ where
     }
 }
 
-/// Returns true for early data. RFC 8470 §5.1: any intermediary may have added the field, even
-/// twice.
+/// Returns true for requests in early data. Any intermediary may have added the field, even repeatedly (RFC 8470
+/// §5.1).
 pub(crate) fn is_early<B>(request: &Request<B>) -> bool {
     request.extensions().get::<EarlyData>().is_some()
         || request
@@ -139,7 +139,7 @@ pub(crate) fn is_early<B>(request: &Request<B>) -> bool {
             .any(|value| value == "1")
 }
 
-fn head_of<B>(request: &Request<B>) -> Request<()> {
+fn without_body<B>(request: &Request<B>) -> Request<()> {
     let mut head = Request::new(());
     *head.method_mut() = request.method().clone();
     *head.uri_mut() = request.uri().clone();

@@ -1,4 +1,4 @@
-//! Requests for hosts that a connection should not serve. RFC 9110 §15.5.20, RFC 9114 §3.3.
+//! Requests for hosts that a connection does not serve (RFC 9110 §15.5.20, RFC 9114 §3.3).
 
 use std::sync::Arc;
 
@@ -6,20 +6,20 @@ use http::header::HOST;
 use http::uri::Authority;
 use http::{Method, Request};
 
-/// The names of the certificate of a connection.
+/// The names in the certificate of a connection.
 #[derive(Clone, Debug)]
 pub(crate) struct Names(Arc<[String]>);
 
 impl Names {
-    /// Returns the names of a certificate, or `None` if there are none, as with a custom resolver.
+    /// Returns the names of a certificate, or `None` if they are unknown, as with a custom resolver.
     pub(crate) fn new(names: Vec<String>) -> Option<Self> {
         (!names.is_empty()).then(|| Self(names.into()))
     }
 
-    /// Returns true if the host of a request is none of the names.
+    /// Returns true if the host of a request is not among the names.
     ///
-    /// The target of a CONNECT request is no host of the server, except that of an extended one (RFC
-    /// 9220), which has a scheme. A request of HTTP/1.0 may have no host.
+    /// The target of a CONNECT request is not checked, except that of extended CONNECT (RFC 9220), which has a
+    /// scheme. An HTTP/1.0 request may have no host.
     pub(crate) fn refuse<B>(&self, request: &Request<B>) -> bool {
         if request.method() == Method::CONNECT && request.uri().scheme().is_none() {
             return false;
@@ -42,7 +42,7 @@ impl Names {
         let address = host.strip_prefix('[').and_then(|it| it.strip_suffix(']'));
         let host = address.unwrap_or(host);
         self.0.iter().any(|name| match name.strip_prefix("*.") {
-            // A wildcard stands for one label (RFC 9525 §6.3).
+            // A wildcard matches one label (RFC 9525 §6.3).
             Some(parent) => host.split_once('.').is_some_and(|(label, rest)| {
                 !label.is_empty() && rest.eq_ignore_ascii_case(parent)
             }),
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn the_uri_wins_and_a_host_that_is_none_is_refused() {
+    fn uri_precedes_the_host_field_and_an_invalid_host_is_refused() {
         let both = request(Method::GET, "https://a.test/", Some("other.test"));
         assert!(!names().refuse(&both));
         assert!(names().refuse(&request(Method::GET, "/", Some("a b"))));

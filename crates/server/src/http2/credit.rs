@@ -1,12 +1,12 @@
-//! Flow control of an HTTP/2 connection, and the use of its requests, derived from the frames that pass.
+//! The flow control windows and request statistics of an HTTP/2 connection, derived from its frames.
 //!
-//! hyper does not report when a response waits for credit, and a client that grants none keeps its
-//! connection alive with PING frames. The frames reveal both: the windows that the client opens,
-//! and the data that is sent. They also show which requests were cancelled before their response.
+//! hyper does not report when a response waits for credit, and a client that grants none keeps its connection
+//! alive with PING frames. The frames show both the windows that the client grants and the data that is sent.
+//! They also show which requests were cancelled before their response.
 
 use std::collections::HashMap;
 
-use frames::{Frames, Head, Kind};
+use frames::{FrameHeader, Frames, Kind};
 
 use super::budgets::Budgets;
 
@@ -17,13 +17,13 @@ mod frames;
 pub(crate) struct Credit {
     received: Frames,
     sent: Frames,
-    /// Requests with unfinished responses, by stream ID.
+    /// Requests with incomplete responses, by stream ID.
     streams: HashMap<u32, Stream>,
     /// The stream ID of the newest request.
     newest: u32,
     connection: i64,
     initial: i64,
-    /// Bytes sent in DATA frames.
+    /// Total number of bytes sent in DATA frames.
     data_sent: u64,
 }
 
@@ -36,7 +36,7 @@ struct Stream {
 impl Credit {
     pub(crate) fn new() -> Self {
         Self {
-            received: Frames::behind_preface(),
+            received: Frames::after_preface(),
             sent: Frames::default(),
             streams: HashMap::new(),
             newest: 0,
@@ -46,7 +46,7 @@ impl Credit {
         }
     }
 
-    /// Returns true if a response has begun that cannot continue before the client grants credit.
+    /// Returns true if a started response cannot continue before the client grants credit.
     pub(crate) fn is_used_up(&self) -> bool {
         let mut responses = self.streams.values().filter(|stream| stream.has_response);
         if self.connection <= 0 {
@@ -61,21 +61,21 @@ impl Credit {
         self.connection <= 0
     }
 
-    /// Returns the bytes sent in DATA frames.
+    /// Returns the number of bytes sent in DATA frames.
     pub(crate) const fn data_sent(&self) -> u64 {
         self.data_sent
     }
 
-    /// Returns the stream ID of the newest request, if no frame is being sent.
+    /// Returns the stream ID of the newest request, or `None` while a frame is being sent.
     pub(crate) fn newest_between_frames(&self) -> Option<u32> {
         self.sent.is_between_frames().then_some(self.newest)
     }
 
-    /// Processes bytes from the client.
+    /// Processes bytes that the client sent.
     pub(crate) fn on_received(&mut self, mut bytes: &[u8], budgets: &mut Budgets) {
         while let Some(part) = self.received.next(&mut bytes) {
             match part {
-                frames::Part::Head(head) => self.on_received_head(head, budgets),
+                frames::Part::Header(header) => self.on_received_header(header, budgets),
                 frames::Part::WindowUpdate { stream, increment } => {
                     self.on_window_update(stream, i64::from(increment));
                 }
@@ -83,18 +83,18 @@ impl Credit {
                 frames::Part::Reset { stream, .. } => match self.streams.remove(&stream) {
                     Some(stream) if stream.has_response => {}
                     Some(_) => budgets.on_cancelled(),
-                    // It was over, and its request has paid.
+                    // The stream had ended, and its request was counted.
                     None => budgets.on_frame(),
                 },
             }
         }
     }
 
-    /// Processes bytes from the server.
+    /// Processes bytes that the server sends.
     pub(crate) fn on_sent(&mut self, mut bytes: &[u8], budgets: &mut Budgets) {
         while let Some(part) = self.sent.next(&mut bytes) {
             match part {
-                frames::Part::Head(head) => self.on_sent_head(head, budgets),
+                frames::Part::Header(header) => self.on_sent_header(header, budgets),
                 frames::Part::Reset { stream, code } => {
                     let ended = self.streams.remove(&stream);
                     let is_early = ended.is_some_and(|stream| !stream.has_response);
@@ -102,46 +102,46 @@ impl Credit {
                         budgets.on_cancelled();
                     }
                 }
-                // The server's own settings and updates concern the other direction.
+                // Settings and window updates of the server concern the other direction.
                 frames::Part::WindowUpdate { .. } | frames::Part::InitialWindow(_) => {}
             }
         }
     }
 
-    fn on_received_head(&mut self, head: Head, budgets: &mut Budgets) {
-        match head.kind {
-            // Later ones on the same stream are trailers.
-            Kind::Headers if head.stream > self.newest => {
-                self.newest = head.stream;
+    fn on_received_header(&mut self, header: FrameHeader, budgets: &mut Budgets) {
+        match header.kind {
+            // Later header sections on the same stream are trailers.
+            Kind::Headers if header.stream > self.newest => {
+                self.newest = header.stream;
                 budgets.on_request();
                 if self.streams.len() < MOST_STREAMS {
                     let stream = Stream {
                         window: self.initial,
                         has_response: false,
                     };
-                    self.streams.insert(head.stream, stream);
+                    self.streams.insert(header.stream, stream);
                 }
             }
-            Kind::Data if head.len == 0 && !head.ends_stream => budgets.on_frame(),
+            Kind::Data if header.len == 0 && !header.ends_stream => budgets.on_frame(),
             Kind::Priority => budgets.on_priority(),
             Kind::Other => budgets.on_frame(),
-            // h2 limits continuations, and the error code of a reset follows.
+            // h2 limits CONTINUATION frames, and the error code of a reset is a separate part.
             Kind::Headers | Kind::Data | Kind::Continuation | Kind::ResetStream => {}
         }
     }
 
-    fn on_sent_head(&mut self, head: Head, budgets: &mut Budgets) {
-        match head.kind {
+    fn on_sent_header(&mut self, header: FrameHeader, budgets: &mut Budgets) {
+        match header.kind {
             Kind::Data => {
-                budgets.on_content(head.len);
-                self.data_sent += u64::from(head.len);
-                self.connection -= i64::from(head.len);
-                if let Some(stream) = self.streams.get_mut(&head.stream) {
-                    stream.window -= i64::from(head.len);
+                budgets.on_content(header.len);
+                self.data_sent += u64::from(header.len);
+                self.connection -= i64::from(header.len);
+                if let Some(stream) = self.streams.get_mut(&header.stream) {
+                    stream.window -= i64::from(header.len);
                 }
             }
             Kind::Headers => {
-                if let Some(stream) = self.streams.get_mut(&head.stream)
+                if let Some(stream) = self.streams.get_mut(&header.stream)
                     && !std::mem::replace(&mut stream.has_response, true)
                 {
                     budgets.on_answered();
@@ -149,8 +149,8 @@ impl Credit {
             }
             Kind::ResetStream | Kind::Priority | Kind::Continuation | Kind::Other => {}
         }
-        if head.ends_stream {
-            self.streams.remove(&head.stream);
+        if header.ends_stream {
+            self.streams.remove(&header.stream);
         }
     }
 
@@ -162,7 +162,7 @@ impl Credit {
         }
     }
 
-    /// Changes the initial window, also of open streams (RFC 9113 §6.9.2).
+    /// Changes the initial window, including that of open streams (RFC 9113 §6.9.2).
     fn on_initial_window(&mut self, window: i64) {
         let change = window - self.initial;
         self.initial = window;
@@ -172,8 +172,8 @@ impl Credit {
     }
 }
 
-/// Returns true for the codes with which HTTP/2 resets a request for an error of the client, or refuses
-/// it. Services that fail have others.
+/// Returns true for the error codes with which HTTP/2 resets a request because of the client, or refuses it.
+/// Failed services cause other codes.
 const fn is_error_of_client(code: u32) -> bool {
     const PROTOCOL_ERROR: u32 = 1;
     const FLOW_CONTROL_ERROR: u32 = 3;
@@ -186,11 +186,11 @@ const fn is_error_of_client(code: u32) -> bool {
     )
 }
 
-/// The window before any setting (RFC 9113 §6.9.2).
+/// Initial window before any setting (RFC 9113 §6.9.2).
 const INITIAL_WINDOW: i64 = 65_535;
 
-/// Maximum of requests tracked at a time. The server refuses far fewer; refused ones leave no
-/// entry, but a client can open streams that are ignored after a GOAWAY.
+/// Largest number of tracked requests. The server refuses further ones much earlier, and refused ones are not
+/// tracked, but a client can open streams that are ignored after a GOAWAY.
 const MOST_STREAMS: usize = 4096;
 
 #[cfg(test)]

@@ -1,11 +1,11 @@
-//! The executor of an HTTP/2 connection.
+//! The executor of the responses of an HTTP/2 connection.
 
 use std::sync::{Arc, MutexGuard};
 
 use courser_base::Mutex;
 use courser_http3_tokio::hooks::{First, FirstPolls};
 
-/// Runs the answers of an HTTP/2 connection: those that are ready at once in the task of the
+/// Runs the response futures of an HTTP/2 connection: those that are ready at the first poll in the task of the
 /// connection, others in tasks of their own.
 ///
 /// Clones belong to the same connection.
@@ -15,21 +15,21 @@ pub(crate) struct Executor(Arc<Mutex<ExecutorState>>);
 #[derive(Clone, Copy, Default, Debug)]
 struct ExecutorState {
     first: FirstPolls,
-    /// Number of answers since the last pause.
-    in_a_row: u32,
+    /// Number of responses since the last pause.
+    consecutive: u32,
 }
 
 impl Executor {
     /// Returns true if other tasks of the thread should run before more requests are read.
     pub(crate) fn needs_pause(&self) -> bool {
-        self.lock().in_a_row >= MOST_IN_A_ROW
+        self.lock().consecutive >= MOST_CONSECUTIVE
     }
 
     /// Records that other tasks may run now.
     pub(crate) fn pause(&self) {
         let mut state = self.lock();
         state.first.pause();
-        state.in_a_row = 0;
+        state.consecutive = 0;
     }
 
     fn lock(&self) -> MutexGuard<'_, ExecutorState> {
@@ -43,7 +43,7 @@ where
 {
     fn execute(&self, answer: F) {
         let answer = Box::pin(answer);
-        // An answer may begin others, so the lock is not held while it is polled.
+        // A response may start others, so the lock is not held while it is polled.
         let mut state = *self.lock();
         if state.first.is_careful() {
             *self.lock() = state;
@@ -51,7 +51,7 @@ where
             return;
         }
         let polled = state.first.poll(answer);
-        state.in_a_row += 1;
+        state.consecutive += 1;
         *self.lock() = state;
         if let First::Waits(answer) = polled {
             tokio::spawn(answer);
@@ -59,8 +59,8 @@ where
     }
 }
 
-/// Number of answers after which other tasks of the thread may run, as over HTTP/3.
-const MOST_IN_A_ROW: u32 = 64;
+/// Number of responses after which other tasks of the thread may run, as over HTTP/3.
+const MOST_CONSECUTIVE: u32 = 64;
 
 #[cfg(test)]
 mod tests {
@@ -75,7 +75,7 @@ mod tests {
 
     use super::*;
 
-    /// A runtime whose clock stands still, so that no answer is a long one. No task is spawned on it.
+    /// A runtime whose clock stands still, so that no response takes long, and which spawns no tasks.
     #[derive(Debug)]
     struct Stopped(Instant);
 
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_is_ready_needs_no_task() {
+    fn response_that_is_ready_needs_no_task() {
         let _entered = runtime::enter(Arc::new(Stopped(runtime::now())));
         let (executor, done) = (Executor::default(), Arc::new(AtomicUsize::new(0)));
         for _ in 0..100 {
@@ -108,12 +108,12 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_answer_that_waits_becomes_a_task() {
+    async fn response_that_waits_becomes_a_task() {
         let (executor, done) = (Executor::default(), Arc::new(AtomicUsize::new(0)));
         let (other, inner) = (done.clone(), executor.clone());
         executor.execute(async move {
             tokio::task::yield_now().await;
-            // Like an upgrade.
+            // As in an upgrade.
             inner.execute(async move {
                 other.fetch_add(1, SeqCst);
             });
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_panic_stays_with_its_answer() {
+    async fn panic_ends_only_its_response() {
         let (executor, done) = (Executor::default(), Arc::new(AtomicUsize::new(0)));
         executor.execute(async { panic!("a service that fails") });
         for _ in 0..3 {
@@ -140,11 +140,11 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn other_tasks_run_after_many_answers_in_a_row() {
+    async fn other_tasks_run_after_many_consecutive_responses() {
         let executor = Executor::default();
-        for _ in 0..MOST_IN_A_ROW {
+        for _ in 0..MOST_CONSECUTIVE {
             assert!(!executor.needs_pause());
-            // A slow answer makes later ones begin in tasks, which do not count as consecutive.
+            // After a slow response, later ones start in tasks, which do not count as consecutive.
             executor.lock().first = FirstPolls::default();
             executor.execute(async {});
         }

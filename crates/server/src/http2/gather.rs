@@ -1,4 +1,4 @@
-//! Gathering of a connection's small writes.
+//! Batching of the small writes of a connection.
 
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
@@ -15,41 +15,41 @@ use super::credit::Credit;
 use super::executor::Executor;
 use super::held::HeldContent;
 
-/// A stream that keeps written bytes until its [`Gatherer`] sends them.
+/// A stream that buffers written bytes until its [`Gatherer`] sends them.
 ///
-/// HTTP/2 flushes after each DATA frame, which costs a system call and a TLS record for each small
-/// response. A flush of this stream completes once everything is kept. The task that polls the
-/// connection calls [`Gatherer::poll_send`] afterwards, when all available answers are written.
+/// hyper flushes after each DATA frame, which would cost a system call and a TLS record for each small response.
+/// A flush of this stream completes once the bytes are buffered. The task that polls the connection calls
+/// [`Gatherer::poll_send`] afterwards, when all available responses are written.
 ///
-/// It keeps up to [`MOST`] bytes, and no memory while empty. Later calls return errors of sending.
+/// Buffers up to [`MOST`] bytes, and no memory while empty. Errors of sending are returned by later calls.
 ///
-/// It reads nothing while other tasks should run: HTTP/2 would continue as long as requests arrive. It
-/// also reads more slowly from a client that cancels too many requests, and in the end not at all.
+/// ReadMonitor stops while other tasks should run, because hyper would continue as long as requests arrive. ReadMonitor
+/// is also slower from a client that cancels too many requests, and finally stops.
 pub(crate) struct Gathered<S> {
     state: Arc<Mutex<GatheredState<S>>>,
     executor: Executor,
 }
 
-/// Sends the bytes that a [`Gathered`] stream keeps.
+/// Sends the bytes that a [`Gathered`] stream has buffered.
 pub(crate) struct Gatherer<S>(Arc<Mutex<GatheredState<S>>>);
 
 struct GatheredState<S> {
     stream: S,
     kept: Vec<u8>,
-    /// Bytes at the beginning of `kept` that were sent.
+    /// Number of bytes at the beginning of `kept` that are sent.
     sent: usize,
     failure: Option<io::Error>,
     credit: Credit,
     content: HeldContent,
     budgets: Budgets,
-    /// The time before which nothing is read.
+    /// The end of a pause of reading.
     pause: Option<Pin<Box<Sleep>>>,
-    /// True once GOAWAY was kept because a budget is exhausted.
+    /// True once GOAWAY was buffered because a budget is exhausted.
     is_ended: bool,
 }
 
-/// Splits a stream into one that keeps written bytes, and the part that sends them. `executor`,
-/// `content` and `refusing` are those of the connection.
+/// Splits a stream into one that buffers written bytes, and the part that sends them. `executor`, `content` and
+/// `refusing` are those of the connection.
 pub(crate) fn gather<S>(
     stream: S,
     executor: Executor,
@@ -72,8 +72,8 @@ pub(crate) fn gather<S>(
 }
 
 impl<S: AsyncWrite + Unpin> Gatherer<S> {
-    /// Sends as much as the stream accepts. The task of `cx` is woken when it accepts more, or when
-    /// sending fails, so that the connection receives the error.
+    /// Sends as many bytes as the stream accepts. The task of `cx` is woken when it accepts more or sending
+    /// fails, so that the connection receives the error.
     pub(crate) fn poll_send(&self, cx: &mut Context<'_>) {
         let mut state = lock(&self.0);
         let sent = state.poll_send(cx);
@@ -85,7 +85,7 @@ impl<S: AsyncWrite + Unpin> Gatherer<S> {
         }
     }
 
-    /// Sends what is kept and closes the stream, if the connection has ended because a budget is exhausted.
+    /// Sends the buffered bytes and closes the stream if the connection ended because a budget is exhausted.
     pub(crate) async fn close_if_exhausted(&self) {
         let close = |cx: &mut Context<'_>| {
             let mut state = lock(&self.0);
@@ -95,14 +95,14 @@ impl<S: AsyncWrite + Unpin> Gatherer<S> {
             ready!(state.poll_send(cx))?;
             Pin::new(&mut state.stream).poll_shutdown(cx)
         };
-        // Errors of clients are their own concern.
+        // Errors of clients need no report.
         let _ = poll_fn(close).await;
     }
 }
 
 impl<S> Gatherer<S> {
-    /// Returns whether a response waits for credit of the client, and the bytes of DATA frames that
-    /// were written.
+    /// Returns true if a response waits for credit of the client, and the number of bytes written in DATA
+    /// frames.
     pub(crate) fn credit(&self) -> (bool, u64) {
         let state = lock(&self.0);
         (state.credit.is_used_up(), state.credit.data_sent())
@@ -110,7 +110,7 @@ impl<S> Gatherer<S> {
 }
 
 impl<S: AsyncWrite + Unpin> GatheredState<S> {
-    /// Returns `Ready` when nothing is kept and the stream is flushed.
+    /// Returns `Ready` when the buffer is empty and the stream is flushed.
     fn poll_send(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         if self.kept.is_empty() {
             return Poll::Ready(Ok(()));
@@ -127,8 +127,8 @@ impl<S: AsyncWrite + Unpin> GatheredState<S> {
         Poll::Ready(Ok(()))
     }
 
-    /// Returns `Ready` when there is room for more.
-    fn poll_room(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+    /// Returns `Ready` when the buffer can take more bytes.
+    fn poll_capacity(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         if let Some(error) = self.failure.take() {
             return Poll::Ready(Err(error));
         }
@@ -141,7 +141,7 @@ impl<S: AsyncWrite + Unpin> GatheredState<S> {
     fn keep(&mut self, bytes: &[u8]) -> usize {
         let kept = &bytes[..bytes.len().min(MOST - self.kept.len())];
         if self.kept.is_empty() && !kept.is_empty() {
-            self.kept.reserve(FIRST.max(kept.len()));
+            self.kept.reserve(INITIAL.max(kept.len()));
         }
         self.kept.extend_from_slice(kept);
         self.credit.on_sent(kept, &mut self.budgets);
@@ -150,7 +150,7 @@ impl<S: AsyncWrite + Unpin> GatheredState<S> {
 }
 
 impl<S> GatheredState<S> {
-    /// Returns an error if a budget is exhausted. A GOAWAY gives the client the reason.
+    /// Returns an error if a budget is exhausted, after buffering a GOAWAY with the reason.
     fn check_budgets(&mut self) -> io::Result<()> {
         if !self.budgets.is_exhausted() {
             return Ok(());
@@ -163,7 +163,7 @@ impl<S> GatheredState<S> {
             self.kept.extend_from_slice(&ENHANCE_YOUR_CALM);
         }
         Err(io::Error::other(
-            "the client sends too much that is useless",
+            "the client sent too many useless frames or cancelled requests",
         ))
     }
 }
@@ -211,7 +211,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Gathered<S> {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         let mut state = lock(&self.state);
-        ready!(state.poll_room(cx))?;
+        ready!(state.poll_capacity(cx))?;
         Poll::Ready(Ok(state.keep(bytes)))
     }
 
@@ -221,7 +221,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Gathered<S> {
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let mut state = lock(&self.state);
-        ready!(state.poll_room(cx))?;
+        ready!(state.poll_capacity(cx))?;
         let mut written = 0;
         for slice in slices {
             let kept = state.keep(slice);
@@ -237,7 +237,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Gathered<S> {
         true
     }
 
-    /// Does nothing, because the [`Gatherer`] sends the kept bytes.
+    /// Returns at once, because the [`Gatherer`] sends the buffered bytes.
     fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         match lock(&self.state).failure.take() {
             Some(error) => Poll::Ready(Err(error)),
@@ -245,7 +245,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Gathered<S> {
         }
     }
 
-    /// Sends the kept bytes first.
+    /// Sends the buffered bytes first.
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let mut state = lock(&self.state);
         ready!(state.poll_send(cx))?;
@@ -254,18 +254,18 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Gathered<S> {
 }
 
 fn lock<S>(state: &Mutex<GatheredState<S>>) -> MutexGuard<'_, GatheredState<S>> {
-    // A panic of the stream leaves no state that matters: the connection ends.
+    // After a panic of the stream its state does not matter, because the connection ends.
     state.lock()
 }
 
-/// A GOAWAY frame without debug data (RFC 9113 §6.8).
+/// The header and last stream ID of a GOAWAY frame without debug data (RFC 9113 §6.8).
 const GOAWAY_HEADER: [u8; 9] = [0, 0, 8, 7, 0, 0, 0, 0, 0];
 const ENHANCE_YOUR_CALM: [u8; 4] = 11_u32.to_be_bytes();
 
-/// Four records of TLS.
+/// Size of the buffer: four TLS records.
 const MOST: usize = 64 * 1024;
-/// Room for a few small responses.
-const FIRST: usize = 4 * 1024;
+/// Initial size of the buffer, for a few small responses.
+const INITIAL: usize = 4 * 1024;
 
 #[cfg(test)]
 mod tests;

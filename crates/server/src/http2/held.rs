@@ -1,7 +1,7 @@
-//! Content of responses that an HTTP/2 connection holds for its client (attacks A24, A88).
+//! Limits on the response content that an HTTP/2 connection buffers for its client (attacks A24, A88).
 //!
-//! HTTP/2 takes more content than it can send: hyper up to 400 KiB for each stream whose window is
-//! open, which is 100 MiB for a client that opens its windows and does not read its socket.
+//! hyper takes more content than it can send: up to 400 KiB for each stream with an open window, which is 100
+//! MiB for a client that opens its windows and does not read its socket.
 
 use std::collections::VecDeque;
 use std::io::IoSlice;
@@ -15,12 +15,11 @@ use http_body::{Frame, SizeHint};
 use pin_project_lite::pin_project;
 use slab::Slab;
 
-/// Counts the unsent content that the responses of one connection have passed to HTTP/2.
+/// Counts the content of one connection that hyper has taken and not sent yet.
 ///
-/// Above [`MOST`] bytes, bodies of responses are polled later, with one exception. While the
-/// connection accepts all that it is given, the held content can only wait for credit of its own
-/// streams, so each other stream may have one piece. Otherwise a few streams that a client reads
-/// later would block all others.
+/// Above [`MOST`] bytes, response bodies are polled later, with one exception. While the socket accepts
+/// everything, the held content can only wait for credit of its own streams, so each other stream may pass on
+/// one chunk. Otherwise a few streams that a client reads later would block all others.
 ///
 /// Clones belong to the same connection.
 #[derive(Clone, Default, Debug)]
@@ -36,17 +35,17 @@ struct HeldState {
     waiting: VecDeque<usize>,
 }
 
-/// A response with held content, or one that waits.
+/// A response that holds content or waits.
 #[derive(Default, Debug)]
 struct Response {
     bytes: usize,
     waker: Option<Waker>,
     /// True once its body is dropped. Content that it has passed on is still held.
-    is_over: bool,
+    has_ended: bool,
 }
 
 impl HeldContent {
-    /// Wraps the body of a response.
+    /// Wraps the body of a response, so that it is polled within the limit.
     pub(crate) fn pace<B>(&self, body: B) -> Paced<B> {
         Paced {
             body,
@@ -57,7 +56,7 @@ impl HeldContent {
         }
     }
 
-    /// Sets whether the connection has sent all it could and waits for the client.
+    /// Records whether the connection has sent all it can and waits for the client.
     pub(crate) fn set_blocked(&self, is_blocked: bool) {
         let mut state = self.lock();
         state.is_blocked = is_blocked;
@@ -80,7 +79,7 @@ impl HeldState {
         self.bytes < MOST || (!self.is_blocked && own == 0)
     }
 
-    /// Returns the waker of the first response that may pass on more.
+    /// Returns the waker of the first response that may pass on more content.
     fn next_permitted(&mut self) -> Option<Waker> {
         let permitted = |key: &usize| self.may_take(Some(*key));
         let place = self.waiting.iter().position(permitted)?;
@@ -103,12 +102,12 @@ impl HeldState {
         }
     }
 
-    /// Releases content that was sent or was dropped with its stream.
+    /// Releases content that was sent, or dropped with its stream.
     fn release(&mut self, key: usize, bytes: usize) {
         self.bytes -= bytes;
         let response = &mut self.responses[key];
         response.bytes -= bytes;
-        if response.is_over && response.bytes == 0 {
+        if response.has_ended && response.bytes == 0 {
             self.responses.remove(key);
         }
     }
@@ -116,7 +115,7 @@ impl HeldState {
     /// Ends a response whose body was dropped.
     fn end(&mut self, key: usize) {
         let response = &mut self.responses[key];
-        (response.is_over, response.waker) = (true, None);
+        (response.has_ended, response.waker) = (true, None);
         if response.bytes == 0 {
             self.responses.remove(key);
         }
@@ -124,12 +123,12 @@ impl HeldState {
     }
 }
 
-/// The entry of a response among those of its connection.
+/// The entry of a response in the state of its connection.
 #[derive(Debug)]
 struct ResponseEntry {
-    /// `None` over HTTP/1.1, which takes one piece at a time.
+    /// `None` over HTTP/1.1, which takes one chunk at a time.
     content: Option<HeldContent>,
-    /// Its key once it has passed on content, or has waited.
+    /// The key of the entry, once the response has passed on content or has waited.
     key: Option<usize>,
 }
 
@@ -149,7 +148,7 @@ impl ResponseEntry {
         Poll::Pending
     }
 
-    /// Counts bytes that are passed to HTTP/2. The share ends when HTTP/2 drops them.
+    /// Counts bytes that are passed to hyper, until the returned share is dropped.
     fn hold(&mut self, bytes: usize) -> Option<Share> {
         let content = self.content.as_ref()?;
         let mut state = content.lock();
@@ -166,8 +165,8 @@ impl ResponseEntry {
         })
     }
 
-    /// Passes on a permission that was waited for, if there is still room.
-    fn pass_on(&self) {
+    /// Wakes the next waiting response if the limit allows more content.
+    fn wake_next(&self) {
         let Some(content) = self.content.as_ref().filter(|_| self.key.is_some()) else {
             return;
         };
@@ -182,12 +181,12 @@ impl Drop for ResponseEntry {
     fn drop(&mut self) {
         if let (Some(content), Some(key)) = (&self.content, self.key) {
             content.lock().end(key);
-            self.pass_on();
+            self.wake_next();
         }
     }
 }
 
-/// A part of the held content.
+/// A part of the held content, released when dropped.
 #[derive(Debug)]
 struct Share {
     content: HeldContent,
@@ -208,7 +207,7 @@ impl Drop for Share {
 }
 
 pin_project! {
-    /// The body of a response, polled only while there is room for its content.
+    /// The body of a response, which is polled only within the limit of held content.
     pub(crate) struct Paced<B> {
         #[pin]
         body: B,
@@ -217,7 +216,7 @@ pin_project! {
 }
 
 impl<B> Paced<B> {
-    /// Wraps a body that is polled at any time.
+    /// Wraps a body that is polled without a limit.
     pub(crate) const fn unlimited(body: B) -> Self {
         Self {
             body,
@@ -248,7 +247,7 @@ impl<B: http_body::Body> http_body::Body for Paced<B> {
                 Held { data, share }
             })
         });
-        this.place.pass_on();
+        this.place.wake_next();
         polled
     }
 
@@ -291,11 +290,11 @@ impl<D: Buf> Buf for Held<D> {
     }
 }
 
-/// Two pieces of a file: one that is being sent, and the next (limit K110).
+/// Largest amount of held content: a chunk of a file that is being sent, and the next (limit K110).
 const MOST: usize = 128 * 1024;
 
-/// Maximum of pieces that are not counted. Counting them would take longer than sending them, and
-/// over all streams that a connection may have, they add up to [`MOST`].
+/// Largest size of chunks that are not counted. Counting them would take longer than sending them. Over all
+/// streams of a connection they add up to at most [`MOST`].
 const SMALL: usize = 512;
 
 #[cfg(test)]

@@ -25,7 +25,7 @@ impl Gate {
         })
     }
 
-    /// Decides about a new connection from this address.
+    /// Admits or refuses a new connection from this address.
     pub(crate) fn admit(&self, address: IpAddr) -> Result<(), Refusal> {
         if self.filter.borrow().is_blocked(address) {
             return Err(Refusal::Blocked);
@@ -52,14 +52,14 @@ impl Gate {
         self.is_busy.load(Relaxed)
     }
 
-    /// Waits until the address is blocked.
+    /// Waits until the address becomes blocked.
     pub(crate) fn blocks(&self, address: IpAddr) -> Pin<Box<dyn Future<Output = ()> + Send>> {
         let mut filter = self.filter.subscribe();
         Box::pin(async move {
             let is_blocked = |filter: &Arc<AddressFilter>| filter.is_blocked(address);
             let is_gone = filter.wait_for(is_blocked).await.is_err();
             if is_gone {
-                // The server is gone and blocks no addresses any more.
+                // The server is gone and no longer blocks addresses.
                 std::future::pending::<()>().await;
             }
         })

@@ -5,20 +5,19 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// Minimum rate at which a request body must arrive after a grace period. Only the time in which
-/// the service waits for the body counts, not the time in which it computes or holds the client
-/// back.
+/// Minimum rate at which a request body must arrive after a grace period. Only time in which the service waits
+/// for the body counts, not time in which the service is busy or does not read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct BodyRate {
     /// Bytes per second, averaged over the time waited. At least 1.
     pub bytes_per_second: u32,
-    /// Time in which nothing is required. At least 1 ms.
+    /// Time during which no bytes are required. At least 1 ms.
     pub grace: Duration,
 }
 
 impl Default for BodyRate {
-    /// Returns 240 bytes a second after 30 seconds: slower than any modem, but faster than clients
-    /// that try to hold a request open indefinitely (A88).
+    /// Returns 240 bytes per second after 30 seconds: slower than any modem, but faster than clients that try to
+    /// keep a request open indefinitely (attack A88).
     fn default() -> Self {
         Self {
             bytes_per_second: 240,
@@ -27,15 +26,15 @@ impl Default for BodyRate {
     }
 }
 
-/// An error for a body that arrived more slowly than [`BodyRate`] allows.
+/// The error of a request body that arrived more slowly than [`BodyRate`] requires.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct TooSlow {
-    /// Bytes received.
+    /// Number of content bytes received.
     pub received: u64,
-    /// Time waited for them.
+    /// Time that the service waited for them.
     pub waited: Duration,
-    /// The required rate.
+    /// The rate that was required.
     pub rate: BodyRate,
 }
 
@@ -61,9 +60,9 @@ impl std::error::Error for TooSlow {}
 pub(crate) struct Pace {
     rate: BodyRate,
     received: u64,
-    /// The time waited before.
+    /// Total time of earlier waits.
     waited: Duration,
-    /// The start of the current wait.
+    /// Start of the current wait.
     since: Option<Instant>,
 }
 
@@ -77,11 +76,11 @@ impl Pace {
         }
     }
 
-    /// Records an arrival with `bytes` of content.
+    /// Records the arrival of `bytes` of content.
     pub(crate) fn on_received(&mut self, now: Instant, bytes: u64) {
         if let Some(since) = self.since.take() {
             let waited = now - since;
-            // A waiting reader would have been woken at the limit, so this one was busy otherwise.
+            // A waiting reader would have been woken at the limit, so a longer time means that it was busy.
             if waited <= self.left() {
                 self.waited += waited;
             }
@@ -89,8 +88,8 @@ impl Pace {
         self.received = self.received.saturating_add(bytes);
     }
 
-    /// Begins or continues a wait. Returns the time at which the body counts as too slow, which
-    /// does not change while nothing arrives.
+    /// Starts or continues a wait. Returns the time at which the body will be too slow, which does not change
+    /// while no content arrives.
     pub(crate) fn on_waiting(&mut self, now: Instant) -> Instant {
         let since = *self.since.get_or_insert(now);
         since + self.left()
@@ -106,12 +105,12 @@ impl Pace {
         }
     }
 
-    /// Returns the time left to wait for it.
+    /// Returns the remaining time to wait.
     fn left(&self) -> Duration {
         self.earned().saturating_sub(self.waited)
     }
 
-    /// Returns the time that may be waited in return for the bytes received.
+    /// Returns the time allowed for the bytes received.
     fn earned(&self) -> Duration {
         let rate = u64::from(self.rate.bytes_per_second).max(1);
         let earned = Duration::from_millis(self.received.saturating_mul(1000) / rate);
@@ -119,7 +118,7 @@ impl Pace {
     }
 }
 
-/// Sums of times must not overflow, whatever the input and the settings.
+/// Bound of time sums, so that they do not overflow with any input and settings.
 const LONGEST: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The rate at which one source opens connections over TCP (limit K102).
+//! Limits on the rate at which a source opens TCP connections (limit K102).
 
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
@@ -22,7 +22,7 @@ pub(crate) struct Rate {
     began: Instant,
 }
 
-/// A connection whose task has yet to run: its wait is the delay of the CPU.
+/// A connection whose task has not run yet. Its delay indicates whether the CPU is overloaded.
 #[derive(Debug)]
 pub(crate) struct Queued {
     since: Instant,
@@ -40,7 +40,7 @@ impl Rate {
         }
     }
 
-    /// Decides about a new connection from this address, and counts it.
+    /// Admits or refuses a new connection from this address, and counts it.
     pub(crate) fn admit(&mut self, address: impl Into<ScopedIp>) -> Result<(), Refusal> {
         let loaded = self.loaded.filter(|_| self.is_loaded.load(Relaxed));
         let Some(rate) = self.always.into_iter().chain(loaded).min() else {
@@ -48,14 +48,14 @@ impl Rate {
         };
         let nanos = self.began.elapsed().as_nanos();
         let now = Time::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX));
-        // TCP has validated the address.
+        // The TCP handshake has validated the address.
         match self.limiter.allow(address, true, rate, now) {
             true => Ok(()),
             false => Err(Refusal::Rate),
         }
     }
 
-    /// Starts timing a connection that is passed to a task.
+    /// Starts to measure the delay of a connection that is passed to a task.
     pub(crate) fn on_queued(&self) -> Queued {
         Queued {
             since: Instant::now(),
@@ -72,14 +72,14 @@ impl Queued {
     }
 }
 
-/// Returns a random key, like those of the standard library's maps.
+/// Returns a random key, as the maps of the standard library use.
 fn random_key() -> [u8; 16] {
     let random = RandomState::new();
     let halves = [0u8, 1].map(|half| u128::from(random.hash_one(half)));
     (halves[0] << 64 | halves[1]).to_le_bytes()
 }
 
-/// Delay of a new connection's task that indicates load, as over QUIC (limit K11).
+/// Delay of a new connection's task that indicates overload, as over QUIC (limit K11).
 const LOADED_DELAY: Duration = Duration::from_millis(200);
 
 #[cfg(test)]
@@ -88,19 +88,19 @@ mod tests {
 
     use super::*;
 
-    /// Returns how many of many simultaneous connections are admitted.
+    /// Returns the number of admitted connections in a burst.
     fn burst(rate: &mut Rate) -> usize {
         let admitted = |_: &i32| rate.admit(Ipv4Addr::new(192, 0, 2, 1)).is_ok();
         (0..1000).filter(admitted).count()
     }
 
     #[test]
-    fn without_a_rate_all_are_admitted() {
+    fn all_are_admitted_without_a_rate() {
         assert_eq!(burst(&mut Rate::new(&Limits::default())), 1000);
     }
 
     #[test]
-    fn a_rate_admits_one_second_at_once() {
+    fn rate_admits_a_burst_of_one_second() {
         let mut rate = Rate::new(&Limits {
             connection_rate: Some(1),
             ..Limits::default()
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rate_under_load_holds_while_tasks_wait_for_the_cpu() {
+    fn rate_under_load_applies_while_tasks_wait_for_the_cpu() {
         let mut rate = Rate::new(&Limits {
             loaded_connection_rate: Some(1),
             ..Limits::default()

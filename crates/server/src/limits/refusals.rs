@@ -7,23 +7,23 @@ use courser_quic::EndpointStats;
 /// The reason why a listener refuses a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Refusal {
-    /// All connections are in use.
+    /// The largest number of connections is open.
     Full,
-    /// Clients whose addresses are not validated hold their part of the connections.
+    /// Clients with unvalidated addresses hold their part of the connections.
     Unvalidated,
-    /// The source holds its share.
+    /// The address or network holds its share.
     Share,
-    /// The address holds as many connections as one address may.
+    /// The address holds the largest number of connections per address.
     Address,
-    /// The source opens connections too fast.
+    /// The address or network opens connections too fast.
     Rate,
     /// The address is blocked.
     Blocked,
-    /// The server is switched to busy.
+    /// The server was switched to busy.
     Busy,
 }
 
-/// Counts refusals of listeners.
+/// Counts the refusals of all listeners by reason.
 #[derive(Debug, Default)]
 pub(crate) struct Counts([AtomicU64; 7]);
 
@@ -37,36 +37,35 @@ impl Counts {
     }
 }
 
-/// Counts of refused clients over QUIC and TCP, by reason.
+/// Numbers of refused clients over QUIC and TCP, by reason.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct Refusals {
-    /// All of [`Limits::max_connections`](crate::Limits::max_connections) were in use.
+    /// All of [`Limits::max_connections`](crate::Limits::max_connections) were open.
     pub full: u64,
     /// The address or network held its share of the connections.
     pub share: u64,
-    /// The address held [`Limits::max_connections_per_address`](crate::Limits).
+    /// The address held [`Limits::max_connections_per_address`](crate::Limits) connections.
     pub address: u64,
-    /// The address or network opened connections faster than
-    /// [`Limits::connection_rate`](crate::Limits) or
+    /// The address or network opened connections faster than [`Limits::connection_rate`](crate::Limits) or
     /// [`Limits::loaded_connection_rate`](crate::Limits).
     pub rate: u64,
     /// The address or network held its share of QUIC handshakes in progress.
     pub handshake_share: u64,
-    /// The address was blocked: datagrams over QUIC, connections over TCP.
+    /// The address was blocked. Counts datagrams over QUIC, connections over TCP.
     pub blocked: u64,
     /// The server was [busy](crate::ServerHandle::set_busy).
     pub busy: u64,
-    /// The memory for QUIC connections was nearly used up.
+    /// The memory for QUIC connections was nearly exhausted.
     pub memory: u64,
-    /// No more QUIC clients could wait to be accepted.
+    /// The queue of QUIC clients that wait to be accepted was full.
     pub waiting_room: u64,
-    /// Datagrams of a network that sent more than all others while the server could not keep up.
+    /// The network sent more datagrams than all others while the server was overloaded. Counts datagrams.
     pub backlog: u64,
 }
 
 impl Refusals {
-    /// Returns all counts with the names of their reasons.
+    /// Returns all counts with the names of their reasons, as in the metrics.
     pub const fn by_reason(&self) -> [(&'static str, u64); 10] {
         [
             ("full", self.full),

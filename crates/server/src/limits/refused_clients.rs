@@ -1,4 +1,4 @@
-//! Reports of clients that are refused for their certificates.
+//! Reports of clients that are refused because of their certificates.
 
 use std::io;
 use std::net::SocketAddr;
@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 use crate::events::{Event, Events};
 
-/// Reports refused clients as events, at most one in a minute: clients can cause any number.
+/// Reports refused clients as events, at most one per minute, because clients can cause any number.
 #[derive(Debug)]
 pub(crate) struct RefusedClients {
     events: Events,
@@ -26,7 +26,7 @@ impl RefusedClients {
         }
     }
 
-    /// Reports a failed handshake over QUIC, if the certificate of the client is the reason.
+    /// Reports a failed QUIC handshake if the client's certificate is the reason.
     pub(crate) fn on_quic(&self, address: SocketAddr, error: &ConnectionError) {
         if let ConnectionError::TransportError(own) = error
             && own.code.alert().is_some_and(is_about_certificates)
@@ -35,7 +35,7 @@ impl RefusedClients {
         }
     }
 
-    /// Reports a failed handshake over TCP, if the certificate of the client is the reason.
+    /// Reports a failed TCP handshake if the client's certificate is the reason.
     pub(crate) fn on_tcp(&self, address: SocketAddr, error: &io::Error) {
         let tls = error
             .get_ref()
@@ -56,7 +56,7 @@ impl RefusedClients {
         }
     }
 
-    /// Returns true if an event is due, and counts it.
+    /// Returns true if an event may be reported now, and records the time.
     fn is_due(&self, now: Instant) -> bool {
         let mut last = self.last.lock();
         let is_due = last.is_none_or(|last| now.duration_since(last) >= REPORT_AGAIN);
@@ -81,7 +81,7 @@ fn is_about_certificates(alert: u8) -> bool {
     )
 }
 
-/// Time between two events (limit K190).
+/// Least time between two events (limit K190).
 const REPORT_AGAIN: Duration = Duration::from_secs(60);
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Memory of requests in progress, as a part of the memory budget (limit K115).
+//! Limits on the memory of requests in progress, a part of the memory budget (limit K115).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -7,33 +7,33 @@ use std::time::{Duration, Instant};
 use courser_base::Mutex;
 use http::Request;
 
-/// Counts the memory of requests in progress, over all protocols and listeners of a server.
+/// Counts the memory of requests in progress over all protocols and listeners of a server.
 ///
-/// Each request counts with a fixed estimate of its task, its stream and the future of the service,
-/// and with the size of its header section. A connection may hold as much as is left of three
-/// quarters of the limit. The last quarter is for connections that hold little, so that a few
-/// clients with many requests do not lock out all others. If that is not enough, the server closes
-/// the connection whose requests hold most for the least progress.
+/// Each request counts with a fixed estimate of its task, its stream and the future of the service, and with the
+/// size of its header section. A connection may hold as much as is left of three quarters of the limit. The last
+/// quarter is reserved for connections that hold little, so that a few clients with many requests do not exclude
+/// all others. If that is not enough, the server closes the connection whose requests hold the most memory for
+/// the least progress.
 #[derive(Debug)]
 pub(crate) struct RequestMemory {
     limit: u64,
-    /// QUIC endpoints count it towards their budgets.
+    /// Shared with QUIC endpoints, whose budgets include it.
     used: Arc<AtomicU64>,
     shed: Mutex<Option<Instant>>,
 }
 
-/// The decision about a request's memory.
+/// The decision about the memory of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum MemoryDecision {
     Admit,
     /// The request is admitted, and another connection must be closed.
     AdmitAndShed,
-    /// The request is refused, and the connection that holds most must be closed.
+    /// The request is refused, and the connection that holds the most must be closed.
     Refuse,
 }
 
 impl RequestMemory {
-    /// Creates the count with the part of a memory budget that is for requests.
+    /// Creates the counter for the part of a memory budget that requests may use.
     pub(crate) fn of_budget(budget: u64) -> Self {
         Self {
             limit: budget / REQUESTS_PART,
@@ -42,18 +42,18 @@ impl RequestMemory {
         }
     }
 
-    /// Returns the bytes that requests may hold.
+    /// Returns the number of bytes that requests may hold.
     pub(crate) const fn limit(&self) -> u64 {
         self.limit
     }
 
-    /// Returns the counter of held memory.
+    /// Returns the counter of held bytes.
     pub(crate) const fn used(&self) -> &Arc<AtomicU64> {
         &self.used
     }
 
-    /// Takes `cost` bytes for a connection that holds `held`, one of as many as `connections`
-    /// counts. The caller returns admitted bytes with [`release`](Self::release).
+    /// Takes `cost` bytes for a connection that holds `held` bytes. `connections` returns the number of open
+    /// connections. The caller returns admitted bytes with [`release`](Self::release).
     pub(crate) fn take(
         &self,
         cost: u64,
@@ -82,7 +82,8 @@ impl RequestMemory {
         self.used.fetch_sub(cost, Relaxed);
     }
 
-    /// Returns true if a connection may be closed now. The search for one takes a while.
+    /// Returns true if a connection may be closed now. At most once per [`SHED_INTERVAL`], because the search is
+    /// slow.
     pub(crate) fn may_shed(&self) -> bool {
         let mut shed = self.shed.lock();
         let now = Instant::now();
@@ -94,14 +95,14 @@ impl RequestMemory {
     }
 }
 
-/// No limit.
+/// Creates a counter without a limit.
 impl Default for RequestMemory {
     fn default() -> Self {
         Self::of_budget(u64::MAX)
     }
 }
 
-/// Returns the cost of a request in progress.
+/// Returns the estimated memory of a request in progress.
 pub(crate) fn cost<B>(request: &Request<B>) -> u64 {
     let fields = request.headers().iter();
     let fields = fields.map(|(name, value)| name.as_str().len() + value.len() + FIELD);
@@ -110,7 +111,7 @@ pub(crate) fn cost<B>(request: &Request<B>) -> u64 {
     REQUEST + (fields.sum::<usize>() + target) as u64
 }
 
-/// Returns the burden of a connection that holds `held`, reduced by recently ended requests.
+/// Returns the memory held by a connection, reduced by recently completed requests.
 pub(crate) fn burden(held: u64, ended: u64) -> u64 {
     let moved = u128::from(ended) * u128::from(REQUEST);
     let held_wide = u128::from(held);
@@ -118,22 +119,22 @@ pub(crate) fn burden(held: u64, ended: u64) -> u64 {
     u64::try_from(burden).unwrap_or(held)
 }
 
-/// The part of the memory budget that requests in progress may hold (limit K115).
+/// Divisor of the memory budget that yields the limit of requests in progress (limit K115).
 const REQUESTS_PART: u64 = 2;
 
-/// Memory of a request whose header section is empty: `courser serve` takes 8 KiB for each request
-/// for a large file over HTTP/2 and HTTP/3, measured with 250 requests of each client.
+/// Memory of a request with an empty header section: `courser serve` needs 8 KiB for each request of a large
+/// file over HTTP/2 and HTTP/3, measured with 250 requests of each client.
 const REQUEST: u64 = 8 * 1024;
 
 /// Memory of a field line in addition to its name and value.
 const FIELD: usize = 112;
 
-/// Time between two connections that are closed.
+/// Least time between two connections that are closed because of memory.
 const SHED_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Number of refused requests in a row after which a connection is closed: a client that reads no
-/// responses would keep them all in memory.
-pub(crate) const REFUSED_IN_A_ROW: u64 = 100;
+/// Number of consecutive refused requests after which a connection is closed: a client that reads no responses
+/// would keep all of them in memory.
+pub(crate) const CONSECUTIVE_REFUSALS: u64 = 100;
 
 #[cfg(test)]
 mod tests {
@@ -141,7 +142,7 @@ mod tests {
 
     const COST: u64 = 10;
 
-    /// Takes memory for a client until it is refused. Returns the bytes it holds.
+    /// Takes memory for a client until it is refused. Returns the bytes that it holds.
     fn fill(memory: &RequestMemory, connections: u64) -> u64 {
         let mut held = 0;
         while memory.take(COST, held, || connections) != MemoryDecision::Refuse {
@@ -176,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn somebody_has_to_go_before_nothing_is_left() {
+    fn connection_is_closed_before_memory_is_exhausted() {
         let memory = RequestMemory::of_budget(2 * 8000);
         let mut verdicts = (0..800).map(|_| memory.take(COST, 0, || 1));
         assert!(

@@ -10,15 +10,15 @@ use super::refusals::Refusal;
 
 /// Counts open connections by source, and refuses sources that hold too many.
 ///
-/// A source is admitted while it holds less than a multiple of the connections left. No source is
-/// limited while the server is idle, and the more sources there are, the smaller the share of each.
-/// A single address can hold three quarters of all connections and a single network seven eighths,
-/// so that one source never locks out another.
+/// A source is admitted while it holds less than a multiple of the connections left. No source is limited while
+/// the server is idle, and the more sources there are, the smaller is the share of each. A single address can
+/// hold three quarters of all connections and a single network seven eighths, so that one source never excludes
+/// another.
 ///
-/// An address that is not validated may be forged. Unvalidated clients are counted together with all
-/// clients of the claimed address. Validated clients are counted without the unvalidated ones, so that
-/// forged packets do not use up the share of the owner of the address (attack A180). All unvalidated
-/// clients together hold a part of the connections only (limit K257).
+/// An unvalidated address may be forged. Unvalidated clients are counted together with all clients of the
+/// claimed address. Validated clients are counted without the unvalidated ones, so that forged packets do not
+/// use the share of the owner of the address (attack A180). All unvalidated clients together may hold only a
+/// part of the connections (limit K257).
 #[derive(Debug)]
 pub(crate) struct Shares {
     max_connections: usize,
@@ -28,7 +28,7 @@ pub(crate) struct Shares {
     table: Mutex<Table>,
 }
 
-/// The connections of a listener, by the state of the clients' addresses.
+/// The connections of a listener, counted separately for validated and unvalidated addresses.
 #[derive(Debug, Default)]
 struct Table {
     validated: Counts,
@@ -38,11 +38,11 @@ struct Table {
 #[derive(Debug, Default)]
 struct Counts {
     open: usize,
-    /// Connections held; at most two entries for each open connection.
+    /// Connections by source; at most two entries for each open connection.
     held: HashMap<Source, usize>,
 }
 
-/// One connection of a source, until it is dropped.
+/// The share of one connection, returned when dropped.
 #[derive(Debug)]
 pub(crate) struct Share {
     shares: Arc<Shares>,
@@ -51,8 +51,7 @@ pub(crate) struct Share {
 }
 
 impl Shares {
-    /// Creates the shares of a listener whose clients have validated addresses, or may be asked to
-    /// validate them.
+    /// Creates the shares of a listener whose clients have validated addresses or may be asked to validate them.
     pub(crate) fn new(limits: &Limits) -> Arc<Self> {
         let max_unvalidated = limits.max_connections.div_ceil(UNVALIDATED_PART);
         Self::with(limits, Some(max_unvalidated))
@@ -72,10 +71,10 @@ impl Shares {
         })
     }
 
-    /// Takes a connection for this address.
+    /// Takes a share for a connection of this address.
     ///
     /// # Errors
-    /// Returns the reason if it is refused; see [`may_retry`](Self::may_retry).
+    /// Returns the reason for the refusal; see [`may_retry`](Self::may_retry).
     pub(crate) fn take(
         self: &Arc<Self>,
         address: impl Into<ScopedIp>,
@@ -96,7 +95,7 @@ impl Shares {
             true => table.validated.of(source),
             false => table.validated.of(source) + table.unvalidated.of(source),
         };
-        self.judge(address, left, held)?;
+        self.check(address, left, held)?;
         table.of(is_validated).add(address);
         Ok(Share {
             shares: self.clone(),
@@ -105,7 +104,7 @@ impl Shares {
         })
     }
 
-    /// Returns true if a client that was refused for this reason may be admitted once it has validated its
+    /// Returns true if a client that was refused for this reason may be admitted after it has validated its
     /// address, and can be asked to.
     pub(crate) fn may_retry(&self, refusal: Refusal, is_validated: bool) -> bool {
         let is_lifted = matches!(
@@ -115,9 +114,9 @@ impl Shares {
         self.max_unvalidated.is_some() && !is_validated && is_lifted
     }
 
-    /// Decides about another connection of this address while `left` are left and its sources hold
-    /// `held`.
-    fn judge(
+    /// Checks whether another connection of this address is allowed while `left` connections are left and its
+    /// sources hold `held`.
+    fn check(
         &self,
         address: ScopedIp,
         left: usize,
@@ -174,21 +173,21 @@ impl Counts {
 }
 
 impl Share {
-    /// Counts the connection as one whose address is validated. Call this after the handshake.
+    /// PathSettings the connection to those with validated addresses. Call this after the handshake.
     ///
     /// # Errors
-    /// Returns the reason if validated clients have taken the share of the source in the meantime. The
-    /// connection must be closed.
+    /// Returns the reason if validated clients have used the share of the source meanwhile. The connection must
+    /// then be closed.
     pub(crate) fn validate(&mut self) -> Result<(), Refusal> {
         if self.is_validated {
             return Ok(());
         }
         let mut table = self.shares.lock();
         let validated = &table.validated;
-        // Those that are not validated may all be forged.
+        // Unvalidated connections may all be forged, so they do not reduce the number left.
         let left = self.shares.max_connections.saturating_sub(validated.open);
         let held = |source| validated.of(source);
-        self.shares.judge(self.address, left, held)?;
+        self.shares.check(self.address, left, held)?;
         table.unvalidated.remove(self.address);
         table.validated.add(self.address);
         self.is_validated = true;
@@ -203,8 +202,8 @@ impl Drop for Share {
     }
 }
 
-/// Returns the address and the network that a connection counts towards, each with the multiple of
-/// the connections left that it may hold.
+/// Returns the address and the network to which a connection counts, each with the multiple of the connections
+/// left that it may hold.
 fn sources(address: ScopedIp) -> [(Source, usize); 2] {
     [
         (Source::host(address), ADDRESS_MULTIPLE),
@@ -216,7 +215,7 @@ fn sources(address: ScopedIp) -> [(Source, usize); 2] {
 const ADDRESS_MULTIPLE: usize = 3;
 /// Multiple of the connections left that one network may hold.
 const NETWORK_MULTIPLE: usize = 7;
-/// Clients whose addresses are not validated hold all connections divided by this (limit K257).
+/// Divisor of all connections that yields the part for unvalidated clients (limit K257).
 const UNVALIDATED_PART: usize = 2;
 
 #[cfg(test)]
@@ -225,7 +224,7 @@ mod tests {
 
     use super::*;
 
-    /// Creates the shares of so many connections.
+    /// Creates the shares of a listener with this number of connections.
     fn shares(max_connections: usize) -> Arc<Shares> {
         Shares::new(&Limits {
             max_connections,
@@ -233,13 +232,13 @@ mod tests {
         })
     }
 
-    /// Takes as many connections as this address is allowed.
+    /// Takes as many connections as this address may hold.
     fn fill(shares: &Arc<Shares>, address: &str) -> Vec<Share> {
         fill_with(shares, address, true)
     }
 
-    /// Takes as many connections as clients are allowed that claim this address.
-    fn forge(shares: &Arc<Shares>, address: &str) -> Vec<Share> {
+    /// Takes as many connections as unvalidated clients that claim this address may hold.
+    fn fill_unvalidated(shares: &Arc<Shares>, address: &str) -> Vec<Share> {
         fill_with(shares, address, false)
     }
 
@@ -282,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn neighbours_on_a_link_count_apart() {
+    fn hosts_on_a_link_count_separately() {
         let shares = shares(1000);
         let take = |address: &str| {
             let address: SocketAddr = address.parse().expect(address);
@@ -312,10 +311,10 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_left_of_connections_that_end() {
+    fn ended_connections_leave_no_entries() {
         let shares = shares(100);
         drop(fill(&shares, "192.0.2.1"));
-        let mut claimed = forge(&shares, "192.0.2.1");
+        let mut claimed = fill_unvalidated(&shares, "192.0.2.1");
         assert_eq!(claimed[0].validate(), Ok(()));
         drop(claimed);
         let table = shares.lock();
@@ -336,7 +335,7 @@ mod tests {
     #[test]
     fn forged_packets_leave_the_owner_of_the_address_its_maximum() {
         let shares = three_for_each_address();
-        let forged = forge(&shares, "192.0.2.1");
+        let forged = fill_unvalidated(&shares, "192.0.2.1");
         assert_eq!(forged.len(), 3);
         assert_eq!(refusal(&shares, [192, 0, 2, 1], false), Refusal::Address);
         let mut owned = fill(&shares, "192.0.2.1");
@@ -344,17 +343,17 @@ mod tests {
         assert_eq!(refusal(&shares, [192, 0, 2, 1], true), Refusal::Address);
         drop(forged);
         assert!(
-            forge(&shares, "192.0.2.1").is_empty(),
+            fill_unvalidated(&shares, "192.0.2.1").is_empty(),
             "they share with the owner"
         );
         owned.truncate(1);
-        assert_eq!(forge(&shares, "192.0.2.1").len(), 2);
+        assert_eq!(fill_unvalidated(&shares, "192.0.2.1").len(), 2);
     }
 
     #[test]
-    fn late_proofs_do_not_lift_the_maximum() {
+    fn late_validation_does_not_lift_the_maximum() {
         let shares = three_for_each_address();
-        let mut first = forge(&shares, "192.0.2.1");
+        let mut first = fill_unvalidated(&shares, "192.0.2.1");
         let mut others = fill(&shares, "192.0.2.1");
         assert_eq!(first[0].validate(), Err(Refusal::Address));
         others.pop();
@@ -366,9 +365,9 @@ mod tests {
     }
 
     #[test]
-    fn late_proofs_do_not_lift_the_share() {
+    fn late_validation_does_not_lift_the_share() {
         let shares = shares(1000);
-        let mut first = forge(&shares, "192.0.2.1");
+        let mut first = fill_unvalidated(&shares, "192.0.2.1");
         let held = fill(&shares, "192.0.2.1").len();
         assert_eq!((first.len(), held), (500, 375));
         let _held = fill(&shares, "192.0.2.1");
@@ -382,7 +381,7 @@ mod tests {
     fn forged_packets_leave_half_of_all_connections() {
         let shares = shares(1000);
         let forged: Vec<_> = (0..=255)
-            .flat_map(|high| forge(&shares, &format!("192.{high}.2.1")))
+            .flat_map(|high| fill_unvalidated(&shares, &format!("192.{high}.2.1")))
             .collect();
         assert_eq!(forged.len(), 500);
         let over_part = refusal(&shares, [198, 51, 100, 1], false);
@@ -393,7 +392,7 @@ mod tests {
             max_connections: 1000,
             ..Limits::default()
         });
-        assert_eq!(forge(&unlimited, "192.0.2.1").len(), 750);
+        assert_eq!(fill_unvalidated(&unlimited, "192.0.2.1").len(), 750);
     }
 
     #[test]

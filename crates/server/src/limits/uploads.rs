@@ -1,13 +1,13 @@
-//! Windows of HTTP/2 connections, as a part of the memory budget (limit K112).
+//! Windows of HTTP/2 connections, a part of the memory budget (limit K112).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// The memory for content that clients send over HTTP/2 and that the service has not read.
+/// The memory for request content over HTTP/2 that the service has not read.
 ///
-/// Such content waits in memory up to the window of its connection. Each new connection gets an
-/// eighth of what the open ones have left, so that all windows together stay within the limit
-/// however many clients come. Only the smallest windows, which HTTP/2 requires, go beyond it.
+/// A connection can hold unread content up to its window. Each new connection gets an eighth of the memory that
+/// is left, so that all windows together stay within the limit. Only the smallest window, which HTTP/2 requires,
+/// may exceed it.
 #[derive(Debug)]
 pub(crate) struct UploadMemory {
     limit: u64,
@@ -15,7 +15,7 @@ pub(crate) struct UploadMemory {
 }
 
 impl UploadMemory {
-    /// Creates the count with the part of a memory budget that is for uploads.
+    /// Creates the counter for the part of a memory budget that uploads may use.
     pub(crate) const fn of_budget(budget: u64) -> Self {
         Self {
             limit: budget / UPLOADS_PART,
@@ -63,10 +63,10 @@ impl Drop for UploadWindow {
 
 const HTTP2_STREAM_WINDOW: u32 = 1 << 20;
 const HTTP2_CONNECTION_WINDOW: u32 = 4 << 20;
-/// The window of clients that connect while the memory for uploads is used up (limit K112). It is
-/// the initial window of RFC 9113 §6.9.2, below which a connection window cannot start.
+/// Window of clients that connect while the memory for uploads is exhausted (limit K112). It is the initial
+/// window of RFC 9113 §6.9.2, below which the window of a connection cannot start.
 const HTTP2_LEAST_WINDOW: u32 = 65_535;
-/// Divisor of the memory budget that yields the part for uploads over HTTP/2.
+/// Divisor of the memory budget that yields the memory for uploads over HTTP/2.
 const UPLOADS_PART: u64 = 4;
 /// Divisor of the memory that is left that yields the window of a new connection.
 const SHARE_OF_THE_REST: u64 = 8;

@@ -1,4 +1,4 @@
-//! Checks limits before a server starts.
+//! Validation of limits before a server starts.
 
 use std::time::Duration;
 
@@ -7,10 +7,10 @@ use courser_quic::ConfigError;
 use super::Limits;
 
 impl Limits {
-    /// Checks that every limit is within its range, like [`Server::bind`](crate::Server::bind).
+    /// Checks that each limit is in its range, as [`Server::bind`](crate::Server::bind) does.
     ///
     /// # Errors
-    /// [`ConfigError::Limits`] contains the field, its value and the allowed range.
+    /// [`ConfigError::Limits`] with the field, its value and the allowed range.
     pub fn validate(&self) -> Result<(), ConfigError> {
         let connections = self.max_connections as u64;
         check("max_connections", connections, u64::MAX)?;
@@ -94,14 +94,14 @@ fn check(field: &'static str, seen: u64, most: u64) -> Result<(), ConfigError> {
     }))
 }
 
-/// The highest configurable rate: more than a machine can accept.
+/// Highest allowed rate: more than a machine can accept.
 const MAX_CONNECTION_RATE: u64 = 1_000_000;
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::limits::pace::BodyRate;
-    use crate::limits::reading::ReadRate;
+    use crate::limits::read_monitor::ReadRate;
 
     fn refused(change: impl FnOnce(&mut Limits)) -> String {
         let mut limits = Limits::default();
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_of_zero_are_named() {
+    fn limits_of_zero_are_reported() {
         let zero = Duration::ZERO;
         for (field, error) in [
             ("max_connections", refused(|it| it.max_connections = 0)),

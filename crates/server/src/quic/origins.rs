@@ -1,17 +1,17 @@
-//! The origins of a certificate, which ORIGIN frames announce. RFC 9412.
+//! The origins of a certificate, which ORIGIN frames announce (RFC 9412).
 
 use std::net::IpAddr;
 
-/// Returns the origins of the names of a certificate at this port. None if there is only the name
-/// that the client has `asked` for, which is in the set anyway (RFC 8336 §2.3).
-pub(crate) fn of_names(names: &[String], asked: Option<&str>, port: u16) -> Vec<String> {
+/// Returns the origins of the names of a certificate at this port. Returns none if the only name is the one that
+/// the client `requested`, which is always in the set (RFC 8336 §2.3).
+pub(crate) fn of_names(names: &[String], requested: Option<&str>, port: u16) -> Vec<String> {
     let mut origins: Vec<String> = Vec::new();
     let mut bytes = 0;
-    let asked = asked.map(str::to_ascii_lowercase);
+    let requested = requested.map(str::to_ascii_lowercase);
     let mut has_others = false;
     for name in names {
         let name = name.to_ascii_lowercase();
-        // A wildcard is no origin, and clients ask for no address by name (RFC 6066 §3).
+        // A wildcard is not an origin, and clients do not request addresses by name (RFC 6066 §3).
         if name.contains('*') || name.parse::<IpAddr>().is_ok() {
             continue;
         }
@@ -23,7 +23,7 @@ pub(crate) fn of_names(names: &[String], asked: Option<&str>, port: u16) -> Vec<
         if bytes > MOST_BYTES {
             break;
         }
-        has_others |= asked.as_deref() != Some(&*name);
+        has_others |= requested.as_deref() != Some(&*name);
         if !origins.contains(&origin) {
             origins.push(origin);
         }
@@ -34,16 +34,16 @@ pub(crate) fn of_names(names: &[String], asked: Option<&str>, port: u16) -> Vec<
     }
 }
 
-/// The maximum payload of the ORIGIN frame, in bytes (limit K205): no more than our own client reads.
+/// Largest payload of the ORIGIN frame in bytes (limit K205), which is what courser's client accepts.
 const MOST_BYTES: usize = 4096;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn origins(names: &[&str], asked: Option<&str>, port: u16) -> Vec<String> {
+    fn origins(names: &[&str], requested: Option<&str>, port: u16) -> Vec<String> {
         let names: Vec<_> = names.iter().map(|name| (*name).to_owned()).collect();
-        of_names(&names, asked, port)
+        of_names(&names, requested, port)
     }
 
     #[test]
@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn name_that_the_client_asked_for_is_not_announced() {
+    fn name_that_the_client_requested_is_not_announced() {
         assert!(origins(&["a.test", "*.a.test"], Some("A.test"), 443).is_empty());
         assert!(origins(&["*.a.test"], Some("x.a.test"), 443).is_empty());
         assert!(origins(&[], None, 443).is_empty());
@@ -64,13 +64,13 @@ mod tests {
 
     /// Limit K205.
     #[test]
-    fn certificates_with_many_names_are_cut_off() {
+    fn names_beyond_the_limit_are_not_announced() {
         let names: Vec<_> = (0..1000).map(|number| format!("{number}.test")).collect();
         let origins = of_names(&names, None, 443);
         let bytes: usize = origins.iter().map(|origin| origin.len() + 2).sum();
         assert!(bytes <= MOST_BYTES && bytes > MOST_BYTES - 40, "{bytes}");
-        // Each origin takes ten bytes more than its name. The last of 41 fills the frame to the byte, or
-        // exceeds it by one.
+        // Each origin takes ten bytes more than its name. The last of 41 fills the frame exactly, or exceeds it
+        // by one byte.
         for (last, announced) in [(86, 41), (87, 40)] {
             let mut names: Vec<_> = (100..140)
                 .map(|number| format!("{number}{:087}", 0))

@@ -1,4 +1,4 @@
-//! The settings of a server that concern QUIC alone.
+//! The settings of a server that apply only to QUIC.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use courser_quic::{
 };
 use courser_tls::rustls;
 
-use super::moves::Moves;
+use super::path_settings::PathSettings;
 use super::sinks::MakeSinks;
 use super::socket::QuicSockets;
 use crate::certificates::Resolver;
@@ -17,16 +17,16 @@ use crate::error::Error;
 use crate::limits::Limits;
 use crate::tls::Tls;
 
-/// The settings of a [`Server`](crate::Server) for QUIC.
+/// The QUIC settings of a [`Server`](crate::Server).
 pub(crate) struct QuicSettings {
     pub(crate) transport: Option<TransportConfig>,
     pub(crate) sinks: Option<MakeSinks>,
-    /// The policy for Retry. Without one it depends on the certificates.
+    /// The policy for Retry. If `None`, it depends on the certificates.
     pub(crate) retry: Option<RetryPolicy>,
     pub(crate) versions: Option<Vec<QuicVersion>>,
     pub(crate) offloads_tls: bool,
     pub(crate) connection_ids: Option<Arc<dyn ConnectionIdGenerator>>,
-    pub(crate) moves: Moves,
+    pub(crate) path_settings: PathSettings,
     pub(crate) early_data: Option<EarlyDataOptions>,
     pub(crate) shards: usize,
     pub(crate) memory_budget: Option<u64>,
@@ -43,7 +43,7 @@ impl Default for QuicSettings {
             versions: None,
             offloads_tls: false,
             connection_ids: None,
-            moves: Moves::DEFAULT,
+            path_settings: PathSettings::DEFAULT,
             early_data: None,
             shards: 1,
             memory_budget: None,
@@ -54,8 +54,8 @@ impl Default for QuicSettings {
 }
 
 impl QuicSettings {
-    /// Returns the policy for Retry. If an async function chooses the certificates and no policy is given,
-    /// clients prove their address before the function is called (attack A205).
+    /// Returns the policy for Retry. If an async function chooses the certificates and no policy is set, clients
+    /// validate their address before the function is called (attack A205).
     pub(crate) fn retry_policy(&self, resolver: &Resolver) -> RetryPolicy {
         let default = match resolver.choice() {
             Some(_) => RetryPolicy::Always,
@@ -64,7 +64,7 @@ impl QuicSettings {
         self.retry.unwrap_or(default)
     }
 
-    /// Returns the time limit for the choice of a certificate. A handshake that is over needs none.
+    /// Returns the time limit for the choice of a certificate, which is useless after the handshake timeout.
     pub(crate) fn choice_limit(&self, limits: &Limits) -> Duration {
         let transport = self.transport.as_ref();
         let handshake = transport.map_or_else(
@@ -101,13 +101,13 @@ impl QuicSettings {
         Ok(QuicSockets {
             config: config.retry(retry),
             shards: self.shards,
-            moves: self.moves,
+            path_settings: self.path_settings,
             sinks: self.sinks,
         })
     }
 }
 
-/// Returns the defaults: browsers open many requests at once, and three unidirectional streams.
+/// Returns the defaults for browsers, which open many requests at once and three unidirectional streams.
 fn default_transport() -> TransportConfig {
     TransportConfig {
         max_bidi_streams: 256,
@@ -115,7 +115,7 @@ fn default_transport() -> TransportConfig {
     }
 }
 
-/// Sets the versions of QUIC, if some are given.
+/// Sets the versions of QUIC, if given.
 fn with_versions(config: ServerConfig, versions: Option<Vec<QuicVersion>>) -> ServerConfig {
     match versions {
         Some(versions) => config.versions(versions),
@@ -123,7 +123,7 @@ fn with_versions(config: ServerConfig, versions: Option<Vec<QuicVersion>>) -> Se
     }
 }
 
-/// Sets the generator of connection IDs, if one is given.
+/// Sets the generator of connection IDs, if given.
 fn with_connection_ids(
     config: ServerConfig,
     generator: Option<Arc<dyn ConnectionIdGenerator>>,
@@ -134,7 +134,7 @@ fn with_connection_ids(
     }
 }
 
-/// Runs TLS where it may wait, if an async function chooses the certificates.
+/// Runs TLS on threads that may block if an async function chooses the certificates.
 fn with_choice(config: ServerConfig, resolver: &Resolver) -> ServerConfig {
     match resolver.choice() {
         Some(_) => config.offload_tls(true),
@@ -149,7 +149,7 @@ fn limited(tls: Arc<rustls::ServerConfig>, limits: &crate::Limits) -> ServerConf
         .loaded_connection_rate(limits.loaded_connection_rate)
 }
 
-/// Accepts early data, if options are given. Clients rely on the settings of HTTP/3 in it.
+/// Accepts early data if options are given. Clients rely on the HTTP/3 settings in it.
 fn with_early_data(
     config: ServerConfig,
     options: Option<EarlyDataOptions>,
@@ -164,13 +164,13 @@ fn with_early_data(
     }
 }
 
-/// Returns the settings of HTTP/3 in a form that is compared with those of the connection that a client
-/// resumes. Early data is refused if they differ (RFC 9114 §7.2.4.2, RFC 9204 §3.2.3, RFC 9297 §2.1.1).
+/// Encodes the HTTP/3 settings for comparison with those of the connection that a client resumes. Early data is
+/// rejected if they differ (RFC 9114 §7.2.4.2, RFC 9204 §3.2.3, RFC 9297 §2.1.1).
 fn promises(http3: &courser_http3_tokio::Config) -> Vec<u8> {
     format!("{http3:?}").into_bytes()
 }
 
-/// Adds the budgets that were given. The others keep their defaults.
+/// Sets the budgets that are given. The others keep their defaults.
 fn with_budgets(
     mut config: ServerConfig,
     memory: Option<u64>,
@@ -199,7 +199,7 @@ mod tests {
 
     /// Attack A205.
     #[test]
-    fn async_choices_need_a_proven_address_unless_a_policy_is_given() {
+    fn async_choices_require_a_validated_address_unless_a_policy_is_set() {
         let choosing = Certificates::asynchronous(|_| async { None }).resolver;
         let identity = courser_quic::Identity::dev().expect("random numbers");
         let held = Certificates::try_from(identity).expect("valid").resolver;
@@ -237,7 +237,7 @@ mod tests {
         }
     }
 
-    /// RFC 9204 §3.2.3, RFC 9297 §2.1.1: early data is accepted with the same settings only.
+    /// RFC 9204 §3.2.3, RFC 9297 §2.1.1: early data is accepted only with the same settings.
     #[test]
     fn early_data_depends_on_each_setting_that_clients_remember() {
         let changes: [fn(&mut Config); 5] = [
@@ -247,12 +247,12 @@ mod tests {
             |config| config.extended_connect = true,
             |config| config.limits.size /= 2,
         ];
-        let usual = Config::new(Side::Server);
-        assert_eq!(promises(&usual), promises(&usual.clone()));
+        let default = Config::new(Side::Server);
+        assert_eq!(promises(&default), promises(&default.clone()));
         for (index, change) in changes.into_iter().enumerate() {
-            let mut other = usual.clone();
+            let mut other = default.clone();
             change(&mut other);
-            assert_ne!(promises(&usual), promises(&other), "change {index}");
+            assert_ne!(promises(&default), promises(&other), "change {index}");
         }
     }
 }

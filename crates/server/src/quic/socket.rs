@@ -1,24 +1,24 @@
-//! The sockets of QUIC.
+//! The UDP sockets of a server.
 
 use std::net::SocketAddr;
 
 use courser_quic::{BindError, Endpoint, ServerConfig};
 
-use super::moves::Moves;
+use super::path_settings::PathSettings;
 use super::sinks::MakeSinks;
 
-/// The settings of the sockets at all addresses.
+/// The socket settings that all addresses share.
 #[derive(Debug)]
 pub(crate) struct QuicSockets {
     pub(crate) config: ServerConfig,
-    /// The number of shards for each address.
+    /// Number of shards for each address.
     pub(crate) shards: usize,
-    pub(crate) moves: Moves,
-    /// Makes the sinks of connections, in place of those of `config`.
+    pub(crate) path_settings: PathSettings,
+    /// Creates the sinks of connections, which replace those of `config`.
     pub(crate) sinks: Option<MakeSinks>,
 }
 
-/// The settings of an endpoint of QUIC, with which it is opened, and opened again.
+/// The settings of one QUIC endpoint, with which it is opened and reopened.
 #[derive(Debug)]
 pub(crate) struct QuicSocket {
     config: ServerConfig,
@@ -27,12 +27,12 @@ pub(crate) struct QuicSocket {
 }
 
 impl QuicSocket {
-    /// Takes these settings, with a configuration for one address.
+    /// Combines these settings with the configuration for one address.
     pub(crate) fn new(config: ServerConfig, settings: &QuicSockets) -> Self {
         Self {
             config,
             shards: settings.shards,
-            greases_quic_bit: settings.moves.greases_quic_bit,
+            greases_quic_bit: settings.path_settings.greases_quic_bit,
         }
     }
 

@@ -1,4 +1,4 @@
-//! The order of the reports when an endpoint ends.
+//! Tests of the order of reports when an endpoint ends.
 
 use std::io;
 use std::net::SocketAddr;
@@ -9,7 +9,7 @@ use courser_quic::runtime::{Received, Transmit, UdpSocket};
 
 use super::*;
 
-/// A socket whose descriptor is gone.
+/// A socket that fails as if its file descriptor were closed.
 #[derive(Debug)]
 struct Gone;
 
@@ -43,8 +43,8 @@ impl UdpSocket for Gone {
 #[tokio::test]
 async fn last_event_of_a_socket_is_reported_before_the_end() {
     let endpoint = Endpoint::builder().transport(Gone).expect("a runtime");
-    let told = Arc::new(Mutex::new(Vec::new()));
-    let listener = told.clone();
+    let reported = Arc::new(Mutex::new(Vec::new()));
+    let listener = reported.clone();
     let events = Events::to(move |event| {
         let Event::Socket { port, event } = event else {
             panic!("{event}");
@@ -57,14 +57,14 @@ async fn last_event_of_a_socket_is_reported_before_the_end() {
         events: &events,
         port: 4433,
     };
-    // It completes at the moment at which the last event is there.
+    // Completes as soon as the last event is available.
     let work = async {
         while endpoint.stopped_shards().0 == 0 {
             tokio::task::yield_now().await;
         }
     };
     sockets.during(work).await;
-    let told = told.lock().expect("no panic");
-    let last = told.last().expect("an event");
+    let reported = reported.lock().expect("no panic");
+    let last = reported.last().expect("an event");
     assert!(matches!(last, SocketEvent::Stopped { .. }), "{last}");
 }

@@ -1,6 +1,6 @@
 use super::*;
 
-/// A task that ends as each of these outcomes in turn, then runs without end, and what is reported of it.
+/// A task that ends with each of these outcomes in turn and then runs without end, and the events about it.
 struct Scene {
     tasks: Arc<Tasks>,
     reported: Arc<Mutex<Vec<(u64, String)>>>,
@@ -58,7 +58,7 @@ fn line(at: u64, text: &str) -> (u64, String) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_kind_of_end_is_reported_and_the_task_begins_again() {
+async fn every_kind_of_end_is_reported_and_the_task_is_restarted() {
     let scene = Scene::run(100, |run| match run {
         1 => Outcome::RunsFor(10),
         2 => Outcome::Fails,
@@ -71,15 +71,15 @@ async fn every_kind_of_end_is_reported_and_the_task_begins_again() {
         [
             line(
                 10,
-                "the clock has stopped: it has ended; it is tried again in 1 s"
+                "the clock has stopped: it has ended; it is restarted in 1 s"
             ),
             line(
                 11,
-                "the clock has stopped: the spring is broken; it is tried again in 2 s"
+                "the clock has stopped: the spring is broken; it is restarted in 2 s"
             ),
             line(
                 13,
-                "the clock has stopped: it has panicked: cuckoo; it is tried again in 4 s"
+                "the clock has stopped: it panicked: cuckoo; it is restarted in 4 s"
             ),
             line(18, "the clock runs again"),
         ]
@@ -97,9 +97,9 @@ async fn a_task_that_fails_at_once_stays_stopped() {
     assert_eq!(scene.tasks.stopped(), ["the clock"]);
 }
 
-/// Limit K312: a minute between two attempts, and a second again after a minute without an end.
+/// Limit K312: pauses grow to a minute, and start at one second again after a minute of running.
 #[tokio::test(start_paused = true)]
-async fn pauses_grow_to_a_minute_and_begin_anew() {
+async fn pauses_grow_to_a_minute_and_are_reset() {
     let scene = Scene::run(500, |run| match run {
         8 => Outcome::RunsFor(60),
         _ => Outcome::Fails,
@@ -131,16 +131,16 @@ async fn a_listener_that_panics_ends_no_task() {
     assert!(tasks.all_run(), "a task that is gone is not waited for");
 }
 
-/// Fault F80: clients would try a port that is closed.
+/// Fault F80: clients would try a closed port.
 #[test]
 fn http3_is_not_announced_while_its_task_is_stopped() {
     let tasks = Arc::new(Tasks::default());
     let task = tasks.task("QUIC");
     let announced = http::HeaderValue::from_static("h3=\":4433\"");
-    let conductor = crate::phase::Conductor::new();
+    let phases = crate::phase::Phases::new();
     let header = crate::alt_svc::AltSvcHeader {
         announced: announced.clone(),
-        part: conductor.part(),
+        part: phases.part(),
         quic: Some(task.clone()),
     };
     let events = Events::default();

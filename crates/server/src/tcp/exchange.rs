@@ -1,4 +1,4 @@
-//! The service that hyper calls for requests of HTTP/2 and HTTP/1.1.
+//! The service that hyper calls for HTTP/2 and HTTP/1.1 requests.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -11,18 +11,18 @@ use http_body::{Frame, SizeHint};
 use pin_project_lite::pin_project;
 
 use crate::alt_svc::AltSvcHeader;
-use crate::exchange::Terms;
+use crate::exchange::RequestSettings;
 use crate::exchange::body::Body;
 use crate::http2::budgets::Refusing;
 use crate::http2::held::{HeldContent, Paced};
 use crate::tally::InFlight;
 
-/// Passes admitted requests to the service of the user, and counts their responses until hyper has taken them.
+/// Passes admitted requests to the user's service, and counts responses until hyper has taken them.
 #[derive(Debug)]
 pub(super) struct Exchange<S> {
     service: S,
-    // Each request clones the rest.
-    terms: Arc<Terms>,
+    // Shared, because each request clones this struct.
+    settings: Arc<RequestSettings>,
     alt_svc: Option<AltSvcHeader>,
     /// The held content of an HTTP/2 connection.
     held: Option<HeldContent>,
@@ -31,17 +31,21 @@ pub(super) struct Exchange<S> {
 }
 
 impl<S> Exchange<S> {
-    pub(super) fn new(service: S, terms: Terms, alt_svc: Option<AltSvcHeader>) -> Self {
+    pub(super) fn new(
+        service: S,
+        settings: RequestSettings,
+        alt_svc: Option<AltSvcHeader>,
+    ) -> Self {
         Self {
             service,
-            terms: Arc::new(terms),
+            settings: Arc::new(settings),
             alt_svc,
             held: None,
             refusing: None,
         }
     }
 
-    /// Adds a bound on the content of responses that waits to be sent.
+    /// Limits the response content that waits to be sent.
     pub(super) fn holding(self, held: HeldContent) -> Self {
         Self {
             held: Some(held),
@@ -49,7 +53,7 @@ impl<S> Exchange<S> {
         }
     }
 
-    /// Refuses requests of HTTP/2 while `refusing` is on.
+    /// Refuses HTTP/2 requests while `refusing` is on.
     pub(super) fn refusing(self, refusing: Refusing) -> Self {
         Self {
             refusing: Some(refusing),
@@ -62,7 +66,7 @@ impl<S: Clone> Clone for Exchange<S> {
     fn clone(&self) -> Self {
         Self {
             service: self.service.clone(),
-            terms: self.terms.clone(),
+            settings: self.settings.clone(),
             alt_svc: self.alt_svc.clone(),
             held: self.held.clone(),
             refusing: self.refusing.clone(),
@@ -82,8 +86,8 @@ impl<S: HttpService<Body>> hyper::service::Service<Request<hyper::body::Incoming
         if self.refusing.as_ref().is_some_and(Refusing::is_on) {
             return Box::pin(async { Err(h2::Error::from(h2::Reason::REFUSED_STREAM).into()) });
         }
-        let terms = &*self.terms;
-        let (in_flight, admitted) = terms.admit_any(request);
+        let settings = &*self.settings;
+        let (in_flight, admitted) = settings.admit_any(request);
         let request = match admitted {
             Ok(request) => request,
             Err(status) => {
@@ -96,7 +100,7 @@ impl<S: HttpService<Body>> hyper::service::Service<Request<hyper::body::Incoming
         let alt_svc = self.alt_svc.clone();
         let held = self.held.clone();
         let mut service = self.service.clone();
-        let limit = terms.handler_timeout;
+        let limit = settings.handler_timeout;
         Box::pin(async move {
             let answer = async {
                 std::future::poll_fn(|cx| service.poll_ready(cx))
@@ -136,8 +140,8 @@ fn empty<B>(status: StatusCode) -> Response<Option<B>> {
 }
 
 pin_project! {
-    /// The body of a response, if it has one. Its request is in flight until hyper has taken or dropped
-    /// all of it.
+    /// The body of a response, if it has one. Its request is in flight until hyper has taken or dropped all of
+    /// it.
     pub(super) struct Counted<B> {
         #[pin]
         body: Option<B>,

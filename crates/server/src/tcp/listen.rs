@@ -1,4 +1,4 @@
-//! The sockets of TCP.
+//! The listening TCP sockets.
 
 use std::io;
 use std::net::SocketAddr;
@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use socket2::{Domain, Protocol, Socket, Type};
 use tokio::net::TcpListener;
 
-/// Opens the socket for an address.
+/// Opens the listening socket for an address.
 pub(crate) fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     let socket = Socket::new(
         Domain::for_address(address),
@@ -14,10 +14,10 @@ pub(crate) fn listen(address: SocketAddr) -> io::Result<TcpListener> {
         Some(Protocol::TCP),
     )?;
     if address.is_ipv6() && address.ip().is_unspecified() {
-        // As for UDP, `[::]` accepts IPv4 too, whatever the system's default is.
+        // As for UDP, `[::]` accepts IPv4 clients too, independently of the system's default.
         socket.set_only_v6(false)?;
     }
-    // A restart need not wait for old connections. On Windows the option would share the port.
+    // A restart need not wait for old connections to expire. On Windows this option would share the port.
     #[cfg(unix)]
     socket.set_reuse_address(true)?;
     socket.set_nonblocking(true)?;
@@ -26,5 +26,5 @@ pub(crate) fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     TcpListener::from_std(socket.into())
 }
 
-/// Number of connections that the system may queue; its own limit may be lower.
+/// Number of connections that the system may queue. Its own limit may be lower.
 const BACKLOG: i32 = 4096;

@@ -1,4 +1,4 @@
-//! A TCP socket that counts bytes, is aborted with the server, and fails if its peer does not read.
+//! A TCP socket that counts bytes, is aborted with the server, and fails if its peer reads too slowly.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -11,7 +11,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, Sleep};
 
-use crate::limits::reading::ReaderPace;
+use crate::limits::read_monitor::ReaderPace;
 use crate::limits::shares::Share;
 use crate::tally::{Open, Tally, Traffic};
 
@@ -20,7 +20,7 @@ struct Stalled {
     end: Pin<Box<Sleep>>,
 }
 
-/// Lives as long as the connection, even if the user owns it after an upgrade.
+/// The socket of a connection, including after an upgrade, when the user owns it.
 pub(crate) struct Socket {
     stream: TcpStream,
     tally: Arc<Tally>,
@@ -28,15 +28,15 @@ pub(crate) struct Socket {
     cut: Pin<Box<dyn Future<Output = ()> + Send>>,
     is_cut: bool,
     pace: ReaderPace,
-    /// The time since which the peer reads nothing, and the limit.
+    /// The time since which the peer reads nothing, and its limit.
     stalled: Option<Stalled>,
-    /// The time limit for the peer to close after everything was sent.
+    /// The time limit for the peer to close after all data was sent.
     lingering: Option<Pin<Box<Sleep>>>,
-    /// The connection's share of the limit on connections.
+    /// The connection's share of the connection limit.
     _share: Share,
-    /// Counts the connection as open, also after an upgrade.
+    /// Counts the connection as open, including after an upgrade.
     open: Option<Arc<Open>>,
-    /// The bytes read so far, until they were taken or exceed the limit.
+    /// The first bytes read, until they are taken or exceed [`MAX_FIRST`].
     first: Option<Vec<u8>>,
 }
 
@@ -63,12 +63,12 @@ impl Socket {
         }
     }
 
-    /// Returns the bytes that were read so far, and keeps no later ones. `None` if there were too many.
+    /// Returns the first bytes read and stops recording them. `None` if they exceeded the limit.
     pub(crate) fn take_first(&mut self) -> Option<Vec<u8>> {
         self.first.take()
     }
 
-    /// Keeps `open` as long as the socket lives.
+    /// Keeps `open` for the lifetime of the socket.
     pub(crate) fn keep(&mut self, open: Arc<Open>) {
         self.open = Some(open);
     }
@@ -77,7 +77,7 @@ impl Socket {
         &self.traffic
     }
 
-    /// Returns an error once the server has aborted the rest, or blocks the address.
+    /// Returns an error once the server aborts its connections or blocks the address.
     fn check_cut(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
         self.is_cut = self.is_cut || self.cut.as_mut().poll(cx).is_ready();
         if self.is_cut {
@@ -89,7 +89,7 @@ impl Socket {
         Ok(())
     }
 
-    /// Returns `Ready` when the peer has closed, or has taken too long to.
+    /// Returns `Ready` when the peer has closed, or its time limit has expired.
     fn poll_linger(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let mut scratch = [0; 1024];
         loop {
@@ -105,14 +105,14 @@ impl Socket {
         }
     }
 
-    /// Returns `Ready` when the peer has read nothing for too long, or too little.
+    /// Returns `Ready` when the peer has read nothing for too long, or reads too slowly.
     fn poll_stalled(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let Some(patience) = self.pace.left() else {
+        let Some(longest_pause) = self.pace.left() else {
             return Poll::Pending;
         };
         let stalled = self.stalled.get_or_insert_with(|| Stalled {
             since: Instant::now(),
-            end: Box::pin(tokio::time::sleep(patience)),
+            end: Box::pin(tokio::time::sleep(longest_pause)),
         });
         stalled.end.as_mut().poll(cx)
     }
@@ -195,8 +195,8 @@ impl AsyncWrite for Socket {
         Pin::new(&mut self.stream).poll_flush(cx)
     }
 
-    /// Waits for a while until the peer has closed too. Closing the socket with unread bytes would
-    /// make TCP discard data in flight (RFC 9112 §9.6).
+    /// Waits briefly until the peer has closed too. If the socket were closed with unread bytes, TCP would
+    /// discard data in flight (RFC 9112 §9.6).
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         if self.lingering.is_none() {
             ready!(Pin::new(&mut self.stream).poll_shutdown(cx))?;
@@ -206,10 +206,10 @@ impl AsyncWrite for Socket {
     }
 }
 
-/// The maximum number of first bytes that are kept (limit K206). A ClientHello has some 2 KiB.
+/// Largest number of first bytes that are recorded (limit K206). A ClientHello has about 2 KiB.
 const MAX_FIRST: usize = 16 * 1024;
 
-/// Long enough for a round trip and for the rest of a slow reader's data.
+/// Time limit for the peer to close: enough for a round trip and the rest of a slow reader's data.
 const LINGER: Duration = Duration::from_secs(2);
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The formats of lines. No line is longer than [`MOST`].
+//! The formats of access log lines. Each line has at most [`MOST`] bytes.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -53,8 +53,8 @@ fn quoted(line: &mut String, value: Option<&HeaderValue>) {
     line.push('"');
 }
 
-/// Appends bytes of a client in at most `most` bytes, escaped so that they end neither a line nor a
-/// field.
+/// Appends bytes that a client sent, escaped so that they end neither the line nor the field. The escaped text
+/// has at most `most` bytes.
 fn escape(line: &mut String, bytes: &[u8], most: usize) {
     let end = line.len() + most;
     let mut fits = line.len();
@@ -78,7 +78,7 @@ fn escape(line: &mut String, bytes: &[u8], most: usize) {
     }
 }
 
-/// Cuts text so that it takes at most `most` bytes in a JSON string.
+/// Truncates text so that it takes at most `most` bytes in a JSON string.
 fn cut(text: &str, most: usize) -> Cow<'_, str> {
     let (mut len, mut fits) = (0, 0);
     for (at, c) in text.char_indices() {
@@ -103,7 +103,7 @@ pub(super) fn as_json(exchange: &Exchange, details: &Details) -> String {
         Some(cut(&value, MOST_OF_FIELD).into_owned())
     };
     let peer = details.peer.as_ref();
-    // The target comes before the Host field, as in the proxy.
+    // The authority of the target takes precedence over the Host field, as in the proxy.
     let host = details.uri.authority();
     let host = host.map(|host| cut(host.as_str(), MOST_OF_FIELD).into_owned());
     let host = host.or_else(|| text(details.host.as_ref()));
@@ -140,13 +140,13 @@ fn protocol(version: Version) -> &'static str {
     }
 }
 
-/// Largest size of a line with its end (K106): referrer, agent, host, target and method at their longest
+/// Largest size of a line with its line break (limit K106). The longest referrer, agent, host, target and method
 /// leave 600 bytes for the other parts.
 pub(super) const MOST: usize = 4096;
 const MOST_OF_TARGET: usize = 1600;
 const MOST_OF_FIELD: usize = 600;
 const MOST_OF_METHOD: usize = 64;
-/// Marks where a field was cut.
+/// Marks a truncated field.
 const CUT: &str = "...";
 
 #[cfg(test)]
@@ -156,7 +156,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bytes_of_clients_end_no_field() {
+    fn client_bytes_do_not_end_a_field() {
         let mut line = String::new();
         escape(&mut line, b"a\" 200 1\\\r\nfake \x1b[31m\xff", 100);
         assert_eq!(line, "a\\\" 200 1\\\\\\x0d\\x0afake \\x1b[31m\\xff");

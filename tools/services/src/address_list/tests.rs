@@ -1,6 +1,6 @@
 use super::*;
 
-/// A file that is removed at the end.
+/// A temporary file, removed when dropped.
 struct Temporary(PathBuf);
 
 impl Temporary {
@@ -23,23 +23,23 @@ fn files_are_read_again_when_they_change() {
     let block = Temporary::new("block", "192.0.2.0/24\n");
     let allow = Temporary::new("allow", "192.0.2.1\n");
     let mut lists = AddressLists::load(Some(&block.0), Some(&allow.0)).expect("two lists");
-    assert_eq!(lists.look(), Look::Same);
+    assert_eq!(lists.check(), FileState::Same);
     let blocked = |lists: &AddressLists| {
         [1, 2, 3].map(|low| lists.filter().is_blocked([192, 0, 2, low].into()))
     };
     assert_eq!(blocked(&lists), [false, true, true]);
     std::fs::write(&allow.0, "192.0.2.1\n192.0.2.2\n").expect("ours");
-    assert_eq!(lists.look(), Look::Changing);
-    assert_eq!(lists.look(), Look::Changed);
+    assert_eq!(lists.check(), FileState::Changing);
+    assert_eq!(lists.check(), FileState::Changed);
     lists.reload().expect("in order");
-    assert_eq!(lists.look(), Look::Same);
+    assert_eq!(lists.check(), FileState::Same);
     assert_eq!(blocked(&lists), [false, false, true]);
-    // Emptied first, and written a moment later.
+    // The file is truncated first and written a moment later.
     std::fs::write(&block.0, "").expect("ours");
-    assert_eq!(lists.look(), Look::Changing);
+    assert_eq!(lists.check(), FileState::Changing);
     std::fs::write(&block.0, "192.0.2.0/28\n").expect("ours");
-    assert_eq!(lists.look(), Look::Changing);
-    assert_eq!(lists.look(), Look::Changed);
+    assert_eq!(lists.check(), FileState::Changing);
+    assert_eq!(lists.check(), FileState::Changed);
 }
 
 #[test]
@@ -51,12 +51,12 @@ fn wrong_files_leave_the_lists_as_they_were() {
     for part in ["block list", "line 2", "nonsense", "such as 192.0.2.1"] {
         assert!(error.contains(part), "{error}");
     }
-    assert_eq!(lists.look(), Look::Same, "told once");
+    assert_eq!(lists.check(), FileState::Same, "reported once");
     assert!(lists.filter().is_blocked([192, 0, 2, 1].into()));
     assert!(!lists.filter().is_blocked([192, 0, 2, 2].into()));
     std::fs::remove_file(&file.0).expect("ours");
-    assert_eq!(lists.look(), Look::Changing);
-    assert_eq!(lists.look(), Look::Changed);
+    assert_eq!(lists.check(), FileState::Changing);
+    assert_eq!(lists.check(), FileState::Changed);
     assert!(lists.reload().is_err());
     assert!(lists.filter().is_blocked([192, 0, 2, 1].into()));
 }

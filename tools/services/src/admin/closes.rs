@@ -1,4 +1,4 @@
-//! The ends of connections: counts by cause, and the latest failures.
+//! Closed connections: counts by cause, and the latest failures.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
@@ -8,7 +8,8 @@ use courser::h3::Code;
 use courser::telemetry::{CloseCause, ConnectionClosed};
 use courser_base::canonical;
 
-/// The ends of connections since the server began. Bounded, since peers choose codes and reasons (limit K246).
+/// Statistics of closed connections since the server started. Its size is bounded, because peers choose codes
+/// and reasons (limit K246).
 #[derive(Clone, Debug, Default)]
 pub(super) struct Closes {
     totals: BTreeMap<(&'static str, String), Total>,
@@ -16,29 +17,29 @@ pub(super) struct Closes {
     failures: u64,
 }
 
-/// The connections that ended for one cause.
+/// The number of connections that one end closed for one cause.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Total {
     pub(super) count: u64,
-    /// True if connections end like this when nothing is wrong.
+    /// True for causes that do not indicate a failure.
     pub(super) is_ordinary: bool,
-    /// True if the cause is one of the few with a name, false if it is any number.
+    /// True for the few causes with a name, false for arbitrary codes.
     is_named: bool,
 }
 
-/// A connection that failed.
+/// A closed connection.
 #[derive(Clone, Debug)]
 pub(super) struct Close {
-    /// Counts failures, from 1.
+    /// Sequence number of the failure, from 1.
     pub(super) number: u64,
     pub(super) at: Instant,
-    /// `local` or `peer`.
+    /// The end that closed: `local` or `peer`.
     pub(super) by: &'static str,
     pub(super) cause: String,
-    /// The reason phrase, which the peer may have chosen.
+    /// The reason phrase, which the peer may have chosen, truncated to [`MOST_REASON`] characters.
     pub(super) reason: String,
     pub(super) client: Option<SocketAddr>,
-    /// The age of the connection.
+    /// The time from the first packet to the close.
     pub(super) age: Duration,
     is_ordinary: bool,
     is_named: bool,
@@ -66,7 +67,7 @@ impl Close {
 }
 
 impl Closes {
-    /// Counts an end, and keeps it if it is a failure.
+    /// Counts a close, and keeps it in the list of the latest if it is a failure.
     pub(super) fn add(&mut self, mut close: Close) {
         self.count(&close);
         if close.is_ordinary {
@@ -93,8 +94,8 @@ impl Closes {
         total.is_named = close.is_named;
     }
 
-    /// Moves the rarest cause without a name to the others of its end, so that numbers of peers cannot displace the
-    /// causes that have names. Returns false if there is none.
+    /// Merges the rarest cause without a name into the others of its end, so that arbitrary codes of peers
+    /// cannot displace named causes. Returns false if there is none.
     fn make_room(&mut self) -> bool {
         let numbers = self.totals.iter().filter(|(_, it)| !it.is_named);
         let rarest = numbers.min_by_key(|(_, it)| it.count);
@@ -106,27 +107,27 @@ impl Closes {
         true
     }
 
-    /// Returns the causes of one end that are not counted apart.
+    /// Returns the total of the causes of one end that are not counted separately.
     fn other(&mut self, by: &'static str) -> &mut Total {
         let other = self.totals.entry((by, "other".to_owned())).or_default();
-        // It stays where it is.
+        // `other` is kept as a named cause.
         other.is_named = true;
         other
     }
 
-    /// Returns who ended connections and why, with their numbers.
+    /// Returns the totals by the end that closed and the cause.
     pub(super) fn totals(&self) -> impl Iterator<Item = ((&'static str, &str), Total)> {
         let totals = self.totals.iter();
         totals.map(|((by, cause), total)| ((*by, cause.as_str()), *total))
     }
 
-    /// Returns the latest failures, the newest first.
+    /// Returns the latest failures, newest first.
     pub(super) fn recent(&self) -> impl Iterator<Item = &Close> {
         self.recent.iter().rev()
     }
 }
 
-/// Returns the name of a cause. The codes of HTTP/3 have names (RFC 9114 §8.1, RFC 9204 §6).
+/// Returns the name of a cause. HTTP/3 codes have names (RFC 9114 §8.1, RFC 9204 §6).
 fn cause(cause: &CloseCause, is_http3: bool) -> String {
     match *cause {
         CloseCause::Transport { code } => code.to_string(),
@@ -143,7 +144,7 @@ fn cause(cause: &CloseCause, is_http3: bool) -> String {
     }
 }
 
-/// Returns true if connections end like this when nothing is wrong.
+/// Returns true if a cause does not indicate a failure.
 fn is_ordinary(cause: &CloseCause, is_http3: bool) -> bool {
     match *cause {
         CloseCause::Transport { code } => code == courser::TransportErrorCode::NO_ERROR,
@@ -156,7 +157,7 @@ fn is_ordinary(cause: &CloseCause, is_http3: bool) -> bool {
     }
 }
 
-/// Returns true if a cause has a name. Causes without one are numbers, of which there are very many.
+/// Returns true if a cause has a name. The others are arbitrary codes.
 fn is_named(cause: &CloseCause, is_http3: bool) -> bool {
     match *cause {
         CloseCause::Transport { code } => code.name().is_some(),
@@ -168,17 +169,17 @@ fn is_named(cause: &CloseCause, is_http3: bool) -> bool {
     }
 }
 
-/// Returns true for codes that peers may send in place of H3_NO_ERROR, so that unknown codes are exercised
-/// (RFC 9114 §8.1).
+/// Returns true for reserved codes, which peers may send instead of H3_NO_ERROR to test that unknown codes are
+/// tolerated (RFC 9114 §8.1).
 const fn is_reserved(code: u64) -> bool {
     code >= 0x21 && (code - 0x21).is_multiple_of(0x1f)
 }
 
-/// Latest failures that are kept (limit K246).
+/// Number of latest failures that are kept (limit K246).
 const MOST_RECENT: usize = 100;
-/// Causes that are counted apart; further ones count as `other` of their end (limit K246).
+/// Number of causes that are counted separately; further ones count as `other` of their end (limit K246).
 const MOST_CAUSES: usize = 64;
-/// Characters of a reason phrase that are kept (limit K246).
+/// Number of characters of a reason phrase that are kept (limit K246).
 const MOST_REASON: usize = 200;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Access to the admin endpoints.
+//! Access control of the admin endpoints.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -10,14 +10,15 @@ use http::{HeaderValue, Request, Response, StatusCode, Version};
 use super::page;
 use crate::body::{Body, explained};
 
-/// Refuses requests for other hosts, and requests without the token where one is set.
+/// Refuses requests for other hosts, and requests without the token if one is set.
 ///
-/// The name of a web page can resolve to an address of this machine (DNS rebinding). The page can then
-/// read responses, but its browser still sends the name of the page.
+/// The checks defend against web pages in a browser on this network. Through DNS rebinding, the name of a page
+/// can resolve to an address of this machine, so that the page could read responses; its requests still carry
+/// the name of the page in their Host field.
 ///
-/// Any page can have its browser send requests whose responses it cannot read. Those that make the server work are
-/// refused where the browser reports that they come from another site, which browsers do for addresses of their own
-/// machine and not over plain HTTP to others.
+/// A page can also send requests whose responses it cannot read. Requests that cause work are refused if the
+/// browser reports another site in Sec-Fetch-Site, which it does for addresses of its own machine but not over
+/// plain HTTP to others.
 #[derive(Default)]
 pub struct Guard {
     names: Vec<String>,
@@ -25,14 +26,14 @@ pub struct Guard {
     advice: Advice,
 }
 
-/// The names of settings in refusals.
+/// Names of the settings that refusals recommend.
 #[derive(Clone, Copy, Debug)]
 pub struct Advice {
-    /// The token: `the token`.
+    /// The name of the token, such as `the token`.
     pub token: &'static str,
-    /// The advice for setting a token: `set a token`.
+    /// The recommendation to set a token, such as `set a token`.
     pub set_token: &'static str,
-    /// The advice for adding a host: `add its name`.
+    /// The recommendation to add a host, such as `add its name`.
     pub add_name: &'static str,
 }
 
@@ -49,17 +50,17 @@ impl Default for Advice {
 /// The reason why a token cannot be used.
 #[derive(thiserror::Error, Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TokenError {
-    /// The token is so short that it can be guessed, or does not fit into a header field.
+    /// The token is so short that it can be guessed, or too long for a header field.
     #[error("the token has {0} bytes, {least} to {most} are allowed", least = LEAST, most = MOST)]
     Length(usize),
-    /// The token contains something else than visible ASCII.
+    /// The token contains a byte other than visible ASCII.
     #[error("the token contains byte 0x{0:02x}, only visible ASCII is allowed")]
     Byte(u8),
 }
 
 impl Guard {
-    /// Makes a guard that allows these hosts, beside addresses of this machine and `localhost`, and
-    /// requires no token.
+    /// Creates a guard that allows these hosts, addresses of this machine and `localhost`, and requires no
+    /// token.
     pub fn new(names: &[String]) -> Self {
         Self {
             names: names.to_vec(),
@@ -67,10 +68,10 @@ impl Guard {
         }
     }
 
-    /// Requires a token; white space around it is removed.
+    /// Requires a token in requests for data. White space around it is removed.
     ///
     /// # Errors
-    /// When the token is too short, too long, or not visible ASCII.
+    /// The token is too short, too long, or not visible ASCII.
     pub fn with_token(mut self, token: &[u8]) -> Result<Self, TokenError> {
         let token = token.trim_ascii();
         if !(LEAST..=MOST).contains(&token.len()) {
@@ -83,7 +84,7 @@ impl Guard {
         Ok(self)
     }
 
-    /// Names the settings that help in refusals.
+    /// Sets the names of the settings that refusals recommend.
     #[must_use]
     pub fn with_advice(mut self, advice: Advice) -> Self {
         self.advice = advice;
@@ -94,7 +95,7 @@ impl Guard {
         &self.advice
     }
 
-    /// Returns the refusal of a request that came to `local`, if it is refused.
+    /// Returns the response that refuses a request to the address `local`, or `None` if it is allowed.
     pub(super) fn refusal<B>(&self, request: &Request<B>, local: IpAddr) -> Option<Response<Body>> {
         if let Err(reason) = self.check_host(request, local) {
             return Some(explained(StatusCode::MISDIRECTED_REQUEST, &reason));
@@ -105,7 +106,7 @@ impl Guard {
             return None;
         }
         if is_of_other_site(request) {
-            let reason = "web pages elsewhere may not ask for this: open the address itself";
+            let reason = "requests from other web sites are refused: open this address in the browser instead";
             return Some(explained(StatusCode::FORBIDDEN, reason));
         }
         if self.is_authorized(request) {
@@ -119,7 +120,7 @@ impl Guard {
         Some(response)
     }
 
-    /// Returns true if requests need a token.
+    /// Returns true if a token is set.
     pub(super) fn has_token(&self) -> bool {
         self.token.is_some()
     }
@@ -128,7 +129,7 @@ impl Guard {
         let mut fields = request.headers().get_all(HOST).iter();
         let field = match (fields.next(), fields.next()) {
             (Some(field), None) => field,
-            // Load balancers speak HTTP/1.0, browsers do not.
+            // Load balancers send HTTP/1.0 without Host; browsers always send it.
             (None, None) if request.version() < Version::HTTP_11 => return Ok(()),
             _ => return Err("one Host field is required".to_owned()),
         };
@@ -162,14 +163,14 @@ impl Guard {
     }
 }
 
-/// Returns true if a browser reports that the request comes from a page of another address. Users who type the
-/// address, and programs, come from nowhere.
+/// Returns true if the browser reports that a page of another site sent the request. Programs, and users who
+/// type the address, report none.
 fn is_of_other_site<B>(request: &Request<B>) -> bool {
     let mut sites = request.headers().get_all(SEC_FETCH_SITE).iter();
     sites.any(|site| site != "same-origin" && site != "none")
 }
 
-/// Leaves the token out.
+/// Omits the token.
 impl fmt::Debug for Guard {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Guard")
@@ -179,7 +180,7 @@ impl fmt::Debug for Guard {
     }
 }
 
-/// Compares in a time that does not depend on where the two differ.
+/// Compares in time that is independent of the position of the first difference.
 fn is_same(one: &[u8], other: &[u8]) -> bool {
     let differing = one.iter().zip(other).fold(0, |bits, (one, other)| {
         bits | std::hint::black_box(one ^ other)
@@ -187,16 +188,16 @@ fn is_same(one: &[u8], other: &[u8]) -> bool {
     one.len() == other.len() && differing == 0
 }
 
-/// Paths without data, which need no token, in addition to the files of the page.
+/// Paths that need no token because they return no data, in addition to the files of the page.
 const OPEN: [&str; 2] = ["/health", "/ready"];
 /// The header field in which browsers name the relation of the requesting page to this one (Fetch Metadata).
 const SEC_FETCH_SITE: &str = "sec-fetch-site";
 const SCHEME: &[u8] = b"Bearer ";
-/// Least length of a token; a shorter one can be guessed.
+/// Least length of a token in bytes; a shorter one could be guessed.
 const LEAST: usize = 16;
-/// Largest length of a token; it fits into a header field everywhere.
+/// Largest length of a token in bytes, which all common clients accept in a header field.
 const MOST: usize = 1024;
-/// Characters of a host that a message shows.
+/// Number of characters of a host that a message includes.
 const MOST_SHOWN: usize = 100;
 
 #[cfg(test)]

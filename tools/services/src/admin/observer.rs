@@ -1,4 +1,4 @@
-//! The sinks of the connections that the admin endpoints report on.
+//! Sinks that record the limits and close causes of connections for the admin endpoints.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -18,79 +18,81 @@ use courser_units::to_f64;
 
 use super::closes::{Close, Closes};
 
-/// Observes the QUIC connections of a server for [`Admin`](super::Admin): what holds their senders back, and why
-/// they end.
+/// Observes the QUIC connections of a server for [`Admin`](super::Admin): which limits hold their senders back,
+/// and why they close.
 ///
-/// Its sinks receive no record of a packet. Times of limits are added up only while requests to the admin endpoints ask
-/// for them. Otherwise a sink stores a number when another limit stops its connection than before.
+/// Its sinks receive no packet records. Durations are added up only while requests to the admin endpoints read
+/// them; otherwise a sink stores one number each time another limit comes into force.
 ///
-/// All clones observe the same connections.
+/// Clones observe the same connections.
 #[derive(Clone, Debug, Default)]
 pub struct Observer(Arc<Observed>);
 
 #[derive(Debug, Default)]
 struct Observed {
-    /// Keyed by the ID that the server's handle uses too. A client that repeats an ID hides its own earlier connection.
+    /// Keyed by the original destination ID, as in the server's handle. If a client reuses an ID, its later
+    /// connection replaces the earlier one.
     connections: Mutex<HashMap<ConnectionId, Arc<Limits>>>,
     closes: Mutex<Closes>,
-    /// Readers of the times of limits.
+    /// Number of readers of the durations. They are added up while it is above zero.
     readers: AtomicUsize,
 }
 
-/// The limits that held a connection back, written by its sink and read for the page.
+/// The limits that held a connection back, written by its sink and read by the admin endpoints.
 #[derive(Debug)]
 pub(super) struct Limits {
     began: Instant,
-    /// The limit in force, an index into [`LIMITS`] or [`NONE_YET`], in the lowest [`INDEX_BITS`]. Above it the
-    /// nanoseconds from the beginning of the connection until that limit came into force: enough for 73 years.
+    /// The limit in force, as an index into [`LIMITS`] or [`NONE_YET`], in the lowest [`INDEX_BITS`]. The bits
+    /// above hold the time at which it came into force, in nanoseconds since `began`, enough for 73 years.
     current_since: AtomicU64,
-    /// Nanoseconds of the limits that were in force before, while there were readers.
+    /// Total nanoseconds of earlier limits, added up while there were readers.
     nanos: [AtomicU64; LIMITS.len()],
 }
 
-/// The times for which limits held a connection back, until they were read.
+/// The durations for which each limit held a connection back, at the time of a limit_times.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Reading {
+pub(super) struct LimitTimes {
     current: usize,
-    /// Nanoseconds of each limit, that in force included.
+    /// Total nanoseconds of each limit, including the one in force.
     nanos: [u64; LIMITS.len()],
 }
 
-/// Keeps the times of limits being added up.
+/// Keeps the durations being added up until it is dropped.
 #[derive(Debug)]
-pub(super) struct Attention(Arc<Observed>);
+pub(super) struct ReaderGuard(Arc<Observed>);
 
 impl Observer {
-    /// Makes an observer without connections.
+    /// Creates an observer without connections.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Returns a factory of sinks for the transport configuration of the server. Combine it with others by
+    /// Returns a sink factory for the transport configuration of the server. Combine it with others in a
     /// [`Tee`](courser::telemetry::Tee).
     pub fn sinks(&self) -> Arc<dyn SinkFactory> {
         Arc::new(Sinks(self.0.clone()))
     }
 
-    /// Has the times of limits added up until the result is dropped.
-    pub(super) fn attend(&self) -> Attention {
+    /// Adds up durations until the result is dropped.
+    pub(super) fn add_reader(&self) -> ReaderGuard {
         self.0.readers.fetch_add(1, Release);
-        Attention(self.0.clone())
+        ReaderGuard(self.0.clone())
     }
 
-    /// Returns what held back the connection with this original destination ID, once something has.
-    pub(super) fn limits_of(&self, id: &ConnectionId) -> Option<Reading> {
+    /// Returns the durations of the connection with this original destination ID, or `None` until a limit was in
+    /// force.
+    pub(super) fn limits_of(&self, id: &ConnectionId) -> Option<LimitTimes> {
         let limits = self.0.connections.lock().get(id).cloned();
         limits.and_then(|limits| limits.read_now())
     }
 
-    /// Returns the ends of connections: a copy, because sinks wait for the lock.
+    /// Returns a copy of the close statistics, so that sinks do not wait for the caller.
     pub(super) fn closes(&self) -> Closes {
         self.0.closes.lock().clone()
     }
 }
 
-impl Drop for Attention {
+impl Drop for ReaderGuard {
     fn drop(&mut self) {
         self.0.readers.fetch_sub(1, Release);
     }
@@ -105,35 +107,35 @@ impl Limits {
         }
     }
 
-    /// Another limit comes into force.
+    /// Records that another limit comes into force at `since`.
     fn replace(&self, since: u64, limit: usize) {
         let index = u64::try_from(limit).map_or(NONE_YET, |index| index.min(NONE_YET));
         self.current_since
             .store((since << INDEX_BITS) | index, Relaxed);
     }
 
-    /// Reads the times, `now` nanoseconds after the beginning. `None` until there is a limit.
+    /// Returns the durations `now` nanoseconds after the start, or `None` until a limit was in force.
     ///
-    /// The sink may add the time of a limit just before it stores the next one. A reading between the two has that time
-    /// twice, so that the shares of one second are wrong; later ones are right again.
-    fn read(&self, now: u64) -> Option<Reading> {
+    /// The sink may add the duration of a limit just before it stores the next one. A limit_times in between counts
+    /// that duration twice, so the shares of that second are wrong. Later readings are correct again.
+    fn read(&self, now: u64) -> Option<LimitTimes> {
         let current_since = self.current_since.load(Relaxed);
         let since = current_since >> INDEX_BITS;
         let current = usize::try_from(current_since & NONE_YET).ok()?;
         let mut nanos = self.nanos.each_ref().map(|it| it.load(Relaxed));
         *nanos.get_mut(current)? += now.saturating_sub(since);
-        Some(Reading { current, nanos })
+        Some(LimitTimes { current, nanos })
     }
 
-    fn read_now(&self) -> Option<Reading> {
+    fn read_now(&self) -> Option<LimitTimes> {
         let now = self.began.elapsed().as_nanos();
         self.read(u64::try_from(now).unwrap_or(u64::MAX))
     }
 }
 
-impl Reading {
-    /// Returns the part of the time since an earlier reading for which each limit was in force; `None` if no time has
-    /// passed.
+impl LimitTimes {
+    /// Returns the fraction of the time since an earlier limit_times for which each limit was in force, or `None` if
+    /// no time has passed.
     pub(super) fn shares_since(&self, earlier: &Self) -> Option<[f64; LIMITS.len()]> {
         let mut shares = [0.0; LIMITS.len()];
         for (index, share) in shares.iter_mut().enumerate() {
@@ -143,13 +145,13 @@ impl Reading {
         (all > 0.0).then(|| shares.map(|it| it / all))
     }
 
-    /// Returns the limit that is in force.
+    /// Returns the name of the limit in force.
     pub(super) fn current(&self) -> &'static str {
         LIMITS[self.current]
     }
 }
 
-/// Returns the limit with the largest share, and that share.
+/// Returns the limit with the largest share, and its share.
 pub(super) fn largest(shares: &[f64; LIMITS.len()]) -> (&'static str, f64) {
     let pairs = LIMITS.into_iter().zip(*shares);
     let most = pairs.max_by(|(_, one), (_, other)| one.total_cmp(other));
@@ -168,7 +170,7 @@ impl SinkFactory for Sinks {
         let mut connections = self.0.connections.lock();
         connections.insert(*original_destination, limits.clone());
         drop(connections);
-        Some(Box::new(Watching {
+        Some(Box::new(LimitSink {
             shared: self.0.clone(),
             id: *original_destination,
             limits,
@@ -182,20 +184,20 @@ impl SinkFactory for Sinks {
 
 /// The sink of one connection.
 #[derive(Debug)]
-struct Watching {
+struct LimitSink {
     shared: Arc<Observed>,
     id: ConnectionId,
     limits: Arc<Limits>,
-    /// The limit in force, with the nanoseconds from the beginning until then.
+    /// The limit in force, and the time since the start at which it came into force in nanoseconds.
     limited: Option<(u64, usize)>,
     started: Time,
     client: Option<SocketAddr>,
     is_http3: bool,
 }
 
-impl Watching {
+impl LimitSink {
     fn limit(&mut self, now: Time, by: usize) {
-        // Most stops repeat the last one.
+        // Usually the same limit stops the sender again.
         if self.limited.is_some_and(|(_, before)| before == by) {
             return;
         }
@@ -220,7 +222,7 @@ impl Watching {
     }
 }
 
-impl Sink for Watching {
+impl Sink for LimitSink {
     fn record(&mut self, now: Time, record: &Record) {
         match record {
             Record::SendLimited(limited) => self.limit(now, index(limited.by)),
@@ -242,7 +244,7 @@ impl Sink for Watching {
     }
 }
 
-impl Drop for Watching {
+impl Drop for LimitSink {
     fn drop(&mut self) {
         let mut connections = self.shared.connections.lock();
         let is_own = |limits: &Arc<Limits>| Arc::ptr_eq(limits, &self.limits);
@@ -263,7 +265,7 @@ const fn index(limit: SendLimit) -> usize {
     }
 }
 
-/// The names of what can hold a sender back, those of the metrics.
+/// Names of the limits that can hold a sender back, as in the metrics.
 pub(super) const LIMITS: [&str; 6] = [
     "application",
     "flow_control",
@@ -274,7 +276,7 @@ pub(super) const LIMITS: [&str; 6] = [
 ];
 
 const INDEX_BITS: u32 = 3;
-/// An index that no limit has.
+/// The index that stands for no limit.
 const NONE_YET: u64 = (1 << INDEX_BITS) - 1;
 
 #[cfg(test)]

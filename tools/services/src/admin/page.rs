@@ -4,7 +4,7 @@ use http::{HeaderValue, Response, StatusCode, header};
 
 use crate::body::{Body, typed};
 
-/// Returns a file of the page. They contain no data of the server.
+/// Returns a file of the page, or `None` if no file has this path. The files contain no data of the server.
 pub(super) fn file(path: &str) -> Option<Response<Body>> {
     let (_, kind, text) = FILES.iter().find(|(name, _, _)| *name == path)?;
     let mut response = typed(StatusCode::OK, kind, *text);
@@ -19,12 +19,12 @@ pub(super) fn file(path: &str) -> Option<Response<Body>> {
     Some(response)
 }
 
-/// Returns true if a path is one of the page.
+/// Returns true if a path names a file of the page.
 pub(super) fn is_part(path: &str) -> bool {
     FILES.iter().any(|(name, _, _)| *name == path)
 }
 
-/// The page loads nothing from elsewhere, runs no code from its markup, and belongs into no frame.
+/// Allows the page to load nothing from other origins, run no inline code, and be embedded in no frame.
 const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; \
                       base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
@@ -67,7 +67,7 @@ mod tests {
                 assert!(!text.contains(forbidden), "{name}: {forbidden}");
             }
             for (at, _) in text.match_indices("://") {
-                // The namespace of SVG is a name, and is not loaded.
+                // The namespace of SVG is only a name and is not loaded.
                 let is_name = text[at..].starts_with("://www.w3.org/2000/svg\"");
                 assert!(is_name, "{name}: {}", &text[at..]);
             }

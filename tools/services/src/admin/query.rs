@@ -4,7 +4,7 @@ use percent_encoding::percent_decode_str;
 
 use super::rows::{Column, Selection};
 
-/// The names and values of a query. Later ones of a name are ignored.
+/// The parameters of a query as pairs of name and decoded value.
 #[derive(Clone, Debug)]
 pub(super) struct Query<'q>(Vec<(&'q str, String)>);
 
@@ -12,7 +12,7 @@ impl<'q> Query<'q> {
     /// Reads a query of the form `a=1&b=2`, with percent-encoded values.
     ///
     /// # Errors
-    /// A text for humans if it has a name that is not `known`.
+    /// A message for the user if a name is not in `known` or occurs twice.
     pub(super) fn parse(text: Option<&'q str>, known: &[&str]) -> Result<Self, String> {
         let pairs = text.unwrap_or_default().split('&');
         let mut all = Vec::new();
@@ -36,23 +36,23 @@ impl<'q> Query<'q> {
         found.map(|(_, value)| value.as_str())
     }
 
-    /// Returns the number of this name, `usual` if there is none, and at most `most`.
+    /// Returns the value of a numeric parameter, `default` if it is missing, and at most `most`.
     ///
     /// # Errors
-    /// A text for humans if it is no number.
-    pub(super) fn number(&self, name: &str, usual: u64, most: u64) -> Result<u64, String> {
+    /// A message for the user if the value is not a number.
+    pub(super) fn number(&self, name: &str, default: u64, most: u64) -> Result<u64, String> {
         let Some(text) = self.text(name) else {
-            return Ok(usual);
+            return Ok(default);
         };
         let number = text.parse::<u64>();
         let number = number.map_err(|_| format!("{name} must be a number"))?;
         Ok(number.min(most))
     }
 
-    /// Returns the part of the connections that is asked for.
+    /// Returns the selection of connections that the query describes.
     ///
     /// # Errors
-    /// A text for humans.
+    /// A message for the user if a parameter is invalid.
     pub(super) fn selection(&self) -> Result<Selection, String> {
         let sort = self.text("sort").unwrap_or("id");
         let Some(sort) = Column::parse(sort) else {
@@ -72,19 +72,20 @@ impl<'q> Query<'q> {
             sort,
             is_descending,
             offset: size(self.number("offset", 0, u64::MAX)?),
-            count: size(self.number("count", USUAL_ROWS, MOST_ROWS)?),
+            count: size(self.number("count", DEFAULT_ROWS, MOST_ROWS)?),
             filter: filter.to_owned(),
         })
     }
 }
 
-/// Parameters of a list of connections.
-pub(super) const OF_LIST: [&str; 5] = ["sort", "order", "offset", "count", "filter"];
+/// The parameters of `/connections`.
+pub(super) const LIST_PARAMETERS: [&str; 5] = ["sort", "order", "offset", "count", "filter"];
 
-const USUAL_ROWS: u64 = 100;
-/// Connections in one response (limit K247). A page shows fewer.
+const DEFAULT_ROWS: u64 = 100;
+/// Largest number of connections in one response (limit K247); the live page requests fewer.
 pub(super) const MOST_ROWS: u64 = 500;
-/// Characters of a filter, decoded (limit K247). The page allows as many units of UTF-16, which are no more characters.
+/// Largest number of characters of a decoded filter (limit K247). The live page allows as many UTF-16 units,
+/// which is never more characters.
 const MOST_FILTER: usize = 100;
 
 #[cfg(test)]
@@ -92,7 +93,7 @@ mod tests {
     use super::*;
 
     fn selection(text: &str) -> Result<Selection, String> {
-        Query::parse(Some(text), &OF_LIST)?.selection()
+        Query::parse(Some(text), &LIST_PARAMETERS)?.selection()
     }
 
     #[test]

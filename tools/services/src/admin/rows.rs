@@ -1,4 +1,4 @@
-//! Connections as rows of a table, sorted, filtered and cut into pages.
+//! Connections as table rows that are sorted, filtered and divided into pages.
 
 use std::cmp::Ordering;
 use std::net::SocketAddr;
@@ -8,14 +8,14 @@ use courser::server::ConnectionSummary;
 use courser_units::to_f64;
 use serde_json::{Map, Value, json};
 
-use super::observer::{LIMITS, Reading, largest};
+use super::observer::{LIMITS, LimitTimes, largest};
 
-/// One connection at the time of a snapshot.
+/// The state of one connection at the time of a snapshot.
 #[derive(Clone, Debug)]
 pub(super) struct Row {
     pub(super) id: u64,
     pub(super) client: SocketAddr,
-    /// The same as text, for filters.
+    /// The client address as text, which filters search.
     client_text: String,
     name: Option<String>,
     protocol: &'static str,
@@ -26,17 +26,18 @@ pub(super) struct Row {
     requests_in_flight: u64,
     pub(super) bytes_received: u64,
     pub(super) bytes_sent: u64,
-    /// Bytes per second since the previous snapshot.
+    /// Bytes received and sent per second since the previous snapshot.
     rates: Option<(f64, f64)>,
     pub(super) quic: Option<QuicRow>,
-    pub(super) reading: Option<Reading>,
-    /// The limit that held the sender back for most of the time since the previous snapshot, and its share.
+    pub(super) limit_times: Option<LimitTimes>,
+    /// The limit that held the sender back for most of the time since the previous snapshot, and its share of
+    /// that time.
     limit: Option<(&'static str, Option<f64>)>,
-    /// The original destination connection ID, which is the name of a trace too.
+    /// The original destination connection ID, which also names the connection's trace.
     trace: Option<String>,
 }
 
-/// The part of a row that only QUIC has.
+/// The columns that only QUIC connections have.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct QuicRow {
     pub(super) rtt: Duration,
@@ -52,16 +53,16 @@ pub(super) struct QuicRow {
     mtu: u16,
 }
 
-/// The counters of an earlier row, against which rates and limits are measured.
+/// The counters of an earlier row, from which rates and limits are computed.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Before {
     bytes_received: u64,
     bytes_sent: u64,
-    reading: Option<Reading>,
+    limit_times: Option<LimitTimes>,
 }
 
 impl Row {
-    pub(super) fn new(it: &ConnectionSummary, reading: Option<Reading>) -> Self {
+    pub(super) fn new(it: &ConnectionSummary, limit_times: Option<LimitTimes>) -> Self {
         let client = it.peer.current_address();
         let is_early = it.quic.is_some_and(|quic| quic.handshake_time.is_none());
         let state = match it.requests_in_flight {
@@ -82,7 +83,7 @@ impl Row {
             controller: quic.path.controller,
             mtu: quic.path.mtu,
         });
-        let current = reading.map(|reading| reading.current());
+        let current = limit_times.map(|limit_times| limit_times.current());
         Self {
             id: it.peer.connection_id(),
             client,
@@ -98,22 +99,22 @@ impl Row {
             bytes_sent: it.bytes_sent,
             rates: None,
             quic,
-            reading,
+            limit_times,
             limit: current.map(|limit| (limit, None)),
             trace: it.peer.original_destination().map(|id| id.to_string()),
         }
     }
 
-    /// Returns what a later row of the same connection is measured against.
+    /// Returns the counters from which a later row of the same connection computes its rates.
     pub(super) fn before(&self) -> Before {
         Before {
             bytes_received: self.bytes_received,
             bytes_sent: self.bytes_sent,
-            reading: self.reading,
+            limit_times: self.limit_times,
         }
     }
 
-    /// Measures rates and limits since `before`, which was `passed` ago.
+    /// Computes rates and limits since `before`, which was `passed` ago.
     pub(super) fn measure(&mut self, before: &Before, passed: Duration) {
         let per_second = |now: u64, before: u64| {
             to_f64(now.saturating_sub(before)) / passed.as_secs_f64().max(1e-3)
@@ -122,8 +123,8 @@ impl Row {
             per_second(self.bytes_received, before.bytes_received),
             per_second(self.bytes_sent, before.bytes_sent),
         ));
-        if let (Some(reading), Some(earlier)) = (self.reading, before.reading)
-            && let Some(shares) = reading.shares_since(&earlier)
+        if let (Some(limit_times), Some(earlier)) = (self.limit_times, before.limit_times)
+            && let Some(shares) = limit_times.shares_since(&earlier)
         {
             let (limit, share) = largest(&shares);
             self.limit = Some((limit, Some(share)));
@@ -140,7 +141,7 @@ impl Row {
         self.limit.map(|(limit, _)| limit)
     }
 
-    /// Returns the row as an object.
+    /// Returns the row as a JSON object.
     pub(super) fn json(&self) -> Value {
         let mut object = Map::new();
         let quic = self.quic.map(|quic| {
@@ -228,7 +229,7 @@ impl Row {
     }
 }
 
-/// Returns a time in milliseconds.
+/// Converts a duration to milliseconds.
 pub(super) fn millis(time: Duration) -> f64 {
     time.as_secs_f64() * 1e3
 }
@@ -239,11 +240,11 @@ enum Key<'a> {
     Number(f64),
     Text(&'a str),
     Address(SocketAddr),
-    /// Comes last, whatever the order.
+    /// A missing value, which is last in both orders.
     Missing,
 }
 
-/// The columns by which rows can be sorted, in the words of the JSON.
+/// The columns by which rows can be sorted; [`COLUMNS`] has their JSON names.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Column {
     Id,
@@ -266,13 +267,13 @@ pub(super) enum Column {
 }
 
 impl Column {
-    /// Finds a column by its name in the JSON.
+    /// Parses the JSON name of a column.
     pub(super) fn parse(name: &str) -> Option<Self> {
         let found = COLUMNS.iter().find(|(it, _)| *it == name);
         found.map(|(_, column)| *column)
     }
 
-    /// Returns the names of all columns.
+    /// Returns the JSON names of all columns for a message.
     pub(super) fn names() -> String {
         COLUMNS.map(|(name, _)| name).join(", ")
     }
@@ -298,19 +299,19 @@ const COLUMNS: [(&str, Column); 17] = [
     ("limit", Column::Limit),
 ];
 
-/// The part of the connections that a request asks for.
+/// The rows that a request selects.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Selection {
     pub(super) sort: Column,
     pub(super) is_descending: bool,
     pub(super) offset: usize,
     pub(super) count: usize,
-    /// Text that a row must contain; empty for all rows.
+    /// Text that a row must contain; empty selects all rows.
     pub(super) filter: String,
 }
 
 impl Selection {
-    /// Returns the selected rows, and the number of all that match the filter.
+    /// Returns the selected page of rows, and the number of all rows that match the filter.
     pub(super) fn of<'r>(&self, rows: &'r [Row]) -> (Vec<&'r Row>, usize) {
         let needle = self.filter.to_ascii_lowercase();
         let matching = rows
@@ -334,7 +335,7 @@ fn compare(one: Key<'_>, other: Key<'_>, is_descending: bool) -> Ordering {
         (Key::Number(one), Key::Number(other)) => one.total_cmp(&other),
         (Key::Text(one), Key::Text(other)) => one.cmp(other),
         (Key::Address(one), Key::Address(other)) => one.cmp(&other),
-        // One column has values of one kind.
+        // All values of a column have the same kind.
         _ => Ordering::Equal,
     };
     match is_descending {

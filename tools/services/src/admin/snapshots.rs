@@ -1,4 +1,4 @@
-//! The connections of a server at one time, kept for all who look at it within a second.
+//! Snapshots of all connections, shared by requests within a second.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -8,10 +8,10 @@ use courser::server::ServerHandle;
 use courser_base::Mutex;
 use serde_json::{Value, json};
 
-use super::observer::{Attention, Observer};
+use super::observer::{Observer, ReaderGuard};
 use super::rows::{Before, Row, Selection};
 
-/// All open connections at one time.
+/// The state of all open connections at one time.
 #[derive(Debug)]
 pub(super) struct Snapshot {
     at: Instant,
@@ -19,13 +19,13 @@ pub(super) struct Snapshot {
 }
 
 impl Snapshot {
-    /// Looks at each connection. Rates and limits are those since `earlier`, where there is one.
+    /// Examines each connection. Rates and limits are computed since `earlier`, if given.
     fn take(handle: &ServerHandle, observer: &Observer, earlier: Option<&Self>) -> Self {
         let mut rows = Vec::new();
         handle.for_each_connection(|summary| {
             let id = summary.peer.original_destination();
-            let reading = id.and_then(|id| observer.limits_of(&id));
-            rows.push(Row::new(&summary, reading));
+            let limit_times = id.and_then(|id| observer.limits_of(&id));
+            rows.push(Row::new(&summary, limit_times));
         });
         let mut taken = Self {
             at: Instant::now(),
@@ -48,7 +48,7 @@ impl Snapshot {
         }
     }
 
-    /// Makes a snapshot of these rows.
+    /// Creates a snapshot of these rows.
     #[cfg(test)]
     pub(super) fn of(rows: Vec<Row>) -> Self {
         Self {
@@ -57,7 +57,7 @@ impl Snapshot {
         }
     }
 
-    /// Returns the selected connections, and the number of connections by limit.
+    /// Returns the selected connections, and the number of connections per limit, as JSON.
     pub(super) fn json(&self, selection: &Selection) -> Value {
         let (page, matching) = selection.of(&self.rows);
         let mut limits: BTreeMap<&str, u64> = BTreeMap::new();
@@ -74,7 +74,7 @@ impl Snapshot {
     }
 }
 
-/// Takes snapshots when they are asked for, at most one each second however many ask.
+/// Takes snapshots on demand, at most one a second for all requests together.
 #[derive(Debug)]
 pub(super) struct Snapshots {
     handle: ServerHandle,
@@ -86,8 +86,8 @@ pub(super) struct Snapshots {
 struct SnapshotState {
     last: Option<Arc<Snapshot>>,
     asked: Option<Instant>,
-    /// Present while requests ask for snapshots.
-    attention: Option<Attention>,
+    /// Present while requests read snapshots.
+    reader: Option<ReaderGuard>,
 }
 
 impl Snapshots {
@@ -99,16 +99,16 @@ impl Snapshots {
         })
     }
 
-    /// Returns the connections as they were a second ago at most. Examines all of them, so it may block for
-    /// milliseconds. Forgets everything when it was not called for a while.
+    /// Returns a snapshot that is at most a second old. Examines all connections if there is none, which may
+    /// block for milliseconds. Snapshots are discarded after [`KEPT`] without a call.
     ///
     /// # Panics
     /// Panics outside of a tokio runtime.
     pub(super) fn latest(self: &Arc<Self>) -> Arc<Snapshot> {
         let mut state = self.state.lock();
         state.asked = state.asked.max(Some(Instant::now()));
-        if state.attention.is_none() {
-            state.attention = Some(self.observer.attend());
+        if state.reader.is_none() {
+            state.reader = Some(self.observer.add_reader());
             let snapshots = Arc::clone(self);
             tokio::spawn(async move { while snapshots.wait_or_forget().await {} });
         }
@@ -123,18 +123,18 @@ impl Snapshots {
         }
     }
 
-    /// Shows this snapshot from now on, and takes no other one.
+    /// Returns this snapshot from now on, for tests.
     #[cfg(test)]
     pub(super) fn fix(self: &Arc<Self>, mut snapshot: Snapshot) {
         self.latest();
-        // It does not grow old before the test ends, nor is it forgotten.
+        // A time in the future, so that it neither ages nor is discarded during the test.
         snapshot.at += Duration::from_secs(3600);
         let mut state = self.state.lock();
         state.asked = Some(snapshot.at);
         state.last = Some(Arc::new(snapshot));
     }
 
-    /// Returns true while snapshots are asked for, after a pause.
+    /// Waits for a while. Returns false, and discards the snapshot, if none was requested for [`KEPT`].
     async fn wait_or_forget(&self) -> bool {
         tokio::time::sleep(KEPT / 2).await;
         let mut state = self.state.lock();
@@ -146,7 +146,7 @@ impl Snapshots {
     }
 }
 
-/// Age up to which a snapshot is shown again.
+/// Age up to which a snapshot is reused.
 const FRESH: Duration = Duration::from_millis(900);
-/// Time after which a snapshot that was not asked for is forgotten.
+/// Time without requests after which snapshots are discarded.
 const KEPT: Duration = Duration::from_secs(6);

@@ -12,7 +12,7 @@ use super::rows::Row;
 use courser_units::rfc3339;
 
 impl Admin {
-    /// Returns the state of the server, without its connections.
+    /// Returns the state of the server as JSON, without its connections.
     pub(super) fn summary(&self, stats: &ServerStats) -> Value {
         let protocols = Protocol::ALL.map(|protocol| {
             let it = stats.of(protocol);
@@ -55,7 +55,7 @@ impl Admin {
         })
     }
 
-    /// Returns the newest connections, the newest first, and the number of the others.
+    /// Returns the `count` newest connections, newest first, and the number of the others.
     pub(super) fn newest(&self, count: usize) -> (Vec<Value>, u64) {
         let mut newest = VecDeque::with_capacity(count);
         let mut others = 0;
@@ -71,7 +71,7 @@ impl Admin {
     }
 }
 
-/// Returns the counts of connections and requests with early data (0-RTT).
+/// Returns the counts of connections and requests with early data (0-RTT) as JSON.
 pub fn early_data_counts(stats: &ServerStats) -> Value {
     json!({
         "connections_accepted": stats.quic.early_data_accepted,
@@ -104,7 +104,7 @@ fn certificate(facts: &CertificateFacts) -> Value {
     })
 }
 
-/// Returns the ends of connections.
+/// Returns the close statistics as JSON.
 fn closes(closes: &Closes) -> Value {
     let totals = closes.totals().map(|((by, cause), total)| {
         json!({"by": by, "cause": cause, "count": total.count, "ordinary": total.is_ordinary})

@@ -1,4 +1,4 @@
-//! The trace of a running connection, streamed while it is recorded: `/qlog`.
+//! `/qlog`: streams the trace of a running connection.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -18,32 +18,32 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::body::{Body, boxed, explained, typed};
 
-/// Attaches a sink to a connection, and answers with its records as they come (JSON-SEQ). `query` may
-/// have `connection=NUMBER`; otherwise the newest connection over HTTP/3 is taken, for which all are looked at.
+/// Attaches a sink to a connection, and responds with its records as they occur (JSON-SEQ). `query` is
+/// `connection=NUMBER` or empty; if empty, all connections are examined to find the newest HTTP/3 connection.
 ///
-/// The sink is detached when the reader goes. `readers` has a permit for each reader that may still come.
+/// The sink is detached when the reader disconnects. `readers` holds a permit for each further reader.
 pub(super) fn answer(
     handle: &ServerHandle,
     query: Option<&str>,
     readers: &Arc<Semaphore>,
 ) -> Response<Body> {
-    let wanted = match number(query) {
-        Ok(wanted) => wanted,
+    let requested = match number(query) {
+        Ok(requested) => requested,
         Err(reason) => return explained(StatusCode::BAD_REQUEST, reason),
     };
-    let Some(peer) = find(handle, wanted) else {
+    let Some(peer) = find(handle, requested) else {
         let reason = "there is no such connection over HTTP/3";
         return explained(StatusCode::NOT_FOUND, reason);
     };
     let Ok(permit) = readers.clone().try_acquire_owned() else {
-        let reason = "too many connections are followed at once";
+        let reason = "4 connections are traced already: end one of these traces first";
         return explained(StatusCode::SERVICE_UNAVAILABLE, reason);
     };
     let queue = Arc::new(Queue::default());
     let id = peer.original_destination().unwrap_or(ConnectionId::EMPTY);
-    let sink = sink(peer.connection_id(), id, Input(queue.clone()));
+    let sink = sink(peer.connection_id(), id, QueueWriter(queue.clone()));
     if !peer.attach_sink(Box::new(sink)) {
-        let reason = "another reader follows this connection, or it is over";
+        let reason = "another reader traces this connection, or it has ended";
         return explained(StatusCode::CONFLICT, reason);
     }
     let records = Records {
@@ -56,11 +56,11 @@ pub(super) fn answer(
     response
 }
 
-/// Returns the client of the wanted connection, or of the newest one over HTTP/3.
-fn find(handle: &ServerHandle, wanted: Option<u64>) -> Option<Peer> {
+/// Returns the client of the connection with this number, or of the newest HTTP/3 connection.
+fn find(handle: &ServerHandle, requested: Option<u64>) -> Option<Peer> {
     let over_http3 =
         |it: ConnectionSummary| Some(it.peer).filter(|peer| peer.protocol() == Protocol::Http3);
-    if let Some(number) = wanted {
+    if let Some(number) = requested {
         return handle.connection(number).and_then(over_http3);
     }
     let mut newest = None;
@@ -68,7 +68,7 @@ fn find(handle: &ServerHandle, wanted: Option<u64>) -> Option<Peer> {
     newest
 }
 
-/// Returns the number of the connection in a query.
+/// Parses the connection number from a query.
 fn number(query: Option<&str>) -> Result<Option<u64>, &'static str> {
     let Some(query) = query.filter(|query| !query.is_empty()) else {
         return Ok(None);
@@ -77,11 +77,12 @@ fn number(query: Option<&str>) -> Result<Option<u64>, &'static str> {
     let number = number.and_then(|number| number.parse().ok());
     number
         .map(Some)
-        .ok_or("the query may be connection=NUMBER, with a number of /status")
+        .ok_or("the query must be empty or connection=NUMBER, with a number from /status")
 }
 
-/// Makes the sink of a connection. The number names it on the page, and the ID in the trace of its client.
-fn sink(number: u64, id: ConnectionId, input: Input) -> QlogSink<Input> {
+/// Creates the sink of a connection. The title has the number that the live page displays, and the ID that of
+/// the client's trace.
+fn sink(number: u64, id: ConnectionId, input: QueueWriter) -> QlogSink<QueueWriter> {
     let header = TraceHeader {
         title: Some(format!("connection {number}")),
         ..TraceHeader::new(id, Side::Server)
@@ -89,31 +90,30 @@ fn sink(number: u64, id: ConnectionId, input: Input) -> QlogSink<Input> {
     QlogSink::new(input, &header).unbuffered()
 }
 
-/// Bytes of records between the sink and the reader.
+/// Bytes of records that the reader has not taken yet.
 #[derive(Debug, Default)]
-struct Queue(Mutex<Waiting>);
+struct Queue(Mutex<QueueState>);
 
 #[derive(Debug, Default)]
-struct Waiting {
+struct QueueState {
     bytes: VecDeque<u8>,
     is_over: bool,
     reader: Option<Waker>,
 }
 
-/// The end of a queue that the sink writes to. Never waits: what does not fit is dropped, and the sink
-/// marks the gap.
+/// The writing end of a queue. Never blocks: records that do not fit are dropped, and the sink marks the gap.
 #[derive(Debug)]
-struct Input(Arc<Queue>);
+struct QueueWriter(Arc<Queue>);
 
-impl Write for Input {
+impl Write for QueueWriter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let mut waiting = self.0.0.lock();
-        if waiting.bytes.len() + bytes.len() > MOST_BYTES {
+        let mut state = self.0.0.lock();
+        if state.bytes.len() + bytes.len() > MOST_BYTES {
             return Err(io::ErrorKind::WouldBlock.into());
         }
-        waiting.bytes.extend(bytes);
-        let reader = waiting.reader.take();
-        drop(waiting);
+        state.bytes.extend(bytes);
+        let reader = state.reader.take();
+        drop(state);
         reader.into_iter().for_each(Waker::wake);
         Ok(bytes.len())
     }
@@ -123,18 +123,18 @@ impl Write for Input {
     }
 }
 
-/// The connection is gone, and its sinks with it.
-impl Drop for Input {
+/// Ends the trace, because the connection has dropped its sinks.
+impl Drop for QueueWriter {
     fn drop(&mut self) {
-        let mut waiting = self.0.0.lock();
-        waiting.is_over = true;
-        let reader = waiting.reader.take();
-        drop(waiting);
+        let mut state = self.0.0.lock();
+        state.is_over = true;
+        let reader = state.reader.take();
+        drop(state);
         reader.into_iter().for_each(Waker::wake);
     }
 }
 
-/// The content of a response: the records of a connection.
+/// The body of a response: the records of a connection.
 #[derive(Debug)]
 struct Records {
     queue: Arc<Queue>,
@@ -150,20 +150,20 @@ impl http_body::Body for Records {
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        let mut waiting = self.queue.0.lock();
-        if !waiting.bytes.is_empty() {
-            let bytes: Vec<u8> = std::mem::take(&mut waiting.bytes).into();
+        let mut state = self.queue.0.lock();
+        if !state.bytes.is_empty() {
+            let bytes: Vec<u8> = std::mem::take(&mut state.bytes).into();
             return Poll::Ready(Some(Ok(Frame::data(bytes.into()))));
         }
-        if waiting.is_over {
+        if state.is_over {
             return Poll::Ready(None);
         }
-        waiting.reader = Some(cx.waker().clone());
+        state.reader = Some(cx.waker().clone());
         Poll::Pending
     }
 }
 
-/// The reader has gone.
+/// Detaches the sink when the reader disconnects.
 impl Drop for Records {
     fn drop(&mut self) {
         if !self.queue.0.lock().is_over {
@@ -172,9 +172,9 @@ impl Drop for Records {
     }
 }
 
-/// The bytes of records that wait for a reader (limit K255): some five thousand packets.
+/// Largest size of the queued records in bytes (limit K255): about five thousand packets.
 const MOST_BYTES: usize = 1024 * 1024;
-/// The connections that are followed at once (limit K255).
+/// Largest number of connections that are traced at once (limit K255).
 pub(super) const MOST_READERS: usize = 4;
 
 #[cfg(test)]

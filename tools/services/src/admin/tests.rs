@@ -1,4 +1,4 @@
-//! The admin endpoints of a real server with real clients.
+//! Tests of the admin endpoints of a running server with clients.
 
 mod browser;
 mod json;
@@ -27,7 +27,7 @@ struct Scene {
 }
 
 impl Scene {
-    /// Starts a server that answers `/endless` with content that never ends, and all else with a word.
+    /// Starts a server that responds to `/endless` with endless content, and to other paths with one word.
     async fn start(guard: Guard) -> Self {
         let identity = Identity::dev().expect("random numbers");
         let observer = Observer::new();
@@ -78,7 +78,7 @@ impl Scene {
         )
     }
 
-    /// Sends a request over plain HTTP. Returns status and content.
+    /// Sends a request over plain HTTP. Returns the status and the content.
     async fn get(&self, path: &str) -> (u16, String) {
         let mut stream = TcpStream::connect(self.admin).await.expect("listens");
         let request =
@@ -87,7 +87,7 @@ impl Scene {
         let mut text = String::new();
         stream.read_to_string(&mut text).await.expect("UTF-8");
         let status = text.get(9..12).and_then(|status| status.parse().ok());
-        let (_, content) = text.split_once("\r\n\r\n").expect("a head");
+        let (_, content) = text.split_once("\r\n\r\n").expect("a header section");
         (status.expect("a status"), content.to_owned())
     }
 
@@ -97,7 +97,7 @@ impl Scene {
         serde_json::from_str(&content).expect("JSON")
     }
 
-    /// Asks until an answer is as wanted.
+    /// Repeats a request until the response satisfies `is_wanted`.
     async fn until(&self, path: &str, is_wanted: impl Fn(&Value) -> bool) -> Value {
         let began = Instant::now();
         loop {
@@ -125,13 +125,13 @@ async fn answer(request: Request<RequestBody>) -> Result<Response<Body>, Infalli
     Ok(Response::new(body))
 }
 
-/// Sends a request and reads the whole answer, so that the connection stays.
+/// Sends a request and reads the whole response, so that the connection stays open.
 async fn hello(scene: &Scene, client: &Client) {
     let response = client.get(&scene.url("/")).await.expect("an answer");
     response.into_body().collect().await.expect("a body");
 }
 
-/// Reads some megabytes each second, for as long as there are some.
+/// Reads some megabytes per second until the body ends.
 async fn read_slowly(body: &mut courser::client::Body) {
     let mut read = 0;
     while let Some(Ok(frame)) = body.frame().await {

@@ -1,4 +1,4 @@
-//! Watched connections: their figures ten times a second, while requests ask for them.
+//! Watched connections, which are sampled ten times a second while requests read the samples.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -8,11 +8,11 @@ use courser::server::ServerHandle;
 use courser_base::Mutex;
 use serde_json::{Value, json};
 
-use super::observer::{Attention, Observer};
+use super::observer::{Observer, ReaderGuard};
 use super::rows::{QuicRow, Row, millis};
 
-/// The watched connections of a server. A connection is watched from the first request for it until nothing was asked
-/// for a few seconds. It costs a lock and a copy of its counters for each sample, and its packets cost nothing.
+/// The watched connections of a server. A connection is watched from the first request for it until [`KEPT`]
+/// after the last. Each sample costs a lock and a copy of its counters; packets cost nothing.
 #[derive(Debug)]
 pub(super) struct Watches {
     handle: ServerHandle,
@@ -23,35 +23,35 @@ pub(super) struct Watches {
 #[derive(Debug, Default)]
 struct WatchedState {
     watched: HashMap<u64, Watch>,
-    /// Present while something is watched, and a task takes samples.
-    attention: Option<Attention>,
+    /// Present while at least one connection is watched and a task takes samples.
+    reader: Option<ReaderGuard>,
 }
 
-/// One watched connection.
+/// A watched connection.
 #[derive(Debug)]
 struct Watch {
     began: Instant,
-    /// The last request for it.
+    /// The time of the last request for it.
     asked: Instant,
     last: (Instant, Row),
     samples: VecDeque<Sample>,
-    /// Samples so far.
+    /// Total number of samples, including those no longer kept.
     count: u64,
     is_closed: bool,
 }
 
-/// The figures of one moment.
+/// The state of a connection at one time.
 #[derive(Clone, Copy, Debug)]
 struct Sample {
     number: u64,
-    /// Time since the connection is watched.
+    /// Time since the start of the watch.
     at: Duration,
-    /// Time since the sample before.
+    /// Time since the previous sample.
     passed: Duration,
-    /// Bytes per second, received and sent.
+    /// Bytes received and sent per second.
     rates: (f64, f64),
     limit: Option<&'static str>,
-    /// Packets declared lost since the sample before.
+    /// Packets declared lost since the previous sample.
     lost: u64,
     quic: Option<QuicRow>,
 }
@@ -59,9 +59,9 @@ struct Sample {
 /// The reason why a connection cannot be watched.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum WatchError {
-    /// There is no such connection.
+    /// No open connection has this number.
     Unknown,
-    /// As many are watched as may be at a time (limit K244).
+    /// The largest number of connections is already watched (limit K244).
     Full,
 }
 
@@ -79,14 +79,14 @@ impl Watches {
         self.state.lock().watched.len()
     }
 
-    /// Returns the samples of a connection behind number `after`, and watches it for the next seconds.
+    /// Returns the samples of a connection with numbers above `after`, and extends its watch.
     ///
     /// # Errors
-    /// When there is no such connection, or too many others are watched.
+    /// The connection is not open, or too many others are watched.
     ///
     /// # Panics
     /// Panics outside of a tokio runtime.
-    pub(super) fn look(self: &Arc<Self>, id: u64, after: u64) -> Result<Value, WatchError> {
+    pub(super) fn samples(self: &Arc<Self>, id: u64, after: u64) -> Result<Value, WatchError> {
         let mut state = self.state.lock();
         let now = Instant::now();
         if let Some(watch) = state.watched.get_mut(&id) {
@@ -97,8 +97,8 @@ impl Watches {
             return Err(WatchError::Full);
         }
         let row = self.row(id).ok_or(WatchError::Unknown)?;
-        if state.attention.is_none() {
-            state.attention = Some(self.observer.attend());
+        if state.reader.is_none() {
+            state.reader = Some(self.observer.add_reader());
             let watches = Arc::clone(self);
             tokio::spawn(async move { while watches.wait_and_sample().await {} });
         }
@@ -115,13 +115,13 @@ impl Watches {
         Ok(json)
     }
 
-    /// Returns true while something is watched, after a pause and a sample of each connection.
+    /// Waits for an interval and samples each connection. Returns false if none is watched any longer.
     async fn wait_and_sample(&self) -> bool {
         tokio::time::sleep(INTERVAL).await;
         let mut state = self.state.lock();
         state
             .watched
-            .retain(|_, watch| watch.asked.elapsed() < PATIENCE);
+            .retain(|_, watch| watch.asked.elapsed() < KEPT);
         for (id, watch) in &mut state.watched {
             match self.row(*id) {
                 Some(row) => watch.add(row, Instant::now()),
@@ -131,22 +131,22 @@ impl Watches {
         if state.watched.is_empty() {
             *state = WatchedState::default();
         }
-        state.attention.is_some()
+        state.reader.is_some()
     }
 
-    /// Lets time pass without requests.
+    /// Simulates a time without requests.
     #[cfg(test)]
-    pub(super) fn grow_old(&self) {
+    pub(super) fn expire(&self) {
         for watch in self.state.lock().watched.values_mut() {
-            watch.asked = watch.asked.checked_sub(PATIENCE).unwrap_or(watch.asked);
+            watch.asked = watch.asked.checked_sub(KEPT).unwrap_or(watch.asked);
         }
     }
 
     fn row(&self, id: u64) -> Option<Row> {
         let summary = self.handle.connection(id)?;
         let original = summary.peer.original_destination();
-        let reading = original.and_then(|original| self.observer.limits_of(&original));
-        Some(Row::new(&summary, reading))
+        let limit_times = original.and_then(|original| self.observer.limits_of(&original));
+        Some(Row::new(&summary, limit_times))
     }
 }
 
@@ -208,13 +208,13 @@ impl Sample {
     }
 }
 
-/// Connections that may be watched at a time (limit K244).
+/// Largest number of connections that are watched at a time (limit K244).
 pub(super) const MOST_WATCHED: usize = 16;
-/// Samples of a connection that are kept: a minute (limit K245).
+/// Number of samples of a connection that are kept: those of one minute (limit K245).
 const MOST_SAMPLES: usize = 600;
 const INTERVAL: Duration = Duration::from_millis(100);
-/// Time after the last request for which a connection stays watched (limit K245).
-const PATIENCE: Duration = Duration::from_secs(5);
+/// Time after the last request for which a connection remains watched (limit K245).
+const KEPT: Duration = Duration::from_secs(5);
 
 #[cfg(test)]
 mod tests {

@@ -1,4 +1,4 @@
-//! The fields that a proxy forwards, and those of one connection that it removes (RFC 9110 §7.6).
+//! The fields that a proxy forwards, and the connection-specific fields that it removes (RFC 9110 §7.6).
 
 use std::net::IpAddr;
 
@@ -9,7 +9,7 @@ use http::header::{
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Version};
 
-/// Returns true when the client asks for another protocol on this connection, such as WebSocket.
+/// Returns true if the client requests another protocol on this connection, such as WebSocket.
 pub(super) fn is_upgrade(parts: &Parts) -> bool {
     let is_listed = || {
         let lists = parts.headers.get_all(CONNECTION);
@@ -19,14 +19,14 @@ pub(super) fn is_upgrade(parts: &Parts) -> bool {
     parts.version == Version::HTTP_11 && parts.headers.contains_key(UPGRADE) && is_listed()
 }
 
-/// Returns true if all field names are tokens (RFC 9110 §5.6.2). `HeaderName::from_lowercase` accepts quotation marks,
-/// with which recipients may disagree about the end of the name.
+/// Returns true if all field names are tokens (RFC 9110 §5.6.2). `HeaderName::from_lowercase` accepts quotation
+/// marks, and recipients may disagree about the end of such a name.
 pub(super) fn has_valid_names(headers: &HeaderMap) -> bool {
     headers.keys().all(|name| !name.as_str().contains('"'))
 }
 
-/// Removes the fields of this connection and adds those that name the client and the requested host.
-/// Values of such fields from the client are removed.
+/// Removes connection-specific fields and adds those that describe the client and the requested host. Values of
+/// such fields from the client are discarded.
 pub(super) fn prepare_request(parts: &mut Parts, host: Option<&HeaderValue>, is_upgrade: bool) {
     let headers = &mut parts.headers;
     let upgrade = match is_upgrade {
@@ -38,8 +38,10 @@ pub(super) fn prepare_request(parts: &mut Parts, host: Option<&HeaderValue>, is_
         .iter()
         .flat_map(tokens)
         .any(|token| token.eq_ignore_ascii_case(b"trailers"));
-    remove(headers, |name| is_of_connection(name) || is_of_client(name));
-    // Once, not field by field.
+    remove(headers, |name| {
+        is_connection_specific(name) || is_set_by_proxy(name)
+    });
+    // Reserved at once instead of field by field.
     headers.reserve(MOST_ADDED);
     if let Some(upgrade) = upgrade {
         headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
@@ -64,23 +66,24 @@ pub(super) fn prepare_request(parts: &mut Parts, host: Option<&HeaderValue>, is_
         }
     }
     if parts.extensions.get::<EarlyData>().is_some() {
-        // The origin decides, and the client repeats what it refuses (RFC 8470 §5.1).
+        // The origin decides whether to process early data, and the client repeats refused requests (RFC 8470
+        // §5.1).
         headers.insert(EARLY_DATA, HeaderValue::from_static("1"));
     }
     headers.append(VIA, via(parts.version));
 }
 
-/// Removes the fields of the connection to the upstream server.
+/// Removes the fields that are specific to the connection to the upstream server.
 pub(super) fn prepare_response(parts: &mut http::response::Parts, version: Version) {
     let via = via(parts.version);
-    remove(&mut parts.headers, is_of_connection);
+    remove(&mut parts.headers, is_connection_specific);
     parts.headers.append(VIA, via);
-    remove_useless_length(parts);
+    remove_invalid_length(parts);
     parts.version = version;
     parts.extensions = http::Extensions::new();
 }
 
-/// Removes the fields of the connection to the upstream server, except those that make the upgrade.
+/// Removes the same fields as [`prepare_response`], except those of the upgrade.
 pub(super) fn prepare_upgrade(parts: &mut http::response::Parts) {
     let upgrade = parts.headers.get(UPGRADE).cloned();
     prepare_response(parts, Version::HTTP_11);
@@ -92,11 +95,11 @@ pub(super) fn prepare_upgrade(parts: &mut http::response::Parts) {
     }
 }
 
-/// Removes a Content-Length that the response must not have, or that is no number.
+/// Removes a Content-Length that is not a number or that the response must not have.
 ///
-/// Responses 1xx and 204 have no content and must not have the field (RFC 9110 §8.6). The HTTP/1.1 client does
-/// not read the field of responses without content, so that what it passes on may be anything.
-fn remove_useless_length(parts: &mut http::response::Parts) {
+/// Responses with status 1xx and 204 have no content and must not have the field (RFC 9110 §8.6). hyper does not
+/// validate the field of responses without content, so its value can be anything.
+fn remove_invalid_length(parts: &mut http::response::Parts) {
     let is_number = |value: &HeaderValue| {
         let digits = value.as_bytes();
         digits.iter().all(u8::is_ascii_digit)
@@ -109,15 +112,15 @@ fn remove_useless_length(parts: &mut http::response::Parts) {
     }
 }
 
-/// Removes the fields that `is_unwanted` names, and those that the connection lists.
+/// Removes the fields for which `is_unwanted` is true, and those that Connection lists.
 fn remove(headers: &mut HeaderMap, is_unwanted: impl Fn(&str) -> bool) {
     if headers.contains_key(TRANSFER_ENCODING) {
-        // Transfer-Encoding overrides Content-Length, which must not be forwarded (RFC 9112 §6.3).
+        // Transfer-Encoding overrides Content-Length, which must not be forwarded then (RFC 9112 §6.3).
         headers.remove(CONTENT_LENGTH);
     }
     let listed = headers.get_all(CONNECTION).iter().flat_map(tokens);
     let listed = listed.filter_map(|token| HeaderName::from_bytes(token).ok());
-    // One look at each field costs less than a search for each name, most of which are not there.
+    // A pass over all fields costs less than a search for each name, because most names are absent.
     let unwanted = headers.keys().filter(|name| is_unwanted(name.as_str()));
     let removed: Vec<HeaderName> = listed.chain(unwanted.cloned()).collect();
     for name in removed {
@@ -125,9 +128,9 @@ fn remove(headers: &mut HeaderMap, is_unwanted: impl Fn(&str) -> bool) {
     }
 }
 
-/// Returns true for the fields of one connection. `trailer` is not one of them: over HTTP/1.1 only
-/// announced trailers are sent.
-fn is_of_connection(name: &str) -> bool {
+/// Returns true for connection-specific fields. `trailer` is not among them, because only announced trailers are
+/// sent over HTTP/1.1.
+fn is_connection_specific(name: &str) -> bool {
     matches!(
         name,
         "connection"
@@ -141,8 +144,8 @@ fn is_of_connection(name: &str) -> bool {
     )
 }
 
-/// Returns true for the fields that the proxy writes itself, and for `expect`, which it has answered.
-fn is_of_client(name: &str) -> bool {
+/// Returns true for the fields that the proxy sets itself, and for `expect`, which it has already answered.
+fn is_set_by_proxy(name: &str) -> bool {
     matches!(
         name,
         "expect"
@@ -155,7 +158,7 @@ fn is_of_client(name: &str) -> bool {
     )
 }
 
-/// Returns the tokens of a list. Other bytes in the list do not hide them.
+/// Returns the tokens of a list. Invalid bytes elsewhere in the list do not hide them.
 fn tokens(value: &HeaderValue) -> impl Iterator<Item = &[u8]> {
     let parts = value.as_bytes().split(|byte| *byte == b',');
     parts
@@ -167,7 +170,7 @@ fn tokens(value: &HeaderValue) -> impl Iterator<Item = &[u8]> {
 fn forwarded(ip: &str, host: Option<&HeaderValue>) -> Option<HeaderValue> {
     let is_v6 = ip.contains(':');
     let host = host.and_then(|host| host.to_str().ok());
-    // Quoted, since a port follows a colon. A host contains nothing that would end the quotes.
+    // Quoted, because the host may include a colon. A valid host contains nothing that ends the quotes.
     let host = host.filter(|host| !host.contains(['"', '\\']));
     let (open, close) = if is_v6 { ("\"[", "]\"") } else { ("", "") };
     let value = match host {
@@ -177,8 +180,8 @@ fn forwarded(ip: &str, host: Option<&HeaderValue>) -> Option<HeaderValue> {
     HeaderValue::try_from(value).ok()
 }
 
-/// Returns the text of an address, which each request needs. The formatter of IPv4 addresses takes ten
-/// times as long.
+/// Formats an address, which happens for each request. The standard formatter of IPv4 addresses takes ten times
+/// as long.
 fn text_of(ip: IpAddr) -> String {
     let IpAddr::V4(ip) = ip else {
         return ip.to_string();
@@ -198,7 +201,7 @@ fn text_of(ip: IpAddr) -> String {
 }
 
 fn via(version: Version) -> HeaderValue {
-    // As constants they are checked once, by the compiler.
+    // Validated at compile time.
     const VIA_1_0: HeaderValue = HeaderValue::from_static("1.0 courser");
     const VIA_1_1: HeaderValue = HeaderValue::from_static("1.1 courser");
     const VIA_2: HeaderValue = HeaderValue::from_static("2.0 courser");
@@ -211,7 +214,7 @@ fn via(version: Version) -> HeaderValue {
     }
 }
 
-/// Fields that a request usually gets: Host, the four that name its client, and Via.
+/// Number of fields that a request usually gets: Host, four that describe its client, and Via.
 const MOST_ADDED: usize = 6;
 
 const EARLY_DATA: HeaderName = HeaderName::from_static("early-data");
@@ -271,7 +274,7 @@ mod tests {
         assert_eq!(parts.headers["host"], "example.org:4433");
     }
 
-    /// RFC 9204 §4.5.4, §7.1.3: what arrived as a literal that stays one leaves as one.
+    /// RFC 9204 §4.5.4, §7.1.3: a field that must remain a literal is forwarded as one.
     #[test]
     fn values_that_must_stay_literals_stay_so() {
         let mut secret = HeaderValue::from_static("key");
@@ -385,7 +388,7 @@ mod tests {
     }
 
     #[test]
-    fn upgrades_are_those_of_http1_that_say_so_twice() {
+    fn upgrades_require_both_fields_over_http1() {
         let with = |fields: &[(&str, &str)], version| {
             let mut parts = parts(fields);
             parts.version = version;

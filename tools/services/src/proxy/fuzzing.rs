@@ -1,4 +1,4 @@
-//! A door for the fuzz targets: requests through the proxy, with pipes for connections.
+//! Entry points of the fuzz targets, which send requests through the proxy over in-memory pipes.
 
 use std::cell::RefCell;
 use std::io;
@@ -19,34 +19,34 @@ use tokio::io::{
 
 use super::{Backend, Proxy, ProxyTimes};
 
-/// The result of a client's bytes or of one request.
+/// The result of the requests of a client.
 #[derive(Debug, Default)]
 pub struct Exchange {
-    /// Bytes that the server behind was sent, for each connection.
+    /// The bytes that the upstream server received, for each connection.
     pub sent: Vec<Vec<u8>>,
-    /// Each request with the response that its client received.
+    /// Each request with the response that the client received.
     pub passed: Vec<Passed>,
 }
 
 /// A request and its response.
 #[derive(Debug)]
 pub struct Passed {
-    /// The target of the request.
+    /// The target as the proxy received it.
     pub uri: Uri,
-    /// The fields of the request.
+    /// The header section of the request.
     pub request: HeaderMap,
-    /// The response, or `None` if the client closed its connection before.
+    /// The response, or `None` if the client closed its connection before it.
     pub response: Option<Answered>,
 }
 
 /// A response that a client received.
 #[derive(Debug)]
 pub struct Answered {
-    /// The status code.
+    /// The status code of the final response.
     pub status: u16,
-    /// The fields.
+    /// The header section of the response.
     pub headers: HeaderMap,
-    /// The length of the content, or `None` if it was cut off.
+    /// The length of the content, or `None` if it was aborted.
     pub content: Option<u64>,
 }
 
@@ -60,11 +60,11 @@ impl Passed {
     }
 }
 
-/// Passes on what a client sends over HTTP/1.1, each of whose requests the server behind answers
+/// Forwards the requests in the bytes that a client sends over HTTP/1.1. The upstream server responds to each
 /// with `answer`.
 ///
 /// # Panics
-/// When that takes seconds.
+/// Panics if that takes longer than ten seconds.
 pub fn pass_bytes(client: &[u8], answer: &[u8]) -> Exchange {
     run(async {
         let upstream = Upstream::new(answer);
@@ -76,7 +76,7 @@ pub fn pass_bytes(client: &[u8], answer: &[u8]) -> Exchange {
                 let (proxy, passed) = (proxy.clone(), passed.clone());
                 async move {
                     let request = request.map(server::Body::from);
-                    // Before the first wait, because hyper drops this future when the client closes.
+                    // Before the first await, because hyper drops this future when the client closes.
                     let index = passed.lock().len();
                     passed.lock().push(Passed::new(&request));
                     let (answered, response) = pass(&proxy, request).await;
@@ -108,10 +108,10 @@ pub fn pass_bytes(client: &[u8], answer: &[u8]) -> Exchange {
     })
 }
 
-/// Passes on a request without content, as it comes over HTTP/2 or HTTP/3.
+/// Forwards a request without content, as it arrives over HTTP/2 or HTTP/3.
 ///
 /// # Panics
-/// When that takes seconds.
+/// Panics if that takes longer than ten seconds.
 pub fn pass_request(request: Request<()>, answer: &[u8]) -> Exchange {
     run(async {
         let upstream = Upstream::new(answer);
@@ -146,7 +146,7 @@ async fn pass(
     (answered, Response::from_parts(parts, content.into()))
 }
 
-/// Runs on a runtime of this thread.
+/// Runs a future on the runtime of this thread.
 fn run<T>(work: impl Future<Output = T>) -> T {
     thread_local! {
         static RUNTIME: RefCell<Option<tokio::runtime::Runtime>> = const { RefCell::new(None) };
@@ -160,14 +160,12 @@ fn run<T>(work: impl Future<Output = T>) -> T {
         });
         runtime.block_on(async {
             let limited = tokio::time::timeout(LONGEST, work);
-            limited
-                .await
-                .expect("everything that is waited for comes or ends")
+            limited.await.expect("the exchange completes in time")
         })
     })
 }
 
-/// The server behind: it answers each request with the same bytes, and keeps all that it is sent.
+/// An upstream server that responds to each request with the same bytes and records all bytes that it receives.
 struct Upstream {
     answer: Arc<[u8]>,
     connections: Connections,
@@ -197,7 +195,7 @@ impl Upstream {
         Proxy::with(connector, backend, times)
     }
 
-    /// Returns the bytes sent on each connection, once all have ended.
+    /// Returns the bytes received on each connection after all have ended.
     async fn sent(self) -> Vec<Vec<u8>> {
         let connections = std::mem::take(&mut *self.connections.lock());
         let mut sent = Vec::new();
@@ -208,7 +206,7 @@ impl Upstream {
     }
 }
 
-/// Makes connections to an [`Upstream`].
+/// Connects to an [`Upstream`].
 #[derive(Clone)]
 struct Connector {
     answer: Arc<[u8]>,
@@ -233,7 +231,7 @@ impl tower::Service<Uri> for Connector {
     }
 }
 
-/// Reads until a request may be whole, answers, and reads what else there is.
+/// Reads until a request may be complete, responds, and reads the remaining bytes.
 async fn serve(mut pipe: DuplexStream, answer: Arc<[u8]>) -> Vec<u8> {
     let mut sent = Vec::new();
     let mut is_answered = false;
@@ -242,7 +240,7 @@ async fn serve(mut pipe: DuplexStream, answer: Arc<[u8]>) -> Vec<u8> {
         if begins_answer {
             is_answered = true;
             let _ = pipe.write_all(&answer).await;
-            // Nothing more comes: a response without an end is cut off.
+            // Shut down, so that a response without an end is aborted.
             let _ = pipe.shutdown().await;
         }
         match pipe.read_buf(&mut sent).await {
@@ -252,14 +250,14 @@ async fn serve(mut pipe: DuplexStream, answer: Arc<[u8]>) -> Vec<u8> {
     }
 }
 
-/// Returns true for a head and what follows it by its own account.
+/// Returns true if the bytes contain a header section and the content that it announces.
 fn is_whole(sent: &[u8]) -> bool {
     let Some(end) = sent.windows(4).position(|bytes| bytes == b"\r\n\r\n") else {
         return false;
     };
-    let head = String::from_utf8_lossy(&sent[..end]).to_ascii_lowercase();
+    let fields = String::from_utf8_lossy(&sent[..end]).to_ascii_lowercase();
     let content = &sent[end + 4..];
-    let field = |name: &str| head.lines().find_map(|line| line.strip_prefix(name));
+    let field = |name: &str| fields.lines().find_map(|line| line.strip_prefix(name));
     if field("transfer-encoding:").is_some() {
         return content.ends_with(b"0\r\n\r\n");
     }
@@ -267,7 +265,7 @@ fn is_whole(sent: &[u8]) -> bool {
     content.len() >= length.unwrap_or(0)
 }
 
-/// One end of a pipe, as a connection.
+/// One end of a pipe as a connection of hyper-util.
 struct Pipe(DuplexStream);
 
 impl Connection for Pipe {
@@ -304,8 +302,8 @@ impl AsyncWrite for Pipe {
     }
 }
 
-/// Bytes in a pipe.
+/// Capacity of a pipe in bytes.
 const PIPE: usize = 64 * 1024;
 
-/// Much longer than any exchange takes: nothing is waited for that cannot come.
+/// Time limit for an exchange, far above the usual duration, to detect waits without an end.
 const LONGEST: Duration = Duration::from_secs(10);

@@ -1,4 +1,4 @@
-//! Interim responses of the upstream server.
+//! Forwarding of interim responses of the upstream server.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -12,26 +12,26 @@ use http::{Request, Response, StatusCode, Version};
 
 use super::forward;
 
-/// Forwards the interim responses to one request, as a proxy must (RFC 9110 §15.2). Upstream servers that
-/// speak HTTP/2 have none: hyper's client skips them.
+/// Forwards the interim responses to one request, as a proxy must (RFC 9110 §15.2). HTTP/2 servers are not
+/// covered, because hyper's client discards their interim responses.
 pub(super) struct Relay {
-    heard: Arc<Mutex<Heard>>,
+    queue: Arc<Mutex<InterimQueue>>,
     client: Interim,
 }
 
-/// The interim responses that have arrived and are not forwarded yet. Nearly all requests have none, so
-/// it allocates nothing for them.
+/// Interim responses that have arrived and are not forwarded yet. Empty for nearly all requests, and then
+/// without an allocation.
 #[derive(Default)]
-struct Heard {
+struct InterimQueue {
     responses: VecDeque<Parts>,
     waiting: Option<Waker>,
 }
 
 impl Relay {
-    /// Makes a relay from the interim responses to `request` to `client`.
+    /// Creates a relay that forwards the interim responses to `request` to `client`.
     pub(super) fn new<B>(request: &mut Request<B>, client: Interim) -> Self {
-        let heard = Arc::<Mutex<Heard>>::default();
-        let hears = heard.clone();
+        let queue = Arc::<Mutex<InterimQueue>>::default();
+        let sender = queue.clone();
         hyper::ext::on_informational(request, move |interim| {
             // The proxy itself has sent 100 (Continue) to clients that wait for it.
             if interim.status() == StatusCode::CONTINUE {
@@ -41,28 +41,29 @@ impl Relay {
             *response.status_mut() = interim.status();
             *response.version_mut() = interim.version();
             *response.headers_mut() = interim.headers().clone();
-            let woken = hears.lock().push(response.into_parts().0);
+            let woken = sender.lock().push(response.into_parts().0);
             woken.into_iter().for_each(Waker::wake);
         });
-        Self { heard, client }
+        Self { queue, client }
     }
 
-    /// Waits for the final response, and forwards all interim responses before it.
+    /// Waits for the final response, and forwards all interim responses that precede it.
     pub(super) async fn until<T>(self, mut response: Pin<&mut impl Future<Output = T>>) -> T {
         loop {
             let next = std::future::poll_fn(|cx| {
-                let heard = self.heard.lock().poll(cx);
-                match heard {
+                let queue = self.queue.lock().poll(cx);
+                match queue {
                     Poll::Ready(interim) => Poll::Ready(Next::Interim(interim)),
                     Poll::Pending => response.as_mut().poll(cx).map(Next::Final),
                 }
             });
             match next.await {
-                // Boxed, since nearly all requests have none, and need no room for it.
-                Next::Interim(interim) => Box::pin(self.pass_on(interim)).await,
+                // Boxed, so that the future reserves no memory for an interim response, which nearly all
+                // requests lack.
+                Next::Interim(interim) => Box::pin(self.forward(interim)).await,
                 Next::Final(response) => {
                     while let Some(interim) = self.take() {
-                        Box::pin(self.pass_on(interim)).await;
+                        Box::pin(self.forward(interim)).await;
                     }
                     return response;
                 }
@@ -71,12 +72,12 @@ impl Relay {
     }
 
     fn take(&self) -> Option<Parts> {
-        self.heard.lock().responses.pop_front()
+        self.queue.lock().responses.pop_front()
     }
 
-    async fn pass_on(&self, mut interim: Parts) {
+    async fn forward(&self, mut interim: Parts) {
         forward::prepare_response(&mut interim, Version::HTTP_3);
-        // An error means that the client is gone, and with it the reason to forward.
+        // Fails if the client is gone, and then nothing remains to forward.
         let _ = self.client.send(Response::from_parts(interim, ())).await;
     }
 }
@@ -86,9 +87,9 @@ enum Next<T> {
     Final(T),
 }
 
-impl Heard {
-    /// Adds an interim response. The connection cannot wait: those beyond the limit are dropped, as clients
-    /// would drop them. Returns the task to wake.
+impl InterimQueue {
+    /// Adds an interim response and returns the task to wake. hyper's callback cannot wait, so responses beyond
+    /// the limit are dropped, as clients would drop them.
     fn push(&mut self, interim: Parts) -> Option<Waker> {
         if self.responses.len() < MOST_AT_ONCE {
             self.responses.push_back(interim);
@@ -108,7 +109,7 @@ impl Heard {
     }
 }
 
-/// Interim responses that are queued (limit K217); clients of courser accept as many.
+/// Largest number of queued interim responses (limit K217), the number that courser's client accepts.
 const MOST_AT_ONCE: usize = 8;
 
 #[cfg(test)]
@@ -117,13 +118,13 @@ mod tests {
 
     #[test]
     fn a_ninth_interim_response_is_not_queued() {
-        let mut heard = Heard::default();
+        let mut queue = InterimQueue::default();
         for _ in 0..9 {
-            assert!(heard.push(Response::new(()).into_parts().0).is_none());
+            assert!(queue.push(Response::new(()).into_parts().0).is_none());
         }
         let cx = Context::from_waker(Waker::noop());
-        let queued = std::iter::from_fn(|| heard.poll(&cx).is_ready().then_some(()));
+        let queued = std::iter::from_fn(|| queue.poll(&cx).is_ready().then_some(()));
         assert_eq!(queued.count(), 8);
-        assert!(heard.push(Response::new(()).into_parts().0).is_some());
+        assert!(queue.push(Response::new(()).into_parts().0).is_some());
     }
 }

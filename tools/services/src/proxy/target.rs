@@ -1,4 +1,4 @@
-//! The host of a request.
+//! The host that a request names.
 
 use http::header::HOST;
 use http::request::Parts;
@@ -7,12 +7,12 @@ use http::{HeaderValue, Version};
 
 /// Returns the host of a request as the value of a Host field.
 ///
-/// The authority of the request target (`:authority`, or the absolute form of HTTP/1.1) comes before
-/// the Host field (RFC 9112 §3.2.2, RFC 9113 §8.3.1). Returns `None` only for HTTP/1.0 without either.
+/// The authority of the request target (`:authority`, or the absolute form of HTTP/1.1) takes precedence over
+/// the Host field (RFC 9112 §3.2.2, RFC 9113 §8.3.1). Returns `None` only for HTTP/1.0 requests without either.
 ///
 /// # Errors
-/// The reason for refusing the request: an upstream server, or a filter in front, could take it for a
-/// request to another host.
+/// The reason to refuse the request: an upstream server, or a filter before it, could associate it with another
+/// host.
 pub(super) fn host(parts: &Parts) -> Result<Option<HeaderValue>, &'static str> {
     let mut fields = parts.headers.get_all(HOST).iter();
     let field = fields.next();
@@ -22,7 +22,7 @@ pub(super) fn host(parts: &Parts) -> Result<Option<HeaderValue>, &'static str> {
     let named = field
         .map(|field| Authority::try_from(field.as_bytes()).map_err(|_| INVALID))
         .transpose()?;
-    // The parser of the target has read it as an authority.
+    // The URI parser has validated it as an authority.
     let target = parts.uri.authority();
     for host in [named.as_ref(), target].into_iter().flatten() {
         check(host)?;
@@ -33,7 +33,7 @@ pub(super) fn host(parts: &Parts) -> Result<Option<HeaderValue>, &'static str> {
         return Err("the request target and the Host field name different hosts");
     }
     match (target, field) {
-        // Shares its memory.
+        // Reuses the memory of the field value.
         (Some(target), Some(field)) if field == target.as_str() => Ok(Some(field.clone())),
         (None, Some(field)) => Ok(Some(field.clone())),
         (Some(target), _) => {
@@ -47,7 +47,7 @@ pub(super) fn host(parts: &Parts) -> Result<Option<HeaderValue>, &'static str> {
     }
 }
 
-/// Refuses what is not `host[:port]`.
+/// Refuses an authority that is not `host[:port]`.
 fn check(authority: &Authority) -> Result<(), &'static str> {
     match authority.host().is_empty() || authority.as_str().contains('@') {
         true => Err(INVALID),
@@ -55,13 +55,13 @@ fn check(authority: &Authority) -> Result<(), &'static str> {
     }
 }
 
-/// Compares as RFC 3986 §6.2.3 does: the port of https may be left out.
+/// Compares hosts as in RFC 3986 §6.2.3: the default port of https may be omitted.
 fn is_same_host(one: &Authority, other: &Authority) -> bool {
     let port = |authority: &Authority| authority.port_u16().unwrap_or(HTTPS_PORT);
     one.host().eq_ignore_ascii_case(other.host()) && port(one) == port(other)
 }
 
-const INVALID: &str = "the host is not HOST[:PORT]";
+const INVALID: &str = "the host is not of the form HOST[:PORT]";
 const HTTPS_PORT: u16 = 443;
 
 #[cfg(test)]

@@ -15,10 +15,10 @@ use self::pool::{POOL_IDLE, Pool};
 pub use self::tcp::TcpConnector;
 use crate::body::{Body, BoxError};
 
-/// The connections to an upstream server, which requests share.
+/// The connections to an upstream server, shared by all requests.
 #[derive(Clone, Debug)]
 pub(super) enum Upstream<C> {
-    /// Over HTTP/1.1 a connection has one request at a time.
+    /// Connections with one request at a time each.
     Http1(Arc<Pool<C>>),
     Http2(Box<Client<C, Body>>),
 }
@@ -37,11 +37,11 @@ impl<C: Connect + Dial> Upstream<C> {
         Self::Http2(Box::new(client))
     }
 
-    /// Sends a request and returns the response, whose content may still be on its way. A request that its
-    /// connection has not taken, since the server closed it meanwhile, is sent on another one.
+    /// Sends a request and returns the response, whose content may still be arriving. If the server has closed
+    /// the connection before it took the request, the request is sent on another one.
     ///
     /// # Cancel safety
-    /// Dropping the future closes the connection over HTTP/1.1, and resets the stream over HTTP/2.
+    /// Dropping the future closes the connection over HTTP/1.1 and resets the stream over HTTP/2.
     pub(super) async fn send(
         &self,
         request: Request<Body>,

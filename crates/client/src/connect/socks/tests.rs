@@ -4,10 +4,10 @@ use super::*;
 
 type Credentials<'a> = Option<(&'a str, &'a str)>;
 
-/// Expected messages and the answers to them.
+/// Expected messages of the client, each with the reply to it.
 type Script<'a> = &'a [(&'a [u8], &'a [u8])];
 
-/// Runs a proxy that expects these bytes and answers with the others, in turn.
+/// Runs a proxy that expects these messages and sends their replies.
 async fn talk(
     socks: Socks,
     target: &Target,
@@ -20,7 +20,7 @@ async fn talk(
             let mut seen = vec![0; expected.len()];
             theirs.read_exact(&mut seen).await.expect("a message");
             assert_eq!(&seen, expected);
-            // Sends single bytes, as a network may deliver them.
+            // Sends the bytes one at a time, as a network may deliver them.
             for byte in *answer {
                 theirs.write_all(&[*byte]).await.expect("there is room");
                 tokio::task::yield_now().await;
@@ -43,11 +43,11 @@ fn name(name: &str) -> Target {
     Target::Name(name.to_owned(), 443)
 }
 
-/// The greeting without credentials, and its answer.
+/// The greeting without credentials, and its reply.
 const GREETING: (&[u8], &[u8]) = (&[5, 1, 0], &[5, 0]);
 
 #[tokio::test]
-async fn socks5_asks_for_addresses_and_names() {
+async fn socks5_requests_addresses_and_names() {
     let table: [(Target, &[u8]); 3] = [
         (
             address("192.0.2.1:443"),
@@ -78,7 +78,7 @@ async fn socks5_asks_for_addresses_and_names() {
 }
 
 #[tokio::test]
-async fn socks5_logs_in_where_it_is_asked_to() {
+async fn socks5_authenticates_if_the_proxy_requires_it() {
     let request: (&[u8], &[u8]) = (
         b"\x05\x01\x00\x03\x06a.test\x01\xbb",
         &[5, 0, 0, 1, 0, 0, 0, 0, 0, 0],
@@ -96,7 +96,7 @@ async fn socks5_logs_in_where_it_is_asked_to() {
 }
 
 #[tokio::test]
-async fn socks4_asks_for_addresses_and_4a_for_names() {
+async fn socks4_requests_addresses_and_4a_names() {
     let granted: &[u8] = &[0, 0x5a, 0, 0, 0, 0, 0, 0];
     type Case<'a> = (Target, Credentials<'a>, &'a [u8]);
     let table: [Case<'_>; 3] = [
@@ -124,7 +124,7 @@ async fn socks4_asks_for_addresses_and_4a_for_names() {
 }
 
 #[tokio::test]
-async fn refusals_report_the_code_of_the_proxy() {
+async fn refusals_report_the_reply_of_the_proxy() {
     let greeting: &[u8] = &[5, 2, 0, 2];
     let login: &[u8] = b"\x01\x01u\x01p";
     let request: &[u8] = b"\x05\x01\x00\x03\x06a.test\x01\xbb";
@@ -189,7 +189,7 @@ async fn refusals_report_the_code_of_the_proxy() {
 }
 
 #[tokio::test]
-async fn proxy_that_hangs_up_is_reported() {
+async fn proxy_that_closes_the_connection_is_reported() {
     for cut in 0..10 {
         let (mut ours, mut theirs) = tokio::io::duplex(1024);
         let answers = [5, 0, 5, 0, 0, 1, 0, 0, 0, 0, 0, 0];

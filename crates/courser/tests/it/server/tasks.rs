@@ -63,7 +63,7 @@ async fn ended_endpoint_is_reported_and_reopened() {
     }
     until(|| !events.all().is_empty()).await;
     let name = format!("QUIC at {address}");
-    let ended = format!("{name} has stopped: its endpoint was closed; it is tried again in 1 s");
+    let ended = format!("{name} has stopped: its endpoint was closed; it is restarted in 1 s");
     assert_eq!(events.all()[0], ended);
     // The clock does not reach the second in which it begins again, or has just passed it.
     if events.all().len() == 1 && !handle.is_ready() {
@@ -109,7 +109,7 @@ async fn application_tasks_are_restarted_and_reported() {
     end.send(()).expect("it runs");
     until(|| events.all().len() == 2).await;
     let expected = [
-        "the sweeper has stopped: asked to; it is tried again in 1 s",
+        "the sweeper has stopped: asked to; it is restarted in 1 s",
         "the sweeper runs again",
     ];
     assert_eq!(events.all(), expected);

@@ -5,8 +5,8 @@ use yasna::{DERWriter, construct_der};
 use super::*;
 use crate::certificates::tests::Folder;
 
-/// The fields of a response that tests change.
-struct Made {
+/// The fields of a response that tests modify.
+struct ResponseFields {
     status: i64,
     kind: u64,
     serial: Vec<u8>,
@@ -14,7 +14,7 @@ struct Made {
     next_update: Option<SystemTime>,
 }
 
-impl Made {
+impl ResponseFields {
     fn for_certificate(certificate: &CertificateDer<'_>) -> Self {
         Self {
             status: 0,
@@ -98,13 +98,13 @@ fn certificate() -> CertificateDer<'static> {
 #[test]
 fn response_for_the_certificate_is_used_until_its_end() {
     let certificate = certificate();
-    let made = Made::for_certificate(&certificate);
-    let until = check(&made.der(), &certificate, SystemTime::now()).expect("good");
+    let fields = ResponseFields::for_certificate(&certificate);
+    let until = check(&fields.der(), &certificate, SystemTime::now()).expect("good");
     let left = until.expect("an end").duration_since(SystemTime::now());
     assert!(left.expect("in the future") > HOUR - Duration::from_secs(10));
-    let endless = Made {
+    let endless = ResponseFields {
         next_update: None,
-        ..made
+        ..fields
     };
     assert_eq!(
         check(&endless.der(), &certificate, SystemTime::now()),
@@ -113,45 +113,54 @@ fn response_for_the_certificate_is_used_until_its_end() {
 }
 
 #[test]
-fn useless_responses_are_named() {
+fn unusable_responses_are_reported() {
     let own = certificate();
-    let made = || Made::for_certificate(&own);
+    let fields = || ResponseFields::for_certificate(&own);
     let now = SystemTime::now();
     let cases = [
         (
             "revoked",
-            Made {
+            ResponseFields {
                 kind: REVOKED,
-                ..made()
+                ..fields()
             },
         ),
-        ("does not know", Made { kind: 2, ..made() }),
+        (
+            "does not know",
+            ResponseFields {
+                kind: 2,
+                ..fields()
+            },
+        ),
         (
             "error 3",
-            Made {
+            ResponseFields {
                 status: 3,
-                ..made()
+                ..fields()
             },
         ),
-        ("another certificate", Made::for_certificate(&certificate())),
+        (
+            "another certificate",
+            ResponseFields::for_certificate(&certificate()),
+        ),
         (
             "expired 2 h ago",
-            Made {
+            ResponseFields {
                 next_update: Some(now - HOUR - HOUR / 2),
-                ..made()
+                ..fields()
             },
         ),
         (
             "not valid yet",
-            Made {
+            ResponseFields {
                 this_update: now + HOUR,
                 next_update: None,
-                ..made()
+                ..fields()
             },
         ),
     ];
-    for (reason, made) in cases {
-        let error = check(&made.der(), &own, now).expect_err(reason);
+    for (reason, fields) in cases {
+        let error = check(&fields.der(), &own, now).expect_err(reason);
         assert!(error.contains(reason), "{error}");
     }
 }
@@ -159,7 +168,7 @@ fn useless_responses_are_named() {
 #[test]
 fn damaged_responses_are_refused() {
     let certificate = certificate();
-    let der = Made::for_certificate(&certificate).der();
+    let der = ResponseFields::for_certificate(&certificate).der();
     for len in 0..der.len() {
         let error = check(&der[..len], &certificate, SystemTime::now()).expect_err("cut");
         assert!(
@@ -170,7 +179,7 @@ fn damaged_responses_are_refused() {
     for index in 0..der.len() {
         let mut damaged = der.clone();
         damaged[index] ^= 0xff;
-        // Must not panic. Bytes of names, hashes and the signature may have any value.
+        // Must not panic. Names, hashes and the signature may have any value.
         let _ = check(&damaged, &certificate, SystemTime::now());
     }
 }
@@ -187,7 +196,7 @@ fn file_is_read_again_when_it_changes_and_when_the_response_expires() {
     let problem = staple.take_problem().expect("no such file");
     assert!(problem.contains("a.ocsp"), "{problem}");
     assert_eq!(staple.take_problem(), None, "it is reported once");
-    let der = Made::for_certificate(&certificate).der();
+    let der = ResponseFields::for_certificate(&certificate).der();
     std::fs::write(&path, &der).expect("written");
     assert!(staple.has_changed(now));
     assert_eq!(staple.read(&certificate, now), Some(der));

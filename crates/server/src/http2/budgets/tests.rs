@@ -5,7 +5,7 @@ fn budgets() -> (Budgets, Refusing) {
     (Budgets::new(refusing.clone()), refusing)
 }
 
-/// Repeats a step until the connection must end, and returns how often.
+/// Repeats a step until the connection must be closed, and returns the number of repetitions.
 fn until_exhausted(budgets: &mut Budgets, mut step: impl FnMut(&mut Budgets)) -> usize {
     let steps = (0..100_000).take_while(|_| {
         step(budgets);
@@ -14,9 +14,9 @@ fn until_exhausted(budgets: &mut Budgets, mut step: impl FnMut(&mut Budgets)) ->
     steps.count()
 }
 
-/// K270, K320: slowed down, refused, ended.
+/// K270, K320: the client is slowed down, then refused, then disconnected.
 #[tokio::test(start_paused = true)]
-async fn cancelled_requests_cost_time_then_requests_and_last_the_connection() {
+async fn cancelled_requests_cause_pauses_then_refusals_then_the_close() {
     let (mut budgets, refusing) = budgets();
     for _ in 0..1000 {
         budgets.on_request();
@@ -37,7 +37,7 @@ async fn cancelled_requests_cost_time_then_requests_and_last_the_connection() {
     assert!(budgets.is_exhausted());
 }
 
-/// K270: time pays, so that a client which stops in time goes on.
+/// K270: the budget recovers with time, so that a client that stops in time may continue.
 #[tokio::test(start_paused = true)]
 async fn refused_clients_are_accepted_again_after_a_while() {
     let (mut budgets, refusing) = budgets();
@@ -51,9 +51,9 @@ async fn refused_clients_are_accepted_again_after_a_while() {
     assert!(refusing.is_on());
 }
 
-/// K270: a gateway whose users give up four of five requests.
+/// K270: a gateway whose users cancel four of five requests.
 #[tokio::test(start_paused = true)]
-async fn answered_requests_pay_for_cancelled_ones() {
+async fn completed_requests_offset_cancelled_ones() {
     let (mut budgets, refusing) = budgets();
     for _ in 0..10_000 {
         (0..5).for_each(|_| budgets.on_request());
@@ -66,7 +66,7 @@ async fn answered_requests_pay_for_cancelled_ones() {
 
 /// K17, K320.
 #[tokio::test(start_paused = true)]
-async fn useful_frames_pay_for_others() {
+async fn content_offsets_frames_without_progress() {
     let (mut fresh, _) = budgets();
     assert_eq!(until_exhausted(&mut fresh, Budgets::on_frame), 500);
     let (mut asking, _) = budgets();

@@ -1,13 +1,13 @@
-//! HTTP/2 frames in bytes that are split anywhere (RFC 9113 §4.1, §6).
+//! Parsing of HTTP/2 frames from bytes that are split at any position (RFC 9113 §4.1, §6).
 
-/// Parses frames that concern flow control, reads the headers of the others, and skips the rest.
+/// Parses frames that concern flow control, the headers of other frames, and skips the remaining bytes.
 #[derive(Debug, Default)]
 pub(super) struct Frames {
-    /// Bytes to skip: the preface, or the rest of a frame.
+    /// Number of bytes to skip: the preface, or the rest of a frame.
     skip: usize,
     field: [u8; 9],
     field_len: usize,
-    /// The frame whose payload is parsed field by field.
+    /// The frame whose payload is being parsed field by field.
     open: Option<Open>,
 }
 
@@ -18,7 +18,7 @@ struct Open {
     left: usize,
 }
 
-/// The fields that a payload consists of.
+/// The fields in the payload of a frame.
 #[derive(Clone, Copy, Debug)]
 enum Field {
     Setting,
@@ -37,14 +37,14 @@ impl Field {
 
 /// The header of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Head {
+pub(super) struct FrameHeader {
     pub(super) kind: Kind,
     pub(super) len: u32,
     pub(super) stream: u32,
     pub(super) ends_stream: bool,
 }
 
-/// Types of frames.
+/// The frame types that are distinguished.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Data,
@@ -56,46 +56,46 @@ pub(super) enum Kind {
     Other,
 }
 
-/// A parsed piece.
+/// A parsed frame header or payload field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Part {
     /// The header of any frame.
-    Head(Head),
-    /// The payload of WINDOW_UPDATE; stream 0 is the connection.
+    Header(FrameHeader),
+    /// The payload of WINDOW_UPDATE; stream 0 means the connection.
     WindowUpdate { stream: u32, increment: u32 },
-    /// SETTINGS_INITIAL_WINDOW_SIZE.
+    /// The value of SETTINGS_INITIAL_WINDOW_SIZE.
     InitialWindow(u32),
     /// The payload of RST_STREAM.
     Reset { stream: u32, code: u32 },
 }
 
 impl Frames {
-    /// Creates a parser of a client's bytes, which begin with a preface (RFC 9113 §3.4).
-    pub(super) fn behind_preface() -> Self {
+    /// Creates a parser of a client's bytes, which start with a preface (RFC 9113 §3.4).
+    pub(super) fn after_preface() -> Self {
         Self {
             skip: PREFACE_LEN,
             ..Self::default()
         }
     }
 
-    /// Returns true if no frame has begun that is not over.
+    /// Returns true unless a frame is incomplete.
     pub(super) const fn is_between_frames(&self) -> bool {
         self.skip == 0 && self.field_len == 0 && self.open.is_none()
     }
 
-    /// Consumes bytes up to the next part. Returns `None` once there are none left.
+    /// Consumes bytes up to the next part. Returns `None` if there is no complete part.
     pub(super) fn next(&mut self, bytes: &mut &[u8]) -> Option<Part> {
         loop {
             let skipped = self.skip.min(bytes.len());
             self.skip -= skipped;
             *bytes = &bytes[skipped..];
-            let wanted = self.field_wanted();
-            let taken = (wanted - self.field_len).min(bytes.len());
+            let size = self.field_size();
+            let taken = (size - self.field_len).min(bytes.len());
             let (field, rest) = bytes.split_at(taken);
             self.field[self.field_len..self.field_len + taken].copy_from_slice(field);
             *bytes = rest;
             self.field_len += taken;
-            if self.field_len < wanted || self.skip > 0 {
+            if self.field_len < size || self.skip > 0 {
                 return None;
             }
             self.field_len = 0;
@@ -105,14 +105,14 @@ impl Frames {
         }
     }
 
-    fn field_wanted(&self) -> usize {
+    fn field_size(&self) -> usize {
         self.open.map_or(HEADER_LEN, |open| open.field.len())
     }
 
     fn read_field(&mut self) -> Option<Part> {
         let field = self.field;
         let Some(open) = &mut self.open else {
-            return Some(Part::Head(self.read_head()));
+            return Some(Part::Header(self.read_header()));
         };
         let (kind, stream) = (open.field, open.stream);
         open.left -= kind.len();
@@ -135,7 +135,7 @@ impl Frames {
         }
     }
 
-    fn read_head(&mut self) -> Head {
+    fn read_header(&mut self) -> FrameHeader {
         let field = self.field;
         let len = number(&[0, field[0], field[1], field[2]]);
         let (frame_type, flags) = (field[3], field[4]);
@@ -147,7 +147,7 @@ impl Frames {
             RST_STREAM => Some(Field::ErrorCode),
             _ => None,
         };
-        // Other lengths are errors, which end the connection.
+        // Frames with another length are errors, which end the connection.
         let is_whole = |field: &Field| match field {
             Field::Setting => left > 0 && left.is_multiple_of(field.len()),
             Field::Increment | Field::ErrorCode => left == field.len(),
@@ -170,7 +170,7 @@ impl Frames {
             CONTINUATION => Kind::Continuation,
             _ => Kind::Other,
         };
-        Head {
+        FrameHeader {
             kind,
             len,
             stream,
@@ -199,5 +199,5 @@ const PRIORITY_UPDATE: u8 = 16;
 const END_STREAM: u8 = 1;
 const SETTINGS_INITIAL_WINDOW_SIZE: [u8; 2] = [0, 4];
 
-/// The first bit of stream IDs and increments is reserved.
+/// Clears the reserved first bit of stream IDs and increments.
 const TOP_BIT_CLEAR: u32 = (1 << 31) - 1;

@@ -27,7 +27,7 @@ fn settings(initial_window: u32) -> Vec<u8> {
     frame(SETTINGS, 0, 0, &payload)
 }
 
-/// A connection of a client, whose frames pass.
+/// The flow control state of a client's connection.
 struct Flow {
     credit: Credit,
     budgets: Budgets,
@@ -58,8 +58,7 @@ impl std::ops::Deref for Flow {
     }
 }
 
-/// Creates a connection of a client that allows this window on each stream, with a request on
-/// stream 1.
+/// Creates the connection of a client that grants this window on each stream and has a request on stream 1.
 fn with_request(initial_window: u32) -> Flow {
     let mut credit = Flow::new();
     credit.on_received(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
@@ -73,7 +72,7 @@ fn send(credit: &mut Flow, len: usize) {
 }
 
 #[test]
-fn a_window_that_is_used_up_holds_the_response() {
+fn exhausted_window_blocks_the_response() {
     let mut credit = with_request(10);
     credit.on_sent(&frame(HEADERS, 0, 1, b"response"));
     assert!(!credit.is_used_up());
@@ -81,13 +80,13 @@ fn a_window_that_is_used_up_holds_the_response() {
     assert!(credit.is_used_up());
     assert_eq!(credit.data_sent(), 10);
     credit.on_received(&frame(PING, 0, 0, &[0; 8]));
-    assert!(credit.is_used_up(), "a PING is no credit");
+    assert!(credit.is_used_up(), "a PING grants no credit");
     credit.on_received(&frame(WINDOW_UPDATE, 0, 1, &5_u32.to_be_bytes()));
     assert!(!credit.is_used_up());
 }
 
 #[test]
-fn a_window_of_zero_holds_the_response_from_its_start() {
+fn window_of_zero_blocks_the_response_from_its_start() {
     let mut credit = with_request(0);
     assert!(!credit.is_used_up(), "nothing was answered yet");
     credit.on_sent(&frame(HEADERS, 0, 1, b"response"));
@@ -97,7 +96,7 @@ fn a_window_of_zero_holds_the_response_from_its_start() {
 }
 
 #[test]
-fn the_window_of_the_connection_counts_for_all_streams() {
+fn window_of_the_connection_applies_to_all_streams() {
     let mut credit = with_request(1 << 20);
     credit.on_sent(&frame(HEADERS, 0, 1, b"response"));
     for _ in 0..4 {
@@ -111,7 +110,7 @@ fn the_window_of_the_connection_counts_for_all_streams() {
 }
 
 #[test]
-fn responses_that_have_ended_hold_nothing() {
+fn completed_responses_are_not_blocked() {
     let over = [
         frame(DATA, END_STREAM, 1, b"0123456789"),
         frame(HEADERS, END_STREAM, 1, b"trailers"),
@@ -131,7 +130,7 @@ fn responses_that_have_ended_hold_nothing() {
 }
 
 #[test]
-fn trailers_of_a_request_do_not_bring_its_stream_back() {
+fn trailers_of_a_request_do_not_reopen_its_stream() {
     let mut credit = with_request(0);
     credit.on_sent(&frame(HEADERS, END_STREAM, 1, b"response"));
     credit.on_received(&frame(HEADERS, END_STREAM, 1, b"trailers"));
@@ -139,7 +138,7 @@ fn trailers_of_a_request_do_not_bring_its_stream_back() {
 }
 
 #[test]
-fn streams_that_are_followed_have_a_limit() {
+fn tracked_streams_are_limited() {
     let mut credit = with_request(0);
     for stream in 1..=MOST_STREAMS as u32 + 10 {
         credit.on_received(&frame(HEADERS, END_STREAM, 2 * stream + 1, b"request"));
@@ -148,7 +147,7 @@ fn streams_that_are_followed_have_a_limit() {
 }
 
 #[test]
-fn frames_may_be_cut_anywhere() {
+fn frames_may_be_split_anywhere() {
     let mut received = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
     received.extend(settings(7));
     received.extend(frame(SETTINGS, 1, 0, b""));

@@ -4,7 +4,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use super::*;
 
-/// A stream that accepts a configurable number of bytes at once, and counts the calls.
+/// A stream that accepts a limited number of bytes at once, and counts the calls.
 #[derive(Default)]
 struct Narrow {
     taken: Vec<u8>,
@@ -65,7 +65,7 @@ fn narrow(room: usize) -> (Gathered<Narrow>, Gatherer<Narrow>) {
 }
 
 #[tokio::test]
-async fn flushed_writes_leave_together() {
+async fn flushed_writes_are_sent_together() {
     let (mut stream, gatherer) = narrow(usize::MAX);
     for _ in 0..25 {
         stream.write_all(&[7; 1000]).await.expect("kept");
@@ -78,7 +78,7 @@ async fn flushed_writes_leave_together() {
     assert_eq!(state.kept.capacity(), 0, "memory is given back");
 }
 
-/// K320: the client is told why its connection ends, unless another frame is not complete.
+/// K320: GOAWAY reports the reason for the close, unless another frame is incomplete.
 #[tokio::test(start_paused = true)]
 async fn exhausted_budget_ends_the_connection_with_goaway() {
     for cut in [0, 5] {
@@ -90,7 +90,7 @@ async fn exhausted_budget_ends_the_connection_with_goaway() {
             Refusing::default(),
         );
         let mut bytes = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
-        // A request on stream 5, and PING frames.
+        // A request on stream 5 and PING frames.
         bytes.extend([0, 0, 1, 1, 5, 0, 0, 0, 5, 0x82]);
         bytes.extend([0, 0, 8, 6, 0, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8].repeat(600));
         mine.write_all(&bytes).await.expect("room");
@@ -111,7 +111,7 @@ async fn exhausted_budget_ends_the_connection_with_goaway() {
     }
 }
 
-/// K320: what arrives after many cancelled requests is read later, and nothing is lost.
+/// K320: bytes that arrive after many cancelled requests are read later, and none is lost.
 #[tokio::test(start_paused = true)]
 async fn clients_that_cancel_too_much_are_read_more_slowly() {
     let (mut mine, theirs) = tokio::io::duplex(1 << 20);
@@ -134,13 +134,13 @@ async fn clients_that_cancel_too_much_are_read_more_slowly() {
     assert!(read == bytes && began.elapsed() < std::time::Duration::from_millis(1));
     mine.write_all(b"x").await.expect("room");
     stream.read_exact(&mut [0]).await.expect("open");
-    // 20 requests beyond 1000, and 5 ms for each.
+    // 20 requests beyond 1000 cause a pause of 5 ms each.
     assert!(began.elapsed() >= std::time::Duration::from_millis(100));
 }
 
-/// Writes up to the limit, and one byte more.
+/// Writes up to the limit and one byte more.
 #[test]
-fn kept_bytes_have_a_limit() {
+fn buffered_bytes_are_limited() {
     let (mut stream, gatherer) = narrow(0);
     let mut cx = Context::from_waker(Waker::noop());
     let all = vec![7; MOST + 1];
@@ -158,7 +158,7 @@ fn kept_bytes_have_a_limit() {
 }
 
 #[tokio::test]
-async fn shutdown_sends_the_kept_bytes() {
+async fn shutdown_sends_the_buffered_bytes() {
     let (mut stream, gatherer) = narrow(usize::MAX);
     stream.write_all(b"last words").await.expect("kept");
     stream.shutdown().await.expect("sent");
@@ -166,7 +166,7 @@ async fn shutdown_sends_the_kept_bytes() {
 }
 
 #[tokio::test]
-async fn the_connection_learns_of_errors() {
+async fn connection_receives_errors() {
     let (mut stream, gatherer) = narrow(usize::MAX);
     stream.write_all(b"lost").await.expect("kept");
     lock(&gatherer.0).stream.is_broken = true;
@@ -176,7 +176,7 @@ async fn the_connection_learns_of_errors() {
 }
 
 #[tokio::test]
-async fn nothing_is_read_until_others_had_their_turn() {
+async fn nothing_is_read_until_other_tasks_have_run() {
     use hyper::rt::Executor as _;
 
     let (mine, mut theirs) = tokio::io::duplex(64);

@@ -5,7 +5,7 @@ use http_body::Body as _;
 
 use super::*;
 
-/// Returns pieces of this size without end.
+/// A body with endless chunks of this size.
 struct Endless(usize);
 
 impl http_body::Body for Endless {
@@ -29,7 +29,7 @@ impl Wake for Count {
     }
 }
 
-/// A response with a count of its wakeups.
+/// A response that counts its wakeups.
 struct Answer {
     body: Paced<Endless>,
     woken: Arc<Count>,
@@ -43,7 +43,7 @@ impl Answer {
         }
     }
 
-    /// Returns the next piece, if it may be requested.
+    /// Returns the next chunk, if it may be polled.
     fn next(&mut self) -> Option<Held<Bytes>> {
         let waker = Waker::from(self.woken.clone());
         let mut cx = Context::from_waker(&waker);
@@ -64,7 +64,7 @@ impl Answer {
 const PIECE: usize = MOST / 2;
 
 #[test]
-fn responses_wait_while_the_connection_holds_its_most() {
+fn responses_wait_while_the_connection_holds_the_limit() {
     let content = HeldContent::default();
     content.set_blocked(true);
     let (mut one, mut other) = (Answer::new(&content, PIECE), Answer::new(&content, PIECE));
@@ -83,15 +83,14 @@ fn responses_wait_while_the_connection_holds_its_most() {
 }
 
 #[test]
-fn streams_that_are_read_later_do_not_hold_up_others() {
+fn streams_that_are_read_later_do_not_block_others() {
     let content = HeldContent::default();
     content.set_blocked(true);
     let mut stuck = Answer::new(&content, PIECE);
     let _pieces = [stuck.next().expect("room"), stuck.next().expect("room")];
     let mut other = Answer::new(&content, PIECE);
     assert!(other.next().is_none());
-    // The connection has sent what it can, but still holds content: it waits for credit of that
-    // stream.
+    // The connection has sent all it can, but still holds content, which waits for credit of that stream.
     content.set_blocked(false);
     assert_eq!(other.woken(), 1);
     for _ in 0..3 {
@@ -103,7 +102,7 @@ fn streams_that_are_read_later_do_not_hold_up_others() {
 }
 
 #[test]
-fn a_response_that_ends_while_it_could_go_on_wakes_the_next() {
+fn response_that_ends_while_permitted_wakes_the_next() {
     let content = HeldContent::default();
     content.set_blocked(true);
     let mut full = Answer::new(&content, MOST);
@@ -117,7 +116,7 @@ fn a_response_that_ends_while_it_could_go_on_wakes_the_next() {
 }
 
 #[test]
-fn content_of_a_response_that_is_over_is_still_held() {
+fn content_of_an_ended_response_is_still_held() {
     let content = HeldContent::default();
     content.set_blocked(true);
     let mut one = Answer::new(&content, MOST);
@@ -133,7 +132,7 @@ fn content_of_a_response_that_is_over_is_still_held() {
 }
 
 #[test]
-fn small_pieces_are_not_counted() {
+fn small_chunks_are_not_counted() {
     let content = HeldContent::default();
     let mut one = Answer::new(&content, SMALL);
     let _piece = one.next().expect("room");

@@ -5,8 +5,7 @@ const RATE: BodyRate = BodyRate {
     grace: Duration::from_secs(5),
 };
 
-/// Lets bytes arrive `every` so many milliseconds. Returns the seconds after which that is too
-/// slow.
+/// Delivers a number of bytes every `every` milliseconds. Returns the seconds after which the body is too slow.
 fn endurance(every: u64, limit: u64) -> Option<u64> {
     let (mut pace, began) = (Pace::new(RATE), Instant::now());
     let mut now = began;
@@ -22,16 +21,16 @@ fn endurance(every: u64, limit: u64) -> Option<u64> {
 }
 
 #[test]
-fn slow_bodies_have_the_grace_period_and_the_time_that_they_earn() {
+fn slow_bodies_are_allowed_the_grace_period_and_time_for_their_bytes() {
     assert_eq!(endurance(29_000, 100), Some(5), "nothing comes in time");
-    // Ten bytes a second restore a tenth of the time.
+    // Ten bytes per second extend the time by a tenth.
     assert_eq!(endurance(100, 100), Some(5));
-    // 90 bytes a second restore nine tenths.
+    // 90 bytes per second extend it by nine tenths.
     assert_eq!(endurance(11, 1000), Some(54));
-    assert_eq!(endurance(10, 10_000), None, "fast enough for ever");
+    assert_eq!(endurance(10, 10_000), None, "always fast enough");
 }
 
-/// While the service computes or holds the client back, the client is not at fault.
+/// Time in which the service is busy or does not read is not the client's fault.
 #[test]
 fn time_without_a_waiting_reader_is_not_counted() {
     let (mut pace, mut now) = (Pace::new(RATE), Instant::now());
@@ -46,9 +45,9 @@ fn time_without_a_waiting_reader_is_not_counted() {
     assert_eq!((slow.received, slow.waited.as_millis()), (100, 1000));
 }
 
-/// The reader polled once and left: bytes that arrived meanwhile may have arrived at once.
+/// The reader polled once and then stopped; bytes may have arrived at any time since.
 #[test]
-fn service_that_looks_elsewhere_counts_nothing() {
+fn time_of_a_busy_service_is_not_counted() {
     let (mut pace, mut now) = (Pace::new(RATE), Instant::now());
     let due = pace.on_waiting(now);
     now = due + Duration::from_secs(60);

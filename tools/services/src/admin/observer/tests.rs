@@ -44,19 +44,19 @@ fn is_near(seen: f64, wanted: f64) -> bool {
     (seen - wanted).abs() < 1e-6
 }
 
-/// Reads what the sink of this connection has written until `millis` after the beginning.
-fn read(observer: &Observer, byte: u8, millis: u64) -> Option<Reading> {
+/// Reads the durations that the sink of this connection has recorded until `millis` after the start.
+fn read(observer: &Observer, byte: u8, millis: u64) -> Option<LimitTimes> {
     let connections = observer.0.connections.lock();
     connections.get(&id(byte))?.read(at(millis).as_nanos())
 }
 
 #[test]
-fn times_are_added_up_only_while_somebody_reads() {
+fn durations_are_added_up_only_while_there_are_readers() {
     let observer = Observer::new();
     let mut sink = sink(&observer, 9);
     sink.record(at(0), &limited(SendLimit::Pacer));
     sink.record(at(100), &limited(SendLimit::CongestionWindow));
-    let attention = observer.attend();
+    let attention = observer.add_reader();
     let before = read(&observer, 9, 200).expect("a limit is in force");
     assert_eq!(before.nanos, [0, 0, 0, 100_000_000, 0, 0]);
     assert_eq!(before.current(), "congestion_window");
@@ -73,16 +73,16 @@ fn times_are_added_up_only_while_somebody_reads() {
 #[test]
 fn shares_are_those_of_the_time_between_two_readings() {
     let observer = Observer::new();
-    let _attention = observer.attend();
+    let _attention = observer.add_reader();
     let mut sink = sink(&observer, 9);
     sink.record(at(0), &limited(SendLimit::Application));
     sink.record(at(1), &limited(SendLimit::Application));
-    // It has waited for five seconds when it is read.
+    // The sender has been waiting for five seconds at the first reading.
     let before = read(&observer, 9, 5_000).expect("a limit is in force");
     sink.record(at(5_200), &limited(SendLimit::CongestionWindow));
     sink.record(at(5_700), &limited(SendLimit::Pacer));
     let now = read(&observer, 9, 6_000).expect("a limit is in force");
-    // The first 0.2 s still waited, and the last 0.3 s are paced.
+    // The sender waited for the first 0.2 s and was paced for the last 0.3 s.
     let shares = now.shares_since(&before).expect("a second");
     assert!(is_near(shares[0], 0.2), "{shares:?}");
     assert!(is_near(shares[3], 0.5), "{shares:?}");
@@ -90,7 +90,7 @@ fn shares_are_those_of_the_time_between_two_readings() {
     let (name, share) = largest(&shares);
     assert_eq!(name, "congestion_window");
     assert!(is_near(share, 0.5), "{shares:?}");
-    // Nothing happened since: the same limit is in force.
+    // No record arrived since, so the same limit is in force.
     let later = read(&observer, 9, 7_000).expect("a limit is in force");
     let shares = later.shares_since(&now).expect("a second");
     assert_eq!(largest(&shares), ("pacing", 1.0));
@@ -98,14 +98,14 @@ fn shares_are_those_of_the_time_between_two_readings() {
 }
 
 #[test]
-fn connection_that_was_never_stopped_has_no_limit() {
+fn connection_that_was_never_limited_has_no_limit() {
     let observer = Observer::new();
     let _sink = sink(&observer, 9);
     assert_eq!(observer.limits_of(&id(9)), None);
 }
 
 #[test]
-fn connections_are_forgotten_with_their_sinks() {
+fn connections_are_removed_with_their_sinks() {
     let observer = Observer::new();
     assert!(observer.sinks().sink(&id(1), Side::Client).is_none());
     let first = sink(&observer, 9);

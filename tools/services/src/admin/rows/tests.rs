@@ -1,6 +1,6 @@
 use super::*;
 
-/// Makes a row of HTTP/3 whose values follow from its number.
+/// Creates an HTTP/3 row whose values are derived from its number.
 pub(in crate::admin) fn synthetic(id: u64) -> Row {
     let low = u16::try_from(id % 60_000).expect("small") + 1;
     let client = SocketAddr::from(([10, 0, (id % 7) as u8, (id % 251) as u8], low));
@@ -35,7 +35,7 @@ pub(in crate::admin) fn synthetic(id: u64) -> Row {
             controller: "cubic",
             mtu: 1452,
         }),
-        reading: None,
+        limit_times: None,
         limit: Some((LIMITS[(id % 6) as usize], Some(0.5))),
         trace: Some(format!("{id:016x}")),
     }
@@ -144,7 +144,7 @@ fn rates_and_limits_are_those_since_the_previous_row() {
     let before = Before {
         bytes_received: row.bytes_received - 500,
         bytes_sent: row.bytes_sent,
-        reading: None,
+        limit_times: None,
     };
     row.measure(&before, Duration::from_millis(500));
     assert_eq!(row.rates(), Some((1000.0, 0.0)));

@@ -31,7 +31,7 @@ impl Scene {
             client: h3::Client::new(connection),
             _endpoint: endpoint,
         };
-        // The server knows the connection now.
+        // Wait until the server has registered the connection.
         scene.ask().await;
         scene
     }
@@ -46,7 +46,7 @@ impl Scene {
     }
 }
 
-/// Reads until the text has `wanted`.
+/// Reads until the text contains `wanted`.
 async fn read_until(body: &mut Body, text: &mut String, wanted: &str) {
     while !text.contains(wanted) {
         let frame = body.frame().await.expect("it goes on").expect("no error");
@@ -56,7 +56,7 @@ async fn read_until(body: &mut Body, text: &mut String, wanted: &str) {
 }
 
 #[tokio::test]
-async fn records_of_a_running_connection_are_streamed_until_the_reader_goes() {
+async fn records_of_a_running_connection_are_streamed_until_the_reader_disconnects() {
     let scene = Scene::begin().await;
     let handle = &scene.handle;
     let readers = Arc::new(Semaphore::new(MOST_READERS));
@@ -72,7 +72,7 @@ async fn records_of_a_running_connection_are_streamed_until_the_reader_goes() {
     assert_eq!(response.status(), StatusCode::OK);
     let kind = &response.headers()[http::header::CONTENT_TYPE];
     assert_eq!(kind, "application/qlog+json-seq");
-    // One reader follows a connection at a time.
+    // A connection has at most one reader at a time.
     assert_eq!(follow(None).status(), StatusCode::CONFLICT);
 
     let mut body = response.into_body();
@@ -82,7 +82,7 @@ async fn records_of_a_running_connection_are_streamed_until_the_reader_goes() {
     assert!(text.starts_with("\u{1e}{\"file_schema\""), "{text}");
     for part in [
         &format!("\"title\":\"connection {number}\""),
-        // As in the trace of the client.
+        // The client's trace has the same ID.
         &format!("\"group_id\":\"{id}\""),
         "\"name\":\"http3:parameters_set\"",
         "\"name\":\"http3:frame_parsed\"",
@@ -94,7 +94,7 @@ async fn records_of_a_running_connection_are_streamed_until_the_reader_goes() {
     }
     assert!(!text.contains("Bearer secret"), "{text}");
 
-    // The reader goes, and another one comes.
+    // After the first reader disconnects, another one can follow.
     drop(body);
     let response = follow(None);
     assert_eq!(response.status(), StatusCode::OK);
@@ -119,9 +119,9 @@ async fn records_of_a_running_connection_are_streamed_until_the_reader_goes() {
 }
 
 #[test]
-fn queue_is_bounded_and_never_waits() {
+fn queue_is_bounded_and_never_blocks() {
     let queue = Arc::new(Queue::default());
-    let mut input = Input(queue.clone());
+    let mut input = QueueWriter(queue.clone());
     let chunk = [b'x'; 1000];
     while input.write(&chunk).is_ok() {}
     let error = input.write(&chunk).expect_err("no room");
@@ -135,7 +135,7 @@ fn dropped_records_are_counted_in_the_trace() {
     use courser::telemetry::{Record, RecordsMissed, Sink as _};
 
     let queue = Arc::new(Queue::default());
-    let mut sink = sink(7, ConnectionId::EMPTY, Input(queue.clone()));
+    let mut sink = sink(7, ConnectionId::EMPTY, QueueWriter(queue.clone()));
     let now = courser_base::Time::ZERO;
     let record = Record::RecordsMissed(RecordsMissed { count: 1 });
     while sink.outcome().dropped().records < 10 {

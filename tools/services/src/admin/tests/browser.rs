@@ -1,4 +1,5 @@
-//! Headless Chromium, through its DevTools protocol on a pipe: messages of JSON that end with a zero byte.
+//! Headless Chromium, controlled through its DevTools protocol over a pipe: JSON messages that end with a zero
+//! byte.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::PathBuf;
@@ -9,7 +10,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-/// A browser with one page, ended with this.
+/// A browser with one page. Dropping it ends the browser.
 pub(super) struct Browser {
     child: Child,
     to: ChildStdin,
@@ -20,11 +21,11 @@ pub(super) struct Browser {
 }
 
 impl Browser {
-    /// Starts Chromium. Where it is missing, prints that the test is skipped.
+    /// Starts Chromium. Reports the test as skipped if Chromium is not installed.
     pub(super) fn start() -> Option<Self> {
         let Some(program) = find() else {
             let name = std::thread::current().name().unwrap_or_default().to_owned();
-            // The line is not captured, so that `.ci/run` can count it.
+            // Written to stderr directly, because captured output does not reach `.ci/run`, which counts it.
             let _ = writeln!(std::io::stderr(), "SKIPPED {name}: Chromium is missing");
             return None;
         };
@@ -33,7 +34,7 @@ impl Browser {
         let profile =
             std::env::temp_dir().join(format!("courser-page-{}-{number}", std::process::id()));
         let mut child = Command::new("sh")
-            // Its pipes have the numbers 3 and 4.
+            // Chromium reads its commands from file descriptor 3 and writes to 4.
             .args(["-c", "exec \"$0\" \"$@\" 3<&0 4>&1 >/dev/null </dev/null"])
             .arg(program)
             .args([
@@ -77,7 +78,7 @@ impl Browser {
         })
     }
 
-    /// Opens a page of this size.
+    /// Opens a page in a window of this size.
     pub(super) fn visit(&mut self, url: &str, width: u32, height: u32) {
         self.session = None;
         let downloads = json!({"behavior": "allow", "downloadPath": self.downloads()});
@@ -93,18 +94,18 @@ impl Browser {
         self.call("Page.navigate", json!({"url": url}));
     }
 
-    /// Returns the folder of files that the page saves.
+    /// Returns the folder to which the browser saves downloads.
     pub(super) fn downloads(&self) -> PathBuf {
         self.profile.join("downloads")
     }
 
-    /// Prefers light or dark.
+    /// Emulates the preferred colour scheme, `light` or `dark`.
     pub(super) fn scheme(&mut self, scheme: &str) {
         let feature = json!({"name": "prefers-color-scheme", "value": scheme});
         self.call("Emulation.setEmulatedMedia", json!({"features": [feature]}));
     }
 
-    /// Evaluates an expression on the page, and waits for it if it is a promise.
+    /// Evaluates an expression on the page, and awaits it if it is a promise.
     pub(super) fn run(&mut self, expression: &str) -> Value {
         let parameters =
             json!({"expression": expression, "returnByValue": true, "awaitPromise": true});
@@ -116,7 +117,7 @@ impl Browser {
         answer["result"]["value"].clone()
     }
 
-    /// Waits until an expression is true on the page.
+    /// Waits until an expression becomes true on the page.
     pub(super) fn wait(&mut self, expression: &str) {
         let is_true = self.run(&format!(
             "new Promise(done => {{
@@ -157,7 +158,7 @@ impl Browser {
         );
     }
 
-    /// Clicks the middle of the first element that a selector finds.
+    /// Clicks the centre of the first element that matches a selector.
     pub(super) fn click(&mut self, selector: &str) {
         let place = self.run(&format!(
             "(() => {{ const it = document.querySelector({selector:?}).getBoundingClientRect();
@@ -169,7 +170,7 @@ impl Browser {
         }
     }
 
-    /// Returns a picture of the page as PNG, in base64.
+    /// Returns a screenshot of the page as PNG in base64.
     pub(super) fn picture(&mut self) -> String {
         let picture = self.call("Page.captureScreenshot", json!({"format": "png"}));
         picture["data"].as_str().expect("base64").to_owned()
@@ -199,7 +200,7 @@ impl Browser {
 
 impl Drop for Browser {
     fn drop(&mut self) {
-        // It may have ended already.
+        // Fails if the process has ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
         let _ = std::fs::remove_dir_all(&self.profile);

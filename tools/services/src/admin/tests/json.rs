@@ -1,4 +1,4 @@
-//! The answers of the endpoints as JSON.
+//! Tests of the JSON responses.
 
 use courser::{ClientConfig, Endpoint};
 
@@ -34,7 +34,7 @@ async fn connections_of_all_protocols_are_listed_and_sorted() {
         quic["trace"].as_str().is_some_and(|id| id.len() >= 16),
         "{quic}"
     );
-    // Its sender has nothing to send: only the sink of this connection can know.
+    // Its sender has nothing to send, which only the sink of this connection reports.
     assert_eq!(quic["limit"], "application", "{list}");
     assert_eq!(list["limits"]["application"], 1, "{list}");
     let page = scene
@@ -98,7 +98,7 @@ async fn watched_connection_is_sampled_until_requests_stop() {
     for figure in ["window", "in_flight", "rtt_ms", "sent_rate"] {
         assert!(sample[figure].as_f64().is_some(), "{figure}: {sample}");
     }
-    // The client sleeps for longer than it means to where others are busy.
+    // The client may sleep longer than requested on a busy machine.
     let is_fast = |sample: &Value| sample["sent_rate"].as_f64() > Some(1e5);
     let has_fast = |watch: &Value| {
         watch["samples"]
@@ -117,13 +117,13 @@ async fn watched_connection_is_sampled_until_requests_stop() {
         count(&all)
     );
     assert_eq!(scene.endpoints.watches.count(), 1);
-    scene.endpoints.watches.grow_old();
+    scene.endpoints.watches.expire();
     let began = Instant::now();
     while scene.endpoints.watches.count() > 0 {
         assert!(began.elapsed() < Duration::from_secs(20));
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    // It is closed while it is watched.
+    // Close the connection while it is watched.
     scene.json(&path).await;
     reading.abort();
     drop(client);
@@ -132,7 +132,7 @@ async fn watched_connection_is_sampled_until_requests_stop() {
 
 /// Limit K244.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn only_so_many_connections_are_watched() {
+async fn watched_connections_are_limited() {
     let scene = Scene::start(Guard::new(&[])).await;
     let mut clients = Vec::new();
     for _ in 0..=MOST_WATCHED {
@@ -153,7 +153,7 @@ async fn only_so_many_connections_are_watched() {
     let (status, reason) = scene.get(last).await;
     assert_eq!(status, 503);
     assert!(reason.contains("16 connections are watched"), "{reason}");
-    // Those that are watched go on, however many look at them.
+    // Requests for watched connections still succeed.
     assert_eq!(scene.get(&first[0]).await.0, 200);
     let limits = scene.json("/status?connections=0").await["limits"].clone();
     assert_eq!(
@@ -168,25 +168,25 @@ async fn only_so_many_connections_are_watched() {
 
 /// Limit K249.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn only_so_many_connections_to_the_admin_address_are_served() {
+async fn connections_to_the_admin_address_are_limited() {
     let scene = Scene::start(Guard::new(&[])).await;
     let mut idle = Vec::new();
     for _ in 0..MOST_CONNECTIONS {
         idle.push(TcpStream::connect(scene.admin).await.expect("listens"));
     }
-    let room = &scene.endpoints.room;
+    let connection_permits = &scene.endpoints.connection_permits;
     let began = Instant::now();
-    while room.available_permits() > 0 {
+    while connection_permits.available_permits() > 0 {
         assert!(began.elapsed() < Duration::from_secs(20));
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     let mut further = TcpStream::connect(scene.admin).await.expect("listens");
     let mut nothing = Vec::new();
-    // It is closed at once, by whichever means.
+    // The server closes it at once, with or without an error.
     let read = further.read_to_end(&mut nothing).await;
     assert!(read.is_err() || nothing.is_empty());
     drop(idle);
-    while room.available_permits() == 0 {
+    while connection_permits.available_permits() == 0 {
         assert!(began.elapsed() < Duration::from_secs(20));
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
@@ -195,48 +195,57 @@ async fn only_so_many_connections_to_the_admin_address_are_served() {
 
 /// Limit K249.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn requests_that_examine_connections_wait_for_their_turn() {
+async fn requests_that_examine_connections_wait_for_a_permit() {
     let scene = Scene::start(Guard::new(&[])).await;
-    let turns = scene.endpoints.turns.acquire_many(2).await.expect("open");
-    assert_eq!(scene.endpoints.turns.available_permits(), 0);
+    let examination_permits = scene
+        .endpoints
+        .examination_permits
+        .acquire_many(2)
+        .await
+        .expect("open");
+    assert_eq!(scene.endpoints.examination_permits.available_permits(), 0);
     let endpoints = scene.endpoints.clone();
     let request = Request::get("/connections").header("host", "localhost");
     let request = request.body(()).expect("a request");
     let local = scene.admin.ip();
     let mut waiting = tokio::spawn(async move { endpoints.answer(&request, local).await });
-    // Others are answered meanwhile.
+    // Other requests are answered meanwhile.
     assert_eq!(scene.get("/health").await.0, 200);
     let early = tokio::time::timeout(Duration::from_millis(50), &mut waiting).await;
     assert!(early.is_err(), "it waits");
-    drop(turns);
+    drop(examination_permits);
     let response = waiting.await.expect("no panic");
     assert_eq!(response.status(), StatusCode::OK);
 }
 
-/// Clients that come and go must not start more work than there are turns.
+/// Clients that disconnect must not start more work than there are permits.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn work_keeps_its_turn_although_its_client_has_gone() {
+async fn work_keeps_its_permit_after_its_client_disconnects() {
     let scene = Scene::start(Guard::new(&[])).await;
-    let turns = scene.endpoints.turns.clone();
+    let examination_permits = scene.endpoints.examination_permits.clone();
     let (begun, beginning) = tokio::sync::oneshot::channel();
     let (end, ending) = std::sync::mpsc::channel::<()>();
     let endpoints = scene.endpoints.clone();
     let waiting = tokio::spawn(async move {
         let work = move || {
             begun.send(()).expect("the test waits");
-            // Until the test ends it.
+            // Blocks until the test ends it.
             let _ = ending.recv();
             plain(StatusCode::OK)
         };
-        endpoints.in_turn(work).await
+        endpoints.run_limited(work).await
     });
     beginning.await.expect("it begins");
     waiting.abort();
     assert!(waiting.await.expect_err("aborted").is_cancelled());
-    assert_eq!(turns.available_permits(), MOST_AT_A_TIME - 1);
+    assert_eq!(examination_permits.available_permits(), MOST_AT_A_TIME - 1);
     drop(end);
     let all = u32::try_from(MOST_AT_A_TIME).expect("few");
-    let all = tokio::time::timeout(Duration::from_secs(20), turns.acquire_many(all)).await;
+    let all = tokio::time::timeout(
+        Duration::from_secs(20),
+        examination_permits.acquire_many(all),
+    )
+    .await;
     drop(all.expect("it has ended").expect("open"));
 }
 

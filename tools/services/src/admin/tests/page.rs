@@ -1,4 +1,4 @@
-//! The page in a browser.
+//! Tests of the live page in a browser.
 
 use super::super::rows::tests::synthetic;
 use super::super::snapshots::Snapshot;
@@ -15,7 +15,7 @@ fn column(name: &str) -> String {
     )
 }
 
-/// Starts a server with a client of each protocol, that of HTTP/3 in the middle of a download.
+/// Starts a server with a client of each protocol; the HTTP/3 client is in the middle of a download.
 async fn busy(guard: Guard) -> (Scene, Vec<Client>, tokio::task::JoinHandle<()>) {
     let scene = Scene::start(guard).await;
     let mut clients = Vec::new();
@@ -43,7 +43,7 @@ async fn page_shows_connections_and_sorts_them() {
     fail(&scene, 0x107, "<img src=x id=injected>").await;
     browser.visit(&format!("http://{}/", scene.admin), 1400, 1000);
     browser.wait(&format!("{ROWS}.length === 3"));
-    // Texts are texts.
+    // Text is displayed as text, not as markup.
     let failures = "document.querySelector('#failures').textContent";
     browser.wait(&format!("{failures}.includes('<img src=x id=injected>')"));
     assert_eq!(
@@ -56,7 +56,7 @@ async fn page_shows_connections_and_sorts_them() {
     );
     browser.wait("document.querySelector('#certificates').textContent.includes('localhost')");
     browser.wait("document.querySelector('#limits').textContent.includes('K244')");
-    // The newest first.
+    // The newest connection is first.
     browser.wait("document.querySelector('th[aria-sort]')?.dataset.key === 'id'");
     browser.click("th[data-key=protocol] button");
     browser.wait(&format!(
@@ -71,7 +71,7 @@ async fn page_shows_connections_and_sorts_them() {
         column("protocol")
     ));
     assert_eq!(browser.run(sort), "descending");
-    // The connection that is busy has rates, a window and a limit.
+    // The busy connection has rates, a window and a limit.
     for name in ["sent_rate", "rtt_ms", "congestion_window", "limit"] {
         browser.wait(&format!("{}[1] !== ''", column(name)));
     }
@@ -89,7 +89,7 @@ async fn page_draws_charts_of_a_connection_in_both_colour_schemes() {
     let (scene, _clients, reading) = busy(Guard::new(&[])).await;
     browser.visit(&format!("http://{}/", scene.admin), 1400, 1000);
     browser.wait(&format!("{ROWS}.length === 3"));
-    // The first row is the newest connection, and the space above it is a row too.
+    // The first connection is in the second row, below the spacer row.
     browser.click("#rows tr:nth-child(2)");
     browser.wait("document.querySelectorAll('#charts polyline')[0].points.numberOfItems > 5");
     browser.wait("document.querySelectorAll('#charts rect').length > 0");
@@ -114,18 +114,18 @@ async fn page_draws_charts_of_a_connection_in_both_colour_schemes() {
     browser.wait(&format!("{color} !== {before}"));
     let dark = browser.picture();
     for picture in [&light, &dark] {
-        // One colour of this size takes less than a tenth.
+        // A picture of this size in one colour takes less than a tenth.
         assert!(picture.len() > 60_000, "{} characters", picture.len());
     }
     assert_ne!(light, dark);
-    out_of_sight_nothing_is_watched(&mut browser, &scene).await;
+    hidden_page_watches_nothing(&mut browser, &scene).await;
     browser.press("Escape");
     browser.wait("document.querySelector('#watch').hidden");
     reading.abort();
 }
 
-/// Hides the page until the server has forgotten the watched connection, and shows it again.
-async fn out_of_sight_nothing_is_watched(browser: &mut Browser, scene: &Scene) {
+/// Hides the page until the server no longer watches the connection, and shows it again.
+async fn hidden_page_watches_nothing(browser: &mut Browser, scene: &Scene) {
     let hide = |is_hidden: bool| {
         format!(
             "Object.defineProperty(document, 'hidden', {{ get: () => {is_hidden}, configurable: true }}),
@@ -135,16 +135,16 @@ async fn out_of_sight_nothing_is_watched(browser: &mut Browser, scene: &Scene) {
     let points = "document.querySelectorAll('#charts polyline')[0].points.numberOfItems";
     browser.wait(&format!("{points} > 20"));
     browser.run(&hide(true));
-    // A request may be under way.
+    // A request may still be in progress.
     tokio::time::sleep(Duration::from_millis(500)).await;
-    scene.endpoints.watches.grow_old();
+    scene.endpoints.watches.expire();
     let began = Instant::now();
     while scene.endpoints.watches.count() > 0 {
         assert!(began.elapsed() < Duration::from_secs(20));
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     browser.run(&hide(false));
-    // The charts begin anew.
+    // The charts start again.
     browser.wait(&format!("{points} < 15"));
     browser.wait(&format!("{points} > 15"));
     assert_eq!(scene.endpoints.watches.count(), 1);
@@ -190,7 +190,7 @@ async fn page_works_with_the_keyboard() {
     browser.wait("document.querySelector('#help').open");
     browser.press("Escape");
     browser.wait("!document.querySelector('#help').open");
-    // There is no such connection: the page says so.
+    // The page reports that there is no such connection.
     browser.press("j");
     browser.press("Enter");
     browser.wait("document.querySelector('#watch-facts').textContent.includes('is not open')");
@@ -199,7 +199,7 @@ async fn page_works_with_the_keyboard() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn page_asks_for_the_token_and_works_with_it() {
+async fn page_requests_the_token_and_works_with_it() {
     let Some(mut browser) = Browser::start() else {
         return;
     };
@@ -239,8 +239,8 @@ async fn page_saves_the_trace_of_the_connection_that_is_watched() {
     browser.wait("document.querySelector('#ask').open");
     enter_token(&mut browser);
     browser.wait(&format!("{ROWS}.length === 3"));
-    let free = || scene.endpoints.readers.available_permits();
-    // The newest is that of HTTP/3. Watching alone traces nothing.
+    let free = || scene.endpoints.qlog_permits.available_permits();
+    // The newest connection uses HTTP/3. Watching it does not start a trace.
     browser.press("j");
     browser.press("Enter");
     browser.wait("document.querySelectorAll('#charts polyline')[0].points.numberOfItems > 0");
@@ -267,12 +267,16 @@ async fn page_saves_the_trace_of_the_connection_that_is_watched() {
         assert!(began.elapsed() < Duration::from_secs(20), "it is traced");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    // One over HTTP/2 has no trace, and the page says why.
+    // An HTTP/2 connection cannot be traced, and the page explains why.
     browser.press("Escape");
     browser.press("j");
     browser.press("Enter");
     browser.wait("!document.querySelector('#watch').hidden");
-    assert_eq!(browser.run(state), "", "that of the connection before");
+    assert_eq!(
+        browser.run(state),
+        "",
+        "the state of the previous connection"
+    );
     browser.click("#watch-trace");
     browser.wait(&format!(
         "{state} === 'no trace: 404 Not Found: there is no such connection over HTTP/3'"
@@ -281,7 +285,7 @@ async fn page_saves_the_trace_of_the_connection_that_is_watched() {
     reading.abort();
 }
 
-/// Waits for a file that the browser saves, which has its name when it is complete.
+/// Waits for a download, which gets its final name when it is complete.
 async fn downloaded(path: &std::path::Path) -> String {
     let began = Instant::now();
     loop {
@@ -326,7 +330,8 @@ async fn page_shows_the_progress_of_a_drain() {
     );
 }
 
-/// Scrolls from the top to the end in a hundred frames. Returns the milliseconds between frames, sorted.
+/// Scrolls from the top to the end in a hundred frames. Returns the times between frames in milliseconds,
+/// sorted.
 fn scroll_times(browser: &mut Browser) -> Vec<f64> {
     let times = browser.run(
         "(async () => {
@@ -349,11 +354,11 @@ fn scroll_times(browser: &mut Browser) -> Vec<f64> {
     times
 }
 
-/// The longest time between frames that 95 % may have: what takes less feels immediate. See `docs/TESTING.md`.
+/// Longest time between frames at the 95th percentile; shorter ones feel immediate. See `docs/TESTING.md`.
 const STUTTER_MS: f64 = 100.0;
 
-/// Rows outside of the table's window have no elements, so that neither a scroll nor a refresh depends on how many
-/// connections there are.
+/// Only visible rows have elements, so the time of a scroll or refresh does not depend on the number of
+/// connections.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn ten_thousand_connections_scroll() {
     let Some(mut browser) = Browser::start() else {
@@ -365,7 +370,7 @@ async fn ten_thousand_connections_scroll() {
     browser.visit(&format!("http://{}/", scene.admin), 1400, 1000);
     browser.wait("document.querySelector('#table').ariaRowCount === '10001' || document.querySelector('#table').getAttribute('aria-rowcount') === '10001'");
     browser.wait(&format!("{}[0] === '10000'", column("id")));
-    // The best of three, because other work of the machine is none of the page.
+    // Takes the best of three attempts, because other processes slow the machine down.
     let mut best = f64::INFINITY;
     for _ in 0..3 {
         let times = scroll_times(&mut browser);

@@ -1,4 +1,4 @@
-//! `/qlog` over HTTP.
+//! Tests of `/qlog` over HTTP.
 
 use super::*;
 
@@ -9,7 +9,7 @@ fn guard() -> Guard {
     guard.expect("long enough")
 }
 
-/// Asks for `/qlog`. Returns the connection and the head of the response.
+/// Sends a request for `/qlog`. Returns the TCP connection and the header section of the response.
 async fn ask(scene: &Scene, method: &str, token: &str) -> (TcpStream, String) {
     let mut stream = TcpStream::connect(scene.admin).await.expect("listens");
     let request = format!(
@@ -18,7 +18,7 @@ async fn ask(scene: &Scene, method: &str, token: &str) -> (TcpStream, String) {
     stream.write_all(request.as_bytes()).await.expect("open");
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
-        head.push(stream.read_u8().await.expect("a head"));
+        head.push(stream.read_u8().await.expect("a header section"));
     }
     (stream, String::from_utf8(head).expect("text"))
 }
@@ -65,12 +65,12 @@ async fn trace_ends_with_the_connection_of_its_reader() {
         text.push_str(&String::from_utf8_lossy(&part[..len]));
     }
     assert_eq!(status(&scene, "GET", TOKEN).await, 409, "it is followed");
-    let readers = &scene.endpoints.readers;
-    assert_eq!(readers.available_permits(), tap::MOST_READERS - 1);
-    // Its sink is detached although its connection is idle, so that there is nothing to write.
+    let qlog_permits = &scene.endpoints.qlog_permits;
+    assert_eq!(qlog_permits.available_permits(), tap::MOST_READERS - 1);
+    // The sink is detached even though its connection is idle and writes no records.
     drop(reader);
     let began = Instant::now();
-    while readers.available_permits() < tap::MOST_READERS {
+    while qlog_permits.available_permits() < tap::MOST_READERS {
         assert!(began.elapsed() < Duration::from_secs(20));
         tokio::time::sleep(Duration::from_millis(10)).await;
     }

@@ -1,4 +1,4 @@
-//! Connections over HTTP/1.1 that are used again.
+//! A pool of HTTP/1.1 connections.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -22,10 +22,10 @@ use crate::body::{Body, BoxError};
 
 /// Opens connections to a server.
 pub trait Dial: Clone + Send + Sync + 'static {
-    /// A connection.
+    /// A byte stream to the server.
     type Io: Read + Write + Unpin + Send + 'static;
 
-    /// Opens a connection.
+    /// Opens a connection to the authority of `server`.
     fn dial(&self, server: Uri) -> impl Future<Output = Result<Self::Io, BoxError>> + Send;
 }
 
@@ -43,11 +43,11 @@ where
     }
 }
 
-/// The connections to one server.
+/// The HTTP/1.1 connections to one server.
 ///
-/// A request takes the connection that became idle last, so that those beyond the need become old, and are
-/// closed. The pool of hyper-util keeps connections to many servers: it hashes the server twice for each
-/// request, and moves the request 14 times, which was a tenth of the cost of a proxied request.
+/// A request takes the connection that became idle most recently, so that surplus connections age and are
+/// closed. hyper-util's pool serves many servers: it hashes the server twice per request and moves the request
+/// 14 times, which was a tenth of the cost of a proxied request.
 #[derive(Debug)]
 pub(in crate::proxy) struct Pool<C> {
     connector: C,
@@ -57,9 +57,9 @@ pub(in crate::proxy) struct Pool<C> {
 
 #[derive(Default)]
 struct Idle {
-    /// The connection that became idle last is at the end.
+    /// Sorted by the time at which they became idle, oldest first.
     connections: VecDeque<(SendRequest<Body>, Instant)>,
-    /// True while a task closes old ones.
+    /// True while a task closes old connections.
     is_watched: bool,
 }
 
@@ -76,7 +76,7 @@ impl<C: Dial> Pool<C> {
         self: &Arc<Self>,
         mut request: Request<Body>,
     ) -> Result<Response<Content<C>>, BoxError> {
-        // The server may close a connection that is idle at any time.
+        // The server may close an idle connection at any time.
         let mut idle = self.take();
         loop {
             let is_fresh = idle.is_none();
@@ -84,26 +84,27 @@ impl<C: Dial> Pool<C> {
                 Some(sender) => sender,
                 None => self.connect().await?,
             };
-            let spare = if is_fresh { None } else { repetition(&request) };
+            let copy = if is_fresh { None } else { repetition(&request) };
             let mut failure = match sender.try_send_request(request).await {
                 Ok(response) => return Ok(self.lend(sender, response)),
                 Err(failure) => failure,
             };
-            match (failure.take_message(), spare) {
-                // The server has closed the connection before it took the request.
+            match (failure.take_message(), copy) {
+                // The server closed the connection before it took the request.
                 (Some(unsent), _) if !is_fresh => {
                     request = unsent;
                     idle = self.take();
                 }
-                // It has closed it meanwhile. A second repetition would be one too many.
-                (None, Some(spare)) if is_closed_meanwhile(failure.error()) => request = spare,
+                // The server closed the connection while it received the request, which is repeated at most
+                // once.
+                (None, Some(copy)) if is_closed_meanwhile(failure.error()) => request = copy,
                 _ => return Err(failure.into_error().into()),
             }
         }
     }
 
     fn take(&self) -> Option<SendRequest<Body>> {
-        // Dropped after the lock, since that wakes their tasks.
+        // Dropped after the lock is released, because dropping wakes their tasks.
         let mut old = Vec::new();
         self.idle.lock().take(Instant::now(), &mut old)
     }
@@ -113,18 +114,18 @@ impl<C: Dial> Pool<C> {
         let mut settings = Builder::new();
         settings.max_buf_size(HTTP1_BUFFER);
         let (sender, connection) = settings.handshake(io).await?;
-        // Requests receive its errors.
+        // Its errors are reported to its requests.
         tokio::spawn(async move { drop(connection.with_upgrades().await) });
         Ok(sender)
     }
 
-    /// Returns the response, with which the connection comes back.
+    /// Returns the response with a lease that returns the connection to the pool.
     fn lend(
         self: &Arc<Self>,
         sender: SendRequest<Body>,
         response: Response<Incoming>,
     ) -> Response<Content<C>> {
-        // After an upgrade it has another protocol. CONNECT does not come here.
+        // After an upgrade the connection has another protocol. CONNECT is refused earlier.
         let is_kept = response.status() != StatusCode::SWITCHING_PROTOCOLS;
         let lease = is_kept.then(|| Lease {
             pool: self.clone(),
@@ -137,11 +138,11 @@ impl<C: Dial> Pool<C> {
         if sender.is_closed() {
             return;
         }
-        // Dropped after the lock, since that wakes its task.
+        // Dropped after the lock is released, because dropping wakes its task.
         let _surplus;
         let mut idle = self.idle.lock();
         _surplus = idle.put(sender, Instant::now());
-        // A response may be dropped in a thread without a runtime. The next one starts the task.
+        // A response may be dropped on a thread without a runtime. The next one starts the task.
         if !idle.is_watched
             && let Ok(runtime) = Handle::try_current()
         {
@@ -151,7 +152,8 @@ impl<C: Dial> Pool<C> {
     }
 }
 
-/// Returns a copy of a request that may be sent twice: it is idempotent, and has no content (RFC 9110 §9.2.2).
+/// Returns a copy of a request that may be sent twice because it is idempotent and has no content (RFC 9110
+/// §9.2.2).
 fn repetition(request: &Request<Body>) -> Option<Request<Body>> {
     let is_empty = http_body::Body::is_end_stream(request.body());
     if !request.method().is_idempotent() || !is_empty {
@@ -166,7 +168,7 @@ fn repetition(request: &Request<Body>) -> Option<Request<Body>> {
 }
 
 /// Returns true if the connection ended before the header section of the response (RFC 9112 §9.3.1). Interim
-/// responses may have come before, and come again.
+/// responses may have arrived before, and may arrive again.
 fn is_closed_meanwhile(error: &hyper::Error) -> bool {
     let source = std::error::Error::source(error);
     let io = source.and_then(|error| error.downcast_ref::<io::Error>());
@@ -181,7 +183,7 @@ fn is_closed_meanwhile(error: &hyper::Error) -> bool {
     error.is_incomplete_message() || is_reset
 }
 
-/// Closes connections that are idle for too long, until there are none.
+/// Closes connections that have been idle for too long, until none is idle.
 async fn close_old<C>(pool: Weak<Pool<C>>) {
     loop {
         tokio::time::sleep(POOL_IDLE / 2).await;
@@ -201,7 +203,7 @@ async fn close_old<C>(pool: Weak<Pool<C>>) {
 }
 
 impl Idle {
-    /// Adds a connection, and returns the oldest if there are too many.
+    /// Adds a connection, and returns the oldest one if there are too many.
     fn put(&mut self, sender: SendRequest<Body>, now: Instant) -> Option<SendRequest<Body>> {
         self.connections.push_back((sender, now));
         if self.connections.len() <= MOST_IDLE {
@@ -210,18 +212,19 @@ impl Idle {
         self.connections.pop_front().map(|(oldest, _)| oldest)
     }
 
-    /// Takes a connection that can send a request now, and those that have been idle for too long.
+    /// Returns a connection that can send a request now, and moves those that have been idle for too long to
+    /// `old`.
     fn take(
         &mut self,
         now: Instant,
         old: &mut Vec<SendRequest<Body>>,
     ) -> Option<SendRequest<Body>> {
-        let (mut index, mut looks) = (self.connections.len(), 0);
-        while looks < MOST_LOOKS {
+        let (mut index, mut examined) = (self.connections.len(), 0);
+        while examined < MOST_EXAMINED {
             index = index.checked_sub(1)?;
             let (sender, since) = &self.connections[index];
             if now - *since >= POOL_IDLE {
-                // Those before it have been idle for longer.
+                // All connections before it have been idle for longer.
                 old.extend(self.connections.drain(..=index).map(|(sender, _)| sender));
                 return None;
             }
@@ -231,14 +234,14 @@ impl Idle {
             if sender.is_closed() {
                 self.connections.remove(index);
             } else {
-                // It still has to read the rest of an unwanted response.
-                looks += 1;
+                // It still receives the rest of a response that was dropped.
+                examined += 1;
             }
         }
         None
     }
 
-    /// Takes those that have been idle for too long.
+    /// Returns the connections that have been idle for too long.
     fn take_old(&mut self, now: Instant) -> Vec<SendRequest<Body>> {
         let is_old = |(_, since): &(_, Instant)| now - *since >= POOL_IDLE;
         let count = self.connections.partition_point(is_old);
@@ -255,7 +258,7 @@ impl fmt::Debug for Idle {
     }
 }
 
-/// A connection that is busy with a response, and comes back when this is dropped.
+/// A connection in use by a response, which returns to the pool when this is dropped.
 struct Lease<C: Dial> {
     pool: Arc<Pool<C>>,
     sender: Option<SendRequest<Body>>,
@@ -269,7 +272,7 @@ impl<C: Dial> Drop for Lease<C> {
     }
 }
 
-/// The content of a response, with the connection that it arrives on.
+/// The content of a response, with the connection on which it arrives.
 pub struct Content<C: Dial> {
     body: Incoming,
     lease: Option<Lease<C>>,
@@ -277,12 +280,12 @@ pub struct Content<C: Dial> {
 
 impl<C: Dial> Content<C> {
     fn new(body: Incoming, lease: Option<Lease<C>>) -> Self {
-        // Without content the connection is free at once.
+        // Without content the connection returns at once.
         let lease = lease.filter(|_| !http_body::Body::is_end_stream(&body));
         Self { body, lease }
     }
 
-    /// Content on a connection that other requests share.
+    /// Wraps content that arrives on a connection shared with other requests.
     pub(super) fn unpooled(body: Incoming) -> Self {
         Self { body, lease: None }
     }
@@ -317,17 +320,17 @@ impl<C: Dial> http_body::Body for Content<C> {
     }
 }
 
-/// The bytes of a message to or from the upstream server that wait in memory (limit K118).
+/// Largest number of buffered bytes of a message from the upstream server (limit K118).
 const HTTP1_BUFFER: usize = 64 * 1024;
 
-/// Shorter than the idle timeouts of servers, which would close a connection under a request.
+/// Shorter than the idle timeouts of common servers, which would otherwise close a connection during a request.
 pub(super) const POOL_IDLE: Duration = Duration::from_secs(15);
 
-/// Idle connections that are kept (limit K216).
+/// Largest number of idle connections (limit K216).
 const MOST_IDLE: usize = 1024;
 
-/// Busy connections that a request looks at before it opens one.
-const MOST_LOOKS: usize = 8;
+/// Number of busy connections that a request examines before it opens another one.
+const MOST_EXAMINED: usize = 8;
 
 #[cfg(test)]
 mod tests;

@@ -1,4 +1,4 @@
-//! Connections over TCP to an upstream server.
+//! TCP connections to the upstream server.
 
 use std::io;
 use std::net::SocketAddr;
@@ -14,23 +14,23 @@ use tower::Service;
 
 use crate::body::BoxError;
 
-/// Connects to an upstream server over TCP: to the host of its URL, or to a link-local address, whose zone
-/// no URL of [`http`] can have.
+/// Connects to the upstream server over TCP, either to the host of its URL or to a link-local address, because a
+/// URL of [`http`] cannot have a zone.
 #[derive(Clone, Debug)]
 pub struct TcpConnector {
     by_url: HttpConnector,
-    in_zone: Option<SocketAddr>,
+    link_local: Option<SocketAddr>,
     timeout: Duration,
 }
 
 impl TcpConnector {
-    pub(in crate::proxy) fn new(in_zone: Option<SocketAddr>, timeout: Duration) -> Self {
+    pub(in crate::proxy) fn new(link_local: Option<SocketAddr>, timeout: Duration) -> Self {
         let mut by_url = HttpConnector::new();
         by_url.set_connect_timeout(Some(timeout));
         by_url.set_nodelay(true);
         Self {
             by_url,
-            in_zone,
+            link_local,
             timeout,
         }
     }
@@ -46,7 +46,7 @@ impl Service<Uri> for TcpConnector {
     }
 
     fn call(&mut self, server: Uri) -> Self::Future {
-        match self.in_zone {
+        match self.link_local {
             None => {
                 let connecting = self.by_url.call(server);
                 Box::pin(async { connecting.await.map_err(Into::into) })

@@ -1,7 +1,7 @@
-//! Replays recordings of honest clients of HTTP/2. None of them may come near a limit.
+//! Replays recordings of honest HTTP/2 clients. None of them may come near a limit.
 //!
-//! `interop/recordings/record` makes the texts from real programs, and `interop/recordings/http2.py` says
-//! what a line has.
+//! `interop/recordings/record` creates the texts from real programs, and `interop/recordings/http2.py` describes
+//! the format of their lines.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use super::*;
 
-/// The most that a recording has used of each budget.
+/// The largest use of each budget in a recording.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Used {
     /// Frames without progress, of 500 (K17).
@@ -28,7 +28,7 @@ const fn used(frames: u64, updates: u64, cancelled: u64) -> Used {
     }
 }
 
-/// Returns the bytes of a frame, with what the recording has of it.
+/// Returns the bytes of a frame from its fields in the recording.
 fn bytes(name: &str, stream: u32, value: &str, ends: bool) -> Vec<u8> {
     let value = value.parse::<u32>().ok();
     let number = value.unwrap_or(0).to_be_bytes();
@@ -113,7 +113,7 @@ async fn honest_clients_stay_far_from_every_limit() {
         seen.push((name, replay(text).await));
     }
     assert_eq!(seen, recordings.map(|(name, _, expected)| (name, expected)));
-    // None uses more than half of what it has at first.
+    // No client uses more than half of its initial budget.
     for (name, used) in seen {
         assert!(used.frames <= 250, "{name}");
         assert!(used.updates <= 128, "{name}");

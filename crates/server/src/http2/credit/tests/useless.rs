@@ -7,7 +7,7 @@ const CONTINUATION: u8 = 9;
 const PRIORITY_UPDATE: u8 = 16;
 const UNKNOWN: u8 = 99;
 
-/// Repeats an exchange of frames, with another stream each time, until the connection must end.
+/// Repeats an exchange of frames with a new stream each time until the connection must be closed.
 fn until_exhausted(mut step: impl FnMut(&mut Flow, u32)) -> Option<u32> {
     let mut flow = Flow::new();
     flow.on_received(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
@@ -26,7 +26,7 @@ fn reset(stream: u32, code: u32) -> Vec<u8> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn requests_count_that_end_before_their_response_because_of_the_client() {
+async fn requests_that_the_client_ends_before_their_response_count() {
     let cancelled = until_exhausted(|flow, stream| {
         open(flow, stream);
         flow.on_received(&reset(stream, 8));
@@ -36,7 +36,7 @@ async fn requests_count_that_end_before_their_response_because_of_the_client() {
         let reset_by_us = until_exhausted(|flow, stream| {
             open(flow, stream);
             flow.on_sent(&reset(stream, code));
-            // The client cancels it as well, which counts as a frame that its request has paid for.
+            // The client resets the stream too, which does not count again.
             flow.on_received(&reset(stream, 8));
         });
         assert_eq!(reset_by_us, Some(2300), "{code}");
@@ -44,7 +44,7 @@ async fn requests_count_that_end_before_their_response_because_of_the_client() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn requests_do_not_count_whose_response_has_begun_or_whose_service_failed() {
+async fn requests_with_a_response_or_a_failed_service_do_not_count() {
     let begun = until_exhausted(|flow, stream| {
         open(flow, stream);
         flow.on_sent(&frame(HEADERS, 0, stream, b"response"));
@@ -93,7 +93,7 @@ async fn content_and_its_credit_do_not_count() {
         flow.on_sent(&frame(HEADERS, END_STREAM, stream, b"response"));
     });
     assert_eq!(uploads, None);
-    // A client that grants 4 KiB at a time, on the stream and on the connection.
+    // A client that grants 4 KiB at a time on the stream and on the connection.
     let downloads = until_exhausted(|flow, _| {
         flow.on_sent(&frame(DATA, 0, 1, &[7; 16_384]));
         for stream in [0, 1].repeat(4) {

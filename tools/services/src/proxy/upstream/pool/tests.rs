@@ -8,7 +8,8 @@ use tokio::sync::mpsc;
 
 use super::*;
 
-/// A server that answers the requests on its connections with `answers`, in turn, and then closes them.
+/// Starts a server that sends `answers` in turn on each connection and then closes it. Returns the channel of
+/// connection numbers.
 async fn server(answers: &'static [&'static str]) -> (SocketAddr, mpsc::UnboundedReceiver<usize>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = listener.local_addr().expect("bound");
@@ -23,7 +24,7 @@ async fn server(answers: &'static [&'static str]) -> (SocketAddr, mpsc::Unbounde
     (address, count)
 }
 
-/// Answers each request with the number of its connection.
+/// Responds to each request and reports the number of its connection.
 async fn answer(
     mut stream: TcpStream,
     answers: &'static [&'static str],
@@ -32,7 +33,7 @@ async fn answer(
 ) {
     for answer in answers {
         let mut request = Vec::new();
-        // Content comes in the same packet.
+        // The content arrives in the same packet.
         while !request.windows(4).any(|bytes| bytes == b"\r\n\r\n") {
             if stream.read_buf(&mut request).await.unwrap_or(0) == 0 {
                 return;
@@ -61,7 +62,7 @@ fn request(body: Body) -> Request<Body> {
     request.body(body).expect("a request")
 }
 
-/// Waits until the connections that are idle have seen what their server did.
+/// Waits until all idle connections satisfy `is_settled`.
 async fn settle(pool: &Arc<Pool<HttpConnector>>, is_settled: impl Fn(&SendRequest<Body>) -> bool) {
     for _ in 0..500 {
         let is_over = |(sender, _): &(_, _)| is_settled(sender);
@@ -76,7 +77,7 @@ async fn settle(pool: &Arc<Pool<HttpConnector>>, is_settled: impl Fn(&SendReques
 const SHORT: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi";
 
 #[tokio::test]
-async fn a_connection_is_used_again_once_its_response_is_read() {
+async fn a_connection_is_reused_after_its_response_is_read() {
     let (address, mut answered) = server(&[SHORT; 8]).await;
     let pool = pool(address);
     for _ in 0..3 {
@@ -86,7 +87,7 @@ async fn a_connection_is_used_again_once_its_response_is_read() {
         settle(&pool, SendRequest::is_ready).await;
         assert_eq!(answered.recv().await, Some(0));
     }
-    // Two at once need two.
+    // Two concurrent requests need two connections.
     let (one, two) = tokio::join!(ask(&pool), ask(&pool));
     let mut used = [answered.recv().await, answered.recv().await];
     used.sort_unstable();
@@ -108,7 +109,7 @@ async fn a_response_without_content_frees_its_connection_at_once() {
 
 #[tokio::test]
 async fn requests_take_another_connection_when_the_server_has_closed_theirs() {
-    // It closes after each response, without saying so.
+    // It closes after each response, without `Connection: close`.
     let (address, mut answered) = server(&[SHORT]).await;
     let pool = pool(address);
     for connection in 0..3 {
@@ -158,7 +159,7 @@ async fn a_fresh_connection_that_closes_is_an_error() {
 async fn a_connection_with_an_unread_response_is_passed_over() {
     let (address, mut answered) = server(&[LONG, SHORT]).await;
     let pool = pool(address);
-    // The rest is unwanted, and does not come either.
+    // The rest is never sent.
     drop(ask(&pool).await);
     assert_eq!(answered.recv().await, Some(0));
     drop(ask(&pool).await);
@@ -173,10 +174,10 @@ async fn a_connection_that_cannot_be_opened_is_an_error() {
     assert!(pool(address).send(request(Body::empty())).await.is_err());
 }
 
-/// The connection ends instead.
+/// Closes the connection without a response.
 const NOTHING: &str = "";
 
-/// The beginning of a response.
+/// The beginning of a response whose content does not end.
 const LONG: &str = "HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\nbegun";
 
 #[tokio::test(start_paused = true)]
@@ -206,7 +207,7 @@ async fn a_response_may_be_dropped_outside_the_runtime() {
 }
 
 #[tokio::test]
-async fn no_more_than_1024_idle_connections_are_kept() {
+async fn at_most_1024_idle_connections_are_kept() {
     let (mut idle, mut connections) = (Idle::default(), Vec::new());
     for count in 1..=1025 {
         let (near, far) = tokio::io::duplex(16);

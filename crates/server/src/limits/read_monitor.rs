@@ -6,25 +6,24 @@ use tokio::time::Instant;
 
 /// Minimum rate at which a client must read waiting data on its connection.
 ///
-/// Time counts while the client prevents waiting data from being sent: by granting no credit, by
-/// acknowledging late, or by not reading from its socket. The data that it reads offsets that time,
-/// at this rate. Nothing counts while a response is still being computed, so event streams and
-/// tunnels may be silent for any time.
+/// Time counts while the client prevents waiting data from being sent: by granting no credit, by acknowledging
+/// late, or by not reading from its socket. Data that it reads offsets that time at this rate. No time counts
+/// while a response is still being computed, so event streams and tunnels may be idle for any time.
 ///
-/// The rate applies to the whole connection. A client may leave one response unread while it reads
-/// others, as browsers do with a paused video: each completed request resets the count. Beyond the
-/// client's credit, a response held this way keeps 512 bytes.
+/// The rate applies to the whole connection. A client may leave one response unread while it reads others, as
+/// browsers do with a paused video: each completed request resets the count. Such a response holds 512 bytes
+/// beyond the client's credit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ReadRate {
-    /// Bytes per second. At least 1.
+    /// Required bytes per second. At least 1.
     pub bytes_per_second: u32,
-    /// The longest time that a client may be behind this rate. At least 1 ms.
+    /// The longest time by which a client may be behind this rate. At least 1 ms.
     pub grace: Duration,
 }
 
 impl Default for ReadRate {
-    /// Returns 240 bytes per second and 60 seconds: slower than any modem, but faster than clients
-    /// that read a byte now and then to hold their responses indefinitely (limit K105, attack A88).
+    /// Returns 240 bytes per second and 60 seconds: slower than any modem, but faster than clients that read
+    /// single bytes to hold their responses indefinitely (limit K105, attack A88).
     fn default() -> Self {
         Self {
             bytes_per_second: 240,
@@ -33,7 +32,7 @@ impl Default for ReadRate {
     }
 }
 
-/// The time that a client is behind its [`ReadRate`].
+/// The time by which a client is behind its [`ReadRate`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Arrears {
     rate: ReadRate,
@@ -48,17 +47,17 @@ impl Arrears {
         }
     }
 
-    /// Counts `bytes` that the client took, and the time for which it kept more from being sent.
+    /// Counts `bytes` that the client read, and the time for which it prevented more from being sent.
     ///
-    /// A client cannot be ahead: reading fast at first must not allow it to stop for hours.
+    /// A client cannot be ahead, because reading fast at first must not allow a pause of hours later.
     pub(crate) fn on_taken(&mut self, bytes: u64, waited: Duration) {
         let rate = u64::from(self.rate.bytes_per_second).max(1);
         let earned = Duration::from_micros(bytes.saturating_mul(1_000_000) / rate);
         self.behind = self.behind.saturating_add(waited).saturating_sub(earned);
     }
 
-    /// Resets the count, because nothing waits or the client is active in another way.
-    pub(crate) const fn forgive(&mut self) {
+    /// Resets the count, because no data waits or the client completes other requests.
+    pub(crate) const fn reset(&mut self) {
         self.behind = Duration::ZERO;
     }
 
@@ -72,7 +71,7 @@ impl Arrears {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ReaderPace {
     /// The longest time in which it may read nothing.
-    pub(crate) patience: Option<Duration>,
+    pub(crate) longest_pause: Option<Duration>,
     pub(crate) arrears: Option<Arrears>,
 }
 
@@ -80,11 +79,11 @@ impl ReaderPace {
     /// Returns how much longer the peer may read nothing.
     pub(crate) fn left(&self) -> Option<Duration> {
         let left = self.arrears.map(|arrears| arrears.left());
-        self.patience.into_iter().chain(left).min()
+        self.longest_pause.into_iter().chain(left).min()
     }
 }
 
-/// Progress of a client at one time.
+/// The progress of a client at one time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Sample {
     /// Total bytes that the client has read.
@@ -93,7 +92,7 @@ pub(crate) struct Sample {
     pub(crate) waiting: u64,
     /// True while the client prevents more of a response from being written.
     pub(crate) is_blocked: bool,
-    /// Total requests that have ended.
+    /// Total number of requests that have ended.
     pub(crate) ended: u64,
 }
 
@@ -105,19 +104,19 @@ impl Sample {
 
 /// Monitors how a client reads the data that waits on its connection.
 #[derive(Debug)]
-pub(crate) struct Reading {
+pub(crate) struct ReadMonitor {
     /// The longest time without any progress.
-    patience: Option<Duration>,
+    longest_pause: Option<Duration>,
     arrears: Option<Arrears>,
     last: Sample,
     at: Instant,
-    /// The time at which the client last read something or had nothing to read.
-    lively: Instant,
+    /// The time at which the client last read data or had none to read.
+    last_progress: Instant,
 }
 
-impl Reading {
+impl ReadMonitor {
     pub(crate) const fn new(
-        patience: Option<Duration>,
+        longest_pause: Option<Duration>,
         rate: Option<ReadRate>,
         first: Sample,
         now: Instant,
@@ -127,28 +126,28 @@ impl Reading {
             None => None,
         };
         Self {
-            patience,
+            longest_pause,
             arrears,
             last: first,
             at: now,
-            lively: now,
+            last_progress: now,
         }
     }
 
-    /// Processes a sample. Returns true if the client is to be disconnected.
+    /// Processes a sample. Returns true if the client must be disconnected.
     pub(crate) fn on_sample(&mut self, now: Instant, sample: Sample) -> bool {
         let (last, passed) = (self.last, now - self.at);
         (self.last, self.at) = (sample, now);
         let taken = sample.taken.saturating_sub(last.taken);
         if taken > 0 || !sample.is_waiting() {
-            self.lively = now;
+            self.last_progress = now;
         }
         if let Some(arrears) = &mut self.arrears {
-            // If events follow each other faster than acknowledgements arrive, something waits at
-            // any time. That is not the client's fault: it has read everything that waited before.
+            // If events follow each other faster than acknowledgements arrive, data always waits. That is not
+            // the client's fault if it has read all data that waited before.
             let is_held_up = (last.is_blocked && sample.is_blocked) || taken < last.waiting;
             if !sample.is_waiting() || sample.ended != last.ended {
-                arrears.forgive();
+                arrears.reset();
             } else {
                 let waited = if is_held_up { passed } else { Duration::ZERO };
                 arrears.on_taken(taken, waited);
@@ -157,47 +156,46 @@ impl Reading {
                 return true;
             }
         }
-        self.patience
-            .is_some_and(|patience| now - self.lively >= patience)
+        self.longest_pause
+            .is_some_and(|longest_pause| now - self.last_progress >= longest_pause)
     }
 
-    /// Returns the time until the next useful sample; `None` if there is nothing to monitor.
+    /// Returns the time until the next useful sample, or `None` if nothing is limited.
     pub(crate) fn pause(&self, rtt: Duration) -> Option<Duration> {
         let grace = self.arrears.map(|arrears| arrears.rate.grace);
-        let longest = self.patience.into_iter().chain(grace).min()? / 4;
+        let longest = self.longest_pause.into_iter().chain(grace).min()? / 4;
         let pause = match grace {
             // Long enough for the client to acknowledge the received data.
             Some(grace) if self.last.is_waiting() => rtt
                 .saturating_mul(ROUND_TRIPS)
-                .clamp(grace / FINENESS, (grace / 8).max(grace / FINENESS)),
+                .clamp(grace / SAMPLES, (grace / 8).max(grace / SAMPLES)),
             _ => longest,
         };
         Some(pause.min(longest).max(SHORTEST_PAUSE))
     }
 }
 
-/// Completes when a connection's client has read none of the waiting data for too long, or reads it
-/// too slowly. Up to a quarter of the time later, because connections are sampled only now and
-/// then.
+/// Completes when a client has read none of the waiting data for too long, or reads it too slowly. Detection may
+/// take a quarter longer than the limit, because connections are sampled rarely.
 pub(crate) async fn stalled(
-    mut reading: Reading,
+    mut monitor: ReadMonitor,
     sample: impl Fn() -> Sample,
     rtt: impl Fn() -> Duration,
 ) {
     loop {
-        match reading.pause(rtt()) {
+        match monitor.pause(rtt()) {
             Some(pause) => tokio::time::sleep(pause).await,
             None => std::future::pending().await,
         }
-        if reading.on_sample(Instant::now(), sample()) {
+        if monitor.on_sample(Instant::now(), sample()) {
             return;
         }
     }
 }
 
-/// Samples per grace period while data waits. More of them detect a late read earlier.
-const FINENESS: u32 = 60;
-/// An acknowledgement takes one round trip, a lost packet one or two more.
+/// Number of samples per grace period while data waits. More samples detect a slow reader earlier.
+const SAMPLES: u32 = 60;
+/// Number of round trips between samples: an acknowledgement takes one, a lost packet one or two more.
 const ROUND_TRIPS: u32 = 3;
 const SHORTEST_PAUSE: Duration = Duration::from_millis(5);
 

@@ -1,4 +1,4 @@
-//! A socket whose peer must take what is written.
+//! A time limit for writes to a socket.
 
 use std::io;
 use std::pin::Pin;
@@ -8,15 +8,15 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Sleep, sleep};
 
-/// Fails when a write has to wait longer than [`PATIENCE`], so that readers who never read cannot occupy the admin
-/// address.
+/// Fails a write that waits longer than [`LONGEST_WRITE`], so that clients that never read cannot occupy the
+/// admin address.
 #[derive(Debug)]
-pub(super) struct Patient<S> {
+pub(super) struct WriteTimeout<S> {
     stream: S,
     waits: Option<Pin<Box<Sleep>>>,
 }
 
-impl<S> Patient<S> {
+impl<S> WriteTimeout<S> {
     pub(super) fn new(stream: S) -> Self {
         Self {
             stream,
@@ -24,7 +24,7 @@ impl<S> Patient<S> {
         }
     }
 
-    /// Fails if `result` has been pending for too long.
+    /// Returns an error if `result` has been pending for too long.
     fn check<T>(
         &mut self,
         cx: &mut Context<'_>,
@@ -34,7 +34,9 @@ impl<S> Patient<S> {
             self.waits = None;
             return result;
         }
-        let waits = self.waits.get_or_insert_with(|| Box::pin(sleep(PATIENCE)));
+        let waits = self
+            .waits
+            .get_or_insert_with(|| Box::pin(sleep(LONGEST_WRITE)));
         match waits.as_mut().poll(cx) {
             Poll::Ready(()) => Poll::Ready(Err(io::ErrorKind::TimedOut.into())),
             Poll::Pending => Poll::Pending,
@@ -42,7 +44,7 @@ impl<S> Patient<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Patient<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for WriteTimeout<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -52,7 +54,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Patient<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for WriteTimeout<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -85,8 +87,8 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
     }
 }
 
-/// Time for which a write may wait (limit K248).
-const PATIENCE: Duration = Duration::from_secs(10);
+/// Longest time that a write may wait (limit K248).
+const LONGEST_WRITE: Duration = Duration::from_secs(10);
 
 #[cfg(test)]
 mod tests {
@@ -96,15 +98,18 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn clients_that_never_read_are_given_up() {
+    async fn writes_to_clients_that_never_read_time_out() {
         let (near, far) = duplex(1000);
-        let mut near = Patient::new(near);
+        let mut near = WriteTimeout::new(near);
         let began = Instant::now();
-        let error = near.write_all(&[0; 2000]).await.expect_err("nobody reads");
+        let error = near
+            .write_all(&[0; 2000])
+            .await
+            .expect_err("the peer does not read");
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
         let took = began.elapsed();
         assert!(
-            (PATIENCE..PATIENCE + Duration::from_secs(1)).contains(&took),
+            (LONGEST_WRITE..LONGEST_WRITE + Duration::from_secs(1)).contains(&took),
             "{took:?}"
         );
         drop(far);
@@ -117,14 +122,14 @@ mod tests {
             let mut all = 0;
             let mut buffer = [0; 1000];
             loop {
-                tokio::time::sleep(PATIENCE - Duration::from_secs(1)).await;
+                tokio::time::sleep(LONGEST_WRITE - Duration::from_secs(1)).await;
                 match far.read(&mut buffer).await.expect("open") {
                     0 => return all,
                     len => all += len,
                 }
             }
         });
-        let mut near = Patient::new(near);
+        let mut near = WriteTimeout::new(near);
         near.write_all(&[0; 10_000]).await.expect("it is read");
         drop(near);
         assert_eq!(reading.await.expect("no panic"), 10_000);

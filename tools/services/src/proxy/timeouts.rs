@@ -13,46 +13,46 @@ use tokio::time::{Instant, Sleep, sleep, sleep_until};
 
 use crate::body::{Body, BoxError, boxed};
 
-/// The end that is expected to act while a request is sent and its response is awaited.
+/// Measures how long the upstream server has been expected to act, from the request to its response.
 #[derive(Debug)]
-pub(super) struct Turn {
+pub(super) struct ServerTimer {
     began: Instant,
-    /// The time since when the server is expected to act; `None` while the client is. Absent for a request
-    /// without content, during which the server has its turn from the start.
+    /// The time since which the server is expected to act, or `None` while the server waits for the client.
+    /// Absent for a request without content, for which the server is expected to act from the start.
     since: Option<Since>,
 }
 
 type Since = Arc<Mutex<Option<Instant>>>;
 
-impl Turn {
-    /// Begins with the turn of the server, since there may be no content to send.
-    pub(super) fn begin() -> Self {
+impl ServerTimer {
+    /// Starts the timer of the server, because the request may have no content.
+    pub(super) fn start() -> Self {
         Self {
             began: Instant::now(),
             since: None,
         }
     }
 
-    /// Returns the body of the request, which records when the server takes content, and when there is
-    /// none to take yet.
+    /// Wraps the body of the request, so that the timer runs after content was sent and stops while no content
+    /// is available.
     pub(super) fn watch(&mut self, body: Body) -> Body {
-        // Without content there is nothing to record.
+        // Without content the timer always runs.
         if http_body::Body::is_end_stream(&body) {
             return body;
         }
         let since = Arc::new(Mutex::new(Some(self.began)));
         self.since = Some(since.clone());
-        boxed(Watched { body, since })
+        boxed(TimedBody { body, since })
     }
 
-    /// Waits for `response`; returns `None` if the server does nothing for longer than `limit`.
+    /// Waits for `response`. Returns `None` if the server is expected to act for longer than `limit`.
     pub(super) async fn within<T>(
         &self,
         limit: Duration,
         mut response: Pin<&mut impl Future<Output = T>>,
     ) -> Option<T> {
         loop {
-            // While it is the client's turn, no earlier deadline than this can come up.
+            // While the timer is stopped, the deadline cannot be earlier than this.
             let began = self.since().unwrap_or_else(Instant::now);
             tokio::select! {
                 biased;
@@ -73,13 +73,13 @@ impl Turn {
     }
 }
 
-/// The body of a request.
-struct Watched {
+/// The body of a request, which starts and stops the timer.
+struct TimedBody {
     body: Body,
     since: Since,
 }
 
-impl http_body::Body for Watched {
+impl http_body::Body for TimedBody {
     type Data = Bytes;
     type Error = BoxError;
 
@@ -102,15 +102,15 @@ impl http_body::Body for Watched {
     }
 }
 
-/// The body of a response, which fails after a pause of the server that is too long. Pauses of the client
-/// do not count, since the body is not polled then.
-pub(super) struct Silence<B> {
+/// The body of a response, which fails after a pause of the server longer than `longest`. Pauses of the client
+/// do not count, because the body is not polled during them.
+pub(super) struct IdleTimeout<B> {
     body: B,
     longest: Duration,
     ends: Option<Pin<Box<Sleep>>>,
 }
 
-impl<B> Silence<B> {
+impl<B> IdleTimeout<B> {
     pub(super) const fn new(body: B, longest: Duration) -> Self {
         Self {
             body,
@@ -120,7 +120,7 @@ impl<B> Silence<B> {
     }
 }
 
-impl<B> http_body::Body for Silence<B>
+impl<B> http_body::Body for IdleTimeout<B>
 where
     B: http_body::Body<Data = Bytes> + Unpin,
     B::Error: Into<BoxError>,
@@ -168,7 +168,7 @@ mod tests {
 
     const LIMIT: Duration = Duration::from_secs(60);
 
-    /// Returns content in frames with `pauses` between them.
+    /// Returns content in frames with these pauses in seconds before them.
     fn slow(
         pauses: &'static [u64],
     ) -> impl http_body::Body<Data = Bytes, Error = Infallible> + Unpin {
@@ -179,10 +179,10 @@ mod tests {
         StreamBody::new(Box::pin(frames))
     }
 
-    /// Takes a request's body with a pause after each frame, and answers after another.
+    /// Reads a request body with a pause after each frame, and responds after another pause.
     async fn exchange(pauses: &'static [u64], between: u64, last: u64) -> Option<()> {
-        let mut turn = Turn::begin();
-        let mut body = turn.watch(boxed(slow(pauses)));
+        let mut timer = ServerTimer::start();
+        let mut body = timer.watch(boxed(slow(pauses)));
         let answer = async {
             while let Some(frame) = body.frame().await {
                 assert!(frame.is_ok());
@@ -190,7 +190,7 @@ mod tests {
             }
             tokio::time::sleep(Duration::from_secs(last)).await;
         };
-        turn.within(LIMIT, pin!(answer)).await
+        timer.within(LIMIT, pin!(answer)).await
     }
 
     #[tokio::test(start_paused = true)]
@@ -202,21 +202,21 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn pauses_of_the_server_are_noticed_when_they_end() {
+    async fn limit_applies_to_pauses_of_the_server() {
         let began = Instant::now();
         assert_eq!(exchange(&[100], 0, 1000).await, None);
         assert_eq!(began.elapsed().as_secs(), 160);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn silence_in_a_response_ends_it() {
-        let body = Silence::new(slow(&[59, 59]), LIMIT);
+    async fn pauses_in_a_response_are_limited() {
+        let body = IdleTimeout::new(slow(&[59, 59]), LIMIT);
         assert_eq!(body.collect().await.expect("in time").to_bytes(), "xx");
-        let error = Silence::new(slow(&[59, 61]), LIMIT).collect().await;
+        let error = IdleTimeout::new(slow(&[59, 61]), LIMIT).collect().await;
         let error = error.expect_err("too late").to_string();
         assert!(error.contains("sent nothing for 60s"), "{error}");
-        // The client reads no sooner.
-        let mut body = Silence::new(slow(&[59, 59]), LIMIT);
+        // The client pauses between the frames.
+        let mut body = IdleTimeout::new(slow(&[59, 59]), LIMIT);
         for _ in 0..2 {
             assert!(body.frame().await.is_some_and(|frame| frame.is_ok()));
             tokio::time::sleep(LIMIT * 10).await;

@@ -1,18 +1,18 @@
-//! The state of a file, which shows whether it has changed.
+//! File stamps, which detect changes of files.
 
 use std::path::Path;
 use std::time::SystemTime;
 
-/// The properties that change when a file does.
+/// The metadata that changes when a file is modified or replaced.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(super) struct Look {
+pub(super) struct FileStamp {
     modified: Option<SystemTime>,
     len: u64,
-    /// The inode, which reveals a file replaced by `mv` with the same time.
+    /// The inode, which detects a file that was replaced by `mv` with the same time.
     inode: u64,
 }
 
-impl Look {
+impl FileStamp {
     pub(super) fn at(path: &Path) -> Self {
         let Ok(metadata) = std::fs::metadata(path) else {
             return Self::default();

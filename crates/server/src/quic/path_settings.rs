@@ -1,4 +1,4 @@
-//! Addresses that connections over QUIC may move to, and the QUIC bit of their packets.
+//! Settings of the paths of QUIC connections: migration, preferred addresses and the QUIC bit.
 
 use std::net::{IpAddr, SocketAddr, SocketAddrV4, SocketAddrV6};
 
@@ -6,17 +6,17 @@ use courser_quic::ServerConfig;
 
 use crate::error::Error;
 
-/// The settings of a server for moves of its connections.
+/// The path settings of a server.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Moves {
+pub(crate) struct PathSettings {
     pub(crate) forbids_migration: bool,
     pub(crate) preferred_v4: Option<SocketAddrV4>,
     pub(crate) preferred_v6: Option<SocketAddrV6>,
-    /// Clears the QUIC bit of packets.
+    /// True if the QUIC bit of packets is cleared at random (RFC 9287).
     pub(crate) greases_quic_bit: bool,
 }
 
-impl Moves {
+impl PathSettings {
     pub(crate) const DEFAULT: Self = Self {
         forbids_migration: false,
         preferred_v4: None,
@@ -24,7 +24,7 @@ impl Moves {
         greases_quic_bit: false,
     };
 
-    /// Applies the settings to the listener on `address`.
+    /// Applies the settings to the configuration of the listener on `address`.
     pub(crate) fn apply(&self, config: ServerConfig, address: SocketAddr) -> ServerConfig {
         let v4 = self.preferred_v4.filter(|_| receives_v4(address));
         let v6 = self.preferred_v6.filter(|_| receives_v6(address));
@@ -44,10 +44,10 @@ impl Moves {
         let is_received_v6 = listeners.iter().any(|it| receives_v6(*it));
         for (address, is_received) in [(v4, is_received_v4), (v6, is_received_v6)] {
             let Some(address) = address else { continue };
-            let reason = match fault(address) {
-                Some(fault) => fault,
+            let reason = match unreachable_reason(address) {
+                Some(unreachable_reason) => unreachable_reason,
                 None if is_bound(address, listeners) => {
-                    "another listener receives there: leave it out, or prefer another address"
+                    "another listener receives there: remove that listener, or prefer another address"
                 }
                 None if is_received => continue,
                 None if address.is_ipv4() => "no socket receives there: listen on 0.0.0.0 or [::]",
@@ -60,19 +60,21 @@ impl Moves {
 }
 
 /// Returns the reason why no client can send to this address.
-fn fault(address: SocketAddr) -> Option<&'static str> {
+fn unreachable_reason(address: SocketAddr) -> Option<&'static str> {
     match address.ip() {
         ip if ip.is_unspecified() => Some("it is a wildcard: use an address of this server"),
         ip if ip.is_multicast() => Some("it is a multicast address: use an address of this server"),
-        _ if address.port() == 0 => Some("port 0 is no port: use the one that clients can reach"),
+        _ if address.port() == 0 => {
+            Some("port 0 is not a valid port: use the port that clients can reach")
+        }
         _ => None,
     }
 }
 
-/// Returns true if a listener is bound to this very address and port. Its endpoint would get the packets of
-/// connections that began at the wildcard.
+/// Returns true if a listener is bound to exactly this address and port. Its endpoint would receive the packets
+/// of connections that started at the wildcard address.
 fn is_bound(address: SocketAddr, listeners: &[SocketAddr]) -> bool {
-    // Listeners with port 0 get the port of the first one, if they can.
+    // Listeners with port 0 get the port of the first one if it is free.
     let first = listeners.first().map_or(0, SocketAddr::port);
     listeners.iter().any(|listener| {
         let port = match listener.port() {
@@ -98,15 +100,15 @@ mod tests {
     use super::*;
 
     fn check(v4: Option<&str>, v6: Option<&str>, listeners: &[&str]) -> Option<String> {
-        let moves = Moves {
+        let settings = PathSettings {
             preferred_v4: v4.map(|text| text.parse().expect("an address")),
             preferred_v6: v6.map(|text| text.parse().expect("an address")),
-            ..Moves::DEFAULT
+            ..PathSettings::DEFAULT
         };
         let listeners = listeners
             .iter()
             .map(|text| text.parse().expect("an address"));
-        let result = moves.check(&listeners.collect::<Vec<_>>());
+        let result = settings.check(&listeners.collect::<Vec<_>>());
         result.err().map(|error| error.to_string())
     }
 

@@ -1,4 +1,4 @@
-//! Places that may serve an origin over HTTP/3.
+//! Servers that may offer an origin over HTTP/3.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -11,28 +11,28 @@ use super::super::core::Core;
 use super::super::origin::{Origin, authority};
 use super::super::resolve::ServiceRecord;
 
-/// A server that can be reached, or several of them.
+/// The addresses of one or several equivalent servers.
 #[derive(Debug)]
-pub(super) struct ServerPlace {
+pub(super) struct ServerAddresses {
     pub(super) at: At,
-    /// `host:port` of an alternative other than the origin itself (RFC 7838 §5).
+    /// The `host:port` of an alternative that differs from the origin (RFC 7838 §5).
     pub(super) alternative: Option<Box<str>>,
 }
 
 #[derive(Debug)]
 pub(super) enum At {
-    /// The addresses of the origin, at this port.
+    /// The addresses of the origin with this port.
     Port(u16),
-    /// These addresses.
+    /// Addresses that were resolved for an HTTPS record or alternative.
     Addresses(Vec<SocketAddr>),
 }
 
-/// Starts the search for places: announced alternatives and HTTPS records.
+/// Starts the search for servers in announced alternatives and HTTPS records.
 pub(super) fn begin(
     core: &Arc<Core>,
     origin: &Origin,
     destination: (&str, u16),
-    places: &mut JoinSet<Vec<ServerPlace>>,
+    searches: &mut JoinSet<Vec<ServerAddresses>>,
 ) {
     let (host, port) = destination;
     let own_port = port;
@@ -40,29 +40,29 @@ pub(super) fn begin(
         let (core, host) = (core.clone(), host.to_owned());
         let (other, port) = (alternative.host(origin).to_owned(), alternative.port);
         let is_here = other == origin.host();
-        let is_other = !alternative.is_same_place(origin);
+        let is_other = !alternative.is_same_authority(origin);
         let name = is_other.then(|| authority(&other, port).into());
-        places.spawn(async move {
+        searches.spawn(async move {
             let found = if is_here || other == host {
                 Some(At::Port(port))
             } else {
-                elsewhere(&core, (&other, port), (&host, own_port)).await
+                resolve_other_host(&core, (&other, port), (&host, own_port)).await
             };
-            let place = |at| ServerPlace {
+            let server = |at| ServerAddresses {
                 at,
                 alternative: name,
             };
-            found.map(place).into_iter().collect()
+            found.map(server).into_iter().collect()
         });
     }
-    // If the user has specified the destination, other places are not considered.
-    let is_told = core.settings.is_overridden(host, port) || host != origin.host();
-    if is_told || origin.ip().is_some() {
+    // If the user has chosen the destination, HTTPS records are ignored.
+    let is_chosen = core.settings.is_overridden(host, port) || host != origin.host();
+    if is_chosen || origin.ip().is_some() {
         return;
     }
     let (core, host) = (core.clone(), host.to_owned());
-    places.spawn(async move {
-        // Without records there are no further places, but addresses are looked up anyway.
+    searches.spawn(async move {
+        // An error is ignored, because the addresses of the origin are looked up independently.
         let services = core
             .resolver
             .services(&host, port)
@@ -70,11 +70,11 @@ pub(super) fn begin(
             .unwrap_or_default();
         let mut found = Vec::new();
         for service in services.iter().filter(|service| service.offers_http3()) {
-            let place = |at| ServerPlace {
+            let server = |at| ServerAddresses {
                 at,
                 alternative: None,
             };
-            found.extend(of_service(&core, service, (&host, port)).await.map(place));
+            found.extend(of_service(&core, service, (&host, port)).await.map(server));
         }
         found
     });
@@ -97,8 +97,12 @@ async fn of_service(
     }
 }
 
-/// Looks up an alternative on another host than that of the origin.
-async fn elsewhere(core: &Arc<Core>, other: (&str, u16), origin: (&str, u16)) -> Option<At> {
+/// Resolves an alternative on a host other than that of the origin.
+async fn resolve_other_host(
+    core: &Arc<Core>,
+    other: (&str, u16),
+    origin: (&str, u16),
+) -> Option<At> {
     let mut others = core.lookup(other.0, other.1).await.ok()?;
     if others.iter().any(reach::is_internal) {
         let origin = core.lookup(origin.0, origin.1).await.unwrap_or_default();

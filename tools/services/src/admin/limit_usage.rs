@@ -1,23 +1,23 @@
-//! The limits of a server, and how much of each is in use.
+//! The limits of a server and how far each is used.
 
 use courser::server::{Protocol, ServerHandle, ServerStats};
 use courser_units::to_f64;
 use serde_json::{Value, json};
 
-/// One limit.
+/// A limit and its current use.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Near {
-    /// The limit in words, with the address where there are several.
+pub(super) struct LimitUsage {
+    /// A description for humans, with the address if several listeners have the limit.
     pub(super) name: String,
-    /// Its row in `docs/LIMITS.md`, if it has one.
+    /// Its label in `docs/LIMITS.md`, or empty.
     pub(super) label: &'static str,
     pub(super) used: u64,
     pub(super) most: u64,
     pub(super) unit: &'static str,
 }
 
-impl Near {
-    /// Returns the part in use, from 0 to 1 or a little more.
+impl LimitUsage {
+    /// Returns the fraction in use, from 0 to 1, or slightly more if the limit was lowered or checked late.
     fn share(&self) -> f64 {
         match self.most {
             0 => 0.0,
@@ -37,16 +37,16 @@ impl Near {
     }
 }
 
-/// Returns the limits of a server, those first of which the largest part is in use.
-pub(super) fn json(handle: &ServerHandle, stats: &ServerStats, own: [Near; 2]) -> Value {
+/// Returns the limits of a server as JSON, sorted by the fraction in use, largest first.
+pub(super) fn json(handle: &ServerHandle, stats: &ServerStats, own: [LimitUsage; 2]) -> Value {
     let mut limits = of_server(handle, stats);
     limits.extend(own);
     limits.extend(open_files());
     limits.sort_by(|one, other| other.share().total_cmp(&one.share()));
-    Value::Array(limits.iter().map(Near::json).collect())
+    Value::Array(limits.iter().map(LimitUsage::json).collect())
 }
 
-fn of_server(handle: &ServerHandle, stats: &ServerStats) -> Vec<Near> {
+fn of_server(handle: &ServerHandle, stats: &ServerStats) -> Vec<LimitUsage> {
     let most = handle.limits().max_connections as u64;
     let mut limits = Vec::new();
     for listener in &stats.listeners {
@@ -54,14 +54,14 @@ fn of_server(handle: &ServerHandle, stats: &ServerStats) -> Vec<Near> {
         let Some(quic) = listener.quic else {
             continue;
         };
-        limits.push(Near {
+        limits.push(LimitUsage {
             name: format!("connections over QUIC at {address}"),
             label: "K55",
             used: quic.connections as u64,
             most,
             unit: "connections",
         });
-        limits.push(Near {
+        limits.push(LimitUsage {
             name: format!("memory of connections over QUIC at {address}"),
             label: "K81",
             used: quic.memory_used,
@@ -70,14 +70,14 @@ fn of_server(handle: &ServerHandle, stats: &ServerStats) -> Vec<Near> {
         });
     }
     let of_tcp = [Protocol::Http1, Protocol::Http2];
-    limits.push(Near {
+    limits.push(LimitUsage {
         name: "connections over TCP".to_owned(),
         label: "K55",
         used: of_tcp.iter().map(|it| stats.of(*it).connections_open).sum(),
         most: most.saturating_mul(stats.listeners.len() as u64),
         unit: "connections",
     });
-    limits.push(Near {
+    limits.push(LimitUsage {
         name: "memory of requests in progress".to_owned(),
         label: "K115",
         used: stats.requests_memory,
@@ -87,13 +87,13 @@ fn of_server(handle: &ServerHandle, stats: &ServerStats) -> Vec<Near> {
     limits
 }
 
-/// Returns the file descriptors of this process, where the system reports them.
-fn open_files() -> Option<Near> {
+/// Returns the use of file descriptors of this process, if the system reports it.
+fn open_files() -> Option<LimitUsage> {
     let text = std::fs::read_to_string("/proc/self/limits").ok()?;
     let most = soft_limit_of_files(&text)?;
     let used = std::fs::metadata("/proc/self/fd").ok()?.len();
-    // Linux before 6.2 reports no number.
-    (used > 0).then(|| Near {
+    // Before version 6.2, Linux reports a length of 0.
+    (used > 0).then(|| LimitUsage {
         name: "open files".to_owned(),
         label: "",
         used,
@@ -102,7 +102,7 @@ fn open_files() -> Option<Near> {
     })
 }
 
-/// Finds the soft limit in the text of `/proc/self/limits`.
+/// Parses the soft limit from the text of `/proc/self/limits`.
 fn soft_limit_of_files(text: &str) -> Option<u64> {
     let mut lines = text.lines();
     let line = lines.find_map(|line| line.strip_prefix("Max open files"))?;
@@ -128,7 +128,7 @@ mod tests {
 
     #[test]
     fn share_of_a_limit_of_zero_is_zero() {
-        let near = Near {
+        let near = LimitUsage {
             name: "none".to_owned(),
             label: "",
             used: 1,

@@ -1,4 +1,4 @@
-//! A certificate for development that survives restarts.
+//! A development certificate that is kept across restarts.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -9,20 +9,20 @@ use rcgen::{CertificateParams, KeyPair, PKCS_ECDSA_P256_SHA256};
 
 use super::facts::CertificateFacts;
 
-/// A folder with a certificate and its key.
+/// A folder with a development certificate and its key.
 #[derive(Debug)]
-pub(crate) struct Kept {
+pub(crate) struct DevCertificate {
     folder: PathBuf,
     names: Vec<String>,
     not_after: SystemTime,
 }
 
-impl Kept {
+impl DevCertificate {
     pub(super) fn open(
         folder: &Path,
         names: impl IntoIterator<Item = impl Into<String>>,
     ) -> Result<(Self, Identity), ConfigError> {
-        let mut all: Vec<String> = ALWAYS.map(str::to_owned).to_vec();
+        let mut all: Vec<String> = LOCAL_NAMES.map(str::to_owned).to_vec();
         for name in names.into_iter().map(Into::into) {
             if !all.contains(&name) {
                 all.push(name);
@@ -35,7 +35,7 @@ impl Kept {
         };
         let identity = match kept.read() {
             Some(identity) => identity,
-            None => kept.make()?,
+            None => kept.create()?,
         };
         Ok((kept, identity))
     }
@@ -48,14 +48,14 @@ impl Kept {
         if !self.is_old() {
             return Ok(None);
         }
-        // Another process that uses the folder may have been first.
+        // Another process that uses the folder may have renewed it already.
         match self.read() {
             Some(identity) => Ok(Some(identity)),
-            None => self.make().map(Some),
+            None => self.create().map(Some),
         }
     }
 
-    /// Reads the certificate, if it is usable.
+    /// Reads the certificate if it can still be used.
     fn read(&mut self) -> Option<Identity> {
         let (chain, key) = self.paths();
         let identity = Identity::from_pem_files(chain, key).ok()?;
@@ -65,13 +65,13 @@ impl Kept {
         (is_valid && facts.names == self.names).then_some(identity)
     }
 
-    fn make(&mut self) -> Result<Identity, ConfigError> {
+    fn create(&mut self) -> Result<Identity, ConfigError> {
         let unusable = |error: &dyn std::fmt::Display| ConfigError::Identity(error.to_string());
         let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).map_err(|e| unusable(&e))?;
         let mut params = CertificateParams::new(self.names.clone()).map_err(|e| unusable(&e))?;
         let now = SystemTime::now();
-        // The clocks of clients may be slightly behind.
-        params.not_before = (now - CLOCKS_DIFFER).into();
+        // Clocks of clients may be slightly behind.
+        params.not_before = (now - CLOCK_SKEW).into();
         params.not_after = (now + VALID_FOR).into();
         let certificate = params.self_signed(&key).map_err(|e| unusable(&e))?;
         self.not_after = now + VALID_FOR;
@@ -102,7 +102,7 @@ pub(crate) fn make_folder(path: &Path) -> std::io::Result<()> {
     builder.recursive(true).create(path)
 }
 
-/// Writes a file atomically, for its owner only.
+/// Writes a file atomically, with access for its owner only.
 pub(crate) fn write_private(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     let new = path.with_extension(format!("new-{}", std::process::id()));
     let mut options = std::fs::OpenOptions::new();
@@ -113,9 +113,9 @@ pub(crate) fn write_private(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     std::fs::rename(&new, path)
 }
 
-const ALWAYS: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
+const LOCAL_NAMES: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 /// With the hour before, less than the 14 days that browsers accept by hash.
 const VALID_FOR: Duration = Duration::from_secs(13 * 24 * 60 * 60);
 const RENEW_BEFORE: Duration = Duration::from_secs(2 * DAY.as_secs());
-const CLOCKS_DIFFER: Duration = Duration::from_secs(60 * 60);
+const CLOCK_SKEW: Duration = Duration::from_secs(60 * 60);
