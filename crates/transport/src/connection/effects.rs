@@ -49,6 +49,15 @@ impl Worth {
             false => Self::Nothing,
         }
     }
+
+    /// Returns the worth of a frame that announces a limit, which is raised by it or not.
+    #[inline]
+    pub(super) fn of_credit(is_raised: bool) -> Self {
+        match is_raised {
+            true => Self::Credit,
+            false => Self::Repetition,
+        }
+    }
 }
 
 /// The frames of a packet that were processed.

@@ -418,10 +418,10 @@ fn find_close(kind: PacketKind, payload: &[u8]) -> Option<ConnectionClose<'_>> {
     let mut frames = Frames::new(payload).map_while(Result::ok);
     frames.find_map(|frame| {
         let is_permitted = permitted::is_permitted(frame.frame_type().value(), kind);
-        match frame {
-            Frame::ConnectionClose(close) if is_permitted => Some(close),
-            _ => None,
-        }
+        let Frame::ConnectionClose(close) = frame else {
+            return None;
+        };
+        is_permitted.then_some(close)
     })
 }
 
