@@ -10,7 +10,6 @@ use super::rotation::Rotation;
 use super::{ACTIVE_CONNECTION_ID_LIMIT, ConnectionIdRotation, ResetToken};
 use crate::build::packet_builder::PacketBuilder;
 use crate::error::TransportError;
-use crate::space::sent::SentFrame;
 
 /// The IDs that we gave to the peer, and those that the peer gave to us.
 #[derive(Debug)]
@@ -227,16 +226,24 @@ impl ConnectionIds {
         self.peer.write_frames(packet);
     }
 
-    /// A frame was acknowledged. Frames of other parts are ignored.
-    pub(crate) fn on_frame_acked(&mut self, frame: SentFrame) {
-        self.issued.on_frame_acked(frame);
-        self.peer.on_frame_acked(frame);
+    /// Processes the acknowledgement of NEW_CONNECTION_ID.
+    pub(crate) fn on_new_connection_id_acked(&mut self, sequence: u64) {
+        self.issued.on_acked(sequence);
     }
 
-    /// A frame was lost and is sent again. Frames of other parts are ignored.
-    pub(crate) fn on_frame_lost(&mut self, frame: SentFrame) {
-        self.issued.on_frame_lost(frame);
-        self.peer.on_frame_lost(frame);
+    /// Sends a lost NEW_CONNECTION_ID again, unless the peer has received the ID meanwhile.
+    pub(crate) fn on_new_connection_id_lost(&mut self, sequence: u64) {
+        self.issued.on_lost(sequence);
+    }
+
+    /// Processes the acknowledgement of RETIRE_CONNECTION_ID.
+    pub(crate) fn on_retire_connection_id_acked(&mut self, sequence: u64) {
+        self.peer.on_retirement_acked(sequence);
+    }
+
+    /// Sends a lost RETIRE_CONNECTION_ID again.
+    pub(crate) fn on_retire_connection_id_lost(&mut self, sequence: u64) {
+        self.peer.on_retirement_lost(sequence);
     }
 
     /// The IDs that the peer gave to us, for tests.

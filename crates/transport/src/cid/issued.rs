@@ -223,17 +223,16 @@ impl IssuedIds {
         Ok(Some(self.ids.remove(index).id))
     }
 
-    /// Processes the acknowledgement of a frame. Frames of other parts are ignored.
-    pub fn on_frame_acked(&mut self, frame: SentFrame) {
-        if let Some(issued) = self.find_sent(frame) {
+    /// Processes the acknowledgement of the NEW_CONNECTION_ID frame with this sequence number.
+    pub fn on_acked(&mut self, sequence: u64) {
+        if let Some(issued) = self.find(sequence) {
             issued.delivery = Delivery::Acked;
         }
     }
 
-    /// Sends a lost frame again, unless the peer has received the ID meanwhile. Frames of other
-    /// parts are ignored.
-    pub fn on_frame_lost(&mut self, frame: SentFrame) {
-        if let Some(issued) = self.find_sent(frame)
+    /// Sends a lost NEW_CONNECTION_ID frame again, unless the peer has received the ID meanwhile.
+    pub fn on_lost(&mut self, sequence: u64) {
+        if let Some(issued) = self.find(sequence)
             && issued.delivery == Delivery::InFlight
         {
             issued.delivery = Delivery::Lost;
@@ -264,10 +263,7 @@ impl IssuedIds {
         self.ids.first().is_some_and(|issued| issued.id.is_empty())
     }
 
-    fn find_sent(&mut self, frame: SentFrame) -> Option<&mut Issued> {
-        let SentFrame::NewConnectionId { sequence } = frame else {
-            return None;
-        };
+    fn find(&mut self, sequence: u64) -> Option<&mut Issued> {
         self.ids
             .iter_mut()
             .find(|issued| issued.sequence == sequence)

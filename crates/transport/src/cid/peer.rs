@@ -11,7 +11,6 @@ use super::ResetToken;
 use super::retirements::Retirements;
 use crate::build::packet_builder::PacketBuilder;
 use crate::error::TransportError;
-use crate::space::sent::SentFrame;
 
 /// The IDs by which we may address the peer: one in use, the others spare or reserved for paths
 /// that are being probed.
@@ -374,19 +373,15 @@ impl PeerIds {
         self.retirements.write_frames(packet);
     }
 
-    /// Processes the acknowledgement of a retirement. Frames of other parts are ignored.
-    pub fn on_frame_acked(&mut self, frame: SentFrame) {
-        if let SentFrame::RetireConnectionId { sequence } = frame {
-            self.retirements.on_acked(sequence);
-            self.retire_given_up();
-        }
+    /// Processes the acknowledgement of a retirement.
+    pub fn on_retirement_acked(&mut self, sequence: u64) {
+        self.retirements.on_acked(sequence);
+        self.retire_given_up();
     }
 
-    /// Sends a lost retirement again. Frames of other parts are ignored.
-    pub fn on_frame_lost(&mut self, frame: SentFrame) {
-        if let SentFrame::RetireConnectionId { sequence } = frame {
-            self.retirements.on_lost(sequence);
-        }
+    /// Sends a lost retirement again.
+    pub fn on_retirement_lost(&mut self, sequence: u64) {
+        self.retirements.on_lost(sequence);
     }
 
     /// Returns the number of retirements that the peer has not acknowledged.

@@ -77,10 +77,13 @@ impl Pair {
             }
         }
         for &record in &flight.records {
+            let SentFrame::NewConnectionId { sequence } = record else {
+                panic!("{record:?}")
+            };
             if fate.is_acked() {
-                self.issued.on_frame_acked(record);
+                self.issued.on_acked(sequence);
             } else {
-                self.issued.on_frame_lost(record);
+                self.issued.on_lost(sequence);
             }
         }
     }
@@ -101,10 +104,13 @@ impl Pair {
             }
         }
         for &record in &flight.records {
+            let SentFrame::RetireConnectionId { sequence } = record else {
+                panic!("{record:?}")
+            };
             if fate.is_acked() {
-                self.peer.on_frame_acked(record);
+                self.peer.on_retirement_acked(sequence);
             } else {
-                self.peer.on_frame_lost(record);
+                self.peer.on_retirement_lost(sequence);
             }
         }
     }

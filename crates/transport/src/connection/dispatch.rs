@@ -1,5 +1,10 @@
 //! Which part sees a received frame: the one match over `Frame`.
 
+#![deny(
+    clippy::wildcard_enum_match_arm,
+    reason = "a new frame must not be ignored"
+)]
+
 use courser_base::Time;
 use courser_telemetry::PathState;
 use courser_wire::frame::{Ack, Datagram, Frame, NewConnectionId, Stream};
@@ -14,7 +19,7 @@ use crate::path::paths::{Answered, PathIndex};
 use crate::path::validation::Proof;
 use crate::recovery::{Acknowledged, LossRecovery};
 use crate::space::SpaceId;
-use crate::stream::{StreamOutcome, Streams};
+use crate::stream::StreamOutcome;
 
 /// The packet that a frame came in.
 #[derive(Clone, Copy, Debug)]
@@ -31,14 +36,16 @@ impl Parts {
     /// # Errors
     ///
     /// The rule that the frame breaks.
-    pub(super) fn on_frame(
+    #[expect(clippy::too_many_lines, reason = "an arm for each frame")]
+    pub(super) fn on_frame<'a>(
         &mut self,
-        frame: &Frame<'_>,
+        frame: &Frame<'a>,
         carrier: Carrier<'_>,
         packets: &mut Packets,
         received: &mut ReceivedFrames,
-    ) -> Result<LifeEffects, TransportError> {
+    ) -> Result<LifeEffects<'a>, TransportError> {
         let (now, space) = (carrier.datagram.now, carrier.space);
+        let rtt = |packets: &Packets| packets.recovery.path().rtt().smoothed();
         let mut life = LifeEffects::default();
         received.is_ack_eliciting |= frame.is_ack_eliciting();
         received.is_beyond_probing |= !frame.is_probing();
@@ -58,14 +65,39 @@ impl Parts {
                 received.repeats_hello |= self.handshake.on_crypto_frame(space, frame)?;
                 Worth::Neutral
             }
-            Frame::ResetStream(_) | Frame::ResetStreamAt(_) | Frame::StopSending(_) => {
-                on_abort_frame(frame, &mut self.streams)?
+            Frame::ResetStream(frame) => {
+                self.streams.on_reset_stream_frame(*frame)?;
+                Worth::Neutral
             }
-            Frame::MaxData(_) | Frame::MaxStreamData(_) | Frame::MaxStreams(_) => {
-                on_credit_frame(frame, &mut self.streams)?
+            Frame::ResetStreamAt(frame) => {
+                self.streams.on_reset_stream_at_frame(*frame)?;
+                Worth::Neutral
             }
-            Frame::DataBlocked(_) | Frame::StreamDataBlocked(_) | Frame::StreamsBlocked(_) => {
-                on_blocked_frame(now, frame, &packets.recovery, &mut self.streams)?
+            Frame::StopSending(frame) => {
+                self.streams.on_stop_sending_frame(*frame)?;
+                Worth::Neutral
+            }
+            Frame::MaxData(frame) => Worth::of_credit(self.streams.on_max_data_frame(*frame)?),
+            Frame::MaxStreamData(frame) => {
+                Worth::of_credit(self.streams.on_max_stream_data_frame(*frame)?)
+            }
+            Frame::MaxStreams(frame) => {
+                Worth::of_credit(self.streams.on_max_streams_frame(*frame)?)
+            }
+            Frame::DataBlocked(frame) => {
+                self.streams
+                    .on_data_blocked_frame(now, rtt(packets), *frame)?;
+                Worth::Repetition
+            }
+            Frame::StreamDataBlocked(frame) => {
+                self.streams
+                    .on_stream_data_blocked_frame(now, rtt(packets), *frame)?;
+                Worth::Repetition
+            }
+            Frame::StreamsBlocked(frame) => {
+                self.streams
+                    .on_streams_blocked_frame(now, rtt(packets), *frame)?;
+                Worth::Repetition
             }
             Frame::NewConnectionId(frame) => self.on_new_connection_id_frame(now, frame)?,
             Frame::RetireConnectionId(frame) => {
@@ -91,8 +123,8 @@ impl Parts {
                 life.confirms = true;
                 Worth::Neutral
             }
-            Frame::ConnectionClose(_) => {
-                life.closes = true;
+            Frame::ConnectionClose(frame) => {
+                life.close = Some(*frame);
                 Worth::Neutral
             }
             Frame::Datagram(frame) => self.on_datagram_frame(frame)?,
@@ -254,48 +286,4 @@ impl Parts {
             self.trace.probing_abandoned(now, path);
         }
     }
-}
-
-/// Takes a frame that ends a stream early.
-fn on_abort_frame(frame: &Frame<'_>, streams: &mut Streams) -> Result<Worth, TransportError> {
-    match frame {
-        Frame::ResetStream(frame) => streams.on_reset_stream_frame(*frame)?,
-        Frame::ResetStreamAt(frame) => streams.on_reset_stream_at_frame(*frame)?,
-        Frame::StopSending(frame) => streams.on_stop_sending_frame(*frame)?,
-        _ => {}
-    }
-    Ok(Worth::Neutral)
-}
-
-/// Takes a frame that grants credit.
-fn on_credit_frame(frame: &Frame<'_>, streams: &mut Streams) -> Result<Worth, TransportError> {
-    let raises = match frame {
-        Frame::MaxData(frame) => streams.on_max_data_frame(*frame)?,
-        Frame::MaxStreamData(frame) => streams.on_max_stream_data_frame(*frame)?,
-        Frame::MaxStreams(frame) => streams.on_max_streams_frame(*frame)?,
-        _ => false,
-    };
-    Ok(match raises {
-        true => Worth::Credit,
-        false => Worth::Repetition,
-    })
-}
-
-/// Takes the report that a limit of ours blocks the peer (RFC 9000 §19.12 to §19.14).
-fn on_blocked_frame(
-    now: Time,
-    frame: &Frame<'_>,
-    recovery: &LossRecovery,
-    streams: &mut Streams,
-) -> Result<Worth, TransportError> {
-    let rtt = recovery.path().rtt().smoothed();
-    match frame {
-        Frame::DataBlocked(frame) => streams.on_data_blocked_frame(now, rtt, *frame)?,
-        Frame::StreamDataBlocked(frame) => {
-            streams.on_stream_data_blocked_frame(now, rtt, *frame)?;
-        }
-        Frame::StreamsBlocked(frame) => streams.on_streams_blocked_frame(now, rtt, *frame)?,
-        _ => {}
-    }
-    Ok(Worth::Repetition)
 }

@@ -86,22 +86,24 @@ impl Conclusion {
         }
     }
 
-    /// A frame was acknowledged. Frames of other parts are ignored.
-    pub(super) fn on_frame_acked(&mut self, frame: SentFrame) {
-        match frame {
-            SentFrame::HandshakeDone => self.done_sent = None,
-            SentFrame::NewToken => self.tokens = Vec::new(),
-            _ => {}
-        }
+    /// Ends the repetition of HANDSHAKE_DONE, because the client has acknowledged it.
+    pub(super) fn on_done_acked(&mut self) {
+        self.done_sent = None;
     }
 
-    /// A frame was lost and is sent again. Frames of other parts are ignored.
-    pub(super) fn on_frame_lost(&mut self, frame: SentFrame) {
-        match frame {
-            SentFrame::HandshakeDone => self.sends_done = true,
-            SentFrame::NewToken => self.sends_tokens = !self.tokens.is_empty(),
-            _ => {}
-        }
+    /// Sends a lost HANDSHAKE_DONE again.
+    pub(super) fn on_done_lost(&mut self) {
+        self.sends_done = true;
+    }
+
+    /// Frees the tokens, which all arrived with the acknowledged packet.
+    pub(super) fn on_tokens_acked(&mut self) {
+        self.tokens = Vec::new();
+    }
+
+    /// Sends the tokens of a lost packet again, unless a copy of them was acknowledged.
+    pub(super) fn on_tokens_lost(&mut self) {
+        self.sends_tokens = !self.tokens.is_empty();
     }
 }
 
@@ -130,7 +132,7 @@ mod tests {
         conclusion.repeat_done(Time::ZERO + rtt, rtt);
         assert!(conclusion.wants_to_send());
         assert_eq!(write(&mut conclusion, Time::ZERO + rtt, 10), 1);
-        conclusion.on_frame_acked(SentFrame::HandshakeDone);
+        conclusion.on_done_acked();
         conclusion.repeat_done(Time::ZERO + rtt * 3, rtt);
         assert!(!conclusion.wants_to_send());
     }
@@ -142,10 +144,10 @@ mod tests {
         assert_eq!(write(&mut conclusion, Time::ZERO, 9), 0, "one would fit");
         assert_eq!(write(&mut conclusion, Time::ZERO, 10), 10);
         assert!(!conclusion.wants_to_send());
-        conclusion.on_frame_lost(SentFrame::NewToken);
+        conclusion.on_tokens_lost();
         assert!(conclusion.wants_to_send());
-        conclusion.on_frame_acked(SentFrame::NewToken);
-        conclusion.on_frame_lost(SentFrame::NewToken);
+        conclusion.on_tokens_acked();
+        conclusion.on_tokens_lost();
         assert!(!conclusion.wants_to_send(), "a copy has arrived");
     }
 

@@ -48,7 +48,6 @@ use crate::build::packet_builder::PacketBuilder;
 use crate::config::TokenStore;
 use crate::error::TransportError;
 use crate::space::SpaceId;
-use crate::space::sent::SentFrame;
 
 /// The handshake of a connection, and the state that remains after it.
 pub(crate) struct Handshake {
@@ -505,20 +504,34 @@ impl Handshake {
         }
     }
 
-    /// Handles the acknowledgement of a frame. Frames of other parts are ignored.
-    pub(crate) fn on_frame_acked(&mut self, id: SpaceId, frame: SentFrame) {
-        match frame {
-            SentFrame::Crypto { offset, len } => self.crypto.on_acked(id, offset, len),
-            other => self.conclusion.on_frame_acked(other),
-        }
+    /// Processes the acknowledgement of a CRYPTO frame.
+    pub(crate) fn on_crypto_acked(&mut self, id: SpaceId, offset: u64, len: u16) {
+        self.crypto.on_acked(id, offset, len);
     }
 
-    /// Handles a frame that was lost or that a probe repeats. Frames of other parts are ignored.
-    pub(crate) fn on_frame_lost(&mut self, id: SpaceId, frame: SentFrame) {
-        match frame {
-            SentFrame::Crypto { offset, len } => self.crypto.on_lost(id, offset, len),
-            other => self.conclusion.on_frame_lost(other),
-        }
+    /// Sends the content of a CRYPTO frame again that was lost or that a probe repeats.
+    pub(crate) fn on_crypto_lost(&mut self, id: SpaceId, offset: u64, len: u16) {
+        self.crypto.on_lost(id, offset, len);
+    }
+
+    /// Processes the acknowledgement of HANDSHAKE_DONE.
+    pub(crate) fn on_handshake_done_acked(&mut self) {
+        self.conclusion.on_done_acked();
+    }
+
+    /// Sends a lost HANDSHAKE_DONE again.
+    pub(crate) fn on_handshake_done_lost(&mut self) {
+        self.conclusion.on_done_lost();
+    }
+
+    /// Processes the acknowledgement of the NEW_TOKEN frames.
+    pub(crate) fn on_new_token_acked(&mut self) {
+        self.conclusion.on_tokens_acked();
+    }
+
+    /// Sends lost NEW_TOKEN frames again, unless a copy was acknowledged.
+    pub(crate) fn on_new_token_lost(&mut self) {
+        self.conclusion.on_tokens_lost();
     }
 
     /// Returns true once, when a server should give the client tokens for its next connection.

@@ -170,8 +170,7 @@ fn a_client_writes_before_it_has_read() {
     let mut packet = PacketBuilder::new(&mut room, &mut lists);
     handshake.write_crypto_frames(SpaceId::Initial, &mut packet);
     assert!(!handshake.wants_to_send_crypto(SpaceId::Initial));
-    let crypto = SentFrame::Crypto { offset: 0, len: 5 };
-    handshake.on_frame_lost(SpaceId::Initial, crypto);
+    handshake.on_crypto_lost(SpaceId::Initial, 0, 5);
     assert!(handshake.wants_to_send_crypto(SpaceId::Initial));
 }
 

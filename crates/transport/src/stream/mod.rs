@@ -47,6 +47,7 @@ pub use self::config::StreamsConfig;
 pub use self::event::{
     ClosedStream, FinishError, ReadError, ResetAtError, StreamEvent, StreamOutcome, WriteError,
 };
+pub(crate) use self::send_buffer::Span;
 pub use self::stats::{BlockedBy, RecvStreamStats, SendStreamStats};
 
 use self::buffers::Buffers;

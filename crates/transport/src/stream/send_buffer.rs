@@ -49,10 +49,10 @@ impl Part {
 
 /// A part of a stream: `len` bytes from `offset` on, followed by the end if `fin`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Span {
-    pub(super) offset: u64,
-    pub(super) len: u64,
-    pub(super) fin: bool,
+pub(crate) struct Span {
+    pub(crate) offset: u64,
+    pub(crate) len: u64,
+    pub(crate) fin: bool,
 }
 
 impl Span {

@@ -3,6 +3,7 @@ mod attacks;
 mod deadlines;
 mod events;
 mod exhaustive;
+mod fates;
 mod many;
 mod rates;
 mod reset_at;
@@ -109,13 +110,13 @@ impl End {
 
     fn on_acked(&mut self, flying: &Flying) {
         for frame in flying.sent(&self.lists) {
-            self.streams.on_frame_acked(frame);
+            fates::on_acked(&mut self.streams, frame);
         }
     }
 
     fn on_lost(&mut self, flying: &Flying) {
         for frame in flying.sent(&self.lists) {
-            self.streams.on_frame_lost(frame);
+            fates::on_lost(&mut self.streams, frame);
         }
     }
 

@@ -139,20 +139,17 @@ fn frames_that_do_not_fit_wait() {
 #[test]
 fn lost_frames_are_repeated_until_acked() {
     let mut ids = issued(2);
-    let frame = SentFrame::NewConnectionId { sequence: 1 };
     let first = send(&mut ids);
-    ids.on_frame_lost(frame);
+    ids.on_lost(1);
     assert_eq!(send(&mut ids), first);
-    ids.on_frame_lost(frame);
-    ids.on_frame_acked(frame);
+    ids.on_lost(1);
+    ids.on_acked(1);
     assert!(!ids.wants_to_send(), "the first copy arrived after all");
-    ids.on_frame_lost(frame);
+    ids.on_lost(1);
     assert!(
         !ids.wants_to_send(),
         "the second copy does not matter any more"
     );
-    ids.on_frame_lost(SentFrame::MaxData { limit: 7 });
-    ids.on_frame_acked(SentFrame::MaxData { limit: 7 });
 }
 
 #[test]
@@ -160,7 +157,7 @@ fn retired_id_is_not_repeated() {
     let mut ids = issued(2);
     send(&mut ids);
     assert_eq!(retire(&mut ids, 1), Ok(Some(id(1))));
-    ids.on_frame_lost(SentFrame::NewConnectionId { sequence: 1 });
+    ids.on_lost(1);
     assert!(!ids.wants_to_send());
 }
 
@@ -311,7 +308,7 @@ fn rotation_that_makes_no_sense_is_refused() {
 fn repeated_frame_never_retires_itself() {
     let mut ids = issued(4);
     send(&mut ids);
-    ids.on_frame_lost(SentFrame::NewConnectionId { sequence: 2 });
+    ids.on_lost(2);
     assert!(ids.rotate(4));
     let sent = send(&mut ids);
     assert_eq!((sent[0].sequence, sent[0].retire_prior_to), (2, 2));

@@ -2,8 +2,8 @@ use super::*;
 use crate::cid::ACTIVE_CONNECTION_ID_LIMIT;
 use crate::cid::retirements::MAX_RETIREMENTS;
 use crate::cid::testing::{frames, id, packet, token};
-use courser_base::Side;
-use courser_wire::{Direction, Frame, StreamId};
+use crate::space::sent::SentFrame;
+use courser_wire::Frame;
 
 const LIMIT: u64 = ACTIVE_CONNECTION_ID_LIMIT;
 const VIOLATION: TransportErrorCode = TransportErrorCode::PROTOCOL_VIOLATION;
@@ -43,13 +43,12 @@ fn send(ids: &mut PeerIds) -> Vec<u64> {
             other => panic!("unexpected {other:?}"),
         })
         .collect();
-    let expected: Vec<_> = sent.iter().map(|&sequence| retired(sequence)).collect();
+    let sequences = sent.iter().copied();
+    let expected: Vec<_> = sequences
+        .map(|sequence| SentFrame::RetireConnectionId { sequence })
+        .collect();
     assert_eq!(records, expected);
     sent
-}
-
-fn retired(sequence: u64) -> SentFrame {
-    SentFrame::RetireConnectionId { sequence }
 }
 
 fn held(ids: &PeerIds) -> Vec<u64> {
@@ -199,7 +198,7 @@ fn id_below_the_mark_is_retired_on_arrival_once() {
     assert_eq!(*ids.current(), id(5));
     on_frame(&mut ids, &frame(3, 0)).unwrap();
     assert!(!ids.wants_to_send(), "in flight");
-    ids.on_frame_acked(retired(3));
+    ids.on_retirement_acked(3);
     on_frame(&mut ids, &frame(3, 0)).unwrap();
     assert!(!ids.wants_to_send(), "acknowledged");
 }
@@ -270,7 +269,7 @@ fn acknowledged_retirements_make_room() {
             "{sequence}"
         );
         assert_eq!(send(&mut ids), [sequence - 1]);
-        ids.on_frame_acked(retired(sequence - 1));
+        ids.on_retirement_acked(sequence - 1);
     }
     assert!(ids.retirements.open.is_empty());
 }
@@ -282,7 +281,7 @@ fn sequence_numbers_with_too_many_gaps() {
         let result = on_frame(&mut ids, &frame(2 * ranges, 2 * ranges));
         assert_eq!(result, Ok(()), "{ranges} ranges");
         for sequence in send(&mut ids) {
-            ids.on_frame_acked(retired(sequence));
+            ids.on_retirement_acked(sequence);
         }
     }
     assert_eq!(on_frame(&mut ids, &frame(1000, 1000)), Err(LIMIT_ERROR));
@@ -293,17 +292,14 @@ fn lost_retirement_is_repeated_until_acked() {
     let mut ids = peer_ids(2);
     assert!(ids.switch_to_next());
     assert_eq!(send(&mut ids), [0]);
-    ids.on_frame_lost(retired(0));
+    ids.on_retirement_lost(0);
     assert!(ids.wants_to_send());
     assert_eq!(send(&mut ids), [0]);
-    ids.on_frame_lost(retired(0));
-    ids.on_frame_acked(retired(0));
+    ids.on_retirement_lost(0);
+    ids.on_retirement_acked(0);
     assert!(!ids.wants_to_send(), "the first copy arrived after all");
-    ids.on_frame_lost(retired(0));
+    ids.on_retirement_lost(0);
     assert!(!ids.wants_to_send());
-    let stream = StreamId::new(Side::Client, Direction::Bidirectional, 0);
-    ids.on_frame_lost(SentFrame::StopSending { id: stream });
-    ids.on_frame_acked(SentFrame::MaxData { limit: 7 });
 }
 
 #[test]
@@ -382,7 +378,7 @@ fn an_id_given_up_waits_for_room_and_is_no_spare_meanwhile() {
     ids.give_up(reserved);
     assert_eq!(send(&mut ids), [0, 1, 2, 3, 4, 5, 6, 7]);
     assert_eq!((ids.spare(), ids.reserve()), (0, None));
-    ids.on_frame_acked(SentFrame::RetireConnectionId { sequence: 0 });
+    ids.on_retirement_acked(0);
     assert_eq!(send(&mut ids), [9]);
 }
 
@@ -505,7 +501,7 @@ fn unrequested_reset_tokens_are_not_reported() {
         on_frame(&mut ids, &frame(sequence, sequence)).unwrap();
         send(&mut ids)
             .into_iter()
-            .for_each(|old| ids.on_frame_acked(retired(old)));
+            .for_each(|old| ids.on_retirement_acked(old));
     }
     assert_eq!(
         ids.poll_token_change(),

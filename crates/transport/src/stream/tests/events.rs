@@ -223,18 +223,13 @@ fn closed_connection_keeps_nothing() {
     assert_eq!(client.streams.finish(id), Err(FinishError::ClosedStream));
     assert_eq!(client.streams.stop(id, 1), Err(ClosedStream));
     assert_eq!(client.streams.open_count(Side::Client, BIDI), 0);
-    client.streams.on_frame_acked(SentFrame::Stream {
-        id,
+    let span = Span {
         offset: 0,
         len: 5,
         fin: false,
-    });
-    client.streams.on_frame_lost(SentFrame::Stream {
-        id,
-        offset: 0,
-        len: 5,
-        fin: false,
-    });
+    };
+    client.streams.on_stream_acked(id, span);
+    client.streams.on_stream_lost(id, span);
     assert!(!client.streams.wants_to_send());
 }
 

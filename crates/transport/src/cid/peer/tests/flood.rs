@@ -45,7 +45,7 @@ fn flood_with_acknowledgements_stays_small() {
         sent += send(&mut ids).len();
         if ids.retirements.open.len() == MAX_RETIREMENTS {
             let oldest = ids.retirements.open[0].sequence;
-            ids.on_frame_acked(retired(oldest));
+            ids.on_retirement_acked(oldest);
         }
         ids.poll_token_change();
         assert_small(&ids);
@@ -81,9 +81,9 @@ fn flood_with_an_adversarial_pattern_stays_small() {
             .collect();
         for sequence in open {
             if ids.retirements.open.len() > 12 || next() % 2 == 0 {
-                ids.on_frame_acked(retired(sequence));
+                ids.on_retirement_acked(sequence);
             } else if next() % 4 == 0 {
-                ids.on_frame_lost(retired(sequence));
+                ids.on_retirement_lost(sequence);
                 lost += 1;
             }
         }
@@ -183,12 +183,12 @@ impl Model {
             Step::Send => self.retired.extend(send(ids)),
             Step::Acked(index) => {
                 if let Some(sequence) = self.in_flight(index) {
-                    self.ids.on_frame_acked(retired(sequence));
+                    self.ids.on_retirement_acked(sequence);
                 }
             }
             Step::Lost(index) => {
                 if let Some(sequence) = self.in_flight(index) {
-                    self.ids.on_frame_lost(retired(sequence));
+                    self.ids.on_retirement_lost(sequence);
                 }
             }
             Step::Poll => self.poll_tokens(),
