@@ -85,13 +85,13 @@ fn flows() -> Chart {
     })
 }
 
-/// Returns the size of a congestion window that is reduced every four seconds.
+/// Returns a congestion window that is reduced every four seconds, as points of time and size.
 fn saw(factor: f64) -> impl Iterator<Item = (f64, f64)> {
     let times = (0..3000).map(|step| f64::from(step) / 100.0);
     times.map(move |at| (at, (120_000.0 + (at % 4.0) * 20_000.0) * factor))
 }
 
-/// Returns values around a middle over 30 seconds, the same in every run.
+/// Returns pseudorandom values around a middle over 30 seconds, the same in every run.
 fn noise(count: u32, middle: f64, width: f64) -> impl Iterator<Item = (f64, f64)> {
     let mut state = 7_u32;
     (0..count).map(move |index| {

@@ -28,7 +28,7 @@ impl Axis {
         Self::new("time", Unit::Seconds)
     }
 
-    /// Makes the axis logarithmic. Values that are not above zero are left out.
+    /// Makes the axis logarithmic. Values of zero or below are left out.
     #[must_use]
     pub fn logarithmic(mut self) -> Self {
         self.is_logarithmic = true;

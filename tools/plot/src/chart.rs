@@ -1,4 +1,4 @@
-//! The data of charts.
+//! The data of one chart, independent of the output format.
 
 use crate::{Axis, Marks, Reference, Series};
 
@@ -54,21 +54,21 @@ impl Chart {
         self
     }
 
-    /// Adds a group of events.
+    /// Adds a group of events. Images show the first 8 groups, and tables show all of them.
     #[must_use]
     pub fn marks(mut self, marks: Marks) -> Self {
         self.marks.push(marks);
         self
     }
 
-    /// Adds a reference level.
+    /// Adds a reference level. Images show the first 8, and tables show all of them.
     #[must_use]
     pub fn reference(mut self, reference: Reference) -> Self {
         self.references.push(reference);
         self
     }
 
-    /// Returns the title.
+    /// Returns the title that was set with [`new`](Self::new), without escapes.
     pub fn title(&self) -> &str {
         &self.title
     }

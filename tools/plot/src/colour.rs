@@ -8,11 +8,11 @@ pub enum Colour {
     Auto,
     /// A colour of the palette, which has eight. Larger numbers start again from the first.
     Nth(usize),
-    /// The colour of bad events: losses, failures.
+    /// The colour of losses and failures.
     Bad,
-    /// The colour of good events: recovered, passed.
+    /// The colour of recoveries and passed checks.
     Good,
-    /// The colour of background values: link rates, minimum values.
+    /// The colour of less important values, such as link rates and minimum values.
     Muted,
 }
 

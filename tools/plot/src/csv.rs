@@ -30,7 +30,7 @@ pub(crate) struct Extent {
 }
 
 impl Extent {
-    /// A table without limits.
+    /// No limits.
     pub(crate) const ALL: Self = Self {
         rows: usize::MAX,
         groups: usize::MAX,
@@ -117,7 +117,7 @@ fn number(value: f64) -> String {
     }
 }
 
-/// Writes a text cell. It is quoted where RFC 4180 requires it, and never a formula.
+/// Formats a text cell. It is quoted as RFC 4180 requires, and a spreadsheet never reads it as a formula.
 fn field(text: &str) -> String {
     let is_formula = text.starts_with(['=', '+', '-', '@', '\t', '\r']);
     let guard = if is_formula { "'" } else { "" };

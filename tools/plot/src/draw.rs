@@ -30,7 +30,7 @@ impl Chart {
 
 /// The distance by which data may extend beyond the edge of the plot, in pixels.
 const OVERHANG: f64 = 4.0;
-/// The most points in all lines of a chart together, at about eight bytes each.
+/// The largest number of points in all lines of a chart together, at about eight bytes each.
 pub(crate) const POINTS: usize = 8000;
 
 /// Draws a chart as an image with a stylesheet, which may be empty.

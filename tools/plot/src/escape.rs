@@ -14,7 +14,7 @@ pub fn escape(text: &str) -> String {
             '"' => out.push_str("&quot;"),
             '\'' => out.push_str("&#39;"),
             '\t' | '\n' | '\r' => out.push(' '),
-            other if is_unwanted(other) => out.push('\u{fffd}'),
+            other if is_replaced(other) => out.push('\u{fffd}'),
             other => out.push(other),
         }
     }
@@ -48,7 +48,7 @@ pub(crate) fn fit(text: &str, size: f64, width: f64) -> String {
     text.to_owned()
 }
 
-/// Returns the width of text in pixels at a font size, rather too wide than too narrow.
+/// Returns an upper estimate of the width of text in pixels at a font size.
 ///
 /// The reader's font is unknown. The factors are those of the widest common fonts (Verdana, DejaVu
 /// Sans), so that labels do not touch in any font.
@@ -68,13 +68,13 @@ fn em(character: char) -> f64 {
     }
 }
 
-fn is_unwanted(character: char) -> bool {
-    let turns_direction = matches!(
+fn is_replaced(character: char) -> bool {
+    let changes_direction = matches!(
         character,
         '\u{061c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}'
     );
     let is_forbidden = matches!(character, '\u{fffe}' | '\u{ffff}') || character.is_control();
-    turns_direction || is_forbidden
+    changes_direction || is_forbidden
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Grids of several charts in one image.
+//! Draws several charts in one image.
 
 use std::fmt::Write;
 
@@ -14,9 +14,9 @@ pub struct Grid {
     charts: Vec<Chart>,
 }
 
-/// The most charts drawn. More would make an image of many megabytes; tables have all of them.
+/// The largest number of charts that are drawn. More would make an image of many megabytes; tables have all of them.
 const MAX_CHARTS: usize = 60;
-/// The fewest points of one chart, even in a grid of many.
+/// The smallest number of points of a chart, even in a grid of many.
 const MIN_POINTS: usize = 400;
 const TITLE_HEIGHT: f64 = 34.0;
 

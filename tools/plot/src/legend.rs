@@ -1,4 +1,4 @@
-//! Legends of charts.
+//! Lays out and draws legends of charts.
 
 use std::fmt::Write;
 
@@ -18,7 +18,7 @@ pub(crate) struct Entry {
     text: String,
 }
 
-/// The symbol before a name.
+/// The symbol in front of a name.
 #[derive(Clone, Copy)]
 enum Symbol {
     Series(Shape, &'static str),
@@ -33,7 +33,7 @@ pub(crate) struct Legend {
     pub(crate) rows: usize,
 }
 
-/// The height of a row.
+/// The height of a row in pixels.
 pub(crate) const ROW: f64 = 17.0;
 
 const FONT: f64 = 11.0;
@@ -66,7 +66,7 @@ impl Legend {
             let text = fit(name, FONT, MAX_ENTRY.min(width - SYMBOL_WIDTH));
             let needed = SYMBOL_WIDTH + text_width(&text, FONT);
             let is_last = index + 1 == items.len();
-            // The last row needs room for the number of entries left out.
+            // The last row needs room for the text `and N more`.
             let more = if is_last { 0.0 } else { GAP + MORE_WIDTH };
             if row + 1 == max_rows && x + needed + more > width {
                 let text = format!("and {} more", items.len() - index);

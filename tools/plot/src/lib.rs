@@ -33,7 +33,7 @@
 //! forbids or that change the direction of text are replaced, and long text is shortened in images.
 //! Cells of a CSV table that a spreadsheet would read as a formula begin with `'`.
 //!
-//! # Why no charting library
+//! # Reasons against a charting library
 //!
 //! Libraries such as `plotters` write each colour as a fixed value at each element, so that an image
 //! cannot follow the page. They draw every point, and pass characters that XML forbids on to the

@@ -29,14 +29,13 @@ impl Marks {
         Self::of(name, MarkStyle::Lines, marks.collect())
     }
 
-    /// Creates short strokes at the bottom, for frequent events. They are red by default, because
-    /// most of them are losses.
+    /// Creates short strokes at the bottom, for frequent events. They have the colour of losses by default.
     pub fn ticks(name: impl Into<String>, marks: impl IntoIterator<Item = f64>) -> Self {
         let marks = marks.into_iter().map(|x| (x, String::new()));
         Self::of(name, MarkStyle::Ticks, marks.collect()).colour(Colour::Bad)
     }
 
-    /// Sets the colour.
+    /// Sets the colour. By default lines are muted, and ticks have the colour of losses.
     #[must_use]
     pub fn colour(mut self, colour: Colour) -> Self {
         self.colour = colour;

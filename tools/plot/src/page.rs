@@ -42,7 +42,7 @@ enum Part {
 }
 
 impl Page {
-    /// Creates a page with a title and nothing else.
+    /// Creates a page without sections.
     pub fn new(title: impl Into<String>) -> Self {
         Self {
             title: title.into(),
@@ -50,7 +50,7 @@ impl Page {
         }
     }
 
-    /// Adds a line under the title.
+    /// Adds a line of plain text under the title.
     #[must_use]
     pub fn line(mut self, line: impl Into<String>) -> Self {
         self.lines.push(line.into());
@@ -67,7 +67,7 @@ impl Page {
 }
 
 impl Section {
-    /// Creates an empty section.
+    /// Creates an empty section with a heading, which also appears in the table of contents.
     pub fn new(heading: impl Into<String>) -> Self {
         Self {
             heading: heading.into(),
@@ -75,14 +75,14 @@ impl Section {
         }
     }
 
-    /// Folds the section, so that readers must open it.
+    /// Folds the section: readers have to open it.
     #[must_use]
     pub fn folded(mut self) -> Self {
         self.is_folded = true;
         self
     }
 
-    /// Adds a paragraph.
+    /// Adds a paragraph of plain text, which is escaped.
     #[must_use]
     pub fn text(mut self, text: impl Into<String>) -> Self {
         self.parts.push(Part::Text(text.into()));
@@ -96,7 +96,7 @@ impl Section {
         self
     }
 
-    /// Adds a table.
+    /// Adds a table. Wide tables scroll.
     #[must_use]
     pub fn table(mut self, table: Table) -> Self {
         self.parts.push(Part::Table(table));

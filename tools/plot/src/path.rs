@@ -33,7 +33,7 @@ impl Path {
         }
     }
 
-    /// Adds a line of no length, which round caps turn into a dot.
+    /// Adds a line of length zero, which round caps draw as a dot.
     pub(crate) fn dot(&mut self, x: f64, y: f64) {
         self.move_to(x, y);
         self.out.push_str("h0");

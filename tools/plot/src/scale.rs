@@ -3,7 +3,7 @@
 use crate::unit::Prefix;
 use crate::{Axis, Unit, ticks};
 
-/// One axis laid over a range of pixels.
+/// Maps the values of one axis to a range of pixels.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Scale {
     low: f64,
@@ -15,7 +15,7 @@ pub(crate) struct Scale {
     pub(crate) prefix: Prefix,
 }
 
-/// A tick: its position and its label.
+/// A tick: its position in pixels and its label.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Tick {
     pub(crate) at: f64,
@@ -43,11 +43,11 @@ impl Scale {
         }
     }
 
-    /// Extends the axis to a round number, for about `wanted` ticks.
-    pub(crate) fn rounded(mut self, axis: &Axis, wanted: usize) -> Self {
+    /// Extends the axis to a round number, for about `count` ticks.
+    pub(crate) fn rounded(mut self, axis: &Axis, count: usize) -> Self {
         if axis.high.is_none() && !self.is_logarithmic {
             let factor = self.prefix.factor;
-            self.high = ticks::round_up(self.high / factor, self.low / factor, wanted) * factor;
+            self.high = ticks::round_up(self.high / factor, self.low / factor, count) * factor;
         }
         self
     }
@@ -76,10 +76,10 @@ impl Scale {
         }
     }
 
-    /// Returns about `wanted` ticks with their labels.
-    pub(crate) fn ticks(&self, wanted: usize) -> Vec<Tick> {
+    /// Returns about `count` ticks with their labels.
+    pub(crate) fn ticks(&self, count: usize) -> Vec<Tick> {
         if self.is_logarithmic {
-            return ticks::logarithmic(self.low, self.high, wanted)
+            return ticks::logarithmic(self.low, self.high, count)
                 .into_iter()
                 .map(|value| Tick {
                     at: self.pixel(value),
@@ -88,7 +88,7 @@ impl Scale {
                 .collect();
         }
         let factor = self.prefix.factor;
-        let (values, decimals) = ticks::linear(self.low / factor, self.high / factor, wanted);
+        let (values, decimals) = ticks::linear(self.low / factor, self.high / factor, count);
         values
             .into_iter()
             .map(|value| Tick {

@@ -1,4 +1,4 @@
-//! Series of values, and their shapes.
+//! Series of values, and the shapes in which they are drawn.
 
 use crate::Colour;
 
@@ -81,7 +81,7 @@ impl Series {
         }
     }
 
-    /// Creates an area on top of the stacked series before it: the share of one of several flows.
+    /// Creates an area on top of the previous stacked series, for example the share of one of several flows.
     ///
     /// If the series have different x values, values between points are interpolated. Before its
     /// first and after its last point, a series counts as zero.
@@ -103,14 +103,14 @@ impl Series {
         Self::of(name, Shape::Markers(marker), points)
     }
 
-    /// Sets the colour.
+    /// Sets the colour. Without it, the series has the next colour of the palette.
     #[must_use]
     pub fn colour(mut self, colour: Colour) -> Self {
         self.colour = colour;
         self
     }
 
-    /// Makes the line dashed.
+    /// Makes the line dashed, whatever its position in the chart.
     #[must_use]
     pub fn dashed(mut self) -> Self {
         self.is_dashed = true;

@@ -1,4 +1,4 @@
-//! The stylesheet: colours, lines and text.
+//! The stylesheet of charts: colours, lines and text.
 
 /// Returns the stylesheet of all charts, for a page with several
 /// [fragments](crate::Chart::to_fragment). Every rule is scoped by the class `courser-plot`.

@@ -1,4 +1,4 @@
-//! Text summaries of charts, for readers who cannot see them.
+//! Text summaries of charts, for screen readers.
 
 use crate::escape::shorten;
 use crate::{Chart, Series, Unit};
@@ -12,7 +12,7 @@ impl Chart {
 
 /// The longest name in a summary, in characters: screen readers read summaries aloud.
 const MAX_NAME: usize = 80;
-/// The most lines for each of series, events and levels.
+/// The largest number of lines for series, for events and for levels.
 const MAX_LINES: usize = 32;
 
 /// Summarizes a chart, with one line for each series, group of events and level.
@@ -75,7 +75,7 @@ fn name(text: &str) -> String {
     shorten(text, MAX_NAME)
 }
 
-/// Writes a number of events as text.
+/// Formats a number of events.
 pub(crate) fn events(count: usize) -> String {
     match count {
         1 => "1 event".to_owned(),

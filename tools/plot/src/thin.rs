@@ -1,4 +1,4 @@
-//! Thins long series to the points that can be seen.
+//! Thins long series to their visible points.
 
 use std::collections::HashSet;
 
@@ -18,7 +18,7 @@ pub(crate) fn columns(points: &[(f64, f64)], columns_per_pixel: f64) -> Vec<(f64
     out
 }
 
-/// Returns the columns per pixel that leave about `budget` points of a series over `width` pixels.
+/// Returns the columns per pixel for about `budget` points of a series over `width` pixels.
 pub(crate) fn density(budget: usize, width: f64) -> f64 {
     #[expect(clippy::cast_precision_loss, reason = "a number of points")]
     let budget = budget as f64;
@@ -26,7 +26,7 @@ pub(crate) fn density(budget: usize, width: f64) -> f64 {
 }
 
 /// Keeps at most about `budget` points: one in each cell of a grid, and the lowest and highest of
-/// all. The cells begin at half a pixel and grow until few enough points are left.
+/// all. The cells begin at half a pixel and grow until few enough points remain.
 pub(crate) fn cells(mut points: Vec<(f64, f64)>, budget: usize) -> Vec<(f64, f64)> {
     let mut size = 0.5;
     while points.len() > budget.max(1) && size < MAX_CELL {

@@ -1,12 +1,12 @@
 //! Chooses round numbers for the ticks of an axis.
 
-/// The most ticks of an axis: more than a reader can use, and a bound for a degenerate axis.
+/// The largest number of ticks of an axis: more than a reader can use, and a bound for a degenerate axis.
 const MAX_TICKS: usize = 40;
 
-/// Returns about `wanted` ticks inside `low..=high`, and the decimals they need. The ticks are
+/// Returns about `target` ticks inside `low..=high`, and the decimals of their labels. The ticks are
 /// multiples of 1, 2 or 5 times a power of ten. The bounds must be finite, with `low < high`.
-pub(crate) fn linear(low: f64, high: f64, wanted: usize) -> (Vec<f64>, usize) {
-    let step = nice_step((high - low) / count(wanted.max(1)));
+pub(crate) fn linear(low: f64, high: f64, target: usize) -> (Vec<f64>, usize) {
+    let step = nice_step((high - low) / count(target.max(1)));
     if !(step.is_normal() && high > low) {
         return (Vec::new(), 0);
     }
@@ -21,17 +21,17 @@ pub(crate) fn linear(low: f64, high: f64, wanted: usize) -> (Vec<f64>, usize) {
 
 /// Returns the powers of ten inside `low..=high`. If they are few, their multiples by 2 and 5 are
 /// added. If they are many, some are left out. The bounds must satisfy `0 < low < high`.
-pub(crate) fn logarithmic(low: f64, high: f64, wanted: usize) -> Vec<f64> {
+pub(crate) fn logarithmic(low: f64, high: f64, target: usize) -> Vec<f64> {
     let (first, last) = (low.log10().floor(), high.log10().ceil());
     if !(first.is_finite() && last.is_finite()) {
         return Vec::new();
     }
     let decades = last - first;
     let factors: &[f64] = match (high / low).log10() {
-        span if span * 3.0 <= count(wanted) => &[1.0, 2.0, 5.0],
+        span if span * 3.0 <= count(target) => &[1.0, 2.0, 5.0],
         _ => &[1.0],
     };
-    let stride = (decades / count(wanted.max(1))).ceil().max(1.0);
+    let stride = (decades / count(target.max(1))).ceil().max(1.0);
     let inside = |tick: &f64| (low * (1.0 - 1e-9)..=high * (1.0 + 1e-9)).contains(tick);
     (0..MAX_TICKS)
         .map(|index| first + count(index) * stride)
@@ -46,8 +46,8 @@ pub(crate) fn logarithmic(low: f64, high: f64, wanted: usize) -> Vec<f64> {
 }
 
 /// Rounds the end of an axis up to a round number.
-pub(crate) fn round_up(high: f64, low: f64, wanted: usize) -> f64 {
-    let step = nice_step((high - low) / count(wanted.max(1)));
+pub(crate) fn round_up(high: f64, low: f64, target: usize) -> f64 {
+    let step = nice_step((high - low) / count(target.max(1)));
     match step.is_normal() {
         true => (high / step - 1e-9).ceil() * step,
         false => high,

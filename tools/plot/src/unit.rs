@@ -1,4 +1,4 @@
-//! Units, and numbers with prefixes.
+//! Formats numbers with units and prefixes.
 
 /// The unit of an axis. Values are always in the base unit. Drawing chooses the prefix.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -24,7 +24,7 @@ pub(crate) struct Prefix {
 }
 
 impl Unit {
-    /// Returns the prefix that suits a value of this size best.
+    /// Returns the largest prefix that is not above a value of this size.
     pub(crate) fn prefix(self, size: f64) -> Prefix {
         let size = size.abs();
         let table = self.prefixes();

@@ -1,4 +1,4 @@
-//! Writes the confusion table of `docs/QLOG.md`: known causes, and what `courser qlog explain` says.
+//! Writes the confusion table of `docs/QLOG.md`: known causes, and the causes that explanations rank first.
 
 #[path = "../tests/it/lab/mod.rs"]
 #[allow(dead_code)]

@@ -19,11 +19,11 @@ pub enum QlogCommand {
     Summary(SummaryArguments),
     /// Count events, packets, frames, sizes, ECN marks, losses and round-trip times
     Stats(StatsArguments),
-    /// Explain and draw a connection on an HTML page that opens alone
+    /// Write a self-contained HTML page that explains and plots a connection
     Html(HtmlArguments),
     /// Compare two traces: figures, causes, and the point at which they diverge
     Diff(DiffArguments),
-    /// Merge the traces of both ends of a connection into one, with their clocks aligned
+    /// Merge the traces of both ends of a connection into one, and align their clocks
     Merge(MergeArguments),
     /// Follow a trace while it is written, with a line for each second
     Tail(TailArguments),
@@ -114,7 +114,7 @@ pub struct HtmlArguments {
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
 
-    /// Output file
+    /// HTML file to write
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: PathBuf,
 }
@@ -132,11 +132,11 @@ pub struct DiffArguments {
     #[arg(value_name = "A")]
     pub(crate) first: PathBuf,
 
-    /// Second trace
+    /// Second trace, of any QUIC implementation, compressed or not
     #[arg(value_name = "B")]
     pub(crate) second: PathBuf,
 
-    /// Print JSON
+    /// Print the comparison as JSON
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -166,7 +166,7 @@ pub struct MergeArguments {
 const MERGE_EXAMPLES: &str = "\
 Examples:
   courser qlog merge ID_client.sqlog ID_server.sqlog -o both.sqlog
-      Write the events of both ends in the order of time";
+      Write the events of both ends in chronological order";
 
 /// The flags of `courser qlog tail`.
 #[derive(Args, Debug)]
@@ -180,7 +180,7 @@ pub struct TailArguments {
     )]
     pub(crate) path: Option<PathBuf>,
 
-    /// Follow a connection of the server with this `--admin` address instead: http://127.0.0.1:9443
+    /// Follow a connection of a running server instead, at its --admin address: http://127.0.0.1:9443
     #[arg(long, value_name = "URL", requires = "token_file")]
     pub(crate) admin: Option<String>,
 
@@ -188,11 +188,11 @@ pub struct TailArguments {
     #[arg(long, value_name = "FILE", requires = "admin")]
     pub(crate) token_file: Option<PathBuf>,
 
-    /// Number of the connection, as the admin page shows it; by default the newest over HTTP/3
+    /// Number of the connection, as the admin page shows it; by default the newest HTTP/3 connection
     #[arg(long, value_name = "ID", requires = "admin")]
     pub(crate) connection: Option<u64>,
 
-    /// Write the records of the connection to this file, too (.sqlog)
+    /// Also write the records of the connection to this file (.sqlog)
     #[arg(long, short, value_name = "FILE", requires = "admin")]
     pub(crate) output: Option<PathBuf>,
 
@@ -200,7 +200,7 @@ pub struct TailArguments {
     #[arg(long, short, value_name = "SECONDS", default_value = "1", value_parser = parse_duration)]
     pub(crate) interval: Duration,
 
-    /// Stop when nothing is added for this long
+    /// Stop when no records arrive for this long
     #[arg(long, short, value_name = "SECONDS", default_value = "30", value_parser = parse_duration)]
     pub(crate) wait: Duration,
 }
@@ -215,7 +215,7 @@ Examples:
   courser qlog tail --admin http://127.0.0.1:9443 --token-file token -o now.sqlog
       Trace the newest connection of a running server from now on
 
-courser writes a trace in pieces of 32 KiB, which are some two hundred packets.";
+courser writes traces in blocks of 32 KiB, about two hundred packets each.";
 
 /// The flags of `courser qlog convert`.
 #[derive(Args, Debug)]
@@ -277,7 +277,7 @@ pub(crate) enum ChartName {
 }
 
 impl ChartName {
-    /// Returns the chart, or `None` for all.
+    /// Returns the chart to draw, or `None` for all charts.
     pub(crate) fn chart(self) -> Option<TraceChart> {
         match self {
             Self::TimeSequence => Some(TraceChart::Packets),
@@ -312,7 +312,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn output_is_an_image_or_a_page() {
+    fn output_is_an_svg_image_or_an_html_page() {
         assert!(parse_output("a/b.svg").is_ok() && parse_output("b.html").is_ok());
         let error = parse_output("b.png").expect_err("no such writer");
         assert_eq!(error, "'b.png' ends neither in .svg nor in .html");

@@ -1,4 +1,4 @@
-//! A trace as charts.
+//! Draws the charts of a trace.
 
 use std::io::BufRead;
 
@@ -17,13 +17,13 @@ pub enum TraceChart {
     Packets,
     /// Congestion window and bytes in flight.
     Window,
-    /// Round-trip times.
+    /// Latest, smoothed and shortest round-trip times.
     Rtt,
     /// Send and receive rates.
     Throughput,
 }
 
-/// A trace that can be drawn.
+/// A trace that was read completely, and from which charts are drawn.
 #[derive(Clone, Debug)]
 pub struct Trace {
     /// The name of the trace, for titles.
@@ -85,7 +85,7 @@ impl Trace {
         self.with_charts(page, which).to_html()
     }
 
-    /// Draws all charts below an explanation as an HTML page, which needs no other file.
+    /// Draws a self-contained HTML page with an explanation and all charts below it.
     pub fn report(&self, explanation: &Explanation) -> String {
         let lines = sentences(explanation);
         let headings = [

@@ -9,14 +9,14 @@ use serde::Serialize;
 use crate::explain::{Cause, Direction, Explainer, Explanation};
 use crate::qlog::{Event, EventKind, Reader, Samples, Summarizer, Summary};
 
-/// A trace, read for a comparison.
+/// The values of one trace that a comparison uses.
 #[derive(Clone, Debug)]
 pub struct ComparedTrace {
-    /// Its figures.
+    /// The numbers that [`Comparison::figures`] shows side by side.
     pub summary: Summary,
     /// The explanation of what limited it.
     pub explanation: Explanation,
-    /// Application data so far, sent and received, over the time since the first packet.
+    /// Application bytes sent and received so far, as pairs of seconds since the first packet and bytes.
     progress: [Samples<(f64, u64)>; 2],
 }
 
@@ -47,7 +47,7 @@ impl ComparedTrace {
         }
     }
 
-    /// Returns the bytes at a time.
+    /// Returns the bytes transferred by `time`, in seconds since the first packet.
     fn at(&self, time: f64) -> u64 {
         let progress = self.progress();
         let index = progress.partition_point(|point| point.0 <= time);
@@ -55,7 +55,7 @@ impl ComparedTrace {
     }
 }
 
-/// Collects the progress of a transfer.
+/// Collects [`ComparedTrace::progress`] event by event.
 #[derive(Debug, Default)]
 struct Collector {
     first: Option<f64>,
@@ -92,20 +92,20 @@ impl Collector {
 /// A comparison of two traces.
 #[derive(Serialize, Clone, PartialEq, Debug)]
 pub struct Comparison {
-    /// Figures of both.
+    /// The figures in the order of output, from `duration` to `datagram size`.
     pub figures: Vec<Figure>,
-    /// Causes, and the seconds for which they limited both.
+    /// Causes, each with the seconds for which it limited the first and the second transfer.
     pub causes: Vec<(Cause, f64, f64)>,
     /// The first point of divergence.
     pub divergence: Option<Divergence>,
 }
 
-/// One figure of two traces.
+/// One figure, with its values in both traces.
 #[derive(Serialize, Clone, PartialEq, Debug)]
 pub struct Figure {
-    /// Its name.
+    /// The name as output shows it, such as `rtt min`.
     pub name: &'static str,
-    /// The values; times are seconds, sizes bytes, rates bits per second, shares 0 to 1.
+    /// The values of both traces: times in seconds, sizes in bytes, rates in bits per second, shares from 0 to 1.
     pub values: [Option<f64>; 2],
     /// The values as text.
     pub texts: [String; 2],
@@ -116,7 +116,7 @@ pub struct Figure {
 pub struct Divergence {
     /// Seconds since the first packet.
     pub time: f64,
-    /// The bytes that both had transferred then.
+    /// The bytes that each transfer had completed at that time.
     pub bytes: [u64; 2],
     /// True if the second trace falls behind.
     pub second_is_behind: bool,
@@ -125,7 +125,7 @@ pub struct Divergence {
 }
 
 impl Comparison {
-    /// Compares two traces.
+    /// Compares two traces that were read with [`ComparedTrace::of`].
     pub fn of(first: &ComparedTrace, second: &ComparedTrace) -> Self {
         Self {
             figures: figures(first, second),
@@ -161,7 +161,7 @@ impl Comparison {
         }
         lines.push(String::new());
         lines.push(self.divergence.as_ref().map_or_else(
-            || "both transfers advance alike".to_owned(),
+            || "both transfers progress at the same rate".to_owned(),
             |it| {
                 let (behind, cause) = (if it.second_is_behind { "B" } else { "A" }, it.cause);
                 let cause = cause.map(|cause| format!(", limited by: {}", cause.name()));
@@ -267,7 +267,7 @@ fn causes(first: &ComparedTrace, second: &ComparedTrace) -> Vec<(Cause, f64, f64
     causes
 }
 
-/// Finds the last time at which both transfers were alike, before they differ for good.
+/// Finds the last time at which both transfers had about as many bytes, before they differ until one ends.
 fn divergence(first: &ComparedTrace, second: &ComparedTrace) -> Option<Divergence> {
     let end = |side: &ComparedTrace| side.progress().last().map_or(0.0, |point| point.0);
     let until = end(first).min(end(second));
@@ -275,7 +275,7 @@ fn divergence(first: &ComparedTrace, second: &ComparedTrace) -> Option<Divergenc
     let differs = |time: f64| {
         let (one, other) = (first.at(time), second.at(time));
         let gap = one.abs_diff(other);
-        gap > LEAST_GAP && gap as f64 > one.max(other) as f64 * GAP
+        gap > MIN_GAP && gap as f64 > one.max(other) as f64 * GAP
     };
     let mut found = None;
     for index in (1..=POINTS).rev() {
@@ -307,10 +307,10 @@ fn divergence(first: &ComparedTrace, second: &ComparedTrace) -> Option<Divergenc
     })
 }
 
-/// The number of moments at which transfers are compared.
+/// The number of times at which the progress of transfers is compared.
 const POINTS: usize = 1000;
-/// Transfers differ if one of them is behind by this share, and so many bytes.
+/// Transfers differ if one is behind by at least this share of bytes and by at least `MIN_GAP` bytes.
 const GAP: f64 = 0.1;
-const LEAST_GAP: u64 = 20_000;
+const MIN_GAP: u64 = 20_000;
 /// The largest number of streams whose ends are remembered. K209.
 const MAX_STREAMS: usize = 1 << 16;

@@ -38,7 +38,7 @@ pub(crate) struct Writer<W> {
 }
 
 impl<W: Write> Writer<W> {
-    /// Writes the header. `trace` describes the trace.
+    /// Writes the header of the file. `trace` is the header of the trace in it.
     pub(crate) fn new(
         mut output: W,
         form: Form,
@@ -78,7 +78,6 @@ impl<W: Write> Writer<W> {
         })
     }
 
-    /// Writes an event.
     pub(crate) fn event(&mut self, event: &Value) -> Result<(), Error> {
         let separator = if self.written == 0 { "" } else { "," };
         self.written += 1;
@@ -121,7 +120,7 @@ pub(crate) fn convert<R: BufRead, W: Write>(
     form: Form,
 ) -> Result<Converted, Error> {
     let mut unreadable = 0;
-    // The time of the first event is that from which the others count.
+    // The other times count from that of the first event.
     let mut next = std::iter::from_fn(|| reader.next_raw());
     let first = next.find_map(|line| match line {
         Ok(event) => Some(event),
@@ -132,7 +131,7 @@ pub(crate) fn convert<R: BufRead, W: Write>(
     });
     let about = reader.about().clone();
     let mut header = header(about.vantage_point.as_deref(), about.group_id.as_deref());
-    let origin = reference::keep(
+    let origin = reference::copy_common_fields(
         reader.common_fields(),
         reader.first_time().unwrap_or(0.0),
         &mut header["common_fields"],
@@ -184,7 +183,7 @@ pub(crate) fn renamed(event: RawEvent) -> Value {
         scale(&mut data, event.per_second / 1e3);
     }
     rename(&mut data, &name);
-    // Microseconds are exact in a trace, and shorter than what a division leaves.
+    // Rounded to nanoseconds, because the division leaves long fractions.
     let time = (event.time * 1e9).round() / 1e6;
     let mut event = event.other;
     event.insert("time".to_owned(), json!(time));
@@ -290,7 +289,7 @@ fn packet(fields: &mut Map<String, Value>) {
     }
 }
 
-/// Divides the times in the data of an event.
+/// Divides the times in the data of an event by `divisor`.
 fn scale(data: &mut Value, divisor: f64) {
     match data {
         Value::Object(fields) => {
@@ -312,7 +311,7 @@ fn scale(data: &mut Value, divisor: f64) {
     }
 }
 
-/// Fields that are in the unit of the trace.
+/// Fields with times in the unit of the trace, which become milliseconds.
 const TIMES: &[&str] = &[
     "min_rtt",
     "smoothed_rtt",
@@ -413,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_that_are_not_known_are_kept() {
+    fn unknown_columns_are_kept() {
         let old = OLD
             .replace(
                 "\"event\",\"data\"]",
@@ -466,7 +465,7 @@ mod tests {
     }
 
     #[test]
-    fn forms_have_the_same_events() {
+    fn both_formats_have_the_same_events() {
         let events = |text: &str| -> Vec<Event> {
             let reader = Reader::new(text.as_bytes()).expect("a trace");
             reader

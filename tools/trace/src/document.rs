@@ -1,4 +1,4 @@
-//! The summary of a trace as JSON.
+//! Writes the results of commands as JSON.
 
 use std::path::Path;
 
@@ -48,7 +48,7 @@ struct FileExplanation<'a> {
 /// Returns the explanation of a file as a JSON object.
 ///
 /// # Errors
-/// Returns an error if a number in it cannot be written as JSON.
+/// Returns an error if a number in the explanation cannot be written as JSON.
 pub(crate) fn explanation(path: &Path, explanation: &Explanation) -> serde_json::Result<String> {
     serde_json::to_string(&FileExplanation {
         file: path.display().to_string(),
@@ -67,7 +67,7 @@ struct FileStats<'a> {
 /// Returns the counts of a file as a JSON object.
 ///
 /// # Errors
-/// Returns an error if a number in them cannot be written as JSON.
+/// Returns an error if a number in the counts cannot be written as JSON.
 pub(crate) fn stats(path: &Path, stats: &Stats) -> serde_json::Result<String> {
     serde_json::to_string(&FileStats {
         file: path.display().to_string(),

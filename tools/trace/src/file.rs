@@ -17,14 +17,16 @@ pub(crate) fn open(path: &Path) -> Result<TraceFile, Error> {
     let name = path.display();
     let failed = |error| Error::new(format!("cannot read {name}: {error}"));
     if path.is_dir() {
-        return Err(Error::new(format!("{name} is a directory: name its files")));
+        return Err(Error::new(format!(
+            "{name} is a directory: pass the files in it"
+        )));
     }
     let file = File::open(path).map_err(failed)?;
     let content = decompressed(BufReader::with_capacity(READ_BUFFER, file)).map_err(failed)?;
     Reader::new(content).map_err(|error| Error::new(format!("{name}: {error}")))
 }
 
-/// Returns the content of a file that may be compressed with gzip or zstd. Its first bytes show it.
+/// Returns the content of a file. Decompresses gzip and zstd, which the first bytes of the file show.
 pub(crate) fn decompressed<R: BufRead + 'static>(mut file: R) -> std::io::Result<Box<dyn BufRead>> {
     let start = file.fill_buf()?;
     if start.starts_with(&GZIP) {
@@ -54,7 +56,7 @@ fn zstd<R: BufRead + 'static>(_file: R) -> std::io::Result<Box<dyn BufRead>> {
     ))
 }
 
-/// Creates a file, or replaces one that is none of the inputs.
+/// Creates or replaces a file. Fails if it is one of the inputs.
 pub(crate) fn create(path: &Path, inputs: &[&Path]) -> Result<BufWriter<File>, Error> {
     let name = path.display();
     let own = fs::canonicalize(path).ok();
@@ -69,7 +71,7 @@ pub(crate) fn create(path: &Path, inputs: &[&Path]) -> Result<BufWriter<File>, E
     Ok(BufWriter::with_capacity(READ_BUFFER, file))
 }
 
-/// Writes a file that did not exist, or replaces one that is not the input.
+/// Creates or replaces a file with `content`. Fails if it is the input.
 pub(crate) fn write(path: &Path, content: &str, input: &Path) -> Result<(), Error> {
     let mut file = create(path, &[input])?;
     file.write_all(content.as_bytes())
@@ -125,7 +127,7 @@ mod tests {
 
     #[cfg(not(feature = "zstd"))]
     #[test]
-    fn zstd_is_named_where_it_is_not_built_in() {
+    fn zstd_without_the_feature_is_refused_with_a_remedy() {
         let file = std::io::Cursor::new(ZSTD.to_vec());
         let error = decompressed(file).err().expect("refused");
         assert!(error.to_string().contains("unzstd"), "{error}");

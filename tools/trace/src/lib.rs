@@ -1,4 +1,4 @@
-//! Traces of QUIC connections (qlog) as text, as JSON, as charts and as explanations.
+//! Analyzes traces of QUIC connections (qlog): as text, as JSON, as charts and as explanations.
 //!
 //! [`qlog`] reads traces. [`explain`] finds what limited a transfer. [`Trace`] draws charts.
 //!
@@ -17,7 +17,7 @@
 //! # Ok::<(), courser_trace::qlog::ReadError>(())
 //! ```
 //!
-//! This crate is `courser qlog`: [`QlogCommand`] has its flags and [`run`] runs it.
+//! This crate implements `courser qlog`: [`QlogCommand`] defines its flags, and [`run`] executes it.
 
 mod args;
 mod charts;

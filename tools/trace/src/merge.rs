@@ -15,12 +15,12 @@ type Number = (Space, u64);
 /// The comparison of the traces of both ends.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub(crate) struct Alignment {
-    /// Seconds to add to times of the second trace, so that its clock agrees with that of the first.
+    /// Seconds to add to the times of the second trace to align its clock with that of the first.
     pub(crate) offset: f64,
-    /// The shortest time in seconds from the first end to the second plus that back. Its
-    /// division is unknown, and a merge assumes halves.
+    /// The shortest time in seconds from the first end to the second, plus the shortest time back. How it
+    /// divides between the directions is unknown: a merge assumes halves.
     pub(crate) round_trip: f64,
-    /// Packets that the first end sent and the second did not receive, and all that were compared.
+    /// Packets that the first end sent and the second did not receive, and the number compared.
     pub(crate) lost_forward: (u64, u64),
     /// The same in the other direction.
     pub(crate) lost_back: (u64, u64),
@@ -66,15 +66,15 @@ fn keep(list: &mut BTreeMap<Number, f64>, packet: &Packet, time: f64) {
     }
 }
 
-/// Returns the shortest time from one end to the other by their clocks, and the numbers of packets
-/// that did not arrive and of all.
+/// Returns the shortest time from one end to the other by their clocks, the number of packets that did
+/// not arrive, and the number compared.
 fn compare(sent: &Packets, received: &Packets) -> Option<(f64, (u64, u64))> {
     let arrived = sent.sent.iter().filter_map(|(number, time)| {
         let arrived = received.received.get(number)?;
         Some(arrived - time)
     });
     let shortest = arrived.clone().reduce(f64::min)?;
-    // Packets behind the last one compared may have arrived all the same.
+    // Packets after the last one received may have arrived later than the trace ends.
     let last = received.received.keys().max().copied()?;
     let compared = sent.sent.keys().filter(|&&number| number <= last).count() as u64;
     let arrived = arrived.count() as u64;
@@ -100,7 +100,7 @@ impl Alignment {
             && first.about().vantage_point == second.about().vantage_point
         {
             return Err(Error::new(
-                "both traces are of the same end: a merge needs one of the client and one of the \
+                "both traces are of the same end: pass one of the client and one of the \
                  server",
             ));
         }
@@ -119,7 +119,7 @@ impl Alignment {
     }
 }
 
-/// The next event of a trace, or none at its end.
+/// Returns the next event of a trace, or `None` at its end. Counts lines that are not events.
 fn next<R: BufRead>(reader: &mut Reader<R>, unreadable: &mut u64) -> Option<RawEvent> {
     loop {
         match reader.next_raw()? {
@@ -129,8 +129,8 @@ fn next<R: BufRead>(reader: &mut Reader<R>, unreadable: &mut u64) -> Option<RawE
     }
 }
 
-/// Writes the events of both traces in the order of time. Returns the numbers of events and of
-/// lines that could not be read.
+/// Writes the events of both traces in chronological order. Returns the number of events, and the number
+/// of lines that could not be read.
 pub(crate) fn merge<A: BufRead, B: BufRead, W: Write>(
     first: &mut Reader<A>,
     second: &mut Reader<B>,
@@ -267,14 +267,14 @@ mod tests {
         let (client, server) = pair();
         let other = trace("server", "bb", &[(0.0, "packet_sent", 0)]);
         let empty = trace("server", "aa", &[]);
-        for (second, said) in [
+        for (second, expected) in [
             (&other, "different connections: aa and bb"),
             (&client, "both traces are of the same end"),
             (&empty, "no packet of one trace is in the other"),
         ] {
             let error = Alignment::of(&mut reader(&client), &mut reader(second));
             let error = error.expect_err("refused").to_string();
-            assert!(error.contains(said), "{error}");
+            assert!(error.contains(expected), "{error}");
         }
         assert!(Alignment::of(&mut reader(&server), &mut reader(&client)).is_ok());
     }

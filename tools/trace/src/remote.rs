@@ -1,4 +1,4 @@
-//! Traces of a running server, from its admin endpoints over HTTP/1.1.
+//! Reads traces from the admin endpoints of a running server over HTTP/1.1.
 
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
@@ -10,28 +10,28 @@ use courser_units::seconds;
 
 use crate::{Error, file, text};
 
-/// The connection that is asked for.
+/// A request for the trace of a connection.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Request<'a> {
-    /// The admin endpoints: `http://127.0.0.1:9443`.
+    /// URL of the admin endpoints: `http://127.0.0.1:9443`.
     pub(crate) url: &'a str,
-    /// The number of the connection; the newest one without it.
+    /// The number of the connection; `None` for the newest HTTP/3 connection.
     pub(crate) connection: Option<u64>,
     pub(crate) token_file: Option<&'a Path>,
-    /// A copy of the records goes there.
+    /// The file that receives a copy of the records.
     pub(crate) output: Option<&'a Path>,
-    /// The trace ends when no bytes have arrived for this long. It is also the time limit of each address.
+    /// Ends the trace when no bytes arrive for this long. Also limits the time to connect to each address.
     pub(crate) wait: Duration,
 }
 
-/// The trace of a connection, as it comes.
+/// The trace of a connection, while it arrives.
 pub(crate) type Content = Copying<Chunks<BufReader<TcpStream>>>;
 
-/// Asks for the trace of a connection. Returns its bytes as they come.
+/// Requests the trace of a connection. Returns its bytes while they arrive.
 pub(crate) fn open(request: &Request<'_>) -> Result<Content, Error> {
     let authority = authority(request.url)?;
     let failed = |error: io::Error| {
-        let why = match is_silence(&error) {
+        let why = match is_timeout(&error) {
             true => format!("no answer within {}", seconds(request.wait.as_secs_f64())),
             false => error.to_string(),
         };
@@ -79,7 +79,7 @@ fn connect(
     addresses: impl IntoIterator<Item = SocketAddr>,
     wait: Duration,
 ) -> io::Result<TcpStream> {
-    let mut failed = io::Error::other("the name has no address");
+    let mut failed = io::Error::other("the host name has no address");
     for address in addresses {
         match TcpStream::connect_timeout(&address, wait) {
             Ok(stream) => return Ok(stream),
@@ -99,7 +99,9 @@ fn authority(url: &str) -> Result<&str, Error> {
     };
     authority.filter(is_plain).ok_or_else(|| {
         let shown = text::clean(url);
-        Error::new(format!("'{shown}' is no URL like http://127.0.0.1:9443"))
+        Error::new(format!(
+            "'{shown}' is not a URL of the form http://127.0.0.1:9443"
+        ))
     })
 }
 
@@ -109,16 +111,18 @@ fn token(path: &Path) -> Result<String, Error> {
     let token = fs::read_to_string(path);
     let token = token.map_err(|error| Error::new(format!("cannot read {name}: {error}")))?;
     let token = token.trim();
-    // Anything else could end the field.
+    // Other characters could end the header field.
     match !token.is_empty() && token.bytes().all(|byte| byte.is_ascii_graphic()) {
         true => Ok(token.to_owned()),
-        false => Err(Error::new(format!("{name} has no token of visible ASCII"))),
+        false => Err(Error::new(format!(
+            "{name} does not contain a token of visible ASCII characters"
+        ))),
     }
 }
 
 /// Reads the header of a response. Returns true if its content comes in chunks.
 fn response(stream: &mut impl BufRead) -> io::Result<Result<bool, Error>> {
-    let mut head = stream.by_ref().take(MOST_HEAD);
+    let mut head = stream.by_ref().take(MAX_HEADER);
     let mut status = String::new();
     head.read_line(&mut status)?;
     let code = status
@@ -129,7 +133,7 @@ fn response(stream: &mut impl BufRead) -> io::Result<Result<bool, Error>> {
     loop {
         let mut field = String::new();
         if head.read_line(&mut field)? == 0 {
-            return Err(io::Error::other("the response is no HTTP"));
+            return Err(io::Error::other("the response is not HTTP"));
         }
         let field = field.trim_end().to_ascii_lowercase();
         if field.is_empty() {
@@ -140,48 +144,48 @@ fn response(stream: &mut impl BufRead) -> io::Result<Result<bool, Error>> {
     if code == Some(200) {
         return Ok(Ok(is_chunked));
     }
-    // The admin endpoints say what to do in one line.
+    // The first line of the content states the reason and the remedy.
     let mut reason = String::new();
-    stream.by_ref().take(MOST_HEAD).read_line(&mut reason)?;
+    stream.by_ref().take(MAX_HEADER).read_line(&mut reason)?;
     let reason = if reason.trim().is_empty() {
         status
     } else {
         reason
     };
     Ok(Err(Error::new(format!(
-        "the server refuses: {}",
+        "the server refused the request: {}",
         text::clean(reason.trim())
     ))))
 }
 
-/// The end of the content of a response.
+/// The way in which the content of a response ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum End {
-    /// The server ended it, as it does when the connection that is traced closes.
+    /// The server ended it, which it does when the traced connection closes.
     Server,
-    /// Nothing came for the time that was allowed.
-    Silence,
-    /// It broke off in between.
+    /// No bytes arrived for [`Request::wait`].
+    Timeout,
+    /// The connection to the server closed or failed before the end.
     Broken,
 }
 
 impl End {
-    /// Returns the end in words. Silence lasted for `wait`.
+    /// Describes the end for the user. `wait` is [`Request::wait`].
     pub(crate) fn text(self, wait: Duration) -> String {
         match self {
             Self::Server => "the server ended the trace".to_owned(),
-            Self::Silence => crate::tail::silence(wait),
+            Self::Timeout => crate::tail::timeout(wait),
             Self::Broken => {
-                "the trace broke off: the admin endpoints went away before they ended it".to_owned()
+                "the trace is incomplete: the connection to the admin endpoints failed".to_owned()
             }
         }
     }
 }
 
-/// The content of a response. Silence ends it, as the server does.
+/// The content of a response, without the chunked encoding. A timeout counts as its end.
 pub(crate) struct Chunks<R> {
     stream: R,
-    /// The bytes that are left of the chunk.
+    /// The bytes of the current chunk that were not read yet.
     left: u64,
     is_chunked: bool,
     has_begun: bool,
@@ -216,7 +220,7 @@ impl<R: BufRead> Chunks<R> {
         }
         self.stream
             .by_ref()
-            .take(MOST_LENGTH)
+            .take(MAX_CHUNK_LINE)
             .read_line(&mut line)?;
         let digits = line.split(';').next().unwrap_or_default().trim();
         u64::from_str_radix(digits, 16).map_err(|_| io::Error::other("a chunk without a length"))
@@ -233,33 +237,33 @@ impl<R: BufRead> Read for Chunks<R> {
             Ok(0) if self.left > 0 => Some(End::Broken),
             Ok(0) => Some(End::Server),
             Ok(_) => None,
-            Err(error) if is_silence(error) => Some(End::Silence),
+            Err(error) if is_timeout(error) => Some(End::Timeout),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => None,
             Err(_) => Some(End::Broken),
         };
         match self.end {
-            Some(End::Silence) => Ok(0),
+            Some(End::Timeout) => Ok(0),
             _ => read,
         }
     }
 }
 
-/// A socket with a time limit returns either of them.
-fn is_silence(error: &io::Error) -> bool {
+/// Returns true if a socket reached its time limit. Systems report it as either of these errors.
+fn is_timeout(error: &io::Error) -> bool {
     matches!(
         error.kind(),
         io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut
     )
 }
 
-/// Content that is copied to a file while it is read.
+/// Content that is also written to a file while it is read.
 pub(crate) struct Copying<R> {
     content: R,
     output: Option<BufWriter<File>>,
 }
 
 impl<R> Copying<Chunks<R>> {
-    /// Returns how the content ended. `None` before that.
+    /// Returns the way in which the content ended. `None` before it ends.
     pub(crate) const fn end(&self) -> Option<End> {
         self.content.end
     }
@@ -277,9 +281,9 @@ impl<R: Read> Read for Copying<R> {
 }
 
 /// The longest header of a response, and the longest line of an error.
-const MOST_HEAD: u64 = 16 * 1024;
+const MAX_HEADER: u64 = 16 * 1024;
 /// The longest line with the length of a chunk.
-const MOST_LENGTH: u64 = 64;
+const MAX_CHUNK_LINE: u64 = 64;
 
 #[cfg(test)]
 mod tests {
@@ -288,7 +292,7 @@ mod tests {
 
     use super::*;
 
-    /// Answers one request with these bytes. Returns the address, and the request when it is over.
+    /// Answers one request with `response`. Returns the URL, and a thread that returns the request.
     fn answering(response: &'static [u8]) -> (String, thread::JoinHandle<String>) {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let url = format!("http://{}/", listener.local_addr().expect("bound"));
@@ -353,13 +357,13 @@ mod tests {
     }
 
     #[test]
-    fn refusals_are_passed_on_in_one_line() {
+    fn refusals_are_reported_in_one_line() {
         let (url, server) = answering(
             b"HTTP/1.1 409 Conflict\r\ncontent-length: 40\r\n\r\n409 Conflict: another reader\x1b is there\nmore",
         );
         let error = open(&request(&url)).err().expect("refused").to_string();
         assert!(
-            error.starts_with("the server refuses: 409 Conflict: another reader"),
+            error.starts_with("the server refused the request: 409 Conflict: another reader"),
             "{error}"
         );
         assert!(
@@ -370,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn silence_and_broken_chunks_end_the_content() {
+    fn last_chunk_and_broken_chunks_end_the_content() {
         for (chunks, is_error, end) in [
             (&b"5\r\nab"[..], false, End::Broken),
             (b"2\r\nab\r\n0\r\n\r\n", false, End::Server),
@@ -392,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn silence_is_distinguished_from_the_end_of_the_trace() {
+    fn timeout_is_distinguished_from_the_end_of_the_trace() {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let url = format!("http://{}/", listener.local_addr().expect("bound"));
         let wait = Duration::from_millis(200);
@@ -401,10 +405,10 @@ mod tests {
             ..request(&url)
         };
         // The system accepts the connection, and no answer comes.
-        let error = open(&request).err().expect("silence").to_string();
+        let error = open(&request).err().expect("no answer").to_string();
         assert!(error.ends_with(": no answer within 200 ms"), "{error}");
         let server = thread::spawn(move || {
-            // The first one is over.
+            // The first connection is that of the request above.
             let (_, (mut stream, _)) = (listener.accept(), listener.accept().expect("a client"));
             let response = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n";
             stream.write_all(response).expect("open");
@@ -414,9 +418,9 @@ mod tests {
         assert_eq!(content.end(), None);
         let mut text = String::new();
         content.read_to_string(&mut text).expect("text");
-        assert_eq!((text.as_str(), content.end()), ("abc", Some(End::Silence)));
-        let said = End::Silence.text(wait);
-        assert!(said.contains("for 200 ms"), "{said}");
+        assert_eq!((text.as_str(), content.end()), ("abc", Some(End::Timeout)));
+        let text = End::Timeout.text(wait);
+        assert!(text.contains("for 200 ms"), "{text}");
         drop(server.join().expect("no panic"));
     }
 
@@ -439,12 +443,12 @@ mod tests {
                     Err(error) => break error,
                 }
             };
-            assert!(is_silence(&error), "{error}");
+            assert!(is_timeout(&error), "{error}");
         }
     }
 
     #[test]
-    fn only_plain_urls_are_taken() {
+    fn only_plain_urls_are_accepted() {
         assert_eq!(authority("http://a:1/b").ok(), Some("a:1"));
         assert_eq!(authority("http://[::1]:9443").ok(), Some("[::1]:9443"));
         for url in [

@@ -13,10 +13,10 @@ use crate::explain::{Explainer, Explanation, sentences};
 use crate::merge::{Alignment, merge};
 use crate::qlog::{About, Reader, Summary};
 use crate::stats::Stats;
-use crate::tail::{follow as follow_reader, silence, tail};
+use crate::tail::{follow as follow_reader, tail, timeout};
 use crate::{Error, document, file, remote, text};
 
-/// The output of a command: results as lines, and remarks beside them.
+/// The output of a command: lines of the result, and remarks.
 pub trait Console {
     /// Writes a line of the result.
     fn line(&mut self, text: &str);
@@ -77,11 +77,11 @@ fn explain(arguments: &ExplainArguments, console: &mut dyn Console) -> Result<()
     })
 }
 
-/// Refuses what `merge` writes: packets of both ends cannot be explained as those of one.
+/// Refuses the output of `merge`, because packets of both ends cannot be explained as those of one.
 fn refuse_network(path: &Path, about: &About) -> Result<(), Error> {
     match about.vantage_point.as_deref() {
         Some("network") => Err(Error::new(format!(
-            "{} has the events of both ends: explain the trace of one end",
+            "{} has the events of both ends: pass the trace of one end",
             path.display()
         ))),
         _ => Ok(()),
@@ -221,7 +221,7 @@ fn merged(arguments: &MergeArguments, console: &mut dyn Console) -> Result<(), E
         ));
     }
     console.line(&format!(
-        "shortest round trip {}; halves of it are assumed in each direction",
+        "shortest round trip {}, half of which is assumed in each direction",
         courser_units::seconds(alignment.round_trip)
     ));
     let path = arguments.output.display();
@@ -232,9 +232,7 @@ fn merged(arguments: &MergeArguments, console: &mut dyn Console) -> Result<(), E
 /// Runs `courser qlog tail`.
 fn follow(arguments: &TailArguments, console: &mut dyn Console) -> Result<(), Error> {
     if arguments.interval.is_zero() {
-        return Err(Error::new(
-            "an interval of 0 s has no end: choose a longer one",
-        ));
+        return Err(Error::new("the interval is 0 s: choose a longer one"));
     }
     let (interval, wait) = (arguments.interval, arguments.wait);
     let lines = |line: &str| console.line(line);
@@ -248,7 +246,7 @@ fn follow(arguments: &TailArguments, console: &mut dyn Console) -> Result<(), Er
                 wait,
             })?;
             let events = follow_reader(url, &mut content, interval, lines);
-            // It says why a trace is empty, too.
+            // Printed before an error is returned: it also explains why a trace is empty.
             if let Some(end) = content.end() {
                 console.note(&end.text(wait));
             }
@@ -262,15 +260,15 @@ fn follow(arguments: &TailArguments, console: &mut dyn Console) -> Result<(), Er
         (None, Some(path)) => {
             let followed = tail(path, interval, wait, lines)?;
             if !followed.is_closed {
-                console.note(&silence(wait));
+                console.note(&timeout(wait));
             }
             (followed.path, followed.events)
         }
-        (None, None) => return Err(Error::new("name a trace, a directory or --admin URL")),
+        (None, None) => return Err(Error::new("pass a trace, a directory or --admin URL")),
     };
     let path = path.display();
     console.note(&format!(
-        "read {events} events; courser qlog explain {path} says what limited it"
+        "read {events} events; run courser qlog explain {path} to see what limited the transfer"
     ));
     Ok(())
 }
@@ -296,7 +294,7 @@ fn form_of(path: &Path) -> Form {
     form.unwrap_or(Form::Sequence)
 }
 
-/// Reads a trace for charts. One without events is an error.
+/// Reads a trace for charts. Returns an error if it has no events.
 fn read(path: &Path) -> Result<Trace, Error> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let trace = Trace::read(name.into_owned(), || file::open(path))?;
@@ -351,13 +349,13 @@ pub fn render(bytes: &[u8]) -> Result<String, Error> {
     text.push_str(&Comparison::of(&side, &side).lines().join("\n"));
     let mut converted = Vec::new();
     convert(&mut open()?, &mut converted, Form::Plain)?;
-    // What was written can be read.
+    // The reader must accept the output of the conversion.
     let again = Reader::new(&converted[..]).map_err(|error| Error::new(error.to_string()))?;
     text.push_str(&again.count().to_string());
     Ok(text)
 }
 
-/// Writes a remark if a file has more traces than the one that was read.
+/// Writes a remark if a file has traces other than the one that was read.
 fn note_ignored(path: &Path, about: &About, console: &mut dyn Console) {
     if let Some(warning) = text::ignored(about) {
         console.note(&format!("{}: {warning}", path.display()));

@@ -1,4 +1,4 @@
-//! Counts of a trace: events, packets, frames, sizes, marks, losses and round-trip times.
+//! Counts events, packets, frames, sizes, ECN marks, losses and round-trip times of a trace.
 
 use std::collections::BTreeMap;
 use std::io::BufRead;
@@ -8,14 +8,14 @@ use serde::Serialize;
 
 use crate::qlog::{Event, EventKind, Frame, Packet, Reader, Samples};
 
-/// Counts of a trace. Times are seconds, sizes bytes.
+/// The counts of a trace. Times are in seconds, sizes in bytes.
 #[derive(Serialize, Clone, PartialEq, Debug, Default)]
 pub struct Stats {
-    /// Events by name.
+    /// Number of events, by the name with its category.
     pub events: BTreeMap<String, u64>,
-    /// Packets sent.
+    /// Packets that this end sent.
     pub sent: DirectionStats,
-    /// Packets received.
+    /// Packets that this end received and processed.
     pub received: DirectionStats,
     /// Frames of HTTP/3 sent, by type.
     pub http3_sent: BTreeMap<String, u64>,
@@ -44,7 +44,7 @@ pub struct Stats {
 pub struct DirectionStats {
     /// Packets by type: their number and their bytes.
     pub packets: BTreeMap<String, (u64, u64)>,
-    /// Frames by type.
+    /// Number of frames in these packets, by type.
     pub frames: BTreeMap<String, u64>,
     /// Distribution of the sizes of 1-RTT packets.
     pub sizes: Option<Distribution>,
@@ -55,21 +55,21 @@ pub struct DirectionStats {
 /// A distribution of values.
 #[derive(Serialize, Clone, Copy, PartialEq, Debug)]
 pub struct Distribution {
-    /// The smallest value.
+    /// The smallest value, in the unit of the field: seconds or bytes.
     pub min: f64,
-    /// The median.
+    /// The 50th percentile of the samples that were kept.
     pub p50: f64,
-    /// The 90th percentile.
+    /// The 90th percentile of the samples that were kept.
     pub p90: f64,
-    /// The 99th percentile.
+    /// The 99th percentile of the samples that were kept.
     pub p99: f64,
-    /// The largest value.
+    /// The largest value, including those that were not kept.
     pub max: f64,
-    /// The number of values.
+    /// The number of values, including those that were not kept.
     pub count: u64,
 }
 
-/// Values whose distribution is wanted.
+/// Collects values in bounded memory and returns their distribution.
 #[derive(Debug, Default)]
 struct Values {
     samples: Samples<f64>,
@@ -104,7 +104,7 @@ impl Values {
     }
 }
 
-/// Counts while a trace is read.
+/// Builds [`Stats`] event by event.
 #[derive(Debug, Default)]
 struct Counter {
     stats: Stats,
@@ -135,7 +135,7 @@ impl Stats {
         stats
     }
 
-    /// Returns names and values as text, as far as the trace contains them.
+    /// Returns the rows of the output as names and values. Values that the trace lacks are left out.
     pub fn rows(&self) -> Vec<(&'static str, String)> {
         let mut rows = vec![("events", list(&self.events))];
         for (names, direction) in [(SENT, &self.sent), (RECEIVED, &self.received)] {
@@ -250,7 +250,7 @@ impl Counter {
             if is_received && is_application {
                 delay.iter().for_each(|&delay| self.ack_delay.add(delay));
             }
-            // The counts of a frame include those of the frames before.
+            // The counts of an ACK frame are cumulative (RFC 9000 §19.3.2).
             let marks = match is_received {
                 true => &mut self.stats.ecn_of_sent,
                 false => &mut self.stats.ecn_of_received,

@@ -11,14 +11,15 @@ use courser_units::{bits, seconds, size};
 use crate::qlog::{Event, EventKind, Reader};
 use crate::{Error, text};
 
-/// A file that grows. It ends when nothing was added for a time, sooner if its connection has closed.
+/// A file that is still being written. It ends when nothing is added for `wait`, or soon after its
+/// connection has closed.
 struct Growing {
     file: File,
-    patience: Duration,
-    /// The last bytes read, in which the end of a connection is looked for.
+    wait: Duration,
+    /// The last bytes read, which are searched for the close of the connection.
     last: VecDeque<u8>,
     is_closed: bool,
-    /// True once the end was reported; a reader may reach it several times.
+    /// True once the end was reported. A reader may read again after the end.
     is_over: bool,
 }
 
@@ -28,14 +29,14 @@ impl Read for Growing {
         while !self.is_over {
             let len = self.file.read(out)?;
             if len > 0 {
-                self.look_at(&out[..len]);
+                self.detect_close(&out[..len]);
                 return Ok(len);
             }
-            let patience = match self.is_closed {
-                true => self.patience.min(AFTER_CLOSE),
-                false => self.patience,
+            let wait = match self.is_closed {
+                true => self.wait.min(AFTER_CLOSE),
+                false => self.wait,
             };
-            self.is_over = since.elapsed() >= patience;
+            self.is_over = since.elapsed() >= wait;
             if !self.is_over {
                 std::thread::sleep(POLL);
             }
@@ -45,7 +46,7 @@ impl Read for Growing {
 }
 
 impl Growing {
-    fn look_at(&mut self, bytes: &[u8]) {
+    fn detect_close(&mut self, bytes: &[u8]) {
         self.last.extend(bytes);
         let text: &[u8] = self.last.make_contiguous();
         self.is_closed |= text.windows(CLOSED.len()).any(|window| window == CLOSED);
@@ -79,13 +80,13 @@ fn newest(path: &Path) -> Result<PathBuf, Error> {
     Ok(newest.1)
 }
 
-/// Figures of one interval.
+/// The figures of one line of output.
 #[derive(Debug, Default)]
 struct Interval {
     index: u64,
-    /// The seconds at which it began.
+    /// Seconds from the first event of the trace to the beginning of the interval.
     start: f64,
-    /// Events since then.
+    /// Events in the interval, which is not printed without any.
     events: u64,
     sent: u64,
     received: u64,
@@ -115,7 +116,7 @@ impl Interval {
         }
     }
 
-    /// Ends the whole interval, and begins that with the index `next`.
+    /// Returns the line of this interval, and begins the interval with the index `next`.
     fn next(&mut self, width: f64, next: u64) -> String {
         let end = self.index.saturating_add(1) as f64 * width;
         let line = self.line(width, end);
@@ -123,10 +124,10 @@ impl Interval {
         line
     }
 
-    /// Returns a line about the time up to `end`, from which the next line counts.
+    /// Returns a line about the time from `start` to `end`, and starts the next line at `end`.
     fn line(&mut self, width: f64, end: f64) -> String {
-        // A few packets at one moment have no rate: that over a part of the interval is shown.
-        let time = (end - self.start).max(width * LEAST_PART);
+        // Packets at a single moment have no rate: theirs is averaged over a part of the interval.
+        let time = (end - self.start).max(width * MIN_PART);
         let [sent, received] = [self.sent, self.received].map(|it| bits(it as f64 * 8.0 / time));
         let mut line = format!(
             "{:>9}  sent {sent:>11}  received {received:>11}",
@@ -148,28 +149,28 @@ impl Interval {
     }
 }
 
-/// Returns the remark that a trace ended because no more events arrived.
-pub(crate) fn silence(wait: Duration) -> String {
+/// Returns the remark for a trace that ended because no more records arrived for `wait`.
+pub(crate) fn timeout(wait: Duration) -> String {
     format!(
-        "stopped because nothing came for {}: the connection may be open still (--wait sets the time)",
+        "stopped because no records arrived for {}: the connection may still be open (--wait sets this time)",
         seconds(wait.as_secs_f64())
     )
 }
 
-/// A trace that was followed to its end.
+/// The result of following a trace to its end.
 #[derive(Debug)]
 pub(crate) struct Followed {
     pub(crate) path: PathBuf,
     pub(crate) events: u64,
-    /// True if the trace has the close of its connection. Otherwise silence ended it.
+    /// True if the trace records the close of its connection. Otherwise no records arrived in time.
     pub(crate) is_closed: bool,
 }
 
-/// Follows a trace, and passes a line for each interval.
+/// Follows a trace, and calls `line` with the text for each interval.
 pub(crate) fn tail(
     path: &Path,
     interval: Duration,
-    patience: Duration,
+    wait: Duration,
     line: impl FnMut(&str),
 ) -> Result<Followed, Error> {
     let path = newest(path)?;
@@ -178,7 +179,7 @@ pub(crate) fn tail(
     let file = file.map_err(|error| Error::new(format!("cannot read {name}: {error}")))?;
     let mut growing = Growing {
         file,
-        patience,
+        wait,
         last: VecDeque::new(),
         is_closed: false,
         is_over: false,
@@ -191,8 +192,8 @@ pub(crate) fn tail(
     })
 }
 
-/// Follows a trace that is read from `content`, and passes a line for each interval. Returns the number
-/// of events.
+/// Follows a trace that is read from `content`, and calls `line` with the text for each interval. Returns
+/// the number of events.
 pub(crate) fn follow(
     name: &str,
     content: impl Read,
@@ -235,11 +236,11 @@ pub(crate) fn follow(
 
 /// The time between two checks of a file.
 const POLL: Duration = Duration::from_millis(50);
-/// The least part of an interval over which a rate is measured.
-const LEAST_PART: f64 = 0.01;
-/// The time for which records may follow the end of a connection.
+/// The smallest part of an interval over which a rate is averaged.
+const MIN_PART: f64 = 0.01;
+/// The time for which records may follow the close of a connection.
 const AFTER_CLOSE: Duration = Duration::from_millis(500);
-/// The name of the event at the end of a connection.
+/// The name of the event for the close of a connection.
 const CLOSED: &[u8] = b":connection_closed\"";
 
 #[cfg(test)]
@@ -310,11 +311,11 @@ mod tests {
         assert!(since.elapsed() < wait * 2, "{:?}", since.elapsed());
         assert_eq!(lines.len(), 2, "{lines:?}");
         assert!(lines[1].contains("500 ms  sent 1.00 Mbit/s"), "{lines:?}");
-        // The reader may ask again.
+        // A reader may read again after the end.
         let file = File::open(&path).expect("there");
         let mut growing = Growing {
             file,
-            patience: wait,
+            wait,
             last: VecDeque::new(),
             is_closed: false,
             is_over: false,

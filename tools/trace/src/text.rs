@@ -23,7 +23,7 @@ pub(crate) fn origin(about: &About) -> String {
     shown.join(", ")
 }
 
-/// Returns the names and values of a summary, as far as the trace contains them.
+/// Returns the rows of a summary as names and values. Values that the trace lacks are left out.
 pub(crate) fn rows(summary: &Summary) -> Vec<(&'static str, String)> {
     let mut rows = vec![(
         "duration",
@@ -61,7 +61,7 @@ pub(crate) fn rows(summary: &Summary) -> Vec<(&'static str, String)> {
     rows
 }
 
-/// Returns a warning for each gap in the summary of a trace.
+/// Returns a warning for each reason why a summary may be incomplete.
 pub(crate) fn warnings(about: &About, summary: &Summary) -> Vec<String> {
     let mut warnings = Vec::new();
     if summary.unreadable_lines > 0 {
@@ -171,7 +171,7 @@ fn lost(summary: &Summary) -> String {
         (lost.reordering_threshold, "by the packet threshold"),
         (lost.time_threshold, "by the time threshold"),
         (lost.pto_expired, "by a probe timeout"),
-        (lost.untold, "for an unknown reason"),
+        (lost.unrecorded, "for an unknown reason"),
         (lost.spurious, "spuriously"),
     ];
     for (count, why) in triggers.into_iter().filter(|(count, _)| *count > 0) {
@@ -195,8 +195,8 @@ pub(crate) fn percent(share: f64) -> String {
     format!("{} %", three_digits(share * 100.0))
 }
 
-/// Makes text of a trace harmless: no control characters, which would steer the terminal, and not too
-/// long.
+/// Makes text of a trace safe to print: escapes control characters, which terminals interpret, and cuts
+/// it to [`LONGEST_WORD`] characters.
 pub(crate) fn clean(text: &str) -> String {
     let shown: String = text.chars().take(LONGEST_WORD).collect();
     shown.escape_debug().to_string().replace("\\'", "'")
@@ -204,7 +204,7 @@ pub(crate) fn clean(text: &str) -> String {
 
 /// Largest number of states in one line of text.
 const SHOWN_STATES: usize = 8;
-/// Largest number of characters of a text.
+/// Largest number of characters of a text from a trace.
 const LONGEST_WORD: usize = 200;
 
 #[cfg(test)]
@@ -212,7 +212,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_of_a_trace_does_not_steer_the_terminal() {
+    fn control_characters_in_a_trace_are_escaped_and_long_text_is_cut() {
         assert_eq!(clean("\u{1b}[2Jit's"), "\\u{1b}[2Jit's");
         assert!(clean(&"x".repeat(5000)).len() == LONGEST_WORD);
     }
@@ -225,7 +225,10 @@ mod tests {
             .limited_by
             .insert("congestion_control".to_owned(), 3.0);
         let rows = recovery(&summary);
-        let row = rows.iter().find(|row| row.0 == "limited by").expect("told");
+        let row = rows
+            .iter()
+            .find(|row| row.0 == "limited by")
+            .expect("a row");
         assert_eq!(row.1, "congestion_control 75.0 %, application 25.0 %");
     }
 }

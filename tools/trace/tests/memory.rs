@@ -1,4 +1,4 @@
-//! Memory while a long trace is read. It is a process of its own, because its peak is measured.
+//! Measures the memory of reading long traces, in a separate process because of the peak.
 
 use std::fs::{self, File};
 use std::io::{self, BufReader, BufWriter, Read};
@@ -11,7 +11,7 @@ use courser_trace::{ComparedTrace, Comparison, Console, QlogCommand, run};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
-/// A trace that is made while it is read: packets of many streams, losses, gaps and metrics.
+/// A trace that is generated while it is read: packets of many streams, losses, gaps and metrics.
 struct Endless {
     left: u64,
     number: u64,
@@ -106,7 +106,7 @@ impl Read for Endless {
     }
 }
 
-/// Returns the largest resident memory so far, in MiB, where the system says so.
+/// Returns the largest resident memory so far in MiB, if the system reports it.
 fn peak() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find(|line| line.starts_with("VmHWM:"))?;
@@ -114,7 +114,7 @@ fn peak() -> Option<u64> {
     Some(kilobytes / 1024)
 }
 
-/// The size of the traces in bytes; `COURSER_TRACE_MB` sets another than the usual one.
+/// Returns the size of the traces in bytes, which `COURSER_TRACE_MB` overrides.
 fn size(usual_megabytes: u64) -> u64 {
     let asked = std::env::var("COURSER_TRACE_MB").ok();
     let megabytes = asked.and_then(|text| text.parse().ok());
@@ -181,7 +181,7 @@ fn courser_qlog(words: &[&Path]) -> String {
     seen.0
 }
 
-/// A folder that is removed with this.
+/// A directory that is removed when dropped.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -205,7 +205,7 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // A temporary folder that stays does no harm.
+        // A temporary directory that remains is harmless.
         let _ = fs::remove_dir_all(&self.0);
     }
 }
@@ -248,7 +248,7 @@ fn memory_of_commands_does_not_grow_with_compressed_traces() {
         Path::new("-o"),
         &output,
     ]);
-    // As many as a merge compares (limit K209).
+    // A merge compares a limited number of packets (limit K209).
     let compared = packets.min(1 << 18);
     let whole = format!("0 of {compared} packets from the client did not reach the server");
     assert!(text.contains(&whole), "{text}");

@@ -12,13 +12,13 @@ fn table_has_every_value_in_base_units() {
         .marks(Marks::lines("state", [(2.5, "Drain")]))
         .reference(Reference::new("limit", 64_000.0))
         .to_csv();
-    let wanted = "kind,name,time [s],queue [B],low,label\r\n\
+    let expected = "kind,name,time [s],queue [B],low,label\r\n\
         series,a,0.25,1500,,\r\n\
         series,a,0.5,,,\r\n\
         series,b,1,3,2,\r\n\
         mark,state,2.5,,,Drain\r\n\
         reference,limit,,64000,,\r\n";
-    assert_eq!(csv, wanted);
+    assert_eq!(csv, expected);
 }
 
 #[test]

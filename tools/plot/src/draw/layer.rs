@@ -12,14 +12,14 @@ use super::layout::{Layout, text};
 use super::shown::{drawn, drawn_marks, drawn_references};
 use super::symbols::{dashes, marker};
 
-/// The most elements with a tooltip each in one series or group of events. More become one
+/// The largest number of elements with their own tooltips in one series or group of events. More are drawn as one
 /// element.
 const MAX_TOOLTIPS: usize = 80;
-/// The fewest and the most tooltip columns.
+/// The smallest and the largest number of tooltip columns.
 const COLUMNS: (f64, f64) = (10.0, 60.0);
 /// The width of a tooltip column in pixels, within the limits of their number.
 const COLUMN_WIDTH: f64 = 10.0;
-/// The most values in one tooltip.
+/// The largest number of values in one tooltip.
 const MAX_LINES: usize = 10;
 /// The longest name in a tooltip, in characters.
 const MAX_NAME: usize = 60;
@@ -83,7 +83,7 @@ pub(super) fn draw(out: &mut String, chart: &Chart, layout: &Layout, points: usi
     }
 }
 
-/// Draws one series.
+/// Draws one series with at most `budget` points.
 struct Painter<'a> {
     chart: &'a Chart,
     layout: &'a Layout,
@@ -116,7 +116,7 @@ impl Painter<'_> {
         out.push_str("</g>");
     }
 
-    /// Draws stacked series number `place`, between its edge and the one below.
+    /// Draws a stacked series, between its edge and the one below. `place` counts stacked series from 0.
     fn stack(&self, out: &mut String, place: usize) {
         let Some(points) = self.layout.stack.get(place) else {
             return;
@@ -138,7 +138,7 @@ impl Painter<'_> {
         out.push_str("</g>");
     }
 
-    /// Writes the name of a stacked series inside its area, where that is thickest, if it fits.
+    /// Writes the name of a stacked series inside its area where the area is thickest, if it fits.
     fn name_inside(&self, out: &mut String, place: usize) {
         let name = shorten(&self.series.name, 24);
         let half = text_width(&name, 11.0) / 2.0;
@@ -248,7 +248,7 @@ impl Painter<'_> {
 
 /// The number of positions tried for the name of an area.
 const NAME_PLACES: u32 = 40;
-/// The most markers of one series, at about seventy bytes each.
+/// The largest number of markers of one series, at about seventy bytes each.
 const MAX_MARKERS: usize = 400;
 
 fn element(out: &mut String, class: &str, extra: &str, path: &Path) {
@@ -273,7 +273,7 @@ fn line(points: &[(f64, f64)]) -> Path {
     for run in runs(points) {
         path.move_to(run[0].0, run[0].1);
         if run.len() == 1 {
-            // A single point between gaps would be invisible otherwise.
+            // A line of one point between gaps would be invisible.
             path.line_to(run[0].0 + 1.0, run[0].1);
         }
         for point in &run[1..] {
@@ -316,7 +316,7 @@ fn between(upper: &[(f64, f64)], lower: &[(f64, f64)]) -> Path {
     path
 }
 
-/// Draws the events of one group. Ticks of several groups stand in rows above each other.
+/// Draws the events of one group. Ticks of several groups are drawn in rows above each other.
 fn draw_marks(out: &mut String, chart: &Chart, layout: &Layout, marks: &Marks, row: u32) {
     let plot = layout.plot;
     let mut groups: Vec<(f64, usize, &str, f64)> = Vec::new();

@@ -32,7 +32,7 @@ impl Rectangle {
     }
 }
 
-/// The layout of a chart: the position of every part.
+/// The positions of all parts of a chart.
 pub(crate) struct Layout {
     pub(crate) plot: Rectangle,
     pub(crate) x: Scale,
@@ -72,14 +72,14 @@ impl Layout {
         let legend = Legend::new(chart, chart.width - 2.0 * EDGE, legend_rows(chart, top));
         let top = top + legend_height(&legend);
         let height = chart.height - top - BOTTOM;
-        let y_wanted = how_many_fit(height, 34.0);
+        let y_count = count_that_fits(height, 34.0);
         let y = Scale::new(&chart.y, y_range(chart, &stack), !chart.y.is_tight)
-            .rounded(&chart.y, y_wanted)
+            .rounded(&chart.y, y_count)
             .over(top + height, top);
         // Numbers along empty axes would look like measured values.
         let has_ticks = !chart.is_empty();
         let y_ticks = if has_ticks {
-            y.ticks(y_wanted)
+            y.ticks(y_count)
         } else {
             Vec::new()
         };
@@ -94,7 +94,7 @@ impl Layout {
         };
         let x = Scale::new(&chart.x, x_range(chart), false).over(left, plot.right());
         let x_ticks = if has_ticks {
-            x.ticks(how_many_fit(width, 70.0))
+            x.ticks(count_that_fits(width, 70.0))
         } else {
             Vec::new()
         };
@@ -269,7 +269,7 @@ fn label_rows(chart: &Chart) -> usize {
     }
 }
 
-/// Returns the most legend rows, up to four, that leave the plot a readable height.
+/// Returns the largest number of legend rows, up to four, that leaves the plot a readable height.
 fn legend_rows(chart: &Chart, top: f64) -> usize {
     let room = chart.height - top - BOTTOM - MIN_PLOT_HEIGHT;
     (1..=MAX_LEGEND_ROWS)
@@ -320,7 +320,7 @@ fn range(values: impl Iterator<Item = f64>, is_logarithmic: bool) -> Option<(f64
         })
 }
 
-/// Drops ticks whose label would touch the one before.
+/// Removes ticks whose labels would touch the previous one.
 fn without_overlaps(ticks: Vec<Tick>) -> Vec<Tick> {
     let mut free_from = f64::MIN;
     let fits = |tick: &Tick| {
@@ -334,12 +334,12 @@ fn without_overlaps(ticks: Vec<Tick>) -> Vec<Tick> {
     ticks.into_iter().filter(fits).collect()
 }
 
-/// Returns how many items of a size fit into a length, at least two.
+/// Returns the number of items of this size that fit into a length, at least two.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
     reason = "lengths are positive and bounded by the size of the image"
 )]
-fn how_many_fit(length: f64, size: f64) -> usize {
+fn count_that_fits(length: f64, size: f64) -> usize {
     (length / size).floor().max(2.0) as usize
 }

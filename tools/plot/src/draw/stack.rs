@@ -1,10 +1,10 @@
-//! Stacked areas.
+//! Computes the edges of stacked areas.
 
 use crate::{Series, thin};
 
-/// The number of columns to which a series is thinned before series are added: as many as a wide
-/// image has pixels. Every edge has the points of all series, so that otherwise a million points in
-/// each of many series would be multiplied.
+/// The number of columns to which a series is thinned before series are added: the width of a wide
+/// image in pixels. Every edge has the points of all series, so that without thinning the number of points would
+/// grow with the square of the number of series.
 const COLUMNS: f64 = 1500.0;
 
 /// Returns the upper edge of each stacked series: the sum of the series and all before it.

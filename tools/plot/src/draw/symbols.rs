@@ -1,4 +1,4 @@
-//! Dashes and markers, the same in the plot and in its legend.
+//! Dashes and markers of plots and legends.
 
 use crate::path::pixels;
 use crate::series::Shape;
@@ -19,7 +19,7 @@ pub(crate) fn dashes(series: &Series, index: usize) -> &'static str {
     }
 }
 
-/// Draws a marker at a point.
+/// Returns the `<path>` of a marker at a point in pixels.
 pub(crate) fn marker(marker: Marker, x: f64, y: f64) -> String {
     let at = format!("{} {}", pixels(x), pixels(y));
     let shape = match marker {

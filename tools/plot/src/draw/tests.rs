@@ -162,7 +162,7 @@ fn gap_breaks_the_line() {
 }
 
 #[test]
-fn unusable_numbers_still_make_an_image() {
+fn extreme_numbers_result_in_an_image() {
     let values = [
         f64::NAN,
         f64::INFINITY,
@@ -208,7 +208,7 @@ fn empty_chart_shows_no_data() {
 }
 
 #[test]
-fn stacked_series_stand_on_each_other() {
+fn stacked_series_are_added() {
     let first = Series::stacked("a", [(0.0, 1.0), (1.0, 1.0)]);
     let second = Series::stacked("b", [(0.0, 2.0), (0.5, 2.0), (1.0, 2.0)]);
     let edges = super::stack::edges(&[&first, &second]);
@@ -225,7 +225,7 @@ fn merged_events_are_counted_in_the_tooltip() {
         .to_svg();
     let document = parsed(&svg);
     let titles = all(&document, "title");
-    let has = |wanted: &str| titles.iter().any(|title| title.text() == Some(wanted));
+    let has = |expected: &str| titles.iter().any(|title| title.text() == Some(expected));
     assert!(
         has("losses at 1 s (3 events)") && has("losses at 5 s"),
         "{svg}"
@@ -240,9 +240,9 @@ fn tooltip_of_a_column_shows_every_value() {
         .to_svg();
     let document = parsed(&svg);
     let titles = all(&document, "title");
-    let wanted = "30.5 s\na: 30.5 kB\nb: 5 kB";
+    let expected = "30.5 s\na: 30.5 kB\nb: 5 kB";
     assert!(
-        titles.iter().any(|title| title.text() == Some(wanted)),
+        titles.iter().any(|title| title.text() == Some(expected)),
         "{svg}"
     );
 }
@@ -330,7 +330,7 @@ fn text_box(text: &Node<'_, '_>) -> Option<([f64; 4], String)> {
 }
 
 #[test]
-fn many_long_names_make_a_small_image_quickly() {
+fn many_long_names_result_in_a_small_image() {
     let long = "x".repeat(200_000);
     let many = (0..200).fold(
         Chart::new(&long, Axis::time(), Axis::new(&long, Unit::Bytes)),
@@ -354,10 +354,10 @@ fn small_chart_is_unchanged() {
         ))
         .marks(Marks::ticks("drops", [1.0]).colour(Colour::Bad))
         .to_fragment();
-    let wanted = include_str!("small.svg");
+    let expected = include_str!("small.svg");
     assert_eq!(
         svg.trim(),
-        wanted.trim(),
+        expected.trim(),
         "if the change is intended, write it to src/draw/small.svg"
     );
 }

@@ -15,10 +15,10 @@ impl Page {
     }
 }
 
-/// The most values of each series in a page. The CSV of a chart has all of them.
+/// The largest number of values of each series in a page. [`Chart::to_csv`] returns all of them.
 const ROWS: usize = 200;
 
-/// Writes a page.
+/// Returns the HTML of a page.
 pub(super) fn page(page: &Page) -> String {
     let title = escape(&page.title);
     let mut out = format!(

@@ -8,7 +8,7 @@ pub struct Table {
     pub(super) rows: Vec<Vec<Cell>>,
 }
 
-/// One cell of a table. Its text or a sign expresses the same as its colour.
+/// One cell of a table. Its text or a sign has the same meaning as its colour.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Cell {
     pub(super) text: String,
@@ -34,7 +34,7 @@ pub enum Tone {
 }
 
 impl Table {
-    /// Creates a table without rows.
+    /// Creates a table without rows. The caption is above the headings.
     pub fn new<Heading: Into<String>>(
         caption: impl Into<String>,
         headings: impl IntoIterator<Item = Heading>,
@@ -46,7 +46,7 @@ impl Table {
         }
     }
 
-    /// Adds a row.
+    /// Adds a row. Cells belong to the headings in their order.
     #[must_use]
     pub fn row(mut self, cells: impl IntoIterator<Item = Cell>) -> Self {
         self.rows.push(cells.into_iter().collect());
@@ -71,12 +71,12 @@ impl Cell {
         }
     }
 
-    /// Creates a cell for a check that passed.
+    /// Creates a cell for a check that passed, with a `✓` before the text.
     pub fn good(text: impl Into<String>) -> Self {
         Self::text(text).tone(Tone::Good)
     }
 
-    /// Creates a cell for a check that failed.
+    /// Creates a cell for a check that failed, with a `✗` before the text.
     pub fn bad(text: impl Into<String>) -> Self {
         Self::text(text).tone(Tone::Bad)
     }
@@ -104,8 +104,8 @@ impl Cell {
 
     /// Links the cell to a file in the directory of the page.
     ///
-    /// A name with characters other than ASCII letters, digits, `-`, `_` and `.` makes no link, so
-    /// that no untrusted name becomes an address.
+    /// A name with characters other than ASCII letters, digits, `-`, `_` and `.` is not linked, because untrusted
+    /// names must not become addresses.
     #[must_use]
     pub fn file(mut self, name: &str) -> Self {
         let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);

@@ -45,7 +45,7 @@ fn page_is_well_formed_with_hostile_text() {
 }
 
 #[test]
-fn page_needs_no_network() {
+fn page_does_not_use_the_network() {
     let html = page().replace("http://www.w3.org/2000/svg", "");
     for text in ["http", "src=\"", "@import", "url("] {
         assert!(!html.contains(text), "{text}");
@@ -53,7 +53,7 @@ fn page_needs_no_network() {
 }
 
 #[test]
-fn links_lead_to_sections_that_exist() {
+fn links_are_to_existing_sections() {
     let body = body(&page());
     let document = Document::parse(&body).expect("well-formed");
     let ids: Vec<_> = document
@@ -80,12 +80,12 @@ fn stylesheet_of_charts_is_included_once() {
 }
 
 #[test]
-fn long_tables_of_values_are_thinned_and_say_so() {
+fn long_tables_of_values_are_thinned_with_a_note() {
     assert!(page().contains("200 of at most 500 values of each series"));
 }
 
 #[test]
-fn links_lead_only_to_plain_file_names() {
+fn links_are_only_to_plain_file_names() {
     let page = |name: &str| {
         let table = Table::new("", ["a"]).row([Cell::text("x").file(name)]);
         Page::new("")

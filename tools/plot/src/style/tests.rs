@@ -52,7 +52,7 @@ fn contrast(a: &str, b: &str) -> f64 {
 
 /// The matrices of full colour vision, protanopia, deuteranopia and tritanopia, after Machado,
 /// Oliveira and Fernandes (2009), severity 1.
-const EYES: [[[f64; 3]; 3]; 4] = [
+const VISION: [[[f64; 3]; 3]; 4] = [
     [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]],
     [
         [0.1523, 1.0526, -0.2049],
@@ -93,8 +93,11 @@ fn oklab(light: [f64; 3]) -> [f64; 3] {
     )
 }
 
-fn distance(eye: &[[f64; 3]; 3], a: &str, b: &str) -> f64 {
-    let (a, b) = (oklab(times(eye, linear(a))), oklab(times(eye, linear(b))));
+fn distance(vision: &[[f64; 3]; 3], a: &str, b: &str) -> f64 {
+    let (a, b) = (
+        oklab(times(vision, linear(a))),
+        oklab(times(vision, linear(b))),
+    );
     a.iter()
         .zip(b)
         .map(|(a, b)| (a - b).powi(2))
@@ -134,9 +137,12 @@ fn colours_differ_for_every_kind_of_vision() {
     for palette in palette() {
         for (index, a) in palette.iter().enumerate() {
             for b in &palette[index + 1..] {
-                for (eye, matrix) in EYES.iter().enumerate() {
+                for (vision, matrix) in VISION.iter().enumerate() {
                     let distance = distance(matrix, a, b);
-                    assert!(distance > 0.09, "{a} and {b} for eye {eye}: {distance:.3}");
+                    assert!(
+                        distance > 0.09,
+                        "{a} and {b} for vision {vision}: {distance:.3}"
+                    );
                 }
             }
         }
@@ -144,7 +150,7 @@ fn colours_differ_for_every_kind_of_vision() {
 }
 
 #[test]
-fn measured_backgrounds_are_those_of_the_stylesheet() {
+fn backgrounds_of_the_tests_match_the_stylesheet() {
     assert_eq!(
         colours("courser-background"),
         [LIGHT_BACKGROUND, DARK_BACKGROUND]

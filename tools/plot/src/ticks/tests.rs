@@ -47,12 +47,12 @@ fn logarithmic_ticks_are_powers_of_ten() {
 }
 
 #[test]
-fn few_decades_get_steps_between() {
+fn few_decades_have_intermediate_ticks() {
     let ticks = logarithmic(1.0, 100.0, 8);
-    let wanted = [1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0];
-    assert_eq!(ticks.len(), wanted.len(), "{ticks:?}");
-    for (tick, wanted) in ticks.iter().zip(wanted) {
-        assert!((tick - wanted).abs() < 1e-9, "{ticks:?}");
+    let expected = [1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0];
+    assert_eq!(ticks.len(), expected.len(), "{ticks:?}");
+    for (tick, expected) in ticks.iter().zip(expected) {
+        assert!((tick - expected).abs() < 1e-9, "{ticks:?}");
     }
 }
 

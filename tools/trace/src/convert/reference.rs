@@ -1,16 +1,16 @@
-//! The moment from which the times of a trace count: main-schema §7.1.
+//! The reference time of a trace, from which its times count: main-schema §7.1.
 
 use std::time::{Duration, UNIX_EPOCH};
 
 use courser_units::rfc3339_millis;
 use serde_json::{Map, Value, json};
 
-/// Adds the fields that all events of a trace have in common to those of its copy. `first` is the time of
-/// the first event in seconds. Returns the seconds to add to times that count from the first event.
+/// Copies the common fields of a trace to those of its copy. `first` is the time of the first event in
+/// seconds. Returns the seconds to add to times that count from the first event.
 ///
-/// Up to main-schema-03 `reference_time` is a number of milliseconds since 1970, and later an object. A
-/// trace without it has times that mean nothing to others, so that the copy begins at zero.
-pub(super) fn keep(common: &Map<String, Value>, first: f64, copy: &mut Value) -> f64 {
+/// Up to main-schema-03 `reference_time` is a number of milliseconds since 1970, and later an object.
+/// Without it, times have no meaning outside of the trace, and the copy begins at zero.
+pub(super) fn copy_common_fields(common: &Map<String, Value>, first: f64, copy: &mut Value) -> f64 {
     for (key, value) in common {
         if !KNOWN.contains(&key.as_str()) {
             copy[key.as_str()] = value.clone();
@@ -30,18 +30,18 @@ pub(super) fn keep(common: &Map<String, Value>, first: f64, copy: &mut Value) ->
     first
 }
 
-/// Returns a reference that is a number of milliseconds since 1970, or null if it is none.
+/// Converts milliseconds since 1970 to a reference time. Returns null if they are out of range.
 fn system(millis: Option<f64>) -> Value {
-    let millis = millis.filter(|millis| (0.0..MOST_MILLIS).contains(millis));
+    let millis = millis.filter(|millis| (0.0..MAX_MILLIS).contains(millis));
     millis.map_or(Value::Null, |millis| {
         json!({"clock_type": "system", "epoch": "unknown", "wall_clock_time": rfc3339_millis(UNIX_EPOCH + Duration::from_millis(millis as u64))})
     })
 }
 
-/// Fields that have a place of their own in the copy.
+/// Fields that other code writes to the copy.
 const KNOWN: [&str; 4] = ["time_format", "reference_time", "group_id", "ODCID"];
 /// The end of the year 9999.
-const MOST_MILLIS: f64 = 253_402_300_800_000.0;
+const MAX_MILLIS: f64 = 253_402_300_800_000.0;
 
 #[cfg(test)]
 mod tests {
@@ -59,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn references_that_mean_nothing_are_left_out() {
+    fn invalid_references_are_left_out() {
         for reference in [
             json!("soon"),
             json!(-5),
@@ -70,7 +70,7 @@ mod tests {
             let common = json!({"reference_time": reference});
             let mut copy = json!({"reference_time": "own"});
             let common = common.as_object().expect("an object");
-            assert_eq!(keep(common, 5.0, &mut copy), 0.0);
+            assert_eq!(copy_common_fields(common, 5.0, &mut copy), 0.0);
             assert_eq!(copy["reference_time"], "own");
         }
     }

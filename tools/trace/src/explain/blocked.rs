@@ -1,4 +1,4 @@
-//! Streams that waited for insertions into the dynamic table of QPACK.
+//! Measures how long streams are blocked on the dynamic table of QPACK.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ pub(super) struct Blocked {
     /// Seconds during which a stream was blocked.
     pub(super) seconds: f64,
     since: Option<Mark>,
-    /// The longest wait.
+    /// The longest time for which a single stream was blocked.
     pub(super) longest: Option<Stretch>,
 }
 
@@ -43,7 +43,7 @@ impl Blocked {
         }
     }
 
-    /// The connection or the trace ends.
+    /// Ends all waits, because the connection or the trace ends.
     pub(super) fn finish(&mut self, mark: Mark) {
         for (_, from) in std::mem::take(&mut self.waiting) {
             self.end_wait(from, mark);
@@ -67,7 +67,8 @@ impl Blocked {
     }
 }
 
-/// The blocked streams that are followed (limit K254). Decoders allow some hundred at most.
+/// The largest number of blocked streams that are followed at once (limit K254). Decoders allow some
+/// hundred at most.
 const MAX_WAITING: usize = 1024;
 
 #[cfg(test)]
@@ -80,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn time_counts_once_for_streams_that_wait_together() {
+    fn time_of_concurrently_blocked_streams_counts_once() {
         let mut blocked = Blocked::default();
         for (event, mark) in [
             event(1, 1.0, 0, true),

@@ -22,10 +22,10 @@ pub enum Cause {
     StreamFlowControl,
     /// The receiver's limit on the connection was reached (RFC 9000 §4).
     ConnectionFlowControl,
-    /// The receiver had all data and gave no credit: its application reads slowly.
+    /// The receiver had all data and granted no credit: its application reads slowly.
     SlowReader,
-    /// A limit of flow control was reached because data was missing before what had arrived: the receiver could not
-    /// read on until the lost packet was repeated.
+    /// A limit of flow control was reached because of a gap in the received data: the receiver could not
+    /// read on until the lost data was retransmitted.
     HeadOfLine,
     /// The receiver's limit on the number of streams was reached (RFC 9000 §4.6).
     StreamLimit,
@@ -35,15 +35,15 @@ pub enum Cause {
     Loss,
     /// Losses in bulk without a queue: a policer or a very short queue on the path.
     Policer,
-    /// Packets that arrived late counted as lost and kept the congestion window small.
+    /// Packets that arrived late were declared lost, which kept the congestion window small.
     Reordering,
     /// The congestion window was reset to its minimum after an outage (RFC 9002 §7.6).
     PersistentCongestion,
-    /// The path was full: a queue stood in it.
+    /// The path was saturated: packets waited in a queue.
     Bottleneck,
     /// Routers marked packets instead of dropping them (RFC 9000 §13.4).
     Ecn,
-    /// The sender held packets back although its window had room.
+    /// The pacer delayed packets although the congestion window allowed more.
     Pacing,
     /// The peer acknowledged late.
     AckDelay,
@@ -53,9 +53,9 @@ pub enum Cause {
     ProbeTimeout,
     /// Nothing arrived for several probe timeouts.
     Blackout,
-    /// The path stopped to carry datagrams of the size in use.
+    /// The path stopped carrying datagrams of the size in use.
     PathMtu,
-    /// The connection moved to another path.
+    /// The connection migrated to another path.
     PathChange,
 }
 

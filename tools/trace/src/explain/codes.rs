@@ -15,7 +15,7 @@ pub(super) fn resolve(closed: &Closed, is_http3: bool) -> (Option<String>, Optio
         .filter(|error| error.parse::<u64>().is_err());
     match (name, closed.code) {
         (Some(name), code) => {
-            let name = official(name, closed.is_application);
+            let name = rfc_name(name, closed.is_application);
             let known = table.iter().find(|(_, known)| *known == name);
             let code = code
                 .or(known.map(|(code, _)| *code))
@@ -26,7 +26,7 @@ pub(super) fn resolve(closed: &Closed, is_http3: bool) -> (Option<String>, Optio
             let known = table.iter().find(|(known, _)| *known == code);
             let name = known.map(|(_, name)| (*name).to_owned());
             (
-                name.or_else(|| family(code, closed.is_application, is_http3)),
+                name.or_else(|| name_of_range(code, closed.is_application, is_http3)),
                 Some(code),
             )
         }
@@ -35,7 +35,7 @@ pub(super) fn resolve(closed: &Closed, is_http3: bool) -> (Option<String>, Optio
 }
 
 /// Returns the name of an RFC for a name of qlog: `http_frame_error` is `H3_FRAME_ERROR`.
-fn official(name: &str, is_application: bool) -> String {
+fn rfc_name(name: &str, is_application: bool) -> String {
     let upper = name.to_ascii_uppercase();
     match upper.strip_prefix("HTTP_") {
         Some(rest) if is_application => format!("H3_{rest}"),
@@ -49,10 +49,10 @@ fn crypto_code(name: &str) -> Option<u64> {
 }
 
 /// Returns the name of a code that belongs to a range.
-fn family(code: u64, is_application: bool, is_http3: bool) -> Option<String> {
+fn name_of_range(code: u64, is_application: bool, is_http3: bool) -> Option<String> {
     match (is_application, code) {
         (false, 0x100..=0x1ff) => Some("CRYPTO_ERROR".to_owned()),
-        // They mean the same as H3_NO_ERROR.
+        // Reserved codes are treated as H3_NO_ERROR (RFC 9114 §8.1).
         (true, 0x21..) if is_http3 && (code - 0x21).is_multiple_of(0x1f) => {
             Some("a reserved code for H3_NO_ERROR".to_owned())
         }

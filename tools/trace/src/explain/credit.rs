@@ -1,31 +1,31 @@
-//! The flow control that a trace records: limits, and the data up to them (RFC 9000 §4).
+//! Follows flow control in a trace: limits, and the data sent up to them (RFC 9000 §4).
 
 use std::collections::HashMap;
 
 use super::delivery::Delivery;
 use crate::qlog::{Frame, Parameters, Span};
 
-/// The credit of one direction: the limits of the receiver, and the bytes that were sent.
+/// Flow control in one direction: the limits of the receiver, and the bytes sent.
 #[derive(Clone, Debug)]
 pub(super) struct Credit {
-    /// The side that sends in this direction opened the streams with this lowest bit.
+    /// The lowest bit of the IDs of streams that the sender opens (RFC 9000 §2.1).
     sender_bit: u64,
     max_data: Option<u64>,
     initial_max_data: Option<u64>,
-    /// Initial limits of streams that the sender opens, that the receiver opens, and that have one
-    /// direction.
+    /// Initial limits of bidirectional streams that the sender opens, of those that the receiver opens, and
+    /// of unidirectional streams.
     initial: [Option<u64>; 3],
     streams: HashMap<u64, Stream>,
     /// Stream bytes sent, each counted once.
     pub(super) bytes: u64,
-    /// Limits given up to now, newest last: MAX_DATA and all MAX_STREAM_DATA.
+    /// Earlier limits of the connection, newest last.
     previous_max_data: [u64; PREVIOUS],
 }
 
 /// A stream in one direction.
 #[derive(Clone, Copy, Debug, Default)]
 struct Stream {
-    /// The end of the data.
+    /// The largest offset sent.
     end: u64,
     maximum: Option<u64>,
     /// The limit before the last update.
@@ -43,7 +43,7 @@ pub(super) enum Reached {
 }
 
 impl Credit {
-    /// Makes the credit of a direction. `sender_is_server` is the side that sends.
+    /// Starts without known limits. `sender_is_server` is true if the server sends in this direction.
     pub(super) fn new(sender_is_server: bool) -> Self {
         Self {
             sender_bit: u64::from(sender_is_server),
@@ -56,7 +56,7 @@ impl Credit {
         }
     }
 
-    /// Takes over the parameters of the receiver.
+    /// Sets the initial limits from the transport parameters of the receiver.
     pub(super) fn on_parameters(&mut self, of_receiver: &Parameters) {
         self.max_data = self.max_data.max(of_receiver.initial_max_data);
         self.initial_max_data = of_receiver.initial_max_data;
@@ -77,7 +77,7 @@ impl Credit {
         }
     }
 
-    /// Takes over a frame that the receiver sent. Returns true if it gives credit.
+    /// Processes a frame that the receiver sent. Returns true if it grants credit.
     pub(super) fn on_receivers_frame(&mut self, frame: &Frame) -> bool {
         match *frame {
             Frame::MaxData { maximum } => {
@@ -110,7 +110,7 @@ impl Credit {
         Some(self.streams.entry(id).or_default())
     }
 
-    /// Takes over data that the sender sent. Returns the number of bytes that were new.
+    /// Processes data that the sender sent. Returns the number of bytes that were new.
     pub(super) fn on_data(&mut self, span: Span, fin: bool) -> u64 {
         let id = span.stream;
         let end = span.offset.saturating_add(span.len);
@@ -124,13 +124,13 @@ impl Credit {
         new
     }
 
-    /// Returns true if data before this part of a stream has not come.
-    pub(super) fn is_behind_a_gap(&self, span: Span) -> bool {
+    /// Returns true if data before `span` is missing.
+    pub(super) fn is_behind_gap(&self, span: Span) -> bool {
         let stream = self.streams.get(&span.stream);
         span.offset > stream.map_or(0, |stream| stream.end)
     }
 
-    /// A stream was reset.
+    /// Marks a stream as over, because it was reset.
     pub(super) fn on_reset(&mut self, id: u64) {
         if let Some(stream) = self.stream(id) {
             stream.is_over = true;
@@ -151,8 +151,7 @@ impl Credit {
         blocked.next().map(|_| Reached::Stream)
     }
 
-    /// Returns the limit at which the data of the sender has ended, although the receiver may have
-    /// raised it since.
+    /// Returns the limit at which the sender stopped, although the receiver may have raised it since.
     pub(super) fn reached_earlier(&self) -> Option<Reached> {
         let bytes = self.bytes;
         if bytes > 0 && self.previous_max_data.contains(&bytes) {
@@ -161,11 +160,11 @@ impl Credit {
         self.was_stream_blocked().then_some(Reached::Stream)
     }
 
-    /// Returns true if a gap in the data that has arrived keeps the receiver from giving credit: a large part of the
-    /// window lies behind it. In front of a smaller part is data that the receiver could read.
+    /// Returns true if a gap in the received data prevents the receiver from granting credit, because a
+    /// large part of the window lies behind it. Otherwise the receiver could read the data before the gap.
     ///
-    /// If streams have reached their limits, that is so for all of them.
-    pub(super) fn is_held_by_a_gap(&self, reached: Reached, arrived: &Delivery) -> bool {
+    /// If streams have reached their limits, returns true only if this applies to all of them.
+    pub(super) fn is_blocked_by_gap(&self, reached: Reached, arrived: &Delivery) -> bool {
         match reached {
             Reached::Connection => is_large(arrived.behind_gaps(), self.initial_max_data),
             Reached::Stream => {
@@ -179,7 +178,7 @@ impl Credit {
         }
     }
 
-    /// Returns true if so many bytes are a large part of a window.
+    /// Returns true if `part` bytes are a large part of the window of the connection or of a stream.
     pub(super) fn is_large(&self, part: u64) -> bool {
         let windows = [true, false].map(|it| self.initial_window(it));
         let mut known = windows.into_iter().filter(Option::is_some);
@@ -195,13 +194,13 @@ impl Credit {
         })
     }
 
-    /// Returns true if the data of a stream has ended at the limit before the last update.
+    /// Returns true if a stream ended at the limit that applied before its last update.
     fn was_stream_blocked(&self) -> bool {
         let mut open = self.streams.values().filter(|stream| !stream.is_over);
         open.any(|stream| stream.end > 0 && stream.previous == Some(stream.end))
     }
 
-    /// Returns the window with which the connection, or a stream, began.
+    /// Returns the initial window of the connection, or the largest one of a stream.
     pub(super) fn initial_window(&self, is_connection: bool) -> Option<u64> {
         match is_connection {
             true => self.initial_max_data,
@@ -210,15 +209,15 @@ impl Credit {
     }
 }
 
-/// Returns true if so many bytes are a large part of a window. Without a known window every part is large.
+/// Returns true if `part` bytes are a large part of `window`. If the window is unknown, every part is.
 fn is_large(part: u64, window: Option<u64>) -> bool {
     part > 0 && part.saturating_mul(GAP_SHARE) >= window.unwrap_or(0)
 }
 
-/// Limits of the connection that are remembered.
+/// The number of earlier limits of the connection that are remembered.
 const PREVIOUS: usize = 4;
 /// The largest number of streams whose limits are remembered. K207.
 const MAX_STREAMS: usize = 1024;
-/// The part of the first window that has to lie behind a gap for the gap to hold the window. Receivers give credit
-/// once a quarter to a half of the window was read.
+/// A gap blocks a window if one in this many parts of the initial window lies behind it. Receivers grant
+/// credit once the application has read a quarter to a half of the window.
 const GAP_SHARE: u64 = 4;

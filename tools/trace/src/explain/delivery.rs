@@ -1,4 +1,4 @@
-//! Streams that came to their end, in one direction.
+//! Counts streams that were transferred completely, in one direction.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -9,9 +9,9 @@ use crate::qlog::{Frame, Packet, Space, Span};
 /// The streams of one direction.
 #[derive(Serialize, Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Streams {
-    /// Streams that carried something.
+    /// Streams on which data, an end or a reset was seen.
     pub begun: u64,
-    /// Streams of which everything arrived, the end included.
+    /// Streams whose data and end have all arrived.
     pub complete: u64,
     /// Streams that were reset.
     pub reset: u64,
@@ -19,7 +19,7 @@ pub struct Streams {
     pub open: u64,
 }
 
-/// The reason why a trace does not show whether each stream came to its end.
+/// The reason why a trace does not show whether each stream was transferred completely.
 #[derive(Serialize, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -36,19 +36,19 @@ pub enum Unknown {
     TooManyPackets,
 }
 
-/// Follows the parts of streams that have arrived.
+/// Follows the ranges of streams that have arrived.
 ///
-/// Of a connection with bidirectional streams only those count: the unidirectional ones of HTTP/3 never
-/// end.
+/// In a connection with bidirectional streams, only those count: the unidirectional streams of HTTP/3
+/// never end.
 #[derive(Debug, Default)]
 pub(super) struct Delivery {
     streams: HashMap<u64, Stream>,
-    /// Streams that were forgotten after their end, for each of the four types (RFC 9000 §2.1): those up
-    /// to this one that are not remembered.
+    /// The largest ID of the streams that were forgotten after their end, for each of the four types
+    /// (RFC 9000 §2.1). Streams up to it that are not in `streams` were forgotten.
     forgotten_up_to: [Option<u64>; 4],
-    /// Both directions, then one.
+    /// The counts of bidirectional streams, then those of unidirectional ones.
     counts: [Streams; 2],
-    /// The parts in packets that are not acknowledged. Only of data that is sent.
+    /// The ranges in unacknowledged packets. Stays empty for received data.
     unacknowledged: BTreeMap<u64, Vec<(Span, bool)>>,
     is_overfull: bool,
     beginning: Option<Beginning>,
@@ -57,11 +57,11 @@ pub(super) struct Delivery {
 /// The first packet of one direction in a trace.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Beginning {
-    /// With the handshake.
+    /// A packet of the handshake: the trace lacks nothing.
     Handshake,
-    /// With the first 1-RTT packet.
+    /// The 1-RTT packet with number 0.
     FirstOneRtt,
-    /// With another 1-RTT packet: what came before is missing.
+    /// Another 1-RTT packet: earlier ones are missing.
     Late,
 }
 
@@ -79,11 +79,11 @@ impl Beginning {
 struct Stream {
     /// All bytes up to here have arrived.
     end: u64,
-    /// Parts behind a gap: their beginnings and ends. They neither touch nor overlap.
+    /// Ranges behind a gap, as their starts and ends. They neither touch nor overlap.
     later: BTreeMap<u64, u64>,
     size: Option<u64>,
     is_over: bool,
-    /// The reason why parts may have arrived without being counted.
+    /// The reason why ranges may have arrived without being counted.
     doubt: Option<Unknown>,
 }
 
@@ -107,7 +107,8 @@ impl Stream {
         }
     }
 
-    /// Remembers a part behind a gap, as one with those that it touches. Returns false if there is no room.
+    /// Remembers a range behind a gap, merged with those that it touches. Returns false at the limit
+    /// [`MAX_PARTS`].
     fn keep(&mut self, mut from: u64, mut to: u64) -> bool {
         if from == to {
             return true;
@@ -128,7 +129,7 @@ impl Stream {
         has_room
     }
 
-    /// Returns true if this part has arrived.
+    /// Returns true if this range has arrived.
     fn has(&self, span: Span, fin: bool) -> bool {
         let to = span.offset.saturating_add(span.len);
         let known = self.later.range(..=span.offset).next_back();
@@ -136,8 +137,8 @@ impl Stream {
             && (to <= self.end || known.is_some_and(|(_, &end)| to <= end))
     }
 
-    /// Returns the beginning of the first gap before a part that has arrived. The application has no use for data of a
-    /// stream that was reset.
+    /// Returns the start of the first gap before a range that has arrived. A stream that was reset has no
+    /// gap, because its data is not read.
     fn gap(&self) -> Option<u64> {
         (!self.is_over && !self.later.is_empty()).then_some(self.end)
     }
@@ -148,7 +149,7 @@ impl Stream {
 }
 
 impl Delivery {
-    /// Takes over a packet that this end received, for data that it receives.
+    /// Processes a packet that this end received, if the data of this direction is received.
     pub(super) fn on_received(&mut self, packet: &Packet) {
         self.beginning.get_or_insert_with(|| Beginning::of(packet));
         for frame in &packet.frames {
@@ -160,7 +161,7 @@ impl Delivery {
         }
     }
 
-    /// Takes over a packet that this end sent, for data that it sends.
+    /// Processes a packet that this end sent, if the data of this direction is sent.
     pub(super) fn on_sent(&mut self, packet: &Packet) {
         self.beginning.get_or_insert_with(|| Beginning::of(packet));
         let mut parts = Vec::new();
@@ -183,8 +184,8 @@ impl Delivery {
         }
     }
 
-    /// Forgets the oldest packet. If its data has not arrived in another one either, an acknowledgement of
-    /// it would be missed.
+    /// Forgets the oldest packet. If its data has not arrived in another packet, the streams in it become
+    /// doubtful, because an acknowledgement would be missed.
     fn forget_packet(&mut self) {
         let Some((_, parts)) = self.unacknowledged.pop_first() else {
             return;
@@ -199,7 +200,7 @@ impl Delivery {
         }
     }
 
-    /// Takes over the acknowledgements of a packet that this end received.
+    /// Processes the acknowledgements in a packet that this end received.
     pub(super) fn on_acknowledgements(&mut self, packet: &Packet) {
         if packet.space() != Space::Application {
             return;
@@ -218,12 +219,12 @@ impl Delivery {
         }
     }
 
-    /// Returns how far a stream has arrived in order, if data after a gap has arrived too.
+    /// Returns the offset up to which a stream has arrived in order, if data after a gap has arrived too.
     pub(super) fn gap_in(&self, id: u64) -> Option<u64> {
         self.streams.get(&id).and_then(Stream::gap)
     }
 
-    /// Returns the number of bytes of all streams from a gap to the end of what has arrived.
+    /// Returns the bytes between the first gap and the end of the received data, summed over all streams.
     pub(super) fn behind_gaps(&self) -> u64 {
         let all = self.streams.values();
         all.filter_map(|stream| {
@@ -240,7 +241,7 @@ impl Delivery {
         (!self.is_overfull).then_some(streams)
     }
 
-    /// Returns the reason why the trace does not show which streams came to their end. `None` if it does.
+    /// Returns the reason why the trace does not show which streams are complete. `None` if it does.
     pub(super) fn unknown(&self) -> Option<Unknown> {
         if self.is_overfull {
             return Some(Unknown::TooManyStreams);
@@ -256,7 +257,7 @@ impl Delivery {
         open.filter_map(|(_, stream)| stream.doubt).min()
     }
 
-    /// Returns the kind of streams that count.
+    /// Returns the index in `counts` of the kind of streams that count.
     const fn counted(&self) -> usize {
         let [both, _] = &self.counts;
         if both.begun > 0 { 0 } else { 1 }
@@ -287,8 +288,7 @@ impl Delivery {
         &mut self.counts[kind(id)]
     }
 
-    /// Returns the stream of a part that is seen. A trace that has no handshake may lack the beginning of
-    /// a stream as well.
+    /// Returns the stream of a range. A trace without a handshake may also lack the beginning of a stream.
     fn stream_at(&mut self, span: Span) -> Option<&mut Stream> {
         let is_new = !self.streams.contains_key(&span.stream);
         let lacks_more = self.beginning != Some(Beginning::Handshake) && span.offset > 0;
@@ -322,7 +322,7 @@ impl Delivery {
             *last = (*last).max(Some(id));
         }
         self.streams.retain(|_, stream| !stream.is_over);
-        // Once a stream was left out, the counts stay unknown.
+        // Once a stream is left out, the counts stay unknown.
         self.is_overfull |= self.streams.len() >= MAX_STREAMS;
     }
 }
@@ -337,11 +337,11 @@ fn class(id: u64) -> usize {
     kind(id) * 2 + usize::from(id & 1 != 0)
 }
 
-/// The streams that are followed at once (limit K254).
+/// The largest number of streams that are followed at once (limit K254).
 const MAX_STREAMS: usize = 1024;
-/// The parts of a stream behind a gap that are remembered (limit K254).
+/// The largest number of ranges behind a gap that are remembered for a stream (limit K254).
 const MAX_PARTS: usize = 1024;
-/// The packets with data that are not acknowledged (limit K254).
+/// The largest number of unacknowledged packets with data that are remembered (limit K254).
 const MAX_PACKETS: usize = 16_384;
 
 #[cfg(test)]
@@ -374,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn received_streams_are_complete_without_gaps_up_to_their_end() {
+    fn received_stream_is_complete_when_all_data_up_to_its_end_arrived() {
         let mut delivery = Delivery::default();
         delivery.on_received(&packet(0, &[(0, 0, 10, false), (0, 20, 10, true)]));
         assert_eq!(counts(&delivery), (1, 0, 0, 1));
@@ -390,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn sent_streams_are_complete_once_all_of_them_is_acknowledged() {
+    fn sent_stream_is_complete_when_all_data_is_acknowledged() {
         let mut delivery = Delivery::default();
         delivery.on_sent(&packet(3, &[(0, 0, 10, false)]));
         delivery.on_sent(&packet(4, &[(0, 10, 0, true)]));
@@ -499,7 +499,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_that_find_no_room_make_the_end_unknown() {
+    fn parts_beyond_the_limit_leave_completeness_unknown() {
         let mut delivery = Delivery::default();
         let parts = MAX_PARTS as u64 + 1;
         for index in 0..=parts {
@@ -509,7 +509,7 @@ mod tests {
         for index in 0..parts {
             delivery.on_received(&packet(parts + index, &[(0, index * 2 + 1, 1, false)]));
         }
-        // The part that found no room.
+        // The part that exceeded the limit.
         assert_eq!(counts(&delivery), (1, 0, 0, 1));
         assert_eq!(delivery.unknown(), Some(Unknown::TooManyParts));
         delivery.on_received(&packet(9999, &[(0, parts * 2, 1, true)]));
@@ -546,7 +546,7 @@ mod tests {
     }
 
     #[test]
-    fn packets_whose_data_arrived_otherwise_are_forgotten_without_doubt() {
+    fn forgotten_packets_whose_data_arrived_in_others_cause_no_doubt() {
         let mut delivery = Delivery::default();
         delivery.on_sent(&packet(0, &[(0, 0, 10, false)]));
         delivery.on_sent(&packet(1, &[(0, 0, 10, false)]));
@@ -566,7 +566,7 @@ mod tests {
         for index in 0..=MAX_STREAMS as u64 {
             delivery.on_received(&packet(index, &[(index * 4, 0, 5, true)]));
         }
-        // Its number is below those of the streams of the other end that were forgotten.
+        // Its ID is lower than those of the forgotten streams of the other end.
         delivery.on_received(&packet(9998, &[(1, 0, 5, false)]));
         let streams = MAX_STREAMS as u64 + 1;
         assert_eq!(counts(&delivery), (streams + 1, streams, 0, 1));

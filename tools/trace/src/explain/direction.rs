@@ -1,4 +1,4 @@
-//! The direction of data.
+//! The direction of application data, as seen from the end that wrote the trace.
 
 use serde::Serialize;
 

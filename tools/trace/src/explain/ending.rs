@@ -17,7 +17,7 @@ pub struct Ending {
     pub name: Option<String>,
     /// The error code, if the trace has it.
     pub code: Option<u64>,
-    /// The reason phrase.
+    /// The reason phrase of the CONNECTION_CLOSE frame, as the peer or this end wrote it.
     pub reason: Option<String>,
     /// The cause, spelled as in the trace: `idle_timeout`, `application`, `error`...
     pub trigger: Option<String>,
@@ -51,7 +51,7 @@ impl Ending {
         };
         let code = self.code.map(|code| format!("{code:#x}"));
         let why = match (self.trigger.as_deref(), &self.name, code) {
-            // The reason says the same again.
+            // The reason phrase would repeat the trigger.
             (Some("idle_timeout"), ..) => return self.at("ended by the idle timeout"),
             (Some("stateless_reset"), ..) => {
                 return self.at("ended by a stateless reset: the peer had lost its state");
@@ -84,8 +84,8 @@ impl Unknown {
     }
 }
 
-/// Returns whether each stream came to its end. `None` if that is unknown, or if there were no streams: a
-/// handshake that failed has transferred nothing.
+/// Returns whether each stream was transferred completely. `None` if that is unknown, or if there were
+/// no streams, as after a failed handshake.
 pub(super) fn is_complete(
     sent: Option<Streams>,
     received: Option<Streams>,

@@ -30,8 +30,8 @@ impl Explanation {
 #[derive(Debug)]
 pub struct Explainer {
     facts: TraceFacts,
-    /// The two directions, once it is known which end wrote the trace.
-    ways: Option<(Sender, Receiver)>,
+    /// The data sent and received, once it is known which end wrote the trace.
+    directions: Option<(Sender, Receiver)>,
     /// The streams of both directions: sent, received.
     deliveries: [Delivery; 2],
     unreadable_lines: u64,
@@ -48,14 +48,14 @@ impl Explainer {
         };
         Self {
             facts: TraceFacts::new(is_server),
-            ways: None,
+            directions: None,
             deliveries: Default::default(),
             unreadable_lines: 0,
             unreadable: None,
         }
     }
 
-    /// Takes over the next line.
+    /// Processes the next line, an event or the error of reading it.
     pub fn on_line(&mut self, line: Result<&Event, &ReadError>) {
         match line {
             Ok(event) => self.on_event(event),
@@ -77,7 +77,7 @@ impl Explainer {
         }
         let is_server = self.facts.is_server.unwrap_or(false);
         let (sender, receiver) = self
-            .ways
+            .directions
             .get_or_insert_with(|| (Sender::new(is_server), Receiver::new(is_server)));
         let (from, to) = (
             self.facts.last,
@@ -108,7 +108,7 @@ impl Explainer {
     pub fn finish(self, about: &About) -> Explanation {
         let is_server = about.vantage_point.as_deref() == Some("server");
         let (mut sender, mut receiver) = self
-            .ways
+            .directions
             .unwrap_or_else(|| (Sender::new(is_server), Receiver::new(is_server)));
         let mut facts = self.facts;
         sender.finish(&facts);
@@ -174,7 +174,7 @@ impl Explainer {
     }
 }
 
-/// Returns the reason why the trace does not show whether each stream came to its end.
+/// Returns the reason why the trace does not show whether each stream was transferred completely.
 fn unknown(has_gaps: bool, deliveries: &[Delivery; 2]) -> Option<Unknown> {
     let gaps = has_gaps.then_some(Unknown::Gaps);
     gaps.or_else(|| deliveries.iter().filter_map(Delivery::unknown).min())

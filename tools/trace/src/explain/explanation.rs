@@ -16,10 +16,10 @@ pub struct Explanation {
     pub vantage_point: Option<String>,
     /// The end of the connection. `None` if the trace has no close.
     pub close: Option<Ending>,
-    /// True if each stream that carried something came to its end in both directions. `None` if there were
-    /// none, or if that is unknown.
+    /// True if each stream was transferred completely in both directions. `None` if there were no streams,
+    /// or if that is unknown.
     pub is_complete: Option<bool>,
-    /// Why it is unknown whether each stream came to its end. `None` if it is known.
+    /// The reason why `is_complete` is unknown. `None` if it is known, or if there were no streams.
     pub unknown: Option<Unknown>,
     /// Streams that this end has sent on. If there are bidirectional ones, only those.
     pub streams_sent: Option<Streams>,
@@ -34,7 +34,7 @@ pub struct Explanation {
     pub bytes_received: u64,
     /// The time from the first packet to the close of the connection, or to the end of the trace.
     pub duration: f64,
-    /// The same without idle time.
+    /// The duration without idle time.
     pub active: f64,
     /// The mean rate of the larger direction over the active time.
     pub rate: f64,

@@ -1,4 +1,4 @@
-//! TraceFacts that a trace states, as of the event that was read last.
+//! Facts that a trace states, as of the last event that was read.
 
 use serde::Serialize;
 
@@ -6,36 +6,36 @@ use super::blocked::Blocked;
 use super::ledger::Mark;
 use crate::qlog::{Closed, Event, EventKind, Frame, Metrics, Packet};
 
-/// Counters of a trace.
+/// Counters over a whole trace.
 #[derive(Serialize, Clone, Copy, PartialEq, Debug, Default)]
 pub struct Counts {
-    /// Packets sent.
+    /// Packets of all packet number spaces that this end sent.
     pub packets_sent: u64,
-    /// Packets received.
+    /// Packets of all packet number spaces that this end received and processed.
     pub packets_received: u64,
     /// Packets declared lost, without probes of the path MTU.
     pub lost: u64,
     /// Packets declared lost that arrived after all.
     pub spurious: u64,
-    /// Reductions of the congestion window.
+    /// Reductions of the congestion window by at least a tenth.
     pub reductions: u64,
-    /// Probe timeouts.
+    /// Probe timeouts that expired (RFC 9002 §6.2).
     pub probe_timeouts: u64,
     /// Packets that arrived with a CE mark, as the peer counts them.
     pub ce_marks: u64,
-    /// Retry packets received.
+    /// Retry packets received. A connection accepts one (RFC 9000 §17.2.5.2).
     pub retries: u64,
     /// Version Negotiation packets received.
     pub version_negotiations: u64,
     /// Packets that were received and dropped.
     pub dropped: u64,
-    /// Packets of the peer that are missing: gaps in its packet numbers that did not close.
+    /// Packets of the peer that are missing: packet numbers that were skipped and never arrived.
     pub missing: u64,
     /// Records missing in the trace.
     pub records_dropped: u64,
-    /// Moves to another path.
+    /// Migrations to another path.
     pub path_changes: u64,
-    /// Packets that blocked flow control frames of either end were in.
+    /// Reserved for frames that report exhausted flow control. Not counted yet: always 0.
     pub blocked_frames: u64,
 }
 
@@ -63,7 +63,7 @@ pub(super) struct TraceFacts {
     pub(super) min_rtt: Option<f64>,
     pub(super) smoothed_rtt: Option<f64>,
     pub(super) latest_rtt: Option<f64>,
-    /// The longest smoothed round-trip time while a queue stood.
+    /// The longest smoothed round-trip time while packets waited in a queue.
     pub(super) queued_rtt: Option<f64>,
     pto_count: u64,
     /// True if the trace records timers that expire.
@@ -82,10 +82,10 @@ pub(super) struct TraceFacts {
 /// The changes that the last event made.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub(super) struct Changes {
-    /// The congestion window before, if it was reduced.
+    /// The congestion window before it was reduced; `None` if it was not.
     pub(super) reduced_from: Option<u64>,
     pub(super) has_ptos: bool,
-    /// The datagram size before, if it was reduced.
+    /// The datagram size before it was reduced; `None` if it was not.
     pub(super) mtu_fell_from: Option<u64>,
     pub(super) moved: bool,
     pub(super) ce_marks: u64,
@@ -144,7 +144,7 @@ impl TraceFacts {
         changes
     }
 
-    /// Takes over a change of state.
+    /// Processes an event that is not about a single packet.
     fn on_state(&mut self, kind: &EventKind, mark: Mark, changes: &mut Changes) {
         let counts = &mut self.counts;
         match kind {
@@ -156,7 +156,7 @@ impl TraceFacts {
             }
             EventKind::Closed(closed) => {
                 self.closed.get_or_insert(mark);
-                if says_more(closed, self.close.as_ref().map(|(known, _)| known)) {
+                if has_more_details(closed, self.close.as_ref().map(|(known, _)| known)) {
                     self.close = Some((closed.clone(), mark));
                 }
                 if self.close_trigger.is_none() {
@@ -231,7 +231,7 @@ impl TraceFacts {
         }
     }
 
-    /// Takes over the ACK frames of a packet. Returns the number of new CE marks.
+    /// Processes the ACK frames of a packet. Returns the number of new CE marks.
     fn on_acks(&mut self, packet: &Packet) -> u64 {
         let mut marks = 0;
         for frame in &packet.frames {
@@ -286,7 +286,7 @@ impl TraceFacts {
         self.min_rtt.or(self.smoothed_rtt).unwrap_or(DEFAULT_RTT)
     }
 
-    /// Returns true if a queue stands in the path.
+    /// Returns true if packets wait in a queue on the path.
     pub(super) fn has_queue(&self) -> bool {
         let (Some(min), Some(latest)) = (self.min_rtt, self.latest_rtt) else {
             return false;
@@ -317,11 +317,11 @@ impl TraceFacts {
 }
 
 /// Returns true if `closed` has more details than `known`.
-fn says_more(closed: &Closed, known: Option<&Closed>) -> bool {
+fn has_more_details(closed: &Closed, known: Option<&Closed>) -> bool {
     known.is_none_or(|known| known.error.is_none() && closed.error.is_some())
 }
 
-/// The most features that are remembered: a trace may name any.
+/// The largest number of features that are remembered: a trace may name any.
 const MAX_FEATURES: usize = 8;
 
 /// Larger packets are batches that a trace counts as one.
@@ -331,5 +331,5 @@ const REDUCED: f64 = 0.9;
 /// Round trips that are longer by this factor and time wait in a queue.
 const QUEUE_FACTOR: f64 = 1.25;
 const QUEUE_TIME: f64 = 0.002;
-/// RFC 9002 §6.2.2.
+/// The round-trip time that is assumed before the first sample, in seconds (RFC 9002 §6.2.2).
 const DEFAULT_RTT: f64 = 0.333;

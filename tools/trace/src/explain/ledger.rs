@@ -16,9 +16,9 @@ pub struct Mark {
 /// A stretch of the trace.
 #[derive(Serialize, Clone, Copy, PartialEq, Debug)]
 pub struct Stretch {
-    /// Its beginning.
+    /// The event at which it begins.
     pub from: Mark,
-    /// Its end.
+    /// The event at which it ends.
     pub to: Mark,
 }
 
@@ -31,17 +31,17 @@ impl Stretch {
 /// The time of one cause.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Entry {
-    /// Seconds.
+    /// Seconds attributed to the cause.
     pub(super) total: f64,
     /// The longest stretches, in the order of time.
     pub(super) longest: Vec<Stretch>,
-    /// The stretch that may go on.
+    /// The latest stretch, which the next addition may extend.
     open: Option<Stretch>,
     /// The number of stretches.
     pub(super) count: u64,
 }
 
-/// Time by cause. Every moment belongs to one cause.
+/// Time by cause. Each moment is attributed to exactly one cause.
 #[derive(Clone, Debug)]
 pub(super) struct Ledger {
     entries: Vec<Entry>,
@@ -94,7 +94,7 @@ impl Ledger {
         Snapshot { totals, at }
     }
 
-    /// Gives all time since the snapshot, of the causes that `which` selects, to another cause.
+    /// Attributes the time since the snapshot to `to`, if `which` selects the cause that had it.
     pub(super) fn reassign(
         &mut self,
         since: &Snapshot,
@@ -129,7 +129,7 @@ impl Ledger {
         }
     }
 
-    /// Gives the first seconds since the snapshot, of one cause, to another.
+    /// Attributes up to `most` seconds since the snapshot to `to` instead of `from`.
     pub(super) fn shift(&mut self, since: &Snapshot, from: Cause, to: Cause, most: f64) {
         let index = from as usize;
         let time = (self.entries[index].total - since.totals[index]).min(most);
@@ -151,7 +151,7 @@ impl Ledger {
         }
     }
 
-    /// Gives a share of the time of one cause to another.
+    /// Attributes a share of the whole time of `from` to `to`.
     pub(super) fn give(&mut self, from: Cause, to: Cause, share: f64) {
         let time = self.entries[from as usize].total * share;
         if time <= 0.0 {
@@ -167,7 +167,7 @@ impl Ledger {
         }
     }
 
-    /// Returns the time of all causes.
+    /// Returns the time of all causes in seconds.
     pub(super) fn total(&self) -> f64 {
         self.entries.iter().map(|entry| entry.total).sum()
     }
@@ -214,7 +214,7 @@ impl Entry {
             .sort_by(|left, right| left.from.time.total_cmp(&right.from.time));
     }
 
-    /// Removes what lies behind a mark.
+    /// Removes the stretches, or their parts, after a mark.
     fn cut(&mut self, at: Mark) {
         if let Some(open) = &mut self.open
             && open.to.time > at.time
@@ -229,7 +229,7 @@ impl Entry {
     }
 }
 
-/// The largest number of stretches that are kept for each cause, the longest ones. K207.
+/// The number of stretches that are kept for each cause: the longest ones. K207.
 pub(super) const MAX_STRETCHES: usize = 3;
 
 #[cfg(test)]

@@ -15,7 +15,9 @@ pub fn sentences(explanation: &Explanation) -> Vec<String> {
     let mut lines = vec![headline(explanation)];
     lines.extend(verdict::sentences(explanation));
     if explanation.findings.is_empty() {
-        lines.push("nothing to explain: the trace has no packets that take time".to_owned());
+        lines.push(
+            "nothing to explain: the trace has no packets, or all at the same time".to_owned(),
+        );
     }
     for finding in &explanation.findings {
         lines.push(String::new());

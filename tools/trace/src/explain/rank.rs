@@ -1,4 +1,4 @@
-//! Findings in the order of importance.
+//! Ranks the causes of a transfer by time.
 
 use super::cause::Cause;
 use super::finding::Finding;
@@ -18,7 +18,7 @@ pub(super) fn rank(ledger: &Ledger, case: &Case<'_>) -> Vec<Finding> {
                 _ => active,
             };
             let share = entry.total / of;
-            if entry.total <= 0.0 || !share.is_finite() || share < LEAST_SHARE {
+            if entry.total <= 0.0 || !share.is_finite() || share < MIN_SHARE {
                 return None;
             }
             Some(Finding {
@@ -37,5 +37,5 @@ pub(super) fn rank(ledger: &Ledger, case: &Case<'_>) -> Vec<Finding> {
     findings
 }
 
-/// Causes with a smaller share are not worth a line.
-const LEAST_SHARE: f64 = 0.01;
+/// The smallest share of the time with which a cause is listed.
+const MIN_SHARE: f64 = 0.01;

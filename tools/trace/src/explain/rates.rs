@@ -25,13 +25,13 @@ impl Rates {
         self.bytes = self.bytes.saturating_add(bytes);
     }
 
-    /// Returns true if data flowed at about the same rate most of the time: that of the path.
+    /// Returns true if data flowed at about the same rate most of the time, which is that of the path.
     pub(super) fn is_steady(&self) -> bool {
         let mut all = self.all.as_slice().to_vec();
         all.sort_unstable();
         let Some(most) = all
             .get(all.len() * 9 / 10)
-            .filter(|_| all.len() >= LEAST_INTERVALS)
+            .filter(|_| all.len() >= MIN_INTERVALS)
         else {
             return false;
         };
@@ -53,8 +53,8 @@ impl Rates {
     }
 }
 
-/// The length of an interval in seconds.
+/// The shortest and the longest interval in seconds. Between them it follows the round-trip time.
 const SHORTEST_INTERVAL: f64 = 0.005;
 const LONGEST_INTERVAL: f64 = 0.1;
-/// Fewer intervals show no rate.
-const LEAST_INTERVALS: usize = 10;
+/// The number of intervals from which on a rate is judged.
+const MIN_INTERVALS: usize = 10;

@@ -1,4 +1,4 @@
-//! Time by cause for the data that the end which wrote the trace receives.
+//! Attributes time to causes for data that the traced end receives.
 
 use std::collections::BTreeSet;
 
@@ -10,34 +10,34 @@ use super::ledger::{Ledger, Mark, Snapshot};
 use super::rates::Rates;
 use crate::qlog::{Event, EventKind, Frame, Packet, Space};
 
-/// Attributes the time of a receiver. The windows of the peer are not in the trace, so that its
-/// packets have to show what kept it from sending.
+/// Attributes the time of a receiver. The trace does not contain the windows of the peer, so the causes
+/// are inferred from the packets that arrive.
 #[derive(Debug)]
 pub(super) struct Receiver {
     pub(super) ledger: Ledger,
     pub(super) credit: Credit,
-    /// The moment of the last data received, from which a pause counts.
+    /// The time of the last data received, from which a pause counts.
     data: Option<Snapshot>,
-    /// The moment of the last data sent, for which the peer may have waited.
-    asked: Option<Snapshot>,
+    /// The time of the last data sent, which the peer may have waited for.
+    last_request: Option<Snapshot>,
     /// True until data follows.
-    is_asking: bool,
+    awaits_response: bool,
     /// True after STREAMS_BLOCKED, until the peer allows more streams.
     is_out_of_streams: bool,
-    /// The number of packets that are missing before the last one, whatever they carried.
+    /// The number of packets missing before the last one, whatever they carried.
     jump: u64,
     /// The next packet number expected, and the numbers below that did not arrive.
     next: u64,
     missing: BTreeSet<u64>,
     /// The number of packets of the peer that had been missing and arrived late.
     pub(super) late: u64,
-    /// The number of packets of the peer that did not arrive, or too late.
+    /// The number of packets of the peer that did not arrive, or arrived too late.
     pub(super) lost: u64,
     received: u64,
     /// Data packets since the last pause, and their bytes.
     has_loss: bool,
     was_blocked: Option<Cause>,
-    /// The bytes behind gaps, and the time at which a gap before a large part of the window last closed.
+    /// The bytes behind gaps.
     behind_gaps: u64,
     released: Option<f64>,
     pub(super) datagram_bytes: u64,
@@ -52,8 +52,8 @@ impl Receiver {
             ledger: Ledger::default(),
             credit: Credit::new(!is_server),
             data: None,
-            asked: None,
-            is_asking: false,
+            last_request: None,
+            awaits_response: false,
             is_out_of_streams: false,
             jump: 0,
             next: 0,
@@ -72,8 +72,8 @@ impl Receiver {
         }
     }
 
-    /// Attributes the time from the event before to this one. `facts` are those before it.
-    /// `handshake` is the cause until the handshake is complete, and `arrived` is the data that has arrived.
+    /// Attributes the time from the previous event to this one. `facts` are as of the previous event,
+    /// `handshake` is the cause until the handshake completes, and `arrived` is the data that has arrived.
     pub(super) fn on_time(
         &mut self,
         from: Mark,
@@ -91,10 +91,10 @@ impl Receiver {
     }
 
     fn cause(&self, now: Mark, arrived: &Delivery) -> Cause {
-        // The credit that the peer needs has not left: the application here reads slowly, or data is missing before
-        // what it could read.
+        // This end has not sent the credit that the peer needs: its application reads slowly, or waits for the
+        // data in a gap.
         if let Some(reached) = self.credit.reached() {
-            return match self.credit.is_held_by_a_gap(reached, arrived) {
+            return match self.credit.is_blocked_by_gap(reached, arrived) {
                 true => Cause::HeadOfLine,
                 false => Cause::SlowReader,
             };
@@ -104,10 +104,10 @@ impl Receiver {
         }
         let has_begun = self.data.is_some();
         if !has_begun || !self.credit.has_open_streams() && self.datagram_bytes == 0 {
-            // Nothing is under way: either this end has not asked, or the peer has not answered.
-            return match self.asked {
+            // No response is expected or the peer has not begun to send one.
+            return match self.last_request {
                 _ if self.is_out_of_streams => Cause::StreamLimit,
-                Some(asked) if now.time >= asked.at.time => Cause::PeerApplication,
+                Some(request) if now.time >= request.at.time => Cause::PeerApplication,
                 _ => Cause::Application,
             };
         }
@@ -117,7 +117,7 @@ impl Receiver {
         Cause::Bottleneck
     }
 
-    /// Takes over an event. `facts` are those after it, and `arrived` is the data that has arrived with it.
+    /// Processes an event. `facts` and `arrived` include it.
     pub(super) fn on_event(
         &mut self,
         event: &Event,
@@ -145,8 +145,8 @@ impl Receiver {
             self.credit.on_receivers_frame(frame);
             match frame {
                 Frame::Stream { .. } | Frame::Datagram { .. } => {
-                    self.asked = Some(self.ledger.snapshot(mark));
-                    self.is_asking = true;
+                    self.last_request = Some(self.ledger.snapshot(mark));
+                    self.awaits_response = true;
                 }
                 Frame::StreamsBlocked { .. } => self.is_out_of_streams = true,
                 _ => {}
@@ -159,7 +159,7 @@ impl Receiver {
             && let Some(number) = packet.number
         {
             let mut spans = packet.streams.iter();
-            let has_gap = spans.any(|&span| self.credit.is_behind_a_gap(span));
+            let has_gap = spans.any(|&span| self.credit.is_behind_gap(span));
             self.on_number(number, has_gap);
         }
         let earlier = self.credit.reached_earlier();
@@ -189,12 +189,12 @@ impl Receiver {
             return;
         }
         self.end_pause(mark, facts, earlier);
-        if std::mem::take(&mut self.is_asking)
-            && let Some(asked) = self.asked
+        if std::mem::take(&mut self.awaits_response)
+            && let Some(request) = self.last_request
         {
-            // A question and its answer take a round trip, whatever the peer does.
+            // A request and its response take a round trip, whatever the peer does.
             let (from, to) = (Cause::PeerApplication, Cause::Application);
-            self.ledger.shift(&asked, from, to, facts.base_rtt());
+            self.ledger.shift(&request, from, to, facts.base_rtt());
         }
         if new > 0 {
             self.was_blocked = None;
@@ -203,7 +203,7 @@ impl Receiver {
         self.data = Some(self.ledger.snapshot(mark));
     }
 
-    /// Data arrives behind a gap, or in it.
+    /// Updates the bytes behind gaps, and notes when a gap before a large part of the window closes.
     fn on_gaps(&mut self, packet: &Packet, mark: Mark, arrived: &Delivery) {
         if packet.streams.is_empty() {
             return;
@@ -215,14 +215,14 @@ impl Receiver {
         }
     }
 
-    /// A packet arrives, with data behind a gap or not. Missing numbers without a gap in the data
-    /// were skipped by the peer, as a defence against acknowledgements of packets that were not
-    /// received (RFC 9000 §21.4).
+    /// Processes the number of a packet, whose data may lie behind a gap. If numbers are missing but no
+    /// data is, the peer skipped them to detect acknowledgements of packets that were not received
+    /// (RFC 9000 §21.4).
     fn on_number(&mut self, number: u64, has_gap: bool) {
         self.received += 1;
         self.jump = number.saturating_sub(self.next);
         if number >= self.next {
-            let from = self.next.max(number.saturating_sub(MOST_MISSING));
+            let from = self.next.max(number.saturating_sub(MAX_GAP));
             if has_gap && self.received > 1 {
                 self.missing.extend(from..number);
             }
@@ -242,14 +242,14 @@ impl Receiver {
         self.has_loss = self.shrinking > 0;
     }
 
-    /// Handles data that arrives after a pause. Its place shows the reason why the peer paused.
+    /// Attributes a pause that ends with the arrival of data. The position of the data shows the cause.
     fn end_pause(&mut self, until: Mark, facts: &TraceFacts, earlier: Option<Reached>) {
         let Some(data) = self.data else {
             return;
         };
         let pause = until.time - data.at.time;
-        // Pauses on very short paths are those of processors.
-        let rtt = facts.base_rtt().max(LEAST_RTT);
+        // On very short paths, pauses come from processors and schedulers.
+        let rtt = facts.base_rtt().max(MIN_RTT);
         let moved = std::mem::take(&mut self.moved);
         let is_flowing = |cause| matches!(cause, Cause::Bottleneck | Cause::Loss);
         let is_any = |cause| {
@@ -267,7 +267,7 @@ impl Receiver {
             && pause >= rtt * SHORT_PAUSE
         {
             let cause = match reached {
-                // The credit had to wait for a gap to close. It takes a round trip until data for it arrives.
+                // The credit was sent when a gap closed. The data that it allows arrives a round trip later.
                 _ if self
                     .released
                     .is_some_and(|at| until.time - at < rtt * LONG_PAUSE) =>
@@ -280,8 +280,8 @@ impl Receiver {
             return self.ledger.reassign(&data, until, cause, is_flowing);
         }
         let waits = self
-            .asked
-            .is_some_and(|asked| asked.at.time >= data.at.time);
+            .last_request
+            .is_some_and(|request| request.at.time >= data.at.time);
         match pause {
             pause if pause >= IDLE.max(rtt * 3.0) && !waits => {
                 let is_free = |cause| {
@@ -309,7 +309,7 @@ impl Receiver {
         }
     }
 
-    /// The trace ends.
+    /// Attributes the time after the last data, and corrects causes with what the whole trace shows.
     pub(super) fn finish(&mut self, facts: &TraceFacts) {
         let until = facts.closed.unwrap_or(facts.last);
         if let Some(data) = self.data
@@ -323,11 +323,11 @@ impl Receiver {
             });
         }
         self.lost += self.missing.len() as u64;
-        // The windows of the peer are unknown. A steady rate is that of the path. Otherwise its
-        // window was small: because of losses, or because it was still growing.
+        // The window of the peer is unknown. A steady rate is that of the path. Otherwise the window was small,
+        // because of losses or because it was still growing.
         let cause = match () {
             () if self.rates.is_steady() => Cause::Bottleneck,
-            () if self.lost >= FEW && self.lost * 200 >= self.received => Cause::Loss,
+            () if self.lost >= MIN_LOST && self.lost * 200 >= self.received => Cause::Loss,
             () if self.rates.is_growing() && self.is_short(facts) => Cause::SlowStart,
             () => Cause::Window,
         };
@@ -338,7 +338,7 @@ impl Receiver {
         }
     }
 
-    /// Returns true if data flowed for so few round trips that the window may have grown all the time.
+    /// Returns true if data flowed for so few round trips that slow start may have lasted for all of them.
     fn is_short(&self, facts: &TraceFacts) -> bool {
         let causes = [Cause::Loss, Cause::Bottleneck, Cause::Window];
         let flowing: f64 = causes.map(|it| self.ledger.entry(it).total).iter().sum();
@@ -355,26 +355,26 @@ impl Receiver {
     }
 }
 
-/// A pause of data that shows a window of the sender, in round trips.
+/// The pause in round trips from which on a window of the sender is the cause.
 const SHORT_PAUSE: f64 = 0.4;
 /// The shortest round-trip time, in seconds, that pauses are compared with.
-const LEAST_RTT: f64 = 0.005;
-/// A pause of data that is longer than a window of the sender explains, in round trips.
+const MIN_RTT: f64 = 0.005;
+/// The pause in round trips from which on a window of the sender does not explain it.
 const LONG_PAUSE: f64 = 1.5;
-/// A pause of so many seconds is idleness.
+/// The pause in seconds from which on the connection counts as idle.
 const IDLE: f64 = 1.0;
-/// The number of packets before one that arrives, from which on they count as lost. A peer skips
-/// single numbers.
+/// The number of consecutive missing packets from which on they count as lost. A peer may skip single
+/// numbers.
 const OUTAGE: u64 = 2;
-/// A window doubles in each round trip of slow start: 2^20 times the first one is more than any path holds.
+/// The largest number of round trips that slow start can last: 2^20 initial windows exceed any path.
 const SLOW_START: f64 = 20.0;
-/// The least number of missing packets that shows a property of the path.
-const FEW: u64 = 3;
-/// Packets that are missing when so many later ones have arrived count as lost.
+/// The number of missing packets from which on losses are a property of the path.
+const MIN_LOST: u64 = 3;
+/// The number of later packets after which a missing packet counts as lost.
 const PATIENCE: u64 = 64;
 /// The number of packets for which a loss keeps the peer's window small.
 const LOSS_LASTS: u64 = 500;
-/// The largest number of packets that count as missing at once.
-const MOST_MISSING: u64 = 1000;
+/// The largest gap in packet numbers whose packets are all remembered as missing.
+const MAX_GAP: u64 = 1000;
 /// The largest number of missing packets that are remembered. K207.
 const MAX_MISSING: usize = 4096;

@@ -1,4 +1,4 @@
-//! Time by cause for the data that the end which wrote the trace sends.
+//! Attributes time to causes for data that the traced end sends.
 
 use std::collections::BTreeSet;
 
@@ -15,36 +15,36 @@ use crate::qlog::{Event, EventKind, Frame, Packet};
 pub(super) struct Sender {
     pub(super) ledger: Ledger,
     pub(super) credit: Credit,
-    /// The limit that the trace names, if it names limits.
+    /// The current limit according to the trace, if the trace records limits.
     limit: Option<Cause>,
     has_limits: bool,
     regime: Regime,
-    /// Losses since the last reduction of the window: all, and those while a queue stood.
+    /// Losses since the last reduction of the window: all, and those while packets waited in a queue.
     losses: (u64, u64),
-    /// Seconds at the capacity of the path: all, and those after losses had reduced the window.
+    /// Seconds at the capacity of the path: all, and those after losses reduced the window.
     full_for: (f64, f64),
-    /// The last packet that ended a wait of this end. A silence counts from it.
-    heard: Option<Snapshot>,
-    /// Probe timeouts since then.
+    /// The time of the last packet that this end waited for. A silence counts from it.
+    last_heard: Option<Snapshot>,
+    /// Probe timeouts since `last_heard`.
     silent_ptos: u64,
     moved_in_silence: bool,
     moved_at: Option<f64>,
-    /// The moment of the last full datagram acknowledged, from which a fallen MTU counts.
+    /// The time of the last acknowledgement of a full datagram, from which a smaller path MTU counts.
     carried: Option<Snapshot>,
-    /// The same moment, once the datagram size was reduced, and the time at which it was.
+    /// The value of `carried` when the datagram size was reduced, and the time of the reduction.
     fell: Option<(Snapshot, f64)>,
-    /// The moment of the last data sent, from which idleness counts.
+    /// The time of the last data sent, from which idleness counts.
     sent: Option<Snapshot>,
-    /// The bytes sent at that moment.
+    /// The bytes sent at the time of `sent`.
     burst: u64,
     /// True after STREAMS_BLOCKED, until the peer allows more streams.
     is_out_of_streams: bool,
     sent_bytes: u64,
     has_lost: bool,
-    /// The congestion windows at which losses without a queue reduced it, but the first.
+    /// The congestion windows at which losses without a queue caused a reduction, without the first one.
     reduced_at: Spread,
     received_bytes: u64,
-    /// Full datagrams in flight: the first numbers that are not yet acknowledged.
+    /// Packet numbers of full datagrams in flight.
     full: BTreeSet<u64>,
     pub(super) datagram_bytes: u64,
     pub(super) largest_window: u64,
@@ -53,19 +53,19 @@ pub(super) struct Sender {
 /// The reason for the present size of the congestion window.
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Regime {
-    /// It was never reduced.
+    /// The window was never reduced.
     SlowStart,
-    /// It left slow start without a loss, because the round-trip time rose.
+    /// Slow start ended without a loss, because the round-trip time rose.
     Full,
-    /// Losses while a queue stood.
+    /// Losses while packets waited in a queue.
     Congestion,
-    /// Losses without a queue.
+    /// Losses although no packets waited in a queue.
     Loss,
-    /// Marks.
+    /// CE marks (RFC 9002 §7.1).
     Ecn,
-    /// An outage; ends at this window.
+    /// Persistent congestion (RFC 9002 §7.6), until the window reaches this size.
     Persistent(u64),
-    /// A new path; ends at this window.
+    /// A new path, until the window reaches this size.
     Moved(u64),
 }
 
@@ -79,7 +79,7 @@ impl Sender {
             regime: Regime::SlowStart,
             losses: (0, 0),
             full_for: (0.0, 0.0),
-            heard: None,
+            last_heard: None,
             silent_ptos: 0,
             moved_in_silence: false,
             moved_at: None,
@@ -98,8 +98,8 @@ impl Sender {
         }
     }
 
-    /// Attributes the time from the event before to this one. `facts` are those before it, and `arrived` is the data
-    /// that the peer has acknowledged.
+    /// Attributes the time from the previous event to this one. `facts` are as of the previous event, and
+    /// `arrived` is the data that the peer has acknowledged.
     pub(super) fn on_time(&mut self, from: Mark, to: Mark, facts: &TraceFacts, arrived: &Delivery) {
         self.ledger.set_pause(facts.base_rtt());
         if facts.first.is_none() || facts.closed.is_some() {
@@ -115,7 +115,7 @@ impl Sender {
         self.ledger.add(cause, from, to);
     }
 
-    /// Returns the cause that applies until the handshake is complete.
+    /// Returns the cause that applies until the handshake completes, and `None` afterwards.
     pub(super) fn handshake(&self, facts: &TraceFacts) -> Option<Cause> {
         match facts.handshake_done {
             Some(_) => None,
@@ -129,7 +129,7 @@ impl Sender {
             return cause;
         }
         let limit = match self.limit.filter(|_| self.has_limits) {
-            // An application that may write no more than the credit has nothing to send without it.
+            // An application that writes only as much as credit allows has nothing to send without credit.
             Some(Cause::Application) => self.flow_control().unwrap_or(Cause::Application),
             Some(limit) => limit,
             None if self.has_limits => Cause::Application,
@@ -141,29 +141,29 @@ impl Sender {
             Cause::StreamFlowControl => self.full(Reached::Stream, facts, arrived),
             Cause::ConnectionFlowControl => self.full(Reached::Connection, facts, arrived),
             Cause::Application if self.is_out_of_streams => Cause::StreamLimit,
-            // The address of the peer on another path is not validated yet.
+            // After a migration, the limit applies to the new address of the peer.
             Cause::Amplification if facts.counts.path_changes > 0 => Cause::PathChange,
             other => other,
         }
     }
 
-    /// Finds the reason why the receiver gives no more credit.
+    /// Finds the reason why the receiver grants no more credit.
     fn full(&self, reached: Reached, facts: &TraceFacts, arrived: &Delivery) -> Cause {
         match reached {
-            _ if self.credit.is_held_by_a_gap(reached, arrived) => Cause::HeadOfLine,
-            // The receiver has everything, and still gives no credit.
+            _ if self.credit.is_blocked_by_gap(reached, arrived) => Cause::HeadOfLine,
+            // The receiver has all data and still grants no credit.
             _ if facts.in_flight == Some(0) => Cause::SlowReader,
             Reached::Connection => Cause::ConnectionFlowControl,
             Reached::Stream => Cause::StreamFlowControl,
         }
     }
 
-    /// Returns true if a server may not send another datagram before the client does.
+    /// Returns true if the anti-amplification limit stops a server until the client sends (RFC 9000 §8.1).
     fn is_amplified(&self, facts: &TraceFacts) -> bool {
         let limit = self.received_bytes.saturating_mul(3);
         facts.is_server == Some(true)
             && limit > 0
-            && self.sent_bytes.saturating_add(LEAST_DATAGRAM) > limit
+            && self.sent_bytes.saturating_add(MIN_INITIAL_DATAGRAM) > limit
     }
 
     fn flow_control(&self) -> Option<Cause> {
@@ -173,7 +173,7 @@ impl Sender {
         })
     }
 
-    /// Finds the limit of a trace that does not name it.
+    /// Infers the limit, for traces that do not record limits.
     fn inferred(&self, facts: &TraceFacts) -> Cause {
         if let Some(cause) = self.flow_control() {
             return cause;
@@ -199,8 +199,8 @@ impl Sender {
         }
     }
 
-    /// Finds the reason for a pacer that holds packets back. A pacer whose rate follows from the
-    /// window only spreads what the window allows.
+    /// Finds the reason for which the pacer delays packets. If its rate follows from the window, the reason
+    /// is that of the window.
     fn pacing(&self, facts: &TraceFacts) -> Cause {
         let follows_window = match (facts.pacing_rate, facts.window_rate()) {
             (Some(rate), Some(window)) => rate as f64 >= window * 0.9,
@@ -218,7 +218,7 @@ impl Sender {
         }
     }
 
-    /// Processes an event. `facts` are those after it, and `changes` are the facts that it changed.
+    /// Processes an event. `facts` include it, and `changes` are the facts that it changed.
     pub(super) fn on_event(&mut self, event: &Event, facts: &TraceFacts, changes: &Changes) {
         let mark = facts.last;
         match &event.kind {
@@ -265,7 +265,7 @@ impl Sender {
         let (lost, congestive) = std::mem::take(&mut self.losses);
         let is_reset = new <= 2 * facts.mtu.max(1200) + 1 && old >= new.saturating_mul(5) / 2;
         self.regime = match self.regime {
-            // Losses soon after a move are those of packets to the old address.
+            // Soon after a migration, packets to the old address are lost.
             Regime::Moved(until) if lost == 0 || self.has_just_moved(facts) => {
                 Regime::Moved(until.min(old / 2))
             }
@@ -298,7 +298,7 @@ impl Sender {
             Regime::Persistent(until) | Regime::Moved(until) if window >= until => {
                 self.regime = Regime::Full;
             }
-            // The new path has kept the window.
+            // The window was not reset on the new path.
             Regime::Moved(u64::MAX) if !self.has_just_moved(facts) => {
                 self.regime = Regime::Full;
             }
@@ -351,7 +351,7 @@ impl Sender {
         }
     }
 
-    /// Data follows after a gap: that gap was idle if it was long.
+    /// Attributes the time before new data to idleness if it was long.
     fn end_idleness(&mut self, until: Mark) {
         let Some(sent) = self.sent else {
             return;
@@ -362,15 +362,17 @@ impl Sender {
         }
     }
 
-    /// In a trace without limits, a gap that no packet of the peer ended was made by the pacer, if
-    /// it is about as long as the pacing rate asks for.
+    /// Attributes a gap to the pacer in a trace without limits, if no packet of the peer ended it and it is
+    /// about as long as the pacing rate requires.
     fn on_gap(&mut self, mark: Mark, facts: &TraceFacts) {
         let (Some(sent), Some(rate)) = (self.sent, facts.pacing_rate) else {
             return;
         };
         let paced = self.burst as f64 * 8.0 / (rate.max(1)) as f64;
         let gap = mark.time - sent.at.time;
-        let is_ended_by_peer = self.heard.is_some_and(|heard| heard.at.time > sent.at.time);
+        let is_ended_by_peer = self
+            .last_heard
+            .is_some_and(|last_heard| last_heard.at.time > sent.at.time);
         if gap > 0.0 && gap <= paced * 2.0 + TIMER && !is_ended_by_peer {
             let cause = self.pacing(facts);
             self.ledger
@@ -380,18 +382,18 @@ impl Sender {
 
     fn on_received(&mut self, packet: &Packet, mark: Mark, facts: &TraceFacts) {
         self.received_bytes = self.received_bytes.saturating_add(packet.len);
-        // Smaller datagrams arrive at once if only larger ones did not. After an outage they do not.
+        // If only the datagram size was too large, smaller datagrams arrive at once. After an outage they do not.
         if let Some((carried, at)) = self.fell.take()
             && mark.time - at <= facts.base_rtt() * 2.0 + TIMER * 25.0
         {
             self.ledger
                 .reassign(&carried, mark, Cause::PathMtu, |cause| cause != Cause::Idle);
         }
-        // A packet that acknowledges nothing, such as a probe of the peer, leaves this end waiting.
+        // A packet without acknowledgements, such as a probe of the peer, does not end the wait.
         let is_waiting = facts.in_flight.is_some_and(|bytes| bytes > 0);
         if !(is_waiting && packet.acked.is_empty()) {
             self.end_silence(mark, facts);
-            self.heard = Some(self.ledger.snapshot(mark));
+            self.last_heard = Some(self.ledger.snapshot(mark));
         }
         for frame in &packet.frames {
             self.credit.on_receivers_frame(frame);
@@ -412,14 +414,14 @@ impl Sender {
         }
     }
 
-    /// A silence ends. If probe timeouts expired in it, they were the cause of the delay.
+    /// Attributes a silence that ends now to probe timeouts, if any expired in it.
     fn end_silence(&mut self, until: Mark, facts: &TraceFacts) {
         let ptos = std::mem::take(&mut self.silent_ptos);
         let moved = std::mem::take(&mut self.moved_in_silence);
-        let Some(heard) = self.heard.take() else {
+        let Some(last_heard) = self.last_heard.take() else {
             return;
         };
-        let length = until.time - heard.at.time;
+        let length = until.time - last_heard.at.time;
         if ptos == 0 || facts.handshake_done.is_none() || length < facts.base_rtt() {
             return;
         }
@@ -429,10 +431,10 @@ impl Sender {
             _ => Cause::Blackout,
         };
         let is_working = |cause| !matches!(cause, Cause::Idle | Cause::PathMtu);
-        self.ledger.reassign(&heard, until, cause, is_working);
+        self.ledger.reassign(&last_heard, until, cause, is_working);
     }
 
-    /// The trace ends.
+    /// Attributes the last silence, and corrects causes with what the whole trace shows.
     pub(super) fn finish(&mut self, facts: &TraceFacts) {
         let until = facts.closed.unwrap_or(facts.last);
         self.end_idleness(until);
@@ -440,17 +442,17 @@ impl Sender {
             self.end_silence(until, facts);
         }
         let counts = &facts.counts;
-        let has_mattered = counts.lost >= LEAST_LOSSES && counts.reductions > 0;
+        let has_mattered = counts.lost >= MIN_LOSSES && counts.reductions > 0;
         if has_mattered && counts.spurious as f64 >= counts.lost as f64 * SPURIOUS {
             self.ledger.give(Cause::Loss, Cause::Reordering, 1.0);
-            // A path that is full without losses stays the cause of that time.
+            // The time on a path that is saturated without losses stays attributed to the path.
             let (all, after_losses) = self.full_for;
             let share = after_losses / all.max(f64::MIN_POSITIVE);
             self.ledger
                 .give(Cause::Bottleneck, Cause::Reordering, share);
         }
         let (delay, rtt) = (facts.ack_delay(), facts.base_rtt());
-        if delay >= rtt * LATE_ACK && delay >= LEAST_LATE_ACK {
+        if delay >= rtt * LATE_ACK && delay >= MIN_LATE_ACK {
             let share = delay / (delay + rtt);
             for cause in [Cause::SlowStart, Cause::Bottleneck, Cause::Window] {
                 self.ledger.give(cause, Cause::AckDelay, share);
@@ -463,7 +465,7 @@ impl Sender {
     }
 }
 
-/// Reads the name of a limit (quic-events §7.7).
+/// Returns the cause for the name of a limit (quic-events §7.7).
 fn limit(name: &str) -> Option<Cause> {
     Some(match name {
         "application" | "scheduling" => Cause::Application,
@@ -477,22 +479,23 @@ fn limit(name: &str) -> Option<Cause> {
     })
 }
 
-/// The precision of timers in seconds.
+/// The assumed precision of timers in seconds.
 const TIMER: f64 = 0.001;
-/// The size of datagrams with Initial packets (RFC 9000 §14.1).
-const LEAST_DATAGRAM: u64 = 1200;
-/// A sender without data for this many seconds is idle.
+/// The smallest size of datagrams with Initial packets (RFC 9000 §14.1).
+const MIN_INITIAL_DATAGRAM: u64 = 1200;
+/// The time in seconds without data from which on a sender counts as idle.
 const IDLE: f64 = 1.0;
-/// The share of losses above which all of them count as reordering.
+/// The share of spurious losses from which on all losses count as reordering.
 const SPURIOUS: f64 = 0.3;
-/// The least number of losses that shows a property of a whole transfer.
-const LEAST_LOSSES: u64 = 5;
-/// Acknowledgements are late if they are delayed by this part of a round trip, and this time.
+/// The number of losses from which on they are a property of the whole transfer.
+const MIN_LOSSES: u64 = 5;
+/// Acknowledgements are late if their delay reaches this share of a round trip and `MIN_LATE_ACK` seconds.
 const LATE_ACK: f64 = 0.5;
-const LEAST_LATE_ACK: f64 = 0.005;
-/// Losses for each reduction of the window, from which on they come in bulk.
+const MIN_LATE_ACK: f64 = 0.005;
+/// The losses per reduction of the window from which on a policer is the cause.
 const POLICED: f64 = 12.0;
-/// Losses for each reduction of the window, from which on it is not a single packet that was lost.
+/// The losses per reduction of the window from which on a policer is likely, if the reductions come at
+/// similar windows.
 const SEVERAL: f64 = 1.5;
 /// The largest number of full datagrams that are remembered. K207.
 const MAX_FULL: usize = 4096;

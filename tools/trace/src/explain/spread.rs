@@ -17,15 +17,15 @@ impl Spread {
         self.squares += before * (value - self.mean);
     }
 
-    /// Returns true if the values are about the same. Random losses come at any window, but those
-    /// of a policer come when the window asks for more than it lets through.
+    /// Returns true if the values are about the same. Random losses come at any window, but those of a
+    /// policer come when the window exceeds what it lets through.
     pub(super) fn is_narrow(&self) -> bool {
         let deviation = (self.squares / self.count.max(1.0)).sqrt();
-        self.count >= LEAST_REDUCTIONS && deviation <= self.mean * NARROW
+        self.count >= MIN_REDUCTIONS && deviation <= self.mean * NARROW
     }
 }
 
-/// Fewer reductions of the window do not show a policer.
-const LEAST_REDUCTIONS: f64 = 5.0;
-/// The spread of windows at a policer, as a share of their mean.
+/// The number of reductions of the window from which on their spread is judged.
+const MIN_REDUCTIONS: f64 = 5.0;
+/// The largest standard deviation of the windows at a policer, as a share of their mean.
 const NARROW: f64 = 0.25;

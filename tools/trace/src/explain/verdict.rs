@@ -1,4 +1,4 @@
-//! The end of a connection in sentences.
+//! Describes the end of a connection in sentences.
 
 use super::delivery::Streams;
 use super::ending::Ending;
@@ -29,7 +29,7 @@ pub(super) fn sentences(explanation: &Explanation) -> Vec<String> {
     ];
     let parts: Vec<_> = parts
         .into_iter()
-        .filter_map(|(streams, verb, end)| streams_in_words(streams?, verb, end))
+        .filter_map(|(streams, verb, end)| describe_streams(streams?, verb, end))
         .collect();
     match parts.is_empty() {
         true => lines.push(verdict),
@@ -38,8 +38,8 @@ pub(super) fn sentences(explanation: &Explanation) -> Vec<String> {
     lines
 }
 
-/// Counts the streams of one direction in words. Returns `None` if there were none.
-fn streams_in_words(streams: Streams, verb: &str, end: &str) -> Option<String> {
+/// Describes the counts of the streams of one direction. Returns `None` if there were no streams.
+fn describe_streams(streams: Streams, verb: &str, end: &str) -> Option<String> {
     let Streams {
         begun,
         complete,

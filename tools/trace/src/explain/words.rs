@@ -1,4 +1,4 @@
-//! Causes in sentences.
+//! Describes causes and remedies in sentences.
 
 use courser_units::{bits, seconds, size, three_digits};
 
@@ -10,7 +10,7 @@ use super::ledger::Stretch;
 use super::receiver::Receiver;
 use super::sender::Sender;
 
-/// The figures that sentences name.
+/// The source of the figures in sentences.
 pub(super) struct Case<'a> {
     pub(super) direction: Direction,
     pub(super) facts: &'a TraceFacts,
@@ -21,7 +21,7 @@ pub(super) struct Case<'a> {
 }
 
 impl Case<'_> {
-    /// Returns a sentence that states the fact.
+    /// Returns a sentence that states the fact. `time` is the time of the cause in seconds.
     pub(super) fn text(&self, cause: Cause, time: f64) -> String {
         let rtt = seconds(self.facts.base_rtt());
         let is_sent = self.direction == Direction::Sent;
@@ -34,7 +34,7 @@ impl Case<'_> {
                 .to_owned(),
             Cause::Application => match is_sent {
                 true => "this end had nothing to send".to_owned(),
-                false => "this end had not asked for more, or waited a round trip for the answer"
+                false => "this end had not requested more, or waited a round trip for the response"
                     .to_owned(),
             },
             Cause::PeerApplication => {
@@ -60,7 +60,9 @@ impl Case<'_> {
                  had come after it: {}",
                 self.losses()
             ),
-            Cause::StreamLimit => format!("{sender} may not open more streams at a time"),
+            Cause::StreamLimit => {
+                format!("{sender} had reached the limit on the number of concurrent streams")
+            }
             Cause::SlowStart => format!(
                 "the congestion window was still growing, at most twofold per round trip of {rtt}"
             ),
@@ -84,7 +86,7 @@ impl Case<'_> {
         text
     }
 
-    /// Returns the sentence of a cause between the ends.
+    /// Returns the sentence for a cause in the network, or in the sender's reaction to it.
     fn text_of_network(&self, cause: Cause) -> String {
         let facts = self.facts;
         let counts = &facts.counts;
@@ -101,12 +103,14 @@ impl Case<'_> {
                 self.losses()
             ),
             Cause::Reordering => format!(
-                "{} of {} packets that counted as lost had only arrived late",
+                "{} of {} packets declared lost had only arrived late",
                 counts.spurious, counts.lost
             ),
-            Cause::PersistentCongestion => "an outage had reset the congestion window to its \
-                                            minimum, from which it grew again"
-                .to_owned(),
+            Cause::PersistentCongestion => {
+                "after an outage the congestion window was reset to its \
+                                            minimum, and grew again from there"
+                    .to_owned()
+            }
             Cause::Bottleneck => self.bottleneck(),
             Cause::Ecn => format!(
                 "routers marked {} packets (ECN) instead of dropping them: the path was full at {}",
@@ -116,7 +120,9 @@ impl Case<'_> {
             Cause::Pacing => {
                 let rate = facts.pacing_rate.map(|rate| bits(rate as f64));
                 let rate = rate.unwrap_or_else(|| "an unknown rate".to_owned());
-                format!("the pacer held packets back at {rate} although the window had room")
+                format!(
+                    "the pacer held packets back at {rate} although the congestion window allowed more"
+                )
             }
             Cause::AckDelay => format!(
                 "the peer delayed its acknowledgements by {} on average, at a round trip of {rtt}",
@@ -128,11 +134,11 @@ impl Case<'_> {
                 .to_owned(),
             Cause::ProbeTimeout => match is_sent {
                 true => format!(
-                    "the last packets of a flight were lost, which only a probe timeout repaired \
+                    "the last packets of a flight were lost, and were sent again only after a probe timeout \
                      ({} in all)",
                     counts.probe_timeouts
                 ),
-                false => "data stopped behind packets that were missing, longer than a \
+                false => "data stalled behind missing packets for longer than a \
                           retransmission takes"
                     .to_owned(),
             },
@@ -140,14 +146,14 @@ impl Case<'_> {
             Cause::PathMtu => {
                 let least = facts.mtu_min.map(|mtu| format!(", to {mtu} bytes"));
                 format!(
-                    "the path stopped to carry datagrams of the size in use, until that was \
+                    "the path stopped carrying datagrams of the size in use, until the size was \
                      reduced{}",
                     least.unwrap_or_default()
                 )
             }
             Cause::PathChange => format!(
-                "the connection moved to another path ({} times), which was unusable or unknown \
-                 for a while",
+                "the connection migrated to another path ({} times), which was at first unusable or not \
+                 validated",
                 counts.path_changes.max(1)
             ),
             // The other causes have their sentence above.
@@ -158,9 +164,11 @@ impl Case<'_> {
     fn blackout(&self) -> String {
         match self.facts.close_trigger.as_deref() {
             Some("idle_timeout") => {
-                "nothing arrived any more, until the idle timeout closed the connection".to_owned()
+                "nothing arrived until the idle timeout closed the connection".to_owned()
             }
-            _ => "nothing arrived for several probe timeouts: the path carried nothing".to_owned(),
+            _ => {
+                "nothing arrived for several probe timeouts: the path carried no packets".to_owned()
+            }
         }
     }
 
@@ -226,14 +234,14 @@ impl Case<'_> {
                                  connections open"
                 .to_owned(),
             Cause::Amplification => "shorten the certificate chain, compress it (RFC 8879), or \
-                                     let clients come with tokens"
+                                     let clients present tokens (NEW_TOKEN)"
                 .to_owned(),
             Cause::Application => match is_sent {
                 true => "write earlier, or larger pieces: the network could carry more. An \
                          application that writes as fast as it can is limited by its processor \
                          or disk"
                     .to_owned(),
-                false => "ask for more at once, or earlier".to_owned(),
+                false => "request more at once, or earlier".to_owned(),
             },
             Cause::PeerApplication => "look at the peer: it needs time to produce data".to_owned(),
             Cause::SlowStart => "transfer more over one connection, or let it begin with a larger \
@@ -266,7 +274,7 @@ impl Case<'_> {
             Cause::PersistentCongestion | Cause::Blackout => {
                 "find the outage of the path; more bandwidth does not help".to_owned()
             }
-            Cause::Bottleneck => "nothing at the ends: more needs a faster path".to_owned(),
+            Cause::Bottleneck => "nothing at the ends: only a faster path allows more".to_owned(),
             Cause::Ecn => "nothing at the ends: the path signals that it is full".to_owned(),
             Cause::Pacing => {
                 "raise the limit of the rate (courser: max_send_rate), if one is set".to_owned()
@@ -274,15 +282,15 @@ impl Case<'_> {
             Cause::AckDelay => "lower the ACK delay of the peer (courser: max_ack_delay), or let \
                                 it acknowledge more often"
                 .to_owned(),
-            Cause::Window => "record the trace at the end that sends: it shows why".to_owned(),
+            Cause::Window => "record a trace at the sending end, which shows the reason".to_owned(),
             Cause::ProbeTimeout => "look for losses at the end of transfers: short queues, or \
                                     socket buffers that overflow"
                 .to_owned(),
             Cause::PathMtu => "let routers send ICMP Packet Too Big, or limit the datagram size \
                                (courser: mtu_max)"
                 .to_owned(),
-            Cause::PathChange => "keep the address of the client stable: look at NAT timeouts and \
-                                  at changes of networks"
+            Cause::PathChange => "keep the address of the client stable: check NAT timeouts and \
+                                  changes of networks"
                 .to_owned(),
             Cause::Idle => String::new(),
         }
@@ -309,7 +317,7 @@ impl Case<'_> {
             note(
                 Cause::Ecn,
                 "validation of ECN failed: the path or the peer removes marks".to_owned(),
-                "nothing, unless the path is yours",
+                "no action is needed, unless you control the path",
                 Some(Stretch { from: at, to: at }),
             );
         }
@@ -318,9 +326,11 @@ impl Case<'_> {
             let streams = if waits == 1 { "stream" } else { "streams" };
             note(
                 Cause::PeerApplication,
-                format!("{waits} {streams} waited for insertions of QPACK, for {time} in all"),
+                format!(
+                    "{waits} {streams} waited for insertions into the dynamic table of QPACK, for {time} in all"
+                ),
                 "if that is long, allow the peer no blocked streams (courser: \
-                 h3::Config::decoder), which costs bytes instead",
+                 h3::Config::decoder), at the cost of larger header sections",
                 facts.blocked.longest,
             );
         }
@@ -331,7 +341,7 @@ impl Case<'_> {
                     "{} records are missing in the trace",
                     counts.records_dropped
                 ),
-                "write traces to a faster disk: figures are too low",
+                "figures are too low: write traces to a faster disk",
                 None,
             );
         }
@@ -350,7 +360,7 @@ impl Case<'_> {
             note(
                 Cause::Reordering,
                 format!(
-                    "{} of {} packets that counted as lost arrived late",
+                    "{} of {} packets declared lost arrived late",
                     counts.spurious, counts.lost
                 ),
                 "look for reordering in the path",
@@ -361,7 +371,7 @@ impl Case<'_> {
     }
 }
 
-/// Returns a share as text.
+/// Formats a share between 0 and 1 as per cent.
 pub(super) fn percent(share: f64) -> String {
     format!("{} %", three_digits(share * 100.0))
 }
@@ -380,7 +390,7 @@ fn untimed(cause: Cause, text: String, advice: &str, at: Option<Stretch>) -> Fin
     }
 }
 
-/// Returns the effect of a path that drops packets with a feature, and the remedy.
+/// Returns the cause, the sentence and the remedy for a path that drops packets with a feature.
 fn given_up(feature: &str) -> (Cause, String, &'static str) {
     let lost = |what: &str| format!("{what} were lost while others arrived, and were given up");
     match feature {
@@ -388,12 +398,12 @@ fn given_up(feature: &str) -> (Cause, String, &'static str) {
             Cause::ProbeTimeout,
             lost("batches of segmentation offload"),
             "look for the device that loses them: a driver, a tunnel, or a receiver that cuts merged \
-             datagrams. Until then send one by one (courser: set_segmentation_offload)",
+             datagrams. Until then, turn segmentation offload off (courser: set_segmentation_offload)",
         ),
         "ecn" => (
             Cause::Ecn,
             lost("packets with an ECN mark"),
-            "nothing, unless the path is yours (courser: ecn)",
+            "no action is needed, unless you control the path (courser: ecn)",
         ),
         "cleared_quic_bit" => (
             Cause::ProbeTimeout,
@@ -403,7 +413,7 @@ fn given_up(feature: &str) -> (Cause, String, &'static str) {
         other => (
             Cause::ProbeTimeout,
             lost(&format!("packets with the feature {other}")),
-            "nothing, unless the path is yours",
+            "no action is needed, unless you control the path",
         ),
     }
 }

@@ -95,7 +95,7 @@ pub enum EventKind {
     PathFeature {
         /// The feature: `batches`, `ecn` or `cleared_quic_bit`.
         feature: String,
-        /// False if it was given up.
+        /// True if the feature is used again, and false if it was given up.
         is_used: bool,
     },
     /// A path changed its state: `migration_state_updated`.
@@ -119,12 +119,12 @@ pub enum EventKind {
     /// A stream became blocked on the dynamic table of QPACK, or is not blocked any more:
     /// `qpack:stream_state_updated`.
     QpackStream {
-        /// The stream ID.
+        /// The ID of the stream that carries the header section.
         stream: u64,
         /// True if it is blocked now.
         is_blocked: bool,
     },
-    /// Any other event.
+    /// An event that the analysis does not use, or whose fields are missing.
     Other {
         /// The name of the event, without its category.
         name: String,
@@ -155,7 +155,7 @@ pub struct Packet {
     pub streams: Vec<Span>,
     /// Packet numbers acknowledged by its ACK frames.
     pub acked: Vec<RangeInclusive<u64>>,
-    /// Its frames in order.
+    /// The frames of the packet in the order of the trace.
     pub frames: Vec<Frame>,
     /// True if the packet holds a frame other than ACK, PADDING and CONNECTION_CLOSE, so that it
     /// must be acknowledged.
@@ -218,13 +218,13 @@ pub struct Metrics {
     pub latest_rtt: Option<f64>,
     /// Congestion window in bytes.
     pub congestion_window: Option<u64>,
-    /// Bytes in flight.
+    /// Bytes in flight (RFC 9002 §2).
     pub bytes_in_flight: Option<u64>,
     /// Slow-start threshold in bytes; `None` if it is infinite.
     pub ssthresh: Option<u64>,
     /// Pacing rate in bits per second.
     pub pacing_rate: Option<u64>,
-    /// Consecutive probe timeouts.
+    /// Consecutive probe timeouts; an acknowledgement resets the count.
     pub pto_count: Option<u64>,
     /// Packets lost since the connection began. Only traces that count losses here instead of
     /// having an event for each record it (quiche).
@@ -235,11 +235,11 @@ pub struct Metrics {
 /// it.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Parameters {
-    /// True if they are the peer's.
+    /// True if they are the parameters of the peer.
     pub is_peers: bool,
-    /// Idle timeout.
+    /// Idle timeout in seconds; zero disables it (RFC 9000 §18.2).
     pub max_idle_timeout: Option<f64>,
-    /// Longest delay of an acknowledgement.
+    /// Longest intended delay of an acknowledgement in seconds.
     pub max_ack_delay: Option<f64>,
     /// Largest UDP payload in bytes.
     pub max_udp_payload_size: Option<u64>,

@@ -1,4 +1,4 @@
-//! Measures rates.
+//! Measures data rates over intervals of equal length.
 
 /// Measures rates over intervals of equal length.
 #[derive(Clone, PartialEq, Debug)]
@@ -50,7 +50,7 @@ impl RateMeter {
         }
     }
 
-    /// Returns the current interval, as if it had ended.
+    /// Returns the rate over the current interval, as if it had ended.
     pub(crate) fn finish(&self) -> Option<IntervalRate> {
         self.current.map(|(at, sum)| self.interval(at, sum))
     }
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn adjacent_intervals_have_nothing_between() {
+    fn adjacent_intervals_add_no_empty_ones() {
         let mut meter = RateMeter::new(1.0);
         meter.push(0.0, 1);
         assert_eq!(meter.push(1.0, 2)[1..], [None, None]);

@@ -53,8 +53,8 @@ pub struct Reader<R> {
 enum Source<R> {
     Records(Records<R>),
     Plain(Box<Plain<R>>),
-    /// The input has ended, or failed: no more events follow.
-    Over,
+    /// The input has ended or failed. No more events follow.
+    Ended,
 }
 
 /// The header of a trace.
@@ -131,14 +131,14 @@ impl<R: BufRead> Reader<R> {
         &self.about
     }
 
-    /// Returns the fields that all events have in common, as JSON. As for [`about`](Self::about), they may
-    /// follow the events of a plain file.
+    /// Returns the fields that all events have in common, as JSON. In a plain file they may follow the
+    /// events, as the header does that [`about`](Self::about) returns.
     pub fn common_fields(&self) -> &Map<String, Value> {
         &self.common
     }
 
-    /// Returns the time of the first event in seconds, as far as it counts from the reference of the
-    /// trace. `None` before that event was read.
+    /// Returns the time of the first event in seconds, counted from the reference time of the trace. `None`
+    /// before that event was read.
     pub fn first_time(&self) -> Option<f64> {
         self.clock.first()
     }
@@ -163,8 +163,8 @@ impl<R: BufRead> Reader<R> {
         let is_late = !Clock::new(Some(&trace)).agrees(&self.clock)
             || Columns::new(Some(&trace)) != self.columns;
         is_late.then(|| {
-            let message = "the header that tells the unit of times or the fields of events follows \
-                           the events: they were read without it";
+            let message = "the fields that define the unit of times or the columns of events follow \
+                           the events, which were read without them";
             ReadError::new(plain.events(), message)
         })
     }
@@ -172,12 +172,12 @@ impl<R: BufRead> Reader<R> {
     /// Returns the next event, whose data is not decoded.
     pub fn next_raw(&mut self) -> Option<Result<RawEvent, ReadError>> {
         let next = match &mut self.source {
-            Source::Over => return None,
+            Source::Ended => return None,
             Source::Plain(plain) => plain.next(),
             Source::Records(records) => {
                 let next = records.next();
                 if records.is_broken() {
-                    self.source = Source::Over;
+                    self.source = Source::Ended;
                 }
                 next.map(|next| next.map(|record| (record.line, record.bytes)))
             }
@@ -185,7 +185,7 @@ impl<R: BufRead> Reader<R> {
         if next.is_none() {
             self.describe();
             let late = self.late_header();
-            self.source = Source::Over;
+            self.source = Source::Ended;
             if let Some(error) = late {
                 return Some(Err(error));
             }
@@ -195,7 +195,7 @@ impl<R: BufRead> Reader<R> {
             Err(error) => return Some(Err(error)),
         };
         let value = match serde_json::from_slice(&text) {
-            // Sequences of records are younger than events that are arrays.
+            // Only plain files have events that are arrays: sequences of records were specified later.
             Ok(value) if matches!(self.source, Source::Records(_)) => value,
             Ok(value) => self.columns.object(value),
             Err(error) => {

@@ -46,14 +46,14 @@ impl<T: Copy> Samples<T> {
         &self.kept
     }
 
-    /// Returns true if some values were left out.
+    /// Returns true if values were dropped.
     pub fn is_thinned(&self) -> bool {
         self.stride > 1
     }
 }
 
-/// The most values a list keeps: more than an image can show. A quarter of them are enough for a
-/// percentile.
+/// The largest number of values in a list: more than an image can show. A quarter of them are enough for
+/// a percentile.
 pub const MAX_SAMPLES: usize = 1 << 18;
 
 #[cfg(test)]
@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn memory_is_bounded_and_what_is_kept_spans_all() {
+    fn kept_values_span_all_added_ones_in_bounded_memory() {
         let mut samples = Samples::default();
         let count = MAX_SAMPLES as u32 * 5;
         (0..count).for_each(|at| samples.push(at));

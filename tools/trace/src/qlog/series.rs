@@ -26,23 +26,23 @@ pub struct Series {
     pub lost: Samples<Point>,
     /// Bytes received up to and including each packet, when it arrived.
     pub received: Samples<Point>,
-    /// Congestion window.
+    /// The congestion window in bytes, when it changed.
     pub congestion_window: Samples<Point>,
-    /// Bytes in flight.
+    /// Bytes in flight, when they changed.
     pub bytes_in_flight: Samples<Point>,
-    /// Slow-start threshold.
+    /// The slow-start threshold in bytes; without points while it is infinite.
     pub ssthresh: Samples<Point>,
-    /// Latest round-trip times.
+    /// Samples of the round-trip time in seconds.
     pub latest_rtt: Samples<Point>,
-    /// Smoothed round-trip time.
+    /// The smoothed round-trip time in seconds (RFC 9002 §5.3).
     pub smoothed_rtt: Samples<Point>,
-    /// Shortest round-trip time.
+    /// The shortest round-trip time in seconds, as the sender estimates it.
     pub min_rtt: Samples<Point>,
-    /// Send rate.
+    /// The rate of sent packets in bits per second, at the end of each interval.
     pub send_rate: Samples<Point>,
-    /// Receive rate.
+    /// The rate of received packets in bits per second, at the end of each interval.
     pub receive_rate: Samples<Point>,
-    /// Pacing rate.
+    /// The pacing rate in bits per second, if the trace records it.
     pub pacing_rate: Samples<Point>,
     /// Times at which packets of any space were declared lost.
     pub losses: Samples<f64>,
@@ -204,7 +204,7 @@ impl Collector {
     }
 }
 
-/// The largest number of unacknowledged packets remembered; more than any window has.
+/// The largest number of unacknowledged packets that are remembered: more than any window holds.
 const MAX_UNACKED: usize = 1 << 20;
 
 #[cfg(test)]

@@ -31,7 +31,7 @@ pub struct Summary {
     pub received: Traffic,
     /// Number of packets dropped, by reason.
     pub dropped: BTreeMap<String, u64>,
-    /// Packets lost.
+    /// Packets declared lost, by reason.
     pub lost: Losses,
     /// Stream bytes sent, including retransmissions.
     pub stream_bytes_sent: u64,
@@ -39,7 +39,7 @@ pub struct Summary {
     pub stream_bytes_repeated: u64,
     /// Distribution of the round-trip time samples.
     pub rtt: Option<RoundTrips>,
-    /// Largest congestion window.
+    /// Largest congestion window in bytes.
     pub congestion_window_max: Option<u64>,
     /// Most bytes in flight.
     pub bytes_in_flight_max: Option<u64>,
@@ -55,7 +55,7 @@ pub struct Summary {
     pub congestion_state_changes: u64,
     /// Time during which this end could not send, by limit; empty if the trace does not record it.
     pub limited_by: BTreeMap<String, f64>,
-    /// The end of the connection, if it ended.
+    /// The close of the connection, if the trace records it.
     pub close: Option<Close>,
     /// Number of events read.
     pub events: u64,
@@ -72,7 +72,7 @@ pub struct Summary {
 /// Packets of one direction.
 #[derive(Serialize, Clone, Copy, PartialEq, Debug, Default)]
 pub struct Traffic {
-    /// Number of packets.
+    /// Number of packets of all types.
     pub packets: u64,
     /// Size of the packets in bytes.
     pub bytes: u64,
@@ -94,7 +94,8 @@ pub struct Losses {
     /// Lost because a probe timeout expired.
     pub pto_expired: u64,
     /// Lost for a reason that the trace does not record.
-    pub untold: u64,
+    #[serde(rename = "untold")]
+    pub unrecorded: u64,
     /// Arrived after all, according to the trace or to later acknowledgements.
     pub spurious: u64,
 }
@@ -102,13 +103,13 @@ pub struct Losses {
 /// The distribution of round-trip times, in seconds.
 #[derive(Serialize, Clone, Copy, PartialEq, Debug)]
 pub struct RoundTrips {
-    /// The shortest sample.
+    /// The shortest sample in seconds.
     pub min: f64,
     /// The median of the samples.
     pub median: f64,
     /// The 95th percentile of the samples.
     pub p95: f64,
-    /// The longest sample.
+    /// The longest sample in seconds.
     pub max: f64,
 }
 
@@ -119,7 +120,7 @@ pub struct Close {
     pub initiator: Option<String>,
     /// The name or code of the error.
     pub error: Option<String>,
-    /// The reason phrase.
+    /// The reason phrase; `None` if it is empty.
     pub reason: Option<String>,
     /// The cause: `idle_timeout`, `application`, `error`...
     pub trigger: Option<String>,
@@ -335,7 +336,7 @@ impl Summarizer {
             Some("reordering_threshold") => &mut losses.reordering_threshold,
             Some("time_threshold") => &mut losses.time_threshold,
             Some("pto_expired") => &mut losses.pto_expired,
-            _ => &mut losses.untold,
+            _ => &mut losses.unrecorded,
         } += 1;
         if let Some(number) = lost.number {
             self.lost.insert(lost.space, number);
@@ -343,7 +344,7 @@ impl Summarizer {
     }
 
     fn on_metrics(&mut self, metrics: &Metrics) {
-        // Before the first packets there is an assumption, but no sample.
+        // Before the first packet, writers record the initial round-trip time, which is not a sample.
         let is_sample = self.sent.first.is_some() || self.received.first.is_some();
         if let Some(rtt) = metrics.latest_rtt.filter(|&rtt| rtt > 0.0 && is_sample) {
             self.rtt.push(rtt);
@@ -400,7 +401,7 @@ impl Summarizer {
         summary.lost.spurious = summary.lost.spurious.max(self.reported_spurious);
         let unseen = self.counted_lost.saturating_sub(summary.lost.packets);
         summary.lost.packets = summary.lost.packets.saturating_add(unseen);
-        summary.lost.untold = summary.lost.untold.saturating_add(unseen);
+        summary.lost.unrecorded = summary.lost.unrecorded.saturating_add(unseen);
         summary.rtt = self
             .rtt_range
             .map(|(min, max)| distribution(&self.rtt, min, max));
@@ -468,17 +469,17 @@ impl LostNumbers {
     }
 }
 
-/// The number of seconds over which the peak rate is measured.
+/// The interval in seconds over which the peak rate is measured.
 const PEAK_WIDTH: f64 = 0.1;
-/// The most streams whose retransmissions are counted. A trace with many more has no long ones.
+/// The largest number of streams whose retransmissions are counted. In a trace with more, streams are short.
 const MAX_STREAMS: usize = 1 << 16;
-/// The most lost packets remembered.
+/// The largest number of lost packets that are remembered.
 const MAX_LOST: usize = 1 << 16;
-/// The most states listed.
+/// The largest number of states that are listed.
 const MAX_STATES: usize = 100;
-/// The most different reasons in a list. The drafts define ten.
+/// The largest number of different reasons in a list. The drafts define ten.
 const MAX_KINDS: usize = 32;
-/// The most unreadable lines whose errors are kept.
+/// The largest number of unreadable lines whose errors are kept.
 const MAX_UNREADABLE: usize = 5;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The commands of `courser qlog` on files, as a person types them.
+//! Runs the commands of `courser qlog` on files, from their command lines.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -40,7 +40,7 @@ pub fn courser_qlog(words: &[&str]) -> (Seen, Result<(), Error>) {
     (seen, result)
 }
 
-/// A directory that is removed again.
+/// A directory that is removed when dropped.
 pub struct Folder(PathBuf);
 
 impl Folder {
@@ -74,7 +74,7 @@ pub fn trace(about: &str, side: courser_base::Side) -> Vec<u8> {
 }
 
 #[test]
-fn the_trace_that_is_read_is_not_overwritten() {
+fn input_is_not_overwritten() {
     let folder = Folder::new("overwrite");
     let bytes = trace(PACED, courser_base::Side::Client);
     let file = folder.write("a.html", &bytes);
@@ -111,14 +111,14 @@ fn further_traces_of_a_file_are_reported_by_every_command() {
     ] {
         let (seen, result) = courser_qlog(&words);
         result.expect("read");
-        let mut told = seen.notes.iter().chain(&seen.lines);
-        let is_told = told.any(|it| it.contains("ignored 1 further traces"));
-        assert!(is_told, "{words:?}: {seen:?}");
+        let mut printed = seen.notes.iter().chain(&seen.lines);
+        let is_reported = printed.any(|it| it.contains("ignored 1 further traces"));
+        assert!(is_reported, "{words:?}: {seen:?}");
     }
 }
 
 #[test]
-fn share_of_idle_time_is_marked_as_one_of_all() {
+fn share_of_idle_time_is_marked_as_share_of_the_whole_time() {
     let folder = Folder::new("idle");
     let idle = trace("1 kB every 5 s", courser_base::Side::Client);
     let file = folder.write("a.sqlog", &idle);
@@ -193,7 +193,7 @@ fn compressed_traces_are_read_and_counted() {
 }
 
 #[test]
-fn page_has_the_explanation_and_charts_and_no_links() {
+fn page_has_the_explanation_and_charts_and_is_self_contained() {
     let folder = Folder::new("html");
     let file = folder.write("a.sqlog", &trace(PACED, courser_base::Side::Client));
     let page = folder.path("a.html");
@@ -205,7 +205,7 @@ fn page_has_the_explanation_and_charts_and_no_links() {
     assert!(text.contains("this end had nothing to send"));
     assert!(
         !text.contains("<script src") && !text.contains("<link"),
-        "it opens alone"
+        "the page is self-contained"
     );
 }
 
@@ -246,7 +246,7 @@ fn bad_files_are_reported_in_one_line_and_the_others_are_read() {
 }
 
 #[test]
-fn converted_traces_say_the_same() {
+fn converted_traces_have_the_same_counts() {
     let folder = Folder::new("convert");
     let file = folder.write("a.sqlog", &trace(PACED, courser_base::Side::Client));
     let (plain, again) = (folder.path("b.qlog"), folder.path("c.sqlog"));
@@ -255,9 +255,9 @@ fn converted_traces_say_the_same() {
         result.expect("converted");
         assert!(seen.notes[0].starts_with("wrote "), "{:?}", seen.notes);
     }
-    let told = |file: &str| courser_qlog(&["stats", file]).0.lines[1..].to_vec();
-    assert_eq!(told(&file), told(&plain));
-    assert_eq!(told(&file), told(&again));
+    let counts = |file: &str| courser_qlog(&["stats", file]).0.lines[1..].to_vec();
+    assert_eq!(counts(&file), counts(&plain));
+    assert_eq!(counts(&file), counts(&again));
     let (_, result) = courser_qlog(&["convert", &file, "-o", &file]);
     let error = result.expect_err("its own input").to_string();
     assert!(error.contains("is also an input"), "{error}");
@@ -295,11 +295,15 @@ fn comparison_finds_the_point_of_divergence_and_its_cause() {
         "the outage begins after 0.5 s: {time}"
     );
     let (seen, _) = courser_qlog(&["diff", &whole, &whole]);
-    assert!(seen.lines.iter().any(|line| line.contains("advance alike")));
+    assert!(
+        seen.lines
+            .iter()
+            .any(|line| line.contains("progress at the same rate"))
+    );
 }
 
 #[test]
-fn traces_of_both_ends_are_merged_in_the_order_of_time() {
+fn traces_of_both_ends_are_merged_in_chronological_order() {
     let folder = Folder::new("merge");
     let about = "CUBIC, 2 % random loss";
     let client = folder.write("c.sqlog", &trace(about, courser_base::Side::Client));
@@ -315,7 +319,7 @@ fn traces_of_both_ends_are_merged_in_the_order_of_time() {
     );
     assert!(
         text.contains("\n0 of "),
-        "the way back has no losses: {text}"
+        "no losses from the server to the client: {text}"
     );
     let file = std::io::BufReader::new(std::fs::File::open(&both).expect("written"));
     let mut reader = courser_trace::qlog::Reader::new(file).expect("a trace");
@@ -332,7 +336,7 @@ fn traces_of_both_ends_are_merged_in_the_order_of_time() {
         vec!["diff", &client, &both],
     ] {
         let error = courser_qlog(&words).1.expect_err("both ends").to_string();
-        assert!(error.contains("explain the trace of one end"), "{error}");
+        assert!(error.contains("pass the trace of one end"), "{error}");
     }
     let (_, result) = courser_qlog(&["merge", &client, &client, "-o", &both]);
     let error = result.expect_err("the same end").to_string();

@@ -1,11 +1,11 @@
-//! Traces of a writer that wants to break the reader: numbers at the ends of their ranges.
+//! Traces of a hostile writer: numbers at the ends of their ranges.
 
 use courser_trace::render;
 use serde_json::{Value, json};
 
 use crate::commands::{Folder, courser_qlog};
 
-/// Makes a trace in which every number is as large as JSON allows.
+/// Returns a trace in which every number is as large as JSON allows.
 fn trace(side: &str) -> String {
     let huge = u64::MAX;
     let parameters = json!({"initiator": "remote", "initial_max_data": huge,
@@ -62,7 +62,7 @@ fn trace(side: &str) -> String {
 }
 
 #[test]
-fn largest_numbers_overflow_nothing() {
+fn largest_numbers_cause_no_overflow() {
     for side in ["client", "server"] {
         render(trace(side).as_bytes()).expect("rendered");
     }

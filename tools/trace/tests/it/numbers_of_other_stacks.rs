@@ -73,7 +73,7 @@ fn quic_go_0_65_mixes_old_and_new_names() {
         (15, 3052)
     );
     let lost = summary.lost;
-    assert_eq!((lost.packets, lost.untold), (2, 0));
+    assert_eq!((lost.packets, lost.unrecorded), (2, 0));
     assert_eq!((lost.reordering_threshold, lost.time_threshold), (1, 1));
     assert_eq!(
         (summary.stream_bytes_sent, summary.stream_bytes_repeated),
@@ -129,7 +129,7 @@ fn quiche_0_30_counts_losses_in_its_metrics() {
         (summary.received.packets, summary.received.bytes),
         (9, 4260)
     );
-    assert_eq!((summary.lost.packets, summary.lost.untold), (3, 3));
+    assert_eq!((summary.lost.packets, summary.lost.unrecorded), (3, 3));
     assert_eq!(summary.stream_bytes_repeated, 3500);
     assert!(near(summary.handshake.expect("done"), 0.036_055));
     assert_eq!(summary.congestion_state_changes, 7);
@@ -166,7 +166,7 @@ fn aioquic_1_7_names_lost_packets_in_its_own_way() {
         (summary.received.packets, summary.received.bytes),
         (13, 9338)
     );
-    assert_eq!((summary.lost.packets, summary.lost.untold), (1, 1));
+    assert_eq!((summary.lost.packets, summary.lost.unrecorded), (1, 1));
     // It repeats the request.
     assert_eq!(
         (summary.stream_bytes_sent, summary.stream_bytes_repeated),
@@ -196,7 +196,7 @@ fn ngtcp2_0_12_counts_probe_timeouts_in_its_metrics() {
         (summary.received.packets, summary.received.bytes),
         (11, 9730)
     );
-    assert_eq!((summary.lost.packets, summary.lost.untold), (2, 2));
+    assert_eq!((summary.lost.packets, summary.lost.unrecorded), (2, 2));
     assert_eq!(summary.probe_timeouts, 1);
     assert_eq!(
         (summary.stream_bytes_sent, summary.stream_bytes_repeated),

@@ -98,13 +98,13 @@ fn explanation_of_aioquic_has_the_close_and_the_times() {
         "{handshake:?}"
     );
     assert_eq!(explanation.counts.lost, 1);
-    // The time after the close limits nothing.
+    // The time after the close is not attributed to any cause.
     let seconds: f64 = explanation.findings.iter().map(|it| it.seconds).sum();
     assert!((seconds - 0.181_681).abs() < 1e-5, "{seconds}");
 }
 
 #[test]
-fn explanation_of_ngtcp2_says_that_the_handshake_was_lost() {
+fn explanation_of_ngtcp2_reports_lost_handshake_packets() {
     let explanation = Explanation::of(open(NGTCP2));
     let lines = sentences(&explanation);
     assert_eq!(
@@ -127,7 +127,7 @@ fn explanation_of_ngtcp2_says_that_the_handshake_was_lost() {
 }
 
 #[test]
-fn converted_traces_say_the_same() {
+fn converted_traces_have_the_same_counts_and_explanations() {
     let folder = Folder::new("other-stacks");
     for (path, name) in [(AIOQUIC, "aioquic.sqlog"), (NGTCP2, "ngtcp2.qlog")] {
         let output = folder.path(name);

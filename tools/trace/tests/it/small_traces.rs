@@ -1,10 +1,10 @@
-//! Explanations of small traces that are written by hand, as other stacks write them.
+//! Explanations of small handwritten traces in the dialects of other stacks.
 
 use courser_trace::explain::{Cause, Explanation, sentences};
 use courser_trace::qlog::Reader;
 use serde_json::{Value, json};
 
-/// Makes a sequence of events as qlog 0.3 has them.
+/// Returns a trace in the format of qlog 0.3.
 fn trace(side: &str, events: &[(f64, &str, Value)]) -> String {
     let head = json!({"qlog_version": "0.3", "trace": {"vantage_point": {"type": side}}});
     let mut text = format!("\u{1e}{head}\n");
@@ -150,8 +150,8 @@ fn empty_and_cut_traces_are_explained_as_far_as_they_go() {
     );
 }
 
-/// Makes a full window for two seconds, with a queue if the latest round trip is long, in which
-/// some packets count as lost and arrive all the same.
+/// Returns a trace of two seconds with a full congestion window and a queue, in which `losses` packets
+/// are declared lost spuriously. The window is reduced if `reduces`.
 fn spurious_losses(losses: u64, reduces: bool) -> String {
     let mut events = Vec::new();
     for round in 0..40_u64 {
@@ -172,10 +172,10 @@ fn spurious_losses(losses: u64, reduces: bool) -> String {
 }
 
 #[test]
-fn few_spurious_losses_do_not_make_a_transfer_one_of_reordering() {
+fn few_spurious_losses_are_not_explained_as_reordering() {
     let first = |losses, reduces| explain(&spurious_losses(losses, reduces)).first_cause();
     assert_eq!(first(1, true), Some(Cause::Bottleneck));
-    // Without a reduction they have cost nothing.
+    // Without a reduction of the window they had no effect.
     assert_eq!(first(8, false), Some(Cause::Bottleneck));
     assert_eq!(first(8, true), Some(Cause::Reordering));
 }
@@ -278,8 +278,8 @@ fn window_of_100_packets(owner: &str) -> Vec<(f64, &'static str, Value)> {
     ]
 }
 
-/// Makes the trace of a client whose peer fills the window of a stream, but for one packet that arrives after a second,
-/// and then goes on.
+/// Returns the trace of a client whose peer fills the window of a stream. One packet arrives a second
+/// late, after which the peer continues.
 fn download_with_one_late_packet(late: u64) -> String {
     let mut events = window_of_100_packets("local");
     let request =
@@ -302,10 +302,10 @@ fn download_with_one_late_packet(late: u64) -> String {
 
 #[test]
 fn window_full_behind_a_gap_is_distinguished_from_a_slow_reader() {
-    // More packets follow than a receiver waits for before it calls one lost.
+    // Enough packets follow for the missing one to count as lost.
     let explanation = explain(&download_with_one_late_packet(1));
     assert_eq!(explanation.first_cause(), Some(Cause::HeadOfLine));
-    // The credit for the data behind the gap takes a round trip, for the same reason.
+    // The data that new credit allows arrives a round trip later, which has the same cause.
     let seconds = explanation.findings[0].seconds;
     assert!((seconds - 1.051).abs() < 1e-9, "{explanation:#?}");
     let text = sentences(&explanation).join("\n");
@@ -320,7 +320,7 @@ fn window_full_behind_a_gap_is_distinguished_from_a_slow_reader() {
 }
 
 #[test]
-fn sender_knows_the_gap_of_its_peer_by_acknowledgements() {
+fn sender_infers_the_gap_of_its_peer_from_acknowledgements() {
     let mut events = window_of_100_packets("remote");
     for number in 0..100 {
         let sent = packet(number, &stream(number * 1200, 1200));
@@ -352,7 +352,7 @@ fn sender_knows_the_gap_of_its_peer_by_acknowledgements() {
 }
 
 #[test]
-fn close_is_that_of_a_frame_if_there_is_no_event() {
+fn close_frame_counts_if_the_trace_has_no_close_event() {
     let close = json!([{"frame_type": "connection_close", "error_space": "transport",
         "error_code": "protocol_violation", "raw_error_code": 10, "reason": "no"}]);
     let mut events = vec![
@@ -364,9 +364,9 @@ fn close_is_that_of_a_frame_if_there_is_no_event() {
         ending(&events)[0],
         "closed by the peer: PROTOCOL_VIOLATION (0xa), \"no\", at 40.0 ms (line 3)"
     );
-    // What comes after the close limits no transfer.
+    // The time after the close does not belong to the transfer.
     assert!((explain(&trace("client", &events)).duration - 0.04).abs() < 1e-9);
-    // The event says more: a frame has no trigger.
+    // The event has more details: a frame has no trigger.
     let idle = json!({"owner": "local", "trigger": "idle_timeout"});
     events.push((900.0, "connectivity:connection_closed", idle));
     assert_eq!(
@@ -403,7 +403,7 @@ fn trace_with_gaps_or_a_late_beginning_leaves_completeness_unknown() {
 }
 
 #[test]
-fn transfer_without_streams_is_not_called_complete() {
+fn completeness_is_unknown_without_streams() {
     let initial = json!({"header": {"packet_type": "initial", "packet_number": 0}});
     let closed = json!({"initiator": "remote", "connection_error": "connection_refused"});
     let explanation = explain(&trace(
@@ -431,7 +431,7 @@ fn time_blocked_by_qpack_is_a_note() {
     ));
     let text = sentences(&explanation).join("\n");
     assert!(
-        text.contains("note: 1 stream waited for insertions of QPACK, for 80.0 ms in all"),
+        text.contains("note: 1 stream waited for insertions into the dynamic table of QPACK, for 80.0 ms in all"),
         "{text}"
     );
     assert!(
@@ -452,7 +452,7 @@ fn feature_that_the_path_drops_is_named_once_with_its_time() {
         (700.0, name, given_up("batches")),
         (800.0, name, given_up("ecn")),
     ];
-    // Those of others are named as they are, and there is an end to them.
+    // Unknown features are named as in the trace, up to a limit.
     events.extend((0..100).map(|at| (900.0, name, given_up(&format!("x{at}")))));
     let notes = explain(&trace("client", &events)).notes;
     let starts = [

@@ -31,7 +31,7 @@ impl Clock {
         }
     }
 
-    /// Returns true if the other clock interprets times as this one does.
+    /// Returns true if both clocks interpret times in the same way.
     pub(crate) fn agrees(&self, other: &Self) -> bool {
         self.per_second == other.per_second && self.is_delta == other.is_delta
     }
@@ -64,7 +64,7 @@ impl Clock {
     }
 }
 
-/// The largest time, in the unit of the trace: later ones count as this, so that sums are finite.
+/// The largest time, in the unit of the trace. Larger ones are reduced to it, so that sums are finite.
 const MAX_TIME: f64 = 1e18;
 
 /// Returns true if times count from the previous event. The format was named `delta` up to

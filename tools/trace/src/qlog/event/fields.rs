@@ -151,7 +151,7 @@ fn lost(data: &Value) -> Lost {
     }
 }
 
-/// Reads a time. Negative and infinite ones are errors of the writer.
+/// Reads a time in seconds. Negative and infinite times are errors of the writer, and left out.
 fn seconds(data: &Value, key: &str, per_second: f64) -> Option<f64> {
     let time = data.get(key).and_then(Value::as_f64);
     time.filter(|time| time.is_finite() && *time >= 0.0)
@@ -164,8 +164,8 @@ fn recovery_parameters(data: &Value) -> EventKind {
     }
 }
 
-/// Reads transport parameters. Their end was named `owner` up to quic-events-08. Their times are
-/// milliseconds whatever the unit of the trace is, because they are those of the wire.
+/// Reads transport parameters. Up to quic-events-08, `initiator` was named `owner`. Times are in
+/// milliseconds, as on the wire, whatever the unit of the trace.
 fn parameters(data: &Value) -> Parameters {
     let end = text(data, "initiator").or_else(|| text(data, "owner"));
     Parameters {

@@ -1,4 +1,4 @@
-//! Events as they are written, and those of old traces, which are arrays.
+//! Events that are not decoded, and the conversion of old ones, which are arrays.
 
 use serde_json::{Map, Value};
 
@@ -32,7 +32,7 @@ impl Columns {
         Self(fields.take(MAX_COLUMNS).map(name).collect())
     }
 
-    /// Returns an event as an object, whatever it was.
+    /// Converts an event that is an array to an object. Returns others unchanged.
     pub(crate) fn object(&self, event: Value) -> Value {
         let Value::Array(values) = event else {
             return event;
@@ -83,5 +83,5 @@ fn text(value: Value) -> String {
     }
 }
 
-/// The most columns; the drafts define eight.
+/// The largest number of columns that are read. The drafts define eight.
 const MAX_COLUMNS: usize = 32;

@@ -32,7 +32,7 @@ fn times_are_seconds_since_the_first_event_in_every_format() {
 }
 
 #[test]
-fn time_never_runs_before_the_first_event() {
+fn times_before_the_first_event_count_as_zero() {
     assert_eq!(times(&json!({}), &[json!(5), json!(1)]), [0.0, 0.0]);
 }
 

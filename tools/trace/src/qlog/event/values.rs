@@ -10,14 +10,14 @@ pub(super) fn uint(value: &Value, key: &str) -> Option<u64> {
     number(value.get(key)?)
 }
 
-/// Reads the size of a packet, frame or datagram in bytes. Larger ones count as [`MAX_SIZE`], so that
-/// sums do not overflow.
+/// Reads the size of a packet, frame or datagram in bytes. Reduces it to [`MAX_SIZE`], so that sums do
+/// not overflow.
 pub(super) fn size(value: &Value, key: &str) -> Option<u64> {
     uint(value, key).map(|size| size.min(MAX_SIZE))
 }
 
-/// Reads a whole number. Larger ones count as [`MAX_NUMBER`]. JavaScript has no 64-bit integers, so some writers use strings
-/// (main-schema §11.3), and some add a fraction.
+/// Reads a whole number, and reduces it to [`MAX_NUMBER`]. JavaScript has no 64-bit integers, so some
+/// writers use strings (main-schema §11.3), and some add a fraction.
 pub(super) fn number(value: &Value) -> Option<u64> {
     let number = match value {
         Value::Number(number) => number.as_u64().or_else(|| {
@@ -33,5 +33,5 @@ pub(super) fn number(value: &Value) -> Option<u64> {
 
 /// The largest number: that of a variable-length integer (RFC 9000 §16).
 pub(super) const MAX_NUMBER: u64 = (1 << 62) - 1;
-/// The largest size of a packet, frame or datagram. A writer that sends batches has smaller ones.
+/// The largest size of a packet, frame or datagram. Even batches that a writer counts as one are smaller.
 const MAX_SIZE: u64 = 1 << 32;

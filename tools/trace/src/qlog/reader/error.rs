@@ -1,4 +1,4 @@
-//! Errors of reading.
+//! Errors of reading a trace.
 
 use std::fmt;
 use std::io;

@@ -8,7 +8,7 @@ use super::error::{NOT_QLOG, ReadError};
 use super::records::MAX_RECORD;
 use super::scanner::{Position, Scanner};
 
-/// The head of a file: an object with the key `trace` or `traces`.
+/// The beginning of a file: an object with the key `trace` or `traces`.
 #[derive(Debug)]
 pub(super) enum Head<R> {
     /// The header of a sequence of records, with its key `trace`. The records follow.
@@ -25,14 +25,14 @@ pub(super) struct Plain<R> {
     file: Map<String, Value>,
     /// The fields of the trace that describe it, as far as they were read.
     trace: Map<String, Value>,
-    /// The place inside the array of events, of the trace, of all traces, and of the file.
+    /// The positions in the array of events, in the trace, in the array of traces, and in the file.
     events: Position,
     in_trace: Position,
     in_traces: Position,
     in_file: Position,
     /// The number of events read.
     read: u64,
-    /// The number of other traces.
+    /// The number of traces after the first one with events.
     other_traces: usize,
     is_over: bool,
 }
@@ -70,7 +70,7 @@ pub(super) fn head<R: BufRead>(mut scanner: Scanner<R>) -> Result<Head<R>, ReadE
     }
 }
 
-/// Walks over a value, and keeps it if it describes a file or trace.
+/// Reads a value, and adds it to `kept` if `keys` contains its key.
 fn keep<R: BufRead>(
     scanner: &mut Scanner<R>,
     key: String,
@@ -173,7 +173,7 @@ impl<R: BufRead> Plain<R> {
         Ok(Some(text))
     }
 
-    /// Reads what follows the events.
+    /// Reads the fields and traces that follow the events.
     fn close(&mut self) -> Result<(), ReadError> {
         while let Some(key) = self.scanner.key(&mut self.in_trace)? {
             keep(&mut self.scanner, key, TRACE_KEYS, &mut self.trace)?;

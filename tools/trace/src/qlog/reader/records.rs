@@ -19,7 +19,7 @@ pub(super) enum Delimiter {
     LineFeed,
 }
 
-/// One record, and the line where it begins.
+/// One record, and the number of the line where it begins.
 #[derive(Debug)]
 pub(super) struct Record {
     pub(super) line: u64,

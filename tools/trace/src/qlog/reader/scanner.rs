@@ -1,13 +1,12 @@
-//! Walks through JSON text without keeping it.
+//! Scans JSON text in bounded memory.
 
 use std::io::BufRead;
 
 use super::error::ReadError;
 
-/// Walks through JSON text: objects by their keys, arrays by their values.
+/// Scans JSON text: objects key by key, arrays value by value.
 ///
-/// It checks only the syntax that separates values. The values that it returns are
-/// checked by their parser.
+/// Checks only the syntax that separates values. The parser of the values checks the rest.
 #[derive(Debug)]
 pub(super) struct Scanner<R> {
     input: R,
@@ -15,12 +14,12 @@ pub(super) struct Scanner<R> {
     line: u64,
 }
 
-/// The place inside an object or array where the next key or value is looked for.
+/// The position in an object or array.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Position {
-    /// Behind the opening bracket.
+    /// After the opening bracket.
     First,
-    /// Behind a value.
+    /// After a value, so that a comma or the closing bracket follows.
     Later,
 }
 
@@ -46,7 +45,7 @@ impl<R: BufRead> Scanner<R> {
                 Err(error) => return Err(ReadError::io(self.line, &error)),
             }
         }
-        // The borrow checker wants a second call, which returns the same buffer.
+        // A second call returns the same buffer. The borrow checker rejects returning the first one.
         self.input
             .fill_buf()
             .map_err(|error| ReadError::io(self.line, &error))
@@ -83,7 +82,7 @@ impl<R: BufRead> Scanner<R> {
         Ok(byte)
     }
 
-    /// Consumes this byte.
+    /// Skips white space and consumes `byte`. Fails if another byte follows.
     pub(super) fn expect(&mut self, byte: u8) -> Result<(), ReadError> {
         let line = self.line;
         match self.next()? {
@@ -92,9 +91,9 @@ impl<R: BufRead> Scanner<R> {
         }
     }
 
-    /// Returns the next key of an object, or `None` behind its last value.
+    /// Returns the next key of an object, or `None` after its last value.
     pub(super) fn key(&mut self, position: &mut Position) -> Result<Option<String>, ReadError> {
-        if !self.goes_on(position, b'}')? {
+        if !self.has_next(position, b'}')? {
             return Ok(None);
         }
         let mut text = Vec::new();
@@ -107,10 +106,10 @@ impl<R: BufRead> Scanner<R> {
 
     /// Returns true if another value of an array follows.
     pub(super) fn item(&mut self, position: &mut Position) -> Result<bool, ReadError> {
-        self.goes_on(position, b']')
+        self.has_next(position, b']')
     }
 
-    fn goes_on(&mut self, position: &mut Position, end: u8) -> Result<bool, ReadError> {
+    fn has_next(&mut self, position: &mut Position, end: u8) -> Result<bool, ReadError> {
         let is_first = std::mem::replace(position, Position::Later) == Position::First;
         let next = self.peek()?.ok_or_else(|| self.cut_off())?;
         if next == end {
@@ -119,7 +118,7 @@ impl<R: BufRead> Scanner<R> {
         }
         if !is_first {
             self.expect(b',')?;
-            // Some writers leave a comma behind the last value.
+            // Some writers add a comma after the last value.
             if self.peek()? == Some(end) {
                 self.consume(1)?;
                 return Ok(false);
@@ -128,7 +127,7 @@ impl<R: BufRead> Scanner<R> {
         Ok(true)
     }
 
-    /// Walks over a value, and returns its length in bytes. It is kept up to `limit` bytes.
+    /// Skips a value, and returns its length in bytes. Appends up to `limit` bytes of it to `kept`.
     pub(super) fn value(
         &mut self,
         mut kept: Option<&mut Vec<u8>>,
@@ -174,7 +173,7 @@ impl<R: BufRead> Scanner<R> {
     }
 }
 
-/// The place inside a value.
+/// The state of the scan inside a value.
 #[derive(Debug, Default)]
 struct Walk {
     depth: usize,
@@ -235,5 +234,5 @@ impl Walk {
     }
 }
 
-/// The longest key in bytes. Those of the drafts have fewer than 40.
+/// The longest key in bytes. The keys of the drafts have fewer than 40.
 const LONGEST_KEY: usize = 1024;

@@ -143,7 +143,7 @@ fn plain_file_that_ends_too_early_is_read_up_to_there() {
 }
 
 #[test]
-fn plain_file_may_describe_itself_behind_its_events() {
+fn header_of_a_plain_file_may_follow_its_events() {
     let text = r#"{"traces":[{"events":[{"time":1,"name":"a"}],
         "vantage_point":{"type":"client"}},{"events":[]}],"qlog_version":"0.3"}"#;
     let mut reader = Reader::new(text.as_bytes()).expect("a header");
@@ -220,7 +220,7 @@ fn header_after_its_events_is_reported_if_it_changes_their_times() {
     ] {
         let errors = errors(late);
         assert!(
-            errors.len() == 1 && errors[0].contains("follows the events"),
+            errors.len() == 1 && errors[0].contains("follow the events"),
             "{late}: {errors:?}"
         );
     }

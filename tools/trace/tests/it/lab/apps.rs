@@ -13,16 +13,16 @@ use courser_wire::{Direction, StreamId};
 /// The time between two steps.
 const TICK: Duration = Duration::from_millis(10);
 
-/// A server that reads, thinks and writes as slowly as it is told.
+/// A server that reads, processes and writes at limited rates.
 #[derive(Debug)]
 pub struct Slow {
-    /// Bytes that it reads from each stream in a tick.
+    /// Bytes to read from each stream in a tick.
     reads: usize,
     /// The time from the end of a request to the beginning of its response.
     thinks: Duration,
-    /// Bytes that it writes to each stream in a tick.
+    /// Bytes to write to each stream in a tick.
     writes: usize,
-    /// The length of each response; requests name none.
+    /// The length of each response, which requests do not contain.
     response: usize,
     streams: BTreeMap<(ConnectionHandle, StreamId), State>,
     next: Option<Time>,
@@ -36,7 +36,7 @@ enum State {
 }
 
 impl Slow {
-    /// Makes a server that is as fast as its network.
+    /// Creates a server without limits.
     pub fn new() -> Self {
         Self {
             reads: usize::MAX,
@@ -48,13 +48,13 @@ impl Slow {
         }
     }
 
-    /// Reads so many bytes from each stream in a tick.
+    /// Limits reading to `reads` bytes of each stream in a tick.
     #[must_use]
     pub fn reading(self, reads: usize) -> Self {
         Self { reads, ..self }
     }
 
-    /// Answers after a time, with so many bytes.
+    /// Answers each request after `thinks`, with `response` bytes.
     #[must_use]
     pub fn answering(self, thinks: Duration, response: usize) -> Self {
         Self {
@@ -64,7 +64,7 @@ impl Slow {
         }
     }
 
-    /// Writes so many bytes to each stream in a tick.
+    /// Limits writing to `writes` bytes of each stream in a tick.
     #[must_use]
     pub fn writing(self, writes: usize) -> Self {
         Self { writes, ..self }
@@ -154,7 +154,7 @@ impl App for Slow {
     }
 }
 
-/// A client that asks for many small responses at once, on a stream each, and then closes.
+/// A client that requests many small responses at once, each on its own stream, and then closes.
 #[derive(Debug)]
 pub struct Many {
     server: SocketAddr,
@@ -165,7 +165,7 @@ pub struct Many {
 }
 
 impl Many {
-    /// Makes a client with so many requests.
+    /// Creates a client that sends `requests` requests.
     pub fn new(server: SocketAddr, requests: u64) -> Self {
         Self {
             server,
@@ -193,7 +193,7 @@ impl Many {
             let _ = streams.finish(id);
             self.open.push(id);
         }
-        // An event about a stream comes only after a read that was blocked.
+        // Stream events are reported only after a read that was blocked.
         self.open.retain(|&id| {
             loop {
                 match streams.read_chunk(id, usize::MAX) {

@@ -92,7 +92,7 @@ pub struct Setup {
 }
 
 impl Setup {
-    /// Puts both ends on a link, in a world with a seed.
+    /// Connects both ends with `link`, in a world with `seed`.
     pub fn on(seed: u64, link: &str) -> Self {
         Self {
             seed,

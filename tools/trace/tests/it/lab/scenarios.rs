@@ -17,7 +17,7 @@ pub struct Scenario {
     pub about: &'static str,
     /// The end whose trace is explained.
     pub side: Side,
-    /// The cause.
+    /// The cause that an explanation must rank first.
     pub cause: Cause,
     /// Runs the transfer with a seed.
     pub run: fn(u64) -> Traces,

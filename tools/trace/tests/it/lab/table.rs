@@ -1,13 +1,13 @@
-//! The confusion table: what was the cause, and what the explanation ranks first.
+//! The confusion table: known causes, and the causes that explanations rank first.
 
 use std::fmt::Write as _;
 
 use super::scenarios::{SCENARIOS, Scenario};
 use courser_trace::explain::Explanation;
 
-/// The lines between which the table stands in the document.
+/// The line before the table in the document.
 pub const BEGIN: &str = "<!-- table: cargo run -p courser-trace --example confusion -->\n";
-/// The line behind the table.
+/// The line after the table.
 pub const END: &str = "<!-- end of table -->";
 
 /// The seeds with which each scenario runs.
@@ -49,7 +49,7 @@ pub fn markdown(outcomes: &[Outcome]) -> String {
     );
     for outcome in outcomes {
         let scenario = outcome.scenario;
-        // A run that is wrong says more than one that is right.
+        // A wrong run is more informative than a right one.
         let wrong = |it: &&Explanation| it.first_cause() != Some(scenario.cause);
         let all = &outcome.explanations;
         let shown = all.iter().find(wrong).or(all.first());
