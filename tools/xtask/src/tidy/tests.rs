@@ -122,7 +122,7 @@ fn unsafe_belongs_to_udp_and_fused() {
         "crates/udp/src/gso.rs",
         "crates/fused/src/x86/block.rs",
         COUNTING_ALLOCATOR,
-        "interop/peers/msquic/src/main.rs",
+        "peers/msquic/src/server.rs",
     ] {
         assert_eq!(check_code(&file(path, source)), Problems::new(), "{path}");
     }
@@ -134,7 +134,7 @@ fn unsafe_belongs_to_udp_and_fused() {
         "crates/wire/src/lib/tests.rs",
         "crates/courser/tests/memory/main.rs",
         "examples/echo.rs",
-        "interop/peers/tquic/src/main.rs",
+        "peers/tquic/src/socket.rs",
     ] {
         assert_eq!(
             check_code(&file(path, source)),

@@ -3,29 +3,24 @@
 use std::ffi::c_void;
 use std::mem::ManuallyDrop;
 use std::net::SocketAddr;
-use std::ptr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use msquic::ffi::{
-    QUIC_PARAM_CONN_LOCAL_ADDRESS, QUIC_PARAM_CONN_REMOTE_ADDRESS,
-    QUIC_PARAM_CONN_SHARE_UDP_BINDING,
-};
+use msquic::ffi::{QUIC_PARAM_CONN_LOCAL_ADDRESS, QUIC_PARAM_CONN_SHARE_UDP_BINDING};
 use msquic::{
-    Addr, Api, BufferRef, Configuration, Connection, ConnectionEvent, ConnectionRef,
+    Addr, BufferRef, Configuration, Connection, ConnectionEvent, ConnectionRef,
     ConnectionShutdownFlags, DatagramSendState, Registration, SendFlags, Status, Stream,
     StreamEvent, StreamOpenFlags, StreamRef,
 };
-use peer_msquic_common::command_line::ClientOptions;
-use peer_msquic_common::settings::{DATAGRAM_BUFFER, SERVER_NAME};
-use peer_msquic_common::{Failure, PathCounts, workloads};
+use peer_msquic::exchange::{self, Outgoing};
+use peer_msquic::{parameters, setup};
+use peers_common::command_line::ClientOptions;
+use peers_common::settings::{DATAGRAM_BUFFER, SERVER_NAME};
+use peers_common::{Failure, PathCounts, workloads};
 use tokio::sync::{Notify, oneshot};
-
-use crate::exchange::{self, Outgoing};
-use crate::setup;
 
 /// The client's end.
 #[derive(Clone)]
@@ -81,6 +76,22 @@ impl Client {
     }
 }
 
+impl Inner {
+    /// Gives a connection the socket of those before it.
+    fn share_socket(&self, connection: &Connection) -> Result<(), Status> {
+        // SAFETY: the connection is open, and these are the types that msquic expects.
+        unsafe {
+            let handle = connection.as_raw();
+            parameters::set(handle, QUIC_PARAM_CONN_SHARE_UDP_BINDING, &1_u8)?;
+            if let Some(local) = self.local.get() {
+                let local = Addr::from(*local);
+                parameters::set(handle, QUIC_PARAM_CONN_LOCAL_ADDRESS, &local)?;
+            }
+        }
+        Ok(())
+    }
+}
+
 impl workloads::Client for Client {
     type Connection = Dialed;
 
@@ -99,17 +110,9 @@ impl workloads::Client for Client {
             Ok(())
         })?;
         self.0.open.fetch_add(1, Ordering::Relaxed);
-        let server = Addr::from(self.0.server);
-        set(&connection, QUIC_PARAM_CONN_REMOTE_ADDRESS, &server)?;
+        setup::set_server(&connection, self.0.server)?;
         if self.0.is_shared {
-            set(&connection, QUIC_PARAM_CONN_SHARE_UDP_BINDING, &1_u8)?;
-            if let Some(local) = self.0.local.get() {
-                set(
-                    &connection,
-                    QUIC_PARAM_CONN_LOCAL_ADDRESS,
-                    &Addr::from(*local),
-                )?;
-            }
+            self.0.share_socket(&connection)?;
         }
         let port = self.0.server.port();
         connection.start(&self.0.configuration, SERVER_NAME, port)?;
@@ -124,15 +127,6 @@ impl workloads::Client for Client {
             shared,
         })))
     }
-}
-
-/// Sets a parameter of a connection. `T` is the type that msquic expects.
-fn set<T>(connection: &Connection, parameter: u32, value: &T) -> Result<(), Failure> {
-    let length = u32::try_from(size_of_val(value))?;
-    let value = ptr::from_ref(value).cast();
-    // SAFETY: the connection is open, and msquic copies the value during the call.
-    unsafe { Api::set_param(connection.as_raw(), parameter, length, value) }?;
-    Ok(())
 }
 
 /// Values that a connection shares with its callbacks.
@@ -166,14 +160,9 @@ struct Dialing {
 
 impl Dialing {
     fn on_event(&mut self, connection: &ConnectionRef, event: ConnectionEvent<'_>) {
+        self.reason = setup::reason(&event).or(self.reason.take());
         match event {
             ConnectionEvent::Connected { .. } => self.report(Ok(())),
-            ConnectionEvent::ShutdownInitiatedByTransport { status, error_code } => {
-                self.reason = Some(format!("the connection failed: {status}, {error_code:#x}"));
-            }
-            ConnectionEvent::ShutdownInitiatedByPeer { error_code } => {
-                self.reason = Some(format!("the server closed with {error_code:#x}"));
-            }
             ConnectionEvent::DatagramSendStateChanged {
                 client_context,
                 state,
@@ -237,7 +226,7 @@ impl Dialed {
             received: 0,
             outgoing: match up {
                 0 => Outgoing::finished(),
-                _ => Outgoing::new(up),
+                _ => Outgoing::zeros(up),
             },
             shared: self.0.shared.clone(),
         };
@@ -340,26 +329,16 @@ impl Asked {
                     let _ = done.send(self.received);
                 }
             }
-            StreamEvent::SendComplete {
-                client_context,
-                cancelled,
-            } => {
-                if cancelled {
-                    self.outgoing.give_up();
-                }
-                // SAFETY: all data of the client's streams is sent by `exchange`.
-                unsafe { self.outgoing.on_send_complete(client_context, stream) }?;
-            }
-            StreamEvent::IdealSendBufferSize { byte_count } => {
-                self.outgoing.on_ideal(byte_count, stream)?;
-            }
             StreamEvent::ShutdownComplete { .. } => {
                 self.done = None;
                 // SAFETY: `Dialed::ask` does not close the handle.
                 let stream = unsafe { Stream::from_raw(stream.as_raw()) };
                 self.shared.close_stream_before(Some(stream));
             }
-            _ => {}
+            event => {
+                // SAFETY: all data of the client's streams is sent by `exchange`.
+                unsafe { self.outgoing.on_event(stream, &event) }?;
+            }
         }
         Ok(())
     }

@@ -1,13 +1,12 @@
 //! msquic as a peer: `peer-msquic server|client`.
 
 mod client;
-mod exchange;
 mod server;
-mod setup;
 
 use clap::Parser;
-use peer_msquic_common::command_line::{CommandLine, Role};
-use peer_msquic_common::{Failure, print, version_in, workloads};
+use peer_msquic::setup;
+use peers_common::command_line::{CommandLine, Role};
+use peers_common::{Failure, print, version_in, workloads};
 
 fn main() -> Result<(), Failure> {
     setup::use_one_worker()?;

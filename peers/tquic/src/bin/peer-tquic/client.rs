@@ -7,17 +7,16 @@ use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
-use peer_tquic_common::command_line::ClientOptions;
-use peer_tquic_common::settings::SERVER_NAME;
-use peer_tquic_common::{Failure, PathCounts, workloads};
+use peer_tquic::end::End;
+use peer_tquic::exchange::{self, Outgoing, SCRATCH};
+use peer_tquic::setup;
+use peer_tquic::socket::Socket;
+use peers_common::command_line::ClientOptions;
+use peers_common::settings::SERVER_NAME;
+use peers_common::streams::StreamMap;
+use peers_common::{Failure, PathCounts, workloads};
 use tokio::sync::{Notify, oneshot};
 use tquic::{Connection, Error, TransportHandler};
-
-use crate::end::End;
-use crate::exchange::{self, Outgoing, SCRATCH};
-use crate::setup;
-use crate::socket::Socket;
-use crate::streams::StreamMap;
 
 /// Does the work of the command line and prints the result.
 pub(crate) async fn work(options: &ClientOptions, version: String) -> Result<(), Failure> {
@@ -153,7 +152,7 @@ impl Driver {
             scratch: vec![0; SCRATCH].into(),
         }));
         Ok(Self {
-            end: End::client(config, Handler(state.clone()), socket.clone()),
+            end: End::client(config, Box::new(Handler(state.clone())), socket.clone()),
             state,
             shared: client.0.clone(),
             local: socket.local_address(),

@@ -1,17 +1,12 @@
 //! tquic as a peer: `peer-tquic server|client`.
 
 mod client;
-mod end;
-mod exchange;
 mod server;
-mod setup;
-mod socket;
-#[path = "../../../../common/src/streams.rs"]
-mod streams;
 
 use clap::Parser;
-use peer_tquic_common::command_line::{CommandLine, Role};
-use peer_tquic_common::{Failure, print, version_in};
+use peer_tquic::setup;
+use peers_common::command_line::{CommandLine, Role};
+use peers_common::{Failure, print, version_in};
 
 fn main() -> Result<(), Failure> {
     let command_line = CommandLine::parse();

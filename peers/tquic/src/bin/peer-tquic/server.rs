@@ -2,17 +2,16 @@
 
 use std::rc::Rc;
 
-use peer_tquic_common::command_line::ServerOptions;
-use peer_tquic_common::settings::HEADER_LEN;
-use peer_tquic_common::tally::Tally;
-use peer_tquic_common::{Failure, Ready, ServerResult, print, standard_input};
+use peer_tquic::end::End;
+use peer_tquic::exchange::{self, Outgoing, SCRATCH};
+use peer_tquic::setup;
+use peer_tquic::socket::Socket;
+use peers_common::command_line::ServerOptions;
+use peers_common::settings::HEADER_LEN;
+use peers_common::streams::StreamMap;
+use peers_common::tally::Tally;
+use peers_common::{Failure, Ready, ServerResult, print, standard_input};
 use tquic::{Connection, TransportHandler};
-
-use crate::end::End;
-use crate::exchange::{self, Outgoing, SCRATCH};
-use crate::setup;
-use crate::socket::Socket;
-use crate::streams::StreamMap;
 
 pub(crate) async fn serve(options: &ServerOptions) -> Result<ServerResult, Failure> {
     if options.datagrams {
@@ -27,7 +26,7 @@ pub(crate) async fn serve(options: &ServerOptions) -> Result<ServerResult, Failu
         connections: StreamMap::default(),
         scratch: vec![0; SCRATCH].into(),
     };
-    let mut end = End::server(config, handler, socket.clone());
+    let mut end = End::server(config, Box::new(handler), socket.clone());
     print(&Ready {
         listening: socket.local_address(),
     })?;

@@ -1,14 +1,12 @@
 //! The key log.
 
-use std::env;
-use std::fs::OpenOptions;
 use std::io::Write as _;
 use std::ptr::{self, NonNull};
 
+use msquic::Status;
 use msquic::ffi::{HQUIC, QUIC_PARAM_CONN_TLS_SECRETS, QUIC_TLS_SECRETS};
-use msquic::{Api, Status};
-
-use crate::failed;
+use peer_msquic::parameters;
+use peers_common::key_log;
 
 /// The secrets of a connection, which msquic fills in during the handshake.
 pub(crate) struct Secrets(NonNull<QUIC_TLS_SECRETS>);
@@ -23,10 +21,12 @@ impl Secrets {
         let secrets: QUIC_TLS_SECRETS = unsafe { std::mem::zeroed() };
         // The memory is never freed, so that msquic may write to it at any time.
         let secrets = NonNull::from(Box::leak(Box::new(secrets)));
-        let len = u32::try_from(size_of::<QUIC_TLS_SECRETS>()).map_err(|_| failed())?;
-        let pointer = secrets.as_ptr().cast_const().cast();
+        let (value, length) = (
+            secrets.as_ptr().cast_const().cast(),
+            size_of::<QUIC_TLS_SECRETS>(),
+        );
         // SAFETY: the connection is open, and the memory lives as long as the process.
-        unsafe { Api::set_param(connection, QUIC_PARAM_CONN_TLS_SECRETS, len, pointer) }?;
+        unsafe { parameters::set_bytes(connection, QUIC_PARAM_CONN_TLS_SECRETS, value, length) }?;
         Ok(Self(secrets))
     }
 
@@ -35,42 +35,41 @@ impl Secrets {
         // SAFETY: msquic writes no more secrets after the handshake.
         let secrets = unsafe { ptr::read(self.0.as_ptr()) };
         let random = hex(&secrets.ClientRandom);
-        let len = usize::from(secrets.SecretLength);
+        let is_set = secrets.IsSet;
+        let length = usize::from(secrets.SecretLength);
         let mut text = String::new();
         for (label, secret, is_set) in [
             (
                 "CLIENT_EARLY_TRAFFIC_SECRET",
                 secrets.ClientEarlyTrafficSecret,
-                secrets.IsSet.ClientEarlyTrafficSecret(),
+                is_set.ClientEarlyTrafficSecret(),
             ),
             (
                 "CLIENT_HANDSHAKE_TRAFFIC_SECRET",
                 secrets.ClientHandshakeTrafficSecret,
-                secrets.IsSet.ClientHandshakeTrafficSecret(),
+                is_set.ClientHandshakeTrafficSecret(),
             ),
             (
                 "SERVER_HANDSHAKE_TRAFFIC_SECRET",
                 secrets.ServerHandshakeTrafficSecret,
-                secrets.IsSet.ServerHandshakeTrafficSecret(),
+                is_set.ServerHandshakeTrafficSecret(),
             ),
             (
                 "CLIENT_TRAFFIC_SECRET_0",
                 secrets.ClientTrafficSecret0,
-                secrets.IsSet.ClientTrafficSecret0(),
+                is_set.ClientTrafficSecret0(),
             ),
             (
                 "SERVER_TRAFFIC_SECRET_0",
                 secrets.ServerTrafficSecret0,
-                secrets.IsSet.ServerTrafficSecret0(),
+                is_set.ServerTrafficSecret0(),
             ),
         ] {
             if is_set != 0 {
-                text += &format!("{label} {random} {}\n", hex(&secret[..len]));
+                text += &format!("{label} {random} {}\n", hex(&secret[..length]));
             }
         }
-        if let Ok(path) = env::var("SSLKEYLOGFILE")
-            && let Ok(mut file) = OpenOptions::new().create(true).append(true).open(path)
-        {
+        if let Ok(Some(mut file)) = key_log::open() {
             // Runs without a key log fail, and say so.
             let _ = file.write_all(text.as_bytes());
         }

@@ -1,11 +1,11 @@
 //! Data of streams in both directions.
 
 use bytes::{Buf, Bytes};
-use peer_tquic_common::settings::{CHUNK_SIZE, HEADER_LEN};
+use peers_common::settings::{CHUNK_SIZE, HEADER_LEN};
 use tquic::{Connection, Error};
 
 /// Bytes that a stream has yet to send: a few in front, zero bytes in chunks that share their memory, and FIN.
-pub(crate) struct Outgoing {
+pub struct Outgoing {
     front: Bytes,
     left: u64,
     is_finished: bool,
@@ -13,7 +13,7 @@ pub(crate) struct Outgoing {
 
 impl Outgoing {
     /// `length` zero bytes.
-    pub(crate) const fn zeros(length: u64) -> Self {
+    pub const fn zeros(length: u64) -> Self {
         Self {
             front: Bytes::new(),
             left: length,
@@ -21,8 +21,16 @@ impl Outgoing {
         }
     }
 
+    /// These bytes.
+    pub fn content(bytes: Bytes) -> Self {
+        Self {
+            front: bytes,
+            ..Self::zeros(0)
+        }
+    }
+
     /// The length of the requested answer and `more` zero bytes, 0 or 1, in one write, followed by `length` zero bytes.
-    pub(crate) fn request(wanted: u64, more: usize, length: u64) -> Self {
+    pub fn request(wanted: u64, more: usize, length: u64) -> Self {
         let mut front = [0; HEADER_LEN + 1];
         front[..HEADER_LEN].copy_from_slice(&wanted.to_be_bytes());
         Self {
@@ -33,11 +41,10 @@ impl Outgoing {
 
     /// Writes as much as flow control allows. Returns true if nothing is left; otherwise tquic calls back when it allows
     /// more.
-    pub(crate) fn write(
-        &mut self,
-        connection: &mut Connection,
-        stream: u64,
-    ) -> tquic::Result<bool> {
+    ///
+    /// # Errors
+    /// When the other end wants no more of it, or the connection has ended.
+    pub fn write(&mut self, connection: &mut Connection, stream: u64) -> tquic::Result<bool> {
         while !self.is_finished {
             let (chunk, is_last) = self.next();
             let length = chunk.len();
@@ -79,7 +86,7 @@ impl Outgoing {
 }
 
 /// Reads the received data of a stream. Returns true at its end.
-pub(crate) fn read(
+pub fn read(
     connection: &mut Connection,
     stream: u64,
     scratch: &mut [u8],
@@ -102,7 +109,7 @@ pub(crate) fn read(
 static ZEROS: [u8; CHUNK_SIZE] = [0; CHUNK_SIZE];
 
 /// The size of one read.
-pub(crate) const SCRATCH: usize = 64 << 10;
+pub const SCRATCH: usize = 64 << 10;
 
 #[cfg(test)]
 mod tests {

@@ -9,52 +9,50 @@ use tquic::{Config, Endpoint, TransportHandler};
 
 use crate::socket::{BUFFER_SIZE, Socket};
 
-pub(crate) struct End {
-    pub(crate) endpoint: Endpoint,
+/// An endpoint with its socket.
+pub struct End {
+    /// The endpoint. [`End::process`] sends what it has to send.
+    pub endpoint: Endpoint,
     socket: Rc<Socket>,
     buffer: Box<[u8]>,
 }
 
 impl End {
-    pub(crate) fn server(
-        config: Config,
-        handler: impl TransportHandler + 'static,
-        socket: Rc<Socket>,
-    ) -> Self {
+    /// Makes a server.
+    pub fn server(config: Config, handler: Box<dyn TransportHandler>, socket: Rc<Socket>) -> Self {
         Self::new(config, true, handler, socket)
     }
 
-    pub(crate) fn client(
-        config: Config,
-        handler: impl TransportHandler + 'static,
-        socket: Rc<Socket>,
-    ) -> Self {
+    /// Makes a client.
+    pub fn client(config: Config, handler: Box<dyn TransportHandler>, socket: Rc<Socket>) -> Self {
         Self::new(config, false, handler, socket)
     }
 
     fn new(
         config: Config,
         is_server: bool,
-        handler: impl TransportHandler + 'static,
+        handler: Box<dyn TransportHandler>,
         socket: Rc<Socket>,
     ) -> Self {
-        let (config, handler) = (Box::new(config), Box::new(handler));
         Self {
-            endpoint: Endpoint::new(config, is_server, handler, socket.clone()),
+            endpoint: Endpoint::new(Box::new(config), is_server, handler, socket.clone()),
             socket,
             buffer: vec![0; BUFFER_SIZE].into(),
         }
     }
 
     /// Calls the handler for pending events and sends packets.
-    pub(crate) fn process(&mut self) {
+    pub fn process(&mut self) {
         if let Err(error) = self.endpoint.process_connections() {
             eprintln!("tquic: {error}");
         }
     }
 
     /// Waits for datagrams, for room to send, or for a timer, and processes it. Cancel safe.
-    pub(crate) async fn wait(&mut self) -> io::Result<()> {
+    ///
+    /// # Errors
+    /// When the socket fails.
+    pub async fn wait(&mut self) -> io::Result<()> {
         let Self {
             endpoint,
             socket,

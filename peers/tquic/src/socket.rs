@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use nix::errno::Errno;
 use nix::sys::socket::{ControlMessage, MsgFlags, SockaddrStorage, sendmsg};
-use peer_tquic_common::sockets;
+use peers_common::sockets;
 use quinn_udp::{RecvMeta, UdpSocketState};
 use tokio::io::Interest;
 use tokio::net::UdpSocket;
@@ -19,7 +19,7 @@ use tquic::{PacketInfo, PacketSendHandler};
 type Packet = (Vec<u8>, PacketInfo);
 
 /// A socket with the buffers of the other peers.
-pub(crate) struct Socket {
+pub struct Socket {
     socket: UdpSocket,
     state: UdpSocketState,
     local: SocketAddr,
@@ -28,7 +28,11 @@ pub(crate) struct Socket {
 }
 
 impl Socket {
-    pub(crate) fn bind(address: SocketAddr) -> io::Result<Self> {
+    /// Binds one.
+    ///
+    /// # Errors
+    /// When the address is taken or not of this machine.
+    pub fn bind(address: SocketAddr) -> io::Result<Self> {
         let socket = sockets::udp(address)?;
         let state = UdpSocketState::new((&socket).into())?;
         let local = socket.local_addr()?;
@@ -41,34 +45,44 @@ impl Socket {
         })
     }
 
-    pub(crate) const fn local_address(&self) -> SocketAddr {
+    /// Returns the address of the socket.
+    pub const fn local_address(&self) -> SocketAddr {
         self.local
     }
 
     /// Returns the length of the largest packet that was sent.
-    pub(crate) fn largest_packet(&self) -> usize {
+    pub fn largest_packet(&self) -> usize {
         self.largest.get()
     }
 
     /// Waits for datagrams.
-    pub(crate) async fn readable(&self) -> io::Result<()> {
+    ///
+    /// # Errors
+    /// When the socket fails.
+    pub async fn readable(&self) -> io::Result<()> {
         self.socket.readable().await
     }
 
     /// Returns true if the kernel had no room for packets.
-    pub(crate) fn is_full(&self) -> bool {
+    pub fn is_full(&self) -> bool {
         self.is_full.get()
     }
 
     /// Waits until there may be room again.
-    pub(crate) async fn has_room(&self) -> io::Result<()> {
+    ///
+    /// # Errors
+    /// When the socket fails.
+    pub async fn has_room(&self) -> io::Result<()> {
         self.socket.writable().await?;
         self.is_full.set(false);
         Ok(())
     }
 
     /// Receives datagrams and passes each to `each`. Returns false if no more are pending.
-    pub(crate) fn receive(
+    ///
+    /// # Errors
+    /// When the socket fails.
+    pub fn receive(
         &self,
         buffer: &mut [u8],
         each: impl FnMut(&mut [u8], &PacketInfo),
@@ -197,10 +211,10 @@ fn batch_length(packets: &[Packet], most: usize) -> usize {
 }
 
 /// The length of the buffer for received datagrams.
-pub(crate) const BUFFER_SIZE: usize = MESSAGES * MESSAGE_SIZE;
+pub const BUFFER_SIZE: usize = MESSAGES * MESSAGE_SIZE;
 
 /// The largest number of bytes in one sendmsg(2) over IPv4.
-pub(crate) const MAX_BATCH: usize = 65_507;
+pub const MAX_BATCH: usize = 65_507;
 
 /// The largest number of packets in it.
 const MAX_SEGMENTS: usize = 64;

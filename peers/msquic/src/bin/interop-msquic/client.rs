@@ -1,69 +1,57 @@
 //! The client: one connection at a time.
 
-use std::env;
-use std::fs;
-use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::ptr;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
-use msquic::ffi::{
-    HQUIC, QUIC_PARAM_CONN_REMOTE_ADDRESS, QUIC_PARAM_CONN_RESUMPTION_TICKET,
-    QUIC_PARAM_CONN_VERSION_SETTINGS,
-};
+use msquic::ffi::{HQUIC, QUIC_PARAM_CONN_RESUMPTION_TICKET, QUIC_PARAM_CONN_VERSION_SETTINGS};
 use msquic::{
-    Addr, AllowedCipherSuiteFlags, Api, BufferRef, Configuration, Connection, ConnectionEvent,
-    ConnectionShutdownFlags, CredentialConfig, CredentialFlags, Registration, RegistrationConfig,
-    SendFlags, Stream, StreamEvent, StreamOpenFlags, StreamStartFlags,
+    AllowedCipherSuiteFlags, Configuration, Connection, ConnectionEvent, ConnectionShutdownFlags,
+    CredentialConfig, CredentialFlags, Registration, SendFlags, Stream, StreamEvent,
+    StreamOpenFlags, StreamStartFlags,
 };
+use peer_msquic::exchange::{self, Outgoing};
+use peer_msquic::{parameters, setup};
+use peers_common::interop::{self, Result, SERVER_NAME, Start};
 
 use crate::keys::Secrets;
-use crate::{PROTOCOL, Result, VERSION_1, VERSION_2, exchange, folder, set_versions, settings};
+use crate::{PROTOCOL, VERSION_1, VERSION_2, Versions, settings};
 
-pub(crate) fn fetch(test: &str) -> Result {
-    let requests = env::var("REQUESTS")?;
-    let urls: Vec<&str> = requests.split_whitespace().collect();
-    let registration = Registration::new(&RegistrationConfig::default())?;
-    let settings = match test {
-        // All requests leave before the first answer.
-        "zerortt" => settings(test).set_InitialWindowPackets(40),
-        _ => settings(test),
-    };
-    let protocols = [BufferRef::from(PROTOCOL)];
-    let configuration = Configuration::open(&registration, &protocols, Some(&settings))?;
-    let mut tls = CredentialConfig::new_client()
-        .set_credential_flags(CredentialFlags::NO_CERTIFICATE_VALIDATION);
-    if test == "chacha20" {
-        tls = tls.set_allowed_cipher_suites(AllowedCipherSuiteFlags::CHACHA20_POLY1305_SHA256);
-    }
-    configuration.load_credential(&tls)?;
+pub(crate) fn fetch(settings: interop::Client) -> Result {
+    let registration = setup::registration()?;
+    let configuration = configuration(&registration, &settings.case)?;
     let client = Client {
         registration: &registration,
         configuration: &configuration,
-        test,
+        settings: &settings,
     };
-    match test {
-        "multiconnect" => {
-            for url in &urls {
-                client.download(std::slice::from_ref(url), None)?;
-            }
-        }
-        "resumption" | "zerortt" => {
-            let (first, others) = urls.split_at(1);
-            let ticket = client.download(first, None)?;
-            let ticket = ticket.ok_or("the server sent no ticket")?;
-            client.download(others, Some(&ticket))?;
-        }
-        _ => drop(client.download(&urls, None)?),
+    let mut ticket = None;
+    for connection in settings.connections() {
+        ticket = client.download(connection, ticket)?;
     }
     Ok(())
+}
+
+fn configuration(registration: &Registration, case: &str) -> Result<Configuration> {
+    let settings = match case {
+        // All requests leave before the first answer.
+        "zerortt" => settings(case).set_InitialWindowPackets(40),
+        _ => settings(case),
+    };
+    let configuration = setup::open(registration, PROTOCOL, &settings)?;
+    let mut tls = CredentialConfig::new_client()
+        .set_credential_flags(CredentialFlags::NO_CERTIFICATE_VALIDATION);
+    if case == "chacha20" {
+        tls = tls.set_allowed_cipher_suites(AllowedCipherSuiteFlags::CHACHA20_POLY1305_SHA256);
+    }
+    configuration.load_credential(&tls)?;
+    Ok(configuration)
 }
 
 struct Client<'a> {
     registration: &'a Registration,
     configuration: &'a Configuration,
-    test: &'a str,
+    settings: &'a interop::Client,
 }
 
 /// An event of a connection.
@@ -81,35 +69,42 @@ enum Event {
 }
 
 impl Client<'_> {
-    /// Downloads files over one connection. Returns the ticket if the test needs one.
-    fn download(&self, urls: &[&str], ticket: Option<&[u8]>) -> Result<Option<Vec<u8>>> {
-        let (server, names) = split(urls)?;
+    /// Downloads files over one connection, waits for a ticket if the case needs one, and returns it.
+    fn download(
+        &self,
+        over: interop::Connection<'_>,
+        ticket: Option<Vec<u8>>,
+    ) -> Result<Option<Vec<u8>>> {
+        let ticket = match over.start {
+            Start::Full => None,
+            Start::Resumed | Start::Early => Some(ticket.ok_or("the server sent no ticket")?),
+        };
         let (sender, events) = channel();
-        let connection = self.open(server, ticket, sender.clone())?;
-        let is_early = ticket.is_some() && self.test == "zerortt";
+        let connection = self.open(ticket.as_deref(), sender.clone())?;
+        let is_early = over.start == Start::Early;
         let mut streams = Vec::new();
-        for name in &names {
+        for name in over.files {
             streams.push(request(&connection, name, is_early, sender.clone())?);
         }
         // The address is set, and the name goes into the ClientHello.
-        connection.start(self.configuration, "localhost", server.port())?;
-        let needs_ticket = ticket.is_none() && matches!(self.test, "resumption" | "zerortt");
-        let ticket = self.run(&connection, &events, names.len(), needs_ticket)?;
+        let port = self.settings.server.port();
+        connection.start(self.configuration, SERVER_NAME, port)?;
+        let needs_ticket = self.settings.resumes() && over.start == Start::Full;
+        let ticket = self.run(&connection, &events, over.files.len(), needs_ticket)?;
         connection.shutdown(ConnectionShutdownFlags::NONE, 0);
         while !matches!(events.recv()?, Event::Ended) {}
         drop(streams);
         Ok(ticket)
     }
 
-    fn open(
-        &self,
-        server: SocketAddr,
-        ticket: Option<&[u8]>,
-        events: Sender<Event>,
-    ) -> Result<Connection> {
+    fn open(&self, ticket: Option<&[u8]>, events: Sender<Event>) -> Result<Connection> {
         let mut secrets = None;
         let (set_secrets, given) = channel::<Secrets>();
         let connection = Connection::open(self.registration, move |_, event| {
+            if let Some(reason) = setup::reason(&event) {
+                let _ = events.send(Event::Failed(reason));
+                return Ok(());
+            }
             let event = match event {
                 ConnectionEvent::Connected { .. } => {
                     secrets = secrets.take().or_else(|| given.try_recv().ok());
@@ -121,12 +116,6 @@ impl Client<'_> {
                 ConnectionEvent::ResumptionTicketReceived { resumption_ticket } => {
                     Event::Ticket(resumption_ticket.to_vec())
                 }
-                ConnectionEvent::ShutdownInitiatedByTransport { status, error_code } => {
-                    Event::Failed(format!("the connection failed: {status}, {error_code:#x}"))
-                }
-                ConnectionEvent::ShutdownInitiatedByPeer { error_code } => {
-                    Event::Failed(format!("the server closed with {error_code:#x}"))
-                }
                 ConnectionEvent::ShutdownComplete { .. } => Event::Ended,
                 _ => return Ok(()),
             };
@@ -135,17 +124,21 @@ impl Client<'_> {
         })?;
         // SAFETY: the connection is open, and closed after all uses.
         let handle = unsafe { connection.as_raw() };
-        set_secrets.send(Secrets::collect(handle)?)?;
-        set(handle, QUIC_PARAM_CONN_REMOTE_ADDRESS, &Addr::from(server))?;
+        // The callback receives it.
+        let _ = set_secrets.send(Secrets::collect(handle)?);
+        setup::set_server(&connection, self.settings.server)?;
         if let Some(ticket) = ticket {
-            let len = u32::try_from(ticket.len())?;
+            let (bytes, length) = (ticket.as_ptr().cast(), ticket.len());
             let parameter = QUIC_PARAM_CONN_RESUMPTION_TICKET;
-            // SAFETY: msquic copies the ticket during the call.
-            unsafe { Api::set_param(handle, parameter, len, ticket.as_ptr().cast()) }?;
+            // SAFETY: the connection is open, and the value has this length.
+            unsafe { parameters::set_bytes(handle, parameter, bytes, length) }?;
         }
-        if self.test == "v2" {
-            let (offered, begun) = ([VERSION_2, VERSION_1], [VERSION_1, VERSION_2]);
-            set_versions(handle, QUIC_PARAM_CONN_VERSION_SETTINGS, &offered, &begun)?;
+        if self.settings.case == "v2" {
+            let versions = Versions {
+                accepted: &[VERSION_2, VERSION_1],
+                begun: &[VERSION_1, VERSION_2],
+            };
+            versions.set(handle, QUIC_PARAM_CONN_VERSION_SETTINGS)?;
         }
         Ok(connection)
     }
@@ -158,15 +151,14 @@ impl Client<'_> {
         mut missing: usize,
         needs_ticket: bool,
     ) -> Result<Option<Vec<u8>>> {
-        let folder: PathBuf = folder("DOWNLOADS")?;
         let mut ticket = None;
         let mut wants_update = false;
         let mut done_at: Option<Instant> = None;
         while missing > 0 || (needs_ticket && ticket.is_none()) {
             match events.recv_timeout(POLL) {
-                Ok(Event::Began) => wants_update |= self.test == "keyupdate",
+                Ok(Event::Began) => wants_update |= self.settings.case == "keyupdate",
                 Ok(Event::File { name, content }) => {
-                    fs::write(folder.join(name), content)?;
+                    self.settings.save(&name, &content)?;
                     missing -= 1;
                 }
                 Ok(Event::Ticket(received)) => ticket = Some(received),
@@ -187,19 +179,6 @@ impl Client<'_> {
     }
 }
 
-/// Returns the address of the server, and the names of the files.
-fn split(urls: &[&str]) -> Result<(SocketAddr, Vec<String>)> {
-    let mut names = Vec::new();
-    let mut authority = "";
-    for url in urls {
-        let rest = url.strip_prefix("https://").ok_or("no https URL")?;
-        let (host, name) = rest.split_once('/').ok_or("no path")?;
-        authority = host;
-        names.push(name.to_owned());
-    }
-    Ok((authority.parse()?, names))
-}
-
 /// Makes a request, which leaves as soon as the handshake and the server's limit of streams allow.
 fn request(
     connection: &Connection,
@@ -211,13 +190,16 @@ fn request(
         true => SendFlags::ALLOW_0_RTT,
         false => SendFlags::NONE,
     };
-    let data = format!("GET /{name}\r\n").into_bytes();
+    let request = interop::request(name);
     let (name, mut content) = (name.to_owned(), Vec::new());
-    let stream = Stream::open(connection, StreamOpenFlags::NONE, move |_, event| {
+    let mut outgoing = Outgoing::finished();
+    let stream = Stream::open(connection, StreamOpenFlags::NONE, move |stream, event| {
         let event = match event {
             StreamEvent::Receive { buffers, .. } => {
                 let is_first = content.is_empty();
-                exchange::receive(&mut content, buffers);
+                for buffer in buffers {
+                    content.extend_from_slice(buffer.as_bytes());
+                }
                 if !is_first {
                     return Ok(());
                 }
@@ -230,32 +212,21 @@ fn request(
             StreamEvent::PeerSendAborted { error_code } => {
                 Event::Failed(format!("the server reset {name} with {error_code}"))
             }
-            StreamEvent::SendComplete { client_context, .. } => {
-                // SAFETY: all data of the client's streams is sent with `exchange::send`.
-                unsafe { exchange::on_send_complete(client_context) };
-                return Ok(());
-            }
-            _ => return Ok(()),
+            // SAFETY: all data of the client's streams is sent by `exchange`.
+            event => return unsafe { outgoing.on_event(&stream, &event) },
         };
         let _ = events.send(event);
         Ok(())
     })?;
     stream.start(StreamStartFlags::NONE)?;
-    exchange::send(&stream, data, flags)?;
+    exchange::send_all(&stream, request.into(), flags)?;
     Ok(stream)
 }
 
 /// Begins a key update. Returns false before the handshake is confirmed.
 fn update_keys(connection: HQUIC) -> bool {
     // SAFETY: the parameter has no value.
-    unsafe { Api::set_param(connection, FORCE_KEY_UPDATE, 0, ptr::null()) }.is_ok()
-}
-
-fn set<T>(handle: HQUIC, parameter: u32, value: &T) -> Result {
-    let len = u32::try_from(size_of::<T>())?;
-    // SAFETY: msquic copies the value during the call.
-    unsafe { Api::set_param(handle, parameter, len, ptr::from_ref(value).cast()) }?;
-    Ok(())
+    unsafe { parameters::set_bytes(connection, FORCE_KEY_UPDATE, ptr::null(), 0) }.is_ok()
 }
 
 /// `QUIC_PARAM_CONN_FORCE_KEY_UPDATE` of `msquicp.h`, which the crate has no name for.
