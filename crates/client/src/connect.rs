@@ -257,7 +257,7 @@ impl<'a> Attempts<'a> {
                     Error::new(ErrorKind::Connect, text)
                 }));
             }
-            let next = self.race.next_timeout().unwrap_or_else(far_away);
+            let next = self.race.next_timeout().unwrap_or_else(no_deadline);
             let (transport, attempted) = tokio::select! {
                 Some(attempted) = self.quic.join_next() => (Transport::Quic, attempted),
                 Some(attempted) = self.tcp.join_next() => (Transport::Tcp, attempted),
@@ -414,6 +414,6 @@ const fn rank(kind: ErrorKind) -> u8 {
 }
 
 /// Returns a time in the far future, to wait only for attempts in progress.
-fn far_away() -> Instant {
+fn no_deadline() -> Instant {
     Instant::now() + Duration::from_secs(3600)
 }

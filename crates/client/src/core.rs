@@ -212,8 +212,8 @@ impl Core {
             })?
         };
         let found = found.into_iter().map(|ip| ip.with_port(port));
-        let wanted: Vec<_> = self.settings.of_family(found).collect();
-        if wanted.is_empty() {
+        let addresses: Vec<_> = self.settings.of_family(found).collect();
+        if addresses.is_empty() {
             let family = match self.settings.family {
                 Some(Family::V4) => "IPv4 ",
                 Some(Family::V6) => "IPv6 ",
@@ -222,7 +222,7 @@ impl Core {
             let text = format!("{host} has no {family}address");
             return Err(Error::new(ErrorKind::Resolve, text));
         }
-        Ok(wanted)
+        Ok(addresses)
     }
 
     /// Returns the host if it is an address. A link-local address without a zone gets the zone of the client's

@@ -60,7 +60,7 @@ impl Remembered {
     /// Stores the settings of a server.
     pub(super) fn put(&self, server: Server, settings: h3::Settings) {
         let mut all = self.0.lock();
-        if all.len() >= MOST_SERVERS && !all.contains_key(&server) {
+        if all.len() >= MAX_SERVERS && !all.contains_key(&server) {
             // Their next connections send no early data.
             all.clear();
         }
@@ -158,7 +158,7 @@ const DELAYS: u32 = 4;
 
 /// Largest number of servers whose settings are remembered (limit K154), equal to the number whose tickets
 /// rustls stores.
-const MOST_SERVERS: usize = 256;
+const MAX_SERVERS: usize = 256;
 
 #[cfg(test)]
 mod tests {
@@ -187,19 +187,19 @@ mod tests {
     #[test]
     fn settings_of_a_bounded_number_of_servers_are_remembered() {
         let remembered = Remembered::default();
-        let most = u16::try_from(MOST_SERVERS).expect("small");
+        let most = u16::try_from(MAX_SERVERS).expect("small");
         let put = |port| remembered.put(("localhost".to_owned(), port), h3::Settings::default());
         (1..=most).for_each(put);
         assert!((1..=most).all(|port| remembered.get("localhost", port).is_some()));
         put(1);
-        assert_eq!(remembered.0.lock().len(), MOST_SERVERS, "a known one");
+        assert_eq!(remembered.0.lock().len(), MAX_SERVERS, "a known one");
         put(most + 1);
         assert_eq!(remembered.0.lock().len(), 1, "one above limit K154");
         let remembered = Remembered::default();
         for port in 0..1000 {
             remembered.put(("localhost".to_owned(), port), h3::Settings::default());
             assert!(remembered.get("localhost", port).is_some());
-            assert!(remembered.0.lock().len() <= MOST_SERVERS);
+            assert!(remembered.0.lock().len() <= MAX_SERVERS);
         }
         assert_eq!(remembered.get("localhost", 1000), None);
         assert_eq!(remembered.get("example.test", 999), None);

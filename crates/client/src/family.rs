@@ -5,9 +5,9 @@ use std::net::IpAddr;
 /// A family of IP addresses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Family {
-    /// IPv4 addresses only.
+    /// Only IPv4 addresses are connected to.
     V4,
-    /// IPv6 addresses only.
+    /// Only IPv6 addresses are connected to.
     V6,
 }
 

@@ -65,7 +65,7 @@ impl Link {
         !matches!(self, Self::Http1(_))
     }
 
-    /// Returns true if it accepts further requests, as far as the client can add_to.
+    /// Returns true if it accepts further requests, as far as the client can tell.
     pub(super) fn is_usable(&self) -> bool {
         match self {
             Self::Http3(client) => client.quic().close_reason().is_none() && !client.goes_away(),

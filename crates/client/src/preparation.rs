@@ -37,14 +37,14 @@ pub(super) async fn prepare(core: &Arc<Core>, origin: &Origin) -> Result<Prepare
     let Link::Http3(client) = established.link else {
         return Ok(Prepared::NotHttp3);
     };
-    let learn = async {
+    let settings = async {
         client.quic().authenticated().await.ok()?;
         let settings = client.settings().await?;
         // The server sends its tickets once it has the client's Finished, which precedes the PING.
         client.quic().ping().await.ok()?;
         Some(settings)
     };
-    let settings = tokio::time::timeout(limit, learn).await.ok().flatten();
+    let settings = tokio::time::timeout(limit, settings).await.ok().flatten();
     if let Some(settings) = settings {
         let server = (origin.host().to_owned(), established.facts.remote.port());
         remembered.put(server, settings);

@@ -181,7 +181,7 @@ mod tests {
 
     #[test]
     fn unusable_proxy_is_an_error_only_if_selected() {
-        let error = chosen(URL, &[("https_proxy", "ftp://p")]).expect_err("of another kind");
+        let error = chosen(URL, &[("https_proxy", "ftp://p")]).expect_err("an unsupported scheme");
         assert!(
             error.contains("https_proxy") && error.contains("'ftp'"),
             "{error}"
@@ -192,7 +192,7 @@ mod tests {
         // An unusable proxy is no error if another proxy, or none, is selected.
         let both = [("ALL_PROXY", "socks://p"), ("HTTPS_PROXY", "http://s")];
         assert_eq!(chosen(URL, &both), Ok(Some("s".to_owned())));
-        let error = chosen("http://example.org", &both).expect_err("of another kind");
+        let error = chosen("http://example.org", &both).expect_err("an unsupported scheme");
         assert!(
             error.contains("ALL_PROXY") && error.contains("'socks'"),
             "{error}"

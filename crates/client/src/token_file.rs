@@ -240,7 +240,7 @@ fn parse_hex(text: &str) -> Option<Bytes> {
 }
 
 /// Follows symbolic links, so that they are not replaced. The target need not exist.
-fn followed(path: &Path) -> PathBuf {
+fn resolve_links(path: &Path) -> PathBuf {
     let mut path = path.to_owned();
     for _ in 0..MAX_LINKS {
         let Ok(target) = fs::read_link(&path) else {
@@ -253,7 +253,7 @@ fn followed(path: &Path) -> PathBuf {
 }
 
 fn replace(path: &Path, text: &str) -> io::Result<()> {
-    let path = followed(path);
+    let path = resolve_links(path);
     let mut temporary = path.as_os_str().to_owned();
     temporary.push(format!(".{}.tmp", std::process::id()));
     let temporary = PathBuf::from(temporary);

@@ -53,9 +53,9 @@ impl UdpMemory {
     pub(super) fn on_failed(&mut self, now: Instant, local: IpAddr, origin: &Origin) {
         let key = (local, origin.clone());
         let known = self.origins.get(&key).copied();
-        make_room(&mut self.origins, &key, |known| known.until);
+        evict_earliest(&mut self.origins, &key, |known| known.until);
         self.origins.insert(key, BackOff::after(known, now));
-        make_room(&mut self.networks, &local, |network| {
+        evict_earliest(&mut self.networks, &local, |network| {
             network.back_off.map_or(now, |back_off| back_off.until)
         });
         let network = self.networks.entry(local).or_default();
@@ -88,7 +88,7 @@ impl UdpMemory {
     ) {
         let key = (local, origin.clone(), name.into());
         let known = self.alternatives.get(&key).copied();
-        make_room(&mut self.alternatives, &key, |known| known.until);
+        evict_earliest(&mut self.alternatives, &key, |known| known.until);
         self.alternatives.insert(key, BackOff::after(known, now));
     }
 
@@ -121,7 +121,7 @@ impl BackOff {
     }
 }
 
-fn make_room<K: Clone + Eq + std::hash::Hash, V>(
+fn evict_earliest<K: Clone + Eq + std::hash::Hash, V>(
     map: &mut HashMap<K, V>,
     key: &K,
     until: impl Fn(&V) -> Instant,
@@ -129,9 +129,9 @@ fn make_room<K: Clone + Eq + std::hash::Hash, V>(
     if map.len() < MAX_ENTRIES || map.contains_key(key) {
         return;
     }
-    let soonest = map.iter().min_by_key(|(_, value)| until(value));
-    if let Some(soonest) = soonest.map(|(key, _)| key.clone()) {
-        map.remove(&soonest);
+    let earliest = map.iter().min_by_key(|(_, value)| until(value));
+    if let Some(earliest) = earliest.map(|(key, _)| key.clone()) {
+        map.remove(&earliest);
     }
 }
 

@@ -1,4 +1,4 @@
-//! Answers to requests for files.
+//! Lookup of files in memory and on disk, and the responses with them.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -8,21 +8,21 @@ use std::time::SystemTime;
 use http::Response;
 
 use crate::age::{self, Clock, Moment};
-use crate::asked::Asked;
 use crate::body::Body;
 use crate::buffers;
 use crate::builder::Builder;
 use crate::coding::{Coding, Ranking};
 use crate::compress;
 use crate::content::{Reader, Source};
+use crate::file_request::FileRequest;
 use crate::find::{Finder, Found, FoundFile};
 use crate::kind;
-use crate::memory::{Kept, Memory};
+use crate::memory::{CachedFile, Memory};
 use crate::representation::Representation;
 use crate::respond::{not_acceptable, respond, with_slash};
 use crate::root::Root;
+use crate::serve_error::{Blocking, Effort, ServeError};
 use crate::stats::Counters;
-use crate::trouble::{Effort, Patience, Trouble};
 use crate::watch::{Watched, Watcher};
 
 /// The state that all clones of a service share.
@@ -33,9 +33,9 @@ pub(crate) struct OpenFolder {
     pub(crate) memory: Memory,
     pub(crate) counters: Counters,
     pub(crate) clock: Clock,
-    /// The moment when the listener was last called about an exhausted system.
+    /// The [`Moment`] of the last call of the listener for an exhausted system.
     pub(crate) last_notice: AtomicU64,
-    /// The generation of the root that is watched.
+    /// The generation of the root whose folders are watched.
     generation: AtomicU64,
     watcher: Option<Watcher>,
 }
@@ -61,179 +61,185 @@ impl OpenFolder {
         }
     }
 
-    /// Answers a request.
+    /// Responds to a request.
     ///
     /// # Errors
-    /// Fails if the request takes more effort, or if the file cannot be served.
-    pub(crate) fn answer(&self, asked: &Asked<'_>, effort: Effort) -> Result<Answer, Trouble> {
-        if self.settings.compress && asked.accepts_none(Coding::COMPRESSED_HERE) {
+    /// Returns an error if the response requires more effort, or if the file cannot be served.
+    pub(crate) fn answer(
+        &self,
+        request: &FileRequest<'_>,
+        effort: Effort,
+    ) -> Result<Answer, ServeError> {
+        if self.settings.compress && request.accepts_none(Coding::COMPRESSED_HERE) {
             return Ok(Answer::Response(not_acceptable()));
         }
         let now = self.clock.now();
         if let Some(watcher) = &self.watcher {
             watcher.read_reports(now);
         }
-        let generation = self.generation(now, effort.patience)?;
-        let place = Lookup {
-            path: asked.path(),
-            ranking: self.ranking(asked),
+        let generation = self.generation(now, effort.blocking)?;
+        let lookup = Lookup {
+            path: request.path(),
+            ranking: self.ranking(request),
             generation,
             now,
-            should_keep: false,
+            should_cache: false,
         };
-        let kept = self.kept(place);
-        if let Some(kept) = &kept
-            && self.is_current(kept, place)
+        let cached = self.cached(lookup);
+        if let Some(cached) = &cached
+            && self.is_current(cached, lookup)
         {
             self.counters.on_hit();
-            return Ok(Answer::Response(self.respond(asked, kept)?));
+            return Ok(Answer::Response(self.respond(request, cached)?));
         }
-        // Content that required waiting is worth keeping at once.
-        let should_keep = effort.patience == Patience::Any
-            || kept.is_some()
-            || self.memory.note(place.path, place.ranking);
-        let place = Lookup {
-            should_keep,
-            ..place
+        // A file that required a blocking read is cached from its first request on.
+        let should_cache = effort.blocking == Blocking::Allowed
+            || cached.is_some()
+            || self.memory.record_request(lookup.path, lookup.ranking);
+        let lookup = Lookup {
+            should_cache,
+            ..lookup
         };
-        self.answer_from_disk(asked, place, kept, effort)
+        self.answer_from_disk(request, lookup, cached, effort)
     }
 
     /// Returns the generation of the root. If another root was watched before, stops watching its
     /// folders.
-    fn generation(&self, now: Moment, patience: Patience) -> Result<u64, Trouble> {
-        let generation = self.root.generation(now, patience)?;
+    fn generation(&self, now: Moment, blocking: Blocking) -> Result<u64, ServeError> {
+        let generation = self.root.generation(now, blocking)?;
         if self.generation.load(Relaxed) != generation {
             self.generation.store(generation, Relaxed);
             if let Some(watcher) = &self.watcher {
-                watcher.forget_all();
+                watcher.clear();
             }
         }
         Ok(generation)
     }
 
-    /// Returns the codings that make a difference for a request.
-    fn ranking(&self, asked: &Asked<'_>) -> Ranking {
+    /// Returns the codings that select the response: all accepted ones for precompressed files, and
+    /// otherwise only the one used for compression.
+    fn ranking(&self, request: &FileRequest<'_>) -> Ranking {
         if self.settings.precompressed {
-            return asked.ranking(Coding::ANY);
+            return request.ranking(Coding::ANY);
         }
-        match self.coding(asked) {
+        match self.coding(request) {
             Some(coding) => Ranking::of(std::iter::once(coding)),
             None => Ranking::PLAIN,
         }
     }
 
-    /// Returns the coding in which files are to be compressed for a request.
-    fn coding(&self, asked: &Asked<'_>) -> Option<Coding> {
-        if !self.settings.compress || asked.wants_part || asked.accepts_anything() {
+    /// Returns the coding with which files are compressed for a request, if any.
+    fn coding(&self, request: &FileRequest<'_>) -> Option<Coding> {
+        if !self.settings.compress || request.wants_part || request.accepts_anything() {
             return None;
         }
-        let best = asked.codings(Coding::COMPRESSED_HERE).next();
+        let best = request.codings(Coding::COMPRESSED_HERE).next();
         best.filter(|coding| *coding != Coding::Identity)
     }
 
-    fn kept(&self, place: Lookup<'_>) -> Option<Arc<Kept>> {
-        if let Some(kept) = self.memory.get(place.path, place.ranking) {
-            return Some(kept);
+    fn cached(&self, lookup: Lookup<'_>) -> Option<Arc<CachedFile>> {
+        if let Some(cached) = self.memory.get(lookup.path, lookup.ranking) {
+            return Some(cached);
         }
-        if place.ranking == Ranking::PLAIN || self.settings.precompressed {
+        if lookup.ranking == Ranking::PLAIN || self.settings.precompressed {
             return None;
         }
-        // Content that all clients receive uncompressed is kept once.
-        let plain = self.memory.get(place.path, Ranking::PLAIN);
+        // Content that is never compressed is cached only as `PLAIN`.
+        let plain = self.memory.get(lookup.path, Ranking::PLAIN);
         plain.filter(|plain| !plain.representation.varies)
     }
 
     /// Returns true if the last check on disk is recent enough.
-    fn is_current(&self, kept: &Kept, place: Lookup<'_>) -> bool {
-        let checked = Moment::of(kept.checked.load(Relaxed));
-        let age = match (&self.watcher, &kept.watched) {
+    fn is_current(&self, cached: &CachedFile, lookup: Lookup<'_>) -> bool {
+        let checked = Moment::of(cached.checked.load(Relaxed));
+        let age = match (&self.watcher, &cached.watched) {
             (Some(watcher), Some(watched)) if watched.is_unchanged(watcher) => age::WATCHED,
             (Some(_), Some(_)) => return false,
             _ => age::UNWATCHED,
         };
-        kept.generation == place.generation && place.now.is_within(checked, age)
+        cached.generation == lookup.generation && lookup.now.is_within(checked, age)
     }
 
-    /// Answers a request by checking the file on disk.
+    /// Responds to a request after checking the file on disk.
     fn answer_from_disk(
         &self,
-        asked: &Asked<'_>,
-        place: Lookup<'_>,
-        kept: Option<Arc<Kept>>,
+        request: &FileRequest<'_>,
+        lookup: Lookup<'_>,
+        cached: Option<Arc<CachedFile>>,
         effort: Effort,
-    ) -> Result<Answer, Trouble> {
-        let (found, watched) = match self.find(asked, place, effort.patience) {
+    ) -> Result<Answer, ServeError> {
+        let (found, watched) = match self.find(request, lookup, effort.blocking) {
             Ok((Found::File(found), watched)) => (found, watched),
             Ok((Found::NeedsSlash, _)) => {
-                return with_slash(asked, &self.settings.prefix).map(Answer::Response);
+                return with_slash(request, &self.settings.prefix).map(Answer::Response);
             }
             Ok((Found::Folder(folder), _)) => return Ok(Answer::Folder(folder)),
-            Err(trouble) => {
-                if kept.is_some() && !matches!(trouble, Trouble::WouldBlock) {
-                    self.memory.remove(place.path, place.ranking);
+            Err(error) => {
+                if cached.is_some() && !matches!(error, ServeError::WouldBlock) {
+                    self.memory.remove(lookup.path, lookup.ranking);
                 }
-                return Err(trouble);
+                return Err(error);
             }
         };
-        if let Some(kept) = kept
-            && kept.representation.is_of(&found)
-            && kept.generation == found.opened.generation
+        if let Some(cached) = cached
+            && cached.representation.is_of(&found)
+            && cached.generation == found.opened.generation
         {
-            let kept = self.renew(place, kept, watched);
+            let cached = self.renew(lookup, cached, watched);
             self.counters.on_hit();
-            return Ok(Answer::Response(self.respond(asked, &kept)?));
+            return Ok(Answer::Response(self.respond(request, &cached)?));
         }
-        let representation = self.representation(asked, &found);
+        let representation = self.representation(request, &found);
         let generation = found.opened.generation;
         let source = Source::new(found.opened, found.reading);
         let unsettled = source.version().unsettled_for(SystemTime::now());
-        if !unsettled.is_zero() && !effort.takes_unsettled {
-            return Err(Trouble::Unsettled(unsettled));
+        if !unsettled.is_zero() && !effort.accepts_unsettled {
+            return Err(ServeError::Unsettled(unsettled));
         }
         let len = source.version().len();
         let is_compressed = representation.compressed != Coding::Identity;
-        let is_once = !place.should_keep && !is_compressed && len <= buffers::SIZE as u64;
-        if len > self.memory.largest() || !unsettled.is_zero() || is_once {
+        let is_sent_directly =
+            !lookup.should_cache && !is_compressed && len <= buffers::SIZE as u64;
+        if len > self.memory.largest() || !unsettled.is_zero() || is_sent_directly {
             self.counters.on_miss();
-            return send(asked, &representation, &source, effort).map(Answer::Response);
+            return send(request, &representation, &source, effort).map(Answer::Response);
         }
-        let content = source.read_whole(effort.patience)?;
-        let kept = Kept::new(representation, content, effort.patience)?;
-        let kept = Arc::new(kept.with_origin(generation, place.now, watched));
-        let ranking = match kept.representation.varies {
-            true => place.ranking,
+        let content = source.read_whole(effort.blocking)?;
+        let cached = CachedFile::new(representation, content, effort.blocking)?;
+        let cached = Arc::new(cached.with_origin(generation, lookup.now, watched));
+        let ranking = match cached.representation.varies {
+            true => lookup.ranking,
             false => Ranking::PLAIN,
         };
-        if place.should_keep || kept.representation.compressed != Coding::Identity {
-            self.memory.keep(place.path, ranking, kept.clone());
+        if lookup.should_cache || cached.representation.compressed != Coding::Identity {
+            self.memory.insert(lookup.path, ranking, cached.clone());
         }
         self.counters.on_miss();
-        Ok(Answer::Response(self.respond(asked, &kept)?))
+        Ok(Answer::Response(self.respond(request, &cached)?))
     }
 
-    /// Finds the file that a request names, and watches it if it can be kept.
+    /// Finds the requested file, and watches its folders if it should be cached.
     fn find(
         &self,
-        asked: &Asked<'_>,
-        place: Lookup<'_>,
-        patience: Patience,
-    ) -> Result<(Found, Option<Watched>), Trouble> {
+        request: &FileRequest<'_>,
+        lookup: Lookup<'_>,
+        blocking: Blocking,
+    ) -> Result<(Found, Option<Watched>), ServeError> {
         let finder = Finder {
             root: &self.root,
             dotfiles: self.settings.dotfiles,
             precompressed: self.settings.precompressed,
-            now: place.now,
-            patience,
+            now: lookup.now,
+            blocking,
         };
-        let name = finder.name(asked.path())?;
-        let watcher = self.watcher.as_ref().filter(|_| place.should_keep);
+        let name = finder.name(request.path())?;
+        let watcher = self.watcher.as_ref().filter(|_| lookup.should_cache);
         let watched = watcher.and_then(|it| it.watched(&name));
-        let found = finder.find(asked, &name)?;
+        let found = finder.find(request, &name)?;
         let Found::File(file) = &found else {
             return Ok((found, None));
         };
-        if !place.should_keep || !self.is_watchable(file) {
+        if !lookup.should_cache || !self.is_watchable(file) {
             return Ok((found, None));
         }
         if watched.is_some() {
@@ -242,7 +248,7 @@ impl OpenFolder {
         match self.watch(&name) {
             None => Ok((found, None)),
             // The file may have changed before it was watched.
-            watched => Ok((finder.find(asked, &name)?, watched)),
+            watched => Ok((finder.find(request, &name)?, watched)),
         }
     }
 
@@ -258,30 +264,35 @@ impl OpenFolder {
         is_watched.then(|| watcher.watched(name)).flatten()
     }
 
-    /// Records that a kept file was found unchanged.
-    fn renew(&self, place: Lookup<'_>, kept: Arc<Kept>, watched: Option<Watched>) -> Arc<Kept> {
-        if watched.is_none() && kept.watched.is_none() {
-            kept.checked.store(place.now.get(), Relaxed);
-            return kept;
+    /// Records that a cached file was found unchanged on disk.
+    fn renew(
+        &self,
+        lookup: Lookup<'_>,
+        cached: Arc<CachedFile>,
+        watched: Option<Watched>,
+    ) -> Arc<CachedFile> {
+        if watched.is_none() && cached.watched.is_none() {
+            cached.checked.store(lookup.now.get(), Relaxed);
+            return cached;
         }
-        let ranking = match kept.representation.varies {
-            true => place.ranking,
+        let ranking = match cached.representation.varies {
+            true => lookup.ranking,
             false => Ranking::PLAIN,
         };
-        let renewed = kept.fresh_copy();
-        let renewed = Arc::new(renewed.with_origin(place.generation, place.now, watched));
-        self.memory.keep(place.path, ranking, renewed.clone());
+        let renewed = cached.fresh_copy();
+        let renewed = Arc::new(renewed.with_origin(lookup.generation, lookup.now, watched));
+        self.memory.insert(lookup.path, ranking, renewed.clone());
         renewed
     }
 
-    fn representation(&self, asked: &Asked<'_>, found: &FoundFile) -> Representation {
+    fn representation(&self, request: &FileRequest<'_>, found: &FoundFile) -> Representation {
         let kind = kind::of(&found.name);
         let is_plain = found.coding == Coding::Identity;
         let compresses = self.settings.compress
             && is_plain
-            && found.opened.version.len() >= compress::LEAST
+            && found.opened.version.len() >= compress::MIN_LEN
             && kind::compresses(&kind);
-        let coding = self.coding(asked).filter(|_| compresses);
+        let coding = self.coding(request).filter(|_| compresses);
         Representation {
             file: found.file.clone(),
             version: found.opened.version,
@@ -292,11 +303,15 @@ impl OpenFolder {
         }
     }
 
-    fn respond(&self, asked: &Asked<'_>, kept: &Kept) -> Result<Response<Body>, Trouble> {
-        let content = &kept.content;
-        let modified = kept.representation.modified();
+    fn respond(
+        &self,
+        request: &FileRequest<'_>,
+        cached: &CachedFile,
+    ) -> Result<Response<Body>, ServeError> {
+        let content = &cached.content;
+        let modified = cached.representation.modified();
         let len = content.len() as u64;
-        respond(asked, kept.headers.clone(), modified, len, |part| {
+        respond(request, cached.headers.clone(), modified, len, |part| {
             // The length of content in memory fits into usize.
             let part = part.start as usize..part.end as usize;
             Ok(Body::full(content.slice(part)))
@@ -304,29 +319,29 @@ impl OpenFolder {
     }
 }
 
-/// The key of an answer in memory, and the time of the request.
+/// The key of a cached file, and the time of the request.
 #[derive(Clone, Copy, Debug)]
 struct Lookup<'a> {
     path: &'a str,
     ranking: Ranking,
     generation: u64,
     now: Moment,
-    /// Keeps the file if possible.
-    should_keep: bool,
+    /// Caches the file if its size and state permit.
+    should_cache: bool,
 }
 
-/// Sends a file that is not kept.
+/// Sends a file without caching it.
 fn send(
-    asked: &Asked<'_>,
+    request: &FileRequest<'_>,
     representation: &Representation,
     source: &Source,
     effort: Effort,
-) -> Result<Response<Body>, Trouble> {
+) -> Result<Response<Body>, ServeError> {
     let (len, coding) = (source.version().len(), representation.compressed);
     let is_plain = coding == Coding::Identity;
     let headers = representation.headers(is_plain.then_some(len));
     let modified = representation.modified();
-    respond(asked, headers, modified, len, |part| {
+    respond(request, headers, modified, len, |part| {
         let reader = Reader::begin(source.clone(), part.start, part.end - part.start, effort)?;
         let body = Body::file(reader);
         Ok(match is_plain {

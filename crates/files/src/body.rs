@@ -1,4 +1,4 @@
-//! Bodies of responses.
+//! Response bodies.
 
 use std::fmt;
 use std::pin::Pin;
@@ -23,7 +23,7 @@ pub struct Body {
     observer: Option<Box<dyn BodyObserver>>,
 }
 
-/// Observes the content of a body as it is sent. It is dropped with the body.
+/// Observes the content of a body while it is sent. The observer is dropped with the body.
 pub trait BodyObserver: Send {
     /// Called after each piece of content or trailers, with its number of bytes. `is_last` is true if
     /// nothing follows.
@@ -63,7 +63,7 @@ impl Body {
     pub(crate) fn file(mut reader: Reader) -> Self {
         match reader.take_whole() {
             Some(whole) => Self::full(whole),
-            None if reader.left() == 0 => Self::empty(),
+            None if reader.remaining() == 0 => Self::empty(),
             None => Self::of(Content::File(Box::new(reader))),
         }
     }
@@ -98,7 +98,7 @@ impl Content {
     fn is_end_stream(&self) -> bool {
         match self {
             Self::Whole(content) => content.is_none(),
-            Self::File(reader) => reader.left() == 0,
+            Self::File(reader) => reader.remaining() == 0,
             Self::Boxed(body) => body.is_end_stream(),
         }
     }
@@ -136,7 +136,7 @@ impl http_body::Body for Body {
             Content::Whole(content) => {
                 SizeHint::with_exact(content.as_ref().map_or(0, |content| content.len() as u64))
             }
-            Content::File(reader) => SizeHint::with_exact(reader.left()),
+            Content::File(reader) => SizeHint::with_exact(reader.remaining()),
             Content::Boxed(body) => body.size_hint(),
         }
     }

@@ -3,11 +3,11 @@
 use bytes::Bytes;
 use courser_base::Mutex;
 
-/// Size of the largest buffer in bytes: the amount that one send of a batch of datagrams takes.
+/// Size of the largest buffer in bytes: the data of one batch of datagrams.
 pub(crate) const SIZE: usize = 64 * 1024;
 
 /// A buffer of one of a few sizes. Dropping it makes it available for reuse. The first write to a
-/// fresh page costs more than the data read into it, and so does an allocator that has to find room
+/// fresh page costs more than reading the data into it, and so does an allocator that searches for space
 /// between other buffers.
 #[derive(Debug)]
 pub(crate) struct Buffer {
@@ -20,16 +20,16 @@ pub(crate) struct Buffer {
 #[derive(Debug)]
 struct Class {
     size: usize,
-    /// Number of unused buffers that the process keeps.
-    most_free: usize,
+    /// Largest number of unused buffers that the process keeps for reuse.
+    max_free: usize,
     free: Mutex<Vec<Box<[u8]>>>,
 }
 
 impl Class {
-    const fn new(size: usize, most_free: usize) -> Self {
+    const fn new(size: usize, max_free: usize) -> Self {
         Self {
             size,
-            most_free,
+            max_free,
             free: Mutex::new(Vec::new()),
         }
     }
@@ -45,8 +45,8 @@ impl Class {
     }
 }
 
-/// The sizes of buffers. Small files and first pieces use small buffers, so that a peer that reads
-/// nothing occupies little memory. At most 6 MiB stay unused.
+/// The sizes of buffers. Small files and first pieces use small buffers, so a peer that reads nothing
+/// occupies little memory. At most 6 MiB remain allocated while unused.
 static CLASSES: [Class; 7] = [
     Class::new(512, 256),
     Class::new(2 * 1024, 128),
@@ -58,14 +58,14 @@ static CLASSES: [Class; 7] = [
 ];
 
 impl Buffer {
-    /// Returns a buffer with room for `len` bytes, or for [`SIZE`] if that is less.
+    /// Returns a buffer for at least `len` bytes, but at most [`SIZE`].
     pub(crate) fn take(len: usize) -> Self {
         let class = CLASSES.iter().find(|class| len <= class.size);
         class.unwrap_or(&CLASSES[CLASSES.len() - 1]).take()
     }
 
-    /// Returns the whole buffer, to be filled.
-    pub(crate) fn room(&mut self) -> &mut [u8] {
+    /// Returns the whole buffer for writing. It contains data of earlier uses.
+    pub(crate) fn as_mut_slice(&mut self) -> &mut [u8] {
         self.bytes.as_deref_mut().unwrap_or_default()
     }
 
@@ -87,7 +87,7 @@ impl Drop for Buffer {
     fn drop(&mut self) {
         let mut free = self.class.free.lock();
         if let Some(bytes) = self.bytes.take()
-            && free.len() < self.class.most_free
+            && free.len() < self.class.max_free
         {
             free.push(bytes);
         }
@@ -102,7 +102,7 @@ mod tests {
     fn filled_buffer_is_read_and_reused() {
         static CLASS: Class = Class::new(16, 1);
         let mut buffer = CLASS.take();
-        buffer.room()[..3].copy_from_slice(b"abc");
+        buffer.as_mut_slice()[..3].copy_from_slice(b"abc");
         assert_eq!(buffer.into_bytes(3), b"abc"[..]);
         assert_eq!(CLASS.free.lock().len(), 1);
     }
@@ -121,14 +121,14 @@ mod tests {
             (32 * 1024 + 1, SIZE),
             (SIZE + 1, SIZE),
         ] {
-            assert_eq!(Buffer::take(len).room().len(), size, "{len}");
+            assert_eq!(Buffer::take(len).as_mut_slice().len(), size, "{len}");
         }
     }
 
     #[test]
     fn number_of_free_buffers_is_limited() {
         static CLASS: Class = Class::new(16, 3);
-        let many: Vec<_> = (0..=CLASS.most_free).map(|_| CLASS.take()).collect();
+        let many: Vec<_> = (0..=CLASS.max_free).map(|_| CLASS.take()).collect();
         drop(many);
         assert_eq!(CLASS.free.lock().len(), 3);
     }

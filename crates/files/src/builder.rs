@@ -19,7 +19,7 @@ pub type FolderHandler = Arc<
 >;
 
 /// A listener that is called when the system is out of file descriptors or memory.
-pub(crate) type TroubleListener = Arc<dyn Fn(&io::Error) + Send + Sync>;
+pub(crate) type ExhaustionListener = Arc<dyn Fn(&io::Error) + Send + Sync>;
 
 /// Settings of a [`Files`](crate::Files) service.
 ///
@@ -41,7 +41,7 @@ pub struct Builder {
     pub(crate) memory: u64,
     pub(crate) prefix: String,
     pub(crate) on_folder: Option<FolderHandler>,
-    pub(crate) on_exhausted: Option<TroubleListener>,
+    pub(crate) on_exhausted: Option<ExhaustionListener>,
 }
 
 impl Default for Builder {
@@ -116,8 +116,8 @@ impl Builder {
         self
     }
 
-    /// Calls `listener` when a request is answered with 503 because the system is out of file
-    /// descriptors or memory, at most once in ten seconds.
+    /// Calls `listener` when the response is 503 because the system is out of file descriptors or
+    /// memory, at most once in ten seconds.
     pub fn on_exhausted(mut self, listener: impl Fn(&io::Error) + Send + Sync + 'static) -> Self {
         self.on_exhausted = Some(Arc::new(listener));
         self
@@ -137,5 +137,5 @@ impl fmt::Debug for Builder {
     }
 }
 
-/// The default budget: enough for ten thousand small files, or for all of most sites.
+/// The default budget in bytes: enough for ten thousand small files, or for most sites as a whole.
 const MEMORY: u64 = 64 << 20;

@@ -1,9 +1,9 @@
-//! Content codings, and the ones that a client accepts (RFC 9110 §12.5.3).
+//! Content codings, and their negotiation by `Accept-Encoding` (RFC 9110 §12.5.3).
 
 use http::header::ACCEPT_ENCODING;
 use http::{HeaderMap, HeaderValue};
 
-/// A content coding. If a client weighs two codings alike, the later one in this list is preferred.
+/// A content coding. Of two codings with the same weight, the later one in this list is preferred.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(crate) enum Coding {
     Identity,
@@ -83,7 +83,7 @@ const REFUSED: Weight = 0;
 const UNNAMED: Weight = 1;
 
 impl Accepted {
-    /// The codings of a client that sends no `Accept-Encoding`.
+    /// The weights for a client that sends no `Accept-Encoding`.
     pub(crate) const ANYTHING: Self = Self([UNNAMED, REFUSED, REFUSED, REFUSED, REFUSED]);
 
     pub(crate) fn from_headers(headers: &HeaderMap) -> Self {
@@ -112,8 +112,8 @@ impl Accepted {
         Self(weights)
     }
 
-    /// Returns the codings among `available` that the client accepts, best first, and
-    /// [`Identity`](Coding::Identity) in its place among them if it accepts that.
+    /// Returns the codings among `available` that the client accepts, best first, including
+    /// [`Identity`](Coding::Identity) if the client accepts content without coding.
     pub(crate) fn ranked(self, available: &[Coding]) -> impl Iterator<Item = Coding> + use<> {
         let mut ranked = Coding::ALL.map(|coding| {
             let is_available = coding == Coding::Identity || available.contains(&coding);
@@ -128,7 +128,7 @@ impl Accepted {
     }
 }
 
-/// The codings that a client accepts, in order, as one number.
+/// The codings that a client accepts, in order, as digits of a number.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Ranking(u16);
 
@@ -137,7 +137,7 @@ impl Ranking {
         Self(codings.fold(0, |ranking, coding| ranking << 3 | (coding as u16 + 1)))
     }
 
-    /// Content without coding.
+    /// The ranking of clients that accept only content without coding.
     pub(crate) const PLAIN: Self = Self(Coding::Identity as u16 + 1);
 }
 

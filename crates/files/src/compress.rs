@@ -16,12 +16,13 @@ use crate::body::Body;
 use crate::coding::Coding;
 
 /// Length in bytes below which compression does not make files smaller.
-pub(crate) const LEAST: u64 = 32;
+pub(crate) const MIN_LEN: u64 = 32;
 
-/// Length of the largest content that is compressed without another thread. 4 KiB take about 50 us.
-pub(crate) const SOON: u64 = 4 * 1024;
+/// Length in bytes of the largest content that is compressed on the thread of the request. 4 KiB take
+/// about 50 us.
+pub(crate) const MAX_INLINE_LEN: u64 = 4 * 1024;
 
-/// Compresses a body as it is sent.
+/// Compresses a body while it is sent.
 pub(crate) fn stream(body: Body, coding: Coding) -> Body {
     Body::boxed(compressor(body, coding))
 }

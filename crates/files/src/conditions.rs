@@ -8,7 +8,7 @@ use http::header::{
 };
 use http::{HeaderMap, HeaderName, HeaderValue};
 
-/// The validators that conditions are compared with.
+/// The validators of the current representation (RFC 9110 §8.8), which conditions are compared with.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Validators<'a> {
     pub(crate) tag: Option<&'a HeaderValue>,
@@ -22,13 +22,13 @@ pub(crate) struct Validators<'a> {
 pub(crate) enum Selected {
     /// Send the whole content.
     Whole,
-    /// Send this part of the content.
+    /// Send the bytes in this range, with 206 (§15.3.7).
     Part(RangeInclusive<u64>),
-    /// Respond with 304.
+    /// 304: the client has the current content (§15.4.5).
     NotModified,
-    /// Respond with 412.
+    /// 412: `If-Match` or `If-Unmodified-Since` is false (§15.5.13).
     PreconditionFailed,
-    /// Respond with 416.
+    /// 416: the range begins after the end of the content (§15.5.17).
     Unsatisfiable,
 }
 

@@ -14,7 +14,7 @@ use foldhash::fast::RandomState;
 use crate::buffers::{self, Buffer};
 use crate::disk::Reading;
 use crate::root::Opened;
-use crate::trouble::{Effort, Patience, Trouble};
+use crate::serve_error::{Blocking, Effort, ServeError};
 use crate::version::Version;
 
 /// A file that is open for reading, and its state when it was found.
@@ -38,22 +38,25 @@ impl Source {
         &self.version
     }
 
-    /// Reads the whole content into separate memory.
+    /// Reads the whole content into newly allocated memory.
     ///
-    /// Fails with [`Unsettled`](Trouble::Unsettled) if the file changed meanwhile.
-    pub(crate) fn read_whole(&self, patience: Patience) -> Result<Bytes, Trouble> {
+    /// Fails with [`Unsettled`](ServeError::Unsettled) if the file changed meanwhile.
+    pub(crate) fn read_whole(&self, blocking: Blocking) -> Result<Bytes, ServeError> {
         let len = usize::try_from(self.version.len()).map_err(|_| changed())?;
         let mut content = vec![0; len];
         let mut done = 0;
         while done < len {
-            let room = &mut content[done..];
-            match self.reading.read(&self.file, room, done as u64, patience)? {
-                0 => return Err(Trouble::Unsettled(crate::version::SETTLED_AFTER)),
+            let space = &mut content[done..];
+            match self
+                .reading
+                .read(&self.file, space, done as u64, blocking)?
+            {
+                0 => return Err(ServeError::Unsettled(crate::version::SETTLED_AFTER)),
                 read => done += read,
             }
         }
         match self.has_changed()? {
-            true => Err(Trouble::Unsettled(crate::version::SETTLED_AFTER)),
+            true => Err(ServeError::Unsettled(crate::version::SETTLED_AFTER)),
             false => Ok(content.into()),
         }
     }
@@ -69,20 +72,20 @@ impl Source {
         offset: u64,
         left: u64,
         most: usize,
-        patience: Patience,
-    ) -> Result<Bytes, Trouble> {
-        let wanted = usize::try_from(left).map_or(most, |left| left.min(most));
-        let mut buffer = Buffer::take(wanted);
-        let room = buffer.room();
+        blocking: Blocking,
+    ) -> Result<Bytes, ServeError> {
+        let len = usize::try_from(left).map_or(most, |left| left.min(most));
+        let mut buffer = Buffer::take(len);
+        let space = buffer.as_mut_slice();
         let mut done = 0;
-        while done < wanted {
-            let (at, room) = (offset + done as u64, &mut room[done..wanted]);
-            match self.reading.read(&self.file, room, at, patience) {
+        while done < len {
+            let (at, space) = (offset + done as u64, &mut space[done..len]);
+            match self.reading.read(&self.file, space, at, blocking) {
                 Ok(0) => return Err(changed()),
                 Ok(read) => done += read,
                 // Sends the data that is available. A thread that may wait reads the rest.
-                Err(Trouble::WouldBlock) if done > 0 => break,
-                Err(trouble) => return Err(trouble),
+                Err(ServeError::WouldBlock) if done > 0 => break,
+                Err(error) => return Err(error),
             }
         }
         Ok(buffer.into_bytes(done))
@@ -92,12 +95,12 @@ impl Source {
     ///
     /// Files that only grow, such as logs, are sent as they were when they were requested. A file
     /// has only grown if it is longer and still contains the data that was sent last.
-    fn check(&mut self, last: &Last) -> Result<(), Trouble> {
+    fn check(&mut self, last: &PieceEnd) -> Result<(), ServeError> {
         let now = Version::of(&self.file.metadata()?);
         if now.has_content_of(&self.version) {
             return Ok(());
         }
-        if now.len() <= self.version.len() || !last.is_in(&self.file)? {
+        if now.len() <= self.version.len() || !last.is_unchanged_in(&self.file)? {
             return Err(changed());
         }
         self.version = now;
@@ -111,13 +114,13 @@ impl Source {
         mut offset: u64,
         mut left: u64,
         most: usize,
-    ) -> Result<VecDeque<Bytes>, Trouble> {
+    ) -> Result<VecDeque<Bytes>, ServeError> {
         // A second piece is held outside of the windows of the transport, so a peer that has taken
         // little gets only one.
         let count = if most < buffers::SIZE { 1 } else { READ_AHEAD };
         let mut chunks = VecDeque::with_capacity(count);
         while left > 0 && chunks.len() < count {
-            let chunk = self.read_some(offset, left, most, Patience::Any)?;
+            let chunk = self.read_some(offset, left, most, Blocking::Allowed)?;
             offset += chunk.len() as u64;
             left -= chunk.len() as u64;
             chunks.push_back(chunk);
@@ -126,17 +129,17 @@ impl Source {
     }
 }
 
-/// The end of the last piece, for recognition in the file.
+/// The end of the last piece that was sent, by which [`Source::check`] recognizes a file that only grew.
 #[derive(Clone, Copy, Debug)]
-struct Last {
+struct PieceEnd {
     offset: u64,
     len: usize,
     hash: u64,
 }
 
-impl Last {
+impl PieceEnd {
     fn of(chunk: &[u8], offset: u64) -> Self {
-        let skipped = chunk.len().saturating_sub(LAST);
+        let skipped = chunk.len().saturating_sub(COMPARED);
         let end = &chunk[skipped..];
         Self {
             offset: offset + skipped as u64,
@@ -145,13 +148,13 @@ impl Last {
         }
     }
 
-    fn is_in(&self, file: &File) -> Result<bool, Trouble> {
-        let mut end = [0; LAST];
+    fn is_unchanged_in(&self, file: &File) -> Result<bool, ServeError> {
+        let mut end = [0; COMPARED];
         let mut done = 0;
         while done < self.len {
-            let (at, room) = (self.offset + done as u64, &mut end[done..self.len]);
+            let (at, space) = (self.offset + done as u64, &mut end[done..self.len]);
             // This data was read a moment ago, so it is in memory.
-            match Reading::read_now(file, room, at)? {
+            match Reading::read_now(file, space, at)? {
                 0 => return Ok(false),
                 read => done += read,
             }
@@ -160,14 +163,14 @@ impl Last {
     }
 }
 
-/// Number of bytes that are compared.
-const LAST: usize = 1024;
+/// Largest number of bytes of a piece that are compared.
+const COMPARED: usize = 1024;
 
 static HASHER: LazyLock<RandomState> = LazyLock::new(RandomState::default);
 
 /// Returns the error for a file that no longer matches the header section of its response.
-fn changed() -> Trouble {
-    Trouble::Failed(io::Error::other("the file was changed while it was sent"))
+fn changed() -> ServeError {
+    ServeError::Failed(io::Error::other("the file was changed while it was sent"))
 }
 
 /// Part of a file, read while it is sent.
@@ -185,26 +188,26 @@ pub(crate) struct Reader {
     first: u64,
     /// Maximum size of the next piece that is read.
     next: usize,
-    last: Last,
+    last: PieceEnd,
     /// Pieces that were read but not returned yet.
     ahead: VecDeque<Bytes>,
-    pending: Option<tokio::task::JoinHandle<Result<VecDeque<Bytes>, Trouble>>>,
+    pending: Option<tokio::task::JoinHandle<Result<VecDeque<Bytes>, ServeError>>>,
 }
 
 impl Reader {
-    /// Reads the first piece, which therefore belongs to the version of `source` for certain. It is
-    /// the whole of a small file or part, and little of a large one, which the peer may never read
-    /// (attack A88). Part of a large file counts as large early: a peer may request one repeatedly,
-    /// and these requests do not share content as requests for a small file do.
+    /// Reads the first piece and checks that it belongs to the version of `source`. It is the whole of
+    /// a small file or part, and [`FIRST`] bytes of a large one, because the peer may never read it
+    /// (attack A88). Parts count as large above [`SMALL_PART`]: a peer may request one repeatedly, and
+    /// these requests do not share memory as requests for a small file do.
     ///
-    /// Fails with [`Unsettled`](Trouble::Unsettled) if the file changed meanwhile. If the request
-    /// has waited for the file already, growth is accepted: logs grow all the time.
+    /// Fails with [`Unsettled`](ServeError::Unsettled) if the file changed meanwhile. If the request
+    /// has already waited for the file, growth is accepted, because logs grow constantly.
     pub(crate) fn begin(
         source: Source,
         offset: u64,
         left: u64,
         effort: Effort,
-    ) -> Result<Self, Trouble> {
+    ) -> Result<Self, ServeError> {
         let first = match left {
             0 => Ok(None),
             left => {
@@ -213,15 +216,15 @@ impl Reader {
                     false => SMALL_PART,
                 };
                 let most = if left <= small as u64 { small } else { FIRST };
-                let first = source.read_some(offset, left, most, effort.patience);
+                let first = source.read_some(offset, left, most, effort.blocking);
                 first.map(Some)
             }
         };
         let now = Version::of(&source.file.metadata()?);
         let has_grown = now.len() > source.version.len() && first.is_ok();
-        let is_fine = has_grown && effort.takes_unsettled;
+        let is_fine = has_grown && effort.accepts_unsettled;
         if !(now.has_content_of(&source.version) || is_fine) {
-            return Err(Trouble::Unsettled(crate::version::SETTLED_AFTER));
+            return Err(ServeError::Unsettled(crate::version::SETTLED_AFTER));
         }
         Ok(Self {
             source,
@@ -229,14 +232,14 @@ impl Reader {
             left,
             first: offset,
             next: FIRST * GROWTH,
-            last: Last::of(&[], offset),
+            last: PieceEnd::of(&[], offset),
             ahead: first?.into_iter().collect(),
             pending: None,
         })
     }
 
     /// Returns the number of bytes still to be returned.
-    pub(crate) const fn left(&self) -> u64 {
+    pub(crate) const fn remaining(&self) -> u64 {
         self.left
     }
 
@@ -257,33 +260,33 @@ impl Reader {
         }
         match ready!(self.poll_chunk(cx)) {
             Ok(chunk) => {
-                self.last = Last::of(&chunk, self.offset);
+                self.last = PieceEnd::of(&chunk, self.offset);
                 self.offset += chunk.len() as u64;
                 self.left -= chunk.len() as u64;
                 Poll::Ready(Some(Ok(chunk)))
             }
-            Err(trouble) => {
+            Err(error) => {
                 self.left = 0;
-                Poll::Ready(Some(Err(match trouble {
-                    Trouble::Failed(error) | Trouble::Exhausted(error) => error,
+                Poll::Ready(Some(Err(match error {
+                    ServeError::Failed(error) | ServeError::Exhausted(error) => error,
                     _ => io::Error::other("the file cannot be read"),
                 })))
             }
         }
     }
 
-    fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<Result<Bytes, Trouble>> {
+    fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<Result<Bytes, ServeError>> {
         if let Some(chunk) = self.ahead.pop_front() {
             return Poll::Ready(Ok(chunk));
         }
         let read = match &mut self.pending {
             None => self
                 .source
-                .read_some(self.offset, self.left, self.next, Patience::Never),
-            Some(_) => Err(Trouble::WouldBlock),
+                .read_some(self.offset, self.left, self.next, Blocking::Forbidden),
+            Some(_) => Err(ServeError::WouldBlock),
         };
         let chunk = match read {
-            Err(Trouble::WouldBlock) => ready!(self.poll_ahead(cx))?,
+            Err(ServeError::WouldBlock) => ready!(self.poll_ahead(cx))?,
             read => read?,
         };
         let taken = self.offset + chunk.len() as u64 - self.first;
@@ -291,7 +294,7 @@ impl Reader {
         Poll::Ready(self.source.check(&self.last).map(|()| chunk))
     }
 
-    fn poll_ahead(&mut self, cx: &mut Context<'_>) -> Poll<Result<Bytes, Trouble>> {
+    fn poll_ahead(&mut self, cx: &mut Context<'_>) -> Poll<Result<Bytes, ServeError>> {
         let pending = self.pending.get_or_insert_with(|| {
             let (source, most) = (self.source.clone(), self.next);
             let (offset, left) = (self.offset, self.left);
@@ -299,7 +302,7 @@ impl Reader {
         });
         let read = ready!(Pin::new(pending).poll(cx));
         self.pending = None;
-        self.ahead = read.map_err(|error| Trouble::Failed(error.into()))??;
+        self.ahead = read.map_err(|error| ServeError::Failed(error.into()))??;
         Poll::Ready(self.ahead.pop_front().ok_or_else(changed))
     }
 }
@@ -327,7 +330,7 @@ fn next_piece(last: usize, taken: u64) -> usize {
     (last * GROWTH).min(EARLY).max(whole)
 }
 
-/// The number of largest pieces that a thread reads in one visit.
+/// Number of pieces of the largest size that a thread reads ahead.
 const READ_AHEAD: usize = 2;
 
 /// Limits the content kept for a peer that reads nothing, beside the send buffer of the transport.

@@ -1,14 +1,14 @@
-//! Lookup of the file that a request names.
+//! Lookup of requested files on disk.
 
 use std::path::{Path, PathBuf};
 
 use crate::age::Moment;
-use crate::asked::Asked;
 use crate::coding::Coding;
 use crate::disk::Reading;
+use crate::file_request::FileRequest;
 use crate::path;
 use crate::root::{Kind, Opened, Root};
-use crate::trouble::{Patience, Trouble};
+use crate::serve_error::{Blocking, ServeError};
 
 /// The result of looking up a path.
 #[derive(Debug)]
@@ -33,20 +33,20 @@ pub(crate) struct FoundFile {
     pub(crate) reading: Reading,
 }
 
-/// Looks up the file or folder that a request names.
+/// Looks up requested files and folders below the root.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Finder<'a> {
     pub(crate) root: &'a Root,
     pub(crate) dotfiles: bool,
     pub(crate) precompressed: bool,
     pub(crate) now: Moment,
-    pub(crate) patience: Patience,
+    pub(crate) blocking: Blocking,
 }
 
 impl Finder<'_> {
-    /// Returns the path below the root of the file that this request path names.
-    pub(crate) fn name(&self, path: &str) -> Result<PathBuf, Trouble> {
-        let relative = path::relative(path, self.dotfiles).ok_or(Trouble::NotFound)?;
+    /// Returns the path below the root of the file for this request path.
+    pub(crate) fn name(&self, path: &str) -> Result<PathBuf, ServeError> {
+        let relative = path::relative(path, self.dotfiles).ok_or(ServeError::NotFound)?;
         Ok(match path.ends_with('/') {
             true => relative.join(INDEX),
             false => relative,
@@ -54,14 +54,14 @@ impl Finder<'_> {
     }
 
     /// Opens the file or folder of this name.
-    pub(crate) fn find(&self, asked: &Asked<'_>, name: &Path) -> Result<Found, Trouble> {
-        let is_folder = asked.path().ends_with('/');
+    pub(crate) fn find(&self, request: &FileRequest<'_>, name: &Path) -> Result<Found, ServeError> {
+        let is_folder = request.path().ends_with('/');
         if self.precompressed {
-            for coding in asked.codings(Coding::ON_DISK) {
+            for coding in request.codings(Coding::ON_DISK) {
                 match self.open_coded(name, coding) {
                     Ok(found) => return Ok(Found::File(found)),
-                    Err(Trouble::NotFound) => {}
-                    Err(trouble) => return Err(trouble),
+                    Err(ServeError::NotFound) => {}
+                    Err(error) => return Err(error),
                 }
             }
         }
@@ -72,20 +72,20 @@ impl Finder<'_> {
                 Ok(Found::File(self.file(opened, file, name, coding)?))
             }
             Ok(opened) if opened.kind == Kind::Folder && !is_folder => Ok(Found::NeedsSlash),
-            Ok(_) => Err(Trouble::NotFound),
-            Err(Trouble::NotFound) if is_folder => self.find_folder(name),
-            Err(trouble) => Err(trouble),
+            Ok(_) => Err(ServeError::NotFound),
+            Err(ServeError::NotFound) if is_folder => self.find_folder(name),
+            Err(error) => Err(error),
         }
     }
 
-    fn open_coded(&self, name: &Path, coding: Coding) -> Result<FoundFile, Trouble> {
+    fn open_coded(&self, name: &Path, coding: Coding) -> Result<FoundFile, ServeError> {
         let mut file = name.as_os_str().to_owned();
         file.push(coding.suffix());
         let file = PathBuf::from(file);
         let opened = self.open(&file)?;
         match opened.kind {
             Kind::File => self.file(opened, file, name.to_owned(), coding),
-            _ => Err(Trouble::NotFound),
+            _ => Err(ServeError::NotFound),
         }
     }
 
@@ -95,9 +95,9 @@ impl Finder<'_> {
         file: PathBuf,
         name: PathBuf,
         coding: Coding,
-    ) -> Result<FoundFile, Trouble> {
+    ) -> Result<FoundFile, ServeError> {
         Ok(FoundFile {
-            reading: Reading::of(&opened.file, &opened.version, self.patience)?,
+            reading: Reading::of(&opened.file, &opened.version, self.blocking)?,
             opened,
             file,
             name,
@@ -105,16 +105,16 @@ impl Finder<'_> {
         })
     }
 
-    fn find_folder(&self, index: &Path) -> Result<Found, Trouble> {
+    fn find_folder(&self, index: &Path) -> Result<Found, ServeError> {
         let folder = index.parent().unwrap_or(Path::new(""));
         match self.open(folder)?.kind {
             Kind::Folder => Ok(Found::Folder(self.root.path().join(folder))),
-            _ => Err(Trouble::NotFound),
+            _ => Err(ServeError::NotFound),
         }
     }
 
-    fn open(&self, relative: &Path) -> Result<Opened, Trouble> {
-        self.root.open(relative, self.now, self.patience)
+    fn open(&self, relative: &Path) -> Result<Opened, ServeError> {
+        self.root.open(relative, self.now, self.blocking)
     }
 }
 

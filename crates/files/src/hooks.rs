@@ -1,7 +1,7 @@
-//! Operations for services that respond with the types of this crate, and for which these should not
-//! need another future and another body.
+//! Operations for services that return the body and future types of this crate, without wrapping them
+//! again.
 //!
-//! None of this is part of the public API, and it changes without notice.
+//! This module is not part of the public API. It changes without notice.
 
 use std::pin::Pin;
 
@@ -11,7 +11,7 @@ use crate::{Answering, Body, Files};
 
 pub use crate::body::BodyObserver;
 
-/// Answers a request like the service [`Files`], and passes the response through `change`.
+/// Responds to a request like the service [`Files`], and passes the response through `change`.
 pub fn answer<B>(
     files: &Files,
     request: Request<B>,

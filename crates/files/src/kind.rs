@@ -1,4 +1,4 @@
-//! Content types by the names of files.
+//! Content types by file name.
 
 use std::path::Path;
 
@@ -20,8 +20,8 @@ pub(crate) fn of(path: &Path) -> HeaderValue {
     })
 }
 
-/// Returns true if compression makes content of this type smaller. This excludes pictures, which
-/// are compressed already, and streams of messages, which must not wait for a compressor.
+/// Returns true if content of this type should be compressed. This excludes images, which are
+/// already compressed, and streams of messages, which a compressor would delay.
 pub(crate) fn compresses(kind: &HeaderValue) -> bool {
     let is = |prefix: &str| kind.as_bytes().starts_with(prefix.as_bytes());
     let is_picture = is("image/") && !is("image/svg+xml");

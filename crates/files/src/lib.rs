@@ -1,6 +1,6 @@
 //! Files over HTTP as a tower service.
 //!
-//! [`Files`] answers `GET` and `HEAD` requests with the files of a folder. It supports content
+//! [`Files`] responds to `GET` and `HEAD` requests with the files of a folder. It supports content
 //! types by name, ranges, conditional requests, precompressed files, compression of other files,
 //! redirects to folders, and `index.html` in folders.
 //!
@@ -22,10 +22,10 @@
 //!
 //! # Performance
 //!
-//! Frequently requested files are answered from memory, within a [budget](Builder::memory). Data in
-//! the kernel's page cache is read where the request is handled. Only reads that would wait for a
-//! disk go to a thread (`RESOLVE_CACHED` and `RWF_NOWAIT` on Linux; other systems cannot
-//! distinguish these reads and always use a thread).
+//! Frequently requested files are served from memory, within a [budget](Builder::memory). Data in
+//! the kernel's page cache is read on the thread of the request. Only reads that would wait for a
+//! disk use another thread (`RESOLVE_CACHED` and `RWF_NOWAIT` on Linux; other systems cannot
+//! distinguish these reads and always use another thread).
 //!
 //! # Consistency while files change
 //!
@@ -49,12 +49,11 @@
 //! - Pipes, sockets and devices: 404.
 //! - Files to which the operating system denies access: 403. If it is out of file descriptors: 503.
 
-// Shows the feature that each item needs.
+// Displays the feature that each item requires.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod age;
 mod answer;
-mod asked;
 mod body;
 mod buffers;
 mod builder;
@@ -63,19 +62,20 @@ mod compress;
 mod conditions;
 mod content;
 mod disk;
+mod file_request;
 mod find;
 #[doc(hidden)]
 pub mod hooks;
 mod kind;
-mod lately;
 mod memory;
 mod path;
+mod recent_files;
 mod representation;
 mod respond;
 mod root;
+mod serve_error;
 mod service;
 mod stats;
-mod trouble;
 mod version;
 #[cfg(target_os = "linux")]
 mod watch;

@@ -13,12 +13,12 @@ use quick_cache::{Equivalent, Weighter};
 use crate::age::Moment;
 use crate::coding::{Coding, Ranking};
 use crate::compress;
-use crate::lately::Lately;
+use crate::recent_files::RecentFiles;
 use crate::representation::Representation;
-use crate::trouble::{Patience, Trouble};
+use crate::serve_error::{Blocking, ServeError};
 use crate::watch::Watched;
 
-/// The parts of a request that select an answer.
+/// The parts of a request that select a cached file.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Key {
     path: Box<str>,
@@ -49,31 +49,31 @@ impl Equivalent<Key> for Borrowed<'_> {
     }
 }
 
-/// A file kept in memory.
+/// A file in memory, in the form in which it is sent.
 #[derive(Debug)]
-pub(crate) struct Kept {
+pub(crate) struct CachedFile {
     pub(crate) representation: Representation,
     /// Header fields of a response with the whole content.
     pub(crate) headers: HeaderMap,
     pub(crate) content: Bytes,
     /// The generation of the root in which it was found.
     pub(crate) generation: u64,
-    /// The moment of the last check on disk.
+    /// The [`Moment`](crate::age::Moment) of the last check on disk.
     pub(crate) checked: AtomicU64,
     pub(crate) watched: Option<Watched>,
 }
 
-impl Kept {
-    /// Compresses the content if its representation requires it and it gets smaller.
+impl CachedFile {
+    /// Compresses the content if its representation requires it and the result is smaller.
     pub(crate) fn new(
         mut representation: Representation,
         mut content: Bytes,
-        patience: Patience,
-    ) -> Result<Self, Trouble> {
+        blocking: Blocking,
+    ) -> Result<Self, ServeError> {
         let coding = representation.compressed;
         if coding != Coding::Identity {
-            if patience == Patience::Never && content.len() as u64 > compress::SOON {
-                return Err(Trouble::WouldBlock);
+            if blocking == Blocking::Forbidden && content.len() as u64 > compress::MAX_INLINE_LEN {
+                return Err(ServeError::WouldBlock);
             }
             match compress::whole(&content, coding) {
                 Some(compressed) => content = compressed,
@@ -122,26 +122,26 @@ impl Kept {
 /// Files by path, within a memory budget.
 #[derive(Debug)]
 pub(crate) struct Memory {
-    kept: Option<Cache<Key, Arc<Kept>, Weights, RandomState>>,
-    /// Size in bytes of the largest file that is kept.
+    cached: Option<Cache<Key, Arc<CachedFile>, Weights, RandomState>>,
+    /// Size in bytes of the largest file that is cached.
     largest: u64,
-    lately: Lately,
+    recent_files: RecentFiles,
 }
 
 #[derive(Clone, Debug)]
 struct Weights;
 
-impl Weighter<Key, Arc<Kept>> for Weights {
-    fn weight(&self, key: &Key, kept: &Arc<Kept>) -> u64 {
-        (OVERHEAD + key.path.len() + kept.content.len()) as u64
+impl Weighter<Key, Arc<CachedFile>> for Weights {
+    fn weight(&self, key: &Key, cached: &Arc<CachedFile>) -> u64 {
+        (OVERHEAD + key.path.len() + cached.content.len()) as u64
     }
 }
 
 impl Memory {
-    /// Creates a memory with this budget. With a budget of 0 it keeps nothing.
+    /// Creates a memory with a budget in bytes. With a budget of 0 no file is cached.
     pub(crate) fn new(budget: u64) -> Self {
         let items = usize::try_from(budget / EXPECTED).unwrap_or(usize::MAX);
-        let kept = (budget > 0).then(|| {
+        let cached = (budget > 0).then(|| {
             Cache::with(
                 items.clamp(16, 1 << 20),
                 budget,
@@ -151,54 +151,54 @@ impl Memory {
             )
         });
         Self {
-            kept,
-            // The cache has parts with budgets of their own, and each of them needs room for
+            cached,
+            // The cache has shards with separate budgets, and each of them must fit
             // several files.
             largest: LARGEST.min(budget / 64),
-            lately: Lately::new(items.saturating_mul(4)),
+            recent_files: RecentFiles::new(items.saturating_mul(4)),
         }
     }
 
-    /// Returns the size in bytes of the largest file that is kept.
+    /// Returns the size in bytes of the largest file that is cached.
     pub(crate) const fn largest(&self) -> u64 {
         self.largest
     }
 
-    /// Records a request for a file that is not kept. Returns true if the file is worth keeping.
-    pub(crate) fn note(&self, path: &str, ranking: Ranking) -> bool {
-        self.kept.is_some() && self.lately.note(path, ranking)
+    /// Records a request for a file that is not cached. Returns true if the file should be cached.
+    pub(crate) fn record_request(&self, path: &str, ranking: Ranking) -> bool {
+        self.cached.is_some() && self.recent_files.record(path, ranking)
     }
 
-    pub(crate) fn get(&self, path: &str, ranking: Ranking) -> Option<Arc<Kept>> {
-        self.kept.as_ref()?.get(&Borrowed { path, ranking })
+    pub(crate) fn get(&self, path: &str, ranking: Ranking) -> Option<Arc<CachedFile>> {
+        self.cached.as_ref()?.get(&Borrowed { path, ranking })
     }
 
-    pub(crate) fn keep(&self, path: &str, ranking: Ranking, kept: Arc<Kept>) {
-        if let Some(all) = &self.kept
+    pub(crate) fn insert(&self, path: &str, ranking: Ranking, cached: Arc<CachedFile>) {
+        if let Some(all) = &self.cached
             && path.len() <= LONGEST_PATH
         {
             let path = path.into();
-            all.insert(Key { path, ranking }, kept);
+            all.insert(Key { path, ranking }, cached);
         }
     }
 
     pub(crate) fn remove(&self, path: &str, ranking: Ranking) {
-        if let Some(kept) = &self.kept {
-            kept.remove(&Borrowed { path, ranking });
+        if let Some(cached) = &self.cached {
+            cached.remove(&Borrowed { path, ranking });
         }
     }
 
-    /// Returns the number of bytes and of files that are kept.
+    /// Returns the number of bytes and of files that are cached.
     pub(crate) fn size(&self) -> (u64, usize) {
-        let kept = self.kept.as_ref();
-        kept.map_or((0, 0), |kept| (kept.weight(), kept.len()))
+        let cached = self.cached.as_ref();
+        cached.map_or((0, 0), |cached| (cached.weight(), cached.len()))
     }
 }
 
-/// Memory of a file without content in bytes: fields, keys and tables, as measured with 100 000
-/// files.
+/// Memory of a cached file in bytes, without its content: fields, keys and tables, as measured with
+/// 100 000 files.
 const OVERHEAD: usize = 1500;
-/// Estimated memory of a file in bytes, for the size of the table.
+/// Estimated memory of a cached file in bytes, which determines the capacity of the table.
 const EXPECTED: u64 = 8 * 1024;
 /// The largest file that is kept, in bytes. Larger files are read as they are sent, in pieces that
 /// stay in the processor's cache.

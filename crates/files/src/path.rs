@@ -4,9 +4,9 @@ use std::path::PathBuf;
 
 use percent_encoding::percent_decode_str;
 
-/// Returns the file or folder that the path of a request names, relative to the root.
+/// Converts the path of a request to that of a file or folder, relative to the root.
 ///
-/// Returns `None` for paths that name nothing that may be served:
+/// Returns `None` for paths that are not served:
 /// - Paths that do not begin with exactly one slash. Two would make a redirect to a folder lead to
 ///   another host.
 /// - Paths with an invalid percent-encoding, with text that is not UTF-8, or with a name that is
@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_that_name_no_file_are_refused() {
+    fn invalid_paths_are_refused() {
         for path in [
             "/..",
             "/a/../b",

@@ -1,4 +1,4 @@
-//! Responses to requests for files, and those for files that cannot be served.
+//! Responses with files, and responses for files that cannot be served.
 
 use std::ops::Range;
 use std::time::SystemTime;
@@ -9,28 +9,28 @@ use http::header::{
 };
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
 
-use crate::asked::Asked;
 use crate::body::Body;
 use crate::conditions::{self, Selected, Validators};
-use crate::trouble::Trouble;
+use crate::file_request::FileRequest;
+use crate::serve_error::ServeError;
 
-/// Builds the response that the conditions of a request lead to. `headers` are those of a response
+/// Builds the response to a request according to its conditions and its range. `headers` are those of a response
 /// with the whole content, which has `len` bytes; `body` builds the body of a part.
 pub(crate) fn respond(
-    asked: &Asked<'_>,
+    request: &FileRequest<'_>,
     mut headers: HeaderMap,
     modified: Option<SystemTime>,
     len: u64,
-    body: impl FnOnce(Range<u64>) -> Result<Body, Trouble>,
-) -> Result<Response<Body>, Trouble> {
-    let verdict = match asked.has_conditions {
+    body: impl FnOnce(Range<u64>) -> Result<Body, ServeError>,
+) -> Result<Response<Body>, ServeError> {
+    let verdict = match request.has_conditions {
         true => {
             let validators = Validators {
                 tag: headers.get(ETAG),
                 modified,
                 modified_text: headers.get(LAST_MODIFIED),
             };
-            conditions::evaluate(asked.headers, validators, len)
+            conditions::evaluate(request.headers, validators, len)
         }
         false => Selected::Whole,
     };
@@ -58,7 +58,7 @@ pub(crate) fn respond(
         }
     };
     let body = match part {
-        Some(part) if !asked.is_head => body(part)?,
+        Some(part) if !request.is_head => body(part)?,
         _ => Body::empty(),
     };
     let mut response = Response::new(body);
@@ -74,15 +74,18 @@ fn remove_content(headers: &mut HeaderMap) {
     }
 }
 
-/// Redirects to the path with a trailing slash. The target names no host, so it works under every
+/// Redirects to the path with a trailing slash. The target has no host, so it works with every
 /// name of this server.
-pub(crate) fn with_slash(asked: &Asked<'_>, prefix: &str) -> Result<Response<Body>, Trouble> {
-    let path = asked.path();
-    let location = match asked.uri.query() {
+pub(crate) fn with_slash(
+    request: &FileRequest<'_>,
+    prefix: &str,
+) -> Result<Response<Body>, ServeError> {
+    let path = request.path();
+    let location = match request.uri.query() {
         Some(query) => format!("{prefix}{path}/?{query}"),
         None => format!("{prefix}{path}/"),
     };
-    let location = HeaderValue::try_from(location).map_err(|_| Trouble::NotFound)?;
+    let location = HeaderValue::try_from(location).map_err(|_| ServeError::NotFound)?;
     let mut response = empty(StatusCode::TEMPORARY_REDIRECT);
     response.headers_mut().insert(LOCATION, location);
     Ok(response)
@@ -96,7 +99,7 @@ pub(crate) fn not_allowed() -> Response<Body> {
     response
 }
 
-/// Returns 406, for clients that accept none of our codings and no content without coding.
+/// Returns 406, for clients that accept none of the available codings and no content without coding.
 pub(crate) fn not_acceptable() -> Response<Body> {
     let mut response = plain(StatusCode::NOT_ACCEPTABLE);
     let varies = HeaderValue::from_name(ACCEPT_ENCODING);
@@ -105,21 +108,21 @@ pub(crate) fn not_acceptable() -> Response<Body> {
 }
 
 /// Returns the response for a file that cannot be served.
-pub(crate) fn on_trouble(trouble: &Trouble) -> Response<Body> {
-    match trouble {
-        Trouble::NotFound => plain(StatusCode::NOT_FOUND),
-        Trouble::Forbidden => plain(StatusCode::FORBIDDEN),
-        Trouble::Exhausted(_) | Trouble::WouldBlock | Trouble::Unsettled(_) => {
+pub(crate) fn error_response(error: &ServeError) -> Response<Body> {
+    match error {
+        ServeError::NotFound => plain(StatusCode::NOT_FOUND),
+        ServeError::Forbidden => plain(StatusCode::FORBIDDEN),
+        ServeError::Exhausted(_) | ServeError::WouldBlock | ServeError::Unsettled(_) => {
             let mut response = plain(StatusCode::SERVICE_UNAVAILABLE);
             let soon = HeaderValue::from_static("1");
             response.headers_mut().insert(RETRY_AFTER, soon);
             response
         }
-        Trouble::Failed(_) => plain(StatusCode::INTERNAL_SERVER_ERROR),
+        ServeError::Failed(_) => plain(StatusCode::INTERNAL_SERVER_ERROR),
     }
 }
 
-/// Returns a response with its status as content, for humans.
+/// Returns a response with its status as text content.
 fn plain(status: StatusCode) -> Response<Body> {
     let mut response = Response::new(Body::full(format!("{status}\n")));
     *response.status_mut() = status;

@@ -10,7 +10,7 @@ use courser_base::RwLock;
 
 use crate::age::Moment;
 use crate::disk::{self, Access, Folder};
-use crate::trouble::{Patience, Trouble};
+use crate::serve_error::{Blocking, ServeError};
 use crate::version::Version;
 
 /// The folder that is served.
@@ -67,7 +67,7 @@ impl Root {
         if !path.is_dir() {
             return Err(io::Error::other("it is not a folder"));
         }
-        let (folder, version) = disk::open_root(&path, Patience::Any)?;
+        let (folder, version) = disk::open_root(&path, Blocking::Allowed)?;
         let access = Access::probe(&folder, follow_symlinks);
         let current = Current {
             folder,
@@ -88,20 +88,20 @@ impl Root {
 
     /// Returns the generation of the folder at the path. Checks the path first if the last check is
     /// too long ago.
-    pub(crate) fn generation(&self, now: Moment, patience: Patience) -> Result<u64, Trouble> {
-        Ok(self.current(now, patience)?.generation)
+    pub(crate) fn generation(&self, now: Moment, blocking: Blocking) -> Result<u64, ServeError> {
+        Ok(self.current(now, blocking)?.generation)
     }
 
-    fn current(&self, now: Moment, patience: Patience) -> Result<Arc<Current>, Trouble> {
+    fn current(&self, now: Moment, blocking: Blocking) -> Result<Arc<Current>, ServeError> {
         let lock = || self.current.read();
-        if now.is_within(Moment::of(self.checked.load(Relaxed)), LOOK_AT_ROOT_EVERY) {
-            return lock().clone().ok_or(Trouble::NotFound);
+        if now.is_within(Moment::of(self.checked.load(Relaxed)), ROOT_CHECK_INTERVAL) {
+            return lock().clone().ok_or(ServeError::NotFound);
         }
-        let seen = match disk::open_root(&self.path, patience) {
+        let seen = match disk::open_root(&self.path, blocking) {
             Ok(seen) => Some(seen),
-            Err(error) => match Trouble::from(error) {
-                Trouble::NotFound => None,
-                trouble => return Err(trouble),
+            Err(error) => match ServeError::from(error) {
+                ServeError::NotFound => None,
+                error => return Err(error),
             },
         };
         let before = lock().clone();
@@ -122,7 +122,7 @@ impl Root {
                 generation,
             })
         });
-        current.clone().ok_or(Trouble::NotFound)
+        current.clone().ok_or(ServeError::NotFound)
     }
 
     /// Opens `relative` and follows symbolic links as far as the policy allows.
@@ -130,16 +130,16 @@ impl Root {
         &self,
         relative: &Path,
         now: Moment,
-        patience: Patience,
-    ) -> Result<Opened, Trouble> {
-        let current = self.current(now, patience)?;
+        blocking: Blocking,
+    ) -> Result<Opened, ServeError> {
+        let current = self.current(now, blocking)?;
         let relative = match relative.as_os_str().is_empty() {
             true => Path::new("."),
             false => relative,
         };
         let (file, is_direct) =
             self.access
-                .open(&current.folder, &self.path, relative, patience)?;
+                .open(&current.folder, &self.path, relative, blocking)?;
         let metadata = file.metadata()?;
         Ok(Opened {
             version: Version::of(&metadata),
@@ -162,4 +162,4 @@ impl Root {
 static GENERATIONS: AtomicU64 = AtomicU64::new(1);
 
 /// Interval between checks of the root, because deployments may swap the folder at any time.
-const LOOK_AT_ROOT_EVERY: std::time::Duration = crate::age::UNWATCHED;
+const ROOT_CHECK_INTERVAL: std::time::Duration = crate::age::UNWATCHED;

@@ -15,22 +15,22 @@ use tower_service::Service;
 
 use crate::age::Moment;
 use crate::answer::{Answer, OpenFolder};
-use crate::asked::Asked;
 use crate::body::Body;
 use crate::builder::Builder;
-use crate::respond::{not_allowed, on_trouble};
+use crate::file_request::FileRequest;
+use crate::respond::{error_response, not_allowed};
 use crate::root::Root;
+use crate::serve_error::{Blocking, Effort, ServeError};
 use crate::stats::Stats;
-use crate::trouble::{Effort, Patience, Trouble};
 
 /// A service for the files of a folder. Clones share the files kept in memory.
 ///
-/// It answers `GET` and `HEAD`, and other methods with 405. It never fails, is always ready, and
+/// It responds to `GET` and `HEAD` with files and to other methods with 405. It never fails, is always ready, and
 /// does not read the bodies of requests. Requests that wait for a disk, for a file that is being
 /// written, or for a compressor need tokio with its time driver enabled.
 #[derive(Clone)]
 pub struct Files {
-    // Each request clones it.
+    // An `Arc`, because each request clones the service.
     shared: Arc<OpenFolder>,
 }
 
@@ -68,7 +68,7 @@ impl Files {
         shared.counters.with_size(shared.memory.size())
     }
 
-    /// Answers a request, and passes the response through `change`.
+    /// Responds to a request, and passes the response through `change`.
     pub(crate) fn answer<B>(
         &self,
         request: Request<B>,
@@ -81,38 +81,38 @@ impl Files {
         Answering::later(Box::pin(async move { change(answer.await) }))
     }
 
-    /// Answers a request without waiting. Returns `None` if that is impossible.
+    /// Responds to a request without blocking. Returns `None` if that is impossible.
     fn answer_now<B>(&self, request: &Request<B>) -> Option<Response<Body>> {
-        let Some(asked) = Asked::from_request(request) else {
+        let Some(file_request) = FileRequest::from_request(request) else {
             return Some(not_allowed());
         };
-        match self.shared.answer(&asked, Effort::LEAST) {
+        match self.shared.answer(&file_request, Effort::NONBLOCKING) {
             Ok(Answer::Response(response)) => Some(response),
             Ok(Answer::Folder(_)) if self.shared.settings.on_folder.is_some() => None,
-            Ok(Answer::Folder(_)) => Some(on_trouble(&Trouble::NotFound)),
-            Err(Trouble::WouldBlock | Trouble::Unsettled(_)) => None,
-            Err(trouble) => Some(self.refuse(&trouble)),
+            Ok(Answer::Folder(_)) => Some(error_response(&ServeError::NotFound)),
+            Err(ServeError::WouldBlock | ServeError::Unsettled(_)) => None,
+            Err(error) => Some(self.respond_to_error(&error)),
         }
     }
 
-    /// Answers a request with all the effort that it takes.
+    /// Responds to a request with blocking calls on other threads, and waits for files to settle.
     async fn answer_later(self, request: Request<()>) -> Response<Body> {
         self.shared.counters.on_waiting();
         let mut waited = Duration::ZERO;
         let request = Arc::new(request);
         loop {
             let effort = Effort {
-                patience: Patience::Any,
-                takes_unsettled: waited >= LONG_WAIT,
+                blocking: Blocking::Allowed,
+                accepts_unsettled: waited >= LONG_WAIT,
             };
-            let (shared, asking) = (self.shared.clone(), request.clone());
-            let look = move || match Asked::from_request(&asking) {
-                Some(asked) => shared.answer(&asked, effort),
+            let (shared, shared_request) = (self.shared.clone(), request.clone());
+            let attempt = move || match FileRequest::from_request(&shared_request) {
+                Some(file_request) => shared.answer(&file_request, effort),
                 None => Ok(Answer::Response(not_allowed())),
             };
-            let answer = match tokio::task::spawn_blocking(look).await {
+            let answer = match tokio::task::spawn_blocking(attempt).await {
                 Ok(answer) => answer,
-                Err(error) => Err(Trouble::Failed(error.into())),
+                Err(error) => Err(ServeError::Failed(error.into())),
             };
             let on_folder = self.shared.settings.on_folder.as_ref();
             match (answer, on_folder) {
@@ -120,18 +120,18 @@ impl Files {
                 (Ok(Answer::Folder(folder)), Some(on_folder)) => {
                     return on_folder(folder, (*request).clone()).await;
                 }
-                (Ok(Answer::Folder(_)), None) => return on_trouble(&Trouble::NotFound),
-                (Err(Trouble::Unsettled(wait)), _) if waited < LONGEST_WAIT => {
+                (Ok(Answer::Folder(_)), None) => return error_response(&ServeError::NotFound),
+                (Err(ServeError::Unsettled(wait)), _) if waited < LONGEST_WAIT => {
                     tokio::time::sleep(wait).await;
                     waited += wait;
                 }
-                (Err(trouble), _) => return self.refuse(&trouble),
+                (Err(error), _) => return self.respond_to_error(&error),
             }
         }
     }
 
-    fn refuse(&self, trouble: &Trouble) -> Response<Body> {
-        if let Trouble::Exhausted(error) = trouble {
+    fn respond_to_error(&self, error: &ServeError) -> Response<Body> {
+        if let ServeError::Exhausted(error) = error {
             self.shared.counters.on_exhausted();
             let (now, last) = (
                 self.shared.clock.now(),
@@ -144,7 +144,7 @@ impl Files {
                 listener(error);
             }
         }
-        on_trouble(trouble)
+        error_response(error)
     }
 }
 
@@ -209,10 +209,8 @@ impl fmt::Debug for Answering {
     }
 }
 
-/// The longest wait for a file to settle. After that it is served as it is, if it can be read in a
-/// single state.
+/// Wait for a file to settle after which it is served as it is, if it can be read in a single state.
 const LONG_WAIT: Duration = Duration::from_millis(100);
-/// The longest wait for a file that cannot be read in a single state. After that the request is
-/// refused.
+/// Wait for a file that cannot be read in a single state after which the request is refused.
 const LONGEST_WAIT: Duration = Duration::from_millis(500);
 const NOTICE_INTERVAL: Duration = Duration::from_secs(10);

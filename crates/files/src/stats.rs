@@ -6,17 +6,17 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 #[non_exhaustive]
 pub struct Stats {
-    /// Requests that were answered from memory.
+    /// Requests for which the response came from memory.
     pub hits: u64,
     /// Requests that accessed the file system.
     pub misses: u64,
     /// Requests that waited for another thread, because of a disk or a large compression.
     pub waited: u64,
-    /// Requests that found the system out of file descriptors or memory.
+    /// Requests that failed because the system was out of file descriptors or memory.
     pub exhausted: u64,
-    /// Bytes kept in memory.
+    /// Memory of the cached files in bytes, including their header fields and table entries.
     pub memory: u64,
-    /// Files kept in memory.
+    /// Number of files in memory; a file in two codings counts twice.
     pub files: usize,
 }
 

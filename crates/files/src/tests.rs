@@ -29,8 +29,8 @@ impl Folder {
         let number = NUMBER.fetch_add(1, Relaxed);
         let name = format!("courser-files-{}-{number}", std::process::id());
         let path = std::env::temp_dir().join(name);
-        std::fs::create_dir_all(&path).expect("a folder can be made");
-        Self(path.canonicalize().expect("it is there"))
+        std::fs::create_dir_all(&path).expect("a temporary folder can be created");
+        Self(path.canonicalize().expect("the file exists"))
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -40,7 +40,8 @@ impl Folder {
     /// Writes a file and sets its modification time back, so that it counts as settled.
     fn file(&self, name: &str, content: impl AsRef<[u8]>) {
         let path = self.path(name);
-        std::fs::create_dir_all(path.parent().expect("below")).expect("a folder can be made");
+        std::fs::create_dir_all(path.parent().expect("below"))
+            .expect("a temporary folder can be created");
         std::fs::write(&path, content).expect("a file can be written");
         self.settle(name);
     }
@@ -49,9 +50,10 @@ impl Folder {
         let file = std::fs::File::options()
             .append(true)
             .open(self.path(name))
-            .expect("it is there");
+            .expect("the file exists");
         let before = SystemTime::now() - Duration::from_secs(10);
-        file.set_modified(before).expect("it is ours");
+        file.set_modified(before)
+            .expect("write access to the test folder");
     }
 
     fn serve(&self) -> Files {
@@ -69,15 +71,15 @@ impl Drop for Folder {
     }
 }
 
-/// A response as a client receives it.
+/// A complete response.
 #[derive(Debug)]
-struct Got {
+struct Collected {
     status: StatusCode,
     headers: HeaderMap,
     content: Result<Bytes, crate::BoxError>,
 }
 
-impl Got {
+impl Collected {
     fn header(&self, name: &str) -> &str {
         let value = self.headers.get(name).map(|value| value.to_str());
         value.unwrap_or(Ok("")).expect("text")
@@ -89,20 +91,20 @@ impl Got {
     }
 }
 
-async fn send(files: &Files, request: Request<()>) -> Got {
+async fn send(files: &Files, request: Request<()>) -> Collected {
     let answer = files.clone().call(request);
     let answer = tokio::time::timeout(Duration::from_secs(10), answer).await;
     let Ok(response) = answer.expect("an answer in time");
     let (parts, body) = response.into_parts();
     let content = body.collect().await.map(|content| content.to_bytes());
-    Got {
+    Collected {
         status: parts.status,
         headers: parts.headers,
         content,
     }
 }
 
-async fn get_with(files: &Files, path: &str, fields: &[(&str, &str)]) -> Got {
+async fn get_with(files: &Files, path: &str, fields: &[(&str, &str)]) -> Collected {
     let mut request = Request::get(path);
     for (name, value) in fields {
         request = request.header(*name, *value);
@@ -110,11 +112,11 @@ async fn get_with(files: &Files, path: &str, fields: &[(&str, &str)]) -> Got {
     send(files, request.body(()).expect("a request")).await
 }
 
-async fn get(files: &Files, path: &str) -> Got {
+async fn get(files: &Files, path: &str) -> Collected {
     get_with(files, path, &[]).await
 }
 
-async fn head(files: &Files, path: &str) -> Got {
+async fn head(files: &Files, path: &str) -> Collected {
     let request = Request::builder().method(Method::HEAD).uri(path);
     send(files, request.body(()).expect("a request")).await
 }
@@ -122,5 +124,5 @@ async fn head(files: &Files, path: &str) -> Got {
 /// Creates a symbolic link.
 #[cfg(unix)]
 fn symlink(target: impl AsRef<Path>, link: impl AsRef<Path>) {
-    std::os::unix::fs::symlink(target, link).expect("a link can be made");
+    std::os::unix::fs::symlink(target, link).expect("a link can be created");
 }

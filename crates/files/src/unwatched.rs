@@ -1,15 +1,15 @@
-//! The watcher of systems on which changes are not watched.
+//! The watcher for systems on which changes are not reported.
 
 use std::convert::Infallible;
 use std::path::Path;
 
 use crate::age::Moment;
 
-/// A watcher. None exists on this system.
+/// A watcher. It has no value on this system.
 #[derive(Debug)]
 pub(crate) struct Watcher(Infallible);
 
-/// The state of watched folders. None exists on this system.
+/// The state of watched folders. It has no value on this system.
 #[derive(Debug)]
 pub(crate) struct Watched(Infallible);
 
@@ -30,7 +30,7 @@ impl Watcher {
         match self.0 {}
     }
 
-    pub(crate) const fn forget_all(&self) {
+    pub(crate) const fn clear(&self) {
         match self.0 {}
     }
 }

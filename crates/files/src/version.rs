@@ -40,7 +40,7 @@ impl Version {
         self.identity.0
     }
 
-    /// Returns true if both identify the same folder or file, whatever it contains.
+    /// Returns true if both identify the same folder or file, with any content.
     pub(crate) fn is_same_file(&self, other: &Self) -> bool {
         self.identity == other.identity
     }
@@ -73,7 +73,7 @@ impl Version {
         HeaderValue::try_from(format!("\"{seconds:x}.{nanos:08x}-{len:x}\"")).ok()
     }
 
-    /// Returns the modification time in whole seconds, as HTTP represents it.
+    /// Returns the modification time in whole seconds, the precision of HTTP dates.
     pub(crate) fn last_modified(&self) -> Option<SystemTime> {
         let since = self.modified?.duration_since(UNIX_EPOCH).ok()?;
         Some(UNIX_EPOCH + Duration::from_secs(since.as_secs()))

@@ -1,11 +1,11 @@
 //! Folders whose changes the kernel reports (inotify).
 //!
 //! A report only means that information about a folder may be outdated; the folder is checked at
-//! the next request. Reports that are merged, duplicated or about files without requests therefore
-//! do no harm.
+//! the next request. Merged or duplicate reports, and reports about files without requests, are
+//! therefore harmless.
 //!
 //! Request handlers read the reports, at most once in a millisecond. That takes 0.3 us and needs
-//! neither a task nor a thread, and an idle service does nothing.
+//! neither a task nor a thread, and an idle service has no cost.
 
 use std::collections::HashMap;
 use std::mem::MaybeUninit;
@@ -96,7 +96,7 @@ impl Watcher {
         if known().contains_key(folder) {
             return true;
         }
-        if by_number.len() >= MOST_FOLDERS {
+        if by_number.len() >= MAX_FOLDERS {
             return false;
         }
         let path = root.join(folder);
@@ -114,7 +114,7 @@ impl Watcher {
         true
     }
 
-    /// Reads the pending reports, unless that was done a moment ago.
+    /// Reads the pending reports, unless they were read within [`NOTICED_AFTER`](crate::age::NOTICED_AFTER).
     pub(crate) fn read_reports(&self, now: Moment) {
         let before = self.read_at.load(Relaxed);
         if now.is_within(Moment::of(before), NOTICED_AFTER) {
@@ -126,20 +126,20 @@ impl Watcher {
         if exchanged.is_err() {
             return;
         }
-        let mut room = [MaybeUninit::uninit(); 4096];
-        let mut reader = Reader::new(&self.inotify, &mut room);
-        for _ in 0..MOST_REPORTS {
+        let mut space = [MaybeUninit::uninit(); 4096];
+        let mut reader = Reader::new(&self.inotify, &mut space);
+        for _ in 0..MAX_REPORTS {
             let Ok(report) = reader.next() else {
                 return;
             };
-            self.note(report.wd(), report.events());
+            self.record(report.wd(), report.events());
             self.reports.fetch_add(1, SeqCst);
         }
         // There are too many reports to read one by one.
         self.invalidate_all();
     }
 
-    fn note(&self, number: i32, what: ReadFlags) {
+    fn record(&self, number: i32, what: ReadFlags) {
         if what.contains(ReadFlags::QUEUE_OVERFLOW) {
             return self.invalidate_all();
         }
@@ -167,12 +167,12 @@ impl Watcher {
         self.reports.fetch_add(1, SeqCst);
     }
 
-    /// Forgets all folders, because another root is at their paths.
-    pub(crate) fn forget_all(&self) {
+    /// Stops watching all folders, because another root is at their paths.
+    pub(crate) fn clear(&self) {
         self.invalidate_all();
         let mut by_number = self.by_number.lock();
         for number in by_number.keys() {
-            // The kernel has already forgotten folders that are gone.
+            // The kernel has already removed the watches of deleted folders.
             let _ = inotify::remove_watch(&self.inotify, *number);
         }
         by_number.clear();
@@ -216,8 +216,8 @@ const CHANGES: WatchFlags = WatchFlags::MODIFY
     .union(WatchFlags::ONLYDIR)
     .union(WatchFlags::DONT_FOLLOW);
 
-/// The most folders that are watched: half of the least that Linux grants each user.
-pub(crate) const MOST_FOLDERS: usize = 4096;
+/// Largest number of watched folders: half of the smallest limit of Linux for each user.
+pub(crate) const MAX_FOLDERS: usize = 4096;
 
-/// The most reports that are read at once.
-pub(crate) const MOST_REPORTS: usize = 1024;
+/// Largest number of reports that are read at once.
+pub(crate) const MAX_REPORTS: usize = 1024;

@@ -1,4 +1,4 @@
-// The beginning of doc tests: both ends of a connection on loopback, with the protocol h3.
+// The beginning of doc tests: both ends of a connection over loopback with the protocol h3.
 
 mod courser {
     pub use courser_http3_tokio as h3;
@@ -9,7 +9,7 @@ use courser::{ClientConfig, Connection, Endpoint, Identity, ServerConfig, h3};
 
 type Result<T = ()> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
-/// Returns a connection at the client, and the same one at the server.
+/// Returns the client end and the server end of a connection.
 async fn pair() -> Result<(Connection, Connection)> {
     let identity = Identity::dev()?;
     let config = ServerConfig::with_identity(&identity)?.alpn([h3::ALPN]);

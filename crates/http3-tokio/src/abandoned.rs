@@ -1,9 +1,8 @@
-//! Content of requests that no service reads any more. It is read and dropped for a moment.
+//! Content of requests whose service no longer reads it. It is read and discarded for a short time.
 //!
-//! A server may answer before it has read the request, and then stop its stream (RFC 9114 §4.1). Browsers
-//! and tools that are stopped while they send lose the response, or never end the request: Chromium
-//! waits without end in about half of such uploads. So the stream is stopped only if the rest of the request
-//! does not arrive in time.
+//! A server may respond before it has read the request, and then stop its stream (RFC 9114 §4.1). Browsers and
+//! tools that are stopped while they send lose the response or never end the request: Chromium waits forever in
+//! about half of such uploads. So the stream is stopped only if the rest of the request does not arrive in time.
 
 use std::future::poll_fn;
 use std::pin::pin;
@@ -23,22 +22,22 @@ use super::shared::SharedConnection;
 pub(super) fn read_rest(shared: &Arc<SharedConnection>, receive: RecvStream) {
     let mut rest = Rest {
         receive,
-        left: MOST_BYTES,
+        left: MAX_BYTES,
         shared: shared.clone(),
     };
-    // The rest of most requests has arrived: it is an end without content.
-    let is_over = rest.drop_arrived(&mut Context::from_waker(Waker::noop()));
-    if is_over.is_pending() && hooks::has_runtime() {
+    // The rest of most requests has arrived already, and consists only of the end.
+    let has_ended = rest.discard_arrived(&mut Context::from_waker(Waker::noop()));
+    if has_ended.is_pending() && hooks::has_runtime() {
         shared.lingering.add(rest.stream());
         runtime::spawn(rest.linger());
     }
 }
 
-/// The rest of a request. Dropping it stops the stream, unless all has arrived.
+/// The rest of a request. Dropping it stops the stream, unless all of it has arrived.
 #[derive(Debug)]
 struct Rest {
     receive: RecvStream,
-    /// The bytes that may still arrive.
+    /// Number of bytes that may still arrive.
     left: u64,
     shared: Arc<SharedConnection>,
 }
@@ -50,11 +49,11 @@ impl Rest {
 
     async fn linger(mut self) {
         let latest = runtime::now() + LONGEST;
-        let mut late = pin!(runtime::sleep(PATIENCE));
+        let mut late = pin!(runtime::sleep(LONGEST_PAUSE));
         let mut left = self.left;
         poll_fn(|cx| {
             let stream = self.stream();
-            if self.drop_arrived(cx).is_ready() || self.shared.lingering.is_over(cx, stream) {
+            if self.discard_arrived(cx).is_ready() || self.shared.lingering.has_ended(cx, stream) {
                 return Poll::Ready(());
             }
             while late.as_mut().poll(cx).is_ready() {
@@ -70,9 +69,9 @@ impl Rest {
         .await;
     }
 
-    /// Drops the bytes that have arrived. Returns `Ready` at the end of the stream, or if more has come
-    /// than is read.
-    fn drop_arrived(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+    /// Discards the bytes that have arrived. Returns `Ready` at the end of the stream, or if the limit is
+    /// exceeded.
+    fn discard_arrived(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         for _ in 0..CHUNKS_AT_ONCE {
             match self.receive.poll_read_chunk_and_end(cx) {
                 Poll::Ready(Ok(Some(chunk))) => {
@@ -93,21 +92,21 @@ impl Rest {
 impl Drop for Rest {
     fn drop(&mut self) {
         self.shared.lingering.remove(self.stream());
-        // An error if the end has arrived.
+        // Fails if the end has arrived.
         let _ = self.receive.stop(var_int(Code::NO_ERROR));
     }
 }
 
-/// Returns the time until the next look at the progress.
+/// Returns the time until progress is checked next.
 fn pause(now: Instant, latest: Instant) -> Duration {
-    PATIENCE.min(latest.saturating_duration_since(now))
+    LONGEST_PAUSE.min(latest.saturating_duration_since(now))
 }
 
-/// The bytes of a request that are dropped (limit K311). A client that sends more is stopped.
-const MOST_BYTES: u64 = 32 << 20;
-/// The time within which more must arrive (limit K311).
-const PATIENCE: Duration = Duration::from_secs(5);
-/// The time within which the whole request must arrive (limit K311).
+/// Largest number of bytes of a request that are discarded (limit K311). A client that sends more is stopped.
+const MAX_BYTES: u64 = 32 << 20;
+/// Longest time without further bytes (limit K311).
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+/// Longest time for the whole request (limit K311).
 const LONGEST: Duration = Duration::from_secs(30);
-/// The chunks that are dropped before other tasks may run.
+/// Number of chunks that are discarded before other tasks may run.
 const CHUNKS_AT_ONCE: u32 = 64;

@@ -9,27 +9,27 @@ use http::{Request, StatusCode};
 
 use super::body::Body;
 
-/// Decides which requests of a connection its service receives.
+/// Decides which requests of a connection the service receives.
 pub trait Admission: Send + Sync + 'static {
     /// The body of the requests that the service receives.
     type Body: Send;
 
-    /// A guard that is held until the response has been sent, or the request has ended without one.
+    /// A guard that is held until the response is sent, or the request has ended without one.
     type InFlight: Send;
 
-    /// Admits a request once the service is ready for it. A refused request is answered with the returned
-    /// status, and without the service.
+    /// Admits a request once the service is ready for it. For a refused request the server sends a response with
+    /// the returned status without calling the service.
     fn admit(
         &self,
         request: Request<Body>,
     ) -> (Self::InFlight, Result<Request<Self::Body>, StatusCode>);
 
-    /// Returns the time in which the service must be ready and respond. Later requests are answered with
+    /// Returns the time limit for the service to become ready and respond. The response to requests beyond it is
     /// `503 Service Unavailable`.
     fn time_limit(&self) -> Option<Duration>;
 }
 
-/// Admits every request.
+/// Admits all requests, without a time limit.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AdmitAll;
 
@@ -46,8 +46,8 @@ impl Admission for AdmitAll {
     }
 }
 
-/// The time limit of one request. It starts when the service is first waited for, so most requests
-/// need no timer.
+/// The time limit of one request. It starts when the service is first waited for, so that most requests need no
+/// timer.
 pub(crate) struct TimeLimit {
     limit: Option<Duration>,
     timer: Option<Pin<Box<Sleep>>>,
@@ -58,7 +58,7 @@ impl TimeLimit {
         Self { limit, timer: None }
     }
 
-    /// Returns `Ready` once the time is up.
+    /// Returns `Ready` once the limit has expired.
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let Some(limit) = self.limit else {
             return Poll::Pending;

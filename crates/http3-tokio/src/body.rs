@@ -16,9 +16,9 @@ use super::incoming::Incoming;
 
 /// The body of a received message: its content as it arrives, then its trailers.
 ///
-/// An unread body receives at most the flow-control window of its stream. The rest of a request whose
-/// body is dropped before its end is dropped as it arrives, for a moment; then the client is asked to stop
-/// sending it. Dropping the body of a response cancels the request.
+/// An unread body receives at most the flow control window of its stream. If the body of a request is dropped
+/// before its end, the rest is discarded for a short time, and then the client is asked to stop sending.
+/// Dropping the body of a response cancels the request.
 ///
 /// ```
 /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/pair.rs"));
@@ -45,11 +45,11 @@ use super::incoming::Incoming;
 /// Safe: a frame that was not returned is returned by the next poll.
 #[derive(Debug)]
 pub struct Body {
-    /// The rest of the message, `None` if it is complete.
+    /// The rest of the message, or `None` if it is complete.
     incoming: Option<Box<Incoming>>,
-    /// The stream of a CONNECT until it is read. An upgrade may take it instead.
+    /// The stream of a CONNECT until the body is read; an upgrade may take it before.
     offer: Option<Arc<Handover>>,
-    /// Bytes of `content-length` that have not arrived.
+    /// Number of content bytes according to `content-length` that have not arrived.
     left: Option<u64>,
 }
 
@@ -62,7 +62,7 @@ impl Body {
         }
     }
 
-    /// Creates the body of a CONNECT.
+    /// Creates the body of a CONNECT, whose stream may be taken by an upgrade.
     pub(super) fn offered(offer: Arc<Handover>) -> Self {
         Self {
             incoming: None,
@@ -80,7 +80,7 @@ impl Body {
         }
     }
 
-    /// Ends the stream because of an error in what was read.
+    /// Ends the stream because of an error in the bytes that were read.
     pub(super) fn abort(&mut self, error: courser_http3::Error) -> Failure {
         match &mut self.incoming {
             Some(incoming) => incoming.fail(error),
@@ -88,7 +88,7 @@ impl Body {
         }
     }
 
-    /// Creates an empty body, for requests that are made locally.
+    /// Creates an empty body, for requests that are created locally.
     pub const fn empty() -> Self {
         Self {
             incoming: None,

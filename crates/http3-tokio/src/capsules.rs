@@ -11,19 +11,19 @@ use super::upgrade::Upgraded;
 
 /// The capsule protocol on an [`Upgraded`] stream, with its datagrams.
 ///
-/// Datagrams travel in DATAGRAM frames of QUIC if both ends support them. Otherwise they travel in
-/// DATAGRAM capsules (RFC 9297 §3.5), of which none is lost. [`Capsules::next`] returns both.
-/// Capsules of types that are not [accepted](Capsules::accept) are skipped without being stored.
+/// Datagrams are sent in QUIC DATAGRAM frames if both ends support them, and otherwise in DATAGRAM capsules (RFC
+/// 9297 §3.5), which are reliable. [`Capsules::next`] returns both. Capsules of types that are not
+/// [accepted](Capsules::accept) are skipped without being stored.
 #[derive(Debug)]
 pub struct Capsules {
     stream: Upgraded,
     reader: CapsuleReader,
-    /// Accepted types, and the maximum length of their values.
+    /// Accepted types with the longest allowed values.
     accepted: Vec<(u64, usize)>,
-    is_over: bool,
+    has_ended: bool,
 }
 
-/// A datagram or capsule that has arrived.
+/// A received datagram or capsule.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Received {
     /// An HTTP Datagram, from a DATAGRAM frame or a capsule.
@@ -42,12 +42,12 @@ impl Capsules {
             stream,
             reader: CapsuleReader::default(),
             accepted: vec![(Capsule::DATAGRAM, LONGEST_DATAGRAM)],
-            is_over: false,
+            has_ended: false,
         }
     }
 
-    /// Also accepts capsules of a type, with values of up to `longest` bytes. A longer one ends the
-    /// stream with `H3_EXCESSIVE_LOAD`.
+    /// Also accepts capsules of a type with values of up to `longest` bytes. A longer value ends the stream with
+    /// `H3_EXCESSIVE_LOAD`.
     #[must_use]
     pub fn accept(mut self, kind: u64, longest: usize) -> Self {
         self.accepted.retain(|(known, _)| *known != kind);
@@ -58,19 +58,18 @@ impl Capsules {
     /// Sends a capsule.
     ///
     /// # Errors
-    /// Returns an error if the peer has stopped reading, or if the connection is over.
+    /// Returns an error if the peer has stopped reading or the connection is closed.
     ///
     /// # Cancel safety
-    /// Dropping the future before it is ready sends nothing or, with the next write, all of the
-    /// capsule.
+    /// Dropping the future before it is ready sends nothing or, with the next write, the whole capsule.
     pub async fn send(&mut self, kind: u64, value: &[u8]) -> Result<(), Error> {
         let mut bytes = Vec::with_capacity(value.len() + 16);
         Capsule::encode(&mut bytes, kind, value);
         self.stream.write_chunk(bytes.into()).await
     }
 
-    /// Sends a datagram in a DATAGRAM frame, or in a capsule if one of the ends does not support
-    /// such frames or the path does not carry one of this size.
+    /// Sends a datagram in a DATAGRAM frame, or in a capsule if one end does not support such frames or the path
+    /// does not carry this size.
     ///
     /// # Errors
     /// The errors of [`Capsules::send`].
@@ -93,11 +92,11 @@ impl Capsules {
     /// Waits for the next datagram or capsule. Returns `None` when the peer has ended the stream.
     ///
     /// # Errors
-    /// Returns an error if a capsule is too long or truncated, which ends the stream, if the peer
-    /// has reset the stream, or if the connection is over.
+    /// Returns an error if a capsule is too long or truncated, which ends the stream, if the peer has reset the
+    /// stream, or if the connection is closed.
     ///
     /// # Cancel safety
-    /// Safe: a future that is dropped before it is ready has taken nothing.
+    /// Safe: dropping the future before it is ready loses nothing.
     pub async fn next(&mut self) -> Result<Option<Received>, Error> {
         std::future::poll_fn(|cx| self.poll_next(cx)).await
     }
@@ -108,7 +107,7 @@ impl Capsules {
         {
             return Poll::Ready(Ok(Some(Received::Datagram(payload))));
         }
-        while !self.is_over {
+        while !self.has_ended {
             let accepted = &self.accepted;
             let longest = |kind| {
                 let found = accepted.iter().find(|(known, _)| *known == kind);
@@ -125,7 +124,7 @@ impl Capsules {
             match std::task::ready!(self.stream.poll_chunk(cx))? {
                 Some(chunk) => self.reader.push(chunk),
                 None => {
-                    self.is_over = true;
+                    self.has_ended = true;
                     if let Err(error) = self.reader.finish() {
                         return Poll::Ready(Err(self.fail(error)));
                     }
@@ -135,17 +134,17 @@ impl Capsules {
         Poll::Ready(Ok(None))
     }
 
-    /// Ends both halves of the stream with the error.
+    /// Ends both directions of the stream with the error.
     fn fail(&mut self, error: courser_http3::Error) -> Error {
-        self.is_over = true;
+        self.has_ended = true;
         self.stream.abort(error)
     }
 
-    /// Returns the underlying stream. The part of a capsule that was already read is lost.
+    /// Returns the underlying stream. An incomplete capsule that was already read is lost.
     pub fn into_inner(self) -> Upgraded {
         self.stream
     }
 }
 
-/// Longest accepted datagram: any that UDP can carry.
+/// Longest accepted datagram, above any that UDP can carry.
 const LONGEST_DATAGRAM: usize = 64 * 1024;

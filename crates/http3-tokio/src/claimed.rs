@@ -1,4 +1,4 @@
-//! Streams and frames that arrived for an extension of the application.
+//! Streams and frames received for an extension of the application.
 
 use std::collections::VecDeque;
 use std::task::{Context, Poll, Waker};
@@ -12,29 +12,29 @@ use courser_quic::{ReadError, RecvStream, SendStream, StreamId};
 
 use super::failure::var_int;
 
-/// A stream of the peer that the application has claimed.
+/// A stream of the peer that belongs to an extension of the application.
 ///
-/// Dropping it ends our half in order (FIN) and stops the peer's half with the code 0; use
+/// Dropping it finishes the sending direction (FIN) and stops the receiving direction with code 0; use
 /// [`refuse`](Self::refuse) for another code.
 #[derive(Debug)]
 pub struct ClaimedStream {
     /// The type of a unidirectional stream, or the first integer of a bidirectional one.
     pub stream_type: u64,
-    /// Our half of a bidirectional stream, `None` for unidirectional ones.
+    /// The sending direction of a bidirectional stream; `None` for unidirectional ones.
     pub send: Option<SendStream>,
-    /// The peer's half, behind the type.
+    /// The receiving direction, after the type.
     pub receive: ClaimedReceive,
 }
 
 impl ClaimedStream {
-    /// Returns the number of the stream.
+    /// Returns the stream ID.
     pub fn id(&self) -> StreamId {
         self.receive.stream.id()
     }
 
-    /// Stops the stream, and resets our half.
+    /// Stops the receiving direction and resets the sending direction.
     pub fn refuse(mut self, code: Code) {
-        // It may be over already.
+        // Fails if the stream has ended.
         let _ = self.receive.stream.stop(var_int(code));
         if let Some(send) = &mut self.send {
             let _ = send.reset(var_int(code));
@@ -42,7 +42,7 @@ impl ClaimedStream {
     }
 }
 
-/// The peer's half of a claimed stream.
+/// The receiving direction of a claimed stream.
 #[derive(Debug)]
 pub struct ClaimedReceive {
     /// Bytes that were read together with the type.
@@ -55,14 +55,14 @@ impl ClaimedReceive {
         Self { first, stream }
     }
 
-    /// Reads a variable-length integer (RFC 9000 §16), such as the session ID of WebTransport.
-    /// Returns `None` if the stream ends before it.
+    /// Reads a variable-length integer (RFC 9000 §16), such as the session ID of WebTransport. Returns `None` if
+    /// the stream ends before it.
     ///
     /// # Errors
-    /// Returns an error if the peer has reset the stream, or if the connection is over.
+    /// Returns an error if the peer has reset the stream or the connection is closed.
     ///
     /// # Cancel safety
-    /// Safe: a future that is dropped before it is ready has taken nothing.
+    /// Safe: dropping the future before it is ready loses nothing.
     pub async fn read_varint(&mut self) -> Result<Option<u64>, ReadError> {
         loop {
             if let Some(value) = take_varint(&mut self.first) {
@@ -75,20 +75,20 @@ impl ClaimedReceive {
                 self.first = more;
                 continue;
             }
-            // Less than one integer, and rarely at all.
+            // Incomplete integers are short and rare, so they are copied.
             let mut joined = BytesMut::from(&self.first[..]);
             joined.extend_from_slice(&more);
             self.first = joined.freeze();
         }
     }
 
-    /// Returns up to `max_length` of the next bytes without copying them; `None` at the end.
+    /// Returns up to `max_length` of the next bytes without copying them, or `None` at the end.
     ///
     /// # Errors
-    /// Returns an error if the peer has reset the stream, or if the connection is over.
+    /// Returns an error if the peer has reset the stream or the connection is closed.
     ///
     /// # Cancel safety
-    /// Safe: a future that is dropped before it is ready has read nothing.
+    /// Safe: dropping the future before it is ready loses nothing.
     pub async fn read_chunk(&mut self, max_length: usize) -> Result<Option<Bytes>, ReadError> {
         if self.first.is_empty() {
             return self.stream.read_chunk(max_length).await;
@@ -97,7 +97,7 @@ impl ClaimedReceive {
         Ok(Some(self.first.split_to(len)))
     }
 
-    /// Returns the bytes that were read already, and the stream for those behind them.
+    /// Returns the bytes that were already read, and the stream for the following ones.
     pub fn into_parts(self) -> (Bytes, RecvStream) {
         (self.first, self.stream)
     }
@@ -120,9 +120,9 @@ fn take_varint(bytes: &mut Bytes) -> Option<u64> {
 pub struct ExtensionFrame {
     /// The request stream of the frame, or `None` for the control stream.
     pub stream: Option<StreamId>,
-    /// The type of the frame.
+    /// The frame type, as claimed with [`Extensions::frame`](courser_http3::Extensions::frame).
     pub frame_type: u64,
-    /// Its payload, no longer than was claimed.
+    /// The payload, within the claimed length.
     pub payload: Bytes,
 }
 
@@ -136,17 +136,17 @@ pub(super) struct Queue {
 struct ClaimedState {
     streams: VecDeque<ClaimedStream>,
     frames: VecDeque<ExtensionFrame>,
-    /// The bytes of all payloads.
+    /// Total size of all payloads in bytes.
     frame_bytes: usize,
     waiting: Waiters,
-    is_over: bool,
+    has_ended: bool,
 }
 
 impl Queue {
-    /// Adds a stream. Returns it if there are too many, or the connection is over.
+    /// Adds a stream. Returns it if the queue is full or the connection is closed.
     pub(super) fn add_stream(&self, stream: ClaimedStream) -> Result<(), ClaimedStream> {
         let mut state = self.state.hold();
-        if state.is_over || state.streams.len() == MOST_STREAMS {
+        if state.has_ended || state.streams.len() == MAX_STREAMS {
             return Err(stream);
         }
         state.streams.push_back(stream);
@@ -156,10 +156,10 @@ impl Queue {
         Ok(())
     }
 
-    /// Adds a frame, and the tasks to wake to `woken`.
+    /// Adds a frame, and appends the tasks to wake to `woken`.
     ///
     /// # Errors
-    /// Returns an error of this scope if too many frames wait.
+    /// Returns an error of this scope if the queue is full.
     pub(super) fn add_frame(
         &self,
         frame: ExtensionFrame,
@@ -167,17 +167,17 @@ impl Queue {
     ) -> Result<(), http3::Error> {
         let mut state = self.state.hold();
         let bytes = state.frame_bytes + frame.payload.len();
-        if state.frames.len() == MOST_FRAMES || bytes > MOST_FRAME_BYTES {
+        if state.frames.len() == MAX_FRAMES || bytes > MAX_FRAME_BYTES {
             return Err(http3::Error {
                 code: Code::EXCESSIVE_LOAD,
                 scope: match frame.stream {
                     Some(_) => Scope::Stream,
                     None => Scope::Connection,
                 },
-                reason: "frames of an extension pile up",
+                reason: "too many unread frames of an extension",
             });
         }
-        if !state.is_over {
+        if !state.has_ended {
             state.frame_bytes = bytes;
             state.frames.push_back(frame);
             woken.append(&mut state.wake());
@@ -220,7 +220,7 @@ impl Queue {
         }
     }
 
-    /// Takes everything out, because the peer does not support the extension.
+    /// Removes all streams, because the peer does not support the extension.
     pub(super) fn take_streams(&self) -> VecDeque<ClaimedStream> {
         let mut state = self.state.hold();
         state.frames.clear();
@@ -228,10 +228,10 @@ impl Queue {
         std::mem::take(&mut state.streams)
     }
 
-    /// Drops streams, whose connection is over. Frames that have arrived can still be taken.
+    /// Drops the streams of a closed connection. Frames that have arrived can still be taken.
     pub(super) fn on_end(&self) {
         let mut state = self.state.hold();
-        state.is_over = true;
+        state.has_ended = true;
         let streams = std::mem::take(&mut state.streams);
         let woken = state.wake();
         drop(state);
@@ -242,7 +242,7 @@ impl Queue {
 
 impl ClaimedState {
     fn wait<T>(&mut self, waker: ForeignWaker, ticket: &mut Ticket) -> Poll<Option<T>> {
-        if self.is_over {
+        if self.has_ended {
             return Poll::Ready(None);
         }
         self.waiting.register(ticket, waker);
@@ -256,12 +256,12 @@ impl ClaimedState {
     }
 }
 
-/// The maximum number of claimed streams that wait to be accepted (limit K202, attack A122).
-const MOST_STREAMS: usize = 64;
-/// The maximum number of claimed frames that wait for the application (limit K203).
-const MOST_FRAMES: usize = 256;
-/// The maximum number of their bytes (limit K203): one longest payload always fits.
-const MOST_FRAME_BYTES: usize = 65_536;
+/// Largest number of claimed streams that wait to be accepted (limit K202, attack A122).
+const MAX_STREAMS: usize = 64;
+/// Largest number of claimed frames that wait for the application (limit K203).
+const MAX_FRAMES: usize = 256;
+/// Largest size of their payloads in bytes (limit K203); one payload of the largest size always fits.
+const MAX_FRAME_BYTES: usize = 65_536;
 
 #[cfg(test)]
 mod tests;

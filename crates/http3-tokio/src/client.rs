@@ -14,15 +14,15 @@ use super::datagrams::Datagrams;
 use super::error::Error;
 use super::extension::{Extension, LeadingFrames};
 use super::failure::Failure;
-use super::giving_up::Asking;
 use super::incoming::Incoming;
 use super::outgoing::Outgoing;
 use super::shared::{Guard, SentHead, SharedConnection};
 use super::upgrade::Upgraded;
+use super::upload_guard::UploadGuard;
 use super::{OnInterim, Priority, driver, priority};
 
-/// The client end of a connection. Clones share it. Dropping the last clone and the last body of
-/// its responses closes the connection.
+/// The client end of a connection. Clones share the connection. It is closed when the last clone and the last
+/// response body are dropped.
 #[derive(Clone, Debug)]
 pub struct Client(Arc<Guard>);
 
@@ -50,22 +50,22 @@ impl Client {
 
     /// Starts HTTP/3 on a connection.
     pub fn with_config(connection: Connection, config: http3::Config) -> Self {
-        // §5.1: a response may take longer than the idle timeout.
+        // RFC 9114 §5.1: a response may take longer than the idle timeout.
         connection.keep_alive_while_busy(true);
         let shared = SharedConnection::new(connection, config);
         driver::start(&shared, driver::SETTINGS_TIMEOUT);
         Self(Arc::new(Guard(shared)))
     }
 
-    /// Starts HTTP/3 on a connection from [`Connecting::early`](courser_quic::Connecting::early).
-    /// `remembered` are the [settings](Self::settings) that the server sent on the connection whose
-    /// session is resumed (RFC 9114 §7.2.4.2). They apply only if the connection offers early data:
-    /// otherwise the server may have other settings. Requests leave before the handshake is complete, and
-    /// an attacker may replay them: send only those with safe methods (RFC 8470 §4).
+    /// Starts HTTP/3 on a connection from [`Connecting::early`](courser_quic::Connecting::early). `remembered`
+    /// are the [settings](Self::settings) that the server sent on the connection whose session is resumed (RFC
+    /// 9114 §7.2.4.2). They apply only if the connection sends early data, because the server may have other
+    /// settings otherwise. Requests are sent before the handshake completes, and an attacker may replay them:
+    /// send only requests with safe methods (RFC 8470 §4).
     ///
-    /// A server that refuses early data has processed no request: they fail with
-    /// [`Error::EarlyDataRejected`], and the connection is closed. It may also answer a request with
-    /// `425 Too Early`, which should be sent again after
+    /// If the server rejects early data, it has processed no request: requests fail with
+    /// [`Error::EarlyDataRejected`], and the connection is closed. The server may also respond with `425 Too
+    /// Early`; such a request should be repeated after
     /// [`Connection::authenticated`](courser_quic::Connection::authenticated).
     pub fn resume(
         connection: Connection,
@@ -85,12 +85,12 @@ impl Client {
         Self(Arc::new(Guard(shared)))
     }
 
-    /// Sends a request and waits for the header section of its response. The body of the request is
-    /// sent meanwhile, and sending continues after the response has arrived.
+    /// Sends a request and waits for the header section of its response. The request body is sent meanwhile, and
+    /// may continue after the response has arrived.
     ///
-    /// The URI must be absolute. Adds a `content-length` if the body reports its exact size. Waits
-    /// while the server allows no further request. Complete content of less than 64 KiB is held
-    /// back for a millisecond or two, until the end of its body is known.
+    /// The URI must be absolute. Adds a `content-length` if the body reports its exact size. Waits while the
+    /// server allows no further request. Complete content of less than 64 KiB is held for a millisecond or two
+    /// until the body reports its end.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/pair.rs"));
@@ -112,7 +112,7 @@ impl Client {
     /// ```
     ///
     /// # Errors
-    /// [`Error::is_unprocessed`] is true if the request can be sent again.
+    /// [`Error::is_unprocessed`] is true if the request can be repeated.
     ///
     /// # Cancel safety
     /// Dropping the future before it is ready cancels the request.
@@ -130,7 +130,7 @@ impl Client {
             let (response, incoming) = self.response(incoming, &parts).await?;
             return Ok(into_body(response, incoming, &parts.method));
         }
-        // Boxed, so that requests that take one step need no room for the other steps.
+        // Boxed, so that requests that need one step reserve no memory for the others.
         Box::pin(self.send_in_steps(parts, body)).await
     }
 
@@ -154,29 +154,28 @@ impl Client {
             head,
             datagrams,
         } = self.begin(&mut parts, length).await?;
-        let asking = Asking::default();
+        let upload_guard = UploadGuard::default();
         if body.is_end_stream() && !is_connect {
             let sent = ignore_stop(outgoing.send(head, pin!(super::Empty), None).await);
             if let Err(error) = sent {
-                return Err(self.explain(error, incoming.stream()).await);
+                return Err(self.convert_error(error, incoming.stream()).await);
             }
         } else {
-            runtime::spawn(asking.unless_given_up(async move {
-                // An error is reported to the task that waits for the response.
+            runtime::spawn(upload_guard.unless_cancelled(async move {
+                // The task that waits for the response receives the error.
                 let _ = outgoing.send(head, pin!(body), length).await;
             }));
         }
         let (mut response, incoming) = self.response(incoming, &parts).await?;
-        asking.on_response();
+        upload_guard.on_response();
         if let Some(datagrams) = datagrams {
             response.0.extensions_mut().insert(datagrams);
         }
         Ok(into_body(response, incoming, &parts.method))
     }
 
-    /// Sends a CONNECT and returns its stream once the server has accepted it. An extended CONNECT
-    /// (RFC 9220) has a [`Protocol`](super::Protocol) among its extensions. The method of the
-    /// request is ignored.
+    /// Sends a CONNECT and returns its stream once the server has accepted it. An extended CONNECT (RFC 9220)
+    /// has a [`Protocol`](super::Protocol) in its extensions. The method of the request is ignored.
     ///
     /// ```no_run
     /// # mod courser { pub use courser_quic::*; pub use courser_http3_tokio as h3; }
@@ -191,8 +190,8 @@ impl Client {
     /// ```
     ///
     /// # Errors
-    /// Returns [`Error::Refused`] with the server's response if its status is not 2xx, and the
-    /// errors of [`Client::send`].
+    /// Returns [`Error::Refused`] with the server's response if its status is not 2xx, and the errors of
+    /// [`Client::send`].
     ///
     /// # Cancel safety
     /// The same as for [`Client::send`].
@@ -206,7 +205,7 @@ impl Client {
             datagrams,
         } = self.begin(&mut parts, None).await?;
         if let Err(error) = outgoing.write(head).await {
-            return Err(self.explain(error, incoming.stream()).await);
+            return Err(self.convert_error(error, incoming.stream()).await);
         }
         let (response, incoming) = self.response(incoming, &parts).await?;
         if !response.0.status().is_success() {
@@ -219,7 +218,7 @@ impl Client {
         Ok(response.0.map(|()| upgraded))
     }
 
-    /// Sends a request without content in one step if possible. Returns `None` if it takes several.
+    /// Sends a request without content in one step if possible. Returns `None` if several steps are needed.
     async fn send_head(
         &self,
         parts: &mut http::request::Parts,
@@ -237,7 +236,7 @@ impl Client {
             None => Ok(None),
             Some(SentHead::Whole(receive)) => {
                 let incoming = self.incoming(receive, parts);
-                // The task is woken when anything arrives; until then there is no point in reading.
+                // The task is woken when data arrives; reading before that is useless.
                 let mut has_waited = false;
                 poll_fn(|_| match std::mem::replace(&mut has_waited, true) {
                     true => Poll::Ready(()),
@@ -253,13 +252,13 @@ impl Client {
                     ignore_stop(Box::pin(outgoing.send(rest, pin!(super::Empty), None)).await);
                 match sent {
                     Ok(()) => Ok(Some(incoming)),
-                    Err(error) => Err(self.explain(error, incoming.stream()).await),
+                    Err(error) => Err(self.convert_error(error, incoming.stream()).await),
                 }
             }
         }
     }
 
-    /// Receives the response to this request.
+    /// Creates the receiver of the response to this request.
     fn incoming(&self, receive: RecvStream, parts: &http::request::Parts) -> Box<Incoming> {
         Box::new(Incoming::response(self.0.clone(), receive, &parts.method))
     }
@@ -271,20 +270,20 @@ impl Client {
         length: Option<u64>,
     ) -> Result<Exchange, Error> {
         let priority = add_priority(parts);
-        // This fails before a stream is opened for it.
+        // Reports errors before a stream is opened.
         let mut fields = FieldsToSend::request(parts)?;
         if let Some(length) = length {
             fields.set_content_length(length);
         }
         self.check(parts).await?;
-        // §5.2: not even a stream that is reset at once.
+        // RFC 9114 §5.2: no stream may be opened after GOAWAY, not even one that is reset at once.
         if self.0.has_goaway() {
             return Err(Error::GoingAway);
         }
         let (send, receive) = match self.0.quic.open_bi().await {
             Ok(streams) => streams,
             Err(error) => {
-                // Nothing was sent to a server that has closed the connection.
+                // The server has closed the connection, so no part of the request was sent.
                 let is_gone = matches!(&error, ConnectionError::ApplicationClosed { .. });
                 let error = self.unsent(Failure::from(error));
                 return Err(match is_gone && error.is_clean_close() {
@@ -310,7 +309,7 @@ impl Client {
         });
         encoded.map_err(|error| self.unsent(self.0.failure_of(error)))??;
         if let Some(frames) = parts.extensions.get::<LeadingFrames>() {
-            head = frames.before(&head);
+            head = frames.prepend_to(&head);
         }
         let registry = &self.0.datagrams;
         let datagrams = registry.is_enabled().then(|| {
@@ -325,7 +324,7 @@ impl Client {
         })
     }
 
-    /// Waits for the final response.
+    /// Waits for the final response, and reports interim responses.
     async fn response(
         &self,
         mut incoming: Box<Incoming>,
@@ -335,7 +334,7 @@ impl Client {
         loop {
             let (response, length) = match incoming.next_response().await {
                 Ok(head) => head,
-                Err(error) => return Err(self.explain(error, incoming.stream()).await),
+                Err(error) => return Err(self.convert_error(error, incoming.stream()).await),
             };
             if !response.status().is_informational() {
                 return Ok(((response, length), incoming));
@@ -346,16 +345,16 @@ impl Client {
         }
     }
 
-    /// Asks the server to change the priority of a response (RFC 9218 §7). `stream` is the
-    /// [`StreamId`](courser_quic::StreamId) among [`Response::extensions`].
+    /// Requests that the server changes the priority of a response (RFC 9218 §7). `stream` is the
+    /// [`StreamId`](courser_quic::StreamId) in [`Response::extensions`].
     ///
-    /// After 250 calls in a short time, updates leave every 50 ms, the latest of each response: a server may
-    /// take more of them for an attack.
+    /// After 250 calls in a short time, the latest update of each response is sent, one every 50 ms, because a
+    /// server may treat more as an attack.
     pub fn set_priority(&self, stream: courser_quic::StreamId, priority: Priority) {
         self.0.update_priority(stream.value(), priority);
     }
 
-    /// Returns the server's settings, or `None` if the connection is over before they arrive.
+    /// Returns the server's settings, or `None` if the connection is closed before they arrive.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/pair.rs"));
@@ -374,17 +373,17 @@ impl Client {
         self.0.peer_settings().await
     }
 
-    /// Returns the streams and frames that [`Config::extensions`](super::Config::extensions) claims.
+    /// Returns the extension whose streams and frames [`Config::extensions`](super::Config::extensions) claims.
     pub fn extension(&self) -> Extension {
         Extension(self.0.0.clone())
     }
 
-    /// Returns the origins that the server claims for this connection (RFC 9412), in the form
-    /// `https://example.org` or `https://example.org:8443`, at most 256. `None` until it has sent an
-    /// ORIGIN frame, without which the connection is for its own origin only.
+    /// Returns the origins that the server claims for this connection (RFC 9412), such as `https://example.org`
+    /// or `https://example.org:8443`, at most 256. `None` until it has sent an ORIGIN frame; then the connection
+    /// serves only its own origin.
     ///
-    /// They are not verified: the certificate of the server must be valid for the name of an origin
-    /// before a request for it is sent (RFC 8336 §2.4).
+    /// They are not verified: the server's certificate must be valid for the name of an origin before a request
+    /// for it is sent (RFC 8336 §2.4).
     pub fn origins(&self) -> Option<Vec<String>> {
         self.0.origins()
     }
@@ -394,7 +393,7 @@ impl Client {
         self.0.goes_away()
     }
 
-    /// Returns the QUIC connection, for its address and statistics.
+    /// Returns the QUIC connection for access to its addresses and statistics.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/pair.rs"));
@@ -411,12 +410,12 @@ impl Client {
         &self.0.quic
     }
 
-    /// Closes the connection at once. Requests that are not over fail.
+    /// Closes the connection at once. Requests in progress fail.
     pub fn close(&self) {
         self.0.close();
     }
 
-    /// Checks that the server accepts the request. An extended CONNECT waits for its settings.
+    /// Checks that the server accepts the request. For an extended CONNECT, waits for its settings.
     async fn check(&self, parts: &http::request::Parts) -> Result<(), Error> {
         if parts.extensions.get::<http3::Protocol>().is_some() {
             self.settings().await;
@@ -426,8 +425,8 @@ impl Client {
         Ok(())
     }
 
-    /// Returns the error of a request on a connection that ended before any of it was sent. Refused
-    /// early data ends the connection of HTTP/3.
+    /// Returns the error of a request on a connection that ended before any part of it was sent. If early data
+    /// is rejected, the HTTP/3 connection ends.
     fn unsent(&self, failure: Failure) -> Error {
         match self.0.quic.early_data() {
             EarlyData::Rejected => Error::EarlyDataRejected,
@@ -435,10 +434,10 @@ impl Client {
         }
     }
 
-    /// Turns the error of a request that a GOAWAY excludes into `GoingAway`: it was not processed.
-    async fn explain(&self, failure: Failure, stream: u64) -> Error {
+    /// Converts the error of a request that a GOAWAY excludes to `GoingAway`, because it was not processed.
+    async fn convert_error(&self, failure: Failure, stream: u64) -> Error {
         if matches!(failure, Failure::Connection(_)) {
-            // The end of the connection may overtake a GOAWAY that was sent before it.
+            // A GOAWAY that was sent before the end of the connection may be read after it.
             self.0.all_read().await;
         }
         match self.0.is_refused(stream) {
@@ -456,7 +455,7 @@ struct Exchange {
     datagrams: Option<Datagrams>,
 }
 
-/// Returns the requested priority, and adds it as a field unless there is one.
+/// Returns the requested priority, and adds it as a field unless the request has one.
 fn add_priority(parts: &mut http::request::Parts) -> Option<Priority> {
     let priority = parts.extensions.get::<Priority>().copied();
     if let Some(priority) = priority
@@ -481,8 +480,8 @@ fn into_body(
     response.map(|()| Body::new(incoming, length))
 }
 
-/// Ignores a STOP_SENDING for the request: a server that responds early stops reading (RFC 9114
-/// §4.1), and its response counts.
+/// Ignores STOP_SENDING for the request: a server that responds early stops reading (RFC 9114 §4.1), and its
+/// response is valid.
 fn ignore_stop(result: Result<(), Failure>) -> Result<(), Failure> {
     match result {
         Err(Failure::Http { .. }) => Ok(()),

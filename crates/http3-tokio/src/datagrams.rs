@@ -10,22 +10,21 @@ use courser_http3 as http3;
 use courser_quic::telemetry::Http3Record;
 use courser_quic::{ConnectionError, DatagramOptions, SendDatagramError};
 
-pub(super) use self::registry::{Delivery, Registry, UNWANTED_DATAGRAM};
+pub(super) use self::registry::{Delivery, Registry, UNUSED_DATAGRAM};
 use super::shared::Guard;
 
 /// The datagrams of one request, in both directions.
 ///
-/// It is among the extensions of a request on a server, and of its response on a client, if
-/// [`Config::datagrams`](super::Config::datagrams) is on; [`Upgraded::datagrams`] returns it too.
-/// The protocol of the request defines the meaning of datagrams.
+/// It is in the extensions of a request on a server, and of its response on a client, if
+/// [`Config::datagrams`](super::Config::datagrams) is on; [`Upgraded::datagrams`] returns it too. The protocol
+/// of the request defines the meaning of datagrams.
 ///
-/// A request uses datagrams from the first call of [`accept`](Self::accept),
-/// [`negotiated`](Self::negotiated), or a method that sends or receives. If the last clone is
-/// dropped before, the request does not use them, and a datagram from the peer aborts the request
-/// (`H3_DATAGRAM_ERROR`, RFC 9297 §2).
+/// A request uses datagrams after the first call of [`accept`](Self::accept), [`negotiated`](Self::negotiated),
+/// or a method that sends or receives. If the last clone is dropped before that, the request does not use them,
+/// and a datagram from the peer aborts the request (`H3_DATAGRAM_ERROR`, RFC 9297 §2).
 ///
-/// Up to 64 datagrams per request and 256 KiB over all requests wait to be received. Beyond that,
-/// the oldest of the request are dropped.
+/// Up to 64 datagrams per request and 256 KiB over all requests wait to be received. Beyond that, the oldest
+/// ones of the request are dropped.
 ///
 /// [`Upgraded::datagrams`]: super::Upgraded::datagrams
 #[derive(Clone, Debug)]
@@ -49,10 +48,10 @@ impl Drop for Handle {
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DatagramError {
-    /// Datagrams are not enabled at both ends, in the settings of HTTP/3 or in QUIC. Capsules may
-    /// work instead: see [`Capsules`](super::Capsules).
+    /// Datagrams are not enabled at both ends, in the settings of HTTP/3 or in QUIC. Capsules may work instead;
+    /// see [`Capsules`](super::Capsules).
     #[error(
-        "datagrams are not negotiated: both ends have to send SETTINGS_H3_DATAGRAM and \
+        "datagrams are not negotiated: both ends must send SETTINGS_H3_DATAGRAM and \
          max_datagram_frame_size"
     )]
     NotNegotiated,
@@ -61,13 +60,13 @@ pub enum DatagramError {
     TooLarge {
         /// Size of the datagram in bytes.
         size: usize,
-        /// Largest size that fits at present, in bytes.
+        /// Largest size in bytes that can be sent at present.
         max: usize,
     },
-    /// The stream of the request was finished or reset by us, or does not belong to a request.
+    /// The sending direction of the request stream has ended, or the stream does not belong to a request.
     #[error("the request stream has ended")]
     StreamOver,
-    /// Ends everything when the connection is over.
+    /// The QUIC connection is closed.
     #[error("connection lost: {0}")]
     ConnectionLost(#[from] ConnectionError),
 }
@@ -77,12 +76,12 @@ impl Datagrams {
         Self(Arc::new(Handle { guard, stream }))
     }
 
-    /// Declares that the request uses datagrams, before any was sent or received.
+    /// Declares that the request uses datagrams before any is sent or received.
     pub fn accept(&self) {
         self.0.guard.datagrams.claim(self.0.stream);
     }
 
-    /// Sends a datagram. It may be lost, or dropped in favour of a newer one before it is sent: see
+    /// Sends a datagram. It may be lost, or dropped in favour of a newer one before it is sent; see
     /// [`Connection::send_datagram`](courser_quic::Connection::send_datagram).
     ///
     /// # Errors
@@ -127,23 +126,22 @@ impl Datagrams {
         })
     }
 
-    /// Waits for the next datagram. Returns `None` when no more can arrive, because the peer has
-    /// ended the request or the connection is over.
+    /// Waits for the next datagram. Returns `None` if no more can arrive, because the peer has ended the request
+    /// or the connection is closed.
     ///
     /// # Cancel safety
-    /// Safe: a future that is dropped before it is ready has taken nothing.
+    /// Safe: dropping the future before it is ready loses nothing.
     pub async fn receive(&self) -> Option<Bytes> {
         std::future::poll_fn(|cx| self.poll_receive(cx)).await
     }
 
-    /// Polls like [`Datagrams::receive`]. Only one task waits at a time: the one that polled last.
+    /// Polls for a datagram like [`Datagrams::receive`]. Only the task that polled last is woken.
     pub fn poll_receive(&self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
         self.0.guard.datagrams.poll_receive(cx, self.0.stream)
     }
 
-    /// Returns the size in bytes of the largest datagram that can be sent now; `None` while
-    /// datagrams are not negotiated. Changes with
-    /// [`Connection::max_datagram_size`](courser_quic::Connection::max_datagram_size).
+    /// Returns the size in bytes of the largest datagram that can be sent now, or `None` until datagrams are
+    /// negotiated. Changes with [`Connection::max_datagram_size`](courser_quic::Connection::max_datagram_size).
     pub fn max_size(&self) -> Option<usize> {
         let Handle { guard, stream } = &*self.0;
         if !guard.has_datagrams() {
@@ -153,19 +151,19 @@ impl Datagrams {
         guard.quic.max_datagram_size()?.checked_sub(header)
     }
 
-    /// Returns true if datagrams can be sent because both ends have enabled them. The peer's
-    /// settings arrive shortly after the connection has begun; see [`Datagrams::negotiated`].
+    /// Returns true if datagrams can be sent because both ends have enabled them. The peer's settings arrive
+    /// shortly after the connection has started; see [`Datagrams::negotiated`].
     pub fn is_negotiated(&self) -> bool {
         self.max_size().is_some()
     }
 
-    /// Waits for the peer's settings. Returns true if datagrams can be sent, false if they cannot
-    /// or the connection is over.
+    /// Waits for the peer's settings. Returns true if datagrams can be sent, and false if they cannot or the
+    /// connection is closed.
     ///
-    /// The first request of a connection may arrive before the settings of its client, which may be
-    /// lost and retransmitted. A service that sends a datagram before it has received one should
-    /// call this first. A server waits for 30 s by default, then closes the connection of such a
-    /// client; a client waits until the connection ends. Declares that the request uses datagrams.
+    /// The first request of a connection may arrive before the settings of its client, which may be lost and
+    /// retransmitted. A service that sends a datagram before it has received one should call this first. A
+    /// server waits for 30 s by default and then closes the connection; a client waits until the connection
+    /// ends. This call declares that the request uses datagrams.
     ///
     /// # Cancel safety
     /// Safe: dropping the future loses nothing.

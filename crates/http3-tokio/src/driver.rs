@@ -1,4 +1,4 @@
-//! The tasks of a connection that belong to no request.
+//! The tasks of a connection that do not belong to a request.
 
 use std::pin::{Pin, pin};
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use super::claimed::{ClaimedReceive, ClaimedStream};
 use super::failure::var_int;
 use super::shared::SharedConnection;
 
-/// Starts the tasks. They end with the connection. A server waits for the client's SETTINGS for
+/// Starts the tasks, which end with the connection. A server waits for the client's SETTINGS for
 /// `settings_timeout`.
 pub(super) fn start(shared: &Arc<SharedConnection>, settings_timeout: Duration) {
     runtime::spawn(send(shared.clone()));
@@ -25,7 +25,7 @@ pub(super) fn start(shared: &Arc<SharedConnection>, settings_timeout: Duration) 
         runtime::spawn(receive_datagrams(shared.clone()));
     }
     if shared.side().is_client() && shared.quic.early_data() == EarlyData::Offered {
-        runtime::spawn(settle_early_data(shared.clone()));
+        runtime::spawn(close_if_early_data_is_rejected(shared.clone()));
     }
     match shared.side() {
         Side::Client => runtime::spawn(accept_bidirectional(shared.clone())),
@@ -35,7 +35,7 @@ pub(super) fn start(shared: &Arc<SharedConnection>, settings_timeout: Duration) 
 
 type Stopped = Pin<Box<dyn Future<Output = Result<Option<VarInt>, StoppedError>> + Send>>;
 
-/// Opens our unidirectional streams and writes to them.
+/// Opens the unidirectional streams of this end and writes to them.
 async fn send(shared: Arc<SharedConnection>) {
     let mut stopped: Vec<Stopped> = Vec::new();
     for index in 0..3 {
@@ -66,7 +66,7 @@ async fn send(shared: Arc<SharedConnection>) {
         closed.as_mut().poll(cx)
     })
     .await;
-    // A GOAWAY that arrived before the end still counts.
+    // A GOAWAY that arrived before the end is still processed.
     shared.all_read().await;
     shared.wake_all();
 }
@@ -78,8 +78,8 @@ async fn receive(reader: Reader) {
     }
 }
 
-/// Counts a task that reads or accepts unidirectional streams. Requests of a connection that is
-/// over wait for all of them.
+/// Counts a task that reads or accepts unidirectional streams. Requests of a closed connection wait for all of
+/// them.
 struct Reader(Arc<SharedConnection>);
 
 impl Reader {
@@ -95,7 +95,7 @@ impl Drop for Reader {
     }
 }
 
-/// Reads one stream.
+/// Reads a unidirectional stream of the peer to its end.
 #[expect(
     clippy::manual_async_fn,
     reason = "an async function holds its arguments twice, and each connection has several"
@@ -110,14 +110,14 @@ fn receive_stream(reader: Reader, mut stream: RecvStream) -> impl Future<Output 
                 Ok(None) => (Bytes::new(), true),
                 Err(ReadError::Reset(_)) => {
                     let now = shared.now();
-                    // The error has closed the connection.
+                    // An error has closed the connection.
                     let _ = shared.drive(|state| state.http.handle_uni_reset(now, id));
                     return;
                 }
                 Err(_) => return,
             };
             let now = shared.now();
-            // Streams that PRIORITY_UPDATE may name.
+            // The streams to which PRIORITY_UPDATE may refer.
             let limit = match shared.side() {
                 Side::Server => shared.quic.granted_requests(),
                 Side::Client => 0,
@@ -145,7 +145,7 @@ fn receive_stream(reader: Reader, mut stream: RecvStream) -> impl Future<Output 
     }
 }
 
-/// Delivers the datagrams of QUIC to their requests.
+/// Delivers received QUIC datagrams to their requests.
 async fn receive_datagrams(shared: Arc<SharedConnection>) {
     while let Ok(payload) = shared.quic.read_datagram().await {
         if shared.on_datagram(payload).is_err() {
@@ -154,10 +154,10 @@ async fn receive_datagrams(shared: Arc<SharedConnection>) {
     }
 }
 
-/// Limits the wait for SETTINGS, which must come first (RFC 9114 §6.2.1) but for which no time is
-/// specified. Clients could hold idle connections otherwise (A79). The time counts from the end of the
-/// handshake, which has a limit of its own: a server starts before, and the client's SETTINGS cannot
-/// arrive as long as its handshake packets get lost.
+/// Limits the wait for SETTINGS, which must be the first frame (RFC 9114 §6.2.1) but for which no time is
+/// specified, because clients could hold idle connections otherwise (A79). The time is measured from the end of
+/// the handshake, which has its own limit: a server starts before, and the client's SETTINGS cannot arrive while
+/// its handshake packets are lost.
 async fn expect_settings(shared: Arc<SharedConnection>, limit: Duration) {
     if shared.quic.authenticated().await.is_err() {
         return;
@@ -169,29 +169,27 @@ async fn expect_settings(shared: Arc<SharedConnection>, limit: Duration) {
         let error = http3::Error {
             code: Code::MISSING_SETTINGS,
             scope: Scope::Connection,
-            reason: "no SETTINGS in time",
+            reason: "SETTINGS did not arrive in time",
         };
         // This closes the connection.
         let _ = shared.drive(|_| Err::<(), _>(error));
     }
 }
 
-/// Closes a connection whose early data the server refuses. The state of HTTP/3 is lost with the early
-/// streams (RFC 9001 §4.6.2), and requests fail as not processed.
-async fn settle_early_data(shared: Arc<SharedConnection>) {
+/// Closes a connection whose early data the server rejects. The HTTP/3 state is lost with the early streams (RFC
+/// 9001 §4.6.2), and requests fail as not processed.
+async fn close_if_early_data_is_rejected(shared: Arc<SharedConnection>) {
     if let Ok(EarlyData::Rejected) = shared.quic.authenticated().await {
         let code = var_int(Code::NO_ERROR);
-        shared
-            .quic
-            .close(code, b"the server has refused early data");
+        shared.quic.close(code, b"the server rejected early data");
     }
 }
 
-/// The default time for SETTINGS (limit K52), that of the idle timeout: on a path that loses a third
-/// of all packets they can take more than ten seconds.
+/// Default time limit for SETTINGS (limit K52), equal to the idle timeout: on a path that loses a third of all
+/// packets they can take more than ten seconds.
 pub(super) const SETTINGS_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Accepts bidirectional streams of a server, which needs an extension for them (RFC 9114 §6.1).
+/// Accepts bidirectional streams of a server, which require an extension (RFC 9114 §6.1).
 async fn accept_bidirectional(shared: Arc<SharedConnection>) {
     while let Ok((send, receive)) = shared.quic.accept_bi().await {
         let checked = shared.drive(|state| state.http.check_bidirectional());
@@ -202,7 +200,7 @@ async fn accept_bidirectional(shared: Arc<SharedConnection>) {
     }
 }
 
-/// Reads the beginning of a bidirectional stream of the server.
+/// Reads the first integer of a bidirectional stream of the server.
 async fn receive_bidirectional(
     shared: Arc<SharedConnection>,
     send: SendStream,

@@ -7,36 +7,35 @@ use super::Code;
 use super::body::Body;
 use super::failure::{Failure, Origin};
 
-/// An error of a request or its connection.
+/// An error of a request or of its connection.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The QUIC connection is over.
+    /// The QUIC connection is closed or lost.
     #[error("connection lost: {0}")]
     Connection(#[from] ConnectionError),
-    /// A rule of HTTP/3 was broken, or the request was cancelled.
+    /// A rule of HTTP/3 was violated, or the request was cancelled.
     #[error("{origin}: {code}{}", reason_text(reason))]
     Http {
         /// The end that detected the error.
         origin: Origin,
         /// The error code that was sent.
         code: Code,
-        /// A short description, empty for errors from the peer.
+        /// A short description; empty for errors from the peer.
         reason: &'static str,
     },
     /// The request cannot be sent as it is. No part of it was sent.
     #[error("request: {0}")]
     Request(#[from] http3::RequestError),
-    /// The server is going away and does not serve this request, or we are. The request was not
-    /// processed and can be sent on another connection.
+    /// The server, or this end, is shutting down and does not serve this request. The request was not processed
+    /// and can be sent on another connection.
     #[error("the connection accepts no more requests; this one was not processed")]
     GoingAway,
-    /// The server has refused the early data that the request was sent in. The request was not
-    /// processed and can be sent on another connection.
+    /// The server rejected the early data in which the request was sent. The request was not processed and can
+    /// be sent on another connection.
     #[error("the server has refused early data; the request was not processed")]
     EarlyDataRejected,
-    /// The stream belongs to an [`Extension`](super::Extension), which has received it. It carries no
-    /// request.
+    /// The stream belongs to an [`Extension`](super::Extension), which has received it. It carries no request.
     #[error("the stream belongs to an extension")]
     Claimed,
     /// The peer has not announced the [`Extension`](super::Extension).
@@ -45,10 +44,10 @@ pub enum Error {
     /// The body to be sent returned an error.
     #[error("body: {0}")]
     Body(Box<dyn std::error::Error + Send + Sync>),
-    /// The server has refused a CONNECT with this response.
+    /// The server refused a CONNECT with this response.
     #[error("the server rejected the CONNECT request with {}", .0.status())]
     Refused(Box<http::Response<Body>>),
-    /// The header or trailer section of the response exceeds our limit.
+    /// The header or trailer section of the response exceeds the limit of this end.
     #[error("{0}")]
     Fields(http3::FieldsError),
 }
@@ -61,13 +60,13 @@ fn reason_text(reason: &str) -> String {
 }
 
 impl Error {
-    /// Returns true if a timeout expired.
+    /// Returns true if the idle timeout or handshake timeout of the connection expired.
     pub fn is_timeout(&self) -> bool {
         matches!(self, Self::Connection(error) if error.is_timeout())
     }
 
-    /// Returns true if the request was certainly not processed, so that it can be sent again
-    /// whatever its method (RFC 9114 §4.1.1, §5.2).
+    /// Returns true if the request was certainly not processed, so that it can be repeated with any method (RFC
+    /// 9114 §4.1.1, §5.2).
     pub fn is_unprocessed(&self) -> bool {
         match self {
             Self::GoingAway | Self::EarlyDataRejected | Self::Request(_) => true,
@@ -78,7 +77,7 @@ impl Error {
         }
     }
 
-    /// Returns true if the connection was closed in an orderly way, without an error.
+    /// Returns true if the connection was closed without an error.
     pub fn is_clean_close(&self) -> bool {
         match self {
             Self::Connection(ConnectionError::ApplicationClosed { code, .. }) => {

@@ -1,4 +1,4 @@
-//! Execution of the futures that answer requests.
+//! Execution of the response futures of a connection.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -10,20 +10,20 @@ use courser_quic::runtime;
 
 use crate::first_poll::{First, FirstPolls};
 
-/// Answers the requests of one connection: requests that can be answered at once in the task that
-/// reads the connection, all others in tasks of their own.
+/// Runs the response futures of one connection: those that are ready at the first poll in the task that reads
+/// the connection, and all others in tasks of their own.
 #[derive(Debug)]
 pub(super) struct Executor<F> {
     active: Arc<ActiveRequests>,
     first: FirstPolls,
-    /// The memory of the last answer, recycled for the next one.
+    /// The memory of the previous future, recycled for the next one.
     recycled: Option<Pin<Box<F>>>,
-    /// Number of answers since the task that reads the connection last yielded.
-    in_a_row: u32,
+    /// Number of responses since the task that reads the connection last yielded.
+    consecutive: u32,
 }
 
-/// Number of answers after which other tasks of the thread may run.
-const MOST_IN_A_ROW: u32 = 64;
+/// Number of responses after which other tasks of the thread may run.
+const MAX_CONSECUTIVE: u32 = 64;
 
 impl<F: Future<Output = ()> + Send + 'static> Executor<F> {
     pub(super) fn new(active: Arc<ActiveRequests>) -> Self {
@@ -31,11 +31,11 @@ impl<F: Future<Output = ()> + Send + 'static> Executor<F> {
             active,
             first: FirstPolls::default(),
             recycled: None,
-            in_a_row: 0,
+            consecutive: 0,
         }
     }
 
-    /// Answers a request at once, or in a task.
+    /// Responds to a request at once, or in a task.
     pub(super) fn begin(&mut self, answer: F) {
         if self.first.is_careful() {
             self.spawn(Box::pin(answer));
@@ -53,7 +53,7 @@ impl<F: Future<Output = ()> + Send + 'static> Executor<F> {
             First::Waits(answer) => self.spawn(answer),
             First::Panicked => {}
         }
-        self.in_a_row += 1;
+        self.consecutive += 1;
     }
 
     /// Releases the recycled memory, because the next request has not arrived yet.
@@ -62,10 +62,10 @@ impl<F: Future<Output = ()> + Send + 'static> Executor<F> {
         self.first.pause();
     }
 
-    /// Lets other tasks of the thread run after many answers in a row.
-    pub(super) async fn rest(&mut self) {
-        if self.in_a_row >= MOST_IN_A_ROW {
-            self.in_a_row = 0;
+    /// Lets other tasks of the thread run after many consecutive responses.
+    pub(super) async fn yield_if_due(&mut self) {
+        if self.consecutive >= MAX_CONSECUTIVE {
+            self.consecutive = 0;
             self.pause();
             yield_now().await;
         }
@@ -93,7 +93,7 @@ async fn yield_now() {
     .await;
 }
 
-/// Counts the requests of a connection that are answered in tasks of their own.
+/// Counts the requests of a connection whose response futures run in tasks of their own.
 #[derive(Debug, Default)]
 pub(super) struct ActiveRequests(Mutex<ActiveCount>);
 

@@ -1,4 +1,4 @@
-//! Extensions of HTTP/3 that the application implements, RFC 9114 §9.
+//! Extensions of HTTP/3 that the application implements (RFC 9114 §9).
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -16,16 +16,15 @@ use super::shared::SharedConnection;
 /// The streams and frames that the application has claimed on a connection
 /// ([`Config::extensions`](super::Config::extensions)).
 ///
-/// [`Client::extension`](super::Client::extension),
+/// Returned by [`Client::extension`](super::Client::extension),
 /// [`ServerConnection::extension`](super::ServerConnection::extension) and
-/// [`Serve::extension`](super::Serve::extension) return it, and services find it among the
-/// extensions of each request. It does not keep the connection open; requests, their bodies and
-/// [`Upgraded`](super::Upgraded) streams do.
+/// [`Serve::extension`](super::Serve::extension), and available to services in the extensions of each request.
+/// It does not keep the connection open; requests, their bodies and [`Upgraded`](super::Upgraded) streams do.
 ///
-/// At most 64 streams wait for [`accept`](Self::accept); later ones are refused with the code of
-/// [`Extensions::refuse_with`](super::Extensions::refuse_with). At most 256 frames with 64 KiB wait
-/// for [`next_frame`](Self::next_frame); another one ends its request, or the connection if it is one of the
-/// control stream, with `H3_EXCESSIVE_LOAD`.
+/// At most 64 streams wait for [`accept`](Self::accept); further ones are refused with the code of
+/// [`Extensions::refuse_with`](super::Extensions::refuse_with). At most 256 frames with 64 KiB wait for
+/// [`next_frame`](Self::next_frame); a further frame ends its request, or the connection if it is on the control
+/// stream, with `H3_EXCESSIVE_LOAD`.
 ///
 /// ```no_run
 /// # mod courser { pub use courser_quic::*; pub use courser_http3_tokio as h3; }
@@ -49,18 +48,18 @@ use super::shared::SharedConnection;
 #[derive(Clone, Debug)]
 pub struct Extension(pub(super) Arc<SharedConnection>);
 
-/// Frames of claimed types that are sent before the header section of a message: an extension of
-/// [`http::Request`] on a client, and of [`http::Response`] on a server. Each has its type and its
-/// payload. RFC 9114 §9 allows unknown frames anywhere in a message.
+/// Frames of claimed types that are sent before the header section of a message, as pairs of type and payload.
+/// Add it to the extensions of an [`http::Request`] on a client, or an [`http::Response`] on a server. RFC 9114
+/// §9 allows unknown frames anywhere in a message.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct LeadingFrames(pub Vec<(u64, Bytes)>);
 
 impl Extension {
-    /// Waits for the peer's settings and returns those that this crate does not implement, in their order.
-    /// `None` if the connection is over before they arrive.
+    /// Waits for the peer's settings and returns those that this crate does not implement, in order. `None` if
+    /// the connection is closed before they arrive.
     ///
     /// # Cancel safety
-    /// Safe.
+    /// Safe: dropping the future loses nothing.
     pub async fn settings(&self) -> Option<Vec<(u64, u64)>> {
         self.0.peer_settings().await?;
         Some(self.0.peer_other_settings())
@@ -69,35 +68,35 @@ impl Extension {
     /// Waits for the next claimed stream of the peer.
     ///
     /// # Errors
-    /// Returns [`Error::Unsupported`] if the peer has not announced the extension, and
-    /// [`Error::Connection`] if the connection is over.
+    /// Returns [`Error::Unsupported`] if the peer has not announced the extension, and [`Error::Connection`] if
+    /// the connection is closed.
     ///
     /// # Cancel safety
-    /// Safe: a future that is dropped before it is ready has taken nothing.
+    /// Safe: dropping the future before it is ready loses nothing.
     pub async fn accept(&self) -> Result<ClaimedStream, Error> {
         self.supported().await?;
-        let mut waiting = Waiting::of(&self.0.claimed);
+        let mut waiting = QueueWait::of(&self.0.claimed);
         let accepted = poll_fn(|cx| waiting.poll(cx, Queue::poll_stream)).await;
         accepted.ok_or_else(|| self.lost())
     }
 
-    /// Waits for the next claimed frame of the peer, in the order in which frames were read. A frame
-    /// on a request stream is read with the message around it, before the content behind it.
+    /// Waits for the next claimed frame of the peer, in the order in which frames were read. A frame on a
+    /// request stream is read with its message, before the content that follows it.
     ///
     /// # Errors
-    /// The errors of [`accept`](Self::accept), once all frames that have arrived were taken.
+    /// The errors of [`accept`](Self::accept), once all frames that have arrived are taken.
     ///
     /// # Cancel safety
-    /// Safe: a future that is dropped before it is ready has taken nothing.
+    /// Safe: dropping the future before it is ready loses nothing.
     pub async fn next_frame(&self) -> Result<ExtensionFrame, Error> {
         self.supported().await?;
-        let mut waiting = Waiting::of(&self.0.claimed);
+        let mut waiting = QueueWait::of(&self.0.claimed);
         let frame = poll_fn(|cx| waiting.poll(cx, Queue::poll_frame)).await;
         frame.ok_or_else(|| self.lost())
     }
 
-    /// Opens a unidirectional stream and writes its type. Waits for the peer's settings, and while
-    /// the peer allows no stream.
+    /// Opens a unidirectional stream and writes its type. Waits for the peer's settings, and while the peer
+    /// allows no stream.
     ///
     /// # Errors
     /// The errors of [`accept`](Self::accept).
@@ -106,7 +105,7 @@ impl Extension {
     /// Panics if the type is not claimed.
     ///
     /// # Cancel safety
-    /// Dropping the future before it is ready opens nothing, or a stream that ends at once.
+    /// Dropping the future before it is ready opens no stream, or one that ends at once.
     pub async fn open_uni(&self, stream_type: u64) -> Result<SendStream, Error> {
         let is_claimed = self.0.extensions().has_unidirectional(stream_type);
         assert!(is_claimed, "{stream_type:#x} is not claimed");
@@ -116,8 +115,8 @@ impl Extension {
         Ok(send)
     }
 
-    /// Opens a bidirectional stream and writes the integer that claims it. Waits for the peer's
-    /// settings, and while the peer allows no stream.
+    /// Opens a bidirectional stream and writes the integer that claims it. Waits for the peer's settings, and
+    /// while the peer allows no stream.
     ///
     /// # Errors
     /// The errors of [`accept`](Self::accept).
@@ -126,7 +125,7 @@ impl Extension {
     /// Panics if the integer is not claimed.
     ///
     /// # Cancel safety
-    /// Dropping the future before it is ready opens nothing, or a stream that ends at once.
+    /// Dropping the future before it is ready opens no stream, or one that ends at once.
     pub async fn open_bi(&self, signal: u64) -> Result<(SendStream, RecvStream), Error> {
         let is_claimed = self.0.extensions().has_bidirectional(signal);
         assert!(is_claimed, "{signal:#x} is not claimed");
@@ -136,8 +135,8 @@ impl Extension {
         Ok((send, receive))
     }
 
-    /// Sends a frame on our control stream. Waits for the peer's settings. Frames that the peer gives
-    /// no credit for stay in memory.
+    /// Sends a frame on the control stream. Waits for the peer's settings. Frames without flow control credit
+    /// remain in memory.
     ///
     /// # Errors
     /// The errors of [`accept`](Self::accept).
@@ -163,7 +162,7 @@ impl Extension {
         sent.map_err(|error| self.0.failure_of(error).into())
     }
 
-    /// Closes the connection because the peer has broken a rule of the extension.
+    /// Closes the connection because the peer has violated a rule of the extension.
     pub fn fail(&self, code: Code, reason: &'static str) {
         let error = http3::Error {
             code,
@@ -174,12 +173,12 @@ impl Extension {
         let _ = self.0.drive(|_| Err::<(), _>(error));
     }
 
-    /// Returns the QUIC connection, for its address, statistics and exporters.
+    /// Returns the QUIC connection for access to its addresses, statistics and exporters.
     pub fn quic(&self) -> &Connection {
         &self.0.quic
     }
 
-    /// Waits until the peer has announced the extension, if it has to.
+    /// Waits until the peer has announced the extension, if that is required.
     async fn supported(&self) -> Result<(), Error> {
         if self.0.extensions().announcement().is_none() {
             return Ok(());
@@ -208,8 +207,8 @@ impl Extension {
 }
 
 impl LeadingFrames {
-    /// Puts the frames before an encoded header section.
-    pub(super) fn before(&self, head: &[u8]) -> Vec<u8> {
+    /// Prepends the frames to an encoded header section.
+    pub(super) fn prepend_to(&self, head: &[u8]) -> Vec<u8> {
         let frames = self.0.iter();
         let mut out: Vec<u8> = frames
             .flat_map(|(frame_type, payload)| http3::Connection::encode_frame(*frame_type, payload))
@@ -219,13 +218,13 @@ impl LeadingFrames {
     }
 }
 
-/// A wait for something in the queue. Dropping it leaves nothing behind.
-struct Waiting<'a> {
+/// A wait for an element of the queue. Dropping it removes the waiting task.
+struct QueueWait<'a> {
     queue: &'a Queue,
     ticket: Ticket,
 }
 
-impl<'a> Waiting<'a> {
+impl<'a> QueueWait<'a> {
     fn of(queue: &'a Queue) -> Self {
         Self {
             queue,
@@ -242,7 +241,7 @@ impl<'a> Waiting<'a> {
     }
 }
 
-impl Drop for Waiting<'_> {
+impl Drop for QueueWait<'_> {
     fn drop(&mut self) {
         self.queue.forget(&mut self.ticket);
     }

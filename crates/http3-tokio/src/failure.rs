@@ -1,24 +1,24 @@
-//! Failures below the interface of requests.
+//! Errors of the two directions of a stream.
 
 use std::fmt;
 
 use courser_http3::{self as http3, Code};
 use courser_quic::{ConnectionError, ReadError, VarInt, WriteError};
 
-/// The part of [`Error`](super::Error) that the two halves of a stream can cause. It has no response in it,
-/// so that a body can consist of such a half.
+/// The errors that one direction of a stream can cause. Unlike [`Error`](super::Error) it contains no response,
+/// so that a body can consist of such a direction.
 #[derive(Debug)]
 pub(super) enum Failure {
-    /// The QUIC connection is over.
+    /// The QUIC connection is closed or lost.
     Connection(ConnectionError),
-    /// A rule of HTTP/3 was broken, or the request was cancelled.
+    /// A rule of HTTP/3 was violated, or the request was cancelled.
     Http {
         origin: Origin,
         code: Code,
-        /// A short description, empty for errors from the peer.
+        /// A short description; empty for errors from the peer.
         reason: &'static str,
     },
-    /// The server has refused the early data.
+    /// The server rejected the early data.
     EarlyDataRejected,
     /// The message cannot be sent as it is.
     Request(http3::RequestError),
@@ -29,9 +29,9 @@ pub(super) enum Failure {
 /// The end that detected an error.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Origin {
-    /// We detected it.
+    /// This end detected a violation by the peer.
     Local,
-    /// The peer detected it, or cancelled the request.
+    /// The peer detected the error or cancelled the request.
     Peer,
 }
 

@@ -1,4 +1,4 @@
-//! Handing the stream of a CONNECT from its response to its upgrade.
+//! Passing the stream of a CONNECT from its response to its upgrade.
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -9,7 +9,7 @@ use courser_base::{Held, Mutex};
 use super::incoming::Incoming;
 use super::outgoing::Outgoing;
 
-/// The two halves of a stream, which an upgrade takes once the response was sent.
+/// The two directions of a stream, which an upgrade takes once the response is sent.
 #[derive(Debug, Default)]
 pub(super) struct Handover(Mutex<Halves>);
 
@@ -17,10 +17,10 @@ pub(super) struct Handover(Mutex<Halves>);
 pub(super) struct Halves {
     pub(super) incoming: Option<Box<Incoming>>,
     pub(super) outgoing: Option<Outgoing>,
-    /// True while a task waits for both halves.
-    pub(super) is_wanted: bool,
-    /// True if the owner of the halves is done, or there will be none.
-    pub(super) is_over: bool,
+    /// True while a task waits for both directions.
+    pub(super) is_requested: bool,
+    /// True if the stream will have no owner, or has none any longer.
+    pub(super) has_ended: bool,
     pub(super) taker: Option<ForeignWaker>,
     /// The task that waits for the end.
     watcher: Option<ForeignWaker>,
@@ -34,25 +34,25 @@ impl Handover {
         })))
     }
 
-    /// Returns the receiving half, for a reader of the request's body.
+    /// Returns the receiving direction, for a reader of the request body.
     pub(super) fn take_incoming(&self) -> Option<Box<Incoming>> {
         let mut halves = self.lock();
-        if halves.is_wanted {
+        if halves.is_requested {
             None
         } else {
             halves.incoming.take()
         }
     }
 
-    pub(super) fn is_wanted(&self) -> bool {
-        self.lock().is_wanted
+    pub(super) fn is_requested(&self) -> bool {
+        self.lock().is_requested
     }
 
-    /// Provides the stream to its taker, because the response was sent.
+    /// Provides the stream to the upgrade, because the response is sent.
     pub(super) fn fulfil(&self, outgoing: Outgoing) {
         let mut halves = self.lock();
-        if !halves.is_wanted {
-            halves.is_over = true;
+        if !halves.is_requested {
+            halves.has_ended = true;
             drop(halves);
             return drop(outgoing);
         }
@@ -62,10 +62,10 @@ impl Handover {
         taker.into_iter().for_each(ForeignWaker::wake);
     }
 
-    /// Ends the upgrade: the stream will have no owner, or has none any more.
+    /// Ends the upgrade, because the stream has no owner.
     pub(super) fn end(&self) {
         let mut halves = self.lock();
-        halves.is_over = true;
+        halves.has_ended = true;
         let woken = [halves.taker.take(), halves.watcher.take()];
         drop(halves);
         woken.into_iter().flatten().for_each(ForeignWaker::wake);
@@ -74,7 +74,7 @@ impl Handover {
     pub(super) fn poll_end(&self, cx: &Context<'_>) -> Poll<()> {
         let waker = ForeignWaker::of(cx);
         let mut halves = self.lock();
-        if halves.is_over {
+        if halves.has_ended {
             return Poll::Ready(());
         }
         halves.watcher = Some(waker);

@@ -1,6 +1,6 @@
-//! Operations for the server and the client of courser.
+//! Internal operations for the server and the client of courser.
 //!
-//! None of this is part of the public API, and it changes without notice.
+//! They are not part of the public API and may change at any time.
 
 pub use courser_http3::hooks::{CancellationBudget, FrameBudget};
 use courser_quic::Connection;
@@ -11,7 +11,7 @@ pub use crate::first_poll::{First, FirstPolls};
 
 use crate::{Error, HttpService, Interim, OnInterim, Serve};
 
-/// Like [`serve`](crate::serve), for a service that receives only the requests that an [`Admission`] admits;
+/// Like [`serve`](crate::serve), but for a service that receives only the requests that an [`Admission`] admits;
 /// see [`serve_admitted`].
 pub fn serve<S>(connection: Connection, service: S) -> Serve<S> {
     Serve::new(connection, service)
@@ -29,12 +29,12 @@ where
     serve.admitting(admission)
 }
 
-/// Returns the [`Interim`] of a request whose protocol cannot send interim responses here.
+/// Returns the [`Interim`] of a request whose protocol does not support interim responses here.
 pub fn unsupported_interim() -> Interim {
     Interim::unsupported()
 }
 
-/// Passes an interim response to the function in `on_interim`.
+/// Passes an interim response to the callback in `on_interim`.
 pub fn call(on_interim: &OnInterim, response: Response<()>) {
     on_interim.call(response);
 }

@@ -1,4 +1,4 @@
-//! Services that answer requests.
+//! Services that respond to requests.
 
 use http::{Request, Response};
 use tower_service::Service;
@@ -6,13 +6,12 @@ use tower_service::Service;
 /// The type of errors of services and bodies.
 pub(crate) type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// A tower service that answers requests with bodies of type `B`, such as an axum router, layers of
+/// A tower service that responds to requests with bodies of type `B`, such as an axum router, layers of
 /// tower-http, or a function in `tower::service_fn`.
 ///
-/// Implemented for exactly those types that have the supertraits and whose responses have a body
-/// that meets the bounds of [`ResponseBody`](HttpService::ResponseBody). It is a single name for
-/// the bounds of [`serve`](super::serve) and `courser::serve`, for use in functions that pass a
-/// service on:
+/// Implemented for exactly the types that have the supertraits and whose responses have a body that meets the
+/// bounds of [`ResponseBody`](HttpService::ResponseBody). It is a single name for the bounds of
+/// [`serve`](super::serve) and `courser::serve`, for functions that pass a service on:
 ///
 /// ```
 /// # mod courser { pub use courser_quic::*; pub use courser_http3_tokio as h3; }
@@ -24,7 +23,7 @@ pub(crate) type BoxError = Box<dyn std::error::Error + Send + Sync>;
 /// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot answer requests with bodies of type `{B}`",
-    note = "what can is a `tower::Service<http::Request<{B}>>` of `http::Response`s, `Clone + Send + \
+    note = "required is a `tower::Service<http::Request<{B}>>` of `http::Response`s, `Clone + Send + \
             'static`, with a `Future` that is `Send` and an `Error` that fits in a `Box<dyn Error>`"
 )]
 pub trait HttpService<B>:

@@ -1,4 +1,4 @@
-//! The message that arrives on a request stream.
+//! The message received on a request stream.
 
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -9,32 +9,32 @@ use courser_quic::hooks::RecvStreamHooks;
 use courser_quic::{ReadError, RecvStream};
 use http::Method;
 
-use super::datagrams::UNWANTED_DATAGRAM;
+use super::datagrams::UNUSED_DATAGRAM;
 use super::failure::{Failure, var_int};
 use super::records::Records;
 use super::shared::Guard;
 
 /// Drives a [`RequestStream`] with the bytes of a QUIC stream.
 ///
-/// Dropping it before the end of the message gives up the rest: a server has then read enough to
-/// respond, and [drops](super::abandoned) what still arrives for a moment. A client cancels.
+/// Dropping it before the end of the message cancels the rest. A server has then read enough to respond, and
+/// [discards](super::abandoned) further bytes for a short time. A client cancels the request.
 #[derive(Debug)]
 pub(super) struct Incoming {
     guard: Arc<Guard>,
     receive: RecvStream,
-    /// The message, which holds the header section, too, until a service is called.
+    /// The message, which also holds the header section until a service is called.
     pub(super) message: RequestStream,
 }
 
 impl Incoming {
-    /// Receives a request.
+    /// Creates the receiver of a request on a server.
     pub(super) fn request(guard: Arc<Guard>, receive: RecvStream) -> Self {
         let mut message = RequestStream::request(receive.id().value(), guard.limits());
         message.set_extensions(guard.extensions());
         Self::new(guard, receive, message)
     }
 
-    /// Receives the response to a request with `method`.
+    /// Creates the receiver of the response to a request with `method`.
     pub(super) fn response(guard: Arc<Guard>, receive: RecvStream, method: &Method) -> Self {
         let mut message = RequestStream::response(receive.id().value(), guard.limits(), method);
         message.set_extensions(guard.extensions());
@@ -49,7 +49,7 @@ impl Incoming {
         }
     }
 
-    /// Returns the number of the stream.
+    /// Returns the stream ID.
     pub(super) fn stream(&self) -> u64 {
         self.receive.id().value()
     }
@@ -72,8 +72,8 @@ impl Incoming {
                 Step::Decode => match self.decode(cx)? {
                     Decoding::Done => {}
                     Decoding::Blocked { .. } => {
-                        // The missing entries may never arrive, because the peer may have reset the
-                        // stream (RFC 9204 §2.2.2.2).
+                        // The missing entries may never arrive, because the peer may have reset the stream (RFC
+                        // 9204 §2.2.2.2).
                         let error = ready!(self.receive.poll_reset(cx));
                         return Poll::Ready(Err(self.on_lost(error)));
                     }
@@ -98,7 +98,7 @@ impl Incoming {
         }
     }
 
-    /// Waits for the next response, interim or final.
+    /// Waits for the next interim or final response.
     pub(super) async fn next_response(&mut self) -> Result<ResponseHead, Failure> {
         std::future::poll_fn(|cx| self.poll_step(cx)).await?;
         self.message.take_response().ok_or_else(Failure::closed)
@@ -122,8 +122,8 @@ impl Incoming {
         Poll::Ready(Ok(()))
     }
 
-    /// Keeps a large part of a section charged to flow control until the rest has arrived, so that it
-    /// counts for the memory budget of the endpoint.
+    /// Withholds a large part of an incomplete section from flow control until the rest has arrived, so that it
+    /// counts towards the memory budget of the endpoint.
     fn hold_partial(&mut self) {
         let more = self.message.hold_partial();
         if more > 0 {
@@ -176,7 +176,7 @@ impl Incoming {
             Scope::Stream => {
                 let _ = self.receive.stop(var_int(error.code));
             }
-            // The connection is closed, perhaps by another request.
+            // The connection is closed, perhaps because of another request.
             Scope::Connection => self.message.on_connection_lost(),
         }
         self.guard.failure_of(error)
@@ -198,13 +198,13 @@ impl Incoming {
         }
         let is_closed = error == ReadError::ClosedStream;
         match is_closed && self.guard.datagrams.was_aborted(self.stream()) {
-            true => UNWANTED_DATAGRAM.into(),
+            true => UNUSED_DATAGRAM.into(),
             false => self.guard.cause_of(error.into()),
         }
     }
 
-    /// Grants credit for the bytes that an incomplete or blocked section has held, and stops waiting
-    /// for its entries.
+    /// Grants credit for the bytes that an incomplete or blocked section has withheld, and stops waiting for its
+    /// entries.
     fn release(&mut self) {
         let held = self.message.take_held();
         if held > 0 {

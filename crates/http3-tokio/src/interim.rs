@@ -1,4 +1,4 @@
-//! Interim responses of services, on a server.
+//! Interim responses of services on a server.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -13,17 +13,16 @@ use http::{Response, StatusCode};
 use super::error::Error;
 use super::respond::{Respond, is_interim};
 
-/// Sends interim responses (1xx) to one request, ahead of its final one: 103 (Early Hints, RFC
-/// 8297) lets a browser load resources while the response is still being computed.
+/// Sends interim responses (1xx) to one request before its final response: 103 (Early Hints, RFC 8297) lets a
+/// browser load resources while the response is being computed.
 ///
-/// It is among the extensions of each request if
-/// [`Serve::interim_responses`](super::Serve::interim_responses) or
-/// `courser::server::Server::interim_responses` is on, over every protocol, so that an extractor
-/// always finds it. Clones send to the same request.
+/// It is in the extensions of each request if [`Serve::interim_responses`](super::Serve::interim_responses) or
+/// `courser::server::Server::interim_responses` is on, over every protocol, so that extractors always find it.
+/// Clones send to the same request.
 ///
-/// Over HTTP/1.1 and HTTP/2 nothing can be sent, because hyper's servers do not support interim
-/// responses, and the result is [`InterimOutcome::Unsupported`]. That is not an error: clients may
-/// ignore interim responses (RFC 9110 §15.2), so a service need not check the protocol.
+/// Nothing is sent over HTTP/1.1 and HTTP/2, because hyper's servers do not support interim responses, and the
+/// result is [`InterimOutcome::Unsupported`]. That is not an error: clients may ignore interim responses (RFC
+/// 9110 §15.2), so a service need not check the protocol.
 ///
 /// ```
 /// # mod courser { pub use courser_quic::*; pub use courser_http3_tokio as h3; }
@@ -36,7 +35,7 @@ use super::respond::{Respond, is_interim};
 ///         .header("link", "</style.css>; rel=preload; as=style")
 ///         .body(())
 ///         .expect("valid fields");
-///     // The page is needed even if the hint could not be sent.
+///     // The page is returned even if the hint could not be sent.
 ///     let _ = interim.send(hints).await;
 ///     render().await
 /// }
@@ -46,12 +45,12 @@ use super::respond::{Respond, is_interim};
 #[derive(Clone, Debug)]
 pub struct Interim(Option<Arc<Unanswered>>);
 
-/// The fate of an interim response.
+/// The outcome of sending an interim response.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum InterimOutcome {
-    /// It was written to the stream.
+    /// The response was written to the stream.
     Sent,
-    /// It was not sent, because the protocol of the request does not support it here.
+    /// The response was not sent, because the protocol of the request does not support it here.
     Unsupported,
 }
 
@@ -59,18 +58,18 @@ pub enum InterimOutcome {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum InterimError {
-    /// The status is not that of an interim response, or is 101, which HTTP/3 does not have (RFC
-    /// 9114 §4.5). Reported over every protocol.
+    /// The status is not that of an interim response, or is 101, which HTTP/3 does not support (RFC 9114 §4.5).
+    /// Reported over every protocol.
     #[error("status {0} is not an interim status: use 100 or 102 to 199")]
     Status(StatusCode),
     /// The service has returned its response.
     #[error("the final response has already started")]
     Answered,
-    /// The client has cancelled the request, the connection is over, or the service has failed.
+    /// The client has cancelled the request, the connection is closed, or the service has failed.
     #[error("the request was cancelled")]
     GivenUp,
-    /// It could not be written: the client has just cancelled the request or does not accept fields
-    /// of this size, or the connection is over.
+    /// The response could not be written: the client has just cancelled the request or does not accept a header
+    /// section of this size, or the connection is closed.
     #[error(transparent)]
     Failed(#[from] Error),
 }
@@ -81,25 +80,24 @@ impl Interim {
         Self(None)
     }
 
-    /// Sends an interim response without `content-length`, which it must not have (RFC 9110 §8.6),
-    /// and without connection-specific fields of HTTP/1.1.
+    /// Sends an interim response without `content-length`, which it must not have (RFC 9110 §8.6), and without
+    /// connection-specific fields of HTTP/1.1.
     ///
-    /// Returns when the response was written, and sent as far as flow and congestion control allow.
-    /// Before that, it waits while the client grants no credit, except for 512 bytes, or while the
-    /// stream has [`TransportConfig::unsent_limit`](courser_quic::TransportConfig) bytes to send. So no
-    /// more than that is stored for a client that does not read. Interim responses arrive before
-    /// the final response, in the order of the calls.
+    /// Returns when the response is written, and sent as far as flow and congestion control allow. It waits
+    /// while the client grants no credit, except for 512 bytes, or while the stream has
+    /// [`TransportConfig::unsent_limit`](courser_quic::TransportConfig) bytes to send. So no more than that is
+    /// stored for a client that does not read. Interim responses arrive before the final response, in the order
+    /// of the calls.
     ///
-    /// Clients limit how many may precede the final response: those of courser to 8, with 100
+    /// Clients limit the number of interim responses before the final one: those of courser to 8, including 100
     /// (Continue).
     ///
     /// # Errors
-    /// Returns an [`InterimError`]. A service that uses a valid status may ignore it: if the client
-    /// is gone, the service is dropped.
+    /// Returns an [`InterimError`]. A service that uses a valid status may ignore it: if the client has
+    /// cancelled, the service is dropped.
     ///
     /// # Cancel safety
-    /// Dropping the future before it is ready sends nothing or, with the next write, the whole
-    /// response.
+    /// Dropping the future before it is ready sends nothing or, with the next write, the whole response.
     pub async fn send(&self, response: Response<()>) -> Result<InterimOutcome, InterimError> {
         let status = response.status();
         if !is_interim(status) {
@@ -122,8 +120,8 @@ impl Interim {
 #[derive(Debug)]
 struct Unanswered {
     state: Mutex<UnansweredState>,
-    /// The tasks that wait for room on the stream, which itself wakes only one. They have a lock of
-    /// their own, because a wakeup may happen during a write.
+    /// The tasks that wait for capacity of the stream, which itself wakes only one. They have a separate lock,
+    /// because a wakeup may happen during a write.
     waiting: Mutex<Waiters>,
 }
 
@@ -137,8 +135,8 @@ enum UnansweredState {
 #[derive(Debug)]
 struct Open {
     respond: Respond,
-    /// Encoded bytes that are not written yet. The next writer must write them first: a response
-    /// once begun cannot be taken back, because the client's decoder counts sections.
+    /// Encoded bytes that are not written yet. The next writer must write them first, because the client's
+    /// decoder counts sections, so a response cannot be withdrawn once its writing has started.
     left: Bytes,
 }
 
@@ -149,7 +147,7 @@ impl Open {
 }
 
 impl Unanswered {
-    /// Ends the request's interim responses, if it is open.
+    /// Ends the interim responses of the request, if they are possible.
     fn end(&self, end: UnansweredState) -> Option<Open> {
         let mut state = lock(&self.state);
         match std::mem::replace(&mut *state, end) {
@@ -206,7 +204,7 @@ impl Sending<'_> {
         Poll::Ready(Ok(()))
     }
 
-    /// Returns `Ready` when nothing is left to write.
+    /// Returns `Ready` when all bytes are written.
     fn poll_written(
         &mut self,
         waker_of_task: &mut Option<ForeignWaker>,
@@ -223,7 +221,7 @@ impl Sending<'_> {
         if let Some(waker) = waker_of_task.take() {
             lock(&self.unanswered.waiting).register(&mut self.ticket, waker);
         }
-        // There may be room by now, and the tasks woken for it did not include this one.
+        // The stream may have capacity now, and the tasks woken for it did not include this one.
         open.poll_written(&mut cx_of_all)
     }
 }
@@ -236,9 +234,9 @@ impl Drop for Sending<'_> {
 
 /// A response whose service may send interim responses before it. Dropping it resets the request.
 #[derive(Debug)]
-pub(super) struct Lent(Arc<Unanswered>);
+pub(super) struct InterimGuard(Arc<Unanswered>);
 
-impl Lent {
+impl InterimGuard {
     pub(super) fn new(respond: Respond) -> Self {
         Self(Arc::new(Unanswered {
             state: Mutex::new(UnansweredState::Open(Open {
@@ -254,7 +252,7 @@ impl Lent {
         Interim(Some(self.0.clone()))
     }
 
-    /// Implements [`Respond::cancelled`] for the lent response.
+    /// Implements [`Respond::cancelled`] while the service holds the response.
     pub(super) fn cancelled(&self) -> Pin<Box<dyn Future<Output = ()> + Send>> {
         let state = lock(&self.0.state);
         let UnansweredState::Open(open) = &*state else {
@@ -263,13 +261,13 @@ impl Lent {
         open.respond.cancelled()
     }
 
-    /// Takes the response back from a service that failed.
+    /// Returns the response from a service that failed.
     pub(super) fn on_failed(self) -> Respond {
         self.end(UnansweredState::GivenUp).respond
     }
 
-    /// Takes the response back when the service has answered. First writes the interim responses
-    /// that are left; returns `None` if the client has cancelled the request.
+    /// Returns the response when the service has responded, after writing the remaining interim responses.
+    /// Returns `None` if the client has cancelled the request.
     pub(super) async fn on_answered(self) -> Option<Respond> {
         let mut open = self.end(UnansweredState::Answered);
         match std::future::poll_fn(|cx| open.poll_written(cx)).await {
@@ -287,7 +285,7 @@ impl Lent {
     }
 }
 
-impl Drop for Lent {
+impl Drop for InterimGuard {
     fn drop(&mut self) {
         drop(self.0.end(UnansweredState::GivenUp));
     }

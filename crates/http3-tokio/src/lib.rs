@@ -1,6 +1,6 @@
-//! HTTP/3 (RFC 9114) on a QUIC connection, with the types that Rust shares.
+//! HTTP/3 (RFC 9114) on a QUIC connection, with the common types of Rust.
 //!
-//! Programs use this crate as `courser::h3`, which explains it.
+//! Programs use this crate as `courser::h3`, whose documentation describes it.
 
 mod abandoned;
 mod admission;
@@ -16,7 +16,6 @@ mod executor;
 mod extension;
 mod failure;
 mod first_poll;
-mod giving_up;
 mod handover;
 #[doc(hidden)]
 pub mod hooks;
@@ -37,6 +36,7 @@ mod settings;
 mod shared;
 mod unresolved;
 mod upgrade;
+mod upload_guard;
 
 pub use courser_http3::{
     Capsule, ClaimError, Code, Config, ConfigError, Extensions, FieldLimits, FrameStream, Priority,

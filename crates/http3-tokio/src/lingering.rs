@@ -1,14 +1,14 @@
-//! The requests of a connection whose rest is [dropped](super::abandoned).
+//! The requests of a connection whose rest is [discarded](super::abandoned).
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::task::{Context, Waker};
 
 use courser_base::Mutex;
 
-/// The streams of a connection whose rest is dropped.
+/// The streams of a connection whose rest is discarded.
 #[derive(Debug, Default)]
 pub(super) struct Lingering {
-    /// Their number. Most connections have none, whose requests need not take the lock.
+    /// Number of streams. It is zero on most connections, whose requests need not take the lock.
     count: AtomicUsize,
     streams: Mutex<Vec<Entry>>,
 }
@@ -16,8 +16,8 @@ pub(super) struct Lingering {
 #[derive(Debug)]
 struct Entry {
     stream: u64,
-    /// The response was reset, so that the rest of the request is of no use to the client either.
-    is_over: bool,
+    /// True if the response was reset, so that the rest of the request is useless to the client.
+    has_ended: bool,
     waker: Option<Waker>,
 }
 
@@ -26,7 +26,7 @@ impl Lingering {
         self.count.fetch_add(1, Relaxed);
         self.streams.lock().push(Entry {
             stream,
-            is_over: false,
+            has_ended: false,
             waker: None,
         });
     }
@@ -34,13 +34,13 @@ impl Lingering {
     pub(super) fn remove(&self, stream: u64) {
         let mut streams = self.streams.lock();
         let index = streams.iter().position(|entry| entry.stream == stream);
-        // Dropped without the lock, as its waker must be.
+        // Dropped after the lock is released, because dropping the waker runs foreign code.
         let removed = index.map(|index| streams.swap_remove(index));
         if removed.is_some() {
             self.count.fetch_sub(1, Relaxed);
         }
         if streams.is_empty() {
-            // There are rarely any: the list does not keep its room.
+            // Streams are rare, so the memory of the list is released.
             *streams = Vec::new();
         }
         drop(streams);
@@ -54,25 +54,25 @@ impl Lingering {
         let mut streams = self.streams.lock();
         let entry = streams.iter_mut().find(|entry| entry.stream == stream);
         let waker = entry.and_then(|entry| {
-            entry.is_over = true;
+            entry.has_ended = true;
             entry.waker.take()
         });
         drop(streams);
         waker.into_iter().for_each(Waker::wake);
     }
 
-    /// Returns true if the response of a stream was reset. Otherwise registers the task.
-    pub(super) fn is_over(&self, cx: &Context<'_>, stream: u64) -> bool {
-        // Wakers are cloned and dropped without the lock: their code is not ours.
+    /// Returns true if the response of a stream was reset. Otherwise registers the task to be woken.
+    pub(super) fn has_ended(&self, cx: &Context<'_>, stream: u64) -> bool {
+        // Wakers are cloned and dropped without the lock, because they run foreign code.
         let mut waker = Some(cx.waker().clone());
         let mut streams = self.streams.lock();
         let entry = streams.iter_mut().find(|entry| entry.stream == stream);
-        let is_over = entry.is_none_or(|entry| {
+        let has_ended = entry.is_none_or(|entry| {
             std::mem::swap(&mut entry.waker, &mut waker);
-            entry.is_over
+            entry.has_ended
         });
         drop(streams);
-        is_over
+        has_ended
     }
 }
 
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reset_of_the_response_ends_the_wait_for_its_request_alone() {
+    fn reset_of_a_response_ends_only_the_wait_for_its_request() {
         let lingering = Lingering::default();
         let woken = Arc::new(Woken::default());
         let waker = Waker::from(woken.clone());
@@ -101,14 +101,14 @@ mod tests {
         lingering.on_reset(0);
         lingering.add(0);
         lingering.add(4);
-        assert!(!lingering.is_over(&cx, 0) && !lingering.is_over(&cx, 4));
+        assert!(!lingering.has_ended(&cx, 0) && !lingering.has_ended(&cx, 4));
         lingering.on_reset(4);
         assert_eq!(woken.0.load(Relaxed), 1);
-        assert!(!lingering.is_over(&cx, 0) && lingering.is_over(&cx, 4));
+        assert!(!lingering.has_ended(&cx, 0) && lingering.has_ended(&cx, 4));
         lingering.remove(4);
         lingering.remove(4);
         lingering.on_reset(0);
-        assert!(lingering.is_over(&cx, 0));
+        assert!(lingering.has_ended(&cx, 0));
         lingering.remove(0);
         assert_eq!(lingering.count.load(Relaxed), 0);
         assert_eq!(lingering.streams.lock().capacity(), 0);

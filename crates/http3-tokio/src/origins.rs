@@ -1,30 +1,30 @@
-//! The origins that a server claims for a connection, RFC 9412.
+//! The origins that a server claims for a connection (RFC 9412).
 
-/// The claims of a server.
+/// The claims of a server; `None` until it has sent an ORIGIN frame.
 #[derive(Debug, Default)]
 pub(super) struct Origins(Option<Vec<String>>);
 
 impl Origins {
-    /// Adds the origins of an ORIGIN frame, as far as there is room.
+    /// Adds the origins of an ORIGIN frame, within the limit.
     pub(super) fn add(&mut self, more: Vec<String>) {
         let known = self.0.get_or_insert_default();
         for origin in more {
             let is_short = origin.len() <= LONGEST_ORIGIN;
-            if known.len() < MOST_ORIGINS && is_short && !known.contains(&origin) {
+            if known.len() < MAX_ORIGINS && is_short && !known.contains(&origin) {
                 known.push(origin);
             }
         }
     }
 
-    /// Returns the claims, `None` until the server has sent an ORIGIN frame.
+    /// Returns the claims, or `None` until the server has sent an ORIGIN frame.
     pub(super) fn get(&self) -> Option<Vec<String>> {
         self.0.clone()
     }
 }
 
-/// The maximum number of origins of a connection (limit K204). Certificates rarely have more names.
-const MOST_ORIGINS: usize = 256;
-/// The longest origin, in bytes (limit K204): a scheme, a DNS name and a port.
+/// Largest number of origins of a connection (limit K204). Certificates rarely have more names.
+const MAX_ORIGINS: usize = 256;
+/// Longest origin in bytes (limit K204): a scheme, a DNS name and a port.
 const LONGEST_ORIGIN: usize = 270;
 
 #[cfg(test)]
@@ -47,7 +47,7 @@ mod tests {
         assert_eq!(origins.get(), Some(expected.to_vec()));
     }
 
-    /// K204, A123.
+    /// K204, A123: the number and the length of claims are limited.
     #[test]
     fn claims_are_bounded() {
         let mut origins = Origins::default();

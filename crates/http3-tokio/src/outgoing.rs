@@ -1,4 +1,4 @@
-//! The message that we send on a request stream.
+//! The message sent on a request stream.
 
 mod body;
 
@@ -13,12 +13,12 @@ use courser_quic::{SendStream, Side};
 use super::failure::{Failure, var_int};
 use super::shared::Guard;
 
-/// Writes a message's frames to a QUIC stream. Dropping it before the end resets the stream.
+/// Writes the frames of a message to a QUIC stream. Dropping it before the end resets the stream.
 #[derive(Debug)]
 pub(super) struct Outgoing {
     pub(super) guard: Arc<Guard>,
     pub(super) send: SendStream,
-    /// The code for a reset of the stream, `None` once the message is over.
+    /// The code for a reset of the stream; `None` once the message has ended.
     reset_code: Option<Code>,
 }
 
@@ -35,8 +35,8 @@ impl Outgoing {
         }
     }
 
-    /// Records that a service receives the request and may process some of it: from now on it is
-    /// not reset as rejected (RFC 9114 §4.1.1).
+    /// Records that a service receives the request and may process parts of it, so that it is no longer reset as
+    /// rejected (RFC 9114 §4.1.1).
     pub(super) fn on_processing(&mut self) {
         self.reset_code = self.reset_code.and(Some(Code::INTERNAL_ERROR));
     }
@@ -46,7 +46,7 @@ impl Outgoing {
         self.encode_before(fields, 0)
     }
 
-    /// Encodes a header section, with `room` for what is appended to it.
+    /// Encodes a header section with spare capacity of `room` bytes for content.
     pub(super) fn encode_before(
         &self,
         fields: &FieldsToSend<'_>,
@@ -72,28 +72,28 @@ impl Outgoing {
         });
     }
 
-    /// Writes encoded frames.
+    /// Writes all bytes of these encoded frames.
     pub(super) async fn write(&mut self, frames: Vec<u8>) -> Result<(), Failure> {
         Ok(self.send.write_chunk(Bytes::from(frames)).await?)
     }
 
     /// Counts the request as cancelled by the peer.
-    pub(super) fn on_given_up(&self) -> Result<(), Failure> {
+    pub(super) fn on_cancelled_by_peer(&self) -> Result<(), Failure> {
         let (now, stream) = (self.guard.now(), self.send.id().value());
         self.guard
             .drive(|state| state.http.on_given_up(now, stream))
             .map_err(|error| self.guard.failure_of(error))
     }
 
-    /// Ends the message. All bytes written are still delivered.
+    /// Ends the message. All written bytes are still delivered.
     pub(super) fn finish(&mut self) {
         if self.on_end().is_some() {
-            // The stream is already over if the peer has stopped it and everything was written.
+            // Fails if the peer has stopped the stream and all bytes are written.
             let _ = self.send.finish();
         }
     }
 
-    /// Abandons the message with a reset.
+    /// Aborts the message with a reset.
     pub(super) fn reset(&mut self, code: Code) {
         if self.on_end().is_some() {
             let _ = self.send.reset(var_int(code));
@@ -107,7 +107,7 @@ impl Outgoing {
         self.send.take()
     }
 
-    /// Records the end of the message. Returns the code that a reset would have had, once.
+    /// Records the end of the message. Returns the code for a reset, only once.
     fn on_end(&mut self) -> Option<Code> {
         let code = self.reset_code.take()?;
         let stream = self.send.id().value();

@@ -1,19 +1,19 @@
-//! Priorities of requests as levels of the transport's scheduler, RFC 9218 §10.
+//! Priorities of requests as levels of the transport's scheduler (RFC 9218 §10).
 
 use courser_http3::Priority;
 
-/// The level of control streams, above all requests.
+/// The level of control streams, above that of all requests.
 pub(super) const CONTROL: i32 = i32::MAX;
 
-/// Returns the level of a stream in the schedule: more urgent streams come first. Among streams of
-/// the same urgency, those without `incremental` precede the others and are sent one after the
-/// other, in the order of their requests; incremental ones take turns.
+/// Returns the level of a stream in the scheduler: more urgent streams are first. Among streams of the same
+/// urgency, those without `incremental` precede the others and are sent one after the other in the order of
+/// their requests; incremental ones take turns.
 pub(super) fn level(priority: Priority, index: u64) -> i32 {
     let urgency = 7 - i32::from(priority.urgency.min(7));
     let turn = if priority.incremental {
         0
     } else {
-        // Streams with distant indices are not open at the same time, so the order may wrap around.
+        // Streams with distant indexes are not open at the same time, so the order may wrap around.
         TURNS - (index % TURNS as u64) as i32
     };
     urgency * LEVELS + turn
@@ -22,7 +22,7 @@ pub(super) fn level(priority: Priority, index: u64) -> i32 {
 const TURNS: i32 = 1 << 24;
 const LEVELS: i32 = 1 << 26;
 
-/// Returns the priority that the request asks for, which a PRIORITY_UPDATE overrides.
+/// Returns the priority that the request has in its fields, which a PRIORITY_UPDATE overrides.
 pub(super) fn of_request(headers: &http::HeaderMap) -> Option<Priority> {
     let mut values = headers.get_all("priority").iter();
     match (values.next(), values.next()) {
@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_more_urgent_goes_first() {
+    fn more_urgent_streams_are_first() {
         let at = |urgency, incremental, index| {
             level(
                 Priority {

@@ -1,4 +1,4 @@
-//! The records of HTTP/3 for the sinks of the connection.
+//! HTTP/3 records for the sinks of a connection.
 
 use courser_quic::Connection;
 use courser_quic::hooks::ConnectionHooks;
@@ -11,21 +11,21 @@ pub(super) struct Records {
 }
 
 impl Records {
-    /// Begins to watch the sinks of a connection.
+    /// Starts to watch the sinks of a connection.
     pub(super) fn of(quic: &Connection) -> Self {
         Self {
             watch: quic.with_tap(|tap, _| tap.watch()),
         }
     }
 
-    /// Returns true while a sink receives records of HTTP/3. Costs a branch.
+    /// Returns true while a sink receives HTTP/3 records. Costs a branch.
     #[inline]
     pub(super) fn are_recorded(&self) -> bool {
         let watch = self.watch.as_ref();
         watch.is_some_and(|watch| watch.wants(Detail::Messages))
     }
 
-    /// Passes records on. Locks the endpoint, like any call of `quic`.
+    /// Passes records to the sinks. Locks the endpoint, like any call of `quic`.
     pub(super) fn pass(quic: &Connection, records: Vec<Record>) {
         if records.is_empty() {
             return;
@@ -37,7 +37,7 @@ impl Records {
         });
     }
 
-    /// Passes the record that `make` builds on. It is not built if no sink receives it.
+    /// Passes the record that `make` builds to the sinks. It is not built if no sink receives it.
     #[inline]
     pub(super) fn record(&self, quic: &Connection, make: impl FnOnce() -> Http3Record) {
         if self.are_recorded() {

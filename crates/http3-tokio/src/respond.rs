@@ -17,7 +17,7 @@ use super::handover::Handover;
 use super::outgoing::Outgoing;
 use super::upgrade::Upgraded;
 
-/// The response to one request. Dropping it unsent resets the stream with `H3_INTERNAL_ERROR`.
+/// The response to one request. Dropping it without sending resets the stream with `H3_INTERNAL_ERROR`.
 #[derive(Debug)]
 pub struct Respond {
     outgoing: Outgoing,
@@ -47,7 +47,7 @@ impl Respond {
         }
     }
 
-    /// Sends an interim response, without `content-length`, which it must not have.
+    /// Sends an interim response without `content-length`, which it must not have.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/pair.rs"));
@@ -55,7 +55,7 @@ impl Respond {
     /// # async fn main() -> Result {
     /// # let (near, far) = pair().await?;
     /// # let server = h3::ServerConnection::new(far, h3::Config::new(courser::Side::Server));
-    /// # let asking = tokio::spawn(async move {
+    /// # let sending = tokio::spawn(async move {
     /// #     let client = h3::Client::new(near);
     /// #     let request = http::Request::get("https://localhost/page").body(h3::Empty)?;
     /// #     Result::Ok(client.send(request).await?.status())
@@ -68,20 +68,20 @@ impl Respond {
     ///     .body(())?;
     /// respond.interim(hints).await?;
     /// respond.send(http::Response::new(h3::Empty)).await?;
-    /// # assert_eq!(asking.await??, 200);
+    /// # assert_eq!(sending.await??, 200);
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
-    /// Returns an error if the client has cancelled the request or the connection is over.
+    /// Returns an error if the client has cancelled the request or the connection is closed.
     ///
     /// # Panics
-    /// Panics for a status that is not 1xx, and for 101, which HTTP/3 does not have.
+    /// Panics for a status that is not 1xx, and for 101, which HTTP/3 does not support.
     pub async fn interim(&mut self, response: Response<()>) -> Result<(), Error> {
         let status = response.status();
         assert!(
             is_interim(status),
-            "{status} is no interim response of HTTP/3"
+            "{status} is not an interim response of HTTP/3"
         );
         let head = self.encode_interim(response)?;
         Ok(self.outgoing.write(head).await?)
@@ -95,8 +95,8 @@ impl Respond {
         Ok(self.outgoing.encode(&fields)?)
     }
 
-    /// Writes encoded bytes and sends them at once. Returns `Ready` when all are written; until then
-    /// `bytes` has the rest.
+    /// Writes encoded bytes and sends them at once. Returns `Ready` when all are written; until then `bytes`
+    /// contains the rest.
     pub(super) fn poll_write(
         &mut self,
         cx: &mut Context<'_>,
@@ -104,22 +104,20 @@ impl Respond {
     ) -> Poll<Result<(), Error>> {
         while !bytes.is_empty() {
             let chunks = std::slice::from_mut(bytes);
-            // It is useful before a long computation of the service, not after it.
+            // Sent at once, because it is useful before a long computation of the service.
             let write = Write::chunks(chunks).urgent();
             ready!(self.outgoing.send.poll_send(cx, write))?;
         }
         Poll::Ready(Ok(()))
     }
 
-    /// Sends the response: its header section, content as the body provides it, trailers and the
-    /// end. Adds a `content-length` if the body reports its exact size.
+    /// Sends the response: its header section, content as the body provides it, trailers and the end. Adds a
+    /// `content-length` if the body reports its exact size.
     ///
-    /// An interim response (1xx) cannot be the last one. An empty response with status 500 is sent
-    /// in its place.
+    /// An interim response (1xx) cannot be the final one; an empty response with status 500 is sent instead.
     ///
-    /// Returns when everything is written. Delivery may take longer. Complete content of less than
-    /// 64 KiB is held back for a millisecond or two until the end of its body is known, so that
-    /// both are sent in one packet.
+    /// Returns when all bytes are written. Delivery may take longer. Complete content of less than 64 KiB is
+    /// held for a millisecond or two until the body reports its end, so that both are sent in one packet.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/pair.rs"));
@@ -127,7 +125,7 @@ impl Respond {
     /// # async fn main() -> Result {
     /// # let (near, far) = pair().await?;
     /// # let server = h3::ServerConnection::new(far, h3::Config::new(courser::Side::Server));
-    /// # let asking = tokio::spawn(async move {
+    /// # let sending = tokio::spawn(async move {
     /// #     let client = h3::Client::new(near);
     /// #     let request = http::Request::get("https://localhost/page").body(h3::Empty)?;
     /// #     Result::Ok(client.send(request).await?.status())
@@ -139,17 +137,17 @@ impl Respond {
     ///
     /// let response = http::Response::new(Full::new(Bytes::from_static(b"content")));
     /// respond.send(response).await?;
-    /// # assert_eq!(asking.await??, 200);
+    /// # assert_eq!(sending.await??, 200);
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
-    /// Returns an error if the body fails, which resets the stream, if the client has cancelled the
-    /// request, or if the connection is over.
+    /// Returns an error if the body fails, which resets the stream, if the client has cancelled the request, or
+    /// if the connection is closed.
     ///
     /// # Panics
-    /// Panics if it has to wait and there is no runtime, neither tokio's with its time enabled nor
-    /// an [entered](courser_quic::runtime::enter) one.
+    /// Panics if it must wait and there is no runtime, neither tokio's with time enabled nor an
+    /// [entered](courser_quic::runtime::enter) one.
     ///
     /// # Cancel safety
     /// Not safe: dropping the future resets the stream.
@@ -163,11 +161,11 @@ impl Respond {
             method,
             offer: _,
         } = self;
-        // Before the first wait, so that the future need not hold these variables.
+        // Moved before the first wait, so that the future need not hold these variables.
         let (mut parts, body) = response.into_parts();
         let is_final = !parts.status.is_informational();
         if !is_final {
-            // The client would wait for another one, and 101 is malformed (RFC 9114 §4.5).
+            // The client would wait for another response, and 101 is malformed (RFC 9114 §4.5).
             parts.status = StatusCode::INTERNAL_SERVER_ERROR;
             parts.headers.clear();
         }
@@ -183,10 +181,10 @@ impl Respond {
         }
         let mut head = outgoing.encode_before(&fields, MessageWriter::room_for(length));
         if let (Some(frames), Ok(head)) = (parts.extensions.get::<LeadingFrames>(), &mut head) {
-            *head = frames.before(head);
+            *head = frames.prepend_to(head);
         }
         async move {
-            // Pinned once, because each future that has the body has room for it.
+            // Pinned once, because each future that contains the body reserves memory for it.
             let mut body = pin!(body);
             let sent = match has_content {
                 true => outgoing.send(head?, body.as_mut(), length).await,
@@ -199,7 +197,7 @@ impl Respond {
     /// Accepts a CONNECT and returns its stream. `body` is the body of the request.
     ///
     /// # Errors
-    /// Returns an error if the client has cancelled the request or the connection is over.
+    /// Returns an error if the client has cancelled the request or the connection is closed.
     ///
     /// # Panics
     /// Panics for a status that is not 2xx.
@@ -209,7 +207,7 @@ impl Respond {
         Ok(Upgraded::new(body, outgoing))
     }
 
-    /// Sends the header section of a success and leaves the stream open.
+    /// Sends the header section of a successful response and leaves the stream open.
     async fn accept(mut self, response: &http::response::Parts) -> Result<Outgoing, Error> {
         let status = response.status;
         assert!(status.is_success(), "{status} does not accept a CONNECT");
@@ -221,8 +219,12 @@ impl Respond {
 
     /// Returns true if the service has taken the stream of the request.
     pub(super) fn is_upgrade<B>(&self, response: &Response<B>) -> bool {
-        let is_wanted = self.offer.0.as_ref().is_some_and(|offer| offer.is_wanted());
-        is_wanted && response.status().is_success()
+        let is_requested = self
+            .offer
+            .0
+            .as_ref()
+            .is_some_and(|offer| offer.is_requested());
+        is_requested && response.status().is_success()
     }
 
     /// Accepts a CONNECT for the owner of its stream, and waits until the stream is no longer used.
@@ -242,7 +244,7 @@ impl Respond {
         Ok(())
     }
 
-    /// Resolves when the client has cancelled the request or the connection is over.
+    /// Completes when the client has cancelled the request or the connection is closed.
     pub(super) fn cancelled(&self) -> Pin<Box<dyn Future<Output = ()> + Send>> {
         let stopped = self.outgoing.send.stopped();
         Box::pin(async move {
@@ -252,28 +254,28 @@ impl Respond {
 
     /// Ends a request that the client has cancelled.
     pub(super) fn give_up(mut self) {
-        // The error has closed the connection.
-        let _ = self.outgoing.on_given_up();
+        // An error has closed the connection.
+        let _ = self.outgoing.on_cancelled_by_peer();
         self.outgoing.reset(Code::REQUEST_CANCELLED);
     }
 
-    /// Resets the request with this code.
+    /// Resets the request stream with this code.
     pub fn reset(mut self, code: Code) {
         self.outgoing.reset(code);
     }
 }
 
-/// Returns the length that the service announces for a body of unknown length.
+/// Returns the `content-length` that the service has set for a body of unknown length.
 fn announced_length(headers: &HeaderMap) -> Option<u64> {
     headers.get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
 }
 
-/// Returns true if a response with this status may have content, RFC 9110 §6.4.1.
+/// Returns true if a response with this status may have content (RFC 9110 §6.4.1).
 fn may_have_content(status: StatusCode) -> bool {
     status != StatusCode::NO_CONTENT && status != StatusCode::NOT_MODIFIED
 }
 
-/// Returns true for statuses of interim responses: RFC 9110 §15.2, RFC 9114 §4.5.
+/// Returns true for statuses of interim responses (RFC 9110 §15.2, RFC 9114 §4.5).
 pub(super) fn is_interim(status: StatusCode) -> bool {
     status.is_informational() && status != StatusCode::SWITCHING_PROTOCOLS
 }

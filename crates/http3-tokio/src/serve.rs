@@ -1,4 +1,4 @@
-//! Services on connections.
+//! Serving a connection with a tower service.
 
 use std::pin::{Pin, pin};
 use std::sync::Arc;
@@ -18,19 +18,19 @@ use super::executor::{ActiveRequests, Executor};
 use super::extension::Extension;
 use super::failure::Origin;
 use super::http_service::{BoxError, HttpService};
-use super::interim::Lent;
+use super::interim::InterimGuard;
 use super::respond::Respond;
 use super::server::ServerConnection;
 use super::unresolved::{Arrived, Unresolved};
 use super::{Empty, Protocol};
 
-/// Answers the requests of `connection` with `service`, concurrently, until the client closes it.
+/// Responds to the requests of `connection` with `service`, concurrently, until the client closes it.
 ///
-/// Requests whose answer is ready at once are answered in the task that reads the connection. All
-/// others, and those of services that compute for long, run in tasks of their own.
+/// Responses that are ready at once are sent in the task that reads the connection. All others, and those of
+/// services that compute for long, run in tasks of their own.
 ///
-/// A request whose service fails is reset with `H3_INTERNAL_ERROR`. The service of a request that
-/// the client cancels is dropped.
+/// A request whose service fails is reset with `H3_INTERNAL_ERROR`. If the client cancels a request, its service
+/// is dropped.
 ///
 /// ```
 /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/pair.rs"));
@@ -80,54 +80,52 @@ impl<S> Serve<S> {
         }
     }
 
-    /// Sets limits, compression and extensions.
+    /// Sets the limits, compression and extensions of HTTP/3.
     pub fn config(mut self, config: http3::Config) -> Self {
         self.config = config;
         self
     }
 
-    /// Limits the time from the opening of a stream to the end of its header section. Later
-    /// requests are refused with `H3_REQUEST_REJECTED`. Default 10 seconds.
+    /// Limits the time from the opening of a stream to the end of its header section. Slower requests are
+    /// refused with `H3_REQUEST_REJECTED`. Default 10 seconds.
     pub fn head_timeout(mut self, limit: Duration) -> Self {
         self.head_timeout = limit;
         self
     }
 
-    /// Limits the time for the client's SETTINGS, which come first (RFC 9114 §6.2.1), after the end of the
+    /// Limits the time for the client's SETTINGS, the first frame (RFC 9114 §6.2.1), from the end of the
     /// handshake. A connection without them is closed with `H3_MISSING_SETTINGS`. Default 30 seconds.
     pub fn settings_timeout(mut self, limit: Duration) -> Self {
         self.settings_timeout = limit;
         self
     }
 
-    /// Enables extended CONNECT for these protocols. Requests for others are answered with 501 (RFC
-    /// 9220 §3) without calling the service.
+    /// Enables extended CONNECT for these protocols. The response to other protocols is 501 (RFC 9220 §3),
+    /// without calling the service.
     ///
-    /// With only [`Config::extended_connect`](http3::Config::extended_connect), the service
-    /// receives requests for every protocol.
+    /// If only [`Config::extended_connect`](http3::Config::extended_connect) is set, the service receives
+    /// requests for all protocols.
     pub fn protocols(mut self, protocols: impl IntoIterator<Item = Protocol>) -> Self {
         self.protocols = Some(protocols.into_iter().collect());
         self
     }
 
-    /// Adds an [`Interim`](super::Interim) to the extensions of each request, with which its
-    /// service can send interim responses. Off by default, because it costs each request a few
-    /// allocations.
+    /// Adds an [`Interim`](super::Interim) to the extensions of each request, through which the service can send
+    /// interim responses. Off by default, because it costs each request some allocations.
     pub fn interim_responses(mut self, is_on: bool) -> Self {
         self.sends_interim = is_on;
         self
     }
 
-    /// Calls `begin` with the streams and frames that
-    /// [`Config::extensions`](http3::Config::extensions) claims, before the first request is
-    /// accepted. It normally spawns a task that accepts the streams.
+    /// Calls `begin` with the streams and frames that [`Config::extensions`](http3::Config::extensions) claims,
+    /// before the first request is accepted. It normally spawns a task that accepts the streams.
     pub fn extension(mut self, begin: impl FnOnce(Extension) + Send + 'static) -> Self {
         self.on_extension = Some(Box::new(begin));
         self
     }
 
-    /// Drains the connection when `signal` is ready: announces it, accepts requests for one more
-    /// round trip, refuses later ones, finishes those accepted, and closes.
+    /// Drains the connection when `signal` completes: announces it, accepts requests for one more round trip,
+    /// refuses later ones, completes those accepted, and closes.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/pair.rs"));
@@ -183,7 +181,7 @@ where
     if let Some(begin) = serve.on_extension {
         begin(server.extension());
     }
-    let terms = Arc::new(Terms {
+    let settings = Arc::new(RequestSettings {
         protocols: serve.protocols,
         sends_interim: serve.sends_interim,
         admission,
@@ -194,9 +192,9 @@ where
     let limit = serve.head_timeout;
     let mut begin = move |request: Unresolved| {
         let request = request.head_timeout(limit);
-        answer(request, service.clone(), terms.clone())
+        answer(request, service.clone(), settings.clone())
     };
-    // Resolves at the signal, or never without one.
+    // Completes at the signal, or never without one.
     let drain = serve
         .drain
         .unwrap_or_else(|| Box::pin(std::future::pending()));
@@ -219,7 +217,7 @@ where
     Ok(())
 }
 
-/// Accepts requests and has them answered, until `end`.
+/// Accepts requests and responds to them until `end` completes.
 async fn take_until<F>(
     end: impl Future<Output = ()>,
     server: &ServerConnection,
@@ -246,14 +244,14 @@ where
             return Ok(());
         };
         executor.begin(begin(request));
-        executor.rest().await;
+        executor.yield_if_due().await;
     }
 }
 
-/// The terms on which the requests of a connection are answered.
+/// The settings for all requests of a connection.
 #[derive(Debug)]
-struct Terms<A> {
-    /// The accepted protocols of extended CONNECT; all if there is no list.
+struct RequestSettings<A> {
+    /// The accepted protocols of extended CONNECT, or `None` for all.
     protocols: Option<Vec<Protocol>>,
     sends_interim: bool,
     admission: A,
@@ -266,7 +264,7 @@ struct Terms<A> {
 fn answer<S, A>(
     request: Unresolved,
     mut service: S,
-    terms: Arc<Terms<A>>,
+    settings: Arc<RequestSettings<A>>,
 ) -> impl Future<Output = ()> + Send
 where
     A: Admission,
@@ -276,7 +274,7 @@ where
         let Ok((mut request, mut respond)) = request.arrive().await else {
             return;
         };
-        // Boxed, because few requests need it and the future of each would have room for it.
+        // Boxed, because few requests need it, and the future of each would reserve memory for it.
         if request.expects_continue()
             && Box::pin(respond.interim(continue_response()))
                 .await
@@ -284,17 +282,17 @@ where
         {
             return;
         }
-        if let (Some(protocol), Some(accepted)) = (request.protocol(), &terms.protocols)
+        if let (Some(protocol), Some(accepted)) = (request.protocol(), &settings.protocols)
             && !accepted.contains(protocol)
         {
             return Box::pin(refuse(respond, StatusCode::NOT_IMPLEMENTED)).await;
         }
-        if terms.sends_interim {
-            // Boxed, so that requests without it need no room for it.
-            return Box::pin(answer_after_interim(request, service, respond, terms)).await;
+        if settings.sends_interim {
+            // Boxed, so that requests without it reserve no memory for it.
+            return Box::pin(answer_after_interim(request, service, respond, settings)).await;
         }
         let request = || request.into_request();
-        let call = call(&mut service, &terms.admission, request, || {
+        let call = call(&mut service, &settings.admission, request, || {
             respond.cancelled()
         });
         let (outcome, in_flight) = call.await;
@@ -312,31 +310,33 @@ where
     }
 }
 
-/// Like the end of [`answer`], with interim responses of the service before the final one.
+/// Like the end of [`answer`], but the service may send interim responses before the final one.
 async fn answer_after_interim<S, A>(
     request: Arrived,
     mut service: S,
     respond: Respond,
-    terms: Arc<Terms<A>>,
+    settings: Arc<RequestSettings<A>>,
 ) where
     A: Admission,
     S: HttpService<A::Body>,
 {
-    let lent = Lent::new(respond);
+    let guard = InterimGuard::new(respond);
     let request = || {
         let mut request = request.into_request();
-        request.extensions_mut().insert(lent.interim());
+        request.extensions_mut().insert(guard.interim());
         request
     };
-    let call = call(&mut service, &terms.admission, request, || lent.cancelled());
+    let call = call(&mut service, &settings.admission, request, || {
+        guard.cancelled()
+    });
     let (outcome, in_flight) = call.await;
     let response = match outcome {
         Outcome::Response(response) => response,
-        Outcome::Refused(status) => return refuse(lent.on_failed(), status).await,
-        Outcome::Failed(error) => return lent.on_failed().reset(code_of(&*error)),
-        Outcome::Cancelled => return lent.on_failed().give_up(),
+        Outcome::Refused(status) => return refuse(guard.on_failed(), status).await,
+        Outcome::Failed(error) => return guard.on_failed().reset(code_of(&*error)),
+        Outcome::Cancelled => return guard.on_failed().give_up(),
     };
-    let Some(respond) = lent.on_answered().await else {
+    let Some(respond) = guard.on_answered().await else {
         return;
     };
     drop(match respond.is_upgrade(&response) {
@@ -348,7 +348,7 @@ async fn answer_after_interim<S, A>(
     });
 }
 
-/// Answers a request without its service.
+/// Responds to a request without calling its service.
 async fn refuse(respond: Respond, status: StatusCode) {
     let mut response = Response::new(Empty);
     *response.status_mut() = status;
@@ -361,8 +361,8 @@ fn continue_response() -> Response<()> {
     response
 }
 
-/// Returns the code to reset a request with when its service failed. A failure caused by the
-/// client's request keeps its code.
+/// Returns the code with which a request is reset when its service failed. If the client's request caused the
+/// failure, its code is kept.
 fn code_of(error: &(dyn std::error::Error + 'static)) -> Code {
     let chain = std::iter::successors(Some(error), |error| error.source());
     let of_client = chain.filter_map(|error| match error.downcast_ref() {
@@ -376,13 +376,13 @@ fn code_of(error: &(dyn std::error::Error + 'static)) -> Code {
     of_client.last().unwrap_or(Code::INTERNAL_ERROR)
 }
 
-/// Resolves when the client has cancelled the request.
+/// Completes when the client has cancelled the request.
 type Cancelled = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// The outcome of the call of a service.
+/// The outcome of calling a service.
 enum Outcome<B> {
     Response(Response<B>),
-    /// The request is answered with this status, without the service.
+    /// The response has this status, and the service was not called.
     Refused(StatusCode),
     Failed(BoxError),
     /// The client has cancelled the request.
@@ -406,7 +406,7 @@ where
         Err(error) => return (Outcome::Failed(error), None),
     };
     let (in_flight, refusal);
-    // Pinned where it is made, because the future would otherwise have room for it twice.
+    // Pinned where it is created, because the future would otherwise reserve memory for it twice.
     let mut response = pin!({
         let (guard, admitted) = admission.admit(request());
         in_flight = guard;
@@ -439,7 +439,7 @@ async fn respond_in_time<B, E: Into<BoxError>>(
     limit: &mut TimeLimit,
     cancelled: impl Fn() -> Cancelled,
 ) -> Outcome<B> {
-    // Most services answer at once, so that the check for a cancelled request can be skipped.
+    // Most services respond at once, so that the check for a cancelled request can be skipped.
     let mut waiting = None;
     std::future::poll_fn(|cx| {
         if let Poll::Ready(response) = response.as_mut().poll(cx) {

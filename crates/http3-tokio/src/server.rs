@@ -27,7 +27,7 @@ impl ServerConnection {
         Self::begin(connection, config, driver::SETTINGS_TIMEOUT)
     }
 
-    /// Begins with a limit of the time for the client's SETTINGS.
+    /// Starts HTTP/3 with a time limit for the client's SETTINGS.
     pub(super) fn begin(
         connection: Connection,
         config: http3::Config,
@@ -38,7 +38,7 @@ impl ServerConnection {
         Self(Arc::new(Guard(shared)))
     }
 
-    /// Waits for the next request and returns it unread. Rejects requests that our GOAWAY excludes,
+    /// Waits for the next request and returns it unread. Rejects requests that a GOAWAY of this end excludes,
     /// and those of a client that has cancelled too many others before their responses.
     ///
     /// ```
@@ -68,10 +68,10 @@ impl ServerConnection {
     /// ```
     ///
     /// # Errors
-    /// Returns an error when the connection is over; see [`Error::is_clean_close`].
+    /// Returns an error when the connection is closed; see [`Error::is_clean_close`].
     ///
     /// # Cancel safety
-    /// Safe: a future that is dropped before it is ready has taken nothing.
+    /// Safe: dropping the future before it is ready loses nothing.
     pub async fn accept(&self) -> Result<Unresolved, Error> {
         loop {
             let accepted = self
@@ -89,7 +89,7 @@ impl ServerConnection {
                 Ok((is_served, update))
             })?;
             let mut outgoing = Outgoing::new(self.0.clone(), send);
-            // Streams of extensions are no requests (RFC 9114 §5.2), which their first bytes show.
+            // Streams of extensions are not requests (RFC 9114 §5.2), which only their first bytes show.
             let is_excluded = !is_served && self.0.extensions().has_any_bidirectional();
             if !is_served && !is_excluded {
                 outgoing.reset(Code::REQUEST_REJECTED);
@@ -120,14 +120,13 @@ impl ServerConnection {
         })
     }
 
-    /// Returns the streams and frames that [`Config::extensions`](super::Config::extensions) claims.
+    /// Returns the extension whose streams and frames [`Config::extensions`](super::Config::extensions) claims.
     pub fn extension(&self) -> Extension {
         Extension(self.0.0.clone())
     }
 
-    /// Announces to the client that the server is going away, and continues to serve its requests.
-    /// This is the first step (RFC 9114 §5.2), a round trip or more before
-    /// [`go_away`](Self::go_away).
+    /// Announces to the client that the server is shutting down, and continues to serve its requests. This is
+    /// the first step (RFC 9114 §5.2), at least a round trip before [`go_away`](Self::go_away).
     pub fn announce_going_away(&self) {
         let _ = self.0.drive(|state| {
             state.http.announce_going_away();
@@ -135,7 +134,7 @@ impl ServerConnection {
         });
     }
 
-    /// Rejects all requests from the next one on. This is the second step.
+    /// Rejects all requests after those received so far. This is the second step.
     pub fn go_away(&self) {
         let _ = self.0.drive(|state| {
             state.http.go_away_after_last();
@@ -143,12 +142,12 @@ impl ServerConnection {
         });
     }
 
-    /// Closes the connection at once. Requests that are not over fail.
+    /// Closes the connection at once. Requests in progress fail.
     pub fn close(&self) {
         self.0.close();
     }
 
-    /// Returns the QUIC connection, for its address and statistics.
+    /// Returns the QUIC connection for access to its addresses and statistics.
     pub fn quic(&self) -> &Connection {
         &self.0.quic
     }

@@ -8,8 +8,8 @@ use tower_service::Service;
 
 use super::{Body, Client, Error};
 
-/// Sends requests like [`Client::send`], so that clients built on a tower service, such as tonic's,
-/// can use a connection. Always ready; a call waits while the server allows no further request.
+/// Sends requests like [`Client::send`], so that clients built on a tower service, such as tonic's, can use a
+/// connection. Always ready; a call waits while the server allows no further request.
 impl<B> Service<Request<B>> for Client
 where
     B: http_body::Body + Send + 'static,

@@ -10,14 +10,14 @@ use courser_quic::hooks::Ticket;
 use super::shared::SharedConnection;
 
 impl SharedConnection {
-    /// Resolves to the peer's settings, or `None` if the connection is over before they arrive.
+    /// Waits for the peer's settings. Returns `None` if the connection is closed before they arrive.
     pub(super) fn peer_settings(&self) -> PeerSettings<'_> {
         PeerSettings::of(self)
     }
 }
 
-/// Resolves to the peer's settings, or `None` if the connection ends before. Dropping it leaves
-/// nothing behind, because there may be many of these futures and a peer that never sends settings.
+/// A future that completes with the peer's settings, or `None` if the connection is closed before. Dropping it
+/// removes the waiting task, because there may be many of these futures and a peer that never sends settings.
 #[derive(Debug)]
 pub(super) struct PeerSettings<'a> {
     shared: &'a SharedConnection,
@@ -44,6 +44,6 @@ impl Future for PeerSettings<'_> {
 
 impl Drop for PeerSettings<'_> {
     fn drop(&mut self) {
-        self.shared.give_settings_up(&mut self.ticket);
+        self.shared.stop_waiting_for_settings(&mut self.ticket);
     }
 }

@@ -1,4 +1,4 @@
-//! The state that the tasks of one connection share.
+//! The state that all tasks of one connection share.
 
 mod claimed;
 mod updates;
@@ -20,15 +20,15 @@ use courser_quic::{Connection, ConnectionError, RecvStream, SendStream, Side, St
 
 use self::updates::Updates;
 use super::claimed::{ExtensionFrame, Queue};
-use super::datagrams::{Delivery, Registry, UNWANTED_DATAGRAM};
+use super::datagrams::{Delivery, Registry, UNUSED_DATAGRAM};
 use super::failure::{Failure, var_int};
 use super::lingering::Lingering;
 use super::origins::Origins;
 use super::priority;
 use super::records::Records;
 
-/// The shared state of one connection. Its lock is taken before that of the endpoint, never after
-/// it, and no task waits while it holds the lock.
+/// The shared state of one connection. Its lock is taken before that of the endpoint, never after it, and no
+/// task waits while it holds the lock.
 #[derive(Debug)]
 pub(super) struct SharedConnection {
     pub(super) quic: Connection,
@@ -42,49 +42,50 @@ pub(super) struct SharedConnection {
     state: Mutex<ConnectionState>,
 }
 
-/// A request without content, on its stream.
+/// A request without content that was written to its stream.
 #[derive(Debug)]
 pub(super) enum SentHead {
-    /// The request is written, with its end.
+    /// The whole request is written, including its end.
     Whole(RecvStream),
-    /// The stream has no room for the rest and the end.
+    /// The stream has no capacity for the rest and the end.
     Part(SendStream, RecvStream, Vec<u8>),
 }
 
-/// The error of a system without random numbers: the peer could predict values that must be
+/// The error of a system without random numbers, on which the peer could predict values that must be
 /// unpredictable (fault F61).
 const NO_SEED: http3::Error = http3::Error {
     code: http3::Code::INTERNAL_ERROR,
     scope: Scope::Connection,
-    reason: "there are no random numbers",
+    reason: "no random numbers are available",
 };
 
 #[derive(Debug)]
 pub(super) struct ConnectionState {
     pub(super) http: http3::Connection,
-    /// Our streams, in the order of [`http3::UniStream::ALL`], once the peer has allowed them.
+    /// The unidirectional streams of this end, in the order of [`http3::UniStream::ALL`], once the peer has
+    /// allowed them.
     streams: [Option<SendStream>; 3],
     /// The tasks whose section is blocked, by stream.
     blocked: HashMap<u64, ForeignWaker>,
     /// The tasks that wait for the peer's settings.
     settings: Waiters,
-    /// The number of tasks that read the peer's unidirectional streams.
+    /// Number of tasks that read the peer's unidirectional streams.
     readers: usize,
-    /// The tasks that wait for the end of these tasks.
+    /// The tasks that wait for the end of these readers.
     read: Waiters,
-    /// The task that writes on our streams when there is room again.
+    /// The task that writes on the unidirectional streams when they have capacity again.
     writer: Option<ForeignWaker>,
-    /// True if Section Acknowledgments wait until all messages that have arrived were read.
-    owes_answers: bool,
+    /// True if Section Acknowledgments wait until all messages that have arrived are read.
+    has_delayed_answers: bool,
     /// The tasks to wake when the lock is released.
     woken: Vec<Waker>,
     /// A recycled buffer for the header section of a request.
     head: Vec<u8>,
     /// The origins that the server claims for the connection.
     origins: Origins,
-    /// The updates of priorities that a client requests, made for the first one.
+    /// The priority updates of a client, created for the first one.
     updates: Option<Box<Updates>>,
-    /// The error with which we have ended the connection.
+    /// The error with which this end has closed the connection.
     failure: Option<http3::Error>,
 }
 
@@ -100,7 +101,7 @@ impl SharedConnection {
                 let (bytes, _) = seed.split_first_chunk().unwrap_or((&[0; 8], &[]));
                 (u64::from_le_bytes(*bytes), None)
             }
-            // The seed is not used: the connection is over.
+            // The seed is not used, because the connection is closed.
             None => (0, Some(NO_SEED)),
         };
         let began = runtime::now();
@@ -122,7 +123,7 @@ impl SharedConnection {
                 readers: 0,
                 read: Waiters::default(),
                 writer: None,
-                owes_answers: false,
+                has_delayed_answers: false,
                 woken: Vec::new(),
                 head: Vec::new(),
                 origins: Origins::default(),
@@ -146,11 +147,11 @@ impl SharedConnection {
 
     /// Calls `run` with the state that all requests share. This is the only way to change it.
     ///
-    /// Afterwards writes the bytes that are due on our unidirectional streams, wakes the tasks that
-    /// wait for an event, and closes the connection if the error ends it.
+    /// Afterwards writes the bytes that are due on the unidirectional streams, wakes the tasks that wait for an
+    /// event, and closes the connection if the error ends it.
     ///
     /// # Errors
-    /// Returns the error of `run`, or the one that has ended the connection before.
+    /// Returns the error of `run`, or the one that has closed the connection before.
     pub(super) fn drive<T>(
         &self,
         run: impl FnOnce(&mut ConnectionState) -> Result<T, http3::Error>,
@@ -162,14 +163,13 @@ impl SharedConnection {
         let result = run(&mut state);
         self.pass_records(&mut state);
         state.write_due();
-        self.after(state, result.as_ref().err().copied());
+        self.finish_call(state, result.as_ref().err().copied());
         result
     }
 
-    /// Sends a request that has only a header section in one step, and registers the task of `cx`
-    /// for its response. Returns `None` if it takes several steps: while the server allows no
-    /// request or is going away, and if the connection is over, where opening a stream returns the
-    /// reason.
+    /// Sends a request without content in one step, and registers the task of `cx` for its response. Returns
+    /// `None` if several steps are needed: while the server allows no request or is shutting down, and if the
+    /// connection is closed, where opening a stream returns the reason.
     pub(super) fn send_head(
         &self,
         cx: &Context<'_>,
@@ -180,21 +180,21 @@ impl SharedConnection {
         let Ok(sent) = sent else {
             return Ok(None);
         };
-        // The rest of the work needs no lock of this connection: it may make a system call, for which
-        // no other task should have to wait.
+        // The rest needs no lock of this connection. It may make a system call, for which no other task should
+        // wait.
         Ok(sent?.map(|(sent, _afterwards)| sent))
     }
 
-    /// Writes Section Acknowledgments that have waited.
+    /// Writes Section Acknowledgments that have been delayed.
     pub(super) fn write_answers(&self) {
         let mut state = self.lock();
-        if std::mem::take(&mut state.owes_answers) {
+        if std::mem::take(&mut state.has_delayed_answers) {
             state.write();
         }
     }
 
-    /// Returns the failure of a call of the shared state. If the connection was over before the
-    /// call, the transport has the reason.
+    /// Returns the failure of a call of the shared state. If the connection was closed before the call, the
+    /// transport has the reason.
     pub(super) fn failure_of(&self, error: http3::Error) -> Failure {
         match self.quic.close_reason().filter(|_| error == OVER) {
             Some(reason) => Failure::Connection(reason),
@@ -202,8 +202,8 @@ impl SharedConnection {
         }
     }
 
-    /// Returns the error of HTTP/3 for which we have closed the connection, if that is the cause of a
-    /// failure. The transport only reports that we have closed it.
+    /// Returns the HTTP/3 error with which this end has closed the connection, if that is the cause of a
+    /// failure. The transport reports only that this end has closed it.
     pub(super) fn cause_of(&self, failure: Failure) -> Failure {
         match failure {
             Failure::Connection(ConnectionError::LocallyClosed) => {
@@ -214,9 +214,9 @@ impl SharedConnection {
         }
     }
 
-    /// Does the work that follows a call of the shared state that returned `error`. The result of
-    /// the call does not pass through here, because it may be large.
-    fn after(&self, mut state: Held<'_, ConnectionState>, error: Option<http3::Error>) {
+    /// Does the work after a call of the shared state that returned `error`. The result of the call is not
+    /// passed through here, because it may be large.
+    fn finish_call(&self, mut state: Held<'_, ConnectionState>, error: Option<http3::Error>) {
         if error.is_none() && state.woken.is_empty() && !state.http.has_events() {
             return;
         }
@@ -232,7 +232,7 @@ impl SharedConnection {
         }
     }
 
-    /// Returns true if the peer accepts no more requests or the connection is over.
+    /// Returns true if the peer accepts no more requests or the connection is closed.
     pub(super) fn goes_away(&self) -> bool {
         let state = self.lock();
         state.failure.is_some() || state.http.peer_goes_away()
@@ -248,12 +248,12 @@ impl SharedConnection {
         self.lock().http.is_refused(stream)
     }
 
-    /// Takes the server's settings that a session remembers.
+    /// Sets the server's settings that were stored with a session.
     pub(super) fn remember(&self, settings: http3::Settings) {
         self.lock().http.remember(settings);
     }
 
-    /// Returns what the server claims, `None` until it has sent an ORIGIN frame.
+    /// Returns the origins that the server claims, or `None` until it has sent an ORIGIN frame.
     pub(super) fn origins(&self) -> Option<Vec<String>> {
         self.lock().origins.get()
     }
@@ -264,9 +264,9 @@ impl SharedConnection {
         self.quic.close(var_int(code), b"");
     }
 
-    /// Stores one of our unidirectional streams, once the peer has allowed it.
+    /// Stores a unidirectional stream of this end, once the peer has allowed it.
     pub(super) fn set_stream(&self, index: usize, stream: SendStream) {
-        // Control streams first, and entirely before any request.
+        // Control streams are sent first, and entirely before any request.
         let _ = stream.set_priority(priority::CONTROL);
         let mut state = self.lock();
         let (kind, id) = (UniStream::ALL[index], stream.id().value());
@@ -276,22 +276,22 @@ impl SharedConnection {
         state.write();
     }
 
-    /// Writes the waiting bytes on our unidirectional streams, and wakes the task when there is
-    /// room.
+    /// Writes the waiting bytes on the unidirectional streams of this end, and wakes the task when they have
+    /// capacity.
     pub(super) fn write(&self, cx: &Context<'_>) {
         let waker = ForeignWaker::of(cx);
         let mut state = self.lock();
         state.writer = Some(waker);
-        state.owes_answers = false;
+        state.has_delayed_answers = false;
         state.write();
     }
 
-    /// Forgets the task that waits for the section of a stream.
+    /// Removes the task that waits for the section of a stream.
     pub(super) fn forget_blocked(&self, stream: u64) {
         self.lock().blocked.remove(&stream);
     }
 
-    /// Polls for [`PeerSettings`](super::settings::PeerSettings).
+    /// Polls for the peer's settings, which complete [`PeerSettings`](super::settings::PeerSettings).
     pub(super) fn poll_settings(
         &self,
         cx: &Context<'_>,
@@ -309,13 +309,13 @@ impl SharedConnection {
         Poll::Pending
     }
 
-    pub(super) fn give_settings_up(&self, ticket: &mut Ticket) {
+    pub(super) fn stop_waiting_for_settings(&self, ticket: &mut Ticket) {
         if ticket.is_some() {
             self.lock().settings.forget(ticket);
         }
     }
 
-    /// Counts a task that begins to read a unidirectional stream of the peer.
+    /// Counts a task that starts to read a unidirectional stream of the peer.
     pub(super) fn on_reader(&self) {
         self.lock().readers += 1;
     }
@@ -332,8 +332,8 @@ impl SharedConnection {
         woken.into_iter().for_each(Waker::wake);
     }
 
-    /// Waits until everything on the peer's unidirectional streams is read. Only for a connection
-    /// that is over: on others it never completes.
+    /// Waits until everything on the peer's unidirectional streams is read. Completes only on a closed
+    /// connection.
     pub(super) async fn all_read(&self) {
         let mut ticket = Ticket::default();
         poll_fn(|cx| {
@@ -348,7 +348,7 @@ impl SharedConnection {
         .await;
     }
 
-    /// Wakes all tasks because the connection is over.
+    /// Wakes all tasks because the connection is closed.
     pub(super) fn wake_all(&self) {
         let mut state = self.lock();
         let mut woken = Vec::new();
@@ -367,9 +367,9 @@ impl SharedConnection {
         self.lock().http.has_datagrams()
     }
 
-    /// Takes the payload of a DATAGRAM frame.
+    /// Processes the payload of a DATAGRAM frame.
     pub(super) fn on_datagram(&self, payload: Bytes) -> Result<(), Failure> {
-        // The requests that a datagram may name.
+        // The requests to which a datagram may refer.
         let limit = match self.side() {
             Side::Server => self.quic.granted_requests(),
             Side::Client => 0,
@@ -394,27 +394,26 @@ impl SharedConnection {
 
     /// Aborts a request that does not use the datagrams that its peer sends.
     pub(super) fn refuse_datagram(&self, stream: u64) {
-        let code = var_int(UNWANTED_DATAGRAM.code);
+        let code = var_int(UNUSED_DATAGRAM.code);
         self.quic.abort_stream(StreamId::from_value(stream), code);
         let now = self.now();
-        // Too many cancelled requests end the connection.
+        // Too many cancelled requests close the connection.
         let _ = self.drive(|state| state.http.on_cancelled(now, stream));
     }
 
     fn lock(&self) -> Held<'_, ConnectionState> {
         // A panic leaves the state consistent, because each call into it is complete.
         let mut state = self.state.hold();
-        let is_wanted = self.records.are_recorded();
-        if is_wanted != state.http.is_recording() {
-            state.http.set_recording(is_wanted);
+        let is_recorded = self.records.are_recorded();
+        if is_recorded != state.http.is_recording() {
+            state.http.set_recording(is_recorded);
         }
         state
     }
 
-    /// Passes the records of the shared state to the sinks, before what waits on our unidirectional
-    /// streams is written. The bytes of [`send_head`](Self::send_head) are an exception: they are
-    /// written under the lock of the endpoint and may have left already, so that the record of their
-    /// packet can come first.
+    /// Passes the records of the shared state to the sinks, before the bytes that wait on the unidirectional
+    /// streams are written. The bytes of [`send_head`](Self::send_head) are an exception: they are written under
+    /// the lock of the endpoint and may be sent already, so that the record of their packet can be first.
     fn pass_records(&self, state: &mut ConnectionState) {
         if state.http.is_recording() {
             Records::pass(&self.quic, state.http.take_records());
@@ -423,16 +422,16 @@ impl SharedConnection {
 }
 
 impl SharedConnection {
-    /// Asks the server to change the priority of a response, now or when it is time.
+    /// Requests that the server changes the priority of a response, now or when the pace allows it.
     pub(crate) fn update_priority(&self, stream: u64, priority: http3::Priority) {
         let now = self.now();
-        // An error is that of the connection.
+        // An error has closed the connection.
         let _ = self.drive(|state| {
             let updates = state.updates.get_or_insert_default();
             if updates.admit(now, stream, priority) {
                 state.http.update_priority(stream, priority);
             } else {
-                // It sends the update later.
+                // The writer sends the update later.
                 let writer = state.writer.take().map(ForeignWaker::into_inner);
                 state.woken.extend(writer);
             }
@@ -440,7 +439,7 @@ impl SharedConnection {
         });
     }
 
-    /// Sends updates whose time has come. Returns the time until the next one.
+    /// Sends the updates that are due. Returns the time until the next one.
     pub(crate) fn send_updates(&self) -> Option<Duration> {
         let state = self.lock();
         if state
@@ -463,7 +462,7 @@ impl SharedConnection {
     }
 }
 
-/// The error after the end of the connection. Never sent: the transport has the real reason.
+/// The error after the end of the connection. It is never sent: the transport has the actual reason.
 const OVER: http3::Error = http3::Error {
     code: http3::Code::NO_ERROR,
     scope: Scope::Connection,
@@ -479,7 +478,7 @@ impl ConnectionState {
     /// Handles the events of the connection.
     ///
     /// # Errors
-    /// Returns an error of the connection if the application does not take its frames.
+    /// Returns a connection error if the application does not read its frames.
     fn take_events(&mut self, quic: &Connection, claimed: &Queue) -> Result<(), http3::Error> {
         while let Some(event) = self.http.poll_event() {
             match event {

@@ -1,4 +1,4 @@
-//! A request whose header section has yet to arrive.
+//! A request whose header section has not arrived yet.
 
 use std::pin::pin;
 use std::task::{Context, Poll};
@@ -25,9 +25,9 @@ use super::respond::Respond;
 use super::upgrade::Offer;
 use super::{Protocol, priority};
 
-/// A request that has begun to arrive.
+/// A request whose stream is open and whose header section has not been read.
 ///
-/// Dropping it resets the request as not processed, so the client may send it again.
+/// Dropping it resets the request as not processed, so that the client may repeat it.
 #[derive(Debug)]
 pub struct Unresolved {
     pub(super) outgoing: Outgoing,
@@ -35,7 +35,7 @@ pub struct Unresolved {
     pub(super) has_priority: bool,
     pub(super) head_timeout: Option<Duration>,
     pub(super) datagrams: Option<Datagrams>,
-    /// Our GOAWAY excludes the stream, unless it is one of an extension.
+    /// True if a GOAWAY of this end excludes the stream, unless it belongs to an extension.
     pub(super) is_excluded: bool,
 }
 
@@ -46,8 +46,7 @@ impl Unresolved {
         self
     }
 
-    /// Reads the header section of the request. Answers requests with too many fields with 431 and
-    /// returns an error for them.
+    /// Reads the header section of the request. If it is too large, responds with 431 and returns an error.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/pair.rs"));
@@ -55,7 +54,7 @@ impl Unresolved {
     /// # async fn main() -> Result {
     /// # let (near, far) = pair().await?;
     /// # let server = h3::ServerConnection::new(far, h3::Config::new(courser::Side::Server));
-    /// # let asking = tokio::spawn(async move {
+    /// # let sending = tokio::spawn(async move {
     /// #     let client = h3::Client::new(near);
     /// #     let request = http::Request::get("https://localhost/page").body(h3::Empty)?;
     /// #     Result::Ok(client.send(request).await?.status())
@@ -65,14 +64,14 @@ impl Unresolved {
     /// let (request, respond) = unresolved.resolve().await?;
     /// assert_eq!(request.uri().path(), "/page");
     /// # respond.send(http::Response::new(h3::Empty)).await?;
-    /// # assert_eq!(asking.await??, 200);
+    /// # assert_eq!(sending.await??, 200);
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
-    /// Returns an error if the request is malformed, was cancelled by the client or does not arrive
-    /// in time, or if the connection is over. [`Error::Claimed`] means that there is no request: the
-    /// stream was handed to an [`Extension`].
+    /// Returns an error if the request is malformed, was cancelled by the client or does not arrive in time, or
+    /// if the connection is closed. [`Error::Claimed`] means that there is no request: the stream was passed to
+    /// an [`Extension`].
     ///
     /// # Cancel safety
     /// Not safe: dropping the future resets the request.
@@ -90,7 +89,7 @@ impl Unresolved {
         mut self,
     ) -> impl Future<Output = Result<(Arrived, Respond), Error>> + Send {
         async move {
-            // Most header sections have already arrived, and need neither a timer nor room for a wait.
+            // Most header sections have already arrived, and need neither a timer nor memory for a wait.
             let poll = |cx: &mut Context<'_>| Poll::Ready(self.incoming.poll_step(cx));
             let step = match std::future::poll_fn(poll).await {
                 Poll::Ready(Ok(step)) => step,
@@ -102,7 +101,7 @@ impl Unresolved {
             };
             match step {
                 Step::Claimed { signal, first } => Err(self.hand_over(signal, first)),
-                // Dropping it rejects it.
+                // Dropping the request rejects it.
                 _ if self.is_excluded => Err(Error::GoingAway),
                 Step::Headers => Ok(self.begin()),
                 Step::TooLarge(reason) => Err(Box::pin(self.refuse(reason)).await),
@@ -111,7 +110,7 @@ impl Unresolved {
         }
     }
 
-    /// Hands a stream to the extension that has claimed it.
+    /// Passes a stream to the extension that has claimed it.
     fn hand_over(mut self, signal: u64, first: Bytes) -> Error {
         let receive = self.incoming.take_receive();
         let send = self.outgoing.take_send();
@@ -136,14 +135,14 @@ impl Unresolved {
             Err(code) => code,
         };
         self.outgoing.reset(code);
-        Err(self.incoming.fail(given_up(code)).into())
+        Err(self.incoming.fail(cancelled_error(code)).into())
     }
 
-    /// Answers a request whose header section is too large.
+    /// Responds to a request whose header section is too large.
     async fn refuse(self, reason: &'static str) -> Error {
         let mut response = Response::new(Empty);
         *response.status_mut() = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
-        // What still arrives of the request is dropped.
+        // Further bytes of the request are discarded.
         drop(self.incoming);
         let respond = Respond::new(self.outgoing, Method::GET, None);
         match respond.send(response).await {
@@ -176,7 +175,7 @@ impl Unresolved {
                         by_peer: true,
                     });
             }
-            // The lock of the endpoint is taken for few streams only.
+            // The lock of the endpoint is taken only for few streams.
             if outgoing.send.is_early() && !outgoing.guard.quic.is_authenticated() {
                 request.extensions_mut().insert(EarlyData);
             }
@@ -223,8 +222,7 @@ impl Arrived {
         }
     }
 
-    /// Returns true if the client waits for 100 (Continue) before it sends content (RFC 9110
-    /// §10.1.1).
+    /// Returns true if the client waits for 100 (Continue) before it sends content (RFC 9110 §10.1.1).
     pub(super) fn expects_continue(&mut self) -> bool {
         let headers = match self {
             Self::Message(incoming) => {
@@ -246,14 +244,14 @@ impl Arrived {
     }
 }
 
-/// Takes the header section, which has arrived, out of a request.
+/// Takes the header section, which has arrived, from a request.
 fn take_head(incoming: &mut Incoming) -> RequestHead {
     let head = incoming.message.take_request();
     head.unwrap_or_else(|| (Request::new(()), None))
 }
 
-/// Waits for `future`. Returns the code of the reset if the client cancels the request, or if it
-/// takes longer than `limit`.
+/// Waits for `future`. Returns the code for a reset if the client cancels the request, or if it takes longer
+/// than `limit`.
 async fn unless_cancelled<F: Future>(
     future: F,
     stopped: impl Future<Output = Result<Option<VarInt>, StoppedError>> + Send,
@@ -279,7 +277,7 @@ async fn unless_cancelled<F: Future>(
 }
 
 /// Returns the error of a request that ends before its header section has arrived.
-const fn given_up(code: Code) -> http3::Error {
+const fn cancelled_error(code: Code) -> http3::Error {
     http3::Error {
         code,
         scope: Scope::Stream,
@@ -290,7 +288,7 @@ const fn given_up(code: Code) -> http3::Error {
     }
 }
 
-/// Returns the code to reset one half of a stream with when the other has failed.
+/// Returns the code with which one direction of a stream is reset after the other has failed.
 fn code_of(failure: &Failure) -> Code {
     match failure {
         Failure::Http { code, .. } => *code,

@@ -18,11 +18,11 @@ use super::error::Error;
 use super::handover::Handover;
 use super::outgoing::Outgoing;
 
-/// Takes the stream of a CONNECT out of its request, on a server that uses [`serve`](super::serve).
-/// Returns `None` for requests with other methods, and the second time.
+/// Takes the stream of a CONNECT from its request, on a server that uses [`serve`](super::serve). Returns `None`
+/// for requests with other methods, and at the second call.
 ///
-/// Call it before the service answers. If the status of the answer is 2xx, both ends may use the
-/// stream from then on, and the body of the answer is not sent.
+/// Call it before the service responds. If the status of the response is 2xx, both ends may use the stream from
+/// then on, and the body of the response is not sent.
 ///
 /// ```
 /// # mod courser { pub use courser_quic::*; pub use courser_http3_tokio as h3; }
@@ -43,10 +43,10 @@ pub fn upgrade<B>(request: &mut http::Request<B>) -> Option<OnUpgrade> {
     let Offer(handover) = request.extensions_mut().remove::<Offer>()?;
     let datagrams = request.extensions().get::<Datagrams>().cloned();
     let mut state = handover.lock();
-    if state.is_wanted {
+    if state.is_requested {
         return None;
     }
-    state.is_wanted = true;
+    state.is_requested = true;
     drop(state);
     Some(OnUpgrade {
         handover,
@@ -54,15 +54,15 @@ pub fn upgrade<B>(request: &mut http::Request<B>) -> Option<OnUpgrade> {
     })
 }
 
-/// Waits until the response to a CONNECT was sent. See [`upgrade`].
+/// Waits until the response to a CONNECT is sent. See [`upgrade`].
 ///
 /// # Errors
-/// Resolves to an error if the service refused, or the request is over for another reason.
+/// Returns an error if the service refused the CONNECT, or the request has ended for another reason.
 ///
 /// # Cancel safety
 /// Dropping the future before it is ready resets the request.
 #[derive(Debug)]
-#[must_use = "the stream is given up when this is dropped"]
+#[must_use = "the stream is reset when this is dropped"]
 pub struct OnUpgrade {
     handover: Arc<Handover>,
     datagrams: Option<Datagrams>,
@@ -83,7 +83,7 @@ impl Future for OnUpgrade {
             upgraded.end = Some(End(self.handover.clone()));
             return Poll::Ready(Ok(upgraded));
         }
-        if state.is_over {
+        if state.has_ended {
             return Poll::Ready(Err(Error::closed()));
         }
         state.taker = Some(waker);
@@ -95,7 +95,7 @@ impl Drop for OnUpgrade {
     fn drop(&mut self) {
         let mut halves = self.handover.lock();
         // An upgrade that completes now has no owner.
-        halves.is_wanted = false;
+        halves.is_requested = false;
         let unused = halves.outgoing.take();
         drop(halves);
         if unused.is_some() {
@@ -109,7 +109,7 @@ impl Drop for OnUpgrade {
 #[derive(Clone, Debug)]
 pub(super) struct Offer(pub(super) Arc<Handover>);
 
-/// Notifies a server's task that the stream is no longer used.
+/// Notifies a task of the server that the stream is no longer used.
 #[derive(Debug)]
 struct End(Arc<Handover>);
 
@@ -119,12 +119,11 @@ impl Drop for End {
     }
 }
 
-/// The stream of a CONNECT that was accepted: bytes in both directions, as over TCP.
+/// The stream of an accepted CONNECT: bytes in both directions, as over TCP.
 ///
-/// It implements tokio's [`AsyncRead`] and [`AsyncWrite`], so that protocols over TCP streams can
-/// use it, for example through `tokio-tungstenite`. If the stream is full, written bytes wait for a
-/// flush. Shutting it down, or dropping it, ends our half in order (FIN). Dropping it also stops
-/// reading the peer's half.
+/// It implements tokio's [`AsyncRead`] and [`AsyncWrite`], so that protocols over TCP streams can use it, for
+/// example through `tokio-tungstenite`. If the stream is full, written bytes wait for a flush. Shutting it down,
+/// or dropping it, finishes the sending direction (FIN). Dropping it also stops the receiving direction.
 ///
 /// # Cancel safety
 /// Reads and writes that were not ready have had no effect.
@@ -133,9 +132,9 @@ pub struct Upgraded {
     incoming: Body,
     outgoing: Outgoing,
     datagrams: Option<Datagrams>,
-    /// Bytes read from the stream and not returned yet.
+    /// Bytes that were read from the stream and not returned yet.
     chunk: Bytes,
-    /// Bytes accepted and not written yet: a frame's header, and its content.
+    /// Bytes that were accepted and not written yet: the header of a frame, and its content.
     waiting: [Bytes; 2],
     end: Option<End>,
 }
@@ -157,36 +156,36 @@ impl Upgraded {
         self
     }
 
-    /// Returns the datagrams of the request; `None` unless
-    /// [`Config::datagrams`](super::Config::datagrams) is on at this end.
+    /// Returns the datagrams of the request, or `None` unless [`Config::datagrams`](super::Config::datagrams) is
+    /// on at this end.
     pub fn datagrams(&self) -> Option<&Datagrams> {
         self.datagrams.as_ref()
     }
 
-    /// Returns the number of the stream.
+    /// Returns the stream ID.
     pub fn stream(&self) -> courser_quic::StreamId {
         self.outgoing.send.id()
     }
 
-    /// Resets the stream in both directions. With [`Code::REQUEST_CANCELLED`] this corresponds to a
-    /// TCP reset (RFC 9220 §3).
+    /// Resets the stream in both directions. With [`Code::REQUEST_CANCELLED`] this corresponds to a TCP reset
+    /// (RFC 9220 §3).
     pub fn reset(mut self, code: Code) {
         self.outgoing.reset(code);
     }
 
-    /// Ends both halves because of an error of the peer.
+    /// Ends both directions because of an error of the peer.
     pub(super) fn abort(&mut self, error: courser_http3::Error) -> Error {
         self.outgoing.reset(error.code);
         self.incoming.abort(error).into()
     }
 
-    /// Returns the next bytes without copying them; `None` at the end.
+    /// Returns the next bytes without copying them, or `None` at the end.
     ///
     /// # Errors
-    /// Returns an error if the peer has reset the stream, or if the connection is over.
+    /// Returns an error if the peer has reset the stream or the connection is closed.
     ///
     /// # Cancel safety
-    /// Safe: a future that is dropped before it is ready has read nothing.
+    /// Safe: dropping the future before it is ready loses nothing.
     pub async fn read_chunk(&mut self) -> Result<Option<Bytes>, Error> {
         std::future::poll_fn(|cx| self.poll_chunk(cx)).await
     }
@@ -215,11 +214,10 @@ impl Upgraded {
     /// Writes all of `data` without copying it.
     ///
     /// # Errors
-    /// Returns an error if the peer has stopped reading, or if the connection is over.
+    /// Returns an error if the peer has stopped reading or the connection is closed.
     ///
     /// # Cancel safety
-    /// Dropping the future before it is ready writes nothing or, with the next write or flush, all
-    /// of it.
+    /// Dropping the future before it is ready writes nothing or, with the next write or flush, all of the data.
     pub async fn write_chunk(&mut self, data: Bytes) -> Result<(), Error> {
         std::future::poll_fn(|cx| self.poll_written(cx)).await?;
         self.begin_frame(data);
@@ -229,7 +227,7 @@ impl Upgraded {
     fn begin_frame(&mut self, data: Bytes) {
         debug_assert!(
             self.waiting.iter().all(Bytes::is_empty),
-            "a frame is under way"
+            "a frame is being written"
         );
         self.outgoing.record_data(data.len());
         if !data.is_empty() {
@@ -313,5 +311,5 @@ fn io_error(error: Error) -> io::Error {
     io::Error::new(kind, error)
 }
 
-/// Maximum bytes that one write accepts and copies.
+/// Largest number of bytes that one write accepts and copies.
 const LONGEST_FRAME: usize = 64 * 1024;

@@ -1,4 +1,4 @@
-//! Capsules in the content of an extended CONNECT, RFC 9297 §3.
+//! Capsules in the content of an extended CONNECT (RFC 9297 §3).
 
 use bytes::{Buf as _, Bytes, BytesMut};
 
@@ -8,14 +8,14 @@ use crate::frame::{self, put_varint};
 /// A capsule of a type that the caller accepts.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Capsule {
-    /// The type of the capsule.
+    /// The Capsule Type (RFC 9297 §3.2), such as [`DATAGRAM`](Self::DATAGRAM).
     pub kind: u64,
-    /// The value of the capsule.
+    /// The Capsule Value, without the type and length before it.
     pub value: Bytes,
 }
 
 impl Capsule {
-    /// The type of a capsule with an HTTP Datagram, §3.5.
+    /// The type of a capsule that contains an HTTP Datagram (§3.5).
     pub const DATAGRAM: u64 = 0x00;
 
     /// Appends a capsule to `out`.
@@ -26,8 +26,8 @@ impl Capsule {
     }
 }
 
-/// Cuts content into capsules. Skips capsules of types that the caller does not accept, and keeps
-/// none of their bytes.
+/// Splits content into capsules. Skips capsules of types that the caller does not accept without storing their
+/// bytes.
 #[derive(Debug, Default)]
 pub struct CapsuleReader {
     input: Bytes,
@@ -47,18 +47,18 @@ enum CapsuleState {
 }
 
 impl CapsuleReader {
-    /// Takes more content. Only allowed after [`poll`](Self::poll) has returned `None`.
+    /// Adds a chunk of content. Allowed only after [`poll`](Self::poll) has returned `None`.
     pub fn push(&mut self, chunk: Bytes) {
         debug_assert!(self.input.is_empty(), "a chunk was not read");
         self.input = chunk;
     }
 
-    /// Returns the next capsule, or `None` when more content is needed. `longest` returns the maximum
+    /// Returns the next capsule, or `None` if more content is needed. `longest` returns the largest allowed
     /// length of a value of a type, or `None` for types to skip.
     ///
     /// # Errors
     ///
-    /// Returns an error of the stream for a capsule that exceeds its maximum.
+    /// Returns a stream error for a capsule that exceeds its length limit.
     pub fn poll(
         &mut self,
         longest: impl Fn(u64) -> Option<usize>,
@@ -117,7 +117,7 @@ impl CapsuleReader {
     ///
     /// # Errors
     ///
-    /// Returns an error of the stream inside a capsule (§3.3).
+    /// Returns a stream error inside a capsule (§3.3).
     pub fn finish(&self) -> Result<(), Error> {
         if self.state == CapsuleState::Header && self.partial.is_empty() {
             Ok(())
@@ -147,9 +147,9 @@ mod tests {
         Ok((capsules, reader))
     }
 
-    /// §3.2.
+    /// RFC 9297 §3.2.
     #[test]
-    fn skips_unknown_capsules_without_keeping_them() {
+    fn unknown_capsules_are_skipped_without_being_stored() {
         let mut bytes = Vec::new();
         Capsule::encode(&mut bytes, Capsule::DATAGRAM, b"first");
         Capsule::encode(&mut bytes, 0x1234, &[0; 5000]);
@@ -164,9 +164,9 @@ mod tests {
         }
     }
 
-    /// §3.3.
+    /// RFC 9297 §3.3.
     #[test]
-    fn may_not_end_inside() {
+    fn content_may_not_end_inside_a_capsule() {
         let mut bytes = Vec::new();
         Capsule::encode(&mut bytes, Capsule::DATAGRAM, b"first");
         Capsule::encode(&mut bytes, 0x1234, b"skipped");
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_long_ones_before_they_arrive() {
+    fn long_capsules_are_refused_before_they_arrive() {
         let mut bytes = Vec::new();
         Capsule::encode(&mut bytes, Capsule::DATAGRAM, &[0; 101]);
         let error = read(&bytes[..3], 3).expect_err("too long");

@@ -1,25 +1,25 @@
-//! Checks of a configuration before a connection uses it.
+//! Validation of a configuration.
 
 use thiserror::Error;
 
 use crate::connection::Config;
 
-/// An error for a setting outside its range.
+/// The error of a setting outside its range.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 #[error("{field}: {message}")]
 pub struct ConfigError {
-    /// The name of the field.
+    /// The name of the field in [`Config`].
     pub field: &'static str,
-    /// The value found and the allowed range.
+    /// The value and the allowed range.
     pub message: String,
 }
 
 impl Config {
-    /// Checks that no limit is zero, unless that turns off what it limits, and that a setting can
-    /// carry the size of a section. [`Connection::new`](crate::Connection::new) does not check it.
+    /// Checks that no limit is zero, unless zero disables the feature, and that the size limit fits into a
+    /// setting. [`Connection::new`](crate::Connection::new) does not check this.
     ///
     /// # Errors
-    /// [`ConfigError`] contains the field, its value and the allowed range.
+    /// [`ConfigError`] with the field, its value and the allowed range.
     pub fn validate(&self) -> Result<(), ConfigError> {
         check("limits.size", self.limits.size, MAX_VARINT)?;
         for (field, limit) in [
@@ -29,7 +29,7 @@ impl Config {
         ] {
             check(field, limit as u64, usize::MAX as u64)?;
         }
-        // Nothing is blocked without a table or without blocked streams.
+        // Without a dynamic table or blocked streams, no section can be blocked.
         if self.decoder.max_table_capacity > 0 && self.decoder.max_blocked_streams > 0 {
             let bytes = self.blocked_bytes as u64;
             check("blocked_bytes", bytes, usize::MAX as u64)?;
@@ -46,7 +46,7 @@ fn check(field: &'static str, seen: u64, most: u64) -> Result<(), ConfigError> {
     Err(ConfigError { field, message })
 }
 
-/// The largest value of a setting (RFC 9000 §16).
+/// Largest value of a setting (RFC 9000 §16).
 const MAX_VARINT: u64 = (1 << 62) - 1;
 
 #[cfg(test)]
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_of_zero_are_named() {
+    fn limits_of_zero_are_reported() {
         for (field, error) in [
             ("limits.size", refused(|it| it.limits.size = 0)),
             ("limits.lines", refused(|it| it.limits.lines = 0)),
@@ -77,8 +77,8 @@ mod tests {
             ("limits.value", refused(|it| it.limits.value = 0)),
             ("blocked_bytes", refused(|it| it.blocked_bytes = 0)),
         ] {
-            let wanted = format!("{field}: is 0, allowed is 1 to ");
-            assert!(error.starts_with(&wanted), "{error}");
+            let expected = format!("{field}: is 0, allowed is 1 to ");
+            assert!(error.starts_with(&expected), "{error}");
         }
     }
 
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_needs_to_be_blocked_where_nothing_can_be() {
+    fn blocked_bytes_may_be_zero_without_blocked_streams() {
         let off: [fn(&mut Config); 2] = [
             |it| it.decoder.max_blocked_streams = 0,
             |it| it.decoder.max_table_capacity = 0,

@@ -1,4 +1,4 @@
-//! The state that all requests of a connection share: settings, compression, control.
+//! The connection state that all requests share: settings, QPACK, the control stream, GOAWAY, priorities.
 
 mod blocked;
 mod claimed;
@@ -12,7 +12,7 @@ mod peer_settings;
 mod priorities;
 mod recording;
 mod records;
-mod repeats;
+mod section_cache;
 mod sections;
 mod streams;
 mod unidirectional;
@@ -43,19 +43,19 @@ use crate::priority::Priority;
 use crate::settings::Settings;
 use crate::stream_type;
 
-/// A unidirectional stream that we open.
+/// A unidirectional stream that this end opens.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum UniStream {
-    /// The control stream, §6.2.1.
+    /// The control stream (§6.2.1).
     Control,
-    /// The instructions of our encoder, RFC 9204 §4.2.
+    /// The encoder stream (RFC 9204 §4.2).
     Encoder,
-    /// The instructions of our decoder, RFC 9204 §4.2.
+    /// The decoder stream (RFC 9204 §4.2).
     Decoder,
 }
 
 impl UniStream {
-    /// All our streams, the most urgent first.
+    /// All streams, most urgent first.
     pub const ALL: [Self; 3] = [Self::Control, Self::Encoder, Self::Decoder];
 }
 
@@ -69,36 +69,37 @@ pub enum Event {
         /// The stream that was blocked.
         stream: u64,
     },
-    /// The server is going away. Requests from this stream on were not processed and can be sent
-    /// elsewhere. Clients go away without an event, for they accept no pushes.
+    /// The server sent GOAWAY. Requests on this and later streams were not processed and can be repeated
+    /// elsewhere. GOAWAY of a client causes no event, because this server never pushes.
     GoAway {
-        /// The first stream that is not served.
+        /// The first stream whose request is not processed.
         first_refused: u64,
     },
-    /// The client has changed the priority of a response, RFC 9218 §7.
+    /// The client has changed the priority of a response (RFC 9218 §7).
     Priority {
-        /// The stream of the request.
+        /// The request stream of the response.
         stream: u64,
-        /// The new priority.
+        /// The priority from the PRIORITY_UPDATE frame.
         priority: Priority,
     },
-    /// The origins that the server claims for this connection, RFC 9412. They are not verified: the
-    /// certificate must cover an origin before it is used.
+    /// The origins that the server claims for this connection (RFC 9412). They are not verified: the certificate
+    /// must be valid for an origin before it is used.
     Origins(Vec<String>),
-    /// A frame of a type that the application claims for control streams ([`Extensions::frame`](crate::Extensions::frame)).
+    /// A frame on the peer's control stream whose type the application has claimed
+    /// ([`Extensions::frame`](crate::Extensions::frame)).
     Frame {
         /// The type of the frame.
         frame_type: u64,
-        /// Its payload, no longer than was claimed.
+        /// The payload, within the claimed length.
         payload: Bytes,
     },
 }
 
-/// The state of an HTTP/3 connection beside its requests.
+/// The state of an HTTP/3 connection, except that of its requests.
 ///
-/// Consumes the bytes of the peer's unidirectional streams and produces those of ours. Each request
-/// has a [`RequestStream`](crate::RequestStream) of its own, which needs the connection only for
-/// field sections and errors, so different tasks can read and write different requests.
+/// Consumes the bytes of the peer's unidirectional streams and produces those of this end. Each request has its
+/// own [`RequestStream`](crate::RequestStream), which needs the connection only for field sections and errors,
+/// so that different tasks can read and write different requests.
 #[derive(Debug)]
 pub struct Connection {
     side: Side,
@@ -120,8 +121,8 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// Creates the state of a connection that has just been established, or on which early data can
-    /// be sent. `seed` must be unpredictable for the peer.
+    /// Creates the state of a connection that was just established, or on which early data can be sent. The peer
+    /// must not be able to predict `seed`.
     pub fn new(side: Side, config: Config, seed: u64, now: Time) -> Self {
         let mut control_out = Vec::new();
         let grease = config.grease.then_some(seed >> 8);
@@ -153,8 +154,8 @@ impl Connection {
         }
     }
 
-    /// Takes the server's settings that a ticket remembers. They hold for early data, and the server
-    /// must not fall below them (§7.2.4.2).
+    /// Sets the server's settings that were stored with a ticket. They apply to early data, and the server must
+    /// not reduce them (§7.2.4.2).
     pub fn remember(&mut self, settings: Settings) {
         self.peer.remember(settings);
         self.record_restored(&settings);
@@ -170,7 +171,7 @@ impl Connection {
     pub fn poll_event(&mut self) -> Option<Event> {
         let event = self.events.pop_front();
         if event.is_none() && self.events.capacity() > USUAL_EVENTS {
-            // A chunk of the control stream may have thousands. Their room is not kept.
+            // A chunk of the control stream may cause thousands of events, whose memory is not kept.
             self.events = VecDeque::new();
         }
         event
@@ -181,27 +182,27 @@ impl Connection {
         !self.events.is_empty()
     }
 
-    /// Returns true if something waits to leave on our control stream or that of the encoder.
+    /// Returns true if bytes wait to be sent on the control or encoder stream.
     pub fn has_urgent(&mut self) -> bool {
         !self.control_out.is_empty() || !self.compression.instructions().is_empty()
     }
 
-    /// Returns true if something waits to leave on the stream of our decoder.
+    /// Returns true if bytes wait to be sent on the decoder stream.
     pub fn has_answers(&self) -> bool {
         self.compression.has_answers()
     }
 
-    /// Returns true if only acknowledgments of sections wait on the stream of our decoder. They may
-    /// wait until all messages that have arrived were read: each alone would cost as much as half a
-    /// small request. Insert counts and cancellations should leave at once.
+    /// Returns true if only Section Acknowledgments wait to be sent on the decoder stream. They may wait until
+    /// all messages that have arrived are read, because each one alone costs as much as half a small request.
+    /// Insert Count Increments and Stream Cancellations should be sent at once.
     pub fn may_delay_answers(&self) -> bool {
         self.compression.may_delay_answers()
     }
 
-    /// Returns the bytes that wait to leave on one of our streams, beginning with its type. The caller
-    /// takes from the front what it sends, and opens the stream when it has bytes for the first time.
+    /// Returns the bytes that wait to be sent on a stream of this end, starting with the stream type. The caller
+    /// removes what it sends from the front, and opens the stream when there are bytes for the first time.
     ///
-    /// None of the three streams may ever be closed (§6.2.1, RFC 9204 §4.2).
+    /// None of the three streams may be closed (§6.2.1, RFC 9204 §4.2).
     pub fn outgoing(&mut self, stream: UniStream) -> &mut Vec<u8> {
         let (index, stream_type, out) = match stream {
             UniStream::Control => (0, stream_type::CONTROL, &mut self.control_out),
@@ -221,7 +222,7 @@ impl Connection {
         out
     }
 
-    /// Returns the error of a peer that has stopped one of our streams, which is forbidden.
+    /// Returns the error for a peer that stopped a stream of this end, which is forbidden.
     pub const fn on_stopped(&self) -> Error {
         Error::connection(
             Code::CLOSED_CRITICAL_STREAM,
@@ -233,19 +234,19 @@ impl Connection {
     ///
     /// # Errors
     ///
-    /// Returns an error of the connection when there are too many.
+    /// Returns a connection error if there are too many.
     pub fn on_empty_frame(&mut self, now: Time) -> Result<(), Error> {
         self.budget.spend(now)
     }
 
-    /// Counts a request that was cancelled by the peer's reset or because of an error of the peer.
-    /// Nothing of it will be decoded any more.
+    /// Counts a request that ended because of a reset or an error of the peer. No further section of it will be
+    /// decoded.
     ///
     /// # Errors
     ///
-    /// Returns an error of the connection if that happens too often: opening and cancelling costs the
-    /// peer nothing and us a request (limit K270). Requests whose response has begun do not count, and
-    /// pay for others. On a client nothing counts, because each request was its own choice.
+    /// Returns a connection error if there are too many: opening and cancelling is free for the peer, but costs
+    /// the work of a request (limit K270). Requests whose response has started do not count, and offset others.
+    /// Nothing counts on a client, because it has chosen to send each request.
     pub fn on_cancelled(&mut self, now: Time, stream: u64) -> Result<(), Error> {
         self.forget(stream);
         self.on_given_up(now, stream)
@@ -255,8 +256,7 @@ impl Connection {
     ///
     /// # Errors
     ///
-    /// Returns the same errors as [`on_cancelled`](Self::on_cancelled). Both together count once for
-    /// a request.
+    /// Returns the same errors as [`on_cancelled`](Self::on_cancelled). Both together count once per request.
     pub fn on_given_up(&mut self, now: Time, stream: u64) -> Result<(), Error> {
         match self.side {
             Side::Server => self.outcomes.on_cancelled(now, stream),
@@ -264,24 +264,24 @@ impl Connection {
         }
     }
 
-    /// Returns false for a new request that is not processed, because too many were cancelled before
-    /// their response. Reset and stop it with `H3_REQUEST_REJECTED`. `now` is called only after many
+    /// Returns false for a new request that must not be processed, because too many were cancelled before their
+    /// response. The caller resets and stops it with `H3_REQUEST_REJECTED`. `now` is called only after many
     /// cancellations.
     ///
     /// # Errors
     ///
-    /// Returns an error of the connection if the client does not let that stop it (limit K270).
+    /// Returns a connection error if the client continues despite rejections (limit K270).
     pub fn admit_request(&mut self, now: impl FnOnce() -> Time) -> Result<bool, Error> {
         self.outcomes.admit(now)
     }
 
-    /// Forgets a request that we cancel. Nothing of it will be decoded any more.
+    /// Records that this end cancels a request, so that no further section of it is decoded.
     pub fn forget(&mut self, stream: u64) {
         self.compression.cancel(stream);
         self.priorities.forget(stream);
     }
 
-    /// Announces that this server is going away, and still serves requests in flight. Call
+    /// Announces that this server is shutting down while it still accepts requests in flight. Call
     /// [`go_away`](Self::go_away) at least a round trip later.
     pub fn announce_going_away(&mut self) {
         let before = self.goaway.sent();
@@ -289,8 +289,8 @@ impl Connection {
         self.record_goaway(before);
     }
 
-    /// Sends a GOAWAY that excludes requests from the stream `first_refused` on. A client sends zero,
-    /// for it accepts no pushes.
+    /// Sends a GOAWAY that excludes requests from the stream `first_refused` on. A client sends 0, because it
+    /// accepts no pushes.
     pub fn go_away(&mut self, first_refused: u64) {
         let before = self.goaway.sent();
         self.goaway
@@ -298,35 +298,35 @@ impl Connection {
         self.record_goaway(before);
     }
 
-    /// Sends a GOAWAY that excludes all requests that were not opened yet.
+    /// Sends a GOAWAY that excludes all requests that are not open yet.
     pub fn go_away_after_last(&mut self) {
         let index = self.priorities.opened();
         self.go_away(StreamId::new(Side::Client, Direction::Bidirectional, index).value());
     }
 
-    /// Returns false if a GOAWAY of ours excludes the request of `stream`. Reset and stop it with
-    /// `H3_REQUEST_REJECTED`.
+    /// Returns false if a GOAWAY of this end excludes the request on `stream`. The caller resets and stops it
+    /// with `H3_REQUEST_REJECTED`.
     pub fn is_served(&self, stream: u64) -> bool {
         self.goaway.is_served(stream)
     }
 
-    /// Returns true if the peer has sent a GOAWAY: no further request may be sent.
+    /// Returns true if the peer has sent a GOAWAY, after which no request may be sent.
     pub fn peer_goes_away(&self) -> bool {
         self.goaway.is_received()
     }
 
-    /// Returns true if a GOAWAY of the server excludes this request: it was not processed.
+    /// Returns true if a GOAWAY of the server excludes this request, so that it was not processed.
     pub fn is_refused(&self, stream: u64) -> bool {
         self.side.is_client() && self.goaway.is_refused(stream)
     }
 
-    /// Sets the number of requests that the client may have opened, by the transport's stream limit.
+    /// Sets the number of requests that the client may have opened according to the transport's stream limit.
     pub fn set_request_limit(&mut self, streams: u64) {
         self.priorities.set_limit(streams);
     }
 
-    /// Registers a request that was opened. Returns the priority of an earlier PRIORITY_UPDATE,
-    /// which takes precedence over the `priority` field.
+    /// Records that a request was opened. Returns the priority of an earlier PRIORITY_UPDATE, which takes
+    /// precedence over the `priority` field.
     pub fn on_request_opened(&mut self, stream: u64) -> Option<Priority> {
         self.outcomes.on_opened(stream);
         self.budget.on_request();
@@ -340,7 +340,7 @@ impl Connection {
         Some(priority)
     }
 
-    /// Asks the server to change the priority of a request.
+    /// Requests that the server changes the priority of a response.
     pub fn update_priority(&mut self, stream: u64, priority: Priority) {
         priorities::encode_update(&mut self.control_out, stream, priority);
         self.record_control(|| Http3Frame::PriorityUpdate {
@@ -350,8 +350,7 @@ impl Connection {
         self.record_priority(stream, priority, false);
     }
 
-    /// Returns the code for closing the connection without an error, now and then a reserved one
-    /// (§8.1).
+    /// Returns the code for closing the connection without an error, sometimes a reserved one (§8.1).
     pub fn closing_code(&self) -> Code {
         if self.config.grease && self.seed.is_multiple_of(4) {
             Code::reserved(self.seed >> 16)
@@ -360,22 +359,22 @@ impl Connection {
         }
     }
 
-    /// Returns the bytes of all blocked sections, which their streams hold.
+    /// Returns the number of bytes of all blocked sections, which their streams hold.
     pub const fn blocked_bytes(&self) -> usize {
         self.compression.blocked_bytes()
     }
 
-    /// Returns the bytes held in dynamic tables, buffers and caches of header sections.
+    /// Returns the number of bytes held in dynamic tables, buffers and caches of header sections.
     pub fn memory(&self) -> usize {
         self.compression.memory() + self.control_out.len()
     }
 
-    /// Returns the settings that we announce.
+    /// Returns the settings that this end announces.
     fn own_settings(&self) -> Settings {
         settings_of(self.side, &self.config)
     }
 
-    /// Returns the seed of reserved numbers, if they are sent.
+    /// Returns the seed of reserved values, if they are sent.
     const fn grease(&self) -> Option<u64> {
         if self.config.grease {
             Some(self.seed >> 8)
@@ -393,7 +392,7 @@ impl Connection {
     }
 }
 
-/// Returns the settings that this end announces.
+/// Returns the settings that an end of this role announces.
 fn settings_of(side: Side, config: &Config) -> Settings {
     Settings {
         qpack_max_table_capacity: u64::from(config.decoder.max_table_capacity),
@@ -404,11 +403,11 @@ fn settings_of(side: Side, config: &Config) -> Settings {
     }
 }
 
-/// Events whose room is kept.
+/// Number of events whose memory is kept.
 const USUAL_EVENTS: usize = 64;
 
-/// The maximum number of bytes that wait for the encoder stream.
-const MOST_INSTRUCTIONS: usize = 16 * 1024;
+/// Largest number of bytes that wait for the encoder stream.
+const MAX_INSTRUCTIONS: usize = 16 * 1024;
 
 #[cfg(test)]
 pub(crate) mod tests;

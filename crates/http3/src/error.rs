@@ -1,10 +1,10 @@
-//! Errors of HTTP/3 and their codes, RFC 9114 §8.
+//! HTTP/3 errors and their codes (RFC 9114 §8).
 
 use std::fmt;
 
 use thiserror::Error;
 
-/// An error code for `CONNECTION_CLOSE`, `RESET_STREAM` and `STOP_SENDING`.
+/// An application error code of `CONNECTION_CLOSE`, `RESET_STREAM` and `STOP_SENDING`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Code(u64);
 
@@ -25,68 +25,68 @@ macro_rules! codes {
 }
 
 codes! {
-    /// No error.
+    /// The connection or stream is closed without an error.
     NO_ERROR = 0x100, "H3_NO_ERROR";
-    /// A violation without a more specific code.
+    /// The peer violated the protocol, and no other code is more specific.
     GENERAL_PROTOCOL_ERROR = 0x101, "H3_GENERAL_PROTOCOL_ERROR";
-    /// An internal error of the sender.
+    /// The sender has an internal error.
     INTERNAL_ERROR = 0x102, "H3_INTERNAL_ERROR";
-    /// A stream that the peer must not open.
+    /// The peer opened a stream that it must not open.
     STREAM_CREATION_ERROR = 0x103, "H3_STREAM_CREATION_ERROR";
     /// A critical stream was closed.
     CLOSED_CRITICAL_STREAM = 0x104, "H3_CLOSED_CRITICAL_STREAM";
-    /// A frame that is not allowed in this place.
+    /// A frame is not allowed in this state or on this stream.
     FRAME_UNEXPECTED = 0x105, "H3_FRAME_UNEXPECTED";
-    /// A frame with an invalid layout.
+    /// A frame has an invalid layout or size.
     FRAME_ERROR = 0x106, "H3_FRAME_ERROR";
-    /// The peer causes too much work or needs too much memory.
+    /// The peer causes excessive load.
     EXCESSIVE_LOAD = 0x107, "H3_EXCESSIVE_LOAD";
-    /// An invalid stream or push ID.
+    /// A stream ID or push ID was used incorrectly.
     ID_ERROR = 0x108, "H3_ID_ERROR";
-    /// Invalid SETTINGS.
+    /// A SETTINGS frame contains an invalid, forbidden or duplicate setting.
     SETTINGS_ERROR = 0x109, "H3_SETTINGS_ERROR";
-    /// A control stream that does not begin with SETTINGS.
+    /// The control stream does not start with SETTINGS.
     MISSING_SETTINGS = 0x10a, "H3_MISSING_SETTINGS";
-    /// A request that was rejected before any processing.
+    /// The request was rejected before any processing and may be repeated.
     REQUEST_REJECTED = 0x10b, "H3_REQUEST_REJECTED";
-    /// A request or response that is no longer needed.
+    /// The request or its response is no longer needed.
     REQUEST_CANCELLED = 0x10c, "H3_REQUEST_CANCELLED";
-    /// A stream that ended before its request was complete.
+    /// The stream ended before its request was complete.
     REQUEST_INCOMPLETE = 0x10d, "H3_REQUEST_INCOMPLETE";
-    /// A malformed message.
+    /// A message was malformed (§4.1.2).
     MESSAGE_ERROR = 0x10e, "H3_MESSAGE_ERROR";
-    /// The connection behind a CONNECT has failed.
+    /// The TCP connection of a CONNECT was reset or closed abnormally.
     CONNECT_ERROR = 0x10f, "H3_CONNECT_ERROR";
-    /// A request that has to be repeated over HTTP/1.1.
+    /// The request must be repeated over HTTP/1.1.
     VERSION_FALLBACK = 0x110, "H3_VERSION_FALLBACK";
-    /// An invalid HTTP Datagram, RFC 9297 §5.2.
+    /// An HTTP Datagram is invalid (RFC 9297 §5.2).
     DATAGRAM_ERROR = 0x33, "H3_DATAGRAM_ERROR";
-    /// A field section that cannot be decoded, RFC 9204 §6.
+    /// A field section cannot be decoded (RFC 9204 §6).
     QPACK_DECOMPRESSION_FAILED = 0x200, "QPACK_DECOMPRESSION_FAILED";
-    /// An invalid encoder instruction, RFC 9204 §6.
+    /// An encoder instruction is invalid (RFC 9204 §6).
     QPACK_ENCODER_STREAM_ERROR = 0x201, "QPACK_ENCODER_STREAM_ERROR";
-    /// An invalid decoder instruction, RFC 9204 §6.
+    /// A decoder instruction is invalid (RFC 9204 §6).
     QPACK_DECODER_STREAM_ERROR = 0x202, "QPACK_DECODER_STREAM_ERROR";
 }
 
 impl Code {
-    /// Returns the code with this number, known or not.
+    /// Returns the code with this value, registered or not.
     pub const fn from_value(value: u64) -> Self {
         Self(value)
     }
 
-    /// Returns the number of the code.
+    /// Returns the value of the code.
     pub const fn value(self) -> u64 {
         self.0
     }
 
-    /// Returns a reserved code, `0x1f * n + 0x21`. It means the same as [`NO_ERROR`](Self::NO_ERROR)
-    /// and makes sure that peers accept unknown codes (§8.1).
+    /// Returns the reserved code `0x1f * n + 0x21`. It means the same as [`NO_ERROR`](Self::NO_ERROR) and tests
+    /// that peers accept unknown codes (§8.1).
     pub const fn reserved(n: u64) -> Self {
         Self(0x1f * (n % (1 << 50)) + 0x21)
     }
 
-    /// Returns true for [`NO_ERROR`](Self::NO_ERROR) and for unknown codes, which count as it (§8).
+    /// Returns true for [`NO_ERROR`](Self::NO_ERROR) and for unknown codes, which are equivalent to it (§8).
     pub const fn is_no_error(self) -> bool {
         self.0 == Self::NO_ERROR.0 || self.name().is_none()
     }
@@ -107,7 +107,7 @@ impl fmt::Display for Code {
     }
 }
 
-/// The scope that an error ends.
+/// Whether an error ends the connection or one stream.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Scope {
     /// The connection with all its requests.
@@ -120,9 +120,9 @@ pub enum Scope {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
 #[error("{code}: {reason}")]
 pub struct Error {
-    /// The error code owed to the peer.
+    /// The error code to send to the peer.
     pub code: Code,
-    /// The scope that ends.
+    /// Whether the connection or only the stream ends.
     pub scope: Scope,
     /// A short description of the violation.
     pub reason: &'static str,

@@ -1,4 +1,4 @@
-//! Extensions of HTTP/3, RFC 9114 §9: what an application claims of a connection.
+//! Extensions of HTTP/3 that an application implements (RFC 9114 §9).
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,16 +11,15 @@ use crate::frame::FrameType;
 use crate::settings;
 use crate::stream_type::StreamType;
 
-/// The settings, stream types and frame types that an application uses on a connection beyond those
-/// of this crate.
+/// The settings, stream types and frame types that an application uses on a connection in addition to those of
+/// this crate.
 ///
-/// A type that is not claimed is ignored or refused, as RFC 9114 §9 requires. Both ends of a
-/// connection normally claim the same types, and announce a setting
-/// ([`setting`](Self::setting), [`announced_by`](Self::announced_by)) so that each detects the
-/// other.
+/// Types that are not claimed are ignored or refused as RFC 9114 §9 requires. Both ends of a connection normally
+/// claim the same types, and announce a setting ([`setting`](Self::setting),
+/// [`announced_by`](Self::announced_by)) by which each detects support of the other.
 ///
-/// The default claims nothing and keeps no unknown settings of the peer. [`new`](Self::new) claims
-/// nothing either, but keeps them. Copies share their content.
+/// The default claims nothing and discards unknown settings of the peer. [`new`](Self::new) claims nothing
+/// either, but keeps them. Clones share their content.
 ///
 /// ```
 /// use courser_http3::{Code, Extensions};
@@ -38,25 +37,25 @@ pub struct Extensions(Option<Arc<Claims>>);
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Claims {
-    /// Settings that we send, with their values.
+    /// Settings to send, with their values.
     settings: Vec<(u64, u64)>,
     /// The setting with which the peer announces its support.
     announced_by: Option<u64>,
-    /// Types of unidirectional streams.
+    /// Claimed types of unidirectional streams.
     unidirectional: Vec<u64>,
-    /// First integers of bidirectional streams.
+    /// Claimed first integers of bidirectional streams.
     bidirectional: Vec<u64>,
-    /// Frame types, each with its streams and its longest payload.
+    /// Claimed frame types, with their streams and longest payloads.
     frames: Vec<(u64, FrameStream, usize)>,
     refusal: Code,
 }
 
-/// The streams that carry the frames of a claimed type.
+/// The streams that carry frames of a claimed type.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FrameStream {
-    /// The control streams.
+    /// The control streams of both ends.
     Control,
-    /// Request streams.
+    /// Request streams, in both directions.
     Request,
 }
 
@@ -64,26 +63,26 @@ pub enum FrameStream {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
 #[non_exhaustive]
 pub enum ClaimError {
-    /// HTTP/2 uses the number, and HTTP/3 forbids it (RFC 9114 §7.2.8, §11.2.1, §11.2.2).
+    /// HTTP/2 uses the value, and HTTP/3 forbids it (RFC 9114 §7.2.8, §11.2.1, §11.2.2).
     #[error("{0:#x} is a number of HTTP/2 that HTTP/3 forbids")]
     Http2(u64),
-    /// The number has the form `0x1f * n + 0x21`. It has no meaning and never gets one
-    /// (RFC 9114 §6.2.3, §7.2.4.1, §7.2.8).
+    /// The value has the form `0x1f * n + 0x21`, which is reserved without a meaning (RFC 9114 §6.2.3, §7.2.4.1,
+    /// §7.2.8).
     #[error("{0:#x} is reserved, so that peers ignore unknown numbers")]
     Reserved(u64),
-    /// courser implements the number, or refuses it as RFC 9114 requires (server push).
+    /// courser implements the value, or refuses it as RFC 9114 requires (server push).
     #[error("{0:#x} is defined by HTTP/3 or an extension that courser implements")]
     Defined(u64),
-    /// The number was claimed before.
+    /// The value was claimed before.
     #[error("{0:#x} is claimed twice")]
     Twice(u64),
-    /// The number, or the value of a setting, exceeds 2^62 - 1.
+    /// The type, or the value of a setting, exceeds 2^62 - 1.
     #[error("{0:#x} exceeds 2^62 - 1")]
     OutOfRange(u64),
-    /// There are 16 claims of this kind already.
+    /// There are already 16 claims of this kind.
     #[error("more than 16 claims of a kind")]
     TooMany,
-    /// A payload of more than 64 KiB was requested.
+    /// A payload longer than 64 KiB was requested.
     #[error("a payload of {0} bytes exceeds 65536")]
     TooLong(usize),
 }
@@ -101,7 +100,7 @@ impl Extensions {
         })))
     }
 
-    /// Sends a setting (RFC 9114 §7.2.4).
+    /// Adds a setting to send (RFC 9114 §7.2.4).
     ///
     /// # Errors
     ///
@@ -116,64 +115,60 @@ impl Extensions {
             return Err(ClaimError::Defined(id));
         }
         self.claim(|claims| {
-            check_room(&claims.settings, |&(known, _)| known, id)?;
+            check_count(&claims.settings, |&(known, _)| known, id)?;
             claims.settings.push((id, value));
             Ok(())
         })
     }
 
-    /// Uses the claimed streams and frames only with peers whose SETTINGS have this setting with a
-    /// value other than zero. Other peers are treated as if nothing was claimed, once their SETTINGS
-    /// have arrived. RFC 9114 §9.
+    /// Uses the claimed streams and frames only with peers that send this setting with a value other than 0 (RFC
+    /// 9114 §9). Other peers are treated as if nothing was claimed, once their SETTINGS have arrived.
     #[must_use]
     pub fn announced_by(self, id: u64) -> Self {
         self.change(|claims| claims.announced_by = Some(id))
     }
 
-    /// Claims a type of unidirectional streams, in both directions (RFC 9114 §6.2).
+    /// Claims a type of unidirectional streams in both directions (RFC 9114 §6.2).
     ///
     /// # Errors
     ///
-    /// Returns an error for types of this crate and of server push, for reserved ones, and for more
-    /// than 16.
+    /// Returns an error for types of this crate and of server push, for reserved ones, and for more than 16.
     pub fn unidirectional_stream(self, stream_type: u64) -> Result<Self, ClaimError> {
         check_number(stream_type)?;
         if StreamType::from_value(stream_type) != StreamType::Unknown {
             return Err(ClaimError::Defined(stream_type));
         }
         self.claim(|claims| {
-            check_room(&claims.unidirectional, |&known| known, stream_type)?;
+            check_count(&claims.unidirectional, |&known| known, stream_type)?;
             claims.unidirectional.push(stream_type);
             Ok(())
         })
     }
 
-    /// Claims bidirectional streams that begin with this integer, in both directions. The rest of such
-    /// a stream is no sequence of frames. On a client's stream it stands in the position of a frame
-    /// type, and everywhere else it is a connection error of type `H3_FRAME_ERROR`.
+    /// Claims bidirectional streams that start with this integer, in both directions. The rest of such a stream
+    /// is not a sequence of frames. On a client's stream the integer is in the position of a frame type;
+    /// anywhere else it is a connection error of type `H3_FRAME_ERROR`.
     ///
     /// # Errors
     ///
-    /// Returns an error for frame types of HTTP/2 and of this crate, for reserved ones, and for more
-    /// than 16.
+    /// Returns an error for frame types of HTTP/2 and of this crate, for reserved ones, and for more than 16.
     pub fn bidirectional_stream(self, signal: u64) -> Result<Self, ClaimError> {
         check_frame(signal)?;
         self.claim(|claims| {
             check_free(&claims.frames, |&(known, ..)| known, signal)?;
-            check_room(&claims.bidirectional, |&known| known, signal)?;
+            check_count(&claims.bidirectional, |&known| known, signal)?;
             claims.bidirectional.push(signal);
             Ok(())
         })
     }
 
-    /// Claims a frame type on these streams, with payloads of up to `longest` bytes. Longer ones of the
-    /// peer are a connection error of type `H3_EXCESSIVE_LOAD`. On the other
-    /// streams the type stays unknown.
+    /// Claims a frame type on these streams, with payloads of up to `longest` bytes. Longer ones of the peer are
+    /// a connection error of type `H3_EXCESSIVE_LOAD`. On other streams the type remains unknown.
     ///
     /// # Errors
     ///
-    /// Returns an error for frame types of HTTP/2 and of this crate, for reserved ones, for payloads of more
-    /// than 64 KiB, and for more than 16.
+    /// Returns an error for frame types of HTTP/2 and of this crate, for reserved ones, for payloads longer than
+    /// 64 KiB, and for more than 16.
     pub fn frame(
         self,
         frame_type: u64,
@@ -186,14 +181,14 @@ impl Extensions {
         }
         self.claim(|claims| {
             check_free(&claims.bidirectional, |&known| known, frame_type)?;
-            check_room(&claims.frames, |&(known, ..)| known, frame_type)?;
+            check_count(&claims.frames, |&(known, ..)| known, frame_type)?;
             claims.frames.push((frame_type, stream, longest));
             Ok(())
         })
     }
 
-    /// Sets the code with which claimed streams are refused that find no room in the queue of the
-    /// application. Default `H3_EXCESSIVE_LOAD`.
+    /// Sets the code for claimed streams that are refused because the queue of the application is full. Default
+    /// `H3_EXCESSIVE_LOAD`.
     #[must_use]
     pub fn refuse_with(self, code: Code) -> Self {
         self.change(|claims| claims.refusal = code)
@@ -206,33 +201,33 @@ impl Extensions {
             .map_or(Code::EXCESSIVE_LOAD, |claims| claims.refusal)
     }
 
-    /// Returns true for the default, which has no part in the connection.
+    /// Returns true for the default, which discards unknown settings.
     pub const fn is_none(&self) -> bool {
         self.0.is_none()
     }
 
-    /// Returns true if the type of unidirectional streams is claimed.
+    /// Returns true if this type of unidirectional streams is claimed.
     pub fn has_unidirectional(&self, stream_type: u64) -> bool {
         self.0
             .as_ref()
             .is_some_and(|claims| claims.unidirectional.contains(&stream_type))
     }
 
-    /// Returns true if bidirectional streams that begin with this integer are claimed.
+    /// Returns true if bidirectional streams that start with this integer are claimed.
     pub fn has_bidirectional(&self, signal: u64) -> bool {
         self.0
             .as_ref()
             .is_some_and(|claims| claims.bidirectional.contains(&signal))
     }
 
-    /// Returns true if bidirectional streams of some kind are claimed.
+    /// Returns true if any bidirectional streams are claimed.
     pub fn has_any_bidirectional(&self) -> bool {
         self.0
             .as_ref()
             .is_some_and(|claims| !claims.bidirectional.is_empty())
     }
 
-    /// Returns the longest payload of a frame type that is claimed on these streams.
+    /// Returns the longest payload of a frame type on these streams, if it is claimed.
     pub fn longest_frame(&self, frame_type: u64, stream: FrameStream) -> Option<usize> {
         let frames = &self.0.as_ref()?.frames;
         let found = frames
@@ -253,7 +248,7 @@ impl Extensions {
             .map_or(&[][..], |claims| claims.settings.as_slice())
     }
 
-    /// Returns the type of a frame with this number on these streams.
+    /// Returns the type of a frame with this value on these streams.
     pub(crate) fn classify(&self, value: u64, stream: FrameStream) -> FrameType {
         let known = FrameType::from_value(value);
         if known != FrameType::Unknown || self.is_none() {
@@ -314,19 +309,19 @@ const fn check_number(value: u64) -> Result<(), ClaimError> {
     Ok(())
 }
 
-/// Checks that `list` has room for `value` and does not have it, and that it may have a meaning.
-fn check_room<T>(list: &[T], number: impl Fn(&T) -> u64, value: u64) -> Result<(), ClaimError> {
+/// Checks that `list` can take `value`: the list is not full, and `value` is neither in it nor reserved.
+fn check_count<T>(list: &[T], number: impl Fn(&T) -> u64, value: u64) -> Result<(), ClaimError> {
     if value >= 0x21 && (value - 0x21).is_multiple_of(0x1f) {
         return Err(ClaimError::Reserved(value));
     }
     check_free(list, number, value)?;
-    if list.len() == MOST_CLAIMS {
+    if list.len() == MAX_CLAIMS {
         return Err(ClaimError::TooMany);
     }
     Ok(())
 }
 
-/// Checks that `list` does not have `value`.
+/// Checks that `list` does not contain `value`.
 fn check_free<T>(list: &[T], number: impl Fn(&T) -> u64, value: u64) -> Result<(), ClaimError> {
     match list.iter().any(|known| number(known) == value) {
         true => Err(ClaimError::Twice(value)),
@@ -334,9 +329,9 @@ fn check_free<T>(list: &[T], number: impl Fn(&T) -> u64, value: u64) -> Result<(
     }
 }
 
-/// The maximum number of claims of a kind (limit K200). Each unknown frame is compared with all.
-const MOST_CLAIMS: usize = 16;
-/// The maximum payload of a claimed frame, in bytes (limit K201).
+/// Largest number of claims of a kind (limit K200), because each unknown frame is compared with all of them.
+const MAX_CLAIMS: usize = 16;
+/// Longest payload of a claimed frame in bytes (limit K201).
 const LONGEST_PAYLOAD: usize = 65_536;
 
 #[cfg(test)]

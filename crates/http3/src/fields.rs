@@ -1,4 +1,4 @@
-//! Field sections and the messages they make: RFC 9114 §4.2, §4.3.
+//! Field sections and messages (RFC 9114 §4.2, §4.3).
 
 mod cache;
 mod collect;
@@ -15,30 +15,28 @@ pub use self::request::{Protocol, RequestError};
 
 use crate::error::Error;
 
-/// The limits of a field section, the same for header sections, interim responses and trailers. Each
-/// is at least 1.
+/// Limits of a field section, for header sections, interim responses and trailers. Each must be at least 1.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FieldLimits {
-    /// The bytes of all names and values plus 32 per field line, after decompression.
+    /// The size of all names and values plus 32 bytes per field line, after decompression.
     pub size: u64,
-    /// The number of field lines.
+    /// Number of field lines.
     pub lines: usize,
-    /// The bytes of one name.
+    /// Length of a name in bytes.
     pub name: usize,
-    /// The bytes of one value.
+    /// Length of a value in bytes.
     pub value: usize,
 }
 
 impl FieldLimits {
-    /// The default limits of a server for requests. Browsers send each cookie in a field line of its
-    /// own.
+    /// Default limits of a server for requests. Browsers send each cookie as a separate field line.
     pub const REQUEST: Self = Self {
         size: 64 * 1024,
         lines: 1024,
         name: 256,
         value: 64 * 1024,
     };
-    /// The default limits of a client for responses.
+    /// Default limits of a client for responses.
     pub const RESPONSE: Self = Self {
         size: 64 * 1024,
         lines: 1024,
@@ -46,9 +44,8 @@ impl FieldLimits {
         value: 64 * 1024,
     };
 
-    /// Returns the maximum length of a section before decompression. A section within the limits has
-    /// no reason to be longer, except for the length prefix of each string. Longer ones are not
-    /// decoded.
+    /// Returns the longest encoded section that is decoded. A section within the limits is longer only because
+    /// of the length prefixes of its strings.
     pub(crate) const fn encoded(&self) -> u64 {
         self.size + 16 * self.lines as u64
     }
@@ -57,11 +54,11 @@ impl FieldLimits {
 /// The reason why a section is not a valid message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
 pub enum FieldsError {
-    /// The section breaks a rule of HTTP. The stream ends with `H3_MESSAGE_ERROR`.
+    /// The section violates a rule of HTTP. The stream ends with `H3_MESSAGE_ERROR`.
     #[error("malformed message: {0}")]
     Malformed(&'static str),
-    /// The section exceeds [`FieldLimits`]. A server answers with 431 (§4.2.2), a client gives up
-    /// the request.
+    /// The section exceeds [`FieldLimits`]. A server responds with 431 (§4.2.2), and a client cancels the
+    /// request.
     #[error("field section larger than allowed: {0}")]
     TooLarge(&'static str),
 }

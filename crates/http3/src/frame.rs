@@ -1,4 +1,4 @@
-//! Frames: a type, a length, a payload. RFC 9114 §7.
+//! Encoding and decoding of frame headers (RFC 9114 §7).
 
 use bytes::{Buf as _, Bytes, BytesMut};
 use courser_wire::{Reader, Writer, varint_len};
@@ -13,19 +13,19 @@ pub(crate) enum FrameType {
     PushPromise,
     GoAway,
     MaxPushId,
-    /// RFC 9412.
+    /// ORIGIN (RFC 9412), which a server sends on its control stream.
     Origin,
-    /// RFC 9218 §7.2, for requests.
+    /// PRIORITY_UPDATE for requests (RFC 9218 §7.2).
     PriorityUpdateRequest,
-    /// RFC 9218 §7.2, for pushes.
+    /// PRIORITY_UPDATE for pushes (RFC 9218 §7.2).
     PriorityUpdatePush,
     /// A type of HTTP/2, forbidden in HTTP/3 (§7.2.8).
     Http2,
-    /// A frame of an extension of the application.
+    /// A frame type that the application has claimed.
     Claimed(u64),
-    /// The first integer of bidirectional streams of such an extension, which is no frame.
+    /// The first integer of claimed bidirectional streams, which is not a frame type.
     Signal,
-    /// The type of an extension, or a reserved one.
+    /// A reserved type or that of an unknown extension.
     Unknown,
 }
 
@@ -59,8 +59,8 @@ pub(crate) const MAX_PUSH_ID: u64 = 0x0d;
 pub(crate) const PRIORITY_UPDATE_REQUEST: u64 = 0xf0700;
 pub(crate) const PRIORITY_UPDATE_PUSH: u64 = 0xf0701;
 
-/// Decodes the type and length at the start of `bytes`. Returns the bytes that they occupy, too, and
-/// `None` if they are incomplete.
+/// Decodes the type and length at the start of `bytes`, and returns them with the number of bytes that they
+/// occupy. `None` if they are incomplete.
 pub(crate) fn decode_header(bytes: &[u8]) -> Option<(u64, u64, usize)> {
     let mut reader = Reader::new(bytes);
     let frame_type = reader.varint().ok()?;
@@ -68,8 +68,8 @@ pub(crate) fn decode_header(bytes: &[u8]) -> Option<(u64, u64, usize)> {
     Some((frame_type, len, reader.offset()))
 }
 
-/// Takes the type and length of the next frame from the front of `input`. Keeps an incomplete header
-/// in `partial` until more arrives.
+/// Removes the type and length of the next frame from the front of `input`. Keeps an incomplete header in
+/// `partial`.
 pub(crate) fn take_header(input: &mut Bytes, partial: &mut BytesMut) -> Option<(u64, u64)> {
     if partial.is_empty() {
         if let Some((value, len, header)) = decode_header(input) {
@@ -108,7 +108,7 @@ pub fn data_header(len: u64) -> DataHeader {
     DataHeader { bytes, len }
 }
 
-/// The header of a DATA frame, made by [`data_header`].
+/// The header of a DATA frame, created by [`data_header`].
 #[derive(Clone, Copy, Debug)]
 pub struct DataHeader {
     bytes: [u8; 9],
@@ -127,7 +127,7 @@ pub(crate) fn encode_integer(out: &mut Vec<u8>, frame_type: u64, value: u64) {
     put_varint(out, value);
 }
 
-/// Appends a variable-length integer, RFC 9000 §16.
+/// Appends a variable-length integer (RFC 9000 §16).
 pub(crate) fn put_varint(out: &mut Vec<u8>, value: u64) {
     if value < 64 {
         return out.push(value as u8); // The common case.
@@ -139,11 +139,11 @@ pub(crate) fn put_varint(out: &mut Vec<u8>, value: u64) {
     out.extend_from_slice(&bytes[..len]);
 }
 
-/// Returns a reserved frame type, setting or stream type, `0x1f * n + 0x21`. It has no meaning and
-/// makes sure that peers ignore unknown ones (§7.2.8, §7.2.4.1, §6.2.3).
+/// Returns the reserved frame type, setting or stream type `0x1f * n + 0x21`. It has no meaning and tests that
+/// peers ignore unknown ones (§7.2.8, §7.2.4.1, §6.2.3).
 pub(crate) const fn reserved(n: u64) -> u64 {
     0x1f * (n % (1 << 50)) + 0x21
 }
 
-/// The longest frame header: two integers of eight bytes.
+/// Longest frame header: two integers of eight bytes.
 pub(crate) const LONGEST_HEADER: usize = 16;

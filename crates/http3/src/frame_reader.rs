@@ -1,4 +1,4 @@
-//! Cuts the bytes of a stream into frames without copying content.
+//! Splits the bytes of a stream into frames without copying content.
 
 use bytes::{Buf as _, Bytes, BytesMut};
 use courser_wire::Reader;
@@ -6,47 +6,47 @@ use courser_wire::Reader;
 use crate::error::{Code, Error};
 use crate::frame::{self, FrameType};
 
-/// The next piece of a stream.
+/// The next part of a stream.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Piece {
-    /// Some bytes of a DATA frame, not empty.
+    /// Bytes of a DATA frame, not empty.
     Data(Bytes),
-    /// A DATA frame without bytes.
+    /// A DATA frame without content.
     EmptyData,
     /// A complete frame of another known type.
     Frame(FrameType, Bytes),
-    /// The beginning of a frame of unknown type, which will be skipped.
+    /// The start of a frame of unknown type, whose payload will be skipped.
     Skipping {
         /// The type of the frame.
         frame_type: u64,
-        /// The length of its payload.
+        /// The length of the payload.
         len: u64,
     },
-    /// The beginning of a HEADERS frame that is longer than allowed and will be skipped. Its section
-    /// is not decoded.
+    /// The start of a HEADERS frame that is longer than allowed. It will be skipped, and its section is not
+    /// decoded.
     Oversized {
-        /// The length of its payload.
+        /// The length of the payload.
         len: u64,
     },
 }
 
-/// The frames that a stream may carry, decided when a frame begins.
+/// Decides which frames a stream may carry when a frame starts.
 pub(crate) trait Rules {
-    /// Returns the type of a frame with this number.
+    /// Returns the type of a frame with this value.
     fn classify(&self, value: u64) -> FrameType;
 
-    /// Refuses a frame, or returns the maximum length of its payload. DATA is not limited by it.
+    /// Refuses a frame, or returns the longest allowed payload, which does not apply to DATA.
     fn admit(&mut self, frame_type: FrameType) -> Result<u64, Error>;
 
-    /// Called when a DATA frame with `len` bytes of content begins.
+    /// Called when a DATA frame with `len` bytes of content starts.
     fn on_data_frame(&mut self, _len: u64) {}
 }
 
-/// Reads the frames of one stream. Holds at most one chunk of the stream and one payload within the
-/// limit of [`Rules`].
+/// Reads the frames of one stream. Holds at most one chunk of the stream and one payload within the limit of
+/// [`Rules`].
 #[derive(Debug, Default)]
 pub(crate) struct FrameReader {
-    /// The bytes that have arrived and were not read.
+    /// Bytes that have arrived and were not read.
     input: Bytes,
     /// An incomplete header, or a payload that arrives in several chunks.
     partial: BytesMut,
@@ -55,25 +55,25 @@ pub(crate) struct FrameReader {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 enum ReaderState {
-    /// Before or in the header of a frame.
+    /// Before or inside the header of a frame.
     #[default]
     Header,
-    /// In a DATA frame with this number of bytes left.
+    /// Inside a DATA frame with this number of bytes left.
     Data(u64),
-    /// In a frame of this length that is kept until it is complete.
+    /// Inside a frame of this length, which is stored until it is complete.
     Payload(FrameType, usize),
-    /// In a frame that is skipped, with this number of bytes left.
+    /// Inside a frame that is skipped, with this number of bytes left.
     Skip(u64),
 }
 
 impl FrameReader {
-    /// Takes a chunk. The previous one must have been read.
+    /// Adds a chunk. The previous one must have been read.
     pub(crate) fn push(&mut self, chunk: Bytes) {
         debug_assert!(self.input.is_empty(), "a chunk was not read");
         self.input = chunk;
     }
 
-    /// Returns the next piece, or `None` when another chunk is needed.
+    /// Returns the next part, or `None` if another chunk is needed.
     #[inline]
     pub(crate) fn poll(&mut self, rules: &mut impl Rules) -> Result<Option<Piece>, Error> {
         loop {
@@ -125,10 +125,10 @@ impl FrameReader {
         }
     }
 
-    /// Returns the integer at the start of the stream, before any frame was read, or `None` if it is
-    /// incomplete. It stays in place.
+    /// Returns the integer at the start of the stream without consuming it, or `None` if it is incomplete.
+    /// Allowed only before any frame was read.
     pub(crate) fn first_integer(&mut self) -> Option<u64> {
-        // Only the integer is moved: what is kept may never be more than one header.
+        // Only the integer is moved, so that `partial` never holds more than one header.
         while !self.input.is_empty() && Reader::new(&self.partial).varint().is_err() {
             let byte = self.input.split_to(1);
             self.partial.extend_from_slice(&byte);
@@ -136,8 +136,8 @@ impl FrameReader {
         Reader::new(&self.partial).varint().ok()
     }
 
-    /// Takes the bytes that have arrived behind the [first integer](Self::first_integer). The stream
-    /// has no frames.
+    /// Returns the bytes that have arrived after the [first integer](Self::first_integer) of a stream without
+    /// frames.
     pub(crate) fn take_rest(&mut self) -> Bytes {
         self.partial = BytesMut::new();
         std::mem::take(&mut self.input)
@@ -152,7 +152,7 @@ impl FrameReader {
         }
     }
 
-    /// Returns the size of the buffer of a HEADERS frame that has not arrived completely.
+    /// Returns the size of the buffer of an incomplete HEADERS frame.
     pub(crate) fn partial_section(&self) -> usize {
         match self.state {
             ReaderState::Payload(FrameType::Headers, _) => self.partial.capacity(),
@@ -160,7 +160,7 @@ impl FrameReader {
         }
     }
 
-    /// Returns the bytes held in buffers.
+    /// Returns the number of bytes held in buffers.
     pub(crate) fn memory(&self) -> usize {
         self.partial.capacity() + self.input.len()
     }
@@ -215,11 +215,11 @@ impl FrameReader {
         let more = self.input.len().min(len - self.partial.len());
         self.reserve(more, len);
         self.partial.extend_from_slice(&self.input.split_to(more));
-        // All of the buffer goes: what is left of it would keep its whole allocation in memory.
+        // The whole buffer is taken, because a remaining part would keep its allocation in memory.
         (self.partial.len() == len).then(|| std::mem::take(&mut self.partial).freeze())
     }
 
-    /// Makes room for `more` bytes of a payload of `len` bytes. The buffer grows with the bytes that
+    /// Reserves capacity for `more` bytes of a payload of `len` bytes. The buffer grows with the bytes that
     /// arrive, not with the announced length, and never beyond it.
     fn reserve(&mut self, more: usize, len: usize) {
         let needed = self.partial.len() + more;

@@ -1,5 +1,5 @@
-//! Parts for the server of courser, which has the same limits over HTTP/2.
+//! Internal parts for the server of courser, which applies the same limits to HTTP/2.
 //!
-//! None of this is part of the public API, and it changes without notice.
+//! They are not part of the public API and may change at any time.
 
 pub use crate::budget::{CancellationBudget, FrameBudget};

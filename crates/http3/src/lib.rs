@@ -1,12 +1,12 @@
 //! HTTP/3 (RFC 9114) without a transport.
 //!
-//! [`Connection`] holds the state that all requests share: settings, QPACK, the control stream,
-//! GOAWAY, priorities. A [`RequestStream`] receives the message of one request stream, a
-//! [`MessageWriter`] frames the message that is sent on it. All of them work on the bytes of streams
-//! and are independent of packets, so they run over any QUIC implementation and are tested without one. The crate has no clock, no socket and no task.
+//! [`Connection`] holds the state that all requests share: settings, QPACK, the control stream, GOAWAY,
+//! priorities. A [`RequestStream`] receives the message on one request stream, and a [`MessageWriter`] frames
+//! the message that is sent on it. All of them process the bytes of streams and are independent of packets, so
+//! they run over any QUIC implementation and are tested without one. The crate has no clock, no socket and no
+//! task.
 //!
-//! Each violation by the peer is an [`Error`] with the [`Code`] owed to the peer and the [`Scope`]
-//! that ends.
+//! Each violation by the peer is an [`Error`] with the [`Code`] to send to the peer and the [`Scope`] that ends.
 
 mod budget;
 mod capsule;

@@ -1,4 +1,4 @@
-//! The frames of a message that is being sent, RFC 9114 §4.1.
+//! The frames of a message to send (RFC 9114 §4.1).
 
 use bytes::{Buf, BufMut as _, Bytes};
 
@@ -6,29 +6,29 @@ use crate::frame::data_header;
 
 /// Collects the frames of one message until they are written to its stream.
 ///
-/// The header section comes first, then content and trailers in the order of the calls. Small content
-/// is copied behind the frames in front of it, large content is not copied.
+/// The header section comes first, then content and trailers in the order of the calls. Small content is copied
+/// after the preceding frames; large content is not copied.
 #[derive(Debug)]
 pub struct MessageWriter {
     chunks: Vec<Bytes>,
-    /// The bytes behind `chunks`: HEADERS frames, frame headers, small content.
+    /// The bytes after `chunks`: HEADERS frames, frame headers, small content.
     small: Vec<u8>,
-    /// The content that is still expected, if its length is known and was not exceeded.
+    /// The number of content bytes still expected, if the length is known and was not exceeded.
     left: Option<u64>,
 }
 
 impl MessageWriter {
-    /// Returns the bytes that content of this length takes behind the HEADERS frame, if it is copied there.
-    /// A frame that is encoded into a buffer with room for them is not moved.
+    /// Returns the number of bytes that content of this length takes after the HEADERS frame, if it is copied
+    /// there. A HEADERS frame in a buffer with this spare capacity is not moved.
     pub const fn room_for(length: Option<u64>) -> usize {
         match length {
-            Some(length @ 1..=SMALL_AS_U64) => MOST_HEADER + length as usize,
+            Some(length @ 1..=SMALL_AS_U64) => MAX_HEADER + length as usize,
             _ => 0,
         }
     }
 
-    /// Begins a message with its HEADERS frame, encoded by
-    /// [`Connection::encode`](crate::Connection::encode). `length` is that of the content, if known.
+    /// Starts a message with its HEADERS frame, encoded by [`Connection::encode`](crate::Connection::encode).
+    /// `length` is the length of the content, if known.
     pub const fn new(headers: Vec<u8>, length: Option<u64>) -> Self {
         Self {
             chunks: Vec::new(),
@@ -37,7 +37,7 @@ impl MessageWriter {
         }
     }
 
-    /// Appends a DATA frame. Does nothing without content.
+    /// Appends a DATA frame. Empty content is ignored.
     pub fn push_content(&mut self, mut data: impl Buf) {
         let len = data.remaining();
         if len == 0 {
@@ -59,28 +59,28 @@ impl MessageWriter {
         self.small.extend_from_slice(headers);
     }
 
-    /// Returns all bytes that wait, in order. The caller takes from the front what it has written.
+    /// Returns all bytes to write, in order. The caller removes what it has written from the front.
     pub fn chunks(&mut self) -> &mut Vec<Bytes> {
         self.close_small();
         &mut self.chunks
     }
 
-    /// Returns all bytes that wait if they are in one place, where writing copies them.
+    /// Returns all bytes to write if they are contiguous, for writing with a copy.
     pub fn as_small(&self) -> Option<&[u8]> {
         self.chunks.is_empty().then_some(self.small.as_slice())
     }
 
-    /// Returns the number of bytes that wait.
+    /// Returns the number of bytes to write.
     pub fn len(&self) -> usize {
         self.chunks.iter().map(Bytes::len).sum::<usize>() + self.small.len()
     }
 
-    /// Returns true if no bytes wait.
+    /// Returns true if there are no bytes to write.
     pub fn is_empty(&self) -> bool {
         self.chunks.is_empty() && self.small.is_empty()
     }
 
-    /// Returns true if the length of the content was known and all of it was appended.
+    /// Returns true if the length of the content is known and all of it was appended.
     pub const fn has_all_content(&self) -> bool {
         matches!(self.left, Some(0))
     }
@@ -92,13 +92,13 @@ impl MessageWriter {
     }
 }
 
-/// The largest content that is copied. A chunk of its own costs more than copying as many bytes, and
-/// the transport would copy them anyway.
+/// Largest content that is copied. A separate chunk costs more than copying this number of bytes, and the
+/// transport would copy them anyway.
 const SMALL: usize = 1023;
 const SMALL_AS_U64: u64 = SMALL as u64;
 
-/// The header of a DATA frame of small content: a type and a length of two bytes.
-const MOST_HEADER: usize = 3;
+/// Size of the header of a DATA frame with small content: a type and a length of two bytes.
+const MAX_HEADER: usize = 3;
 
 #[cfg(test)]
 mod tests {
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn content_fits_into_the_room_for_it() {
+    fn content_fits_into_the_spare_capacity() {
         for length in [1, 63, 64, SMALL] {
             let room = MessageWriter::room_for(Some(length as u64));
             let mut headers = Vec::with_capacity(4 + room);
@@ -145,7 +145,7 @@ mod tests {
             let place = headers.as_ptr();
             let mut writer = MessageWriter::new(headers, None);
             writer.push_content(Bytes::from(vec![0; length]));
-            let small = writer.as_small().expect("it is copied");
+            let small = writer.as_small().expect("small content is copied");
             assert!(small.len() <= 4 + room && small.len() + 2 > 4 + room);
             assert_eq!(small.as_ptr(), place);
         }
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn small_content_stays_in_one_place() {
+    fn small_content_is_contiguous() {
         let mut writer = MessageWriter::new(b"head".to_vec(), None);
         writer.push_content(Bytes::from(vec![0; SMALL]));
         assert_eq!(writer.as_small().map(<[u8]>::len), Some(4 + 3 + SMALL));
@@ -166,9 +166,9 @@ mod tests {
         assert_eq!(writer.as_small(), Some(&[][..]));
     }
 
-    /// A body that gives more than it has announced is not held back for its end.
+    /// A body that exceeds its announced length is not delayed until its end.
     #[test]
-    fn reports_when_all_content_is_there() {
+    fn complete_content_is_reported() {
         for (length, pieces, is_all) in [
             (None, &["abc"][..], false),
             (Some(3), &[], false),

@@ -1,4 +1,4 @@
-//! Priorities of responses, RFC 9218.
+//! Priorities of responses (RFC 9218).
 
 use std::fmt;
 
@@ -7,8 +7,8 @@ use std::fmt;
 pub struct Priority {
     /// The urgency from 0, the most urgent, to 7. Default 3.
     pub urgency: u8,
-    /// The response is useful in parts: it shares the connection with others of the same urgency.
-    /// Default false.
+    /// True if the response is useful in parts, so that it shares the connection with others of the same
+    /// urgency. Default false.
     pub incremental: bool,
 }
 
@@ -22,11 +22,11 @@ impl Default for Priority {
 }
 
 impl Priority {
-    /// Reads a dictionary of structured fields (RFC 9651 §3.2). Unknown members and members out of
-    /// range keep their default (§4). Returns `None` for input that is not a dictionary.
+    /// Parses a dictionary of structured fields (RFC 9651 §3.2). Unknown members and values out of range keep
+    /// their default (§4). Returns `None` if the input is not a dictionary.
     ///
-    /// A library of structured fields would do more than is needed: two members are read for each
-    /// request, and the rest is only skipped.
+    /// A library for structured fields would do more than necessary: two members are read for each request, and
+    /// the others are only skipped.
     pub fn parse(text: &[u8]) -> Option<Self> {
         let mut priority = Self::default();
         let mut parser = Parser { text };
@@ -42,7 +42,7 @@ impl Priority {
             match (key, item) {
                 (b"u", Item::Integer(urgency @ 0..=7)) => priority.urgency = urgency as u8,
                 (b"i", Item::Boolean(incremental)) => priority.incremental = incremental,
-                // The last value of a key counts, and an invalid one resets it.
+                // The last value of a key applies, and an invalid one resets it.
                 (b"u", _) => priority.urgency = Self::default().urgency,
                 (b"i", _) => priority.incremental = false,
                 _ => {}
@@ -63,7 +63,7 @@ impl Priority {
     }
 }
 
-/// Writes the value of a `priority` field, empty for the defaults.
+/// Formats the value of a `priority` field, which is empty for the defaults.
 impl fmt::Display for Priority {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.urgency, self.incremental) {
@@ -75,7 +75,7 @@ impl fmt::Display for Priority {
     }
 }
 
-/// The value of a member, as far as its type matters here.
+/// The value of a member, as far as its type is used.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Item {
     Integer(i64),
@@ -109,7 +109,7 @@ impl<'a> Parser<'a> {
         self.take_while(|byte| bytes.contains(&byte));
     }
 
-    /// RFC 9651 §3.1.2.
+    /// Parses a key (RFC 9651 §3.1.2).
     fn key(&mut self) -> Option<&'a [u8]> {
         let first = *self.text.first()?;
         if !first.is_ascii_lowercase() && first != b'*' {
@@ -138,7 +138,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// RFC 9651 §3.3.
+    /// Parses a bare item (RFC 9651 §3.3).
     fn bare_item(&mut self) -> Option<Item> {
         match *self.text.first()? {
             b'-' | b'0'..=b'9' | b'@' => self.number(),
@@ -213,7 +213,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Skips parameters, RFC 9651 §3.1.2. None has a meaning here.
+    /// Skips parameters (RFC 9651 §3.1.2), which have no meaning here.
     fn parameters(&mut self) -> Option<()> {
         while self.take(b';') {
             self.skip(b" ");
@@ -248,7 +248,7 @@ mod tests {
         assert_eq!(parsed("u=1, u=2"), Some((2, false)));
     }
 
-    /// §4.
+    /// RFC 9218 §4: invalid values are ignored.
     #[test]
     fn unknown_and_out_of_range_values_are_defaults() {
         assert_eq!(parsed("u=8"), Some((3, false)));
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_values_that_are_no_dictionary() {
+    fn values_that_are_not_a_dictionary_are_refused() {
         for text in [
             "u=",
             "U=1",
@@ -302,7 +302,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn survives_anything(text: Vec<u8>) {
+        fn any_input_is_parsed_without_panic(text: Vec<u8>) {
             if let Some(priority) = Priority::parse(&text) {
                 prop_assert!(priority.urgency < 8);
                 let again = Priority::parse(priority.to_string().as_bytes());

@@ -1,4 +1,4 @@
-//! The message that the peer sends on a request stream, RFC 9114 §4.1.
+//! The message that the peer sends on a request stream (RFC 9114 §4.1).
 
 mod content;
 mod step;
@@ -15,31 +15,31 @@ use crate::error::{Code, Error, Scope};
 use crate::extensions::Extensions;
 use crate::fields::{FieldLimits, FieldsError, Protocol};
 use crate::frame::FrameType;
-use crate::frame_order::{FramePlace, Order};
+use crate::frame_order::{MessagePhase, Order};
 use crate::frame_reader::{FrameReader, Piece, Rules as _};
 
-/// Receives the message of one request stream: the request on a server, the interim responses and
-/// the final response on a client.
+/// Receives the message on one request stream: the request on a server, the interim responses and the final
+/// response on a client.
 ///
-/// Owns the whole state of that message: the frame at hand, a header section that is blocked on
-/// QPACK, the decoded header section, the trailers, the content that `content-length` still
-/// announces, the end, and the error owed to the peer. It never touches a transport. The caller
-/// polls it and does what the returned [`Step`] asks for:
+/// Owns the whole state of that message: the current frame, a header section that is blocked on QPACK, the
+/// decoded header section, the trailers, the content length that `content-length` announces, the end, and the
+/// error to send to the peer. It never accesses a transport. The caller polls it and acts on the returned
+/// [`Step`]:
 ///
-/// - [`Step::Read`]: read the QUIC stream, then call [`push`](Self::push), [`on_fin`](Self::on_fin),
-///   or [`on_reset`](Self::on_reset) if the peer has reset the stream.
+/// - [`Step::Read`]: read the QUIC stream, then call [`push`](Self::push), [`on_fin`](Self::on_fin), or, if the
+///   peer has reset the stream, [`on_reset`](Self::on_reset).
 /// - [`Step::Decode`] and [`Step::Charge`]: lock the [`Connection`] that all requests share and call
-///   [`decode`](Self::decode) or [`charge`](Self::charge). No other step needs the connection, so
-///   content passes without a lock.
-/// - [`Step::Headers`], [`Step::Content`], [`Step::Trailers`] and [`Step::End`] are the message, in
-///   this order. A client gets `Headers` once more for each interim response.
+///   [`decode`](Self::decode) or [`charge`](Self::charge). No other step needs the connection, so content is read
+///   without a lock.
+/// - [`Step::Headers`], [`Step::Content`], [`Step::Trailers`] and [`Step::End`] are the message, in this order.
+///   A client gets `Headers` in addition for each interim response.
 ///
-/// Errors come out of `charge`. Each carries the code owed to the peer and the scope that ends. A
-/// message with an error is over.
+/// `charge` returns errors. Each has the code to send to the peer and the scope that ends. A message with an
+/// error has ended.
 ///
-/// Keeps no content, and at most one header section within [`FieldLimits`]. A section of more bytes is
-/// skipped, and its stream must be [cancelled](Self::abandon) in the decoder. A caller that stops
-/// polling stops reading the QUIC stream, so flow control holds the peer back.
+/// Stores no content, and at most one header section within [`FieldLimits`]. A larger section is skipped, and
+/// its stream must be [cancelled](Self::abandon) in the decoder. A caller that stops polling stops reading the
+/// QUIC stream, so that flow control limits the peer.
 #[derive(Debug)]
 pub struct RequestStream {
     id: u64,
@@ -47,35 +47,34 @@ pub struct RequestStream {
     frames: FrameReader,
     order: Order,
     state: MessageState,
-    /// The peer has sent FIN behind the last chunk.
+    /// True if FIN has arrived after the last chunk.
     has_fin: bool,
-    /// The content is that of a protocol beside HTTP (RFC 8441, RFC 9220).
+    /// True if the content belongs to another protocol (RFC 8441, RFC 9220).
     is_extended_connect: bool,
     length: ContentLength,
-    /// The interim responses so far.
+    /// Number of interim responses so far.
     interim: u32,
-    /// The bytes that stay charged to flow control while the section is blocked.
+    /// Number of bytes withheld from flow control while the section is blocked.
     held: u64,
-    /// The last header section, until it is taken. Each move of it costs as much as a lock.
+    /// The last header section, until it is taken. Stored here, because each move costs as much as a lock.
     head: Option<Head>,
-    /// The trailers, held back until the end of the stream: a frame behind them makes the message
-    /// malformed.
+    /// The trailers, held until the end of the stream, because a frame after them makes the message malformed.
     trailers: Option<Box<HeaderMap>>,
-    /// The records of DATA frames and of unknown ones.
+    /// Records of DATA frames and unknown frames.
     records: Pending,
 }
 
-/// The kind of message that the stream carries.
+/// The kind of message on the stream.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Kind {
     Request,
     /// Responses to a request with this method.
-    Response(Asked),
+    Response(RequestMethod),
 }
 
-/// The method of a request, as far as it matters for reading the response.
+/// The method of a request, as far as it affects how the response is read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Asked {
+enum RequestMethod {
     Connect,
     Head,
     Other,
@@ -88,7 +87,7 @@ enum Head {
     Response(ResponseHead),
 }
 
-/// The work at hand.
+/// The state of the message.
 ///
 /// ```text
 ///   Opening ---- a signal that is claimed ----> Over
@@ -108,27 +107,27 @@ enum Head {
 ///      +----------------> Over
 /// ```
 ///
-/// A stream whose FIN has arrived is over with its header section or the last of its content. Resets,
-/// errors from outside and the loss of the connection lead to `Over` from everywhere.
+/// A stream whose FIN has arrived ends with its header section or the last of its content. Resets, external
+/// errors and the loss of the connection lead to `Over` from every state.
 #[derive(Debug)]
 enum MessageState {
-    /// The first integer decides whether the stream belongs to the application.
+    /// The first integer determines whether the stream belongs to the application.
     Opening,
-    /// Frames are read.
+    /// The next frame or a part of it is read.
     Reading,
     /// The payload of a HEADERS frame that is not decoded yet, blocked or not.
     Section(Bytes),
-    /// A header section was decoded and not announced yet.
+    /// A header section was decoded and not reported yet.
     Headers,
-    /// A frame that the connection has to count, and its content if it has any.
+    /// A frame that the connection must count, with its content if it has any.
     Unproductive(Bytes),
-    /// Content of a frame that was counted.
+    /// The content of a frame that was counted.
     Counted(Bytes),
     /// The header section of a request exceeds the limits.
     TooLarge(&'static str),
-    /// A rule was broken, and the connection has not counted it yet.
+    /// The peer violated a rule, and the connection has not counted it yet.
     Failed(Error),
-    /// The message has ended, failed or been given up.
+    /// The message has ended, failed or was cancelled.
     Over,
 }
 
@@ -140,12 +139,12 @@ impl RequestStream {
 
     /// Creates the receiver of the response to a request with `method`, for a client.
     pub fn response(id: u64, limits: FieldLimits, method: &Method) -> Self {
-        let asked = match *method {
-            Method::CONNECT => Asked::Connect,
-            Method::HEAD => Asked::Head,
-            _ => Asked::Other,
+        let method = match *method {
+            Method::CONNECT => RequestMethod::Connect,
+            Method::HEAD => RequestMethod::Head,
+            _ => RequestMethod::Other,
         };
-        Self::new(id, Kind::Response(asked), limits)
+        Self::new(id, Kind::Response(method), limits)
     }
 
     fn new(id: u64, kind: Kind, limits: FieldLimits) -> Self {
@@ -170,8 +169,8 @@ impl RequestStream {
         }
     }
 
-    /// Leaves streams and frames that the application claims to it, as [`Step::Claimed`] and
-    /// [`Step::Frame`]. To be called before the first chunk.
+    /// Returns claimed streams and frames to the application as [`Step::Claimed`] and [`Step::Frame`]. Call this
+    /// before the first chunk.
     pub fn set_extensions(&mut self, extensions: &Extensions) {
         if !extensions.is_none() {
             self.order.set_extensions(extensions.clone());
@@ -181,30 +180,30 @@ impl RequestStream {
         }
     }
 
-    /// Begins to keep records of DATA frames and of frames that are skipped, or ends it. Off at first.
-    /// [`Connection::set_recording`] is for all other frames.
+    /// Starts or stops keeping records of DATA frames and skipped frames. Off initially.
+    /// [`Connection::set_recording`] covers all other frames.
     #[inline]
     pub fn set_recording(&mut self, is_on: bool) {
         self.records.set_enabled(is_on);
     }
 
-    /// Returns the records that were kept, to be taken.
+    /// Returns the records that were kept, from which the caller takes them.
     #[inline]
     pub const fn records(&mut self) -> &mut Pending {
         &mut self.records
     }
 
-    /// Takes the next chunk of the stream. Only allowed after [`Step::Read`].
+    /// Adds the next chunk of the stream. Allowed only after [`Step::Read`].
     pub fn push(&mut self, chunk: Bytes) {
         self.frames.push(chunk);
     }
 
-    /// Takes the end of the stream (FIN), which comes with the last chunk or after it.
+    /// Records the end of the stream (FIN), which arrives with the last chunk or after it.
     pub fn on_fin(&mut self) {
         self.has_fin = true;
     }
 
-    /// Returns the next step. A broken rule shows up as [`Step::Charge`].
+    /// Returns the next step. A violation is reported as [`Step::Charge`].
     #[inline]
     pub fn poll(&mut self) -> Step {
         match &mut self.state {
@@ -227,21 +226,21 @@ impl RequestStream {
         }
     }
 
-    /// Decodes the section that [`Step::Decode`] announced.
+    /// Decodes the section that [`Step::Decode`] reported.
     pub fn decode(&mut self, connection: &mut Connection) -> Decoding {
         let MessageState::Section(section) = &self.state else {
             return Decoding::Done;
         };
-        let undecoded = match (self.order.place, self.kind) {
-            (FramePlace::BeforeHead, Kind::Request) => {
+        let undecoded = match (self.order.phase, self.kind) {
+            (MessagePhase::BeforeHeaders, Kind::Request) => {
                 match message_of(connection.decode_request(self.id, section)) {
                     Ok(head) => return self.on_request(head),
                     Err(undecoded) => undecoded,
                 }
             }
-            (FramePlace::BeforeHead, Kind::Response(asked)) => {
+            (MessagePhase::BeforeHeaders, Kind::Response(method)) => {
                 match message_of(connection.decode_response(self.id, section)) {
-                    Ok(head) => return self.on_response(asked, head),
+                    Ok(head) => return self.on_response(method, head),
                     Err(undecoded) => undecoded,
                 }
             }
@@ -250,7 +249,8 @@ impl RequestStream {
                 Err(undecoded) => undecoded,
             },
         };
-        let is_request = self.kind == Kind::Request && self.order.place == FramePlace::BeforeHead;
+        let is_request =
+            self.kind == Kind::Request && self.order.phase == MessagePhase::BeforeHeaders;
         self.state = match undecoded {
             Undecoded::Blocked => return self.on_blocked(),
             Undecoded::Fields(FieldsError::TooLarge(reason)) if is_request => {
@@ -263,12 +263,11 @@ impl RequestStream {
     }
 
     /// Charges the connection's budget for the frame without progress, or the failed request, that
-    /// [`Step::Charge`] announced.
-    ///
+    /// [`Step::Charge`] reported.
     /// # Errors
     ///
-    /// Returns the error that ends the message, with the code owed to the peer. Its scope is the
-    /// connection if the budget is used up (limit K17).
+    /// Returns the error that ends the message, with the code to send to the peer. It ends the connection if the
+    /// budget is exhausted (limit K17).
     pub fn charge(&mut self, connection: &mut Connection, now: Time) -> Result<(), Error> {
         match std::mem::replace(&mut self.state, MessageState::Reading) {
             MessageState::Unproductive(data) => {
@@ -289,13 +288,13 @@ impl RequestStream {
         }
     }
 
-    /// Ends the message with an error found by the caller. Returns `error`, or an error of the
-    /// connection if its budget is used up.
+    /// Ends the message because of an error that the caller has found. Returns `error`, or a connection error
+    /// if the budget is exhausted.
     pub fn fail(&mut self, connection: &mut Connection, now: Time, error: Error) -> Error {
         self.state = MessageState::Over;
         match error.scope {
             Scope::Connection => error,
-            // A peer that makes us reset streams makes us work for nothing (A72).
+            // Streams that are reset because of the peer count, because they cause useless work (A72).
             Scope::Stream => match connection.on_cancelled(now, self.id) {
                 Ok(()) => error,
                 Err(error) => error,
@@ -307,7 +306,7 @@ impl RequestStream {
     ///
     /// # Errors
     ///
-    /// Returns an error of the connection if the peer cancels too often.
+    /// Returns a connection error if the peer cancels too many requests.
     pub fn on_reset(&mut self, connection: &mut Connection, now: Time) -> Result<(), Error> {
         self.state = MessageState::Over;
         connection.on_cancelled(now, self.id)
@@ -318,8 +317,8 @@ impl RequestStream {
         self.state = MessageState::Over;
     }
 
-    /// Returns the code for STOP_SENDING if the message is given up now, `None` if it is over. A server
-    /// has read enough to answer (§4.1), a client cancels (§4.1.1).
+    /// Returns the code for STOP_SENDING if the message is cancelled now, or `None` if it has ended. A server
+    /// has read enough to respond (§4.1), and a client cancels (§4.1.1).
     pub const fn stop_code(&self) -> Option<Code> {
         match (&self.state, self.kind) {
             (MessageState::Over, _) => None,
@@ -328,49 +327,48 @@ impl RequestStream {
         }
     }
 
-    /// Returns true for a request that a server can answer although more of it may follow, and whose rest
-    /// is content or trailers. A client may be confused if it is stopped while it sends them (§4.1).
-    /// Bytes of a CONNECT are no content: nothing is of use to their sender once they have no receiver.
+    /// Returns true for a request to which a server can respond before it has arrived completely, and whose rest
+    /// is content or trailers. A client may fail if it is stopped while it sends them (§4.1). Bytes of a CONNECT
+    /// are not content: they are useless without a receiver.
     pub fn is_answered_early(&self) -> bool {
-        match (&self.state, self.kind, self.order.place) {
+        match (&self.state, self.kind, self.order.phase) {
             (MessageState::Over, ..) => false,
             _ if self.is_extended_connect => false,
             (MessageState::TooLarge(_), ..) => true,
             (_, Kind::Request, place) => {
-                matches!(place, FramePlace::Content | FramePlace::AfterTrailers)
+                matches!(place, MessagePhase::Content | MessagePhase::AfterTrailers)
             }
             _ => false,
         }
     }
 
-    /// Gives up the rest of the message. A section in it that was not decoded is cancelled in the
+    /// Cancels the rest of the message. If it contains a section that was not decoded, that is cancelled in the
     /// decoder (RFC 9204 §2.2.2.2).
     pub fn abandon(&mut self, connection: &mut Connection) {
         self.state = MessageState::Over;
         connection.forget(self.id);
     }
 
-    /// Returns the bytes of an incomplete header section to withhold from flow control, in addition to
-    /// those that are withheld. To be called after [`Step::Read`]. Zero for most sections, whose
-    /// memory is that of their stream.
+    /// Returns the number of further bytes of an incomplete header section to withhold from flow control. Call
+    /// this after [`Step::Read`]. Zero for most sections, whose memory is included in that of their stream.
     pub fn hold_partial(&mut self) -> u64 {
         let partial = self.frames.partial_section() as u64;
         let more = partial.saturating_sub(self.held);
-        if more < LEAST_HELD {
+        if more < MIN_HELD {
             return 0;
         }
         self.held += more;
         more
     }
 
-    /// Returns the bytes that [`Decoding::Blocked`] and [`hold_partial`](Self::hold_partial) asked to
-    /// hold, once. To be called after [`Decoding::Done`] and when the stream is given up; the caller
+    /// Returns the number of bytes that [`Decoding::Blocked`] and [`hold_partial`](Self::hold_partial) have
+    /// withheld, and clears it. Call this after [`Decoding::Done`] and when the stream is cancelled; the caller
     /// grants credit for them.
     pub const fn take_held(&mut self) -> u64 {
         std::mem::replace(&mut self.held, 0)
     }
 
-    /// Returns true if the message has ended, failed or been given up.
+    /// Returns true if the message has ended, failed or was cancelled.
     pub const fn is_over(&self) -> bool {
         matches!(self.state, MessageState::Over)
     }
@@ -384,7 +382,7 @@ impl RequestStream {
         }
     }
 
-    /// Takes the header section of the request out.
+    /// Takes the header section of the request.
     pub fn take_request(&mut self) -> Option<RequestHead> {
         match self.head.take_if(|head| matches!(head, Head::Request(_))) {
             Some(Head::Request(head)) => Some(head),
@@ -392,7 +390,7 @@ impl RequestStream {
         }
     }
 
-    /// Takes the header section of the latest response out, interim or final.
+    /// Takes the header section of the latest response, interim or final.
     pub fn take_response(&mut self) -> Option<ResponseHead> {
         match self.head.take_if(|head| matches!(head, Head::Response(_))) {
             Some(Head::Response(head)) => Some(head),
@@ -400,7 +398,7 @@ impl RequestStream {
         }
     }
 
-    /// Returns the bytes held in buffers.
+    /// Returns the number of bytes held in buffers.
     pub fn memory(&self) -> usize {
         let kept = match &self.state {
             MessageState::Section(bytes)
@@ -432,7 +430,7 @@ impl RequestStream {
                 Ok(Some(piece)) => piece,
                 Ok(None) if self.has_fin => return self.on_end(),
                 Ok(None) => return Step::Read,
-                Err(error) => return self.on_broken(error),
+                Err(error) => return self.on_violation(error),
             };
             self.record(&piece);
             match piece {
@@ -448,7 +446,7 @@ impl RequestStream {
                         payload,
                     };
                 }
-                // Only HEADERS have passed the order of frames.
+                // Only HEADERS can be admitted here.
                 Piece::Frame(_, section) => {
                     self.state = MessageState::Section(section);
                     return Step::Decode;
@@ -463,9 +461,9 @@ impl RequestStream {
         }
     }
 
-    /// Records the frame that `piece` begins, if it begins one.
+    /// Records the frame whose start is `piece`, if it is one.
     fn record(&mut self, piece: &Piece) {
-        // It is taken while nothing is recorded too: the next piece does not begin the frame.
+        // Taken even if nothing is recorded, because the next part is not the start of the frame.
         let begun = match piece {
             Piece::Data(_) => self.order.begun.take(),
             _ => None,
@@ -499,22 +497,22 @@ impl RequestStream {
         Step::Charge
     }
 
-    /// Refuses a section of more bytes than could be within the limits. The peer's encoder learns that
-    /// it was not decoded when the stream is abandoned or fails.
+    /// Refuses a section that is longer than any section within the limits. The peer's encoder is informed when
+    /// the stream is cancelled or fails.
     fn on_oversized(&mut self) -> Step {
-        let error = FieldsError::TooLarge("bytes before decompression");
-        match (error, self.kind, self.order.place) {
-            (FieldsError::TooLarge(reason), Kind::Request, FramePlace::BeforeHead) => {
+        let error = FieldsError::TooLarge("size before decompression");
+        match (error, self.kind, self.order.phase) {
+            (FieldsError::TooLarge(reason), Kind::Request, MessagePhase::BeforeHeaders) => {
                 self.state = MessageState::TooLarge(reason);
                 Step::TooLarge(reason)
             }
-            _ => self.on_broken(error.to_error()),
+            _ => self.on_violation(error.to_error()),
         }
     }
 
     fn on_content(&mut self, data: Bytes) -> Step {
         if let Err(error) = self.length.on_content(data.len()) {
-            return self.on_broken(error);
+            return self.on_violation(error);
         }
         self.end_if_complete();
         Step::Content(data)
@@ -522,7 +520,7 @@ impl RequestStream {
 
     fn on_end(&mut self) -> Step {
         if let Err(error) = self.check_end() {
-            return self.on_broken(error);
+            return self.on_violation(error);
         }
         self.state = MessageState::Over;
         match self.trailers.take() {
@@ -531,27 +529,27 @@ impl RequestStream {
         }
     }
 
-    fn on_broken(&mut self, error: Error) -> Step {
+    fn on_violation(&mut self, error: Error) -> Step {
         self.state = MessageState::Failed(error);
         Step::Charge
     }
 
-    /// Ends the message with its header section or the last of its content if FIN came along.
+    /// Ends the message with its header section or the last of its content if FIN has arrived.
     fn end_if_complete(&mut self) {
         if self.has_fin && self.check_end().is_ok() {
             self.state = MessageState::Over;
         }
     }
 
-    /// Checks that the stream may end here, §4.1, §7.1.
+    /// Checks that the stream may end here (§4.1, §7.1).
     fn check_end(&self) -> Result<(), Error> {
         self.frames.finish()?;
-        match (self.order.place, self.kind) {
-            (FramePlace::BeforeHead, Kind::Request) => Err(Error::stream(
+        match (self.order.phase, self.kind) {
+            (MessagePhase::BeforeHeaders, Kind::Request) => Err(Error::stream(
                 Code::REQUEST_INCOMPLETE,
                 "stream ended before the request",
             )),
-            (FramePlace::BeforeHead, Kind::Response(_)) => {
+            (MessagePhase::BeforeHeaders, Kind::Response(_)) => {
                 Err(Error::malformed("stream ended before a final response"))
             }
             _ => self.length.check_end(),
@@ -562,9 +560,9 @@ impl RequestStream {
         let (request, length) = &head;
         let is_extended = request.extensions().get::<Protocol>().is_some();
         if *request.method() == Method::CONNECT && !is_extended {
-            self.order.place = FramePlace::Tunnel;
+            self.order.phase = MessagePhase::Tunnel;
         } else {
-            self.order.place = FramePlace::Content;
+            self.order.phase = MessagePhase::Content;
             self.is_extended_connect = is_extended;
             self.length.announce(*length);
         }
@@ -573,23 +571,22 @@ impl RequestStream {
         Decoding::Done
     }
 
-    fn on_response(&mut self, asked: Asked, head: ResponseHead) -> Decoding {
+    fn on_response(&mut self, method: RequestMethod, head: ResponseHead) -> Decoding {
         let status = head.0.status();
         self.state = MessageState::Headers;
         if status.is_informational() {
             self.interim += 1;
-            if self.interim > MOST_INTERIM {
+            if self.interim > MAX_INTERIM {
                 let error = Error::stream(Code::EXCESSIVE_LOAD, "more than 8 interim responses");
                 self.state = MessageState::Failed(error);
                 return Decoding::Done;
             }
-        } else if asked == Asked::Connect && status.is_success() {
-            self.order.place = FramePlace::Tunnel;
+        } else if method == RequestMethod::Connect && status.is_success() {
+            self.order.phase = MessagePhase::Tunnel;
         } else {
-            self.order.place = FramePlace::Content;
-            // `content-length` is the length that content would have, of which there is none
-            // (RFC 9110 §8.6).
-            let is_bodiless = asked == Asked::Head || status == StatusCode::NOT_MODIFIED;
+            self.order.phase = MessagePhase::Content;
+            // `content-length` is the length that the content would have, but there is none (RFC 9110 §8.6).
+            let is_bodiless = method == RequestMethod::Head || status == StatusCode::NOT_MODIFIED;
             self.length
                 .announce(if is_bodiless { Some(0) } else { head.1 });
         }
@@ -598,13 +595,13 @@ impl RequestStream {
     }
 
     fn on_trailers(&mut self, trailers: HeaderMap) -> Decoding {
-        self.order.place = FramePlace::AfterTrailers;
+        self.order.phase = MessagePhase::AfterTrailers;
         self.trailers = Some(Box::new(trailers));
         self.state = MessageState::Reading;
         Decoding::Done
     }
 
-    /// Keeps the section and all that arrived behind it charged to flow control (RFC 9204 §2.2.1).
+    /// Withholds the section and all bytes after it from flow control (RFC 9204 §2.2.1).
     fn on_blocked(&mut self) -> Decoding {
         let hold = (self.memory() as u64).saturating_sub(self.held);
         self.held += hold;
@@ -612,7 +609,7 @@ impl RequestStream {
     }
 }
 
-/// The reasons why a section has not become a message.
+/// The reason why a section did not become a message.
 enum Undecoded {
     Blocked,
     Fields(FieldsError),
@@ -628,12 +625,12 @@ fn message_of<T>(section: Result<Section<T>, Error>) -> Result<T, Undecoded> {
     }
 }
 
-/// The bytes of an incomplete section that are withheld from flow control at once. A section of less
-/// is within the memory that a stream counts in any case (limits K116, K310).
-const LEAST_HELD: u64 = 2 * 1024;
+/// Least number of bytes of an incomplete section that are withheld from flow control. Smaller ones are included
+/// in the memory that each stream counts (limits K116, K310).
+const MIN_HELD: u64 = 2 * 1024;
 
-/// The number of interim responses that may precede a final one (limit K51, attack A90).
-const MOST_INTERIM: u32 = 8;
+/// Largest number of interim responses before a final one (limit K51, attack A90).
+const MAX_INTERIM: u32 = 8;
 
 #[cfg(test)]
 mod tests;

@@ -1,51 +1,51 @@
-//! SETTINGS, RFC 9114 §7.2.4.
+//! SETTINGS frames (RFC 9114 §7.2.4).
 
 use courser_wire::Reader;
 
 use crate::error::{Code, Error};
 use crate::frame::{self, put_varint, reserved};
 
-/// The abilities and limits that one end announces.
+/// The features and limits that one end announces.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Settings {
-    /// `SETTINGS_QPACK_MAX_TABLE_CAPACITY`, in bytes. Default 0.
+    /// `SETTINGS_QPACK_MAX_TABLE_CAPACITY` in bytes. Default 0.
     pub qpack_max_table_capacity: u64,
-    /// `SETTINGS_QPACK_BLOCKED_STREAMS`, in streams. Default 0.
+    /// `SETTINGS_QPACK_BLOCKED_STREAMS`, a number of streams. Default 0.
     pub qpack_blocked_streams: u64,
-    /// `SETTINGS_MAX_FIELD_SECTION_SIZE`: the bytes of all names and values plus 32 per field line.
-    /// No limit by default.
+    /// `SETTINGS_MAX_FIELD_SECTION_SIZE`: the size of all names and values plus 32 bytes per field line. No
+    /// limit by default.
     pub max_field_section_size: Option<u64>,
-    /// `SETTINGS_ENABLE_CONNECT_PROTOCOL`, RFC 9220: the sender accepts extended CONNECT. Default
+    /// `SETTINGS_ENABLE_CONNECT_PROTOCOL` (RFC 9220): whether the sender accepts extended CONNECT. Default
     /// false.
     pub enable_connect_protocol: bool,
-    /// `SETTINGS_H3_DATAGRAM`, RFC 9297 §2.1.1. Default false.
+    /// `SETTINGS_H3_DATAGRAM` (RFC 9297 §2.1.1): whether the sender supports HTTP Datagrams. Default false.
     pub h3_datagram: bool,
 }
 
 impl Settings {
-    /// Reads the payload of a SETTINGS frame. Adds the settings that this crate does not implement to
+    /// Parses the payload of a SETTINGS frame. Appends the settings that this crate does not implement to
     /// `unknown`.
     ///
     /// # Errors
     ///
-    /// Returns `H3_SETTINGS_ERROR` for settings of HTTP/2, duplicates and invalid values,
-    /// `H3_EXCESSIVE_LOAD` for more than 64 settings, `H3_FRAME_ERROR` for a truncated payload.
+    /// Returns `H3_SETTINGS_ERROR` for settings of HTTP/2, duplicates and invalid values, `H3_EXCESSIVE_LOAD`
+    /// for more than 64 settings, and `H3_FRAME_ERROR` for a truncated payload.
     pub(crate) fn decode(payload: &[u8], unknown: &mut Vec<(u64, u64)>) -> Result<Self, Error> {
         let mut settings = Self::default();
         let mut reader = Reader::new(payload);
         let mut seen = Vec::new();
         while !reader.is_empty() {
             let (Ok(id), Ok(value)) = (reader.varint(), reader.varint()) else {
-                return Err(Error::frame("SETTINGS cut off inside a setting"));
+                return Err(Error::frame("SETTINGS truncated inside a setting"));
             };
-            if seen.len() == MOST {
+            if seen.len() == MAX_SETTINGS {
                 return Err(Error::connection(
                     Code::EXCESSIVE_LOAD,
                     "more than 64 settings",
                 ));
             }
             if seen.contains(&id) {
-                return Err(settings_error("a setting twice"));
+                return Err(settings_error("duplicate setting"));
             }
             seen.push(id);
             settings.set(id, value)?;
@@ -63,13 +63,13 @@ impl Settings {
             MAX_FIELD_SECTION_SIZE => self.max_field_section_size = Some(value),
             ENABLE_CONNECT_PROTOCOL => self.enable_connect_protocol = flag(value)?,
             H3_DATAGRAM => self.h3_datagram = flag(value)?,
-            _ if is_forbidden(id) => return Err(settings_error("a setting of HTTP/2")),
+            _ if is_forbidden(id) => return Err(settings_error("a setting reserved for HTTP/2")),
             _ => {}
         }
         Ok(())
     }
 
-    /// Appends a SETTINGS frame with `others` in it, and with a reserved setting if there is `grease`.
+    /// Appends a SETTINGS frame that includes `others`, and a reserved setting if `grease` has a seed.
     pub(crate) fn encode(&self, out: &mut Vec<u8>, others: &[(u64, u64)], grease: Option<u64>) {
         let mut payload = Vec::with_capacity(64);
         for (id, value) in self.pairs(others, grease) {
@@ -80,7 +80,8 @@ impl Settings {
         out.extend_from_slice(&payload);
     }
 
-    /// Returns identifiers and values in the order of the frame, like [`encode`](Self::encode).
+    /// Returns the identifiers and values in the order of the frame; the arguments are those of
+    /// [`encode`](Self::encode).
     pub(crate) fn pairs(&self, others: &[(u64, u64)], grease: Option<u64>) -> Vec<(u64, u64)> {
         let mut pairs = Vec::with_capacity(6 + others.len());
         let mut put = |id, value| pairs.push((id, value));
@@ -105,14 +106,14 @@ impl Settings {
     }
 }
 
-/// Returns the settings of a payload as they came, at most 64.
+/// Returns the settings of a payload in order, at most 64.
 pub(crate) fn pairs_of(payload: &[u8]) -> Vec<(u64, u64)> {
     let mut reader = Reader::new(payload);
     let pairs = std::iter::from_fn(|| Some((reader.varint().ok()?, reader.varint().ok()?)));
-    pairs.take(MOST).collect()
+    pairs.take(MAX_SETTINGS).collect()
 }
 
-/// Returns true for settings that [`Settings`] has.
+/// Returns true for settings that [`Settings`] contains.
 pub(crate) const fn is_known(id: u64) -> bool {
     matches!(
         id,
@@ -124,7 +125,7 @@ pub(crate) const fn is_known(id: u64) -> bool {
     )
 }
 
-/// Returns true for settings of HTTP/2 that HTTP/3 forbids, §11.2.2.
+/// Returns true for settings of HTTP/2 that HTTP/3 forbids (§11.2.2).
 pub(crate) const fn is_forbidden(id: u64) -> bool {
     matches!(id, 0x02..=0x05)
 }
@@ -133,7 +134,7 @@ fn flag(value: u64) -> Result<bool, Error> {
     match value {
         0 => Ok(false),
         1 => Ok(true),
-        _ => Err(settings_error("a flag that is neither 0 nor 1")),
+        _ => Err(settings_error("a boolean setting that is neither 0 nor 1")),
     }
 }
 
@@ -147,9 +148,9 @@ const QPACK_BLOCKED_STREAMS: u64 = 0x07;
 const ENABLE_CONNECT_PROTOCOL: u64 = 0x08;
 const H3_DATAGRAM: u64 = 0x33;
 
-/// The maximum number of settings in a frame.
-const MOST: usize = 64;
-/// The maximum payload of a SETTINGS frame, in bytes.
+/// Largest number of settings in a frame.
+const MAX_SETTINGS: usize = 64;
+/// Longest payload of a SETTINGS frame in bytes.
 pub(crate) const LONGEST: u64 = 1024;
 
 #[cfg(test)]
@@ -192,7 +193,7 @@ mod tests {
         }
     }
 
-    /// §7.2.4, RFC 9204 §8.1.
+    /// RFC 9114 §7.2.4, RFC 9204 §8.1.
     #[test]
     fn absent_settings_have_their_defaults() {
         assert_eq!(
@@ -207,7 +208,7 @@ mod tests {
         assert_eq!(Settings::default().qpack_blocked_streams, 0);
     }
 
-    /// §7.2.4.1.
+    /// RFC 9114 §7.2.4.1: settings reserved for HTTP/2.
     #[test]
     fn refuses_settings_of_http2() {
         for id in 2..=5 {
@@ -215,7 +216,7 @@ mod tests {
         }
     }
 
-    /// §7.2.4.
+    /// RFC 9114 §7.2.4: a setting must not occur more than once.
     #[test]
     fn refuses_duplicates() {
         assert_eq!(code(&[(6, 1), (7, 1), (6, 1)]), Some(Code::SETTINGS_ERROR));
@@ -225,9 +226,9 @@ mod tests {
         );
     }
 
-    /// RFC 9220 §3, RFC 9297 §2.1.1.
+    /// RFC 9220 §3, RFC 9297 §2.1.1: the values are 0 or 1.
     #[test]
-    fn refuses_flags_that_are_none() {
+    fn invalid_boolean_settings_are_refused() {
         for id in [ENABLE_CONNECT_PROTOCOL, H3_DATAGRAM] {
             assert_eq!(code(&[(id, 0)]), None);
             assert_eq!(code(&[(id, 1)]), None);
@@ -236,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_too_many_and_half_ones() {
+    fn too_many_or_truncated_settings_are_refused() {
         let many: Vec<_> = (0..65).map(|n| (reserved(n), 0)).collect();
         assert_eq!(code(&many[..64]), None);
         assert_eq!(code(&many), Some(Code::EXCESSIVE_LOAD));

@@ -1,4 +1,4 @@
-//! Types of unidirectional streams, RFC 9114 §6.2, RFC 9204 §4.2.
+//! Types of unidirectional streams (RFC 9114 §6.2, RFC 9204 §4.2).
 
 /// A stream type that this crate distinguishes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -7,7 +7,7 @@ pub(crate) enum StreamType {
     Push,
     QpackEncoder,
     QpackDecoder,
-    /// The type of an extension, or a reserved one.
+    /// A reserved type or that of an unknown extension.
     Unknown,
 }
 

@@ -23,7 +23,7 @@ pub struct Connection {
     accepting_uni: PendingCall<courser::RecvStream>,
 }
 
-/// Opens streams on a connection. Each clone waits independently for the peer to permit a stream.
+/// Opens streams on a connection. Each clone waits independently until the peer allows a stream.
 #[derive(Debug)]
 pub struct OpenStreams {
     connection: courser::Connection,

@@ -1,4 +1,4 @@
-//! HTTP datagrams, with the traits of the `h3-datagram` crate.
+//! HTTP Datagrams through the traits of the crate `h3-datagram`.
 
 use std::task::{Context, Poll};
 

@@ -46,8 +46,8 @@ fn terminated(code: VarInt) -> StreamErrorIncoming {
     }
 }
 
-/// Converts an error code. One above the range becomes the largest, so that the stream is still reset
-/// or stopped.
+/// Converts an error code. A code above the range becomes the largest, so that the stream is still reset or
+/// stopped.
 pub(crate) fn saturating_var_int(code: u64) -> VarInt {
     VarInt::from_u64(code).unwrap_or(VarInt::MAX)
 }

@@ -1,4 +1,4 @@
-//! Streams and their halves.
+//! Streams and their two directions.
 
 use std::fmt;
 use std::pin::pin;
@@ -10,7 +10,7 @@ use h3::quic::{self, ConnectionErrorIncoming, StreamErrorIncoming, StreamId, Wri
 
 use crate::error::{connection_lost, read_error, saturating_var_int, write_error};
 
-/// A bidirectional stream.
+/// A bidirectional stream that was opened or accepted, before [`split`](quic::BidiStream::split).
 #[derive(Debug)]
 pub struct BidiStream<B: Buf> {
     send: SendStream<B>,
@@ -86,7 +86,7 @@ impl<B: Buf> quic::SendStreamUnframed<B> for BidiStream<B> {
     }
 }
 
-/// The receiving half of a stream. Returns data as it was received, without a copy.
+/// The receiving direction of a stream. Returns data as it was received, without a copy.
 #[derive(Debug)]
 pub struct RecvStream(courser::RecvStream);
 
@@ -116,7 +116,7 @@ impl quic::RecvStream for RecvStream {
     }
 }
 
-/// The sending half of a stream.
+/// The sending direction of a stream.
 ///
 /// Dropping it finishes the stream after the bytes already written. Data passed to `send_data` is
 /// lost if `poll_ready` has not written it.

@@ -8,9 +8,9 @@ use courser_telemetry::{CloseCause, EcnState, LossTrigger, PathState, Reason, Se
 #[cfg(feature = "tracing")]
 use courser_wire::packet::PacketKind;
 
-/// Returns the cause of the end of a connection, whose application protocol is known.
+/// Returns the close cause of a connection with this application protocol.
 ///
-/// The codes of HTTP/3 have names (RFC 9114 §8.1, RFC 9204 §6), those of other applications are numbers.
+/// HTTP/3 codes have names (RFC 9114 §8.1, RFC 9204 §6); codes of other protocols are numbers.
 pub(crate) fn cause(cause: &CloseCause, protocol: &[u8]) -> String {
     match *cause {
         CloseCause::Transport { code } => code.to_string(),

@@ -1,4 +1,4 @@
-//! Encodes or decodes field sections for interoperability tests. `interop/qpack/run` starts it.
+//! Encodes or decodes field sections for interoperability tests; started by `interop/qpack/run`.
 //!
 //! It reads blocks from standard input and writes blocks to standard output, in the format of the
 //! offline interop set: stream ID (8 bytes), length (4 bytes), and that many bytes. Stream 0 is the

@@ -40,17 +40,17 @@ pub struct Decoder {
     limits: DecoderLimits,
     table: DynamicTable,
     blocked: Blocked,
-    /// The first bytes of an instruction that has not arrived completely.
+    /// The first bytes of an incomplete instruction.
     partial: Vec<u8>,
     /// Decoded Huffman strings of the current field line.
     scratch: Vec<u8>,
     /// Instructions to send on the decoder stream.
     answers: Vec<u8>,
-    /// Insertions that have been acknowledged to the peer.
+    /// Number of inserts that have been acknowledged to the peer.
     acknowledged: u64,
-    /// Encoder instructions applied so far.
+    /// Number of encoder instructions applied so far.
     applied: u64,
-    /// The Required Insert Count of the section decoded last.
+    /// The Required Insert Count of the section that was decoded last.
     required: u64,
     records: Records,
 }
@@ -72,13 +72,12 @@ impl Decoder {
         }
     }
 
-    /// Returns the records of this decoder, its table and its instructions. They are off at first.
+    /// Returns the records of this decoder, its table and its instructions. They are off initially.
     pub fn records(&mut self) -> &mut Pending {
         self.records.pending()
     }
 
-    /// Processes bytes received on the encoder stream. They must come in order but may be split
-    /// anywhere.
+    /// Processes bytes received on the encoder stream. They must be in order but may be split anywhere.
     ///
     /// # Errors
     ///
@@ -126,7 +125,7 @@ impl Decoder {
             required.ok_or(Error::DecompressionFailed("invalid Required Insert Count"))?;
         let base = prefix
             .base(required)
-            .ok_or(Error::DecompressionFailed("Base below zero"))?;
+            .ok_or(Error::DecompressionFailed("negative Base"))?;
         if required > self.table.insert_count() {
             let most = self.limits.max_blocked_streams as usize;
             let was_blocked = self.blocked.required(stream).is_some();
@@ -149,7 +148,7 @@ impl Decoder {
             needed: 0,
         };
         let result = lines.decode(input, &mut scratch, sink);
-        if scratch.capacity() <= MOST_SCRATCH {
+        if scratch.capacity() <= MAX_SCRATCH {
             self.scratch = scratch;
         }
         result?;
@@ -163,7 +162,7 @@ impl Decoder {
         self.applied
     }
 
-    /// Returns the Required Insert Count of the section decoded last.
+    /// Returns the Required Insert Count of the section that was decoded last.
     pub const fn required(&self) -> u64 {
         self.required
     }
@@ -193,7 +192,7 @@ impl Decoder {
         self.blocked.len()
     }
 
-    /// Abandons a stream that was reset or is no longer read (§2.2.2.2).
+    /// Cancels a stream that was reset or is no longer read (§2.2.2.2).
     pub fn cancel(&mut self, stream: u64) {
         self.blocked.remove(stream);
         if self.limits.max_table_capacity > 0 {
@@ -224,7 +223,7 @@ impl Decoder {
     /// Returns the bytes used by dynamic table entries, by an incomplete instruction, and by
     /// [`answers`](Self::answers) not yet sent.
     pub fn memory(&self) -> usize {
-        self.table.capacity() - self.table.room() + self.partial.len() + self.answers.len()
+        self.table.capacity() - self.table.free_capacity() + self.partial.len() + self.answers.len()
     }
 
     fn answer(&mut self, instruction: DecoderInstruction) {
@@ -241,7 +240,7 @@ impl Decoder {
     /// Applies all complete instructions and leaves an incomplete one in `input`.
     fn apply_instructions(&mut self, input: &mut &[u8]) -> Result<(), Error> {
         while !input.is_empty() {
-            // The longest Huffman code has thirty bits, almost four bytes for one.
+            // The longest Huffman code has thirty bits, almost four bytes per character.
             let most = self.table.capacity().saturating_mul(4);
             match Instruction::decode(input, most) {
                 Ok(instruction) => self.apply(instruction)?,
@@ -297,12 +296,12 @@ impl Decoder {
                 .table
                 .get_relative(distance)
                 .map(|entry| entry.name.clone())
-                .ok_or(Error::EncoderStream("name of a missing entry")),
+                .ok_or(Error::EncoderStream("name reference to a missing entry")),
         }
     }
 }
 
-/// Decodes a string literal of the encoder stream into bytes of its own.
+/// Decodes a string literal of the encoder stream into separate bytes.
 fn decode_owned(literal: Literal<'_>) -> Result<Bytes, Error> {
     let mut text = Vec::new();
     literal
@@ -381,7 +380,7 @@ impl<'t> SectionDecoder<'t> {
         })
     }
 
-    /// Returns the name, value and origin of the entry that `reference` denotes.
+    /// Returns the name, value and origin of the entry to which `reference` refers.
     fn resolve(&mut self, reference: Reference) -> Result<(Text<'t>, Text<'t>, Origin), Error> {
         let index = match reference {
             Reference::Static(index) => {
@@ -419,9 +418,9 @@ fn decompression_failed(malformed: Malformed) -> Error {
     Error::DecompressionFailed(malformed.reason())
 }
 
-/// The largest buffer for decoded strings, in bytes, that is kept until the next section. Longer strings are
-/// rare, and an idle connection must not keep their memory.
-const MOST_SCRATCH: usize = 4096;
+/// Largest buffer for decoded strings in bytes that is kept until the next section. Longer strings are rare, and
+/// an idle connection must not keep their memory.
+const MAX_SCRATCH: usize = 4096;
 
 #[cfg(test)]
 mod tests;

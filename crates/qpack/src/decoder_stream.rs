@@ -5,7 +5,7 @@ use courser_telemetry::QpackInstruction;
 use crate::error::Malformed;
 use crate::prefix_int;
 
-/// A decoder instruction.
+/// An instruction that the decoder sends to the encoder (§4.4).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Instruction {
     SectionAcknowledgment { stream: u64 },

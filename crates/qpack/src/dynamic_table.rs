@@ -11,7 +11,7 @@ use crate::field_line::line_size;
 #[derive(Debug, Default)]
 pub(crate) struct DynamicTable {
     entries: VecDeque<Entry>,
-    /// Entries evicted so far, which is also the absolute index of the oldest remaining entry.
+    /// Number of evicted entries, which is also the absolute index of the oldest remaining entry.
     evicted: u64,
     size: usize,
     capacity: usize,
@@ -35,17 +35,17 @@ impl DynamicTable {
         self.capacity
     }
 
-    /// The largest entry size in bytes that fits without an eviction.
-    pub(crate) const fn room(&self) -> usize {
+    /// Returns the largest entry size in bytes that fits without an eviction.
+    pub(crate) const fn free_capacity(&self) -> usize {
         self.capacity - self.size
     }
 
-    /// Entries inserted so far, which is also the absolute index of the next entry.
+    /// Returns the number of inserted entries, which is also the absolute index of the next entry.
     pub(crate) fn insert_count(&self) -> u64 {
         self.evicted + self.entries.len() as u64
     }
 
-    /// The absolute index of the oldest entry. In an empty table, that of the next one.
+    /// Returns the absolute index of the oldest entry, or of the next one in an empty table.
     pub(crate) const fn oldest(&self) -> u64 {
         self.evicted
     }
@@ -72,7 +72,7 @@ impl DynamicTable {
         if size > self.capacity {
             return false;
         }
-        while self.room() < size {
+        while self.free_capacity() < size {
             self.evict();
         }
         self.size += size;
@@ -98,16 +98,16 @@ impl DynamicTable {
     /// Returns the absolute index below which entries must be evicted to insert `size` bytes, or
     /// `None` if `size` exceeds the capacity.
     pub(crate) fn end_of_eviction(&self, size: usize) -> Option<u64> {
-        let mut room = self.room();
+        let mut free = self.free_capacity();
         let mut end = self.evicted;
         for entry in &self.entries {
-            if room >= size {
+            if free >= size {
                 break;
             }
-            room += entry.size();
+            free += entry.size();
             end += 1;
         }
-        (room >= size).then_some(end)
+        (free >= size).then_some(end)
     }
 }
 
@@ -122,14 +122,14 @@ mod tests {
         }
     }
 
-    /// §3.2.1, §3.2.2.
+    /// RFC 9204 §3.2.1, §3.2.2: size and eviction.
     #[test]
     fn evicts_the_oldest_entry() {
         let mut table = DynamicTable::default();
         table.set_capacity(100);
         assert!(table.insert(entry("a", "1")));
         assert!(table.insert(entry("b", "2")));
-        assert_eq!(table.room(), 32);
+        assert_eq!(table.free_capacity(), 32);
         assert_eq!(table.end_of_eviction(33), Some(1));
         assert_eq!(table.end_of_eviction(101), None);
         assert!(table.insert(entry("c", "3")));

@@ -67,11 +67,11 @@ pub struct Encoder {
     instructions: Vec<u8>,
     /// The largest length of `instructions` that flow control of the encoder stream allows.
     credit: usize,
-    /// The first bytes of a decoder instruction that has not arrived completely.
+    /// The first bytes of an incomplete decoder instruction.
     partial: Vec<u8>,
     /// Encoded field lines of the current section.
     lines: Vec<u8>,
-    /// Stream Cancellation instructions received.
+    /// Number of Stream Cancellation instructions received.
     cancellations: u64,
     records: Records,
 }
@@ -101,10 +101,8 @@ impl Encoder {
     }
 
     /// Sets the peer's `SETTINGS_QPACK_MAX_TABLE_CAPACITY` and `SETTINGS_QPACK_BLOCKED_STREAMS`.
-    ///
-    /// Call this when they arrive. A client that sends early data calls it before with the values that
-    /// it remembers. The server may raise both then, but the capacity only if the remembered one is
-    /// zero (§3.2.3).
+    /// Call this when they arrive. A client that sends early data calls it before, with the remembered values.
+    /// The server may then raise both, but the capacity only if the remembered one is zero (§3.2.3).
     pub fn set_peer_limits(&mut self, max_table_capacity: u64, max_blocked_streams: u64) {
         self.max_capacity = max_table_capacity;
         let most = u64::from(self.limits.max_blocked_streams);
@@ -142,8 +140,8 @@ impl Encoder {
 
     /// Encodes a field section like [`encode`](Self::encode), within the credit that `credit` returns.
     ///
-    /// It is called before insertions, at most once, and not for a section that needs none because an
-    /// equal one was encoded before.
+    /// `credit` is called at most once, before inserts, and not for a section that needs none because an equal
+    /// one was encoded before.
     pub fn encode_within<'a, I>(
         &mut self,
         stream: u64,
@@ -185,7 +183,7 @@ impl Encoder {
         self.record_state();
     }
 
-    /// Returns the records of this encoder, its table and its instructions. They are off at first.
+    /// Returns the records of this encoder, its table and its instructions. They are off initially.
     pub fn records(&mut self) -> &mut Pending {
         self.records.pending()
     }
@@ -196,13 +194,11 @@ impl Encoder {
         &mut self.instructions
     }
 
-    /// Processes bytes received on the decoder stream. They must come in order but may be split
-    /// anywhere.
+    /// Processes bytes received on the decoder stream. They must be in order but may be split anywhere.
     ///
     /// # Errors
     ///
-    /// [`Error::DecoderStream`] if an instruction is invalid or acknowledges something that was not
-    /// sent.
+    /// [`Error::DecoderStream`] if an instruction is invalid or acknowledges something that was not sent.
     pub fn on_decoder_stream(&mut self, bytes: &[u8]) -> Result<(), Error> {
         let mut joined = std::mem::take(&mut self.partial);
         let mut input = if joined.is_empty() {
@@ -237,7 +233,7 @@ impl Encoder {
 
     /// Returns the bytes used by dynamic table entries and by instructions not yet sent.
     pub fn memory(&self) -> usize {
-        self.table.capacity() - self.table.room() + self.instructions.len()
+        self.table.capacity() - self.table.free_capacity() + self.instructions.len()
     }
 
     fn on_decoder_instruction(&mut self, instruction: DecoderInstruction) -> Result<(), Error> {
@@ -376,7 +372,7 @@ impl Encoder {
         // for a duplicate, the field line becomes a literal, so that the entry can be evicted.
         let distance = self.table.insert_count() - index - 1;
         let entry = self.table.get(index)?.clone();
-        if !self.make_room(section, line) {
+        if !self.evict_for(section, line) {
             return None;
         }
         encoder_stream::encode_duplicate(&mut self.instructions, distance);
@@ -402,7 +398,7 @@ impl Encoder {
             .and_then(|index| self.table.get(index))
             .map(|entry| entry.name.clone());
         let newest = self.table.insert_count();
-        if !self.make_room(section, line) {
+        if !self.evict_for(section, line) {
             return None;
         }
         let out = &mut self.instructions;
@@ -441,9 +437,9 @@ impl Encoder {
         }
     }
 
-    /// Evicts entries until `line` fits. Returns false if one of them is still referred to or not
-    /// known to have arrived (§2.1.1), or if the instruction would exceed the credit.
-    fn make_room(&mut self, section: &Section, line: &FieldLine<'_>) -> bool {
+    /// Evicts entries until `line` fits. Returns false if one of them is still referred to or unacknowledged
+    /// (§2.1.1), or if the instruction would exceed the credit.
+    fn evict_for(&mut self, section: &Section, line: &FieldLine<'_>) -> bool {
         let longest = encoder_stream::longest_insert(line.name, line.value) + LONGEST_SET_CAPACITY;
         if self.instructions.len() + longest > self.credit {
             return false;
@@ -494,7 +490,8 @@ impl Encoder {
     /// Returns true for an entry in the oldest quarter of a nearly full table (§2.1.1.1).
     fn is_draining(&self, index: u64) -> bool {
         let (oldest, newest) = (self.table.oldest(), self.table.insert_count());
-        self.table.room() < self.table.capacity() / 4 && index - oldest < (newest - oldest) / 4
+        self.table.free_capacity() < self.table.capacity() / 4
+            && index - oldest < (newest - oldest) / 4
     }
 
     /// Applies the [insertion policy](Encoder#insertion-policy) to a field line that no table
@@ -505,7 +502,7 @@ impl Encoder {
             return false;
         }
         let is_known = self.history.check_and_record(hash);
-        let is_free = may_block && size <= self.table.room();
+        let is_free = may_block && size <= self.table.free_capacity();
         is_known || (is_free && !is_rarely_repeated(line.name))
     }
 }

@@ -12,7 +12,7 @@ pub(crate) enum NameSource {
     Dynamic(u64),
 }
 
-/// An encoder instruction.
+/// An instruction that the encoder sends to the decoder (§4.3).
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Instruction<'a> {
     SetCapacity(u64),
@@ -82,7 +82,7 @@ pub(crate) fn encode_insert(out: &mut Vec<u8>, name: &[u8], value: &[u8]) {
     string::encode(out, 0, 7, value);
 }
 
-/// Appends Duplicate (§4.3.4).
+/// Appends Duplicate (§4.3.4) of the entry at a relative index.
 pub(crate) fn encode_duplicate(out: &mut Vec<u8>, distance: u64) {
     prefix_int::encode(out, 0, 5, distance);
 }

@@ -2,7 +2,7 @@
 
 /// The right-aligned bits of each byte's code, and their number.
 ///
-/// The end-of-string symbol, thirty ones, is left out because it never occurs in a string.
+/// The end-of-string symbol, thirty ones, is omitted because it never occurs in a string.
 pub(super) const CODES: [(u32, u8); 256] = [
     (0x1ff8, 13),
     (0x7fffd8, 23),

@@ -50,7 +50,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_values_that_no_encoder_sends() {
+    fn refuses_invalid_values() {
         assert_eq!(decode(7, 10, 100), None);
         assert_eq!(decode(1, 0, 100), None);
         assert_eq!(decode(1, 0, 0), None);

@@ -2,7 +2,7 @@
 
 use crate::error::Malformed;
 
-/// The largest value that a decoder must accept, and the largest that this one accepts.
+/// Largest value that a decoder must accept, and the largest that this one accepts.
 pub(crate) const MAX: u64 = (1 << 62) - 1;
 
 /// Decodes an integer whose prefix is the low `prefix` bits (1 to 8) of the first byte, and advances

@@ -5,13 +5,13 @@ use courser_telemetry::{Field, Pending, QpackInstruction, QpackRecord, QpackStat
 use crate::dynamic_table::{DynamicTable, Entry};
 use crate::encoder_stream::{Instruction, NameSource};
 
-/// Records that wait to be passed to a sink. An event costs one branch while they are off.
+/// Records that wait to be passed to a sink. While recording is off, an event costs one branch.
 #[derive(Debug)]
 pub(crate) struct Records {
     /// True for a decoder, whose table is a copy of the peer's.
     of_peer: bool,
     pending: Pending,
-    /// The figures that were recorded last.
+    /// The state of the table that was recorded last.
     state: QpackState,
 }
 
@@ -57,7 +57,7 @@ impl Records {
         }
     }
 
-    /// Records that the oldest entries were evicted: those from `first` to before `end`.
+    /// Records that the entries from `first` up to but not including `end` were evicted.
     pub(crate) fn evicted(&mut self, first: u64, end: u64) {
         if end > first {
             let (of_peer, count) = (self.of_peer, end - first);
@@ -69,14 +69,14 @@ impl Records {
         }
     }
 
-    /// Records the figures of the table if they have changed.
+    /// Records the state of the table if it has changed.
     pub(crate) fn state(&mut self, table: &DynamicTable, known_received_count: u64) {
         if !self.pending.is_enabled() {
             return;
         }
         let state = QpackState {
             capacity: table.capacity(),
-            size: table.capacity() - table.room(),
+            size: table.capacity() - table.free_capacity(),
             insert_count: table.insert_count(),
             known_received_count,
         };
@@ -88,7 +88,7 @@ impl Records {
     }
 }
 
-/// Returns an instruction of the peer's encoder as it is recorded.
+/// Returns the record of an instruction of the peer's encoder.
 pub(crate) fn of_encoder(instruction: &Instruction<'_>) -> QpackInstruction {
     match *instruction {
         Instruction::SetCapacity(capacity) => QpackInstruction::SetCapacity { capacity },
@@ -100,8 +100,8 @@ pub(crate) fn of_encoder(instruction: &Instruction<'_>) -> QpackInstruction {
     }
 }
 
-/// Returns Insert with Name Reference as it is recorded. `value` is the length of the value on the
-/// wire, and true if it is Huffman-coded.
+/// Returns the record of Insert with Name Reference. `value` is the length of the value on the wire, and whether
+/// it is Huffman-coded.
 pub(crate) const fn insert_with_name(name: NameSource, value: (usize, bool)) -> QpackInstruction {
     let (is_static, index) = match name {
         NameSource::Static(index) => (true, index),
@@ -116,7 +116,7 @@ pub(crate) const fn insert_with_name(name: NameSource, value: (usize, bool)) -> 
     }
 }
 
-/// Returns Insert with Literal Name as it is recorded.
+/// Returns the record of Insert with Literal Name.
 pub(crate) const fn insert(name: (usize, bool), value: (usize, bool)) -> QpackInstruction {
     QpackInstruction::InsertWithLiteralName {
         is_huffman_name: name.1,

@@ -45,9 +45,9 @@ impl Prefix {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Reference {
     Static(u64),
-    /// An index that counts down from the Base. Zero is the last entry before the Base.
+    /// An index relative to the Base, downwards. Zero is the last entry before the Base.
     Relative(u64),
-    /// An index that counts up from the Base.
+    /// An index relative to the Base, upwards.
     PostBase(u64),
 }
 

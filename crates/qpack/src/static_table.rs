@@ -16,7 +16,7 @@ pub(crate) enum Match {
     None,
 }
 
-/// Looks up a field line. Compares one name, and the values of its entries.
+/// Looks up a field line. Compares one name and the values of its entries.
 pub(crate) fn find(name: &[u8], value: &[u8]) -> Match {
     let Some(bucket) = bucket_of(name) else {
         return Match::None;
@@ -43,7 +43,7 @@ struct Names {
 
 static NAMES: Names = names();
 
-/// The number of buckets: twice the number of names, rounded up to a power of two.
+/// Number of buckets: twice the number of names, rounded up to a power of two.
 const BUCKETS: usize = 128;
 
 /// Returns the bucket of a name, or `None` if it has fewer than two bytes. The length and the last
@@ -75,7 +75,7 @@ const fn names() -> Names {
                 other += 1;
             }
             let Some(bucket) = bucket_of(ENTRIES[index].0.as_bytes()) else {
-                panic!("a name of one letter");
+                panic!("a name has at least two letters");
             };
             assert!(names.ranges[bucket][1] == 0, "two names in one bucket");
             names.ranges[bucket] = [begin, used as u8];

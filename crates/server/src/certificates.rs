@@ -10,7 +10,7 @@ pub(super) mod fields;
 mod file_stamp;
 mod files;
 mod names;
-mod ocsp;
+pub(super) mod ocsp;
 pub(super) mod reset;
 mod resolver;
 
@@ -94,7 +94,7 @@ impl Certificates {
         let (files, identity) = Files::open(chain.as_ref(), key.as_ref())?;
         Ok(Self {
             resolver: Resolver::holding(&identity)?,
-            sources: Source::Files(files).alone(),
+            sources: Source::Files(files).into_sources(),
             reset: ResetSecret::from_identity(&identity),
         })
     }
@@ -178,7 +178,7 @@ impl Certificates {
         let (dev, identity) = DevCertificate::open(folder.as_ref(), names)?;
         Ok(Self {
             resolver: Resolver::holding(&identity)?,
-            sources: Source::Dev(dev).alone(),
+            sources: Source::Dev(dev).into_sources(),
             reset: Some(ResetSecret::in_folder(folder.as_ref())?),
         })
     }
@@ -198,7 +198,7 @@ impl Certificates {
         let running = acme.start()?;
         Ok(Self {
             resolver: Resolver::custom(running.resolver()),
-            sources: Source::Acme(Box::new(running)).alone(),
+            sources: Source::Acme(Box::new(running)).into_sources(),
             reset: Some(ResetSecret::in_folder(&folder)?),
         })
     }
@@ -246,7 +246,7 @@ impl Certificates {
     {
         Self {
             resolver: Resolver::choosing(Choice::new(choose)),
-            sources: Source::Fixed.alone(),
+            sources: Source::Fixed.into_sources(),
             reset: None,
         }
     }
@@ -257,7 +257,7 @@ impl Certificates {
     pub fn resolver(resolver: Arc<dyn ResolvesServerCert>) -> Self {
         Self {
             resolver: Resolver::custom(resolver),
-            sources: Source::Fixed.alone(),
+            sources: Source::Fixed.into_sources(),
             reset: None,
         }
     }
@@ -288,7 +288,7 @@ impl TryFrom<&Identity> for Certificates {
     fn try_from(identity: &Identity) -> Result<Self, ConfigError> {
         Ok(Self {
             resolver: Resolver::holding(identity)?,
-            sources: Source::Fixed.alone(),
+            sources: Source::Fixed.into_sources(),
             reset: ResetSecret::from_identity(identity),
         })
     }
@@ -363,7 +363,7 @@ impl Sources {
 }
 
 impl Source {
-    const fn alone(self) -> Sources {
+    const fn into_sources(self) -> Sources {
         Sources {
             first: self,
             others: Vec::new(),

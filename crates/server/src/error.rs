@@ -25,7 +25,7 @@ pub enum Error {
     /// The address of [`preferred_address`](super::Server::preferred_address) cannot be offered to clients.
     #[error("cannot offer the preferred address {address}: {reason}")]
     PreferredAddress {
-        /// The preferred address.
+        /// The address that was set for the transport parameter (RFC 9000 §9.6).
         address: SocketAddr,
         /// The reason and the remedy.
         reason: &'static str,

@@ -43,6 +43,8 @@ mod certificates;
 /// Fields of certificates (RFC 5280 §4.1) for diagnostics.
 pub mod certificate {
     pub use crate::certificates::fields::{Certificate, length_in_order};
+    #[doc(hidden)]
+    pub use crate::certificates::ocsp::{OcspStatus, ocsp_status};
 }
 mod drain;
 mod error;

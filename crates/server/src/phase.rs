@@ -60,9 +60,9 @@ impl Phases {
     }
 
     /// Waits for a phase without counting as a part.
-    pub(super) async fn reached(&self, wanted: Phase) {
+    pub(super) async fn reached(&self, target: Phase) {
         // Cannot fail, because `self` holds the sender.
-        let _ = self.phase.subscribe().wait_for(|now| *now >= wanted).await;
+        let _ = self.phase.subscribe().wait_for(|now| *now >= target).await;
     }
 }
 

@@ -42,7 +42,7 @@ pub(super) struct QuicContext {
     pub(super) announces_names: bool,
     /// The policy for requests in early data, if it is accepted.
     pub(super) early_requests: Option<TooEarly>,
-    /// True if clients may be requested to validate their address.
+    /// True if clients may be asked to validate their address.
     pub(super) may_retry: bool,
 }
 

@@ -296,7 +296,7 @@ fn http1(limits: &Limits) -> hyper::server::conn::http1::Builder {
         // hyper requires at least this size.
         .max_buf_size(
             usize::try_from(limits.max_header_bytes)
-                .map_or(LEAST_BUFFER, |limit| limit.max(LEAST_BUFFER)),
+                .map_or(MIN_BUFFER, |limit| limit.max(MIN_BUFFER)),
         );
     builder
 }
@@ -314,7 +314,7 @@ fn http2(
         // A browser that leaves a page cancels all its requests at once, some of them before they reach the
         // service.
         .max_pending_accept_reset_streams(limits.max_http2_streams as usize)
-        .max_local_error_reset_streams(MOST_FAILED)
+        .max_local_error_reset_streams(MAX_FAILED)
         .initial_stream_window_size(window.stream())
         .initial_connection_window_size(window.connection())
         // Detects clients that have vanished.
@@ -400,11 +400,11 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// Least time between two events of the same kind.
 const REPORT_AGAIN: Duration = Duration::from_secs(60);
 
-const LEAST_BUFFER: usize = 8192;
+const MIN_BUFFER: usize = 8192;
 
 /// Number of requests of an HTTP/2 connection that may be reset for errors of the client (limit K271). They
 /// count for the lifetime of a connection, which a gateway may share among many clients.
-const MOST_FAILED: usize = 16_384;
+const MAX_FAILED: usize = 16_384;
 
 /// Time within which a client must answer a PING.
 const HTTP2_PING_TIMEOUT: Duration = Duration::from_secs(20);

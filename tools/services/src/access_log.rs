@@ -97,7 +97,7 @@ impl AccessLog {
         warn: impl Fn(&str) + Send + Sync + 'static,
     ) -> io::Result<(Self, Writer)> {
         let target = Target::open(path)?;
-        let (queue, orders) = sync_channel(MOST_LINES);
+        let (queue, orders) = sync_channel(MAX_LINES);
         let (done, ended) = channel();
         let shared = Arc::new(LogQueue {
             queued: AtomicUsize::new(0),
@@ -138,7 +138,7 @@ impl AccessLog {
         Ok(())
     }
 
-    /// Starts a new writing thread if none runs, and waits until it end_requested. Lines are queued meanwhile, up to the
+    /// Starts a new writing thread if none runs, and waits until it ends. Lines are queued meanwhile, up to the
     /// limit.
     ///
     /// # Errors
@@ -166,14 +166,15 @@ impl AccessLog {
             LogFormat::Json => line::as_json(exchange, details),
         };
         line.push('\n');
-        debug_assert!(line.len() <= line::MOST, "{} bytes", line.len());
+        debug_assert!(line.len() <= line::MAX_LINE, "{} bytes", line.len());
         line.shrink_to_fit();
         let len = line.len();
         let before = self.shared.queued.fetch_add(len, Relaxed);
-        let fits = before + len <= MOST_BYTES;
+        let fits = before + len <= MAX_BYTES;
         if !fits || self.queue.try_send(Order::Line(line)).is_err() {
             self.shared.queued.fetch_sub(len, Relaxed);
-            self.shared.drop_one("the disk or the reader is too slow");
+            self.shared
+                .count_dropped_line("the disk or the reader is too slow");
         }
     }
 
@@ -190,7 +191,7 @@ impl AccessLog {
         let _ = self.queue.try_send(Order::Wake);
     }
 
-    /// Writes the queued lines and end_requested the thread. Gives up after 5 seconds if the disk is slow.
+    /// Writes the queued lines and ends the thread. Gives up after 5 seconds if the disk is slow.
     pub fn end(self, writer: &Writer) {
         self.shared.end_requested.store(true, Release);
         let _ = self.queue.try_send(Order::Wake);
@@ -198,7 +199,7 @@ impl AccessLog {
     }
 }
 
-/// Clears `is_running` when the thread end_requested, including by a panic.
+/// Clears `is_running` when the thread ends, including by a panic.
 struct Running(Arc<Thread>);
 
 impl Drop for Running {
@@ -209,7 +210,7 @@ impl Drop for Running {
 
 impl LogQueue {
     /// Counts a line that is not written, and warns once.
-    fn drop_one(self: &Arc<Self>, reason: &str) {
+    fn count_dropped_line(self: &Arc<Self>, reason: &str) {
         self.dropped.fetch_add(1, Relaxed);
         if self.has_warned.swap(true, Relaxed) {
             return;
@@ -267,7 +268,7 @@ fn append_to(path: &Path) -> io::Result<BufWriter<File>> {
     Ok(BufWriter::new(file))
 }
 
-/// Writes lines until the server end_requested.
+/// Writes lines until the server ends.
 fn write_all(mut target: Target, orders: &Receiver<Order>, shared: &Arc<LogQueue>) {
     loop {
         let order = orders.recv_timeout(FLUSH_AFTER);
@@ -278,7 +279,7 @@ fn write_all(mut target: Target, orders: &Receiver<Order>, shared: &Arc<LogQueue
             Ok(Order::Line(line)) => write_line(&mut target, &line, shared),
             Ok(Order::Wake) => {}
             #[cfg(test)]
-            Ok(Order::Panic) => panic!("asked to"),
+            Ok(Order::Panic) => panic!("panic requested by the test"),
             Err(RecvTimeoutError::Timeout) => target.flush(),
             Err(RecvTimeoutError::Disconnected) => break,
         }
@@ -298,14 +299,14 @@ fn write_line(target: &mut Target, line: &str, shared: &Arc<LogQueue>) {
     let written = target.write(line);
     shared.queued.fetch_sub(line.len(), Relaxed);
     if let Err(error) = written {
-        shared.drop_one(&error.to_string());
+        shared.count_dropped_line(&error.to_string());
     }
 }
 
 /// Largest number of queued lines (limit K106): about one second of a busy server.
-const MOST_LINES: usize = 65_536;
-/// Largest size of the queued lines: [`MOST_LINES`] lines of 128 bytes.
-const MOST_BYTES: usize = 8 << 20;
+const MAX_LINES: usize = 65_536;
+/// Largest size of the queued lines: [`MAX_LINES`] lines of 128 bytes.
+const MAX_BYTES: usize = 8 << 20;
 /// Longest time before a line reaches the file.
 const FLUSH_AFTER: Duration = Duration::from_millis(200);
 /// Interval at which [`AccessLog::keep_writing`] checks that the thread runs.
@@ -327,10 +328,12 @@ mod tests {
                 .expect("a file");
         let line = |text: &str| {
             log.shared.queued.fetch_add(text.len(), Relaxed);
-            log.queue.send(Order::Line(text.to_owned())).expect("room");
+            log.queue
+                .send(Order::Line(text.to_owned()))
+                .expect("the log task runs");
         };
         line("first\n");
-        log.queue.send(Order::Panic).expect("room");
+        log.queue.send(Order::Panic).expect("the log task runs");
         line("second\n");
         let error = log.keep_writing().await.expect_err("it panics");
         assert!(error.to_string().contains("panicked"), "{error}");

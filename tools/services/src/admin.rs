@@ -32,9 +32,9 @@ pub use self::observer::Observer;
 pub use self::status::early_data_counts;
 
 use self::limit_usage::LimitUsage;
-use self::query::{LIST_PARAMETERS, MOST_ROWS, Query};
+use self::query::{LIST_PARAMETERS, MAX_ROWS, Query};
 use self::snapshots::Snapshots;
-use self::watches::{MOST_WATCHED, WatchError, Watches};
+use self::watches::{MAX_WATCHED, WatchError, Watches};
 use self::write_timeout::WriteTimeout;
 use crate::body::{Body, explained, plain, typed};
 use crate::metrics::Metrics;
@@ -83,7 +83,7 @@ async fn accept(listener: TcpListener, endpoints: Arc<Endpoints>) -> io::Error {
     loop {
         let stream = match listener.accept().await {
             Ok((stream, _)) => stream,
-            Err(error) if failures == MOST_FAILURES => return error,
+            Err(error) if failures == MAX_FAILURES => return error,
             Err(_) => {
                 failures += 1;
                 tokio::time::sleep(PAUSE).await;
@@ -126,7 +126,7 @@ struct Endpoints {
     connection_permits: Arc<Semaphore>,
     /// Permits for requests that examine connections.
     examination_permits: Arc<Semaphore>,
-    /// Permits for qlog_permits of `/qlog`.
+    /// Permits for readers of `/qlog`.
     qlog_permits: Arc<Semaphore>,
 }
 
@@ -136,9 +136,9 @@ impl Endpoints {
         Self {
             snapshots: Snapshots::new(handle.clone(), observer.clone()),
             watches: Watches::new(handle.clone(), observer.clone()),
-            connection_permits: Arc::new(Semaphore::new(MOST_CONNECTIONS)),
-            examination_permits: Arc::new(Semaphore::new(MOST_AT_A_TIME)),
-            qlog_permits: Arc::new(Semaphore::new(tap::MOST_READERS)),
+            connection_permits: Arc::new(Semaphore::new(MAX_CONNECTIONS)),
+            examination_permits: Arc::new(Semaphore::new(MAX_AT_A_TIME)),
+            qlog_permits: Arc::new(Semaphore::new(tap::MAX_READERS)),
             admin,
         }
     }
@@ -231,7 +231,7 @@ impl Endpoints {
 
     fn status(&self, uri: &Uri) -> Result<Value, (StatusCode, String)> {
         let query = Query::parse(uri.query(), &["connections"]).map_err(bad_request)?;
-        let count = query.number("connections", DEFAULT_SHOWN, MOST_ROWS);
+        let count = query.number("connections", DEFAULT_SHOWN, MAX_ROWS);
         let count = usize::try_from(count.map_err(bad_request)?).unwrap_or_default();
         let stats = self.admin.handle.stats();
         let mut status = self.admin.summary(&stats);
@@ -263,27 +263,27 @@ impl Endpoints {
                     (StatusCode::NOT_FOUND, reason)
                 }
                 WatchError::Full => {
-                    let reason = format!("{MOST_WATCHED} connections are watched already");
+                    let reason = format!("{MAX_WATCHED} connections are watched already");
                     (StatusCode::SERVICE_UNAVAILABLE, reason)
                 }
             })
     }
 
     fn admin_limits(&self) -> [LimitUsage; 2] {
-        let used = MOST_CONNECTIONS - self.connection_permits.available_permits();
+        let used = MAX_CONNECTIONS - self.connection_permits.available_permits();
         [
             LimitUsage {
                 name: "watched connections".to_owned(),
                 label: "K244",
                 used: self.watches.count() as u64,
-                most: MOST_WATCHED as u64,
+                most: MAX_WATCHED as u64,
                 unit: "connections",
             },
             LimitUsage {
                 name: "connections to this page".to_owned(),
                 label: "K249",
                 used: used as u64,
-                most: MOST_CONNECTIONS as u64,
+                most: MAX_CONNECTIONS as u64,
                 unit: "connections",
             },
         ]
@@ -342,16 +342,16 @@ fn bad_request(reason: String) -> (StatusCode, String) {
 const CONNECTIONS: &str = "/connections";
 const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 /// Largest number of connections to the admin address; further ones are closed (limit K249).
-const MOST_CONNECTIONS: usize = 100;
+const MAX_CONNECTIONS: usize = 100;
 /// Largest number of requests that examine connections at a time (limit K249). Others need blocking threads too.
-const MOST_AT_A_TIME: usize = 2;
+const MAX_AT_A_TIME: usize = 2;
 /// Number of connections in `/status` if the request gives none.
 const DEFAULT_SHOWN: u64 = 200;
 const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
 /// Pause after an error of the socket, and the number of consecutive errors after which `serve` returns (limit
 /// K312).
 const PAUSE: Duration = Duration::from_millis(100);
-const MOST_FAILURES: u32 = 300;
+const MAX_FAILURES: u32 = 300;
 
 #[cfg(test)]
 mod tests;

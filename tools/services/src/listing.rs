@@ -129,7 +129,7 @@ fn read(folder: &Path, with_hidden: bool, order: Order) -> std::io::Result<(Vec<
         if name.starts_with('.') && !with_hidden {
             continue;
         }
-        if entries.len() == MOST_ENTRIES {
+        if entries.len() == MAX_ENTRIES {
             omitted += 1;
             continue;
         }
@@ -278,7 +278,7 @@ const RESERVED: AsciiSet = NON_ALPHANUMERIC
     .remove(b'~');
 
 /// Largest number of listed entries, so that the page remains usable and quick to create.
-const MOST_ENTRIES: usize = 10_000;
+const MAX_ENTRIES: usize = 10_000;
 
 const PAGE: &str = include_str!("listing.html");
 

@@ -226,14 +226,14 @@ impl<C: Connect + Dial> Proxy<C> {
         let mut request = Request::from_parts(parts, timer.watch(body));
         let relay = interim.map(|client| Relay::new(&mut request, client));
         // Pinned here, because each future that contains another one reserves memory for it twice.
-        let mut asked = pin!(self.upstream.send(request));
-        let asked = pin!(async {
+        let mut sent = pin!(self.upstream.send(request));
+        let response = pin!(async {
             match relay {
-                Some(relay) => relay.until(asked).await,
-                None => asked.as_mut().await,
+                Some(relay) => relay.until(sent).await,
+                None => sent.as_mut().await,
             }
         });
-        let response = match timer.within(self.times.response, asked).await {
+        let response = match timer.within(self.times.response, response).await {
             Some(Ok(response)) if forward::has_valid_names(response.headers()) => response,
             Some(Ok(_)) => return plain(StatusCode::BAD_GATEWAY),
             Some(Err(error)) => return plain(status_of(&*error)),
@@ -478,7 +478,7 @@ mod tests {
             ("/b", "/b"),
             ("*", "*"),
         ] {
-            for (backend, wanted) in [
+            for (backend, expected) in [
                 ("http://b.test", path.to_owned()),
                 ("h2c://b.test", format!("http://b.test{path}")),
             ] {
@@ -487,7 +487,7 @@ mod tests {
                 let (mut parts, ()) = request.into_parts();
                 let path = parts.uri.path_and_query().cloned().expect("a path");
                 proxy.address(&mut parts, path);
-                assert_eq!(parts.uri.to_string(), wanted, "{target}");
+                assert_eq!(parts.uri.to_string(), expected, "{target}");
             }
         }
     }

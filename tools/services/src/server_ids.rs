@@ -265,7 +265,9 @@ mod tests {
             "{error}"
         );
         std::fs::remove_dir_all(&folder).expect("it exists");
-        let error = read_server_ids(&path).expect_err("gone").to_string();
+        let error = read_server_ids(&path)
+            .expect_err("the file was removed")
+            .to_string();
         assert!(
             error.starts_with("cannot use the QUIC-LB configuration "),
             "{error}"

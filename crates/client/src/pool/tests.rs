@@ -11,7 +11,7 @@ use super::*;
 async fn connection() -> (Established, DuplexStream) {
     let (near, far) = tokio::io::duplex(1024);
     let handshake = http1::handshake::<_, RequestBody>(TokioIo::new(near));
-    let (mut send, connection) = handshake.await.expect("nothing is said yet");
+    let (mut send, connection) = handshake.await.expect("the handshake sends nothing");
     tokio::spawn(connection);
     send.ready().await.expect("open");
     let facts = Facts {
@@ -42,7 +42,7 @@ fn key(number: usize) -> Key {
     }
 }
 
-fn kept(pool: &Pool, key: &Key) -> usize {
+fn take_all(pool: &Pool, key: &Key) -> usize {
     std::iter::from_fn(|| pool.take(key)).count()
 }
 
@@ -58,14 +58,16 @@ async fn idle_connections_are_limited() {
         pool.put_back(&origin_of(number), established);
         far_ends.push(far);
     }
-    let mut last = far_ends.pop().expect("one too many");
+    let mut last = far_ends.pop().expect("one connection above the limit");
     let mut byte = [0; 1];
     let read = tokio::time::timeout(Duration::from_secs(10), last.read(&mut byte)).await;
     let read = read.expect("the last one is closed");
     assert_eq!(read.expect("ended"), 0);
-    assert_eq!(kept(&pool, &origin_of(MAX_IDLE)), 0);
+    assert_eq!(take_all(&pool, &origin_of(MAX_IDLE)), 0);
     let origins = (0..MAX_IDLE).step_by(limits.idle_per_origin);
-    let all: usize = origins.map(|number| kept(&pool, &origin_of(number))).sum();
+    let all: usize = origins
+        .map(|number| take_all(&pool, &origin_of(number)))
+        .sum();
     assert_eq!(all, MAX_IDLE);
 }
 
@@ -82,5 +84,5 @@ async fn idle_connections_of_one_origin_are_limited() {
         pool.put_back(&key(0), established);
         far_ends.push(far);
     }
-    assert_eq!(kept(&pool, &key(0)), 2);
+    assert_eq!(take_all(&pool, &key(0)), 2);
 }

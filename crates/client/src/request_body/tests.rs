@@ -26,7 +26,7 @@ fn body_is_sent_again_from_its_beginning() {
     let replay = body.handle();
     assert!(next(&mut body).is_some());
     assert!(next(&mut body).is_some());
-    let mut again = replay.restart().expect("kept");
+    let mut again = replay.restart().expect("the content was recorded");
     let mut total = 0;
     while let Some(data) = next(&mut again) {
         total += data.expect("data").len();
@@ -51,7 +51,7 @@ fn length_counts_the_kept_content() {
     assert_eq!(body.size_hint().exact(), Some(5));
     assert!(next(&mut body).is_some());
     assert_eq!(body.size_hint().exact(), Some(0));
-    let again = replay.restart().expect("kept");
+    let again = replay.restart().expect("the content was recorded");
     assert_eq!(again.size_hint().exact(), Some(5));
 }
 

@@ -108,7 +108,7 @@ mod tests {
                 ),
             ],
         ))
-        .expect("understood");
+        .expect("a valid record");
         assert_eq!(read.target.as_deref(), Some("svc.example"));
         assert_eq!((read.priority, read.port), (1, Some(8443)));
         assert_eq!(read.alpn, names);
@@ -119,7 +119,7 @@ mod tests {
 
     #[test]
     fn the_root_as_target_is_the_origin_itself() {
-        let read = ServiceRecord::read(&record(".", Vec::new())).expect("understood");
+        let read = ServiceRecord::read(&record(".", Vec::new())).expect("a valid record");
         assert_eq!(read.target, None);
         assert!(!read.offers_http3());
     }

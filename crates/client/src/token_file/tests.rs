@@ -52,7 +52,7 @@ fn temporary_file_of_an_earlier_process_is_ignored() {
     let store = FileTokenStore::open(folder.file()).expect("a missing file is empty");
     store.put("a.test", token(1));
     store.save().expect("a file");
-    let store = FileTokenStore::open(folder.file()).expect("own file");
+    let store = FileTokenStore::open(folder.file()).expect("write access to the test folder");
     assert_eq!(store.take("a.test"), Some(token(1)));
     assert!(!folder.0.join(&beside).exists());
 }
@@ -75,7 +75,7 @@ fn a_link_to_a_file_that_does_not_exist_yet_is_followed() {
     store.put("a.test", token(1));
     store.save().expect("a file");
     assert!(fs::read_link(&link).is_ok(), "the link remains");
-    let store = FileTokenStore::open(&target).expect("own file");
+    let store = FileTokenStore::open(&target).expect("write access to the test folder");
     assert_eq!(store.take("a.test"), Some(token(1)));
 }
 
@@ -87,12 +87,12 @@ fn tokens_are_found_by_another_process_and_used_once() {
     store.put("a.test#quic-v2", token(2));
     store.put("a.test", token(1));
     store.save().expect("a file");
-    let store = FileTokenStore::open(folder.file()).expect("own file");
+    let store = FileTokenStore::open(folder.file()).expect("write access to the test folder");
     assert_eq!(store.take("a.test"), Some(token(1)));
     assert_eq!(store.take("a.test"), None);
     assert_eq!(store.take("b.test"), None);
     store.save().expect("a file");
-    let store = FileTokenStore::open(folder.file()).expect("own file");
+    let store = FileTokenStore::open(folder.file()).expect("write access to the test folder");
     assert_eq!(store.take("a.test"), None);
     assert_eq!(store.take("a.test#quic-v2"), Some(token(2)));
 }
@@ -103,7 +103,7 @@ fn file_without_changes_is_not_written() {
     let store = FileTokenStore::open(folder.file()).expect("empty");
     assert_eq!(store.take("a.test"), None);
     store.put("a name", token(1));
-    store.save().expect("nothing to do");
+    store.save().expect("nothing to save");
     assert!(!folder.file().exists());
 }
 
@@ -116,7 +116,7 @@ fn new_files_are_private_and_replace_others_atomically() {
     for number in 0..2 {
         store.put("a.test", token(number));
         store.save().expect("a file");
-        let known = fs::metadata(folder.file()).expect("it is there");
+        let known = fs::metadata(folder.file()).expect("the file exists");
         assert_eq!(known.mode() & 0o777, 0o600);
     }
     let names = fs::read_dir(&folder.0).expect("a folder").count();
@@ -134,7 +134,8 @@ fn files_of_others_are_refused() {
     let folder = Folder::new();
     let path = folder.write("courser-tokens 1\n");
     for mode in [0o640, 0o604, 0o620, 0o602, 0o610] {
-        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).expect("own file");
+        fs::set_permissions(&path, fs::Permissions::from_mode(mode))
+            .expect("write access to the test folder");
         let reason = refused(&path);
         assert!(matches!(reason, TokenFileReason::OpenToOthers), "{mode:o}");
     }
@@ -163,11 +164,11 @@ fn other_formats_are_refused_and_left_as_they_are() {
         let path = folder.write(text);
         let reason = refused(&path);
         assert!(matches!(reason, TokenFileReason::Format), "{text:?}");
-        assert_eq!(fs::read_to_string(&path).expect("it is there"), text);
+        assert_eq!(fs::read_to_string(&path).expect("the file exists"), text);
     }
     let folder = Folder::new();
     let path = folder.write("");
-    fs::write(&path, [0xff, 0xfe]).expect("own file");
+    fs::write(&path, [0xff, 0xfe]).expect("write access to the test folder");
     assert!(matches!(refused(&path), TokenFileReason::Format));
 }
 
@@ -222,7 +223,7 @@ fn tokens_are_bounded() {
     store.put("", token(1));
     assert_eq!(count("a.test") + count("a\tb") + count(""), 0);
     store.save().expect("a file");
-    let len = fs::metadata(folder.file()).expect("it is there").len();
+    let len = fs::metadata(folder.file()).expect("the file exists").len();
     assert!(len < MAX_FILE as u64, "{len}");
-    FileTokenStore::open(folder.file()).expect("own file");
+    FileTokenStore::open(folder.file()).expect("write access to the test folder");
 }

@@ -14,23 +14,23 @@ use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, fstatfs, openat, openat2};
 use rustix::io::{Errno, ReadWriteFlags, preadv2};
 
 use super::resolve::resolve;
-use crate::trouble::{Patience, Trouble};
+use crate::serve_error::{Blocking, ServeError};
 use crate::version::Version;
 
 /// The open root folder.
 #[derive(Debug)]
 pub(crate) struct Folder(OwnedFd);
 
-pub(crate) fn open_root(path: &Path, patience: Patience) -> io::Result<(Folder, Version)> {
+pub(crate) fn open_root(path: &Path, blocking: Blocking) -> io::Result<(Folder, Version)> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let opened = match patience {
-        Patience::Never => openat2(CWD, path, flags, Mode::empty(), ResolveFlags::CACHED),
-        Patience::Any => rustix::fs::open(path, flags, Mode::empty()),
+    let opened = match blocking {
+        Blocking::Forbidden => openat2(CWD, path, flags, Mode::empty(), ResolveFlags::CACHED),
+        Blocking::Allowed => rustix::fs::open(path, flags, Mode::empty()),
     };
     let file = match opened {
         Ok(fd) => File::from(fd),
         // Linux before 5.12 cannot guarantee that the call does not block.
-        Err(Errno::INVAL | Errno::NOSYS | Errno::PERM) if patience == Patience::Never => {
+        Err(Errno::INVAL | Errno::NOSYS | Errno::PERM) if blocking == Blocking::Forbidden => {
             return Err(Errno::AGAIN.into());
         }
         Err(error) => return Err(error.into()),
@@ -75,21 +75,21 @@ impl Access {
         folder: &Folder,
         root: &Path,
         relative: &Path,
-        patience: Patience,
-    ) -> Result<(File, bool), Trouble> {
-        if patience == Patience::Never && !self.opens_cached {
-            return Err(Trouble::WouldBlock);
+        blocking: Blocking,
+    ) -> Result<(File, bool), ServeError> {
+        if blocking == Blocking::Forbidden && !self.opens_cached {
+            return Err(ServeError::WouldBlock);
         }
         if !self.opens_beneath {
             return Ok((self.open_resolved(folder, root, relative)?, false));
         }
-        let cached = match patience {
-            Patience::Never => ResolveFlags::CACHED,
-            Patience::Any => ResolveFlags::empty(),
+        let cached = match blocking {
+            Blocking::Forbidden => ResolveFlags::CACHED,
+            Blocking::Allowed => ResolveFlags::empty(),
         };
         let beneath = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
         let open = |path: &Path, resolve| {
-            retrying(patience, || {
+            retrying(blocking, || {
                 openat2(&folder.0, path, FLAGS, Mode::empty(), resolve)
             })
         };
@@ -106,17 +106,17 @@ impl Access {
             Ok(fd) => Ok((fd.into(), false)),
             // An absolute link may lead back into the root. It is resolved by its path, and the
             // result is opened without following any link.
-            Err(Errno::XDEV) if patience == Patience::Never => Err(Trouble::WouldBlock),
+            Err(Errno::XDEV) if blocking == Blocking::Forbidden => Err(ServeError::WouldBlock),
             Err(Errno::XDEV) => {
                 let real = resolve(root, relative, false)?;
-                let inside = real.strip_prefix(root).map_err(|_| Trouble::NotFound)?;
+                let inside = real.strip_prefix(root).map_err(|_| ServeError::NotFound)?;
                 let inside = match inside.as_os_str().is_empty() {
                     true => Path::new("."),
                     false => inside,
                 };
                 match open(inside, beneath | ResolveFlags::NO_SYMLINKS) {
                     Ok(fd) => Ok((fd.into(), false)),
-                    Err(Errno::LOOP | Errno::XDEV) => Err(Trouble::NotFound),
+                    Err(Errno::LOOP | Errno::XDEV) => Err(ServeError::NotFound),
                     Err(error) => Err(io::Error::from(error).into()),
                 }
             }
@@ -127,17 +127,22 @@ impl Access {
 
 impl Access {
     /// Opens `relative` on systems without openat2.
-    fn open_resolved(self, folder: &Folder, root: &Path, relative: &Path) -> Result<File, Trouble> {
+    fn open_resolved(
+        self,
+        folder: &Folder,
+        root: &Path,
+        relative: &Path,
+    ) -> Result<File, ServeError> {
         let real = resolve(root, relative, self.follow_symlinks)?;
         if self.follow_symlinks {
             let opened = rustix::fs::open(&real, FLAGS, Mode::empty());
             return Ok(opened.map_err(io::Error::from)?.into());
         }
-        let inside = real.strip_prefix(root).map_err(|_| Trouble::NotFound)?;
+        let inside = real.strip_prefix(root).map_err(|_| ServeError::NotFound)?;
         match open_without_links(&folder.0, inside) {
             Ok(fd) => Ok(fd.into()),
             // A link appeared after the path was resolved.
-            Err(Errno::LOOP | Errno::NOTDIR) => Err(Trouble::NotFound),
+            Err(Errno::LOOP | Errno::NOTDIR) => Err(ServeError::NotFound),
             Err(error) => Err(io::Error::from(error).into()),
         }
     }
@@ -165,8 +170,12 @@ fn open_without_links(folder: &OwnedFd, inside: &Path) -> Result<OwnedFd, Errno>
 
 /// Repeats a lookup below a folder that fails with EAGAIN, which happens if something is renamed at
 /// the same time.
-fn retrying<T>(patience: Patience, mut open: impl FnMut() -> Result<T, Errno>) -> Result<T, Errno> {
-    let tries = if patience == Patience::Any { TRIES } else { 1 };
+fn retrying<T>(blocking: Blocking, mut open: impl FnMut() -> Result<T, Errno>) -> Result<T, Errno> {
+    let tries = if blocking == Blocking::Allowed {
+        TRIES
+    } else {
+        1
+    };
     for _ in 1..tries {
         match open() {
             Err(Errno::AGAIN | Errno::INTR) => {}
@@ -181,27 +190,31 @@ const TRIES: u32 = 100;
 /// The method of reading files, by device.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Reading {
-    /// Files are in memory, so no read waits.
+    /// Files are in memory (tmpfs, ramfs), so reads never block.
     Memory,
     /// The kernel can limit a read to data in memory.
     Local,
-    /// Another machine or another process serves the files.
+    /// Another machine or another process serves the files, so any access may wait.
     Remote,
 }
 
-/// The devices seen so far. A folder spans only a few.
+/// The method for each device seen so far. A folder spans only a few devices.
 static DEVICES: LazyLock<RwLock<HashMap<u64, Reading, RandomState>>> =
     LazyLock::new(RwLock::default);
 
 impl Reading {
-    pub(crate) fn of(file: &File, version: &Version, patience: Patience) -> Result<Self, Trouble> {
+    pub(crate) fn of(
+        file: &File,
+        version: &Version,
+        blocking: Blocking,
+    ) -> Result<Self, ServeError> {
         let device = version.device();
         let known = DEVICES.read();
-        match (known.get(&device), patience) {
-            // Even an open file may require a response from another machine.
-            (Some(Self::Remote) | None, Patience::Never) => return Err(Trouble::WouldBlock),
+        match (known.get(&device), blocking) {
+            // Even metadata of an open file may require a response from another machine.
+            (Some(Self::Remote) | None, Blocking::Forbidden) => return Err(ServeError::WouldBlock),
             (Some(reading), _) => return Ok(*reading),
-            (None, Patience::Any) => drop(known),
+            (None, Blocking::Allowed) => drop(known),
         }
         let kind = fstatfs(file).map_err(io::Error::from)?.f_type;
         let reading = match kind as u64 & 0xffff_ffff {
@@ -212,7 +225,7 @@ impl Reading {
             _ => Self::Local,
         };
         let mut known = DEVICES.write();
-        if known.len() >= MOST_DEVICES {
+        if known.len() >= MAX_DEVICES {
             known.clear();
         }
         known.insert(device, reading);
@@ -235,9 +248,9 @@ impl Reading {
         file: &File,
         buffer: &mut [u8],
         offset: u64,
-        patience: Patience,
-    ) -> Result<usize, Trouble> {
-        if self == Self::Memory || patience == Patience::Any {
+        blocking: Blocking,
+    ) -> Result<usize, ServeError> {
+        if self == Self::Memory || blocking == Blocking::Allowed {
             return Ok(file.read_at(buffer, offset)?);
         }
         let buffers = &mut [IoSliceMut::new(buffer)];
@@ -245,14 +258,14 @@ impl Reading {
             Ok(len) => Ok(len),
             // File systems without support for this flag count as slow.
             Err(Errno::AGAIN | Errno::OPNOTSUPP | Errno::NOSYS | Errno::INTR) => {
-                Err(Trouble::WouldBlock)
+                Err(ServeError::WouldBlock)
             }
             Err(error) => Err(io::Error::from(error).into()),
         }
     }
 }
 
-const MOST_DEVICES: usize = 1024;
+const MAX_DEVICES: usize = 1024;
 
 #[cfg(test)]
 mod tests;

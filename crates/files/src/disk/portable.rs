@@ -5,14 +5,14 @@ use std::io;
 use std::path::Path;
 
 use super::resolve::resolve;
-use crate::trouble::{Patience, Trouble};
+use crate::serve_error::{Blocking, ServeError};
 use crate::version::Version;
 
 /// The root, which is identified by its path only.
 #[derive(Debug)]
 pub(crate) struct Folder;
 
-pub(crate) fn open_root(path: &Path, _: Patience) -> io::Result<(Folder, Version)> {
+pub(crate) fn open_root(path: &Path, _: Blocking) -> io::Result<(Folder, Version)> {
     let metadata = std::fs::metadata(path)?;
     match metadata.is_dir() {
         true => Ok((Folder, Version::of(&metadata))),
@@ -36,16 +36,16 @@ impl Access {
         _: &Folder,
         root: &Path,
         relative: &Path,
-        patience: Patience,
-    ) -> Result<(File, bool), Trouble> {
-        if patience == Patience::Never {
-            return Err(Trouble::WouldBlock);
+        blocking: Blocking,
+    ) -> Result<(File, bool), ServeError> {
+        if blocking == Blocking::Forbidden {
+            return Err(ServeError::WouldBlock);
         }
         let real = resolve(root, relative, self.follow_symlinks)?;
         // Opening a pipe would block, and some systems cannot open folders.
         let metadata = std::fs::metadata(&real)?;
         if !metadata.is_file() && !metadata.is_dir() {
-            return Err(Trouble::NotFound);
+            return Err(ServeError::NotFound);
         }
         Ok((open(&real)?, false))
     }
@@ -70,10 +70,10 @@ fn open(path: &Path) -> io::Result<File> {
 pub(crate) struct Reading;
 
 impl Reading {
-    pub(crate) const fn of(_: &File, _: &Version, patience: Patience) -> Result<Self, Trouble> {
-        match patience {
-            Patience::Never => Err(Trouble::WouldBlock),
-            Patience::Any => Ok(Self),
+    pub(crate) const fn of(_: &File, _: &Version, blocking: Blocking) -> Result<Self, ServeError> {
+        match blocking {
+            Blocking::Forbidden => Err(ServeError::WouldBlock),
+            Blocking::Allowed => Ok(Self),
         }
     }
 
@@ -92,11 +92,11 @@ impl Reading {
         file: &File,
         buffer: &mut [u8],
         offset: u64,
-        patience: Patience,
-    ) -> Result<usize, Trouble> {
-        match patience {
-            Patience::Never => Err(Trouble::WouldBlock),
-            Patience::Any => Ok(read_at(file, buffer, offset)?),
+        blocking: Blocking,
+    ) -> Result<usize, ServeError> {
+        match blocking {
+            Blocking::Forbidden => Err(ServeError::WouldBlock),
+            Blocking::Allowed => Ok(read_at(file, buffer, offset)?),
         }
     }
 }

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use super::*;
 
-/// A pause within which every change is noticed, reported or not.
+/// A pause after which every change has been noticed, whether the kernel reported it or not.
 const NOTICED: Duration = Duration::from_millis(12);
 
 #[tokio::test]
@@ -24,24 +24,27 @@ async fn changes_of_every_kind_are_noticed() {
     };
     folder.file("d/a.txt", "one");
     assert_eq!(content("/d/a.txt").await, "one");
-    std::fs::write(folder.path("d/a.txt"), "two").expect("ours");
+    std::fs::write(folder.path("d/a.txt"), "two").expect("write access to the test folder");
     assert_eq!(content("/d/a.txt").await, "two", "written in place");
     folder.file("d/new", "three");
-    std::fs::rename(folder.path("d/new"), folder.path("d/a.txt")).expect("ours");
+    std::fs::rename(folder.path("d/new"), folder.path("d/a.txt"))
+        .expect("write access to the test folder");
     assert_eq!(content("/d/a.txt").await, "three", "replaced");
     let file = std::fs::File::options()
         .write(true)
         .open(folder.path("d/a.txt"));
-    file.expect("ours").set_len(2).expect("ours");
+    file.expect("write access to the test folder")
+        .set_len(2)
+        .expect("write access to the test folder");
     assert_eq!(content("/d/a.txt").await, "th", "truncated");
-    std::fs::remove_file(folder.path("d/a.txt")).expect("ours");
+    std::fs::remove_file(folder.path("d/a.txt")).expect("write access to the test folder");
     assert_eq!(content("/d/a.txt").await, "404", "removed");
     folder.file("d/a.txt", "four");
     assert_eq!(content("/d/a.txt").await, "four", "there again");
     folder.file("e/a.txt", "five");
-    std::fs::rename(folder.path("d"), folder.path("f")).expect("ours");
+    std::fs::rename(folder.path("d"), folder.path("f")).expect("write access to the test folder");
     assert_eq!(content("/d/a.txt").await, "404", "its folder moved away");
-    std::fs::rename(folder.path("e"), folder.path("d")).expect("ours");
+    std::fs::rename(folder.path("e"), folder.path("d")).expect("write access to the test folder");
     assert_eq!(
         content("/d/a.txt").await,
         "five",
@@ -52,7 +55,8 @@ async fn changes_of_every_kind_are_noticed() {
         symlink("f", folder.path("current"));
         assert_eq!(content("/current/a.txt").await, "four", "through a link");
         symlink("d", folder.path("next"));
-        std::fs::rename(folder.path("next"), folder.path("current")).expect("ours");
+        std::fs::rename(folder.path("next"), folder.path("current"))
+            .expect("write access to the test folder");
         assert_eq!(
             content("/current/a.txt").await,
             "five",
@@ -61,7 +65,7 @@ async fn changes_of_every_kind_are_noticed() {
     }
 }
 
-/// Replaces the root as a deployment does, and removes it as a careless one does.
+/// Replaces the root by renaming, as a deployment does, and also removes it.
 #[tokio::test]
 async fn another_root_in_its_place_is_served() {
     let parent = Folder::new();
@@ -72,21 +76,23 @@ async fn another_root_in_its_place_is_served() {
         .open(parent_path("site"))
         .expect("a folder");
     assert_eq!(get(&files, "/a.txt").await.text(), "one");
-    std::fs::rename(parent_path("site"), parent_path("old")).expect("ours");
+    std::fs::rename(parent_path("site"), parent_path("old"))
+        .expect("write access to the test folder");
     tokio::time::sleep(NOTICED).await;
     assert_eq!(
         get(&files, "/a.txt").await.status,
         StatusCode::NOT_FOUND,
         "no root"
     );
-    std::fs::rename(parent_path("next"), parent_path("site")).expect("ours");
+    std::fs::rename(parent_path("next"), parent_path("site"))
+        .expect("write access to the test folder");
     tokio::time::sleep(NOTICED).await;
     assert_eq!(get(&files, "/a.txt").await.text(), "two");
     // Changes in the new root are noticed as well.
     parent.file("site/a.txt", "three");
     tokio::time::sleep(NOTICED).await;
     assert_eq!(get(&files, "/a.txt").await.text(), "three");
-    std::fs::remove_dir_all(parent_path("site")).expect("ours");
+    std::fs::remove_dir_all(parent_path("site")).expect("write access to the test folder");
     tokio::time::sleep(NOTICED).await;
     assert_eq!(
         get(&files, "/a.txt").await.status,
@@ -113,13 +119,16 @@ fn rewrite(root: &Path, stop: &AtomicBool) -> u64 {
             let len = nominal + (version as usize % 7) * 8;
             let text = lines(version, len);
             let name = root.join(format!("in-place-{nominal}"));
-            let mut file = std::fs::File::create(&name).expect("ours");
-            file.write_all(&text.as_bytes()[..len / 2]).expect("ours");
-            file.write_all(&text.as_bytes()[len / 2..]).expect("ours");
+            let mut file = std::fs::File::create(&name).expect("write access to the test folder");
+            file.write_all(&text.as_bytes()[..len / 2])
+                .expect("write access to the test folder");
+            file.write_all(&text.as_bytes()[len / 2..])
+                .expect("write access to the test folder");
             drop(file);
             let next = root.join("next");
-            std::fs::write(&next, &text).expect("ours");
-            std::fs::rename(&next, root.join(format!("renamed-{nominal}"))).expect("ours");
+            std::fs::write(&next, &text).expect("write access to the test folder");
+            std::fs::rename(&next, root.join(format!("renamed-{nominal}")))
+                .expect("write access to the test folder");
         }
         // Lets the files settle, so that they are served from memory too.
         std::thread::sleep(Duration::from_millis(60));
@@ -129,7 +138,7 @@ fn rewrite(root: &Path, stop: &AtomicBool) -> u64 {
 
 /// Returns the version that all lines of `got` contain. Returns `None` for content that is
 /// incomplete because its writer was paused for longer than files take to settle.
-fn version_of(got: &Got, name: &str, nominal: usize) -> Option<u64> {
+fn version_of(got: &Collected, name: &str, nominal: usize) -> Option<u64> {
     assert_eq!(got.status, StatusCode::OK, "{name}");
     let stated: usize = got.header("content-length").parse().expect("a length");
     let is_in_place = name.starts_with("/in-place");
@@ -186,7 +195,7 @@ async fn files_written_during_the_load_are_never_torn() {
         }));
     }
     for reader in readers {
-        let seen = reader.await.expect("nothing torn");
+        let seen = reader.await.expect("no torn content");
         assert!(seen.values().all(|version| *version > 5), "{seen:?}");
     }
     stop.store(true, Relaxed);
@@ -217,24 +226,28 @@ async fn a_large_file_that_is_changed_while_it_is_sent_ends_with_an_error() {
         let mut got = first.into_data().expect("data").to_vec();
         let path = folder.path("large");
         match change {
-            "rewritten" => std::fs::write(&path, vec![b'b'; 2_000_000]).expect("ours"),
+            "rewritten" => std::fs::write(&path, vec![b'b'; 2_000_000])
+                .expect("write access to the test folder"),
             "truncated" => {
                 let file = std::fs::File::options()
                     .write(true)
                     .open(&path)
-                    .expect("ours");
-                file.set_len(500_000).expect("ours");
+                    .expect("write access to the test folder");
+                file.set_len(500_000)
+                    .expect("write access to the test folder");
             }
             "replaced" => {
                 folder.file("next", vec![b'b'; 1_000_000]);
-                std::fs::rename(folder.path("next"), &path).expect("ours");
+                std::fs::rename(folder.path("next"), &path)
+                    .expect("write access to the test folder");
             }
             "appended to" => {
                 let mut file = std::fs::File::options()
                     .append(true)
                     .open(&path)
-                    .expect("ours");
-                file.write_all(b"bbbb").expect("ours");
+                    .expect("write access to the test folder");
+                file.write_all(b"bbbb")
+                    .expect("write access to the test folder");
             }
             _ => {}
         }
@@ -251,7 +264,7 @@ async fn a_large_file_that_is_changed_while_it_is_sent_ends_with_an_error() {
     }
 }
 
-/// A file that is written all the time is still served.
+/// A file that is written continuously is still served.
 #[tokio::test]
 async fn file_that_never_settles_is_served_after_a_while() {
     let folder = Folder::new();
@@ -262,9 +275,10 @@ async fn file_that_never_settles_is_served_after_a_while() {
         let mut log = std::fs::File::options()
             .append(true)
             .open(path)
-            .expect("ours");
+            .expect("write access to the test folder");
         while !stopped.load(Relaxed) {
-            log.write_all(b"line\n").expect("ours");
+            log.write_all(b"line\n")
+                .expect("write access to the test folder");
             std::thread::sleep(Duration::from_millis(2));
         }
     });

@@ -65,7 +65,8 @@ async fn files_that_the_system_denies_are_forbidden() {
     let folder = Folder::new();
     folder.file("a.txt", "a");
     let path = folder.path("a.txt");
-    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o000)).expect("ours");
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o000))
+        .expect("write access to the test folder");
     let files = folder.serve();
     let expected = match std::fs::File::open(&path) {
         Ok(_) => StatusCode::OK,
@@ -73,7 +74,7 @@ async fn files_that_the_system_denies_are_forbidden() {
     };
     assert_eq!(get(&files, "/a.txt").await.status, expected);
     assert_eq!(
-        crate::respond::on_trouble(
+        crate::respond::error_response(
             &std::io::Error::from(std::io::ErrorKind::PermissionDenied).into()
         )
         .status(),
@@ -96,7 +97,7 @@ fn root_that_is_no_folder_is_an_error() {
 fn system_out_of_descriptors_is_answered_with_503() {
     for number in [23, 24] {
         let error = std::io::Error::from_raw_os_error(number);
-        let response = crate::respond::on_trouble(&error.into());
+        let response = crate::respond::error_response(&error.into());
         let expected = if cfg!(unix) { 503 } else { 500 };
         assert_eq!(response.status(), expected, "{number}");
     }

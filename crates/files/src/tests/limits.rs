@@ -58,8 +58,8 @@ async fn long_paths_are_not_found_and_not_kept() {
     assert_eq!(files.stats().files, 0);
 }
 
-/// Attack A88: little of a large file, or of part of one, is in memory before a client takes any.
-/// Later pieces have at most 8 KiB or half of what was taken before.
+/// Attack A88: at most 512 bytes of a large file or part are in memory before a client reads any.
+/// Later pieces have at most 8 KiB, or half of the bytes read before.
 #[tokio::test]
 async fn little_is_read_before_a_client_takes_it() {
     let folder = Folder::new();

@@ -79,7 +79,8 @@ async fn racing_links_never_lead_outside() {
     outside.file("a.txt", "secret");
     folder.file("real/a.txt", "inside");
     symlink(&outside.0, folder.path("link"));
-    std::fs::rename(folder.path("real"), folder.path("swapped")).expect("ours");
+    std::fs::rename(folder.path("real"), folder.path("swapped"))
+        .expect("write access to the test folder");
     let (stop, root) = (Arc::new(AtomicBool::new(false)), folder.0.clone());
     let stopped = stop.clone();
     let swapper = std::thread::spawn(move || {

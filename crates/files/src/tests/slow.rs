@@ -1,4 +1,4 @@
-//! A stalled disk: every thread that may wait for it does.
+//! A stalled disk that blocks every thread for blocking calls.
 
 use std::sync::mpsc;
 

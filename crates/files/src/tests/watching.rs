@@ -2,18 +2,18 @@ use std::path::Path;
 
 use super::*;
 use crate::age::Moment;
-use crate::watch::{MOST_FOLDERS, MOST_REPORTS, Watcher};
+use crate::watch::{MAX_FOLDERS, MAX_REPORTS, Watcher};
 
 /// The root counts as one of the folders.
 #[test]
 fn folders_are_watched_up_to_the_limit() {
     let folder = Folder::new();
     let watcher = Watcher::new().expect("inotify");
-    for number in 1..=MOST_FOLDERS {
+    for number in 1..=MAX_FOLDERS {
         folder.file(&format!("{number}/file"), "");
         let name = format!("{number}/file");
         let is_watched = watcher.watch(&folder.0, Path::new(&name));
-        assert_eq!(is_watched, number < MOST_FOLDERS, "folder {number}");
+        assert_eq!(is_watched, number < MAX_FOLDERS, "folder {number}");
         let state = watcher.watched(Path::new(&name));
         assert_eq!(state.is_some(), is_watched, "folder {number}");
     }
@@ -24,7 +24,7 @@ fn folders_are_watched_up_to_the_limit() {
 /// After a read of the maximum number of reports there may be more, about any folder.
 #[test]
 fn many_reports_at_once_concern_all_folders() {
-    for (reports, is_unchanged) in [(MOST_REPORTS - 1, true), (MOST_REPORTS, false)] {
+    for (reports, is_unchanged) in [(MAX_REPORTS - 1, true), (MAX_REPORTS, false)] {
         let folder = Folder::new();
         folder.file("busy/first", "");
         folder.file("calm/file", "");

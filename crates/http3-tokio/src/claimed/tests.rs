@@ -9,7 +9,7 @@ fn frame(stream: Option<u64>, len: usize) -> ExtensionFrame {
 }
 
 #[test]
-fn integers_are_taken_when_they_are_complete() {
+fn integers_are_read_when_they_are_complete() {
     for (bytes, value) in [
         (&[0x25][..], 37),
         (&[0x7b, 0xbd], 15_293),
@@ -32,7 +32,7 @@ fn integers_are_taken_when_they_are_complete() {
 
 /// K203, A122.
 #[test]
-fn frames_that_wait_are_bounded_by_number_and_bytes() {
+fn waiting_frames_are_limited_in_number_and_bytes() {
     let queue = Queue::default();
     let mut woken = Vec::new();
     for _ in 0..256 {
@@ -53,7 +53,7 @@ fn frames_that_wait_are_bounded_by_number_and_bytes() {
 }
 
 #[test]
-fn a_task_that_waits_is_woken_by_a_frame_and_by_the_end() {
+fn waiting_task_is_woken_by_a_frame_and_by_the_end() {
     let queue = Queue::default();
     let cx = Context::from_waker(Waker::noop());
     let mut ticket = None;

@@ -12,7 +12,7 @@ use courser_http3::{self as http3, Code, Scope};
 /// The datagrams of all requests of a connection. No other lock is taken while its lock is held.
 #[derive(Debug)]
 pub(crate) struct Registry {
-    /// True if our settings enable datagrams.
+    /// True if the settings of this end enable datagrams.
     is_enabled: bool,
     table: Mutex<Table>,
 }
@@ -22,9 +22,9 @@ struct Table {
     requests: HashMap<u64, Entry>,
     /// Datagrams for requests that have not arrived yet, because packets may be reordered.
     early: VecDeque<(u64, Bytes, Time)>,
-    /// Bytes of all waiting datagrams, early ones included.
+    /// Total size of all waiting datagrams in bytes, including early ones.
     bytes: usize,
-    is_over: bool,
+    has_ended: bool,
 }
 
 #[derive(Debug, Default)]
@@ -32,32 +32,32 @@ struct Entry {
     state: StreamState,
     queue: VecDeque<Bytes>,
     waker: Option<ForeignWaker>,
-    /// True if we have ended our half of the stream.
-    is_sending_over: bool,
+    /// True if this end has ended the sending direction of the stream.
+    has_ended_sending: bool,
     has_handle: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 enum StreamState {
-    /// Use of datagrams is undecided.
+    /// It is undecided whether the request uses datagrams.
     #[default]
     Open,
     /// The request uses datagrams.
     Claimed,
     /// The request does not use datagrams.
-    Unwanted,
-    /// A datagram arrived although the request uses none, and the stream was aborted.
+    Unused,
+    /// A datagram arrived for a request that does not use them, and the stream was aborted.
     Aborted,
-    /// The peer has ended its half of the stream.
+    /// The peer has ended the receiving direction of the stream.
     Closed,
 }
 
-/// The fate of a datagram.
+/// What happened to a received datagram.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Delivery {
     /// The datagram waits to be received, or was dropped.
     Done,
-    /// Its request does not use datagrams and is to be aborted (RFC 9297 §2).
+    /// The request does not use datagrams and must be aborted (RFC 9297 §2).
     Refused,
 }
 
@@ -73,7 +73,7 @@ impl Registry {
         self.is_enabled
     }
 
-    /// Registers a request for which there will be a handle, and gives it its early datagrams.
+    /// Adds a request that will have a handle, and moves its early datagrams to it.
     pub(crate) fn open(&self, now: Time, stream: u64) {
         if !self.is_enabled {
             return;
@@ -95,7 +95,7 @@ impl Registry {
         table.requests.insert(stream, entry);
     }
 
-    /// Delivers a datagram. `is_future` means that its request was not opened yet.
+    /// Delivers a datagram. `is_future` means that its request is not open yet.
     pub(crate) fn deliver(
         &self,
         now: Time,
@@ -104,7 +104,7 @@ impl Registry {
     ) -> Delivery {
         let mut table = self.lock();
         let Some(entry) = table.requests.get_mut(&stream) else {
-            // RFC 9297 §2.1: datagrams for streams that are over are dropped.
+            // RFC 9297 §2.1: datagrams for ended streams are dropped.
             if is_future {
                 table.keep_early(now, stream, payload);
             }
@@ -112,18 +112,18 @@ impl Registry {
         };
         match entry.state {
             StreamState::Open | StreamState::Claimed => {}
-            StreamState::Unwanted => {
+            StreamState::Unused => {
                 entry.state = StreamState::Aborted;
                 return Delivery::Refused;
             }
             StreamState::Aborted | StreamState::Closed => return Delivery::Done,
         }
         let mut freed = 0;
-        if entry.queue.len() >= MOST_OF_REQUEST {
+        if entry.queue.len() >= MAX_OF_REQUEST {
             freed = entry.queue.pop_front().map_or(0, |oldest| oldest.len());
         }
         table.bytes -= freed;
-        let fits = table.bytes + payload.len() <= MOST_BYTES;
+        let fits = table.bytes + payload.len() <= MAX_BYTES;
         let Some(entry) = table.requests.get_mut(&stream) else {
             return Delivery::Done;
         };
@@ -148,13 +148,13 @@ impl Registry {
         if entry.state == StreamState::Open {
             entry.state = StreamState::Claimed;
         }
-        !entry.is_sending_over && entry.state != StreamState::Aborted
+        !entry.has_ended_sending && entry.state != StreamState::Aborted
     }
 
     pub(super) fn poll_receive(&self, cx: &mut Context<'_>, stream: u64) -> Poll<Option<Bytes>> {
         let waker = ForeignWaker::of(cx);
         let mut table = self.lock();
-        let is_over = table.is_over;
+        let has_ended = table.has_ended;
         let Some(entry) = table.requests.get_mut(&stream) else {
             return Poll::Ready(None);
         };
@@ -165,7 +165,7 @@ impl Registry {
             table.bytes -= payload.len();
             return Poll::Ready(Some(payload));
         }
-        if is_over || entry.state != StreamState::Claimed {
+        if has_ended || entry.state != StreamState::Claimed {
             return Poll::Ready(None);
         }
         entry.waker = Some(waker);
@@ -182,20 +182,20 @@ impl Registry {
         let waiting = std::mem::take(&mut entry.queue);
         let mut delivery = Delivery::Done;
         match entry.state {
-            StreamState::Open if waiting.is_empty() => entry.state = StreamState::Unwanted,
+            StreamState::Open if waiting.is_empty() => entry.state = StreamState::Unused,
             StreamState::Open => {
                 entry.state = StreamState::Aborted;
                 delivery = Delivery::Refused;
             }
             StreamState::Claimed => entry.state = StreamState::Closed,
-            StreamState::Unwanted | StreamState::Aborted => {}
+            StreamState::Unused | StreamState::Aborted => {}
             StreamState::Closed => drop(table.requests.remove(&stream)),
         }
         table.bytes -= waiting.iter().map(Bytes::len).sum::<usize>();
         delivery
     }
 
-    /// Drops all later datagrams, because the peer has ended its half or we no longer read it.
+    /// Drops all later datagrams, because the receiving direction has ended.
     pub(crate) fn on_receiving_over(&self, stream: u64) {
         if !self.is_enabled {
             return;
@@ -214,12 +214,12 @@ impl Registry {
         waker.into_iter().for_each(ForeignWaker::wake);
     }
 
-    /// Forbids sending, because we have ended our half of the stream.
+    /// Forbids sending, because the sending direction has ended.
     pub(crate) fn on_sending_over(&self, stream: u64) {
         if self.is_enabled
             && let Some(entry) = self.lock().requests.get_mut(&stream)
         {
-            entry.is_sending_over = true;
+            entry.has_ended_sending = true;
         }
     }
 
@@ -230,10 +230,10 @@ impl Registry {
         entry.is_some_and(|entry| entry.state == StreamState::Aborted)
     }
 
-    /// Ends everything when the connection is over.
+    /// Ends all receivers when the connection is closed.
     pub(crate) fn on_end(&self) {
         let mut table = self.lock();
-        table.is_over = true;
+        table.has_ended = true;
         let entries = table.requests.values_mut();
         let woken: Vec<_> = entries.filter_map(|entry| entry.waker.take()).collect();
         drop(table);
@@ -246,32 +246,32 @@ impl Registry {
 }
 
 impl Table {
-    /// Keeps a datagram for a request that has not arrived yet, as long as its arrival is likely.
+    /// Keeps a datagram for a request that has not arrived yet, for as long as its arrival is likely.
     fn keep_early(&mut self, now: Time, stream: u64, payload: Bytes) {
         while let Some((_, oldest, at)) = self.early.front()
-            && (self.early.len() >= MOST_EARLY || now - *at >= LONGEST_EARLY)
+            && (self.early.len() >= MAX_EARLY || now - *at >= LONGEST_EARLY)
         {
             self.bytes -= oldest.len();
             self.early.pop_front();
         }
-        if self.bytes + payload.len() <= MOST_BYTES {
+        if self.bytes + payload.len() <= MAX_BYTES {
             self.bytes += payload.len();
             self.early.push_back((stream, payload, now));
         }
     }
 }
 
-/// Maximum of waiting datagrams of one request (limit K27).
-const MOST_OF_REQUEST: usize = 64;
-/// Maximum bytes of waiting datagrams of all requests (limit K27).
-const MOST_BYTES: usize = 256 * 1024;
-/// Maximum of datagrams for requests that have not arrived yet (limit K28).
-const MOST_EARLY: usize = 32;
+/// Largest number of waiting datagrams of one request (limit K27).
+const MAX_OF_REQUEST: usize = 64;
+/// Largest size of waiting datagrams of all requests in bytes (limit K27).
+const MAX_BYTES: usize = 256 * 1024;
+/// Largest number of datagrams for requests that have not arrived yet (limit K28).
+const MAX_EARLY: usize = 32;
 /// Time for which early datagrams are kept: about one round trip (RFC 9297 §2.1) of a slow path.
 const LONGEST_EARLY: Duration = Duration::from_millis(300);
 
-/// The error of a request that receives datagrams although it does not use them (RFC 9297 §2).
-pub(crate) const UNWANTED_DATAGRAM: http3::Error = http3::Error {
+/// The error of a request that receives datagrams but does not use them (RFC 9297 §2).
+pub(crate) const UNUSED_DATAGRAM: http3::Error = http3::Error {
     code: Code::DATAGRAM_ERROR,
     scope: Scope::Stream,
     reason: "datagram for a request that does not use datagrams",

@@ -11,31 +11,31 @@ use crate::first_poll::{CAREFUL, LONG};
 
 type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// Begins an answer that first does `work`. Returns true if it was complete when `begin` returned.
-fn is_over_at_once(
+/// Starts a response that first does `work`. Returns true if it was complete when `begin` returned.
+fn is_complete_at_once(
     executor: &mut Executor<Work>,
     work: impl Future<Output = ()> + Send + 'static,
 ) -> bool {
-    let is_over = Arc::new(AtomicBool::new(false));
-    let over = is_over.clone();
+    let is_complete = Arc::new(AtomicBool::new(false));
+    let over = is_complete.clone();
     executor.begin(Box::pin(async move {
         work.await;
         over.store(true, Ordering::SeqCst);
     }));
-    is_over.load(Ordering::SeqCst)
+    is_complete.load(Ordering::SeqCst)
 }
 
-/// Counts the answers that begin in tasks before one is tried at once.
+/// Counts the responses that start in tasks before one is polled at once.
 fn in_tasks(executor: &mut Executor<Work>) -> u32 {
     let mut count = 0;
-    while !is_over_at_once(executor, async {}) {
+    while !is_complete_at_once(executor, async {}) {
         count += 1;
         assert!(count < 100, "none is tried again");
     }
     count
 }
 
-/// A runtime whose clock stands still, so that no answer is a long one. No task is spawned on it.
+/// A runtime whose clock stands still, so that no response takes long, and which spawns no tasks.
 #[derive(Debug)]
 struct Stopped(Instant);
 
@@ -55,35 +55,35 @@ impl Runtime for Stopped {
 }
 
 #[test]
-fn answer_that_is_ready_needs_no_task() {
+fn response_that_is_ready_needs_no_task() {
     let _entered = runtime::enter(Arc::new(Stopped(runtime::now())));
     let mut executor = Executor::new(Arc::default());
     for number in 0..100 {
-        assert!(is_over_at_once(&mut executor, async {}), "{number}");
+        assert!(is_complete_at_once(&mut executor, async {}), "{number}");
     }
 }
 
 #[tokio::test]
-async fn answer_that_waits_continues_in_a_task() {
+async fn response_that_waits_continues_in_a_task() {
     let active = Arc::new(ActiveRequests::default());
     let mut executor = Executor::new(active.clone());
-    assert!(!is_over_at_once(&mut executor, yield_now()));
+    assert!(!is_complete_at_once(&mut executor, yield_now()));
     assert_eq!(in_tasks(&mut executor), 1);
     std::future::poll_fn(|cx| active.poll_none(cx)).await;
 }
 
 #[tokio::test]
-async fn later_answers_begin_in_tasks_after_a_long_one() {
+async fn responses_start_in_tasks_after_a_long_one() {
     let mut executor = Executor::new(Arc::default());
     let began = runtime::now();
     let long = async move { while runtime::now() - began <= 2 * LONG {} };
-    assert!(is_over_at_once(&mut executor, long));
+    assert!(is_complete_at_once(&mut executor, long));
     assert!(in_tasks(&mut executor) >= 1);
 }
 
-/// One answer that waits is a weak hint about the next; many are a strong one.
+/// One response that waits is a weak hint about the next; many are a strong one.
 #[tokio::test]
-async fn answers_that_always_wait_are_rarely_polled_at_once() {
+async fn responses_that_always_wait_are_rarely_polled_at_once() {
     let mut executor = Executor::new(Arc::default());
     let polled = Arc::new(Mutex::new(Vec::new()));
     for number in 0..60 {
@@ -94,33 +94,33 @@ async fn answers_that_always_wait_are_rarely_polled_at_once() {
         });
         executor.begin(answer);
     }
-    // Tasks do not run before this test waits, so the polled answers are those that were tried.
+    // Tasks do not run before this test waits, so only the responses that were polled at once have run.
     let tried = polled.lock().clone();
     assert_eq!(tried, [0, 2, 6, 14, 30, 46]);
     assert_eq!(in_tasks(&mut executor), CAREFUL - (59 - 46));
 }
 
 #[tokio::test]
-async fn a_panic_ends_its_own_answer() {
+async fn panic_ends_only_its_response() {
     let mut executor = Executor::new(Arc::default());
     let fails = async { panic!("a service that fails") };
-    assert!(!is_over_at_once(&mut executor, fails));
+    assert!(!is_complete_at_once(&mut executor, fails));
     in_tasks(&mut executor);
 }
 
 #[tokio::test]
-async fn other_tasks_run_after_many_answers_in_a_row() {
+async fn other_tasks_run_after_many_consecutive_responses() {
     let mut executor = Executor::new(Arc::default());
     let has_run = Arc::new(AtomicBool::new(false));
     let other = has_run.clone();
     runtime::spawn(async move { other.store(true, Ordering::SeqCst) });
-    for _ in 0..MOST_IN_A_ROW {
+    for _ in 0..MAX_CONSECUTIVE {
         assert!(!has_run.load(Ordering::SeqCst));
-        executor.rest().await;
-        // A slow answer makes later ones begin in tasks, which do not count as consecutive answers.
+        executor.yield_if_due().await;
+        // After a slow response, later ones start in tasks, which do not count as consecutive.
         executor.first = FirstPolls::default();
         executor.begin(Box::pin(async {}));
     }
-    executor.rest().await;
+    executor.yield_if_due().await;
     assert!(has_run.load(Ordering::SeqCst));
 }

@@ -15,15 +15,15 @@ use http_body::Body;
 use super::Outgoing;
 use crate::failure::Failure;
 
-/// Resolves when the peer has stopped reading the message.
+/// Completes when the peer has stopped reading the message.
 type Stopped = Pin<Box<dyn Future<Output = Result<Option<VarInt>, StoppedError>> + Send>>;
 
-/// An error of a body.
+/// An error of the body to send.
 type BodyError = Box<dyn std::error::Error + Send + Sync>;
 
 impl Outgoing {
-    /// Writes a header section, a body and the end. A body that is ready is sent in one write with
-    /// the header section. `length` is the length of the content, if it is known.
+    /// Writes a header section, a body and the end. A body that is ready is sent in one write with the header
+    /// section. `length` is the length of the content, if known.
     pub(crate) async fn send<B>(
         &mut self,
         headers: Vec<u8>,
@@ -38,7 +38,7 @@ impl Outgoing {
         if let Err(Failure::Http { .. }) = &sent
             && self.guard.side() == Side::Server
         {
-            self.on_given_up()?;
+            self.on_cancelled_by_peer()?;
         }
         sent
     }
@@ -83,20 +83,20 @@ impl Outgoing {
         self.write_last(unwritten).await
     }
 
-    /// Waits while the peer grants no credit. The header section is sent first, but the body is not
-    /// polled: a frame that it returned now would wait in memory (attack A88).
+    /// Waits while the peer grants no credit. The header section is sent first, but the body is not polled,
+    /// because a frame that it returned now would wait in memory (attack A88).
     async fn wait_for_credit(&mut self, unwritten: &mut Unwritten) -> Result<(), Failure> {
         let ahead = unwritten.frames.len() as u64;
-        let is_wanted = poll_fn(|cx| Poll::Ready(self.send.poll_worth_writing(cx, ahead))).await;
-        match is_wanted {
-            Poll::Ready(wanted) => return Ok(wanted?),
+        let is_ready = poll_fn(|cx| Poll::Ready(self.send.poll_worth_writing(cx, ahead))).await;
+        match is_ready {
+            Poll::Ready(result) => return Ok(result?),
             Poll::Pending => self.write_all(unwritten).await?,
         }
         Ok(poll_fn(|cx| self.send.poll_worth_writing(cx, 0)).await?)
     }
 
-    /// Waits for the next frame of the body, which may be idle for long. Meanwhile writes the
-    /// available bytes, unless only the end is missing. Fails when the peer has stopped reading.
+    /// Waits for the next frame of the body, which may be idle for long. Meanwhile writes the available bytes,
+    /// unless only the end is missing. Fails when the peer has stopped reading.
     async fn next_frame<B: Body>(
         &mut self,
         mut body: Pin<&mut B>,
@@ -119,7 +119,7 @@ impl Outgoing {
             let stopped = stopped.get_or_insert_with(|| Box::pin(self.send.stopped()));
             match ready!(stopped.as_mut().poll(cx)) {
                 Ok(Some(code)) => Poll::Ready(Err(Failure::of_peer(code))),
-                // Only we can end the stream.
+                // Only this end can end the stream.
                 Ok(None) => Poll::Ready(Err(Failure::closed())),
                 Err(StoppedError::ConnectionLost(error)) => Poll::Ready(Err(error.into())),
                 Err(_) => Poll::Ready(Err(Failure::closed())),
@@ -135,7 +135,7 @@ impl Outgoing {
         Ok(())
     }
 
-    /// Writes the rest and the end in one step, if there is room.
+    /// Writes the rest and the end in one step if the stream has the capacity.
     async fn write_last(&mut self, mut unwritten: Unwritten) -> Result<(), Failure> {
         if let Some(mut left) = unwritten.frames.as_small() {
             loop {
@@ -183,8 +183,8 @@ impl Unwritten {
         }
     }
 
-    /// Waits for the end if the content is complete and small, so that both are sent together.
-    /// Bodies that are read from files must read once more to detect their end.
+    /// Waits for the end if the content is complete and small, so that both are sent together. Bodies that read
+    /// files must read once more to detect their end.
     fn poll_hold(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         if !self.frames.has_all_content() || self.frames.is_empty() || self.is_large() {
             return Poll::Ready(());
@@ -199,13 +199,13 @@ impl Unwritten {
         Poll::Ready(())
     }
 
-    /// Returns true if the frames are worth a system call of their own.
+    /// Returns true if the frames justify a system call.
     fn is_large(&self) -> bool {
         self.frames.len() >= LARGE
     }
 }
 
-/// Number of bytes that are worth a system call.
+/// Number of bytes that justify a system call.
 const LARGE: usize = 64 * 1024;
 
 /// Time for which complete content waits for the end of its body. Slower bodies may take any time.

@@ -38,8 +38,8 @@ fn size_of_result<A, B, C, F>(_: impl Fn(A, B, C) -> F) -> usize {
     size_of::<F>()
 }
 
-/// The future of a request is moved and kept for each request, so it has room for that of its service
-/// once only.
+/// The future of a request is moved and stored for each request, so it must reserve memory for the future of its
+/// service only once.
 #[test]
 fn future_of_a_request_holds_that_of_its_service_once() {
     let small = size_of_result(answer::<Sized<8>, AdmitAll>);

@@ -8,7 +8,7 @@ use super::SharedConnection;
 use crate::claimed::{ClaimedStream, ExtensionFrame};
 
 impl SharedConnection {
-    /// Returns the claims of the application.
+    /// Returns the extensions of the application.
     pub(crate) const fn extensions(&self) -> &http3::Extensions {
         &self.extensions
     }
@@ -18,12 +18,12 @@ impl SharedConnection {
         self.lock().http.peer_other_settings().to_vec()
     }
 
-    /// Returns true if the peer supports the extension, `None` until its settings arrive.
+    /// Returns true if the peer supports the extension, or `None` until its settings arrive.
     pub(crate) fn peer_has_extensions(&self) -> Option<bool> {
         self.lock().http.peer_has_extensions()
     }
 
-    /// Hands a claimed stream to the application, or refuses it.
+    /// Passes a claimed stream to the application, or refuses it.
     pub(crate) fn on_claimed(&self, stream: ClaimedStream) {
         let added = match self.peer_has_extensions() {
             Some(false) => Err(stream),
@@ -32,7 +32,7 @@ impl SharedConnection {
         if let Err(stream) = added {
             stream.refuse(self.extensions.refusal());
             let now = self.now();
-            // Too many of them end the connection (A122).
+            // Too many of them close the connection (A122).
             let _ = self.drive(|state| state.http.on_claimed_refused(now));
         }
     }
@@ -44,10 +44,10 @@ impl SharedConnection {
         }
     }
 
-    /// Hands a claimed frame of a request stream to the application.
+    /// Passes a claimed frame of a request stream to the application.
     ///
     /// # Errors
-    /// Returns an error of the stream if too many frames wait.
+    /// Returns a stream error if too many frames wait.
     pub(crate) fn on_request_frame(
         &self,
         stream: u64,

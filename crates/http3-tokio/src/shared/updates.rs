@@ -1,4 +1,4 @@
-//! The pace of PRIORITY_UPDATE frames. RFC 9218 §7.
+//! Pacing of PRIORITY_UPDATE frames (RFC 9218 §7).
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -6,14 +6,14 @@ use std::time::Duration;
 use courser_base::{Pace, Time};
 use courser_http3::Priority;
 
-/// Updates that leave as soon as they are requested, and the interval of further ones (limit K282). Servers
-/// endure a limited number of frames that lead to nothing (limit K17).
+/// Number of updates that are sent as soon as they are requested, and the interval of further ones (limit K282).
+/// Servers tolerate a limited number of frames without progress (limit K17).
 const BURST: u32 = 250;
 const INTERVAL: Duration = Duration::from_millis(50);
-/// Streams whose updates wait; further ones are dropped. More streams are rarely open at once.
-const MOST_WAITING: usize = 1024;
+/// Largest number of streams whose updates wait; further ones are dropped. More streams are rarely open at once.
+const MAX_WAITING: usize = 1024;
 
-/// The updates of priorities that wait for their time, the latest of each stream.
+/// The priority updates that wait, the latest of each stream.
 #[derive(Debug)]
 pub(super) struct Updates {
     pace: Pace,
@@ -34,19 +34,19 @@ impl Updates {
         self.waiting.is_empty()
     }
 
-    /// Returns true if an update may be sent now. Otherwise it is kept, in place of an earlier one of its
+    /// Returns true if an update may be sent now. Otherwise it is kept, and replaces an earlier one of its
     /// stream.
     pub(super) fn admit(&mut self, now: Time, stream: u64, priority: Priority) -> bool {
         if self.waiting.is_empty() && self.pace.take(now) {
             return true;
         }
-        if self.waiting.len() < MOST_WAITING || self.waiting.contains_key(&stream) {
+        if self.waiting.len() < MAX_WAITING || self.waiting.contains_key(&stream) {
             self.waiting.insert(stream, priority);
         }
         false
     }
 
-    /// Takes the next update that waits, if it is time.
+    /// Returns the next waiting update if it is due.
     pub(super) fn next(&mut self, now: Time) -> Option<(u64, Priority)> {
         let is_due = !self.waiting.is_empty() && self.pace.take(now);
         if is_due {
@@ -56,7 +56,7 @@ impl Updates {
         }
     }
 
-    /// Returns the time until the next update that waits.
+    /// Returns the time until the next waiting update is due.
     pub(super) fn wait(&mut self, now: Time) -> Option<Duration> {
         let next = self.pace.next(now);
         (!self.waiting.is_empty()).then(|| next - now)
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn latest_update_of_each_stream_leaves_in_its_time() {
+    fn latest_update_of_each_stream_is_sent_when_due() {
         let (mut updates, start) = (Updates::default(), Time::ZERO);
         let at_once = (0..10_000_u64).filter(|at| updates.admit(start, at % 3, priority(1)));
         assert_eq!(at_once.count(), BURST as usize);
@@ -97,6 +97,6 @@ mod tests {
         for stream in 0..10_000 {
             updates.admit(Time::ZERO, stream, priority(1));
         }
-        assert_eq!(updates.waiting.len(), MOST_WAITING);
+        assert_eq!(updates.waiting.len(), MAX_WAITING);
     }
 }

@@ -1,4 +1,4 @@
-//! Bytes on our unidirectional streams, and requests that are sent in one step.
+//! Writing on the unidirectional streams of this end, and requests that are sent in one step.
 
 use std::task::{Context, Poll, Waker};
 
@@ -11,15 +11,14 @@ use super::{ConnectionState, SentHead};
 use crate::priority;
 
 impl ConnectionState {
-    /// Writes the bytes that are due on our streams, as far as there is room.
+    /// Writes the bytes that are due on the unidirectional streams, within their capacity.
     pub(super) fn write_due(&mut self) {
         let mut has_due = self.http.has_urgent();
-        if !self.owes_answers && self.http.has_answers() {
+        if !self.has_delayed_answers && self.http.has_answers() {
             if self.http.may_delay_answers() {
-                self.owes_answers = true;
-                // A client's next request without content carries them along, and a server writes
-                // them before it waits for a request. Otherwise the writer task does it.
-                // It brings another waker when it runs.
+                self.has_delayed_answers = true;
+                // A client's next request without content sends them, and a server writes them before it waits
+                // for a request. Otherwise the writer task does so, with another waker.
                 self.woken
                     .extend(self.writer.take().map(ForeignWaker::into_inner));
             } else {
@@ -32,7 +31,7 @@ impl ConnectionState {
         }
     }
 
-    /// Writes the bytes that wait on our streams, as far as there is room, except later answers.
+    /// Writes the bytes that wait on the unidirectional streams, within their capacity, except delayed answers.
     pub(super) fn write(&mut self) {
         self.write_with(|send, cx, out| send.poll_write(cx, out));
     }
@@ -54,14 +53,14 @@ impl ConnectionState {
         ) -> Poll<Result<usize, WriteError>>,
     ) {
         // Most calls have nothing to send.
-        if !self.http.has_urgent() && (self.owes_answers || !self.http.has_answers()) {
+        if !self.http.has_urgent() && (self.has_delayed_answers || !self.http.has_answers()) {
             return;
         }
         let waker = self.writer.as_ref().map(ForeignWaker::as_waker);
         let waker = waker.unwrap_or(Waker::noop());
         let mut cx = Context::from_waker(waker);
         for (stream, place) in UniStream::ALL.into_iter().zip(&mut self.streams) {
-            if self.owes_answers && stream == UniStream::Decoder {
+            if self.has_delayed_answers && stream == UniStream::Decoder {
                 continue;
             }
             let out = self.http.outgoing(stream);
@@ -78,8 +77,8 @@ impl ConnectionState {
         }
     }
 
-    /// Appends a HEADERS frame to `out`. Its insertions fit the credit of the encoder stream; before
-    /// the peer has allowed that stream there are none.
+    /// Appends a HEADERS frame to `out`. Its inserts are within the credit of the encoder stream; until the peer
+    /// has allowed that stream there are none.
     pub(crate) fn encode(
         &mut self,
         stream: u64,
@@ -91,7 +90,7 @@ impl ConnectionState {
         self.http.encode_within(stream, fields, credit, out)
     }
 
-    /// Implements [`SharedConnection::send_head`](super::SharedConnection::send_head).
+    /// Writes a request without content for [`SharedConnection::send_head`](super::SharedConnection::send_head).
     pub(super) fn send_head<'q>(
         &mut self,
         quic: &'q Connection,
@@ -113,8 +112,8 @@ impl ConnectionState {
             let credit = || encoder.map_or(0, |stream| stream.credit_locked(locked));
             self.http
                 .append_section(id.value(), fields, credit, &mut head);
-            // They are sent first, because the request may refer to them.
-            self.owes_answers = false;
+            // Inserts are sent first, because the request may refer to them.
+            self.has_delayed_answers = false;
             self.write_locked(locked);
             &head
         });
@@ -127,7 +126,7 @@ impl ConnectionState {
             };
             (sent, afterwards)
         });
-        if head.capacity() <= LARGEST_HEAD_KEPT {
+        if head.capacity() <= LARGEST_BUFFER_KEPT {
             head.clear();
             self.head = head;
         }
@@ -136,4 +135,4 @@ impl ConnectionState {
 }
 
 /// Largest buffer that a connection keeps for the header sections of later requests.
-const LARGEST_HEAD_KEPT: usize = 1024;
+const LARGEST_BUFFER_KEPT: usize = 1024;

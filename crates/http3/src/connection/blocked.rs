@@ -1,11 +1,11 @@
-//! Sections that are blocked on the dynamic table, RFC 9204 §2.2.1, §7.3.
+//! Sections that are blocked on the dynamic table (RFC 9204 §2.2.1, §7.3).
 
 use std::collections::HashMap;
 
 /// Counts the bytes of sections that their streams hold until they are decoded.
 ///
-/// The decoder counts blocked streams only. A section stays in memory after its stream is unblocked,
-/// until it is decoded.
+/// The decoder counts only blocked streams. A section remains in memory after its stream is unblocked, until it
+/// is decoded.
 #[derive(Debug, Default)]
 pub(super) struct BlockedSections {
     sizes: HashMap<u64, usize>,
@@ -13,7 +13,7 @@ pub(super) struct BlockedSections {
 }
 
 impl BlockedSections {
-    /// Counts the section of a stream, once. Returns false if all sections would exceed `most` bytes.
+    /// Counts the section of a stream once. Returns false if all sections would exceed `most` bytes.
     pub(super) fn add(&mut self, stream: u64, len: usize, most: usize) -> bool {
         if self.sizes.contains_key(&stream) {
             return true;

@@ -1,4 +1,4 @@
-//! Streams, frames and settings of extensions that the application implements, RFC 9114 §9.
+//! Streams, frames and settings of extensions that the application implements (RFC 9114 §9).
 
 use bytes::Bytes;
 use courser_base::{Side, Time};
@@ -11,22 +11,22 @@ use crate::extensions::Extensions;
 use crate::frame::{self, put_varint};
 
 impl Connection {
-    /// Returns the claims of the application.
+    /// Returns the extensions of the application.
     pub const fn extensions(&self) -> &Extensions {
         &self.config.extensions
     }
 
-    /// Returns the settings of the peer that this crate does not implement, with their values, in their
-    /// order. Empty until the peer's SETTINGS arrive, and for the default of
+    /// Returns the settings of the peer that this crate does not implement, with their values, in order. Empty
+    /// until the peer's SETTINGS arrive, and for the default of
     /// [`Config::extensions`](super::Config::extensions).
     ///
-    /// There are at most 64, reserved ones among them (RFC 9114 §7.2.4.1).
+    /// There are at most 64, including reserved ones (RFC 9114 §7.2.4.1).
     pub fn peer_other_settings(&self) -> &[(u64, u64)] {
         &self.peer.others
     }
 
-    /// Returns true if the peer has announced the extension with the setting of
-    /// [`Extensions::announced_by`], or none is required. `None` until its SETTINGS arrive.
+    /// Returns true if the peer has announced the setting of [`Extensions::announced_by`], or if none is
+    /// required. `None` until its SETTINGS arrive.
     pub fn peer_has_extensions(&self) -> Option<bool> {
         self.peer.received()?;
         let Some(required) = self.config.extensions.announcement() else {
@@ -36,8 +36,8 @@ impl Connection {
         Some(settings.any(|&(id, value)| id == required && value != 0))
     }
 
-    /// Sends a frame on our control stream. Its type should be
-    /// [claimed](Extensions::frame), and the peer known to support it (RFC 9114 §9).
+    /// Sends a frame on the control stream. The type should be [claimed](Extensions::frame), and the peer should
+    /// support it (RFC 9114 §9).
     pub fn send_frame(&mut self, frame_type: u64, payload: &[u8]) {
         frame::encode_header(&mut self.control_out, frame_type, payload.len());
         self.control_out.extend_from_slice(payload);
@@ -45,7 +45,7 @@ impl Connection {
         self.record_control(|| Http3Frame::Other { frame_type, len });
     }
 
-    /// Returns the bytes of a frame.
+    /// Encodes a frame of an extension with its type and length, for a request stream (RFC 9114 §9).
     pub fn encode_frame(frame_type: u64, payload: &[u8]) -> Vec<u8> {
         let mut out = Vec::with_capacity(payload.len() + frame::LONGEST_HEADER);
         frame::encode_header(&mut out, frame_type, payload.len());
@@ -53,19 +53,18 @@ impl Connection {
         out
     }
 
-    /// Returns the first bytes of a stream of this type, or with this signal.
+    /// Encodes a stream type or the signal at the start of a bidirectional stream.
     pub fn encode_stream_type(stream_type: u64) -> Vec<u8> {
         let mut out = Vec::with_capacity(8);
         put_varint(&mut out, stream_type);
         out
     }
 
-    /// Checks that the peer may open a bidirectional stream. A server may only with an extension
-    /// (§6.1).
+    /// Checks that the peer may open a bidirectional stream. A server may do so only for an extension (§6.1).
     ///
     /// # Errors
     ///
-    /// Returns an error of the connection on a client whose application claims no such streams.
+    /// Returns a connection error on a client whose application claims no such streams.
     pub fn check_bidirectional(&self) -> Result<(), Error> {
         match self.side {
             Side::Server => Ok(()),
@@ -74,13 +73,13 @@ impl Connection {
         }
     }
 
-    /// Takes the next bytes of a bidirectional stream of a server, and its end with `fin`, until the
-    /// result is not [`UniFate::Read`]. Only for clients.
+    /// Processes bytes of a bidirectional stream that a server has opened, and its end if `fin` is true, until
+    /// the result is not [`UniFate::Read`]. Only for clients.
     ///
     /// # Errors
     ///
-    /// Returns an error of the connection if the application does not claim streams that begin so
-    /// (§6.1), or if the stream ends before.
+    /// Returns a connection error if the application does not claim streams with this first integer (§6.1), or
+    /// if the stream ends before it.
     pub fn handle_bidirectional(
         &mut self,
         stream: u64,
@@ -104,21 +103,21 @@ impl Connection {
         }
     }
 
-    /// Takes the reset of such a stream before it is claimed.
+    /// Processes the reset of such a stream before it is claimed.
     ///
     /// # Errors
     ///
-    /// Returns an error of the connection if that happens too often (limit K17).
+    /// Returns a connection error if there are too many (limit K17).
     pub fn handle_bidirectional_reset(&mut self, now: Time, stream: u64) -> Result<(), Error> {
         self.unidirectional.forget(stream);
         self.budget.spend(now)
     }
 
-    /// Counts a claimed stream that is refused because the application does not take it (attack A122).
+    /// Counts a claimed stream that is refused because the application does not accept it (attack A122).
     ///
     /// # Errors
     ///
-    /// Returns an error of the connection if that happens too often (limit K17).
+    /// Returns a connection error if there are too many (limit K17).
     pub fn on_claimed_refused(&mut self, now: Time) -> Result<(), Error> {
         self.budget.spend(now)
     }
@@ -132,8 +131,8 @@ impl Connection {
         is_claimed && self.peer_has_extensions() != Some(false)
     }
 
-    /// Passes a frame to the application, whose queue is bounded (limit K203), or counts it if the
-    /// application gets no frames of this peer.
+    /// Passes a frame to the application, whose queue is bounded (limit K203). Counts the frame if the
+    /// application receives no frames of this peer.
     pub(super) fn on_claimed_frame(
         &mut self,
         now: Time,
@@ -143,10 +142,10 @@ impl Connection {
         if self.peer_has_extensions() != Some(true) {
             return self.budget.spend(now);
         }
-        if self.events.len() >= MOST_WAITING {
+        if self.events.len() >= MAX_WAITING {
             return Err(Error::connection(
                 Code::EXCESSIVE_LOAD,
-                "frames of an extension pile up",
+                "too many unread frames of an extension",
             ));
         }
         let event = Event::Frame {
@@ -163,6 +162,6 @@ const BIDIRECTIONAL_OF_SERVER: Error = Error::connection(
     "a bidirectional stream of a server",
 );
 
-/// Events that may wait when a claimed frame arrives: as many as frames may wait for the application
-/// (limit K203).
-const MOST_WAITING: usize = 256;
+/// Largest number of waiting events when a claimed frame arrives, equal to the number of frames in the queue of
+/// the application (limit K203).
+const MAX_WAITING: usize = 256;

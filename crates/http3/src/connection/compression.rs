@@ -1,31 +1,31 @@
-//! QPACK in both directions, with the state that only field sections need.
+//! QPACK in both directions, with the state that only field sections use.
 
 use courser_qpack::{Decoder, Encoder, Progress};
 use courser_telemetry::{FieldSection, Pending};
 
 use super::blocked::BlockedSections;
 use super::config::Config;
-use super::repeats::{Caches, Head, Message, Seen};
+use super::section_cache::{Caches, DecodedSection, Head, Message};
 use crate::budget::InstructionBudget;
 use crate::error::{Code, Error};
 use crate::fields::{Collector, FieldLimits, FieldsError, FieldsToSend, Kind, LineCache};
 use crate::settings::Settings;
 
-/// The outcome of decoding a section.
+/// The result of decoding a section.
 #[derive(Debug)]
 pub enum Section<T> {
-    /// The section was decoded. It is a valid message or not.
+    /// The section was decoded. It may be a valid message or not.
     Decoded(Result<T, FieldsError>),
-    /// The stream is blocked. Decode the section again after
-    /// [`Event::Unblocked`](super::Event::Unblocked), before anything else of its stream.
+    /// The stream is blocked. Decode the section again after [`Event::Unblocked`](super::Event::Unblocked),
+    /// before anything else of its stream.
     Blocked,
 }
 
-/// The field sections of a connection: encoder and decoder, the streams of both, the sections that are
-/// blocked, and the sections that were decoded lately.
+/// The field sections of a connection: encoder and decoder with their streams, blocked sections, and a cache of
+/// decoded ones.
 ///
-/// Sections and instructions pay for each other here. Requests, settings and the control stream are none
-/// of its concern.
+/// Sections and instructions offset each other here. Requests, settings and the control stream are handled
+/// elsewhere.
 #[derive(Debug)]
 pub(super) struct Compression {
     encoder: Encoder,
@@ -33,16 +33,16 @@ pub(super) struct Compression {
     /// The limits for sections of the peer.
     limits: FieldLimits,
     blocked: BlockedSections,
-    /// The most bytes of blocked sections.
+    /// Largest number of bytes of blocked sections.
     most_blocked: usize,
     cache: LineCache,
-    pub(super) repeats: Caches,
-    /// The size of the section that was decoded last, if it may be cached.
+    pub(super) section_cache: Caches,
+    /// The size of the section that was decoded last, or `None` if it may not be cached.
     decoded_size: Option<u64>,
-    /// The section that was encoded last.
+    /// Buffer for the encoded section.
     section: Vec<u8>,
     pub(super) budget: InstructionBudget,
-    /// The decoder stream has more to send than acknowledgments of sections.
+    /// True if the decoder stream has more to send than Section Acknowledgments.
     has_prompt_answers: bool,
 }
 
@@ -55,7 +55,7 @@ impl Compression {
             blocked: BlockedSections::default(),
             most_blocked: config.blocked_bytes,
             cache: LineCache::default(),
-            repeats: Caches::default(),
+            section_cache: Caches::default(),
             decoded_size: None,
             section: Vec::new(),
             budget: InstructionBudget::new(),
@@ -71,7 +71,7 @@ impl Compression {
         );
     }
 
-    /// Takes bytes of the peer's decoder stream.
+    /// Processes bytes of the peer's decoder stream.
     pub(super) fn on_decoder_stream(&mut self, chunk: &[u8]) -> Result<(), Error> {
         let before = self.encoder.cancellations();
         self.encoder.on_decoder_stream(chunk)?;
@@ -79,7 +79,7 @@ impl Compression {
         self.budget.spend_cancellations(count)
     }
 
-    /// Takes bytes of the peer's encoder stream, which may [unblock](Self::poll_unblocked) streams.
+    /// Processes bytes of the peer's encoder stream, which may [unblock](Self::poll_unblocked) streams.
     pub(super) fn on_encoder_stream(&mut self, chunk: &[u8]) -> Result<(), Error> {
         let before = self.decoder.state();
         self.decoder.on_encoder_stream(chunk)?;
@@ -92,46 +92,46 @@ impl Compression {
         self.decoder.poll_unblocked()
     }
 
-    /// Returns the bytes that wait to leave on our encoder stream.
+    /// Returns the bytes that wait to be sent on the encoder stream.
     pub(super) fn instructions(&mut self) -> &mut Vec<u8> {
         self.encoder.instructions()
     }
 
-    /// Returns the bytes that wait to leave on our decoder stream, to be sent now.
+    /// Returns the bytes that wait to be sent on the decoder stream, to be sent now.
     pub(super) fn answers(&mut self) -> &mut Vec<u8> {
         self.has_prompt_answers = false;
         self.decoder.answers()
     }
 
-    /// Returns true if something waits to leave on our decoder stream.
+    /// Returns true if bytes wait to be sent on the decoder stream.
     pub(super) fn has_answers(&self) -> bool {
         self.decoder.has_answers()
     }
 
-    /// Returns true if only acknowledgments of sections wait there.
+    /// Returns true if only Section Acknowledgments wait there.
     pub(super) fn may_delay_answers(&self) -> bool {
         !self.has_prompt_answers && self.decoder.has_answers()
     }
 
-    /// Checks that the peer takes the instructions of our decoder.
+    /// Checks that the peer reads the decoder stream.
     pub(super) fn check_answers(&mut self) -> Result<(), Error> {
-        if self.decoder.answers().len() > MOST_ANSWERS {
+        if self.decoder.answers().len() > MAX_ANSWERS {
             return Err(Error::connection(
                 Code::EXCESSIVE_LOAD,
-                "decoder instructions pile up unread",
+                "the peer does not read decoder instructions",
             ));
         }
         Ok(())
     }
 
-    /// Forgets the sections of a stream that will not be decoded.
+    /// Cancels the sections of a stream that will not be decoded.
     pub(super) fn cancel(&mut self, stream: u64) {
         self.decoder.cancel(stream);
         self.has_prompt_answers |= self.decoder.has_answers();
         self.blocked.remove(stream);
     }
 
-    /// Encodes these fields. `credit` returns the bytes that may be added to the encoder stream.
+    /// Encodes these fields. `credit` returns the number of bytes that may be added to the encoder stream.
     pub(super) fn encode(
         &mut self,
         stream: u64,
@@ -146,9 +146,9 @@ impl Compression {
         &self.section
     }
 
-    /// Decodes a header section, or clones it from the cache if an identical one came lately. A section
+    /// Decodes a header section, or clones it from the cache if an identical one was decoded recently. A section
     /// that is recorded is always decoded.
-    pub(super) fn decode_head<T: Message>(
+    pub(super) fn decode_header_section<T: Message>(
         &mut self,
         stream: u64,
         section: &[u8],
@@ -158,9 +158,9 @@ impl Compression {
     ) -> Result<Section<Head<T>>, Error> {
         self.check_answers()?;
         let state = self.decoder.state();
-        let place = T::cache(&mut self.repeats).place(section, state);
+        let entry = T::cache(&mut self.section_cache).find(section, state);
         if recorded.is_none()
-            && let Some((head, required)) = T::cache(&mut self.repeats).get(place)
+            && let Some((head, required)) = T::cache(&mut self.section_cache).get(entry)
         {
             self.decoder.repeat(stream, required);
             self.blocked.remove(stream);
@@ -171,18 +171,18 @@ impl Compression {
         if let Section::Decoded(Ok(head)) = &decoded
             && let Some(size) = self.decoded_size
         {
-            let seen = Seen {
+            let seen = DecodedSection {
                 section,
                 state,
                 required: self.decoder.required(),
                 size,
             };
-            T::cache(&mut self.repeats).on_decoded(place, &seen, head);
+            T::cache(&mut self.section_cache).on_decoded(entry, &seen, head);
         }
         Ok(decoded)
     }
 
-    /// Decodes a section. Its field lines are added to `recorded`.
+    /// Decodes a section, and appends its field lines to `recorded`.
     pub(super) fn decode<T>(
         &mut self,
         stream: u64,
@@ -212,19 +212,19 @@ impl Compression {
             }
             Progress::Blocked => Err(Error::stream(
                 Code::EXCESSIVE_LOAD,
-                "more bytes of sections wait for the table than allowed",
+                "blocked field sections exceed the limit of bytes",
             )),
         }
     }
 
-    /// Returns the bytes of all blocked sections.
+    /// Returns the number of bytes of all blocked sections.
     pub(super) const fn blocked_bytes(&self) -> usize {
         self.blocked.bytes()
     }
 
-    /// Returns the bytes held in dynamic tables, buffers and caches.
+    /// Returns the number of bytes held in dynamic tables, buffers and caches.
     pub(super) fn memory(&self) -> usize {
-        self.encoder.memory() + self.decoder.memory() + self.repeats.memory()
+        self.encoder.memory() + self.decoder.memory() + self.section_cache.memory()
     }
 
     pub(super) fn set_recording(&mut self, is_on: bool) {
@@ -239,5 +239,5 @@ impl Compression {
     }
 }
 
-/// The maximum number of bytes that wait for the decoder stream, RFC 9204 §7.3.
-const MOST_ANSWERS: usize = 64 * 1024;
+/// Largest number of bytes that wait for the decoder stream (RFC 9204 §7.3).
+const MAX_ANSWERS: usize = 64 * 1024;

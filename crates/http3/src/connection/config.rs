@@ -9,33 +9,30 @@ use crate::fields::FieldLimits;
 /// The configuration of a connection.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Config {
-    /// The limits for header and trailer sections of the peer.
+    /// Limits for header and trailer sections of the peer.
     pub limits: FieldLimits,
-    /// The limits of our QPACK decoder, announced to the peer.
+    /// Limits of this end's QPACK decoder, which are announced to the peer.
     pub decoder: DecoderLimits,
-    /// The bytes of field sections that may be blocked at a time. A message whose section would
-    /// exceed them is given up. 1 MiB by default: as many streams as may be blocked, each with the
-    /// largest section.
+    /// Largest number of bytes of field sections that are blocked at a time. A message whose section would
+    /// exceed it is cancelled. Default 1 MiB: as many streams as may be blocked, each with the largest section.
     pub blocked_bytes: usize,
-    /// The limits of our QPACK encoder, within those of the peer.
+    /// Limits of this end's QPACK encoder, in addition to those of the peer.
     pub encoder: EncoderLimits,
     /// Enables extended CONNECT (RFC 9220) on a server.
     pub extended_connect: bool,
     /// Enables HTTP Datagrams (RFC 9297). The transport must accept DATAGRAM frames.
     pub datagrams: bool,
-    /// Sends reserved settings, frames and codes, which make sure that peers ignore unknown ones.
+    /// Sends reserved settings, frames and codes, to test that peers ignore unknown ones.
     pub grease: bool,
-    /// The origins that a server accepts on the connection, RFC 9412. If there are none, the client
-    /// goes by the certificate.
+    /// The origins that a server claims for the connection (RFC 9412). If empty, clients rely on the
+    /// certificate.
     pub origins: Vec<String>,
-    /// The settings, streams and frames of extensions that the application implements. None by
-    /// default.
+    /// The settings, streams and frames of extensions that the application implements. None by default.
     pub extensions: Extensions,
 }
 
 impl Config {
-    /// Returns the defaults for our role: dynamic tables of 4 KiB and 16 blocked streams in each
-    /// direction.
+    /// Returns the defaults for a role: dynamic tables of 4 KiB and 16 blocked streams in each direction.
     pub fn new(side: Side) -> Self {
         Self {
             limits: match side {

@@ -1,4 +1,4 @@
-//! The peer's control stream, RFC 9114 §6.2.1, §7.2.
+//! The peer's control stream (RFC 9114 §6.2.1, §7.2).
 
 use bytes::Bytes;
 use courser_base::Side;
@@ -20,7 +20,7 @@ pub(super) struct ControlReader {
 
 #[derive(Clone, Debug)]
 struct Order {
-    /// Our role.
+    /// The role of this end.
     side: Side,
     has_settings: bool,
     extensions: Extensions,
@@ -40,7 +40,7 @@ impl Rules for Order {
         }
         match (frame_type, self.side) {
             (FrameType::Settings, _) if self.has_settings => {
-                Err(Error::unexpected("SETTINGS twice"))
+                Err(Error::unexpected("more than one SETTINGS frame"))
             }
             (FrameType::Settings, _) => {
                 self.has_settings = true;
@@ -58,9 +58,9 @@ impl Rules for Order {
             }
             (FrameType::Signal, _) => Err(signal_out_of_place()),
             (FrameType::Unknown, _) => Ok(u64::MAX),
-            (FrameType::Http2, _) => Err(Error::unexpected("a frame type of HTTP/2")),
+            (FrameType::Http2, _) => Err(Error::unexpected("a frame type reserved for HTTP/2")),
             (FrameType::Data | FrameType::Headers | FrameType::PushPromise, _) => Err(
-                Error::unexpected("a frame of a request on the control stream"),
+                Error::unexpected("a request stream frame on the control stream"),
             ),
             (
                 FrameType::MaxPushId
@@ -84,31 +84,31 @@ impl ControlReader {
         }
     }
 
-    /// Takes the next bytes of the stream.
+    /// Adds the next chunk of the stream.
     pub(super) fn push(&mut self, chunk: Bytes) {
         self.frames.push(chunk);
     }
 
-    /// Returns the next frame, or `None` if its bytes have not arrived.
+    /// Returns the next frame, or `None` if it is incomplete.
     ///
     /// # Errors
     ///
-    /// Returns an error of the connection for frames that the peer may not send here or now.
+    /// Returns a connection error for frames that the peer must not send here or now.
     pub(super) fn poll(&mut self) -> Result<Option<Piece>, Error> {
         self.frames.poll(&mut self.order)
     }
 }
 
-/// Reads a payload of exactly one integer.
+/// Parses a payload that consists of exactly one integer.
 pub(super) fn integer(payload: &[u8]) -> Result<u64, Error> {
     let mut reader = Reader::new(payload);
     match reader.varint() {
         Ok(value) if reader.is_empty() => Ok(value),
-        _ => Err(Error::frame("payload that is not one integer")),
+        _ => Err(Error::frame("payload is not exactly one integer")),
     }
 }
 
-/// Appends an ORIGIN frame, RFC 9412 §2.
+/// Appends an ORIGIN frame (RFC 9412 §2).
 pub(super) fn encode_origins(out: &mut Vec<u8>, origins: &[String]) {
     let mut payload = Vec::new();
     for origin in origins {
@@ -122,13 +122,13 @@ pub(super) fn encode_origins(out: &mut Vec<u8>, origins: &[String]) {
     out.extend_from_slice(&payload);
 }
 
-/// Reads the payload of an ORIGIN frame. Skips entries that are not ASCII.
+/// Parses the payload of an ORIGIN frame. Skips entries that are not ASCII.
 pub(super) fn decode_origins(payload: &[u8]) -> Result<Vec<String>, Error> {
     let mut reader = Reader::new(payload);
     let mut origins = Vec::new();
     while !reader.is_empty() {
         let entry = reader.u16().and_then(|len| reader.bytes(usize::from(len)));
-        let entry = entry.map_err(|_| Error::frame("ORIGIN cut off inside an entry"))?;
+        let entry = entry.map_err(|_| Error::frame("ORIGIN truncated inside an entry"))?;
         if entry.is_ascii() {
             origins.extend(String::from_utf8(entry.to_vec()));
         }
@@ -136,6 +136,6 @@ pub(super) fn decode_origins(payload: &[u8]) -> Result<Vec<String>, Error> {
     Ok(origins)
 }
 
-/// The maximum payload of PRIORITY_UPDATE: an identifier and a field value.
+/// Longest payload of PRIORITY_UPDATE: an identifier and a field value.
 const LONGEST_PRIORITY_UPDATE: u64 = 256;
 const LONGEST_ORIGIN: u64 = 4096;

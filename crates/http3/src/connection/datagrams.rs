@@ -1,4 +1,4 @@
-//! HTTP Datagrams in DATAGRAM frames, RFC 9297 §2.1.
+//! HTTP Datagrams in DATAGRAM frames (RFC 9297 §2.1).
 
 use bytes::{Buf as _, Bytes};
 use courser_wire::{Reader, varint_len};
@@ -8,35 +8,35 @@ use crate::error::{Code, Error};
 use crate::frame::put_varint;
 
 impl Connection {
-    /// Returns true if both ends have enabled datagrams (§2.1.1).
+    /// Returns true if both ends have enabled HTTP Datagrams (§2.1.1).
     pub fn has_datagrams(&self) -> bool {
         let peer = self.peer.in_force();
         self.config.datagrams && peer.is_some_and(|settings| settings.h3_datagram)
     }
 
-    /// Takes the payload of a DATAGRAM frame. Returns its request stream and the HTTP Datagram.
+    /// Parses the payload of a DATAGRAM frame. Returns its request stream and the HTTP Datagram.
     ///
-    /// The caller has to check that the stream is open and that its method uses datagrams.
+    /// The caller must check that the stream is open and that its method uses datagrams.
     ///
     /// # Errors
     ///
-    /// Returns an error of the connection if no such stream can exist.
+    /// Returns a connection error if no such stream can exist.
     pub fn handle_datagram(&self, mut payload: Bytes) -> Result<(u64, Bytes), Error> {
         let mut reader = Reader::new(&payload);
-        let quarter = reader
-            .varint()
-            .map_err(|_| Error::connection(Code::DATAGRAM_ERROR, "datagram without a stream"))?;
-        if quarter > MOST_QUARTER {
+        let quarter = reader.varint().map_err(|_| {
+            Error::connection(Code::DATAGRAM_ERROR, "datagram without a Quarter Stream ID")
+        })?;
+        if quarter > MAX_QUARTER {
             return Err(Error::connection(
                 Code::DATAGRAM_ERROR,
-                "datagram for a stream above all numbers",
+                "datagram with a Quarter Stream ID above 2^60 - 1",
             ));
         }
         let header = reader.offset();
         if self.side.is_server() && !self.priorities.may_exist(quarter) {
             return Err(Error::connection(
                 Code::ID_ERROR,
-                "datagram for a stream that may not be opened",
+                "datagram for a stream beyond the stream limit",
             ));
         }
         payload.advance(header);
@@ -48,7 +48,7 @@ impl Connection {
         self.side.is_server() && stream / 4 >= self.priorities.opened()
     }
 
-    /// Returns the bytes in front of a datagram of this request.
+    /// Encodes the bytes before the payload of an HTTP Datagram of this request.
     pub fn datagram_header(stream: u64) -> Vec<u8> {
         let quarter = stream / 4;
         let mut header = Vec::with_capacity(varint_len(quarter));
@@ -57,5 +57,5 @@ impl Connection {
     }
 }
 
-/// The first number above all streams, which have 62 bits.
-const MOST_QUARTER: u64 = (1 << 60) - 1;
+/// Largest Quarter Stream ID, because stream IDs have 62 bits.
+const MAX_QUARTER: u64 = (1 << 60) - 1;

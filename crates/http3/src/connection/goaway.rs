@@ -1,4 +1,4 @@
-//! Graceful shutdown with GOAWAY, RFC 9114 §5.2.
+//! Graceful shutdown with GOAWAY (RFC 9114 §5.2).
 
 use courser_base::Side;
 use courser_wire::{Direction, MAX_VARINT, StreamId};
@@ -6,7 +6,7 @@ use courser_wire::{Direction, MAX_VARINT, StreamId};
 use crate::error::{Code, Error};
 use crate::frame;
 
-/// The GOAWAY frames of both ends.
+/// The GOAWAY frames sent and received.
 #[derive(Debug, Default)]
 pub(super) struct GoAway {
     sent: Option<u64>,
@@ -14,28 +14,28 @@ pub(super) struct GoAway {
 }
 
 impl GoAway {
-    /// Takes the peer's GOAWAY. Returns the first stream that is not served, on a client.
+    /// Processes the peer's GOAWAY. On a client, returns the first stream that is not processed.
     pub(super) fn on_received(&mut self, side: Side, id: u64) -> Result<Option<u64>, Error> {
         if side.is_client() && !is_request(id) {
             return Err(Error::connection(
                 Code::ID_ERROR,
-                "GOAWAY for a stream that is no request",
+                "GOAWAY with an ID that is not a request stream",
             ));
         }
         if self.received.is_some_and(|before| id > before) {
             return Err(Error::connection(
                 Code::ID_ERROR,
-                "GOAWAY that takes back the one before",
+                "GOAWAY with a larger ID than the previous one",
             ));
         }
         self.received = Some(id);
         Ok(side.is_client().then_some(id))
     }
 
-    /// Writes a GOAWAY that excludes nothing yet, unless one was sent before.
+    /// Writes a GOAWAY that does not exclude any stream, unless one was sent before.
     pub(super) fn announce(&mut self, side: Side, out: &mut Vec<u8>) {
         if self.sent.is_none() {
-            // The largest stream number of a request.
+            // The largest stream ID of a request.
             let id = if side.is_server() {
                 MAX_VARINT - 3
             } else {
@@ -52,12 +52,12 @@ impl GoAway {
         }
     }
 
-    /// Returns the last GOAWAY of ours.
+    /// Returns the ID of the last GOAWAY sent.
     pub(super) const fn sent(&self) -> Option<u64> {
         self.sent
     }
 
-    /// Returns false if a GOAWAY of ours excludes the request of `stream`.
+    /// Returns false if a GOAWAY of this end excludes the request on `stream`.
     pub(super) fn is_served(&self, stream: u64) -> bool {
         self.sent.is_none_or(|first_refused| stream < first_refused)
     }
@@ -79,7 +79,7 @@ impl GoAway {
     }
 }
 
-/// Returns true for bidirectional streams of a client.
+/// Returns true for client-initiated bidirectional streams.
 pub(super) fn is_request(id: u64) -> bool {
     let stream = StreamId::from_value(id);
     stream.initiator() == Side::Client && stream.direction() == Direction::Bidirectional

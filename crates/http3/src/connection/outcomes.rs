@@ -1,4 +1,4 @@
-//! The requests of a client that were of use, and those that were not.
+//! Whether the requests of a client received a response or were cancelled before.
 
 use courser_base::Time;
 use courser_wire::StreamId;
@@ -6,17 +6,17 @@ use courser_wire::StreamId;
 use crate::budget::CancellationBudget;
 use crate::error::Error;
 
-/// Counts requests that are cancelled before their response begins (limit K270).
+/// Counts requests that are cancelled before their response starts (limit K270).
 ///
-/// Both halves of a stream may report that its request was cancelled, at any distance, so that the
-/// requests that were counted are remembered. Memory is fixed: only the last [`REMEMBERED`] streams are
-/// remembered. An older one counts once more at worst.
+/// Both directions of a stream may report that its request was cancelled, at different times, so counted
+/// requests are remembered. Memory is fixed: only the last [`REMEMBERED`] streams are remembered, and an older
+/// one may count twice.
 #[derive(Debug)]
 pub(super) struct Outcomes {
     budget: CancellationBudget,
-    /// The number of streams that were opened.
+    /// Number of streams that were opened.
     opened: u64,
-    /// A bit for each of the last streams whose response has begun, or that has been counted.
+    /// One bit for each of the last streams, set when its response has started or it was counted.
     settled: [u64; WORDS],
 }
 
@@ -29,20 +29,20 @@ impl Outcomes {
         }
     }
 
-    /// Returns the cancelled requests that were used of what comes first.
+    /// Returns how many cancelled requests of the initial budget are used.
     #[cfg(test)]
     pub(super) fn used(&self) -> u64 {
         self.budget.used()
     }
 
-    /// Registers a request that was opened.
+    /// Records that a request was opened.
     #[inline]
     pub(super) const fn on_opened(&mut self, stream: u64) {
         let index = StreamId::from_value(stream).index();
         if index >= self.opened {
             self.opened = index + 1;
         }
-        let (word, bit) = place(index);
+        let (word, bit) = bit_of(index);
         self.settled[word] &= !bit;
     }
 
@@ -58,7 +58,7 @@ impl Outcomes {
     ///
     /// # Errors
     ///
-    /// Returns an error of the connection if too many requests were rejected.
+    /// Returns a connection error if too many requests were rejected.
     pub(super) fn admit(&mut self, now: impl FnOnce() -> Time) -> Result<bool, Error> {
         if self.budget.has_reserve() {
             return Ok(true);
@@ -71,11 +71,11 @@ impl Outcomes {
         Ok(false)
     }
 
-    /// Counts a request that was cancelled, unless its response has begun or it was counted before.
+    /// Counts a request that was cancelled, unless its response has started or it was counted before.
     ///
     /// # Errors
     ///
-    /// Returns an error of the connection if there are too many.
+    /// Returns a connection error if there are too many.
     pub(super) fn on_cancelled(&mut self, now: Time, stream: u64) -> Result<(), Error> {
         match self.settle(stream) {
             true => self.budget.spend(now),
@@ -83,13 +83,13 @@ impl Outcomes {
         }
     }
 
-    /// Returns true the first time. Always true for streams that are not remembered.
+    /// Returns true the first time, and always for streams that are no longer remembered.
     const fn settle(&mut self, stream: u64) -> bool {
         let index = StreamId::from_value(stream).index();
         if index >= self.opened || self.opened - index > REMEMBERED {
             return true;
         }
-        let (word, bit) = place(index);
+        let (word, bit) = bit_of(index);
         let is_first = self.settled[word] & bit == 0;
         self.settled[word] |= bit;
         is_first
@@ -97,11 +97,11 @@ impl Outcomes {
 }
 
 /// Returns the word and the bit of the stream with this index.
-const fn place(index: u64) -> (usize, u64) {
-    let place = index % REMEMBERED;
-    ((place / 64) as usize, 1 << (place % 64))
+const fn bit_of(index: u64) -> (usize, u64) {
+    let position = index % REMEMBERED;
+    ((position / 64) as usize, 1 << (position % 64))
 }
 
-/// Streams whose outcome is remembered: several times as many as may be open by default.
+/// Number of streams whose outcome is remembered: several times as many as may be open by default.
 const REMEMBERED: u64 = 1024;
 const WORDS: usize = (REMEMBERED / 64) as usize;

@@ -1,15 +1,15 @@
-//! The settings of the peer, §7.2.4.
+//! The settings of the peer (§7.2.4).
 
 use crate::error::{Code, Error};
 use crate::settings::Settings;
 
-/// The settings of the peer: those that a ticket remembers, and those that have arrived.
+/// The settings of the peer: those remembered with a ticket, and those received.
 #[derive(Debug, Default)]
 pub(super) struct PeerSettings {
     received: Option<Settings>,
-    /// The settings that this crate does not implement, if there are extensions.
+    /// The received settings that this crate does not implement, if the application has extensions.
     pub(super) others: Vec<(u64, u64)>,
-    /// The settings that a ticket remembers, which later ones must not fall below.
+    /// The settings remembered with a ticket, which the received ones must not reduce.
     remembered: Option<Settings>,
 }
 
@@ -18,9 +18,9 @@ impl PeerSettings {
         self.remembered = Some(settings);
     }
 
-    /// Takes the settings that have arrived.
+    /// Sets the received settings.
     ///
-    /// Fails if they are below those that early data was sent with.
+    /// Returns an error if they are below those with which early data was sent.
     pub(super) fn receive(&mut self, settings: Settings) -> Result<(), Error> {
         if let Some(remembered) = &self.remembered {
             check_remembered(remembered, &settings)?;
@@ -29,7 +29,7 @@ impl PeerSettings {
         Ok(())
     }
 
-    /// Returns the settings that have arrived.
+    /// Returns the received settings.
     pub(super) const fn received(&self) -> Option<&Settings> {
         self.received.as_ref()
     }
@@ -38,15 +38,15 @@ impl PeerSettings {
         self.remembered.as_ref()
     }
 
-    /// Returns the settings that hold: the remembered ones until others arrive.
+    /// Returns the settings in force: the received ones, or the remembered ones until then.
     pub(super) fn in_force(&self) -> Option<&Settings> {
         self.received.as_ref().or(self.remembered.as_ref())
     }
 }
 
-/// Checks new settings against remembered ones, §7.2.4.2, RFC 9204 §3.2.3, RFC 9297 §2.1.1.
+/// Compares new settings with remembered ones (§7.2.4.2, RFC 9204 §3.2.3, RFC 9297 §2.1.1).
 fn check_remembered(remembered: &Settings, new: &Settings) -> Result<(), Error> {
-    // It must not be omitted either.
+    // The setting must not be omitted either.
     let is_smaller = |old| new.max_field_section_size.is_none_or(|size| size < old);
     let is_lower = remembered.max_field_section_size.is_some_and(is_smaller)
         || new.qpack_blocked_streams < remembered.qpack_blocked_streams
@@ -57,7 +57,7 @@ fn check_remembered(remembered: &Settings, new: &Settings) -> Result<(), Error> 
     if is_lower {
         return Err(Error::connection(
             Code::SETTINGS_ERROR,
-            "settings below those that early data was sent with",
+            "settings below those remembered for early data",
         ));
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! PRIORITY_UPDATE, RFC 9218 §7.
+//! PRIORITY_UPDATE frames (RFC 9218 §7).
 
 use std::collections::BTreeMap;
 
@@ -13,9 +13,9 @@ use crate::priority::Priority;
 #[derive(Debug, Default)]
 pub(super) struct Priorities {
     early: BTreeMap<u64, Priority>,
-    /// The number of streams that the client has opened.
+    /// Number of streams that the client has opened.
     opened: u64,
-    /// The number of streams that the client may open.
+    /// Number of streams that the client may open.
     limit: u64,
 }
 
@@ -35,7 +35,7 @@ impl Priorities {
         index < self.limit
     }
 
-    /// Registers a request that was opened. Returns the priority that arrived before it.
+    /// Records that a request was opened. Returns the priority that arrived before it.
     pub(super) fn on_opened(&mut self, stream: u64) -> Option<Priority> {
         let opened = StreamId::from_value(stream).index() + 1;
         self.opened = self.opened.max(opened);
@@ -43,7 +43,7 @@ impl Priorities {
         self.early.remove(&stream)
     }
 
-    /// Reads a PRIORITY_UPDATE frame. Returns its stream if that is open.
+    /// Parses a PRIORITY_UPDATE frame. Returns its stream if that is open.
     pub(super) fn on_update(&mut self, payload: &[u8]) -> Result<(Option<u64>, Priority), Error> {
         let mut reader = Reader::new(payload);
         let Ok(stream) = reader.varint() else {
@@ -53,25 +53,25 @@ impl Priorities {
         if !is_request(stream) {
             return Err(Error::connection(
                 Code::ID_ERROR,
-                "PRIORITY_UPDATE for a stream that is no request",
+                "PRIORITY_UPDATE for a stream that is not a request",
             ));
         }
         if index >= self.limit {
             return Err(Error::connection(
                 Code::ID_ERROR,
-                "PRIORITY_UPDATE for a stream that may not be opened",
+                "PRIORITY_UPDATE for a stream beyond the stream limit",
             ));
         }
         let Some(priority) = Priority::parse(reader.rest()) else {
             return Err(Error::connection(
                 Code::GENERAL_PROTOCOL_ERROR,
-                "PRIORITY_UPDATE with a value that is no dictionary",
+                "PRIORITY_UPDATE whose value is not a dictionary",
             ));
         };
         if index < self.opened {
             return Ok((Some(stream), priority));
         }
-        if self.early.len() < MOST_EARLY || self.early.contains_key(&stream) {
+        if self.early.len() < MAX_EARLY || self.early.contains_key(&stream) {
             self.early.insert(stream, priority);
         }
         Ok((None, priority))
@@ -82,8 +82,8 @@ impl Priorities {
     }
 }
 
-/// The maximum number of early priorities: as many as requests may be open.
-const MOST_EARLY: usize = 256;
+/// Largest number of early priorities, as many as requests may be open.
+const MAX_EARLY: usize = 256;
 
 /// Appends a PRIORITY_UPDATE frame for a request.
 pub(super) fn encode_update(out: &mut Vec<u8>, stream: u64, priority: Priority) {

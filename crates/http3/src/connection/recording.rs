@@ -1,7 +1,7 @@
-//! The records of a connection for a sink, if there is one.
+//! The records of a connection for telemetry.
 //!
-//! Requests are received without the connection, so [`RequestStream`](crate::RequestStream) keeps
-//! the records of their DATA frames.
+//! Request streams receive DATA frames without the connection, so [`RequestStream`](crate::RequestStream) keeps
+//! their records.
 
 use courser_telemetry::{Http3Frame, Http3Parameters, Http3Record, Http3StreamType, Record};
 use courser_wire::Reader;
@@ -15,11 +15,11 @@ use crate::settings::{self, Settings};
 use crate::stream_type::StreamType;
 
 impl Connection {
-    /// Begins to keep records of what happens, or ends it. Off at first.
+    /// Starts or stops keeping records. Off initially.
     ///
-    /// The records begin with the settings of both ends and with the types of the streams, as far as
-    /// they are known. Take them with [`take_records`](Self::take_records) after each call: at most
-    /// 256 are kept, and further ones are counted.
+    /// The records start with the settings of both ends and the types of the streams, as far as known. Take them
+    /// with [`take_records`](Self::take_records) after each call: at most 256 are kept, and further ones are
+    /// only counted.
     pub fn set_recording(&mut self, is_on: bool) {
         if is_on == self.is_recording() {
             return;
@@ -38,13 +38,13 @@ impl Connection {
         self.records.pending.is_enabled()
     }
 
-    /// Takes the records since the last call, in their order.
+    /// Returns the records since the last call, in order.
     pub fn take_records(&mut self) -> Vec<Record> {
         self.collect_records();
         self.records.pending.take()
     }
 
-    /// Sets the number of one of our streams, for records only.
+    /// Sets the ID of a stream of this end, for records only.
     pub fn on_stream_opened(&mut self, stream: UniStream, id: u64) {
         self.records.streams[stream as usize] = Some(id);
         self.record(|| stream_type_of(stream, id));
@@ -55,7 +55,7 @@ impl Connection {
         }
     }
 
-    /// Keeps the record that `make` builds, behind those of QPACK.
+    /// Keeps the record that `make` builds, after those of QPACK.
     #[inline]
     pub(super) fn record(&mut self, make: impl FnOnce() -> Http3Record) {
         if self.is_recording() {
@@ -64,7 +64,7 @@ impl Connection {
         }
     }
 
-    /// Records a frame on our control stream.
+    /// Records a frame sent on the control stream.
     pub(super) fn record_control(&mut self, make: impl FnOnce() -> Http3Frame) {
         if !self.is_recording() {
             return;
@@ -74,19 +74,19 @@ impl Connection {
                 stream,
                 frame: make(),
             }),
-            None if self.records.early.len() < MOST_EARLY => self.records.early.push(make()),
+            None if self.records.early.len() < MAX_EARLY => self.records.early.push(make()),
             None => {}
         }
     }
 
-    /// Records a GOAWAY of ours, if `before` was the last one.
+    /// Records a sent GOAWAY, unless `before` was the last one.
     pub(super) fn record_goaway(&mut self, before: Option<u64>) {
         if let Some(id) = self.goaway.sent().filter(|_| self.goaway.sent() != before) {
             self.record_control(|| Http3Frame::GoAway { id });
         }
     }
 
-    /// Records a frame of the peer's control stream.
+    /// Records a frame received on the peer's control stream.
     pub(super) fn record_control_parsed(&mut self, make: impl FnOnce() -> Http3Frame) {
         if self.is_recording()
             && let Some(stream) = self.unidirectional.of(Critical::Control)
@@ -129,7 +129,7 @@ impl Connection {
         self.compression.take_records(&mut self.records.pending);
     }
 
-    /// Records what has happened before, as far as it still holds.
+    /// Records earlier events whose result is still in effect.
     fn record_state(&mut self) {
         let parameters = parameters_of(&self.own_settings());
         self.record(|| Http3Record::ParametersSet {
@@ -157,7 +157,7 @@ impl Connection {
         }
     }
 
-    /// Records the frames with which our control stream begins.
+    /// Records the first frames of the control stream.
     fn record_first_frames(&mut self) {
         let grease = self.grease();
         let others = self.config.extensions.settings();
@@ -176,7 +176,7 @@ impl Connection {
         }
     }
 
-    /// Records the settings that a session remembers.
+    /// Records the settings that were stored with a session.
     pub(super) fn record_restored(&mut self, settings: &Settings) {
         let parameters = parameters_of(settings);
         self.record(|| Http3Record::ParametersRestored { parameters });
@@ -192,7 +192,7 @@ impl Connection {
     }
 }
 
-/// Returns a frame of the peer's control stream as it is recorded. Its payload was not checked yet.
+/// Returns the record of a frame on the peer's control stream, whose payload was not validated.
 pub(super) fn control_frame(frame_type: FrameType, payload: &[u8]) -> Http3Frame {
     let number = || integer(payload).unwrap_or_default();
     let len = payload.len() as u64;
@@ -207,7 +207,7 @@ pub(super) fn control_frame(frame_type: FrameType, payload: &[u8]) -> Http3Frame
             let mut reader = Reader::new(payload);
             Http3Frame::PriorityUpdate {
                 stream: reader.varint().unwrap_or_default(),
-                // Its payload is limited to 256 bytes.
+                // The payload is limited to 256 bytes.
                 value: String::from_utf8_lossy(reader.rest()).into_owned(),
             }
         }
@@ -220,7 +220,7 @@ pub(super) fn control_frame(frame_type: FrameType, payload: &[u8]) -> Http3Frame
             len,
         },
         FrameType::Claimed(frame_type) => Http3Frame::Other { frame_type, len },
-        // Not admitted on a control stream.
+        // Refused on a control stream.
         _ => Http3Frame::Other {
             frame_type: u64::MAX,
             len,
@@ -251,5 +251,5 @@ const fn parameters_of(settings: &Settings) -> Http3Parameters {
     }
 }
 
-/// The frames of our control stream that are remembered until it is open.
-const MOST_EARLY: usize = 16;
+/// Largest number of control stream frames that are kept until the stream is open.
+const MAX_EARLY: usize = 16;

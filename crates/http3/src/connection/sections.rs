@@ -1,35 +1,35 @@
-//! Field sections in both directions.
+//! Encoding and decoding of field sections.
 
 use courser_telemetry::{FieldSection, Http3Frame, Http3Record, Http3StreamType};
 use http::{HeaderMap, Request, Response};
 
 use super::compression::Section;
-use super::repeats::{Head, Message};
-use super::{Connection, MOST_INSTRUCTIONS, UniStream};
+use super::section_cache::{Head, Message};
+use super::{Connection, MAX_INSTRUCTIONS, UniStream};
 use crate::error::Error;
 use crate::fields::{Collector, FieldsError, FieldsToSend, Kind, Protocol, RequestError};
 use crate::frame;
 
 /// The header section of a request, and the length that its content must have.
 pub type RequestHead = (Request<()>, Option<u64>);
-/// The header section of a response, interim or final, and the length that its content should have.
+/// The header section of an interim or final response, and the length that its content should have.
 pub type ResponseHead = (Response<()>, Option<u64>);
 
 impl Connection {
-    /// Decodes the header section of a request. [`RequestStream`](crate::RequestStream) does it for
-    /// whole messages.
+    /// Decodes the header section of a request. [`RequestStream`](crate::RequestStream) does this for whole
+    /// messages.
     ///
     /// # Errors
     ///
-    /// Returns an error of the connection if the section cannot be decoded, and an error of the stream
-    /// if it would be blocked while too many bytes are blocked already.
+    /// Returns a connection error if the section cannot be decoded, and a stream error if it would be blocked
+    /// while too many bytes are blocked already.
     pub fn decode_request(
         &mut self,
         stream: u64,
         section: &[u8],
     ) -> Result<Section<RequestHead>, Error> {
         let extended_connect = self.config.extended_connect;
-        self.decode_head(stream, section, Kind::Request, |collector| {
+        self.decode_header_section(stream, section, Kind::Request, |collector| {
             collector.finish_request(extended_connect)
         })
     }
@@ -44,7 +44,7 @@ impl Connection {
         stream: u64,
         section: &[u8],
     ) -> Result<Section<ResponseHead>, Error> {
-        self.decode_head(stream, section, Kind::Response, |collector| {
+        self.decode_header_section(stream, section, Kind::Response, |collector| {
             collector.finish_response()
         })
     }
@@ -69,8 +69,8 @@ impl Connection {
         Ok(decoded)
     }
 
-    /// Appends a HEADERS frame with these fields to `out`. The inserts that it refers to wait on the
-    /// [encoder stream](super::UniStream::Encoder) and should leave first.
+    /// Appends a HEADERS frame with these fields to `out`. The inserts to which it refers wait on the [encoder
+    /// stream](super::UniStream::Encoder) and should be sent first.
     ///
     /// # Errors
     ///
@@ -84,11 +84,11 @@ impl Connection {
         self.encode_within(stream, fields, || u64::MAX, out)
     }
 
-    /// Appends a HEADERS frame like [`encode`](Self::encode), within the credit of the encoder stream.
+    /// Appends a HEADERS frame like [`encode`](Self::encode), within the flow control credit of the encoder
+    /// stream.
     ///
-    /// `credit` returns the bytes that flow control allows on it. It is called if the section may need
-    /// insertions, and no instruction is started that the credit does not cover as a whole (RFC 9204
-    /// §2.1.3).
+    /// `credit` returns the number of bytes that flow control allows on it. It is called if the section may need
+    /// inserts. An instruction is written only if the credit covers all of it (RFC 9204 §2.1.3).
     ///
     /// # Errors
     ///
@@ -141,12 +141,11 @@ impl Connection {
                 stream_type: Http3StreamType::Request,
             });
         }
-        // The type of the stream leaves in front of the first instruction.
+        // The stream type is sent before the first instruction.
         let first = u64::from(!self.has_begun[UniStream::Encoder as usize]);
         let credit = || {
             let credit = credit().saturating_sub(first);
-            usize::try_from(credit)
-                .map_or(MOST_INSTRUCTIONS, |credit| credit.min(MOST_INSTRUCTIONS))
+            usize::try_from(credit).map_or(MAX_INSTRUCTIONS, |credit| credit.min(MAX_INSTRUCTIONS))
         };
         let section = self.compression.encode(stream, fields, credit);
         frame::encode_header(out, frame::HEADERS, section.len());
@@ -165,8 +164,8 @@ impl Connection {
     ///
     /// # Errors
     ///
-    /// Returns [`RequestError::ExtendedConnect`] for an extended CONNECT before the server's settings
-    /// have enabled it.
+    /// Returns [`RequestError::ExtendedConnect`] for an extended CONNECT until the server's settings have
+    /// enabled it.
     pub fn check_request(&self, parts: &http::request::Parts) -> Result<(), RequestError> {
         let is_extended = parts.extensions.get::<Protocol>().is_some();
         let is_enabled = self
@@ -179,7 +178,7 @@ impl Connection {
         Ok(())
     }
 
-    fn decode_head<T: Message>(
+    fn decode_header_section<T: Message>(
         &mut self,
         stream: u64,
         section: &[u8],
@@ -188,12 +187,13 @@ impl Connection {
     ) -> Result<Section<Head<T>>, Error> {
         let mut recorded = self.records.begin_section();
         let compression = &mut self.compression;
-        let decoded = compression.decode_head(stream, section, kind, &mut recorded, finish)?;
+        let decoded =
+            compression.decode_header_section(stream, section, kind, &mut recorded, finish)?;
         self.on_section_parsed(stream, section, recorded, &decoded);
         Ok(decoded)
     }
 
-    /// Records a section that was decoded, and counts it as progress.
+    /// Records a decoded section, and counts it as progress.
     fn on_section_parsed<T>(
         &mut self,
         stream: u64,

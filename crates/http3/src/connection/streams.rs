@@ -1,5 +1,4 @@
-//! Passes the bytes of the peer's unidirectional streams to the parts that read them.
-//! RFC 9114 §6.2, §7.2.
+//! Processing of the peer's unidirectional streams (RFC 9114 §6.2, §7.2).
 
 use bytes::Bytes;
 use courser_base::{Side, Time};
@@ -16,30 +15,30 @@ use crate::frame_reader::Piece;
 use crate::settings::Settings;
 use crate::stream_type::StreamType;
 
-/// The fate of a unidirectional stream, or of a bidirectional one of a server.
+/// What happens with a unidirectional stream, or with a bidirectional stream of a server.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum UniFate {
-    /// Continue to read it.
+    /// Continue to read the stream.
     Read,
-    /// Stop it with this code and ignore the rest.
+    /// Stop the stream with this code and ignore further bytes.
     Stop(Code),
-    /// It has ended.
+    /// The stream has ended, and its state is removed.
     Ended,
-    /// It belongs to the application, whether it has ended or not ([`Extensions`](crate::Extensions)).
+    /// The stream belongs to the application, even if it has ended ([`Extensions`](crate::Extensions)).
     Claimed {
-        /// The type of the stream, or the integer at the start of a bidirectional stream.
+        /// The stream type, or the integer at the start of a bidirectional stream.
         stream_type: u64,
-        /// The bytes behind it that have arrived.
+        /// The bytes after it that have arrived.
         first: Bytes,
     },
 }
 
 impl Connection {
-    /// Takes the next bytes of a unidirectional stream of the peer, and its end with `fin`.
+    /// Processes bytes of a unidirectional stream of the peer, and its end if `fin` is true.
     ///
     /// # Errors
     ///
-    /// Returns an error of the connection for every violation.
+    /// Returns a connection error for each violation.
     pub fn handle_uni(
         &mut self,
         now: Time,
@@ -65,11 +64,11 @@ impl Connection {
         Ok(UniFate::Ended)
     }
 
-    /// Takes the reset of a unidirectional stream of the peer.
+    /// Processes the reset of a unidirectional stream of the peer.
     ///
     /// # Errors
     ///
-    /// Returns an error of the connection for critical streams.
+    /// Returns a connection error for critical streams.
     pub fn handle_uni_reset(&mut self, now: Time, stream: u64) -> Result<(), Error> {
         if self.unidirectional.critical(stream).is_some() {
             return Err(closed_critical_stream());
@@ -161,7 +160,7 @@ impl Connection {
                 self.budget.spend(now)
             }
             FrameType::CancelPush => {
-                // We neither promise pushes nor accept any.
+                // This implementation neither promises nor accepts pushes.
                 integer(&payload)?;
                 Err(Error::connection(
                     Code::ID_ERROR,
@@ -173,7 +172,7 @@ impl Connection {
                 if self.max_push_id.is_some_and(|before| id < before) {
                     return Err(Error::connection(
                         Code::ID_ERROR,
-                        "MAX_PUSH_ID that shrinks",
+                        "MAX_PUSH_ID lower than the previous one",
                     ));
                 }
                 self.max_push_id = Some(id);
@@ -209,7 +208,7 @@ const fn closed_critical_stream() -> Error {
     Error::connection(Code::CLOSED_CRITICAL_STREAM, "a critical stream was closed")
 }
 
-/// Returns the error of a push, §4.6, §6.2.2.
+/// Returns the error of a push (§4.6, §6.2.2).
 const fn push_refused(side: Side) -> Error {
     match side {
         Side::Client => Error::connection(Code::ID_ERROR, "a push without a MAX_PUSH_ID"),

@@ -12,7 +12,7 @@ mod frames;
 mod limits;
 mod recorded;
 mod records;
-mod repeats;
+mod section_cache;
 mod streams;
 
 pub(crate) const NOW: Time = Time::from_nanos(1_000_000);
@@ -21,7 +21,7 @@ fn connection(side: Side) -> Connection {
     Connection::new(side, Config::new(side), 1, NOW)
 }
 
-/// The peer's control stream with SETTINGS has arrived as stream 3 of a server or 2 of a client.
+/// Returns a connection whose peer has sent SETTINGS on stream 3 (of a server) or 2 (of a client).
 fn begun(side: Side) -> Connection {
     let mut connection = connection(side);
     let bytes = [&[0x00][..], &frame(frame::SETTINGS, &[])].concat();
@@ -64,7 +64,7 @@ fn code(code: Code) -> Result<UniFate, (Code, Scope)> {
 
 const SIDES: [Side; 2] = [Side::Client, Side::Server];
 
-/// Moves what waits on the three streams of one end to the other.
+/// Moves the bytes that wait on the three streams of one end to the other.
 pub(crate) fn carry(from: &mut Connection, to: &mut Connection) {
     let first = if from.side.is_client() { 2 } else { 3 };
     for (index, stream) in (0..).zip(UniStream::ALL) {
@@ -98,7 +98,7 @@ pub(crate) fn events(connection: &mut Connection) -> Vec<Event> {
 }
 
 #[test]
-fn both_ends_learn_the_settings() {
+fn both_ends_receive_the_settings() {
     let (mut client, mut server) = pair();
     let Event::Settings(settings) = events(&mut server).remove(0) else {
         panic!("settings first");
@@ -123,7 +123,7 @@ fn both_ends_learn_the_settings() {
 }
 
 #[test]
-fn a_request_and_its_response_cross() {
+fn request_and_response_are_exchanged() {
     let (mut client, mut server) = pair();
     for round in 0..3 {
         let stream = 4 * round;
@@ -134,7 +134,7 @@ fn a_request_and_its_response_cross() {
             .expect("a request");
         let (parts, ()) = request.into_parts();
         let mut out = Vec::new();
-        let fields = FieldsToSend::request(&parts).expect("whole");
+        let fields = FieldsToSend::request(&parts).expect("valid fields");
         client.encode(stream, &fields, &mut out).expect("small");
         carry(&mut client, &mut server);
         let section = section_of(&out);
@@ -181,7 +181,7 @@ fn section_of(bytes: &[u8]) -> Vec<u8> {
 
 /// RFC 9204 §2.2.1.
 #[test]
-fn a_section_waits_for_the_table() {
+fn section_waits_for_its_inserts() {
     let (mut client, mut server) = pair();
     events(&mut server);
     let request = Request::get("https://example.org/a/long/path/to/be/inserted")
@@ -190,7 +190,7 @@ fn a_section_waits_for_the_table() {
         .expect("a request");
     let (parts, ()) = request.into_parts();
     let mut out = Vec::new();
-    let fields = FieldsToSend::request(&parts).expect("whole");
+    let fields = FieldsToSend::request(&parts).expect("valid fields");
     client.encode(0, &fields, &mut out).expect("small");
     let section = section_of(&out);
     assert!(matches!(
@@ -205,9 +205,9 @@ fn a_section_waits_for_the_table() {
     ));
 }
 
-/// RFC 9204 §2.1.3. The credit counts the type of the stream, which leaves first.
+/// RFC 9204 §2.1.3. The credit includes the stream type, which is sent first.
 #[test]
-fn an_instruction_is_started_only_with_credit_for_all_of_it() {
+fn instruction_is_sent_only_with_credit_for_all_of_it() {
     let mut sizes = std::collections::BTreeSet::new();
     for credit in 0..400 {
         let (mut client, mut server) = pair();
@@ -218,7 +218,7 @@ fn an_instruction_is_started_only_with_credit_for_all_of_it() {
             .body(())
             .expect("a request");
         let (parts, ()) = request.into_parts();
-        let fields = FieldsToSend::request(&parts).expect("whole");
+        let fields = FieldsToSend::request(&parts).expect("valid fields");
         let mut out = Vec::new();
         client
             .encode_within(0, &fields, || credit, &mut out)
@@ -226,7 +226,7 @@ fn an_instruction_is_started_only_with_credit_for_all_of_it() {
         let instructions = client.outgoing(UniStream::Encoder).len() as u64;
         assert!(instructions <= credit, "{instructions} of {credit}");
         sizes.insert(instructions);
-        // All of them are whole.
+        // All instructions are complete.
         carry(&mut client, &mut server);
         let section = section_of(&out);
         assert!(
@@ -236,7 +236,7 @@ fn an_instruction_is_started_only_with_credit_for_all_of_it() {
             ),
             "credit {credit}"
         );
-        // What waits counts: there is no room for more.
+        // Waiting bytes count, so no instruction is added.
         let (mut client, _) = pair();
         for stream in [0, 4] {
             client
@@ -251,7 +251,7 @@ fn an_instruction_is_started_only_with_credit_for_all_of_it() {
 
 /// RFC 9114 §4.2.2.
 #[test]
-fn does_not_send_more_than_the_peer_reads() {
+fn section_beyond_the_limit_of_the_peer_is_not_sent() {
     let (_, mut server) = pair();
     let mut headers = HeaderMap::new();
     for n in 0..5 {
@@ -278,7 +278,7 @@ fn does_not_send_more_than_the_peer_reads() {
 
 /// RFC 9220 §3.
 #[test]
-fn extended_connect_waits_for_the_servers_word() {
+fn extended_connect_waits_for_the_setting_of_the_server() {
     let mut request = Request::connect("https://example.org/chat")
         .body(())
         .expect("a request");
@@ -315,10 +315,10 @@ fn datagrams_belong_to_requests() {
 
 /// RFC 9297 §2.1.1.
 #[test]
-fn datagrams_need_both_ends() {
+fn datagrams_require_both_ends() {
     let (client, _) = pair();
     assert!(client.has_datagrams());
-    assert!(!begun(Side::Client).has_datagrams(), "nobody");
+    assert!(!begun(Side::Client).has_datagrams(), "without SETTINGS");
     let mut config = Config::new(Side::Client);
     config.datagrams = true;
     let mut client = Connection::new(Side::Client, config, 1, NOW);

@@ -1,4 +1,4 @@
-//! The types of the peer's unidirectional streams, RFC 9114 §6.2.
+//! The types of the peer's unidirectional streams (RFC 9114 §6.2).
 
 use std::collections::HashMap;
 
@@ -8,7 +8,7 @@ use courser_wire::Reader;
 use crate::error::{Code, Error};
 use crate::stream_type;
 
-/// A stream that must not be closed. There is one of each (§6.2.1, RFC 9204 §4.2).
+/// A critical stream, which must not be closed. Each end has one of each (§6.2.1, RFC 9204 §4.2).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Critical {
     Control,
@@ -17,10 +17,10 @@ pub(super) enum Critical {
 }
 
 impl Critical {
-    /// All roles.
+    /// All critical streams, in the order in which they are recorded.
     pub(super) const ALL: [Self; 3] = [Self::Control, Self::Encoder, Self::Decoder];
 
-    /// Returns the type of the stream.
+    /// Returns the stream type.
     pub(super) const fn stream_type(self) -> u64 {
         match self {
             Self::Control => stream_type::CONTROL,
@@ -30,10 +30,10 @@ impl Critical {
     }
 }
 
-/// The streams that the peer has opened.
+/// The unidirectional streams that the peer has opened.
 #[derive(Debug, Default)]
 pub(super) struct Unidirectional {
-    /// The streams whose type is incomplete, with its first bytes.
+    /// Streams whose type is incomplete, with its first bytes.
     pub(super) untyped: HashMap<u64, Vec<u8>>,
     control: Option<u64>,
     encoder: Option<u64>,
@@ -52,7 +52,7 @@ impl Unidirectional {
         roles.find_map(|(id, role)| (id == Some(stream)).then_some(role))
     }
 
-    /// Returns the stream with this role, once it is open.
+    /// Returns the ID of the stream with this role, if it is open.
     pub(super) const fn of(&self, role: Critical) -> Option<u64> {
         match role {
             Critical::Control => self.control,
@@ -61,11 +61,11 @@ impl Unidirectional {
         }
     }
 
-    /// Takes the first bytes of a stream off `chunk`. Returns its type once that is complete.
+    /// Removes the stream type from the front of `chunk`. Returns it once it is complete.
     pub(super) fn read_type(&mut self, stream: u64, chunk: &mut Bytes) -> Option<u64> {
         let partial = self.untyped.entry(stream).or_default();
         let held = partial.len();
-        // A type has at most eight bytes.
+        // A stream type has at most eight bytes.
         partial.extend_from_slice(&chunk[..chunk.len().min(8 - held)]);
         let mut reader = Reader::new(partial);
         let value = reader.varint().ok()?;
@@ -74,31 +74,31 @@ impl Unidirectional {
         Some(value)
     }
 
-    /// Gives a stream its role.
+    /// Assigns a role to a stream.
     ///
     /// # Errors
     ///
-    /// Returns an error of the connection if another stream has this role.
+    /// Returns a connection error if another stream already has this role.
     pub(super) fn open(&mut self, role: Critical, stream: u64) -> Result<(), Error> {
-        let place = match role {
+        let current = match role {
             Critical::Control => &mut self.control,
             Critical::Encoder => &mut self.encoder,
             Critical::Decoder => &mut self.decoder,
         };
-        if place.replace(stream).is_some() {
+        if current.replace(stream).is_some() {
             return Err(Error::connection(
                 Code::STREAM_CREATION_ERROR,
-                "a critical stream twice",
+                "a second critical stream of the same type",
             ));
         }
         Ok(())
     }
 
-    /// Forgets the first bytes of a stream that has ended.
+    /// Removes the first bytes of a stream that has ended.
     pub(super) fn forget(&mut self, stream: u64) {
         self.untyped.remove(&stream);
         if self.untyped.is_empty() {
-            // There are rarely more: the table does not keep its room.
+            // More streams are rare, so the memory for them is released.
             self.untyped = HashMap::new();
         }
     }

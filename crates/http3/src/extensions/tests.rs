@@ -11,7 +11,7 @@ fn claims(number: u64) -> [Result<Extensions, ClaimError>; 3] {
     ]
 }
 
-/// §7.2.8, §11.2.1, §11.2.2.
+/// RFC 9114 §7.2.8, §11.2.1, §11.2.2.
 #[test]
 fn numbers_of_http2_cannot_be_claimed() {
     for id in HTTP2_SETTINGS {
@@ -28,7 +28,7 @@ fn numbers_of_http2_cannot_be_claimed() {
     }
 }
 
-/// §6.2.3, §7.2.4.1, §7.2.8.
+/// RFC 9114 §6.2.3, §7.2.4.1, §7.2.8.
 #[test]
 fn reserved_numbers_cannot_be_claimed() {
     for number in [0x21, 0x40, 0x1f * 1000 + 0x21] {
@@ -63,7 +63,7 @@ fn types_that_courser_implements_cannot_be_claimed() {
     }
 }
 
-/// K200.
+/// K200: the number of claims is limited, and duplicates are refused.
 #[test]
 fn claims_are_bounded_and_distinct() {
     let mut extensions = Extensions::new();
@@ -73,7 +73,7 @@ fn claims_are_bounded_and_distinct() {
             .and_then(|it| it.unidirectional_stream(0x1000 + n))
             .and_then(|it| it.bidirectional_stream(0x1000 + n))
             .and_then(|it| it.frame(0x2000 + n, FrameStream::Request, 1))
-            .expect("sixteen of each");
+            .expect("sixteen of each are allowed");
     }
     let too_many = [
         extensions.clone().setting(0x1010, 0),
@@ -86,7 +86,7 @@ fn claims_are_bounded_and_distinct() {
         extensions.clone().setting(0x1001, 0),
         extensions.clone().unidirectional_stream(0x1001),
         extensions.clone().bidirectional_stream(0x1001),
-        // A stream that begins with a frame could not be distinguished.
+        // A stream that starts with a frame of this type would be ambiguous.
         extensions.clone().frame(0x1001, FrameStream::Control, 0),
     ];
     assert_eq!(
@@ -99,7 +99,7 @@ fn claims_are_bounded_and_distinct() {
     );
 }
 
-/// K201.
+/// K201: payloads and values are limited.
 #[test]
 fn values_and_payloads_have_bounds() {
     let beyond = MAX_VARINT + 1;
@@ -116,11 +116,11 @@ fn values_and_payloads_have_bounds() {
 }
 
 #[test]
-fn a_frame_is_known_on_its_streams_only() {
+fn frame_is_known_only_on_its_streams() {
     let extensions = Extensions::new()
         .frame(0x1000, FrameStream::Request, 7)
         .and_then(|it| it.bidirectional_stream(0x41))
-        .expect("free");
+        .expect("unclaimed numbers");
     for (stream, expected) in [
         (FrameStream::Request, FrameType::Claimed(0x1000)),
         (FrameStream::Control, FrameType::Unknown),

@@ -1,4 +1,4 @@
-//! Caches for field lines of the QPACK tables, converted once and cloned afterwards.
+//! Caches of the field lines of the QPACK tables, converted to header map types.
 
 use std::sync::LazyLock;
 
@@ -9,7 +9,7 @@ use http::{HeaderName, HeaderValue};
 /// A field line in the types of a header map.
 type Line = (HeaderName, HeaderValue);
 
-/// The field lines of the static table, `None` for pseudo-header fields.
+/// The field lines of the static table; `None` for pseudo-header fields.
 static STATIC: LazyLock<Vec<Option<Line>>> = LazyLock::new(|| {
     (0..)
         .map_while(static_table::get)
@@ -20,14 +20,13 @@ static STATIC: LazyLock<Vec<Option<Line>>> = LazyLock::new(|| {
         .collect()
 });
 
-/// Caches field lines of the dynamic table by their absolute index, which always means the same
-/// line.
+/// Caches field lines of the dynamic table by their absolute index, which always refers to the same field line.
 #[derive(Debug, Default)]
 pub(crate) struct LineCache {
-    /// The cached lines, by the low bits of the index. Their number is a power of two and grows with
-    /// the table.
-    places: Vec<Option<(u64, Line)>>,
-    /// The authority of the previous request: most requests of a connection have the same one.
+    /// The cached field lines, indexed by the low bits of the absolute index. Their number is a power of two and
+    /// grows with the table.
+    lines: Vec<Option<(u64, Line)>>,
+    /// The authority of the previous request, which most requests of a connection share.
     authority: Option<Authority>,
 }
 
@@ -36,15 +35,15 @@ impl LineCache {
         match origin {
             Origin::Static(index) => STATIC.get(index)?.clone(),
             Origin::Dynamic(index) => {
-                let place = index as usize & self.places.len().checked_sub(1)?; // The low bits.
-                let (cached, line) = self.places[place].as_ref()?;
+                let index_in_cache = index as usize & self.lines.len().checked_sub(1)?; // The low bits.
+                let (cached, line) = self.lines[index_in_cache].as_ref()?;
                 (*cached == index).then(|| line.clone())
             }
             Origin::Literal => None,
         }
     }
 
-    /// Returns the cached authority if it is equal to `text`, which was validated before.
+    /// Returns the cached authority if it is equal to `text`, which was validated then.
     pub(crate) fn authority(&self, text: &[u8]) -> Option<Authority> {
         let known = self.authority.as_ref();
         known
@@ -63,22 +62,22 @@ impl LineCache {
         let Origin::Dynamic(index) = origin else {
             return;
         };
-        let needed = (index + 1).min(MOST_PLACES) as usize;
-        if self.places.len() < needed {
-            // Lines that are dropped here are converted again when they are used.
-            self.places.clear();
-            self.places.resize(needed.next_power_of_two(), None);
+        let needed = (index + 1).min(MAX_LINES) as usize;
+        if self.lines.len() < needed {
+            // Field lines that are dropped here are converted again when they are used.
+            self.lines.clear();
+            self.lines.resize(needed.next_power_of_two(), None);
         }
-        let place = index as usize & (self.places.len() - 1); // The low bits.
-        self.places[place] = Some((index, line.clone()));
+        let index_in_cache = index as usize & (self.lines.len() - 1); // The low bits.
+        self.lines[index_in_cache] = Some((index, line.clone()));
     }
 }
 
-/// The longest authority that is cached: a DNS name (RFC 1035 §2.3.4) and `:65535`.
+/// Longest authority that is cached: a DNS name (RFC 1035 §2.3.4) and `:65535`.
 const LONGEST_AUTHORITY: usize = 255 + 6;
 
-/// The maximum number of entries of a dynamic table of 4 KiB.
-const MOST_PLACES: u64 = 128;
+/// Largest number of entries in a dynamic table of 4 KiB.
+const MAX_LINES: u64 = 128;
 
 #[cfg(test)]
 mod tests {
@@ -97,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn remembers_the_authority_to_the_letter() {
+    fn authority_is_compared_byte_by_byte() {
         let mut cache = LineCache::default();
         assert_eq!(cache.authority(b"example.org"), None);
         for text in ["example.org", "example.org:8443"] {
@@ -111,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn remembers_no_authority_that_is_too_long() {
+    fn overlong_authority_is_not_cached() {
         let mut cache = LineCache::default();
         let of_len = |len: usize| "h".repeat(len).parse::<Authority>().expect("an authority");
         let longest = of_len(LONGEST_AUTHORITY);
@@ -124,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn remembers_the_newest_lines() {
+    fn newest_lines_are_cached() {
         let mut cache = LineCache::default();
         assert_eq!(cache.get(Origin::Dynamic(0)), None);
         let line = |n: u64| (HeaderName::from_static("x-n"), HeaderValue::from(n));
@@ -134,6 +133,6 @@ mod tests {
         }
         assert!((900..1000).all(|index| cache.get(Origin::Dynamic(index)) == Some(line(index))));
         assert_eq!(cache.get(Origin::Dynamic(3)), None);
-        assert!(cache.places.len() <= 128);
+        assert!(cache.lines.len() <= 128);
     }
 }

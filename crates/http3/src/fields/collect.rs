@@ -1,4 +1,4 @@
-//! Collects the field lines of a section and validates each.
+//! Collection and validation of the field lines of a section.
 
 use bytes::{BufMut as _, Bytes, BytesMut};
 use courser_qpack::{DecodedLine, Text, line_size};
@@ -8,7 +8,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 
 use super::{FieldLimits, FieldsError, LineCache};
 
-/// The kind of a field section.
+/// The kind of message to which a field section belongs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Kind {
     Request,
@@ -16,8 +16,8 @@ pub(crate) enum Kind {
     Trailers,
 }
 
-/// Collects the field lines of a section. Remembers the first broken rule and ignores lines after it:
-/// the section still has to be decoded to its end to keep the dynamic table in step.
+/// Collects the field lines of a section. After the first violation it ignores further field lines, but the
+/// section must still be decoded to its end to keep the dynamic table consistent.
 #[derive(Debug)]
 pub(crate) struct Collector<'c> {
     kind: Kind,
@@ -26,14 +26,14 @@ pub(crate) struct Collector<'c> {
     pub(super) pseudo: Pseudo,
     pub(super) headers: HeaderMap,
     cookies: BytesMut,
-    /// A `cookie` line must not enter tables, so the joined value must not, either (RFC 9204
-    /// §7.1.3).
+    /// True if a `cookie` field line must not be inserted into tables, so that the joined value must not be
+    /// either (RFC 9204 §7.1.3).
     has_secret_cookie: bool,
     pub(super) content_length: Option<u64>,
     size: u64,
     lines: usize,
     is_past_pseudo: bool,
-    /// A field line must not enter tables.
+    /// True if a field line must not be inserted into tables.
     has_secret: bool,
     failure: Option<FieldsError>,
 }
@@ -68,26 +68,26 @@ impl<'c> Collector<'c> {
         }
     }
 
-    /// Takes the next field line.
+    /// Adds the next field line.
     pub(crate) fn line(&mut self, line: &DecodedLine<'_>) {
         if self.failure.is_none() {
             self.failure = self.try_line(line).err();
         }
     }
 
-    /// Returns the bytes of all names and values plus 32 per line, or `None` if a line must not enter
-    /// tables.
+    /// Returns the size of all names and values plus 32 bytes per field line, or `None` if a field line must not
+    /// be inserted into tables.
     pub(crate) fn size_without_secrets(&self) -> Option<u64> {
         (!self.has_secret).then_some(self.size)
     }
 
-    /// Ends the section. The caller takes what was collected from the fields of this type.
+    /// Ends the section. The caller then takes the collected values from the fields.
     pub(super) fn finish(&mut self) -> Result<(), FieldsError> {
         if let Some(failure) = self.failure {
             return Err(failure);
         }
         if !self.cookies.is_empty() {
-            // It was one valid value, or is joined from several.
+            // It is one valid value, or joined from several.
             let mut value = HeaderValue::from_maybe_shared(self.cookies.split().freeze())
                 .map_err(|_| FieldsError::Malformed("invalid field value"))?;
             value.set_sensitive(self.has_secret_cookie);
@@ -128,7 +128,7 @@ impl<'c> Collector<'c> {
         self.header(line_parts.0, line_parts.1)
     }
 
-    /// Takes a pseudo-header field, §4.3.
+    /// Adds a pseudo-header field (§4.3).
     fn pseudo(&mut self, name: &[u8], value: &Text<'_>) -> Result<(), FieldsError> {
         if self.kind == Kind::Trailers {
             return Err(FieldsError::Malformed("pseudo-header field in trailers"));
@@ -157,7 +157,7 @@ impl<'c> Collector<'c> {
                 once(&mut pseudo.status, status)
             }
             b":method" | b":scheme" | b":authority" | b":path" | b":protocol" | b":status" => Err(
-                FieldsError::Malformed("pseudo-header field of the other kind of message"),
+                FieldsError::Malformed("pseudo-header field of another kind of message"),
             ),
             _ => Err(FieldsError::Malformed("unknown pseudo-header field")),
         }
@@ -165,13 +165,15 @@ impl<'c> Collector<'c> {
 
     fn header(&mut self, name: HeaderName, value: HeaderValue) -> Result<(), FieldsError> {
         if is_connection_specific(name.as_str()) {
-            return Err(FieldsError::Malformed("field of a connection of HTTP/1"));
+            return Err(FieldsError::Malformed("connection-specific field"));
         }
         if name == TE && !value.as_bytes().eq_ignore_ascii_case(b"trailers") {
-            return Err(FieldsError::Malformed("te other than trailers"));
+            return Err(FieldsError::Malformed(
+                "te with a value other than trailers",
+            ));
         }
         if name == COOKIE && self.kind == Kind::Request {
-            // §4.2.1: split for compression, joined before the message is passed on.
+            // §4.2.1: cookies are split for compression, and joined before the message is passed on.
             if !self.cookies.is_empty() {
                 self.cookies.put_slice(b"; ");
             }
@@ -182,10 +184,10 @@ impl<'c> Collector<'c> {
         if name == CONTENT_LENGTH {
             let length = content_length(value.as_bytes())?;
             match self.content_length {
-                // A repeated value is redundant.
+                // A repeated equal value is redundant.
                 Some(before) if before == length => return Ok(()),
                 Some(_) => {
-                    return Err(FieldsError::Malformed("content-length values that differ"));
+                    return Err(FieldsError::Malformed("different content-length values"));
                 }
                 None => self.content_length = Some(length),
             }
@@ -199,28 +201,28 @@ impl<'c> Collector<'c> {
 
 const BAD_PSEUDO: FieldsError = FieldsError::Malformed("invalid value of a pseudo-header field");
 
-fn once<T>(place: &mut Option<T>, value: T) -> Result<(), FieldsError> {
-    if place.replace(value).is_some() {
-        return Err(FieldsError::Malformed("pseudo-header field twice"));
+fn once<T>(field: &mut Option<T>, value: T) -> Result<(), FieldsError> {
+    if field.replace(value).is_some() {
+        return Err(FieldsError::Malformed("repeated pseudo-header field"));
     }
     Ok(())
 }
 
-/// Parses a scheme, RFC 3986 §3.1: a letter, then letters, digits and three other characters.
+/// Parses a scheme (RFC 3986 §3.1): a letter, then letters, digits, `+`, `-` and `.`.
 fn scheme(value: &[u8]) -> Option<Scheme> {
     let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || b"+-.".contains(byte);
     let is_scheme = value.first()?.is_ascii_alphabetic() && value.iter().all(is_part);
     Scheme::try_from(value).ok().filter(|_| is_scheme)
 }
 
-/// Parses a status: three digits, of an existing class (RFC 9110 §15).
+/// Parses a status code: three digits of an existing class (RFC 9110 §15).
 fn status(value: &[u8]) -> Option<StatusCode> {
     StatusCode::from_bytes(value)
         .ok()
         .filter(|status| status.as_u16() < 600)
 }
 
-/// Converts a field name, which is a token in lower case (§10.3).
+/// Converts a field name, which must be a lower-case token (§10.3).
 fn to_name(name: &[u8]) -> Result<HeaderName, FieldsError> {
     // `from_lowercase` accepts quotation marks, which a token must not contain (RFC 9110 §5.6.2).
     let name = HeaderName::from_lowercase(name).ok();
@@ -228,7 +230,7 @@ fn to_name(name: &[u8]) -> Result<HeaderName, FieldsError> {
         .ok_or(FieldsError::Malformed("invalid field name"))
 }
 
-/// Converts a field value, §10.3.
+/// Converts a field value (§10.3).
 fn to_value(value: &Text<'_>, is_sensitive: bool) -> Result<HeaderValue, FieldsError> {
     let bytes = value.as_bytes();
     let is_edge = |byte: Option<&u8>| matches!(byte, Some(b' ' | b'\t'));
@@ -253,10 +255,10 @@ fn content_length(value: &[u8]) -> Result<u64, FieldsError> {
         .filter(|text| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()));
     digits
         .and_then(|digits| digits.parse().ok())
-        .ok_or(FieldsError::Malformed("content-length that is no length"))
+        .ok_or(FieldsError::Malformed("content-length is not a number"))
 }
 
-/// Returns true for fields that belong to a connection of HTTP/1, §4.2.
+/// Returns true for connection-specific fields of HTTP/1.1 (§4.2).
 pub(super) fn is_connection_specific(name: &str) -> bool {
     matches!(
         name,

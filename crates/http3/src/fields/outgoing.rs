@@ -1,4 +1,4 @@
-//! Messages as field lines.
+//! Conversion of messages to field lines.
 
 use std::borrow::Cow;
 
@@ -10,17 +10,17 @@ use http::{HeaderMap, HeaderValue, Method, StatusCode, request};
 use super::collect::is_connection_specific;
 use super::request::{Protocol, RequestError};
 
-/// The field lines of a section in their order, checked and ready to be encoded.
+/// The field lines of a section in order, validated and ready to be encoded.
 ///
-/// Leaves out fields that belong to a connection of HTTP/1 and those that `connection` names
-/// (RFC 9114 §4.2), so messages that came over HTTP/1 can be forwarded unchanged.
+/// Omits connection-specific fields and those listed in `connection` (RFC 9114 §4.2), so that messages received
+/// over HTTP/1.1 can be forwarded unchanged.
 #[derive(Clone, Debug)]
 pub struct FieldsToSend<'a> {
     pseudo: [Option<(&'static str, Cow<'a, str>)>; 5],
     headers: &'a HeaderMap,
-    /// The `connection` field, which names fields that are left out.
+    /// The `connection` field, which lists fields to omit.
     named: Option<&'a HeaderValue>,
-    /// The `host` field is equal to `:authority` and left out.
+    /// True if the `host` field is equal to `:authority` and omitted.
     is_host_dropped: bool,
     content_length: Option<Digits>,
 }
@@ -135,19 +135,19 @@ impl<'a> FieldsToSend<'a> {
         matches!(self.pseudo[0], Some((":method", _)))
     }
 
-    /// Returns true for the fields of a response that is not interim.
+    /// Returns true for the fields of a final response.
     pub(crate) fn is_final_response(&self) -> bool {
         matches!(&self.pseudo[0], Some((":status", status)) if !status.starts_with('1'))
     }
 
-    /// Adds a `content-length` unless the headers have one. That is cheaper than adding it to them.
+    /// Adds a `content-length` unless the headers contain one. This is cheaper than inserting it into them.
     pub fn set_content_length(&mut self, length: u64) {
         if !self.headers.contains_key(CONTENT_LENGTH) {
             self.content_length = Some(Digits::new(length));
         }
     }
 
-    /// Returns the bytes of all names and values plus 32 per line.
+    /// Returns the size of all names and values plus 32 bytes per field line.
     pub fn size(&self) -> u64 {
         let size = |line: FieldLine<'_>| line_size(line.name, line.value) as u64;
         self.lines().map(size).sum()
@@ -183,8 +183,8 @@ impl<'a> FieldsToSend<'a> {
     }
 }
 
-/// Returns false for most fields that are sent, by their first letter: no other field is looked at closely,
-/// because each section is passed over several times.
+/// Returns false for most field names by their first letter, so that they are not examined further. Each section
+/// is iterated several times.
 fn may_be_dropped(name: &str) -> bool {
     matches!(
         name.as_bytes().first(),
@@ -192,15 +192,14 @@ fn may_be_dropped(name: &str) -> bool {
     )
 }
 
-/// Returns the authority without user information, §4.3.1.
+/// Returns the authority without user information (§4.3.1).
 fn without_user(authority: &str) -> &str {
-    // Too short for an optimised search to pay off.
+    // Authorities are too short for an optimised search.
     let at = authority.bytes().rposition(|byte| byte == b'@');
     at.map_or(authority, |at| &authority[at + 1..])
 }
 
-/// Returns true if a `connection` field names `name`, RFC 9110 §7.6.1. It cannot remove `te` and
-/// cookies from a message.
+/// Returns true if a `connection` field lists `name` (RFC 9110 §7.6.1). It cannot remove `te` and cookies.
 fn names(connection: &HeaderValue, name: &str) -> bool {
     let Ok(options) = connection.to_str() else {
         return false;

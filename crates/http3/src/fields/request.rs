@@ -1,4 +1,4 @@
-//! Header sections of requests, §4.3.1, §4.4, RFC 9220.
+//! Header sections of requests (§4.3.1, §4.4, RFC 9220).
 
 use bytes::Bytes;
 use http::header::HOST;
@@ -9,13 +9,12 @@ use thiserror::Error;
 use super::collect::Pseudo;
 use super::{Collector, FieldsError, LineCache};
 
-/// The protocol of an extended CONNECT (RFC 8441 §4, RFC 9220), stored in the extensions of the
-/// request.
+/// The protocol of an extended CONNECT (RFC 8441 §4, RFC 9220), stored in the extensions of the request.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Protocol(Bytes);
 
 impl Protocol {
-    /// The WebSocket protocol, RFC 8441 §5.
+    /// The WebSocket protocol (RFC 8441 §5).
     pub const WEBSOCKET: Self = Self(Bytes::from_static(b"websocket"));
 
     /// Creates a protocol from its upgrade token. Returns `None` if `name` is not a token.
@@ -36,7 +35,7 @@ impl Protocol {
     }
 }
 
-/// Returns true for characters of a token, RFC 9110 §5.6.2.
+/// Returns true for characters of a token (RFC 9110 §5.6.2).
 fn is_token_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~/".contains(&byte)
 }
@@ -59,16 +58,16 @@ pub enum RequestError {
     /// The field section exceeds the limit of the peer.
     #[error("the fields take {size} bytes, the peer allows {allowed}")]
     TooLarge {
-        /// The bytes of all names and values plus 32 per line.
+        /// The size of all names and values plus 32 bytes per field line.
         size: u64,
-        /// The peer's `SETTINGS_MAX_FIELD_SECTION_SIZE`.
+        /// The `SETTINGS_MAX_FIELD_SECTION_SIZE` of the peer.
         allowed: u64,
     },
 }
 
 impl Collector<'_> {
-    /// Returns the section as a request, and the length that its content must have.
-    /// `extended_connect` is true if we have enabled that.
+    /// Returns the section as a request, and the length that its content must have. `extended_connect` is true
+    /// if this end has enabled it.
     pub(crate) fn finish_request(
         &mut self,
         extended_connect: bool,
@@ -83,7 +82,7 @@ impl Collector<'_> {
             }
             Some(name) => Some(
                 Protocol::from_bytes(name.clone())
-                    .ok_or(FieldsError::Malformed(":protocol that is no token"))?,
+                    .ok_or(FieldsError::Malformed(":protocol is not a token"))?,
             ),
         };
         let uri = if method == Method::CONNECT && protocol.is_none() {
@@ -103,7 +102,7 @@ impl Collector<'_> {
     }
 }
 
-/// Returns the URI of an ordinary CONNECT, §4.4.
+/// Returns the URI of an ordinary CONNECT (§4.4).
 fn connect_uri(pseudo: &Pseudo, cache: &mut LineCache) -> Result<Uri, FieldsError> {
     if pseudo.scheme.is_some() || pseudo.path.is_some() {
         return Err(FieldsError::Malformed("CONNECT with :scheme or :path"));
@@ -118,7 +117,7 @@ fn connect_uri(pseudo: &Pseudo, cache: &mut LineCache) -> Result<Uri, FieldsErro
     Uri::from_parts(parts).map_err(|_| BAD_URI)
 }
 
-/// Returns the URI of any other request, §4.3.1.
+/// Returns the URI of any other request (§4.3.1).
 fn uri(
     pseudo: &mut Pseudo,
     headers: &HeaderMap,
@@ -145,7 +144,7 @@ fn uri(
         return Err(FieldsError::Malformed("neither :authority nor host"));
     }
     let mut parts = http::uri::Parts::default();
-    // Without an authority `Uri` holds the path only.
+    // Without an authority, `Uri` contains only the path.
     parts.scheme = authority.is_some().then_some(scheme);
     parts.authority = authority;
     parts.path_and_query = Some(PathAndQuery::from_maybe_shared(path).map_err(|_| BAD_URI)?);
@@ -160,7 +159,7 @@ fn authority_of(
     let mut hosts = headers.get_all(HOST).iter();
     let host = hosts.next();
     if hosts.next().is_some() {
-        return Err(FieldsError::Malformed("host twice"));
+        return Err(FieldsError::Malformed("more than one host field"));
     }
     let host = match host {
         Some(host) => Some(authority(Bytes::copy_from_slice(host.as_bytes()), cache)?),
@@ -170,9 +169,9 @@ fn authority_of(
         return Ok(host);
     };
     let pseudo = authority(pseudo, cache)?;
-    // `Authority` compares hosts without regard to case.
+    // `Authority` compares hosts case-insensitively.
     if host.is_some_and(|host| host != pseudo) {
-        return Err(FieldsError::Malformed(":authority and host disagree"));
+        return Err(FieldsError::Malformed(":authority and host differ"));
     }
     Ok(Some(pseudo))
 }

@@ -1,12 +1,11 @@
-//! Header sections of responses, §4.3.2.
+//! Header sections of responses (§4.3.2).
 
 use http::{Response, StatusCode, Version};
 
 use super::{Collector, FieldsError};
 
 impl Collector<'_> {
-    /// Returns the section as a response, interim or final, and the length that its content should
-    /// have.
+    /// Returns the section as an interim or final response, and the length that its content should have.
     pub(crate) fn finish_response(&mut self) -> Result<(Response<()>, Option<u64>), FieldsError> {
         self.finish()?;
         let status = self

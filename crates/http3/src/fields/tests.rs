@@ -58,12 +58,12 @@ const GET: [(&str, &str); 4] = [
     (":path", "/a?b"),
 ];
 
-/// GET with other lines behind it.
+/// Returns the field lines of a GET request followed by these.
 fn get(lines: &[(&'static str, &'static str)]) -> Vec<(&'static str, &'static str)> {
     [&GET[..], lines].concat()
 }
 
-/// GET without or with another line of this name.
+/// Returns the field lines of a GET request in which the line of this name is replaced or removed.
 fn get_with(name: &'static str, value: Option<&'static str>) -> Vec<(&'static str, &'static str)> {
     let mut lines: Vec<_> = GET.into_iter().filter(|line| line.0 != name).collect();
     lines.extend(value.map(|value| (name, value)));
@@ -71,7 +71,7 @@ fn get_with(name: &'static str, value: Option<&'static str>) -> Vec<(&'static st
 }
 
 #[test]
-fn makes_a_request() {
+fn section_becomes_a_request() {
     let lines = get(&[
         ("accept", "*/*"),
         ("content-length", "5"),
@@ -86,8 +86,7 @@ fn makes_a_request() {
     assert_eq!(length, Some(5));
 }
 
-/// A field name is a token (RFC 9110 §5.6.2), and every byte that is not part of one makes a message
-/// malformed (RFC 9114 §10.3).
+/// A field name is a token (RFC 9110 §5.6.2), and any other byte makes a message malformed (RFC 9114 §10.3).
 #[test]
 fn names_with_bytes_outside_of_tokens_are_malformed() {
     for name in [
@@ -101,13 +100,13 @@ fn names_with_bytes_outside_of_tokens_are_malformed() {
 }
 
 #[test]
-fn makes_a_response() {
+fn section_becomes_a_response() {
     let (response, length) = response(&[(":status", "204"), ("server", "x")]).expect("a response");
     assert_eq!(response.status(), StatusCode::NO_CONTENT);
     assert_eq!(length, None);
 }
 
-/// RFC 9114 §4.3: unknown, of the other kind, twice, late, in trailers.
+/// RFC 9114 §4.3: unknown ones, of another kind of message, repeated, after other fields, in trailers.
 #[test]
 fn refuses_pseudo_header_fields_out_of_place() {
     assert!(is_malformed(request(&get(&[(":other", "x")]))));
@@ -130,7 +129,7 @@ fn refuses_pseudo_header_fields_out_of_place() {
     assert!(trailers(&[("grpc-status", "0")]).is_ok());
 }
 
-/// §4.3.1.
+/// RFC 9114 §4.3.1.
 #[test]
 fn refuses_requests_that_lack_a_pseudo_header_field() {
     for name in [":method", ":scheme", ":path", ":authority"] {
@@ -138,7 +137,7 @@ fn refuses_requests_that_lack_a_pseudo_header_field() {
     }
     assert!(is_malformed(request(&get_with(":path", Some("")))));
     assert!(is_malformed(request(&get_with(":authority", Some("")))));
-    // The two error vectors of QPACK that are sections and no messages.
+    // The two error vectors for QPACK that are valid sections but not messages.
     assert!(is_malformed(request(&[(":authority", "")])));
     assert!(is_malformed(request(&[(
         "x-xss-protection",
@@ -146,7 +145,7 @@ fn refuses_requests_that_lack_a_pseudo_header_field() {
     )])));
 }
 
-/// §4.3.1.
+/// RFC 9114 §4.3.1.
 #[test]
 fn takes_host_for_a_missing_authority() {
     let mut lines = get_with(":authority", None);
@@ -161,7 +160,7 @@ fn takes_host_for_a_missing_authority() {
     assert!(is_malformed(self::request(&lines)));
 }
 
-/// §4.3.1.
+/// RFC 9114 §4.3.1.
 #[test]
 fn refuses_authority_and_host_that_disagree() {
     assert!(request(&get(&[("host", "example.org")])).is_ok());
@@ -173,7 +172,7 @@ fn refuses_authority_and_host_that_disagree() {
     ]))));
 }
 
-/// §4.3.1.
+/// RFC 9114 §4.3.1.
 #[test]
 fn refuses_invalid_values_of_pseudo_header_fields() {
     for (name, values) in [
@@ -203,7 +202,7 @@ fn the_asterisk_is_for_options() {
     assert_eq!(request.uri().path(), "*");
 }
 
-/// §4.3.2.
+/// RFC 9114 §4.3.2.
 #[test]
 fn refuses_responses_without_a_valid_status() {
     for status in [
@@ -217,7 +216,7 @@ fn refuses_responses_without_a_valid_status() {
     }
 }
 
-/// §4.4.
+/// RFC 9114 §4.4.
 #[test]
 fn connect_has_a_method_and_an_authority_with_a_port() {
     let connect = |lines: &[(&'static str, &'static str)]| {
@@ -239,7 +238,7 @@ fn connect_has_a_method_and_an_authority_with_a_port() {
 
 /// RFC 9220 §3.
 #[test]
-fn extended_connect_is_taken_where_it_is_enabled() {
+fn extended_connect_is_accepted_if_enabled() {
     let lines = [
         &[(":method", "CONNECT"), (":protocol", "websocket")],
         &GET[1..],
@@ -262,7 +261,7 @@ fn extended_connect_is_taken_where_it_is_enabled() {
     assert!(is_malformed(extended(&bad)));
 }
 
-/// §4.2, §10.3.
+/// RFC 9114 §4.2, §10.3.
 #[test]
 fn refuses_invalid_names_and_values() {
     for name in [
@@ -283,7 +282,7 @@ fn refuses_invalid_names_and_values() {
     assert!(request(&get(&[("x", "a\tb c\u{e9}"), ("y", "")])).is_ok());
 }
 
-/// §4.2.
+/// RFC 9114 §4.2.
 #[test]
 fn refuses_fields_of_a_connection() {
     for name in [
@@ -304,9 +303,9 @@ fn refuses_fields_of_a_connection() {
     assert!(request(&get(&[("te", "trailers")])).is_ok());
 }
 
-/// §4.1.2.
+/// RFC 9114 §4.1.2.
 #[test]
-fn refuses_content_lengths_that_differ_or_are_none() {
+fn different_or_invalid_content_lengths_are_refused() {
     assert!(is_malformed(request(&get(&[
         ("content-length", "1"),
         ("content-length", "2")
@@ -318,7 +317,7 @@ fn refuses_content_lengths_that_differ_or_are_none() {
         );
     }
     let lines = get(&[("content-length", "1"), ("content-length", "1")]);
-    let (request, length) = self::request(&lines).expect("the same twice");
+    let (request, length) = self::request(&lines).expect("equal values are allowed");
     assert_eq!(length, Some(1));
     assert_eq!(
         request.headers().get_all("content-length").iter().count(),
@@ -326,7 +325,7 @@ fn refuses_content_lengths_that_differ_or_are_none() {
     );
 }
 
-/// RFC 9204 §7.1.3: what came as a literal that must stay one goes on as one, joined or not.
+/// RFC 9204 §7.1.3: a literal that must not be indexed remains one, joined or not.
 #[test]
 fn cookies_stay_out_of_tables_when_they_are_joined() {
     for (is_first, is_second) in [(false, false), (true, false), (false, true)] {
@@ -347,7 +346,7 @@ fn cookies_stay_out_of_tables_when_they_are_joined() {
         assert_eq!(cookie, "a=1; b=2");
         assert_eq!(cookie.is_sensitive(), is_first || is_second);
         let (parts, ()) = request.into_parts();
-        let fields = FieldsToSend::request(&parts).expect("whole");
+        let fields = FieldsToSend::request(&parts).expect("valid fields");
         let sent = fields.lines().find(|line| line.name == b"cookie");
         assert_eq!(
             sent.map(|line| line.is_sensitive),
@@ -356,7 +355,7 @@ fn cookies_stay_out_of_tables_when_they_are_joined() {
     }
 }
 
-/// §4.2.1.
+/// RFC 9114 §4.2.1.
 #[test]
 fn joins_cookies() {
     let (request, _) =
@@ -365,7 +364,7 @@ fn joins_cookies() {
     assert_eq!(request.headers().get_all("cookie").iter().count(), 1);
 }
 
-/// §4.2.2, §10.5.1: after decompression, in heads and trailers alike.
+/// §4.2.2, §10.5.1: limits apply after decompression, in header sections and trailers alike.
 #[test]
 fn refuses_sections_that_are_too_large() {
     let long = "v".repeat(32_000);
@@ -393,7 +392,7 @@ fn refuses_sections_that_are_too_large() {
     assert!(trailers(&[line]).is_ok());
     assert!(trailers(&many[..1024]).is_ok());
     assert!(trailers(&[(&name[..256], "x")]).is_ok());
-    // A name of one byte and 32 for the line.
+    // A name of one byte and 32 for the field line.
     let most = 64 * 1024 - 33;
     assert!(trailers(&[("x", &value[..most])]).is_ok());
     let result = trailers(&[("x", &value[..=most])]);
@@ -417,9 +416,9 @@ fn has(lines: &[(String, String)], name: &str) -> bool {
     lines.iter().any(|line| line.0 == name)
 }
 
-/// §4.2, §4.3.1.
+/// RFC 9114 §4.2, §4.3.1.
 #[test]
-fn writes_requests_as_they_have_to_be() {
+fn requests_are_written_as_required() {
     let request = Request::builder()
         .uri("https://user:secret@example.org?x")
         .header("Host", "example.org")
@@ -431,7 +430,7 @@ fn writes_requests_as_they_have_to_be() {
         .header("Accept", "*/*")
         .body(())
         .expect("a request");
-    let lines = sent(request).expect("whole");
+    let lines = sent(request).expect("valid fields");
     let expected = [
         (":method", "GET"),
         (":scheme", "https"),
@@ -446,12 +445,12 @@ fn writes_requests_as_they_have_to_be() {
 #[test]
 fn writes_connect_without_scheme_and_path() {
     let connect = |uri: &str| Request::connect(uri).body(()).expect("a request");
-    let lines = sent(connect("example.org:443")).expect("whole");
+    let lines = sent(connect("example.org:443")).expect("valid fields");
     assert!(!has(&lines, ":scheme") && !has(&lines, ":path"));
     assert_eq!(sent(connect("example.org")), Err(RequestError::NoPort));
     let mut extended = connect("https://example.org/chat");
     extended.extensions_mut().insert(Protocol::WEBSOCKET);
-    let lines = sent(extended).expect("whole");
+    let lines = sent(extended).expect("valid fields");
     for (name, value) in [
         (":protocol", "websocket"),
         (":scheme", "https"),
@@ -465,7 +464,7 @@ fn writes_connect_without_scheme_and_path() {
     }
 }
 
-/// §4.2, §4.5: a response has no fields of a connection either.
+/// §4.2, §4.5: a response has no connection-specific fields either.
 #[test]
 fn writes_responses_without_fields_of_a_connection() {
     let response = Response::builder()
@@ -506,7 +505,7 @@ fn asterisk_and_sensitive_values_are_sent() {
         .build()
         .expect("a URI");
     let mut request = Request::options(uri).body(()).expect("a request");
-    let lines = sent(request.clone()).expect("whole");
+    let lines = sent(request.clone()).expect("valid fields");
     assert!(
         lines.contains(&(":path".to_owned(), "*".to_owned())),
         "{lines:?}"
@@ -515,7 +514,7 @@ fn asterisk_and_sensitive_values_are_sent() {
     value.set_sensitive(true);
     request.headers_mut().insert("x-key", value);
     let (parts, ()) = request.into_parts();
-    let fields = FieldsToSend::request(&parts).expect("whole");
+    let fields = FieldsToSend::request(&parts).expect("valid fields");
     assert!(
         fields
             .lines()
@@ -524,7 +523,7 @@ fn asterisk_and_sensitive_values_are_sent() {
 }
 
 proptest! {
-    /// Whatever comes is a message or an error, and a message is one that we would send.
+    /// Any field lines are a message or an error, and the message can be sent again.
     #[test]
     fn survives_any_lines(lines in prop::collection::vec((".{0,12}", ".{0,12}"), 0..8), real in 0usize..5) {
         let lines: Vec<_> = GET[..real.min(4)]
@@ -541,7 +540,7 @@ proptest! {
     }
 }
 
-/// RFC 9114 §4.3.1. No request without an authority is sent, so none of a scheme that has none.
+/// RFC 9114 §4.3.1. Requests without an authority are not sent, so none has a scheme without one.
 #[test]
 fn schemes_without_an_authority_are_never_sent() {
     let uri = http::Uri::builder().scheme("urn").path_and_query("/name");

@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// Lets all pass, with at most a hundred bytes.
+/// Admits all frames with payloads of at most a hundred bytes.
 struct Anything;
 
 impl Rules for Anything {
@@ -22,7 +22,7 @@ fn frame(value: u64, payload: &[u8]) -> Vec<u8> {
     out
 }
 
-/// All pieces, with the bytes of DATA joined.
+/// Returns all parts, with the bytes of DATA joined.
 fn read(bytes: &[u8], chunk: usize) -> Result<(Vec<Piece>, FrameReader), Error> {
     let mut reader = FrameReader::default();
     let mut pieces = Vec::new();
@@ -56,7 +56,7 @@ const fn skipping(frame_type: u64, len: u64) -> Piece {
 }
 
 #[test]
-fn reads_frames_cut_anywhere() {
+fn frames_may_be_split_anywhere() {
     let bytes = sample();
     let expected = vec![
         Piece::Frame(FrameType::Headers, Bytes::from_static(b"section")),
@@ -73,7 +73,7 @@ fn reads_frames_cut_anywhere() {
     }
 }
 
-/// §7.1.
+/// RFC 9114 §7.1.
 #[test]
 fn a_stream_may_not_end_inside_a_frame() {
     let bytes = sample();
@@ -95,7 +95,7 @@ fn refuses_a_frame_that_is_too_long_before_it_arrives() {
 }
 
 #[test]
-fn oversized_headers_are_skipped_without_keeping() {
+fn oversized_headers_are_skipped_without_being_stored() {
     let len = 100_000;
     let mut bytes = frame(frame::HEADERS, &vec![7; len]);
     bytes.extend(frame(frame::HEADERS, &[8; 100]));
@@ -113,7 +113,7 @@ fn oversized_headers_are_skipped_without_keeping() {
     assert!(reader.finish().is_err());
 }
 
-/// The buffer of a section in parts grows with what has arrived, up to the section and no further.
+/// The buffer of an incomplete section grows with the bytes that have arrived, up to its length.
 #[test]
 fn a_partial_section_takes_no_more_than_its_length() {
     let bytes = frame(frame::HEADERS, &[7; 90]);
@@ -133,17 +133,17 @@ fn a_partial_section_takes_no_more_than_its_length() {
 }
 
 #[test]
-fn skips_without_keeping() {
+fn unknown_frames_are_skipped_without_being_stored() {
     let mut bytes = Vec::new();
     frame::encode_header(&mut bytes, frame::reserved(1), 1 << 30);
     bytes.extend_from_slice(&[0; 100_000]);
-    let (_, reader) = read(&bytes, 1000).expect("skipped");
+    let (_, reader) = read(&bytes, 1000).expect("the frame is skipped");
     assert!(reader.memory() < 1000);
     assert!(reader.finish().is_err());
 }
 
 #[test]
-fn does_not_copy_data() {
+fn data_is_not_copied() {
     let chunk = Bytes::from(frame(frame::DATA, &[1; 500]));
     let mut reader = FrameReader::default();
     reader.push(chunk.clone());
@@ -155,7 +155,7 @@ fn does_not_copy_data() {
 
 proptest! {
     #[test]
-    fn cuts_make_no_difference(bytes: Vec<u8>, chunk in 1usize..20) {
+    fn splits_do_not_change_the_result(bytes: Vec<u8>, chunk in 1usize..20) {
         let whole = read(&bytes, bytes.len()).map(|(pieces, _)| pieces);
         let parts = read(&bytes, chunk).map(|(pieces, _)| pieces);
         prop_assert_eq!(whole, parts);

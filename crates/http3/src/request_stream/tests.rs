@@ -1,4 +1,4 @@
-//! Whole messages, without a transport.
+//! Tests of whole messages without a transport.
 
 use courser_base::Side;
 use courser_qpack::{Encoder, EncoderLimits, FieldLine};
@@ -36,7 +36,7 @@ enum Seen {
     End,
 }
 
-/// The peer's frames, and what is read of them.
+/// The frames of the peer, and how they are read.
 #[derive(Clone, Debug)]
 struct Reading {
     side: Side,
@@ -64,7 +64,7 @@ impl Reading {
         }
     }
 
-    /// The responses are to a request with this method.
+    /// Sets the method of the request to which the responses belong.
     fn to(mut self, method: Method) -> Self {
         self.method = method;
         self
@@ -84,7 +84,7 @@ impl Reading {
         Connection::new(self.side, config, 1, NOW)
     }
 
-    /// Reads up to the end or the first error. The result must not depend on the chunks.
+    /// Reads up to the end or the first error. Checks that the result does not depend on the chunks.
     fn read(&self) -> Result<Vec<Seen>, (Code, Scope)> {
         let whole = self.read_cut(usize::MAX);
         for size in [1, 2, 5] {
@@ -113,7 +113,7 @@ impl Reading {
                 Ok(None) => match chunks.next() {
                     Some(chunk) => {
                         stream.push(chunk);
-                        // FIN comes with the last chunk, as it does from a transport.
+                        // FIN arrives with the last chunk, as from a transport.
                         if self.has_fin && chunks.peek().is_none() {
                             stream.on_fin();
                         }
@@ -130,7 +130,7 @@ impl Reading {
     }
 }
 
-/// Takes the next step that shows anything. `None` if more bytes are needed or the stream is blocked.
+/// Returns the next observable step, or `None` if more bytes are needed or the stream is blocked.
 fn next(stream: &mut RequestStream, connection: &mut Connection) -> Result<Option<Seen>, Error> {
     loop {
         return Ok(Some(match stream.poll() {
@@ -177,7 +177,7 @@ fn data(content: &[u8]) -> Vec<u8> {
     frame(frame::DATA, content)
 }
 
-/// A HEADERS frame with these lines, without the dynamic table.
+/// Returns a HEADERS frame with these field lines, encoded without the dynamic table.
 fn headers(lines: &[(&str, &str)]) -> Vec<u8> {
     let limits = EncoderLimits {
         max_table_capacity: 0,
@@ -191,7 +191,7 @@ fn headers(lines: &[(&str, &str)]) -> Vec<u8> {
     frame(frame::HEADERS, &section)
 }
 
-/// The header section of a request, with more lines behind its pseudo-header fields.
+/// Returns the HEADERS frame of a request, with more field lines after its pseudo-header fields.
 fn request_with(method: &str, more: &[(&str, &str)]) -> Vec<u8> {
     let begin = match method {
         "CONNECT" => vec![(":method", method), (":authority", "example.org:443")],

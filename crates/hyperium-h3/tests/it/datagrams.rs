@@ -28,13 +28,16 @@ where
     let mut connection: h3::server::Connection<C, Bytes> =
         builder.build(connection).await.expect("a connection");
     let resolver = connection.accept().await.expect("open").expect("a request");
-    let (_, mut stream) = resolver.resolve_request().await.expect("whole");
+    let (_, mut stream) = resolver
+        .resolve_request()
+        .await
+        .expect("a complete message");
     let mut reader = connection.get_datagram_reader();
     let mut sender = connection.get_datagram_sender(stream.id());
     stream
         .send_response(Response::new(()))
         .await
-        .expect("asked for");
+        .expect("the client still reads");
     let echo = async {
         while let Ok(datagram) = reader.read_datagram().await {
             assert_eq!(datagram.stream_id(), stream.id());
@@ -92,7 +95,9 @@ where
     R: RecvDatagram<Buffer = Bytes>,
 {
     loop {
-        sender.send_datagram(payload.clone()).expect("it fits");
+        sender
+            .send_datagram(payload.clone())
+            .expect("within the datagram size limit");
         let back = async {
             loop {
                 let back = reader.read_datagram().await.expect("open");
@@ -163,7 +168,7 @@ async fn datagrams_of_all_requests_are_received() {
         }
         datagrams
             .send(request.uri().path().as_bytes())
-            .expect("it fits");
+            .expect("within the datagram size limit");
         Ok::<_, Infallible>(Response::new(own::Empty))
     });
     let mut config = own::Config::new(courser::Side::Server);
@@ -185,7 +190,7 @@ async fn datagrams_of_all_requests_are_received() {
             .expect("a request");
         let mut stream = client.send_request(request).await.expect("sent");
         within(stream.recv_response()).await.expect("answered");
-        let datagram = within(reader.read_datagram()).await.expect("one");
+        let datagram = within(reader.read_datagram()).await.expect("a datagram");
         assert_eq!(datagram.stream_id(), stream.id());
         assert_eq!(stream.id().into_inner(), number * 4);
         assert_eq!(*datagram.payload(), path);
@@ -202,7 +207,7 @@ async fn send_errors_state_the_reason() {
     let pair = Pair::new();
     let (client, server) = pair.connect().await;
     let client = courser_hyperium_h3::Connection::new(client);
-    send(&client, 1000).expect("it fits");
+    send(&client, 1000).expect("within the datagram size limit");
     let error = send(&client, 70_000).expect_err("too large");
     assert!(matches!(error, SendDatagramErrorIncoming::TooLarge));
     let mut reader = DatagramConnectionExt::<Bytes>::recv_datagram_handler(&client);

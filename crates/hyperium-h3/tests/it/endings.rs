@@ -1,4 +1,4 @@
-//! The end of requests and connections, and the error codes that each side receives.
+//! Tests of the end of requests and connections, and of the error codes that each side receives.
 
 use std::task::Poll;
 
@@ -31,7 +31,10 @@ async fn client(connection: courser::Connection) -> (Driver, Client) {
 
 async fn next(server: &mut Server) -> (Request<()>, Answering) {
     let resolver = server.accept().await.expect("open").expect("a request");
-    resolver.resolve_request().await.expect("whole")
+    resolver
+        .resolve_request()
+        .await
+        .expect("a complete message")
 }
 
 fn request(path: &str) -> Request<()> {
@@ -104,18 +107,22 @@ async fn goaway_lets_requests_finish() {
         stream
             .send_response(Response::new(()))
             .await
-            .expect("wanted");
+            .expect("the client still reads");
         stream
             .send_data(Bytes::from("still here"))
             .await
-            .expect("wanted");
-        stream.finish().await.expect("wanted");
+            .expect("the client still reads");
+        stream.finish().await.expect("the client still reads");
         // Drives the server until no request is left.
         while let Ok(Some(_)) = server.accept().await {}
     };
     let reading = async {
         sent.recv_response().await.expect("answered");
-        let mut data = sent.recv_data().await.expect("whole").expect("content");
+        let mut data = sent
+            .recv_data()
+            .await
+            .expect("a complete message")
+            .expect("content");
         assert_eq!(
             data.copy_to_bytes(data.remaining()),
             Bytes::from("still here")

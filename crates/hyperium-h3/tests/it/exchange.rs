@@ -161,7 +161,9 @@ async fn coursers_own_client_and_a_server_on_courser() {
         .body(Full::new(body.clone()))
         .expect("a request");
     let response = within(client.send(request)).await.expect("answered");
-    let echoed = within(response.into_body().collect()).await.expect("whole");
+    let echoed = within(response.into_body().collect())
+        .await
+        .expect("a complete message");
     assert!(echoed.to_bytes() == body, "the echo differs");
     let tasks: Vec<_> = (0..500usize)
         .map(|n| {
@@ -171,7 +173,11 @@ async fn coursers_own_client_and_a_server_on_courser() {
                     .body(own::Empty)
                     .expect("a request");
                 let response = client.send(request).await.expect("answered");
-                let body = response.into_body().collect().await.expect("whole");
+                let body = response
+                    .into_body()
+                    .collect()
+                    .await
+                    .expect("a complete message");
                 assert_eq!(body.to_bytes(), pattern(n));
             })
         })
@@ -205,7 +211,9 @@ async fn coursers_own_client_accepts_empty_frames() {
             .body(own::Empty)
             .expect("a request");
         let response = within(client.send(request)).await.expect("answered");
-        let body = within(response.into_body().collect()).await.expect("whole");
+        let body = within(response.into_body().collect())
+            .await
+            .expect("a complete message");
         assert_eq!(body.to_bytes(), "all");
     }
 }

@@ -12,7 +12,7 @@ use super::path::PathCounts;
 use super::value_counters::ValueCounters;
 use crate::names;
 
-/// The counters of connections.
+/// The counters of all connections.
 #[derive(Debug)]
 pub(super) struct Counts {
     client: SideCounts,
@@ -45,7 +45,7 @@ struct Closed {
     side: &'static str,
     by: &'static str,
     cause: String,
-    /// True for a code without a name, of which there may be any number.
+    /// True for a code without a name; peers can send any number of these.
     is_rare: bool,
 }
 
@@ -170,7 +170,7 @@ impl Counts {
         ));
         families.push(Family::counters(
             "path_silences",
-            "Times that three probe timeouts in a row brought no acknowledgement, and that one followed later",
+            "Paths that became silent after three consecutive probe timeouts, and that recovered",
             "event",
             self.silences.named(names::silence),
         ));
@@ -234,7 +234,7 @@ impl Counts {
     }
 }
 
-/// Maximum number of error codes without a name that are counted separately, for peers and for this end each.
+/// Largest number of error codes without a name that are counted separately, for peers and for this end each.
 const MAX_CAUSES: usize = 64;
 
 const REASONS: [Reason; 5] = [
@@ -263,7 +263,8 @@ const ECN_STATES: [EcnState; 4] = [
     EcnState::Failed,
 ];
 
-/// Bounds of datagrams: the least of QUIC, the payloads of IPv6 and IPv4 over Ethernet, and jumbo frames.
+/// Bucket bounds of datagram sizes: the minimum of QUIC, the payloads of IPv6 and IPv4 over Ethernet, and jumbo
+/// frames.
 const DATAGRAM_SIZES: [f64; 6] = [1200.0, 1350.0, 1452.0, 1472.0, 8972.0, 65_527.0];
 
 #[cfg(test)]
@@ -274,7 +275,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn codes_of_peers_make_a_bounded_number_of_series() {
+    fn codes_of_peers_create_a_bounded_number_of_series() {
         let counts = Counts::default();
         for code in 0..10_000 {
             let code = ApplicationErrorCode(code);
@@ -353,7 +354,7 @@ mod tests {
         }
         let families = counts.families();
         let dropped = families.iter().find(|it| it.name == "packets_dropped");
-        for series in &dropped.expect("there is one").series {
+        for series in &dropped.expect("the metric exists").series {
             assert!(matches!(series.value, Value::Counter(1)), "{series:?}");
         }
     }

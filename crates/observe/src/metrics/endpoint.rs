@@ -4,7 +4,7 @@ use courser_quic::{Endpoint, EndpointStats};
 
 use super::family::{Family, Value};
 
-/// Returns the counters of endpoints by their names.
+/// Returns the counters of the named endpoints.
 pub(super) fn families(endpoints: &[(String, Endpoint)]) -> Vec<Family> {
     let shards: Vec<Shard<'_>> = endpoints
         .iter()
@@ -17,7 +17,7 @@ pub(super) fn families(endpoints: &[(String, Endpoint)]) -> Vec<Family> {
         gauge(
             &shards,
             "endpoint_connections",
-            "Connections, draining ones included",
+            "Connections, including draining ones",
             |it| it.connections as u64,
         ),
         gauge(
@@ -109,7 +109,7 @@ fn sockets(endpoints: &[(String, Endpoint)]) -> Vec<Family> {
     let mut calls = Family::new("socket_calls", "System calls that moved datagrams");
     let help = "Received datagrams that the kernel dropped because the receive buffer was full";
     let mut dropped = Family::new("socket_dropped_datagrams", help);
-    let help = "Failed system calls, of which the datagrams are lost";
+    let help = "Failed system calls whose datagrams are lost";
     let mut errors = Family::new("socket_errors", help);
     let mut buffers = Family::new("socket_buffer_bytes", "Size of socket buffers");
     let help = "Size of socket buffers that was requested";
@@ -144,7 +144,7 @@ fn sockets(endpoints: &[(String, Endpoint)]) -> Vec<Family> {
                 errors.push(labels, Value::Counter(count));
             }
         }
-        // Some systems do not report it.
+        // Some systems do not report overflows.
         if let Some(overflow) = endpoint.receive_overflow() {
             dropped.push(vec![("endpoint", name.clone())], Value::Counter(overflow));
         }
@@ -171,7 +171,7 @@ fn sockets(endpoints: &[(String, Endpoint)]) -> Vec<Family> {
     vec![datagrams, bytes, calls, errors, dropped, buffers, wanted]
 }
 
-/// Counters that a label divides: name, help, label, and the value of the label with its counter.
+/// Counters that are divided by a label: name, help, label, and each label value with its counter.
 type Divided = (
     &'static str,
     &'static str,
@@ -182,7 +182,7 @@ type Divided = (
 const DIVIDED: &[Divided] = &[
     (
         "endpoint_refused",
-        "Clients refused or left without an answer",
+        "Clients refused or ignored",
         "reason",
         &[
             ("application", |it| it.refused),
@@ -236,7 +236,7 @@ const DIVIDED: &[Divided] = &[
     ),
     (
         "endpoint_features_given_up",
-        "Optional features of packets given up on a path that drops packets with them",
+        "Optional packet features disabled on a path that drops packets with them",
         "feature",
         &[
             ("batches", |it| it.fallbacks.batches),

@@ -1,4 +1,4 @@
-//! The recorder of the crate `metrics`.
+//! Export to the recorder of the crate `metrics`.
 
 use metrics::{Label, counter, gauge};
 

@@ -19,7 +19,7 @@ pub(super) struct Series {
 #[derive(Clone, Debug)]
 pub(super) enum Value {
     Counter(u64),
-    /// A sum of seconds that only grows.
+    /// A monotonic sum of seconds.
     Seconds(f64),
     Gauge(f64),
     Histogram(Distribution),
@@ -30,7 +30,7 @@ pub(super) enum Value {
 pub(super) struct Distribution {
     pub(super) sum: f64,
     pub(super) count: u64,
-    /// The upper bound of each bucket, and the values in it alone. The last bound is infinity.
+    /// The upper bound of each bucket with the number of values only in this bucket. The last bound is infinity.
     pub(super) buckets: Vec<(f64, u64)>,
 }
 

@@ -4,7 +4,7 @@ use courser_base::Mutex;
 
 use super::family::Distribution;
 
-/// A histogram. A lock is enough: there is one observation for each connection.
+/// A histogram behind a lock, because there is only one observation for each connection.
 #[derive(Debug)]
 pub(super) struct Histogram {
     bounds: &'static [f64],
@@ -14,7 +14,7 @@ pub(super) struct Histogram {
 #[derive(Debug, Default)]
 struct HistogramState {
     sum: f64,
-    /// The values in each bucket. The last one is above all bounds.
+    /// Number of values in each bucket. The last bucket is above all bounds.
     counts: Vec<u64>,
 }
 
@@ -51,7 +51,7 @@ impl Histogram {
     }
 }
 
-/// Bounds of handshakes and round-trip times: from the same machine to satellites.
+/// Bucket bounds of handshakes and round-trip times in seconds, from the same machine to satellites.
 pub(super) const SECONDS: [f64; 12] = [
     0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0,
 ];

@@ -22,11 +22,11 @@ pub use self::service::MetricsService;
 pub use self::sink::MetricsSinks;
 use self::source::Source;
 
-/// Counts what happens on connections, and reports it together with the counters of endpoints.
+/// Counts events of connections, and reports them with the counters of endpoints.
 ///
-/// [`Metrics::sinks`] goes into the configurations of clients and servers, and [`Metrics::watch`] adds an
-/// endpoint. [`Metrics::service`] answers requests of Prometheus, in any server that takes services of `tower`.
-/// All clones have the same counters.
+/// Set [`Metrics::sinks`] in the configurations of clients and servers, and add endpoints with
+/// [`Metrics::watch`]. [`Metrics::service`] responds to requests of Prometheus in any server for `tower`
+/// services. Clones share the counters.
 ///
 /// | metric | labels | |
 /// |---|---|---|
@@ -43,11 +43,11 @@ use self::source::Source;
 /// | `courser_endpoint_…` | `endpoint`, `shard` | counters of [`EndpointStats`](courser_quic::EndpointStats), refusals by `reason` |
 /// | `courser_socket_…` | `endpoint` | datagrams, bytes and system calls, receive buffers and what the kernel dropped |
 ///
-/// `family` is `ipv4` or `ipv6`, that of the path in use. With [`Metrics::sinks_named`] all of them have the label
-/// `endpoint` too.
+/// `family` is `ipv4` or `ipv6`, that of the active path. With [`Metrics::sinks_named`] these metrics also have
+/// the label `endpoint`.
 ///
-/// No label has a value that a peer can choose freely: of error codes without a name the first 64 count apart, and
-/// others as `other`.
+/// No label has a value that a peer can choose freely: the first 64 error codes without a name are counted
+/// separately, and others as `other`.
 ///
 /// ```
 /// use courser_observe::Metrics;
@@ -77,7 +77,7 @@ impl Metrics {
         Self::default()
     }
 
-    /// Returns a factory of sinks that count what happens on the connections of a configuration.
+    /// Returns a factory of sinks that count the events of connections.
     ///
     /// A sink costs an atomic addition for each event, and a comparison for each batch of datagrams. It computes
     /// nothing for single packets.
@@ -85,11 +85,11 @@ impl Metrics {
         Arc::new(MetricsSinks::new(self.0.counts(None)))
     }
 
-    /// Returns a factory like [`Metrics::sinks`] for the connections of one endpoint. Their metrics have `name` as
-    /// the label `endpoint`: the name passed to [`Metrics::watch`], or that of a tenant.
+    /// Returns a factory like [`Metrics::sinks`] for the connections of one endpoint. Their metrics have `name`
+    /// as the label `endpoint`: the name passed to [`Metrics::watch`], or that of a tenant.
     ///
-    /// Sinks with the same name share counters. The first 64 names have counters of their own; connections with
-    /// further names are counted together as `other`. The counters of a name last as long as `self`.
+    /// Sinks with the same name share counters. The first 64 names are counted separately; connections with
+    /// further names are counted together as `other`. The counters of a name exist as long as `self`.
     ///
     /// ```
     /// use courser_observe::Metrics;
@@ -111,42 +111,43 @@ impl Metrics {
         Arc::new(MetricsSinks::new(self.0.counts(Some(endpoint))))
     }
 
-    /// Reports the counters of an endpoint, with `name` as the label `endpoint`. Replaces an endpoint of that name.
+    /// Reports the counters of an endpoint with `name` as the label `endpoint`. Replaces an endpoint with this
+    /// name.
     ///
     /// The metrics hold a handle of the endpoint, so that it accepts clients until [`Metrics::unwatch`] or
-    /// [`Endpoint::close`](courser_quic::Endpoint::close) even if the program drops its own.
+    /// [`Endpoint::close`](courser_quic::Endpoint::close), even if the program drops its own.
     pub fn watch(&self, name: impl Into<String>, endpoint: &Endpoint) {
         self.0.watch(name.into(), endpoint);
     }
 
-    /// Stops reporting the endpoint of this name. Returns false if there is none.
+    /// Stops reporting the endpoint with this name. Returns false if there is none.
     pub fn unwatch(&self, name: &str) -> bool {
         self.0.unwatch(name)
     }
 
     /// Returns all metrics in the text format of OpenMetrics 1.0.
     ///
-    /// It costs a system call for each socket of a watched endpoint.
+    /// Costs a system call for each socket of a watched endpoint.
     pub fn text(&self) -> String {
         open_metrics::text(self.collector())
     }
 
-    /// Returns a collector for a registry of the crate
-    /// [`prometheus-client`](https://docs.rs/prometheus-client), for programs that report metrics of their own with
-    /// it. The registry adds its prefix, which should be `courser`.
+    /// Returns a collector for a registry of the crate [`prometheus-client`](https://docs.rs/prometheus-client),
+    /// for programs that report their own metrics with it. The registry adds its prefix, which should be
+    /// `courser`.
     pub fn collector(&self) -> Box<dyn Collector> {
         Box::new(open_metrics::Live(self.0.clone()))
     }
 
-    /// Returns a service that answers each request with [`Metrics::text`].
+    /// Returns a service that responds to each request with [`Metrics::text`].
     pub fn service(&self) -> MetricsService {
         MetricsService::new(self.0.clone())
     }
 
     /// Sets all metrics in the recorder of the crate [`metrics`](https://docs.rs/metrics).
     ///
-    /// Call it when values are wanted, for example every ten seconds. Sums of seconds, which counters of that
-    /// crate cannot hold, are gauges; a histogram is reported as its `_sum` and its `_count`.
+    /// Call it regularly, for example every ten seconds. Sums of seconds are reported as gauges, because
+    /// counters of that crate are integers; a histogram is reported as its `_sum` and `_count`.
     #[cfg(feature = "metrics-facade")]
     pub fn publish(&self) {
         facade::publish(self.0.families());

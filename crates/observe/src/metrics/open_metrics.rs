@@ -16,12 +16,12 @@ pub(super) fn text(collector: Box<dyn Collector>) -> String {
     let mut registry = Registry::with_prefix("courser");
     registry.register_collector(collector);
     let mut out = String::new();
-    // Writing to a string does not fail.
+    // Formatting to a string cannot fail.
     let _ = text::encode(&mut out, &registry);
     out
 }
 
-/// Reads the metrics each time that they are collected.
+/// Reads the metrics each time they are collected.
 #[derive(Debug)]
 pub(super) struct Live(pub(super) Source);
 

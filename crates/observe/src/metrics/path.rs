@@ -1,4 +1,4 @@
-//! Counters of paths, apart for the two families of addresses.
+//! Counters of paths, separately for both address families.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use super::histogram::{Histogram, SECONDS};
 use super::value_counters::ValueCounters;
 use crate::names;
 
-/// The family of the addresses of a path.
+/// The address family of a path.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) enum IpFamily {
     #[default]
@@ -20,7 +20,8 @@ pub(super) enum IpFamily {
 }
 
 impl IpFamily {
-    /// Returns the family that the network sees: an IPv4 address in an IPv6 one (RFC 4291 §2.5.5.2) is one of IPv4.
+    /// Returns the address family that is used on the wire: IPv4 for an IPv4-mapped IPv6 address (RFC 4291
+    /// §2.5.5.2).
     pub(super) fn of(path: FourTuple) -> Self {
         match path.peer.ip().to_canonical() {
             IpAddr::V4(_) => Self::V4,
@@ -36,22 +37,22 @@ impl IpFamily {
     }
 }
 
-/// The counters of the paths of both families.
+/// The counters of the paths of both address families.
 #[derive(Debug)]
-pub(super) struct PathCounts([OfFamily; 2]);
+pub(super) struct PathCounts([FamilyCounts; 2]);
 
 #[derive(Debug)]
-struct OfFamily {
+struct FamilyCounts {
     family: IpFamily,
     smoothed_rtt: Histogram,
-    /// Nanoseconds.
+    /// Time for which each limit held a sender back, in nanoseconds.
     limited: ValueCounters<SendLimit, 6>,
     lost: ValueCounters<LossTrigger, 3>,
 }
 
 impl Default for PathCounts {
     fn default() -> Self {
-        Self([IpFamily::V4, IpFamily::V6].map(|family| OfFamily {
+        Self([IpFamily::V4, IpFamily::V6].map(|family| FamilyCounts {
             family,
             smoothed_rtt: Histogram::new(&SECONDS),
             limited: ValueCounters::new(&LIMITS),
@@ -61,7 +62,7 @@ impl Default for PathCounts {
 }
 
 impl PathCounts {
-    fn of(&self, family: IpFamily) -> &OfFamily {
+    fn of(&self, family: IpFamily) -> &FamilyCounts {
         match family {
             IpFamily::V4 => &self.0[0],
             IpFamily::V6 => &self.0[1],
@@ -79,7 +80,7 @@ impl PathCounts {
     }
 
     pub(super) fn on_lost(&self, family: IpFamily, trigger: Option<LossTrigger>) {
-        // All losses of packets have a trigger, see `LossRecovery`.
+        // All losses of packets have a trigger; see `LossRecovery`.
         if let Some(trigger) = trigger {
             self.of(family).lost.add(trigger, 1);
         }

@@ -1,4 +1,4 @@
-//! A service that answers with metrics.
+//! A service that responds with metrics.
 
 use std::convert::Infallible;
 use std::future::{Ready, ready};
@@ -13,10 +13,10 @@ use tower_service::Service;
 use super::open_metrics::{self, Live};
 use super::source::Source;
 
-/// Answers GET and HEAD with the metrics in the text format of OpenMetrics, and other methods with 405.
+/// Responds to GET and HEAD with the metrics in the text format of OpenMetrics, and to other methods with 405.
 ///
-/// It does not look at the path: mount it at `/metrics`. It requires no password: mount it where
-/// only the operator can reach it.
+/// The path is ignored: mount the service at `/metrics`. It requires no authentication: mount it where only the
+/// operator can reach it.
 #[derive(Clone, Debug)]
 pub struct MetricsService(Source);
 

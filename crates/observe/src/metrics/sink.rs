@@ -1,4 +1,4 @@
-//! The sinks that count.
+//! Sinks that count the events of connections.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -11,7 +11,7 @@ use courser_wire::ConnectionId;
 use super::counts::Counts;
 use super::path::IpFamily;
 
-/// Creates the sinks that count for [`Metrics`](super::Metrics).
+/// Creates the sinks of [`Metrics`](super::Metrics).
 #[derive(Debug)]
 pub struct MetricsSinks(Arc<Counts>);
 
@@ -45,16 +45,16 @@ impl SinkFactory for MetricsSinks {
 struct Counter {
     counts: Arc<Counts>,
     side: Side,
-    /// The family of the path in use, known from the first record on.
+    /// The address family of the active path, known from the first record on.
     family: IpFamily,
     started_at: Option<Time>,
-    /// The limit that holds the connection back, and the time since which it does.
+    /// The limit that holds the sender back, with its start.
     limited: Option<(Time, SendLimit)>,
     initial_rtt: Duration,
-    /// The last one, if the connection has a sample.
+    /// The latest value, if there was a sample.
     smoothed_rtt: Option<Duration>,
     datagram_size: u16,
-    /// The application protocol, which alone gives error codes a meaning.
+    /// The application protocol, which determines the meaning of error codes.
     protocol: Vec<u8>,
 }
 
@@ -87,10 +87,10 @@ impl Sink for Counter {
     fn record(&mut self, now: Time, record: &Record) {
         let counts = &self.counts;
         match record {
-            // Until the first sample it is an assumption.
+            // Before the first sample, the value is an assumption.
             Record::MetricsUpdated(metrics) if metrics.latest_rtt != self.initial_rtt => {
                 self.smoothed_rtt = Some(metrics.smoothed_rtt);
-                // A limit that stays counts while it does.
+                // The time of a limit is also counted while it stays in force.
                 self.limit(now, self.limited.map(|(_, by)| by));
             }
             Record::SendLimited(limited) => self.limit(now, Some(limited.by)),
@@ -177,8 +177,8 @@ mod tests {
         })
     }
 
-    /// Returns the losses and the paced milliseconds over IPv4 and over IPv6.
-    fn seen(counts: &Counts) -> [(u64, u128); 2] {
+    /// Returns the losses and the paced milliseconds, over IPv4 and over IPv6.
+    fn loss_and_pacing(counts: &Counts) -> [(u64, u128); 2] {
         let [lost, limited, _] = counts.of_paths.families();
         let of = |all: &Family, label: &str, family: &str| {
             let has = |it: &Series, of: &str| it.labels.iter().any(|(_, label)| label == of);
@@ -215,15 +215,16 @@ mod tests {
         sink.record(at(0), &Record::ConnectionStarted(started));
         sink.record(at(10), &Record::SendLimited(SendLimited { by }));
         sink.record(at(20), &lost());
-        // A path that is probed only is not in use.
+        // A path that is only probed is not active.
         sink.record(at(30), &moved(PathState::ProbingStarted, IPV4));
         sink.record(at(40), &lost());
         sink.record(at(50), &moved(PathState::MigrationStarted, IPV4));
-        assert_eq!(seen(&counts), [(0, 0), (2, 40)]);
+        assert_eq!(loss_and_pacing(&counts), [(0, 0), (2, 40)]);
         sink.record(at(60), &lost());
-        // It was the address of another one: back to the path before, which the record names.
+        // The address belonged to another host, so the connection returns to the previous path, which the record
+        // names.
         sink.record(at(80), &moved(PathState::MigrationAbandoned, IPV6));
         sink.record(at(90), &lost());
-        assert_eq!(seen(&counts), [(1, 30), (3, 40)]);
+        assert_eq!(loss_and_pacing(&counts), [(1, 30), (3, 40)]);
     }
 }

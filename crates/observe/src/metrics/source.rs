@@ -9,47 +9,46 @@ use super::counts::Counts;
 use super::endpoint;
 use super::family::Family;
 
-/// The counters of connections, and endpoints by their names. Clones share them.
+/// The counters of connections, and the endpoints by name. Clones share them.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Source(Arc<Inner>);
 
 #[derive(Debug, Default)]
 struct Inner {
-    /// Counters of connections, by the name of the endpoint if there is one.
+    /// The counters of connections, by the name of the endpoint if it has one.
     counts: Mutex<Vec<(Option<String>, Arc<Counts>)>>,
     endpoints: Mutex<Vec<(String, Endpoint)>>,
 }
 
 impl Source {
-    /// Returns the counters of the connections of an endpoint, or of all that have none of their own.
+    /// Returns the counters for the connections of an endpoint, or for those without a name.
     pub(super) fn counts(&self, endpoint: Option<&str>) -> Arc<Counts> {
         let mut all = self.0.counts.lock();
-        let find = |all: &[(Option<String>, Arc<Counts>)], wanted: Option<&str>| {
-            let found = all.iter().find(|(name, _)| name.as_deref() == wanted);
+        let find = |all: &[(Option<String>, Arc<Counts>)], label: Option<&str>| {
+            let found = all.iter().find(|(name, _)| name.as_deref() == label);
             found.map(|(_, counts)| Arc::clone(counts))
         };
         let named = all.iter().filter(|(name, _)| name.is_some()).count();
-        let has_room =
-            endpoint.is_none() || find(&all, endpoint).is_some() || named < MAX_ENDPOINTS;
-        let wanted = if has_room { endpoint } else { Some(OTHER) };
-        if let Some(counts) = find(&all, wanted) {
+        let may_add = endpoint.is_none() || find(&all, endpoint).is_some() || named < MAX_ENDPOINTS;
+        let label = if may_add { endpoint } else { Some(OTHER) };
+        if let Some(counts) = find(&all, label) {
             return counts;
         }
         let counts = Arc::new(Counts::default());
-        all.push((wanted.map(str::to_owned), Arc::clone(&counts)));
+        all.push((label.map(str::to_owned), Arc::clone(&counts)));
         counts
     }
 
-    /// Adds an endpoint, or replaces the one of this name.
+    /// Adds an endpoint, or replaces the one with this name.
     pub(super) fn watch(&self, name: String, endpoint: &Endpoint) {
         let mut endpoints = self.0.endpoints.lock();
         endpoints.retain(|(known, _)| *known != name);
         endpoints.push((name, endpoint.clone()));
     }
 
-    /// Removes the endpoint of this name. Returns false if there is none.
+    /// Removes the endpoint with this name. Returns false if there is none.
     pub(super) fn unwatch(&self, name: &str) -> bool {
-        // The handle is dropped after the lock.
+        // The handle is dropped after the lock is released.
         let removed: Vec<_> = {
             let mut endpoints = self.0.endpoints.lock();
             endpoints
@@ -70,7 +69,7 @@ impl Source {
             families
         });
         let first = all.next();
-        // There are zeros before a configuration has sinks.
+        // Without any sink, all counters are zero.
         let mut families = first.unwrap_or_else(|| Counts::default().families());
         for more in all {
             // All have the same families in the same order.
@@ -85,8 +84,8 @@ impl Source {
     }
 }
 
-/// Maximum number of endpoints whose connections are counted separately. Those of further endpoints are counted
-/// together, as [`OTHER`].
+/// Largest number of endpoints whose connections are counted separately. Those of further endpoints are counted
+/// together as [`OTHER`].
 const MAX_ENDPOINTS: usize = 64;
 
 const OTHER: &str = "other";
@@ -100,7 +99,7 @@ mod tests {
     fn endpoints(source: &Source, name: &str) -> Vec<String> {
         let families = source.families();
         let mut of_name = families.iter().filter(|it| it.name == name);
-        let family = of_name.next().expect("there is one");
+        let family = of_name.next().expect("the metric exists");
         assert!(of_name.next().is_none(), "{name} is there once");
         let endpoints = family.series.iter().map(|it| {
             let label = it.labels.iter().find(|(name, _)| *name == "endpoint");
@@ -144,7 +143,7 @@ mod tests {
         let late = families
             .iter()
             .find(|it| it.name == "packets_spuriously_lost");
-        let series = late.expect("there is one").series.iter();
+        let series = late.expect("the metric exists").series.iter();
         let seen: Vec<_> = series
             .map(|it| match it.value {
                 Value::Counter(count) => (it.labels[0].1.as_str(), count),

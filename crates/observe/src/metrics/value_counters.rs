@@ -1,4 +1,4 @@
-//! Counters by a label with few values.
+//! Counters that are divided by a label with few values.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 

@@ -1,4 +1,4 @@
-//! The span of a connection, and events that concern all of it.
+//! The span of a connection, and the events in it.
 
 use courser_base::{Side, Time};
 use courser_telemetry::{ConnectionClosed, ConnectionStarted, Record};
@@ -14,7 +14,7 @@ use crate::names;
 pub(super) struct ConnectionSpan {
     span: Span,
     started_at: Option<Time>,
-    /// The application protocol, which alone gives error codes a meaning.
+    /// The application protocol, which determines the meaning of error codes.
     protocol: Vec<u8>,
 }
 
@@ -48,7 +48,7 @@ impl ConnectionSpan {
             parent: &self.span,
             local_id = %started.local_id,
             peer_id = %started.peer_id,
-            "handshake begins"
+            "handshake started"
         );
     }
 
@@ -96,8 +96,8 @@ impl ConnectionSpan {
         }
     }
 
-    /// Emits the close. The peer's reason phrase is escaped, because it must not be able to forge lines in the
-    /// logs of the program.
+    /// Emits the close event. The peer's reason phrase is escaped, so that it cannot forge lines in the logs of
+    /// the program.
     fn on_close(&self, closed: &ConnectionClosed) {
         let by = if closed.by_peer { "peer" } else { "local" };
         let cause = names::cause(&closed.cause, &self.protocol);

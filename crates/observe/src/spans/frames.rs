@@ -2,7 +2,7 @@
 
 #![deny(
     clippy::wildcard_enum_match_arm,
-    reason = "a new frame must not be written without its fields"
+    reason = "a new frame must be formatted with its fields"
 )]
 
 use std::fmt;
@@ -50,10 +50,10 @@ pub(super) fn dropped(span: &Span, packet: &PacketDropped) {
 
 pub(super) fn buffered(span: &Span, packet: &PacketBuffered) {
     let (kind, bytes) = (names::kind(packet.kind), packet.len);
-    trace!(target: PACKET, parent: span, kind, bytes, "buffered until its keys exist");
+    trace!(target: PACKET, parent: span, kind, bytes, "buffered until its keys are available");
 }
 
-/// Frames as a list: `ACK 3-7, STREAM 0 1448+1178 FIN`.
+/// Formats frames as a list: `ACK 3-7, STREAM 0 1448+1178 FIN`.
 struct List<'a>(&'a [FrameRecord]);
 
 impl fmt::Display for List<'_> {

@@ -1,4 +1,4 @@
-//! Spans and events of the crate `tracing`.
+//! Spans and events for the crate `tracing`.
 
 mod connection;
 mod frames;
@@ -27,15 +27,15 @@ use self::targets::{CONNECTION, PACKET, PATH, RECOVERY, STREAM};
 /// | `courser::recovery` | | debug: losses, timers, states of the controller; trace: round-trip times and windows, limits on sending |
 /// | `courser::packet` | | debug: dropped packets; trace: sent and received packets with their frames |
 ///
-/// `id` is the Destination Connection ID of the client's first packet, which both ends and traces in the format
-/// qlog have in common. A connection's span is a child of the span in which it is started or accepted.
+/// `id` is the Destination Connection ID of the client's first packet, which is the same at both ends and in
+/// qlog traces. The span of a connection is a child of the span in which it is started or accepted.
 ///
-/// **Cost.** Levels are queried once, when a connection starts. If none of these targets is enabled, a
-/// connection has no sink and nothing is computed. At the level info nothing is computed for packets. Streams
+/// **Cost.** Levels are queried once, when a connection starts. If none of these targets is enabled, the
+/// connection has no sink and nothing is computed. At the level info, nothing is computed for packets. Streams
 /// (debug) and packets (trace) require the frames of each packet to be decoded for the record.
 ///
 /// **Do not block.** Subscribers run under the lock of the endpoint, so a subscriber that writes to a disk or a
-/// terminal itself delays all connections of it. Give it a queue, for example by `tracing_appender::non_blocking`.
+/// terminal delays all its connections. Use a queue, for example that of `tracing_appender::non_blocking`.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -56,8 +56,8 @@ use self::targets::{CONNECTION, PACKET, PATH, RECOVERY, STREAM};
 pub struct TracingSinks(());
 
 impl TracingSinks {
-    /// Creates a factory. It emits through the subscriber of the thread that runs the endpoint, which is usually the
-    /// global one.
+    /// Creates a factory. Its sinks emit through the subscriber of the thread that runs the endpoint, usually
+    /// the global one.
     pub const fn new() -> Self {
         Self(())
     }
@@ -76,7 +76,7 @@ impl SinkFactory for TracingSinks {
     }
 }
 
-/// Returns the detail that the enabled levels need, or `None` if no event would be seen.
+/// Returns the detail that the enabled levels require, or `None` if no event is enabled.
 fn detail() -> Option<Detail> {
     if enabled!(target: PACKET, Level::TRACE) || span_enabled!(target: STREAM, Level::DEBUG) {
         return Some(Detail::Packets);
@@ -91,7 +91,7 @@ fn detail() -> Option<Detail> {
     is_any.then_some(Detail::Events)
 }
 
-/// The spans of one connection. The fields are in the order in which spans close.
+/// The spans of one connection. The order of the fields is that in which spans close.
 #[derive(Debug)]
 struct Spans {
     detail: Detail,

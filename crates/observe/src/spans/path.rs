@@ -10,7 +10,7 @@ use tracing::{Span, debug, debug_span};
 use super::targets::PATH;
 use crate::names;
 
-/// The spans of a connection's paths, the newest last.
+/// The spans of a connection's paths, newest last.
 #[derive(Debug, Default)]
 pub(super) struct PathSpans {
     spans: VecDeque<(FourTuple, Span)>,
@@ -27,7 +27,7 @@ impl PathSpans {
     /// Returns the span of the active path, or that of its connection.
     pub(super) fn active_or<'a>(&'a self, connection: &'a Span) -> &'a Span {
         let active = self.active.and_then(|path| self.find(path));
-        // Without the level debug paths have no spans.
+        // Below the level debug, paths have no spans.
         active
             .filter(|span| !span.is_disabled())
             .unwrap_or(connection)
@@ -53,7 +53,7 @@ impl PathSpans {
                 let silence = names::silence(update.is_silent);
                 let probe_timeouts = update.probe_timeouts;
                 let span = self.active_or(connection);
-                debug!(target: PATH, parent: span, silence, probe_timeouts, "silence of the path");
+                debug!(target: PATH, parent: span, silence, probe_timeouts, "path silence changed");
             }
             Record::MtuUpdated(update) => {
                 let (old, new) = (update.old, update.new);
@@ -63,7 +63,7 @@ impl PathSpans {
             Record::PathFeatureUpdated(update) => {
                 let (feature, used) = (names::path_feature(update.feature), update.is_used);
                 let span = self.active_or(connection);
-                debug!(target: PATH, parent: span, feature, used, "feature of packets changed");
+                debug!(target: PATH, parent: span, feature, used, "packet feature changed");
             }
             Record::EcnStateUpdated(update) => {
                 let (old, new) = (names::ecn(update.old), names::ecn(update.new));
@@ -79,8 +79,8 @@ impl PathSpans {
         found.map(|(_, span)| span)
     }
 
-    /// Returns the span of a path, which is opened if there is none. The oldest one closes to make room, because
-    /// a peer may come from any number of addresses.
+    /// Returns the span of a path, opening it if necessary. Closes the oldest span at the limit, because a peer
+    /// may use any number of addresses.
     fn span(&mut self, connection: &Span, path: FourTuple) -> &Span {
         if self.find(path).is_none() {
             if self.spans.len() == MAX_PATHS {
@@ -102,7 +102,7 @@ impl PathSpans {
     }
 }
 
-/// Paths of a connection that have open spans at the same time.
+/// Largest number of open path spans of a connection.
 const MAX_PATHS: usize = 8;
 
 #[cfg(test)]
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn connection_that_moves_back_reuses_the_span_of_its_path() {
+    fn connection_that_returns_to_a_path_reuses_its_span() {
         let mut paths = PathSpans::default();
         let port = |paths: &PathSpans| paths.active.map(|path| path.peer.port());
         paths.begin(

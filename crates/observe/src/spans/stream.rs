@@ -1,4 +1,4 @@
-//! The spans of streams, from the frames of packets.
+//! The spans of streams, derived from the frames of packets.
 
 use std::collections::{HashMap, HashSet};
 
@@ -14,27 +14,27 @@ use super::targets::STREAM;
 #[derive(Debug)]
 pub(super) struct StreamSpans {
     side: Side,
-    /// True if spans of streams are enabled. Otherwise no frame is looked at.
+    /// True if stream spans are enabled. Otherwise no frame is examined.
     is_on: bool,
     open: HashMap<StreamId, StreamSpan>,
-    /// For each kind of stream, the index above the highest one seen. A frame of a lower stream that is neither
-    /// open nor skipped comes late, and opens nothing.
+    /// The index after the highest one seen, for each kind of stream. A frame of a lower stream that is neither
+    /// open nor skipped is late, and opens no span.
     next: [u64; 4],
-    /// Streams whose first frame comes after that of a higher one.
+    /// Streams whose first frame arrives after that of a higher one.
     skipped: HashSet<StreamId>,
 }
 
 #[derive(Debug)]
 struct StreamSpan {
     span: Span,
-    /// The end of the data that we sent, in bytes.
+    /// The end of the data sent by this end, in bytes.
     sent: u64,
     received: u64,
     is_sending: bool,
     is_receiving: bool,
 }
 
-/// The end of a part of a stream, or a step towards it.
+/// Data, or the end of one direction of a stream.
 enum Event {
     Data { end: u64, fin: bool },
     Reset { error_code: u64, final_size: u64 },
@@ -175,7 +175,7 @@ impl StreamSpan {
     }
 }
 
-/// Emits the totals of the stream, also if the connection ends before it.
+/// Emits the totals of the stream, including when the connection ends first.
 impl Drop for StreamSpan {
     fn drop(&mut self) {
         self.span.record("sent", self.sent);
@@ -183,7 +183,7 @@ impl Drop for StreamSpan {
     }
 }
 
-/// Streams of a connection that have open spans at the same time. Further ones have none.
+/// Largest number of open stream spans of a connection. Further streams have none.
 const MAX_STREAMS: usize = 1024;
 
 #[cfg(test)]
@@ -213,7 +213,7 @@ mod tests {
     #[test]
     fn spans_of_streams_are_bounded() {
         let mut spans = spans();
-        // One stream of a hundred is seen first, the others may follow.
+        // Only every hundredth stream is seen, and the others may follow.
         for index in (0..400_000).step_by(100) {
             spans.record(&Span::none(), &[frame(index, false)], false);
         }
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn repeated_frame_of_a_finished_stream_opens_nothing() {
+    fn repeated_frame_of_a_finished_stream_opens_no_span() {
         let mut spans = spans();
         spans.record(&Span::none(), &[frame(0, true)], false);
         assert!(spans.open.is_empty());

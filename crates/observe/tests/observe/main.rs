@@ -1,4 +1,4 @@
-//! Real connections over loopback, seen through spans and metrics.
+//! Tests of spans and metrics with connections over loopback.
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 
@@ -41,7 +41,7 @@ impl Pair {
         }
     }
 
-    /// Moves a request and a response over a stream, and closes the connection with code 7.
+    /// Sends a request and a response over a stream, and closes the connection with code 7.
     async fn exchange(self) -> (Endpoint, Endpoint) {
         let (mut send, mut receive) = self.connected.open_bi().await.unwrap();
         send.write_all(b"request").await.unwrap();

@@ -1,4 +1,4 @@
-//! Metrics, as text and through the facade.
+//! Tests of metrics as text and through the facade of the crate `metrics`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -138,7 +138,7 @@ async fn connections_of_named_endpoints_are_counted_separately() {
         );
         assert!(value(&text, &limited) > 0.0, "{text}");
     }
-    // All of the series are those of an endpoint.
+    // All series belong to an endpoint.
     let without = "courser_connections_started_total{side";
     assert!(!text.contains(without), "{text}");
 }

@@ -1,4 +1,4 @@
-//! Spans and events, through the subscriber that programs use.
+//! Tests of spans and events with the usual subscriber.
 
 use std::io;
 use std::sync::{Arc, Mutex};
@@ -13,7 +13,7 @@ use tracing_subscriber::fmt::format::FmtSpan;
 
 use super::Pair;
 
-/// Text that a subscriber writes.
+/// The text that a subscriber writes.
 #[derive(Clone, Debug, Default)]
 struct Log(Arc<Mutex<Vec<u8>>>);
 
@@ -128,7 +128,7 @@ fn debug_shows_paths_and_streams() {
         let parts = [side.as_str(), sizes, "courser::stream: close\n"];
         assert_eq!(count(&lines, &parts), 1, "{lines:#?}");
     }
-    // Two ends finish, and both sides see both of them.
+    // Both directions finish, and both ends see both of them.
     assert_eq!(
         count(&lines, &["courser::stream: finished"]),
         4,

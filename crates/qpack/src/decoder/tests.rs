@@ -133,8 +133,8 @@ fn refuses_more_blocked_streams_than_allowed() {
     )));
 }
 
-/// §4.5.1.1: after many insertions the same bytes stand for a larger count. The section still
-/// requires the count that it had when it arrived, whose entries are gone.
+/// §4.5.1.1: after many inserts the same bytes mean a larger count. The section still requires the count that it
+/// had when it arrived, whose entries are gone.
 #[test]
 fn blocked_sections_keep_their_required_insert_count() {
     // Six entries at most, so that counts are encoded modulo twelve.
@@ -234,7 +234,7 @@ fn refuses_instructions_about_missing_entries() {
     let mut decoder = filled();
     decoder
         .on_encoder_stream(&hex("20 3fbd01"))
-        .expect("emptied");
+        .expect("the table is emptied");
     assert!(is_encoder_stream_error(
         decoder.on_encoder_stream(&hex("00"))
     ));
@@ -344,7 +344,7 @@ fn refuses_bad_huffman_coding() {
 
 /// §4.5.1.
 #[test]
-fn refuses_prefixes_that_no_encoder_sends() {
+fn refuses_invalid_prefixes() {
     // MaxEntries is six (of 32 bytes), so the encoded insert count is at most twelve.
     assert!(is_decompression_failed(decode(
         &mut filled(),
@@ -375,7 +375,7 @@ fn refuses_prefixes_that_no_encoder_sends() {
 
 /// §4.5.
 #[test]
-fn refuses_sections_that_are_cut_off() {
+fn refuses_truncated_sections() {
     for section in [
         "",
         "00",

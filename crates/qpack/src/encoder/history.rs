@@ -23,5 +23,5 @@ impl History {
     }
 }
 
-/// Hashes that are recorded: about as many as a dynamic table of 4 KiB holds field lines.
+/// Number of recorded hashes: about as many field lines as a dynamic table of 4 KiB holds.
 const TAGS: usize = 64;

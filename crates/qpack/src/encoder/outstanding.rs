@@ -153,5 +153,6 @@ impl Outstanding {
     }
 }
 
-/// More sections than any realistic connection has outstanding. Each takes 32 bytes and a map entry.
+/// Largest number of outstanding sections, more than any realistic connection has. Each takes 32 bytes and a map
+/// entry.
 const MAX_SECTIONS: usize = 2048;

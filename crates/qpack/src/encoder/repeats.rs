@@ -7,8 +7,8 @@ use foldhash::fast::FixedState;
 use super::section::Section;
 use crate::field_line::FieldLine;
 
-/// The last few sections whose encoding stays the same until the next insertion. They consist of
-/// references and of literals that never become references.
+/// The last few sections whose encoding stays the same until the next insert. They consist of references and of
+/// literals that never become references.
 #[derive(Debug, Default)]
 pub(super) struct Repeats {
     entries: Vec<CacheEntry>,

@@ -12,9 +12,9 @@ pub(super) struct Section {
     pub(super) required: u64,
     /// The smallest index referred to, or `u64::MAX`.
     pub(super) smallest: u64,
-    /// Permits references to entries that may not have arrived at the decoder.
+    /// True if references to entries that may not have arrived at the decoder are allowed.
     pub(super) may_block: bool,
-    /// Encoding the same field lines again would give the same bytes.
+    /// True if encoding the same field lines again would produce the same bytes.
     pub(super) is_repeatable: bool,
 }
 

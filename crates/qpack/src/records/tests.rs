@@ -41,7 +41,7 @@ const LITERAL: QpackInstruction = QpackInstruction::InsertWithLiteralName {
     value_len: 4,
 };
 
-/// Both ends record the same instructions, entries and figures, and the decoder the blocked stream.
+/// Both ends record the same instructions, entries and states, and the decoder records the blocked stream.
 #[test]
 fn both_ends_record_an_insertion_that_blocks_a_stream() {
     let (mut encoder, mut decoder) = pair(4096);
@@ -72,15 +72,15 @@ fn both_ends_record_an_insertion_that_blocks_a_stream() {
         ]
     );
 
-    // The section overtakes the insertion. A second attempt is the same wait.
+    // The section arrives before the insert. A second attempt is the same wait.
     let decode = |decoder: &mut Decoder| {
         let progress = decoder.decode(4, &section, |_| {});
         progress.expect("a valid section")
     };
     assert_eq!(decode(&mut decoder), Progress::Blocked);
     assert_eq!(decode(&mut decoder), Progress::Blocked);
-    let heard = decoder.on_encoder_stream(&instructions);
-    heard.expect("valid instructions");
+    let processed = decoder.on_encoder_stream(&instructions);
+    processed.expect("valid instructions");
     assert_eq!(decoder.poll_unblocked(), Some(4));
     assert_eq!(decode(&mut decoder), Progress::Decoded);
     let answers = std::mem::take(decoder.answers());
@@ -107,8 +107,8 @@ fn both_ends_record_an_insertion_that_blocks_a_stream() {
         ]
     );
 
-    let heard = encoder.on_decoder_stream(&answers);
-    heard.expect("a valid acknowledgment");
+    let processed = encoder.on_decoder_stream(&answers);
+    processed.expect("a valid acknowledgment");
     assert_eq!(
         taken(encoder.records()),
         [
@@ -146,7 +146,7 @@ fn evictions_cancellations_and_increments_are_recorded() {
     assert!(records.contains(&QpackRecord::InstructionParsed(duplicate)));
 }
 
-/// A peer that fills its stream with the shortest instructions makes no more records than fit.
+/// A peer that fills its stream with the shortest instructions does not exceed the limit of records.
 #[test]
 fn records_of_a_flood_are_bounded() {
     let (_, mut decoder) = pair(4096);

@@ -119,7 +119,11 @@ mod tests {
     #[tokio::test]
     async fn blocking_steps_are_limited_and_further_ones_wait() {
         let certificates = crate::Certificates::asynchronous(|_| async { None });
-        let choice = certificates.resolver.choice().expect("given").clone();
+        let choice = certificates
+            .resolver
+            .choice()
+            .expect("an asynchronous choice")
+            .clone();
         let chooser = Arc::new(Chooser::new(choice));
         let gate = Arc::new((Mutex::new(false), Condvar::new()));
         let (running, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));

@@ -89,7 +89,7 @@ mod tests {
         let key = KeyPair::generate().expect("random numbers");
         let certificate = params.self_signed(&key).expect("a certificate");
         let facts = CertificateFacts::of_certificate(certificate.der());
-        (facts.expect("understood"), key)
+        (facts.expect("a parsed certificate"), key)
     }
 
     #[test]

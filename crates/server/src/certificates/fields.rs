@@ -244,8 +244,8 @@ mod tests {
         let key = KeyPair::generate().expect("a key");
         let leaf = params("a leaf", &["a.test", "*.b.test", "192.0.2.1"]);
         let leaf = leaf.signed_by(&key, &issuer).expect("a certificate");
-        let [leaf, root] =
-            [leaf.der(), root_certificate.der()].map(|it| Certificate::parse(it).expect("whole"));
+        let [leaf, root] = [leaf.der(), root_certificate.der()]
+            .map(|it| Certificate::parse(it).expect("a valid certificate"));
         assert_eq!(leaf.common_name.as_deref(), Some("a leaf"));
         assert_eq!(leaf.issuer_name.as_deref(), Some("a root"));
         assert_eq!(
@@ -262,7 +262,8 @@ mod tests {
     fn wildcards_cover_one_label() {
         let made =
             params("x", &["A.test", "*.b.test"]).self_signed(&KeyPair::generate().expect("a key"));
-        let leaf = Certificate::parse(made.expect("a certificate").der()).expect("whole");
+        let leaf =
+            Certificate::parse(made.expect("a certificate").der()).expect("a valid certificate");
         for (host, expected) in [
             ("a.test", true),
             ("A.TEST.", true),

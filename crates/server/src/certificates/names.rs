@@ -9,7 +9,7 @@ use super::facts::CertificateFacts;
 
 /// Several certificates, indexed by the names for which they are valid.
 ///
-/// An exact name takes precedence over a wildcard, with_added the first certificate over later ones with_replaced the same name.
+/// An exact name takes precedence over a wildcard, and the first certificate over later ones with the same name.
 /// Clients that request no name, or one without a certificate, get the first certificate, because their message
 /// about it is more helpful than an alert.
 #[derive(Debug)]
@@ -43,14 +43,14 @@ impl ByName {
         }
     }
 
-    /// Returns the certificates with_replaced `key` instead of the one at `index`.
+    /// Returns the certificates with `key` instead of the one at `index`.
     pub(super) fn with_replaced(&self, index: usize, key: CertifiedKey) -> Self {
         let mut keys = self.keys.clone();
         keys[index] = Arc::new(key);
         Self::new(keys)
     }
 
-    /// Returns the certificates with_replaced another one at the end.
+    /// Returns the certificates with another one at the end.
     pub(super) fn with_added(&self, key: CertifiedKey) -> Self {
         let mut keys = self.keys.clone();
         keys.push(Arc::new(key));

@@ -102,9 +102,9 @@ fn check(
     let status = statuses.into_iter().find(|status| status.serial == serial);
     let status = status.ok_or("the response is for another certificate")?;
     match status.kind {
-        GOOD => {}
-        REVOKED => return Err("the certificate is revoked".to_owned()),
-        _ => return Err("the responder does not know the certificate".to_owned()),
+        OcspStatus::Good => {}
+        OcspStatus::Revoked => return Err("the certificate is revoked".to_owned()),
+        OcspStatus::Unknown => return Err("the responder does not know the certificate".to_owned()),
     }
     let until = status.next_update.map(time);
     if let Some(ago) = until.and_then(|until| now.duration_since(until).ok()) {
@@ -117,11 +117,34 @@ fn check(
     Ok(until)
 }
 
+/// The status of a certificate in an OCSP response.
+#[doc(hidden)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum OcspStatus {
+    /// The certificate is not revoked.
+    Good,
+    /// The certificate is revoked.
+    Revoked,
+    /// The responder does not know the certificate, or has sent an error status.
+    Unknown,
+}
+
+/// Returns the status of the first certificate in an OCSP response in DER, for diagnostics of clients. Neither
+/// the signature nor the time is checked. Returns `None` if the response is malformed.
+#[doc(hidden)]
+pub fn ocsp_status(response: &[u8]) -> Option<OcspStatus> {
+    let Ok(basic) = yasna::parse_der(response, read_response).ok()? else {
+        return Some(OcspStatus::Unknown);
+    };
+    let statuses = yasna::parse_der(&basic, read_basic).ok()?;
+    statuses.first().map(|status| status.kind)
+}
+
 /// The status of one certificate in a response. Times are in seconds since 1970.
 struct Status {
     /// The serial number of the certificate in DER.
     serial: Vec<u8>,
-    kind: u64,
+    kind: OcspStatus,
     this_update: i64,
     next_update: Option<i64>,
 }
@@ -176,13 +199,19 @@ fn read_status(reader: BERReader<'_, '_>) -> ASN1Result<Status> {
         let kind = status.next();
         let number = kind.lookahead_tag()?.tag_number;
         kind.read_der()?;
+        let kind = match number {
+            0 => OcspStatus::Good,
+            1 => OcspStatus::Revoked,
+            2 => OcspStatus::Unknown,
+            _ => return Err(ASN1Error::new(ASN1ErrorKind::Invalid)),
+        };
         let this_update = read_time(status.next())?;
         let next_update =
             status.read_optional(|next| next.read_tagged(Tag::context(0), read_time))?;
         status.read_optional(|extensions| skip_tagged(extensions, 1))?;
         Ok(Status {
             serial,
-            kind: number,
+            kind,
             this_update,
             next_update,
         })
@@ -217,8 +246,6 @@ const CLOCK_SKEW: Duration = Duration::from_secs(300);
 
 /// id-pkix-ocsp-basic (RFC 6960 §4.2.1).
 const BASIC: &[u64] = &[1, 3, 6, 1, 5, 5, 7, 48, 1, 1];
-const GOOD: u64 = 0;
-const REVOKED: u64 = 1;
 
 #[cfg(test)]
 mod tests;

@@ -22,15 +22,15 @@ impl Drop for Folder {
     }
 }
 
-fn kept(folder: &Folder, names: &[&str]) -> Certificates {
+fn dev_certificates(folder: &Folder, names: &[&str]) -> Certificates {
     Certificates::dev_in(&folder.0, names.iter().copied()).expect("a certificate")
 }
 
 #[test]
 fn kept_certificate_is_the_same_after_a_restart() {
     let folder = Folder::new();
-    let first = kept(&folder, &[]).facts().expect("readable");
-    let second = kept(&folder, &[]).facts().expect("readable");
+    let first = dev_certificates(&folder, &[]).facts().expect("readable");
+    let second = dev_certificates(&folder, &[]).facts().expect("readable");
     assert_eq!(first, second);
     assert_eq!(first.names, ["localhost", "127.0.0.1", "::1"]);
 }
@@ -38,7 +38,7 @@ fn kept_certificate_is_the_same_after_a_restart() {
 #[test]
 fn kept_certificate_is_short_enough_for_browsers() {
     let folder = Folder::new();
-    let facts = kept(&folder, &[]).facts().expect("readable");
+    let facts = dev_certificates(&folder, &[]).facts().expect("readable");
     let validity = facts.not_after.duration_since(facts.not_before);
     let validity = validity.expect("not_after is later");
     assert!(validity <= Duration::from_secs(14 * 86_400), "{validity:?}");
@@ -48,8 +48,10 @@ fn kept_certificate_is_short_enough_for_browsers() {
 #[test]
 fn other_names_need_another_certificate() {
     let folder = Folder::new();
-    let first = kept(&folder, &[]).facts().expect("readable");
-    let second = kept(&folder, &["box.example"]).facts().expect("readable");
+    let first = dev_certificates(&folder, &[]).facts().expect("readable");
+    let second = dev_certificates(&folder, &["box.example"])
+        .facts()
+        .expect("readable");
     assert_ne!(first.spki_sha256, second.spki_sha256);
     assert!(second.names.contains(&"box.example".to_owned()));
 }
@@ -59,9 +61,9 @@ fn other_names_need_another_certificate() {
 fn kept_key_is_readable_only_by_its_owner() {
     use std::os::unix::fs::PermissionsExt as _;
     let folder = Folder::new();
-    drop(kept(&folder, &[]));
+    drop(dev_certificates(&folder, &[]));
     let mode = |path: &std::path::Path| {
-        let metadata = std::fs::metadata(path).expect("is there");
+        let metadata = std::fs::metadata(path).expect("the file exists");
         metadata.permissions().mode() & 0o777
     };
     assert_eq!(mode(&folder.0), 0o700);
@@ -71,22 +73,23 @@ fn kept_key_is_readable_only_by_its_owner() {
 #[test]
 fn damaged_kept_certificate_is_replaced() {
     let folder = Folder::new();
-    let first = kept(&folder, &[]).facts().expect("readable");
-    std::fs::write(folder.0.join("cert.pem"), "no certificate").expect("ours");
-    let second = kept(&folder, &[]).facts().expect("readable");
+    let first = dev_certificates(&folder, &[]).facts().expect("readable");
+    std::fs::write(folder.0.join("cert.pem"), "no certificate")
+        .expect("write access to the test folder");
+    let second = dev_certificates(&folder, &[]).facts().expect("readable");
     assert_ne!(first.spki_sha256, second.spki_sha256);
 }
 
 #[test]
 fn folder_that_cannot_be_created_is_reported() {
-    let error = Certificates::dev_in("/proc/nobody/may", [""; 0]).expect_err("not writable");
-    assert!(error.to_string().contains("/proc/nobody/may"), "{error}");
+    let error = Certificates::dev_in("/proc/missing", [""; 0]).expect_err("not writable");
+    assert!(error.to_string().contains("/proc/missing"), "{error}");
 }
 
 #[test]
 fn key_of_another_certificate_is_refused() {
     let (one, other) = (Folder::new(), Folder::new());
-    drop((kept(&one, &[]), kept(&other, &[])));
+    drop((dev_certificates(&one, &[]), dev_certificates(&other, &[])));
     let mixed = Certificates::pem_files(one.0.join("cert.pem"), other.0.join("key.pem"));
     assert!(mixed.is_err());
 }
@@ -94,14 +97,15 @@ fn key_of_another_certificate_is_refused() {
 #[test]
 fn files_are_read_again_only_when_they_have_changed() {
     let (one, other) = (Folder::new(), Folder::new());
-    drop((kept(&one, &[]), kept(&other, &[])));
+    drop((dev_certificates(&one, &[]), dev_certificates(&other, &[])));
     let path = |folder: &Folder, name: &str| folder.0.join(name);
-    let mut certificates =
-        Certificates::pem_files(path(&one, "cert.pem"), path(&one, "key.pem")).expect("fit");
+    let mut certificates = Certificates::pem_files(path(&one, "cert.pem"), path(&one, "key.pem"))
+        .expect("certificate and key match");
     let before = certificates.facts().expect("readable");
     assert!(!certificates.sources.first.may_have_changed());
     for name in ["cert.pem", "key.pem"] {
-        std::fs::rename(path(&other, name), path(&one, name)).expect("ours");
+        std::fs::rename(path(&other, name), path(&one, name))
+            .expect("write access to the test folder");
     }
     assert!(certificates.sources.first.may_have_changed());
     let resolver = certificates.resolver.clone();
@@ -119,8 +123,10 @@ fn write(folder: &Folder, years: std::ops::Range<i32>) {
     params.not_after = rcgen::date_time_ymd(years.end, 1, 1);
     let certificate = params.self_signed(&key).expect("signed");
     std::fs::create_dir_all(&folder.0).expect("temporary files");
-    std::fs::write(folder.0.join("cert.pem"), certificate.pem()).expect("ours");
-    std::fs::write(folder.0.join("key.pem"), key.serialize_pem()).expect("ours");
+    std::fs::write(folder.0.join("cert.pem"), certificate.pem())
+        .expect("write access to the test folder");
+    std::fs::write(folder.0.join("key.pem"), key.serialize_pem())
+        .expect("write access to the test folder");
 }
 
 #[test]
@@ -128,7 +134,7 @@ fn an_expired_certificate_does_not_replace_one_that_is_there() {
     let folder = Folder::new();
     write(&folder, 2020..4000);
     let (chain, key) = (folder.0.join("cert.pem"), folder.0.join("key.pem"));
-    let mut certificates = Certificates::pem_files(chain, key).expect("fit");
+    let mut certificates = Certificates::pem_files(chain, key).expect("certificate and key match");
     let resolver = certificates.resolver.clone();
     let before = certificates.facts().expect("readable");
 
@@ -152,7 +158,7 @@ fn a_certificate_that_expires_in_use_is_no_error() {
     let folder = Folder::new();
     write(&folder, 2019..2020);
     let (chain, key) = (folder.0.join("cert.pem"), folder.0.join("key.pem"));
-    let mut certificates = Certificates::pem_files(chain, key).expect("fit");
+    let mut certificates = Certificates::pem_files(chain, key).expect("certificate and key match");
     let resolver = certificates.resolver.clone();
     assert_eq!(certificates.sources.reload(&resolver), Ok(false));
 }

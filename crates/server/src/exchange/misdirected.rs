@@ -57,7 +57,7 @@ mod tests {
 
     fn names() -> Names {
         let names = ["a.test", "*.B.test", "127.0.0.1", "::1"];
-        Names::new(names.map(str::to_owned).to_vec()).expect("there are some")
+        Names::new(names.map(str::to_owned).to_vec()).expect("at least one name")
     }
 
     fn request(method: Method, uri: &str, host: Option<&str>) -> Request<()> {

@@ -114,7 +114,7 @@ impl Credit {
             Kind::Headers if header.stream > self.newest => {
                 self.newest = header.stream;
                 budgets.on_request();
-                if self.streams.len() < MOST_STREAMS {
+                if self.streams.len() < MAX_STREAMS {
                     let stream = Stream {
                         window: self.initial,
                         has_response: false,
@@ -191,7 +191,7 @@ const INITIAL_WINDOW: i64 = 65_535;
 
 /// Largest number of tracked requests. The server refuses further ones much earlier, and refused ones are not
 /// tracked, but a client can open streams that are ignored after a GOAWAY.
-const MOST_STREAMS: usize = 4096;
+const MAX_STREAMS: usize = 4096;
 
 #[cfg(test)]
 mod tests;

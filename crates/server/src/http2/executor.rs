@@ -22,7 +22,7 @@ struct ExecutorState {
 impl Executor {
     /// Returns true if other tasks of the thread should run before more requests are read.
     pub(crate) fn needs_pause(&self) -> bool {
-        self.lock().consecutive >= MOST_CONSECUTIVE
+        self.lock().consecutive >= MAX_CONSECUTIVE
     }
 
     /// Records that other tasks may run now.
@@ -60,7 +60,7 @@ where
 }
 
 /// Number of responses after which other tasks of the thread may run, as over HTTP/3.
-const MOST_CONSECUTIVE: u32 = 64;
+const MAX_CONSECUTIVE: u32 = 64;
 
 #[cfg(test)]
 mod tests {
@@ -142,7 +142,7 @@ mod tests {
     #[tokio::test]
     async fn other_tasks_run_after_many_consecutive_responses() {
         let executor = Executor::default();
-        for _ in 0..MOST_CONSECUTIVE {
+        for _ in 0..MAX_CONSECUTIVE {
             assert!(!executor.needs_pause());
             // After a slow response, later ones start in tasks, which do not count as consecutive.
             executor.lock().first = FirstPolls::default();

@@ -21,7 +21,7 @@ use super::held::HeldContent;
 /// A flush of this stream completes once the bytes are buffered. The task that polls the connection calls
 /// [`Gatherer::poll_send`] afterwards, when all available responses are written.
 ///
-/// Buffers up to [`MOST`] bytes, and no memory while empty. Errors of sending are returned by later calls.
+/// Buffers up to [`MAX_GATHERED`] bytes, and no memory while empty. Errors of sending are returned by later calls.
 ///
 /// ReadMonitor stops while other tasks should run, because hyper would continue as long as requests arrive. ReadMonitor
 /// is also slower from a client that cancels too many requests, and finally stops.
@@ -132,14 +132,14 @@ impl<S: AsyncWrite + Unpin> GatheredState<S> {
         if let Some(error) = self.failure.take() {
             return Poll::Ready(Err(error));
         }
-        if self.kept.len() >= MOST {
+        if self.kept.len() >= MAX_GATHERED {
             ready!(self.poll_send(cx))?;
         }
         Poll::Ready(Ok(()))
     }
 
     fn keep(&mut self, bytes: &[u8]) -> usize {
-        let kept = &bytes[..bytes.len().min(MOST - self.kept.len())];
+        let kept = &bytes[..bytes.len().min(MAX_GATHERED - self.kept.len())];
         if self.kept.is_empty() && !kept.is_empty() {
             self.kept.reserve(INITIAL.max(kept.len()));
         }
@@ -263,7 +263,7 @@ const GOAWAY_HEADER: [u8; 9] = [0, 0, 8, 7, 0, 0, 0, 0, 0];
 const ENHANCE_YOUR_CALM: [u8; 4] = 11_u32.to_be_bytes();
 
 /// Size of the buffer: four TLS records.
-const MOST: usize = 64 * 1024;
+const MAX_GATHERED: usize = 64 * 1024;
 /// Initial size of the buffer, for a few small responses.
 const INITIAL: usize = 4 * 1024;
 

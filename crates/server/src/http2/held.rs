@@ -17,7 +17,7 @@ use slab::Slab;
 
 /// Counts the content of one connection that hyper has taken and not sent yet.
 ///
-/// Above [`MOST`] bytes, response bodies are polled later, with one exception. While the socket accepts
+/// Above [`MAX_HELD`] bytes, response bodies are polled later, with one exception. While the socket accepts
 /// everything, the held content can only wait for credit of its own streams, so each other stream may pass on
 /// one chunk. Otherwise a few streams that a client reads later would block all others.
 ///
@@ -76,7 +76,7 @@ impl HeldContent {
 impl HeldState {
     fn may_take(&self, key: Option<usize>) -> bool {
         let own = key.map_or(0, |key| self.responses[key].bytes);
-        self.bytes < MOST || (!self.is_blocked && own == 0)
+        self.bytes < MAX_HELD || (!self.is_blocked && own == 0)
     }
 
     /// Returns the waker of the first response that may pass on more content.
@@ -291,10 +291,10 @@ impl<D: Buf> Buf for Held<D> {
 }
 
 /// Largest amount of held content: a chunk of a file that is being sent, and the next (limit K110).
-const MOST: usize = 128 * 1024;
+const MAX_HELD: usize = 128 * 1024;
 
 /// Largest size of chunks that are not counted. Counting them would take longer than sending them. Over all
-/// streams of a connection they add up to at most [`MOST`].
+/// streams of a connection they add up to at most [`MAX_HELD`].
 const SMALL: usize = 512;
 
 #[cfg(test)]

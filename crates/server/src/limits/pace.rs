@@ -81,7 +81,7 @@ impl Pace {
         if let Some(since) = self.since.take() {
             let waited = now - since;
             // A waiting reader would have been woken at the limit, so a longer time means that it was busy.
-            if waited <= self.left() {
+            if waited <= self.remaining() {
                 self.waited += waited;
             }
         }
@@ -92,7 +92,7 @@ impl Pace {
     /// while no content arrives.
     pub(crate) fn on_waiting(&mut self, now: Instant) -> Instant {
         let since = *self.since.get_or_insert(now);
-        since + self.left()
+        since + self.remaining()
     }
 
     /// Returns the error for a body that is too slow.
@@ -106,7 +106,7 @@ impl Pace {
     }
 
     /// Returns the remaining time to wait.
-    fn left(&self) -> Duration {
+    fn remaining(&self) -> Duration {
         self.earned().saturating_sub(self.waited)
     }
 

@@ -62,7 +62,7 @@ impl Arrears {
     }
 
     /// Returns how much longer the client may read nothing; zero if it is too slow.
-    pub(crate) const fn left(&self) -> Duration {
+    pub(crate) const fn remaining(&self) -> Duration {
         self.rate.grace.saturating_sub(self.behind)
     }
 }
@@ -77,8 +77,8 @@ pub(crate) struct ReaderPace {
 
 impl ReaderPace {
     /// Returns how much longer the peer may read nothing.
-    pub(crate) fn left(&self) -> Option<Duration> {
-        let left = self.arrears.map(|arrears| arrears.left());
+    pub(crate) fn remaining(&self) -> Option<Duration> {
+        let left = self.arrears.map(|arrears| arrears.remaining());
         self.longest_pause.into_iter().chain(left).min()
     }
 }
@@ -152,7 +152,7 @@ impl ReadMonitor {
                 let waited = if is_held_up { passed } else { Duration::ZERO };
                 arrears.on_taken(taken, waited);
             }
-            if arrears.left().is_zero() {
+            if arrears.remaining().is_zero() {
                 return true;
             }
         }

@@ -194,7 +194,12 @@ mod tests {
 
     #[test]
     fn header_sections_count() {
-        let request = |value: &str| Request::get("/a").header("x", value).body(()).expect("one");
+        let request = |value: &str| {
+            Request::get("/a")
+                .header("x", value)
+                .body(())
+                .expect("a request")
+        };
         let (short, long) = (cost(&request("1")), cost(&request(&"1".repeat(5001))));
         assert_eq!(long - short, 5000);
         assert!(short > REQUEST && short < REQUEST + 256, "{short}");

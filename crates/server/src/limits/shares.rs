@@ -420,9 +420,9 @@ mod tests {
             ..limits.clone()
         };
         for (limits, reason) in [(limits, Refusal::Address), (unlimited, Refusal::Share)] {
-            let asking = Shares::new(&limits);
-            let silent = Shares::without_validation(&limits);
-            for (shares, may_retry) in [(asking, true), (silent, false)] {
+            let validating = Shares::new(&limits);
+            let without_validation = Shares::without_validation(&limits);
+            for (shares, may_retry) in [(validating, true), (without_validation, false)] {
                 let _held = fill(&shares, "192.0.2.1");
                 assert_eq!(refusal(&shares, [192, 0, 2, 1], false), reason);
                 assert_eq!(shares.may_retry(reason, false), may_retry);

@@ -27,7 +27,7 @@ impl UploadMemory {
     pub(crate) fn reserve(self: &Arc<Self>) -> UploadWindow {
         let left = self.limit.saturating_sub(self.used.load(Relaxed));
         let share = u32::try_from(left / SHARE_OF_THE_REST).unwrap_or(u32::MAX);
-        let bytes = share.clamp(HTTP2_LEAST_WINDOW, HTTP2_CONNECTION_WINDOW);
+        let bytes = share.clamp(HTTP2_MIN_WINDOW, HTTP2_CONNECTION_WINDOW);
         self.used.fetch_add(bytes.into(), Relaxed);
         UploadWindow {
             memory: self.clone(),
@@ -65,7 +65,7 @@ const HTTP2_STREAM_WINDOW: u32 = 1 << 20;
 const HTTP2_CONNECTION_WINDOW: u32 = 4 << 20;
 /// Window of clients that connect while the memory for uploads is exhausted (limit K112). It is the initial
 /// window of RFC 9113 §6.9.2, below which the window of a connection cannot start.
-const HTTP2_LEAST_WINDOW: u32 = 65_535;
+const HTTP2_MIN_WINDOW: u32 = 65_535;
 /// Divisor of the memory budget that yields the memory for uploads over HTTP/2.
 const UPLOADS_PART: u64 = 4;
 /// Divisor of the memory that is left that yields the window of a new connection.
@@ -91,14 +91,14 @@ mod tests {
         let all = windows(32 << 20, 2);
         assert_eq!(all[0].connection(), 1 << 20);
         assert_eq!(all[1].connection(), 7 << 17);
-        assert_eq!(windows(1, 1)[0].connection(), HTTP2_LEAST_WINDOW);
+        assert_eq!(windows(1, 1)[0].connection(), HTTP2_MIN_WINDOW);
     }
 
     #[test]
     fn windows_together_stay_within_the_limit() {
         let all = windows(32 << 20, 1000);
         let sum: u64 = all.iter().map(|it| u64::from(it.connection())).sum();
-        let least: u64 = 1000 * u64::from(HTTP2_LEAST_WINDOW);
+        let least: u64 = 1000 * u64::from(HTTP2_MIN_WINDOW);
         assert!(sum <= (8 << 20) + least, "{sum}");
     }
 

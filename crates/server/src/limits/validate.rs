@@ -179,8 +179,8 @@ mod tests {
                 refused(|it| it.body_rate = Some(late(240, 0))),
             ),
         ] {
-            let wanted = format!("limits: {field}");
-            let names_all = error.starts_with(&wanted) && error.contains("is 0, allowed is");
+            let expected = format!("limits: {field}");
+            let names_all = error.starts_with(&expected) && error.contains("is 0, allowed is");
             assert!(names_all, "{field}: {error}");
         }
     }
@@ -193,8 +193,8 @@ mod tests {
         http3.limits.lines = 0;
         let error = check_all(&limits, &http3).expect_err("no fields");
         let message = error.to_string();
-        let wanted = "limits: limits.lines: is 0, allowed is ";
-        assert!(message.starts_with(wanted), "{message}");
+        let expected = "limits: limits.lines: is 0, allowed is ";
+        assert!(message.starts_with(expected), "{message}");
         limits.max_connections = 0;
         let error = check_all(&limits, &http3).expect_err("no connections");
         assert!(error.to_string().contains("max_connections"), "{error}");
@@ -206,7 +206,7 @@ mod tests {
             it.max_connections = 100;
             it.max_connections_per_address = Some(101);
         });
-        let wanted = "limits: max_connections_per_address: is 101, allowed is 1 to 100";
-        assert_eq!(error, wanted);
+        let expected = "limits: max_connections_per_address: is 101, allowed is 1 to 100";
+        assert_eq!(error, expected);
     }
 }

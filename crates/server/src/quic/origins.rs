@@ -20,7 +20,7 @@ pub(crate) fn of_names(names: &[String], requested: Option<&str>, port: u16) -> 
             port => format!("https://{name}:{port}"),
         };
         bytes += origin.len() + 2;
-        if bytes > MOST_BYTES {
+        if bytes > MAX_BYTES {
             break;
         }
         has_others |= requested.as_deref() != Some(&*name);
@@ -35,7 +35,7 @@ pub(crate) fn of_names(names: &[String], requested: Option<&str>, port: u16) -> 
 }
 
 /// Largest payload of the ORIGIN frame in bytes (limit K205), which is what courser's client accepts.
-const MOST_BYTES: usize = 4096;
+const MAX_BYTES: usize = 4096;
 
 #[cfg(test)]
 mod tests {
@@ -68,7 +68,7 @@ mod tests {
         let names: Vec<_> = (0..1000).map(|number| format!("{number}.test")).collect();
         let origins = of_names(&names, None, 443);
         let bytes: usize = origins.iter().map(|origin| origin.len() + 2).sum();
-        assert!(bytes <= MOST_BYTES && bytes > MOST_BYTES - 40, "{bytes}");
+        assert!(bytes <= MAX_BYTES && bytes > MAX_BYTES - 40, "{bytes}");
         // Each origin takes ten bytes more than its name. The last of 41 fills the frame exactly, or exceeds it
         // by one byte.
         for (last, announced) in [(86, 41), (87, 40)] {

@@ -157,7 +157,7 @@ fn with_early_data(
 ) -> ServerConfig {
     match options {
         Some(options) => config.early_data(EarlyDataOptions {
-            application: promises(http3),
+            application: settings_for_early_data(http3),
             ..options
         }),
         None => config,
@@ -166,7 +166,7 @@ fn with_early_data(
 
 /// Encodes the HTTP/3 settings for comparison with those of the connection that a client resumes. Early data is
 /// rejected if they differ (RFC 9114 §7.2.4.2, RFC 9204 §3.2.3, RFC 9297 §2.1.1).
-fn promises(http3: &courser_http3_tokio::Config) -> Vec<u8> {
+fn settings_for_early_data(http3: &courser_http3_tokio::Config) -> Vec<u8> {
     format!("{http3:?}").into_bytes()
 }
 
@@ -248,11 +248,18 @@ mod tests {
             |config| config.limits.size /= 2,
         ];
         let default = Config::new(Side::Server);
-        assert_eq!(promises(&default), promises(&default.clone()));
+        assert_eq!(
+            settings_for_early_data(&default),
+            settings_for_early_data(&default.clone())
+        );
         for (index, change) in changes.into_iter().enumerate() {
             let mut other = default.clone();
             change(&mut other);
-            assert_ne!(promises(&default), promises(&other), "change {index}");
+            assert_ne!(
+                settings_for_early_data(&default),
+                settings_for_early_data(&other),
+                "change {index}"
+            );
         }
     }
 }

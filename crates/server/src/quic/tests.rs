@@ -11,16 +11,16 @@ use super::*;
 
 /// A socket that fails as if its file descriptor were closed.
 #[derive(Debug)]
-struct Gone;
+struct ClosedSocket;
 
-fn is_gone<T>() -> io::Result<T> {
+fn closed_error<T>() -> io::Result<T> {
     let code = if cfg!(windows) { 6 } else { 9 };
     Err(io::Error::from_raw_os_error(code))
 }
 
-impl UdpSocket for Gone {
+impl UdpSocket for ClosedSocket {
     fn poll_receive(&self, _: &mut Context<'_>, _: &mut [u8]) -> Poll<io::Result<Received>> {
-        Poll::Ready(is_gone())
+        Poll::Ready(closed_error())
     }
 
     fn is_readable(&self, _: &mut Context<'_>) -> bool {
@@ -28,11 +28,11 @@ impl UdpSocket for Gone {
     }
 
     fn try_send(&self, _: &Transmit<'_>) -> io::Result<usize> {
-        is_gone()
+        closed_error()
     }
 
     fn poll_writable(&self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Poll::Ready(is_gone())
+        Poll::Ready(closed_error())
     }
 
     fn local_addr(&self) -> io::Result<SocketAddr> {
@@ -42,7 +42,9 @@ impl UdpSocket for Gone {
 
 #[tokio::test]
 async fn last_event_of_a_socket_is_reported_before_the_end() {
-    let endpoint = Endpoint::builder().transport(Gone).expect("a runtime");
+    let endpoint = Endpoint::builder()
+        .transport(ClosedSocket)
+        .expect("a runtime");
     let reported = Arc::new(Mutex::new(Vec::new()));
     let listener = reported.clone();
     let events = Events::to(move |event| {

@@ -107,7 +107,7 @@ impl Socket {
 
     /// Returns `Ready` when the peer has read nothing for too long, or reads too slowly.
     fn poll_stalled(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let Some(longest_pause) = self.pace.left() else {
+        let Some(longest_pause) = self.pace.remaining() else {
             return Poll::Pending;
         };
         let stalled = self.stalled.get_or_insert_with(|| Stalled {

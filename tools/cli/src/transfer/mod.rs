@@ -16,7 +16,6 @@ pub(crate) mod cookie_file;
 mod destination;
 mod early_data;
 mod file_name;
-mod ocsp;
 mod percent;
 mod rest;
 mod retry;

@@ -1,8 +1,7 @@
 //! The parameters of a TLS handshake, for people.
 
 use courser::client::{Timing, TlsSummary};
-
-use crate::transfer::ocsp::{OcspStatus, ocsp_status};
+use courser::server::certificate::{OcspStatus, ocsp_status};
 
 /// Returns lines about the TLS handshake of a request's connection: cipher suite and key exchange, the
 /// server's certificate, and the Encrypted ClientHello if `offers_ech`. None for a reused connection.
@@ -37,12 +36,11 @@ fn certificate(tls: &TlsSummary) -> String {
         None => "not compressed".to_owned(),
     };
     let ocsp = match tls.ocsp_response.as_deref().map(ocsp_status) {
-        None => "no OCSP response stapled".to_owned(),
-        Some(None) => "an unreadable OCSP response stapled".to_owned(),
-        Some(Some(status @ OcspStatus::Good)) => {
-            format!("OCSP response stapled: {status} (not verified)")
-        }
-        Some(Some(status)) => format!("OCSP response stapled: {status}"),
+        None => "no OCSP response stapled",
+        Some(None) => "an unreadable OCSP response stapled",
+        Some(Some(OcspStatus::Good)) => "OCSP response stapled: good (not verified)",
+        Some(Some(OcspStatus::Revoked)) => "OCSP response stapled: revoked",
+        Some(Some(OcspStatus::Unknown)) => "OCSP response stapled: unknown",
     };
     format!("Certificate: {compression}, {ocsp}")
 }

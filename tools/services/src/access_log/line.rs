@@ -1,4 +1,4 @@
-//! The formats of access log lines. Each line has at most [`MOST`] bytes.
+//! The formats of access log lines. Each line has at most [`MAX_LINE`] bytes.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -22,10 +22,10 @@ pub(super) fn common(exchange: &Exchange, details: &Details) -> String {
     escape(
         &mut line,
         exchange.method.as_str().as_bytes(),
-        MOST_OF_METHOD,
+        MAX_OF_METHOD,
     );
     line.push(' ');
-    escape(&mut line, target(details).as_bytes(), MOST_OF_TARGET);
+    escape(&mut line, target(details).as_bytes(), MAX_OF_TARGET);
     let status = exchange.status.as_u16();
     let _ = write!(
         line,
@@ -47,7 +47,7 @@ pub(super) fn combined(exchange: &Exchange, details: &Details) -> String {
 fn quoted(line: &mut String, value: Option<&HeaderValue>) {
     line.push_str(" \"");
     match value {
-        Some(value) => escape(line, value.as_bytes(), MOST_OF_FIELD),
+        Some(value) => escape(line, value.as_bytes(), MAX_OF_FIELD),
         None => line.push('-'),
     }
     line.push('"');
@@ -100,21 +100,21 @@ fn cut(text: &str, most: usize) -> Cow<'_, str> {
 pub(super) fn as_json(exchange: &Exchange, details: &Details) -> String {
     let text = |value: Option<&HeaderValue>| {
         let value = String::from_utf8_lossy(value?.as_bytes()).into_owned();
-        Some(cut(&value, MOST_OF_FIELD).into_owned())
+        Some(cut(&value, MAX_OF_FIELD).into_owned())
     };
     let peer = details.peer.as_ref();
     // The authority of the target takes precedence over the Host field, as in the proxy.
     let host = details.uri.authority();
-    let host = host.map(|host| cut(host.as_str(), MOST_OF_FIELD).into_owned());
+    let host = host.map(|host| cut(host.as_str(), MAX_OF_FIELD).into_owned());
     let host = host.or_else(|| text(details.host.as_ref()));
     json!({
         "time": courser_units::rfc3339(details.at),
         "client": details.client.map(|client| client.to_string()),
         "connection": peer.map(courser::server::Peer::connection_id),
         "protocol": protocol(details.version),
-        "method": cut(exchange.method.as_str(), MOST_OF_METHOD),
+        "method": cut(exchange.method.as_str(), MAX_OF_METHOD),
         "host": host,
-        "uri": cut(target(details), MOST_OF_TARGET),
+        "uri": cut(target(details), MAX_OF_TARGET),
         "status": exchange.status.as_u16(),
         "bytes": exchange.bytes,
         "seconds": exchange.took.as_secs_f64(),
@@ -142,10 +142,10 @@ fn protocol(version: Version) -> &'static str {
 
 /// Largest size of a line with its line break (limit K106). The longest referrer, agent, host, target and method
 /// leave 600 bytes for the other parts.
-pub(super) const MOST: usize = 4096;
-const MOST_OF_TARGET: usize = 1600;
-const MOST_OF_FIELD: usize = 600;
-const MOST_OF_METHOD: usize = 64;
+pub(super) const MAX_LINE: usize = 4096;
+const MAX_OF_TARGET: usize = 1600;
+const MAX_OF_FIELD: usize = 600;
+const MAX_OF_METHOD: usize = 64;
 /// Marks a truncated field.
 const CUT: &str = "...";
 
@@ -164,7 +164,7 @@ mod tests {
 
     #[test]
     fn fields_are_cut_between_characters() {
-        for (text, most, wanted) in [
+        for (text, most, expected) in [
             ("abcdefgh", 8, "abcdefgh"),
             ("abcdefghi", 8, "abcde..."),
             ("abcd\"efghi", 8, "abcd..."),
@@ -173,9 +173,9 @@ mod tests {
         ] {
             let mut line = String::new();
             escape(&mut line, text.as_bytes(), most);
-            assert_eq!(line, wanted, "{text}");
+            assert_eq!(line, expected, "{text}");
             let quoted = json!(cut(text, most)).to_string();
-            assert_eq!(quoted, format!("\"{wanted}\""), "{text}");
+            assert_eq!(quoted, format!("\"{expected}\""), "{text}");
         }
         assert_eq!(cut("ééééé", 8), "éé...");
     }
@@ -208,7 +208,7 @@ mod tests {
                 combined(&exchange, &details),
                 as_json(&exchange, &details),
             ] {
-                assert!(line.len() < MOST, "{} bytes: {line}", line.len());
+                assert!(line.len() < MAX_LINE, "{} bytes: {line}", line.len());
                 assert!(line.contains(CUT), "{line}");
             }
         }

@@ -28,16 +28,16 @@ fn files_are_read_again_when_they_change() {
         [1, 2, 3].map(|low| lists.filter().is_blocked([192, 0, 2, low].into()))
     };
     assert_eq!(blocked(&lists), [false, true, true]);
-    std::fs::write(&allow.0, "192.0.2.1\n192.0.2.2\n").expect("ours");
+    std::fs::write(&allow.0, "192.0.2.1\n192.0.2.2\n").expect("write access to the test folder");
     assert_eq!(lists.check(), FileState::Changing);
     assert_eq!(lists.check(), FileState::Changed);
     lists.reload().expect("in order");
     assert_eq!(lists.check(), FileState::Same);
     assert_eq!(blocked(&lists), [false, false, true]);
     // The file is truncated first and written a moment later.
-    std::fs::write(&block.0, "").expect("ours");
+    std::fs::write(&block.0, "").expect("write access to the test folder");
     assert_eq!(lists.check(), FileState::Changing);
-    std::fs::write(&block.0, "192.0.2.0/28\n").expect("ours");
+    std::fs::write(&block.0, "192.0.2.0/28\n").expect("write access to the test folder");
     assert_eq!(lists.check(), FileState::Changing);
     assert_eq!(lists.check(), FileState::Changed);
 }
@@ -46,15 +46,15 @@ fn files_are_read_again_when_they_change() {
 fn wrong_files_leave_the_lists_as_they_were() {
     let file = Temporary::new("reload", "192.0.2.1\n");
     let mut lists = AddressLists::load(Some(&file.0), None).expect("a list");
-    std::fs::write(&file.0, "192.0.2.2\nnonsense\n").expect("ours");
-    let error = lists.reload().expect_err("nonsense").to_string();
+    std::fs::write(&file.0, "192.0.2.2\nnonsense\n").expect("write access to the test folder");
+    let error = lists.reload().expect_err("a malformed address").to_string();
     for part in ["block list", "line 2", "nonsense", "such as 192.0.2.1"] {
         assert!(error.contains(part), "{error}");
     }
     assert_eq!(lists.check(), FileState::Same, "reported once");
     assert!(lists.filter().is_blocked([192, 0, 2, 1].into()));
     assert!(!lists.filter().is_blocked([192, 0, 2, 2].into()));
-    std::fs::remove_file(&file.0).expect("ours");
+    std::fs::remove_file(&file.0).expect("write access to the test folder");
     assert_eq!(lists.check(), FileState::Changing);
     assert_eq!(lists.check(), FileState::Changed);
     assert!(lists.reload().is_err());
@@ -67,7 +67,7 @@ fn large_files_are_not_read() {
     let opened = std::fs::File::options()
         .write(true)
         .open(&file.0)
-        .expect("ours");
+        .expect("write access to the test folder");
     opened.set_len(MAX_BYTES + 1).expect("sparse");
     let error = AddressLists::load(Some(&file.0), None).expect_err("too large");
     let error = error.to_string();

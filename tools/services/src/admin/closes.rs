@@ -27,7 +27,7 @@ pub(super) struct Total {
     is_named: bool,
 }
 
-/// A closed connection.
+/// The end of a connection.
 #[derive(Clone, Debug)]
 pub(super) struct Close {
     /// Sequence number of the failure, from 1.
@@ -36,7 +36,7 @@ pub(super) struct Close {
     /// The end that closed: `local` or `peer`.
     pub(super) by: &'static str,
     pub(super) cause: String,
-    /// The reason phrase, which the peer may have chosen, truncated to [`MOST_REASON`] characters.
+    /// The reason phrase, which the peer may have chosen, truncated to [`MAX_REASON`] characters.
     pub(super) reason: String,
     pub(super) client: Option<SocketAddr>,
     /// The time from the first packet to the close.
@@ -57,7 +57,7 @@ impl Close {
             at: Instant::now(),
             by: if closed.by_peer { "peer" } else { "local" },
             cause: cause(&closed.cause, is_http3),
-            reason: closed.reason.chars().take(MOST_REASON).collect(),
+            reason: closed.reason.chars().take(MAX_REASON).collect(),
             client: client.map(canonical),
             age,
             is_ordinary: is_ordinary(&closed.cause, is_http3),
@@ -75,7 +75,7 @@ impl Closes {
         }
         self.failures += 1;
         close.number = self.failures;
-        if self.recent.len() >= MOST_RECENT {
+        if self.recent.len() >= MAX_RECENT {
             self.recent.pop_front();
         }
         self.recent.push_back(close);
@@ -84,7 +84,7 @@ impl Closes {
     fn count(&mut self, close: &Close) {
         let key = (close.by, close.cause.clone());
         let is_new = !self.totals.contains_key(&key);
-        if is_new && self.totals.len() >= MOST_CAUSES && !(close.is_named && self.make_room()) {
+        if is_new && self.totals.len() >= MAX_CAUSES && !(close.is_named && self.merge_rarest()) {
             self.other(close.by).count += 1;
             return;
         }
@@ -96,7 +96,7 @@ impl Closes {
 
     /// Merges the rarest cause without a name into the others of its end, so that arbitrary codes of peers
     /// cannot displace named causes. Returns false if there is none.
-    fn make_room(&mut self) -> bool {
+    fn merge_rarest(&mut self) -> bool {
         let numbers = self.totals.iter().filter(|(_, it)| !it.is_named);
         let rarest = numbers.min_by_key(|(_, it)| it.count);
         let Some(key) = rarest.map(|(key, _)| key.clone()) else {
@@ -176,11 +176,11 @@ const fn is_reserved(code: u64) -> bool {
 }
 
 /// Number of latest failures that are kept (limit K246).
-const MOST_RECENT: usize = 100;
+const MAX_RECENT: usize = 100;
 /// Number of causes that are counted separately; further ones count as `other` of their end (limit K246).
-const MOST_CAUSES: usize = 64;
+const MAX_CAUSES: usize = 64;
 /// Number of characters of a reason phrase that are kept (limit K246).
-const MOST_REASON: usize = 200;
+const MAX_REASON: usize = 200;
 
 #[cfg(test)]
 mod tests {
@@ -205,14 +205,14 @@ mod tests {
         for code in 1..=1000 {
             closes.add(close(code, &"x".repeat(1000)));
         }
-        assert_eq!(closes.totals().count(), MOST_CAUSES + 1);
+        assert_eq!(closes.totals().count(), MAX_CAUSES + 1);
         assert_eq!(closes.totals().map(|(_, it)| it.count).sum::<u64>(), 1000);
         let others = closes.totals().find(|((_, cause), _)| *cause == "other");
         assert_eq!(others.map(|(_, it)| it.count), Some(1000 - 64));
         let recent: Vec<_> = closes.recent().collect();
-        assert_eq!(recent.len(), MOST_RECENT);
+        assert_eq!(recent.len(), MAX_RECENT);
         assert_eq!((recent[0].number, recent[99].number), (1000, 901));
-        assert_eq!(recent[0].reason.len(), MOST_REASON);
+        assert_eq!(recent[0].reason.len(), MAX_REASON);
     }
 
     #[test]
@@ -237,7 +237,7 @@ mod tests {
         assert_eq!(count("local", "idle timeout"), Some(1));
         assert_eq!(count("local", "other"), Some(1));
         assert_eq!(count("peer", "other"), Some(1000 - 64 + 1));
-        assert_eq!(closes.totals().count(), MOST_CAUSES + 2);
+        assert_eq!(closes.totals().count(), MAX_CAUSES + 2);
         assert_eq!(closes.totals().map(|(_, it)| it.count).sum::<u64>(), 1002);
     }
 

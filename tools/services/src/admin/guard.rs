@@ -51,7 +51,7 @@ impl Default for Advice {
 #[derive(thiserror::Error, Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TokenError {
     /// The token is so short that it can be guessed, or too long for a header field.
-    #[error("the token has {0} bytes, {least} to {most} are allowed", least = LEAST, most = MOST)]
+    #[error("the token has {0} bytes, {least} to {most} are allowed", least = MIN_TOKEN, most = MAX_TOKEN)]
     Length(usize),
     /// The token contains a byte other than visible ASCII.
     #[error("the token contains byte 0x{0:02x}, only visible ASCII is allowed")]
@@ -74,7 +74,7 @@ impl Guard {
     /// The token is too short, too long, or not visible ASCII.
     pub fn with_token(mut self, token: &[u8]) -> Result<Self, TokenError> {
         let token = token.trim_ascii();
-        if !(LEAST..=MOST).contains(&token.len()) {
+        if !(MIN_TOKEN..=MAX_TOKEN).contains(&token.len()) {
             return Err(TokenError::Length(token.len()));
         }
         if let Some(byte) = token.iter().find(|byte| !byte.is_ascii_graphic()) {
@@ -143,7 +143,7 @@ impl Guard {
         if is_address || is_name("localhost") || self.names.iter().any(|name| is_name(name)) {
             return Ok(());
         }
-        let shown: String = host.chars().take(MOST_SHOWN).collect();
+        let shown: String = host.chars().take(MAX_SHOWN).collect();
         let advice = self.advice.add_name;
         Err(format!(
             "host '{shown}' is not served here: use {local} or localhost, or {advice}"
@@ -170,7 +170,7 @@ fn is_of_other_site<B>(request: &Request<B>) -> bool {
     sites.any(|site| site != "same-origin" && site != "none")
 }
 
-/// Omits the token.
+/// Prints whether a token is set, but not the token.
 impl fmt::Debug for Guard {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Guard")
@@ -194,11 +194,11 @@ const OPEN: [&str; 2] = ["/health", "/ready"];
 const SEC_FETCH_SITE: &str = "sec-fetch-site";
 const SCHEME: &[u8] = b"Bearer ";
 /// Least length of a token in bytes; a shorter one could be guessed.
-const LEAST: usize = 16;
+const MIN_TOKEN: usize = 16;
 /// Largest length of a token in bytes, which all common clients accept in a header field.
-const MOST: usize = 1024;
+const MAX_TOKEN: usize = 1024;
 /// Number of characters of a host that a message includes.
-const MOST_SHOWN: usize = 100;
+const MAX_SHOWN: usize = 100;
 
 #[cfg(test)]
 mod tests {

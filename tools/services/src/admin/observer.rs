@@ -49,7 +49,7 @@ pub(super) struct Limits {
     nanos: [AtomicU64; LIMITS.len()],
 }
 
-/// The durations for which each limit held a connection back, at the time of a limit_times.
+/// The durations for which each limit held a connection back, at the time of a reading.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct LimitTimes {
     current: usize,
@@ -116,7 +116,7 @@ impl Limits {
 
     /// Returns the durations `now` nanoseconds after the start, or `None` until a limit was in force.
     ///
-    /// The sink may add the duration of a limit just before it stores the next one. A limit_times in between counts
+    /// The sink may add the duration of a limit just before it stores the next one. A reading in between counts
     /// that duration twice, so the shares of that second are wrong. Later readings are correct again.
     fn read(&self, now: u64) -> Option<LimitTimes> {
         let current_since = self.current_since.load(Relaxed);
@@ -134,7 +134,7 @@ impl Limits {
 }
 
 impl LimitTimes {
-    /// Returns the fraction of the time since an earlier limit_times for which each limit was in force, or `None` if
+    /// Returns the fraction of the time since an earlier reading for which each limit was in force, or `None` if
     /// no time has passed.
     pub(super) fn shares_since(&self, earlier: &Self) -> Option<[f64; LIMITS.len()]> {
         let mut shares = [0.0; LIMITS.len()];

@@ -64,15 +64,15 @@ impl<'q> Query<'q> {
             Some(_) => return Err("order is asc or desc".to_owned()),
         };
         let filter = self.text("filter").unwrap_or_default();
-        if filter.chars().count() > MOST_FILTER {
-            return Err(format!("the filter has more than {MOST_FILTER} characters"));
+        if filter.chars().count() > MAX_FILTER {
+            return Err(format!("the filter has more than {MAX_FILTER} characters"));
         }
         let size = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
         Ok(Selection {
             sort,
             is_descending,
             offset: size(self.number("offset", 0, u64::MAX)?),
-            count: size(self.number("count", DEFAULT_ROWS, MOST_ROWS)?),
+            count: size(self.number("count", DEFAULT_ROWS, MAX_ROWS)?),
             filter: filter.to_owned(),
         })
     }
@@ -83,10 +83,10 @@ pub(super) const LIST_PARAMETERS: [&str; 5] = ["sort", "order", "offset", "count
 
 const DEFAULT_ROWS: u64 = 100;
 /// Largest number of connections in one response (limit K247); the live page requests fewer.
-pub(super) const MOST_ROWS: u64 = 500;
+pub(super) const MAX_ROWS: u64 = 500;
 /// Largest number of characters of a decoded filter (limit K247). The live page allows as many UTF-16 units,
 /// which is never more characters.
-const MOST_FILTER: usize = 100;
+const MAX_FILTER: usize = 100;
 
 #[cfg(test)]
 mod tests {
@@ -99,32 +99,32 @@ mod tests {
     #[test]
     fn selection_has_defaults() {
         let selected = selection("").expect("empty");
-        let wanted = Selection {
+        let expected = Selection {
             sort: Column::Id,
             is_descending: false,
             offset: 0,
             count: 100,
             filter: String::new(),
         };
-        assert_eq!(selected, wanted);
+        assert_eq!(selected, expected);
         let text = "sort=rtt_ms&order=desc&offset=40&count=20&filter=a%20%3Cb%3E";
-        let wanted = Selection {
+        let expected = Selection {
             sort: Column::Rtt,
             is_descending: true,
             offset: 40,
             count: 20,
             filter: "a <b>".to_owned(),
         };
-        assert_eq!(selection(text), Ok(wanted));
+        assert_eq!(selection(text), Ok(expected));
     }
 
     #[test]
     fn selections_are_bounded() {
         assert_eq!(selection("count=99999999").map(|it| it.count), Ok(500));
-        let long = "%41".repeat(MOST_FILTER);
+        let long = "%41".repeat(MAX_FILTER);
         assert!(selection(&format!("filter={long}")).is_ok());
         assert!(selection(&format!("filter={long}A")).is_err());
-        let wide = "%C3%A4".repeat(MOST_FILTER);
+        let wide = "%C3%A4".repeat(MAX_FILTER);
         assert!(selection(&format!("filter={wide}")).is_ok());
     }
 

@@ -85,7 +85,7 @@ pub(super) struct Snapshots {
 #[derive(Debug, Default)]
 struct SnapshotState {
     last: Option<Arc<Snapshot>>,
-    asked: Option<Instant>,
+    last_request: Option<Instant>,
     /// Present while requests read snapshots.
     reader: Option<ReaderGuard>,
 }
@@ -106,11 +106,11 @@ impl Snapshots {
     /// Panics outside of a tokio runtime.
     pub(super) fn latest(self: &Arc<Self>) -> Arc<Snapshot> {
         let mut state = self.state.lock();
-        state.asked = state.asked.max(Some(Instant::now()));
+        state.last_request = state.last_request.max(Some(Instant::now()));
         if state.reader.is_none() {
             state.reader = Some(self.observer.add_reader());
             let snapshots = Arc::clone(self);
-            tokio::spawn(async move { while snapshots.wait_or_forget().await {} });
+            tokio::spawn(async move { while snapshots.wait_or_discard().await {} });
         }
         match &state.last {
             Some(last) if last.at.elapsed() < FRESH => last.clone(),
@@ -130,19 +130,19 @@ impl Snapshots {
         // A time in the future, so that it neither ages nor is discarded during the test.
         snapshot.at += Duration::from_secs(3600);
         let mut state = self.state.lock();
-        state.asked = Some(snapshot.at);
+        state.last_request = Some(snapshot.at);
         state.last = Some(Arc::new(snapshot));
     }
 
-    /// Waits for a while. Returns false, and discards the snapshot, if none was requested for [`KEPT`].
-    async fn wait_or_forget(&self) -> bool {
+    /// Waits for half of [`KEPT`]. Returns false, and discards the snapshot, if none was requested for [`KEPT`].
+    async fn wait_or_discard(&self) -> bool {
         tokio::time::sleep(KEPT / 2).await;
         let mut state = self.state.lock();
-        let is_wanted = state.asked.is_some_and(|at| at.elapsed() < KEPT);
-        if !is_wanted {
+        let is_used = state.last_request.is_some_and(|at| at.elapsed() < KEPT);
+        if !is_used {
             *state = SnapshotState::default();
         }
-        is_wanted
+        is_used
     }
 }
 

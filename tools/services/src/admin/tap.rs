@@ -108,7 +108,7 @@ struct QueueWriter(Arc<Queue>);
 impl Write for QueueWriter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let mut state = self.0.0.lock();
-        if state.bytes.len() + bytes.len() > MOST_BYTES {
+        if state.bytes.len() + bytes.len() > MAX_BYTES {
             return Err(io::ErrorKind::WouldBlock.into());
         }
         state.bytes.extend(bytes);
@@ -173,9 +173,9 @@ impl Drop for Records {
 }
 
 /// Largest size of the queued records in bytes (limit K255): about five thousand packets.
-const MOST_BYTES: usize = 1024 * 1024;
+const MAX_BYTES: usize = 1024 * 1024;
 /// Largest number of connections that are traced at once (limit K255).
-pub(super) const MOST_READERS: usize = 4;
+pub(super) const MAX_READERS: usize = 4;
 
 #[cfg(test)]
 mod tests;

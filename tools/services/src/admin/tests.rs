@@ -97,12 +97,12 @@ impl Scene {
         serde_json::from_str(&content).expect("JSON")
     }
 
-    /// Repeats a request until the response satisfies `is_wanted`.
-    async fn until(&self, path: &str, is_wanted: impl Fn(&Value) -> bool) -> Value {
+    /// Repeats a request until the response satisfies `is_expected`.
+    async fn until(&self, path: &str, is_expected: impl Fn(&Value) -> bool) -> Value {
         let began = Instant::now();
         loop {
             let answer = self.json(path).await;
-            if is_wanted(&answer) {
+            if is_expected(&answer) {
                 return answer;
             }
             assert!(began.elapsed() < Duration::from_secs(20), "{answer:#}");

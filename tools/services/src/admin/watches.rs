@@ -27,12 +27,12 @@ struct WatchedState {
     reader: Option<ReaderGuard>,
 }
 
-/// A watched connection.
+/// The samples of a watched connection.
 #[derive(Debug)]
 struct Watch {
     began: Instant,
-    /// The time of the last request for it.
-    asked: Instant,
+    /// The time of the last request for its samples.
+    last_request: Instant,
     last: (Instant, Row),
     samples: VecDeque<Sample>,
     /// Total number of samples, including those no longer kept.
@@ -90,10 +90,10 @@ impl Watches {
         let mut state = self.state.lock();
         let now = Instant::now();
         if let Some(watch) = state.watched.get_mut(&id) {
-            watch.asked = now;
+            watch.last_request = now;
             return Ok(watch.json(after));
         }
-        if state.watched.len() >= MOST_WATCHED {
+        if state.watched.len() >= MAX_WATCHED {
             return Err(WatchError::Full);
         }
         let row = self.row(id).ok_or(WatchError::Unknown)?;
@@ -104,7 +104,7 @@ impl Watches {
         }
         let watch = Watch {
             began: now,
-            asked: now,
+            last_request: now,
             last: (now, row),
             samples: VecDeque::new(),
             count: 0,
@@ -121,7 +121,7 @@ impl Watches {
         let mut state = self.state.lock();
         state
             .watched
-            .retain(|_, watch| watch.asked.elapsed() < KEPT);
+            .retain(|_, watch| watch.last_request.elapsed() < KEPT);
         for (id, watch) in &mut state.watched {
             match self.row(*id) {
                 Some(row) => watch.add(row, Instant::now()),
@@ -138,7 +138,10 @@ impl Watches {
     #[cfg(test)]
     pub(super) fn expire(&self) {
         for watch in self.state.lock().watched.values_mut() {
-            watch.asked = watch.asked.checked_sub(KEPT).unwrap_or(watch.asked);
+            watch.last_request = watch
+                .last_request
+                .checked_sub(KEPT)
+                .unwrap_or(watch.last_request);
         }
     }
 
@@ -166,7 +169,7 @@ impl Watch {
             lost: lost(&row).saturating_sub(lost(last)),
             quic: row.quic,
         };
-        if self.samples.len() >= MOST_SAMPLES {
+        if self.samples.len() >= MAX_SAMPLES {
             self.samples.pop_front();
         }
         self.samples.push_back(sample);
@@ -179,7 +182,7 @@ impl Watch {
             "connection": self.last.1.json(),
             "closed": self.is_closed,
             "last": self.count,
-            "most": MOST_SAMPLES,
+            "most": MAX_SAMPLES,
             "interval_ms": millis(INTERVAL),
             "samples": newer.map(Sample::json).collect::<Vec<_>>(),
         })
@@ -209,9 +212,9 @@ impl Sample {
 }
 
 /// Largest number of connections that are watched at a time (limit K244).
-pub(super) const MOST_WATCHED: usize = 16;
+pub(super) const MAX_WATCHED: usize = 16;
 /// Number of samples of a connection that are kept: those of one minute (limit K245).
-const MOST_SAMPLES: usize = 600;
+const MAX_SAMPLES: usize = 600;
 const INTERVAL: Duration = Duration::from_millis(100);
 /// Time after the last request for which a connection remains watched (limit K245).
 const KEPT: Duration = Duration::from_secs(5);
@@ -226,7 +229,7 @@ mod tests {
         let began = Instant::now();
         let mut watch = Watch {
             began,
-            asked: began,
+            last_request: began,
             last: (began, synthetic(1)),
             samples: VecDeque::new(),
             count: 0,
@@ -237,10 +240,10 @@ mod tests {
             row.bytes_sent += u64::from(step) * 100;
             watch.add(row, began + INTERVAL * step);
         }
-        assert_eq!(watch.samples.len(), MOST_SAMPLES);
+        assert_eq!(watch.samples.len(), MAX_SAMPLES);
         let json = watch.json(0);
         let samples = json["samples"].as_array().expect("a list");
-        assert_eq!(samples.len(), MOST_SAMPLES);
+        assert_eq!(samples.len(), MAX_SAMPLES);
         assert_eq!(samples[0]["ms"], 40_100.0);
         assert_eq!(samples[0]["sent_rate"], 1000.0);
         assert_eq!(json["last"], 1_000);

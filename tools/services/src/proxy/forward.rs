@@ -42,7 +42,7 @@ pub(super) fn prepare_request(parts: &mut Parts, host: Option<&HeaderValue>, is_
         is_connection_specific(name) || is_set_by_proxy(name)
     });
     // Reserved at once instead of field by field.
-    headers.reserve(MOST_ADDED);
+    headers.reserve(MAX_ADDED);
     if let Some(upgrade) = upgrade {
         headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
         headers.insert(UPGRADE, upgrade);
@@ -215,7 +215,7 @@ fn via(version: Version) -> HeaderValue {
 }
 
 /// Number of fields that a request usually gets: Host, four that describe its client, and Via.
-const MOST_ADDED: usize = 6;
+const MAX_ADDED: usize = 6;
 
 const EARLY_DATA: HeaderName = HeaderName::from_static("early-data");
 const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
@@ -261,7 +261,7 @@ mod tests {
         prepare_request(&mut parts, Some(&host), false);
         let mut names: Vec<_> = parts.headers.keys().map(HeaderName::as_str).collect();
         names.sort_unstable();
-        let wanted = [
+        let expected = [
             "host",
             "te",
             "via",
@@ -269,7 +269,7 @@ mod tests {
             "x-forwarded-proto",
             "x-kept",
         ];
-        assert_eq!(names, wanted);
+        assert_eq!(names, expected);
         assert_eq!(parts.headers["te"], "trailers");
         assert_eq!(parts.headers["host"], "example.org:4433");
     }

@@ -91,7 +91,7 @@ impl InterimQueue {
     /// Adds an interim response and returns the task to wake. hyper's callback cannot wait, so responses beyond
     /// the limit are dropped, as clients would drop them.
     fn push(&mut self, interim: Parts) -> Option<Waker> {
-        if self.responses.len() < MOST_AT_ONCE {
+        if self.responses.len() < MAX_AT_ONCE {
             self.responses.push_back(interim);
         }
         self.waiting.take()
@@ -110,7 +110,7 @@ impl InterimQueue {
 }
 
 /// Largest number of queued interim responses (limit K217), the number that courser's client accepts.
-const MOST_AT_ONCE: usize = 8;
+const MAX_AT_ONCE: usize = 8;
 
 #[cfg(test)]
 mod tests {

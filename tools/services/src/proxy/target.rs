@@ -80,7 +80,7 @@ mod tests {
 
     #[test]
     fn target_comes_before_the_host_field() {
-        for (uri, fields, wanted) in [
+        for (uri, fields, expected) in [
             ("https://a.test/", &[][..], "a.test"),
             ("https://a.test:8443/", &["a.test:8443"], "a.test:8443"),
             ("https://A.test/", &["a.TEST:443"], "A.test"),
@@ -89,7 +89,7 @@ mod tests {
         ] {
             for version in [Version::HTTP_11, Version::HTTP_2, Version::HTTP_3] {
                 let host = host_of(uri, fields, version);
-                assert_eq!(host.as_deref(), Ok(wanted), "{uri} {fields:?}");
+                assert_eq!(host.as_deref(), Ok(expected), "{uri} {fields:?}");
             }
         }
         assert_eq!(host_of("/", &[], Version::HTTP_10).as_deref(), Ok(""));

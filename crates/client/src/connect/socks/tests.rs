@@ -8,7 +8,7 @@ type Credentials<'a> = Option<(&'a str, &'a str)>;
 type Script<'a> = &'a [(&'a [u8], &'a [u8])];
 
 /// Runs a proxy that expects these messages and sends their replies.
-async fn talk(
+async fn connect_with_script(
     socks: Socks,
     target: &Target,
     credentials: Credentials<'_>,
@@ -22,11 +22,11 @@ async fn talk(
             assert_eq!(&seen, expected);
             // Sends the bytes one at a time, as a network may deliver them.
             for byte in *answer {
-                theirs.write_all(&[*byte]).await.expect("there is room");
+                theirs.write_all(&[*byte]).await.expect("the pipe is open");
                 tokio::task::yield_now().await;
             }
         }
-        theirs.write_all(b"first").await.expect("there is room");
+        theirs.write_all(b"first").await.expect("the pipe is open");
     };
     let (result, ()) = tokio::join!(socks.connect(&mut ours, target, credentials), proxy);
     result?;
@@ -71,7 +71,7 @@ async fn socks5_requests_addresses_and_names() {
     for (target, request) in &table {
         for answer in answers {
             let script = [GREETING, (request, answer)];
-            let rest = talk(Socks::V5h, target, None, &script).await;
+            let rest = connect_with_script(Socks::V5h, target, None, &script).await;
             assert_eq!(rest.expect("connected"), b"first", "{target} {answer:?}");
         }
     }
@@ -87,11 +87,11 @@ async fn socks5_authenticates_if_the_proxy_requires_it() {
     let login: &[u8] = b"\x01\x04user\x02pw";
     let credentials = Some(("user", "pw"));
     let script: [(&[u8], &[u8]); 3] = [(greeting, &[5, 2]), (login, &[1, 0]), request];
-    let rest = talk(Socks::V5h, &name("a.test"), credentials, &script).await;
+    let rest = connect_with_script(Socks::V5h, &name("a.test"), credentials, &script).await;
     assert_eq!(rest.expect("connected"), b"first");
     // A proxy that requires no authentication, like `ssh -D`.
     let script: [(&[u8], &[u8]); 2] = [(greeting, &[5, 0]), request];
-    let rest = talk(Socks::V5h, &name("a.test"), credentials, &script).await;
+    let rest = connect_with_script(Socks::V5h, &name("a.test"), credentials, &script).await;
     assert_eq!(rest.expect("connected"), b"first");
 }
 
@@ -118,7 +118,7 @@ async fn socks4_requests_addresses_and_4a_names() {
     ];
     for (target, credentials, request) in &table {
         let script = [(*request, granted)];
-        let rest = talk(Socks::V4a, target, *credentials, &script).await;
+        let rest = connect_with_script(Socks::V4a, target, *credentials, &script).await;
         assert_eq!(rest.expect("connected"), b"first", "{target}");
     }
 }
@@ -170,7 +170,7 @@ async fn refusals_report_the_reply_of_the_proxy() {
         ),
     ];
     for (credentials, script, text) in table {
-        let error = talk(Socks::V5h, &name("a.test"), credentials, script).await;
+        let error = connect_with_script(Socks::V5h, &name("a.test"), credentials, script).await;
         let error = error.expect_err(text);
         assert_eq!(error.kind(), ErrorKind::Socks, "{text}");
         assert!(error.to_string().contains(text), "{text}: {error}");
@@ -182,7 +182,7 @@ async fn refusals_report_the_reply_of_the_proxy() {
         ([5, 0xff, 0, 0, 0, 0, 0, 0], "does not speak SOCKS4"),
     ] {
         let script = [(request, &answer[..])];
-        let error = talk(Socks::V4a, &name("a.test"), None, &script).await;
+        let error = connect_with_script(Socks::V4a, &name("a.test"), None, &script).await;
         let error = error.expect_err(text).to_string();
         assert!(error.contains(text), "{text}: {error}");
     }
@@ -196,7 +196,7 @@ async fn proxy_that_closes_the_connection_is_reported() {
         theirs
             .write_all(&answers[..cut])
             .await
-            .expect("there is room");
+            .expect("the pipe is open");
         theirs.shutdown().await.expect("open");
         let result = Socks::V5
             .connect(&mut ours, &address("192.0.2.1:1"), None)

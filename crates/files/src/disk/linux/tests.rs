@@ -12,11 +12,11 @@ impl Tree {
         let name = format!("courser-files-links-{}", std::process::id());
         let root = std::env::temp_dir().join(name);
         std::fs::create_dir_all(root.join("a/b")).expect("a folder for temporary files");
-        std::fs::write(root.join("a/b/file"), "content").expect("ours");
-        symlink("a", root.join("first")).expect("ours");
-        symlink("b", root.join("a/second")).expect("ours");
-        symlink("file", root.join("a/b/last")).expect("ours");
-        Self(root.canonicalize().expect("made just now"))
+        std::fs::write(root.join("a/b/file"), "content").expect("write access to the test folder");
+        symlink("a", root.join("first")).expect("write access to the test folder");
+        symlink("b", root.join("a/second")).expect("write access to the test folder");
+        symlink("file", root.join("a/b/last")).expect("write access to the test folder");
+        Self(root.canonicalize().expect("the folder exists"))
     }
 }
 
@@ -30,7 +30,7 @@ impl Drop for Tree {
 #[test]
 fn no_link_is_followed_after_a_path_was_resolved() {
     let tree = Tree::new();
-    let (folder, _) = open_root(&tree.0, Patience::Any).expect("a folder");
+    let (folder, _) = open_root(&tree.0, Blocking::Allowed).expect("a folder");
     let open = |path: &str| open_without_links(&folder.0, Path::new(path));
     let mut text = String::new();
     let mut file = File::from(open("a/b/file").expect("no link"));
@@ -51,7 +51,7 @@ fn no_link_is_followed_after_a_path_was_resolved() {
         opens_cached: false,
     };
     for path in ["a/b/file", "first/second/last"] {
-        let opened = access.open(&folder, &tree.0, Path::new(path), Patience::Any);
+        let opened = access.open(&folder, &tree.0, Path::new(path), Blocking::Allowed);
         assert!(opened.is_ok_and(|(_, is_direct)| !is_direct), "{path}");
     }
 }

@@ -39,7 +39,7 @@ fn each_request_gets_its_own_in_order() {
 }
 
 #[test]
-fn the_64th_that_waits_is_kept_and_the_65th_drops_the_oldest() {
+fn at_most_64_datagrams_wait_and_the_oldest_is_dropped() {
     let registry = registry(&[0]);
     for number in 0..65 {
         deliver(&registry, 0, vec![number]);
@@ -66,7 +66,7 @@ fn bytes_of_all_requests_are_limited_to_256_kib() {
 }
 
 #[test]
-fn early_ones_wait_for_their_request_up_to_32_and_a_while() {
+fn early_datagrams_are_limited_in_number_and_time() {
     let registry = registry(&[]);
     let early = |millis, number| {
         let now = Time::ZERO + Duration::from_millis(millis);
@@ -89,7 +89,7 @@ fn early_ones_wait_for_their_request_up_to_32_and_a_while() {
 
 /// RFC 9297 §2.1.
 #[test]
-fn datagrams_for_streams_that_are_over_are_dropped() {
+fn datagrams_for_ended_streams_are_dropped() {
     let registry = registry(&[0]);
     deliver(&registry, 0, b"before".into());
     registry.on_receiving_over(0);
@@ -104,7 +104,7 @@ fn datagrams_for_streams_that_are_over_are_dropped() {
 
 /// RFC 9297 §2.
 #[test]
-fn request_without_a_use_for_datagrams_is_aborted_once() {
+fn request_that_does_not_use_datagrams_is_aborted_once() {
     let registry = registry(&[0, 4, 8]);
     assert_eq!(registry.on_handle_dropped(0), Delivery::Done);
     assert_eq!(deliver(&registry, 0, b"x".into()), Delivery::Refused);
@@ -125,7 +125,7 @@ fn request_without_a_use_for_datagrams_is_aborted_once() {
 }
 
 #[test]
-fn nothing_is_sent_once_our_half_is_over() {
+fn datagrams_are_not_sent_after_the_end_of_the_sending_direction() {
     let registry = registry(&[0]);
     assert!(registry.claim(0));
     registry.on_sending_over(0);

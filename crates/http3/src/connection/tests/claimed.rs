@@ -1,4 +1,4 @@
-//! Streams, frames and settings of extensions, RFC 9114 §9.
+//! Tests of streams, frames and settings of extensions (RFC 9114 §9).
 
 use super::*;
 use crate::extensions::{Extensions, FrameStream};
@@ -31,7 +31,7 @@ fn settings(settings: &[(u64, u64)]) -> Vec<u8> {
     frame(frame::SETTINGS, &payload)
 }
 
-/// The peer's control stream has begun with these settings.
+/// Returns a connection whose peer's control stream starts with these settings.
 fn with_peer(side: Side, peer: &[(u64, u64)]) -> Connection {
     let mut connection = claiming(side);
     let bytes = [&[0x00][..], &settings(peer)].concat();
@@ -51,7 +51,7 @@ fn refused() -> Result<UniFate, (Code, Scope)> {
 }
 
 #[test]
-fn both_ends_learn_settings_that_http3_does_not_know() {
+fn both_ends_receive_settings_of_extensions() {
     let (mut client, mut server) = (claiming(Side::Client), claiming(Side::Server));
     assert_eq!(client.peer_has_extensions(), None);
     carry(&mut server, &mut client);
@@ -59,7 +59,7 @@ fn both_ends_learn_settings_that_http3_does_not_know() {
     for end in [&client, &server] {
         assert_eq!(end.peer_has_extensions(), Some(true));
         assert!(end.peer_other_settings().contains(&(SETTING, 3)));
-        // Nothing that has a field in `Settings`.
+        // No setting that has a field in `Settings`.
         assert!(
             end.peer_other_settings()
                 .iter()
@@ -68,7 +68,7 @@ fn both_ends_learn_settings_that_http3_does_not_know() {
     }
 }
 
-/// An application that claims nothing pays for no settings.
+/// An application without extensions needs no memory for settings.
 #[test]
 fn without_extensions_unknown_settings_are_dropped() {
     let mut connection = connection(Side::Server);
@@ -82,9 +82,9 @@ fn without_extensions_unknown_settings_are_dropped() {
     assert_eq!(connection.peer_other_settings(), [(SETTING, 3)]);
 }
 
-/// §6.2.
+/// RFC 9114 §6.2.
 #[test]
-fn claimed_stream_goes_to_the_application_with_its_first_bytes() {
+fn claimed_stream_is_passed_to_the_application_with_its_first_bytes() {
     for side in SIDES {
         let mut connection = with_peer(side, &[(SETTING, 1)]);
         assert_eq!(uni(&mut connection, 6, &[0x40], false), Ok(UniFate::Read));
@@ -92,7 +92,7 @@ fn claimed_stream_goes_to_the_application_with_its_first_bytes() {
             uni(&mut connection, 6, &[0x54, 8, 9], false),
             claimed(0x54, &[8, 9])
         );
-        // Whole, with its end.
+        // The whole stream with its end.
         assert_eq!(
             uni(&mut connection, 10, &[0x40, 0x54, 7], true),
             claimed(0x54, &[7])
@@ -102,9 +102,9 @@ fn claimed_stream_goes_to_the_application_with_its_first_bytes() {
     }
 }
 
-/// §9: an extension is used with peers that support it.
+/// §9: an extension is used only with peers that support it.
 #[test]
-fn streams_and_frames_of_peers_without_the_extension_stay_unknown() {
+fn streams_and_frames_of_peers_without_the_extension_are_ignored() {
     for peer in [&[][..], &[(SETTING, 0)], &[(SETTING + 1, 1)]] {
         let mut connection = with_peer(Side::Server, peer);
         assert_eq!(connection.peer_has_extensions(), Some(false));
@@ -116,7 +116,7 @@ fn streams_and_frames_of_peers_without_the_extension_stay_unknown() {
         let seen = events(&mut connection);
         assert!(matches!(seen[..], [Event::Settings(_)]), "{seen:?}");
     }
-    // Its SETTINGS may still be in flight.
+    // The SETTINGS of the peer may still be in flight.
     let mut connection = claiming(Side::Server);
     assert_eq!(
         uni(&mut connection, 6, &[0x40, 0x54], false),
@@ -147,9 +147,9 @@ fn claimed_frames_of_the_control_stream_are_events() {
     }
 }
 
-/// A122, K17. Frames that the application gets are limited by its queue (K203), all others count.
+/// A122, K17: the queue of the application limits the frames that it receives (K203), and all others count.
 #[test]
-fn a_flood_of_claimed_frames_and_of_refused_streams_ends_the_connection() {
+fn too_many_claimed_frames_or_refused_streams_close_the_connection() {
     for (peer, most) in [(1, 256), (0, 500)] {
         let mut connection = with_peer(Side::Server, &[(SETTING, peer)]);
         events(&mut connection);
@@ -184,7 +184,7 @@ fn a_flood_of_claimed_frames_and_of_refused_streams_ends_the_connection() {
     );
 }
 
-/// The signal of a bidirectional stream is no frame, draft-ietf-webtrans-http3-12 §4.2.
+/// The signal of a bidirectional stream is not a frame (draft-ietf-webtrans-http3-12 §4.2).
 #[test]
 fn a_signal_on_the_control_stream_is_a_frame_error() {
     let mut connection = with_peer(Side::Server, &[(SETTING, 1)]);
@@ -194,7 +194,7 @@ fn a_signal_on_the_control_stream_is_a_frame_error() {
     );
 }
 
-/// §6.1.
+/// RFC 9114 §6.1.
 #[test]
 fn a_server_opens_claimed_bidirectional_streams_only() {
     let take = |connection: &mut Connection, bytes: &[u8], fin| {

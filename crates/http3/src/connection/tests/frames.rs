@@ -1,8 +1,8 @@
-//! Frames of the control stream.
+//! Tests of control stream frames.
 
 use super::*;
 
-/// §6.2.1.
+/// RFC 9114 §6.2.1.
 #[test]
 fn the_control_stream_begins_with_settings() {
     for side in SIDES {
@@ -22,9 +22,9 @@ fn the_control_stream_begins_with_settings() {
     }
 }
 
-/// §7.2.4.
+/// RFC 9114 §7.2.4.
 #[test]
-fn settings_come_once() {
+fn settings_are_sent_once() {
     for side in SIDES {
         let mut connection = begun(side);
         let again = frame(frame::SETTINGS, &[]);
@@ -35,9 +35,9 @@ fn settings_come_once() {
     }
 }
 
-/// §7.2.1, §7.2.2, §7.2.5, §7.2.7, §7.2.8, RFC 9218 §7.2.
+/// RFC 9114 §7.2.1, §7.2.2, §7.2.5, §7.2.7, §7.2.8, RFC 9218 §7.2.
 #[test]
-fn refuses_frames_that_do_not_belong_there() {
+fn frames_of_other_streams_are_refused() {
     for side in SIDES {
         for value in [
             frame::DATA,
@@ -64,7 +64,7 @@ fn refuses_frames_that_do_not_belong_there() {
     }
 }
 
-/// §7.2.7.
+/// RFC 9114 §7.2.7.
 #[test]
 fn max_push_id_does_not_shrink() {
     let mut server = begun(Side::Server);
@@ -76,9 +76,9 @@ fn max_push_id_does_not_shrink() {
     assert_eq!(control(&mut server, &bytes), code(Code::ID_ERROR));
 }
 
-/// §7.1, §10.8.
+/// RFC 9114 §7.1, §10.8.
 #[test]
-fn payloads_are_exactly_their_fields() {
+fn payloads_have_exactly_their_fields() {
     for value in [frame::GOAWAY, frame::MAX_PUSH_ID, frame::CANCEL_PUSH] {
         for payload in [&[][..], &[0x40], &[0, 0]] {
             let result = control(&mut begun(Side::Server), &frame(value, payload));
@@ -99,9 +99,9 @@ fn payloads_are_exactly_their_fields() {
     assert_eq!(result, code(Code::FRAME_ERROR));
 }
 
-/// K26: before they arrive.
+/// K26: long frames are refused before they arrive.
 #[test]
-fn frames_are_no_longer_than_sense() {
+fn overlong_frames_are_refused() {
     for (value, most) in [
         (frame::GOAWAY, 8),
         (frame::MAX_PUSH_ID, 8),
@@ -128,9 +128,9 @@ fn frames_are_no_longer_than_sense() {
     }
 }
 
-/// §5.2, §7.2.6.
+/// RFC 9114 §5.2, §7.2.6.
 #[test]
-fn goaway_names_a_request_and_never_grows() {
+fn goaway_has_the_id_of_a_request_and_never_increases() {
     let mut client = begun(Side::Client);
     events(&mut client);
     for id in [MAX_VARINT - 3, 8, 8, 4] {
@@ -148,7 +148,7 @@ fn goaway_names_a_request_and_never_grows() {
             code(Code::ID_ERROR)
         );
     }
-    // A client names a push, of which there are none, so it is of no interest which.
+    // The ID of a client's GOAWAY is a push ID, which does not matter without pushes.
     let mut server = begun(Side::Server);
     assert_eq!(
         control(&mut server, &frame(frame::GOAWAY, &[7])),
@@ -160,9 +160,9 @@ fn goaway_names_a_request_and_never_grows() {
     );
 }
 
-/// §5.2: first a warning, then what is true.
+/// §5.2: the first GOAWAY is a warning, and the second one has the actual ID.
 #[test]
-fn a_server_goes_away_in_two_steps() {
+fn server_sends_goaway_in_two_steps() {
     let (mut client, mut server) = pair();
     events(&mut client);
     server.announce_going_away();
@@ -179,7 +179,7 @@ fn a_server_goes_away_in_two_steps() {
 
 /// RFC 9218 §7.
 #[test]
-fn priorities_reach_their_streams() {
+fn priorities_are_passed_to_their_streams() {
     let (mut client, mut server) = pair();
     server.set_request_limit(100);
     events(&mut server);
@@ -209,7 +209,7 @@ fn priorities_reach_their_streams() {
 
 /// RFC 9218 §7.2.
 #[test]
-fn refuses_priorities_of_streams_that_cannot_exist() {
+fn priorities_of_impossible_streams_are_refused() {
     for stream in [1, 2, 3, 400, MAX_VARINT - 3] {
         let payload = [&integer(stream)[..], b"u=1"].concat();
         let result = control(
@@ -225,7 +225,7 @@ fn refuses_priorities_of_streams_that_cannot_exist() {
     assert_eq!(result, code(Code::GENERAL_PROTOCOL_ERROR));
 }
 
-/// RFC 9218 §7: bounded.
+/// RFC 9218 §7: the number of early priorities is limited.
 #[test]
 fn early_priorities_are_bounded() {
     let mut server = begun(Side::Server);
@@ -239,7 +239,7 @@ fn early_priorities_are_bounded() {
     assert_eq!(kept.count(), 256);
 }
 
-/// §7.2.4.2, RFC 9204 §3.2.3, RFC 9297 §2.1.1.
+/// RFC 9114 §7.2.4.2, RFC 9204 §3.2.3, RFC 9297 §2.1.1.
 #[test]
 fn settings_do_not_fall_below_those_of_early_data() {
     let remembered = Settings {
@@ -280,7 +280,7 @@ fn settings_do_not_fall_below_those_of_early_data() {
             max_field_section_size: Some(9_999),
             ..remembered
         },
-        // No limit is no lower, but a setting that was remembered must not be omitted.
+        // No limit is not lower, but a remembered setting must not be omitted.
         Settings {
             max_field_section_size: None,
             ..remembered
@@ -298,7 +298,7 @@ fn settings_do_not_fall_below_those_of_early_data() {
     }
 }
 
-/// §7.2.4.2: the remembered settings or the defaults, then those that arrive.
+/// §7.2.4.2: the remembered settings or the defaults apply until settings are received.
 #[test]
 fn remembered_settings_hold_until_new_ones_arrive() {
     let (parts, ()) = Request::get("https://example.org/a/long/path/to/be/inserted")
@@ -306,7 +306,7 @@ fn remembered_settings_hold_until_new_ones_arrive() {
         .body(())
         .expect("a request")
         .into_parts();
-    let fields = FieldsToSend::request(&parts).expect("whole");
+    let fields = FieldsToSend::request(&parts).expect("valid fields");
     let of_size = |size| Settings {
         max_field_section_size: Some(size),
         ..Settings::default()
@@ -333,7 +333,7 @@ fn remembered_settings_hold_until_new_ones_arrive() {
     assert!(result.is_err(), "above the setting that has arrived");
 }
 
-/// RFC 9204 §3.2.3: a server may raise a table of zero bytes, and the count of blocked streams.
+/// RFC 9204 §3.2.3: a server may raise a capacity of zero and the number of blocked streams.
 #[test]
 fn the_table_and_blocked_streams_grow_after_early_data() {
     let (parts, ()) = Request::get("https://example.org/a/long/path/to/be/inserted")
@@ -341,7 +341,7 @@ fn the_table_and_blocked_streams_grow_after_early_data() {
         .body(())
         .expect("a request")
         .into_parts();
-    let fields = FieldsToSend::request(&parts).expect("whole");
+    let fields = FieldsToSend::request(&parts).expect("valid fields");
     for capacity in [0, 4096] {
         let mut server = connection(Side::Server);
         let mut client = connection(Side::Client);

@@ -1,23 +1,23 @@
-//! Bounds, errors, grease.
+//! Tests of limits, errors and reserved values.
 
 use std::time::Duration;
 
 use super::*;
 
-/// Counts the times that a server takes a step within an instant.
-fn taken(mut step: impl FnMut(&mut Connection, u64) -> Result<(), Error>) -> usize {
+/// Counts how often a server accepts a step at one instant.
+fn steps_until_error(mut step: impl FnMut(&mut Connection, u64) -> Result<(), Error>) -> usize {
     let mut server = begun(Side::Server);
-    let taken = (0..10_000)
+    let accepted = (0..10_000)
         .take_while(|&n| step(&mut server, n).is_ok())
         .count();
     let error = step(&mut server, 10_000).expect_err("too many");
     assert_eq!(error.code, Code::EXCESSIVE_LOAD);
-    taken
+    accepted
 }
 
 /// RFC 9204 §6.
 #[test]
-fn errors_of_qpack_keep_their_codes() {
+fn qpack_errors_keep_their_codes() {
     let mut connection = begun(Side::Server);
     let error = connection
         .decode_request(0, b"\0\0\xff\x24")
@@ -33,7 +33,7 @@ fn errors_of_qpack_keep_their_codes() {
     );
 }
 
-/// K17, A71: what is allowed is not allowed without end.
+/// K17, A71: allowed frames are not allowed without a limit.
 #[test]
 fn useless_work_is_bounded() {
     for bytes in [
@@ -45,19 +45,26 @@ fn useless_work_is_bounded() {
             let fate = server.handle_uni(NOW, 2, Bytes::from(bytes.clone()), false);
             fate.map(|_| ())
         };
-        assert_eq!(taken(step), 500);
+        assert_eq!(steps_until_error(step), 500);
     }
-    assert_eq!(taken(|server, n| server.on_cancelled(NOW, 4 * n)), 1300);
-    assert_eq!(taken(|server, _| server.on_empty_frame(NOW)), 500);
+    assert_eq!(
+        steps_until_error(|server, n| server.on_cancelled(NOW, 4 * n)),
+        1300
+    );
+    assert_eq!(
+        steps_until_error(|server, _| server.on_empty_frame(NOW)),
+        500
+    );
     let unknown = Bytes::from_static(&[0x40, 0x54]);
     let step = |server: &mut Connection, n| {
         let fate = server.handle_uni(NOW, 6 + 4 * n, unknown.clone(), true);
         fate.map(|_| ())
     };
-    assert_eq!(taken(step), 500);
+    assert_eq!(steps_until_error(step), 500);
 }
 
-/// A87, RFC 9218 §10: updates for requests that are never sent have as many as may be open, and count then.
+/// A87, RFC 9218 §10: updates for requests that are never sent are limited to the number of requests that may be
+/// open, and then count as frames without progress.
 #[test]
 fn priorities_of_missing_requests_are_bounded() {
     let step = |server: &mut Connection, _| {
@@ -65,10 +72,10 @@ fn priorities_of_missing_requests_are_bounded() {
         let fate = server.handle_uni(NOW, 2, Bytes::from(bytes), false);
         fate.map(|_| ())
     };
-    assert_eq!(taken(step), 256 + 500);
+    assert_eq!(steps_until_error(step), 256 + 500);
 }
 
-/// RFC 9218 §7: a page of any number of images.
+/// RFC 9218 §7: a page with any number of images.
 #[test]
 fn requests_may_change_their_priority_several_times() {
     let mut server = begun(Side::Server);
@@ -84,7 +91,7 @@ fn requests_may_change_their_priority_several_times() {
     }
 }
 
-/// K270: what a response pays for, and what one pays for that has begun.
+/// K270: a response offsets cancelled requests, and requests whose response has started do not count.
 #[test]
 fn requests_with_responses_may_be_cancelled() {
     let (_, mut server) = pair();
@@ -110,7 +117,7 @@ fn requests_with_responses_may_be_cancelled() {
             assert_eq!(server.on_cancelled(NOW, stream), Ok(()));
         }
     }
-    // An interim response is no answer.
+    // An interim response does not count as a response.
     let status = StatusCode::CONTINUE;
     let mut step = || {
         let stream = next();
@@ -124,7 +131,7 @@ fn requests_with_responses_may_be_cancelled() {
     assert_eq!((0..2000).take_while(|_| step().is_ok()).count(), 1300);
 }
 
-/// K270: the client may repeat what is rejected, and time lets it go on.
+/// K270: the client may repeat rejected requests, and the budget recovers with time.
 #[test]
 fn requests_are_rejected_before_the_connection_ends() {
     let mut server = begun(Side::Server);
@@ -140,7 +147,7 @@ fn requests_are_rejected_before_the_connection_ends() {
     };
     let served = (0..).take_while(|_| request(&mut server, NOW) == Ok(true));
     assert_eq!(served.count(), 1000);
-    // 50 in a second are always served, and none above them ends the connection.
+    // 50 requests per second are always accepted, and more do not close the connection.
     let mut served = 0;
     for second in 1..1000 {
         let now = NOW + Duration::from_secs(second);
@@ -153,9 +160,9 @@ fn requests_are_rejected_before_the_connection_ends() {
     assert!(rejected.count() >= 250);
 }
 
-/// On a client each cancelled request was one of its own.
+/// On a client each cancelled request is its own.
 #[test]
-fn servers_that_reset_many_responses_are_no_attackers() {
+fn server_may_reset_many_responses() {
     let mut client = begun(Side::Client);
     for n in 0..20_000 {
         assert_eq!(client.on_cancelled(NOW, 4 * n), Ok(()));
@@ -164,7 +171,7 @@ fn servers_that_reset_many_responses_are_no_attackers() {
 
 /// RFC 9204 §7.3.
 #[test]
-fn answers_do_not_pile_up() {
+fn decoder_instructions_are_bounded() {
     let mut server = begun(Side::Server);
     assert_eq!(
         uni(&mut server, 6, &[0x02, 0x3f, 0xe1, 0x1f], false),
@@ -181,9 +188,9 @@ fn answers_do_not_pile_up() {
     assert_eq!(result, code(Code::EXCESSIVE_LOAD));
 }
 
-/// §7.2.4.1, §7.2.8, §8.1.
+/// RFC 9114 §7.2.4.1, §7.2.8, §8.1.
 #[test]
-fn grease_is_sent_and_means_nothing() {
+fn reserved_values_are_sent_and_ignored() {
     let mut connection = connection(Side::Server);
     let bytes = std::mem::take(connection.outgoing(UniStream::Control));
     let (_, len, header) = frame::decode_header(&bytes[1..]).expect("SETTINGS");
@@ -204,7 +211,7 @@ fn grease_is_sent_and_means_nothing() {
     assert!(codes.iter().all(|code| code.is_no_error()));
 }
 
-/// §8.
+/// RFC 9114 §8.
 #[test]
 fn unknown_codes_count_as_no_error() {
     assert!(Code::from_value(0x1234_5678).is_no_error());
@@ -212,13 +219,13 @@ fn unknown_codes_count_as_no_error() {
     assert!(!Code::REQUEST_REJECTED.is_no_error());
 }
 
-/// RFC 9204 §7.3: also when requests alone make them.
+/// RFC 9204 §7.3: also if only requests cause them.
 #[test]
-fn answers_of_requests_do_not_pile_up() {
+fn decoder_instructions_of_requests_are_bounded() {
     let mut server = begun(Side::Server);
     let mut decoded = 0_u64;
     let error = loop {
-        // Our own cancellations: five bytes each from here on.
+        // Cancellations of this end take five bytes each from here on.
         server.forget(1 << 30);
         match server.decode_request(4 * decoded, b"\0\0") {
             Ok(_) => decoded += 1,
@@ -230,9 +237,9 @@ fn answers_of_requests_do_not_pile_up() {
     assert!(server.outgoing(UniStream::Decoder).len() <= 64 * 1024 + 8);
 }
 
-/// A peer that acknowledges insertions which never left, so that they can go for others.
+/// A peer that acknowledges inserts that were never sent, so that the encoder may evict them.
 #[test]
-fn instructions_do_not_pile_up() {
+fn encoder_instructions_are_bounded() {
     let mut server = connection(Side::Server);
     let settings = Settings {
         qpack_max_table_capacity: 4096,
@@ -253,7 +260,7 @@ fn instructions_do_not_pile_up() {
         server
             .encode(u64::from(stream), &fields, &mut Vec::new())
             .expect("small");
-        // It has read this, it says. Without an insertion there was nothing to read.
+        // The peer claims to have read this. Without an insert there was nothing to acknowledge.
         let _ = uni(&mut server, 6, &[0x80 | stream], false);
     }
     let waiting = server.outgoing(UniStream::Encoder).len();
@@ -261,13 +268,13 @@ fn instructions_do_not_pile_up() {
 }
 
 #[test]
-fn the_budget_comes_back() {
+fn budget_recovers_with_time() {
     let mut server = begun(Side::Server);
     while server.on_empty_frame(NOW).is_ok() {}
     assert_eq!(server.on_empty_frame(NOW + Duration::from_secs(1)), Ok(()));
 }
 
-/// A section of `len` bytes that needs an entry which is not there.
+/// Returns a section of `len` bytes that needs an entry that is not in the table.
 fn waiting(len: usize) -> Vec<u8> {
     let mut section = vec![0; len];
     section[0] = 2;
@@ -282,13 +289,13 @@ fn decode(server: &mut Connection, stream: u64, len: usize) -> Result<bool, (Cod
     }
 }
 
-/// K25, A75, RFC 9204 §2.2.1: 1 MiB of sections, and not one byte more.
+/// K25, A75, RFC 9204 §2.2.1: the limit of 1 MiB of blocked sections is exact.
 #[test]
-fn sections_that_wait_are_bounded_in_bytes() {
+fn blocked_sections_are_bounded_in_bytes() {
     let mut server = begun(Side::Server);
     for n in 0..4 {
         assert_eq!(decode(&mut server, 4 * n, 256 * 1024), Ok(true));
-        // To ask again changes nothing.
+        // Repeating the attempt does not count again.
         assert_eq!(decode(&mut server, 4 * n, 256 * 1024), Ok(true));
     }
     assert_eq!(server.blocked_bytes(), 1024 * 1024);
@@ -299,7 +306,7 @@ fn sections_that_wait_are_bounded_in_bytes() {
     server.forget(4);
     assert_eq!(decode(&mut server, 20, 256 * 1024), Ok(true));
     assert_eq!(decode(&mut server, 24, 2), refused);
-    // Entry by entry: what is decoded makes room.
+    // As entries arrive, decoded sections free bytes.
     let entry = [&[0x02, 0x3f, 0xe1, 0x1f][..], &[0x41, b'k', 1, b'v']].concat();
     assert_eq!(uni(&mut server, 6, &entry, false), Ok(UniFate::Read));
     let decoded = server.decode_request(0, &[2, 0, 0x80]);
@@ -311,9 +318,9 @@ fn sections_that_wait_are_bounded_in_bytes() {
     assert_eq!(server.blocked_bytes(), 0);
 }
 
-/// K25: 16 streams.
+/// K25: at most 16 streams are blocked.
 #[test]
-fn streams_that_wait_are_bounded_in_number() {
+fn blocked_streams_are_bounded_in_number() {
     let mut server = begun(Side::Server);
     for n in 0..16 {
         assert_eq!(decode(&mut server, 4 * n, 100), Ok(true));
@@ -324,34 +331,34 @@ fn streams_that_wait_are_bounded_in_number() {
     );
 }
 
-/// To reset a request and to stop its response is to give it up once.
+/// Resetting a request and stopping its response counts once.
 #[test]
-fn a_request_is_given_up_once() {
-    // However many others are given up in between.
+fn request_is_cancelled_once() {
+    // Even if many others are cancelled in between.
     let distant = |server: &mut Connection, n: u64| {
         server.on_request_opened(4 * n);
         server.on_cancelled(NOW, 4 * n)?;
         server.on_given_up(NOW, 4 * n.saturating_sub(1000))
     };
-    assert_eq!(taken(distant), 1300);
-    // Streams that were never opened, or long ago, count each time.
+    assert_eq!(steps_until_error(distant), 1300);
+    // Streams that were never opened, or are no longer remembered, count each time.
     let unopened = |server: &mut Connection, n: u64| {
         server.on_given_up(NOW, 4 * n)?;
         server.on_given_up(NOW, 4 * n)
     };
-    assert_eq!(taken(unopened), 650);
+    assert_eq!(steps_until_error(unopened), 650);
     let old = |server: &mut Connection, n: u64| {
         server.on_request_opened(4 * (n + 1024));
         server.on_given_up(NOW, 4 * n)
     };
-    assert_eq!(taken(old), 1300);
+    assert_eq!(steps_until_error(old), 1300);
 }
 
-/// A74, CVE-2026-12523: what counts is what comes out.
+/// A74, CVE-2026-12523: the decoded size counts.
 #[test]
-fn one_entry_a_thousand_times_is_too_much() {
+fn repeated_entry_counts_each_time() {
     let mut server = begun(Side::Server);
-    // `k` with 4000 bytes, 4033 in the table.
+    // `k` with 4000 bytes takes 4033 bytes in the table.
     let mut entry = vec![0x02, 0x3f, 0xe1, 0x1f, 0x41, b'k', 0x7f, 0xa1, 0x1e];
     entry.resize(entry.len() + 4000, b'v');
     assert_eq!(uni(&mut server, 6, &entry, false), Ok(UniFate::Read));
@@ -372,7 +379,7 @@ fn one_entry_a_thousand_times_is_too_much() {
     }
 }
 
-/// A78: what is kept of a frame follows what has come of it, not what it says.
+/// A78: memory depends on the bytes of a frame that have arrived, not on its announced length.
 #[test]
 fn announced_lengths_reserve_no_memory() {
     for value in [
@@ -397,13 +404,13 @@ fn announced_lengths_reserve_no_memory() {
     }
 }
 
-/// A77, K84: instructions need sections.
+/// A77, K84: instructions require sections.
 #[test]
 fn instructions_without_sections_are_bounded() {
     let mut server = begun(Side::Server);
     assert_eq!(uni(&mut server, 6, &[0x02], false), Ok(UniFate::Read));
     assert_eq!(uni(&mut server, 6, &[0x20; 8192], false), Ok(UniFate::Read));
-    // One section, of an indexed line, pays for 128 more.
+    // One section with an indexed field line allows 128 more.
     let _ = server.decode_request(0, &[0, 0, 0xd1]).expect("a section");
     assert_eq!(uni(&mut server, 6, &[0x20; 128], false), Ok(UniFate::Read));
     assert_eq!(
@@ -412,7 +419,7 @@ fn instructions_without_sections_are_bounded() {
     );
 }
 
-/// A77, K84: so do cancellations.
+/// A77, K84: cancellations require sections.
 #[test]
 fn cancellations_without_sections_are_bounded() {
     let mut server = begun(Side::Server);
@@ -424,11 +431,11 @@ fn cancellations_without_sections_are_bounded() {
     );
 }
 
-/// A77: instructions that change nothing cost no memory, however many.
+/// A77: instructions without effect use no memory.
 #[test]
-fn instructions_that_change_nothing_keep_nothing() {
+fn instructions_without_effect_use_no_memory() {
     let mut server = begun(Side::Server);
-    // Capacity up and down, one entry and copies of it.
+    // Capacity changes, one entry, and duplicates of it.
     let begin = [0x02, 0x3f, 0xe1, 0x1f, 0x41, b'k', 1, b'v'];
     assert_eq!(uni(&mut server, 6, &begin, false), Ok(UniFate::Read));
     for _ in 0..2_000 {
@@ -437,7 +444,7 @@ fn instructions_that_change_nothing_keep_nothing() {
         let _ = std::mem::take(server.outgoing(UniStream::Decoder));
         assert!(server.memory() < 4096 + 1000, "{} bytes", server.memory());
     }
-    // More than a table is too much of an increment.
+    // An increment beyond the inserts is an error.
     assert_eq!(
         uni(&mut server, 10, &[0x03, 0x3f, 0x01], false),
         code(Code::QPACK_DECODER_STREAM_ERROR)
@@ -445,13 +452,13 @@ fn instructions_that_change_nothing_keep_nothing() {
 }
 
 proptest! {
-    /// Whatever arrives on whichever stream: an answer, never a panic, and bounded memory.
+    /// Any bytes on any stream cause a result, never a panic, and use bounded memory.
     #[test]
     fn survives_any_bytes(chunks in prop::collection::vec((0u64..4, any::<Vec<u8>>(), any::<bool>()), 0..12)) {
         for side in SIDES {
             let mut connection = begun(side);
             for (stream, bytes, fin) in &chunks {
-                // After an error of the connection nothing more is read.
+                // After a connection error no more bytes are read.
                 let chunk = Bytes::copy_from_slice(bytes);
                 if connection.handle_uni(NOW, 2 + 4 * stream, chunk, *fin).is_err() {
                     break;

@@ -1,9 +1,9 @@
-//! Replays recordings of honest clients into the real parts. None of them may come near a limit.
+//! Replays recordings of real clients. None of them may approach a limit.
 //!
-//! `interop/recordings/record` makes the texts from real programs. A line has the milliseconds since the
-//! first packet, the stream, a frame, and its size. `opened` is the first packet of a request that is
-//! cancelled before its header section is read, and `response` the header section of its final response. `insert` and
-//! `stream_cancellation` are numbers of instructions of QPACK.
+//! `interop/recordings/record` creates the texts from real programs. A line has the milliseconds since the first
+//! packet, the stream, a frame, and its size. `opened` is the first packet of a request that is cancelled before
+//! its header section is read, and `response` is the header section of its final response. `insert` and
+//! `stream_cancellation` are numbers of QPACK instructions.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use std::time::Duration;
 use super::*;
 use crate::request_stream::{Decoding, RequestStream, Step};
 
-/// The most that a recording has used of each budget.
+/// The largest use of each budget in a recording.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 struct Used {
     /// Frames without progress, of 500 (K17).
@@ -55,7 +55,7 @@ impl Replay {
         let mut config = Config::new(Side::Client);
         config.encoder.max_table_capacity = 0;
         let mut server = connection(Side::Server);
-        server.set_request_limit(MOST_OPEN);
+        server.set_request_limit(MAX_OPEN);
         Self {
             server,
             client: Connection::new(Side::Client, config, 1, NOW),
@@ -134,7 +134,7 @@ impl Replay {
             return;
         }
         self.opened = self.opened.max(stream / 4 + 1);
-        self.server.set_request_limit(self.opened + MOST_OPEN);
+        self.server.set_request_limit(self.opened + MAX_OPEN);
         self.server.on_request_opened(stream);
         assert_eq!(self.server.admit_request(|| now), Ok(true), "{stream}");
         let limits = FieldLimits::REQUEST;
@@ -148,7 +148,7 @@ impl Replay {
             .body(())
             .expect("a request");
         let (parts, ()) = request.into_parts();
-        let fields = FieldsToSend::request(&parts).expect("whole");
+        let fields = FieldsToSend::request(&parts).expect("valid fields");
         let mut out = Vec::new();
         self.client
             .encode(stream, &fields, &mut out)
@@ -176,7 +176,7 @@ impl Replay {
         assert_eq!(fate, Ok(UniFate::Read), "{:?} {:?}", self.used, now - NOW);
     }
 
-    /// Takes instructions of QPACK, on streams that the recording does not name.
+    /// Sends QPACK instructions on streams that the recording does not contain.
     fn instructions(&mut self, now: Time, name: &str, count: u64) {
         let (index, stream, first, bytes) = match name {
             "stream_cancellation" => (1, 1_000_002, &[0x03][..], &[0x44][..]),
@@ -196,8 +196,8 @@ impl Replay {
     }
 }
 
-/// The transport has permitted streams before their header sections are read.
-const MOST_OPEN: u64 = 1024;
+/// The transport has allowed streams before their header sections are read.
+const MAX_OPEN: u64 = 1024;
 
 fn replay(text: &str) -> Used {
     let mut replay = Replay::new();
@@ -248,7 +248,7 @@ fn honest_clients_stay_far_from_every_limit() {
     };
     let seen = recordings.map(|(name, text, _)| (name, replay(text)));
     assert_eq!(seen, recordings.map(|(name, _, expected)| (name, expected)));
-    // None uses more than half of what it has at first.
+    // No client uses more than half of its initial budget.
     let most = used(250, 128, 500, 4096, 4096);
     for (name, used) in seen {
         assert!(used.frames <= most.frames, "{name}");

@@ -1,4 +1,4 @@
-//! The records of both ends.
+//! Tests of the records of both ends.
 
 use courser_telemetry::{
     FieldSection, Http3Frame, Http3Parameters, Http3Record, Http3StreamType, QpackRecord, Record,
@@ -7,7 +7,7 @@ use courser_telemetry::{
 use super::*;
 use crate::{Decoding, RequestStream, Step};
 
-/// Returns the records of HTTP/3 since the last call.
+/// Returns the HTTP/3 records since the last call.
 fn http3(connection: &mut Connection) -> Vec<Http3Record> {
     let records = connection.take_records().into_iter();
     let http3 = records.filter_map(|record| match record {
@@ -17,7 +17,7 @@ fn http3(connection: &mut Connection) -> Vec<Http3Record> {
     http3.collect()
 }
 
-/// Two ends without reserved frames and settings, whose streams were opened.
+/// Returns two ends without reserved frames and settings whose streams are open.
 fn recorded_pair() -> (Connection, Connection) {
     let ends = SIDES.map(|side| {
         let mut config = Config::new(side);
@@ -86,7 +86,7 @@ fn records_begin_with_settings_and_stream_types() {
             },
         ]
     );
-    // Records that begin later repeat what still holds, without frames of the past.
+    // Recording that starts later repeats what is still in effect, without earlier frames.
     server.set_recording(false);
     server.set_recording(true);
     let later = http3(&mut server);
@@ -101,7 +101,7 @@ fn records_begin_with_settings_and_stream_types() {
     assert_eq!(later[5], opened(true, 2, Http3StreamType::Control));
 }
 
-/// Reads a whole message, and returns the records of its stream and of the connection in order.
+/// Reads a whole message. Returns the records of its stream and of the connection in order.
 fn receive(stream: &mut RequestStream, end: &mut Connection, bytes: &[u8]) -> Vec<Http3Record> {
     stream.set_recording(true);
     stream.push(Bytes::copy_from_slice(bytes));
@@ -232,7 +232,7 @@ fn frame_that_began_unrecorded_is_not_recorded_later() {
         }
     }
     http3(&mut server);
-    // A sink comes between two pieces of the content.
+    // Recording starts between two parts of the content.
     let rest = [rest, frame(frame::DATA, b"more")].concat();
     assert_eq!(
         receive(&mut stream, &mut server, &rest),
@@ -243,7 +243,7 @@ fn frame_that_began_unrecorded_is_not_recorded_later() {
     );
 }
 
-/// A section that comes again is decoded again while records are kept, and both are the same.
+/// While recording is on, a repeated section is decoded again, and both records are equal.
 #[test]
 fn repeated_sections_are_recorded_too() {
     let (mut client, mut server) = recorded_pair();
@@ -358,7 +358,7 @@ fn unknown_streams_and_blocked_sections_are_recorded() {
         records.last(),
         Some(&opened(true, 14, Http3StreamType::Other(0x21)))
     );
-    // The section overtakes the insertions that it needs.
+    // The section arrives before the inserts that it needs.
     let (parts, ()) = Request::get("https://example.org/")
         .header("x-a", "some value")
         .body(())
@@ -390,7 +390,7 @@ fn unknown_streams_and_blocked_sections_are_recorded() {
     assert_eq!(states, [(0, true), (0, false)]);
 }
 
-/// A peer that sends many frames at once makes no more records than fit.
+/// A peer that sends many frames at once does not exceed the limit of records.
 #[test]
 fn records_of_a_flood_are_bounded() {
     let (mut client, mut server) = recorded_pair();

@@ -1,8 +1,8 @@
-//! The peer's unidirectional streams and ours.
+//! Tests of unidirectional streams.
 
 use super::*;
 
-/// §6.2.1, §6.2.2, RFC 9204 §4.2.
+/// RFC 9114 §6.2.1, §6.2.2, RFC 9204 §4.2.
 #[test]
 fn there_is_one_of_each_critical_stream() {
     for side in SIDES {
@@ -18,7 +18,7 @@ fn there_is_one_of_each_critical_stream() {
     }
 }
 
-/// §6.2.1, RFC 9204 §4.2.
+/// RFC 9114 §6.2.1, RFC 9204 §4.2.
 #[test]
 fn critical_streams_stay_open() {
     for side in SIDES {
@@ -47,9 +47,9 @@ fn critical_streams_stay_open() {
     }
 }
 
-/// RFC 9204 §4.2: both may be there though the settings make them useless.
+/// RFC 9204 §4.2: both streams may exist even if the settings make them useless.
 #[test]
-fn qpack_streams_may_be_opened_for_nothing() {
+fn unused_qpack_streams_may_be_opened() {
     let mut config = Config::new(Side::Server);
     config.decoder.max_table_capacity = 0;
     config.decoder.max_blocked_streams = 0;
@@ -58,9 +58,9 @@ fn qpack_streams_may_be_opened_for_nothing() {
     assert_eq!(uni(&mut connection, 6, &[0x03], false), Ok(UniFate::Read));
 }
 
-/// §6.2, §6.2.3.
+/// RFC 9114 §6.2, §6.2.3.
 #[test]
-fn streams_that_are_unknown_are_stopped() {
+fn unknown_streams_are_stopped() {
     let reserved = integer(frame::reserved(1000));
     let mut connection = connection(Side::Server);
     for byte in &reserved[..reserved.len() - 1] {
@@ -76,7 +76,7 @@ fn streams_that_are_unknown_are_stopped() {
     );
 }
 
-/// §6.2.
+/// RFC 9114 §6.2.
 #[test]
 fn a_stream_may_end_before_its_type() {
     let mut connection = connection(Side::Server);
@@ -93,7 +93,7 @@ fn a_stream_may_end_before_its_type() {
     assert!(connection.unidirectional.untyped.is_empty());
 }
 
-/// §4.6, §6.2.2.
+/// RFC 9114 §4.6, §6.2.2.
 #[test]
 fn refuses_pushes() {
     let push = [0x01, 0x00];
@@ -114,10 +114,10 @@ fn refuses_pushes() {
     );
 }
 
-/// §4.6, §10.4: a client allows no pushes, and a server makes none although its client allows them. So
-/// there is no promise whose authority, fields or resource could be wrong.
+/// §4.6, §10.4: a client allows no pushes, and a server sends none even if its client allows them. So no promise
+/// can have a wrong authority, fields or resource.
 #[test]
-fn pushes_are_neither_allowed_nor_made() {
+fn pushes_are_neither_allowed_nor_sent() {
     for side in SIDES {
         let mut connection = begun(side);
         if side.is_server() {
@@ -141,7 +141,7 @@ fn pushes_are_neither_allowed_nor_made() {
         for push in [frame::CANCEL_PUSH, frame::PUSH_PROMISE, frame::MAX_PUSH_ID] {
             assert!(!types.contains(&push), "{push:#x} in {types:?}");
         }
-        // The other streams of ours have these types, and none is a push.
+        // All other streams have these types, and none is a push stream.
         for stream in UniStream::ALL {
             let begun = connection.outgoing(stream).first().copied();
             assert_ne!(begun, Some(0x01), "{stream:?}");
@@ -149,8 +149,8 @@ fn pushes_are_neither_allowed_nor_made() {
     }
 }
 
-/// §4.1, §4.6, §6.2.2: without a MAX_PUSH_ID the stream is refused for its number, whatever
-/// comes on it, and so is a second one.
+/// §4.1, §4.6, §6.2.2: without a MAX_PUSH_ID, push streams are refused because of their push ID, whatever they
+/// contain.
 #[test]
 fn push_streams_are_refused_before_their_content() {
     let promise = [&[0x01, 0x00][..], &frame(frame::PUSH_PROMISE, &[0, 0, 0])].concat();
@@ -168,7 +168,7 @@ fn push_streams_are_refused_before_their_content() {
     }
 }
 
-/// §6.1.
+/// RFC 9114 §6.1.
 #[test]
 fn a_server_opens_no_bidirectional_stream() {
     assert_eq!(connection(Side::Server).check_bidirectional(), Ok(()));
@@ -178,9 +178,9 @@ fn a_server_opens_no_bidirectional_stream() {
     assert_eq!(error.code, Code::STREAM_CREATION_ERROR);
 }
 
-/// §6.2: the type goes first, and streams that have nothing to say are not opened.
+/// §6.2: the stream type is sent first, and streams without content are not opened.
 #[test]
-fn our_streams_begin_with_their_type() {
+fn opened_streams_start_with_their_type() {
     for side in SIDES {
         let mut connection = connection(side);
         assert_eq!(connection.outgoing(UniStream::Control)[..2], [0x00, 0x04]);
@@ -200,7 +200,7 @@ fn our_streams_begin_with_their_type() {
     }
 }
 
-/// The reader of the control stream keeps what it has not read.
+/// The reader of the control stream keeps incomplete frames.
 #[test]
 fn control_frames_may_come_byte_by_byte() {
     let mut client = connection(Side::Client);
@@ -219,7 +219,7 @@ fn control_frames_may_come_byte_by_byte() {
     );
 }
 
-/// Acknowledgments of sections may wait for each other, everything else leaves at once.
+/// Section Acknowledgments may be delayed, and other instructions are sent at once.
 #[test]
 fn only_acknowledgments_may_be_delayed() {
     let (mut client, mut server) = pair();
@@ -230,7 +230,7 @@ fn only_acknowledgments_may_be_delayed() {
         .body(())
         .expect("a request");
     let (parts, ()) = request.into_parts();
-    let fields = FieldsToSend::request(&parts).expect("whole");
+    let fields = FieldsToSend::request(&parts).expect("valid fields");
     let section = |client: &mut Connection, stream| {
         let mut out = Vec::new();
         client.encode(stream, &fields, &mut out).expect("small");

@@ -1,4 +1,4 @@
-//! Sections that are blocked on the dynamic table, RFC 9204 §2.1.2, §2.2.1.
+//! Tests of sections that are blocked on the dynamic table (RFC 9204 §2.1.2, §2.2.1).
 
 use http::Request;
 
@@ -7,14 +7,18 @@ use crate::connection::tests::{carry, events, pair};
 use crate::connection::{Event, UniStream};
 use crate::fields::FieldsToSend;
 
-/// A frame of a request whose fields have to be inserted first.
+/// Returns the HEADERS frame of a request whose fields must be inserted first.
 fn blocked_request(client: &mut Connection, id: u64) -> Vec<u8> {
     let request = Request::post("https://example.org/a/long/path/to/be/inserted")
         .header("x-custom", format!("value {id}"))
         .body(())
         .expect("a request");
     let (parts, ()) = request.into_parts();
-    encode(client, id, &FieldsToSend::request(&parts).expect("whole"))
+    encode(
+        client,
+        id,
+        &FieldsToSend::request(&parts).expect("valid fields"),
+    )
 }
 
 fn encode(from: &mut Connection, id: u64, fields: &FieldsToSend<'_>) -> Vec<u8> {
@@ -23,7 +27,7 @@ fn encode(from: &mut Connection, id: u64, fields: &FieldsToSend<'_>) -> Vec<u8> 
     out
 }
 
-/// A stream that has been given these bytes, and is blocked; with the bytes it holds.
+/// Returns a stream that is blocked after these bytes, and the number of bytes that it withholds.
 fn blocked(server: &mut Connection, id: u64, bytes: &[u8]) -> (RequestStream, u64) {
     let mut stream = RequestStream::request(id, FieldLimits::REQUEST);
     stream.push(Bytes::copy_from_slice(bytes));
@@ -46,10 +50,10 @@ fn blocked_request_continues_when_the_entries_arrive() {
     let head = blocked_request(&mut client, ID);
     let content = data(b"behind");
     let (mut stream, hold) = blocked(&mut server, ID, &[&head[..], &content].concat());
-    // All of the chunk but the header of its first frame.
+    // The whole chunk except the header of its first frame.
     assert_eq!(hold, (head.len() - 2 + content.len()) as u64);
     assert_eq!(hold, stream.memory() as u64);
-    // An early attempt changes nothing.
+    // An early attempt has no effect.
     assert!(is_blocked(&mut stream, &mut server));
 
     carry(&mut client, &mut server);
@@ -68,7 +72,7 @@ fn blocked_response_continues_when_the_entries_arrive() {
     let mut fields = HeaderMap::new();
     fields.insert("x-custom", http::HeaderValue::from_static("value"));
     let mut stream = RequestStream::response(ID, FieldLimits::RESPONSE, &Method::GET);
-    // Each is blocked and continues independently.
+    // Each section is blocked and continues independently.
     for status in [StatusCode::EARLY_HINTS, StatusCode::OK] {
         fields.insert("x-other", http::HeaderValue::from(status.as_u16()));
         let response = FieldsToSend::response(&status, &fields);
@@ -139,7 +143,7 @@ fn a_blocked_stream_can_end_in_every_way() {
             "{name}"
         );
         if name != "lost" {
-            // Stream Cancellation, RFC 9204 §4.4.2.
+            // Stream Cancellation (RFC 9204 §4.4.2).
             assert_eq!(
                 server.outgoing(UniStream::Decoder).last(),
                 Some(&0x40),
@@ -152,9 +156,9 @@ fn a_blocked_stream_can_end_in_every_way() {
     }
 }
 
-/// K25, A75.
+/// K25, A75: blocked sections are limited in bytes.
 #[test]
-fn more_than_may_wait_is_given_up() {
+fn sections_beyond_the_limit_of_blocked_bytes_are_cancelled() {
     let (mut client, _) = pair();
     let head = blocked_request(&mut client, ID);
     let mut config = Config::new(Side::Server);

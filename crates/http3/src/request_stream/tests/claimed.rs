@@ -1,4 +1,4 @@
-//! Frames and streams of extensions, RFC 9114 §9.
+//! Tests of frames and streams of extensions (RFC 9114 §9).
 
 use super::*;
 use crate::extensions::{Extensions, FrameStream};
@@ -12,7 +12,7 @@ fn extensions() -> Extensions {
         .expect("free numbers")
 }
 
-/// Returns the steps for the application, in their order.
+/// Returns the steps for the application, in order.
 fn read(bytes: &[u8], cut: usize, has_fin: bool) -> Result<Vec<String>, (Code, Scope)> {
     let mut stream = RequestStream::request(ID, FieldLimits::REQUEST);
     stream.set_extensions(&extensions());
@@ -43,7 +43,7 @@ fn read(bytes: &[u8], cut: usize, has_fin: bool) -> Result<Vec<String>, (Code, S
                 seen.push(format!("frame {}", String::from_utf8_lossy(&payload)));
             }
             Step::Claimed { signal, first } => {
-                // The rest is read from the transport.
+                // Further bytes are read from the transport.
                 let rest: usize = chunks.map(|chunk| chunk.len()).sum();
                 seen.push(format!("claimed {signal:#x} {}", first.len() + rest));
                 assert!(stream.is_over() && stream.stop_code().is_none());
@@ -75,7 +75,7 @@ fn frame(frame_type: u64, payload: &[u8]) -> Vec<u8> {
     Connection::encode_frame(frame_type, payload)
 }
 
-/// GET https://a/ with the static table.
+/// Returns the HEADERS frame of GET https://a/, encoded with the static table.
 fn head() -> Vec<u8> {
     frame(0x01, &[0x00, 0x00, 0xd1, 0xd7, 0x50, 0x01, b'a', 0xc1])
 }
@@ -142,7 +142,7 @@ fn a_signal_at_the_start_claims_the_stream() {
 
 /// draft-ietf-webtrans-http3-12 §4.2.
 #[test]
-fn a_signal_anywhere_else_is_a_frame_error() {
+fn signal_elsewhere_is_a_frame_error() {
     let error = Err((Code::FRAME_ERROR, Scope::Connection));
     for before in [
         head(),
@@ -152,7 +152,7 @@ fn a_signal_anywhere_else_is_a_frame_error() {
         let bytes = [&before[..], &[0x40, 0x41, 0x04]].concat();
         assert_eq!(read_every_way(&bytes, false), error);
     }
-    // Responses never begin with it.
+    // Responses never start with it.
     let mut stream = RequestStream::response(ID, FieldLimits::RESPONSE, &Method::GET);
     stream.set_extensions(&extensions());
     let mut connection = Connection::new(Side::Client, Config::new(Side::Client), 1, NOW);

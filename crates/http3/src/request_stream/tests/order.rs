@@ -1,8 +1,8 @@
-//! Frames in and out of order, lengths, ends.
+//! Tests of the order of frames, lengths and ends.
 
 use super::*;
 
-/// A request and a response whose frames behind HEADERS are these.
+/// Returns a request and a response with these frames after HEADERS.
 fn both(frames: &[Vec<u8>]) -> [Reading; 2] {
     [
         Reading::server(&[&[get()], frames].concat()),
@@ -11,7 +11,7 @@ fn both(frames: &[Vec<u8>]) -> [Reading; 2] {
 }
 
 #[test]
-fn reads_a_whole_message() {
+fn whole_message_is_read() {
     let frames = [data(b"one"), data(b"two"), trailers()];
     let [request, response] = both(&frames);
     let rest = [Seen::Content(b"onetwo".to_vec()), Seen::Trailers(1)];
@@ -21,7 +21,7 @@ fn reads_a_whole_message() {
     assert_eq!(response.read(), Ok(expected));
 }
 
-/// §4.1.
+/// RFC 9114 §4.1.
 #[test]
 fn refuses_frames_out_of_order() {
     for head in [get(), ok()] {
@@ -37,9 +37,9 @@ fn refuses_frames_out_of_order() {
     }
 }
 
-/// §4.1, §7.2.8, §9.
+/// RFC 9114 §4.1, §7.2.8, §9.
 #[test]
-fn frames_that_are_unknown_change_nothing() {
+fn unknown_frames_are_ignored() {
     let grease = frame(frame::reserved(9), b"g");
     let frames = [
         grease.clone(),
@@ -52,7 +52,7 @@ fn frames_that_are_unknown_change_nothing() {
     ];
     let seen = Reading::server(&frames).read().expect("a message");
     let counted = seen.iter().filter(|seen| **seen == Seen::Counted).count();
-    // Four, of which two are ordinary.
+    // Four frames, of which two do not count.
     assert_eq!((counted, seen.len()), (2, 5));
 }
 
@@ -71,10 +71,10 @@ fn tiny_frames_are_counted_beyond_the_ordinary_ones() {
     let mut frames = vec![data(b"1234"); 300];
     let [request, response] = both(&frames);
     assert_eq!(counted(&request), (300 - 256, 4 * 300));
-    // A response may come in many small pieces.
+    // A response may be sent in many small frames.
     assert_eq!(counted(&response), (0, 4 * 300));
 
-    // Other content pays for them: five bytes for each.
+    // Other content offsets tiny frames: five bytes for each.
     frames.push(data(&[0; 50]));
     frames.extend(vec![data(b"1"); 11]);
     let [request, _] = both(&frames);
@@ -120,7 +120,7 @@ fn refuses_frames_of_other_streams() {
     }
 }
 
-/// §7.2.5.
+/// RFC 9114 §7.2.5.
 #[test]
 fn refuses_promises() {
     let [request, response] = both(&[frame(frame::PUSH_PROMISE, b"\0x")]);
@@ -128,7 +128,7 @@ fn refuses_promises() {
     assert_eq!(response.read(), Err((Code::ID_ERROR, Scope::Connection)));
 }
 
-/// §4.1.
+/// RFC 9114 §4.1.
 #[test]
 fn refuses_a_stream_that_ends_too_early() {
     let grease = [frame(frame::reserved(1), b"g")];
@@ -138,7 +138,7 @@ fn refuses_a_stream_that_ends_too_early() {
     assert_eq!(Reading::client(&[]).read(), Err(MALFORMED));
     assert_eq!(Reading::client(&grease).read(), Err(MALFORMED));
     assert_eq!(Reading::client(&interim).read(), Err(MALFORMED));
-    // §7.1: the end inside a frame, at each of its bytes.
+    // §7.1: the stream ends inside a frame, at each of its bytes.
     for whole in both(&[data(b"content"), trailers()]) {
         let behind = data(b"content").len() + trailers().len();
         let head = whole.bytes.len() - behind;
@@ -152,9 +152,9 @@ fn refuses_a_stream_that_ends_too_early() {
     }
 }
 
-/// §4.1.2.
+/// RFC 9114 §4.1.2.
 #[test]
-fn holds_content_against_its_length() {
+fn content_is_compared_with_its_length() {
     for (length, content, is_right) in [
         ("3", &["on", "e"][..], true),
         ("3", &["ones"], false),
@@ -185,9 +185,9 @@ fn holds_content_against_its_length() {
     }
 }
 
-/// §4.4.
+/// RFC 9114 §4.4.
 #[test]
-fn after_connect_there_is_data_only() {
+fn only_data_may_follow_connect() {
     let connect = request_with("CONNECT", &[]);
     let client = |frames: &[Vec<u8>]| Reading::client(frames).to(Method::CONNECT);
     let grease = frame(frame::reserved(1), b"g");
@@ -200,14 +200,14 @@ fn after_connect_there_is_data_only() {
         assert_eq!(server.read(), Err(UNEXPECTED));
         assert_eq!(client(&[ok(), behind]).read(), Err(UNEXPECTED));
     }
-    // A refusal is a message like any other.
+    // A response that refuses the CONNECT is an ordinary message.
     let refused = [response_with("502", &[]), data(b"x"), trailers()];
     assert!(client(&refused).read().is_ok());
 }
 
 /// RFC 9220 §3: only the stream of an ordinary CONNECT is a tunnel.
 #[test]
-fn after_an_extended_connect_trailers_may_come() {
+fn trailers_may_follow_extended_connect() {
     let connect = headers(&[
         (":method", "CONNECT"),
         (":protocol", "websocket"),

@@ -1,4 +1,4 @@
-//! Frames in any order, against a model that knows nothing of chunks.
+//! Tests of random frames against a model without chunks.
 
 use proptest::prelude::*;
 
@@ -31,14 +31,17 @@ impl Frame {
     }
 }
 
-/// The grammar of §4.1 over whole frames.
+/// The grammar of §4.1 for whole frames.
 fn model(side: Side, frames: &[Frame], has_fin: bool) -> Result<Vec<Seen>, (Code, Scope)> {
-    let (mut place, mut seen) = (FramePlace::BeforeHead, Vec::new());
+    let (mut phase, mut seen) = (MessagePhase::BeforeHeaders, Vec::new());
     let (mut interim, mut empty) = (0, 0);
     for frame in frames {
-        match (place, frame) {
+        match (phase, frame) {
             (_, Frame::Control) => return Err(UNEXPECTED),
-            (FramePlace::BeforeHead | FramePlace::AfterTrailers, Frame::Data | Frame::Empty) => {
+            (
+                MessagePhase::BeforeHeaders | MessagePhase::AfterTrailers,
+                Frame::Data | Frame::Empty,
+            ) => {
                 return Err(UNEXPECTED);
             }
             (_, Frame::Unknown | Frame::Empty) => {
@@ -47,35 +50,35 @@ fn model(side: Side, frames: &[Frame], has_fin: bool) -> Result<Vec<Seen>, (Code
                     seen.push(Seen::Counted);
                 }
             }
-            (FramePlace::AfterTrailers, _) => return Err(UNEXPECTED),
+            (MessagePhase::AfterTrailers, _) => return Err(UNEXPECTED),
             (_, Frame::Data) => match seen.last_mut() {
                 Some(Seen::Content(content)) => content.extend(b"more than tiny"),
                 _ => seen.push(Seen::Content(b"more than tiny".to_vec())),
             },
-            (FramePlace::BeforeHead, Frame::Head) => {
+            (MessagePhase::BeforeHeaders, Frame::Head) => {
                 seen.push(match side {
                     Side::Server => Seen::Request(Method::GET, None),
                     Side::Client => Seen::Response(StatusCode::OK, None),
                 });
-                place = FramePlace::Content;
+                phase = MessagePhase::Content;
             }
-            (FramePlace::BeforeHead, Frame::Interim) if side.is_client() => {
+            (MessagePhase::BeforeHeaders, Frame::Interim) if side.is_client() => {
                 interim += 1;
                 if interim > 8 {
                     return Err(EXCESSIVE);
                 }
                 seen.push(Seen::Response(StatusCode::EARLY_HINTS, None));
             }
-            (FramePlace::Content, Frame::Trailers) => place = FramePlace::AfterTrailers,
+            (MessagePhase::Content, Frame::Trailers) => phase = MessagePhase::AfterTrailers,
             // A section of another kind.
             _ => return Err(MALFORMED),
         }
     }
-    match (place, side) {
+    match (phase, side) {
         _ if !has_fin => {}
-        (FramePlace::BeforeHead, Side::Server) => return Err(INCOMPLETE),
-        (FramePlace::BeforeHead, Side::Client) => return Err(MALFORMED),
-        (FramePlace::AfterTrailers, _) => seen.push(Seen::Trailers(1)),
+        (MessagePhase::BeforeHeaders, Side::Server) => return Err(INCOMPLETE),
+        (MessagePhase::BeforeHeaders, Side::Client) => return Err(MALFORMED),
+        (MessagePhase::AfterTrailers, _) => seen.push(Seen::Trailers(1)),
         _ => {}
     }
     Ok(seen)
@@ -91,7 +94,7 @@ fn frames() -> impl Strategy<Value = Vec<Frame>> {
         2 => Just(Frame::Unknown),
         1 => Just(Frame::Control),
     ];
-    // Most messages begin well, or few would get far.
+    // Most messages start validly, because few would get far otherwise.
     let begin = prop_oneof![
         Just(vec![]),
         Just(vec![Frame::Head]),
@@ -103,7 +106,7 @@ fn frames() -> impl Strategy<Value = Vec<Frame>> {
 
 proptest! {
     #[test]
-    fn any_frames_are_read_as_the_grammar_has_them(
+    fn random_frames_are_read_according_to_the_grammar(
         frames in frames(),
         is_server: bool,
         has_fin: bool,

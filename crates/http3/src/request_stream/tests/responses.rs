@@ -1,10 +1,10 @@
-//! Interim responses, and responses without content.
+//! Tests of interim responses and of responses without content.
 
 use super::*;
 
-/// A90.
+/// A90: further interim responses are refused.
 #[test]
-fn takes_eight_interim_responses() {
+fn eight_interim_responses_are_accepted() {
     let interim = vec![response_with("103", &[("link", "</a.css>")]); 9];
     let seen = Reading::client(&[&interim[..8], &[ok()]].concat()).read();
     let seen = seen.expect("not too many");
@@ -30,16 +30,16 @@ fn interim_responses_have_no_content() {
     }
 }
 
-/// §4.5.
+/// RFC 9114 §4.5.
 #[test]
-fn refuses_a_switch_of_protocols() {
+fn status_101_is_refused() {
     let frames = [response_with("101", &[]), ok()];
     assert_eq!(Reading::client(&frames).read(), Err(MALFORMED));
 }
 
-/// RFC 9110 §8.6.
+/// RFC 9110 §8.6: Content-Length of responses to HEAD and of 304.
 #[test]
-fn some_responses_have_a_length_and_no_content() {
+fn responses_without_content_may_have_a_length() {
     let length = [("content-length", "1000")];
     let head = |content: &[Vec<u8>]| {
         let frames = [&[response_with("200", &length)], content].concat();
@@ -53,7 +53,7 @@ fn some_responses_have_a_length_and_no_content() {
 }
 
 #[test]
-fn a_message_is_over_with_its_last_frame_if_the_end_came_along() {
+fn message_ends_with_its_last_frame_if_fin_has_arrived() {
     let frames = [response_with("103", &[]), ok(), data(b"x")];
     let reading = Reading::client(&frames);
     let (mut stream, mut connection) = (reading.stream(), reading.connection());

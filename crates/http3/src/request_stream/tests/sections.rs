@@ -1,4 +1,4 @@
-//! Header sections that make no message, and what they cost the peer.
+//! Tests of header sections that are not valid messages, and of their cost.
 
 use http::Request;
 
@@ -7,7 +7,7 @@ use crate::connection::UniStream;
 use crate::connection::tests::{carry, events, pair};
 use crate::fields::FieldsToSend;
 
-/// §4.1.2, §4.3.
+/// RFC 9114 §4.1.2, §4.3.
 #[test]
 fn malformed_sections_end_the_stream() {
     let requests = [
@@ -32,7 +32,7 @@ fn malformed_sections_end_the_stream() {
     assert_eq!(Reading::client(&[ok(), pseudo]).read(), Err(MALFORMED));
 }
 
-/// RFC 9204 §6.
+/// RFC 9204 §6: QPACK_DECOMPRESSION_FAILED.
 #[test]
 fn sections_that_cannot_be_decoded_end_the_connection() {
     let section = frame(frame::HEADERS, b"\0\0\xff\x24");
@@ -45,7 +45,7 @@ fn sections_that_cannot_be_decoded_end_the_connection() {
     }
 }
 
-/// §4.2.2: a server answers a request that is too large, and gives everything else up.
+/// §4.2.2: a server responds to a request that is too large, and cancels other messages.
 #[test]
 fn large_sections_are_refused_by_role() {
     let large = "v".repeat(250);
@@ -66,8 +66,8 @@ fn large_sections_are_refused_by_role() {
     assert_eq!(limited(Reading::client(&[ok(), end])), Err(EXCESSIVE));
 }
 
-/// §4.2.2, RFC 9204 §2.2.2.2: what is too long to be decoded ends its stream only, and its references are
-/// cancelled. Entries that came with it hold for later sections.
+/// §4.2.2, RFC 9204 §2.2.2.2: a section that is too long to be decoded ends only its stream, and its references
+/// are cancelled. Inserts that arrived with it remain usable.
 #[test]
 fn oversized_sections_end_their_stream_and_are_cancelled() {
     let (mut client, mut server) = pair();
@@ -79,9 +79,9 @@ fn oversized_sections_end_their_stream_and_are_cancelled() {
             .body(())
             .expect("a request");
         let (parts, ()) = request.into_parts();
-        let fields = FieldsToSend::request(&parts).expect("whole");
+        let fields = FieldsToSend::request(&parts).expect("valid fields");
         let mut out = Vec::new();
-        // A peer that ignores our settings.
+        // The peer ignores the settings.
         client.append_section(id, &fields, || u64::MAX, &mut out);
         out
     };
@@ -94,7 +94,7 @@ fn oversized_sections_end_their_stream_and_are_cancelled() {
         let seen = loop {
             match next(&mut stream, &mut server).expect("no error") {
                 Some(seen) => break seen,
-                None => stream.push(Bytes::copy_from_slice(chunks.next().expect("more"))),
+                None => stream.push(Bytes::copy_from_slice(chunks.next().expect("more chunks"))),
             }
         };
         if id == 8 {
@@ -105,14 +105,14 @@ fn oversized_sections_end_their_stream_and_are_cancelled() {
         assert!(stream.memory() <= 1000, "{}", stream.memory());
         assert_eq!(stream.stop_code(), Some(Code::NO_ERROR));
         stream.abandon(&mut server);
-        // Stream Cancellation, RFC 9204 §4.4.2.
+        // Stream Cancellation (RFC 9204 §4.4.2).
         let answers = server.outgoing(UniStream::Decoder);
         assert_eq!(answers.last(), Some(&(0x40 | id as u8)));
         carry(&mut server, &mut client);
     }
 }
 
-/// Trailers, and responses of a client: the message fails and not the connection.
+/// Trailers, and responses to a client: the message fails, but not the connection.
 #[test]
 fn oversized_sections_that_cannot_be_answered_end_their_stream() {
     let large = frame(frame::HEADERS, &vec![0; 100_000]);
@@ -126,7 +126,7 @@ fn oversized_sections_that_cannot_be_answered_end_their_stream() {
     }
 }
 
-/// Limits K81, K116: a large part of a section is withheld from flow control until the rest is there.
+/// Limits K81, K116: a large part of a section is withheld from flow control until the section is complete.
 #[test]
 fn parts_of_sections_are_held() {
     let (mut client, mut server) = pair();
@@ -148,7 +148,7 @@ fn parts_of_sections_are_held() {
     let seen = next(&mut stream, &mut server);
     assert_eq!(seen, Ok(Some(Seen::Request(Method::GET, None))));
     assert_eq!((stream.take_held(), stream.memory()), (held, 0));
-    // Small ones cost nothing.
+    // Small parts are not withheld.
     let mut stream = RequestStream::request(4, FieldLimits::REQUEST);
     for chunk in get().chunks(1) {
         stream.push(Bytes::copy_from_slice(chunk));
@@ -158,9 +158,9 @@ fn parts_of_sections_are_held() {
     carry(&mut server, &mut client);
 }
 
-/// A request that is answered with 431 is stopped like one that is answered early.
+/// The rest of a request that is answered with 431 is stopped, like that of one that is answered early.
 #[test]
-fn a_request_that_is_too_large_is_not_over() {
+fn request_that_is_too_large_has_not_ended() {
     let mut reading = Reading::server(&[request_with("GET", &[("x", &"v".repeat(300))])]);
     reading.limits.size = 300;
     let (mut stream, mut connection) = (reading.stream(), reading.connection());
@@ -174,7 +174,7 @@ fn a_request_that_is_too_large_is_not_over() {
     assert!(stream.is_over());
 }
 
-/// A71, A72, K270: requests that fail count like cancelled ones.
+/// A71, A72, K270: failed requests count like cancelled ones.
 #[test]
 fn failed_requests_are_counted() {
     let reading = Reading::server(&[request_with("GET", &[("connection", "close")])]);
@@ -192,11 +192,11 @@ fn failed_requests_are_counted() {
     }
 }
 
-/// A81, K17.
+/// A81, K17: frames without progress use the budget.
 #[test]
 fn frames_without_progress_are_counted() {
     let mut reading = Reading::server(&[get()]);
-    // Two are ordinary, and the header section pays for four.
+    // Two do not count, and the header section offsets four.
     reading.bytes.extend(data(b"").repeat(2 + 4 + 501));
     assert_eq!(
         reading.read(),

@@ -1,12 +1,12 @@
-//! Every state with every event.
+//! Tests of every state with every event.
 
 use super::*;
 
-/// A state: the way to it and its properties.
+/// A state: how it is reached, and its properties.
 struct Row {
     name: &'static str,
     stream: Reading,
-    /// Steps that are taken after the bytes have arrived.
+    /// Number of steps that are taken after the bytes have arrived.
     steps: usize,
     poll: &'static str,
     /// The result of FIN in this state.
@@ -15,7 +15,7 @@ struct Row {
 }
 
 impl Row {
-    /// The state, and the connection that it was reached with.
+    /// Returns a stream in this state with its connection.
     fn reach(&self) -> (RequestStream, Connection) {
         let (mut stream, mut connection) = (self.stream.stream(), self.stream.connection());
         stream.push(Bytes::copy_from_slice(&self.stream.bytes));
@@ -33,7 +33,7 @@ impl Row {
     }
 }
 
-/// All states of a request; the end has not come unless the row says so.
+/// Returns all states of a request. FIN has not arrived unless the row has it.
 fn request_rows() -> Vec<Row> {
     let frame_error = Err((Code::FRAME_ERROR, Scope::Connection));
     let post = request_with("POST", &[("content-length", "3")]);
@@ -99,7 +99,7 @@ fn request_rows() -> Vec<Row> {
     .collect()
 }
 
-/// States of a request whose header section exceeds the limits, decoded and not.
+/// Returns the states of a request whose header section exceeds the limits, decoded and not.
 fn large_rows(
     row: impl Fn(&'static str, &[Vec<u8>], usize, &'static str, Result<(), (Code, Scope)>) -> Row,
 ) -> [Row; 2] {
@@ -112,7 +112,7 @@ fn large_rows(
     [large, oversized]
 }
 
-/// States of a response that a request does not have.
+/// Returns the states of a response that a request does not have.
 fn response_rows() -> Vec<Row> {
     let row = |name, frames: &[Vec<u8>], steps, poll, fin| Row {
         name,
@@ -165,7 +165,7 @@ fn name(step: &Step) -> String {
     text[..end].to_owned()
 }
 
-/// Runs to the end, or to the first error.
+/// Runs to the end or the first error.
 fn run(stream: &mut RequestStream, connection: &mut Connection) -> Result<(), (Code, Scope)> {
     loop {
         match next(stream, connection).map_err(failed)? {
@@ -177,7 +177,7 @@ fn run(stream: &mut RequestStream, connection: &mut Connection) -> Result<(), (C
 }
 
 #[test]
-fn every_state_takes_every_event() {
+fn every_state_accepts_every_event() {
     for row in request_rows().into_iter().chain(response_rows()) {
         let (mut stream, mut connection) = row.reach();
         assert_eq!(name(&stream.poll()), row.poll, "{}", row.name);
@@ -196,7 +196,7 @@ fn every_state_takes_every_event() {
 }
 
 #[test]
-fn every_state_ends_by_every_event() {
+fn every_state_can_be_ended_by_every_event() {
     let of_stream = Error::stream(Code::REQUEST_REJECTED, "too late");
     let of_connection = Error::frame("a mistake elsewhere");
     let ends: [fn(&mut RequestStream, &mut Connection, [Error; 2]); 5] = [
@@ -223,7 +223,7 @@ fn every_state_ends_by_every_event() {
     }
 }
 
-/// RFC 9114 §4.1, §4.4: the rest of a request is read for a moment, and that of a tunnel is not.
+/// RFC 9114 §4.1, §4.4: the rest of a request is read briefly, and that of a tunnel is not.
 #[test]
 fn requests_are_answered_early_and_tunnels_are_not() {
     let extended = headers(&[

@@ -19,7 +19,7 @@ fn repeats_a_cached_section() {
         assert_eq!(decode(&mut decoder, stream, &section), Some(owned(&LINES)));
         sections.push(section);
     }
-    // The first section inserts, the second consists of indices only, later ones repeat the second.
+    // The first section inserts, the second consists of indexes only, and later ones repeat the second.
     assert_ne!(sections[0], sections[1]);
     assert_eq!(cached(&encoder), [2 + LINES.len()]);
     assert!(sections[2..].iter().all(|section| *section == sections[1]));

@@ -18,7 +18,7 @@ impl ResponseFields {
     fn for_certificate(certificate: &CertificateDer<'_>) -> Self {
         Self {
             status: 0,
-            kind: GOOD,
+            kind: 0,
             serial: yasna::parse_der(certificate, read_serial).expect("a certificate"),
             this_update: SystemTime::now() - HOUR,
             next_update: Some(SystemTime::now() + HOUR),
@@ -99,7 +99,7 @@ fn certificate() -> CertificateDer<'static> {
 fn response_for_the_certificate_is_used_until_its_end() {
     let certificate = certificate();
     let fields = ResponseFields::for_certificate(&certificate);
-    let until = check(&fields.der(), &certificate, SystemTime::now()).expect("good");
+    let until = check(&fields.der(), &certificate, SystemTime::now()).expect("a usable response");
     let left = until.expect("an end").duration_since(SystemTime::now());
     assert!(left.expect("in the future") > HOUR - Duration::from_secs(10));
     let endless = ResponseFields {
@@ -121,7 +121,7 @@ fn unusable_responses_are_reported() {
         (
             "revoked",
             ResponseFields {
-                kind: REVOKED,
+                kind: 1,
                 ..fields()
             },
         ),
@@ -166,6 +166,25 @@ fn unusable_responses_are_reported() {
 }
 
 #[test]
+fn status_is_read_without_the_certificate() {
+    let certificate = certificate();
+    let read = |status, kind| {
+        let fields = ResponseFields {
+            status,
+            kind,
+            ..ResponseFields::for_certificate(&certificate)
+        };
+        ocsp_status(&fields.der())
+    };
+    assert_eq!(read(0, 0), Some(OcspStatus::Good));
+    assert_eq!(read(0, 1), Some(OcspStatus::Revoked));
+    assert_eq!(read(0, 2), Some(OcspStatus::Unknown));
+    assert_eq!(read(0, 3), None, "RFC 6960 defines three statuses");
+    assert_eq!(read(3, 0), Some(OcspStatus::Unknown), "try later");
+    assert_eq!(ocsp_status(b"not a response"), None);
+}
+
+#[test]
 fn damaged_responses_are_refused() {
     let certificate = certificate();
     let der = ResponseFields::for_certificate(&certificate).der();
@@ -175,12 +194,16 @@ fn damaged_responses_are_refused() {
             error.contains("not a basic OCSP response"),
             "{len}: {error}"
         );
+        assert_eq!(ocsp_status(&der[..len]), None, "{len}");
     }
     for index in 0..der.len() {
         let mut damaged = der.clone();
         damaged[index] ^= 0xff;
         // Must not panic. Names, hashes and the signature may have any value.
-        let _ = check(&damaged, &certificate, SystemTime::now());
+        let _ = (
+            check(&damaged, &certificate, SystemTime::now()),
+            ocsp_status(&damaged),
+        );
     }
 }
 

@@ -46,7 +46,7 @@ fn machines_with_one_secret_differ() {
 fn stored_secret_is_read_again_and_an_invalid_one_is_reported() {
     let name = format!("courser-reset-{}", std::process::id());
     let folder = std::env::temp_dir().join(name);
-    let first = ResetSecret::in_folder(&folder).expect("made");
+    let first = ResetSecret::in_folder(&folder).expect("a new secret");
     let second = ResetSecret::in_folder(&folder).expect("read");
     assert_eq!(first.secret, second.secret);
     std::fs::write(folder.join("reset.key"), [1; 31]).expect("written");
@@ -55,7 +55,7 @@ fn stored_secret_is_read_again_and_an_invalid_one_is_reported() {
         error.to_string().contains("31 bytes instead of 32"),
         "{error}"
     );
-    std::fs::remove_dir_all(&folder).expect("ours");
+    std::fs::remove_dir_all(&folder).expect("write access to the test folder");
 }
 
 #[cfg(target_os = "linux")]

@@ -69,10 +69,10 @@ async fn completed_requests_offset_cancelled_ones() {
 async fn content_offsets_frames_without_progress() {
     let (mut fresh, _) = budgets();
     assert_eq!(until_exhausted(&mut fresh, Budgets::on_frame), 500);
-    let (mut asking, _) = budgets();
-    (0..10).for_each(|_| asking.on_request());
-    (0..10).for_each(|_| asking.on_answered());
-    assert_eq!(until_exhausted(&mut asking, Budgets::on_frame), 580);
+    let (mut active, _) = budgets();
+    (0..10).for_each(|_| active.on_request());
+    (0..10).for_each(|_| active.on_answered());
+    assert_eq!(until_exhausted(&mut active, Budgets::on_frame), 580);
     let (mut reading, _) = budgets();
     (0..10).for_each(|_| reading.on_content(16_384));
     reading.on_content(0);

@@ -140,10 +140,10 @@ fn trailers_of_a_request_do_not_reopen_its_stream() {
 #[test]
 fn tracked_streams_are_limited() {
     let mut credit = with_request(0);
-    for stream in 1..=MOST_STREAMS as u32 + 10 {
+    for stream in 1..=MAX_STREAMS as u32 + 10 {
         credit.on_received(&frame(HEADERS, END_STREAM, 2 * stream + 1, b"request"));
     }
-    assert_eq!(credit.streams.len(), MOST_STREAMS);
+    assert_eq!(credit.streams.len(), MAX_STREAMS);
 }
 
 #[test]

@@ -93,7 +93,7 @@ async fn exhausted_budget_ends_the_connection_with_goaway() {
         // A request on stream 5 and PING frames.
         bytes.extend([0, 0, 1, 1, 5, 0, 0, 0, 5, 0x82]);
         bytes.extend([0, 0, 8, 6, 0, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8].repeat(600));
-        mine.write_all(&bytes).await.expect("room");
+        mine.write_all(&bytes).await.expect("the pipe has capacity");
         let ack = [0, 0, 0, 4, 1, 0, 0, 0, 0];
         stream.write_all(&ack[cut..]).await.expect("kept");
         let mut read = Vec::new();
@@ -127,12 +127,12 @@ async fn clients_that_cancel_too_much_are_read_more_slowly() {
         bytes.extend([&[0, 0, 1, 1, 5][..], &stream, &[0x82]].concat());
         bytes.extend([&[0, 0, 4, 3, 0][..], &stream, &[0, 0, 0, 8]].concat());
     }
-    mine.write_all(&bytes).await.expect("room");
+    mine.write_all(&bytes).await.expect("the pipe has capacity");
     let began = tokio::time::Instant::now();
     let mut read = vec![0; bytes.len()];
     stream.read_exact(&mut read).await.expect("open");
     assert!(read == bytes && began.elapsed() < std::time::Duration::from_millis(1));
-    mine.write_all(b"x").await.expect("room");
+    mine.write_all(b"x").await.expect("the pipe has capacity");
     stream.read_exact(&mut [0]).await.expect("open");
     // 20 requests beyond 1000 cause a pause of 5 ms each.
     assert!(began.elapsed() >= std::time::Duration::from_millis(100));
@@ -143,13 +143,16 @@ async fn clients_that_cancel_too_much_are_read_more_slowly() {
 fn buffered_bytes_are_limited() {
     let (mut stream, gatherer) = narrow(0);
     let mut cx = Context::from_waker(Waker::noop());
-    let all = vec![7; MOST + 1];
+    let all = vec![7; MAX_GATHERED + 1];
     let written = Pin::new(&mut stream).poll_write(&mut cx, &all);
-    assert!(matches!(written, Poll::Ready(Ok(MOST))), "{written:?}");
+    assert!(
+        matches!(written, Poll::Ready(Ok(MAX_GATHERED))),
+        "{written:?}"
+    );
     let more = Pin::new(&mut stream).poll_write(&mut cx, &all[..1]);
     assert!(more.is_pending(), "{more:?}");
     gatherer.poll_send(&mut cx);
-    lock(&gatherer.0).stream.room = MOST + 1;
+    lock(&gatherer.0).stream.room = MAX_GATHERED + 1;
     gatherer.poll_send(&mut cx);
     let more = Pin::new(&mut stream).poll_write(&mut cx, &all[..1]);
     assert!(matches!(more, Poll::Ready(Ok(1))), "{more:?}");

@@ -50,7 +50,7 @@ impl Answer {
         match Pin::new(&mut self.body).poll_frame(&mut cx) {
             Poll::Pending => None,
             Poll::Ready(frame) => {
-                let frame = frame.expect("endless").expect("infallible");
+                let frame = frame.expect("an unlimited sequence").expect("infallible");
                 Some(frame.into_data().unwrap_or_else(|_| panic!("no data")))
             }
         }
@@ -61,24 +61,27 @@ impl Answer {
     }
 }
 
-const PIECE: usize = MOST / 2;
+const PIECE: usize = MAX_HELD / 2;
 
 #[test]
 fn responses_wait_while_the_connection_holds_the_limit() {
     let content = HeldContent::default();
     content.set_blocked(true);
     let (mut one, mut other) = (Answer::new(&content, PIECE), Answer::new(&content, PIECE));
-    let pieces = [one.next().expect("room"), one.next().expect("room")];
+    let pieces = [
+        one.next().expect("a piece within the limit"),
+        one.next().expect("a piece within the limit"),
+    ];
     assert!(one.next().is_none() && other.next().is_none());
     assert!(other.next().is_none(), "it waits once");
     let [first, second] = pieces;
     drop(first);
     // In the order of their requests, and one for each piece that was sent.
     assert_eq!((one.woken(), other.woken()), (1, 0));
-    let third = one.next().expect("room");
+    let third = one.next().expect("a piece within the limit");
     drop(second);
     assert_eq!((one.woken(), other.woken()), (1, 1));
-    drop((other.next().expect("room"), third));
+    drop((other.next().expect("a piece within the limit"), third));
     assert_eq!(content.lock().bytes, 0);
 }
 
@@ -87,7 +90,10 @@ fn streams_that_are_read_later_do_not_block_others() {
     let content = HeldContent::default();
     content.set_blocked(true);
     let mut stuck = Answer::new(&content, PIECE);
-    let _pieces = [stuck.next().expect("room"), stuck.next().expect("room")];
+    let _pieces = [
+        stuck.next().expect("a piece within the limit"),
+        stuck.next().expect("a piece within the limit"),
+    ];
     let mut other = Answer::new(&content, PIECE);
     assert!(other.next().is_none());
     // The connection has sent all it can, but still holds content, which waits for credit of that stream.
@@ -105,8 +111,8 @@ fn streams_that_are_read_later_do_not_block_others() {
 fn response_that_ends_while_permitted_wakes_the_next() {
     let content = HeldContent::default();
     content.set_blocked(true);
-    let mut full = Answer::new(&content, MOST);
-    let piece = full.next().expect("room");
+    let mut full = Answer::new(&content, MAX_HELD);
+    let piece = full.next().expect("a piece within the limit");
     let (mut one, mut other) = (Answer::new(&content, PIECE), Answer::new(&content, PIECE));
     assert!(one.next().is_none() && other.next().is_none());
     drop(piece);
@@ -119,8 +125,8 @@ fn response_that_ends_while_permitted_wakes_the_next() {
 fn content_of_an_ended_response_is_still_held() {
     let content = HeldContent::default();
     content.set_blocked(true);
-    let mut one = Answer::new(&content, MOST);
-    let piece = one.next().expect("room");
+    let mut one = Answer::new(&content, MAX_HELD);
+    let piece = one.next().expect("a piece within the limit");
     drop(one);
     let mut other = Answer::new(&content, PIECE);
     assert!(other.next().is_none());
@@ -135,7 +141,7 @@ fn content_of_an_ended_response_is_still_held() {
 fn small_chunks_are_not_counted() {
     let content = HeldContent::default();
     let mut one = Answer::new(&content, SMALL);
-    let _piece = one.next().expect("room");
+    let _piece = one.next().expect("a piece within the limit");
     assert_eq!(content.lock().bytes, 0);
     assert!(content.lock().responses.is_empty());
 }

@@ -128,7 +128,7 @@ fn huge_numbers_do_not_overflow() {
     arrears.on_taken(u64::MAX, Duration::MAX);
     arrears.on_taken(0, Duration::MAX);
     arrears.on_taken(0, Duration::MAX);
-    assert_eq!(arrears.left(), Duration::ZERO);
+    assert_eq!(arrears.remaining(), Duration::ZERO);
     let (monitor, _) = watch(None, Some(rate));
     assert!(monitor.pause(Duration::MAX / 4).is_some());
 }

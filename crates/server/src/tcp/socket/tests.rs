@@ -23,7 +23,7 @@ async fn pair_with(phases: &Phases, pace: ReaderPace) -> (Socket, TcpStream) {
     let address = listener.local_addr().expect("bound");
     let (peer, accepted) = tokio::join!(TcpStream::connect(address), listener.accept());
     let shares = Shares::new(&Limits::default());
-    let share = shares.take(address.ip(), true).expect("room for one");
+    let share = shares.take(address.ip(), true).expect("a free share");
     let (stream, _) = accepted.expect("a connection");
     let cut = phases.part().will_reach(Phase::Cut);
     let socket = Socket::new(stream, Arc::default(), cut, pace, share);
@@ -40,7 +40,7 @@ async fn bytes_written_before_the_end_arrive() {
     peer.write_all(b"never read").await.expect("open");
     let saying = async move {
         socket.write_all(&[7; LEN]).await.expect("open");
-        socket.shutdown().await.expect("said");
+        socket.shutdown().await.expect("the socket is open");
         drop(socket);
     };
     let hearing = async move {
@@ -60,7 +60,7 @@ async fn peer_that_does_not_close_is_disconnected() {
     let phases = Phases::new();
     let (mut socket, peer) = pair(&phases).await;
     let began = std::time::Instant::now();
-    socket.shutdown().await.expect("said");
+    socket.shutdown().await.expect("the socket is open");
     assert!((LINGER..2 * LINGER).contains(&began.elapsed()));
     drop(peer);
 }
@@ -71,7 +71,7 @@ async fn server_that_is_cut_does_not_wait_for_clients() {
     let (mut socket, _peer) = pair(&phases).await;
     let began = std::time::Instant::now();
     phases.enter(Phase::Cut);
-    socket.shutdown().await.expect("said");
+    socket.shutdown().await.expect("the socket is open");
     assert!(began.elapsed() < LINGER);
 }
 

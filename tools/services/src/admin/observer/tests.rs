@@ -40,8 +40,8 @@ fn closed(by_peer: bool, code: CloseCause, reason: &str) -> Record {
     })
 }
 
-fn is_near(seen: f64, wanted: f64) -> bool {
-    (seen - wanted).abs() < 1e-6
+fn is_near(value: f64, expected: f64) -> bool {
+    (value - expected).abs() < 1e-6
 }
 
 /// Reads the durations that the sink of this connection has recorded until `millis` after the start.
@@ -83,7 +83,7 @@ fn shares_are_those_of_the_time_between_two_readings() {
     sink.record(at(5_700), &limited(SendLimit::Pacer));
     let now = read(&observer, 9, 6_000).expect("a limit is in force");
     // The sender waited for the first 0.2 s and was paced for the last 0.3 s.
-    let shares = now.shares_since(&before).expect("a second");
+    let shares = now.shares_since(&before).expect("a second has passed");
     assert!(is_near(shares[0], 0.2), "{shares:?}");
     assert!(is_near(shares[3], 0.5), "{shares:?}");
     assert!(is_near(shares[4], 0.3), "{shares:?}");
@@ -92,7 +92,7 @@ fn shares_are_those_of_the_time_between_two_readings() {
     assert!(is_near(share, 0.5), "{shares:?}");
     // No record arrived since, so the same limit is in force.
     let later = read(&observer, 9, 7_000).expect("a limit is in force");
-    let shares = later.shares_since(&now).expect("a second");
+    let shares = later.shares_since(&now).expect("a second has passed");
     assert_eq!(largest(&shares), ("pacing", 1.0));
     assert_eq!(later.shares_since(&later), None);
 }

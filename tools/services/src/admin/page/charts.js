@@ -51,7 +51,7 @@ export class Chart {
   }
 }
 
-// What held the sender back, as a strip of colours over the last minute, with the part of each limit.
+// The limit in force over the last minute, as a strip of colours, with the share of each limit.
 export class Strip {
   constructor(title) {
     this.title = title;

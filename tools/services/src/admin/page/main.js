@@ -1,4 +1,4 @@
-// Asks for the state of the server every second while the page is in sight, and handles keys.
+// Fetches the state of the server every second while the page is visible, and handles keys.
 
 import { showState, showSummary } from "./summary.js";
 import { Table } from "./table.js";
@@ -35,7 +35,7 @@ const watch = new Watch(ask, id => {
   if (id === null) table.focus();
 });
 
-// Fetches rows, one request at a time, however fast the table scrolls.
+// Fetches rows with one request at a time, even if the table scrolls faster.
 let isFetching = false, isNeeded = false;
 async function fetchRows() {
   if (isFetching) { isNeeded = true; return; }

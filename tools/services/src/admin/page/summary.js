@@ -2,9 +2,9 @@
 
 import { bits, by, bytes, count, make, percent, scaled, time, whole, write } from "./words.js";
 
-const MOST_POINTS = 120;
+const MAX_POINTS = 120;
 const SOON = 14;
-// Seconds without an answer after which the series begins anew: its points would not be a second apart.
+// Seconds without a response after which the series restarts, because its points would not be a second apart.
 const GAP = 5;
 let before = null;
 let rates = [];
@@ -31,9 +31,9 @@ function traffic(now) {
   before = { at, requests, received: now.bytes_received, sent: now.bytes_sent };
   if (passed > GAP) rates = [];
   rates.push(rate);
-  rates = rates.slice(-MOST_POINTS);
+  rates = rates.slice(-MAX_POINTS);
   const most = Math.max(1, ...rates);
-  const start = MOST_POINTS - rates.length;
+  const start = MAX_POINTS - rates.length;
   by("rate").setAttribute("points", rates.map((value, index) => (start + index) + "," + (39 - 37 * value / most)).join(" "));
   write(by("peak"), ", peak " + count(Math.max(0, ...rates)));
   const lost = now.quic_packets_sent ? (100 * now.quic_packets_lost / now.quic_packets_sent).toFixed(2) + " %" : "0 %";

@@ -1,4 +1,4 @@
-// The table of connections. The server sorts, filters and cuts; only rows in sight have elements.
+// The table of connections. The server sorts, filters and limits the rows; only visible rows have elements.
 
 import { bits, by, bytes, limitName, make, millis, percent, time, whole, write } from "./words.js";
 
@@ -8,7 +8,7 @@ const quic = (row, show) => row.quic ? show(row.quic) : "";
 const rate = value => value === null ? "" : bits(value);
 const share = row => row.limit_share === null ? "" : " " + percent(row.limit_share);
 
-// Name in the JSON, title, text of a cell, class, and whether the first click sorts upwards.
+// Name in the JSON, title, text of a cell, class, and whether the first click sorts in ascending order.
 const COLUMNS = [
   ["id", "#", row => String(row.id), "w-id", true],
   ["client", "client", row => row.client, "text w-client", true],
@@ -28,7 +28,7 @@ const COLUMNS = [
   ["seconds", "age", row => time(row.seconds), "w-count"],
 ];
 
-// `onNeed` is called when rows must be fetched, `onOpen` when a connection is chosen.
+// `onNeed` is called when rows must be fetched, and `onOpen` when a connection is selected.
 export class Table {
   constructor(onNeed, onOpen) {
     this.onNeed = onNeed;
@@ -88,7 +88,7 @@ export class Table {
     return { element, cells };
   }
 
-  // Sorts by a column; a second time the other way round.
+  // Sorts by a column, or reverses the order if it is already sorted by it.
   sortBy(key, isDescending) {
     this.isDescending = this.sort === key ? !this.isDescending : isDescending;
     this.sort = key;
@@ -114,7 +114,7 @@ export class Table {
     return Math.max(0, Math.floor(this.scroll.scrollTop / ROW));
   }
 
-  // The query for the rows in sight, and for as many above and below.
+  // The query for the visible rows, and for as many above and below them.
   query() {
     const count = Math.min(500, this.visible * 3 + 40);
     const offset = Math.max(0, this.top - Math.floor((count - this.visible) / 2));
@@ -138,7 +138,7 @@ export class Table {
     this.draw();
   }
 
-  // Shows the rows in sight. Those that have not arrived yet are blank.
+  // Displays the visible rows. Rows that have not arrived yet are blank.
   draw() {
     const last = Math.min(this.matching, this.top + this.visible + BEYOND);
     this.first = Math.max(0, Math.min(this.top - BEYOND, last));

@@ -1,9 +1,9 @@
-// Records the qlog trace of one connection, and saves it as a file. The server records while this reads.
+// Records the qlog trace of one connection, and saves it as a file. The server records while the response is read.
 
 import { by, bytes, write } from "./words.js";
 
-// The page keeps a trace in memory until it is saved.
-const MOST = 64 * 1024 * 1024;
+// Maximum size of a trace in bytes: the page keeps it in memory until it is saved.
+const MAX_TRACE = 64 * 1024 * 1024;
 const NEWLINE = 10;
 
 export class Recorder {
@@ -15,7 +15,7 @@ export class Recorder {
     by("watch-trace").addEventListener("click", () => this.toggle());
   }
 
-  // Chooses the connection. A trace of another one ends, and is saved.
+  // Selects the connection. The trace of another connection is stopped and saved.
   choose(id) {
     this.stop();
     this.id = id;
@@ -52,7 +52,7 @@ export class Recorder {
           parts.push(value);
           size += value.length;
           say("trace: " + bytes(size));
-          if (size >= MOST) { reason = "it is as large as one of the page may be"; break; }
+          if (size >= MAX_TRACE) { reason = "it has reached the limit of 64 MiB"; break; }
         }
       } else {
         reason = (await response.text()).trim();
@@ -60,7 +60,7 @@ export class Recorder {
     } catch {
       if (!stopper.signal.aborted) reason = "the server is unreachable";
     }
-    // The server ends its trace with the reader.
+    // The server stops the trace when the response is cancelled.
     stopper.abort();
     if (this.stopper === stopper) this.showRunning(null);
     const name = "connection-" + id + ".sqlog", why = reason && ": " + reason;
@@ -73,7 +73,7 @@ export class Recorder {
   }
 }
 
-// Saves the whole records: the last one may be cut.
+// Saves all complete records. The last one may be truncated.
 function save(parts, name) {
   let last = parts.length - 1;
   while (last > 0 && !parts[last].includes(NEWLINE)) last -= 1;
@@ -82,6 +82,6 @@ function save(parts, name) {
   link.href = URL.createObjectURL(new Blob(whole, { type: "application/qlog+json-seq" }));
   link.download = name;
   link.click();
-  // The browser reads it after the click.
+  // The browser reads the data after the click, so it is released later.
   setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
 }

@@ -1,4 +1,4 @@
-// The live charts of one connection. The server takes its samples only while this asks for them.
+// The live charts of one connection. The server takes samples only while the page requests them.
 
 import { Chart, Strip } from "./charts.js";
 import { bits, by, bytes, millis, time, whole, write } from "./words.js";
@@ -14,7 +14,7 @@ export class Watch {
     this.id = null;
     this.run = 0;
     by("watch-close").addEventListener("click", () => this.close());
-    // Nothing is asked for while the page is out of sight. The server may have begun anew meanwhile.
+    // Nothing is requested while the page is hidden. The server may have restarted its samples since.
     document.addEventListener("visibilitychange", () => {
       this.last = 0;
       this.turn();
@@ -56,7 +56,7 @@ export class Watch {
     this.onChange(null);
   }
 
-  // Ends the turns that are under way, so that there is one at a time.
+  // Fetches the samples, and repeats this after a pause. Responses to earlier calls are discarded.
   async turn() {
     clearTimeout(this.timer);
     this.run += 1;
@@ -66,13 +66,13 @@ export class Watch {
     if (this.run !== run) return;
     if (answer) this.show(answer, after);
     else write(by("watch-facts"), reason);
-    // A closed connection stays on the page, and is not asked for again.
+    // A closed connection stays on the page, but is not requested again.
     this.isOver = Boolean(answer?.closed);
     this.timer = setTimeout(() => this.turn(), PAUSE);
   }
 
   show(answer, after) {
-    // The server keeps a minute. With fewer samples than before it has begun anew, and numbers them from 1.
+    // The server keeps samples of one minute. If their numbers are lower than before, it has restarted from 1.
     const isNew = after === 0 || answer.last < after;
     this.samples = (isNew ? [] : this.samples).concat(answer.samples).slice(-answer.most);
     this.last = answer.last < after ? 0 : answer.last;

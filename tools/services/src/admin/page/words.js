@@ -1,10 +1,10 @@
-// Numbers as people read them, and elements.
+// Formatting of numbers, and creation of elements.
 
 export const by = id => document.getElementById(id);
 
 export const scaled = (value, units, base) => {
   let unit = 0;
-  // What would be rounded up to the next unit is shown in it.
+  // Values that would be rounded up to 1000 are displayed in the next unit.
   while (value >= 0.9995 * base && unit + 1 < units.length) { value /= base; unit += 1; }
   return (unit === 0 ? Math.round(value) : value.toPrecision(3)) + " " + units[unit];
 };
@@ -19,7 +19,7 @@ export const time = seconds => seconds < 100 ? Math.round(seconds) + " s"
   : seconds < 360000 ? Math.round(seconds / 3600) + " h" : Math.round(seconds / 86400) + " days";
 export const limitName = limit => limit.replaceAll("_", " ");
 
-// All texts of peers pass through here: none becomes markup.
+// All texts of peers pass through this function, so they cannot become markup.
 export const make = (name, text, className) => {
   const element = document.createElement(name);
   if (text !== undefined) element.textContent = text;
@@ -34,7 +34,7 @@ export const shape = (name, attributes) => {
   return element;
 };
 
-// Writes a text only where it differs, which spares the browser a layout.
+// Writes a text only if it differs, because each write causes a layout.
 export const write = (element, text) => {
   if (element.textContent !== text) element.textContent = text;
 };

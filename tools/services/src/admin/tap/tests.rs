@@ -46,10 +46,14 @@ impl Scene {
     }
 }
 
-/// Reads until the text contains `wanted`.
-async fn read_until(body: &mut Body, text: &mut String, wanted: &str) {
-    while !text.contains(wanted) {
-        let frame = body.frame().await.expect("it goes on").expect("no error");
+/// Reads until the text contains `expected`.
+async fn read_until(body: &mut Body, text: &mut String, expected: &str) {
+    while !text.contains(expected) {
+        let frame = body
+            .frame()
+            .await
+            .expect("the body has not ended")
+            .expect("no error");
         let data = frame.into_data().expect("data");
         text.push_str(std::str::from_utf8(&data).expect("text"));
     }
@@ -59,7 +63,7 @@ async fn read_until(body: &mut Body, text: &mut String, wanted: &str) {
 async fn records_of_a_running_connection_are_streamed_until_the_reader_disconnects() {
     let scene = Scene::begin().await;
     let handle = &scene.handle;
-    let readers = Arc::new(Semaphore::new(MOST_READERS));
+    let readers = Arc::new(Semaphore::new(MAX_READERS));
     let follow = |query: Option<&str>| answer(handle, query, &readers);
     assert_eq!(follow(Some("x=1")).status(), StatusCode::BAD_REQUEST);
     let unknown = follow(Some("connection=999999"));
@@ -107,7 +111,7 @@ async fn records_of_a_running_connection_are_streamed_until_the_reader_disconnec
     drop(body);
 
     // Readers are limited.
-    assert_eq!(readers.available_permits(), MOST_READERS);
+    assert_eq!(readers.available_permits(), MAX_READERS);
     let permits = readers.acquire_many(4).await.expect("open");
     assert_eq!(readers.available_permits(), 0);
     let scene = Scene::begin().await;
@@ -124,10 +128,10 @@ fn queue_is_bounded_and_never_blocks() {
     let mut input = QueueWriter(queue.clone());
     let chunk = [b'x'; 1000];
     while input.write(&chunk).is_ok() {}
-    let error = input.write(&chunk).expect_err("no room");
+    let error = input.write(&chunk).expect_err("the buffer is full");
     assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
     let len = queue.0.lock().bytes.len();
-    assert!((MOST_BYTES - 1000..=MOST_BYTES).contains(&len), "{len}");
+    assert!((MAX_BYTES - 1000..=MAX_BYTES).contains(&len), "{len}");
 }
 
 #[test]

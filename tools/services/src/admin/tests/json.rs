@@ -135,18 +135,18 @@ async fn watched_connection_is_sampled_until_requests_stop() {
 async fn watched_connections_are_limited() {
     let scene = Scene::start(Guard::new(&[])).await;
     let mut clients = Vec::new();
-    for _ in 0..=MOST_WATCHED {
+    for _ in 0..=MAX_WATCHED {
         let client = scene.client(HttpVersion::Http3Only);
         hello(&scene, &client).await;
         clients.push(client);
     }
     let path = "/connections?count=17&sort=id";
     let list = scene
-        .until(path, |list| list["total"] == MOST_WATCHED + 1)
+        .until(path, |list| list["total"] == MAX_WATCHED + 1)
         .await;
     let ids = list["connections"].as_array().expect("a list").iter();
     let ids: Vec<_> = ids.map(|it| format!("/connections/{}", it["id"])).collect();
-    let (last, first) = ids.split_last().expect("some");
+    let (last, first) = ids.split_last().expect("several connections");
     for id in first {
         assert_eq!(scene.get(id).await.0, 200, "{id}");
     }
@@ -171,7 +171,7 @@ async fn watched_connections_are_limited() {
 async fn connections_to_the_admin_address_are_limited() {
     let scene = Scene::start(Guard::new(&[])).await;
     let mut idle = Vec::new();
-    for _ in 0..MOST_CONNECTIONS {
+    for _ in 0..MAX_CONNECTIONS {
         idle.push(TcpStream::connect(scene.admin).await.expect("listens"));
     }
     let connection_permits = &scene.endpoints.connection_permits;
@@ -238,9 +238,9 @@ async fn work_keeps_its_permit_after_its_client_disconnects() {
     beginning.await.expect("it begins");
     waiting.abort();
     assert!(waiting.await.expect_err("aborted").is_cancelled());
-    assert_eq!(examination_permits.available_permits(), MOST_AT_A_TIME - 1);
+    assert_eq!(examination_permits.available_permits(), MAX_AT_A_TIME - 1);
     drop(end);
-    let all = u32::try_from(MOST_AT_A_TIME).expect("few");
+    let all = u32::try_from(MAX_AT_A_TIME).expect("fits into u32");
     let all = tokio::time::timeout(
         Duration::from_secs(20),
         examination_permits.acquire_many(all),

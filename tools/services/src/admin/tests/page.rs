@@ -16,7 +16,7 @@ fn column(name: &str) -> String {
 }
 
 /// Starts a server with a client of each protocol; the HTTP/3 client is in the middle of a download.
-async fn busy(guard: Guard) -> (Scene, Vec<Client>, tokio::task::JoinHandle<()>) {
+async fn start_busy_scene(guard: Guard) -> (Scene, Vec<Client>, tokio::task::JoinHandle<()>) {
     let scene = Scene::start(guard).await;
     let mut clients = Vec::new();
     for version in [
@@ -39,7 +39,7 @@ async fn page_shows_connections_and_sorts_them() {
     let Some(mut browser) = Browser::start() else {
         return;
     };
-    let (scene, _clients, reading) = busy(Guard::new(&[])).await;
+    let (scene, _clients, reading) = start_busy_scene(Guard::new(&[])).await;
     fail(&scene, 0x107, "<img src=x id=injected>").await;
     browser.visit(&format!("http://{}/", scene.admin), 1400, 1000);
     browser.wait(&format!("{ROWS}.length === 3"));
@@ -86,7 +86,7 @@ async fn page_draws_charts_of_a_connection_in_both_colour_schemes() {
     let Some(mut browser) = Browser::start() else {
         return;
     };
-    let (scene, _clients, reading) = busy(Guard::new(&[])).await;
+    let (scene, _clients, reading) = start_busy_scene(Guard::new(&[])).await;
     browser.visit(&format!("http://{}/", scene.admin), 1400, 1000);
     browser.wait(&format!("{ROWS}.length === 3"));
     // The first connection is in the second row, below the spacer row.
@@ -234,7 +234,7 @@ async fn page_saves_the_trace_of_the_connection_that_is_watched() {
     let Some(mut browser) = Browser::start() else {
         return;
     };
-    let (scene, _clients, reading) = busy(with_token()).await;
+    let (scene, _clients, reading) = start_busy_scene(with_token()).await;
     browser.visit(&format!("http://{}/", scene.admin), 1400, 1000);
     browser.wait("document.querySelector('#ask').open");
     enter_token(&mut browser);
@@ -244,11 +244,11 @@ async fn page_saves_the_trace_of_the_connection_that_is_watched() {
     browser.press("j");
     browser.press("Enter");
     browser.wait("document.querySelectorAll('#charts polyline')[0].points.numberOfItems > 0");
-    assert_eq!(free(), tap::MOST_READERS);
+    assert_eq!(free(), tap::MAX_READERS);
     browser.press("t");
     let state = "document.querySelector('#trace-state').textContent";
     browser.wait(&format!("{state}.startsWith('trace: ')"));
-    assert_eq!(free(), tap::MOST_READERS - 1);
+    assert_eq!(free(), tap::MAX_READERS - 1);
     let word = "document.querySelector('#watch-trace').textContent";
     browser.wait(&format!("{word} === 'Stop and save t'"));
     browser.press("t");
@@ -263,7 +263,7 @@ async fn page_saves_the_trace_of_the_connection_that_is_watched() {
     assert_eq!(records[0]["trace"]["vantage_point"]["type"], "server");
     assert!(trace.contains("packet_sent") && trace.ends_with('\n'));
     let began = Instant::now();
-    while free() < tap::MOST_READERS {
+    while free() < tap::MAX_READERS {
         assert!(began.elapsed() < Duration::from_secs(20), "it is traced");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }

@@ -66,11 +66,11 @@ async fn trace_ends_with_the_connection_of_its_reader() {
     }
     assert_eq!(status(&scene, "GET", TOKEN).await, 409, "it is followed");
     let qlog_permits = &scene.endpoints.qlog_permits;
-    assert_eq!(qlog_permits.available_permits(), tap::MOST_READERS - 1);
+    assert_eq!(qlog_permits.available_permits(), tap::MAX_READERS - 1);
     // The sink is detached even though its connection is idle and writes no records.
     drop(reader);
     let began = Instant::now();
-    while qlog_permits.available_permits() < tap::MOST_READERS {
+    while qlog_permits.available_permits() < tap::MAX_READERS {
         assert!(began.elapsed() < Duration::from_secs(20));
         tokio::time::sleep(Duration::from_millis(10)).await;
     }

@@ -206,7 +206,7 @@ impl Idle {
     /// Adds a connection, and returns the oldest one if there are too many.
     fn put(&mut self, sender: SendRequest<Body>, now: Instant) -> Option<SendRequest<Body>> {
         self.connections.push_back((sender, now));
-        if self.connections.len() <= MOST_IDLE {
+        if self.connections.len() <= MAX_IDLE {
             return None;
         }
         self.connections.pop_front().map(|(oldest, _)| oldest)
@@ -220,7 +220,7 @@ impl Idle {
         old: &mut Vec<SendRequest<Body>>,
     ) -> Option<SendRequest<Body>> {
         let (mut index, mut examined) = (self.connections.len(), 0);
-        while examined < MOST_EXAMINED {
+        while examined < MAX_EXAMINED {
             index = index.checked_sub(1)?;
             let (sender, since) = &self.connections[index];
             if now - *since >= POOL_IDLE {
@@ -327,10 +327,10 @@ const HTTP1_BUFFER: usize = 64 * 1024;
 pub(super) const POOL_IDLE: Duration = Duration::from_secs(15);
 
 /// Largest number of idle connections (limit K216).
-const MOST_IDLE: usize = 1024;
+const MAX_IDLE: usize = 1024;
 
 /// Number of busy connections that a request examines before it opens another one.
-const MOST_EXAMINED: usize = 8;
+const MAX_EXAMINED: usize = 8;
 
 #[cfg(test)]
 mod tests;

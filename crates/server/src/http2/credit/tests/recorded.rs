@@ -1,4 +1,4 @@
-//! Replays recordings of honest HTTP/2 clients. None of them may come near a limit.
+//! Replays recordings of real HTTP/2 clients. None of them may approach a limit.
 //!
 //! `interop/recordings/record` creates the texts from real programs, and `interop/recordings/http2.py` describes
 //! the format of their lines.

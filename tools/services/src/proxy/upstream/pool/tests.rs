@@ -17,7 +17,7 @@ async fn server(answers: &'static [&'static str]) -> (SocketAddr, mpsc::Unbounde
     tokio::spawn(async move {
         let mut connections = 0..;
         while let Ok((stream, _)) = listener.accept().await {
-            let index = connections.next().expect("endless");
+            let index = connections.next().expect("an unlimited sequence");
             tokio::spawn(answer(stream, answers, answered.clone(), index));
         }
     });

@@ -1,13 +1,13 @@
-//! Reasons why a file is not served, and the effort that an attempt may take.
+//! Reasons why a file is not served, and the effort allowed for an attempt.
 
 use std::io;
 use std::time::Duration;
 
-/// A reason why a file cannot be opened or read, now or at all.
+/// A reason why a file cannot be opened or read.
 #[derive(Debug)]
-pub(crate) enum Trouble {
-    /// The request would wait for a disk or compute for long. Try again on a thread that may take
-    /// its time.
+pub(crate) enum ServeError {
+    /// The request would wait for a disk or compute for a long time. Try again on a thread that may
+    /// block.
     WouldBlock,
     /// The file is being written. Try again after this time.
     Unsettled(Duration),
@@ -17,11 +17,11 @@ pub(crate) enum Trouble {
     Forbidden,
     /// The system has run out of file descriptors or of memory.
     Exhausted(io::Error),
-    /// The disk failed.
+    /// Another error of the file system, or a file that changed while it was sent.
     Failed(io::Error),
 }
 
-impl From<io::Error> for Trouble {
+impl From<io::Error> for ServeError {
     fn from(error: io::Error) -> Self {
         use io::ErrorKind::{
             InvalidFilename, InvalidInput, IsADirectory, NotADirectory, NotFound, OutOfMemory,
@@ -53,27 +53,26 @@ fn is_out_of_descriptors(error: &io::Error) -> bool {
         || cfg!(windows) && error.raw_os_error() == Some(4)
 }
 
-/// The time that a step may take.
+/// Whether an operation may block its thread.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Patience {
-    /// Other requests wait for this thread, so only data in memory may be used.
-    Never,
-    /// The thread may wait.
-    Any,
+pub(crate) enum Blocking {
+    /// Other requests use this thread, so only data in memory may be read.
+    Forbidden,
+    /// The thread is reserved for blocking calls.
+    Allowed,
 }
 
 /// The effort allowed for one attempt.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Effort {
-    pub(crate) patience: Patience,
-    /// Serves files that are still being written, because the request has waited for them long
-    /// enough.
-    pub(crate) takes_unsettled: bool,
+    pub(crate) blocking: Blocking,
+    /// Serves files that are still being written, because the request has already waited for them.
+    pub(crate) accepts_unsettled: bool,
 }
 
 impl Effort {
-    pub(crate) const LEAST: Self = Self {
-        patience: Patience::Never,
-        takes_unsettled: false,
+    pub(crate) const NONBLOCKING: Self = Self {
+        blocking: Blocking::Forbidden,
+        accepts_unsettled: false,
     };
 }

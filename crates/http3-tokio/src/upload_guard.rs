@@ -1,4 +1,4 @@
-//! The end of an upload whose request is given up before its response.
+//! Cancellation of an upload whose request is cancelled before its response.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -7,24 +7,24 @@ use std::task::Poll;
 use courser_base::Mutex;
 use courser_base::foreign::ForeignWaker;
 
-/// The owner of a request whose content another task sends. If it is dropped before the response
+/// Held by the owner of a request whose content is sent by another task. If it is dropped before the response
 /// has arrived, that task ends, and its stream is reset (RFC 9114 §4.1.1).
 #[derive(Debug, Default)]
-pub(super) struct Asking {
-    state: Arc<Mutex<GivingUpState>>,
+pub(super) struct UploadGuard {
+    state: Arc<Mutex<UploadState>>,
     is_answered: bool,
 }
 
 #[derive(Debug, Default)]
-struct GivingUpState {
-    is_given_up: bool,
+struct UploadState {
+    is_cancelled: bool,
     /// The task that sends the content.
     sender: Option<ForeignWaker>,
 }
 
-impl Asking {
-    /// Runs `sending` until it is over or the request is given up.
-    pub(super) fn unless_given_up<F: Future>(
+impl UploadGuard {
+    /// Runs `sending` until it completes or the request is cancelled.
+    pub(super) fn unless_cancelled<F: Future>(
         &self,
         sending: F,
     ) -> impl Future<Output = ()> + use<F> {
@@ -39,7 +39,7 @@ impl Asking {
                 };
                 let waker = (!is_known).then(|| ForeignWaker::of(cx));
                 let mut state = state.hold();
-                if state.is_given_up {
+                if state.is_cancelled {
                     return Poll::Ready(());
                 }
                 if waker.is_some() {
@@ -58,13 +58,13 @@ impl Asking {
     }
 }
 
-impl Drop for Asking {
+impl Drop for UploadGuard {
     fn drop(&mut self) {
         if self.is_answered {
             return;
         }
         let mut state = self.state.hold();
-        state.is_given_up = true;
+        state.is_cancelled = true;
         let sender = state.sender.take();
         drop(state);
         if let Some(sender) = sender {
@@ -80,19 +80,19 @@ mod tests {
 
     use super::*;
 
-    /// Polls an endless upload before and after `end`. Returns whether it was over.
-    fn is_over_after(end: impl FnOnce(Asking)) -> (bool, bool) {
-        let asking = Asking::default();
-        let mut sending = pin!(asking.unless_given_up(pending::<()>()));
+    /// Polls an endless upload before and after `end`. Returns whether it was complete each time.
+    fn is_complete_after(end: impl FnOnce(UploadGuard)) -> (bool, bool) {
+        let guard = UploadGuard::default();
+        let mut sending = pin!(guard.unless_cancelled(pending::<()>()));
         let mut cx = Context::from_waker(Waker::noop());
         let before = sending.as_mut().poll(&mut cx).is_ready();
-        end(asking);
+        end(guard);
         (before, sending.as_mut().poll(&mut cx).is_ready())
     }
 
     #[test]
-    fn an_upload_ends_with_its_request_and_not_with_its_response() {
-        assert_eq!(is_over_after(drop), (false, true));
-        assert_eq!(is_over_after(Asking::on_response), (false, false));
+    fn upload_ends_with_its_request_but_not_with_its_response() {
+        assert_eq!(is_complete_after(drop), (false, true));
+        assert_eq!(is_complete_after(UploadGuard::on_response), (false, false));
     }
 }

@@ -1,7 +1,8 @@
 use super::*;
-use crate::connection::repeats::{Caches, MOST_TOTAL, PLACES};
+use crate::connection::section_cache::{Caches, ENTRIES, MAX_TOTAL};
 
-/// The head of a request with these fields, encoded by `client`; `server` has what it needs.
+/// Returns the header section of a request with these fields, encoded by `client`. `server` has received its
+/// inserts.
 fn section(
     client: &mut Connection,
     server: &mut Connection,
@@ -14,13 +15,13 @@ fn section(
     }
     let (parts, ()) = request.body(()).expect("a request").into_parts();
     let mut out = Vec::new();
-    let fields = FieldsToSend::request(&parts).expect("whole");
+    let fields = FieldsToSend::request(&parts).expect("valid fields");
     client.encode(stream, &fields, &mut out).expect("small");
     carry(client, server);
     section_of(&out)
 }
 
-/// Decodes a section on the server, to text.
+/// Decodes a section on the server and formats it.
 fn decoded(server: &mut Connection, stream: u64, section: &[u8]) -> String {
     let head = server.decode_request(stream, section);
     let protocol = match &head {
@@ -30,7 +31,7 @@ fn decoded(server: &mut Connection, stream: u64, section: &[u8]) -> String {
     format!("{head:?} {protocol:?}")
 }
 
-/// A server whose peer's table may be large, and an instruction that inserts this line.
+/// Returns a server whose dynamic table has an entry with this field line.
 fn with_entry(name: &str, value: &str) -> Connection {
     let mut server = begun(Side::Server);
     let (name_len, value_len) = (name.len() as u8, value.len());
@@ -45,7 +46,7 @@ fn with_entry(name: &str, value: &str) -> Connection {
 }
 
 #[test]
-fn the_same_section_is_the_same_request() {
+fn identical_section_is_the_same_request() {
     let (mut client, mut server) = pair();
     let fields = [
         ("user-agent", "courser"),
@@ -56,10 +57,10 @@ fn the_same_section_is_the_same_request() {
     for stream in 0..5 {
         let section = section(&mut client, &mut server, 4 * stream, &fields);
         heads.push(decoded(&mut server, 4 * stream, &section));
-        // Each is acknowledged, or the encoder would complain of it, and of one more.
+        // Each section is acknowledged; otherwise the encoder would report an error.
         carry(&mut server, &mut client);
     }
-    assert_eq!(server.compression.repeats.requests.kept().1, 1);
+    assert_eq!(server.compression.section_cache.requests.counts().1, 1);
     assert!(heads[0].contains("\"b\""), "{}", heads[0]);
     assert!(heads[1..].iter().all(|head| *head == heads[0]), "{heads:?}");
     let again = client.handle_uni(NOW, 11, Bytes::from_static(&[0x90]), false);
@@ -67,7 +68,7 @@ fn the_same_section_is_the_same_request() {
 }
 
 #[test]
-fn the_same_section_is_the_same_response() {
+fn identical_section_is_the_same_response() {
     let (mut client, mut server) = pair();
     let mut headers = HeaderMap::new();
     headers.insert("x-custom", HeaderValue::from_static("value"));
@@ -81,15 +82,15 @@ fn the_same_section_is_the_same_response() {
         heads.push(format!("{head:?}"));
         carry(&mut client, &mut server);
     }
-    assert_eq!(client.compression.repeats.responses.kept().1, 1);
+    assert_eq!(client.compression.section_cache.responses.counts().1, 1);
     assert!(heads[0].contains("\"value\""), "{}", heads[0]);
     assert!(heads[1..].iter().all(|head| *head == heads[0]), "{heads:?}");
 }
 
-/// The bytes are the same, but the entry they name has made room for another since: that is an
-/// error (RFC 9204 §2.2.3), whatever they meant before.
+/// The bytes are the same, but the entry to which they refer was evicted meanwhile, which is an error (RFC 9204
+/// §2.2.3).
 #[test]
-fn evicted_entries_are_not_repeated() {
+fn sections_with_evicted_entries_are_not_cached() {
     let mut server = begun(Side::Server);
     // :method GET, :scheme https, :path /, :authority from the table's first entry.
     let section = [0x02, 0x00, 0xd1, 0xd7, 0xc1, 0x80];
@@ -103,7 +104,7 @@ fn evicted_entries_are_not_repeated() {
         let head = decoded(&mut server, stream, &section);
         assert!(head.contains("example.org"), "{head}");
     }
-    assert_eq!(server.compression.repeats.requests.kept().1, 1);
+    assert_eq!(server.compression.section_cache.requests.counts().1, 1);
     let another = [&[0xc0, 11][..], b"example.com"].concat();
     assert_eq!(uni(&mut server, 6, &another, false), Ok(UniFate::Read));
     let result = server.decode_request(12, &section);
@@ -114,9 +115,9 @@ fn evicted_entries_are_not_repeated() {
     );
 }
 
-/// RFC 9204 §7.1.3: what must not be in tables is not kept either.
+/// RFC 9204 §7.1.3: field lines that must not be in tables are not cached either.
 #[test]
-fn secrets_are_not_kept() {
+fn secrets_are_not_cached() {
     for field in [("authorization", "Basic 0123456789"), ("cookie", "id=1")] {
         let (mut client, mut server) = pair();
         for stream in 0..5 {
@@ -126,12 +127,12 @@ fn secrets_are_not_kept() {
             carry(&mut server, &mut client);
         }
         assert_eq!(
-            server.compression.repeats.requests.kept(),
+            server.compression.section_cache.requests.counts(),
             (0, 0),
             "{field:?}"
         );
     }
-    // A path that must not be, with the bit for it and without.
+    // A path that must not be in tables, with the bit for it and without.
     for (bit, kept) in [(0x20, 0), (0x00, 1)] {
         let mut server = begun(Side::Server);
         let head = [0x00, 0x00, 0xd1, 0xd7, 0x50, 1, b'h', 0x51 | bit, 3];
@@ -139,14 +140,14 @@ fn secrets_are_not_kept() {
         for stream in 0..3 {
             decoded(&mut server, 4 * stream, &section);
         }
-        assert_eq!(server.compression.repeats.requests.kept().1, kept);
+        assert_eq!(server.compression.section_cache.requests.counts().1, kept);
     }
 }
 
-/// A short section may stand for a long message, with one field that is joined from many.
+/// A short section may refer to long field lines, including many that are joined.
 #[test]
-fn heads_that_are_large_are_not_kept() {
-    // 1024 with :method, :scheme, :path and :authority, and their names.
+fn large_messages_are_not_cached() {
+    // 1024 with :method, :scheme, :path and :authority.
     let others = (7 + 3) + (7 + 5) + (5 + 1) + (10 + 1) + 5 * 32;
     for (size, kept) in [(1024, 1), (1025, 0)] {
         let value = "v".repeat(size - others - "x-long".len());
@@ -157,12 +158,12 @@ fn heads_that_are_large_are_not_kept() {
             assert!(head.contains(&value), "{head}");
         }
         assert_eq!(
-            server.compression.repeats.requests.kept().1,
+            server.compression.section_cache.requests.counts().1,
             kept,
             "{size} bytes"
         );
         let kept = if kept == 1 { size } else { 0 };
-        assert_eq!(server.compression.repeats.requests.memory(), kept);
+        assert_eq!(server.compression.section_cache.requests.memory(), kept);
     }
     let mut server = with_entry("cookie", &"c".repeat(300));
     let section = [
@@ -174,12 +175,12 @@ fn heads_that_are_large_are_not_kept() {
         let head = decoded(&mut server, 4 * stream, &section);
         assert!(head.contains("cookie"), "{head}");
     }
-    assert_eq!(server.compression.repeats.requests.kept(), (0, 0));
+    assert_eq!(server.compression.section_cache.requests.counts(), (0, 0));
 }
 
 /// RFC 9220.
 #[test]
-fn the_protocol_of_an_extended_connect_comes_again() {
+fn protocol_of_an_extended_connect_is_cached() {
     let (mut client, mut server) = pair();
     let mut heads = Vec::new();
     for stream in 0..6 {
@@ -189,13 +190,13 @@ fn the_protocol_of_an_extended_connect_comes_again() {
             .expect("a request");
         let (parts, ()) = request.into_parts();
         let mut out = Vec::new();
-        let fields = FieldsToSend::request(&parts).expect("whole");
+        let fields = FieldsToSend::request(&parts).expect("valid fields");
         client.encode(4 * stream, &fields, &mut out).expect("small");
         carry(&mut client, &mut server);
         heads.push(decoded(&mut server, 4 * stream, &section_of(&out)));
         carry(&mut server, &mut client);
     }
-    assert_eq!(server.compression.repeats.requests.kept().1, 1);
+    assert_eq!(server.compression.section_cache.requests.counts().1, 1);
     assert!(heads.iter().all(|head| *head == heads[0]), "{heads:?}");
     assert!(
         heads[0].ends_with("Some(Protocol(b\"websocket\"))"),
@@ -204,9 +205,9 @@ fn the_protocol_of_an_extended_connect_comes_again() {
     );
 }
 
-/// Sixteen fields, sections of 64 bytes, and so many of them.
+/// The limits are 16 fields, sections of 64 bytes, and a number of entries.
 #[test]
-fn little_is_kept() {
+fn cache_is_limited_in_fields_bytes_and_entries() {
     for (count, is_kept) in [(16, true), (17, false)] {
         let (mut client, mut server) = pair();
         let fields = vec![("accept", "*/*"); count];
@@ -215,12 +216,12 @@ fn little_is_kept() {
             decoded(&mut server, 4 * stream, &section);
         }
         assert_eq!(
-            server.compression.repeats.requests.kept().1 == 1,
+            server.compression.section_cache.requests.counts().1 == 1,
             is_kept,
             "{count} fields"
         );
     }
-    // :method GET, :scheme https, :authority of one letter, and a path as it is.
+    // :method GET, :scheme https, :authority of one letter, and a literal path.
     for (len, is_kept) in [(64, true), (65, false)] {
         let mut server = begun(Side::Server);
         let head = [0x00, 0x00, 0xd1, 0xd7, 0x50, 1, b'h', 0x51, len - 9];
@@ -232,51 +233,57 @@ fn little_is_kept() {
             assert!(head.contains(&path), "{head}");
         }
         assert_eq!(
-            server.compression.repeats.requests.kept().1 == 1,
+            server.compression.section_cache.requests.counts().1 == 1,
             is_kept,
             "{len} bytes"
         );
     }
     let (mut client, mut server) = pair();
-    for n in 0..=PLACES as u8 {
+    for n in 0..=ENTRIES as u8 {
         let agent = (n + 10).to_string();
         let fields = [("user-agent", agent.as_str())];
         let section = section(&mut client, &mut server, 4 * u64::from(n), &fields);
         decoded(&mut server, 4 * u64::from(n), &section);
         carry(&mut server, &mut client);
     }
-    assert_eq!(server.compression.repeats.requests.kept().0, PLACES);
+    assert_eq!(
+        server.compression.section_cache.requests.counts().0,
+        ENTRIES
+    );
 }
 
-/// Heads that are as large as they may be fill the room for all before they fill the places.
+/// Messages of the largest size reach the limit of all messages before that of entries.
 #[test]
-fn all_heads_together_have_a_limit() {
+fn cached_messages_are_limited_in_total() {
     let others = (7 + 3) + (7 + 5) + (5 + 2) + (10 + 1) + 5 * 32;
     let value = "v".repeat(1024 - others - "x-long".len());
     let mut server = with_entry("x-long", &value);
-    let letters = b'a'..b'a' + (MOST_TOTAL / 1024) as u8 + 1;
+    let letters = b'a'..b'a' + (MAX_TOTAL / 1024) as u8 + 1;
     for (stream, letter) in (0..)
         .map(|n| 4 * n)
         .zip([letters.clone(), letters].into_iter().flatten())
     {
-        // A path of its own, as a literal.
+        // A distinct path as a literal.
         let head = [
             0x02, 0x00, 0xd1, 0xd7, 0x51, 2, b'/', letter, 0x50, 1, b'h', 0x80,
         ];
         let head = decoded(&mut server, stream, &head);
         assert!(head.contains(&value), "{head}");
     }
-    assert_eq!(server.compression.repeats.requests.memory(), MOST_TOTAL);
     assert_eq!(
-        server.compression.repeats.requests.kept().1,
-        MOST_TOTAL / 1024
+        server.compression.section_cache.requests.memory(),
+        MAX_TOTAL
+    );
+    assert_eq!(
+        server.compression.section_cache.requests.counts().1,
+        MAX_TOTAL / 1024
     );
 }
 
 proptest! {
-    /// Not a word differs from what a connection says that keeps nothing, nor of its answers.
+    /// The results and the decoder stream are the same as without a cache.
     #[test]
-    fn changes_nothing(ops in prop::collection::vec((0u8..4, 0u8..3, any::<u8>()), 1..80)) {
+    fn cache_does_not_change_results(ops in prop::collection::vec((0u8..4, 0u8..3, any::<u8>()), 1..80)) {
         let (mut client, mut server) = pair();
         let mut other = begun(Side::Server);
         other.config = server.config.clone();
@@ -285,12 +292,12 @@ proptest! {
                 .header("x-a", a.to_string())
                 .header("x-b", b.to_string());
             if what & 1 == 0 {
-                // So long that entries have to go for it.
+                // So long that entries are evicted.
                 request = request.header("x-long", "l".repeat(500 * usize::from(what >> 6)));
             }
             let (parts, ()) = request.body(()).expect("a request").into_parts();
             let mut out = Vec::new();
-            let fields = FieldsToSend::request(&parts).expect("whole");
+            let fields = FieldsToSend::request(&parts).expect("valid fields");
             client.encode(stream, &fields, &mut out).expect("small");
             let instructions = Bytes::from(std::mem::take(client.outgoing(UniStream::Encoder)));
             for end in [&mut server, &mut other] {
@@ -298,7 +305,7 @@ proptest! {
                 prop_assert_eq!(fate, Ok(UniFate::Read));
             }
             let section = section_of(&out);
-            other.compression.repeats = Caches::default();
+            other.compression.section_cache = Caches::default();
             let heads = [&mut server, &mut other].map(|end| decoded(end, stream, &section));
             prop_assert_eq!(&heads[0], &heads[1]);
             let answers = [&mut server, &mut other]

@@ -1,4 +1,4 @@
-//! The request for a file.
+//! The parsed parts of a request for a file.
 
 use http::header::RANGE;
 use http::{HeaderMap, Method, Request, Uri};
@@ -6,9 +6,9 @@ use http::{HeaderMap, Method, Request, Uri};
 use crate::coding::{Accepted, Coding, Ranking};
 use crate::conditions;
 
-/// A request for a file.
+/// A GET or HEAD request for a file.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Asked<'a> {
+pub(crate) struct FileRequest<'a> {
     pub(crate) uri: &'a Uri,
     pub(crate) headers: &'a HeaderMap,
     pub(crate) is_head: bool,
@@ -18,7 +18,7 @@ pub(crate) struct Asked<'a> {
     accepted: Accepted,
 }
 
-impl<'a> Asked<'a> {
+impl<'a> FileRequest<'a> {
     /// Parses a request. Returns `None` for methods other than GET and HEAD.
     pub(crate) fn from_request<B>(request: &'a Request<B>) -> Option<Self> {
         let is_head = *request.method() == Method::HEAD;
@@ -57,7 +57,7 @@ impl<'a> Asked<'a> {
         !self.accepts_anything() && self.codings(available).next().is_none()
     }
 
-    /// Returns the result of [`codings`](Self::codings) as a number.
+    /// Returns the result of [`codings`](Self::codings) as a key for caching.
     pub(crate) fn ranking(&self, available: &[Coding]) -> Ranking {
         Ranking::of(self.codings(available))
     }
