@@ -1,4 +1,4 @@
-//! Writes the manual pages and the completions of shells, from the definition of the command line:
+//! Writes the manual pages and the shell completions from the definition of the command line:
 //! `cargo run --package courser-cli --example manual -- DIRECTORY`.
 
 use std::path::PathBuf;
@@ -8,7 +8,7 @@ use clap_complete::Shell;
 
 fn main() -> ExitCode {
     let Some(folder) = std::env::args_os().nth(1).map(PathBuf::from) else {
-        eprintln!("manual: name the directory to write to");
+        eprintln!("manual: pass the directory to write to");
         return ExitCode::FAILURE;
     };
     match write(&folder) {

@@ -53,9 +53,9 @@ pub(crate) enum Command {
     /// Explain, compare and plot traces of QUIC connections (qlog)
     #[command(subcommand)]
     Qlog(QlogCommand),
-    /// Check this machine for QUIC, with the command that mends what is wrong
+    /// Check this machine for QUIC, and print the commands that correct problems
     Doctor(courser_diagnose::doctor::Arguments),
-    /// Examine a QUIC server in a handful of handshakes, and grade it
+    /// Examine a QUIC server with a few handshakes, and grade it
     Probe(Box<courser_diagnose::probe::Arguments>),
 }
 
@@ -79,7 +79,7 @@ pub(crate) enum PerfCommand {
     Server(ServerArguments),
     /// Measure throughput, requests, handshakes, closes or datagrams against a perf server
     Client(Box<ClientArguments>),
-    /// Run two commands in turn and compare their figures, with intervals
+    /// Run two commands in turn and compare their figures, with confidence intervals
     Compare(CompareArguments),
 }
 
@@ -109,7 +109,7 @@ pub(crate) struct CommonArguments {
 
     /// Versions of QUIC, such as 2 or 1,2, the preferred one first [default: client 1, server 1,2]
     ///
-    /// A server with this flag moves clients to the first version that they support.
+    /// A server with this flag upgrades clients to the first version that they support.
     #[arg(long, value_name = "LIST", value_delimiter = ',',
           value_parser = crate::values::parse_quic_version, help_heading = "Transport")]
     pub(crate) quic_version: Vec<QuicVersion>,
@@ -154,7 +154,7 @@ pub(crate) struct ServerArguments {
 
     /// Number of sockets and tasks for QUIC connections, 1 to 256
     ///
-    /// As many cores can receive and send.
+    /// This is the number of cores that can receive and send at the same time.
     #[arg(long, value_name = "N", default_value = "1", value_parser = parse_shards())]
     pub(crate) shards: u16,
 
@@ -173,19 +173,19 @@ pub(crate) struct ServerArguments {
 #[derive(Args, Debug)]
 #[command(after_help = COMPARE_EXAMPLES)]
 pub(crate) struct CompareArguments {
-    /// Command that is the yardstick, for a shell
+    /// Shell command that is the baseline
     #[arg(long, value_name = "COMMAND")]
     pub(crate) a: String,
 
-    /// Command to compare with it
+    /// Shell command to compare with the baseline
     #[arg(long, value_name = "COMMAND")]
     pub(crate) b: String,
 
-    /// Number of pairs, at least 6 for a verdict; the order of both commands changes from pair to pair
+    /// Number of pairs, at least 6 for a verdict; the order of both commands alternates between pairs
     #[arg(long, value_name = "N", default_value = "10", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) pairs: u32,
 
-    /// Figure of a run: 'seconds', or a JSON pointer into what the command prints [default: a rate that it is known to print, or seconds]
+    /// Figure of a run: 'seconds', or a JSON pointer into the output [default: a known rate in the output, or seconds]
     #[arg(long, value_name = "FIGURE", value_parser = parse_figure)]
     pub(crate) figure: Option<Figure>,
 
@@ -274,9 +274,9 @@ Examples:
 
 SIGINT and SIGTERM end a measurement early: the report covers the time until then, and the
 exit code is 130. A second signal ends the process at once. Other exit codes are 0 for a
-complete measurement, 1 for a failure and 2 for a mistake in the arguments.";
+complete measurement, 1 for a failure and 2 for invalid arguments.";
 
-/// Reads the command line. Errors have been printed.
+/// Parses the command line. Errors were printed already.
 pub(crate) fn parse() -> Result<Arguments, ExitCode> {
     let words = std::env::args_os().collect();
     let words = crate::get::config::expand(words, &Arguments::command()).map_err(|failed| {
@@ -307,7 +307,7 @@ fn in_one_line(text: &str) -> String {
             break;
         }
         match line.strip_prefix("tip: ") {
-            // Tips are separate sentences.
+            // Tips are separate sentences at the end.
             Some(tip) => tips.push(tip),
             None if line.is_empty() => {}
             None => parts.push(line),
@@ -323,7 +323,7 @@ fn in_one_line(text: &str) -> String {
     joined.strip_prefix("error: ").unwrap_or(&joined).to_owned()
 }
 
-/// Texts of the standard library for numbers that cannot be read, and clearer ones.
+/// Messages of the standard library about invalid numbers, and clearer ones that replace them.
 const NUMBERS: [(&str, &str); 2] = [
     (
         "invalid digit found in string",
@@ -335,11 +335,11 @@ const NUMBERS: [(&str, &str); 2] = [
     ),
 ];
 
-/// The exit code for mistakes in the command line, as in most tools. Other errors have 1.
+/// The exit code for invalid arguments, as in most tools. Other errors have the code 1.
 const USAGE_ERROR: u8 = 2;
 
-/// Returns the version, and what is special about the cryptography of this build: FIPS mode, or the
-/// instructions of the AES-GCM that is not AWS-LC's.
+/// Returns the version, and the cryptography of this build if it is not the default: FIPS mode, or the
+/// instructions of the AES-GCM implementation that replaces that of AWS-LC.
 fn version() -> &'static str {
     static VERSION: LazyLock<String> = LazyLock::new(|| {
         let version = env!("CARGO_PKG_VERSION");
@@ -377,7 +377,7 @@ mod tests {
 
     #[test]
     fn mistakes_list_the_allowed_values() {
-        for (words, told) in [
+        for (words, expected) in [
             (["--read-rate", "fast"], "use a whole number, such as 100"),
             (["--read-rate", "5000000000"], "is not in 0..=4294967295"),
             (
@@ -387,12 +387,12 @@ mod tests {
         ] {
             let error = Arguments::try_parse_from(["courser", "serve"].iter().chain(&words));
             let line = in_one_line(&error.expect_err("a mistake").to_string());
-            assert!(line.contains(told), "{line}");
+            assert!(line.contains(expected), "{line}");
         }
     }
 
     #[test]
-    fn missing_server_is_named() {
+    fn missing_server_is_reported() {
         let error = Arguments::try_parse_from(["courser", "perf", "client"]);
         let line = in_one_line(&error.expect_err("no server").to_string());
         assert!(

@@ -1,4 +1,4 @@
-//! `courser doctor` and `courser probe`, whose flags and texts are in a crate of their own.
+//! `courser doctor` and `courser probe`, whose flags and texts are in the crate `courser-diagnose`.
 
 use std::process::ExitCode;
 
@@ -30,7 +30,7 @@ pub(crate) fn probe(arguments: &probe::Arguments) -> Result<ExitCode, Failure> {
         (false, Ok(_)) => output::line(report.to_string()),
         (false, Err(_)) => output::note(report.to_string()),
     }
-    // A page that cannot be written does not cost the report.
+    // The report was printed already, in case the page cannot be written.
     if let Some(path) = &arguments.html {
         std::fs::write(path, report.to_html())
             .map_err(|error| Failure::new(format!("cannot write {}: {error}", path.display())))?;

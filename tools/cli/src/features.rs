@@ -1,6 +1,6 @@
-//! Features that a build can leave out because they take long to compile.
+//! Features that a build can omit, because they take long to compile.
 
-/// Returns the error of a flag whose feature was left out.
+/// Returns the error for a flag whose feature is missing.
 pub(crate) fn missing(part: &str, feature: &str) -> String {
     format!("built without {part}: build courser with --features {feature} (or full)")
 }

@@ -1,5 +1,4 @@
-//! Entry points for the fuzz targets: parsers of files and of messages, without a disk and without a
-//! network.
+//! Entry points for the fuzz targets: parsers of files and messages, without access to disk and network.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -10,10 +9,10 @@ use courser::{AddressFilter, AddressPrefix};
 use crate::args::Arguments;
 use crate::sim::figures::{data::Data, list};
 
-/// Reads a file of addresses, and makes a filter of it.
+/// Parses a file of addresses, and creates a filter from it.
 ///
 /// # Errors
-/// The message for the user.
+/// Returns the message for the user if the input is invalid.
 pub fn address_list(text: &str) -> Result<(), String> {
     let prefixes = AddressPrefix::parse_list(text).map_err(|error| error.to_string())?;
     let blocks = AddressFilter::new(&prefixes, &[]);
@@ -30,21 +29,21 @@ pub fn address_list(text: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Reads a file of cookies, and returns the file that would be saved.
+/// Parses a file of cookies, and returns the file that would be saved.
 pub fn cookies(text: &str) -> String {
     crate::get::cookies::rewrite(text)
 }
 
-/// Reads a file of `--config`, and the command line that it stands for.
+/// Parses a file of `--config`, and the command line that results from it.
 ///
 /// # Errors
-/// The message for the user.
+/// Returns the message for the user if the input is invalid.
 pub fn get_config(text: &str) -> Result<(), String> {
     let command = Arguments::command();
     let get = command.find_subcommand("get").ok_or("no such command")?;
     let words = crate::get::config::parse("file", text, get).map_err(|it| it.to_string())?;
     let start = ["courser", "get"].map(OsString::from);
-    // Errors of clap are shortened elsewhere.
+    // Errors of clap are formatted elsewhere.
     let _ = Arguments::try_parse_from(start.into_iter().chain(words));
     Ok(())
 }
@@ -52,7 +51,7 @@ pub fn get_config(text: &str) -> Result<(), String> {
 /// Expands a URL with braces and brackets, and a file name with their values.
 ///
 /// # Errors
-/// The message for the user.
+/// Returns the message for the user if the input is invalid.
 pub fn url_pattern(text: &str) -> Result<(), String> {
     let all = crate::transfer::expand_url(text).map_err(|error| error.to_string())?;
     for expanded in all.iter().take(8) {
@@ -61,10 +60,10 @@ pub fn url_pattern(text: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Reads a list of figures and measured values.
+/// Parses a list of figures and measured values.
 ///
 /// # Errors
-/// The message for the user.
+/// Returns the message for the user if the input is invalid.
 pub fn figures(text: &str) -> Result<(), String> {
     if let Ok(data) = Data::parse(text) {
         let again = Data::parse(&data.to_text());
@@ -74,10 +73,10 @@ pub fn figures(text: &str) -> Result<(), String> {
     list.map(drop).map_err(|failure| failure.to_string())
 }
 
-/// Reads a trace, and draws it.
+/// Parses a trace, and renders all reports about it.
 ///
 /// # Errors
-/// The message for the user.
+/// Returns the message for the user if the input is invalid.
 pub fn trace(bytes: &[u8]) -> Result<String, String> {
     courser_trace::render(bytes).map_err(|failure| failure.to_string())
 }

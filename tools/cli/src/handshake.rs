@@ -1,8 +1,8 @@
-//! Flags that help when a TLS handshake fails.
+//! Suggests flags that help after a failed TLS handshake.
 
 use courser::{HandshakeFailure, HandshakeFailureKind};
 
-/// The command whose flags are named in errors.
+/// The command whose flags appear in errors.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Tool {
     Get,
@@ -10,12 +10,12 @@ pub(crate) enum Tool {
     Perf,
 }
 
-/// Returns one line: the error, the offer of the client, and the flag that helps.
+/// Returns one line with the error, the offer of the client, and the flag that helps.
 pub(crate) fn explain(failure: &HandshakeFailure, tool: Tool) -> String {
     failure.with_remedy(remedy(failure.kind(), tool))
 }
 
-/// Returns the remedy for a server that does not speak the protocol.
+/// Returns the remedy for a server that does not support the protocol.
 pub(crate) fn protocol_remedy(tool: Tool) -> &'static str {
     remedy(HandshakeFailureKind::Protocol, tool)
 }
@@ -36,7 +36,7 @@ fn remedy(kind: HandshakeFailureKind, tool: Tool) -> &'static str {
         (Kind::CertificateUntrusted, _) => "pass --ca FILE or --insecure",
         (Kind::CertificateOfAuthority, _) => "make one with CA:FALSE or pass --insecure",
         (Kind::CertificateUnusable, _) => "the server needs another one, --insecure accepts it",
-        (Kind::Version, _) => "update the server, older versions are not offered",
+        (Kind::Version, _) => "update the server: older versions are not offered",
         (Kind::Parameters, _) => "allow one of these in the configuration of the server",
         (Kind::Protocol, Tool::Get) => "choose another with --http1.1, --http2 or --http3",
         (Kind::Protocol, Tool::Load) => "choose another with --http-version 1.1, 2 or 3",
@@ -46,15 +46,15 @@ fn remedy(kind: HandshakeFailureKind, tool: Tool) -> &'static str {
         (Kind::ServerName, Tool::Perf) => "pass --server-name NAME",
         (Kind::ClientCertificateRequired, Tool::Get) => "pass --cert FILE and --key FILE",
         (Kind::ClientCertificateRequired, Tool::Load) => {
-            "courser load has none to send, configure the server to do without"
+            "courser load has none to send: configure the server to require none"
         }
         (Kind::ClientCertificateRequired, Tool::Perf) => {
-            "courser perf has none to send, configure the server to do without"
+            "courser perf has none to send: configure the server to require none"
         }
         (Kind::ClientCertificateRefused, Tool::Get) => {
             "pass one whose issuer the server trusts with --cert FILE and --key FILE"
         }
-        (Kind::EchRejected, _) => "get its present ECHConfigList, or connect without",
+        (Kind::EchRejected, _) => "get its current ECHConfigList, or connect without --ech",
         (Kind::NotTls, Tool::Perf) => "is it a perf server with --tcp?",
         (Kind::NotTls, _) => "write http:// if it serves plain HTTP",
         (Kind::Closed, _) => "check that it serves TLS on this port",

@@ -1,4 +1,4 @@
-//! `courser interop`: the ends and the cases of the QUIC interop runner.
+//! `courser interop`: the client, the server and the cases of the QUIC interop runner.
 
 use std::ffi::OsStr;
 use std::path::PathBuf;
@@ -16,9 +16,9 @@ use crate::process::{RECORDS, runtime, stop_signal};
 #[derive(Subcommand, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) enum InteropCommand {
-    /// Serve files as the test in TESTCASE demands
+    /// Serve files according to the test in TESTCASE
     Server,
-    /// Download the URLs in REQUESTS as the test in TESTCASE demands
+    /// Download the URLs in REQUESTS according to the test in TESTCASE
     Client,
     /// Run the cases of the runner between two processes and an emulated link
     Matrix(Box<MatrixArguments>),
@@ -40,10 +40,10 @@ pub(crate) struct MatrixArguments {
     /// Cases by letter or name [default: all]
     #[arg(long, value_name = "CASE,...", value_delimiter = ',')]
     cases: Vec<&'static Case>,
-    /// Runs of each case
+    /// Number of runs of each case
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100))]
     repeat: u32,
-    /// Runs at the same time
+    /// Number of concurrent runs
     #[arg(long, short, value_name = "N", default_value_t = 4)]
     jobs: u16,
     /// Seed of the links in the first runs
@@ -84,7 +84,7 @@ Examples:
   courser interop matrix --cases H,DC,S --repeat 3
       Run three cases between two processes, three times each";
 
-/// Runs a command, or the end that the variable `ROLE` names.
+/// Runs a command, or the end that the variable `ROLE` selects.
 pub(crate) fn main(command: Option<InteropCommand>) -> Result<ExitCode, Failure> {
     let variables = |name: &str| std::env::var_os(name);
     let command = match command {
@@ -116,7 +116,7 @@ fn role(name: Option<&OsStr>) -> Result<InteropCommand, Failure> {
         Some("server") => Ok(InteropCommand::Server),
         Some("client") => Ok(InteropCommand::Client),
         _ => Err(Failure::new(
-            "name a command (server, client or matrix), or set ROLE to server or client",
+            "pass a command (server, client or matrix), or set ROLE to server or client",
         )),
     }
 }
@@ -131,7 +131,7 @@ fn traces() -> Result<Option<Arc<dyn SinkFactory>>, Failure> {
     RECORDS.sinks(path.map(PathBuf::from).as_deref(), "courser interop")
 }
 
-/// Runs all cells and prints the report. The exit code is 1 if a cell failed.
+/// Runs all cells of the matrix and prints the report. The exit code is 1 if a cell failed.
 fn matrix(arguments: &MatrixArguments) -> Result<ExitCode, Failure> {
     let own = Peer::this_program("courser", env!("CARGO_PKG_VERSION"), &["interop"])?;
     let mut plan = MatrixPlan::new(own, &arguments.peers, &arguments.peer_dir)?;

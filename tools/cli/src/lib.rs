@@ -1,7 +1,7 @@
-//! The `courser` binary: a demonstration without arguments, and tools for measuring.
+//! The `courser` binary: a demonstration, server, client and tools for measuring.
 //!
-//! It is a library because tests are built with all features, which Cargo allows a package to require
-//! of itself only as a dependency. Its interface is [`main`], and with the feature `fuzzing` the entry points for the fuzz targets.
+//! It is a library because tests need all features, which a package can require of itself only as a dependency.
+//! The interface is [`main`], and the entry points for fuzz targets with the feature `fuzzing`.
 
 mod args;
 mod demo;
@@ -32,7 +32,7 @@ use handshake::Tool;
 /// Returns the definition of the command line, for manual pages and completions.
 #[doc(hidden)]
 pub fn command() -> clap::Command {
-    // `load` reads its flags only when it knows their style.
+    // `load` parses its flags only once their style is known.
     let load = load::args::command(load::args::Style::H2load).name("load");
     <Arguments as clap::CommandFactory>::command().mut_subcommand("load", |_| load)
 }
@@ -63,10 +63,10 @@ fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
     let done = match arguments.command {
         None => demo::run(),
         Some(Command::Serve(arguments)) => serve::main(&arguments),
-        // It has the exit codes of curl.
+        // `get` has the exit codes of curl.
         Some(Command::Get(arguments)) => return Ok(get::main(&arguments)),
         Some(Command::Perf(PerfCommand::Server(arguments))) => perf::server_main(&arguments),
-        // An interrupted measurement has a code of its own.
+        // An interrupted measurement has its own exit code.
         Some(Command::Load(arguments)) => {
             return load::main(&arguments).map_err(|failure| error::explain(failure, tool));
         }
@@ -76,7 +76,7 @@ fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
         Some(Command::Perf(PerfCommand::Client(arguments))) => {
             return perf::client_main(&arguments).map_err(|failure| error::explain(failure, tool));
         }
-        // It has the exit codes of the interop runner.
+        // `interop` has the exit codes of the interop runner.
         Some(Command::Interop { command }) => return interop::main(command),
         Some(Command::Sim(command)) => sim::main(&command),
         Some(Command::Qlog(command)) => courser_trace::run(&command, &mut output::Terminal)

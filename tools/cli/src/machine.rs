@@ -1,4 +1,4 @@
-//! The capabilities of this machine, for humans.
+//! Describes the capabilities of this machine.
 
 use courser::Capabilities;
 

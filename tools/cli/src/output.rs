@@ -1,4 +1,4 @@
-//! Text and numbers for humans, and progress on a terminal.
+//! Prints text, and progress on a terminal.
 
 use std::io::Write;
 
@@ -16,7 +16,7 @@ pub(crate) fn note(text: impl AsRef<str>) {
     let _ = writeln!(std::io::stderr(), "courser: {}", text.as_ref());
 }
 
-/// The terminal of `courser qlog`.
+/// The console of `courser qlog`: its lines and remarks go to the standard streams.
 #[derive(Debug)]
 pub(crate) struct Terminal;
 
@@ -30,28 +30,28 @@ impl courser_trace::Console for Terminal {
     }
 }
 
-/// A progress bar, which is drawn on a terminal only.
+/// A progress bar, which is only drawn on a terminal.
 #[derive(Debug)]
 pub(crate) struct Progress(ProgressBar);
 
 impl Progress {
-    /// Makes a bar on standard error.
+    /// Creates a bar on standard error.
     pub(crate) fn new() -> Self {
         let bar = ProgressBar::new(SCALE);
-        // The template is a constant. A wrong one would leave the default style.
+        // The template is a constant. An invalid one would leave the default style.
         if let Ok(style) = ProgressStyle::with_template("{msg:28} {bar:40} {percent:>3}%") {
             bar.set_style(style);
         }
         Self(bar)
     }
 
-    /// Begins another task.
+    /// Resets the bar, and shows the name of the next task.
     pub(crate) fn begin(&self, what: &str) {
         self.0.set_position(0);
         self.0.set_message(what.to_owned());
     }
 
-    /// Shows the share of the task that is done, from 0 to 1.
+    /// Shows the completed share of the task, from 0 to 1.
     pub(crate) fn at(&self, share: f64) {
         #[expect(
             clippy::cast_possible_truncation,

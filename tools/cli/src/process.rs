@@ -7,8 +7,8 @@ use crate::error::Failure;
 /// The traces and the key log of this process.
 pub(crate) static RECORDS: Records = Records::new();
 
-/// Makes a runtime on the calling thread. An endpoint is one task, so that the CPU clock of the thread
-/// shows the cost of that end.
+/// Creates a runtime on the calling thread. An endpoint is one task, so that the CPU clock of the thread
+/// measures the cost of that end.
 pub(crate) fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
     tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -16,7 +16,7 @@ pub(crate) fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
         .map_err(|error| Failure::new(format!("cannot start a runtime: {error}")))
 }
 
-/// Makes a runtime for a server with so many shards: with one thread for each if there are several.
+/// Creates a runtime for a server: on the calling thread for one shard, with a thread per shard for more.
 pub(crate) fn runtime_for(shards: u16) -> Result<tokio::runtime::Runtime, Failure> {
     if shards == 1 {
         return runtime();

@@ -1,4 +1,4 @@
-//! Values of flags that several commands have.
+//! Parses values of flags that several commands share.
 
 use std::io;
 use std::net::{Ipv6Addr, SocketAddr};
@@ -8,10 +8,10 @@ use courser_measure::target::{parse_ip, parse_socket_addr};
 use courser_perf::Figure;
 use courser_units::parse_quantity;
 
-/// Reads an origin to announce: the scheme https, a host, and perhaps a port.
+/// Parses an origin to announce: the scheme https, a host, and an optional port.
 pub(crate) fn parse_origin(text: &str) -> Result<String, String> {
     if text.contains('*') {
-        return Err("a wildcard is no origin: give each name (RFC 6454 §6.2)".to_owned());
+        return Err("a wildcard is not an origin: give each name (RFC 6454 §6.2)".to_owned());
     }
     let uri = text.parse::<http::Uri>().ok();
     let authority = uri.as_ref().and_then(http::Uri::authority);
@@ -22,7 +22,7 @@ pub(crate) fn parse_origin(text: &str) -> Result<String, String> {
     }
 }
 
-/// Reads the name of a congestion control algorithm.
+/// Parses the name of a congestion control algorithm.
 pub(crate) fn parse_controller(name: &str) -> Result<Algorithm, String> {
     name.parse().map_err(|error| format!("{error}"))
 }
@@ -43,7 +43,7 @@ pub(crate) fn controller_long_help() -> String {
     )
 }
 
-/// Reads a version of QUIC: `1` or `2`, also with a `v`.
+/// Parses a version of QUIC: `1` or `2`, also `v1` or `v2`.
 pub(crate) fn parse_quic_version(text: &str) -> Result<QuicVersion, String> {
     match text.strip_prefix(['v', 'V']).unwrap_or(text) {
         "1" => Ok(QuicVersion::V1),
@@ -62,7 +62,7 @@ pub(crate) fn quic_versions(given: &[QuicVersion]) -> Vec<QuicVersion> {
     }
 }
 
-/// Reads the size of a UDP payload, from 1200 to 65507 bytes.
+/// Parses the size of a UDP payload, from 1200 to 65507 bytes.
 pub(crate) fn parse_mtu(text: &str) -> Result<u16, String> {
     let size = parse_quantity(text)?;
     let range = || format!("{size} is not between 1200 and 65507");
@@ -72,7 +72,7 @@ pub(crate) fn parse_mtu(text: &str) -> Result<u16, String> {
         .ok_or_else(range)
 }
 
-/// Reads an address to listen on: `1.2.3.4:5`, `[::1]:5`, `[fe80::1%eth0]:5`, or one of them without the port.
+/// Parses an address to listen on: `1.2.3.4:5`, `[::1]:5`, `[fe80::1%eth0]:5`, or one of them without the port.
 pub(crate) fn parse_listen(text: &str) -> Result<SocketAddr, String> {
     if let Ok(address) = parse_socket_addr(text) {
         return Ok(address);
@@ -85,14 +85,14 @@ pub(crate) fn parse_listen(text: &str) -> Result<SocketAddr, String> {
     let bare = text.trim_start_matches('[').trim_end_matches(']');
     match parse_ip(bare) {
         Ok(ip) => return Ok(ip.with_port(DEFAULT_PORT)),
-        // An interface of that name does not exist, or the address needs none.
+        // There is no interface of that name, or the address does not take one.
         Err(error) if text.contains('%') => return Err(zone_error(text, &error)),
         Err(_) => {}
     }
     let port = text.strip_prefix("*:").or_else(|| text.strip_prefix(':'));
     if let Ok(port) = port.unwrap_or(text).parse::<u16>() {
         return Err(format!(
-            "'{text}' is not an address: use [::]:{port} for all of this machine or 127.0.0.1:{port} for itself"
+            "'{text}' is not an address: use [::]:{port} for all interfaces or 127.0.0.1:{port} for this machine only"
         ));
     }
     Err(format!(
@@ -100,7 +100,7 @@ pub(crate) fn parse_listen(text: &str) -> Result<SocketAddr, String> {
     ))
 }
 
-/// Returns the reason why an address with a zone cannot be used, without its port.
+/// Returns the message for an address whose zone is unusable.
 fn zone_error(text: &str, error: &io::Error) -> String {
     let bracketed = text
         .strip_prefix('[')
@@ -109,7 +109,7 @@ fn zone_error(text: &str, error: &io::Error) -> String {
     bracketed.as_ref().unwrap_or(error).to_string()
 }
 
-/// Returns the address and port in `::1:4433`, which is an IPv6 address as well.
+/// Returns the address and the port that `::1:4433` may mean; it is an IPv6 address as well.
 fn without_brackets(text: &str) -> Option<(Ipv6Addr, u16)> {
     let (address, port) = text.rsplit_once(':')?;
     text.parse::<Ipv6Addr>().ok()?;
@@ -119,12 +119,12 @@ fn without_brackets(text: &str) -> Option<(Ipv6Addr, u16)> {
 /// The port that perf servers listen on by convention.
 pub(crate) const DEFAULT_PORT: u16 = 4433;
 
-/// Reads a number of shards.
+/// Returns the parser for `--shards`: 1 to 256.
 pub(crate) fn parse_shards() -> clap::builder::RangedI64ValueParser<u16> {
     clap::value_parser!(u16).range(1..=256)
 }
 
-/// Reads the name of a figure: `seconds`, or a JSON pointer.
+/// Parses the name of a figure: `seconds`, or a JSON pointer.
 pub(crate) fn parse_figure(text: &str) -> Result<Figure, String> {
     match text {
         "seconds" => Ok(Figure::Seconds),
@@ -143,7 +143,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn listening_addresses_may_leave_the_port_out() {
+    fn port_of_a_listening_address_is_optional() {
         assert_eq!(parse_listen("127.0.0.1"), Ok(([127, 0, 0, 1], 4433).into()));
         assert_eq!(parse_listen("[::]:0").map(|address| address.port()), Ok(0));
         assert_eq!(parse_listen("::1").map(|address| address.port()), Ok(4433));
@@ -152,13 +152,13 @@ mod tests {
             let found = parse_listen(text).map(|address| address.to_string());
             assert_eq!(found.as_deref(), Ok("[fe80::1%7]:4433"), "{text}");
         }
-        // An address that cannot be mistaken for one with a port.
+        // Unambiguous: a port would need brackets.
         let full = parse_listen("2001:db8:0:0:0:0:0:80");
         assert_eq!(full.map(|address| address.port()), Ok(4433));
     }
 
     #[test]
-    fn origins_are_a_scheme_a_host_and_perhaps_a_port() {
+    fn origins_are_a_scheme_a_host_and_an_optional_port() {
         for text in ["https://a.test", "https://a.test:8443", "https://[::1]"] {
             assert_eq!(parse_origin(text).as_deref(), Ok(text));
         }
@@ -181,13 +181,13 @@ mod tests {
     }
 
     #[test]
-    fn addresses_that_lack_something_are_explained() {
+    fn incomplete_addresses_are_rejected_with_advice() {
         for (text, hint) in [
             ("::1:8443", "use [::1]:8443 or [::1:8443]:4433"),
             ("fe80::5:80", "use [fe80::5]:80 or [fe80::5:80]:4433"),
-            (":8443", "use [::]:8443 for all"),
-            ("8443", "127.0.0.1:8443 for itself"),
-            ("*:8443", "use [::]:8443 for all"),
+            (":8443", "use [::]:8443 for all interfaces"),
+            ("8443", "127.0.0.1:8443 for this machine only"),
+            ("*:8443", "use [::]:8443 for all interfaces"),
             ("localhost:8443", "use an IP address"),
             ("127.0.0.1:99999", "use an IP address"),
         ] {
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn zones_that_cannot_be_used_are_explained() {
+    fn unusable_zones_are_rejected_with_the_reason() {
         for (text, reason) in [
             ("[fe80::1%nowhere]:4433", "no interface 'nowhere'"),
             ("fe80::1%nowhere", "no interface 'nowhere'"),
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn packet_sizes_out_of_range_are_refused_with_the_range() {
+    fn packet_sizes_out_of_range_are_rejected() {
         let error = parse_mtu("1199").expect_err("too small");
         assert!(error.contains("1200 and 65507"), "{error}");
         assert!(parse_mtu("70000").is_err());

@@ -1,17 +1,17 @@
 //! The demonstration with its output in a pipe.
 //!
-//! A test binary of its own: the demonstration keeps two cores busy for ten seconds, which would
-//! disturb tests that watch the clock.
+//! This is a separate test binary because the demonstration uses two cores for ten seconds, which would
+//! disturb tests that measure time.
 
 #[path = "it/common/mod.rs"]
 mod common;
 
 #[test]
-fn shows_everything_in_plain_text() {
+fn all_parts_are_plain_text_in_a_pipe() {
     let output = common::run(&[]);
     let error = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{error}");
-    assert_eq!(error, "", "no progress when piped");
+    assert_eq!(error, "", "progress in a pipe");
     let text = String::from_utf8(output.stdout).expect("UTF-8");
     assert!(
         !text.contains('\u{1b}') && !text.contains('\r'),

@@ -1,4 +1,4 @@
-//! A finding of either diagnosis, and the verdict on it.
+//! A finding of either diagnosis with its verdict.
 
 use courser_measure::printable;
 use serde::Serialize;
@@ -7,22 +7,21 @@ use serde::Serialize;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
-    /// Nothing to improve.
+    /// The observation is as it should be.
     Good,
-    /// Neither good nor bad: a choice, a property, or a default that suits most.
+    /// The observation is neither good nor bad: a choice, a property, or a default that suits most users.
     Fact,
     /// The subject could not be observed.
     Unknown,
-    /// Costs speed, leaves a recommendation aside, or will become an error.
+    /// The observation reduces performance, ignores a recommendation, or will become an error.
     Weak,
-    /// Does not work, or breaks a rule.
+    /// The subject does not work, or violates a rule.
     Bad,
 }
 
 impl Verdict {
     /// Returns the exit code of a command with this outcome: 3 for [`Weak`](Self::Weak), 4 for
-    /// [`Bad`](Self::Bad), and 0 otherwise. Programs use 1 for failures of their own and 2 for mistakes in
-    /// the arguments.
+    /// [`Bad`](Self::Bad), and 0 otherwise. Programs use 1 for their own failures and 2 for invalid arguments.
     pub(crate) fn exit_code(self) -> u8 {
         match self {
             Self::Good | Self::Fact | Self::Unknown => 0,
@@ -32,21 +31,21 @@ impl Verdict {
     }
 }
 
-/// One observation, its verdict, the reason why it matters, and what to do about it.
+/// One observation with its verdict, the reason why it matters, and the remedy.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Finding {
     /// The name of the subject, such as `receive buffer`.
     pub name: String,
-    /// The verdict.
+    /// The verdict, which determines the exit code of a command.
     pub verdict: Verdict,
-    /// The observation.
+    /// The observation as text, without control characters.
     pub saw: String,
     /// The reason why it matters.
     pub why: Option<String>,
-    /// The commands or changes that correct it, one per line.
+    /// The commands or changes that correct the problem, one per line.
     pub fix: Option<String>,
-    /// The points that it costs, of 100.
+    /// The points of 100 that the finding costs in a grade.
     pub points: u32,
 }
 
@@ -78,14 +77,14 @@ impl Finding {
         self
     }
 
-    /// Adds the commands or changes that correct it.
+    /// Adds the commands or changes that correct the problem.
     #[must_use]
     pub(crate) fn fix(mut self, fix: impl Into<String>) -> Self {
         self.fix = Some(fix.into());
         self
     }
 
-    /// Sets the points that it costs.
+    /// Sets the points that the finding costs.
     #[must_use]
     pub(crate) fn costs(mut self, points: u32) -> Self {
         self.points = points;
@@ -94,7 +93,7 @@ impl Finding {
 
     fn new(name: &str, verdict: Verdict, saw: String) -> Self {
         Self {
-            // Files, certificates and fields of servers may contain anything.
+            // Text from files, certificates and servers may contain control characters.
             name: printable(name),
             verdict,
             saw: printable(&saw),
@@ -112,7 +111,7 @@ pub(crate) fn name_width(findings: &[Finding]) -> usize {
 
 /// Returns a report as JSON.
 pub(crate) fn to_json(report: &impl Serialize) -> String {
-    // Strings, numbers and booleans cannot fail.
+    // Serializing strings, numbers and booleans cannot fail.
     serde_json::to_string_pretty(report).unwrap_or_default()
 }
 

@@ -1,4 +1,4 @@
-//! Datagrams that are due together, in one buffer for one system call.
+//! Batches of datagrams that are due together, for one system call each.
 
 use bytes::Bytes;
 use courser_base::Ecn;
@@ -25,14 +25,14 @@ impl Batch {
         }
     }
 
-    /// Adds a datagram for a client and returns true, unless it does not match the datagrams in the batch
-    /// or the batch has `limit` of them.
+    /// Adds a datagram for a client, and returns true. Returns false if it does not match the datagrams in the
+    /// batch, or if the batch has `limit` of them.
     pub(crate) fn add(&mut self, client: usize, ecn: Ecn, payload: &Bytes, limit: usize) -> bool {
         if self.count == 0 {
             self.client = client;
             self.ecn = ecn;
             self.segment_size = payload.len();
-        } else if !self.takes(client, ecn, payload.len(), limit) {
+        } else if !self.accepts(client, ecn, payload.len(), limit) {
             return false;
         }
         self.contents.extend_from_slice(payload);
@@ -40,7 +40,7 @@ impl Batch {
         true
     }
 
-    fn takes(&self, client: usize, ecn: Ecn, len: usize, limit: usize) -> bool {
+    fn accepts(&self, client: usize, ecn: Ecn, len: usize, limit: usize) -> bool {
         // A shorter datagram ends the batch.
         let is_even = self.contents.len() == self.count * self.segment_size;
         is_even
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_datagrams_go_together_and_a_shorter_one_is_the_last() {
+    fn equal_datagrams_share_a_batch_and_a_shorter_one_is_the_last() {
         let mut batch = Batch::new();
         assert!(batch.add(1, Ecn::Ect0, &payload(1200), 64));
         assert_eq!(batch.segment_size(), None);
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn others_begin_a_batch_of_their_own() {
+    fn datagrams_that_differ_start_another_batch() {
         let mut batch = Batch::new();
         assert!(batch.add(1, Ecn::Ect0, &payload(1200), 64));
         assert!(!batch.add(2, Ecn::Ect0, &payload(1200), 64));

@@ -21,7 +21,7 @@ pub(crate) struct Client {
     sent_by_server: u64,
 }
 
-/// All clients. An index stays with its client until the client is forgotten.
+/// All clients. A client keeps its index until it is forgotten.
 #[derive(Debug)]
 pub(crate) struct Clients {
     server: SocketAddr,
@@ -29,12 +29,12 @@ pub(crate) struct Clients {
     idle: Duration,
     /// The number of bytes of a client up to which its amplification counts.
     watched_bytes: u64,
-    slots: Vec<Option<Client>>,
+    entries: Vec<Option<Client>>,
     index_of: HashMap<SocketAddr, usize>,
     /// The last client found: successive datagrams often belong to the same one.
     last: Option<(SocketAddr, usize)>,
-    /// Sockets from before a rebinding. They stay open so that late replies are dropped silently, as a
-    /// NAT does, and not answered by the kernel.
+    /// Sockets from before a rebinding. They remain open so that late replies are dropped silently, as a NAT
+    /// does, instead of being answered by the kernel.
     pub(crate) retired: VecDeque<UdpSocket>,
     pub(crate) counts: ClientCounts,
 }
@@ -46,8 +46,8 @@ pub(crate) struct ClientCounts {
     pub(crate) refused_datagrams: u64,
     pub(crate) rebindings: u64,
     pub(crate) kernel_drops: u64,
-    /// The largest number of bytes that the server sent for each byte received while a client was
-    /// watched, in thousandths.
+    /// The largest number of bytes that the server sent per byte received while a client was watched, in
+    /// thousandths.
     pub(crate) worst_amplification: Option<u64>,
 }
 
@@ -58,7 +58,7 @@ impl Clients {
             max,
             idle,
             watched_bytes,
-            slots: Vec::new(),
+            entries: Vec::new(),
             index_of: HashMap::new(),
             last: None,
             retired: VecDeque::new(),
@@ -69,16 +69,16 @@ impl Clients {
     /// Returns the client with this address, or a new one. Returns `None` at the limit of clients.
     ///
     /// # Errors
-    /// Returns an error if not even the first client can be given a socket: the server cannot be reached. Later clients
-    /// are refused instead, so that they cannot end the connections of others.
-    pub(crate) fn seen(
+    /// Returns an error if no socket can be opened for the first client, because the server cannot be reached.
+    /// Later clients are refused instead, so that they do not end the connections of others.
+    pub(crate) fn find_or_add(
         &mut self,
         now: Time,
         address: SocketAddr,
         local: Option<IpAddr>,
     ) -> io::Result<Option<usize>> {
         if let Some(index) = self.find(address) {
-            if let Some(client) = &mut self.slots[index] {
+            if let Some(client) = &mut self.entries[index] {
                 client.last_seen = now;
             }
             return Ok(Some(index));
@@ -99,12 +99,12 @@ impl Clients {
             received_by_server: 0,
             sent_by_server: 0,
         };
-        let free = self.slots.iter().position(Option::is_none);
-        let index = free.unwrap_or(self.slots.len());
-        if index == self.slots.len() {
-            self.slots.push(None);
+        let free = self.entries.iter().position(Option::is_none);
+        let index = free.unwrap_or(self.entries.len());
+        if index == self.entries.len() {
+            self.entries.push(None);
         }
-        self.slots[index] = Some(client);
+        self.entries[index] = Some(client);
         self.index_of.insert(address, index);
         self.last = Some((address, index));
         self.counts.clients += 1;
@@ -124,33 +124,33 @@ impl Clients {
     }
 
     pub(crate) fn get(&self, index: usize) -> Option<&Client> {
-        self.slots.get(index)?.as_ref()
+        self.entries.get(index)?.as_ref()
     }
 
     pub(crate) fn indexes(&self) -> impl Iterator<Item = usize> + '_ {
-        let filled = |(index, slot): (usize, &Option<Client>)| slot.as_ref().map(|_| index);
-        self.slots.iter().enumerate().filter_map(filled)
+        let filled = |(index, entry): (usize, &Option<Client>)| entry.as_ref().map(|_| index);
+        self.entries.iter().enumerate().filter_map(filled)
     }
 
     pub(crate) fn upstreams(&self) -> impl Iterator<Item = &UdpSocket> {
-        self.slots.iter().flatten().map(|client| &client.upstream)
+        self.entries.iter().flatten().map(|client| &client.upstream)
     }
 
     /// Counts bytes of a client that are forwarded to the server.
     pub(crate) fn on_reached_server(&mut self, index: usize, bytes: u64) {
-        if let Some(Some(client)) = self.slots.get_mut(index) {
+        if let Some(Some(client)) = self.entries.get_mut(index) {
             client.received_by_server += bytes;
         }
     }
 
     /// Counts bytes that the server sends to a client.
     pub(crate) fn on_server_sent(&mut self, now: Time, index: usize, bytes: u64) {
-        let Some(Some(client)) = self.slots.get_mut(index) else {
+        let Some(Some(client)) = self.entries.get_mut(index) else {
             return;
         };
         client.last_seen = now;
-        // The first reply counts always: on a slow machine, a client may have sent more than the watched
-        // bytes before the server replies.
+        // The first reply always counts: on a slow machine, a client may send more than the watched bytes before
+        // the server replies.
         let is_first = client.sent_by_server == 0;
         client.sent_by_server += bytes;
         let received = client.received_by_server;
@@ -160,14 +160,14 @@ impl Clients {
         }
     }
 
-    /// Gives every client another port, or another address, towards the server.
+    /// Changes the port, or the address, of every client towards the server.
     pub(crate) fn rebind(&mut self, host: Option<u8>) -> io::Result<()> {
-        for index in 0..self.slots.len() {
-            if self.slots[index].is_none() {
+        for index in 0..self.entries.len() {
+            if self.entries[index].is_none() {
                 continue;
             }
             let fresh = self.open(host)?;
-            if let Some(client) = &mut self.slots[index] {
+            if let Some(client) = &mut self.entries[index] {
                 let old = std::mem::replace(&mut client.upstream, fresh);
                 self.counts.rebindings += 1;
                 self.retired.push_back(old);
@@ -180,11 +180,11 @@ impl Clients {
         Ok(())
     }
 
-    /// Forgets idle clients.
+    /// Forgets clients without datagrams for [`Plan::idle`](crate::Plan::idle).
     pub(crate) fn expire(&mut self, now: Time) {
-        for index in 0..self.slots.len() {
+        for index in 0..self.entries.len() {
             let is_idle = |client: &mut Client| now - client.last_seen >= self.idle;
-            if let Some(client) = self.slots[index].take_if(is_idle) {
+            if let Some(client) = self.entries[index].take_if(is_idle) {
                 self.index_of.remove(&client.address);
                 self.last = None;
                 self.close(Some(&client.upstream));
@@ -217,12 +217,12 @@ impl Clients {
     }
 }
 
-/// Bytes of socket buffer to ask for: 50 ms at 5 Gbit/s, the longest time for which other work may keep
-/// the emulator from its sockets.
+/// The socket buffer to request in bytes: 50 ms at 5 Gbit/s, the longest time for which other work may
+/// delay reading.
 pub(crate) const BUFFER: usize = 32 << 20;
 
-/// Sockets from before rebindings that stay open. Each rebinding leaves one for each client; replies that
-/// come after the next few rebindings are answered by the kernel.
+/// The number of sockets from before rebindings that remain open. Each rebinding retires one per client.
+/// Replies that arrive several rebindings late are answered by the kernel.
 const MAX_RETIRED: usize = 64;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! An emulator from its plan to its report.
+//! The emulator: its plan, its errors, and the methods that run it.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -20,18 +20,17 @@ pub struct Plan {
     pub listen: SocketAddr,
     /// The server that datagrams are forwarded to.
     pub server: SocketAddr,
-    /// The link in both directions, and a NAT in front of the server if there is one.
+    /// The link in both directions, with an optional NAT in front of the server.
     pub link: DuplexSpec,
     /// The seed of all random decisions of the link.
     pub seed: u64,
-    /// The largest number of clients at a time. Datagrams of further clients are dropped and counted.
+    /// The largest number of concurrent clients. Datagrams of further clients are dropped and counted.
     pub max_clients: usize,
     /// The time without datagrams after which a client is forgotten.
     pub idle: Duration,
     /// The number of bytes of a client up to which amplification is watched.
     pub amplification_bytes: u64,
-    /// The largest number of bytes on the link in each direction. Datagrams beyond it are dropped and
-    /// counted.
+    /// The largest number of bytes on the link in each direction. Further datagrams are dropped and counted.
     pub hold: u64,
 }
 
@@ -66,7 +65,7 @@ pub enum Error {
     RebindIdle,
     /// The NAT changes addresses, but the server is not in the loopback network.
     #[error(
-        "rebind=addr: needs a server on 127.0.0.0/8, where addresses are free, not {0}; rebind ports \
+        "rebind=addr: needs a server on 127.0.0.0/8, where all addresses are available, not {0}: rebind ports \
          instead"
     )]
     RebindAddress(SocketAddr),
@@ -120,12 +119,12 @@ impl Emulator {
         self.address
     }
 
-    /// Returns the settings that the emulator was made with.
+    /// Returns the settings that the emulator was created with.
     pub fn plan(&self) -> &Plan {
         &self.plan
     }
 
-    /// Returns a warning for each reason why the listening socket is slower than it could be.
+    /// Returns a warning for each reason why the listening socket is slower than necessary.
     pub fn warnings(&self) -> Vec<String> {
         self.relay.listener().capabilities().warnings
     }
@@ -135,23 +134,23 @@ impl Emulator {
         self.relay.set_observer(observer);
     }
 
-    /// Waits for the first datagram of a client, or until `goes_on` returns false, which is called at
-    /// least every 50 ms. All times of the link and of observers begin then, so that a program that
-    /// starts slowly meets the same events as others. Call it before [`run`](Self::run).
-    pub fn wait_for_client(&mut self, goes_on: impl FnMut() -> bool) {
-        self.relay.wait_for_client(goes_on);
+    /// Waits for the first datagram of a client, or until `keep_running` returns false, which is called at
+    /// least every 50 ms. All times of the link and of observers start then, so that the time that a program
+    /// takes to start does not matter. Call it before [`run`](Self::run).
+    pub fn wait_for_client(&mut self, keep_running: impl FnMut() -> bool) {
+        self.relay.wait_for_client(keep_running);
     }
 
-    /// Forwards datagrams until `goes_on` returns false. It is called at least every 50 ms.
+    /// Forwards datagrams until `keep_running` returns false. It is called at least every 50 ms.
     ///
     /// # Errors
     /// Returns an error if the listening socket fails, or no socket can be opened for a rebinding.
-    pub fn run(&mut self, mut goes_on: impl FnMut(Status<'_>) -> bool) -> io::Result<()> {
-        self.relay.run(|relay| goes_on(Status(relay)))
+    pub fn run(&mut self, mut keep_running: impl FnMut(Status<'_>) -> bool) -> io::Result<()> {
+        self.relay.run(|relay| keep_running(Status(relay)))
     }
 
-    /// Returns everything that was counted. Call it on the thread that called [`run`](Self::run),
-    /// whose CPU time it contains.
+    /// Returns all counters. Call it on the thread that called [`run`](Self::run), because it contains the
+    /// CPU time of the calling thread.
     pub fn report(&self) -> Report {
         let plan = &self.plan;
         Report::new(&self.relay, &plan.link, plan.seed, plan.amplification_bytes)
@@ -159,23 +158,25 @@ impl Emulator {
 }
 
 impl Status<'_> {
-    /// Returns the time since the emulator was made.
+    /// Returns the time since the emulator was created, or since the end of
+    /// [`wait_for_client`](Emulator::wait_for_client).
     pub fn elapsed(&self) -> Duration {
         self.0.elapsed()
     }
 
     /// Returns the counters of the link towards the server.
     pub fn to_server(&self) -> LinkStats {
-        self.0.there.link.stats()
+        self.0.to_server.link.stats()
     }
 
     /// Returns the counters of the link towards the clients.
     pub fn to_clients(&self) -> LinkStats {
-        self.0.back.link.stats()
+        self.0.to_clients.link.stats()
     }
 }
 
-/// Other addresses than 127.0.0.1 need an interface that has them; 127.0.0.0/8 is all ours.
+/// Checks that the addresses of a rebinding are available. Only those in 127.0.0.0/8 need no configuration
+/// of an interface.
 fn check_rebinding(spec: &DuplexSpec, server: SocketAddr) -> Result<(), Error> {
     if spec.nat.is_some_and(|nat| nat.idle.is_some()) {
         return Err(Error::RebindIdle);

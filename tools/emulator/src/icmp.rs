@@ -1,4 +1,4 @@
-//! ICMP Packet Too Big messages, for links with `mtu=N/icmp`.
+//! Sends ICMP Packet Too Big messages, for links with `mtu=N/icmp`.
 
 use std::io;
 use std::net::SocketAddr;
@@ -6,12 +6,12 @@ use std::net::SocketAddr;
 use courser_link::{Change, DuplexSpec, LinkSpec, TooBig};
 use courser_udp::{Refused, TooBigSender};
 
-/// The router in front of a link.
+/// The router in front of a link, which reports packets that are too large for it.
 #[derive(Debug)]
 pub(crate) struct Router {
     /// The socket for ICMP; `None` when no link needs it.
     sender: Option<TooBigSender>,
-    /// Messages that the system did not take.
+    /// Number of messages that could not be sent.
     pub(crate) failures: u64,
 }
 
@@ -19,20 +19,20 @@ impl Router {
     /// Opens a socket for ICMP if a link needs it.
     ///
     /// # Errors
-    /// Returns an error if a link reports packets that are too large, and this process may not send ICMP.
+    /// Returns an error if a link reports packets that are too large, but this process may not send ICMP.
     pub(crate) fn new(
         spec: &DuplexSpec,
         listener: SocketAddr,
         server: SocketAddr,
     ) -> io::Result<Self> {
-        let tells_clients = answers(&spec.forward);
-        let tells_server = answers(&spec.back);
+        let reports_to_clients = reports_mtu(&spec.forward);
+        let reports_to_server = reports_mtu(&spec.back);
         let is_needed = |is_family: fn(&SocketAddr) -> bool| {
-            tells_clients && is_family(&listener) || tells_server && is_family(&server)
+            reports_to_clients && is_family(&listener) || reports_to_server && is_family(&server)
         };
-        // A socket on the wildcard address of IPv6 serves clients of IPv4 too.
+        // A socket on the IPv6 wildcard address also serves IPv4 clients.
         let is_dual = listener.is_ipv6() && listener.ip().is_unspecified();
-        let v4 = is_needed(SocketAddr::is_ipv4) || tells_clients && is_dual;
+        let v4 = is_needed(SocketAddr::is_ipv4) || reports_to_clients && is_dual;
         let v6 = is_needed(SocketAddr::is_ipv6);
         let sender = (v4 || v6).then(|| TooBigSender::open(v4, v6));
         Ok(Self {
@@ -43,7 +43,12 @@ impl Router {
 
     /// Reports to the sender of a packet that it was too large. `source` and `destination` are the
     /// addresses that the sender uses.
-    pub(crate) fn tell(&mut self, source: SocketAddr, destination: SocketAddr, message: &TooBig) {
+    pub(crate) fn report_too_big(
+        &mut self,
+        source: SocketAddr,
+        destination: SocketAddr,
+        message: &TooBig,
+    ) {
         let Some(sender) = &self.sender else {
             return;
         };
@@ -57,7 +62,7 @@ impl Router {
 }
 
 /// Returns true if a link ever reports packets that are too large.
-fn answers(spec: &LinkSpec) -> bool {
+fn reports_mtu(spec: &LinkSpec) -> bool {
     spec.hops().any(|hop| {
         let later = hop.steps.iter().map(|step| step.change);
         let now = hop.mtu.map(Change::Mtu);
@@ -72,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_links_that_answer_need_the_right() {
+    fn only_links_that_report_their_mtu_need_the_right() {
         for (spec, expected) in [
             ("20mbit,mtu=1400", false),
             ("20mbit,mtu=1400/icmp", true),
@@ -80,7 +85,11 @@ mod tests {
             ("mtu=1500,mtu@5s=1400/icmp", true),
             ("mtu@5s=1400", false),
         ] {
-            assert_eq!(answers(&spec.parse().expect("valid")), expected, "{spec}");
+            assert_eq!(
+                reports_mtu(&spec.parse().expect("valid")),
+                expected,
+                "{spec}"
+            );
         }
     }
 }

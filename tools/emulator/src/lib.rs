@@ -1,9 +1,9 @@
-//! A link in real time between any UDP programs.
+//! Emulates a network link between UDP programs in real time.
 //!
 //! An [`Emulator`] stands between clients and a server. Each datagram that arrives enters a
-//! [`Link`](courser_link::Link) with the time of its arrival, and leaves at the
-//! time that the link sets: after its delay, behind a queue, marked, damaged, or not at all. The effects are the
-//! same as in simulations and are written in the same grammar ([`LinkSpec`](courser_link::LinkSpec)).
+//! [`Link`](courser_link::Link) with the time of its arrival, and leaves at the time that the link sets:
+//! delayed, queued, marked, damaged, or not at all. The effects and their grammar
+//! ([`LinkSpec`](courser_link::LinkSpec)) are the same as in simulations.
 //!
 //! ```no_run
 //! use std::time::Duration;
@@ -31,16 +31,16 @@
 //!
 //! # How it works
 //!
-//! One socket faces the clients, and each client has a socket of its own towards the server. All of them
-//! are read and written on the thread that calls [`Emulator::run`]. It sleeps until shortly before the
-//! next datagram is due and spins for the rest. Datagrams that are due together leave in one system call
-//! where the system can segment them (GSO).
+//! One socket faces the clients, and each client has its own socket towards the server. The thread that
+//! calls [`Emulator::run`] reads and writes all of them. It sleeps until shortly before the next datagram
+//! is due, and spins for the rest. Datagrams that are due together are sent in one system call if the
+//! system supports segmentation offload (GSO).
 //!
 //! A NAT in the link changes the clients' ports or addresses towards the server. Links with an MTU can
 //! report packets that are too large with ICMP Packet Too Big, which needs the right to send ICMP.
 //!
-//! The [`Report`] counts what the link did, how late datagrams left, and the CPU time that all of it
-//! took, so that a limit of the emulator is not mistaken for one of the programs.
+//! The [`Report`] counts the effects of the link, the lateness of datagrams and the CPU time, so that a
+//! limit of the emulator is not mistaken for one of the programs.
 
 mod batch;
 mod clients;

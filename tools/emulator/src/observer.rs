@@ -1,4 +1,4 @@
-//! Datagrams as an emulator sees them, for programs that analyse them.
+//! Reports the datagrams of an emulator to programs that analyse them.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -20,13 +20,13 @@ pub struct ObservedDatagram {
     pub at: Duration,
     /// The end of the link at which the datagram was observed.
     pub place: ObservationPoint,
-    /// The client's address.
+    /// The address from which the client sends.
     pub client: SocketAddr,
     /// The client's address as the server sees it; `None` if the system does not report it.
     pub translated: Option<SocketAddr>,
-    /// The mark of the datagram.
+    /// The ECN mark of the datagram.
     pub ecn: Ecn,
-    /// The content.
+    /// The UDP payload as observed at that end.
     pub payload: Bytes,
 }
 
@@ -120,7 +120,7 @@ mod tests {
         let start = std::time::Instant::now();
         let mut is_sent = false;
         emulator.wait_for_client(|| {
-            // The blackhole would be over if it had begun before.
+            // The blackhole would be over by now if it had started earlier.
             if !is_sent && start.elapsed() > Duration::from_millis(500) {
                 client.send_to(b"one", address).expect("sent");
                 is_sent = true;
@@ -131,6 +131,6 @@ mod tests {
             .run(|status| status.to_server().packets_in < 1)
             .expect("runs");
         assert!(is_sent);
-        assert_eq!(emulator.report().there.link.dropped.blackhole, 1);
+        assert_eq!(emulator.report().to_server.link.dropped.blackhole, 1);
     }
 }

@@ -25,8 +25,8 @@ pub(crate) struct Relay {
     server: SocketAddr,
     start: Instant,
     pub(crate) clients: Clients,
-    pub(crate) there: LinkDirection,
-    pub(crate) back: LinkDirection,
+    pub(crate) to_server: LinkDirection,
+    pub(crate) to_clients: LinkDirection,
     nat: Option<NatSpec>,
     /// The time of the next rebinding.
     rebind_at: Option<Time>,
@@ -36,7 +36,7 @@ pub(crate) struct Relay {
     buffer: Box<[u8]>,
     slabs: Slabs,
     pub(crate) router: Router,
-    /// Time spent polling the sockets shortly before a datagram was due.
+    /// Time spent polling the sockets shortly before datagrams were due.
     pub(crate) spun: Duration,
     batch: Batch,
     ready: Vec<bool>,
@@ -48,25 +48,25 @@ pub(crate) struct Relay {
 #[derive(Debug)]
 pub(crate) struct LinkDirection {
     pub(crate) link: Link,
-    /// The time that packets may wait for others that share a batch with them.
+    /// The time for which packets may wait to share a batch with others.
     grain: Duration,
     /// The time at which packets were last sent.
     last_release: Time,
-    /// Datagrams that the system did not take, or for clients that were forgotten.
+    /// Datagrams that could not be sent, or whose clients were forgotten.
     pub(crate) unsent: u64,
-    /// The delay of packets behind the time that the link sets.
+    /// The delay of packets after the time that the link sets.
     pub(crate) lateness: Histogram,
 }
 
-/// A direction.
+/// The destination of datagrams, which selects the direction of the link.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Heading {
-    There,
-    Back,
+enum Toward {
+    Server,
+    Clients,
 }
 
 impl Relay {
-    /// Makes a relay of a bound socket.
+    /// Creates a relay for a bound socket.
     pub(crate) fn new(
         listener: UdpSocket,
         server: SocketAddr,
@@ -75,14 +75,14 @@ impl Relay {
         spec: &DuplexSpec,
         seed: u64,
     ) -> Self {
-        let (there, back) = spec.links(seed);
+        let (to_server, to_clients) = spec.links(seed);
         Self {
             listener,
             server,
             start: Instant::now(),
             clients,
-            there: LinkDirection::new(there, spec.forward.total_delay()),
-            back: LinkDirection::new(back, spec.back.total_delay()),
+            to_server: LinkDirection::new(to_server, spec.forward.total_delay()),
+            to_clients: LinkDirection::new(to_clients, spec.back.total_delay()),
             nat: spec.nat,
             rebind_at: spec.nat.map(|nat| Time::ZERO + nat.first),
             host: u8::try_from(seed % 200).unwrap_or(0),
@@ -105,8 +105,8 @@ impl Relay {
 
     /// Limits the bytes on the link in each direction.
     pub(crate) fn set_hold(&mut self, bytes: u64) {
-        self.there.link.set_max_bytes(bytes);
-        self.back.link.set_max_bytes(bytes);
+        self.to_server.link.set_max_bytes(bytes);
+        self.to_clients.link.set_max_bytes(bytes);
     }
 
     pub(crate) fn listener(&self) -> &UdpSocket {
@@ -123,10 +123,10 @@ impl Relay {
         listener + self.clients.counts.kernel_drops + self.clients.open_kernel_drops()
     }
 
-    /// Waits for the first datagram of a client, at which all times of the link begin. Returns at once
-    /// when `goes_on` returns false, which is called at least every 50 ms.
-    pub(crate) fn wait_for_client(&mut self, mut goes_on: impl FnMut() -> bool) {
-        while goes_on() {
+    /// Waits for the first datagram of a client, at which all times of the link start. Returns when
+    /// `keep_running` returns false, which is called at least every 50 ms.
+    pub(crate) fn wait_for_client(&mut self, mut keep_running: impl FnMut() -> bool) {
+        while keep_running() {
             let listener = std::iter::once(&self.listener);
             if wait_readable(listener, LONGEST_SLEEP, &mut self.ready) {
                 break;
@@ -136,13 +136,13 @@ impl Relay {
         self.start = Instant::now();
     }
 
-    /// Relays until `goes_on` returns false. It is called at least every 50 ms.
+    /// Relays until `keep_running` returns false. It is called at least every 50 ms.
     ///
     /// # Errors
     /// Returns an error if the listening socket fails, or no socket can be opened for a rebinding.
-    pub(crate) fn run(&mut self, mut goes_on: impl FnMut(&Self) -> bool) -> io::Result<()> {
+    pub(crate) fn run(&mut self, mut keep_running: impl FnMut(&Self) -> bool) -> io::Result<()> {
         wake_exactly();
-        while goes_on(self) {
+        while keep_running(self) {
             let timeout = self.timeout();
             let sockets = std::iter::once(&self.listener)
                 .chain(self.clients.upstreams())
@@ -151,10 +151,10 @@ impl Relay {
             let is_any = wait_readable(sockets, timeout, &mut self.ready);
             let now = self.now();
             if timeout.is_zero() && !is_any {
-                // The rest is time that the system gave to other processes.
+                // A longer poll includes time that the system gave to other processes.
                 self.spun += (now - before).min(LONGEST_SPIN);
             }
-            self.keep_time(now)?;
+            self.run_timers(now)?;
             self.receive_all()?;
             self.release_due();
         }
@@ -166,21 +166,21 @@ impl Relay {
         Time::from_nanos(nanos)
     }
 
-    /// Returns the time to sleep: up to shortly before something is due. The rest is spun.
+    /// Returns the time to sleep, which ends shortly before the next event. The relay spins for the rest.
     fn timeout(&self) -> Duration {
-        let due = [self.there.due(), self.back.due(), self.rebind_at];
+        let due = [self.to_server.due(), self.to_clients.due(), self.rebind_at];
         let next = due.into_iter().flatten().min();
         let left = next.map_or(LONGEST_SLEEP, |next| next - self.now());
         left.saturating_sub(SPIN).min(LONGEST_SLEEP)
     }
 
-    /// Rebinds and forgets clients when that is due.
-    fn keep_time(&mut self, now: Time) -> io::Result<()> {
+    /// Rebinds and forgets clients when due.
+    fn run_timers(&mut self, now: Time) -> io::Result<()> {
         if let Some(nat) = self.nat
             && self.rebind_at.is_some_and(|at| at <= now)
         {
             self.rebind_at = nat.next_after(now - Time::ZERO).map(|at| Time::ZERO + at);
-            // From 127.0.0.2 on: all other programs use 127.0.0.1.
+            // Starts at 127.0.0.2, because other programs use 127.0.0.1.
             self.host = self.host % 252 + 1;
             self.clients.rebind(nat.address.then_some(self.host + 1))?;
             self.ready.clear();
@@ -199,21 +199,21 @@ impl Relay {
         if ready.next() == Some(true) {
             self.receive_from_clients()?;
         }
-        // New clients come after those whose sockets were polled.
+        // New clients have the highest positions: their sockets were not polled.
         let indexes: Vec<usize> = self.clients.indexes().collect();
-        let mut asked = ready.len().saturating_sub(self.clients.retired.len());
+        let mut polled = ready.len().saturating_sub(self.clients.retired.len());
         for index in indexes {
-            if asked == 0 {
+            if polled == 0 {
                 break;
             }
-            asked -= 1;
+            polled -= 1;
             if ready.next() == Some(true) {
                 self.receive_from_server(index);
             }
         }
         for (socket, is_ready) in self.clients.retired.iter().zip(ready) {
             if is_ready {
-                self.late_replies += drained(socket, &mut self.buffer);
+                self.late_replies += drain(socket, &mut self.buffer);
             }
         }
         Ok(())
@@ -230,13 +230,15 @@ impl Relay {
             };
             budget.take(received.len);
             let now = self.now();
-            let known = self.clients.seen(now, received.peer, received.local)?;
+            let known = self
+                .clients
+                .find_or_add(now, received.peer, received.local)?;
             let Some(index) = known else {
                 self.clients.counts.refused_datagrams += received.count() as u64;
                 continue;
             };
             let (source, destination) = (received.peer, self.server);
-            let all = self.slabs.keep(&self.buffer[..received.len]);
+            let all = self.slabs.copy(&self.buffer[..received.len]);
             for payload in datagrams(&received, &all) {
                 self.observe(
                     now,
@@ -246,7 +248,7 @@ impl Relay {
                     &payload,
                 );
                 enter(
-                    &mut self.there.link,
+                    &mut self.to_server.link,
                     now,
                     source,
                     destination,
@@ -268,13 +270,13 @@ impl Relay {
             let received = match client.upstream.try_receive(&mut self.buffer) {
                 Ok(received) => received,
                 Err(error) if classify(&error) == ErrorClass::WouldBlock => break,
-                // The server is not running, or not yet. As on a real path, its clients see a loss.
+                // The server does not run, or not yet. As on a real path, its clients see a loss.
                 Err(_) => continue,
             };
             budget.take(received.len);
             let now = self.now();
             self.clients.on_server_sent(now, index, received.len as u64);
-            let all = self.slabs.keep(&self.buffer[..received.len]);
+            let all = self.slabs.copy(&self.buffer[..received.len]);
             for payload in datagrams(&received, &all) {
                 self.observe(
                     now,
@@ -284,7 +286,7 @@ impl Relay {
                     &payload,
                 );
                 enter(
-                    &mut self.back.link,
+                    &mut self.to_clients.link,
                     now,
                     source,
                     destination,
@@ -297,44 +299,44 @@ impl Relay {
 
     fn release_due(&mut self) {
         let now = self.now();
-        for heading in [Heading::There, Heading::Back] {
-            let way = self.way(heading);
-            if way.due().is_some_and(|due| due <= now) {
-                way.last_release = now;
-                self.release(heading, now);
+        for toward in [Toward::Server, Toward::Clients] {
+            let direction = self.direction(toward);
+            if direction.due().is_some_and(|due| due <= now) {
+                direction.last_release = now;
+                self.release(toward, now);
             }
         }
     }
 
-    fn release(&mut self, heading: Heading, now: Time) {
-        while let Some((at, packet)) = self.way(heading).link.poll_with_time(now) {
-            self.way(heading).lateness.record(now - at);
-            let address = match heading {
-                Heading::There => packet.source,
-                Heading::Back => packet.destination,
+    fn release(&mut self, toward: Toward, now: Time) {
+        while let Some((at, packet)) = self.direction(toward).link.poll_with_time(now) {
+            self.direction(toward).lateness.record(now - at);
+            let address = match toward {
+                Toward::Server => packet.source,
+                Toward::Clients => packet.destination,
             };
             let Some(client) = self.clients.find(address) else {
-                self.way(heading).unsent += 1;
+                self.direction(toward).unsent += 1;
                 continue;
             };
-            let place = match heading {
-                Heading::There => ObservationPoint::ToServer,
-                Heading::Back => ObservationPoint::ToClient,
+            let place = match toward {
+                Toward::Server => ObservationPoint::ToServer,
+                Toward::Clients => ObservationPoint::ToClient,
             };
             self.observe(now, place, client, packet.ecn, &packet.payload);
             let limit = self.listener.gso_segments();
             if !self.batch.add(client, packet.ecn, &packet.payload, limit) {
-                self.flush(heading);
+                self.flush(toward);
                 self.batch.add(client, packet.ecn, &packet.payload, limit);
             }
         }
-        self.flush(heading);
-        while let Some(message) = self.way(heading).link.poll_report(now) {
-            self.answer(heading, &message);
+        self.flush(toward);
+        while let Some(message) = self.direction(toward).link.poll_report(now) {
+            self.answer(toward, &message);
         }
     }
 
-    /// Passes a datagram to the observer, if there is one.
+    /// Reports a datagram to the observer, if there is one.
     fn observe(
         &mut self,
         now: Time,
@@ -359,29 +361,29 @@ impl Relay {
     }
 
     /// Reports to the sender of a packet that it was too large for the link.
-    fn answer(&mut self, heading: Heading, message: &TooBig) {
-        let address = match heading {
-            Heading::There => message.packet.source,
-            Heading::Back => message.packet.destination,
+    fn answer(&mut self, toward: Toward, message: &TooBig) {
+        let address = match toward {
+            Toward::Server => message.packet.source,
+            Toward::Clients => message.packet.destination,
         };
         let index = self.clients.find(address);
         let Some(client) = index.and_then(|index| self.clients.get(index)) else {
             return;
         };
-        let (entrance, source) = match heading {
-            Heading::There => (&self.listener, client.address),
-            Heading::Back => (&client.upstream, self.server),
+        let (entrance, source) = match toward {
+            Toward::Server => (&self.listener, client.address),
+            Toward::Clients => (&client.upstream, self.server),
         };
         let Ok(mut destination) = entrance.local_addr() else {
             return;
         };
-        if let Some(local) = client.local.filter(|_| heading == Heading::There) {
+        if let Some(local) = client.local.filter(|_| toward == Toward::Server) {
             destination.set_ip(local);
         }
-        self.router.tell(source, destination, message);
+        self.router.report_too_big(source, destination, message);
     }
 
-    fn flush(&mut self, heading: Heading) {
+    fn flush(&mut self, toward: Toward) {
         if self.batch.is_empty() {
             return;
         }
@@ -390,9 +392,9 @@ impl Relay {
             self.batch.clear();
             return;
         };
-        let (socket, destination, source) = match heading {
-            Heading::There => (&client.upstream, self.server, None),
-            Heading::Back => (&self.listener, client.address, client.local),
+        let (socket, destination, source) = match toward {
+            Toward::Server => (&client.upstream, self.server, None),
+            Toward::Clients => (&self.listener, client.address, client.local),
         };
         let transmit = Transmit {
             destination,
@@ -402,18 +404,18 @@ impl Relay {
             contents: self.batch.contents(),
         };
         let unsent = send(socket, transmit);
-        if heading == Heading::There {
+        if toward == Toward::Server {
             let bytes = self.batch.contents().len() as u64;
             self.clients.on_reached_server(index, bytes);
         }
-        self.way(heading).unsent += unsent;
+        self.direction(toward).unsent += unsent;
         self.batch.clear();
     }
 
-    fn way(&mut self, heading: Heading) -> &mut LinkDirection {
-        match heading {
-            Heading::There => &mut self.there,
-            Heading::Back => &mut self.back,
+    fn direction(&mut self, toward: Toward) -> &mut LinkDirection {
+        match toward {
+            Toward::Server => &mut self.to_server,
+            Toward::Clients => &mut self.to_clients,
         }
     }
 }
@@ -422,15 +424,15 @@ impl LinkDirection {
     fn new(link: Link, delay: Duration) -> Self {
         Self {
             link,
-            grain: (delay / 64).clamp(LEAST_GRAIN, MOST_GRAIN),
+            grain: (delay / 64).clamp(MIN_GRAIN, MAX_GRAIN),
             last_release: Time::ZERO,
             unsent: 0,
             lateness: Histogram::new(),
         }
     }
 
-    /// Returns the time of the next batch. It is that of the link, unless it follows the last batch so soon
-    /// that each packet of a fast sender would cost a system call of its own.
+    /// Returns the time of the next batch: that of the link, but at least [`grain`](Self::grain) after the last
+    /// batch, so that the packets of a fast sender share system calls.
     fn due(&self) -> Option<Time> {
         let next = self.link.next_time()?;
         Some(next.max(self.last_release + self.grain))
@@ -464,13 +466,13 @@ fn enter(
     );
 }
 
-/// Reads and drops datagrams that wait on a socket, one turn's worth of them, and returns their number.
-fn drained(socket: &UdpSocket, buffer: &mut [u8]) -> u64 {
+/// Reads and drops the datagrams that wait on a socket, at most those of one turn. Returns their number.
+fn drain(socket: &UdpSocket, buffer: &mut [u8]) -> u64 {
     let received = (0..CALLS_AT_ONCE).map_while(|_| socket.try_receive(buffer).ok());
     received.map(|received| received.count() as u64).sum()
 }
 
-/// Sends a batch and returns the number of datagrams that were not sent.
+/// Sends a batch. Returns the number of datagrams that could not be sent.
 fn send(socket: &UdpSocket, mut transmit: Transmit<'_>) -> u64 {
     let mut tries = SEND_TRIES;
     while !transmit.contents.is_empty() {
@@ -479,7 +481,7 @@ fn send(socket: &UdpSocket, mut transmit: Transmit<'_>) -> u64 {
             Err(_) if tries == 0 => break,
             Err(error) => {
                 tries -= 1;
-                // Other errors may report an earlier datagram, and this one is sent by the next call.
+                // Other errors may be about an earlier datagram. The next call then sends this one.
                 if classify(&error) == ErrorClass::WouldBlock {
                     wait_writable(socket);
                 }
@@ -490,21 +492,21 @@ fn send(socket: &UdpSocket, mut transmit: Transmit<'_>) -> u64 {
     transmit.contents.len().div_ceil(size.max(1)) as u64
 }
 
-/// Sleeping ends this much before something is due: waking takes as long.
+/// The time before an event at which sleeping ends, because waking takes about as long.
 const SPIN: Duration = Duration::from_micros(50);
 
-/// The time that packets wait to share a batch: from half of a full batch at 5 Gbit/s to all of it, where
-/// that is short beside the delay. It saves a fifth of the CPU time there.
-const LEAST_GRAIN: Duration = Duration::from_micros(50);
-const MOST_GRAIN: Duration = Duration::from_micros(100);
+/// The shortest and the longest time for which packets wait to share a batch: half of a full batch and a full
+/// batch at 5 Gbit/s. Longer delays of the link allow longer waits, which save a fifth of the CPU time.
+const MIN_GRAIN: Duration = Duration::from_micros(50);
+const MAX_GRAIN: Duration = Duration::from_micros(100);
 
-/// The longest poll of the sockets that counts as spinning; one takes a microsecond or two.
+/// The longest poll of the sockets that counts as spinning. A poll takes a microsecond or two.
 const LONGEST_SPIN: Duration = Duration::from_micros(20);
 
-/// The longest time before a signal to stop is noticed.
+/// The longest time until `keep_running` is called again.
 const LONGEST_SLEEP: Duration = Duration::from_millis(50);
 
-/// The amount received from one socket before other sockets, and packets that are due, have their turn.
+/// The limit of receiving from one socket before other sockets and due packets have their turn.
 #[derive(Debug)]
 struct Budget {
     calls: usize,
@@ -531,9 +533,9 @@ impl Budget {
     }
 }
 
-/// Single datagrams of a sender without offload take a microsecond each.
+/// The largest number of receive calls. Each takes a microsecond for a single datagram without offload.
 const CALLS_AT_ONCE: usize = 64;
-/// Eight full batches.
+/// The largest number of received bytes: eight full batches of 64 KiB.
 const BYTES_AT_ONCE: usize = 512 << 10;
 
 const SEND_TRIES: u32 = 3;

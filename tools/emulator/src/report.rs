@@ -1,4 +1,4 @@
-//! The figures of a run.
+//! The counters of a run, as written to JSON.
 
 use courser_link::{DuplexSpec, Histogram, LinkStats};
 use courser_measure::CpuClock;
@@ -14,13 +14,13 @@ pub struct Report {
     pub link: String,
     /// The seed of the link's random decisions.
     pub seed: u64,
-    /// The time since the emulator was made.
+    /// The time since the emulator was created or the first client arrived, in seconds.
     pub seconds: f64,
     /// CPU time of the emulator's thread.
     pub cpu_seconds: f64,
-    /// CPU time without that of busy waiting.
+    /// CPU time without busy waiting.
     pub busy_cpu_seconds: f64,
-    /// Clients seen.
+    /// Number of clients, including those that were forgotten.
     pub clients: u64,
     /// Changes of a client's port or address towards the server.
     pub rebindings: u64,
@@ -28,25 +28,27 @@ pub struct Report {
     pub late_replies: u64,
     /// Datagrams of clients beyond the limit.
     pub refused_datagrams: u64,
-    /// Buffers that the kernel dropped before they were read.
+    /// Buffers of one or several datagrams that the kernel dropped before they were read.
     pub kernel_drops: u64,
     /// ICMP messages that could not be sent.
     pub icmp_failures: u64,
-    /// Bytes towards clients for each byte from them.
+    /// Bytes towards clients per byte from them.
     pub amplification: Amplification,
     /// The direction towards the server.
-    pub there: Direction,
+    #[serde(rename = "there")]
+    pub to_server: Direction,
     /// The direction towards the clients.
-    pub back: Direction,
+    #[serde(rename = "back")]
+    pub to_clients: Direction,
 }
 
-/// Bytes towards clients for each byte from them.
+/// Bytes towards clients per byte from them.
 #[derive(Serialize, Clone, Copy, PartialEq, Debug)]
 pub struct Amplification {
-    /// The ratio over the whole run, at the clients' end; `None` when clients sent nothing.
+    /// The ratio over the whole run at the clients' end; `None` if the clients sent no bytes.
     pub total: Option<f64>,
-    /// The largest ratio of any client, as the server sees it, before more than `watched_bytes` had come
-    /// from it. The first reply to a client counts always. `None` when the server sent nothing.
+    /// The largest ratio of any client, as the server sees it, until more than `watched_bytes` have arrived
+    /// from it. The first reply to a client always counts. `None` if the server sent no bytes.
     pub worst: Option<f64>,
     /// The number of bytes of a client up to which its ratio is watched.
     pub watched_bytes: u64,
@@ -60,29 +62,30 @@ pub struct Direction {
     pub link: LinkStats,
     /// Datagrams that the link dropped, for any reason.
     pub dropped_total: u64,
-    /// Datagrams that the system did not take, or for clients that were forgotten.
+    /// Datagrams that could not be sent, or whose clients were forgotten.
     pub unsent: u64,
     /// Time that datagrams waited in the queue of the link.
     pub queue_delay: Delays,
-    /// The delay of datagrams behind the time that the link sets.
+    /// The delay of datagrams after the time that the link sets.
     pub lateness: Delays,
 }
 
 /// The distribution of a delay.
 #[derive(Serialize, Clone, Copy, PartialEq, Debug)]
 pub struct Delays {
-    /// The median.
+    /// The 50th percentile in seconds.
     pub median_seconds: f64,
-    /// The 99th percentile.
+    /// The 99th percentile in seconds.
     pub p99_seconds: f64,
-    /// The largest.
+    /// The longest delay in seconds.
     pub max_seconds: f64,
 }
 
 impl Report {
     pub(crate) fn new(relay: &Relay, spec: &DuplexSpec, seed: u64, watched_bytes: u64) -> Self {
         let counts = &relay.clients.counts;
-        let (there, back) = (Direction::new(&relay.there), Direction::new(&relay.back));
+        let to_server = Direction::new(&relay.to_server);
+        let to_clients = Direction::new(&relay.to_clients);
         let cpu_seconds = CpuClock::Thread.seconds();
         let worst = counts.worst_amplification.map(|worst| to_f64(worst) / 1e3);
         Self {
@@ -98,25 +101,25 @@ impl Report {
             kernel_drops: relay.kernel_drops(),
             icmp_failures: relay.router.failures,
             amplification: Amplification {
-                total: ratio(back.link.bytes_out, there.link.bytes_in),
+                total: ratio(to_clients.link.bytes_out, to_server.link.bytes_in),
                 worst,
                 watched_bytes,
             },
-            there,
-            back,
+            to_server,
+            to_clients,
         }
     }
 }
 
 impl Direction {
-    fn new(way: &LinkDirection) -> Self {
-        let link = way.link.stats();
+    fn new(direction: &LinkDirection) -> Self {
+        let link = direction.link.stats();
         Self {
             link,
             dropped_total: link.dropped.total(),
-            unsent: way.unsent,
-            queue_delay: Delays::new(&way.link.queue_delays()),
-            lateness: Delays::new(&way.lateness),
+            unsent: direction.unsent,
+            queue_delay: Delays::new(&direction.link.queue_delays()),
+            lateness: Delays::new(&direction.lateness),
         }
     }
 }

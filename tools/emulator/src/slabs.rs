@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 
 use bytes::{Bytes, BytesMut};
 
-/// Copies received datagrams into blocks and reuses a block once all datagrams in it have left. Most
-/// links keep the order, so the oldest block is the first to be free.
+/// Copies received datagrams into blocks, and reuses a block once all datagrams in it have left. Most links
+/// keep the order, so the oldest block becomes free first.
 #[derive(Debug)]
 pub(crate) struct Slabs {
     current: BytesMut,
@@ -21,8 +21,8 @@ impl Slabs {
         }
     }
 
-    /// Keeps a copy of `bytes`, at most 64 KiB.
-    pub(crate) fn keep(&mut self, bytes: &[u8]) -> Bytes {
+    /// Returns a copy of `bytes`, which are at most 64 KiB.
+    pub(crate) fn copy(&mut self, bytes: &[u8]) -> Bytes {
         if self.current.capacity() < bytes.len() {
             self.next_block();
         }
@@ -44,14 +44,14 @@ impl Slabs {
         let full = std::mem::replace(&mut self.current, next);
         self.full.push_back(full);
         if self.full.len() > MAX_FULL {
-            // Freed with the last datagram in it.
+            // The block is freed with the last datagram in it.
             self.full.pop_front();
         }
     }
 }
 
-/// Size of a block: small enough that a late datagram keeps little memory, large enough that a new block
-/// is rarely needed.
+/// Size of a block: small enough that a late datagram retains little memory, large enough that new blocks
+/// are rarely needed.
 const BLOCK: usize = 256 << 10;
 
 /// The largest number of full blocks that are kept for reuse: 64 MiB, 50 ms at 10 Gbit/s.
@@ -62,14 +62,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn block_is_used_again_once_everything_has_left() {
+    fn block_is_reused_once_all_datagrams_in_it_have_left() {
         let mut slabs = Slabs::new();
-        let first = slabs.keep(&[1; 1000]);
+        let first = slabs.copy(&[1; 1000]);
         let place = first.as_ptr();
         drop(first);
         let mut places = Vec::new();
         for number in 0..2_000 {
-            let kept = slabs.keep(&[(number % 250) as u8; 1000]);
+            let kept = slabs.copy(&[(number % 250) as u8; 1000]);
             assert_eq!(kept[..], [(number % 250) as u8; 1000]);
             places.push(kept.as_ptr());
         }
@@ -78,10 +78,10 @@ mod tests {
     }
 
     #[test]
-    fn kept_payloads_stay_unchanged() {
+    fn copies_stay_unchanged() {
         let mut slabs = Slabs::new();
         let kept: Vec<_> = (0..5_000_u32)
-            .map(|number| slabs.keep(&number.to_be_bytes().repeat(300)))
+            .map(|number| slabs.copy(&number.to_be_bytes().repeat(300)))
             .collect();
         for (number, kept) in (0_u32..).zip(&kept) {
             assert_eq!(kept[..], number.to_be_bytes().repeat(300));
@@ -89,15 +89,15 @@ mod tests {
         let blocks = slabs.full.len();
         drop(kept);
         for _ in 0..5_000 {
-            slabs.keep(&[0; 1200]);
+            slabs.copy(&[0; 1200]);
         }
         assert!(slabs.full.len() <= blocks, "no more than before");
     }
 
     #[test]
-    fn blocks_that_are_remembered_are_bounded() {
+    fn number_of_kept_blocks_is_bounded() {
         let mut slabs = Slabs::new();
-        let kept: Vec<_> = (0..2_000).map(|_| slabs.keep(&[0; 65_000])).collect();
+        let kept: Vec<_> = (0..2_000).map(|_| slabs.copy(&[0; 65_000])).collect();
         assert_eq!(slabs.full.len(), MAX_FULL);
         assert!(kept.iter().all(|bytes| bytes.len() == 65_000));
     }

@@ -1,4 +1,4 @@
-//! Reports as text.
+//! Formats reports as text.
 
 use std::fmt;
 
@@ -6,12 +6,12 @@ use courser_units::{rate, seconds, size, three_digits};
 
 use crate::report::{Amplification, Direction, Report};
 
-/// Writes several lines, without an end of line after the last one.
+/// Writes several lines, without a line feed after the last one.
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "link        {} (seed {})", self.link, self.seed)?;
-        write_direction(f, &self.there, "to server", self.seconds)?;
-        write_direction(f, &self.back, "to clients", self.seconds)?;
+        write_direction(f, &self.to_server, "to server", self.seconds)?;
+        write_direction(f, &self.to_clients, "to clients", self.seconds)?;
         writeln!(
             f,
             "clients     {}, {} rebindings, {} late replies dropped, {} datagrams refused",
@@ -26,7 +26,7 @@ impl fmt::Display for Report {
             seconds(self.busy_cpu_seconds),
             seconds(self.seconds),
             self.kernel_drops,
-            self.there.unsent + self.back.unsent,
+            self.to_server.unsent + self.to_clients.unsent,
         )
     }
 }
@@ -103,8 +103,8 @@ fn changes(direction: &Direction) -> Vec<String> {
 
 /// Returns the counts that are not zero, with their names.
 fn named(counts: &[(&str, u64)]) -> Vec<String> {
-    let happened = counts.iter().filter(|(_, count)| *count > 0);
-    happened
+    let nonzero = counts.iter().filter(|(_, count)| *count > 0);
+    nonzero
         .map(|(name, count)| format!("{count} {name}"))
         .collect()
 }

@@ -1,11 +1,11 @@
-//! Waits for sockets and for points in time, as precisely as the machine can.
+//! Waits for sockets and points in time, as precisely as the machine allows.
 
 use std::time::Duration;
 
 use courser_udp::UdpSocket;
 
-/// Waits until a socket has datagrams to receive or `timeout` is over. Writes into `ready` which sockets
-/// have, and returns true if any has.
+/// Waits until a socket has datagrams to receive, or until `timeout` expires. Writes to `ready` which sockets
+/// have datagrams, and returns true if any has.
 #[cfg(unix)]
 pub(crate) fn wait_readable<'a>(
     sockets: impl Iterator<Item = &'a UdpSocket>,
@@ -21,13 +21,13 @@ pub(crate) fn wait_readable<'a>(
         tv_sec: 1,
         tv_nsec: 0,
     });
-    // Interrupted by a signal: no socket is ready, and the caller reads the clock.
+    // After a signal, no socket counts as ready, and the caller reads the clock.
     let found = poll(&mut all, Some(&timeout)).unwrap_or(0);
     ready.extend(all.iter().map(|fd| found > 0 && !fd.revents().is_empty()));
     found > 0
 }
 
-/// Waits a moment and marks all sockets as ready: this system has no call that waits for many sockets.
+/// Waits briefly, and marks all sockets as ready, because this system has no call that waits for many sockets.
 #[cfg(not(unix))]
 pub(crate) fn wait_readable<'a>(
     sockets: impl Iterator<Item = &'a UdpSocket>,
@@ -40,7 +40,7 @@ pub(crate) fn wait_readable<'a>(
     true
 }
 
-/// Waits until a socket takes datagrams again, for a millisecond at most.
+/// Waits until a socket can send again, for a millisecond at most.
 #[cfg(unix)]
 pub(crate) fn wait_writable(socket: &UdpSocket) {
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -57,10 +57,10 @@ pub(crate) fn wait_writable(_: &UdpSocket) {
     std::thread::sleep(Duration::from_millis(1));
 }
 
-/// Asks the kernel to wake this thread on time, not up to 50 us late.
+/// Sets the timer slack of this thread to the minimum, so that the kernel does not wake it up to 50 us late.
 #[cfg(target_os = "linux")]
 pub(crate) fn wake_exactly() {
-    // Without it this thread wakes later and spins less precisely, which the report shows.
+    // If this fails, the thread wakes later, which the report shows as lateness.
     let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
 }
 

@@ -87,10 +87,10 @@ fn config(plan: &ClientPlan) -> Result<ClientConfig, Failure> {
         false => hq::ALPN,
     };
     let mut tls = match plan.test {
-        Test::ChaCha20 => tls::client_with_chacha20(&Trust::Anybody, protocol.as_bytes())?,
+        Test::ChaCha20 => tls::client_with_chacha20(&Trust::AnyServer, protocol.as_bytes())?,
         _ => {
             let protocols = vec![protocol.as_bytes().to_vec()];
-            tls::client_of(&Trust::Anybody, Versions::Tls13, protocols)?
+            tls::client_of(&Trust::AnyServer, Versions::Tls13, protocols)?
         }
     };
     tls.resumption = Resumption::default();

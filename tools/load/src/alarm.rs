@@ -1,5 +1,5 @@
-//! A timer that is precise to the microsecond. tokio's timers count in milliseconds, which would add to
-//! the latency of every request that is due at a time.
+//! A timer with microsecond precision. tokio's timers have millisecond precision, which would add to the
+//! latency of every scheduled request.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -8,7 +8,7 @@ use std::time::Instant;
 use courser_base::Mutex;
 use tokio::sync::{Notify, oneshot};
 
-/// Wakes tasks at given times; each thread has one.
+/// Wakes tasks at given times. Each thread has one.
 #[derive(Debug, Default)]
 pub(crate) struct Alarm {
     sleepers: Mutex<BinaryHeap<Reverse<Sleeper>>>,
@@ -19,34 +19,34 @@ pub(crate) struct Alarm {
 #[derive(Debug)]
 struct Sleeper {
     due: Instant,
-    bell: oneshot::Sender<()>,
+    waker: oneshot::Sender<()>,
 }
 
 impl Alarm {
     /// Waits until `due`, while [`Self::run`] runs.
     ///
     /// # Cancel safety
-    /// Dropping the future loses nothing.
+    /// Dropping the future cancels the wait and has no other effect.
     pub(crate) async fn wait(&self, due: Instant) {
-        let (bell, rung) = oneshot::channel();
+        let (waker, woken) = oneshot::channel();
         let is_first = {
             let mut sleepers = self.sleepers.lock();
             let is_first = sleepers.peek().is_none_or(|first| due < first.0.due);
-            sleepers.push(Reverse(Sleeper { due, bell }));
+            sleepers.push(Reverse(Sleeper { due, waker }));
             is_first
         };
         if is_first {
             self.is_earlier.notify_one();
         }
         // The sender is dropped only with the alarm.
-        let _ = rung.await;
+        let _ = woken.await;
     }
 
-    /// Wakes tasks when they are due; never returns.
+    /// Wakes tasks when they are due. Never returns.
     pub(crate) async fn run(&self) {
         let clock = clock::Clock::new();
         loop {
-            match self.ring(Instant::now()) {
+            match self.wake_due(Instant::now()) {
                 None => self.is_earlier.notified().await,
                 Some(next) => tokio::select! {
                     () = clock.until(next) => {}
@@ -56,16 +56,16 @@ impl Alarm {
         }
     }
 
-    /// Wakes the tasks that are due and returns the time of the next one.
-    fn ring(&self, now: Instant) -> Option<Instant> {
+    /// Wakes the tasks that are due. Returns the time at which the next one is due.
+    fn wake_due(&self, now: Instant) -> Option<Instant> {
         let mut sleepers = self.sleepers.lock();
         while let Some(Reverse(first)) = sleepers.peek() {
             if first.due > now {
                 return Some(first.due);
             }
             if let Some(Reverse(sleeper)) = sleepers.pop() {
-                // A task that gave up meanwhile has dropped its receiver.
-                let _ = sleeper.bell.send(());
+                // A cancelled task has dropped its receiver.
+                let _ = sleeper.waker.send(());
             }
         }
         None
@@ -103,12 +103,13 @@ mod clock {
     };
     use tokio::io::unix::AsyncFd;
 
-    /// The kernel's timer, as a descriptor that becomes readable.
+    /// A timer of the kernel (timerfd), whose descriptor becomes readable when it expires. `None` if it cannot be
+    /// created, in which case tokio's timer is used.
     pub(crate) struct Clock(Option<AsyncFd<OwnedFd>>);
 
     #[expect(
         deprecated,
-        reason = "what replaces it is unsafe; nobody else ever has this descriptor"
+        reason = "its replacement is unsafe; no other code has this descriptor"
     )]
     fn register(timer: OwnedFd) -> Option<AsyncFd<OwnedFd>> {
         AsyncFd::new(timer).ok()
@@ -138,14 +139,14 @@ mod clock {
                 it_interval: zero,
                 it_value: Timespec {
                     tv_sec: left.as_secs().try_into().ok()?,
-                    // Zero would disarm the timer.
+                    // A value of zero would disarm the timer.
                     tv_nsec: left.subsec_nanos().max(1).into(),
                 },
             };
             timerfd_settime(timer, TimerfdTimerFlags::empty(), &once).ok()?;
             let mut readable = timer.readable().await.ok()?;
             let mut count = [0; 8];
-            // Empty if an earlier setting has expired; the caller reads the clock.
+            // The timer may have expired with an earlier setting: the caller reads the clock.
             let _ = rustix::io::read(timer.get_ref(), &mut count);
             readable.clear_ready();
             Some(())
@@ -157,7 +158,7 @@ mod clock {
 mod clock {
     use std::time::Instant;
 
-    /// tokio's timer.
+    /// The timer of tokio, with a precision of a millisecond.
     pub(crate) struct Clock;
 
     impl Clock {

@@ -1,4 +1,4 @@
-//! Connections to the server.
+//! Opens connections to the server.
 
 use std::io;
 use std::net::SocketAddr;
@@ -10,7 +10,7 @@ use bytes::Bytes;
 use courser::{
     Algorithm, CertificateRequests, EarlyData, Endpoint, HandshakeOffer, Side, TransportConfig, h3,
 };
-use courser_measure::target::{local_ip_for, nobody_listens, transport};
+use courser_measure::target::{local_ip_for, port_closed, transport};
 use courser_measure::{Cause, Failure, IoCounters, Mover, Moves, MovesTotal};
 use http_body_util::Full;
 use hyper::client::conn::{http1, http2};
@@ -25,11 +25,11 @@ use crate::counts::{Agreed, AgreedTls, QuicRecord};
 use crate::label::{self, REFUSED, TIMED_OUT};
 use crate::metered::{Metered, Traffic};
 use crate::plan::{Plan, Protocols};
-use crate::request::Spoken;
+use crate::request::HttpVersion;
 use crate::sender::Sender;
 use crate::sessions::Sessions;
 
-/// An established connection.
+/// An established connection, ready for requests.
 #[derive(Debug)]
 pub(crate) struct Link {
     pub(crate) sender: Sender,
@@ -47,25 +47,25 @@ pub(crate) enum Carrier {
     Quic {
         connection: courser::Connection,
         endpoint: Endpoint,
-        /// Moves the connection from socket to socket.
+        /// Moves the connection to new sockets until it is dropped.
         mover: Option<Mover>,
     },
 }
 
-/// The reason why a connection could not be made.
+/// The reason why a connection could not be opened.
 #[derive(Debug)]
-pub(crate) struct CannotConnect {
-    /// The label of the error; errors that are alike have the same label.
+pub(crate) struct ConnectFailure {
+    /// The label under which reports count the error.
     pub(crate) label: String,
-    /// The complete failure, which is reported if it ends the run.
+    /// The complete failure, which is reported if no connection can be opened at all.
     pub(crate) failure: Failure,
 }
 
-/// Makes connections for one run.
+/// Opens the connections of one run.
 #[derive(Debug)]
 pub(crate) struct Connector {
     plan: Arc<Plan>,
-    /// The index of the address that answered last.
+    /// The index of the server's address that answered last.
     chosen: AtomicUsize,
     /// The moves of all connections, if they move.
     moves: Option<Arc<MovesTotal>>,
@@ -84,16 +84,16 @@ impl Connector {
         &self.plan
     }
 
-    /// Returns the memory of a client that has not connected yet.
+    /// Returns an empty store of sessions for a new client.
     pub(crate) fn sessions(&self) -> Sessions {
         Sessions::new(&self.plan, settings(&self.plan))
     }
 
-    /// Makes a connection to the first of the server's addresses that answers.
-    pub(crate) async fn connect(&self, sessions: &Sessions) -> Result<Link, CannotConnect> {
+    /// Connects to the first of the server's addresses that answers.
+    pub(crate) async fn connect(&self, sessions: &Sessions) -> Result<Link, ConnectFailure> {
         let addresses = &self.plan.target.addresses;
         let first = self.chosen.load(Relaxed);
-        let mut trouble = None;
+        let mut failure = None;
         for step in 0..addresses.len() {
             let index = (first + step) % addresses.len();
             let address = addresses[index];
@@ -106,29 +106,29 @@ impl Connector {
                     self.chosen.store(index, Relaxed);
                     return Ok(link);
                 }
-                Err(error) => trouble = Some(error),
+                Err(error) => failure = Some(error),
             }
         }
-        Err(trouble.unwrap_or_else(|| CannotConnect {
+        Err(failure.unwrap_or_else(|| ConnectFailure {
             label: "no address".to_owned(),
             failure: Failure::new("the server has no address"),
         }))
     }
 
-    async fn quic(&self, address: SocketAddr, sessions: &Sessions) -> Result<Link, CannotConnect> {
+    async fn quic(&self, address: SocketAddr, sessions: &Sessions) -> Result<Link, ConnectFailure> {
         let plan = &*self.plan;
         let peer = plan.target.peer(address);
         let local = SocketAddr::from((local_ip_for(address.ip()), 0));
-        // Each connection has a socket of its own, as clients do; servers spread them by address and
-        // port.
-        let endpoint = Endpoint::client(local).map_err(|error| CannotConnect {
+        // Each connection has its own socket, as with separate clients: servers distribute connections by
+        // address and port.
+        let endpoint = Endpoint::client(local).map_err(|error| ConnectFailure {
             label: "no socket".to_owned(),
             failure: Failure::new(format!("cannot open a socket: {error}")),
         })?;
         endpoint.set_segmentation_offload(plan.segmentation_offload);
         let connecting = endpoint
             .connect_with(sessions.quic.clone(), address, &plan.target.server_name)
-            .map_err(|error| CannotConnect {
+            .map_err(|error| ConnectFailure {
                 label: "cannot connect".to_owned(),
                 failure: error.into(),
             })?;
@@ -140,17 +140,17 @@ impl Connector {
             }
         };
         let connection = tokio::select! {
-            result = connected => result.map_err(|error| CannotConnect {
+            result = connected => result.map_err(|error| ConnectFailure {
                 label: label::of_quic(&error),
                 failure: if error.is_protocol_mismatch() {
-                    self.speaks_otherwise()
+                    self.protocol_mismatch()
                 } else {
                     peer.quic_failure(&error, &self.offer(), plan.connect_timeout)
                 },
             })?,
-            () = nobody_listens(address) => return Err(CannotConnect {
+            () = port_closed(address) => return Err(ConnectFailure {
                 label: REFUSED.to_owned(),
-                failure: peer.is_absent("udp"),
+                failure: peer.not_listening("udp"),
             }),
         };
         let is_early = connection.early_data() == EarlyData::Offered;
@@ -168,7 +168,7 @@ impl Connector {
         Ok(Link {
             sender: Sender::Http3(client, moves),
             agreed: Agreed {
-                spoken: Spoken::Http3,
+                version: HttpVersion::Http3,
                 quic: Some(connection.stats().version),
                 tls: Some(AgreedTls {
                     version: "TLSv1.3",
@@ -185,13 +185,13 @@ impl Connector {
         })
     }
 
-    async fn tcp(&self, address: SocketAddr, sessions: &Sessions) -> Result<Link, CannotConnect> {
+    async fn tcp(&self, address: SocketAddr, sessions: &Sessions) -> Result<Link, ConnectFailure> {
         let limit = self.plan.connect_timeout;
         match tokio::time::timeout(limit, self.tcp_unlimited(address, sessions)).await {
             Ok(result) => result,
-            Err(_) => Err(CannotConnect {
+            Err(_) => Err(ConnectFailure {
                 label: TIMED_OUT.to_owned(),
-                failure: self.plan.target.peer(address).is_silent("tcp", limit),
+                failure: self.plan.target.peer(address).no_answer("tcp", limit),
             }),
         }
     }
@@ -200,25 +200,25 @@ impl Connector {
         &self,
         address: SocketAddr,
         sessions: &Sessions,
-    ) -> Result<Link, CannotConnect> {
+    ) -> Result<Link, ConnectFailure> {
         let plan = &*self.plan;
         let failed = |error: io::Error| self.tcp_failure(address, &error, &self.offer());
         let stream = TcpStream::connect(address).await.map_err(failed)?;
         stream.set_nodelay(true).map_err(failed)?;
-        let clear = |spoken| Agreed {
-            spoken,
+        let clear = |version| Agreed {
+            version,
             quic: None,
             tls: None,
         };
         match &plan.protocols {
-            Protocols::Clear1 => self.over(stream, clear(Spoken::Http1), false).await,
-            Protocols::Clear2 => self.over(stream, clear(Spoken::Http2), false).await,
+            Protocols::Clear1 => self.over(stream, clear(HttpVersion::Http1), false).await,
+            Protocols::Clear2 => self.over(stream, clear(HttpVersion::Http2), false).await,
             _ => {
                 let name = ServerName::try_from(plan.target.server_name.clone());
-                let name = name.map_err(|_| CannotConnect {
+                let name = name.map_err(|_| ConnectFailure {
                     label: "name".to_owned(),
                     failure: Failure::new(format!(
-                        "'{}' is no name for TLS",
+                        "'{}' is not a valid server name for TLS",
                         plan.target.server_name
                     )),
                 })?;
@@ -229,15 +229,15 @@ impl Connector {
                     self.tcp_failure(address, &error, &offer)
                 })?;
                 let session = stream.get_ref().1;
-                let spoken = match session.alpn_protocol() {
-                    Some(b"h2") => Spoken::Http2,
-                    // Servers without ALPN speak HTTP/1.1 (RFC 9112 has no name for it).
-                    Some(b"http/1.1") | None => Spoken::Http1,
+                let version = match session.alpn_protocol() {
+                    Some(b"h2") => HttpVersion::Http2,
+                    // Without ALPN, the protocol is HTTP/1.1.
+                    Some(b"http/1.1") | None => HttpVersion::Http1,
                     Some(_) => return Err(self.no_protocol()),
                 };
                 let offered = match &plan.protocols {
                     Protocols::Tls(list) => {
-                        list.iter().any(|name| name == spoken.name().as_bytes())
+                        list.iter().any(|name| name == version.name().as_bytes())
                     }
                     _ => true,
                 };
@@ -245,7 +245,7 @@ impl Connector {
                     return Err(self.no_protocol());
                 }
                 let agreed = Agreed {
-                    spoken,
+                    version,
                     quic: None,
                     tls: Some(agreed_tls(session)),
                 };
@@ -260,19 +260,19 @@ impl Connector {
         stream: S,
         agreed: Agreed,
         is_resumed: bool,
-    ) -> Result<Link, CannotConnect>
+    ) -> Result<Link, ConnectFailure>
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
         let traffic = Arc::new(Traffic::default());
         let io = TokioIo::new(Metered::new(stream, traffic.clone()));
-        let failed = |error: hyper::Error| CannotConnect {
+        let failed = |error: hyper::Error| ConnectFailure {
             label: error.to_string(),
-            failure: Failure::new(format!("cannot begin HTTP: {error}")),
+            failure: Failure::new(format!("cannot start HTTP: {error}")),
         };
-        let sender = if agreed.spoken == Spoken::Http2 {
+        let sender = if agreed.version == HttpVersion::Http2 {
             let (sender, connection) = self.http2().handshake(io).await.map_err(failed)?;
-            // Errors of the connection reach its requests.
+            // The requests of the connection report its errors.
             tokio::spawn(async move { drop(connection.await) });
             Sender::Http2(sender)
         } else {
@@ -303,7 +303,7 @@ impl Connector {
         builder
     }
 
-    /// Returns a description of what the handshakes offer, for messages.
+    /// Returns the values that handshakes offer, for messages.
     fn offer(&self) -> HandshakeOffer {
         match self.plan.protocols {
             Protocols::Quic => HandshakeOffer::of_tls13(&self.plan.tls),
@@ -316,25 +316,25 @@ impl Connector {
         address: SocketAddr,
         error: &io::Error,
         offer: &HandshakeOffer,
-    ) -> CannotConnect {
+    ) -> ConnectFailure {
         let peer = self.plan.target.peer(address);
-        CannotConnect {
+        ConnectFailure {
             label: label::of_io(error),
             failure: match error.kind() {
-                io::ErrorKind::ConnectionRefused => peer.is_absent("tcp"),
+                io::ErrorKind::ConnectionRefused => peer.not_listening("tcp"),
                 _ => peer.tcp_failure(error, offer, self.plan.connect_timeout),
             },
         }
     }
 
-    fn no_protocol(&self) -> CannotConnect {
-        CannotConnect {
+    fn no_protocol(&self) -> ConnectFailure {
+        ConnectFailure {
             label: "no common protocol (ALPN)".to_owned(),
-            failure: self.speaks_otherwise(),
+            failure: self.protocol_mismatch(),
         }
     }
 
-    fn speaks_otherwise(&self) -> Failure {
+    fn protocol_mismatch(&self) -> Failure {
         let offered = match &self.plan.protocols {
             Protocols::Tls(list) => {
                 let names = list.iter().map(|name| String::from_utf8_lossy(name));
@@ -344,14 +344,14 @@ impl Connector {
         };
         let url = &self.plan.target.url;
         Failure::with_cause(
-            format!("{url}: the server does not speak {offered} (ALPN)"),
+            format!("{url}: the server does not support {offered} (ALPN)"),
             Cause::Protocol,
         )
     }
 }
 
 impl Carrier {
-    /// Returns the bytes of HTTP received and sent, and the counters of QUIC.
+    /// Returns the bytes of HTTP received and sent, and the counters of QUIC if it is used.
     pub(crate) fn counters(&self) -> (u64, u64, Option<QuicRecord>) {
         match self {
             Self::Tcp { traffic, .. } => {
@@ -377,8 +377,8 @@ impl Carrier {
         }
     }
 
-    /// Waits for the tickets and the settings with which the next connection can send early data. The response to an
-    /// early request may arrive before them. Returns the settings.
+    /// Waits for the tickets and settings that the next connection needs to send early data. They may arrive
+    /// after the response to an early request. Returns the settings.
     pub(crate) async fn settings(&self, sender: &Sender) -> Option<h3::Settings> {
         let (Sender::Http3(client, _), Self::Quic { connection, .. }) = (sender, self) else {
             return None;
@@ -389,15 +389,18 @@ impl Carrier {
             // Servers send tickets before HANDSHAKE_DONE, or with it.
             while connection.stats().frames_received.handshake_done == 0 {
                 connection.close_reason().is_none().then_some(())?;
-                tokio::time::sleep(BETWEEN_TICKETS).await;
+                tokio::time::sleep(TICKET_POLL).await;
             }
             Some(settings)
         };
-        // Without tickets the next connection performs a full handshake.
-        tokio::time::timeout(PATIENCE, learn).await.ok().flatten()
+        // Without tickets, the next connection performs a full handshake.
+        tokio::time::timeout(TICKET_TIMEOUT, learn)
+            .await
+            .ok()
+            .flatten()
     }
 
-    /// Returns true if the handshake has resumed a session, and the fate of early data.
+    /// Returns whether the handshake resumed a session, and the fate of early data.
     pub(crate) fn resumption(&self) -> (bool, EarlyData) {
         match self {
             Self::Tcp { is_resumed, .. } => (*is_resumed, EarlyData::None),
@@ -420,19 +423,18 @@ impl Carrier {
         }
     }
 
-    /// Returns the reason why the server refused the client after the handshakes of TCP and TLS, if it
-    /// did.
+    /// Returns the reason if the server refused the client after the handshakes of TCP and TLS.
     pub(crate) fn refusal(&self) -> Option<&str> {
         match self {
             Self::Tcp { traffic, .. } => traffic.refusal(),
-            // The requests fail with it.
+            // Over QUIC, requests fail with the reason.
             Self::Quic { .. } => None,
         }
     }
 
-    /// Resolves when the server's machine reports that the port is closed, which QUIC alone would treat as
-    /// loss. Never resolves over TCP.
-    pub(crate) async fn is_refused(&self) {
+    /// Resolves when the server's machine reports that the port is closed, which QUIC itself treats as loss.
+    /// Never resolves over TCP.
+    pub(crate) async fn port_closed(&self) {
         let Self::Quic { endpoint, .. } = self else {
             return std::future::pending().await;
         };
@@ -444,14 +446,14 @@ impl Carrier {
         };
         let before = refusals();
         loop {
-            tokio::time::sleep(BETWEEN_LOOKS).await;
+            tokio::time::sleep(CLOSED_PORT_POLL).await;
             if refusals() > before {
                 return;
             }
         }
     }
 
-    /// Closes the connection.
+    /// Closes the connection without waiting for responses.
     pub(crate) async fn close(self) {
         if let Self::Quic {
             connection,
@@ -463,8 +465,8 @@ impl Carrier {
             let no_error = courser::VarInt::from_u32(0x100);
             connection.close(no_error, b"");
             drop(connection);
-            // Long enough to send the CONNECTION_CLOSE frame.
-            let _ = tokio::time::timeout(LEAVE, endpoint.wait_idle()).await;
+            // Waits until the CONNECTION_CLOSE frame is sent.
+            let _ = tokio::time::timeout(CLOSE_TIMEOUT, endpoint.wait_idle()).await;
         }
     }
 }
@@ -480,8 +482,8 @@ fn settings(plan: &Plan) -> TransportConfig {
     TransportConfig {
         handshake_timeout: plan.connect_timeout,
         max_idle_timeout: Some(plan.inactivity_timeout),
-        // A running server has answered long before the time is over. The system reports a closed port
-        // only after something was sent to it.
+        // A running server answers long before the timeout. The system reports a closed port only after a packet
+        // was sent to it.
         keep_alive_interval: Some(KEEP_ALIVE.min(plan.inactivity_timeout / 3)),
         stream_receive_window: window,
         stream_receive_window_max: window.max(default.stream_receive_window_max),
@@ -505,21 +507,21 @@ fn agreed_tls(session: &rustls::ClientConnection) -> AgreedTls {
     }
 }
 
-/// Returns the name in the registry of IANA, `TLS_AES_128_GCM_SHA256`, which rustls writes as
+/// Returns the name in the registry of IANA, such as `TLS_AES_128_GCM_SHA256`, for a name of rustls, such as
 /// `TLS13_AES_128_GCM_SHA256`.
 fn suite_name(name: &str) -> String {
     name.replacen("TLS13_", "TLS_", 1)
 }
 
-/// The default of h2load for HTTP/2: windows that never limit a transfer.
+/// The default window of h2load for HTTP/2, which never limits a transfer.
 const WINDOW: u32 = (1 << 30) - 1;
 
 /// The interval at which a connection that waits for a slow response probes the server.
 const KEEP_ALIVE: Duration = Duration::from_millis(500);
 
-const BETWEEN_LOOKS: Duration = Duration::from_millis(100);
-const LEAVE: Duration = Duration::from_millis(200);
+const CLOSED_PORT_POLL: Duration = Duration::from_millis(100);
+const CLOSE_TIMEOUT: Duration = Duration::from_millis(200);
 
 /// The time limit for tickets, and the time between two checks for them.
-const PATIENCE: Duration = Duration::from_secs(2);
-const BETWEEN_TICKETS: Duration = Duration::from_millis(1);
+const TICKET_TIMEOUT: Duration = Duration::from_secs(2);
+const TICKET_POLL: Duration = Duration::from_millis(1);

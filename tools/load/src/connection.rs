@@ -1,4 +1,4 @@
-//! One client, which replaces its connection when it breaks.
+//! One client, which replaces its connection when it is lost.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -9,16 +9,16 @@ use courser_units::to_f64;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use crate::connect::{CannotConnect, Carrier, Link};
+use crate::connect::{Carrier, ConnectFailure, Link};
 use crate::counts::ConnectionRecord;
 use crate::label::REFUSED;
 use crate::plan::Resume;
-use crate::request::Spoken;
+use crate::request::HttpVersion;
 use crate::request_stream::{self, StreamEnd, StreamsState};
 use crate::sessions::Sessions;
 use crate::worker::Worker;
 
-/// Keeps a connection under load until the run is over.
+/// Sends requests on a connection, and replaces it when it is lost, until the run is over.
 pub(crate) async fn run(worker: Arc<Worker>, number: u64, mut stop: watch::Receiver<bool>) {
     if let Some(rate) = worker.plan.connection_rate {
         let turn = to_f64(number) / rate;
@@ -29,7 +29,7 @@ pub(crate) async fn run(worker: Arc<Worker>, number: u64, mut stop: watch::Recei
         }
     }
     let mut state = Arc::new(StreamsState::default());
-    let mut patience = Patience::new();
+    let mut backoff = Backoff::new();
     let mut sessions = worker.connector.sessions();
     while !worker.schedule.is_over(Instant::now()) {
         if worker.plan.closes {
@@ -43,14 +43,14 @@ pub(crate) async fn run(worker: Arc<Worker>, number: u64, mut stop: watch::Recei
             connected = worker.connector.connect(&sessions) => connected,
             () = over(&worker, &mut stop) => return,
         };
-        let goes_on = match connected {
+        let continues = match connected {
             Ok(link) => {
                 worker.on_connected(&link.agreed);
                 match load(&worker, &state, link, began, &mut sessions, &mut stop).await {
                     StreamEnd::Finished => return,
                     StreamEnd::Spent => {
                         state = Arc::new(state.successor());
-                        patience = Patience::new();
+                        backoff = Backoff::new();
                         continue;
                     }
                     StreamEnd::Lost => {}
@@ -58,18 +58,18 @@ pub(crate) async fn run(worker: Arc<Worker>, number: u64, mut stop: watch::Recei
                 worker.counts().lost += 1;
                 let was_used = state.was_used.load(Relaxed);
                 if state.first_byte.lock().is_some() {
-                    patience = Patience::new();
+                    backoff = Backoff::new();
                 }
                 state = Arc::new(state.successor());
-                if began.elapsed() >= SHORT {
+                if began.elapsed() >= MIN_LIFETIME {
                     continue;
                 }
-                // A server that always hangs up is treated like none.
-                was_used || give_one_up(&worker, &state, began, HUNG_UP.to_owned())
+                // A server that closes each connection at once is treated as unreachable.
+                was_used || fail_next_request(&worker, &state, began, CLOSED_BY_SERVER.to_owned())
             }
             Err(error) => on_refused(&worker, &state, began, error),
         };
-        let pause = patience.pause().filter(|_| goes_on);
+        let pause = backoff.pause().filter(|_| continues);
         let Some(pause) = pause else { return };
         tokio::select! {
             () = tokio::time::sleep(pause) => {}
@@ -78,8 +78,8 @@ pub(crate) async fn run(worker: Arc<Worker>, number: u64, mut stop: watch::Recei
     }
 }
 
-/// Waits until the request of the next connection is due, so that the connection is made for it. Returns
-/// false if no request is left.
+/// Waits until the next request is due, so that its connection is opened at that time. Returns false if no
+/// request is left.
 async fn next_is_due(worker: &Worker, state: &StreamsState) -> bool {
     let Some(ticket) = state.next(worker) else {
         return false;
@@ -94,19 +94,24 @@ async fn next_is_due(worker: &Worker, state: &StreamsState) -> bool {
     true
 }
 
-/// Counts a connection that could not be made. Returns false when the run cannot continue.
-fn on_refused(worker: &Worker, state: &StreamsState, began: Instant, error: CannotConnect) -> bool {
+/// Counts a connection that could not be opened. Returns false if the run cannot continue.
+fn on_refused(
+    worker: &Worker,
+    state: &StreamsState,
+    began: Instant,
+    error: ConnectFailure,
+) -> bool {
     worker.counts().refused += 1;
     if !worker.was_ever_connected() {
         worker.counts().failure.get_or_insert(error.failure);
         return false;
     }
-    give_one_up(worker, state, began, error.label)
+    fail_next_request(worker, state, began, error.label)
 }
 
-/// Counts a request without a connection as failed, so that a run with a number of requests ends although
-/// the server does not answer. Returns false when no request is left.
-fn give_one_up(worker: &Worker, state: &StreamsState, began: Instant, label: String) -> bool {
+/// Counts a request without a connection as failed, so that a run with a number of requests ends even if the
+/// server does not answer. Returns false if no request is left.
+fn fail_next_request(worker: &Worker, state: &StreamsState, began: Instant, label: String) -> bool {
     if state.next(worker).is_none() {
         return false;
     }
@@ -130,10 +135,10 @@ async fn load(
         sender, carrier, ..
     } = link;
     let mut streams = JoinSet::new();
-    let count = match sender.spoken() {
+    let count = match sender.version() {
         _ if worker.plan.closes => 1,
-        Spoken::Http1 => 1,
-        Spoken::Http2 | Spoken::Http3 => worker.plan.streams,
+        HttpVersion::Http1 => 1,
+        HttpVersion::Http2 | HttpVersion::Http3 => worker.plan.streams,
     };
     let others = (1..count)
         .filter_map(|_| sender.another())
@@ -148,14 +153,14 @@ async fn load(
             joined = streams.join_next() => match joined {
                 Some(Ok(StreamEnd::Finished)) => {}
                 Some(Ok(other)) => end = other,
-                // Only the arms below abort streams.
+                // Streams are aborted only in the arms below.
                 Some(Err(error)) => worker.counts().count_error(format!("bug: {error}")),
                 None => break,
             },
-            () = carrier.is_refused() => {
-                let under_way = streams.len() as u64;
+            () = carrier.port_closed() => {
+                let in_flight = streams.len() as u64;
                 streams.shutdown().await;
-                on_gone(worker, under_way);
+                on_port_closed(worker, in_flight);
                 end = StreamEnd::Lost;
                 break;
             }
@@ -172,12 +177,12 @@ async fn load(
     }
     let (_, early_data) = carrier.resumption();
     if early_data == EarlyData::Rejected && end == StreamEnd::Lost {
-        // HTTP/3 needs another connection then (RFC 9001 §4.6.2).
+        // After a rejection, HTTP/3 needs another connection (RFC 9001 §4.6.2).
         end = StreamEnd::Spent;
     }
     record(worker, state, began, connected, &carrier);
     if end == StreamEnd::Spent {
-        // The next connection does not wait for the end of this one.
+        // The next connection does not wait for this one to close.
         tokio::spawn(carrier.close());
         return end;
     }
@@ -190,7 +195,7 @@ async fn load(
     end
 }
 
-/// Counts a connection that is over.
+/// Counts a connection that has ended.
 fn record(
     worker: &Worker,
     state: &StreamsState,
@@ -201,7 +206,7 @@ fn record(
     let (is_resumed, early_data) = carrier.resumption();
     if let Some(refusal) = carrier.refusal() {
         let mut counts = worker.counts();
-        // A request may have failed with the same error.
+        // A request may have failed with the same error, which counts once.
         if !counts.errors.contains_key(refusal) {
             counts.count_error(refusal.to_owned());
         }
@@ -222,16 +227,16 @@ fn record(
     });
 }
 
-/// Counts the requests in flight as failed, because the server's process has ended.
-fn on_gone(worker: &Worker, under_way: u64) {
+/// Counts the requests in flight as failed, because the port of the server is closed.
+fn on_port_closed(worker: &Worker, in_flight: u64) {
     let now = Instant::now();
     let mut counts = worker.counts();
-    for _ in 0..under_way {
+    for _ in 0..in_flight {
         counts.on_error(now, now, REFUSED.to_owned(), false);
     }
 }
 
-/// Resolves when requests in flight are to be abandoned.
+/// Resolves when requests in flight must be abandoned.
 async fn over(worker: &Worker, stop: &mut watch::Receiver<bool>) {
     let cut = async {
         match worker.schedule.cuts_at() {
@@ -245,19 +250,19 @@ async fn over(worker: &Worker, stop: &mut watch::Receiver<bool>) {
     }
 }
 
-/// A connection that lived for less time is not replaced at once.
-const SHORT: Duration = Duration::from_millis(20);
+/// A connection with a shorter lifetime is replaced after a pause.
+const MIN_LIFETIME: Duration = Duration::from_millis(20);
 
-const HUNG_UP: &str = "connection closed by the server";
+const CLOSED_BY_SERVER: &str = "connection closed by the server";
 
-/// The time limit and the pauses of attempts to reconnect.
+/// The growing pauses between attempts to reconnect, and their time limit.
 #[derive(Debug)]
-struct Patience {
+struct Backoff {
     began: Instant,
     next: Duration,
 }
 
-impl Patience {
+impl Backoff {
     fn new() -> Self {
         Self {
             began: Instant::now(),
@@ -265,16 +270,16 @@ impl Patience {
         }
     }
 
-    /// Returns the pause before the next attempt, or `None` to give up.
+    /// Returns the pause before the next attempt, or `None` after the time limit.
     fn pause(&mut self) -> Option<Duration> {
         let pause = self.next;
-        self.next = (pause * 2).min(LONGEST_PAUSE);
-        (self.began.elapsed() < GIVE_UP).then_some(pause)
+        self.next = (pause * 2).min(MAX_PAUSE);
+        (self.began.elapsed() < RECONNECT_TIMEOUT).then_some(pause)
     }
 }
 
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
-const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+const MAX_PAUSE: Duration = Duration::from_secs(1);
 
-/// Time limit of attempts; a server that restarts is back by then.
-const GIVE_UP: Duration = Duration::from_secs(30);
+/// Time limit of attempts, which suffices for a server to restart.
+const RECONNECT_TIMEOUT: Duration = Duration::from_secs(30);

@@ -6,56 +6,56 @@ use std::time::{Duration, Instant};
 use courser::{EarlyData, QuicVersion};
 use courser_measure::{Failure, IoCounters, MovesReport, Times};
 
-use crate::request::Spoken;
+use crate::request::HttpVersion;
 use crate::sender::Answer;
 
 /// Counters of the requests and connections of one thread, or of all threads.
 #[derive(Debug)]
 pub(crate) struct RunCounts {
-    /// The beginning of the measurement; earlier requests do not count.
+    /// The start of the measurement. Earlier requests do not count.
     measured_from: Instant,
-    /// Requests answered to the end.
+    /// Requests with a complete response.
     pub(crate) done: u64,
-    /// Requests without a complete answer.
+    /// Requests without a complete response.
     pub(crate) errored: u64,
-    /// Requests among the errored ones whose time limit was over.
+    /// Requests among the errored ones that exceeded their time limit.
     pub(crate) timeouts: u64,
-    /// Requests without an answer and connections that could not be made, by the label of the error.
+    /// Requests without a response and connections that could not be opened, by the label of the error.
     pub(crate) errors: BTreeMap<String, u64>,
-    /// Answers by status.
+    /// Number of complete responses, by status code.
     pub(crate) statuses: BTreeMap<u16, u64>,
-    /// The status of the last answers and their number: most answers have the same status.
+    /// The status of the last responses and their number, because most responses have the same status.
     run: (u16, u64),
     /// Bytes of content received.
     pub(crate) data: u64,
-    /// Bytes of field lines received, names and values without compression.
+    /// Bytes of field lines received: uncompressed names and values.
     pub(crate) fields: u64,
-    /// Times from when a request was due, or sent, to the end of its response.
+    /// Times from the moment when a request was due, or sent, to the end of its response.
     pub(crate) latency: Times,
-    /// Times from when a request was sent to the end of its response, if that differs.
+    /// Times from sending a request to the end of its response, if `latency` counts from the due time.
     pub(crate) service: Times,
-    /// Times from when a request was sent to the header section of its response.
+    /// Times from sending a request to the header section of its response.
     pub(crate) head: Times,
-    /// Answers in each tenth of a second since the measurement began.
+    /// Complete responses in each tenth of a second since the measurement began.
     pub(crate) tenths: Vec<u64>,
-    /// The time at which the last request was over.
+    /// The time at which the last request ended.
     pub(crate) last: Option<Instant>,
-    /// Connections that were made and are over.
+    /// Connections that were established and have ended.
     pub(crate) connections: Vec<ConnectionRecord>,
-    /// Connections that could not be made.
+    /// Connections that could not be opened.
     pub(crate) refused: u64,
-    /// Connections that broke before the end.
+    /// Connections that were lost before the end of the run.
     pub(crate) lost: u64,
-    /// The failure of the first connection that could not be made, for the case that none can.
+    /// The failure of the first connection that could not be opened, which is reported if none can be.
     pub(crate) failure: Option<Failure>,
     pub(crate) agreed: Option<Agreed>,
 }
 
-/// The protocols that client and server agreed on.
+/// The protocols that client and server negotiated.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Agreed {
     /// The version of HTTP.
-    pub spoken: Spoken,
+    pub version: HttpVersion,
     /// The version of QUIC; `None` over TCP.
     pub quic: Option<QuicVersion>,
     /// The TLS session; `None` without TLS.
@@ -65,15 +65,15 @@ pub struct Agreed {
 /// The TLS session of a connection.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct AgreedTls {
-    /// The version as OpenSSL and h2load write it: `TLSv1.3`.
+    /// The version in the spelling of OpenSSL and h2load: `TLSv1.3`.
     pub version: &'static str,
-    /// The name of the cipher suite in the registry of IANA.
+    /// The name of the cipher suite in the registry of IANA, such as `TLS_AES_128_GCM_SHA256`.
     pub cipher: Option<String>,
-    /// The key exchange group.
+    /// The key exchange group, such as `X25519MLKEM768`.
     pub group: Option<String>,
 }
 
-/// The figures of a connection that is over.
+/// The figures of a connection that has ended.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ConnectionRecord {
     /// Time from the first packet to the end of the handshake.
@@ -99,17 +99,17 @@ pub struct ConnectionRecord {
 /// The counters of a QUIC connection.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct QuicRecord {
-    /// Lowest round-trip time.
+    /// Lowest round-trip time of the connection (RFC 9002 §5.2).
     pub min_rtt: Duration,
     /// Smoothed round-trip time at the end.
     pub smoothed_rtt: Duration,
-    /// Packets sent.
+    /// QUIC packets sent, of all packet number spaces.
     pub packets_sent: u64,
-    /// Packets received.
+    /// QUIC packets received, of all packet number spaces.
     pub packets_received: u64,
     /// Packets that were declared lost.
     pub packets_lost: u64,
-    /// Counters of its socket.
+    /// Counters of the socket of the connection.
     pub io: IoCounters,
 }
 
@@ -121,18 +121,18 @@ pub(crate) struct Finished {
     pub(crate) sent: u64,
     /// The time since the start, or since the end of the warm-up.
     pub(crate) elapsed: Duration,
-    /// CPU time of this process while it was measured.
+    /// CPU time of this process during the measurement.
     pub(crate) cpu_seconds: f64,
-    /// True if the run was stopped.
+    /// True if the run was stopped before its end.
     pub(crate) is_interrupted: bool,
     /// Moves of the connections, if they move.
     pub(crate) moves: Option<MovesReport>,
 }
 
-/// The moments in the life of a request.
+/// The times of a request.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Moments {
-    /// The time at which it was due, if there was one.
+pub(crate) struct RequestTimes {
+    /// The time at which the request was due; `None` without a rate.
     pub(crate) due: Option<Instant>,
     pub(crate) sent: Instant,
     pub(crate) over: Instant,
@@ -163,11 +163,11 @@ impl RunCounts {
         }
     }
 
-    /// Counts an answered request and returns true, unless it was sent before the measurement began. With
-    /// `is_corrected`, latency counts from when it was due.
+    /// Counts a request with its response. Returns false if it was sent before the measurement began, in which
+    /// case it does not count. With `is_corrected`, latency counts from the time at which it was due.
     pub(crate) fn on_answer(
         &mut self,
-        times: Moments,
+        times: RequestTimes,
         answer: &Answer,
         is_corrected: bool,
     ) -> bool {
@@ -196,7 +196,7 @@ impl RunCounts {
         true
     }
 
-    /// Counts a request without an answer, or without a connection.
+    /// Counts a request without a response or without a connection.
     pub(crate) fn on_error(
         &mut self,
         sent: Instant,
@@ -213,7 +213,7 @@ impl RunCounts {
         self.last = self.last.max(Some(over));
     }
 
-    /// Counts an error that concerns no request.
+    /// Counts an error that is not about a request.
     pub(crate) fn count_error(&mut self, label: String) {
         let is_known = self.errors.contains_key(&label);
         let label = if is_known || self.errors.len() < MAX_LABELS {
@@ -279,10 +279,10 @@ impl RunCounts {
     }
 }
 
-/// The largest number of labels, which bounds the memory that a peer's texts take.
+/// The largest number of labels, which bounds the memory for text of peers.
 const MAX_LABELS: usize = 100;
 
-/// The number of tenths of a second that are counted, a day.
+/// The largest number of tenths of a second that are counted: one day.
 const MAX_TENTHS: usize = 864_000;
 
 #[cfg(test)]
@@ -304,10 +304,10 @@ mod tests {
     }
 
     #[test]
-    fn correction_counts_from_when_a_request_was_due() {
+    fn corrected_latency_counts_from_the_due_time() {
         let start = Instant::now();
         let at = |ms| start + Duration::from_millis(ms);
-        let times = Moments {
+        let times = RequestTimes {
             due: Some(at(100)),
             sent: at(900),
             over: at(1000),
@@ -325,7 +325,7 @@ mod tests {
     fn requests_of_the_warm_up_do_not_count() {
         let start = Instant::now();
         let mut counts = RunCounts::new(start + Duration::from_secs(1));
-        let times = Moments {
+        let times = RequestTimes {
             due: None,
             sent: start,
             over: start + Duration::from_secs(2),
@@ -336,9 +336,9 @@ mod tests {
     }
 
     #[test]
-    fn statuses_are_counted_over_threads() {
+    fn statuses_of_threads_are_added_up() {
         let start = Instant::now();
-        let times = Moments {
+        let times = RequestTimes {
             due: None,
             sent: start,
             over: start,
@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn error_labels_of_a_peer_take_bounded_memory() {
+    fn number_of_error_labels_is_bounded() {
         let mut counts = RunCounts::new(Instant::now());
         for number in 0..10_000 {
             counts.count_error(format!("error {number}"));

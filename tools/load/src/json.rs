@@ -1,4 +1,4 @@
-//! The figures of a run for programs.
+//! The figures of a run as JSON.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::summary::Summary;
 
 /// Returns the figures of a run as JSON. Times are in seconds, sizes in bytes.
 ///
-/// Names are those of oha where it has the figure.
+/// Figures that oha also reports have its names.
 pub fn document(plan: &Plan, summary: &Summary) -> Value {
     let latency = summary.latency.stats();
     let all = summary.done + summary.errored;
@@ -44,7 +44,7 @@ pub fn document(plan: &Plan, summary: &Summary) -> Value {
         "statusCodeDistribution": summary.statuses,
         "errorDistribution": summary.errors,
         "url": plan.target.url,
-        "protocol": summary.agreed.as_ref().map(|agreed| agreed.spoken.name()),
+        "protocol": summary.agreed.as_ref().map(|agreed| agreed.version.name()),
         "quic_version": summary
             .agreed
             .as_ref()
@@ -63,7 +63,7 @@ pub fn document(plan: &Plan, summary: &Summary) -> Value {
             "rate": plan.rate, "latencyCorrection": plan.is_corrected,
         },
         "requests": {
-            "asked": summary.asked, "started": summary.sent, "done": summary.done,
+            "asked": summary.requested, "started": summary.sent, "done": summary.done,
             "succeeded": summary.succeeded, "errored": summary.errored,
             "timeout": summary.timeouts,
         },

@@ -1,10 +1,10 @@
-//! Labels of errors, by which reports count them: errors that are alike have the same label.
+//! Labels under which reports count errors. Similar errors have the same label.
 
 use std::io;
 
 use courser::HandshakeFailure;
 
-/// Returns the label of an error of a TCP stream.
+/// Returns the label for an error of a TCP stream.
 pub(crate) fn of_io(error: &io::Error) -> String {
     use io::ErrorKind::{
         BrokenPipe, ConnectionAborted, ConnectionRefused, ConnectionReset, TimedOut, UnexpectedEof,
@@ -29,7 +29,7 @@ fn tls_error(error: &io::Error) -> Option<&rustls::Error> {
     error.get_ref()?.downcast_ref()
 }
 
-/// Returns the label of a QUIC connection that could not be made.
+/// Returns the label for a QUIC connection that could not be opened.
 pub(crate) fn of_quic(error: &courser::ConnectionError) -> String {
     if error.is_timeout() {
         TIMED_OUT.to_owned()

@@ -1,12 +1,12 @@
 //! A load generator for HTTP/1.1, HTTP/2 and HTTP/3.
 //!
-//! A [`Plan`] contains the server, the requests, the number of connections and the end of the run. [`run`]
-//! loads the server and returns a [`Summary`] of what was counted, which [`document`] writes as JSON.
+//! A [`Plan`] contains the server, the requests, the number of connections and the limit of the run. [`run`]
+//! loads the server and returns a [`Summary`], which [`document`] converts to JSON.
 //!
-//! - **Closed loop**: without a rate, each stream sends its next request when the last one is answered.
-//! - **Open loop**: with a [rate](Plan::rate), requests have times at which they are due. Latency can count
-//!   from these times, so that a server which stops answering cannot hide the requests that were not sent
-//!   meanwhile ([`Plan::is_corrected`]).
+//! - **Closed loop**: without a rate, each stream sends its next request after the response to the last one.
+//! - **Open loop**: with a [rate](Plan::rate), each request is due at a time. Latency can count from these
+//!   times, so that it includes the delay of requests that wait while the server does not answer
+//!   ([`Plan::is_corrected`]).
 //!
 //! ```no_run
 //! use std::sync::Arc;
@@ -21,7 +21,7 @@
 //! let plan = Plan {
 //!     target: Target::of(&urls, None)?,
 //!     requests: Requests::new(&urls, RequestParts::default(), None)?,
-//!     tls: protocols.tls_config(&Trust::Anybody)?,
+//!     tls: protocols.tls_config(&Trust::AnyServer)?,
 //!     protocols,
 //!     amount: Amount::Requests(10_000),
 //!     connections: 4,
@@ -53,17 +53,17 @@
 //!
 //! # Cost
 //!
-//! The generator uses little CPU time, so that it can measure efficient servers. Each thread has a runtime of
-//! its own and its share of the connections. Threads share no lock but the counter of requests, and a
-//! request takes no timer unless it has a time limit or a time at which it is due. Times at which requests
-//! are due are kept to the microsecond. The summary contains the CPU time of the process, so that a limit of
-//! the generator is not mistaken for a limit of the server.
+//! The generator uses little CPU time, so that it can measure efficient servers. Each thread has its own
+//! runtime and its share of the connections. Threads share only the counter of requests, and a request uses no
+//! timer unless it has a time limit or a due time. Due times have a precision of a microsecond. The summary
+//! contains the CPU time of the process, so that a limit of the generator is not mistaken for a limit of the
+//! server.
 //!
 //! # Failures
 //!
-//! A connection that breaks is replaced, after pauses that grow, for half a minute. Requests that the server has
-//! certainly not processed are retried. All other requests without a complete answer count as errors, by their label.
-//! A run in which no connection can be made at all fails.
+//! A lost connection is replaced. Attempts continue for half a minute, with growing pauses. Requests that the
+//! server has certainly not processed are retried. All other requests without a complete response count as
+//! errors, by label. A run fails if no connection can be opened at all.
 
 mod alarm;
 mod connect;
@@ -89,7 +89,7 @@ pub use self::counts::{Agreed, AgreedTls, ConnectionRecord, QuicRecord};
 pub use self::json::{PERCENTILES, document};
 pub use self::pattern::Pattern;
 pub use self::plan::{Amount, Plan, Protocols, Resume};
-pub use self::request::{RequestParts, Requests, Spoken};
+pub use self::request::{HttpVersion, RequestParts, Requests};
 pub use self::run::{Progress, run};
 pub use self::summary::{Handshakes, Summary};
 pub use self::target::Target;

@@ -1,4 +1,4 @@
-//! A stream that counts the bytes of HTTP, without those of TLS and TCP.
+//! A stream that counts the bytes of HTTP, without the overhead of TLS and TCP.
 
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -13,7 +13,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 pub(crate) struct Traffic {
     pub(crate) read: AtomicU64,
     pub(crate) written: AtomicU64,
-    /// The reason why the server refused the client after the handshake, as far as TLS reports it.
+    /// The reason why the server refused the client after the handshake, if it sent a TLS alert.
     refusal: OnceLock<String>,
 }
 
@@ -24,7 +24,7 @@ impl Traffic {
 
     fn on_error(&self, error: &std::io::Error) {
         if let Some(failure) = HandshakeFailure::after_handshake(error, "TLS") {
-            // The first error counts.
+            // Keeps the first error.
             let _ = self.refusal.set(failure.seen().to_owned());
         }
     }

@@ -1,4 +1,4 @@
-//! URLs that are drawn from a regular expression.
+//! Generates URLs from a regular expression.
 
 #[cfg_attr(not(feature = "rand-regex"), path = "pattern/absent.rs")]
 mod expression;
@@ -13,10 +13,10 @@ use url::Url;
 
 use self::expression::Expression;
 
-/// A URL whose part behind the host is a regular expression, from which requests are drawn.
+/// A URL whose path and query are a regular expression, from which the URLs of requests are generated.
 ///
-/// Scheme, host and port are taken literally, for a run loads one server. A dot is a literal dot, as in
-/// oha, since URLs are full of dots; `[ -~]` is any character.
+/// Scheme, host and port are literal, because a run loads one server. As in oha, a dot is a literal dot,
+/// because URLs contain many dots; `[ -~]` stands for any character.
 #[derive(Debug)]
 pub struct Pattern {
     origin: String,
@@ -27,11 +27,11 @@ pub struct Pattern {
 }
 
 impl Pattern {
-    /// Reads a pattern in which an unbounded repetition yields up to `max_repeat` more than it has to.
+    /// Parses a pattern. Unbounded repetitions yield up to `max_repeat` repetitions above their minimum.
     ///
     /// # Errors
-    /// Returns an error if the part behind the host is not a regular expression, or this build has none (feature
-    /// `rand-regex`).
+    /// Returns an error if the part after the host is not a valid regular expression, or if this build lacks the
+    /// feature `rand-regex`.
     pub fn read(text: &str, max_repeat: u32) -> Result<Self, Failure> {
         let (origin, rest) = text.split_at(end_of_origin(text));
         let rest = Expression::read(&literal_dots(rest), rest, max_repeat)?;
@@ -43,15 +43,15 @@ impl Pattern {
         })
     }
 
-    /// Returns scheme, host and port as a URL of their own, with the zone of the host if it has one.
+    /// Returns the URL of scheme, host and port, with the zone of the host if it has one.
     pub fn origin(&self) -> String {
         format!("{}/", self.origin)
     }
 
-    /// Returns the URL of the request with this number, which is always the same within a run. A zone is not part
-    /// of a requested URL (RFC 6874 §1).
+    /// Returns the URL of the request with this number, which is the same at each call. A requested URL contains
+    /// no zone (RFC 6874 §1).
     pub fn url(&self, number: u64) -> String {
-        let rest = self.rest.draw(self.seed.wrapping_add(number));
+        let rest = self.rest.generate(self.seed.wrapping_add(number));
         format!("{}{rest}", self.requested)
     }
 
@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn urls_are_of_the_pattern_and_differ() {
+    fn urls_match_the_pattern_and_differ() {
         let pattern = Pattern::read(r"https://a.b:1/[a-c]{2}/[0-9]+.js\?q=[ é]x", 4).expect("fine");
         assert_eq!(pattern.origin(), "https://a.b:1/");
         let mut seen = std::collections::HashSet::new();
@@ -107,7 +107,7 @@ mod tests {
                 letters.bytes().all(|letter| b"abc".contains(&letter)),
                 "{path}"
             );
-            let (digits, rest) = rest[1..].split_once('.').expect("a dot that is one");
+            let (digits, rest) = rest[1..].split_once('.').expect("a literal dot");
             assert!((1..=5).contains(&digits.len()), "{path}");
             assert!(["js?q=%20x", "js?q=%C3%A9x"].contains(&rest), "{path}");
             assert_eq!(
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn dots_that_are_escaped_stay_so() {
+    fn escaped_dots_are_unchanged() {
         assert_eq!(literal_dots(r"/a.b\.c\\.d"), r"/a\.b\.c\\\.d");
     }
 
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn zones_are_kept_for_the_server_and_not_requested() {
+    fn zones_are_used_to_connect_but_not_requested() {
         let pattern = Pattern::read("https://[fe80::1%252]:1/a", 4).expect("fine");
         assert_eq!(pattern.origin(), "https://[fe80::1%252]:1/");
         assert_eq!(pattern.url(1), "https://[fe80::1]:1/a");

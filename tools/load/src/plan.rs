@@ -16,34 +16,33 @@ use crate::target::Target;
 /// The settings of a run.
 #[derive(Debug)]
 pub struct Plan {
-    /// The server.
+    /// The server under load.
     pub target: Target,
-    /// The requests, which are sent in turn.
+    /// The requests, which are sent in rotation.
     pub requests: Requests,
     /// The version of HTTP and its transport.
     pub protocols: Protocols,
-    /// The end of the run.
+    /// The limit of the run.
     pub amount: Amount,
     /// The number of connections.
     pub connections: u64,
-    /// The number of threads, which share the connections; at most one for each connection.
+    /// The number of threads, which share the connections; at most one per connection.
     pub threads: u64,
     /// Requests in flight on each connection.
     pub streams: u64,
-    /// Requests per second over all connections. Without a rate, each stream sends its next request
-    /// when the last one is answered.
+    /// Requests per second over all connections. Without a rate, each stream sends its next request after the
+    /// response to the last one.
     pub rate: Option<f64>,
-    /// True if latency counts from the time at which a request was due, so that a server which stops
-    /// answering cannot hide the requests that were not sent meanwhile.
+    /// True if latency counts from the time at which a request was due, so that it includes the delay of
+    /// requests that wait while the server does not answer.
     pub is_corrected: bool,
-    /// Sends one request on each connection, and closes it.
+    /// True to send one request per connection and then close the connection.
     pub closes: bool,
-    /// The resumption of TLS sessions. Each of the `connections` keeps tickets of its own for those that
-    /// follow it.
+    /// The resumption of TLS sessions. Each of the `connections` keeps its own tickets for its successors.
     pub resume: Resume,
-    /// Connections begun per second; all at once without a rate.
+    /// Connections opened per second. Without a rate, all are opened at once.
     pub connection_rate: Option<f64>,
-    /// Time limit of a request.
+    /// Time limit of a request, from sending it to the end of its response.
     pub timeout: Option<Duration>,
     /// Time limit for connecting.
     pub connect_timeout: Duration,
@@ -53,26 +52,26 @@ pub struct Plan {
     pub stream_window: Option<u32>,
     /// Flow control window of a connection, in bytes.
     pub connection_window: Option<u32>,
-    /// Versions of QUIC; the first flight is of the first one.
+    /// Versions of QUIC; the first flight uses the first one.
     pub versions: Vec<QuicVersion>,
-    /// Largest UDP payload; discovered without one.
+    /// Largest UDP payload in bytes; `None` discovers it.
     pub mtu: Option<u16>,
-    /// Sends many UDP datagrams in one system call, where the system can.
+    /// True to send batches of UDP datagrams in one system call, if the system supports it.
     pub segmentation_offload: bool,
-    /// The TLS configuration, made by [`Protocols::tls_config`].
+    /// The TLS configuration, from [`Protocols::tls_config`].
     pub tls: Arc<rustls::ClientConfig>,
-    /// Time between two moves of each QUIC connection to a new socket; `None` stays.
+    /// Interval at which each QUIC connection moves to a new socket; `None` keeps the socket.
     pub rebind_every: Option<Duration>,
     /// Receives the traces of QUIC connections.
     pub sinks: Option<Arc<dyn SinkFactory>>,
-    /// Receives a line for each request, as h2load writes it.
+    /// The file that receives a line for each request, in the format of h2load.
     pub log_file: Option<PathBuf>,
 }
 
 /// The resumption of TLS sessions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Resume {
-    /// Every handshake is a full one.
+    /// All handshakes are full handshakes.
     #[default]
     Never,
     /// Connections resume the sessions of earlier ones.
@@ -82,11 +81,11 @@ pub enum Resume {
 }
 
 impl Resume {
-    /// Returns the resumption for these wishes.
+    /// Returns the resumption for the given flags.
     ///
     /// # Errors
-    /// Returns an error if there is no TLS, or early data is wanted without HTTP/3 or for requests that must not
-    /// be repeated (RFC 8470 §4).
+    /// Returns an error if there is no TLS, or if early data is requested without HTTP/3 or for requests that
+    /// must not be repeated (RFC 8470 §4).
     pub fn of(
         resume: bool,
         early_data: bool,
@@ -99,7 +98,7 @@ impl Resume {
                 "without TLS there is no session to resume: use an https:// URL"
             }
             (false, true, _) => return Ok(Self::Sessions),
-            (true, _, Protocols::Tls(_)) => "early data is for HTTP/3",
+            (true, _, Protocols::Tls(_)) => "early data needs HTTP/3",
             (true, _, Protocols::Quic) if method.is_safe() => return Ok(Self::EarlyData),
             _ => {
                 "early data needs a safe method such as GET: an attacker can repeat early requests"
@@ -109,18 +108,18 @@ impl Resume {
     }
 }
 
-/// The end of a run.
+/// The limit of a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Amount {
     /// The run ends after this many requests.
     Requests(u64),
     /// The run ends after a time.
     Time {
-        /// The time before the measurement begins. Requests sent in it do not count.
+        /// The time before the measurement, whose requests do not count.
         warm_up: Duration,
-        /// The time that is measured.
+        /// The duration of the measurement.
         measured: Duration,
-        /// True if the run waits for requests that are in flight at its end.
+        /// True if the run waits for the requests that are in flight at its end.
         waits: bool,
     },
 }
@@ -128,9 +127,9 @@ pub enum Amount {
 /// The version of HTTP and its transport.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Protocols {
-    /// HTTP/3 over QUIC.
+    /// HTTP/3 over QUIC, without a fallback.
     Quic,
-    /// The version that TLS over TCP agrees on, of these names in ALPN.
+    /// The version that is negotiated over TLS and TCP, out of these names in ALPN.
     Tls(Vec<Vec<u8>>),
     /// HTTP/1.1 over TCP without TLS.
     Clear1,
@@ -139,7 +138,7 @@ pub enum Protocols {
 }
 
 impl Protocols {
-    /// Makes the TLS configuration of a run.
+    /// Creates the TLS configuration of a run.
     ///
     /// # Errors
     /// Returns an error if the trusted certificates cannot be read or used.

@@ -1,4 +1,4 @@
-//! Requests, made once and copied each time one is sent.
+//! Prepares requests, which are copied each time one is sent.
 
 use bytes::Bytes;
 use courser_measure::Failure;
@@ -9,18 +9,18 @@ use http_body_util::Full;
 
 use crate::pattern::Pattern;
 
-/// The version of HTTP that a connection speaks.
+/// The version of HTTP of a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Spoken {
-    /// HTTP/1.1.
+pub enum HttpVersion {
+    /// HTTP/1.1 (RFC 9112).
     Http1,
     /// HTTP/2.
     Http2,
-    /// HTTP/3.
+    /// HTTP/3 (RFC 9114).
     Http3,
 }
 
-impl Spoken {
+impl HttpVersion {
     /// Returns the name of the version in ALPN.
     pub const fn name(self) -> &'static str {
         match self {
@@ -31,18 +31,18 @@ impl Spoken {
     }
 }
 
-/// The parts that all requests of a run have in common.
+/// The parts that all requests of a run share.
 #[derive(Clone, Debug, Default)]
 pub struct RequestParts {
     /// The method; by default GET, or POST with a body.
     pub method: Option<Method>,
     /// Field lines, in order. A host field replaces the authority of the URLs.
     pub headers: Vec<(HeaderName, HeaderValue)>,
-    /// The content, which may be empty.
+    /// The content; `None` without a body.
     pub body: Option<Bytes>,
 }
 
-/// The requests of a run, which are sent in turn.
+/// The requests of a run, which are sent in rotation.
 #[derive(Debug)]
 pub struct Requests {
     method: Method,
@@ -53,7 +53,7 @@ pub struct Requests {
     /// URLs without an authority, for HTTP/1.1, whose host field names the host.
     origin_form: Vec<Uri>,
     headers_with_host: HeaderMap,
-    /// The pattern that paths are drawn from.
+    /// The pattern from which paths are generated, if there is one.
     pattern: Option<Pattern>,
 }
 
@@ -63,11 +63,11 @@ impl Requests {
         &self.method
     }
 
-    /// Makes requests for `urls`, at least one, which all name one server. With a pattern, paths are
-    /// drawn from it and the URLs give the server.
+    /// Prepares requests for `urls`, which must contain at least one URL and all have the same server. With a
+    /// pattern, paths are generated from it, and the URLs only name the server.
     ///
     /// # Errors
-    /// Returns an error if a field belongs to the connection, or the host field is not a valid host.
+    /// Returns an error if a field is specific to the connection, or if the host field is not a valid host.
     pub fn new(
         urls: &[Uri],
         parts: RequestParts,
@@ -75,7 +75,7 @@ impl Requests {
     ) -> Result<Self, Failure> {
         let mut headers = HeaderMap::new();
         for (name, value) in parts.headers {
-            if IN_THE_WAY.contains(&name) {
+            if CONNECTION_FIELDS.contains(&name) {
                 return Err(Failure::new(format!(
                     "the field '{name}' belongs to the connection and cannot be set"
                 )));
@@ -116,11 +116,11 @@ impl Requests {
         })
     }
 
-    /// Makes the request with this number.
-    pub(crate) fn make(&self, number: u64, spoken: Spoken) -> Request<Full<Bytes>> {
-        let (urls, headers) = match spoken {
-            Spoken::Http1 => (&self.origin_form, &self.headers_with_host),
-            Spoken::Http2 | Spoken::Http3 => (&self.whole, &self.headers),
+    /// Returns the request with this number.
+    pub(crate) fn get(&self, number: u64, version: HttpVersion) -> Request<Full<Bytes>> {
+        let (urls, headers) = match version {
+            HttpVersion::Http1 => (&self.origin_form, &self.headers_with_host),
+            HttpVersion::Http2 | HttpVersion::Http3 => (&self.whole, &self.headers),
         };
         let index = usize::try_from(number % urls.len() as u64).unwrap_or(0);
         let mut request = Request::new(Full::new(self.body.clone()));
@@ -141,8 +141,7 @@ fn host_of(urls: &[Uri]) -> HeaderValue {
     HeaderValue::from_str(text).unwrap_or(HeaderValue::from_static(""))
 }
 
-/// Puts the value of a host field into a URL, as its authority: `:authority` replaces the field since
-/// HTTP/2.
+/// Sets the authority of a URL to the value of a host field, which `:authority` replaces since HTTP/2.
 fn with_host(url: &Uri, host: &HeaderValue) -> Result<Uri, Failure> {
     let mut parts = url.clone().into_parts();
     let wrong = || Failure::new(format!("the host field {host:?} is not a valid host"));
@@ -153,7 +152,7 @@ fn with_host(url: &Uri, host: &HeaderValue) -> Result<Uri, Failure> {
 fn with_path(url: &Uri, path: PathAndQuery) -> Uri {
     let mut parts = url.clone().into_parts();
     parts.path_and_query = Some(path);
-    // The URL had a path before, so it is valid with another one.
+    // The URL had a path, so it is valid with another one.
     Uri::from_parts(parts).unwrap_or_else(|_| url.clone())
 }
 
@@ -164,8 +163,8 @@ fn origin_form(url: &Uri) -> Uri {
     Uri::from_parts(parts).unwrap_or_else(|_| Uri::from_static("/"))
 }
 
-/// Fields that frame messages or steer connections (RFC 9113 §8.2.2, RFC 9114 §4.2).
-const IN_THE_WAY: [HeaderName; 5] = [
+/// Fields that delimit messages or control connections (RFC 9113 §8.2.2, RFC 9114 §4.2).
+const CONNECTION_FIELDS: [HeaderName; 5] = [
     http::header::CONNECTION,
     http::header::TRANSFER_ENCODING,
     http::header::CONTENT_LENGTH,
@@ -191,35 +190,38 @@ mod tests {
     }
 
     #[test]
-    fn each_version_has_the_host_where_it_belongs() {
+    fn host_is_a_field_or_the_authority_by_version() {
         let requests = requests(&["https://example.org:1/a?b"], &[("x-a", "1")]).expect("fine");
-        let first = requests.make(0, Spoken::Http1);
+        let first = requests.get(0, HttpVersion::Http1);
         assert_eq!(first.uri(), "/a?b");
         assert_eq!(first.headers()["host"], "example.org:1");
-        let second = requests.make(0, Spoken::Http3);
+        let second = requests.get(0, HttpVersion::Http3);
         assert_eq!(second.uri(), "https://example.org:1/a?b");
         assert!(second.headers().get("host").is_none());
         assert_eq!(second.headers()["x-a"], "1");
     }
 
     #[test]
-    fn requested_host_is_the_authority() {
+    fn host_field_replaces_the_authority() {
         let requests = requests(&["https://127.0.0.1/"], &[("host", "other")]).expect("fine");
-        assert_eq!(requests.make(0, Spoken::Http2).uri(), "https://other/");
-        assert_eq!(requests.make(0, Spoken::Http1).headers()["host"], "other");
+        assert_eq!(requests.get(0, HttpVersion::Http2).uri(), "https://other/");
+        assert_eq!(
+            requests.get(0, HttpVersion::Http1).headers()["host"],
+            "other"
+        );
     }
 
     #[test]
     fn urls_are_requested_in_turn() {
         let requests = requests(&["https://x/a", "https://x/b"], &[]).expect("fine");
         let paths: Vec<_> = (0..3)
-            .map(|number| requests.make(number, Spoken::Http1).uri().to_string())
+            .map(|number| requests.get(number, HttpVersion::Http1).uri().to_string())
             .collect();
         assert_eq!(paths, ["/a", "/b", "/a"]);
     }
 
     #[test]
-    fn paths_are_drawn_and_the_rest_stays() {
+    fn only_paths_are_generated() {
         let pattern = Pattern::read("https://x:1/[ab]", 4).expect("fine");
         let urls = [pattern.origin().parse().expect("a URL")];
         let parts = RequestParts {
@@ -227,19 +229,22 @@ mod tests {
             ..RequestParts::default()
         };
         let requests = Requests::new(&urls, parts, Some(pattern)).expect("fine");
-        let of = |number, spoken| requests.make(number, spoken).uri().to_string();
+        let of = |number, version| requests.get(number, version).uri().to_string();
         for number in 0..20 {
-            let whole = of(number, Spoken::Http3);
+            let whole = of(number, HttpVersion::Http3);
             assert!(
                 ["https://other/a", "https://other/b"].contains(&&*whole),
                 "{whole}"
             );
-            assert_eq!(of(number, Spoken::Http1), whole["https://other".len()..]);
+            assert_eq!(
+                of(number, HttpVersion::Http1),
+                whole["https://other".len()..]
+            );
         }
     }
 
     #[test]
-    fn a_body_makes_it_a_post() {
+    fn requests_with_a_body_use_post_by_default() {
         let method = |method: Option<Method>, body: Option<&'static str>| {
             let parts = RequestParts {
                 method,
@@ -248,7 +253,7 @@ mod tests {
             };
             let url = Uri::from_static("https://x/");
             let requests = Requests::new(&[url], parts, None).expect("fine");
-            requests.make(0, Spoken::Http2).method().clone()
+            requests.get(0, HttpVersion::Http2).method().clone()
         };
         assert_eq!(method(None, Some("text")), Method::POST);
         assert_eq!(method(None, Some("")), Method::POST);

@@ -1,4 +1,4 @@
-//! One stream of requests on a connection, each sent after the answer to the last one.
+//! A sequence of requests on a connection, each sent after the response to the last one.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -8,22 +8,22 @@ use std::time::{Instant, SystemTime};
 use courser_base::Mutex;
 use tokio::sync::Notify;
 
-use crate::counts::Moments;
+use crate::counts::RequestTimes;
 use crate::schedule::Ticket;
-use crate::sender::{Answer, Sender, Trouble};
+use crate::sender::{Answer, ExchangeError, Sender};
 use crate::worker::Worker;
 
 /// The state that the streams of one connection share.
 #[derive(Debug, Default)]
 pub(crate) struct StreamsState {
-    /// Requests that an earlier connection did not complete.
+    /// Requests that must be sent again on the next connection.
     pub(crate) left_behind: Mutex<Vec<Ticket>>,
-    /// True if the connection takes no more requests.
+    /// True if the connection accepts no more requests.
     is_lost: AtomicBool,
     loss: Notify,
     /// True if a request was sent on the connection.
     pub(crate) was_used: AtomicBool,
-    /// Answered requests of the measurement.
+    /// Requests with a response that count in the measurement.
     pub(crate) answered: AtomicU64,
     /// The time at which the first response began.
     pub(crate) first_byte: Mutex<Option<Instant>>,
@@ -34,25 +34,25 @@ pub(crate) struct StreamsState {
 pub(crate) enum StreamEnd {
     /// No request is left.
     Finished,
-    /// The connection takes no more requests.
+    /// The connection accepts no more requests.
     Lost,
-    /// The connection has had its only request.
+    /// The only request of the connection was sent ([`Plan::closes`](crate::Plan::closes)).
     Spent,
 }
 
 impl StreamsState {
-    /// Notifies all streams that the connection takes no more requests.
-    pub(crate) fn lose(&self) {
+    /// Notifies all streams that the connection accepts no more requests.
+    pub(crate) fn mark_lost(&self) {
         self.is_lost.store(true, Relaxed);
         self.loss.notify_waiters();
     }
 
-    /// Keeps a request for the next connection.
+    /// Stores a request for the next connection.
     pub(crate) fn keep(&self, ticket: Ticket) {
         self.left_behind.lock().push(ticket);
     }
 
-    /// Returns the state of the next connection, which sends what this one did not complete.
+    /// Returns the state for the next connection, with the requests that this one did not complete.
     pub(crate) fn successor(&self) -> Self {
         Self {
             left_behind: Mutex::new(std::mem::take(&mut *self.left_behind.lock())),
@@ -63,11 +63,11 @@ impl StreamsState {
     /// Returns the next request to send, if one is left.
     pub(crate) fn next(&self, worker: &Worker) -> Option<Ticket> {
         let left = self.left_behind.lock().pop();
-        left.or_else(|| worker.schedule.draw())
+        left.or_else(|| worker.schedule.next_ticket())
     }
 }
 
-/// Sends requests until none is left, or the connection takes no more.
+/// Sends requests until none is left or the connection accepts no more.
 pub(crate) async fn run(
     worker: Arc<Worker>,
     state: Arc<StreamsState>,
@@ -75,13 +75,13 @@ pub(crate) async fn run(
 ) -> StreamEnd {
     let end = serve(&worker, &state, &mut sender).await;
     if end == StreamEnd::Lost {
-        state.lose();
+        state.mark_lost();
     }
     end
 }
 
 async fn serve(worker: &Worker, state: &StreamsState, sender: &mut Sender) -> StreamEnd {
-    let spoken = sender.spoken();
+    let version = sender.version();
     let mut is_first = true;
     loop {
         if !sender.is_ready().await || state.is_lost.load(Relaxed) {
@@ -107,15 +107,15 @@ async fn serve(worker: &Worker, state: &StreamsState, sender: &mut Sender) -> St
         }
         worker.on_sent(sent);
         state.was_used.store(true, Relaxed);
-        let request = worker.plan.requests.make(ticket.number, spoken);
+        let request = worker.plan.requests.get(ticket.number, version);
         let result = {
-            // Pinned where it is made: it is large, and each move of it costs as much as a lock.
+            // Pinned on the stack, because moving this large future costs as much as a lock.
             let mut exchange = pin!(sender.exchange(request));
             match worker.plan.timeout {
-                None => exchange.await.map_err(Failed::Trouble),
+                None => exchange.await.map_err(Failed::Exchange),
                 // Dropping the exchange cancels the request.
                 Some(limit) => match tokio::time::timeout(limit, exchange.as_mut()).await {
-                    Ok(result) => result.map_err(Failed::Trouble),
+                    Ok(result) => result.map_err(Failed::Exchange),
                     Err(_) => Err(Failed::TimedOut),
                 },
             }
@@ -124,7 +124,7 @@ async fn serve(worker: &Worker, state: &StreamsState, sender: &mut Sender) -> St
             Ok(answer) => answer.over,
             Err(_) => Instant::now(),
         };
-        let times = Moments {
+        let times = RequestTimes {
             due: ticket.due,
             sent,
             over,
@@ -136,7 +136,7 @@ async fn serve(worker: &Worker, state: &StreamsState, sender: &mut Sender) -> St
                 }
                 on_answer(worker, state, times, &answer);
             }
-            Err(Failed::Trouble(trouble)) if trouble.is_unprocessed && ticket.tries < MAX_TRIES => {
+            Err(Failed::Exchange(error)) if error.is_unprocessed && ticket.tries < MAX_TRIES => {
                 ticket.tries += 1;
                 worker.on_unsent(sent);
                 state.keep(ticket);
@@ -150,11 +150,11 @@ async fn serve(worker: &Worker, state: &StreamsState, sender: &mut Sender) -> St
 }
 
 enum Failed {
-    Trouble(Trouble),
+    Exchange(ExchangeError),
     TimedOut,
 }
 
-fn on_answer(worker: &Worker, state: &StreamsState, times: Moments, answer: &Answer) {
+fn on_answer(worker: &Worker, state: &StreamsState, times: RequestTimes, answer: &Answer) {
     let counts = worker
         .counts()
         .on_answer(times, answer, worker.plan.is_corrected);
@@ -164,9 +164,9 @@ fn on_answer(worker: &Worker, state: &StreamsState, times: Moments, answer: &Ans
     log(worker, times, Some(answer.status));
 }
 
-fn on_failed(worker: &Worker, times: Moments, failed: Failed) {
+fn on_failed(worker: &Worker, times: RequestTimes, failed: Failed) {
     let (label, timed_out) = match failed {
-        Failed::Trouble(trouble) => (trouble.label, false),
+        Failed::Exchange(error) => (error.label, false),
         Failed::TimedOut => ("request timed out".to_owned(), true),
     };
     worker
@@ -175,8 +175,8 @@ fn on_failed(worker: &Worker, times: Moments, failed: Failed) {
     log(worker, times, None);
 }
 
-/// Writes a line of the log, if there is one.
-fn log(worker: &Worker, times: Moments, status: Option<u16>) {
+/// Writes a line to the log, if there is one.
+fn log(worker: &Worker, times: RequestTimes, status: Option<u16>) {
     let Some(log) = &worker.log else { return };
     let began = SystemTime::now()
         .checked_sub(times.sent.elapsed())
@@ -191,5 +191,6 @@ fn log(worker: &Worker, times: Moments, status: Option<u16>) {
     ));
 }
 
-/// The number of retries of a request. A server that refuses it more often is broken rather than about to shut down.
+/// The number of retries of a request. A server that refuses it more often is faulty rather than shutting
+/// down.
 const MAX_TRIES: u8 = 3;

@@ -1,4 +1,4 @@
-//! Threads, each with a runtime and its share of the connections.
+//! Runs a load on threads, each with its own runtime and its share of the connections.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -20,7 +20,7 @@ use crate::worker::{Log, Worker};
 /// The progress of a run.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Progress {
-    /// The share of the run that is over, from 0 to 1.
+    /// The completed share of the run, from 0 to 1.
     pub share: f64,
     /// The number of responses so far.
     pub responses: u64,
@@ -28,11 +28,12 @@ pub struct Progress {
 
 /// Loads a server according to a plan, and returns the figures.
 ///
-/// The run ends early when `stop` becomes true. The figures cover the time until then. `progress` is
+/// The run ends early if `stop` becomes true, and the figures then cover the time until that. `progress` is
 /// called on the calling thread about 20 times per second.
 ///
 /// # Errors
-/// Returns an error if no connection can be made at all, the log file cannot be written, or a thread cannot start.
+/// Returns an error if no connection can be opened at all, the log file cannot be written, or a thread cannot
+/// be started.
 pub fn run(
     plan: &Arc<Plan>,
     stop: &watch::Receiver<bool>,
@@ -61,8 +62,8 @@ pub fn run(
             .map(|(number, worker)| scope.spawn(move || run_thread(worker, number, stop)))
             .collect();
         while !handles.iter().all(thread::ScopedJoinHandle::is_finished) {
-            thread::park_timeout(BETWEEN_LOOKS);
-            cpu.look(&schedule);
+            thread::park_timeout(PROGRESS_INTERVAL);
+            cpu.update(&schedule);
             let responses = workers.iter().map(|worker| worker.counts().done).sum();
             progress(Progress {
                 share: schedule.share(Instant::now(), responses),
@@ -105,18 +106,18 @@ fn collect(workers: &[Arc<Worker>], schedule: &Schedule, cpu_seconds: f64) -> Fi
     }
 }
 
-/// Returns the end of the run. A run with a duration ends with it unless it was stopped: it is not
-/// shorter for having no request due in its last moment.
+/// Returns the end of the run. A run with a duration lasts until its end unless it was stopped, even if no
+/// request was due in its last moment.
 fn end_of(schedule: &Schedule, last: Option<Instant>, now: Instant) -> Instant {
     match schedule.ends() {
-        // Requests in flight may end later.
+        // Requests in flight may complete later.
         Some(ends) if now + schedule.slack() >= ends => ends.max(last.unwrap_or(ends)),
         Some(_) => now,
         None => last.unwrap_or(now),
     }
 }
 
-/// Runs the connections of one thread to their end.
+/// Runs the connections of one thread until they end.
 fn run_thread(
     worker: &Arc<Worker>,
     thread: u64,
@@ -149,18 +150,19 @@ struct CpuMeter {
 }
 
 impl CpuMeter {
-    /// Takes the CPU time at the beginning of the measurement, precise to the time between two calls.
-    fn look(&mut self, schedule: &Schedule) {
+    /// Records the CPU time at the start of the measurement, with the precision of the interval between calls.
+    fn update(&mut self, schedule: &Schedule) {
         let is_warm = schedule.measured_from() > schedule.began();
         if is_warm && self.at_begin.is_none() && Instant::now() >= schedule.measured_from() {
             self.at_begin = Some(CpuClock::Process.seconds());
         }
     }
 
-    /// Returns the CPU time since the measurement began; without a warm-up, since the process began.
+    /// Returns the CPU time since the start of the measurement, or since the start of the process without a
+    /// warm-up.
     fn seconds(&self) -> f64 {
         CpuClock::Process.seconds() - self.at_begin.unwrap_or(0.0)
     }
 }
 
-const BETWEEN_LOOKS: Duration = Duration::from_millis(50);
+const PROGRESS_INTERVAL: Duration = Duration::from_millis(50);

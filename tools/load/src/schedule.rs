@@ -1,4 +1,4 @@
-//! The times of requests, and the end of the run.
+//! Schedules requests, and determines the end of the run.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
@@ -7,17 +7,17 @@ use courser_units::to_f64;
 
 use crate::plan::{Amount, Plan};
 
-/// The right to send one request.
+/// A request that the schedule has released.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Ticket {
     pub(crate) number: u64,
-    /// The time at which it is due; `None` without a rate.
+    /// The time at which the request is due; `None` without a rate.
     pub(crate) due: Option<Instant>,
-    /// The number of times that it was sent and certainly not processed.
+    /// The number of times that it was sent but certainly not processed.
     pub(crate) tries: u8,
 }
 
-/// The order of requests, shared by all threads.
+/// The schedule of all requests, which the threads share.
 #[derive(Debug)]
 pub(crate) struct Schedule {
     began: Instant,
@@ -70,15 +70,15 @@ impl Schedule {
         self.ends.filter(|_| !self.waits)
     }
 
-    /// Returns the time before the end in which no request may be due.
+    /// Returns the largest time before the end in which no request is due.
     pub(crate) fn slack(&self) -> Duration {
         let interval = Duration::from_secs_f64(self.interval.unwrap_or(0.0) / 1e9);
         interval * 2 + Duration::from_millis(10)
     }
 
     /// Returns the next request, if one is left.
-    pub(crate) fn draw(&self) -> Option<Ticket> {
-        // Read first: the counter must not grow beyond a limit that was reached long ago.
+    pub(crate) fn next_ticket(&self) -> Option<Ticket> {
+        // Read before incrementing, so that the counter stops growing at the limit.
         if self.next.load(Relaxed) >= self.limit {
             return None;
         }
@@ -92,17 +92,17 @@ impl Schedule {
         })
     }
 
-    /// Returns true when no more requests are sent at this time.
+    /// Returns true if no more requests are sent at this time.
     pub(crate) fn is_over(&self, now: Instant) -> bool {
         self.ends.is_some_and(|ends| now >= ends)
     }
 
-    /// Returns true when no request is left.
+    /// Returns true if no request is left.
     pub(crate) fn is_exhausted(&self, now: Instant) -> bool {
         self.is_over(now) || self.next.load(Relaxed) >= self.limit
     }
 
-    /// Returns the share of the run that is over, from 0 to 1.
+    /// Returns the completed share of the run, from 0 to 1.
     pub(crate) fn share(&self, now: Instant, done: u64) -> f64 {
         match self.ends {
             Some(ends) => {

@@ -1,4 +1,4 @@
-//! One request and its response, over any version of HTTP.
+//! Sends a request and receives its response, over any version of HTTP.
 
 use std::error::Error as _;
 use std::future::poll_fn;
@@ -14,18 +14,18 @@ use http_body::Body;
 use http_body_util::Full;
 use hyper::client::conn::{http1, http2};
 
-use crate::request::Spoken;
+use crate::request::HttpVersion;
 
 /// Sends requests on a connection.
 #[derive(Debug)]
 pub(crate) enum Sender {
     Http1(http1::SendRequest<Full<Bytes>>),
     Http2(http2::SendRequest<Full<Bytes>>),
-    /// With the moves of the connection, if it moves.
+    /// Over HTTP/3, with the moves of the connection if it moves.
     Http3(h3::Client, Option<Arc<Moves>>),
 }
 
-/// A complete response.
+/// The status, times and sizes of a complete response.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
@@ -33,31 +33,31 @@ pub(crate) struct Answer {
     pub(crate) head: Instant,
     /// The time at which the response was complete.
     pub(crate) over: Instant,
-    /// Bytes of content.
+    /// Bytes of content received.
     pub(crate) data: u64,
-    /// Bytes of field lines, names and values.
+    /// Bytes of field lines received: uncompressed names and values.
     pub(crate) fields: u64,
 }
 
-/// The reason why there is no complete response.
+/// The reason why a request has no complete response.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Trouble {
-    /// The label of the error; errors that are alike have the same label.
+pub(crate) struct ExchangeError {
+    /// The label under which reports count the error.
     pub(crate) label: String,
     /// True if the server has certainly not processed the request.
     pub(crate) is_unprocessed: bool,
 }
 
 impl Sender {
-    pub(crate) fn spoken(&self) -> Spoken {
+    pub(crate) fn version(&self) -> HttpVersion {
         match self {
-            Self::Http1(_) => Spoken::Http1,
-            Self::Http2(_) => Spoken::Http2,
-            Self::Http3(..) => Spoken::Http3,
+            Self::Http1(_) => HttpVersion::Http1,
+            Self::Http2(_) => HttpVersion::Http2,
+            Self::Http3(..) => HttpVersion::Http3,
         }
     }
 
-    /// Returns another sender for the same connection, if the connection can have several requests.
+    /// Returns another sender for the same connection; `None` over HTTP/1.1.
     pub(crate) fn another(&self) -> Option<Self> {
         match self {
             Self::Http1(_) => None,
@@ -66,7 +66,7 @@ impl Sender {
         }
     }
 
-    /// Waits until a request can be sent. Returns false when the connection takes no more requests.
+    /// Waits until a request can be sent. Returns false if the connection accepts no more requests.
     pub(crate) async fn is_ready(&mut self) -> bool {
         match self {
             Self::Http1(sender) => sender.ready().await.is_ok(),
@@ -79,7 +79,7 @@ impl Sender {
     pub(crate) async fn exchange(
         &mut self,
         request: Request<Full<Bytes>>,
-    ) -> Result<Answer, Trouble> {
+    ) -> Result<Answer, ExchangeError> {
         match self {
             Self::Http1(sender) => {
                 let response = sender.send_request(request).await;
@@ -90,7 +90,7 @@ impl Sender {
                 receive(response.map_err(of_hyper)?, of_hyper, None).await
             }
             Self::Http3(client, moves) => {
-                let _busy = moves.as_ref().map(Moves::busy);
+                let _exchange = moves.as_ref().map(Moves::begin_exchange);
                 let response = client.send(request).await;
                 receive(response.map_err(of_h3)?, of_h3, moves.as_deref()).await
             }
@@ -98,17 +98,17 @@ impl Sender {
     }
 }
 
-/// Returns true if the connection takes no more requests. The flag for GOAWAY is cheaper than the lock of
-/// the connection.
+/// Returns true if the connection accepts no more requests. Reads the flag for GOAWAY first, which is cheaper
+/// than the lock of the connection.
 fn is_over(client: &h3::Client) -> bool {
     client.goes_away() || client.quic().close_reason().is_some()
 }
 
 async fn receive<B>(
     response: Response<B>,
-    trouble: impl Fn(B::Error) -> Trouble,
+    to_error: impl Fn(B::Error) -> ExchangeError,
     moves: Option<&Moves>,
-) -> Result<Answer, Trouble>
+) -> Result<Answer, ExchangeError>
 where
     B: Body<Data = Bytes> + Unpin,
 {
@@ -127,7 +127,7 @@ where
             frame
         });
         let Some(frame) = frame.await else { break };
-        let frame = frame.map_err(&trouble)?;
+        let frame = frame.map_err(&to_error)?;
         data += frame.data_ref().map_or(0, |data| data.len() as u64);
         frames = frames.saturating_add(1);
         if let Some(moves) = moves {
@@ -137,8 +137,8 @@ where
     Ok(Answer {
         status,
         head,
-        // Content in one piece with the header section arrived at the same time, and reading the clock is
-        // not free.
+        // Content in the same packet as the header section arrived at the same time, which saves reading the
+        // clock.
         over: match has_waited || frames > 1 {
             true => Instant::now(),
             false => head,
@@ -156,9 +156,9 @@ fn size_of_fields(headers: &HeaderMap) -> u64 {
     (fields.sum::<usize>() + status) as u64
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "as map_err wants it")]
-fn of_hyper(error: hyper::Error) -> Trouble {
-    // The innermost error describes what happened.
+#[expect(clippy::needless_pass_by_value, reason = "signature of map_err")]
+fn of_hyper(error: hyper::Error) -> ExchangeError {
+    // The innermost error is the most specific one.
     let mut inner = error.source();
     while let Some(deeper) = inner.and_then(std::error::Error::source) {
         inner = Some(deeper);
@@ -173,21 +173,21 @@ fn of_hyper(error: hyper::Error) -> Trouble {
         }
         None => error.to_string(),
     };
-    Trouble {
+    ExchangeError {
         label: what,
         is_unprocessed: error.is_canceled(),
     }
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "as map_err wants it")]
-fn of_h3(error: h3::Error) -> Trouble {
+#[expect(clippy::needless_pass_by_value, reason = "signature of map_err")]
+fn of_h3(error: h3::Error) -> ExchangeError {
     let late = HandshakeFailure::after_handshake(&error, "TLS");
     let label = match &error {
         _ if late.is_some() => late.map_or_else(String::new, |failure| failure.seen().to_owned()),
         h3::Error::Connection(lost) if lost.is_timeout() => "connection timed out".to_owned(),
         error => error.to_string(),
     };
-    Trouble {
+    ExchangeError {
         label,
         is_unprocessed: error.is_unprocessed(),
     }

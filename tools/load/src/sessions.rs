@@ -1,4 +1,4 @@
-//! The TLS sessions of a client and the settings of HTTP/3, which it keeps for its next connection.
+//! The TLS sessions and HTTP/3 settings that a client keeps for its next connection.
 
 use std::sync::Arc;
 
@@ -7,12 +7,12 @@ use rustls::client::Resumption;
 
 use crate::plan::{Plan, Resume};
 
-/// The sessions of one client, which no other client uses.
+/// The sessions of one client, which it does not share with other clients.
 #[derive(Debug)]
 pub(crate) struct Sessions {
     pub(crate) tls: Arc<rustls::ClientConfig>,
     pub(crate) quic: ClientConfig,
-    /// The settings that early requests rely on.
+    /// The settings of the server, on which early requests depend (RFC 9114 §7.2.4.2).
     pub(crate) settings: Option<h3::Settings>,
 }
 

@@ -11,7 +11,7 @@ use courser_units::to_f64;
 use crate::counts::{Agreed, ConnectionRecord, Finished, QuicRecord};
 use crate::plan::{Amount, Plan, Resume};
 
-/// Returns the warnings about the sockets of all connections, each once; none without QUIC.
+/// Returns the warnings about the sockets of all connections, without duplicates. Empty without QUIC.
 fn warnings(connections: &[ConnectionRecord]) -> Vec<String> {
     let Some(io) = io(connections) else {
         return Vec::new();
@@ -30,74 +30,74 @@ fn io(connections: &[ConnectionRecord]) -> Option<IoCounters> {
 /// The figures of a run. Times are in seconds.
 #[derive(Debug)]
 pub struct Summary {
-    /// The time that was measured.
+    /// The duration of the measurement.
     pub elapsed: f64,
-    /// Requests that the plan asks for, if it gives a number or a rate.
-    pub asked: Option<u64>,
-    /// Requests sent, including those without an answer.
+    /// Requests that the plan requires, if it has a number or a rate.
+    pub requested: Option<u64>,
+    /// Requests sent, including those without a response.
     pub sent: u64,
-    /// Requests answered to the end.
+    /// Requests with a complete response.
     pub done: u64,
-    /// Requests answered with a status from 200 to 399.
+    /// Requests with a status from 200 to 399.
     pub succeeded: u64,
-    /// Requests without a complete answer.
+    /// Requests without a complete response.
     pub errored: u64,
-    /// Requests among the errored ones whose time limit was over.
+    /// Requests among the errored ones that exceeded their time limit.
     pub timeouts: u64,
-    /// Answers by status.
+    /// Number of complete responses, by status code.
     pub statuses: BTreeMap<u16, u64>,
-    /// Requests without an answer and connections that could not be made, by the label of the error.
+    /// Requests without a response and connections that could not be opened, by the label of the error.
     pub errors: BTreeMap<String, u64>,
     /// Bytes of content received.
     pub data: u64,
-    /// Bytes of field lines received, names and values without compression.
+    /// Bytes of field lines received: uncompressed names and values.
     pub fields: u64,
     /// Bytes of HTTP received, without TLS and the layers below it.
     pub received: u64,
     /// Bytes of HTTP sent, without TLS and the layers below it.
     pub sent_bytes: u64,
-    /// Times from when a request was due, or sent, to the end of its response.
+    /// Times from the moment when a request was due, or sent, to the end of its response.
     pub latency: Times,
-    /// Times from when a request was sent to the end of its response, if that differs.
+    /// Times from sending a request to the end of its response, if `latency` counts from the due time.
     pub service: Times,
-    /// Times from when a request was sent to the header section of its response.
+    /// Times from sending a request to the header section of its response.
     pub head: Times,
-    /// Answers per second in each tenth of a second.
+    /// Complete responses per second, for each tenth of a second.
     pub rates: Vec<f64>,
-    /// Connections that were made.
+    /// Connections that were established.
     pub connections: Vec<ConnectionRecord>,
-    /// Connections that could not be made.
+    /// Connections that could not be opened.
     pub refused: u64,
-    /// Connections that broke before the end.
+    /// Connections that were lost before the end of the run.
     pub lost: u64,
-    /// Kinds of handshakes, if connections were to resume sessions.
+    /// Counts of handshakes by kind; `None` with [`Resume::Never`].
     pub handshakes: Option<Handshakes>,
     /// The protocols of the first connection.
     pub agreed: Option<Agreed>,
-    /// CPU time of this process while it was measured.
+    /// CPU time of this process during the measurement.
     pub cpu_seconds: f64,
     /// True if the run was stopped before its end.
     pub is_interrupted: bool,
     /// Moves of the connections to other sockets, if they move.
     pub moves: Option<MovesReport>,
-    /// The requested rate.
+    /// The rate of the plan in requests per second, if it has one.
     pub rate: Option<f64>,
-    /// True if latency counts from when a request was due.
+    /// True if latency counts from the time at which a request was due.
     pub is_corrected: bool,
-    /// Reasons why the run may have been slower than the server.
+    /// Reasons why the client may have limited the run, not the server.
     pub warnings: Vec<String>,
 }
 
 /// Counts of handshakes by kind.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Handshakes {
-    /// Full handshakes.
+    /// Handshakes that did not resume a session.
     pub full: u64,
     /// Handshakes that resumed a session.
     pub resumed: u64,
-    /// Connections whose early data the server has accepted.
+    /// Connections whose early data the server accepted.
     pub early_accepted: u64,
-    /// Connections whose early data the server has rejected.
+    /// Connections whose early data the server rejected.
     pub early_rejected: u64,
 }
 
@@ -130,14 +130,14 @@ impl Summary {
     pub(crate) fn new(plan: &Plan, finished: Finished) -> Self {
         let counts = finished.counts;
         let elapsed = finished.elapsed.as_secs_f64();
-        let asked = match (plan.amount, plan.rate) {
+        let requested = match (plan.amount, plan.rate) {
             (Amount::Requests(count), _) => Some(count),
             #[expect(
                 clippy::cast_possible_truncation,
                 clippy::cast_sign_loss,
                 reason = "a rate and a time that were given as numbers of some digits"
             )]
-            // A run ends late on a busy machine, and early when it is interrupted.
+            // A run may end late on a busy machine, and early if it is interrupted.
             (Amount::Time { measured, .. }, Some(rate)) => {
                 Some((rate * elapsed.min(measured.as_secs_f64())).floor() as u64)
             }
@@ -148,11 +148,11 @@ impl Summary {
         let sum = |of: fn(&ConnectionRecord) -> u64| counts.connections.iter().map(of).sum();
         let succeeded = counts.statuses.iter();
         let succeeded = succeeded.filter(|(status, _)| (200..400).contains(*status));
-        // The last tenth is not whole.
+        // The last tenth is incomplete.
         let whole = counts.tenths.len().saturating_sub(1);
         Self {
             elapsed,
-            asked,
+            requested,
             sent: finished.sent,
             done: counts.done,
             succeeded: succeeded.map(|(_, count)| count).sum(),
@@ -185,12 +185,12 @@ impl Summary {
         }
     }
 
-    /// Returns the answers per second over the whole time.
+    /// Returns the complete responses per second over the whole measurement.
     pub fn per_second(&self) -> f64 {
         self.over_time(self.done)
     }
 
-    /// Returns a count per second.
+    /// Returns `count` per second of the measurement.
     pub fn over_time(&self, count: u64) -> f64 {
         if self.elapsed > 0.0 {
             to_f64(count) / self.elapsed
@@ -199,7 +199,7 @@ impl Summary {
         }
     }
 
-    /// Returns the answers with a status of one class: 2 for 200 to 299.
+    /// Returns the number of responses with a status of one class: 2 stands for 200 to 299.
     pub fn class(&self, class: u16) -> u64 {
         let of_class = self
             .statuses
@@ -220,7 +220,7 @@ impl Summary {
         Stats::of(times.map(|time| time.as_secs_f64()))
     }
 
-    /// Returns the statistics of the answers per second on each connection.
+    /// Returns the statistics of the responses per second on each connection.
     pub fn rates_of_connections(&self) -> Stats {
         let measured = self.connections.iter();
         let measured = measured.filter(|one| one.measured > Duration::ZERO);
@@ -238,7 +238,7 @@ impl Summary {
         io(&self.connections)
     }
 
-    /// Returns the CPU time of this process for each answer.
+    /// Returns the CPU time of this process per response, in seconds.
     pub fn cpu_per_answer(&self) -> Option<f64> {
         (self.done > 0).then(|| self.cpu_seconds / to_f64(self.done))
     }

@@ -1,4 +1,4 @@
-//! The server that a run loads.
+//! Finds the server that a run loads.
 
 use std::net::SocketAddr;
 
@@ -13,7 +13,7 @@ pub struct Target {
     pub url: String,
     /// The addresses of the server in order of preference; at least one.
     pub addresses: Vec<SocketAddr>,
-    /// The server name in the TLS handshake, which the certificate has to be for.
+    /// The server name in the TLS handshake, which the certificate must contain.
     pub server_name: String,
 }
 
@@ -24,20 +24,20 @@ impl Target {
     /// `host:port:to-host:to-port` like oha. Without a port, the port of the URL is used.
     ///
     /// # Errors
-    /// Returns an error if there is no URL, the URLs are on different servers, `connect_to` is not a host and port, or
-    /// the name cannot be resolved.
+    /// Returns an error if no URL was given, the URLs have different servers, `connect_to` is not a host and port,
+    /// or the name cannot be resolved.
     pub fn of(urls: &[Uri], connect_to: Option<&str>) -> Result<Self, Failure> {
         let first = urls
             .first()
-            .ok_or_else(|| Failure::new("there is no URL"))?;
+            .ok_or_else(|| Failure::new("no URL was given"))?;
         if let Some(other) = urls.iter().find(|url| origin(url) != origin(first)) {
             return Err(Failure::new(format!(
-                "'{other}' and '{first}' are on different servers: load one server at a time"
+                "'{other}' and '{first}' have different servers: load one server at a time"
             )));
         }
         let (host, port) = host_and_port(first);
         let (to_host, to_port) = match connect_to {
-            Some(text) => detour(text, &host, port)?,
+            Some(text) => parse_connect_to(text, &host, port)?,
             None => (host.as_str(), port),
         };
         Ok(Self {
@@ -73,8 +73,8 @@ fn origin(url: &Uri) -> (bool, String, u16) {
     (is_secure(url), host.to_ascii_lowercase(), port)
 }
 
-/// Reads the host and port to connect to instead of those of the URL.
-fn detour<'a>(text: &'a str, host: &str, port: u16) -> Result<(&'a str, u16), Failure> {
+/// Parses the host and port to connect to instead of those of the URL.
+fn parse_connect_to<'a>(text: &'a str, host: &str, port: u16) -> Result<(&'a str, u16), Failure> {
     let prefix = format!("{host}:{port}:");
     let bracketed = format!("[{host}]:{port}:");
     let rest = text
@@ -89,19 +89,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn connect_to_is_read_as_both_tools_write_it() {
-        let read = |text: &'static str| detour(text, "example.org", 443).expect(text);
+    fn connect_to_is_parsed_in_the_formats_of_both_tools() {
+        let read = |text: &'static str| parse_connect_to(text, "example.org", 443).expect(text);
         assert_eq!(read("127.0.0.1:8443"), ("127.0.0.1", 8443));
         assert_eq!(read("127.0.0.1"), ("127.0.0.1", 443));
         assert_eq!(read("[::1]"), ("::1", 443));
         assert_eq!(read("[::1]:1"), ("::1", 1));
         assert_eq!(read("::1"), ("::1", 443));
         assert_eq!(read("example.org:443:localhost:5000"), ("localhost", 5000));
-        assert!(detour("x:y", "example.org", 443).is_err());
+        assert!(parse_connect_to("x:y", "example.org", 443).is_err());
     }
 
     #[test]
-    fn urls_of_two_servers_are_refused() {
+    fn urls_with_different_servers_are_refused() {
         let target = |urls: &[&'static str]| {
             let urls: Vec<Uri> = urls.iter().map(|url| Uri::from_static(url)).collect();
             Target::of(&urls, Some("127.0.0.1"))

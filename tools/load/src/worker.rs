@@ -87,7 +87,7 @@ impl Worker {
         }
     }
 
-    /// Takes back a request that was sent and not processed, and will be sent again.
+    /// Subtracts a request that was sent but not processed, because it will be sent again.
     pub(crate) fn on_unsent(&self, at: Instant) {
         if at >= self.schedule.measured_from() {
             self.sent.fetch_sub(1, Relaxed);
@@ -99,7 +99,7 @@ impl Worker {
         self.counts().agreed.get_or_insert_with(|| agreed.clone());
     }
 
-    /// Returns the requests sent, including those without an answer.
+    /// Returns the number of requests sent, including those without a response.
     pub(crate) fn sent(&self) -> u64 {
         self.sent.load(Relaxed)
     }

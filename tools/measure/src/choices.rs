@@ -1,4 +1,4 @@
-//! Choices of TLS on the command line: algorithms, and certificates of clients.
+//! TLS flags of the command line: algorithms and client certificates.
 
 use std::path::Path;
 
@@ -9,7 +9,8 @@ use crate::{Failure, tls};
 /// Reads the lists of `--curves` and `--tls13-ciphers`, if they are given.
 ///
 /// # Errors
-/// Returns an error if a list has an unknown name, or in a FIPS build one of an algorithm that is not approved.
+/// Returns an error if a list contains an unknown name, or in a FIPS build an algorithm that is not
+/// approved.
 pub fn cryptography(groups: Option<&str>, suites: Option<&str>) -> Result<Cryptography, Failure> {
     let is_allowed: IsAllowed = match Cryptography::default().is_fips() {
         true => Cryptography::is_fips,
@@ -51,7 +52,7 @@ fn choose(
     Ok(chosen)
 }
 
-/// Returns an error that states the first name that is not allowed, and those of `all` that are.
+/// Returns an error if a name is not allowed. It states the first one, and the names of `all` that are.
 fn refuse_unapproved(
     names: &str,
     all: &[&str],
@@ -68,10 +69,11 @@ fn refuse_unapproved(
     ))
 }
 
-/// Returns the policy for client certificates with the authorities in a file (PEM), if one is given.
+/// Returns the policy for client certificates, which must lead to an authority in the file (PEM). Without a
+/// file, clients are not asked for certificates.
 ///
 /// # Errors
-/// Returns an error if the file cannot be read, or has no certificate.
+/// Returns an error if the file cannot be read or contains no certificate.
 pub fn client_authentication(
     authorities: Option<&Path>,
     is_optional: bool,
@@ -107,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn names_without_approval_are_refused_with_those_that_have_it() {
+    fn unapproved_names_are_refused_with_the_approved_ones() {
         let refusal = |groups, suites| {
             let error = choose(groups, suites, is_approved).expect_err("not approved");
             error.to_string()
@@ -125,14 +127,14 @@ mod tests {
     }
 
     #[test]
-    fn approved_names_are_taken_in_their_order() {
+    fn approved_names_are_used_in_the_given_order() {
         let chosen = choose(Some("P-384, X25519MLKEM768"), None, is_approved).expect("approved");
         let groups = [KeyExchange::Secp384r1, KeyExchange::X25519MlKem768];
         assert_eq!(chosen, Cryptography::default().groups(groups));
     }
 
     #[test]
-    fn builds_without_fips_mode_take_all_names() {
+    fn builds_without_fips_mode_accept_all_names() {
         let taken = choose(Some("x25519"), Some("TLS_CHACHA20_POLY1305_SHA256"), |_| {
             true
         });
@@ -142,12 +144,12 @@ mod tests {
     }
 
     #[test]
-    fn unknown_name_is_reported_before_any_approval() {
+    fn unknown_name_is_reported_before_an_unapproved_one() {
         let error = choose(Some("x25519:P-257"), None, is_approved).expect_err("unknown");
-        let told = error.to_string();
+        let text = error.to_string();
         assert!(
-            told.contains("unknown key exchange group 'P-257'"),
-            "{told}"
+            text.contains("unknown key exchange group 'P-257'"),
+            "{text}"
         );
     }
 }

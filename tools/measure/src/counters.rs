@@ -8,19 +8,19 @@ use serde::{Deserialize, Serialize};
 #[derive(Serialize, Deserialize, Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[serde(default)]
 pub struct IoCounters {
-    /// System calls that sent.
+    /// System calls that sent datagrams or bytes.
     pub send_calls: u64,
-    /// System calls that received.
+    /// System calls that received datagrams or bytes.
     pub receive_calls: u64,
-    /// Bytes sent.
+    /// Bytes passed to the kernel, without UDP, TCP and IP headers.
     pub sent_bytes: u64,
-    /// Bytes received.
+    /// Bytes received from the kernel, without UDP, TCP and IP headers.
     pub received_bytes: u64,
-    /// Datagrams sent; `None` over TCP, where the kernel makes the packets.
+    /// Datagrams sent; `None` over TCP, where the kernel creates the packets.
     pub sent_datagrams: Option<u64>,
     /// Datagrams received; `None` over TCP.
     pub received_datagrams: Option<u64>,
-    /// Received datagrams that the kernel dropped before they were read, where it reports that.
+    /// Received datagrams that the kernel dropped before they were read; `None` if it does not report them.
     pub kernel_drops: Option<u64>,
 }
 
@@ -33,7 +33,7 @@ impl IoCounters {
         }
     }
 
-    /// Returns the difference to earlier counters.
+    /// Returns the differences from earlier counters, which are at least zero.
     pub fn since(&self, before: &Self) -> Self {
         let both = |now: Option<u64>, then: Option<u64>| Some(now?.saturating_sub(then?));
         Self {
@@ -47,7 +47,7 @@ impl IoCounters {
         }
     }
 
-    /// Returns the sum of both.
+    /// Returns the sums of both.
     pub fn plus(&self, other: &Self) -> Self {
         let both = |one: Option<u64>, two: Option<u64>| Some(one?.saturating_add(two?));
         Self {
@@ -82,27 +82,27 @@ impl From<Counters> for IoCounters {
 pub struct ConnectionCounters {
     /// The number of connections whose counters were added up.
     pub connections: u64,
-    /// Packets sent.
+    /// QUIC packets sent, of all packet number spaces.
     pub packets_sent: u64,
-    /// Packets received.
+    /// QUIC packets received and decrypted, of all packet number spaces.
     pub packets_received: u64,
-    /// Packets declared lost.
+    /// Sent packets that were declared lost (RFC 9002 §6.1).
     pub packets_lost: u64,
     /// Bytes of stream data retransmitted.
     pub bytes_retransmitted: u64,
-    /// ACK frames sent.
+    /// Number of ACK frames sent.
     pub acks_sent: u64,
-    /// ACK frames received.
+    /// Number of ACK frames received.
     pub acks_received: u64,
-    /// Ack-eliciting packets received.
+    /// Received packets that must be acknowledged (RFC 9000 §13.2).
     pub ack_eliciting_received: u64,
     /// Reductions of the congestion window.
     pub congestion_events: u64,
-    /// Probe timeouts.
+    /// Probe timeouts that expired (RFC 9002 §6.2).
     pub ptos: u64,
-    /// Key updates.
+    /// Key updates by either end (RFC 9001 §6).
     pub key_updates: u64,
-    /// Times that another path came into use.
+    /// Number of times that the connection switched to another path.
     pub path_changes: u64,
     /// Smoothed round-trip time in microseconds; the mean over the connections.
     pub rtt_us: f64,
@@ -115,12 +115,12 @@ pub struct ConnectionCounters {
 }
 
 impl ConnectionCounters {
-    /// Returns the sum of all, or `None` without any.
+    /// Adds the counters of all connections up. Returns `None` without connections.
     pub fn sum(all: impl IntoIterator<Item = Self>) -> Option<Self> {
         all.into_iter().reduce(|sum, next| sum.plus(&next))
     }
 
-    /// Returns the difference to earlier counters, with the present state of the paths.
+    /// Returns the differences from earlier counters, with the current state of the paths.
     pub fn since(&self, before: &Self) -> Self {
         Self {
             packets_sent: self.packets_sent.saturating_sub(before.packets_sent),
@@ -260,7 +260,7 @@ mod tests {
         assert_eq!((since.packets_sent, since.packets_lost), (7, 1));
         assert_eq!((since.connections, since.congestion_window), (2, 7000));
         assert!((since.rtt_us - 8.0).abs() < 1e-9);
-        // Counters of a peer may do anything.
+        // Counters that a peer reports may also decrease.
         assert_eq!(before.since(&after).packets_sent, 0);
     }
 }

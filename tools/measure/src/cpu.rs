@@ -10,8 +10,8 @@ pub enum CpuClock {
 }
 
 impl CpuClock {
-    /// Returns the seconds of CPU time used so far, in user space and in the kernel. Returns 0 where
-    /// the system has no such clock.
+    /// Returns the seconds of CPU time used so far, in user space and in the kernel. Returns 0 on systems
+    /// without such a clock.
     #[cfg(unix)]
     pub fn seconds(self) -> f64 {
         use rustix::time::{ClockId, clock_gettime};
@@ -28,14 +28,14 @@ impl CpuClock {
         seconds
     }
 
-    /// Returns 0: this system has no such clock.
+    /// Returns 0, because this system has no such clock.
     #[cfg(not(unix))]
     pub fn seconds(self) -> f64 {
         0.0
     }
 }
 
-/// Returns the cores that this thread may run on, or none where the system does not report them.
+/// Returns the cores that this thread may run on. Empty if the system does not report them.
 #[cfg(target_os = "linux")]
 pub fn allowed_cores() -> Vec<usize> {
     use rustix::thread::{CpuSet, sched_getaffinity};
@@ -47,7 +47,7 @@ pub fn allowed_cores() -> Vec<usize> {
         .collect()
 }
 
-/// Returns none: this system does not report the cores of a thread.
+/// Returns an empty list, because this system does not report the cores of a thread.
 #[cfg(not(target_os = "linux"))]
 pub fn allowed_cores() -> Vec<usize> {
     Vec::new()
@@ -71,13 +71,13 @@ pub fn pin_to(core: usize) -> Result<(), String> {
     sched_setaffinity(None, &set).map_err(|error| format!("cannot run on core {core}: {error}"))
 }
 
-/// Fails, because this system does not let a program choose its core.
+/// Fails, because this system does not allow a program to choose its core.
 ///
 /// # Errors
 /// Always returns an error, with a message for the user.
 #[cfg(not(target_os = "linux"))]
 pub fn pin_to(_: usize) -> Result<(), String> {
-    Err("this system does not let a program choose its core".to_owned())
+    Err("this system does not allow a program to choose its core".to_owned())
 }
 
 #[cfg(all(test, unix))]
@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn clock_of_a_thread_counts_what_that_thread_does() {
+    fn thread_clock_counts_the_work_of_the_thread() {
         let before = CpuClock::Thread.seconds();
         let mut sum = 0_u64;
         while CpuClock::Thread.seconds() - before < 0.002 {

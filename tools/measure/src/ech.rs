@@ -1,4 +1,4 @@
-//! Encrypted Client Hello on the command line.
+//! The flag `--ech` for Encrypted Client Hello.
 
 use std::path::Path;
 use std::sync::OnceLock;
@@ -8,7 +8,7 @@ use courser::{Ech, EchRejection};
 
 use crate::Failure;
 
-/// The value of the flag, for the advice after a rejection. All transfers of the process have the same.
+/// The value of the flag, which applies to the whole process. [`remedy`] needs it after a rejection.
 static IN_USE: OnceLock<Ech> = OnceLock::new();
 
 /// Reads the value of `--ech`: `grease`, `false`, an ECHConfigList in base64, or a file with one, as
@@ -18,12 +18,12 @@ static IN_USE: OnceLock<Ech> = OnceLock::new();
 /// Returns an error if the value is none of these, or the list cannot be used.
 pub fn parse(text: &str) -> Result<Option<Ech>, Failure> {
     let wrong = |why: String| Failure::new(format!("cannot use --ech '{text}': {why}"));
-    let made = match text {
+    let ech = match text {
         "false" => return Ok(None),
         "grease" => Ech::grease(),
         text => Ech::from_config_list(&list(text).map_err(wrong)?),
     };
-    let ech = made.map_err(|error| wrong(error.to_string()))?;
+    let ech = ech.map_err(|error| wrong(error.to_string()))?;
     let _ = IN_USE.set(ech.clone());
     Ok(Some(ech))
 }
@@ -39,8 +39,10 @@ fn list(text: &str) -> Result<Vec<u8>, String> {
             .map_err(|_| "neither grease, false, a file nor base64".to_owned());
     }
     let length = std::fs::metadata(path).map_or(0, |it| it.len());
-    if length > LONGEST_LIST {
-        return Err(format!("the file has {length} bytes, above {LONGEST_LIST}"));
+    if length > MAX_LIST_FILE {
+        return Err(format!(
+            "the file has {length} bytes, above {MAX_LIST_FILE}"
+        ));
     }
     let content = std::fs::read(path).map_err(|error| error.to_string())?;
     Ok(decode(&content).unwrap_or(content))
@@ -51,26 +53,26 @@ fn decode(text: &[u8]) -> Result<Vec<u8>, String> {
     decoded.map_err(|error| error.to_string())
 }
 
-/// Returns the advice for a user whose server has rejected ECH.
+/// Returns the advice for the user after a server rejected ECH.
 pub fn remedy() -> String {
     match IN_USE.get().and_then(Ech::rejection) {
         Some(EchRejection::Retry(list)) => {
             format!("try again with --ech {}", BASE64_STANDARD.encode(list))
         }
-        _ => "the server does not support ECH any more, connect without --ech".to_owned(),
+        _ => "the server no longer supports ECH: connect without --ech".to_owned(),
     }
 }
 
-/// The longest file with an ECHConfigList (limit K189): its length has two bytes, and base64 adds a
-/// third.
-const LONGEST_LIST: u64 = 96 * 1024;
+/// The longest file with an ECHConfigList (limit K189): the list has a length of two bytes, and base64
+/// enlarges it by a third.
+const MAX_LIST_FILE: u64 = 96 * 1024;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn values_that_are_no_list_are_named() {
+    fn invalid_values_are_refused_with_the_reason() {
         for (text, reason) in [
             ("", "cannot use"),
             ("no such file!", "neither"),
@@ -86,11 +88,11 @@ mod tests {
     #[test]
     fn files_beyond_the_limit_are_not_read() {
         let path = std::env::temp_dir().join(format!("courser-ech-{}", std::process::id()));
-        std::fs::write(&path, vec![b'A'; LONGEST_LIST as usize + 1]).expect("written");
+        std::fs::write(&path, vec![b'A'; MAX_LIST_FILE as usize + 1]).expect("written");
         let failed = parse(path.to_str().expect("UTF-8")).expect_err("too long");
         assert!(failed.to_string().contains("above 98304"), "{failed}");
-        // The longest one is read, and is no list.
-        std::fs::write(&path, vec![b'A'; LONGEST_LIST as usize]).expect("written");
+        // A file of the maximum size is read, but contains no list.
+        std::fs::write(&path, vec![b'A'; MAX_LIST_FILE as usize]).expect("written");
         let failed = parse(path.to_str().expect("UTF-8")).expect_err("no list");
         let _ = std::fs::remove_file(&path);
         assert!(failed.to_string().contains("cannot use"), "{failed}");

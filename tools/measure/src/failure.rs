@@ -1,4 +1,4 @@
-//! Failures of tools, in one line.
+//! The error type of tools: one line for the user.
 
 use std::fmt;
 use std::io;
@@ -8,34 +8,36 @@ use courser::{ConnectionError, HandshakeFailure};
 
 /// The reason why a tool fails, in one line.
 ///
-/// The line names no flags. A program with flags names those that help, by the [`cause`](Self::cause).
+/// The line names no flags. A program with flags adds those that help, according to the
+/// [`cause`](Self::cause).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Failure {
     message: String,
     cause: Option<Cause>,
 }
 
-/// A cause that a flag of a program may remove.
+/// A cause that a flag of the program may remove.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Cause {
     /// A TLS handshake failed.
     Handshake(Box<HandshakeFailure>),
-    /// The server does not speak the protocol.
+    /// The server does not support the application protocol (ALPN).
     Protocol,
     /// No program listens on the TCP port of the server.
     Refused,
-    /// An address cannot be listened on.
+    /// The program cannot listen on an address.
     Listen(io::ErrorKind),
 }
 
-/// Replaces each control character in a text from a peer by `?`, so that the peer cannot control the terminal.
+/// Replaces each control character in text from a peer by `?`, so that the peer cannot control the
+/// terminal.
 pub fn printable(text: &str) -> String {
     let visible = |c: char| if c.is_control() { '?' } else { c };
     text.chars().map(visible).collect()
 }
 
 impl Failure {
-    /// Makes a failure from a message. Several lines are joined into one.
+    /// Creates a failure from a message. Joins several lines into one.
     pub fn new(message: impl Into<String>) -> Self {
         // Text of a peer or of a library may have several lines.
         let message: String = message.into();
@@ -46,7 +48,7 @@ impl Failure {
         }
     }
 
-    /// Makes a failure from a message and its cause.
+    /// Creates a failure from a message and its cause.
     pub fn with_cause(message: impl Into<String>, cause: Cause) -> Self {
         Self {
             cause: Some(cause),
@@ -54,12 +56,12 @@ impl Failure {
         }
     }
 
-    /// Makes the failure for a failed TLS handshake.
+    /// Creates the failure for a failed TLS handshake.
     pub fn of_handshake(failure: HandshakeFailure) -> Self {
         Self::with_cause(failure.to_string(), Cause::Handshake(Box::new(failure)))
     }
 
-    /// Makes the failure for an address that cannot be listened on.
+    /// Creates the failure for an address on which the program cannot listen.
     pub fn cannot_listen(address: SocketAddr, protocol: &str, error: &io::Error) -> Self {
         Self::with_cause(
             format!("cannot listen on {protocol} {address}: {error}"),
@@ -67,7 +69,7 @@ impl Failure {
         )
     }
 
-    /// Returns the cause, if it is one that a flag may remove.
+    /// Returns the cause, if a flag may remove it.
     pub fn cause(&self) -> Option<&Cause> {
         self.cause.as_ref()
     }
@@ -81,7 +83,7 @@ impl fmt::Display for Failure {
 
 impl std::error::Error for Failure {}
 
-/// Converts an error of a call on a stream, which a connection that is lost during a measurement causes.
+/// Converts an error of a stream, which occurs when the connection is lost during a measurement.
 macro_rules! lost {
     ($($error:ty),*) => {$(
         impl From<$error> for Failure {

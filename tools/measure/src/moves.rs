@@ -12,14 +12,14 @@ use tokio::task::JoinHandle;
 
 use crate::times::{Latency, Times};
 
-/// The moves of a measurement.
+/// The counts of moves in a measurement, and their stalls.
 #[derive(Serialize, Clone, Copy, PartialEq, Debug)]
 pub struct MovesReport {
-    /// Moves to another socket.
+    /// Moves for which a new socket was opened.
     pub count: u64,
     /// Moves that failed because no socket could be opened.
     pub failed: u64,
-    /// The longest time without bytes in a direction between one move and the next, for each move.
+    /// The distribution over moves of the longest time without bytes in a direction until the next move.
     pub stall: Option<Latency>,
 }
 
@@ -39,13 +39,13 @@ impl fmt::Display for MovesReport {
     }
 }
 
-/// The moves of all connections of a measurement.
+/// The moves of all endpoints of a measurement.
 #[derive(Debug)]
 pub struct MovesTotal(Mutex<Totals>);
 
 #[derive(Debug)]
 struct Totals {
-    /// The beginning of the measurement; earlier moves do not count.
+    /// The start of the measurement. Earlier moves do not count.
     since: Instant,
     count: u64,
     failed: u64,
@@ -53,7 +53,7 @@ struct Totals {
 }
 
 impl MovesTotal {
-    /// Begins a measurement that counts moves at `since` or later.
+    /// Starts to count moves that happen at `since` or later.
     pub fn new(since: Instant) -> Arc<Self> {
         Arc::new(Self(Mutex::new(Totals {
             since,
@@ -63,8 +63,8 @@ impl MovesTotal {
         })))
     }
 
-    /// Returns the moves that have counted so far. The time since the last move of each endpoint
-    /// counts when its [`Moves`] is dropped.
+    /// Returns the counts so far. The time since the last move of an endpoint is included once its [`Moves`]
+    /// is dropped.
     pub fn report(&self) -> MovesReport {
         let totals = self.0.lock();
         MovesReport {
@@ -99,10 +99,10 @@ impl MovesTotal {
     }
 }
 
-/// Watches the bytes of connections that move together, after each move.
+/// Measures the stalls after each move of the connections of one endpoint.
 ///
-/// A stall is a time without bytes of a direction in which there were some. Between exchanges no bytes are
-/// expected; without calls of [`busy`](Self::busy) they always are.
+/// A stall is a time without bytes in a direction that has carried some. Between exchanges no bytes are
+/// expected. Without calls of [`begin_exchange`](Self::begin_exchange), bytes are always expected.
 #[derive(Debug)]
 pub struct Moves {
     total: Arc<MovesTotal>,
@@ -111,22 +111,22 @@ pub struct Moves {
 
 #[derive(Debug)]
 struct StallState {
-    /// Exchanges in flight.
+    /// The number of exchanges in flight; bytes are expected while it is above zero.
     exchanges: usize,
     /// True if no bytes are expected.
     is_idle: bool,
-    /// True for each direction that has carried bytes since bytes are expected.
+    /// True for each direction that has carried bytes since the last idle time.
     is_used: [bool; 2],
     /// The time since the last move; `None` before the first one.
     window: Option<Window>,
 }
 
-/// The direction of bytes, seen from the client.
+/// The direction of bytes, as seen from the client.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Direction {
-    /// Towards the server.
+    /// From the client to the server.
     Sent,
-    /// From the server.
+    /// From the server to the client.
     Received,
 }
 
@@ -150,7 +150,7 @@ impl Window {
         }
     }
 
-    /// Ends a time without bytes.
+    /// Ends a time without bytes, which started at `from`.
     fn end_gap(&mut self, from: Instant, now: Instant) {
         self.longest = self.longest.max(now.saturating_duration_since(from));
         self.has_bytes = true;
@@ -158,7 +158,7 @@ impl Window {
 }
 
 impl Moves {
-    /// Begins to watch connections.
+    /// Starts to observe the connections of one endpoint, and adds its moves to `total`.
     pub fn new(total: Arc<MovesTotal>) -> Arc<Self> {
         Arc::new(Self {
             total,
@@ -171,7 +171,7 @@ impl Moves {
         })
     }
 
-    /// Counts a move.
+    /// Counts a move, and starts to measure the stall that follows.
     pub fn on_move(&self, now: Instant) {
         let mut state = self.state.lock();
         self.end_window(&mut state, now);
@@ -189,7 +189,7 @@ impl Moves {
         let StallState {
             is_used, window, ..
         } = &mut *self.state.lock();
-        // The first bytes of a response have to wait for the end of the request.
+        // The first bytes of a response wait for the end of the request, which is not a stall.
         let is_answer = !is_used[direction as usize] && is_used.contains(&true);
         is_used[direction as usize] = true;
         let Some(window) = window else { return };
@@ -199,10 +199,10 @@ impl Moves {
         }
     }
 
-    /// Begins an exchange, so that bytes are expected until the guard is dropped.
-    pub fn busy(self: &Arc<Self>) -> Busy {
+    /// Begins an exchange. Bytes are expected until the returned guard is dropped.
+    pub fn begin_exchange(self: &Arc<Self>) -> ExchangeGuard {
         self.on_busy(Instant::now());
-        Busy(self.clone())
+        ExchangeGuard(self.clone())
     }
 
     fn on_busy(&self, now: Instant) {
@@ -228,13 +228,13 @@ impl Moves {
         }
     }
 
-    /// Forgets the moves so far, because the measurement begins.
+    /// Discards the moves so far, because the measurement begins.
     pub fn begin(&self, now: Instant) {
         self.state.lock().window = None;
         self.total.begin(now);
     }
 
-    /// Returns the moves since the beginning, of all connections of the measurement.
+    /// Returns the moves of all endpoints since the beginning of the measurement.
     pub fn report(&self, now: Instant) -> MovesReport {
         self.end_window(&mut self.state.lock(), now);
         self.total.report()
@@ -244,7 +244,7 @@ impl Moves {
         let Some(window) = state.window.take() else {
             return;
         };
-        // Connections that carry nothing cannot stall.
+        // Connections without bytes cannot stall.
         let stall = match (window.has_bytes, state.is_idle) {
             (true, _) => window.longest,
             (false, false) => now.saturating_duration_since(window.last[0].max(window.last[1])),
@@ -260,22 +260,22 @@ impl Drop for Moves {
     }
 }
 
-/// An exchange on connections that move.
+/// An exchange during which bytes are expected. Ends when dropped.
 #[derive(Debug)]
-pub struct Busy(Arc<Moves>);
+pub struct ExchangeGuard(Arc<Moves>);
 
-impl Drop for Busy {
+impl Drop for ExchangeGuard {
     fn drop(&mut self) {
         self.0.on_idle(Instant::now());
     }
 }
 
-/// Moves QUIC connections to a new socket at intervals, until it is dropped.
+/// A task that moves QUIC connections to a new socket at intervals. Stops when dropped.
 #[derive(Debug)]
 pub struct Mover(JoinHandle<()>);
 
 impl Mover {
-    /// Moves the connections of `endpoints` after each `pause`.
+    /// Starts to move the connections of the endpoints that `endpoints` returns, once per `pause`.
     ///
     /// # Panics
     /// Panics outside of a tokio runtime.
@@ -292,7 +292,7 @@ impl Mover {
                 for endpoint in endpoints() {
                     match move_once(&endpoint) {
                         true => moves.on_move(Instant::now()),
-                        // The connections stay on their socket.
+                        // The connections remain on their socket.
                         false => moves.on_failure(Instant::now()),
                     }
                 }
@@ -301,7 +301,8 @@ impl Mover {
     }
 }
 
-/// Moves the connections of an endpoint to another port of its address. Returns false without a socket.
+/// Moves the connections of an endpoint to another port of its address. Returns false if no socket can be
+/// opened.
 fn move_once(endpoint: &Endpoint) -> bool {
     let Ok(bound) = endpoint.local_addr() else {
         return false;

@@ -1,4 +1,4 @@
-//! Failures of connections to a server.
+//! Describes failures of connections to a server.
 
 use std::io;
 use std::net::SocketAddr;
@@ -8,23 +8,23 @@ use courser::{ConnectionError, HandshakeFailure, HandshakeOffer};
 
 use crate::failure::{Cause, Failure};
 
-/// A server that a client connects to, for messages.
+/// The server of a failed connection, for messages.
 #[derive(Clone, Copy, Debug)]
 pub struct Peer<'a> {
     /// The address that the client connects to.
     pub address: SocketAddr,
-    /// The name that the server's certificate has to be for.
+    /// The name that the server's certificate must contain.
     pub name: &'a str,
 }
 
 impl Peer<'_> {
-    /// Returns the failure of a port on which no program listens.
-    pub fn is_absent(&self, protocol: &str) -> Failure {
-        Failure::new(self.absence(protocol))
+    /// Returns the failure for a port on which no program listens.
+    pub fn not_listening(&self, protocol: &str) -> Failure {
+        Failure::new(self.not_listening_text(protocol))
     }
 
-    /// Returns the failure of a server that did not answer in time.
-    pub fn is_silent(&self, protocol: &str, waited: Duration) -> Failure {
+    /// Returns the failure for a server that did not answer within `waited`.
+    pub fn no_answer(&self, protocol: &str, waited: Duration) -> Failure {
         let (address, seconds) = (self.address, waited.as_secs_f64());
         Failure::new(format!(
             "no answer from {protocol} {address} within {seconds} s: is a server running there, \
@@ -32,7 +32,7 @@ impl Peer<'_> {
         ))
     }
 
-    /// Returns the failure of a connection over QUIC.
+    /// Returns the failure for a connection over QUIC.
     pub fn quic_failure(
         &self,
         error: &ConnectionError,
@@ -40,7 +40,7 @@ impl Peer<'_> {
         waited: Duration,
     ) -> Failure {
         if error.is_timeout() {
-            return self.is_silent("udp", waited);
+            return self.no_answer("udp", waited);
         }
         let place = self.address.to_string();
         match HandshakeFailure::of_quic(error, &place, self.name, offer) {
@@ -49,7 +49,7 @@ impl Peer<'_> {
         }
     }
 
-    /// Returns the failure of a connection over TCP.
+    /// Returns the failure for a connection over TCP.
     pub fn tcp_failure(
         &self,
         error: &io::Error,
@@ -61,14 +61,14 @@ impl Peer<'_> {
         match (error.kind(), failure) {
             (_, Some(failure)) => Failure::of_handshake(failure),
             (io::ErrorKind::ConnectionRefused, _) => {
-                Failure::with_cause(self.absence("tcp"), Cause::Refused)
+                Failure::with_cause(self.not_listening_text("tcp"), Cause::Refused)
             }
-            (io::ErrorKind::TimedOut, _) => self.is_silent("tcp", waited),
+            (io::ErrorKind::TimedOut, _) => self.no_answer("tcp", waited),
             _ => Failure::new(format!("cannot connect to tcp {place}: {error}")),
         }
     }
 
-    fn absence(&self, protocol: &str) -> String {
+    fn not_listening_text(&self, protocol: &str) -> String {
         let address = self.address;
         format!("nothing is listening on {protocol} {address}: is the server running?")
     }
@@ -84,7 +84,7 @@ mod tests {
             address: SocketAddr::from(([127, 0, 0, 1], 4433)),
             name: "localhost",
         };
-        let failure = peer.is_silent("udp", Duration::from_secs(10));
+        let failure = peer.no_answer("udp", Duration::from_secs(10));
         assert!(
             failure
                 .to_string()

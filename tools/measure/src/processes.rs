@@ -6,13 +6,13 @@ use std::time::Duration;
 /// The memory of a process in KiB.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ProcessMemory {
-    /// The resident memory.
+    /// The current resident memory (VmRSS).
     pub resident: u64,
-    /// The peak of resident memory.
+    /// The peak of resident memory (VmHWM).
     pub peak: u64,
 }
 
-/// Returns the memory of a process with this ID, which is zero if it has ended. Linux only.
+/// Returns the memory of the process with this ID, or zero if it has ended. Linux only.
 pub fn memory_of(process: u32) -> ProcessMemory {
     let text = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
     let field = |name: &str| {
@@ -26,7 +26,7 @@ pub fn memory_of(process: u32) -> ProcessMemory {
     }
 }
 
-/// Returns the CPU time of all threads of a process so far, which is zero if it has ended. Linux only.
+/// Returns the CPU time of all threads of a process so far, or zero if it has ended. Linux only.
 pub fn cpu_time_of(process: u32) -> Duration {
     let text = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
     // The name in parentheses may contain spaces. User and system time are fields 14 and 15.
@@ -43,8 +43,8 @@ pub fn cpu_time_of(process: u32) -> Duration {
 /// The unit of CPU times in milliseconds. Linux reports hundredths of a second on every architecture.
 const TICK_MS: u64 = 10;
 
-/// Returns the number of datagrams for a local UDP port on IPv4 that the kernel dropped because the
-/// receiver was too slow. Linux only.
+/// Returns the number of datagrams for a local UDP port on IPv4 that the kernel dropped because the receiver
+/// did not read them in time. Linux only.
 pub fn kernel_drops_at(port: u16) -> u64 {
     let text = std::fs::read_to_string("/proc/net/udp").unwrap_or_default();
     let of_port = format!(":{port:04X}");
@@ -58,12 +58,12 @@ pub fn kernel_drops_at(port: u16) -> u64 {
         .sum()
 }
 
-/// The values of a metrics page of courser by name. Values that differ only in labels are added.
+/// The values of a metrics page of courser by name. Values that differ only in labels are added up.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct MetricsPage(BTreeMap<String, f64>);
 
 impl MetricsPage {
-    /// Reads the text of a page in the OpenMetrics format. Lines that are no values are skipped.
+    /// Reads the text of a page in the OpenMetrics format. Skips lines without a value.
     pub fn parse(text: &str) -> Self {
         let mut values = BTreeMap::new();
         for line in text.lines().filter(|line| !line.starts_with('#')) {
@@ -104,7 +104,7 @@ mod tests {
 
     #[test]
     #[cfg(target_os = "linux")]
-    fn a_process_that_runs_has_memory_and_one_that_ended_has_none() {
+    fn running_process_has_memory_and_ended_process_has_none() {
         let own = memory_of(std::process::id());
         assert!(own.resident > 0 && own.peak >= own.resident);
         assert_eq!(memory_of(u32::MAX), ProcessMemory::default());

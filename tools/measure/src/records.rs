@@ -12,21 +12,21 @@ use crate::failure::Failure;
 
 /// The traces and the key log of a process.
 ///
-/// Background threads write them, so that no packet waits for a disk. If the disk is too slow, they become
-/// incomplete, which [`gaps`](Self::gaps) reports.
+/// Background threads write them, so that packets do not wait for a disk. If the disk is too slow, records
+/// are dropped, which [`gaps`](Self::gaps) reports.
 #[derive(Debug, Default)]
 pub struct Records(Mutex<Vec<Arc<QlogDirectory>>>);
 
 impl Records {
-    /// Makes records without a directory for traces.
+    /// Creates records without a directory for traces.
     pub const fn new() -> Self {
         Self(Mutex::new(Vec::new()))
     }
 
-    /// Makes a directory for traces.
+    /// Creates a directory for traces.
     ///
     /// # Errors
-    /// Returns an error if the directory cannot be made.
+    /// Returns an error if the directory cannot be created.
     pub fn traces(&self, path: &Path, title: Option<&str>) -> Result<Arc<QlogDirectory>, Failure> {
         let mut directory = QlogDirectory::create(path).map_err(|error| {
             let path = path.display();
@@ -40,10 +40,10 @@ impl Records {
         Ok(directory)
     }
 
-    /// Makes a directory for traces if there is a path, and returns it as a receiver of records.
+    /// Creates a directory for traces if `path` is given, and returns it as a factory of sinks.
     ///
     /// # Errors
-    /// Returns an error if the directory cannot be made.
+    /// Returns an error if the directory cannot be created.
     pub fn sinks(
         &self,
         path: Option<&Path>,
@@ -56,15 +56,15 @@ impl Records {
         Ok(Some(traces as Arc<dyn SinkFactory>))
     }
 
-    /// Returns a warning if records have been dropped.
+    /// Returns a warning if records or lines of the key log were dropped.
     pub fn gaps(&self) -> Option<String> {
         let directories = self.0.lock().clone();
         let traces = directories.iter().find_map(|directory| gaps_of(directory));
         traces.or_else(gaps_of_keys)
     }
 
-    /// Writes all queued records, for some seconds at most, and returns a warning if any are missing. Call this
-    /// after the end of all connections.
+    /// Writes all queued records, which takes some seconds at most. Returns a warning for each trace directory
+    /// or key log that is incomplete. Call this after the end of all connections.
     pub fn finish(&self) -> Vec<String> {
         let mut missing = Vec::new();
         for directory in self.0.lock().drain(..) {

@@ -1,4 +1,4 @@
-//! Warnings about the UDP sockets of this machine, each with the command that helps.
+//! Warnings about the UDP sockets of this machine, each with a remedy.
 
 use std::net::{Ipv4Addr, SocketAddr};
 
@@ -6,7 +6,7 @@ use courser::{Capabilities, Endpoint};
 use courser_udp::UdpSocket;
 use courser_units::binary_size;
 
-/// Returns a warning for each reason why these sockets are slower than they could be.
+/// Returns a warning for each reason why these sockets are slower than necessary.
 pub fn warnings(endpoints: &[Endpoint]) -> Vec<String> {
     let mut found = Vec::new();
     for warning in endpoints
@@ -23,7 +23,7 @@ pub fn warnings(endpoints: &[Endpoint]) -> Vec<String> {
 /// Returns a warning if the kernel has dropped datagrams on these sockets since they were opened.
 pub fn drop_warning(endpoints: &[Endpoint]) -> Option<String> {
     let counts = endpoints.iter().filter_map(Endpoint::receive_overflow);
-    // The warning names the smallest buffer, which is the one to enlarge.
+    // The warning names the smallest buffer, which needs to be enlarged.
     let capabilities = endpoints.iter().map(Endpoint::capabilities);
     let smallest = capabilities.min_by_key(|it| it.receive_buffer)?;
     describe_drops(counts.sum(), &smallest)
@@ -35,18 +35,18 @@ pub fn capabilities() -> Capabilities {
     UdpSocket::bind(any).map_or_else(|_| Capabilities::default(), |socket| socket.capabilities())
 }
 
-/// Returns a warning if the kernel has dropped received datagrams; `count` is the number that it
-/// reports. A datagram that it merged from several counts once.
+/// Returns a warning if the kernel dropped received datagrams. `count` is the number that it reports, in
+/// which a batch merged by GRO counts once.
 pub fn describe_drops(count: u64, capabilities: &Capabilities) -> Option<String> {
     if count == 0 {
         return None;
     }
     let noun = if count == 1 { "datagram" } else { "datagrams" };
     let buffer = binary_size(capabilities.receive_buffer as u64);
-    let wanted = capabilities.receive_buffer_wanted;
-    let is_small = capabilities.receive_buffer < wanted;
+    let requested = capabilities.receive_buffer_wanted;
+    let is_small = capabilities.receive_buffer < requested;
     let remedy = match is_small && cfg!(target_os = "linux") {
-        true => format!("sysctl -w net.core.rmem_max={wanted}, then start again"),
+        true => format!("sysctl -w net.core.rmem_max={requested}, then start again"),
         false => "this process needs more CPU time".to_owned(),
     };
     Some(format!(
@@ -67,13 +67,13 @@ mod tests {
     }
 
     #[test]
-    fn no_drops_are_no_warning() {
+    fn no_drops_cause_no_warning() {
         assert_eq!(describe_drops(0, &with_buffer(1)), None);
     }
 
     #[test]
     #[cfg(target_os = "linux")]
-    fn drops_name_count_buffer_and_command() {
+    fn warning_about_drops_names_count_buffer_and_command() {
         assert_eq!(
             describe_drops(3, &with_buffer(212_992)).as_deref(),
             Some(
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn drops_of_a_large_buffer_ask_for_cpu_time() {
+    fn drops_despite_a_large_buffer_suggest_more_cpu_time() {
         let warning = describe_drops(1, &with_buffer(7 << 20)).expect("one");
         assert!(warning.contains("1 received datagram because"), "{warning}");
         assert!(

@@ -1,4 +1,4 @@
-//! Statistics of numbers.
+//! Statistics of measured numbers.
 
 use courser_units::to_f64;
 use serde::Serialize;
@@ -6,19 +6,19 @@ use serde::Serialize;
 /// Statistics of a set of numbers; all zero for an empty set.
 #[derive(Serialize, Clone, Copy, PartialEq, Debug, Default)]
 pub struct Stats {
-    /// The smallest number.
+    /// The smallest number of the set.
     pub min: f64,
-    /// The largest number.
+    /// The largest number of the set.
     pub max: f64,
-    /// The median.
+    /// The 50th percentile.
     pub median: f64,
     /// The 95th percentile.
     pub p95: f64,
     /// The 99th percentile.
     pub p99: f64,
-    /// The mean.
+    /// The arithmetic mean, in the unit of the numbers.
     pub mean: f64,
-    /// The standard deviation of the numbers as a sample.
+    /// The sample standard deviation, with divisor n - 1.
     pub sd: f64,
     /// The share of the numbers within one standard deviation of the mean, from 0 to 1.
     pub within_sd: f64,
@@ -58,7 +58,7 @@ impl Stats {
 pub struct Percentiles {
     /// The 10th percentile, which nine of ten numbers reach.
     pub p10: f64,
-    /// The median.
+    /// The 50th percentile.
     pub p50: f64,
     /// The 90th percentile.
     pub p90: f64,
@@ -76,20 +76,21 @@ impl Percentiles {
     }
 }
 
-/// Returns numbers in their order.
+/// Returns the numbers in ascending order.
 fn sorted(numbers: impl IntoIterator<Item = f64>) -> Vec<f64> {
     let mut sorted: Vec<f64> = numbers.into_iter().collect();
     sorted.sort_by(f64::total_cmp);
     sorted
 }
 
-/// Returns the smallest of at least one number that `percent` of the numbers do not exceed.
+/// Returns the smallest number that at least `percent` of the numbers do not exceed. `sorted` must not be
+/// empty.
 fn percentile(sorted: &[f64], percent: usize) -> f64 {
     let rank = (sorted.len() * percent).div_ceil(100);
     sorted[rank.max(1) - 1]
 }
 
-/// A median, and the interval that 95 of 100 medians of resampled values fall into.
+/// A median with its 95 % confidence interval, from resampled values.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct Estimate {
     /// The median of the values.
@@ -101,8 +102,8 @@ pub struct Estimate {
 }
 
 impl Estimate {
-    /// Estimates the median of values by the bootstrap, which draws as many of them with replacement, 10 000 times.
-    /// The draws are the same at each call. Returns `None` without values.
+    /// Estimates the median of values by bootstrapping with 10 000 resamples. The resamples are the same at
+    /// each call. Returns `None` without values.
     pub fn of(values: &[f64]) -> Option<Self> {
         let mut drawn = values.to_vec();
         let median = median_of(&mut drawn)?;
@@ -129,7 +130,7 @@ impl Estimate {
     }
 }
 
-/// Returns the median, which is the mean of the two middle values of an even number; `None` without values.
+/// Returns the median: the middle value, or the mean of the two middle ones. `None` without values.
 pub fn median(values: &[f64]) -> Option<f64> {
     median_of(&mut values.to_vec())
 }
@@ -147,11 +148,11 @@ fn median_of(values: &mut [f64]) -> Option<f64> {
 
 const RESAMPLES: usize = 10_000;
 
-/// The generator SplitMix64: the draws need no secrecy, and are the same in each run.
+/// The generator SplitMix64 with a fixed seed, so that each run has the same result.
 struct Draws(u64);
 
 impl Draws {
-    /// Returns a number below `bound`, each with nearly the same chance.
+    /// Returns a number below `bound`, with nearly uniform distribution.
     fn below(&mut self, bound: usize) -> usize {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
@@ -221,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn each_number_is_drawn_as_often() {
+    fn numbers_are_drawn_uniformly() {
         let mut draws = Draws(1);
         let mut counts = [0_u32; 4];
         for _ in 0..40_000 {

@@ -1,4 +1,4 @@
-//! Finding a server, and the settings for connections to it.
+//! Resolves the address of a server, and configures connections to it.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs, UdpSocket};
 use std::time::Duration;
@@ -9,7 +9,7 @@ pub use courser_udp::{parse_ip, parse_socket_addr, split_zone};
 
 use crate::failure::Failure;
 
-/// Splits `HOST[:PORT]`; the host of `[::1]:4433` is `::1`, that of `[fe80::1%eth0]:4433` is
+/// Splits `HOST[:PORT]`. The host of `[::1]:4433` is `::1`, and that of `[fe80::1%eth0]:4433` is
 /// `fe80::1%eth0`.
 ///
 /// # Errors
@@ -54,7 +54,7 @@ pub fn resolve(host: &str, port: u16) -> Result<Vec<SocketAddr>, Failure> {
     }
     let addresses: Vec<_> = match (host, port).to_socket_addrs() {
         Ok(addresses) => addresses.collect(),
-        // Names below localhost are this machine (RFC 6761 §6.3), also in a container without
+        // Names below localhost resolve to this machine (RFC 6761 §6.3), even in a container without
         // `/etc/hosts`.
         Err(_) if is_local(host) => {
             let loopback: [IpAddr; 2] = [Ipv6Addr::LOCALHOST.into(), Ipv4Addr::LOCALHOST.into()];
@@ -72,8 +72,8 @@ pub fn resolve(host: &str, port: u16) -> Result<Vec<SocketAddr>, Failure> {
     Ok(addresses)
 }
 
-/// Returns the host without the zone of a link-local address, as it stands in certificates and requests: a zone
-/// has no meaning on another machine (RFC 6874 §1).
+/// Returns the host without the zone of a link-local address, as certificates and requests contain it: a
+/// zone has no meaning on another machine (RFC 6874 §1).
 pub fn without_zone(host: &str) -> &str {
     match host.split_once('%') {
         Some((ip, _)) if ip.parse::<Ipv6Addr>().is_ok() => ip,
@@ -92,24 +92,24 @@ pub fn transport(congestion: Algorithm, mtu: Option<u16>) -> TransportConfig {
     TransportConfig {
         congestion,
         mtu: mtu.unwrap_or(default.mtu),
-        // A requested size stays, so that figures can be compared.
+        // A requested size is kept, so that figures can be compared.
         mtu_discovery: mtu.is_none(),
-        // The connection for the server's counters is idle in between.
+        // The connection for the server's counters is idle during a measurement.
         keep_alive_interval: Some(Duration::from_secs(10)),
         ..default
     }
 }
 
-/// Returns true if the system has learned that the port is closed. Windows reports that an earlier
-/// datagram was reset.
+/// Returns true if the error reports a closed port. On Windows it is that of an earlier datagram that was
+/// reset.
 fn refused(error: &std::io::Error) -> bool {
     use std::io::ErrorKind::{ConnectionRefused, ConnectionReset};
     matches!(error.kind(), ConnectionRefused | ConnectionReset)
 }
 
-/// Resolves once the system reports that a UDP port is closed, which it reports to connected sockets
-/// only. Without such a report it never resolves.
-pub async fn nobody_listens(address: SocketAddr) {
+/// Waits until the system reports that a UDP port is closed, for which it probes the port from a connected
+/// socket. Without such a report it never resolves.
+pub async fn port_closed(address: SocketAddr) {
     tokio::time::sleep(BEFORE_PROBE).await;
     let probe = || -> std::io::Result<UdpSocket> {
         let socket = UdpSocket::bind((local_ip_for(address.ip()), 0))?;
@@ -120,7 +120,7 @@ pub async fn nobody_listens(address: SocketAddr) {
     if let Ok(socket) = probe() {
         let mut answer = [0; 16];
         for _ in 0..PROBES {
-            // One byte is no packet of any version: a server drops it silently.
+            // One byte is not a packet of any version, so servers drop it silently.
             let _ = socket.send(&[0]);
             tokio::time::sleep(BETWEEN_PROBES).await;
             if socket.recv(&mut answer).is_err_and(|error| refused(&error)) {
@@ -131,7 +131,8 @@ pub async fn nobody_listens(address: SocketAddr) {
     std::future::pending().await
 }
 
-/// Returns the local address for packets to a server. With a wildcard the system would look it up for each batch.
+/// Returns the local address for packets to a server. For a wildcard address, the system would look the
+/// source up for each batch.
 pub fn local_ip_for(peer: IpAddr) -> IpAddr {
     match peer {
         IpAddr::V4(ip) if ip.is_loopback() => Ipv4Addr::LOCALHOST.into(),
@@ -141,7 +142,7 @@ pub fn local_ip_for(peer: IpAddr) -> IpAddr {
     }
 }
 
-/// Time for a handshake before the first probe.
+/// The time that a handshake has before the first probe is sent.
 const BEFORE_PROBE: Duration = Duration::from_millis(200);
 const BETWEEN_PROBES: Duration = Duration::from_millis(100);
 const PROBES: usize = 5;
@@ -151,7 +152,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn targets_may_leave_the_port_out() {
+    fn port_of_a_target_is_optional() {
         assert_eq!(split_target("example.org", 4433), Ok(("example.org", 4433)));
         assert_eq!(split_target("example.org:1", 4433), Ok(("example.org", 1)));
         assert_eq!(split_target("[::1]:443", 4433), Ok(("::1", 443)));

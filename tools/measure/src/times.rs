@@ -1,4 +1,4 @@
-//! Times that were measured, and their distribution.
+//! Collects measured times, and computes their distribution.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::statistics::Stats;
 
-/// A collection of times, in memory that does not grow with their number.
+/// A collection of times in bounded memory.
 ///
 /// A histogram counts them in nanoseconds, with three significant digits.
 #[derive(Clone, Debug)]
@@ -20,10 +20,10 @@ impl Times {
         Self(Histogram::new(DIGITS).expect("a histogram has up to five digits"))
     }
 
-    /// Adds a time.
+    /// Adds a time, with a precision of three significant digits.
     pub fn record(&mut self, time: Duration) {
-        // The histogram grows with the time; its saturating call would cut the time instead. It fails beyond five
-        // hundred years.
+        // The histogram grows as needed, and fails only above five hundred years. Its saturating method would cut
+        // the time instead.
         let _ = self
             .0
             .record(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
@@ -31,11 +31,11 @@ impl Times {
 
     /// Adds the times of another collection.
     pub fn add(&mut self, other: &Self) {
-        // A histogram that grows takes all times of another one.
+        // A histogram that grows accepts all times of another one.
         let _ = self.0.add(&other.0);
     }
 
-    /// Removes all times.
+    /// Removes all times, and keeps the memory.
     pub fn clear(&mut self) {
         self.0.reset();
     }
@@ -45,7 +45,7 @@ impl Times {
         self.0.is_empty()
     }
 
-    /// Returns the seconds that this share of the times does not exceed.
+    /// Returns the seconds that the given share of the times does not exceed.
     pub fn quantile(&self, share: f64) -> f64 {
         seconds(self.0.value_at_quantile(share))
     }
@@ -128,19 +128,19 @@ impl Default for Times {
 /// The distribution of times, in microseconds.
 #[derive(Serialize, Clone, Copy, PartialEq, Debug, Default)]
 pub struct Latency {
-    /// The shortest time.
+    /// The shortest time in microseconds.
     pub min_us: f64,
-    /// The mean.
+    /// The arithmetic mean in microseconds.
     pub mean_us: f64,
-    /// The median.
+    /// The 50th percentile in microseconds.
     pub p50_us: f64,
-    /// The 90th percentile.
+    /// The 90th percentile in microseconds.
     pub p90_us: f64,
-    /// The 99th percentile.
+    /// The 99th percentile in microseconds.
     pub p99_us: f64,
-    /// The 99.9th percentile.
+    /// The 99.9th percentile in microseconds.
     pub p999_us: f64,
-    /// The longest time.
+    /// The longest time in microseconds.
     pub max_us: f64,
 }
 
@@ -152,7 +152,7 @@ fn seconds(nanoseconds: u64) -> f64 {
 /// Significant digits of times.
 const DIGITS: u8 = 3;
 
-/// The number of classes below that of the longest times.
+/// The number of classes, without the one of the longest times.
 const CLASSES: u64 = 10;
 
 #[cfg(test)]

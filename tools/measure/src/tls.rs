@@ -1,4 +1,4 @@
-//! TLS configurations, the same for QUIC and for TCP so that the two can be compared.
+//! TLS configurations that are the same for QUIC and TCP, so that the two can be compared.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -24,19 +24,19 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// Makes a self-signed certificate for this machine's own names, in memory.
+    /// Creates a self-signed certificate for `localhost` and the loopback addresses, in memory.
     ///
     /// # Errors
-    /// Returns an error if no certificate can be made.
+    /// Returns an error if the certificate cannot be created.
     pub fn in_memory() -> Result<Self, Failure> {
         let names = ["localhost", "127.0.0.1", "::1"]
             .map(str::to_owned)
             .to_vec();
-        let made = rcgen::generate_simple_self_signed(names)
-            .map_err(|error| Failure::new(format!("cannot make a certificate: {error}")))?;
-        let key = PrivatePkcs8KeyDer::from(made.signing_key.serialize_der());
+        let created = rcgen::generate_simple_self_signed(names)
+            .map_err(|error| Failure::new(format!("cannot create a certificate: {error}")))?;
+        let key = PrivatePkcs8KeyDer::from(created.signing_key.serialize_der());
         Ok(Self {
-            chain: vec![made.cert.into()],
+            chain: vec![created.cert.into()],
             key: key.into(),
         })
     }
@@ -44,7 +44,7 @@ impl Identity {
     /// Reads a certificate chain and its key from PEM files.
     ///
     /// # Errors
-    /// Returns an error if a file cannot be read or has no certificate or key in it.
+    /// Returns an error if a file cannot be read or contains no certificate or key.
     pub fn from_files(chain: &Path, key: &Path) -> Result<Self, Failure> {
         let chain = certificates(chain)?;
         let text = read("private key", key)?;
@@ -57,7 +57,7 @@ impl Identity {
         Ok(Self { chain, key })
     }
 
-    /// Returns the server's own certificate, for clients that trust exactly this one.
+    /// Returns the server's own certificate, for clients that trust only this one.
     pub fn certificate(&self) -> Option<CertificateDer<'static>> {
         self.chain.first().cloned()
     }
@@ -75,20 +75,20 @@ impl fmt::Debug for Identity {
 /// The servers that a client trusts.
 #[derive(Clone, Debug)]
 pub enum Trust {
-    /// Servers that the operating system trusts.
+    /// Servers whose certificates lead to an authority that the operating system trusts.
     System,
-    /// Servers whose certificates lead to one in this file.
+    /// Servers whose certificates lead to one in this PEM file.
     File(PathBuf),
-    /// Servers with this certificate.
+    /// Servers that present this certificate.
     Exactly(CertificateDer<'static>),
-    /// Any server.
-    Anybody,
+    /// Any server, without checking its certificate.
+    AnyServer,
 }
 
 /// Versions of TLS that a client offers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Versions {
-    /// TLS 1.3 only, which QUIC requires (RFC 9001 §4.2), and so do comparisons with it.
+    /// TLS 1.3 only, which QUIC requires (RFC 9001 §4.2). Also used over TCP for comparisons.
     Tls13,
     /// TLS 1.3, and TLS 1.2 for servers that do not support it.
     Tls13And12,
@@ -105,7 +105,7 @@ impl Versions {
     }
 }
 
-/// Makes the configuration of a server for one protocol.
+/// Creates the configuration of a server for one protocol.
 ///
 /// # Errors
 /// Returns an error if certificate and key cannot be used.
@@ -124,12 +124,12 @@ pub fn server(identity: Identity, protocol: &[u8]) -> Result<Arc<ServerConfig>, 
     config.alpn_protocols = vec![protocol.to_vec()];
     config.ticketer = aws_lc_rs::Ticketer::new().map_err(unusable)?;
     config.key_log = QueuedKeyLog::environment();
-    // Chains have their length on the wire in every build, as cases of the interop runner expect.
+    // Certificates are never compressed, because cases of the interop runner depend on the length of chains.
     config.cert_compressors.clear();
     Ok(Arc::new(config))
 }
 
-/// Makes the configuration of a client for one protocol over TLS 1.3.
+/// Creates the configuration of a client for one protocol over TLS 1.3.
 ///
 /// # Errors
 /// Returns an error if the trusted certificates cannot be read or used.
@@ -137,7 +137,7 @@ pub fn client(trust: &Trust, protocol: &[u8]) -> Result<ClientConfig, Failure> {
     client_of(trust, Versions::Tls13, vec![protocol.to_vec()])
 }
 
-/// Makes the configuration of a client that offers these versions of TLS and these protocols, the
+/// Creates the configuration of a client that offers these versions of TLS and these protocols, the
 /// preferred one first.
 ///
 /// # Errors
@@ -150,8 +150,8 @@ pub fn client_of(
     client_with_provider(trust, provider(versions), versions, protocols)
 }
 
-/// Makes the configuration of a client for one protocol over TLS 1.3 that offers one cipher suite
-/// only, TLS_CHACHA20_POLY1305_SHA256.
+/// Creates the configuration of a client for one protocol over TLS 1.3 that offers only the cipher suite
+/// TLS_CHACHA20_POLY1305_SHA256.
 ///
 /// # Errors
 /// Returns an error if the trusted certificates cannot be read or used.
@@ -183,7 +183,7 @@ fn client_with_provider(
             let here = Path::new("memory");
             builder.with_root_certificates(roots(vec![certificate.clone()], here)?)
         }
-        Trust::Anybody => {
+        Trust::AnyServer => {
             let verifier = Arc::new(AnyServer::new(provider));
             builder
                 .dangerous()
@@ -197,7 +197,7 @@ fn client_with_provider(
     Ok(config)
 }
 
-/// Returns the algorithms, AES-128-GCM first: the cheapest, and what other tools measure with.
+/// Returns the algorithms, with AES-128-GCM first: it is the cheapest one, and other tools use it too.
 fn provider(versions: Versions) -> Arc<CryptoProvider> {
     use aws_lc_rs::cipher_suite as suite;
     const TLS13_SUITES: [SupportedCipherSuite; 3] = [
@@ -226,10 +226,10 @@ fn read(what: &str, path: &Path) -> Result<Vec<u8>, Failure> {
         .map_err(|error| Failure::new(format!("cannot read {what} {}: {error}", path.display())))
 }
 
-/// Reads the certificates in a PEM file; at least one.
+/// Reads the certificates in a PEM file, which must contain at least one.
 ///
 /// # Errors
-/// Returns an error if the file cannot be read or has no certificate in it.
+/// Returns an error if the file cannot be read or contains no certificate.
 pub fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, Failure> {
     let text = read("certificate", path)?;
     let chain: Vec<_> = CertificateDer::pem_slice_iter(&text)
@@ -242,14 +242,14 @@ pub fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, Failure
         })?;
     if chain.is_empty() {
         return Err(Failure::new(format!(
-            "no certificate in {}: PEM is needed",
+            "no certificate in {}: the file must be in PEM format",
             path.display()
         )));
     }
     Ok(chain)
 }
 
-/// Makes a store of certificates that are trusted; `path` is where they come from, for the error.
+/// Creates a store of trusted certificates. `path` is the file they come from, for the error.
 ///
 /// # Errors
 /// Returns an error if a certificate cannot be used.
@@ -261,7 +261,7 @@ pub fn roots(
     for certificate in certificates {
         store.add(certificate).map_err(|error| {
             Failure::new(format!(
-                "cannot trust a certificate of {}: {error}",
+                "cannot trust a certificate in {}: {error}",
                 path.display()
             ))
         })?;

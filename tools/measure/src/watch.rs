@@ -1,4 +1,4 @@
-//! Warnings while a program runs.
+//! Warns about slow sockets and lost records while a program runs.
 
 use std::fmt;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ pub struct Watch {
     task: JoinHandle<()>,
 }
 
-/// Returns the endpoints whose sockets are watched. An endpoint may be replaced while the program runs, and must
+/// Returns the endpoints whose sockets are watched. The program may replace an endpoint, so the results must
 /// not be kept.
 type Endpoints = Arc<dyn Fn() -> Vec<Endpoint> + Send + Sync>;
 
@@ -32,8 +32,8 @@ struct Warner {
 impl Watch {
     /// Starts watching, on the current tokio runtime.
     ///
-    /// Each check covers the sockets of the endpoints that `endpoints` returns then. Calls `warn` for each reason
-    /// why the sockets are slow, once when the kernel begins to drop datagrams, and once when records are
+    /// Each check covers the sockets of the endpoints that `endpoints` returns at that time. Calls `warn` for
+    /// each reason why the sockets are slow, once when the kernel drops datagrams, and once when records are
     /// dropped.
     pub fn begin(
         endpoints: impl Fn() -> Vec<Endpoint> + Send + Sync + 'static,
@@ -66,7 +66,7 @@ impl Watch {
         }
     }
 
-    /// Checks for dropped datagrams a last time, and stops watching.
+    /// Checks for dropped datagrams one last time, and stops watching.
     pub fn end(self) {
         self.task.abort();
         self.warner.check(&(self.endpoints)());
@@ -90,5 +90,5 @@ impl fmt::Debug for Watch {
     }
 }
 
-/// The time between two checks, each of which costs a system call for each socket.
+/// The time between two checks. A check costs one system call per socket.
 const CHECK_INTERVAL: Duration = Duration::from_secs(2);

@@ -1,4 +1,4 @@
-//! The flags of `courser perf client` that make a plan.
+//! The flags of `courser perf client` that define the plan of a measurement.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::csv;
 use crate::meter::Amount;
 use crate::plan::{Direction, Mixed, Plan, Scenario};
 
-/// A scenario by its name on the command line.
+/// The values of `--scenario`.
 #[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ScenarioName {
     /// Send bytes to the server
@@ -31,7 +31,7 @@ pub enum ScenarioName {
     Mixed,
 }
 
-/// The flags of a plan.
+/// The flags that define a plan.
 #[derive(Args, Clone, Debug)]
 pub struct PlanArguments {
     /// Scenario to measure
@@ -91,8 +91,8 @@ pub struct PlanArguments {
     #[arg(long, value_name = "BYTES", value_parser = parse_datagram_size, help_heading = "Load")]
     pub datagram_size: Option<u16>,
 
-    /// Bits of datagrams per second in each direction, such as 10M; 0 sends as fast as congestion
-    /// control allows [default: 1M]
+    /// Rate of datagrams in each direction in bits per second, such as 10M; 0 sends as fast as
+    /// congestion control allows [default: 1M]
     #[arg(long, value_name = "BITS", value_parser = parse_quantity, help_heading = "Load")]
     pub rate: Option<u64>,
 
@@ -125,12 +125,12 @@ pub struct PlanArguments {
 }
 
 impl PlanArguments {
-    /// Makes the plan of a measurement.
+    /// Returns the plan of a measurement.
     ///
     /// # Errors
-    /// Returns a message for the user if flags have no effect together.
+    /// Returns a message for the user if a flag has no effect in the scenario or together with another one.
     pub fn plan(&self) -> Result<Plan, Failure> {
-        self.refuse_what_has_no_meaning()?;
+        self.refuse_flags_without_effect()?;
         let amount = match (self.number, self.time) {
             (Some(number), _) => Amount::Number(number),
             (None, time) => Amount::Time(time.unwrap_or(DEFAULT_TIME)),
@@ -198,7 +198,7 @@ impl PlanArguments {
         Some(self.rate.unwrap_or(DEFAULT_RATE)).filter(|rate| *rate > 0)
     }
 
-    /// Returns the direction of bytes, which a reversed download sends to the server.
+    /// Returns the direction of bytes. A reversed download is an upload.
     fn direction(&self) -> Direction {
         match (self.bidir, self.scenario == ScenarioName::Download) {
             (true, _) => Direction::Both,
@@ -207,7 +207,7 @@ impl PlanArguments {
         }
     }
 
-    /// Returns flags, true for those that are given, and the scenarios in which they have an effect.
+    /// Returns the flags, whether each is given, and the scenarios in which it has an effect.
     fn scopes(&self) -> [(&'static str, bool, &'static [ScenarioName]); 14] {
         use ScenarioName::{Close, Datagram, Download, Handshake, Latency, Mixed, Rr, Upload};
         [
@@ -260,8 +260,8 @@ impl PlanArguments {
         ]
     }
 
-    /// Refuses flags without an effect in the scenario, which are misunderstandings.
-    fn refuse_what_has_no_meaning(&self) -> Result<(), Failure> {
+    /// Refuses flags that have no effect in the scenario.
+    fn refuse_flags_without_effect(&self) -> Result<(), Failure> {
         use ScenarioName::{Datagram, Mixed};
         for (flag, is_given, scenarios) in self.scopes() {
             if is_given && !scenarios.contains(&self.scenario) {
@@ -314,7 +314,7 @@ fn parse_datagram_size(text: &str) -> Result<u16, String> {
         .ok_or_else(range)
 }
 
-/// The largest number; more would measure the bookkeeping of this program.
+/// The largest number of parallel streams, handshakes or requests. More would measure this program.
 const MAX_PARALLEL: u64 = 16_384;
 
 const DEFAULT_TIME: Duration = Duration::from_secs(10);

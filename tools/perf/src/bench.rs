@@ -1,4 +1,4 @@
-//! The environment of every scenario: a server, a limit, a watch, and the cost at both ends.
+//! The environment in which scenarios run: the server, the limit, progress, and the cost at both ends.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -23,53 +23,53 @@ use crate::spread::Spread;
 #[derive(Debug)]
 pub(crate) struct Bench<'a> {
     pub(crate) remote: &'a Remote,
-    /// The amount that is measured.
+    /// The limit of the measured part.
     amount: Amount,
-    /// The amount of work, with the warm-up.
+    /// The limit of all work, including the warm-up.
     pub(crate) work: Amount,
     warm_up: Option<Duration>,
     watch: Watch<'a>,
     control: Control,
 }
 
-/// A separate connection for the server's counters, so that requests for them disturb nothing, and a
-/// server that fails on them breaks nothing.
+/// A separate connection for requests of the server's counters, so that neither the requests nor a server
+/// that fails on them affects the measurement.
 #[derive(Debug)]
 struct Control {
     session: Session,
-    understands: bool,
+    is_supported: bool,
 }
 
 /// The figures of a measurement.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Outcome {
-    /// True if it was ended before its time or number was reached.
+    /// True if the measurement ended before its time or number was reached.
     pub interrupted: bool,
-    /// The time that was measured.
+    /// The duration of the measurement, without the warm-up.
     pub seconds: f64,
     /// Bytes sent by the client.
     pub sent: u64,
     /// Bytes received by the client.
     pub received: u64,
-    /// Requests, handshakes, datagrams or closes.
+    /// Number of requests, handshakes, datagrams or closes.
     pub count: u64,
-    /// Distribution of the time that each took.
+    /// Distribution of the durations of requests, handshakes or closes.
     pub latency: Option<Latency>,
-    /// The intervals that were asked for.
+    /// The intervals, if [`Watch::interval`] is set.
     pub intervals: Vec<Interval>,
-    /// The distribution of throughput over the intervals, or over samples if none were asked for.
+    /// The distribution of throughput over the intervals, or over samples if [`Watch::interval`] is not set.
     pub spread: Spread,
     /// The handshake of the first connection.
     pub handshake: Handshake,
-    /// The features that were in use; `None` over TCP.
+    /// The QUIC version and socket features in use; `None` over TCP.
     pub network: Option<Network>,
-    /// Handshakes that resumed a session.
+    /// Number of handshakes that resumed a session; `None` in other scenarios.
     pub resumed: Option<u64>,
-    /// Requests that the server has answered in early data.
+    /// Number of requests in early data that the server accepted; `None` without early data.
     pub early_accepted: Option<u64>,
-    /// Datagrams that were sent, received and lost.
+    /// Datagrams sent, received and lost; `None` in other scenarios.
     pub datagrams: Option<Datagrams>,
-    /// Moves of the connections, if they were moved.
+    /// Moves of the connections to other sockets, if [`Remote::rebind_every`] is set.
     pub moves: Option<MovesReport>,
     /// The cost at the client.
     pub client: Side,
@@ -95,7 +95,7 @@ pub(crate) struct Finished {
 }
 
 impl Finished {
-    /// Returns false if the measurement was ended early.
+    /// Returns false if the measurement ended early.
     pub(crate) fn is_whole(&self) -> bool {
         !self.watched.interrupted
     }
@@ -117,10 +117,10 @@ impl<'a> Bench<'a> {
     ) -> Result<Self, Failure> {
         plan.check()?;
         let mut session = Session::open(remote, 1).await?;
-        let understands = session.ask().await.is_some();
+        let is_supported = session.server_report().await.is_some();
         let control = Control {
             session,
-            understands,
+            is_supported,
         };
         Ok(Self {
             remote,
@@ -132,7 +132,7 @@ impl<'a> Bench<'a> {
         })
     }
 
-    /// Begins a measurement; `io` are the counters of its sockets.
+    /// Reads the counters at the beginning of a measurement; `io` are those of its sockets.
     pub(crate) async fn start(&mut self, io: IoCounters) -> StartCounters {
         let server = self.control.begin().await;
         StartCounters {
@@ -141,12 +141,13 @@ impl<'a> Bench<'a> {
         }
     }
 
-    /// Runs `work` to its end, or until it is stopped. `io` returns the counters of the sockets, and `session`
-    /// has the connections.
+    /// Runs `work` until it ends or is stopped. `io` returns the counters of the sockets, and `session` has
+    /// the connections.
     ///
-    /// After a warm-up all counters begin again: first those of this end, then those of the server, whose answer
-    /// arrives while the work goes on. The work of the server until it answers is missing in its figures, so a
-    /// late answer is not used ([`ServerGap::Late`]). At the end the work is done before the server is asked.
+    /// After a warm-up, all counters restart: first those of this end, then those of the server, whose answer
+    /// arrives while the work continues. The work of the server until its answer is missing in its figures,
+    /// so a late answer is not used ([`ServerGap::Late`]). At the end, the counters of the server are
+    /// requested after the work.
     pub(crate) async fn run(
         &mut self,
         mut start: StartCounters,
@@ -174,12 +175,12 @@ impl<'a> Bench<'a> {
             (watched, end)
         };
         let control = &mut self.control;
-        let asked = async {
+        let restarted = async {
             if warm_up.is_some() {
-                start.server = control.begin_again(session).await;
+                start.server = control.restart(session).await;
             }
         };
-        let ((watched, end), ()) = tokio::join!(measured, asked);
+        let ((watched, end), ()) = tokio::join!(measured, restarted);
         Ok(Finished {
             start,
             end,
@@ -211,14 +212,14 @@ impl<'a> Bench<'a> {
             end,
             watched,
         } = finished;
-        let after = self.control.ask().await;
+        let after = self.control.server_report().await;
         let at_server = at_server(session.as_ref(), after.is_some()).await;
         let done = Done {
             bytes: meter.sent() + meter.received(),
             count: meter.count(),
         };
         let cpu_seconds = end.cpu_seconds - start.client.cpu_seconds;
-        // Before the work its connections had counted nothing.
+        // Without a warm-up, the counters of the connections started at zero.
         let before = start.client.connection.unwrap_or_default();
         let connection = end.connection.map(|now| now.since(&before));
         let client = Side::new(
@@ -262,7 +263,7 @@ impl<'a> Bench<'a> {
         }
     }
 
-    /// Closes the connection for the server's counters.
+    /// Closes the connection that requests the server's counters.
     pub(crate) async fn close(self) {
         self.control.session.close().await;
     }
@@ -270,17 +271,17 @@ impl<'a> Bench<'a> {
 
 /// Returns the counters of the connections at the server, if it reports them in time.
 async fn at_server(session: Option<&Session>, is_known: bool) -> Option<ConnectionCounters> {
-    let asking = session.filter(|_| is_known)?.server_counters();
-    tokio::time::timeout(ASK_TIMEOUT, asking)
+    let request = session.filter(|_| is_known)?.server_counters();
+    tokio::time::timeout(COUNTERS_TIMEOUT, request)
         .await
         .ok()
         .flatten()
 }
 
 impl Control {
-    async fn ask(&mut self) -> Option<ServerReport> {
-        if self.understands {
-            self.session.ask().await
+    async fn server_report(&mut self) -> Option<ServerReport> {
+        if self.is_supported {
+            self.session.server_report().await
         } else {
             None
         }
@@ -288,21 +289,21 @@ impl Control {
 
     /// Requests the counters before a measurement.
     async fn begin(&mut self) -> Baseline {
-        match self.understands {
-            true => Baseline::Fresh(self.session.ask().await),
+        match self.is_supported {
+            true => Baseline::Fresh(self.session.server_report().await),
             false => Baseline::Unsupported,
         }
     }
 
     /// Requests the counters at the end of a warm-up, and those of the connections of `session` at the same time.
-    async fn begin_again(&mut self, session: Option<&Session>) -> Baseline {
-        if !self.understands {
+    async fn restart(&mut self, session: Option<&Session>) -> Baseline {
+        if !self.is_supported {
             return Baseline::Unsupported;
         }
         let ended = Instant::now();
         let report = async {
             Answer {
-                value: self.session.ask().await,
+                value: self.session.server_report().await,
                 took: ended.elapsed(),
             }
         };
@@ -321,9 +322,9 @@ impl Control {
 }
 
 /// Time limit for the counters of all connections at the server.
-const ASK_TIMEOUT: Duration = Duration::from_secs(10);
+const COUNTERS_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The work that is left, shared by several tasks.
+/// The remaining work, shared by several tasks.
 #[derive(Debug)]
 pub(crate) struct Quota {
     deadline: Option<Instant>,
@@ -356,7 +357,7 @@ impl Quota {
     }
 }
 
-/// Runs tasks to their end; the first one that fails ends all.
+/// Runs all tasks to their end. The first failure ends the others.
 pub(crate) async fn all<F>(tasks: impl IntoIterator<Item = F>) -> Result<(), Failure>
 where
     F: Future<Output = Result<(), Failure>> + Send + 'static,
@@ -373,7 +374,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quota_is_given_out_once() {
+    fn quota_returns_each_unit_once() {
         let quota = Quota::new(Amount::Number(2));
         assert_eq!(
             [quota.take(), quota.take(), quota.take()],

@@ -1,4 +1,4 @@
-//! The same measurements over QUIC and over TLS on TCP.
+//! Compares QUIC and TLS over TCP with the same measurements.
 
 use std::cell::Cell;
 use std::time::Duration;
@@ -32,10 +32,10 @@ pub struct Both {
     pub tcp: Outcome,
 }
 
-/// Measurements of handshakes.
+/// The results of [`Comparison::handshakes`].
 #[derive(Clone, PartialEq, Debug)]
 pub struct Handshakes {
-    /// Full handshakes.
+    /// Handshakes without resumption, over both protocols.
     pub full: Both,
     /// Resumed handshakes over QUIC.
     pub resumed: Outcome,
@@ -47,8 +47,8 @@ impl<'a> Comparison<'a> {
     /// Requests in flight in [`requests`](Self::requests).
     pub const IN_FLIGHT: u64 = 100;
 
-    /// Makes a comparison. `on_begin` is called with the name of each measurement, and `progress` with
-    /// the share of it that is done.
+    /// Prepares a comparison. `on_begin` is called with the name of each measurement, and `progress` with the
+    /// completed share of it, from 0 to 1.
     pub fn new(
         server: &'a Loopback,
         on_begin: &'a dyn Fn(&str),
@@ -62,8 +62,8 @@ impl<'a> Comparison<'a> {
         }
     }
 
-    /// Measures full handshakes over both protocols, and over QUIC resumed ones, and requests in early
-    /// data (0-RTT) until their response.
+    /// Measures full handshakes over both protocols. Over QUIC, also measures resumed handshakes, and
+    /// requests in early data (0-RTT) until their response.
     ///
     /// # Errors
     /// Returns an error if a connection breaks.
@@ -93,8 +93,8 @@ impl<'a> Comparison<'a> {
         })
     }
 
-    /// Measures a download over QUIC whose client moves to another port again and again, as behind a NAT
-    /// that forgets it.
+    /// Measures a download over QUIC whose client changes its port repeatedly, as behind a NAT whose mapping
+    /// expires.
     ///
     /// # Errors
     /// Returns an error if a connection breaks.
@@ -121,7 +121,7 @@ impl<'a> Comparison<'a> {
         self.run("datagrams", &self.server.quic, plan).await
     }
 
-    /// Returns a number of bytes that takes some tenths of a second over QUIC on this machine.
+    /// Returns a number of bytes whose transfer takes some tenths of a second over QUIC on this machine.
     ///
     /// # Errors
     /// Returns an error if a connection breaks.
@@ -135,10 +135,10 @@ impl<'a> Comparison<'a> {
             reason = "positive, and a float too large becomes the largest number"
         )]
         let bytes = (to_f64(trial.sent) * share) as u64;
-        Ok((bytes / GRAIN * GRAIN).clamp(GRAIN, MOST_BYTES))
+        Ok((bytes / GRAIN * GRAIN).clamp(GRAIN, MAX_BYTES))
     }
 
-    /// Transfers bytes over both protocols in turn, so that other load on the machine hits both alike.
+    /// Transfers bytes over both protocols in turn, so that other load on the machine affects both alike.
     /// Returns the transfers of median duration.
     ///
     /// # Errors
@@ -279,7 +279,7 @@ const DATAGRAM_RATE: u64 = 200_000_000;
 const ROUNDS: usize = 3;
 /// Sizes of transfers are multiples of this.
 const GRAIN: u64 = 50_000_000;
-const MOST_BYTES: u64 = 1_000_000_000;
+const MAX_BYTES: u64 = 1_000_000_000;
 
 /// Bytes of a request and of its response.
 const REQUEST: u64 = 64;

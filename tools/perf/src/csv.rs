@@ -21,7 +21,7 @@ pub struct Csv {
 }
 
 impl Csv {
-    /// Makes the rows of a measurement.
+    /// Prepares the rows of a measurement.
     pub fn new(remote: &Remote, plan: &Plan) -> Self {
         Self {
             scenario: plan.scenario,
@@ -81,7 +81,7 @@ impl Csv {
         let mut row = Row::default();
         row.cell(Some(kind));
         row.cell(Some(match self.scenario {
-            // Its name has spaces.
+            // The name in reports has spaces.
             Scenario::Bulk { .. } if self.scenario.name().contains(' ') => "bidir",
             scenario => scenario.name(),
         }));
@@ -213,9 +213,9 @@ const COLUMNS: [(&str, &str); 40] = [
     ("rtt_us", "smoothed round-trip time at the end"),
     (
         "congestion_window",
-        "bytes at the end, all connections of the client",
+        "bytes at the end, summed over the client's connections",
     ),
-    ("latency_p50_us", "time of each of count"),
+    ("latency_p50_us", "median duration of what is counted"),
     ("latency_p90_us", "90th percentile"),
     ("latency_p99_us", "99th percentile"),
     ("latency_max_us", "longest"),
@@ -233,16 +233,16 @@ const COLUMNS: [(&str, &str); 40] = [
     ("download_p90_bits_per_second", "90th percentile"),
     (
         "intervals",
-        "number of these intervals, at least 5 for percentiles",
+        "number of intervals for the percentiles, which need at least 5",
     ),
-    ("interval_seconds", "their length"),
+    ("interval_seconds", "length of an interval"),
     (
         "client_cpu_percent",
         "CPU time of the client, 100 for one core",
     ),
     (
         "client_mbits_per_second_per_cpu_percent",
-        "Mbit/s for each of these percent, not of 'mixed'",
+        "Mbit/s per percent of CPU time; empty for 'mixed'",
     ),
     (
         "client_kernel_drops",
@@ -250,24 +250,33 @@ const COLUMNS: [(&str, &str); 40] = [
     ),
     (
         "server_cpu_percent",
-        "the same of the server, if it is known",
+        "the same for the server, if it reports counters",
     ),
-    ("server_mbits_per_second_per_cpu_percent", "the same"),
-    ("server_kernel_drops", "the same"),
+    (
+        "server_mbits_per_second_per_cpu_percent",
+        "the same for the server",
+    ),
+    (
+        "server_kernel_drops",
+        "datagrams dropped at the server's socket",
+    ),
     ("upload_datagrams_sent", "datagrams that left the client"),
-    ("upload_datagrams_lost", "those of them that did not arrive"),
+    (
+        "upload_datagrams_lost",
+        "datagrams among these that did not arrive",
+    ),
     ("upload_jitter_ms", "interarrival jitter (RFC 3550)"),
     ("download_datagrams_sent", "datagrams that left the server"),
     (
         "download_datagrams_lost",
-        "those of them that did not arrive",
+        "datagrams among these that did not arrive",
     ),
     ("download_jitter_ms", "interarrival jitter"),
     (
         "warm_up_seconds",
-        "time before the measurement, in no other column",
+        "time before the measurement, which no other column includes",
     ),
-    ("interrupted", "'true' if it was ended early"),
+    ("interrupted", "'true' if the measurement was ended early"),
 ];
 
 #[cfg(test)]

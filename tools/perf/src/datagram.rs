@@ -1,4 +1,4 @@
-//! Datagrams that are lost, reordered or late. RFC 9221.
+//! Measures loss, reordering and jitter of DATAGRAM frames (RFC 9221).
 //!
 //! A measurement has one stream, on which both ends send lines of JSON ([`message`]), and datagrams that
 //! carry a number and the time of their departure ([`header`]). The receiving end counts them

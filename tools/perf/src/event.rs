@@ -4,30 +4,30 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-/// An event that concerns a client of a server.
+/// An event about one client of a server.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Event {
     /// A client has disconnected.
     Closed {
         /// `quic` or `tls over tcp`.
         protocol: &'static str,
-        /// The client.
+        /// The address of the client.
         peer: SocketAddr,
-        /// The bytes that its requests have moved.
+        /// The bytes that its requests transferred.
         moved: Moved,
     },
-    /// Something went wrong with one client; the others are served on.
+    /// Serving one client failed. Other clients are not affected.
     Failed {
         /// `quic` or `tls over tcp`.
         protocol: &'static str,
-        /// The client.
+        /// The address of the client.
         peer: SocketAddr,
-        /// The error.
+        /// The reason in one line.
         error: String,
     },
 }
 
-/// Bytes that a connection has moved.
+/// Bytes that a connection transferred.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Moved {
     /// Bytes received from the client.
@@ -36,7 +36,7 @@ pub struct Moved {
     pub sent: u64,
 }
 
-/// A handler of events.
+/// The function that receives the events of a server.
 #[derive(Clone)]
 pub(crate) struct Events(Arc<dyn Fn(Event) + Send + Sync>);
 

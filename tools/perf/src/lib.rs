@@ -1,4 +1,4 @@
-//! The perf protocol, which measures the throughput and the cost of QUIC, and those of TLS over TCP as a baseline.
+//! Measures the throughput and the cost of QUIC, and of TLS over TCP as a baseline, with the perf protocol.
 //!
 //! A [`Server`] answers requests for bytes. A client runs a [`Scenario`] against it with [`measure`]: bytes
 //! in one direction or both, requests with many in flight or one at a time, handshakes, closes. The
@@ -6,9 +6,10 @@
 //! [`Report`] contains all of it in a form that is written as JSON.
 //!
 //! The protocol is that of quinn-perf, secnetperf and s2n-quic's perf: the first 8 bytes of a stream are the
-//! length of the response that the client wants. One length that no client asks for is a request for the
-//! server's counters; other servers are measured without them. Another one begins a measurement of datagrams, alone
-//! ([`Scenario::Datagram`]) or beside other load ([`Scenario::Mixed`]), which needs a server of the same version.
+//! length of the response that the client requests. One length that no client requests stands for a request
+//! of the server's counters; other servers are measured without them. Another one begins a measurement of
+//! datagrams, alone ([`Scenario::Datagram`]) or with other load ([`Scenario::Mixed`]), which needs a server
+//! that supports the same version of it.
 //!
 //! ```no_run
 //! use std::sync::Arc;
@@ -33,7 +34,7 @@
 //!     rebind_every: None,
 //!     connect_timeout: Duration::from_secs(5),
 //!     clock: CpuClock::Process,
-//!     tls: Arc::new(tls::client(&Trust::Anybody, PROTOCOL)?),
+//!     tls: Arc::new(tls::client(&Trust::AnyServer, PROTOCOL)?),
 //!     sinks: None,
 //! };
 //! let plan = Plan {

@@ -16,7 +16,7 @@ use crate::tcp::{TcpConnector, TcpLink};
 use crate::transfer::{Agreed, Until};
 use crate::wire::Request;
 
-/// Makes connections.
+/// Opens connections over QUIC or over TLS on TCP.
 #[derive(Debug)]
 pub(crate) enum Connector {
     Quic(QuicConnector),
@@ -24,7 +24,7 @@ pub(crate) enum Connector {
 }
 
 impl Connector {
-    /// Makes a connector for a server.
+    /// Creates a connector for a server.
     pub(crate) fn new(remote: &Remote) -> Result<Self, Failure> {
         match remote.over {
             Over::Quic => QuicConnector::new(remote, remote.quic_config()).map(Self::Quic),
@@ -35,8 +35,7 @@ impl Connector {
         }
     }
 
-    /// Makes a connector whose QUIC connections can be used before their handshakes are complete, if
-    /// there are tickets.
+    /// Creates a connector whose QUIC connections can send early data, if there are tickets.
     pub(crate) fn with_early_data(remote: &Remote) -> Result<Self, Failure> {
         match remote.over {
             Over::Quic => {
@@ -44,7 +43,9 @@ impl Connector {
                 let connector = QuicConnector::new(remote, config)?;
                 Ok(Self::Quic(connector.with_early_data()))
             }
-            Over::Tcp => Err(Failure::new("early data is for QUIC, not for TLS over TCP")),
+            Over::Tcp => Err(Failure::new(
+                "early data needs QUIC: TLS over TCP is measured without it",
+            )),
         }
     }
 
@@ -55,7 +56,7 @@ impl Connector {
         }
     }
 
-    /// Returns the moves of the connections, if they are moved.
+    /// Returns the moves of the connections, if [`Remote::rebind_every`] is set.
     pub(crate) fn moves(&self) -> Option<Arc<Moves>> {
         match self {
             Self::Quic(connector) => connector.moves(),
@@ -97,7 +98,7 @@ pub(crate) enum Link {
 }
 
 impl Link {
-    /// Sends until `until`, and waits until the server has read it all.
+    /// Sends until `until`, and waits until the server has read all bytes.
     pub(crate) async fn upload(&mut self, until: Until, meter: &Meter) -> Result<(), Failure> {
         match self {
             Self::Quic(connection) => quic::upload(connection, until, meter).await,
@@ -105,7 +106,7 @@ impl Link {
         }
     }
 
-    /// Receives until `until`.
+    /// Requests bytes, and receives them until `until`.
     pub(crate) async fn download(&mut self, until: Until, meter: &Meter) -> Result<(), Failure> {
         match self {
             Self::Quic(connection) => quic::download(connection, until, meter).await,
@@ -125,7 +126,7 @@ impl Link {
         }
     }
 
-    /// Sends a request and receives its response on unidirectional streams, if there are streams.
+    /// Sends a request and receives its response on unidirectional streams. Fails over TCP.
     pub(crate) async fn exchange_uni(
         &mut self,
         request: &Request,
@@ -146,22 +147,22 @@ impl Link {
     }
 
     /// Requests the server's counters; returns `None` when the server does not support the request.
-    pub(crate) async fn ask(&mut self) -> Option<ServerReport> {
+    pub(crate) async fn server_report(&mut self) -> Option<ServerReport> {
         match self {
-            Self::Quic(connection) => quic::ask(connection).await,
-            Self::Tcp(link) => link.ask().await,
+            Self::Quic(connection) => quic::server_report(connection).await,
+            Self::Tcp(link) => link.server_report().await,
         }
     }
 
     /// Requests the server's counters of the connection; `None` over TCP, where the kernel has them.
     pub(crate) async fn server_counters(&self) -> Option<ConnectionCounters> {
         match self {
-            Self::Quic(connection) => quic::ask(connection).await?.connection,
+            Self::Quic(connection) => quic::server_report(connection).await?.connection,
             Self::Tcp(_) => None,
         }
     }
 
-    /// Returns another user of the same connection, if connections have streams.
+    /// Returns another handle to the same connection; `None` over TCP, where requests cannot share one.
     pub(crate) fn share(&self) -> Option<Self> {
         match self {
             Self::Quic(connection) => Some(Self::Quic(connection.clone())),
@@ -177,7 +178,7 @@ impl Link {
         }
     }
 
-    /// Returns the parameters that the handshake agreed on.
+    /// Returns the parameters that the handshake negotiated.
     pub(crate) fn agreed(&self) -> Agreed {
         match self {
             Self::Quic(connection) => Agreed::of_quic(connection),
@@ -189,7 +190,7 @@ impl Link {
     pub(crate) fn close(self) {
         match self {
             Self::Quic(connection) => connection.close(0_u32.into(), b"done"),
-            // The kernel closes the connection later.
+            // Dropping the stream closes the connection.
             Self::Tcp(link) => drop(link),
         }
     }

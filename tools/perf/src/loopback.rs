@@ -1,4 +1,4 @@
-//! A server in the process of its client.
+//! A server in the same process as its client.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Arc, mpsc};
@@ -21,9 +21,9 @@ use crate::wire::PROTOCOL;
 /// clients trust.
 #[derive(Debug)]
 pub struct Loopback {
-    /// The server over QUIC.
+    /// The server as a target over QUIC.
     pub quic: Remote,
-    /// The server over TLS on TCP.
+    /// The server as a target over TLS on TCP.
     pub tcp: Remote,
     /// The capabilities of the server's UDP socket.
     pub capabilities: Capabilities,
@@ -44,8 +44,8 @@ struct Ready {
 impl Loopback {
     /// Starts the server. `mtu` is the UDP payload of full packets.
     ///
-    /// With two cores or more, the server's thread and the calling thread are pinned to one each, so
-    /// that neither is moved while it is measured.
+    /// With two cores or more, the server's thread and the calling thread are pinned to one core each, so that
+    /// the scheduler does not move them during a measurement.
     ///
     /// # Errors
     /// Returns an error if the server cannot be started.
@@ -53,7 +53,7 @@ impl Loopback {
         let identity = Identity::in_memory()?;
         let trust = identity
             .certificate()
-            .map_or(Trust::Anybody, Trust::Exactly);
+            .map_or(Trust::AnyServer, Trust::Exactly);
         let cores = two_cores();
         let (ready_sender, ready) = mpsc::channel();
         let (stop, stopped) = oneshot::channel();
@@ -70,7 +70,7 @@ impl Loopback {
         let thread = std::thread::Builder::new()
             .name("server".to_owned())
             .spawn(move || serve(options, cores, &ready_sender, stopped))?;
-        // The channel is closed when the thread ends, whose result is then the reason.
+        // A closed channel means that the thread has ended: its result is the reason.
         let Ok(ready) = ready.recv() else {
             return Err(join(thread)
                 .err()
@@ -111,7 +111,7 @@ impl Loopback {
     /// # Errors
     /// Returns an error if the server has failed.
     pub fn stop(self) -> Result<(), Failure> {
-        // A server that has ended already has no receiver.
+        // Fails if the server has ended already, which `join` reports.
         let _ = self.stop.send(());
         join(self.thread)
     }
@@ -140,7 +140,7 @@ fn serve(
         let (quic, tcp) = server.addresses()?;
         let tcp = tcp.ok_or_else(|| Failure::new("the server does not serve TCP"))?;
         let capabilities = server.endpoint().capabilities();
-        // A client that has failed no longer receives.
+        // Fails if the client has failed and no longer receives.
         let _ = ready.send(Ready {
             quic,
             tcp,
@@ -151,7 +151,7 @@ fn serve(
     })
 }
 
-/// Returns a core for each end, as far apart as possible.
+/// Returns a core for each end: the first and the last one allowed.
 fn two_cores() -> Option<(usize, usize)> {
     match allowed_cores()[..] {
         [first, .., last] => Some((first, last)),

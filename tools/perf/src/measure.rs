@@ -1,4 +1,4 @@
-//! A measurement from beginning to end.
+//! Runs a measurement from beginning to end.
 
 use courser_measure::Failure;
 
@@ -15,8 +15,8 @@ use crate::{
 /// Runs one scenario against a server.
 ///
 /// # Errors
-/// Returns an error if the plan cannot be measured ([`Plan::check`]), the server cannot be reached, a connection breaks, or the
-/// measurement is stopped within its warm-up.
+/// Returns an error if the plan cannot be measured ([`Plan::check`]), the server cannot be reached, a
+/// connection breaks, or the measurement is stopped during its warm-up.
 pub async fn measure(remote: &Remote, plan: &Plan, watch: Watch<'_>) -> Result<Outcome, Failure> {
     let mut bench = Bench::open(remote, plan, watch).await?;
     let outcome = match plan.scenario {
@@ -88,7 +88,7 @@ pub async fn reachable(mut remotes: Vec<Remote>) -> Result<Remote, Failure> {
     if remotes.len() == 1 {
         return Ok(remotes.remove(0));
     }
-    let mut first_trouble = None;
+    let mut first_failure = None;
     for remote in remotes {
         let connector = Connector::new(&remote)?;
         match connector.connect(&remote).await {
@@ -97,9 +97,9 @@ pub async fn reachable(mut remotes: Vec<Remote>) -> Result<Remote, Failure> {
                 return Ok(remote);
             }
             Err(failure) => {
-                first_trouble.get_or_insert(failure);
+                first_failure.get_or_insert(failure);
             }
         }
     }
-    Err(first_trouble.unwrap_or_else(|| Failure::new("the server has no address")))
+    Err(first_failure.unwrap_or_else(|| Failure::new("the server has no address")))
 }

@@ -1,4 +1,4 @@
-//! Counts bytes and requests, and watches them during a measurement.
+//! Counts bytes and requests, and observes the counts during a measurement.
 
 use std::fmt;
 use std::pin::{Pin, pin};
@@ -20,19 +20,19 @@ pub(crate) struct Meter {
     resumed: AtomicU64,
     early_accepted: AtomicU64,
     latency: Mutex<Times>,
-    /// The beginning of the load and its amount, if the measurement has idle time before it and after it.
+    /// The start and the amount of the load, if the measurement has idle time before and after it.
     load: Mutex<Option<(Instant, Amount)>>,
-    /// Moves of the connections, if they are moved.
+    /// Moves of the connections, if [`Remote::rebind_every`](crate::Remote::rebind_every) is set.
     moves: Option<Arc<Moves>>,
 }
 
 impl Meter {
     pub(crate) fn new() -> Arc<Self> {
-        Self::following(None)
+        Self::with_moves(None)
     }
 
-    /// Begins a measurement whose connections move.
-    pub(crate) fn following(moves: Option<Arc<Moves>>) -> Arc<Self> {
+    /// Creates a meter that also reports bytes to `moves`, if the connections move.
+    pub(crate) fn with_moves(moves: Option<Arc<Moves>>) -> Arc<Self> {
         if let Some(moves) = &moves {
             moves.begin(Instant::now());
         }
@@ -82,29 +82,29 @@ impl Meter {
         }
     }
 
-    /// Counts a request, handshake or close and the time that it took.
+    /// Counts a request, handshake or close and its duration.
     pub(crate) fn on_done(&self, took: Duration) {
         self.count.fetch_add(1, Relaxed);
         self.latency.lock().record(took);
     }
 
-    /// Counts a handshake that has resumed a session, if it has.
+    /// Counts a handshake if it resumed a session.
     pub(crate) fn on_resumed(&self, is_resumed: bool) {
         self.resumed.fetch_add(u64::from(is_resumed), Relaxed);
     }
 
-    /// Counts a request that the server has answered in early data, if it has.
+    /// Counts a request if the server accepted its early data.
     pub(crate) fn on_early_data(&self, is_accepted: bool) {
         self.early_accepted
             .fetch_add(u64::from(is_accepted), Relaxed);
     }
 
-    /// Marks the beginning of the load, which ends after its amount, while the measurement continues.
+    /// Marks the start of the load. It ends after `amount`, while the measurement continues.
     pub(crate) fn on_load(&self, amount: Amount) {
         *self.load.lock() = Some((Instant::now(), amount));
     }
 
-    /// Returns the time of the load in seconds since `began`; `intervals` are those of the measurement.
+    /// Returns the period of load in seconds since `began`; `intervals` are those of the measurement.
     fn load(&self, began: Instant, intervals: &[Interval]) -> Load {
         let Some((start, amount)) = *self.load.lock() else {
             return Load::ALWAYS;
@@ -159,7 +159,7 @@ impl Meter {
     }
 }
 
-/// The end of a measurement.
+/// The limit of a measurement.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Amount {
     /// The measurement takes this long.
@@ -183,15 +183,15 @@ pub struct Interval {
     pub bits_per_second: f64,
     /// Requests, handshakes, datagrams or closes.
     pub count: u64,
-    /// Packets declared lost.
+    /// Packets that the client declared lost; `None` over TCP.
     pub packets_lost: Option<u64>,
-    /// Smoothed round-trip time in microseconds at the end.
+    /// Smoothed round-trip time at the end in microseconds; `None` over TCP.
     pub rtt_us: Option<f64>,
-    /// Congestion window in bytes at the end.
+    /// Congestion window at the end in bytes; `None` over TCP.
     pub congestion_window: Option<u64>,
 }
 
-/// The time of a measurement in which it sends, in seconds since its beginning.
+/// The period in which a measurement sends, in seconds since its beginning.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) struct Load {
     pub(crate) start: f64,
@@ -199,22 +199,22 @@ pub(crate) struct Load {
 }
 
 impl Load {
-    /// The load of a measurement that sends all the time.
+    /// The load of a measurement that always sends.
     pub(crate) const ALWAYS: Self = Self {
         start: 0.0,
         end: f64::INFINITY,
     };
 
-    /// Returns the time of an interval that is under load; 0 or less without any.
+    /// Returns the part of an interval that is under load, in seconds; 0 or less if none is.
     pub(crate) fn within(&self, interval: &Interval) -> f64 {
         interval.end.min(self.end) - interval.start.max(self.start)
     }
 }
 
-/// Watches a measurement while it runs.
+/// Reports the progress of a measurement, and may stop it.
 #[derive(Clone, Copy)]
 pub struct Watch<'a> {
-    /// Called ten times per second with the share that is done, from 0 to 1 or more.
+    /// Called ten times per second with the completed share, from 0 to 1 or more.
     pub progress: &'a dyn Fn(f64),
     /// The length of an interval, if intervals are reported. Otherwise throughput is sampled every 100 ms.
     pub interval: Option<Duration>,
@@ -237,21 +237,21 @@ impl fmt::Debug for Watch<'_> {
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Watched<T> {
     pub(crate) result: T,
-    /// True if it was ended early.
+    /// True if the measurement ended early.
     pub(crate) interrupted: bool,
     pub(crate) seconds: f64,
-    /// The intervals, or samples if none were asked for.
+    /// The intervals, or samples if [`Watch::interval`] is not set.
     pub(crate) intervals: Vec<Interval>,
     /// The length of an interval or sample.
     pub(crate) every: Duration,
-    /// The time of the load.
+    /// The period of load.
     pub(crate) load: Load,
-    /// Moves of the connections until then, if they are moved.
+    /// Moves of the connections, if they move.
     pub(crate) moves: Option<MovesReport>,
 }
 
 impl Watched<Result<(), Failure>> {
-    /// Moves a failure from the result to the outside.
+    /// Turns a failed result into an error.
     pub(crate) fn transpose(self) -> Result<Watched<()>, Failure> {
         self.result?;
         Ok(Watched {
@@ -267,7 +267,7 @@ impl Watched<Result<(), Failure>> {
 }
 
 impl Watch<'_> {
-    /// Runs `work` to its end, or until it is stopped. `paths` returns the counters of the connections.
+    /// Runs `work` until it ends or is stopped. `paths` returns the counters of the connections.
     pub(crate) async fn run(
         &self,
         work: impl Future<Output = Result<(), Failure>>,
@@ -296,9 +296,9 @@ impl Watch<'_> {
             }
         };
         let seconds = series.began.elapsed().as_secs_f64();
-        // Moves go on while the server's counters are requested, without bytes.
+        // Later moves, while the server's counters are requested without bytes, do not count.
         let moves = meter.moves();
-        if series.has_news(meter) {
+        if series.has_new_counts(meter) {
             self.take(&mut series, meter, &paths);
         }
         Watched {
@@ -312,7 +312,7 @@ impl Watch<'_> {
         }
     }
 
-    /// Runs `work` for a time that does not count.
+    /// Runs `work` for the warm-up.
     pub(crate) async fn warm_up(
         &self,
         mut work: Pin<&mut impl Future<Output = Result<(), Failure>>>,
@@ -325,12 +325,12 @@ impl Watch<'_> {
                 biased;
                 result = &mut work => {
                     result?;
-                    return Err(Failure::new("the measurement ended within its warm-up"));
+                    return Err(Failure::new("the measurement ended during its warm-up"));
                 }
                 () = &mut end => return Ok(()),
                 _ = tick.tick() => {
                     if (self.is_stopped)() {
-                        let text = "interrupted within the warm-up, before there were figures";
+                        let text = "interrupted during the warm-up, before the measurement began";
                         return Err(Failure::new(text));
                     }
                     (self.progress)(0.0);
@@ -339,7 +339,7 @@ impl Watch<'_> {
         }
     }
 
-    /// Ends an interval, and reports it if intervals were asked for.
+    /// Ends an interval, and reports it if [`Watch::interval`] is set.
     fn take(
         &self,
         series: &mut Series,
@@ -384,7 +384,7 @@ impl Series {
         self.began.elapsed() >= every.saturating_mul(taken.saturating_add(1))
     }
 
-    fn has_news(&self, meter: &Meter) -> bool {
+    fn has_new_counts(&self, meter: &Meter) -> bool {
         (self.sent, self.received, self.count) != (meter.sent(), meter.received(), meter.count())
     }
 
@@ -414,12 +414,12 @@ impl Series {
 /// Returns the length of samples of throughput.
 fn sample_length(amount: Amount) -> Duration {
     match amount {
-        Amount::Time(time) => TICK.max(time / MOST_SAMPLES),
+        Amount::Time(time) => TICK.max(time / MAX_SAMPLES),
         Amount::Number(_) => TICK,
     }
 }
 
-/// Returns a tick that falls on the ends of intervals.
+/// Returns a period near [`TICK`] that divides `interval` evenly.
 fn divide(interval: Duration) -> Duration {
     let ticks = interval.as_nanos().div_ceil(TICK.as_nanos());
     interval / u32::try_from(ticks).unwrap_or(u32::MAX).max(1)
@@ -443,8 +443,8 @@ fn share_done(meter: &Meter, amount: Amount, elapsed: Duration) -> f64 {
 /// The time between two reports of progress, and the length of samples.
 const TICK: Duration = Duration::from_millis(100);
 
-/// The number of samples in a long measurement, which bounds their memory.
-const MOST_SAMPLES: u32 = 10_000;
+/// The largest number of samples, which bounds memory in long measurements.
+const MAX_SAMPLES: u32 = 10_000;
 
 #[cfg(test)]
 mod tests {
@@ -481,7 +481,7 @@ mod tests {
     }
 
     #[test]
-    fn intervals_count_only_what_is_new() {
+    fn intervals_count_only_new_values() {
         let meter = Meter::new();
         let mut series = Series::new(&meter, None);
         meter.on_sent(10);
@@ -492,7 +492,7 @@ mod tests {
     }
 
     #[test]
-    fn meter_begins_again_after_the_warm_up() {
+    fn meter_restarts_after_the_warm_up() {
         let meter = Meter::new();
         meter.on_sent(10);
         meter.on_received(20);

@@ -1,15 +1,15 @@
-//! The features of QUIC and of the system's sockets that a measurement has used.
+//! The features of QUIC and of sockets that a measurement used.
 
 use courser::{Connection, Endpoint};
 use serde::Serialize;
 
-/// The features that are in use between this end and the server.
+/// The features in use between this end and the server.
 #[derive(Serialize, Clone, PartialEq, Eq, Debug)]
 pub struct Network {
     /// The negotiated version of QUIC: `1` or `2`.
     pub quic_version: String,
-    /// Maximum of datagrams in one send call; 1 if the system does not split batches, the user has
-    /// switched that off, or the path loses batches (generic segmentation offload, GSO).
+    /// Maximum of datagrams in one send call (generic segmentation offload, GSO); 1 if the system does not
+    /// support it, the user turned it off, or the path loses batches.
     pub gso_segments: usize,
     /// True if received datagrams may arrive merged (generic receive offload, GRO).
     pub gro: bool,
@@ -19,7 +19,7 @@ pub struct Network {
 }
 
 impl Network {
-    /// Returns the features of a connection, at the present time.
+    /// Returns the features that a connection uses now.
     pub(crate) fn new(endpoint: &Endpoint, connection: &Connection, is_segmenting: bool) -> Self {
         let capabilities = endpoint.capabilities();
         let stats = connection.stats();

@@ -1,7 +1,7 @@
-//! Compares two commands, which run in turn.
+//! Compares two commands that run in turn.
 //!
-//! On a shared machine the second of two runs may be slower for reasons of its own. Two runs in a row share most
-//! of these reasons, so the comparison uses the ratio within each pair.
+//! The load of a shared machine changes over time, but two consecutive runs see about the same load. The
+//! comparison therefore uses the ratio within each pair.
 
 mod figure;
 mod text;
@@ -14,7 +14,7 @@ use serde::Serialize;
 
 pub use self::figure::Figure;
 
-/// Two commands and the number of their runs.
+/// A comparison of two commands.
 #[derive(Clone, Debug)]
 pub struct Pairs {
     /// The shell command that is the baseline.
@@ -23,7 +23,7 @@ pub struct Pairs {
     pub b: String,
     /// The number of pairs, at least 1.
     pub pairs: u32,
-    /// The figure of a run.
+    /// The figure to compare.
     pub figure: Figure,
     /// The time limit of a run, after which the comparison fails.
     pub timeout: Duration,
@@ -32,11 +32,11 @@ pub struct Pairs {
 /// The result of one run of a command.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct Run {
-    /// The figure.
+    /// The value of the figure, in the unit of the command's report or in seconds.
     pub figure: f64,
-    /// The time it took.
+    /// The duration of the run.
     pub seconds: f64,
-    /// CPU time of the command and of the programs it waited for, where the system reports it.
+    /// CPU time of the command and its children, if the system reports it.
     pub cpu_seconds: Option<f64>,
 }
 
@@ -52,9 +52,9 @@ pub struct Pair {
 /// The results of all pairs.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct PairsReport {
-    /// The command that is the baseline.
+    /// The shell command that is the baseline.
     pub a: String,
-    /// The other command.
+    /// The shell command that was compared with it.
     pub b: String,
     /// The name of the figure: a JSON pointer, or `seconds`.
     pub figure: String,
@@ -68,35 +68,37 @@ pub struct PairsReport {
     pub figure_b: Estimate,
     /// The ratio of the figures within pairs, the other command to the baseline.
     pub ratio: Estimate,
-    /// The ratio of CPU times, where the system reports them.
+    /// The ratio of CPU times, if the system reports them.
     pub cpu_ratio: Option<Estimate>,
 }
 
 impl Pairs {
-    /// Runs both commands in turn, in an order that changes from pair to pair. `on_pair` is called with the number of
-    /// each pair and its results. When `stop` resolves, the comparison ends with the pairs so far.
+    /// Runs both commands in turn, in an order that alternates between pairs. `on_pair` is called after each
+    /// pair with its number and the results so far. When `stop` resolves, the comparison ends with the pairs
+    /// so far.
     ///
     /// # Errors
-    /// Returns an error if a command cannot be started, fails, takes too long or prints no figure, or if there is no complete pair.
+    /// Returns an error if a command cannot be started, fails, takes too long or prints no figure, or if no
+    /// pair is complete.
     pub async fn run(
         &self,
         mut on_pair: impl FnMut(u32, &PairsReport),
         stop: impl Future<Output = ()>,
     ) -> Result<PairsReport, Failure> {
         let mut stop = std::pin::pin!(stop);
-        let mut found = Found {
+        let mut results = Results {
             figure: self.figure.clone(),
             pairs: Vec::new(),
         };
         for number in 0..self.pairs {
             let pair = tokio::select! {
-                pair = self.pair(number, &mut found.figure) => pair?,
+                pair = self.pair(number, &mut results.figure) => pair?,
                 () = &mut stop => break,
             };
-            found.pairs.push(pair);
-            on_pair(number + 1, &self.report(&found)?);
+            results.pairs.push(pair);
+            on_pair(number + 1, &self.report(&results)?);
         }
-        self.report(&found)
+        self.report(&results)
     }
 
     async fn pair(&self, number: u32, figure: &mut Figure) -> Result<Pair, Failure> {
@@ -110,7 +112,7 @@ impl Pairs {
         Ok(Pair { a, b })
     }
 
-    /// Runs a command, and reads its figure. The first run decides on the figure if the user has not.
+    /// Runs a command, and reads its figure. The first run chooses the figure if the user has not.
     async fn once(&self, command: &str, name: &str, figure: &mut Figure) -> Result<Run, Failure> {
         let fail = |text: String| Failure::new(format!("command {name} ({command}) {text}"));
         let (began, cpu) = (Instant::now(), cpu_of_children());
@@ -121,12 +123,19 @@ impl Pairs {
         let seconds = began.elapsed().as_secs_f64();
         let cpu_seconds = cpu.zip(cpu_of_children()).map(|(from, to)| to - from);
         if !output.status.success() {
-            let said = String::from_utf8_lossy(&output.stderr);
-            let last = said.trim_end().lines().last().unwrap_or("it said nothing");
+            let errors = String::from_utf8_lossy(&output.stderr);
+            let last = errors
+                .trim_end()
+                .lines()
+                .last()
+                .unwrap_or("it printed no error");
             return Err(fail(format!("failed with {}: {last}", output.status)));
         }
-        let said = String::from_utf8_lossy(&output.stdout);
-        let value = figure.decide(&said).read(&said, seconds).map_err(fail)?;
+        let printed = String::from_utf8_lossy(&output.stdout);
+        let value = figure
+            .choose(&printed)
+            .read(&printed, seconds)
+            .map_err(fail)?;
         Ok(Run {
             figure: value,
             seconds,
@@ -134,8 +143,8 @@ impl Pairs {
         })
     }
 
-    fn report(&self, found: &Found) -> Result<PairsReport, Failure> {
-        let each = |of: fn(&Pair) -> f64| found.pairs.iter().map(of).collect::<Vec<_>>();
+    fn report(&self, results: &Results) -> Result<PairsReport, Failure> {
+        let each = |of: fn(&Pair) -> f64| results.pairs.iter().map(of).collect::<Vec<_>>();
         let figures = (
             Estimate::of(&each(|pair| pair.a.figure)),
             Estimate::of(&each(|pair| pair.b.figure)),
@@ -144,13 +153,13 @@ impl Pairs {
         let (Some(figure_a), Some(figure_b), Some(ratio)) = figures else {
             return Err(Failure::new("stopped before a pair was complete"));
         };
-        let cpu: Option<Vec<f64>> = found.pairs.iter().map(cpu_ratio).collect();
+        let cpu: Option<Vec<f64>> = results.pairs.iter().map(cpu_ratio).collect();
         Ok(PairsReport {
             a: self.a.clone(),
             b: self.b.clone(),
-            figure: found.figure.name().to_owned(),
-            less_is_better: found.figure.less_is_better(),
-            pairs: found.pairs.clone(),
+            figure: results.figure.name().to_owned(),
+            less_is_better: results.figure.less_is_better(),
+            pairs: results.pairs.clone(),
             figure_a,
             figure_b,
             ratio,
@@ -159,13 +168,13 @@ impl Pairs {
     }
 }
 
-/// The pairs so far.
-struct Found {
+/// The results so far.
+struct Results {
     figure: Figure,
     pairs: Vec<Pair>,
 }
 
-/// Returns the ratio of CPU times of a pair, unless one of them is too short for the clock.
+/// Returns the ratio of the CPU times of a pair; `None` if one of them is too short for the clock.
 fn cpu_ratio(pair: &Pair) -> Option<f64> {
     let (a, b) = (pair.a.cpu_seconds?, pair.b.cpu_seconds?);
     (a > 0.0).then(|| b / a)
@@ -181,7 +190,7 @@ async fn output(command: &str) -> std::io::Result<Output> {
     let mut shell = tokio::process::Command::new(shell);
     shell.args([flag, command]).stdin(Stdio::null());
     shell.stdout(Stdio::piped()).stderr(Stdio::piped());
-    // What the shell starts is in its group, and ends with it.
+    // The processes that the shell starts are in its group, which is killed with it.
     #[cfg(unix)]
     shell.process_group(0);
     let child = shell.kill_on_drop(true).spawn()?;
@@ -191,7 +200,7 @@ async fn output(command: &str) -> std::io::Result<Output> {
     output
 }
 
-/// The group of a shell, which is ended when this is dropped.
+/// The process group of a shell, which is killed on drop.
 struct Group(Option<u32>);
 
 impl Drop for Group {
@@ -200,17 +209,17 @@ impl Drop for Group {
         if let Some(id) = self.0.take().and_then(|id| i32::try_from(id).ok())
             && let Some(id) = rustix::process::Pid::from_raw(id)
         {
-            // It may have ended by now.
+            // Fails if the group has ended already.
             let _ = rustix::process::kill_process_group(id, rustix::process::Signal::KILL);
         }
     }
 }
 
-/// Returns the CPU time of all children that have ended, and of those that they waited for.
+/// Returns the CPU time of all children that have ended, and of their own children.
 #[cfg(target_os = "linux")]
 fn cpu_of_children() -> Option<f64> {
     let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
-    // The name of the program may contain blanks; the field after it is the third one.
+    // The name of the program may contain spaces. The field after it is the third one.
     let (_, fields) = stat.rsplit_once(')')?;
     let mut fields = fields.split_whitespace().skip(13);
     let mut ticks = || fields.next()?.parse::<u32>().ok();

@@ -8,15 +8,15 @@ use serde::{Deserialize, Serialize};
 
 use crate::meter::Amount;
 
-/// The plan of a measurement.
+/// The settings of one measurement.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Plan {
-    /// The scenario.
+    /// The kind of load.
     pub scenario: Scenario,
-    /// The end of the measurement.
+    /// The limit of the measurement.
     pub amount: Amount,
-    /// The time before the measurement whose bytes, requests and costs do not count, so that slow start and cold
-    /// caches are not measured. Needs an amount that is a longer time.
+    /// The time before the measurement whose bytes, requests and costs do not count, so that slow start and
+    /// cold caches are not measured. Requires an amount that is a longer time.
     pub warm_up: Option<Duration>,
     /// The length of an interval, if the measurement is divided into intervals.
     pub interval: Option<Duration>,
@@ -26,12 +26,13 @@ impl Plan {
     /// Checks that the plan can be measured.
     ///
     /// # Errors
-    /// Returns an error if the scenario needs a time and the amount is a number, and when there is a warm-up, and the amount is not a longer time, or both ends of the scenario count from its
-    /// beginning (datagrams).
+    /// Returns an error if the amount is a number and the scenario or the warm-up needs a time, if the warm-up
+    /// is not shorter than the time, or if there is a warm-up in [`Scenario::Datagram`], which both ends count
+    /// from the beginning.
     pub fn check(&self) -> Result<(), Failure> {
         if let (Amount::Number(number), Scenario::Mixed(_)) = (self.amount, self.scenario) {
             return Err(Failure::new(format!(
-                "a limit of {number} is not possible for bytes beside requests and datagrams: use a time"
+                "the scenario mixed needs a time as its limit, not the number {number}"
             )));
         }
         let Some(warm_up) = self.warm_up else {
@@ -41,8 +42,7 @@ impl Plan {
         let refused = match (self.amount, self.scenario) {
             (Amount::Number(_), _) => "needs a time as the limit, not a number".to_owned(),
             (_, Scenario::Datagram { .. }) => {
-                "is not possible for datagrams, which both ends count from the first one on"
-                    .to_owned()
+                "is not possible for datagrams, which both ends count from the first one".to_owned()
             }
             (Amount::Time(time), _) if self.warm_up >= Some(time) => {
                 let time = seconds(time.as_secs_f64());
@@ -53,7 +53,7 @@ impl Plan {
         Err(Failure::new(format!("a warm-up of {warm_up} {refused}")))
     }
 
-    /// Returns the amount of work with that of the warm-up.
+    /// Returns the amount of work including the warm-up.
     pub(crate) fn whole_amount(&self) -> Amount {
         match self.amount {
             Amount::Time(time) => Amount::Time(time + self.warm_up.unwrap_or_default()),
@@ -68,14 +68,14 @@ impl Plan {
 pub enum Scenario {
     /// Bytes in one direction or both.
     Bulk {
-        /// The direction.
+        /// The direction of the payload.
         direction: Direction,
         /// The number of connections.
         connections: u64,
         /// Streams in each direction on each connection.
         streams: u64,
     },
-    /// Requests, many at a time.
+    /// Requests, many in flight at a time.
     Rr {
         /// The number of connections.
         connections: u64,
@@ -97,18 +97,18 @@ pub enum Scenario {
         /// Sends requests and responses on unidirectional streams.
         uni: bool,
     },
-    /// Handshakes.
+    /// Handshakes, full or resumed.
     Handshake {
         /// Handshakes at a time.
         parallel: u64,
-        /// Resumes TLS sessions.
+        /// True if handshakes resume TLS sessions.
         resume: bool,
-        /// Sends a request of one byte in early data (0-RTT), and measures the time until its response.
+        /// True to send a request of one byte in early data (0-RTT) and measure the time until its response.
         early_data: bool,
     },
-    /// Datagrams, which may be lost.
+    /// Datagrams at a constant rate, of which losses are counted.
     Datagram {
-        /// The direction.
+        /// The direction of the payload.
         direction: Direction,
         /// Bytes of a datagram.
         size: u16,
@@ -116,21 +116,21 @@ pub enum Scenario {
         /// allows.
         rate: Option<u64>,
     },
-    /// Bytes, small requests and datagrams at the same time, on one connection. Needs a time as the limit. Bytes
-    /// are those of the streams with bytes only; counts and times are those of the requests.
+    /// Bytes, small requests and datagrams at the same time, on one connection. Requires a time as the limit.
+    /// Throughput covers the streams with bytes only; counts and latencies are those of the requests.
     Mixed(Mixed),
-    /// Connections, closed one after the other.
+    /// Connections that are opened and closed one after the other.
     Close,
 }
 
-/// Bytes, small requests and datagrams at the same time.
+/// The settings of [`Scenario::Mixed`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub struct Mixed {
     /// The direction of bytes and datagrams.
     pub direction: Direction,
     /// Streams with bytes in each direction.
     pub streams: u64,
-    /// Requests in flight.
+    /// Requests in flight on the connection.
     pub in_flight: u64,
     /// Bytes of a request.
     pub request_size: u64,
@@ -142,7 +142,7 @@ pub struct Mixed {
     pub datagram_rate: Option<u64>,
 }
 
-/// The direction of bytes.
+/// The direction of a transfer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Direction {

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use courser::{Connection, EarlyData, Endpoint, RecvStream, SendStream};
-use courser_measure::target::{local_ip_for, nobody_listens};
+use courser_measure::target::{local_ip_for, port_closed};
 use courser_measure::{Failure, IoCounters, Mover, Moves, MovesTotal};
 
 use crate::meter::Meter;
@@ -17,14 +17,14 @@ use crate::transfer::Until;
 use crate::wire;
 use crate::wire::{CHUNK, ENDLESS, HEADER, MAX_REPORT, REPORT_REQUEST, REPORT_START, Request};
 
-/// Makes connections from one socket.
+/// Opens connections from one socket.
 #[derive(Debug)]
 pub(crate) struct QuicConnector {
     endpoint: Endpoint,
     config: courser::ClientConfig,
     /// True if connections can be used before their handshakes are complete.
     is_early: bool,
-    /// Moves the connections from socket to socket.
+    /// Moves the connections to new sockets until it is dropped.
     _mover: Option<Mover>,
     moves: Option<Arc<Moves>>,
 }
@@ -55,13 +55,13 @@ impl QuicConnector {
         })
     }
 
-    /// Makes connections that can be used before their handshakes are complete.
+    /// Returns connections before their handshakes complete, so that they can send early data.
     pub(crate) fn with_early_data(mut self) -> Self {
         self.is_early = true;
         self
     }
 
-    /// Makes a connection.
+    /// Connects, and completes the handshake unless early data is on.
     pub(crate) async fn connect(&self, remote: &Remote) -> Result<Connection, Failure> {
         let connecting =
             self.endpoint
@@ -74,7 +74,7 @@ impl QuicConnector {
         };
         tokio::select! {
             result = connected => result.map_err(|error| remote.quic_failure(&error)),
-            () = nobody_listens(remote.address) => Err(remote.is_absent("udp")),
+            () = port_closed(remote.address) => Err(remote.not_listening("udp")),
         }
     }
 
@@ -98,8 +98,7 @@ impl QuicConnector {
     }
 }
 
-/// Waits for the end of the handshake, and for the tickets that the server sends then. Returns the fate of
-/// early data.
+/// Waits for the end of the handshake and for the tickets that follow it. Returns the fate of early data.
 pub(crate) async fn complete(connection: &Connection) -> Result<EarlyData, Failure> {
     let fate = connection.authenticated().await?;
     let tickets = async {
@@ -107,7 +106,7 @@ pub(crate) async fn complete(connection: &Connection) -> Result<EarlyData, Failu
         while connection.stats().frames_received.handshake_done == 0
             && connection.close_reason().is_none()
         {
-            tokio::time::sleep(BETWEEN_LOOKS).await;
+            tokio::time::sleep(TICKET_POLL).await;
         }
     };
     // Without tickets the next handshake is a full one.
@@ -138,7 +137,7 @@ async fn send_until(
 ) -> Result<(), Failure> {
     while Instant::now() < deadline {
         let mut chunk = [wire::filler(CHUNK as u64)];
-        // Nothing is lost when the time is over while a write waits.
+        // No bytes are lost if the deadline interrupts a waiting write.
         match tokio::time::timeout_at(deadline.into(), send.write_chunks(&mut chunk)).await {
             Ok(written) => meter.on_sent(written?.bytes),
             Err(_) => break,
@@ -147,18 +146,18 @@ async fn send_until(
     Ok(())
 }
 
-/// Receives until `until`.
+/// Receives responses until `until`, and counts their bytes.
 pub(crate) async fn download(
     connection: &Connection,
     until: Until,
     meter: &Meter,
 ) -> Result<(), Failure> {
     let (mut send, mut receive) = connection.open_bi().await?;
-    let wanted = match until {
+    let expected = match until {
         Until::Bytes(bytes) => bytes,
         Until::At(_) => ENDLESS,
     };
-    send.write_all(&wanted.to_be_bytes()).await?;
+    send.write_all(&expected.to_be_bytes()).await?;
     send.finish()?;
     let all = receive_all(&mut receive, Some(meter));
     match until {
@@ -190,7 +189,7 @@ pub(crate) async fn exchange(
     )
 }
 
-/// Sends a request on a unidirectional stream and receives the response on one of the server, which may
+/// Sends a request on a unidirectional stream, and receives a response on one of the server. The server may
 /// answer requests in any order.
 pub(crate) async fn exchange_uni(
     connection: &Connection,
@@ -218,7 +217,7 @@ async fn send_request(
     Ok(send.finish()?)
 }
 
-/// Sends filler bytes.
+/// Sends `bytes` bytes of filler, and counts them in `meter`.
 pub(crate) async fn send_filler(
     send: &mut SendStream,
     mut bytes: u64,
@@ -241,7 +240,7 @@ async fn receive_all(receive: &mut RecvStream, meter: Option<&Meter>) -> Result<
     let mut received = 0;
     while let Some(count) = receive.read_chunks(&mut chunks).await? {
         let bytes: usize = chunks[..count].iter().map(Bytes::len).sum();
-        // Frees the buffers for bytes that arrive meanwhile.
+        // Frees the buffers, which are reused for bytes that arrive meanwhile.
         chunks[..count].fill(Bytes::new());
         received += bytes as u64;
         if let Some(meter) = meter {
@@ -251,25 +250,25 @@ async fn receive_all(receive: &mut RecvStream, meter: Option<&Meter>) -> Result<
     Ok(received)
 }
 
-fn expect_length(received: u64, wanted: u64) -> Result<(), Failure> {
-    if received == wanted {
+fn expect_length(received: u64, expected: u64) -> Result<(), Failure> {
+    if received == expected {
         return Ok(());
     }
     Err(Failure::new(format!(
-        "the server sent {received} bytes instead of {wanted}"
+        "the server sent {received} bytes instead of {expected}"
     )))
 }
 
 /// Requests the server's counters; returns `None` when the server does not support the request.
-pub(crate) async fn ask(connection: &Connection) -> Option<ServerReport> {
-    tokio::time::timeout(REPORT_TIMEOUT, ask_now(connection))
+pub(crate) async fn server_report(connection: &Connection) -> Option<ServerReport> {
+    tokio::time::timeout(REPORT_TIMEOUT, request_report(connection))
         .await
         .ok()?
         .ok()
         .flatten()
 }
 
-async fn ask_now(connection: &Connection) -> Result<Option<ServerReport>, Failure> {
+async fn request_report(connection: &Connection) -> Result<Option<ServerReport>, Failure> {
     let (mut send, mut receive) = connection.open_bi().await?;
     send.write_all(&REPORT_REQUEST.to_be_bytes()).await?;
     send.finish()?;
@@ -287,7 +286,7 @@ async fn ask_now(connection: &Connection) -> Result<Option<ServerReport>, Failur
 
 /// The time limit for tickets, and the time between two checks for them.
 const TICKET_TIMEOUT: Duration = Duration::from_secs(2);
-const BETWEEN_LOOKS: Duration = Duration::from_micros(500);
+const TICKET_POLL: Duration = Duration::from_micros(500);
 
 /// Time limit for the server's counters; a courser server answers within a round trip.
 const REPORT_TIMEOUT: Duration = Duration::from_secs(2);

@@ -1,4 +1,4 @@
-//! A server, and how a client connects to it.
+//! The server of a measurement and the settings of connections to it.
 
 use std::io;
 use std::net::SocketAddr;
@@ -16,35 +16,35 @@ use rustls::client::Resumption;
 
 use crate::wire::{DATAGRAM_BYTES, DATAGRAMS, MAX_STREAMS};
 
-/// A server, and how a client connects to it.
+/// The server of a measurement and the settings of connections to it.
 #[derive(Clone, Debug)]
 pub struct Remote {
     /// The server as the user wrote it, for reports.
     pub target: String,
     /// The address of the server.
     pub address: SocketAddr,
-    /// The name that the certificate has to be for.
+    /// The name that the server's certificate must contain.
     pub name: String,
-    /// The transport protocol.
+    /// QUIC, or TLS over TCP.
     pub over: Over,
     /// The congestion control algorithm.
     pub congestion: Algorithm,
     /// Searches for a larger window when the capacity of the path has risen. See
     /// [`TransportConfig::capacity_rise`].
     pub capacity_rise: bool,
-    /// Versions of QUIC; the first flight is of the first one.
+    /// Versions of QUIC; the first flight uses the first one.
     pub versions: Vec<QuicVersion>,
-    /// Largest UDP payload; discovered without one.
+    /// Largest UDP payload in bytes; `None` discovers it.
     pub mtu: Option<u16>,
-    /// Sends many UDP datagrams in one system call, where the system can.
+    /// Sends batches of UDP datagrams in one system call, if the system supports it.
     pub segmentation_offload: bool,
-    /// Time between two moves of QUIC connections to a new socket, under load; `None` stays.
+    /// Interval at which QUIC connections move to a new socket under load; `None` keeps the socket.
     pub rebind_every: Option<Duration>,
     /// Time limit for connecting.
     pub connect_timeout: Duration,
-    /// The clock of this end's CPU time.
+    /// The clock for the CPU time of the client.
     pub clock: CpuClock,
-    /// The TLS configuration.
+    /// The TLS configuration of connections over both transports.
     pub tls: Arc<rustls::ClientConfig>,
     /// Receives the traces of QUIC connections.
     pub sinks: Option<Arc<dyn SinkFactory>>,
@@ -53,9 +53,9 @@ pub struct Remote {
 /// The transport protocol of a measurement.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Over {
-    /// QUIC.
+    /// QUIC, over UDP.
     Quic,
-    /// TLS over TCP.
+    /// TLS over TCP, with one exchange at a time on a connection.
     Tcp,
 }
 
@@ -70,7 +70,7 @@ impl Over {
 }
 
 impl Remote {
-    /// Returns the same server with TLS sessions resumed by tickets, which its connections share.
+    /// Returns the same server with a shared store of tickets, so that connections resume TLS sessions.
     #[must_use]
     pub(crate) fn resuming(&self) -> Self {
         let mut tls = rustls::ClientConfig::clone(&self.tls);
@@ -103,21 +103,24 @@ impl Remote {
         }
     }
 
-    /// Returns the failure of a port on which no program listens.
-    pub(crate) fn is_absent(&self, protocol: &str) -> Failure {
-        self.peer().is_absent(protocol)
+    /// Returns the failure for a port on which no program listens.
+    pub(crate) fn not_listening(&self, protocol: &str) -> Failure {
+        self.peer().not_listening(protocol)
     }
 
-    /// Returns the failure of a server with another protocol.
-    pub(crate) fn speaks_otherwise(&self) -> Failure {
-        let text = format!("{} does not speak the protocol 'perf' (ALPN)", self.address);
+    /// Returns the failure for a server that does not support the protocol.
+    pub(crate) fn protocol_mismatch(&self) -> Failure {
+        let text = format!(
+            "{} does not support the protocol 'perf' (ALPN)",
+            self.address
+        );
         Failure::with_cause(text, Cause::Protocol)
     }
 
     /// Returns the failure of a connection over QUIC.
     pub(crate) fn quic_failure(&self, error: &ConnectionError) -> Failure {
         if error.is_protocol_mismatch() {
-            return self.speaks_otherwise();
+            return self.protocol_mismatch();
         }
         self.peer()
             .quic_failure(error, &self.offer(), self.connect_timeout)
@@ -130,17 +133,17 @@ impl Remote {
             .tcp_failure(error, &self.offer(), self.connect_timeout);
         match failure.cause() {
             Some(Cause::Handshake(cause)) if cause.kind() == HandshakeFailureKind::Protocol => {
-                self.speaks_otherwise()
+                self.protocol_mismatch()
             }
             _ => failure,
         }
     }
 
-    /// Returns the offer of handshakes, for messages.
+    /// Returns the values that handshakes offer, for messages.
     fn offer(&self) -> HandshakeOffer {
         HandshakeOffer::of_tls13(&self.tls)
     }
 }
 
-/// Tickets that are kept: enough for many handshakes at once, each of which brings new ones.
+/// The largest number of tickets kept: enough for many concurrent handshakes, each of which adds new ones.
 const TICKETS: usize = 4096;

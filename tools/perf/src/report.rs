@@ -1,4 +1,4 @@
-//! The report of a measurement, for programs: names and units are in the fields.
+//! The report of a measurement as JSON. Field names contain the units.
 
 use courser_measure::{Latency, MovesReport};
 use courser_units::{bits_per_second, to_f64};
@@ -15,7 +15,7 @@ use crate::session::Handshake;
 use crate::side::Side;
 use crate::spread::Spread;
 
-/// A measurement from its settings to its figures, to be written as JSON.
+/// The settings and figures of a measurement, as written to JSON.
 #[derive(Serialize, Clone, PartialEq, Debug)]
 pub struct Report {
     /// The version of courser.
@@ -24,12 +24,12 @@ pub struct Report {
     pub settings: Settings,
     /// The handshake of the first connection.
     pub handshake: Handshake,
-    /// The features that were in use; `None` over TCP.
+    /// The QUIC version and socket features in use; `None` over TCP.
     pub network: Option<Network>,
-    /// True if the measurement was ended before its time or number was reached. The figures cover
-    /// the time until then.
+    /// True if the measurement ended before its time or number was reached. The figures cover the time until
+    /// then.
     pub interrupted: bool,
-    /// The intervals that were asked for.
+    /// The intervals, if the plan has an interval.
     pub intervals: Vec<Interval>,
     /// The figures of the whole measurement.
     pub end: End,
@@ -51,7 +51,7 @@ pub struct Settings {
     pub address: String,
     /// `quic` or `tls over tcp`.
     pub transport: &'static str,
-    /// The scenario.
+    /// The scenario with its parameters.
     pub scenario: Scenario,
     /// The congestion control algorithm.
     pub congestion: String,
@@ -61,14 +61,14 @@ pub struct Settings {
     pub seconds: Option<f64>,
     /// The limit, if it is a number.
     pub number: Option<u64>,
-    /// The time before the measurement that no figure covers, but those of the handshake.
+    /// The length of the warm-up, which only the figures of the handshake cover.
     pub warm_up_seconds: Option<f64>,
 }
 
-/// The figures of a whole measurement. The `sum_` fields are where iperf3 has them.
+/// The figures of a whole measurement. The `sum_` fields have the names and places of iperf3's.
 #[derive(Serialize, Clone, PartialEq, Debug)]
 pub struct End {
-    /// The time that was measured.
+    /// The duration of the measurement, without the warm-up.
     pub seconds: f64,
     /// Bytes sent by the client; those of requests and datagrams do not count in the scenario mixed.
     pub sent_bytes: u64,
@@ -86,30 +86,30 @@ pub struct End {
     /// The same transfer, because all bytes were received.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sum_received_bidir_reverse: Option<Sum>,
-    /// The distribution of throughput over the intervals, or over samples of 100 ms if none were asked for.
+    /// The distribution of throughput over the intervals, or over samples of 100 ms without intervals.
     pub spread: Spread,
     /// CPU time in percent of one core.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cpu_utilization_percent: Option<CpuUtilization>,
-    /// Requests, handshakes, datagrams of both directions or closes.
+    /// Number of requests, handshakes, datagrams of both directions or closes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub count: Option<u64>,
     /// The count per second.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub per_second: Option<f64>,
-    /// Handshakes that resumed a session.
+    /// Number of handshakes that resumed a session.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resumed: Option<u64>,
-    /// Requests that the server has answered in early data.
+    /// Number of requests in early data that the server accepted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub early_accepted: Option<u64>,
-    /// Datagrams that were sent, received and lost.
+    /// Datagrams sent, received and lost, by direction.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub datagrams: Option<Datagrams>,
     /// Moves of the connections to other sockets.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub moves: Option<MovesReport>,
-    /// Distribution of the time that each took.
+    /// Distribution of the durations of requests, handshakes or closes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub latency: Option<Latency>,
 }
@@ -119,9 +119,9 @@ pub struct End {
 pub struct Sum {
     /// The time of the transfer.
     pub seconds: f64,
-    /// Bytes transferred.
+    /// Bytes transferred in this direction, without protocol overhead.
     pub bytes: u64,
-    /// Bits per second.
+    /// Mean throughput in bits per second.
     pub bits_per_second: f64,
     /// Packets that the sender declared lost.
     pub retransmits: Option<u64>,
@@ -137,7 +137,7 @@ pub struct CpuUtilization {
 }
 
 impl Report {
-    /// Makes the report of a measurement.
+    /// Creates the report of a measurement.
     pub fn new(remote: &Remote, plan: &Plan, outcome: Outcome) -> Self {
         let end = End::new(plan.scenario, &outcome);
         let (seconds, number) = match plan.amount {

@@ -1,4 +1,4 @@
-//! Bytes in one direction or both.
+//! The bulk scenario: bytes in one direction or both.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -59,7 +59,7 @@ async fn transfer(
     }
 }
 
-/// Returns the part of `bytes` for one of `count` streams; the parts add up to `bytes`.
+/// Returns the share of one of `count` streams in `bytes`. The shares add up to `bytes`.
 fn share(bytes: u64, count: u64, index: u64) -> u64 {
     bytes / count + u64::from(index < bytes % count)
 }

@@ -1,4 +1,4 @@
-//! The time of a close until both ends have closed.
+//! The close scenario: the time until both ends have closed a connection.
 
 use std::cell::Cell;
 
@@ -29,7 +29,7 @@ async fn close_all(
 ) -> Result<(), Failure> {
     let request = Request::new(1, 1);
     while quota.take() {
-        // Each connection has a socket of its own, so that nothing else keeps it busy.
+        // Each connection has its own socket, so that `wait_idle` waits for no other connection.
         let connector = Connector::new(remote)?;
         let mut link = connector.connect(remote).await?;
         link.exchange(&request, &Meter::new()).await?;

@@ -1,4 +1,4 @@
-//! Datagrams in one direction or both.
+//! The datagram scenario: datagrams in one direction or both.
 
 use courser_measure::Failure;
 
@@ -10,7 +10,7 @@ use crate::session::Session;
 /// Sends datagrams, receives datagrams, or both, and counts those that were lost.
 pub(crate) async fn run(bench: &mut Bench<'_>, shape: Shape) -> Result<Outcome, Failure> {
     let mut session = Session::open(bench.remote, 1).await?;
-    datagram::check_version(session.ask().await.as_ref(), "datagram")?;
+    datagram::check_version(session.server_report().await.as_ref(), "datagram")?;
     let Some(Link::Quic(connection)) = session.lanes(bench.remote, 1).await?.pop() else {
         return Err(Failure::new("datagrams need QUIC"));
     };

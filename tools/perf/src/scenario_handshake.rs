@@ -1,4 +1,4 @@
-//! Handshakes, full or resumed, one after the other or several at a time.
+//! The handshake scenario: full or resumed handshakes, one after the other or several at a time.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -49,7 +49,7 @@ pub(crate) async fn run(
         .run(start, all(tasks), &meter, || worker.connector.io(), None)
         .await?;
     let outcome = bench.outcome(finished, None, &meter).await;
-    let _ = tokio::time::timeout(PATIENCE, worker.connector.wait_idle()).await;
+    let _ = tokio::time::timeout(CLOSE_TIMEOUT, worker.connector.wait_idle()).await;
     Ok(Outcome {
         resumed: Some(meter.resumed()),
         early_accepted: early_data.then(|| meter.early_accepted()),
@@ -57,7 +57,7 @@ pub(crate) async fn run(
     })
 }
 
-/// Connects repeatedly.
+/// The settings that the tasks of this scenario share.
 #[derive(Debug)]
 struct Worker {
     remote: Remote,
@@ -70,7 +70,7 @@ impl Worker {
     async fn run(&self, quota: &Quota, meter: &Meter) -> Result<(), Failure> {
         while quota.take() {
             let took = match self.early_data {
-                true => self.ask_early(meter).await?,
+                true => self.request_early(meter).await?,
                 false => self.connect(self.resume, meter).await?,
             };
             meter.on_done(took);
@@ -78,15 +78,15 @@ impl Worker {
         Ok(())
     }
 
-    /// Makes one connection and returns the time of its handshake. With `wants_tickets` it waits for
-    /// tickets before it closes.
+    /// Opens and closes one connection. Returns the duration of its handshake. With `wants_tickets`, waits for
+    /// tickets before closing.
     async fn connect(&self, wants_tickets: bool, meter: &Meter) -> Result<Duration, Failure> {
         let began = Instant::now();
         let mut link = self.connector.connect(&self.remote).await?;
         let took = began.elapsed();
         meter.on_resumed(link.agreed().resumed);
         if wants_tickets {
-            // Tickets arrive before the first response or with it, unless that is one to early data.
+            // Tickets arrive before the first response or with it, unless the request was sent in early data.
             link.exchange(&Request::new(1, 1), &Meter::new()).await?;
             if self.early_data {
                 link.complete().await?;
@@ -96,20 +96,20 @@ impl Worker {
         Ok(took)
     }
 
-    /// Sends a request in early data on a connection of its own, if there is a ticket. Returns the time
-    /// until its response.
-    async fn ask_early(&self, meter: &Meter) -> Result<Duration, Failure> {
+    /// Sends a request on a new connection, in early data if there is a ticket. Returns the time until its
+    /// response.
+    async fn request_early(&self, meter: &Meter) -> Result<Duration, Failure> {
         let began = Instant::now();
         let mut link = self.connector.connect(&self.remote).await?;
-        let asked = link.exchange(&Request::new(1, 1), &Meter::new()).await;
+        let response = link.exchange(&Request::new(1, 1), &Meter::new()).await;
         let mut took = began.elapsed();
         let fate = link.complete().await?;
         if fate == EarlyData::Rejected {
-            // The streams are gone, and the connection goes on.
+            // The streams were discarded, but the connection continues.
             link.exchange(&Request::new(1, 1), &Meter::new()).await?;
             took = began.elapsed();
         } else {
-            asked?;
+            response?;
         }
         meter.on_early_data(fate == EarlyData::Accepted);
         meter.on_resumed(link.agreed().resumed);
@@ -117,8 +117,8 @@ impl Worker {
         Ok(took)
     }
 
-    async fn collect_tickets(&self, wanted: u64) -> Result<(), Failure> {
-        for _ in 0..wanted.min(MOST_TICKETS) {
+    async fn collect_tickets(&self, count: u64) -> Result<(), Failure> {
+        for _ in 0..count.min(MAX_TICKETS) {
             self.connect(true, &Meter::new()).await?;
         }
         Ok(())
@@ -126,7 +126,7 @@ impl Worker {
 }
 
 /// The number of tickets that rustls keeps for one server.
-const MOST_TICKETS: u64 = 8;
+const MAX_TICKETS: u64 = 8;
 
-/// Time limit for closing; a server that does not answer has left already.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// Time limit for closing. A server that does not answer has closed already.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);

@@ -1,4 +1,4 @@
-//! Bytes, small requests and datagrams at the same time, on one connection.
+//! The mixed scenario: bytes, small requests and datagrams at the same time on one connection.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -22,7 +22,7 @@ use crate::wire::Request;
 enum Part {
     Upload,
     Download,
-    Ask,
+    Requests,
 }
 
 /// The requests of all tasks.
@@ -30,28 +30,26 @@ enum Part {
 struct Requests {
     request: Request,
     quota: Arc<Quota>,
-    /// Counts their bytes, which do not count as throughput.
+    /// Counts the bytes of requests, which are not part of throughput.
     bytes: Arc<Meter>,
 }
 
-/// Transfers bytes, and measures requests and datagrams beside them, on one connection.
-/// Datagrams begin after the warm-up.
+/// Transfers bytes, and measures requests and datagrams on the same connection. Datagrams begin after the
+/// warm-up.
 pub(crate) async fn run(
     bench: &mut Bench<'_>,
     load: Mixed,
     plan: &Plan,
 ) -> Result<Outcome, Failure> {
     let mut session = Session::open(bench.remote, 1).await?;
-    datagram::check_version(session.ask().await.as_ref(), "mixed")?;
+    datagram::check_version(session.server_report().await.as_ref(), "mixed")?;
     let parts = parts(load);
     let mut lanes = session.lanes(bench.remote, parts.len() as u64 + 1).await?;
     let Some(Link::Quic(connection)) = lanes.pop() else {
         return Err(Failure::new("datagrams need QUIC"));
     };
     let Amount::Time(time) = bench.work else {
-        return Err(Failure::new(
-            "bytes beside requests need a time as the limit",
-        ));
+        return Err(Failure::new("the scenario mixed needs a time as its limit"));
     };
     let meter = session.meter();
     let start = bench.start(session.io()).await;
@@ -79,25 +77,27 @@ pub(crate) async fn run(
         .run(start, work, &meter, || session.io(), Some(&session))
         .await;
     let finished = finished.inspect_err(|_| sending.abort())?;
-    // The last datagrams have time to arrive, which does not count.
+    // The time for the last datagrams to arrive does not count.
     if counts.is_none() && finished.is_whole() {
-        let late = tokio::time::timeout(PATIENCE, &mut sending).await;
-        let late = late.map_err(|_| Failure::new("the server does not end its datagrams"))?;
+        let late = tokio::time::timeout(DATAGRAM_TIMEOUT, &mut sending).await;
+        let late = late.map_err(|_| {
+            Failure::new("the server did not report the end of its datagrams in time")
+        })?;
         counts = Some(joined(late)?);
     }
     sending.abort();
     let outcome = bench.outcome(finished, Some(session), &meter).await;
     Ok(Outcome {
         datagrams: counts,
-        client: without_shares(outcome.client),
-        server: outcome.server.map(without_shares),
+        client: without_unit_costs(outcome.client),
+        server: outcome.server.map(without_unit_costs),
         ..outcome
     })
 }
 
 /// Returns the work of each task: requests, and streams with bytes.
 fn parts(load: Mixed) -> Vec<Part> {
-    let mut parts = vec![Part::Ask; usize::try_from(load.in_flight).unwrap_or(1)];
+    let mut parts = vec![Part::Requests; usize::try_from(load.in_flight).unwrap_or(1)];
     for (part, other) in [
         (Part::Upload, Direction::Download),
         (Part::Download, Direction::Upload),
@@ -123,7 +123,7 @@ impl Part {
         match self {
             Self::Upload => lane.upload(until, meter).await,
             Self::Download => lane.download(until, meter).await,
-            Self::Ask => {
+            Self::Requests => {
                 while requests.quota.take() {
                     let began = Instant::now();
                     lane.exchange(&requests.request, &requests.bytes).await?;
@@ -144,7 +144,8 @@ async fn measure_datagrams(
     datagram::measure(&connection, shape, &Meter::new()).await
 }
 
-/// Runs `work` to its end, or until datagrams fail. Keeps their counts if they end first.
+/// Runs `work` until it ends, or until the datagrams fail. Writes their counts to `counts` if they end
+/// first.
 async fn beside(
     work: impl Future<Output = Result<(), Failure>>,
     sending: &mut JoinHandle<Result<Datagrams, Failure>>,
@@ -163,8 +164,9 @@ fn joined(ended: Result<Result<Datagrams, Failure>, JoinError>) -> Result<Datagr
     ended.map_err(|error| Failure::new(format!("a task panicked: {error}")))?
 }
 
-/// Removes the costs of a request and of a byte: the CPU time is that of bytes, requests and datagrams together.
-fn without_shares(side: Side) -> Side {
+/// Removes the costs per request and per byte, because the CPU time covers bytes, requests and datagrams
+/// together.
+fn without_unit_costs(side: Side) -> Side {
     Side {
         cpu_us_each: None,
         cpu_seconds_per_gb: None,
@@ -173,8 +175,8 @@ fn without_shares(side: Side) -> Side {
     }
 }
 
-/// Time limit for the last datagrams after the bytes: well above that of each end.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// Time limit for the last datagrams after the bytes, well above the limits of each end.
+const DATAGRAM_TIMEOUT: Duration = Duration::from_secs(20);
 
 #[cfg(test)]
 mod tests {
@@ -192,7 +194,7 @@ mod tests {
                 datagram_size: 100,
                 datagram_rate: None,
             });
-            [Part::Ask, Part::Upload, Part::Download]
+            [Part::Requests, Part::Upload, Part::Download]
                 .map(|part| parts.iter().filter(|it| **it == part).count())
         };
         assert_eq!(count(Direction::Upload), [2, 3, 0]);

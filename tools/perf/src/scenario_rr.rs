@@ -1,4 +1,4 @@
-//! Requests and responses, many or one at a time.
+//! The rr and latency scenarios: requests and responses, many or one at a time.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -21,11 +21,11 @@ pub(crate) struct Shape {
     pub(crate) in_flight: u64,
     pub(crate) request_size: u64,
     pub(crate) response_size: u64,
-    /// Sends requests and responses on unidirectional streams.
+    /// True to send requests and responses on unidirectional streams.
     pub(crate) uni: bool,
 }
 
-/// Makes requests until the amount is reached.
+/// Sends requests until the amount is reached.
 pub(crate) async fn run(bench: &mut Bench<'_>, shape: Shape) -> Result<Outcome, Failure> {
     let mut session = Session::open(bench.remote, shape.connections).await?;
     let lanes = session.lanes(bench.remote, shape.in_flight).await?;
@@ -39,9 +39,9 @@ pub(crate) async fn run(bench: &mut Bench<'_>, shape: Shape) -> Result<Outcome, 
         let waiting = waiting.clone();
         async move {
             if shape.uni {
-                ask_uni(lane, &request, &quota, &meter, &waiting).await
+                send_requests_uni(lane, &request, &quota, &meter, &waiting).await
             } else {
-                ask(lane, &request, &quota, &meter).await
+                send_requests(lane, &request, &quota, &meter).await
             }
         }
     });
@@ -51,7 +51,7 @@ pub(crate) async fn run(bench: &mut Bench<'_>, shape: Shape) -> Result<Outcome, 
     Ok(bench.outcome(finished, Some(session), &meter).await)
 }
 
-async fn ask(
+async fn send_requests(
     mut lane: Link,
     request: &Request,
     quota: &Quota,
@@ -65,9 +65,9 @@ async fn ask(
     Ok(())
 }
 
-/// Sends requests on unidirectional streams. Responses do not name their request: the oldest request
-/// counts as answered first, as servers answer in order.
-async fn ask_uni(
+/// Sends requests on unidirectional streams. Responses do not identify their request: each counts as that
+/// to the oldest request, because servers answer in order.
+async fn send_requests_uni(
     mut lane: Link,
     request: &Request,
     quota: &Quota,

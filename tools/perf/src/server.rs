@@ -26,25 +26,25 @@ use crate::wire::{DATAGRAM_BYTES, DATAGRAMS, HeaderReader, MAX_STREAMS, PROTOCOL
 pub struct ServerOptions {
     /// The address to listen on; port 0 lets the system choose.
     pub listen: SocketAddr,
-    /// Certificate and key.
+    /// The certificate chain and the private key, for both transports.
     pub identity: Identity,
-    /// Settings of QUIC connections.
+    /// Transport settings of QUIC connections.
     pub transport: TransportConfig,
-    /// Versions of QUIC, the preferred one first, to which clients move. Without a list all are
-    /// accepted, and a connection stays in the version in which its client begins.
+    /// Versions of QUIC that are accepted, the preferred one first, to which the server upgrades clients.
+    /// `None` accepts all, and keeps the version that each client chose.
     pub versions: Option<Vec<QuicVersion>>,
-    /// Accepts early data (0-RTT).
+    /// True to accept early data (0-RTT).
     pub early_data: bool,
-    /// Also serves TLS over TCP, on the same port.
+    /// True to also serve TLS over TCP, on the same port.
     pub tcp: bool,
-    /// The number of shards of the endpoint, see [`courser::EndpointBuilder::shards`]. Several need a
+    /// The number of shards of the endpoint, see [`courser::EndpointBuilder::shards`]. Several shards need a
     /// runtime with several threads.
     pub shards: usize,
-    /// The clock of this end's CPU time.
+    /// The clock for the CPU time of the server.
     pub clock: CpuClock,
 }
 
-/// A perf server that listens.
+/// A perf server with open sockets.
 #[derive(Debug)]
 pub struct Server {
     endpoint: Endpoint,
@@ -53,8 +53,8 @@ pub struct Server {
 }
 
 impl Server {
-    /// Opens the sockets. Clients are answered once [`run`](Self::run) is called. `on_event` is called with
-    /// what happens to them.
+    /// Opens the sockets. Clients are served once [`run`](Self::run) is called. `on_event` is called when a
+    /// client disconnects or fails.
     ///
     /// # Errors
     /// Returns an error if the certificate cannot be used, or the address cannot be listened on.
@@ -83,7 +83,7 @@ impl Server {
             early_data: options.early_data,
             events: Events::new(on_event),
         });
-        // The system chooses a port that is free for one protocol, and may be taken for the other.
+        // The system chooses a port that is free for UDP, but it may be in use for TCP.
         let mut tries = if options.tcp && options.listen.port() == 0 {
             PORT_TRIES
         } else {
@@ -165,7 +165,7 @@ fn bind_quic(
     })
 }
 
-/// Serves one client from the handshake to its end.
+/// Serves one client from the handshake to the close.
 async fn serve(incoming: Incoming, endpoint: Endpoint, context: Arc<Context>) {
     let peer = incoming.remote_address();
     let connection = match accept(incoming, context.early_data).await {
@@ -192,7 +192,7 @@ async fn serve(incoming: Incoming, endpoint: Endpoint, context: Arc<Context>) {
     client.context.events.closed("quic", peer, moved);
 }
 
-/// Accepts a client. A connection with early data is used before its handshake is complete.
+/// Accepts a client. A connection with early data is returned before its handshake completes.
 async fn accept(incoming: Incoming, early_data: bool) -> Result<Connection, ConnectionError> {
     if !early_data {
         return incoming.await;
@@ -215,14 +215,14 @@ async fn serve_uni(client: Arc<Client>) {
     }
 }
 
-/// A connected client.
+/// The state that the requests of one QUIC client share.
 #[derive(Debug)]
 struct Client {
     connection: Connection,
     endpoint: Endpoint,
     context: Arc<Context>,
     moved: MovedBytes,
-    /// A measurement of datagrams runs on the connection.
+    /// True while a measurement of datagrams runs on the connection.
     measures_datagrams: AtomicBool,
 }
 
@@ -231,7 +231,7 @@ struct Client {
 enum Request {
     /// A response of this length, or `None` if the request has ended before its header.
     Bytes(Option<u64>),
-    /// Datagrams, with the bytes that follow the header.
+    /// A measurement of datagrams, with the bytes that follow the header.
     Datagrams(Bytes),
 }
 
@@ -250,7 +250,7 @@ impl MovedBytes {
     }
 }
 
-/// A request that cannot be answered; the stream is reset.
+/// The reason why a request cannot be answered. Its stream is reset.
 #[derive(Debug)]
 struct Refused(String);
 
@@ -262,16 +262,16 @@ impl<E: std::error::Error> From<E> for Refused {
 
 impl Client {
     async fn answer(&self, mut send: SendStream, mut receive: RecvStream) -> Result<(), Refused> {
-        let wanted = match self.read_request(&mut receive).await? {
-            Request::Bytes(wanted) => wanted,
+        let response_len = match self.read_request(&mut receive).await? {
+            Request::Bytes(response_len) => response_len,
             Request::Datagrams(start) => {
-                // Boxed, so that the tasks of other requests need no room for it.
+                // Boxed, so that it does not enlarge the futures of other requests.
                 return Box::pin(self.measure_datagrams(send, receive, &start)).await;
             }
         };
-        match wanted {
+        match response_len {
             Some(REPORT_REQUEST) => send.write_all(&self.report().to_json()).await?,
-            Some(wanted) => self.respond(&mut send, wanted).await?,
+            Some(response_len) => self.respond(&mut send, response_len).await?,
             None => {
                 send.reset(NO_HEADER.into())?;
                 return Err(Refused("a request without a header".to_owned()));
@@ -280,7 +280,7 @@ impl Client {
         Ok(send.finish()?)
     }
 
-    /// Measures datagrams, once at a time on a connection.
+    /// Measures datagrams. Refuses a second measurement on the connection at the same time.
     async fn measure_datagrams(
         &self,
         mut send: SendStream,
@@ -289,7 +289,9 @@ impl Client {
     ) -> Result<(), Refused> {
         if self.measures_datagrams.swap(true, Relaxed) {
             send.reset(BUSY.into())?;
-            return Err(Refused("datagrams are being measured".to_owned()));
+            return Err(Refused(
+                "another measurement of datagrams runs on this connection".to_owned(),
+            ));
         }
         let count = |moved: &AtomicU64, size: usize| {
             moved.fetch_add(size as u64, Relaxed);
@@ -303,15 +305,15 @@ impl Client {
     }
 
     async fn answer_uni(&self, mut receive: RecvStream) -> Result<(), Refused> {
-        let Request::Bytes(Some(wanted)) = self.read_request(&mut receive).await? else {
+        let Request::Bytes(Some(response_len)) = self.read_request(&mut receive).await? else {
             return Err(Refused("a request without a header".to_owned()));
         };
         let mut send = self.connection.open_uni().await?;
-        self.respond(&mut send, wanted).await?;
+        self.respond(&mut send, response_len).await?;
         Ok(send.finish()?)
     }
 
-    /// Reads a request to its end, or one for datagrams to the end of its header.
+    /// Reads a request to its end. Of a request for datagrams, reads the header only.
     async fn read_request(&self, receive: &mut RecvStream) -> Result<Request, courser::ReadError> {
         let mut header = HeaderReader::default();
         let mut chunks = [const { Bytes::new() }; CHUNKS_AT_ONCE];
@@ -320,28 +322,32 @@ impl Client {
             let mut start = BytesMut::new();
             for chunk in &mut chunks[..count] {
                 let used = header.on_bytes(chunk);
-                if header.wanted() == Some(DATAGRAM_REQUEST) {
+                if header.response_len() == Some(DATAGRAM_REQUEST) {
                     start.extend_from_slice(&chunk[used..]);
                 }
                 received += chunk.len() as u64;
-                // Frees the buffer for bytes that arrive meanwhile.
+                // Frees the buffer, which is reused for bytes that arrive meanwhile.
                 *chunk = Bytes::new();
             }
             self.moved.received.fetch_add(received, Relaxed);
-            if header.wanted() == Some(DATAGRAM_REQUEST) {
+            if header.response_len() == Some(DATAGRAM_REQUEST) {
                 return Ok(Request::Datagrams(start.freeze()));
             }
         }
-        Ok(Request::Bytes(header.wanted()))
+        Ok(Request::Bytes(header.response_len()))
     }
 
-    async fn respond(&self, send: &mut SendStream, wanted: u64) -> Result<(), courser::WriteError> {
-        match send_filler(send, wanted, None).await {
+    async fn respond(
+        &self,
+        send: &mut SendStream,
+        response_len: u64,
+    ) -> Result<(), courser::WriteError> {
+        match send_filler(send, response_len, None).await {
             Ok(()) => {
-                self.moved.sent.fetch_add(wanted, Relaxed);
+                self.moved.sent.fetch_add(response_len, Relaxed);
                 Ok(())
             }
-            // The client has received enough: downloads limited by time end like this.
+            // The client has received enough: downloads with a time limit end in this way.
             Err(error) if error.is_stopped() => Ok(()),
             Err(error) => Err(error),
         }
@@ -372,7 +378,7 @@ const CHUNKS_AT_ONCE: usize = 16;
 /// Application error code: a stream ended before its header was complete.
 const NO_HEADER: u32 = 1;
 
-/// Application error code: datagrams are measured on the connection already.
+/// Application error code: another measurement of datagrams runs on the connection.
 const BUSY: u32 = 2;
 
 const PORT_TRIES: u32 = 10;

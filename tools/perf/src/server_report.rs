@@ -1,24 +1,24 @@
-//! The counters of a server, which it sends to a client as JSON.
+//! The counters that a server sends to a client as JSON.
 
 use courser_measure::{ConnectionCounters, IoCounters};
 use serde::{Deserialize, Serialize};
 
-/// The counters that a server reports. They count all its clients since its start.
+/// The counters that a server reports. They cover all its clients since its start.
 #[derive(Serialize, Deserialize, Clone, PartialEq, Debug, Default)]
 #[serde(default)]
 pub(crate) struct ServerReport {
-    /// The version of the server. First, so that the report is recognized from its beginning.
+    /// The version of the server. It must be the first field: clients recognize a report by its beginning.
     pub(crate) courser: String,
     pub(crate) cpu_seconds: f64,
     pub(crate) io: IoCounters,
     /// The connection of the request; `None` over TCP.
     pub(crate) connection: Option<ConnectionCounters>,
-    /// The version of datagram measurements that the server supports; 0 of a server without them.
+    /// The version of datagram measurements that the server supports; 0 if it supports none.
     pub(crate) datagrams: u32,
 }
 
 impl ServerReport {
-    /// Reads a report; returns `None` when the bytes are not one.
+    /// Reads a report. Returns `None` if `bytes` is not one.
     pub(crate) fn parse(bytes: &[u8]) -> Option<Self> {
         serde_json::from_slice(bytes).ok()
     }
@@ -55,7 +55,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_and_missing_fields_of_other_versions_are_no_error() {
+    fn unknown_and_missing_fields_of_other_versions_are_accepted() {
         let report = ServerReport::parse(b"{\"courser\":\"9\",\"new\":[1]}").expect("readable");
         assert_eq!((report.courser.as_str(), report.datagrams), ("9", 0));
         assert_eq!(ServerReport::parse(b"{\"courser\":"), None);

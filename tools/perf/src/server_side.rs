@@ -1,4 +1,4 @@
-//! The cost at the server, from its counters at the beginning and at the end of a measurement.
+//! Computes the cost at the server from its counters at the beginning and at the end of a measurement.
 
 use std::fmt;
 use std::time::Duration;
@@ -14,22 +14,22 @@ use crate::side::{Done, Side};
 pub(crate) enum Baseline {
     /// The server does not report counters.
     Unsupported,
-    /// Without a warm-up: the connections of the measurement have counted nothing else.
+    /// The counters without a warm-up. Those of the connections start at zero.
     Fresh(Option<ServerReport>),
-    /// After a warm-up, with the counters that its connections had at its end.
+    /// The counters at the end of a warm-up.
     Warm {
         report: Answer<ServerReport>,
-        /// Without a value over TCP, and in scenarios whose connections end.
+        /// Has no value over TCP, and in scenarios whose connections end.
         connections: Answer<ConnectionCounters>,
     },
 }
 
-/// The answer to a request that was made while the work went on.
+/// The answer to a request for counters that was sent during the work.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) struct Answer<T> {
     pub(crate) value: Option<T>,
-    /// The time from the end of the warm-up until the answer. The work of the server in this time may be missing
-    /// in the figures.
+    /// The time from the end of the warm-up until the answer. The work of the server in this time may be
+    /// missing in the figures.
     pub(crate) took: Duration,
 }
 
@@ -39,14 +39,14 @@ pub(crate) struct Answer<T> {
 pub enum ServerGap {
     /// The server does not report counters at all.
     Unsupported,
-    /// The server did not report them at the beginning of the measurement.
+    /// The server did not report its counters at the beginning of the measurement.
     Beginning,
-    /// The server reported them too late after the warm-up.
+    /// The server reported its counters too late after the warm-up.
     Late,
-    /// The server did not report them at the end.
+    /// The server did not report its counters at the end.
     End,
-    /// Only those of its QUIC connections are missing: they were not reported at both ends of the measurement, or
-    /// too late after the warm-up.
+    /// Only the counters of the QUIC connections are missing: they were not reported at the beginning or at
+    /// the end, or too late after the warm-up.
     Connections,
 }
 
@@ -71,8 +71,8 @@ impl fmt::Display for ServerGap {
 }
 
 impl Baseline {
-    /// Computes the cost at the server. `report` and `connections` are its counters at the end, and `seconds` is the
-    /// time that was measured. What is unknown has a reason.
+    /// Computes the cost at the server. `report` and `connections` are its counters at the end, and `seconds`
+    /// is the duration of the measurement. Also returns the reason if counters are missing.
     pub(crate) fn cost(
         self,
         report: Option<ServerReport>,
@@ -114,14 +114,15 @@ impl Baseline {
 }
 
 impl<T> Answer<T> {
-    /// Returns true if it came so late that figures without that time would mislead.
+    /// Returns true if the answer arrived so late that figures without that time would mislead.
     fn is_late(&self, seconds: f64) -> bool {
         self.took.as_secs_f64() > seconds * LATEST
     }
 }
 
 impl Answer<ConnectionCounters> {
-    /// Returns what was counted after the warm-up until `now`, or `None` without connections.
+    /// Returns the difference of the counters from the end of the warm-up to `now`, or `None` without
+    /// connections.
     fn difference(
         &self,
         now: Option<ConnectionCounters>,
@@ -135,7 +136,7 @@ impl Answer<ConnectionCounters> {
     }
 }
 
-/// The share of a measurement after which counters of its beginning are too late.
+/// The share of a measurement after which counters for its beginning are too late.
 const LATEST: f64 = 0.1;
 
 #[cfg(test)]
@@ -181,7 +182,7 @@ mod tests {
         }
     }
 
-    /// Returns the CPU time, the packets and the gap of a measurement of a second.
+    /// Returns the CPU time, the packets and the gap of a measurement of one second.
     fn cost(baseline: Baseline) -> (Option<f64>, Option<u64>, Option<ServerGap>) {
         let (report, connections) = (Some(report(3.0)), Some(packets(50)));
         let (side, gap) = baseline.cost(report, connections, 1.0, DONE);
@@ -202,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn missing_baseline_is_never_taken_for_a_measurement_without_a_warm_up() {
+    fn missing_baseline_after_a_warm_up_is_reported_as_a_gap() {
         let connections = Some(ServerGap::Connections);
         let missing = warm(Some(report(2.0)), None, [1, 1]);
         assert_eq!(cost(missing), (Some(1.0), None, connections));
@@ -223,7 +224,7 @@ mod tests {
         let fresh = Baseline::Fresh(Some(report(1.0)));
         let ended = fresh.cost(None, None, 1.0, DONE);
         assert_eq!(ended, (None, Some(ServerGap::End)));
-        // Connections over TCP have no counters, which is no gap.
+        // Connections over TCP never have counters, so this is not a gap.
         let tcp = warm(Some(report(1.0)), None, [1, 1]).cost(Some(report(3.0)), None, 1.0, DONE);
         assert!(tcp.0.is_some() && tcp.1.is_none(), "{tcp:?}");
     }

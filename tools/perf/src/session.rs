@@ -14,7 +14,7 @@ use crate::remote::Remote;
 use crate::server_report::ServerReport;
 use crate::transfer::Agreed;
 
-/// Connections to one server.
+/// The connections of a measurement, all to one server.
 #[derive(Debug)]
 pub(crate) struct Session {
     connector: Connector,
@@ -22,12 +22,12 @@ pub(crate) struct Session {
     pub(crate) handshake: Handshake,
 }
 
-/// A handshake.
+/// The duration and the negotiated parameters of a handshake.
 #[derive(Serialize, Clone, PartialEq, Debug, Default)]
 pub struct Handshake {
-    /// The time that it took.
+    /// The duration in seconds.
     pub seconds: f64,
-    /// The parameters that it agreed on.
+    /// What the handshake negotiated.
     #[serde(flatten)]
     pub agreed: Agreed,
 }
@@ -58,8 +58,8 @@ impl Session {
         Ok(())
     }
 
-    /// Returns this many users: of the connections in turn over QUIC, else each with a connection of its
-    /// own.
+    /// Returns `count` links. Over QUIC they share the connections evenly; over TCP each has its own
+    /// connection.
     pub(crate) async fn lanes(
         &mut self,
         remote: &Remote,
@@ -77,8 +77,8 @@ impl Session {
     }
 
     /// Requests the server's counters on the first connection.
-    pub(crate) async fn ask(&mut self) -> Option<ServerReport> {
-        self.links.first_mut()?.ask().await
+    pub(crate) async fn server_report(&mut self) -> Option<ServerReport> {
+        self.links.first_mut()?.server_report().await
     }
 
     /// Returns the features that the first connection uses; `None` over TCP.
@@ -88,7 +88,7 @@ impl Session {
 
     /// Starts counting the bytes and requests of the connections.
     pub(crate) fn meter(&self) -> Arc<Meter> {
-        Meter::following(self.connector.moves())
+        Meter::with_moves(self.connector.moves())
     }
 
     pub(crate) fn io(&self) -> IoCounters {
@@ -100,27 +100,27 @@ impl Session {
         ConnectionCounters::sum(self.links.iter().filter_map(Link::counters))
     }
 
-    /// Returns the counters of the connections at the server; `None` as soon as it does not answer. All are requested
-    /// at the same time, so that many connections take no longer than one.
+    /// Returns the counters of the connections at the server; `None` if it does not answer for one of them.
+    /// Requests all at the same time, so that many connections take no longer than one.
     pub(crate) async fn server_counters(&self) -> Option<ConnectionCounters> {
         let links: Option<Vec<Link>> = self.links.iter().map(Link::share).collect();
-        let asking = links?
+        let requests = links?
             .into_iter()
             .map(|link| async move { link.server_counters().await });
-        let mut asking: JoinSet<_> = asking.collect();
+        let mut requests: JoinSet<_> = requests.collect();
         let mut all = Vec::with_capacity(self.links.len());
-        while let Some(answer) = asking.join_next().await {
+        while let Some(answer) = requests.join_next().await {
             all.push(answer.ok()??);
         }
         ConnectionCounters::sum(all)
     }
 
-    /// Closes all connections and waits a little until the server has closed them too.
+    /// Closes all connections, and waits briefly until the server has closed them too.
     pub(crate) async fn close(self) {
         self.links.into_iter().for_each(Link::close);
-        let _ = tokio::time::timeout(PATIENCE, self.connector.wait_idle()).await;
+        let _ = tokio::time::timeout(CLOSE_TIMEOUT, self.connector.wait_idle()).await;
     }
 }
 
-/// Time limit for closing; a server that does not answer has left already.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// Time limit for closing. A server that does not answer has closed already.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);

@@ -7,19 +7,19 @@ use serde::Serialize;
 /// The work of one end during a measurement, and its cost.
 #[derive(Serialize, Clone, Copy, PartialEq, Debug, Default)]
 pub struct Side {
-    /// CPU time.
+    /// CPU time of the end, in user space and in the kernel.
     pub cpu_seconds: f64,
-    /// CPU time for each 10^9 bytes; `None` in the scenario mixed, whose bytes are only a part of the work.
+    /// CPU seconds per 10^9 bytes; `None` in the scenario mixed, where bytes are only a part of the work.
     pub cpu_seconds_per_gb: Option<f64>,
-    /// Mbit/s of both directions together for each percent of a busy core; `None` in the scenario mixed.
+    /// Mbit/s of both directions together per percent of a busy core; `None` in the scenario mixed.
     pub mbits_per_second_per_cpu_percent: Option<f64>,
-    /// CPU time in microseconds for each request, handshake, datagram or close.
+    /// CPU time in microseconds per request, handshake, datagram or close.
     pub cpu_us_each: Option<f64>,
-    /// Datagrams sent in one system call.
+    /// Mean number of datagrams sent in one system call.
     pub datagrams_per_send_call: Option<f64>,
-    /// Datagrams received in one system call.
+    /// Mean number of datagrams received in one system call.
     pub datagrams_per_receive_call: Option<f64>,
-    /// ACK frames sent for each ack-eliciting packet received.
+    /// ACK frames sent per ack-eliciting packet received.
     pub acks_per_data_packet: Option<f64>,
     /// Counters of the sockets.
     pub io: IoCounters,
@@ -27,7 +27,7 @@ pub struct Side {
     pub connection: Option<ConnectionCounters>,
 }
 
-/// The work that a measurement has done.
+/// The work of a measurement.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Done {
     pub(crate) bytes: u64,
@@ -58,7 +58,7 @@ impl Side {
     }
 }
 
-/// Returns Mbit/s for each percent of a core. The time of the measurement cancels out.
+/// Returns Mbit/s per percent of a core. The duration of the measurement cancels out.
 fn mbits_per_cpu_percent(cpu_seconds: f64, bytes: u64) -> Option<f64> {
     let mbits = to_f64(bytes) * 8.0 / 1e6;
     (bytes > 0 && cpu_seconds > 0.0).then(|| mbits / (cpu_seconds * 100.0))

@@ -1,4 +1,4 @@
-//! The spread of throughput over the intervals of a measurement.
+//! The distribution of throughput over the intervals of a measurement.
 
 use std::time::Duration;
 
@@ -11,13 +11,13 @@ use crate::meter::{Interval, Load};
 /// The distribution of throughput over equal intervals.
 #[derive(Serialize, Clone, Copy, PartialEq, Debug, Default)]
 pub struct Spread {
-    /// The number of intervals. One that is shorter than the others, such as the last one, does not count, and one
-    /// before the first datagram or after the last one does not either.
+    /// The number of intervals that count. Intervals that are shorter than the others, such as the last one, do
+    /// not count, nor do those before the first datagram or after the last one.
     pub intervals: usize,
     /// The length of an interval in seconds.
     pub interval_seconds: f64,
-    /// Bits per second from the client to the server; `None` without any, and with fewer intervals than
-    /// [`LEAST`](Self::LEAST).
+    /// Bits per second from the client to the server; `None` if there are none, or fewer intervals than
+    /// [`MIN_INTERVALS`](Self::MIN_INTERVALS).
     pub upload_bits_per_second: Option<Percentiles>,
     /// Bits per second from the server to the client.
     pub download_bits_per_second: Option<Percentiles>,
@@ -26,10 +26,11 @@ pub struct Spread {
 }
 
 impl Spread {
-    /// The number of intervals below which there are no percentiles.
-    pub const LEAST: usize = 5;
+    /// The number of intervals that percentiles need.
+    pub const MIN_INTERVALS: usize = 5;
 
-    /// Computes the spread of intervals of the length `every`. Those that are not wholly within the load do not count.
+    /// Computes the distribution over intervals of the length `every`. Intervals that are not entirely within
+    /// the load do not count.
     pub(crate) fn of(intervals: &[Interval], every: Duration, load: &Load) -> Self {
         let every = every.as_secs_f64();
         let length = |interval: &Interval| load.within(interval);
@@ -52,13 +53,13 @@ impl Spread {
     }
 }
 
-/// Computes the percentiles of rates; `None` if there are too few, or all are 0.
+/// Computes the percentiles of rates. Returns `None` if there are too few, or if all are 0.
 fn percentiles(rates: &[f64]) -> Option<Percentiles> {
-    let is_enough = rates.len() >= Spread::LEAST && rates.iter().any(|rate| *rate > 0.0);
+    let is_enough = rates.len() >= Spread::MIN_INTERVALS && rates.iter().any(|rate| *rate > 0.0);
     Percentiles::of(rates.iter().copied()).filter(|_| is_enough)
 }
 
-/// The share of its length that an interval has to have, so that it counts. A timer may be late.
+/// The share of the full length from which on an interval counts, because timers may be late.
 const WHOLE: f64 = 0.9;
 
 #[cfg(test)]
@@ -108,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn fewer_than_five_intervals_have_none() {
+    fn fewer_than_five_intervals_have_no_percentiles() {
         let every = Duration::from_secs(1);
         let spread = |count| Spread::of(&intervals(count), every, &Load::ALWAYS);
         assert_eq!(spread(4).intervals, 4);

@@ -1,4 +1,4 @@
-//! The report of a client as lines of text without colours.
+//! Formats the report of a client as lines of text without colours.
 
 mod headline;
 
@@ -64,20 +64,20 @@ fn handshake(handshake: &Handshake) -> String {
     format!("handshake   {time} ({kind}, {})", agreed(&handshake.agreed))
 }
 
-/// Returns the line of the warm-up: `warm-up     2.00 s, in no figure below`.
+/// Returns the line of the warm-up: `warm-up     2.00 s, not included below`.
 fn warm_up(seconds: f64) -> String {
     let time = courser_units::seconds(seconds);
-    format!("warm-up     {time}, in no figure below")
+    format!("warm-up     {time}, not included below")
 }
 
 /// Returns the line of each distribution of throughput, if there were enough intervals:
 /// `spread      p10 9.10 Gbit/s  p50 9.80 Gbit/s  p90 9.90 Gbit/s over 98 intervals of 100 ms`.
 fn spread(report: &Report) -> Vec<String> {
     let spread = &report.end.spread;
-    if spread.intervals < Spread::LEAST && !report.intervals.is_empty() {
+    if spread.intervals < Spread::MIN_INTERVALS && !report.intervals.is_empty() {
         let (count, least) = (
             plural(spread.intervals as u64, "whole interval"),
-            Spread::LEAST,
+            Spread::MIN_INTERVALS,
         );
         return vec![format!(
             "spread      unknown: {count}, at least {least} are needed"
@@ -131,7 +131,7 @@ fn results(end: &End, scenario: Scenario) -> Vec<String> {
     let mut lines = transfers(end, scenario);
     let is_counted = match scenario {
         Scenario::Bulk { .. } => false,
-        // Without counts of both ends if it was interrupted.
+        // Interrupted measurements lack the counts of both ends.
         Scenario::Datagram { .. } => end.datagrams.is_none(),
         _ => true,
     };
@@ -225,12 +225,12 @@ fn latency(latency: &Latency) -> String {
     )
 }
 
-/// Returns a time in a unit that suits it.
+/// Formats a time in microseconds with a suitable unit.
 pub fn micros(micros: f64) -> String {
     courser_units::seconds(micros / 1e6)
 }
 
-/// Returns the costs of both ends, with a header.
+/// Returns the table of the costs at both ends, with a header.
 fn table(client: &Side, server: Option<&Side>) -> Vec<String> {
     let header = [
         "",
@@ -273,7 +273,7 @@ fn table(client: &Side, server: Option<&Side>) -> Vec<String> {
 fn row(name: &str, side: &Side) -> Vec<String> {
     let number = |value: Option<f64>| value.map_or(NOTHING.to_owned(), courser_units::three_digits);
     let of = side.connection;
-    // The cost of a request is more useful than that of its bytes.
+    // The cost per request is more useful than the cost per byte of requests.
     let of_bytes = |value: Option<f64>| number(value.filter(|_| side.cpu_us_each.is_none()));
     let from = |read: fn(crate::ConnectionCounters) -> String| of.map_or(NOTHING.to_owned(), read);
     vec![
@@ -301,7 +301,7 @@ fn row(name: &str, side: &Side) -> Vec<String> {
     ]
 }
 
-/// Returns datagrams per call, or bytes per call where the kernel makes the packets.
+/// Returns datagrams per call, or bytes per call over TCP, where the kernel creates the packets.
 fn per_call(datagrams: Option<f64>, bytes: u64, calls: u64) -> String {
     match (datagrams, bytes.checked_div(calls)) {
         (Some(datagrams), _) => courser_units::three_digits(datagrams),
@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn absurd_figures_of_a_server_do_no_harm() {
+    fn extreme_figures_of_a_server_are_formatted() {
         let connection = ConnectionCounters {
             rtt_us: f64::MAX,
             congestion_window: u64::MAX,

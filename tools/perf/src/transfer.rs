@@ -1,25 +1,25 @@
-//! The end of a transfer, and the parameters of a handshake.
+//! The limit of a transfer, and the parameters that a handshake negotiated.
 
 use std::time::Instant;
 
 use courser::{CipherSuite, Connection};
 use serde::Serialize;
 
-/// The end of a transfer.
+/// The limit of a transfer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Until {
     Bytes(u64),
     At(Instant),
 }
 
-/// The parameters that a handshake agreed on.
+/// The parameters that a handshake negotiated.
 #[derive(Serialize, Clone, PartialEq, Debug, Default)]
 pub struct Agreed {
-    /// The cipher suite.
+    /// The cipher suite by its AEAD, such as `AES-128-GCM`.
     pub suite: Option<String>,
-    /// The key exchange group.
+    /// The key exchange group, such as `X25519MLKEM768`.
     pub key_exchange: Option<String>,
-    /// True if it resumed a session.
+    /// True if the handshake resumed a session.
     pub resumed: bool,
 }
 

@@ -5,8 +5,8 @@
 //! ends its side. Requests on unidirectional streams are answered on streams of the server. quinn-perf,
 //! secnetperf and s2n-quic's perf have this much in common.
 //!
-//! One length that no client asks for is an extension: it requests the server's counters as JSON. Another one
-//! begins a measurement of datagrams.
+//! Two lengths that no client requests are extensions: one requests the server's counters as JSON, the
+//! other one a measurement of datagrams.
 
 use bytes::Bytes;
 
@@ -15,9 +15,9 @@ pub const PROTOCOL: &[u8] = b"perf";
 
 /// A request for [`ServerReport`](crate::server_report::ServerReport) in place of bytes.
 ///
-/// No client asks for 7 * 10^18 bytes. `u64::MAX` would not do, since secnetperf asks for that much when
-/// a download is limited by time. A server that takes the value for a length begins to send that much,
-/// which shows from the first byte and is stopped.
+/// No client requests 7 * 10^18 bytes. `u64::MAX` is not suitable, because secnetperf requests that many
+/// for downloads with a time limit. A server that takes the value for a length starts to send bytes, which
+/// the client recognizes by the first one and stops.
 pub(crate) const REPORT_REQUEST: u64 = u64::from_be_bytes(*b"courser?");
 
 /// The beginning of every report.
@@ -26,21 +26,21 @@ pub(crate) const REPORT_START: &[u8] = b"{\"courser\"";
 /// Largest size of a report.
 pub(crate) const MAX_REPORT: usize = 64 * 1024;
 
-/// The length requested when time is the limit: the client stops the stream.
+/// The length that is requested if time is the limit. The client stops the stream.
 pub(crate) const ENDLESS: u64 = 1 << 62;
 
 /// The length of a request's header.
 pub(crate) const HEADER: usize = 8;
 
-/// Bytes sent at a time: the content of one send call, 65,507 bytes, less the overhead of packets. Of 64
-/// KiB, a packet or two would be left for a second call.
+/// Bytes sent at a time: the content of one send call of 65,507 bytes, without the overhead of packets.
+/// With 64 KiB, a packet or two would need a second call.
 pub(crate) const CHUNK: usize = 62_000;
 
-/// Streams that a client may have open: well above the number that measurements keep in flight, since a
+/// Streams that a client may have open: well above the number that measurements have in flight, because a
 /// stream counts until its end is acknowledged.
 pub(crate) const MAX_STREAMS: u64 = 65_536;
 
-/// Received datagrams that may wait to be read: what several turns of the driver receive.
+/// Received datagrams that may wait to be read: as many as several turns of the driver receive.
 pub(crate) const DATAGRAMS: usize = 1024;
 
 /// Bytes of received datagrams that may wait to be read.
@@ -48,7 +48,7 @@ pub(crate) const DATAGRAM_BYTES: usize = 2 << 20;
 
 static FILLER: [u8; CHUNK] = [b'c'; CHUNK];
 
-/// Returns filler bytes: `most` of them, or a chunk if that is less.
+/// Returns up to `most` bytes of filler, at most one chunk.
 pub(crate) fn filler(most: u64) -> Bytes {
     Bytes::from_static(filler_slice(most))
 }
@@ -85,7 +85,7 @@ impl Request {
     }
 }
 
-/// Reads the header from a stream that arrives in pieces.
+/// Reads the header from a stream that arrives in parts of any size.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct HeaderReader {
     bytes: [u8; HEADER],
@@ -93,16 +93,16 @@ pub(crate) struct HeaderReader {
 }
 
 impl HeaderReader {
-    /// Reads the bytes of the header from the front of `piece` and returns their number.
+    /// Reads bytes of the header from the front of `piece`, and returns their number.
     pub(crate) fn on_bytes(&mut self, piece: &[u8]) -> usize {
-        let wanted = (HEADER - self.filled).min(piece.len());
-        self.bytes[self.filled..self.filled + wanted].copy_from_slice(&piece[..wanted]);
-        self.filled += wanted;
-        wanted
+        let missing = (HEADER - self.filled).min(piece.len());
+        self.bytes[self.filled..self.filled + missing].copy_from_slice(&piece[..missing]);
+        self.filled += missing;
+        missing
     }
 
     /// Returns the requested length of the response, once the header is complete.
-    pub(crate) fn wanted(&self) -> Option<u64> {
+    pub(crate) fn response_len(&self) -> Option<u64> {
         (self.filled == HEADER).then(|| u64::from_be_bytes(self.bytes))
     }
 }
@@ -112,14 +112,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn header_is_the_wanted_length_most_significant_byte_first() {
+    fn header_is_the_length_of_the_response_in_network_byte_order() {
         let request = Request::new(3, 0x0102_0304);
         assert_eq!(&request.start[..], b"\0\0\0\0\x01\x02\x03\x04ccc");
         assert_eq!(request.rest, 0);
     }
 
     #[test]
-    fn long_request_has_its_rest_behind_the_first_chunk() {
+    fn long_request_is_split_after_the_first_chunk() {
         let request = Request::new(CHUNK as u64 + 5, 0);
         assert_eq!((request.start.len(), request.rest), (HEADER + CHUNK, 5));
     }
@@ -128,15 +128,15 @@ mod tests {
     fn header_may_arrive_byte_by_byte() {
         let mut header = HeaderReader::default();
         for byte in 513_u64.to_be_bytes() {
-            assert_eq!(header.wanted(), None);
+            assert_eq!(header.response_len(), None);
             assert_eq!(header.on_bytes(&[byte]), 1);
         }
-        assert_eq!(header.on_bytes(b"and what follows"), 0);
-        assert_eq!(header.wanted(), Some(513));
+        assert_eq!(header.on_bytes(b"and more bytes"), 0);
+        assert_eq!(header.response_len(), Some(513));
     }
 
     #[test]
-    fn report_is_not_asked_for_with_a_length_that_others_use() {
+    fn report_request_differs_from_lengths_that_others_use() {
         assert_ne!(REPORT_REQUEST, u64::MAX);
         assert_ne!(REPORT_REQUEST, ENDLESS);
         assert_ne!(REPORT_REQUEST, crate::datagram::DATAGRAM_REQUEST);

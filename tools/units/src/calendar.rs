@@ -1,4 +1,4 @@
-//! Moments as text, in UTC.
+//! Formats points in time in UTC.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -6,11 +6,11 @@ const MONTHS: [&str; 12] = [
     "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
 ];
 
-/// A moment in the calendar.
+/// A point in time as date and time of day.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Moment {
     year: u64,
-    /// Month, counted from 1, as the day is.
+    /// Month, counted from 1. The day also counts from 1.
     month: usize,
     day: u64,
     hour: u64,
@@ -63,13 +63,13 @@ const fn days_of_month(year: u64, month: usize) -> u64 {
     }
 }
 
-/// Returns a day: `2026-11-21`.
+/// Formats the date: `2026-11-21`.
 pub fn date(time: SystemTime) -> String {
     let it = Moment::of(time);
     format!("{:04}-{:02}-{:02}", it.year, it.month, it.day)
 }
 
-/// Returns a moment in the form of RFC 3339: `2026-11-21T23:05:18Z`.
+/// Formats a time according to RFC 3339: `2026-11-21T23:05:18Z`.
 pub fn rfc3339(time: SystemTime) -> String {
     let it = Moment::of(time);
     format!(
@@ -78,7 +78,7 @@ pub fn rfc3339(time: SystemTime) -> String {
     )
 }
 
-/// Returns a moment in the form of RFC 3339, with milliseconds: `2026-11-21T23:05:18.042Z`.
+/// Formats a time according to RFC 3339 with milliseconds: `2026-11-21T23:05:18.042Z`.
 pub fn rfc3339_millis(time: SystemTime) -> String {
     let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
     let seconds = rfc3339(time);
@@ -86,7 +86,7 @@ pub fn rfc3339_millis(time: SystemTime) -> String {
     format!("{}.{millis:03}Z", seconds.trim_end_matches('Z'))
 }
 
-/// Returns a moment in the form of access logs: `21/Nov/2026:23:05:18 +0000`.
+/// Formats a time as in access logs: `21/Nov/2026:23:05:18 +0000`.
 pub fn common_log(time: SystemTime) -> String {
     let it = Moment::of(time);
     format!(
@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn moments_have_the_date_of_the_calendar() {
+    fn times_are_formatted_as_utc_dates() {
         let at = |seconds| rfc3339(UNIX_EPOCH + Duration::from_secs(seconds));
         assert_eq!(at(0), "1970-01-01T00:00:00Z");
         assert_eq!(at(951_782_400), "2000-02-29T00:00:00Z");

@@ -1,8 +1,8 @@
-//! Sizes, counts, rates, times and dates as people write and read them.
+//! Parses and formats sizes, counts, rates, times and dates for command lines.
 //!
-//! The `parse_` functions read what users write on a command line. They compute without rounding, and
-//! their errors are messages for the user. The other functions turn measured numbers into short text
-//! with three significant digits and a unit that fits.
+//! The `parse_` functions read values from a command line. They compute without rounding, and their errors
+//! are messages for the user. The other functions format measured numbers with three significant digits and
+//! a suitable unit.
 //!
 //! ```
 //! use courser_units::{parse_quantity, rate, size};

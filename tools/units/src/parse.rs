@@ -1,14 +1,14 @@
-//! Reads sizes, counts and times as users write them.
+//! Parses sizes, counts and times from a command line.
 
 use std::time::Duration;
 
-/// Reads a size or count: `1500`, `64k`, `1G`, `64KiB`, `1.5MB`.
+/// Parses a size or count: `1500`, `64k`, `1G`, `64KiB`, `1.5MB`.
 ///
 /// Suffixes with an `i` count in powers of 1024, those without in powers of 1000. A final `B` is
 /// optional.
 ///
 /// # Errors
-/// The message for the user when the text is not a whole number below 2^63.
+/// Returns a message for the user if the text is not a whole number below 2^63.
 pub fn parse_quantity(text: &str) -> Result<u64, String> {
     let trimmed = text.trim();
     let digits = trimmed
@@ -23,10 +23,10 @@ pub fn parse_quantity(text: &str) -> Result<u64, String> {
     Ok(whole)
 }
 
-/// Reads a size or count of at least 1, written as for [`parse_quantity`].
+/// Parses a size or count of at least 1, written as for [`parse_quantity`].
 ///
 /// # Errors
-/// The message for the user.
+/// Returns a message for the user if [`parse_quantity`] does, or if the number is 0.
 pub fn parse_positive(text: &str) -> Result<u64, String> {
     match parse_quantity(text)? {
         0 => Err("0 is too small: use at least 1".to_owned()),
@@ -34,10 +34,10 @@ pub fn parse_positive(text: &str) -> Result<u64, String> {
     }
 }
 
-/// Reads a time: `10`, `0.5`, `250ms`, `2s`, `1m`. A number without a unit counts seconds.
+/// Parses a time: `10`, `0.5`, `250ms`, `2s`, `1m`. A number without a unit counts seconds.
 ///
 /// # Errors
-/// The message for the user when the text is not a time between 1 ms and 1 day.
+/// Returns a message for the user if the text is not a time between 1 ms and 1 day.
 pub fn parse_duration(text: &str) -> Result<Duration, String> {
     let wrong = || format!("'{text}' is not a time: use seconds, such as 10, 0.5 or 250ms");
     let trimmed = text.trim();
@@ -76,7 +76,7 @@ fn unit(suffix: &str) -> Option<u64> {
     base.checked_pow(power)
 }
 
-/// Returns `number` times `unit` if that is whole and below 2^63, computed without rounding.
+/// Returns `number` times `unit`, computed without rounding; `None` unless it is whole and below 2^63.
 fn scale(number: &str, unit: u64) -> Option<u64> {
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
     if whole.is_empty() && fraction.is_empty() {
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn too_large_a_size_is_refused() {
+    fn sizes_of_2_to_the_63_and_above_are_refused() {
         assert!(parse_quantity("9223372036854775808").is_err());
         assert!(parse_quantity("99999999999T").is_err());
         assert!(parse_quantity("999999999999999999999999999999999999999999").is_err());
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn zero_is_refused_where_something_has_to_be_done() {
+    fn zero_is_refused_where_a_positive_number_is_required() {
         assert!(
             parse_positive("0")
                 .expect_err("zero")
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn times_are_seconds_unless_they_say_otherwise() {
+    fn times_without_a_unit_are_seconds() {
         assert_eq!(parse_duration("10"), Ok(Duration::from_secs(10)));
         assert_eq!(parse_duration("250ms"), Ok(Duration::from_millis(250)));
         assert_eq!(parse_duration("0.5s"), Ok(Duration::from_millis(500)));

@@ -1,16 +1,16 @@
-//! Turns measured numbers into short text.
+//! Formats measured numbers as short text.
 
-/// Returns a mean rate as text: `9.87 Gbit/s`.
+/// Formats a mean rate: `9.87 Gbit/s`.
 pub fn rate(bytes: u64, seconds: f64) -> String {
     bits(bits_per_second(bytes, seconds))
 }
 
-/// Returns a rate in bits per second as text: `9.87 Gbit/s`.
+/// Formats a rate in bits per second: `9.87 Gbit/s`.
 pub fn bits(rate: f64) -> String {
     scaled(rate, &["bit/s", "kbit/s", "Mbit/s", "Gbit/s", "Tbit/s"])
 }
 
-/// Returns the mean rate in bits per second, or 0 for no time at all.
+/// Returns the mean rate in bits per second, or 0 if `seconds` is not positive.
 pub fn bits_per_second(bytes: u64, seconds: f64) -> f64 {
     if seconds > 0.0 {
         to_f64(bytes) * 8.0 / seconds
@@ -19,14 +19,14 @@ pub fn bits_per_second(bytes: u64, seconds: f64) -> f64 {
     }
 }
 
-/// Returns a number of bytes as text in powers of 1000: `1.00 GB`.
+/// Formats a number of bytes in powers of 1000: `1.00 GB`.
 pub fn size(bytes: u64) -> String {
     scaled(to_f64(bytes), &["B", "kB", "MB", "GB", "TB"])
 }
 
-/// Returns a number of bytes as text in powers of 1024: `4.0 MiB`.
+/// Formats a number of bytes in powers of 1024: `4.0 MiB`.
 ///
-/// Suits what is configured in powers of 1024, such as socket buffers.
+/// Use it for values that are configured in powers of 1024, such as socket buffers.
 pub fn binary_size(bytes: u64) -> String {
     const UNITS: &[&str] = &["B", "KiB", "MiB", "GiB", "TiB"];
     let mut value = to_f64(bytes);
@@ -39,14 +39,14 @@ pub fn binary_size(bytes: u64) -> String {
     format!("{value:.places$} {}", UNITS[unit])
 }
 
-/// Returns a number of events per second as text: `245 k/s`.
+/// Formats a number of events per second: `245 k/s`.
 pub fn per_second(value: f64) -> String {
     format!("{}/s", scaled(value, &["", "k", "M", "G"]).trim_end())
 }
 
-/// Returns a time as text: `412 us`, `1.23 ms`, `2.10 s`.
+/// Formats a time: `412 us`, `1.23 ms`, `2.10 s`.
 ///
-/// Accepts any number, since it may come from a peer.
+/// Accepts any number, because it may come from a peer.
 pub fn seconds(seconds: f64) -> String {
     let (value, unit) = match seconds {
         s if s >= 1.0 => (s, "s"),
@@ -56,7 +56,7 @@ pub fn seconds(seconds: f64) -> String {
     format!("{} {unit}", three_digits(value))
 }
 
-/// Returns the CPU seconds for each 10^9 bytes, or `None` without bytes.
+/// Returns the CPU seconds per 10^9 bytes, or `None` without bytes.
 pub fn per_gigabyte(cpu_seconds: f64, bytes: u64) -> Option<f64> {
     (bytes > 0).then(|| cpu_seconds * 1e9 / to_f64(bytes))
 }
@@ -66,7 +66,7 @@ pub fn ratio(part: u64, whole: u64) -> Option<f64> {
     (whole > 0).then(|| to_f64(part) / to_f64(whole))
 }
 
-/// Returns a number with three significant digits: `1.23`, `12.3`, `123`.
+/// Formats a number with three significant digits: `1.23`, `12.3`, `123`.
 pub fn three_digits(value: f64) -> String {
     let places = match value.abs() {
         v if v >= 99.95 => 0,
@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rates_have_three_digits_and_a_unit_that_fits() {
+    fn rates_have_three_digits_and_a_suitable_unit() {
         assert_eq!(rate(1_000_000_000, 1.0), "8.00 Gbit/s");
         assert_eq!(rate(1_000_000_000, 0.5), "16.0 Gbit/s");
         assert_eq!(rate(12_500, 1.0), "100 kbit/s");

@@ -9,7 +9,7 @@ use crate::machine;
 use crate::output::Progress;
 use stages::Stages;
 
-/// Runs the demonstration. It writes no file and leaves no listening socket.
+/// Runs the demonstration. It writes no files, and closes its sockets at the end.
 pub(crate) fn run() -> Result<(), Failure> {
     let progress = Progress::new();
     progress.line(format!(
@@ -26,18 +26,18 @@ pub(crate) fn run() -> Result<(), Failure> {
     let shown = crate::process::runtime()?.block_on(stages.run());
     let stopped = server.stop();
     shown.and(stopped)?;
-    what_next().iter().for_each(|line| progress.line(line));
+    next_commands().iter().for_each(|line| progress.line(line));
     Ok(())
 }
 
 fn introduce(stages: &Stages<'_>) {
     let server = stages.server;
-    stages.say("machine", &machine::describe(&server.capabilities));
+    stages.print("machine", &machine::describe(&server.capabilities));
     for warning in &server.capabilities.warnings {
-        stages.say("  warning", warning);
+        stages.print("  warning", warning);
     }
     if cfg!(debug_assertions) {
-        stages.say(
+        stages.print(
             "  warning",
             "this is a debug build and far slower: use --release",
         );
@@ -46,17 +46,17 @@ fn introduce(stages: &Stages<'_>) {
         Some((server, client)) => format!("server on core {server}, client on core {client}"),
         None => "one thread each".to_owned(),
     };
-    stages.say(
+    stages.print(
         "setup",
         &format!("certificate generated in memory; 127.0.0.1, {threads}; CUBIC,"),
     );
-    stages.say(
+    stages.print(
         "",
         &format!("{MTU}-byte packets, as on Ethernet (elsewhere the packet size is discovered)"),
     );
 }
 
-fn what_next() -> Vec<String> {
+fn next_commands() -> Vec<String> {
     let program = std::env::args()
         .next()
         .unwrap_or_else(|| "courser".to_owned());

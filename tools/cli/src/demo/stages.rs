@@ -1,4 +1,4 @@
-//! The measurements of the demonstration, one after the other.
+//! Runs the measurements of the demonstration, one after the other.
 
 use courser_measure::sockets;
 use courser_perf::{Comparison, DatagramFlow, Direction, Loopback, Outcome};
@@ -24,23 +24,23 @@ impl Stages<'_> {
         let bytes = comparison.fitting_size().await?;
         for direction in [Direction::Upload, Direction::Download] {
             let both = comparison.bulk(direction, bytes).await?;
-            self.say_bulk(direction.name(), &both.quic);
-            self.say_bulk("  over TCP", &both.tcp);
+            self.print_bulk(direction.name(), &both.quic);
+            self.print_bulk("  over TCP", &both.tcp);
         }
         self.requests(&comparison).await?;
         let closes = comparison.closes().await?;
         let until_closed = format!("{} until both ends have closed", percentiles(&closes.quic));
-        self.say("close", &until_closed);
-        self.say("  over TCP", &percentiles(&closes.tcp));
+        self.print("close", &until_closed);
+        self.print("  over TCP", &percentiles(&closes.tcp));
         if let Some(moves) = comparison.moves().await?.moves {
             let text = format!("{moves} (a download from new ports, one every 100 ms)");
-            self.say("moves", &text);
+            self.print("moves", &text);
         }
         self.datagrams(&comparison).await?;
         // Dropped datagrams explain low figures.
         let drops = comparison.kernel_drops();
         if let Some(warning) = sockets::describe_drops(drops, &self.server.capabilities) {
-            self.say("warning", &warning);
+            self.print("warning", &warning);
         }
         Ok(())
     }
@@ -48,7 +48,7 @@ impl Stages<'_> {
     async fn handshakes(&self, comparison: &Comparison<'_>) -> Result<(), Failure> {
         let measured = comparison.handshakes().await?;
         let (full, resumed, early) = (&measured.full, &measured.resumed, &measured.early);
-        self.say(
+        self.print(
             "handshake",
             &format!(
                 "full {}, resumed {} (medians of {} and {}; {})",
@@ -59,8 +59,8 @@ impl Stages<'_> {
                 describe_agreed(&full.quic.handshake.agreed),
             ),
         );
-        self.say("  over TCP", &format!("full {}", median(&full.tcp)));
-        self.say(
+        self.print("  over TCP", &format!("full {}", median(&full.tcp)));
+        self.print(
             "early data",
             &format!(
                 "{} until the response to a request in 0-RTT ({} of {} were accepted)",
@@ -72,7 +72,7 @@ impl Stages<'_> {
         Ok(())
     }
 
-    fn say_bulk(&self, label: &str, outcome: &Outcome) {
+    fn print_bulk(&self, label: &str, outcome: &Outcome) {
         let bytes = outcome.sent + outcome.received;
         let cpu = |side: Option<f64>| side.map_or("?".to_owned(), output::three_digits);
         let server = outcome.server.as_ref();
@@ -91,7 +91,7 @@ impl Stages<'_> {
         if let Some(batch) = sender.and_then(|sender| sender.datagrams_per_send_call) {
             text += &format!("; {} datagrams per send call", output::three_digits(batch));
         }
-        self.say(label, &text);
+        self.print(label, &text);
     }
 
     async fn requests(&self, comparison: &Comparison<'_>) -> Result<(), Failure> {
@@ -101,7 +101,7 @@ impl Stages<'_> {
             ("  over TCP", &many.tcp, &single.tcp),
         ] {
             let rate = output::to_f64(many.count) / many.seconds.max(1e-9);
-            self.say(
+            self.print(
                 label,
                 &format!(
                     "{} with {} in flight, {}; one at a time {}",
@@ -127,12 +127,12 @@ impl Stages<'_> {
         };
         let (up, down) = (flow(datagrams.upload), flow(datagrams.download));
         let text = format!("up {up}; down {down} (200 Mbit/s each way)");
-        self.say("datagrams", &text);
+        self.print("datagrams", &text);
         Ok(())
     }
 
-    /// Prints a line.
-    pub(crate) fn say(&self, label: &str, text: &str) {
+    /// Prints a line above the progress bar, with `label` in a column of 12 characters.
+    pub(crate) fn print(&self, label: &str, text: &str) {
         self.progress.line(format!("{label:<12}{text}"));
     }
 }

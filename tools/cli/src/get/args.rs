@@ -1,4 +1,4 @@
-//! The command line of `courser get`: the flags of curl that concern HTTP.
+//! The command line of `courser get`, with the flags of curl for HTTP.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -244,10 +244,10 @@ pub(crate) struct ConnectionArguments {
     ///
     /// Saves a round trip. GET, HEAD, OPTIONS and TRACE only: an attacker who records the request can
     /// send it again. Sessions are kept in memory, so that without a value only later connections of this
-    /// command are early, for example after a server has closed one. With --early-data=first, the command
-    /// connects to each server once before, to get a session. Only HTTP/3 has early data here: use --http3
-    /// or --http3-only with servers that do not announce it. -v and the variable early_data of --write-out
-    /// show whether the server has accepted the request early.
+    /// command send early data, for example after a server has closed one. With --early-data=first, the
+    /// command connects to each server once in advance to get a session. Early data works over HTTP/3 only:
+    /// use --http3 or --http3-only with servers that do not announce it. -v and the variable early_data of
+    /// --write-out show whether the server accepted the early data.
     #[arg(long, value_name = "WHEN", num_args = 0..=1, require_equals = true,
           default_missing_value = "later", conflicts_with_all = ["http2", "http1"],
           hide_possible_values = true)]
@@ -255,9 +255,9 @@ pub(crate) struct ConnectionArguments {
     /// Read and update this Alt-Svc cache file, in curl's format
     #[arg(long, value_name = "FILE")]
     pub(crate) alt_svc: Option<PathBuf>,
-    /// Keep tokens of QUIC servers in this file, which save a round trip of address validation
+    /// Keep tokens of QUIC servers in this file; they save the round trip of address validation
     ///
-    /// A new file can only be read by its owner. A file of another user or format is reported and not used.
+    /// A new file is readable by its owner only. A file of another user or format is reported and ignored.
     #[arg(long, value_name = "FILE")]
     pub(crate) token_file: Option<PathBuf>,
     /// Do not verify the server's certificate
@@ -288,8 +288,8 @@ pub(crate) struct ConnectionArguments {
     pub(crate) key: Option<PathBuf>,
     /// Encrypt the name of the server (ECH): an ECHConfigList as file or base64, or grease
     ///
-    /// The list is the parameter ech of the server's HTTPS record in the DNS. "grease" only pretends,
-    /// and "false" switches off. Needs TLS 1.3 and applies to all URLs.
+    /// The list is the parameter ech of the server's HTTPS record in the DNS. "grease" sends a fake
+    /// extension, and "false" turns ECH off. Needs TLS 1.3 and applies to all URLs.
     #[arg(long, value_name = "LIST", help_heading = "TLS")]
     pub(crate) ech: Option<String>,
     /// Key exchange groups, separated by colons, the preferred one first
@@ -351,9 +351,9 @@ pub(crate) struct ConnectionArguments {
 /// The connections that carry requests in early data.
 #[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum EarlyDataUse {
-    /// Those for which a session is known.
+    /// Connections for which a session is known.
     Later,
-    /// The first one too: another one before gets a session.
+    /// Also the first connection to a server, for which another connection gets a session in advance.
     First,
 }
 

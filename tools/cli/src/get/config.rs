@@ -1,5 +1,4 @@
-//! `--config FILE`: flags from a file in curl's format, which take the place of the flag on the command
-//! line.
+//! `--config FILE`: flags from a file in curl's format, which replace the flag on the command line.
 
 use std::ffi::{OsStr, OsString};
 use std::vec::IntoIter;
@@ -13,7 +12,7 @@ use super::exit::{FAILED_INIT, Failed};
 /// commands are returned unchanged.
 ///
 /// # Errors
-/// When a file cannot be read, or a line of it is not a flag.
+/// Returns an error if a file cannot be read, or if a line of it is not a flag.
 pub(crate) fn expand(words: Vec<OsString>, command: &Command) -> Result<Vec<OsString>, Failed> {
     let command = command.find_subcommand("get");
     let Some(command) = command.filter(|_| words.get(1).is_some_and(|word| word == "get")) else {
@@ -46,7 +45,7 @@ pub(crate) fn expand(words: Vec<OsString>, command: &Command) -> Result<Vec<OsSt
     Ok(all)
 }
 
-/// The effect of an argument on the next one.
+/// A flag that determines the meaning of the next argument.
 enum Flag {
     /// `--config`, with the file name if it is part of the same argument.
     Config(Option<String>),
@@ -54,7 +53,7 @@ enum Flag {
     WithValue,
 }
 
-/// Returns the flag at the end of an argument if it takes a value, and the flags without values before
+/// Returns the flag at the end of an argument if it takes a value, and the flags without values that precede
 /// it.
 fn flag(word: &OsStr, command: &Command) -> Option<(Option<OsString>, Flag)> {
     let text = word.to_str()?;
@@ -104,7 +103,7 @@ fn read(name: &OsStr, command: &Command) -> Result<IntoIter<OsString>, Failed> {
     parse(&shown, &String::from_utf8_lossy(&bytes), command)
 }
 
-/// Reads the text of a file. `shown` is its name in errors.
+/// Parses the text of a file. `shown` is its name in errors.
 pub(crate) fn parse(
     shown: &str,
     text: &str,
@@ -125,7 +124,7 @@ pub(crate) fn parse(
     Ok(words.into_iter())
 }
 
-/// Reads a line as one argument.
+/// Converts a line to one argument.
 fn word(line: &str, command: &Command) -> Result<String, String> {
     let is_dashed = line.starts_with('-');
     let is_separator =
@@ -155,7 +154,7 @@ fn word(line: &str, command: &Command) -> Result<String, String> {
     }
 }
 
-/// Reads a value, which has quotes if it contains spaces. Returns `None` if there is none.
+/// Parses a value, which is quoted if it contains spaces. Returns `None` if there is none.
 fn value(text: &str) -> Result<Option<String>, String> {
     let Some(quoted) = text.strip_prefix('"') else {
         let value = text.split_whitespace().next();
@@ -230,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn values_of_other_flags_are_left_alone() {
+    fn values_of_other_flags_are_unchanged() {
         let words = |line: &str| line.split(' ').map(OsString::from).collect::<Vec<_>>();
         for line in [
             "courser get -H -K https://a.test/",

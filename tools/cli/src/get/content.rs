@@ -1,4 +1,4 @@
-//! The content of requests: bytes, files, standard input.
+//! The content of requests: bytes, files or standard input.
 
 use std::io::Read as _;
 
@@ -12,7 +12,7 @@ use super::exit::{Failed, READ_ERROR};
 
 pub(crate) type RequestBody = UnsyncBoxBody<Bytes, std::io::Error>;
 
-/// The content of a request, which can be sent several times.
+/// The content of a request, which can be sent again unless it is standard input.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Content {
     None,
@@ -44,14 +44,14 @@ impl Content {
                 let file = tokio::fs::File::open(path)
                     .await
                     .map_err(|error| unreadable(path, &error))?;
-                // A file that grows is cut at the announced length.
+                // Sends no more than the announced length, even if the file grows.
                 Ok(stream(file.take(*len)))
             }
             Self::Stdin => Ok(stream(tokio::io::stdin())),
         }
     }
 
-    /// Returns the length if it is known.
+    /// Returns the length in bytes; `None` for standard input.
     pub(crate) fn len(&self) -> Option<u64> {
         match self {
             Self::None => Some(0),
@@ -75,7 +75,7 @@ pub(super) fn read(path: &str) -> Result<Vec<u8>, Failed> {
     read_bytes(path).map_err(|error| unreadable(path, &error))
 }
 
-/// Reads a file, or standard input for `-`, for callers that can do without it.
+/// Reads a file, or standard input for `-`. Returns the system's error, for callers that can continue.
 pub(super) fn read_bytes(path: &str) -> std::io::Result<Vec<u8>> {
     if path != "-" {
         return std::fs::read(path);
@@ -89,7 +89,7 @@ pub(super) fn unreadable(path: &str, error: &std::io::Error) -> Failed {
     Failed::new(READ_ERROR, format!("cannot read {path}: {error}"))
 }
 
-/// Calls `on_frame` for each piece of a body that is sent.
+/// Calls `on_frame` for each frame of a body that is sent.
 pub(super) fn watched(body: RequestBody, on_frame: impl Fn() + Send + 'static) -> RequestBody {
     let body = body.map_frame(move |frame| {
         on_frame();

@@ -1,16 +1,16 @@
-//! The argument of `--cookie`: cookies, or a file of them.
+//! The argument of `--cookie`: cookies, or a file with cookies.
 
 /// An argument of `--cookie`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum CookieArgument<'a> {
-    /// Cookies that are sent with every request.
+    /// Cookies to send with every request.
     Pairs(&'a str),
-    /// A file that is read before the first transfer. An empty name only turns on the cookie engine.
+    /// A file to read before the first transfer. An empty name only turns on the cookie engine.
     File(&'a str),
 }
 
 impl<'a> CookieArgument<'a> {
-    /// Reads an argument as curl does: cookies contain `=`. `@` marks a file whose name contains one.
+    /// Parses an argument as curl does: cookies contain `=`. A leading `@` marks a file name that contains `=`.
     pub(crate) fn of(text: &'a str) -> Self {
         match text.strip_prefix('@') {
             Some(name) => Self::File(name),

@@ -1,8 +1,8 @@
 //! `--cookie` and `--cookie-jar`: the cookie engine (RFC 6265).
 //!
-//! The crate `cookie_store` stores cookies and finds those of a URL. This module refuses cookies by the
-//! rules that browsers and curl have added to the RFC (draft-ietf-httpbis-rfc6265bis): cookies for all
-//! of `co.uk`, secure cookies over insecure connections, and too many cookies.
+//! The crate `cookie_store` stores cookies and finds those of a URL. This module adds the rules of browsers and
+//! curl (draft-ietf-httpbis-rfc6265bis), which refuse cookies for all of `co.uk`, secure cookies over insecure
+//! connections, and too many cookies.
 
 use std::cmp::Reverse;
 use std::io;
@@ -29,8 +29,8 @@ pub(crate) struct Cookies {
 }
 
 impl Cookies {
-    /// Reads the files of `--cookie`. A file that cannot be read is reported and counts as empty, as
-    /// with curl: before the first run it does not exist.
+    /// Reads the files of `--cookie`. As with curl, a file that cannot be read is reported and counts as empty,
+    /// because it does not exist before the first run.
     pub(crate) fn load(plan: &CookiePlan, verbosity: Verbosity) -> Self {
         let keeps = !plan.files.is_empty() || plan.jar.is_some();
         let cookies = Self {
@@ -53,11 +53,11 @@ impl Cookies {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 self.note(|| format!("Cookie file {name} does not exist yet"));
             }
-            Err(error) => self.tell(&format!("cannot read cookies from {name}: {error}")),
+            Err(error) => self.report(&format!("cannot read cookies from {name}: {error}")),
         }
     }
 
-    /// Adds the cookies for a URL to the header of a request, before the cookies that it has.
+    /// Adds the cookies for a URL to the header of a request, before those that it already has.
     pub(crate) fn apply(&self, uri: &Uri, headers: &mut HeaderMap) {
         let Some(known) = self.lock() else {
             return;
@@ -69,7 +69,7 @@ impl Cookies {
         if value.is_empty() {
             return;
         }
-        // A request has one field only (RFC 6265 §5.4).
+        // A request has only one Cookie field (RFC 6265 §5.4).
         for own in headers.get_all(header::COOKIE) {
             value.extend_from_slice(b"; ");
             value.extend_from_slice(own.as_bytes());
@@ -80,15 +80,15 @@ impl Cookies {
         }
     }
 
-    /// Stores the cookies of a response. `asked` is the header of its request.
-    pub(crate) fn on_response(&self, uri: &Uri, asked: &HeaderMap, answered: &HeaderMap) {
+    /// Stores the cookies of a response. `request` is the header of its request.
+    pub(crate) fn on_response(&self, uri: &Uri, request: &HeaderMap, response: &HeaderMap) {
         let Some(mut known) = self.lock() else {
             return;
         };
-        let Some(url) = url_of(uri, asked) else {
+        let Some(url) = url_of(uri, request) else {
             return;
         };
-        let fields = answered.get_all(header::SET_COOKIE).iter();
+        let fields = response.get_all(header::SET_COOKIE).iter();
         for field in fields.take(MAX_SET_AT_ONCE) {
             match known.set(field.as_bytes(), &url) {
                 Ok(what) => self.note(|| what),
@@ -97,15 +97,14 @@ impl Cookies {
         }
     }
 
-    /// Writes the file of `--cookie-jar`. An error is reported but is not a failure of the transfers,
-    /// as with curl.
+    /// Writes the file of `--cookie-jar`. As with curl, an error is reported but does not change the exit code.
     pub(crate) fn save(&self) {
         let (Some(name), Some(known)) = (&self.jar, self.lock()) else {
             return;
         };
         let text = file::write(known.0.iter_unexpired());
         if let Err(error) = file::save(name, &text) {
-            self.tell(&format!("cannot save cookies in {name}: {error}"));
+            self.report(&format!("cannot save cookies in {name}: {error}"));
         }
     }
 
@@ -120,7 +119,7 @@ impl Cookies {
         }
     }
 
-    fn tell(&self, text: &str) {
+    fn report(&self, text: &str) {
         if self.verbosity.shows_errors {
             crate::output::note(text);
         }
@@ -140,12 +139,12 @@ pub(crate) fn rewrite(text: &str) -> String {
 }
 
 impl Known {
-    /// Stores the cookies of a file.
+    /// Stores the cookies of a file, without session cookies if `drops_sessions`.
     fn read(&mut self, text: &str, drops_sessions: bool) {
         for (cookie, url) in file::read(text) {
             let is_session = cookie.expires().is_none() && cookie.max_age().is_none();
             if !(drops_sessions && is_session) {
-                // Most errors are cookies that have expired.
+                // Ignores errors, most of which are about expired cookies.
                 let _ = self.insert(&cookie, &url);
             }
         }
@@ -155,7 +154,7 @@ impl Known {
     /// change.
     ///
     /// # Errors
-    /// The reason why the cookie is refused.
+    /// Returns the reason if the cookie is refused.
     fn set(&mut self, field: &[u8], url: &Url) -> Result<String, String> {
         let text = std::str::from_utf8(field).map_err(|_| "it is not UTF-8".to_owned())?;
         let cookie = RawCookie::parse(text).map_err(|error| error.to_string())?;
@@ -204,7 +203,7 @@ impl Known {
             StoreAction::UpdatedExisting => "Replaced",
             StoreAction::ExpiredExisting => "Expired",
         };
-        // Values are credentials and stay out of logs.
+        // The text omits the value, which is a credential.
         Ok(format!("{done} cookie {name} for {domain}, path {path}"))
     }
 
@@ -228,8 +227,8 @@ impl Known {
         field
     }
 
-    /// Returns true if this cookie would hide a secure one. An attacker on the path may have set it
-    /// (draft-ietf-httpbis-rfc6265bis §5.7).
+    /// Returns true if this cookie would hide a secure one, in which case an attacker on the path may have set
+    /// it (draft-ietf-httpbis-rfc6265bis §5.7).
     fn hides_secure(&self, cookie: &RawCookie<'_>, url: &Url) -> bool {
         let path = cookie.path().unwrap_or_else(|| url.path());
         self.0.iter_unexpired().any(|known| {
@@ -247,7 +246,7 @@ impl Known {
         })
     }
 
-    /// Removes a cookie if there are too many: an expired one, or else the oldest.
+    /// Removes a cookie if there are too many: an expired one, or otherwise the oldest.
     fn make_room(&mut self, domain: &str) {
         let of_domain = |cookie: &cookie_store::Cookie<'_>| {
             cookie.domain.as_cow().is_some_and(|known| known == domain)
@@ -284,17 +283,17 @@ fn key_of(cookie: &cookie_store::Cookie<'_>) -> (String, String, String) {
 /// Returns the URL whose cookies a request has. A Host field replaces the host of the URL.
 fn url_of(uri: &Uri, headers: &HeaderMap) -> Option<Url> {
     let mut url = Url::parse(&uri.to_string()).ok()?;
-    let told = headers
+    let host = headers
         .get(header::HOST)
         .and_then(|host| host.to_str().ok());
-    if let Some(told) = told {
-        let told = Url::parse(&format!("http://{told}/")).ok()?;
-        url.set_host(told.host_str()).ok()?;
+    if let Some(host) = host {
+        let host = Url::parse(&format!("http://{host}/")).ok()?;
+        url.set_host(host.host_str()).ok()?;
     }
     Some(url)
 }
 
-/// Returns true if no attacker can read the connection: over TLS, and on this machine.
+/// Returns true if attackers cannot read the connection: over TLS, or on this machine.
 fn is_secure(url: &Url) -> bool {
     url.scheme() == "https"
         || match url.host() {
@@ -305,7 +304,7 @@ fn is_secure(url: &Url) -> bool {
         }
 }
 
-/// Checks names with a prefix, which promise how a cookie was set (draft-ietf-httpbis-rfc6265bis
+/// Checks the conditions of the name prefixes `__Host-` and `__Secure-` (draft-ietf-httpbis-rfc6265bis
 /// §4.1.3).
 fn check_prefix(cookie: &RawCookie<'_>) -> Result<(), String> {
     let name = cookie.name();
@@ -326,12 +325,11 @@ fn check_prefix(cookie: &RawCookie<'_>) -> Result<(), String> {
     Ok(())
 }
 
-/// The largest size of name and value in bytes: the least that RFC 6265 §6.1 asks for, and the limit of
-/// curl.
+/// The largest size of name and value in bytes: the minimum of RFC 6265 §6.1, and the limit of curl.
 const MAX_COOKIE: usize = 4096;
-/// The largest number of cookies of one domain, as in browsers; RFC 6265 §6.1 asks for at least 50.
+/// The largest number of cookies of one domain, as in browsers. RFC 6265 §6.1 requires at least 50.
 const MAX_OF_DOMAIN: usize = 180;
-/// The largest number of cookies, the least that RFC 6265 §6.1 asks for.
+/// The largest number of cookies: the minimum of RFC 6265 §6.1.
 const MAX_COOKIES: usize = 3000;
 /// The largest number of cookies that one response sets, as in curl.
 const MAX_SET_AT_ONCE: usize = 50;

@@ -1,4 +1,4 @@
-//! The destinations of bodies, from the flags.
+//! Determines the destinations of bodies from the flags.
 
 use std::io::ErrorKind;
 
@@ -6,8 +6,8 @@ use super::args::OutputArguments;
 use super::exit::{Failed, RANGE_ERROR, WRITE_ERROR};
 use crate::transfer::{Destination, RestError, SinkError, file_name};
 
-/// Returns the destination for the URL with this index among those of the command line. `name` puts the
-/// parts of a pattern into names.
+/// Returns the destination for the URL with this index on the command line. `name` inserts the parts of a
+/// pattern into a file name.
 pub(crate) fn destination(
     output: &OutputArguments,
     index: usize,
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_have_codes_of_curl_and_name_the_flags_that_help() {
+    fn errors_have_the_codes_of_curl_and_name_helpful_flags() {
         let resumed = Failed::from(SinkError::ServerNamed("kept".into()));
         assert_eq!(resumed.code, WRITE_ERROR);
         assert!(resumed.text.contains("--output FILE"), "{resumed}");

@@ -65,12 +65,12 @@ fn code_of(error: &Error) -> u8 {
         ErrorKind::ConnectQuic => QUIC,
         ErrorKind::Socks => PROXY_HANDSHAKE,
         ErrorKind::Protocol => WEIRD_ANSWER,
-        // ErrorKind::Proxy, ErrorKind::Receive, and kinds that may be added.
+        // ErrorKind::Proxy, ErrorKind::Receive, and future kinds.
         _ => RECEIVE_ERROR,
     }
 }
 
-/// Returns the number of a version in the output of curl.
+/// Returns a version in the format of curl's output.
 pub(crate) const fn version_number(version: Option<http::Version>) -> &'static str {
     match version {
         Some(http::Version::HTTP_3) => "3",

@@ -1,4 +1,4 @@
-//! The figures of a transfer.
+//! Collects the figures of a transfer.
 
 use std::time::Duration;
 
@@ -23,8 +23,8 @@ pub(crate) struct Facts {
     /// The start of the last request. Time before it was spent on redirects.
     pub(crate) last_began: Duration,
     pub(crate) total: Duration,
-    /// The time to make the client, before the first transfer. It is not part of `total` and of the
-    /// steps, which count as in curl.
+    /// The time to create the client before the first transfer. As in curl, `total` and the steps do not include
+    /// it.
     pub(crate) set_up: Duration,
     pub(crate) redirects: u64,
     pub(crate) retries: u32,
@@ -34,7 +34,7 @@ pub(crate) struct Facts {
     pub(crate) size_header: u64,
     pub(crate) size_request: u64,
     pub(crate) file_name: String,
-    /// Moves of the QUIC connections so far, if they move.
+    /// Moves of the QUIC connections so far; `None` without --rebind-every.
     pub(crate) moves: Option<MovesReport>,
     pub(crate) redirect_url: Option<Uri>,
     pub(crate) failed: Option<Failed>,
@@ -52,21 +52,20 @@ impl Facts {
         value.to_str().ok()
     }
 
-    /// Returns a rate in bytes per second.
+    /// Returns the mean rate of the transfer in bytes per second.
     pub(crate) fn speed(&self, bytes: u64) -> u64 {
         let micros = self.total.as_micros().max(1);
         u64::try_from(u128::from(bytes) * 1_000_000 / micros).unwrap_or(u64::MAX)
     }
 
-    /// Returns the end of a step of the last request, counted from the start of the transfer; 0 for a
-    /// step that was not taken.
+    /// Returns the end of a step of the last request, counted from the start of the transfer, or 0 if the step did
+    /// not occur.
     pub(crate) fn step(&self, step: impl FnOnce(&Timing) -> Option<Duration>) -> Duration {
         let taken = self.timing.as_ref().and_then(step);
         taken.map_or(Duration::ZERO, |taken| self.last_began + taken)
     }
 
-    /// Returns the ends of the steps as curl counts them: QUIC connects and secures the connection in
-    /// one step.
+    /// Returns the ends of the steps as curl counts them. QUIC connects and secures the connection in one step.
     pub(crate) fn steps(&self) -> Steps {
         Steps {
             name_lookup: self.step(|timing| timing.name_lookup),
@@ -78,7 +77,7 @@ impl Facts {
     }
 }
 
-/// The ends of the steps.
+/// The ends of the steps, counted from the start of the transfer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Steps {
     pub(crate) name_lookup: Duration,

@@ -1,4 +1,4 @@
-//! The plan of a run, from the flags.
+//! Converts the flags to the plan of a run.
 
 use std::time::Instant;
 
@@ -17,7 +17,7 @@ use super::zones::Zones;
 use super::{setup, write_out};
 use crate::transfer::{ExpandedUrl, expand_url};
 
-/// Makes the plan of a run. Reads what goes to every server: the content, the format of --write-out,
+/// Returns the plan of a run. Reads the files that it needs: the content, the format of --write-out,
 /// certificates and tokens.
 pub(super) fn plan(arguments: &Arguments) -> Result<Plan, Failed> {
     let Arguments {
@@ -64,7 +64,7 @@ pub(super) fn plan(arguments: &Arguments) -> Result<Plan, Failed> {
     })
 }
 
-/// Returns the messages that the flags ask for, which are needed before there is a plan.
+/// Returns the messages to print, which are needed before the plan is complete.
 pub(super) fn verbosity(output: &OutputArguments) -> Verbosity {
     Verbosity {
         shows_details: output.verbose,
@@ -105,7 +105,7 @@ fn path_of(url: &str) -> &str {
     rest.find('/').map_or("/", |slash| &rest[slash..])
 }
 
-/// Opens the file of tokens. The transfers go on without one that cannot be used.
+/// Opens the file of tokens. Reports a file that cannot be used, and continues without it.
 fn tokens(arguments: &Arguments) -> Option<TokenFile> {
     let path = arguments.connection.token_file.as_ref()?;
     let opened = FileTokenStore::open(path);
@@ -166,7 +166,7 @@ fn response(arguments: &Arguments) -> Result<ResponsePlan, Failed> {
     } = arguments;
     Ok(ResponsePlan {
         follows: request.location || request.location_trusted,
-        // A negative number is no limit.
+        // A negative number means no limit.
         max_redirects: u64::try_from(request.max_redirs).ok(),
         decompresses: request.compressed,
         refused: match (output.fail, output.fail_with_body) {
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn offset_that_is_no_number_is_a_mistake() {
+    fn offset_that_is_not_a_number_is_refused() {
         let failed = planned(&["-C", "half", "a.test"]).err().expect("a mistake");
         assert_eq!(failed.code, FAILED_INIT);
         assert!(failed.text.contains("--continue-at 'half'"), "{failed}");

@@ -46,7 +46,7 @@ impl Part {
         }
     }
 
-    /// Reads `name=content`, `name=@file` or `name=<file`, followed by `;type=` and `;filename=`.
+    /// Parses `name=content`, `name=@file` or `name=<file`, followed by `;type=` and `;filename=`.
     fn parse(text: &str) -> Result<Self, Failed> {
         let (name, value) = split(text)?;
         let mut pieces = value.split(';');
@@ -79,7 +79,7 @@ impl Part {
     }
 
     fn write(&self, boundary: &str, out: &mut Vec<u8>) {
-        // Characters that would end the name are percent-encoded, as by browsers.
+        // Percent-encodes characters that would end the name, as browsers do.
         let quoted = |text: &str| {
             text.replace('"', "%22")
                 .replace('\r', "%0D")
@@ -112,7 +112,7 @@ fn split(part: &str) -> Result<(&str, &str), Failed> {
     })
 }
 
-/// Returns a boundary that occurs in no part.
+/// Returns a boundary that does not occur in any part.
 fn boundary(parts: &[Part]) -> String {
     let mut number = 0_u64;
     loop {
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn boundary_is_in_no_part() {
+    fn boundary_does_not_occur_in_a_part() {
         let part = Part::plain("a", b"------------------------0000000000000000");
         assert_eq!(
             boundary(&[part]),

@@ -1,4 +1,4 @@
-//! The requests of a plan.
+//! Creates the requests of a plan.
 
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use courser::client::Redirect;
@@ -11,21 +11,21 @@ use super::exit::{FAILED_INIT, Failed, URL_MALFORMED};
 use super::plan::RequestPlan;
 use crate::transfer::percent_decode;
 
-/// A request without its body.
+/// A request, with the source of its body.
 #[derive(Clone, Debug)]
 pub(crate) struct Message {
     pub(crate) method: Method,
     pub(crate) uri: Uri,
     pub(crate) headers: HeaderMap,
     pub(crate) content: Content,
-    /// True with --request, which keeps its method after redirects.
+    /// True with --request, whose method also applies after redirects.
     forces_method: bool,
-    /// True with --location-trusted.
+    /// True with --location-trusted, which sends credentials to all hosts.
     keeps_credentials: bool,
 }
 
 impl Message {
-    /// Makes the first request to a URL.
+    /// Creates the first request to a URL.
     pub(crate) fn new(plan: &RequestPlan, url: &str) -> Result<Self, Failed> {
         let mut url = parse_url(plan.scheme, url)?;
         let content = plan.content.clone();
@@ -67,7 +67,7 @@ impl Message {
         })
     }
 
-    /// Changes the request into the one after a redirect.
+    /// Changes the request to that after a redirect.
     pub(crate) fn redirected(&mut self, redirect: Redirect) {
         let trusted = self.keeps_credentials;
         let redirect = Redirect {
@@ -85,7 +85,7 @@ impl Message {
     }
 }
 
-/// Reads a URL, which may lack its scheme.
+/// Parses a URL, whose scheme may be missing.
 fn parse_url(scheme: &str, text: &str) -> Result<Url, Failed> {
     let whole = match text.contains("://") {
         true => text.to_owned(),
@@ -214,8 +214,8 @@ fn apply_field(headers: &mut HeaderMap, field: &str) -> Result<(), Failed> {
     Ok(())
 }
 
-/// Marks credentials as sensitive, whichever flag they came from. HPACK and QPACK do not store them in
-/// their dynamic tables (RFC 7541 §7.1.3, RFC 9204 §7.1.3), and --verbose hides them.
+/// Marks credentials of all flags as sensitive, so that HPACK and QPACK do not store them in dynamic tables
+/// (RFC 7541 §7.1.3, RFC 9204 §7.1.3), and --verbose hides them.
 fn mark_credentials(headers: &mut HeaderMap) {
     for (name, value) in headers.iter_mut() {
         if is_credential(name) {
@@ -245,7 +245,7 @@ fn value(what: &str, text: &str) -> Result<HeaderValue, Failed> {
 }
 
 const USER_AGENT: &str = concat!("courser/", env!("CARGO_PKG_VERSION"));
-/// Fields with a default value, which a field of the user replaces.
+/// Fields with a default value. A field of the user replaces them.
 const DEFAULTS: [HeaderName; 8] = [
     header::USER_AGENT,
     header::ACCEPT,
@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn credentials_are_sensitive_whichever_flag_they_come_from() {
+    fn credentials_of_all_flags_are_sensitive() {
         let lines = ["authorization: Bearer t", "Proxy-Authorization: Basic x"];
         let by_header = message(
             |request| request.fields = lines.map(str::to_owned).to_vec(),
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_are_added_replaced_and_left_out() {
+    fn fields_are_added_replaced_and_removed() {
         let headers = ["User-Agent: me", "Accept:", "X-A: 1", "x-a: 2", "X-Empty;"];
         let message = message(
             |request| request.fields = headers.map(str::to_owned).to_vec(),

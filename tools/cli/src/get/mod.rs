@@ -1,4 +1,4 @@
-//! `courser get`: transfers like those of curl, also over HTTP/3.
+//! `courser get`: transfers URLs as curl does, also over HTTP/3.
 
 pub(crate) mod args;
 pub(crate) mod config;
@@ -60,16 +60,17 @@ fn begin(arguments: &Arguments) -> Result<u8, Failed> {
     let runtime = crate::process::runtime()
         .map_err(|failure| Failed::new(exit::FAILED_INIT, failure.to_string()))?;
     let code = runtime.block_on(async { run(flags::plan(arguments)?).await });
-    // A name lookup of the system cannot be cancelled, and need not be awaited.
+    // A name lookup of the system cannot be cancelled, so that the runtime does not wait for it.
     runtime.shutdown_background();
     code
 }
 
-/// Runs a plan. Returns the exit code of the last transfer, or of the last failure if they run in parallel.
+/// Runs a plan. Returns the exit code of the last transfer, or that of the last failure if transfers run in
+/// parallel.
 async fn run(plan: Plan) -> Result<u8, Failed> {
     let dump = Dump::open(plan.dump.as_deref())?;
     let client = plan.client.build().map_err(|error| match error.kind() {
-        // An unsupported proxy counts as one that cannot be reached, as with curl.
+        // As with curl, an unsupported proxy counts as unreachable.
         ErrorKind::Unsupported => Failed::new(NO_CONNECTION, error.to_string()),
         _ => Failed::of(&error),
     })?;
@@ -98,8 +99,8 @@ async fn run(plan: Plan) -> Result<u8, Failed> {
     drop(mover);
     context.cookies.save();
     warn(&context);
-    // Closes the connections, so that servers need not wait for their timeouts.
-    let _ = tokio::time::timeout(FAREWELL, context.client.close()).await;
+    // Closes the connections, so that they do not time out at the servers.
+    let _ = tokio::time::timeout(CLOSE_TIMEOUT, context.client.close()).await;
     context
         .client
         .save_alt_svc()
@@ -113,10 +114,10 @@ async fn run(plan: Plan) -> Result<u8, Failed> {
     Ok(code)
 }
 
-/// Connects to each server once, for sessions that permit early data.
+/// Connects to each server once, to get sessions that permit early data.
 async fn prepare_early_data(context: &Context, jobs: &[Job]) {
     let message = |job: &Job| Message::new(&context.plan.request, &job.url);
-    // The transfers report mistakes.
+    // The transfers report invalid URLs.
     let uris = jobs.iter().filter_map(|job| Some(message(job).ok()?.uri));
     let notes = crate::transfer::prepare_early_data(&context.client, uris).await;
     if context.plan.verbosity.shows_details {
@@ -124,7 +125,8 @@ async fn prepare_early_data(context: &Context, jobs: &[Job]) {
     }
 }
 
-/// Reports the moves, warns of datagrams that the kernel dropped, and with --verbose of sockets that may lose some.
+/// Reports the moves, and warns about datagrams that the kernel dropped. With --verbose, also warns about
+/// sockets that may drop datagrams.
 fn warn(context: &Context) {
     let verbosity = context.plan.verbosity;
     if let Some(moves) = context.moves.as_ref().filter(|_| verbosity.shows_notes) {
@@ -156,7 +158,7 @@ async fn in_turn(context: &Context, jobs: Vec<Job>, stops_at_failure: bool) -> u
     code
 }
 
-/// Runs at most so many transfers at a time. Returns the exit code of the last failure.
+/// Runs at most `most` transfers at a time. Returns the exit code of the last failure.
 async fn in_parallel(
     context: &Arc<Context>,
     jobs: Vec<Job>,
@@ -164,13 +166,13 @@ async fn in_parallel(
     stops_at_failure: bool,
 ) -> u8 {
     let bars = Arc::new(Bars::new(context.plan.verbosity));
-    let places = Arc::new(Semaphore::new(usize::from(most)));
+    let permits = Arc::new(Semaphore::new(usize::from(most)));
     let mut running = JoinSet::new();
     for job in jobs {
-        let (context, places, bars) = (context.clone(), places.clone(), bars.clone());
+        let (context, permits, bars) = (context.clone(), permits.clone(), bars.clone());
         running.spawn(async move {
             // The semaphore is never closed.
-            let _place = places.acquire().await.ok();
+            let _permit = permits.acquire().await.ok();
             let bar = bars.bar(&job.destination);
             one(&context, &job, &bar).await
         });
@@ -189,7 +191,7 @@ async fn in_parallel(
     code
 }
 
-/// Runs one transfer with its retries and reports it. Returns its exit code.
+/// Runs one transfer with its retries, and prints its reports. Returns its exit code.
 async fn one(context: &Context, job: &Job, bar: &Bar) -> u8 {
     let plan = &context.plan;
     let mut facts = repeat(context, job, bar).await;
@@ -258,5 +260,6 @@ async fn repeat(context: &Context, job: &Job, bar: &Bar) -> Facts {
     }
 }
 
-/// The time for the last datagram to each server and its repetition.
-const FAREWELL: Duration = Duration::from_millis(500);
+/// The time limit for closing the connections: enough for a CONNECTION_CLOSE to each server and its
+/// retransmission.
+const CLOSE_TIMEOUT: Duration = Duration::from_millis(500);

@@ -1,4 +1,4 @@
-//! The plan of a run: what its transfers do, in plain values. `flags.rs` makes it of the command line.
+//! The plan of a run in plain values. `flags.rs` creates it from the command line.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -11,25 +11,25 @@ use crate::transfer::Destination;
 
 /// All transfers of a run.
 pub(crate) struct Plan {
-    /// The time at which the set-up of the client began, after the command line and the content were read.
+    /// The time at which the setup of the client began, after the command line and the content were read.
     pub(crate) began: Instant,
     pub(crate) client: ClientBuilder,
     pub(crate) tokens: Option<TokenFile>,
     pub(crate) cookies: CookiePlan,
     pub(crate) jobs: Vec<Job>,
-    /// True if each server gets a connection before the transfers, for a session that permits early data.
+    /// True to connect to each server in advance, for a session that permits early data.
     pub(crate) prepares_early_data: bool,
-    /// The time between two moves of the QUIC connections.
+    /// The interval at which QUIC connections move to a new socket.
     pub(crate) rebind_every: Option<Duration>,
     /// The file for response headers, `-` for standard output.
     pub(crate) dump: Option<String>,
-    /// The largest number of transfers at a time, or `None` for one after the other.
+    /// The largest number of concurrent transfers; `None` for one after the other.
     pub(crate) parallel: Option<u16>,
     pub(crate) stops_at_failure: bool,
     pub(crate) transfer: TransferPlan,
 }
 
-/// One transfer.
+/// One URL to transfer, with its destination.
 #[derive(Clone, Debug)]
 pub(crate) struct Job {
     pub(crate) number: usize,
@@ -37,18 +37,18 @@ pub(crate) struct Job {
     pub(crate) destination: Destination,
 }
 
-/// The tokens of QUIC servers, and their file.
+/// The tokens of QUIC servers, and the file that stores them.
 pub(crate) struct TokenFile {
     pub(crate) path: PathBuf,
     pub(crate) store: Arc<FileTokenStore>,
 }
 
-/// The cookie engine.
+/// The settings of the cookie engine.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct CookiePlan {
-    /// The files to read. One without a name turns on the engine.
+    /// The files to read. An empty name only turns on the engine.
     pub(crate) files: Vec<String>,
-    /// The file to write at the end.
+    /// The file to write at the end, if there is one.
     pub(crate) jar: Option<String>,
     /// True if session cookies in the files are ignored.
     pub(crate) drops_sessions: bool,
@@ -65,27 +65,27 @@ pub(crate) struct TransferPlan {
     pub(crate) verbosity: Verbosity,
     /// True if the client offers an Encrypted ClientHello.
     pub(crate) offers_ech: bool,
-    /// The text that follows each transfer, with its variables.
+    /// The format of the text after each transfer.
     pub(crate) write_out: Option<String>,
-    /// The report of the steps that follows each transfer.
+    /// The format of the report of steps after each transfer.
     pub(crate) steps: Option<StepReport>,
 }
 
-/// The request to each URL.
+/// The request that is sent to each URL.
 #[derive(Clone, Debug)]
 pub(crate) struct RequestPlan {
     /// The scheme of URLs without one.
     pub(crate) scheme: &'static str,
-    /// A method for all requests, also after redirects.
+    /// The method of all requests, including those after redirects.
     pub(crate) method: Option<String>,
-    /// True if requests are HEAD.
+    /// True to send HEAD requests.
     pub(crate) is_head: bool,
     pub(crate) content: Content,
     /// The query that is appended to URLs.
     pub(crate) query: Option<String>,
     /// The file that is uploaded with PUT, whose name is appended to URLs of folders.
     pub(crate) upload: Option<String>,
-    /// User name and password.
+    /// User name and password, separated by a colon.
     pub(crate) user: Option<String>,
     pub(crate) bearer: Option<String>,
     pub(crate) user_agent: Option<String>,
@@ -99,7 +99,7 @@ pub(crate) struct RequestPlan {
     pub(crate) keeps_credentials: bool,
 }
 
-/// The treatment of responses.
+/// The settings for responses.
 #[derive(Clone, Debug)]
 pub(crate) struct ResponsePlan {
     /// True if redirects are followed, at most `max_redirects` of them.
@@ -116,7 +116,7 @@ pub(crate) struct ResponsePlan {
     pub(crate) max_size: u64,
 }
 
-/// The outcome of a response with a status code of 400 and above.
+/// The outcome of a response with a status code of 400 or above.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Refused {
     Succeeds,
@@ -131,7 +131,7 @@ pub(crate) enum ResumeAt {
     Offset(u64),
 }
 
-/// The retries of a transfer that failed.
+/// The settings for retries of failed transfers.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RetryPlan {
     pub(crate) most: u32,
@@ -143,7 +143,7 @@ pub(crate) struct RetryPlan {
     pub(crate) after_all: bool,
 }
 
-/// The messages on standard error.
+/// The messages that are printed to standard error.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Verbosity {
     /// True if headers and connections are shown.
@@ -154,7 +154,7 @@ pub(crate) struct Verbosity {
     pub(crate) shows_progress: bool,
 }
 
-/// The form of the report of the steps.
+/// The format of the report of steps.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum StepReport {
     Text,

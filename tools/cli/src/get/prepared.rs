@@ -1,4 +1,4 @@
-//! The content of requests, from the flags.
+//! Reads the content of requests that the flags specify.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use super::exit::Failed;
 use super::form;
 use crate::transfer::percent_encode;
 
-/// The content of all requests, read once because standard input cannot be read again.
+/// The content of all requests, which is read once, because standard input cannot be read again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Prepared {
     pub(crate) content: Content,
@@ -17,7 +17,7 @@ pub(crate) struct Prepared {
 }
 
 impl Prepared {
-    /// Reads the content that the flags name.
+    /// Reads the content that the flags specify.
     pub(crate) fn of(request: &RequestArguments) -> Result<Self, Failed> {
         if !request.get {
             let content = content(request)?;
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn file_that_is_not_there_is_a_read_error() {
+    fn missing_file_is_a_read_error() {
         let failed = at_file("@/no/such/file").expect_err("not there");
         assert_eq!(failed.code, READ_ERROR);
         assert!(failed.text.contains("/no/such/file"), "{failed}");

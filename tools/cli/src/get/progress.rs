@@ -23,10 +23,10 @@ impl Bars {
         }
     }
 
-    /// Returns the bar of a transfer, which is hidden if the body is shown on the same terminal.
+    /// Returns the bar of a transfer. It is hidden if the body is written to the same terminal.
     pub(crate) fn bar(&self, destination: &Destination) -> Bar {
-        let is_in_the_way = destination.is_stdout() && std::io::stdout().is_terminal();
-        Bar((self.is_shown && !is_in_the_way).then(|| self.all.add(ProgressBar::no_length())))
+        let shares_terminal = destination.is_stdout() && std::io::stdout().is_terminal();
+        Bar((self.is_shown && !shares_terminal).then(|| self.all.add(ProgressBar::no_length())))
     }
 }
 
@@ -35,7 +35,7 @@ impl Bars {
 pub(crate) struct Bar(Option<ProgressBar>);
 
 impl Bar {
-    /// Shows that a body begins.
+    /// Shows the start of a body of `expected` bytes, if the length is known.
     pub(crate) fn begin(&self, url: &str, expected: Option<u64>) {
         let Some(bar) = &self.0 else {
             return;
@@ -46,7 +46,7 @@ impl Bar {
             }
             None => "{msg:30!} {spinner} {bytes:>10} {bytes_per_sec:>12} {elapsed:>5}",
         };
-        // The templates are constants. A wrong one would leave the default style.
+        // The templates are constants. An invalid one would leave the default style.
         if let Ok(style) = ProgressStyle::with_template(template) {
             bar.set_style(style);
         }

@@ -1,5 +1,5 @@
-//! `--timing`: the durations of the steps as bars. The steps add up to the total, without those in
-//! brackets: connection attempts that lost the race.
+//! `--timing`: the durations of the steps as bars. The steps add up to the total, except for those in brackets,
+//! which are connection attempts that lost the race.
 
 use std::io::Write as _;
 use std::time::Duration;
@@ -12,9 +12,9 @@ use super::plan::StepReport;
 use super::verbose::milliseconds;
 use super::write_out;
 use crate::output;
-use crate::transfer::{Course, Step};
+use crate::transfer::{Step, TransferTimes};
 
-/// Shows the steps of a transfer, or writes them as a line of JSON, where the body is not written.
+/// Writes the steps of a transfer, as bars or as a line of JSON, to the standard stream without the body.
 pub(crate) fn show(facts: &Facts, form: StepReport) {
     let text = match form {
         StepReport::Json => format!("{}\n", document(facts)),
@@ -29,7 +29,7 @@ pub(crate) fn show(facts: &Facts, form: StepReport) {
 }
 
 fn steps(facts: &Facts) -> Vec<Step> {
-    crate::transfer::steps(&Course {
+    crate::transfer::steps(&TransferTimes {
         set_up: facts.set_up,
         last_began: facts.last_began,
         total: facts.total,

@@ -1,4 +1,4 @@
-//! The settings of the client, from the flags.
+//! Converts the flags to the settings of the client.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -128,26 +128,29 @@ fn places(
     }
     if !connection.dns_servers.is_empty() {
         let servers = connection.dns_servers.iter().map(|text| name_server(text));
-        builder = ask(builder, servers.collect::<Result<Vec<_>, _>>()?)?;
+        builder = with_name_servers(builder, servers.collect::<Result<Vec<_>, _>>()?)?;
     }
     Ok(builder)
 }
 
 /// Uses these name servers instead of the system's.
 #[cfg(feature = "dns")]
-fn ask(builder: ClientBuilder, servers: Vec<SocketAddr>) -> Result<ClientBuilder, Failed> {
+fn with_name_servers(
+    builder: ClientBuilder,
+    servers: Vec<SocketAddr>,
+) -> Result<ClientBuilder, Failed> {
     let resolver = courser::client::DnsResolver::new(servers);
     let resolver = resolver.map_err(|error| Failed::new(FAILED_INIT, error.to_string()))?;
     Ok(builder.resolver(resolver))
 }
 
 #[cfg(not(feature = "dns"))]
-fn ask(_: ClientBuilder, _: Vec<SocketAddr>) -> Result<ClientBuilder, Failed> {
+fn with_name_servers(_: ClientBuilder, _: Vec<SocketAddr>) -> Result<ClientBuilder, Failed> {
     let text = crate::features::missing("a DNS client", "dns");
     Err(Failed::new(super::exit::NOT_BUILT_IN, text))
 }
 
-/// Reads a rule of --resolve: `[+]host:port:address[,address]`.
+/// Parses a rule of --resolve: `[+]host:port:address[,address]`.
 fn resolve_rule(rule: &str) -> Result<(String, u16, Vec<ScopedIp>), Failed> {
     let wrong = || {
         let text = format!("--resolve '{rule}' is not host:port:address[,address]");
@@ -170,7 +173,7 @@ fn resolve_rule(rule: &str) -> Result<(String, u16, Vec<ScopedIp>), Failed> {
     ))
 }
 
-/// Reads a rule of --connect-to: `host:port:host:port`. Parts may be empty, and IPv6 addresses are in
+/// Parses a rule of --connect-to: `host:port:host:port`. Parts may be empty, and IPv6 addresses are in
 /// brackets.
 fn connect_to_rule(rule: &str) -> Result<[Option<String>; 4], Failed> {
     let mut parts = Vec::new();
@@ -215,7 +218,7 @@ fn name_server(text: &str) -> Result<SocketAddr, Failed> {
 fn proxy(connection: &ConnectionArguments) -> Option<Proxy> {
     let except = connection.noproxy.clone().unwrap_or_default();
     match connection.proxy.as_deref() {
-        // An empty proxy means none, as with curl.
+        // As with curl, an empty proxy means a direct connection.
         Some("") => Some(Proxy::Direct),
         Some(url) => {
             let has_scheme = url.contains("://");

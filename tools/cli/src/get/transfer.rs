@@ -1,4 +1,4 @@
-//! One transfer: request, redirects, body.
+//! Performs one transfer: request, redirects and body.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -30,11 +30,11 @@ use crate::transfer::{Destination, Sink, has_rest, is_transient, retry_after};
 pub(crate) struct Context {
     pub(crate) plan: TransferPlan,
     pub(crate) client: Client,
-    /// The time to make the client.
+    /// The time to create the client.
     pub(crate) set_up: Duration,
     pub(crate) dump: Dump,
     pub(crate) cookies: Cookies,
-    /// Moves of the QUIC connections, if they move.
+    /// Moves of the QUIC connections, with --rebind-every.
     pub(crate) moves: Option<Arc<Moves>>,
 }
 
@@ -42,7 +42,7 @@ pub(crate) struct Context {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Done {
     Done,
-    /// The server reports a transient failure, with the time of its Retry-After field. Nothing was
+    /// The server reported a transient failure, with the time of its Retry-After field. The response was not
     /// written.
     Later(StatusCode, Option<Duration>),
 }
@@ -65,7 +65,7 @@ pub(crate) async fn run(
         bar,
         may_retry,
     };
-    let _busy = context.moves.as_ref().map(Moves::busy);
+    let _exchange = context.moves.as_ref().map(Moves::begin_exchange);
     let running = transfer.run(facts);
     let result = match limit {
         None => running.await,
@@ -104,18 +104,18 @@ impl Transfer<'_> {
         loop {
             facts.last_began = self.began.elapsed();
             facts.effective = Some(message.uri.clone());
-            let mut asked = message.clone();
+            let mut outgoing = message.clone();
             let cookies = &self.context.cookies;
-            cookies.apply(&asked.uri, &mut asked.headers);
-            let (interim, response) = self.ask(&asked, facts).await?;
+            cookies.apply(&outgoing.uri, &mut outgoing.headers);
+            let (interim, response) = self.send(&outgoing, facts).await?;
             let (head, body) = response.into_parts();
-            cookies.on_response(&asked.uri, &asked.headers, &head.headers);
+            cookies.on_response(&outgoing.uri, &outgoing.headers, &head.headers);
             let text: String = interim.iter().chain([&head]).map(verbose::head).collect();
             facts.size_header += text.len() as u64;
             self.context.dump.write(&text)?;
             let found = Redirect::of(&message.method, &message.uri, head.status, &head.headers);
             let found = match found {
-                // 47 is for too many redirects only, as in curl.
+                // As in curl, the code 47 is for too many redirects only.
                 Err(error) if plan.follows => {
                     return Err(Failed::new(UNSUPPORTED_PROTOCOL, error.to_string()));
                 }
@@ -145,7 +145,7 @@ impl Transfer<'_> {
     }
 
     /// Sends a request. Returns the interim responses and the final one.
-    async fn ask(
+    async fn send(
         &self,
         message: &Message,
         facts: &mut Facts,
@@ -166,11 +166,11 @@ impl Transfer<'_> {
                 .headers_mut()
                 .insert(header::CONTENT_LENGTH, len.into());
         }
-        let (heard, interim) = std::sync::mpsc::channel();
+        let (sender, interim) = std::sync::mpsc::channel();
         request
             .extensions_mut()
             .insert(OnInterim::new(move |response| {
-                let _ = heard.send(response.into_parts().0);
+                let _ = sender.send(response.into_parts().0);
             }));
         let is_verbose = self.context.plan.verbosity.shows_details;
         let sent = self.context.client.send(request).await;
@@ -308,7 +308,7 @@ impl Transfer<'_> {
         result
     }
 
-    /// Records that bytes have arrived.
+    /// Reports received bytes to the moves, if the connections move.
     fn on_received(&self) {
         if let Some(moves) = &self.context.moves {
             moves.on_bytes(Direction::Received, Instant::now());
@@ -321,7 +321,7 @@ impl Transfer<'_> {
             None => 0,
             Some(ResumeAt::EndOfFile) => {
                 let file = self.job.destination.known_file();
-                // A file that does not exist is requested whole.
+                // A missing file is requested completely.
                 file.and_then(|path| path.metadata().ok())
                     .map_or(0, |file| file.len())
             }
@@ -340,7 +340,7 @@ impl Transfer<'_> {
         self.context.plan.response.includes_headers
     }
 
-    /// Shows the header of a redirect that is followed, where the body will be written.
+    /// Writes the header of a redirect to the destination of the body.
     fn show_head(&self, text: &str) -> Result<(), Failed> {
         if self.job.destination.is_stdout() {
             let mut sink = Destination::ForcedStdout.open(&HeaderMap::new(), 0, false)?;
@@ -350,7 +350,7 @@ impl Transfer<'_> {
     }
 }
 
-/// Refuses content that stays compressed because this build cannot undo its coding.
+/// Refuses content with a coding that this build cannot decode.
 fn check_coding(headers: &HeaderMap) -> Result<(), Failed> {
     let coding = headers.get(header::CONTENT_ENCODING);
     let (part, feature) = match coding.map(HeaderValue::as_bytes) {
@@ -361,7 +361,7 @@ fn check_coding(headers: &HeaderMap) -> Result<(), Failed> {
     Err(Failed::new(BAD_CODING, missing(part, feature)))
 }
 
-/// Reads the short body of a redirect, so that its connection can be used again.
+/// Reads the short body of a redirect, so that its connection can be reused.
 async fn drain(mut body: Body) {
     let mut left = MAX_DRAINED;
     let all = async {
@@ -372,11 +372,11 @@ async fn drain(mut body: Body) {
             }
         }
     };
-    // Waiting longer would cost more than a new connection.
+    // A longer wait would cost more than a new connection.
     let _ = tokio::time::timeout(DRAIN_TIME, all).await;
 }
 
-/// Returns the size of a request in HTTP/1.1, without compression.
+/// Returns the size of the request header in HTTP/1.1, without compression.
 fn message_size(message: &Message) -> u64 {
     let fields = message.headers.iter();
     let fields: usize = fields

@@ -1,4 +1,4 @@
-//! The output of --verbose, --include and --dump-header.
+//! Prints the output of --verbose, --include and --dump-header.
 
 use std::io::Write as _;
 
@@ -9,7 +9,7 @@ use http::{HeaderMap, StatusCode, Version};
 use super::exit::version_number;
 use super::message::{Message, is_credential};
 
-/// Returns a response header as text: `HTTP/3 200`, then the fields.
+/// Returns a response header as text: `HTTP/3 200`, followed by the fields.
 pub(crate) fn head(response: &Parts) -> String {
     let mut text = format!("{} \r\n", status_line(response.version, response.status));
     if response.version <= Version::HTTP_11 {
@@ -72,13 +72,13 @@ pub(crate) fn connection(timing: &Timing, offers_ech: bool) {
     lines.extend(crate::transfer::tls_notes(timing, offers_ech));
     match timing.early_data {
         Some(EarlyRequest::Accepted) => {
-            lines.push("Sent in early data (0-RTT), which the server has accepted".to_owned());
+            lines.push("Sent in early data (0-RTT), which the server accepted".to_owned());
         }
         Some(EarlyRequest::Rejected) => {
-            lines.push("The server has rejected the early data (0-RTT)".to_owned());
+            lines.push("The server rejected the early data (0-RTT)".to_owned());
         }
         Some(EarlyRequest::TooEarly) => {
-            lines.push("The server has answered the early request with 425 Too Early".to_owned());
+            lines.push("The server answered the early request with 425 Too Early".to_owned());
         }
         _ => {}
     }
@@ -91,7 +91,7 @@ pub(crate) fn connection(timing: &Timing, offers_ech: bool) {
     print("*", lines.iter().map(String::as_str));
 }
 
-/// Prints a request.
+/// Prints the header of a request, with lines that begin with `>`.
 pub(crate) fn request(message: &Message, version: Option<Version>) {
     let path = message
         .uri
@@ -112,7 +112,7 @@ pub(crate) fn request(message: &Message, version: Option<Version>) {
     print(">", lines.iter().map(String::as_str));
 }
 
-/// Prints a response.
+/// Prints the header of a response, with lines that begin with `<`.
 pub(crate) fn response(response: &Parts) {
     let mut lines = vec![status_line(response.version, response.status)];
     lines.extend(fields(&response.headers));
@@ -120,7 +120,7 @@ pub(crate) fn response(response: &Parts) {
     print("<", lines.iter().map(String::as_str));
 }
 
-/// Prints a note.
+/// Prints a note, with a line that begins with `*`.
 pub(crate) fn note(text: &str) {
     print("*", [text].into_iter());
 }
@@ -128,7 +128,7 @@ pub(crate) fn note(text: &str) {
 fn fields(headers: &HeaderMap) -> impl Iterator<Item = String> {
     headers.iter().map(|(name, value)| {
         let value = if value.is_sensitive() || is_credential(name) {
-            // Logs are shared. Servers do not mark their cookies as sensitive.
+            // Logs are often shared, and servers do not mark their cookies as sensitive.
             "[redacted]".into()
         } else {
             String::from_utf8_lossy(value.as_bytes())

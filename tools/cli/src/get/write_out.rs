@@ -1,4 +1,4 @@
-//! `--write-out`: a text with variables.
+//! `--write-out`: prints a text with variables.
 
 use std::io::Write as _;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use super::exit::{CERTIFICATE, Failed, version_number};
 use super::facts::Facts;
 
-/// Writes a format with the figures of a transfer to standard output, or where it directs.
+/// Writes a format with the figures of a transfer to standard output, or to the stream that it selects.
 pub(crate) fn write(format: &str, facts: &Facts) -> Result<(), Failed> {
     let mut out = Out::default();
     render(format, facts, &mut out);
@@ -125,7 +125,7 @@ fn headers(facts: &Facts) -> Value {
 }
 
 fn seconds(time: Duration) -> Value {
-    // curl has whole microseconds.
+    // curl reports whole microseconds.
     json!(f64::from(u32::try_from(time.as_micros()).unwrap_or(u32::MAX)) / 1e6)
 }
 
@@ -183,7 +183,7 @@ fn value(name: &str, facts: &Facts) -> Option<Value> {
 /// Returns the version of the response, which may be lower than that of the request.
 fn version(facts: &Facts) -> &'static str {
     match facts.response.as_ref().map(|response| response.version) {
-        // curl writes no minor version here.
+        // curl prints no minor version here.
         Some(http::Version::HTTP_10) => "1",
         version => version_number(version),
     }
@@ -224,7 +224,7 @@ fn quic(name: &str, facts: &Facts) -> Option<Value> {
     })
 }
 
-/// Returns the fate of a request that left in early data.
+/// Returns the fate of a request that was sent in early data.
 fn early_data(facts: &Facts) -> Option<String> {
     let early = facts.timing.as_ref()?.early_data?;
     Some(early.to_string())
@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn variables_look_as_with_curl() {
+    fn variables_are_formatted_as_by_curl() {
         let format = "%{http_code} %{time_total} %{speed_download} 100%%\\n\\x%";
         assert_eq!(rendered(format, &facts()).0, "000 0.500000 2000 100%\n\\x%");
     }

@@ -1,7 +1,7 @@
 //! Zones of link-local addresses in URLs (RFC 6874).
 //!
-//! A zone concerns this machine only, so no request and no certificate has it. It is taken out of the URLs
-//! before they are read, and given to the client beside them.
+//! A zone has a meaning on this machine only, so that requests and certificates do not contain it. It is removed
+//! from the URLs before they are parsed, and passed to the client separately.
 
 use std::collections::BTreeMap;
 
@@ -10,12 +10,12 @@ use courser_measure::target::{split_zone, without_zone};
 
 use super::exit::{Failed, URL_MALFORMED};
 
-/// The addresses with zones that URLs name, by the host without its zone.
+/// The addresses with zones in URLs, by the host without its zone.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(super) struct Zones(BTreeMap<String, ScopedIp>);
 
 impl Zones {
-    /// Takes the zone out of a URL.
+    /// Removes and stores the zone of a URL.
     pub(super) fn take_from(&mut self, url: String) -> Result<String, Failed> {
         let Some((plain, host)) = split_zone(&url) else {
             return Ok(url);
@@ -29,13 +29,13 @@ impl Zones {
         if let Some(known) = known.filter(|known| *known != ip) {
             let host = without_zone(&host);
             return Err(failed(format!(
-                "{host} is in another zone in an earlier URL ({known}): use a command for each zone"
+                "{host} is in another zone in an earlier URL ({known}): use a separate command for each zone"
             )));
         }
         Ok(plain)
     }
 
-    /// Has the client connect in these zones, whatever the port: redirects stay in the zone.
+    /// Configures the client to connect in these zones on all ports, so that redirects stay in the zone.
     pub(super) fn apply(&self, builder: ClientBuilder) -> ClientBuilder {
         let all = self.0.iter();
         all.fold(builder, |builder, (host, ip)| {
@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn urls_lose_their_zones_and_the_client_gets_them() {
+    fn zones_are_removed_from_urls_and_passed_to_the_client() {
         let mut zones = Zones::default();
         let mut take = |url: &str| zones.take_from(url.to_owned());
         assert_eq!(

@@ -1,4 +1,4 @@
-//! The command line of `courser load`: the short flags of h2load or oha, one set of long flags.
+//! The command line of `courser load`, with the short flags of h2load or oha, and one set of long flags.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -18,18 +18,18 @@ pub(crate) enum Style {
     Oha,
 }
 
-/// A version of HTTP as users name it.
+/// A value of --http-version.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Version {
-    /// HTTP/1.1.
+    /// HTTP/1.1: `1` or `1.1`.
     One,
-    /// HTTP/2.
+    /// HTTP/2: `2`.
     Two,
-    /// HTTP/3.
+    /// HTTP/3: `3`.
     Three,
 }
 
-/// The command line, read in its style.
+/// The command line, parsed in the style that it selects.
 #[derive(Debug)]
 pub(crate) struct Arguments {
     pub(crate) style: Style,
@@ -38,7 +38,7 @@ pub(crate) struct Arguments {
 
 #[derive(Args, Debug)]
 pub(crate) struct Flags {
-    /// URL to request; several are requested in turn and must name the same server
+    /// URL to request; several are requested in rotation and must have the same server
     #[arg(value_name = "URL", required_unless_present = "input_file")]
     pub(crate) urls: Vec<String>,
 
@@ -59,17 +59,17 @@ pub(crate) struct Flags {
     pub(crate) requests: Option<u64>,
 
     /// Number of connections [default: 1; 50 in oha's style]
-    #[arg(long, alias = "connections", value_name = "N", value_parser = parse_many,
+    #[arg(long, alias = "connections", value_name = "N", value_parser = parse_count,
           help_heading = LOAD)]
     pub(crate) clients: Option<u64>,
 
     /// Number of threads to run the connections on [default: 1; one per core in oha's style]
-    #[arg(long, value_name = "N", value_parser = parse_many, help_heading = LOAD)]
+    #[arg(long, value_name = "N", value_parser = parse_count, help_heading = LOAD)]
     pub(crate) threads: Option<u64>,
 
     /// Number of concurrent requests per connection, over HTTP/2 and HTTP/3
     #[arg(long, alias = "parallel", value_name = "N", default_value = "1",
-          value_parser = parse_many, help_heading = LOAD)]
+          value_parser = parse_count, help_heading = LOAD)]
     pub(crate) max_concurrent_streams: u64,
 
     /// Measure for this long instead of for a number of requests
@@ -207,7 +207,7 @@ pub(crate) struct Flags {
 
     /// Connect to HOST[:PORT] instead of the URL's host
     ///
-    /// oha's form host:port:to-host:to-port is accepted too.
+    /// Also accepts oha's form host:port:to-host:to-port.
     #[arg(long, value_name = "TARGET", help_heading = CONNECTION)]
     pub(crate) connect_to: Option<String>,
 
@@ -239,22 +239,22 @@ pub(crate) struct Flags {
           help_heading = CONNECTION)]
     pub(crate) connection_inactivity_timeout: Duration,
 
-    /// Make another connection for each request
+    /// Open a new connection for each request
     #[arg(long, help_heading = CONNECTION)]
     pub(crate) disable_keepalive: bool,
 
     /// Resume TLS sessions
     ///
-    /// Needs --disable-keepalive, which makes the connections. Each one keeps the tickets of the one before
-    /// it; the first ones perform full handshakes.
+    /// Needs --disable-keepalive, which opens a connection for each request. Each connection uses the tickets
+    /// of its predecessor; the first ones perform full handshakes.
     #[arg(long, requires = "disable_keepalive", help_heading = CONNECTION)]
     pub(crate) resume: bool,
 
     /// Resume TLS sessions and send requests in early data (0-RTT) over HTTP/3
     ///
-    /// Needs --disable-keepalive, which makes a connection for each request, and a safe method, such as GET.
-    /// Requests that the server answers with 425 Too Early count as answered and are not sent again; those in
-    /// rejected early data are.
+    /// Needs --disable-keepalive, which opens a connection for each request, and a safe method, such as GET.
+    /// Requests in rejected early data are sent again. Requests that the server answers with 425 Too Early
+    /// count as answered and are not sent again.
     #[arg(long, requires = "disable_keepalive", help_heading = CONNECTION)]
     pub(crate) early_data: bool,
 
@@ -316,8 +316,8 @@ const REQUESTS: &str = "Requests";
 const CONNECTION: &str = "Connection";
 const OUTPUT: &str = "Output";
 
-/// The short flags of each style, by the name of the long flag.
-const LETTERS: [(&str, Option<char>, Option<char>); 19] = [
+/// The names of long flags, with their short flags in the styles of h2load and oha.
+const SHORT_FLAGS: [(&str, Option<char>, Option<char>); 19] = [
     ("requests", Some('n'), Some('n')),
     ("clients", Some('c'), Some('c')),
     ("threads", Some('t'), None),
@@ -347,17 +347,17 @@ pub(crate) fn command(style: Style) -> Command {
         .max_term_width(100)
         .no_binary_name(true);
     let mut command = Flags::augment_args(command);
-    for (name, h2load, oha) in LETTERS {
-        let letter = match style {
+    for (name, h2load, oha) in SHORT_FLAGS {
+        let short = match style {
             Style::H2load => h2load,
             Style::Oha => oha,
         };
-        if let Some(letter) = letter {
-            command = command.mut_arg(name, |flag| flag.short(letter));
+        if let Some(short) = short {
+            command = command.mut_arg(name, |flag| flag.short(short));
         }
     }
     if style == Style::H2load {
-        // A short flag of oha that h2load does not use.
+        // A short flag of oha that has no other meaning in h2load.
         command = command.mut_arg("duration", |flag| flag.visible_short_alias('z'));
     }
     command
@@ -406,7 +406,7 @@ impl Args for Arguments {
         command
             .disable_help_flag(true)
             .arg(words)
-            // `courser help load` shows this command, not that of a style.
+            // `courser help load` shows this command instead of that of a style.
             .override_usage("courser load [OPTIONS] [URL]...")
             .after_help("Run 'courser load --help' for the flags and examples.")
     }
@@ -445,19 +445,19 @@ fn style_in(words: &[std::ffi::OsString]) -> Style {
             word => word.strip_prefix("--style="),
         };
         if let Some(name) = name {
-            // Unknown names are refused later.
+            // Unknown names are refused when the flags are parsed.
             return Style::from_str(name, false).unwrap_or_default();
         }
     }
     Style::default()
 }
 
-fn parse_many(text: &str) -> Result<u64, String> {
+fn parse_count(text: &str) -> Result<u64, String> {
     let count = parse_quantity(text)?;
-    if (1..=MANY).contains(&count) {
+    if (1..=MAX_CONNECTIONS).contains(&count) {
         Ok(count)
     } else {
-        Err(format!("{count} is not between 1 and {MANY}"))
+        Err(format!("{count} is not between 1 and {MAX_CONNECTIONS}"))
     }
 }
 
@@ -473,7 +473,7 @@ fn parse_rate(text: &str) -> Result<f64, String> {
 
 fn parse_header(text: &str) -> Result<(HeaderName, HeaderValue), String> {
     let wrong = |what: &str| format!("'{text}' is not a header field: {what}; use 'name: value'");
-    // A leading colon marks a pseudo-header field; they follow from the URL and --method.
+    // A leading colon marks a pseudo-header field, which follows from the URL and --method.
     if text.starts_with(':') {
         return Err(wrong("names cannot begin with ':'"));
     }
@@ -481,7 +481,7 @@ fn parse_header(text: &str) -> Result<(HeaderName, HeaderValue), String> {
         .split_once(':')
         .ok_or_else(|| wrong("':' is missing"))?;
     let name = HeaderName::from_bytes(name.trim().as_bytes())
-        .map_err(|_| wrong("names consist of letters, digits and '-'"))?;
+        .map_err(|_| wrong("names consist of shorts, digits and '-'"))?;
     let value = HeaderValue::from_str(value.trim())
         .map_err(|_| wrong("values cannot contain control characters"))?;
     Ok((name, value))
@@ -508,8 +508,8 @@ fn parse_version(text: &str) -> Result<Version, String> {
 
 const WORDS: &str = "words";
 
-/// The largest number of connections and streams; more exceed the ports of a machine.
-const MANY: u64 = 60_000;
+/// The largest number of connections and streams. More would exceed the ports of a machine.
+const MAX_CONNECTIONS: u64 = 60_000;
 
 #[cfg(test)]
 mod tests;

@@ -1,4 +1,4 @@
-//! The plan of a run, from its flags.
+//! Converts the flags to the plan of a run.
 
 use bytes::Bytes;
 use courser_load::{Amount, Pattern, Plan, Protocols, RequestParts, Requests, Resume};
@@ -10,7 +10,7 @@ use super::target;
 use crate::error::Failure;
 use crate::process::RECORDS;
 
-/// Makes the plan of a run from the flags.
+/// Returns the plan of a run.
 pub(super) fn plan(arguments: &Arguments) -> Result<Plan, Failure> {
     let flags = &arguments.flags;
     let pattern = pattern(flags)?;
@@ -73,7 +73,7 @@ pub(super) fn plan(arguments: &Arguments) -> Result<Plan, Failure> {
     })
 }
 
-/// Reads the pattern of --rand-regex-url.
+/// Parses the pattern of --rand-regex-url.
 pub(super) fn pattern(flags: &Flags) -> Result<Option<Pattern>, Failure> {
     match flags.urls.as_slice() {
         _ if !flags.rand_regex_url => Ok(None),
@@ -106,7 +106,7 @@ fn window(bits: u8) -> u32 {
 
 fn protocols(style: Style, flags: &Flags, is_secure: bool) -> Result<Protocols, Failure> {
     let (h1, h2) = (|| b"http/1.1".to_vec(), || b"h2".to_vec());
-    let asked = flags
+    let version = flags
         .http_version
         .or(flags.h1.then_some(Version::One))
         .or(flags.h2.then_some(Version::Two))
@@ -128,8 +128,8 @@ fn protocols(style: Style, flags: &Flags, is_secure: bool) -> Result<Protocols, 
             String::from_utf8_lossy(other)
         )));
     }
-    let is_quic = asked == Some(Version::Three) || list.first().is_some_and(|name| name == b"h3");
-    match (is_secure, asked) {
+    let is_quic = version == Some(Version::Three) || list.first().is_some_and(|name| name == b"h3");
+    match (is_secure, version) {
         _ if is_quic && !is_secure => Err(Failure::new(
             "HTTP/3 is always encrypted: use an https:// URL",
         )),
@@ -147,12 +147,12 @@ fn protocols(style: Style, flags: &Flags, is_secure: bool) -> Result<Protocols, 
 fn trust(flags: &Flags) -> Trust {
     match &flags.ca {
         Some(path) => Trust::File(path.clone()),
-        None if flags.insecure => Trust::Anybody,
+        None if flags.insecure => Trust::AnyServer,
         None => Trust::System,
     }
 }
 
-/// Makes the requests for `urls`, or for URLs that are drawn from the pattern.
+/// Returns the requests for `urls`, or for URLs that are generated from the pattern.
 fn requests(flags: &Flags, urls: &[Uri], pattern: Option<Pattern>) -> Result<Requests, Failure> {
     let parts = RequestParts {
         method: flags.method.clone(),

@@ -1,4 +1,4 @@
-//! `courser load`: measures how a server answers many requests.
+//! `courser load`: measures the responses of a server under load.
 
 pub(crate) mod args;
 mod flags;
@@ -17,8 +17,8 @@ use crate::error::Failure;
 use crate::output::{self, Progress};
 use crate::process::{pin, runtime, stop_signal};
 
-/// Runs the load generator and prints its report.
-/// Returns its exit code: an interrupted run reports its figures, and has that of a shell for SIGINT.
+/// Runs the load generator and prints its report. Returns the exit code, which is that of shells for SIGINT if
+/// the run was interrupted.
 pub(crate) fn main(arguments: &args::Arguments) -> Result<ExitCode, Failure> {
     let flags = &arguments.flags;
     pin(flags.core)?;
@@ -54,8 +54,8 @@ pub(crate) fn main(arguments: &args::Arguments) -> Result<ExitCode, Failure> {
     Ok(INTERRUPTED.into())
 }
 
-/// Returns a flag that becomes true when the user interrupts the run. The report then covers the time
-/// until the interruption.
+/// Returns a flag that becomes true when the user interrupts the run. The report then covers the time until the
+/// interruption.
 fn on_interrupt() -> Result<watch::Receiver<bool>, Failure> {
     let (sender, receiver) = watch::channel(false);
     let runtime = runtime()?;
@@ -63,7 +63,7 @@ fn on_interrupt() -> Result<watch::Receiver<bool>, Failure> {
         .name("interrupt".to_owned())
         .spawn(move || {
             runtime.block_on(stop_signal());
-            // The run may have ended.
+            // Fails if the run has ended.
             let _ = sender.send(true);
             // A second signal ends the process at once.
             runtime.block_on(stop_signal());
@@ -76,16 +76,16 @@ fn on_interrupt() -> Result<watch::Receiver<bool>, Failure> {
 /// The exit code of shells for SIGINT.
 const INTERRUPTED: u8 = 130;
 
-/// The progress of the run, on a terminal.
+/// The progress of the run as drawn on a terminal.
 struct Drawn {
     bar: Option<Progress>,
     began: Instant,
 }
 
 impl Drawn {
-    fn new(is_wanted: bool) -> Self {
+    fn new(is_shown: bool) -> Self {
         Self {
-            bar: is_wanted.then(Progress::new),
+            bar: is_shown.then(Progress::new),
             began: Instant::now(),
         }
     }

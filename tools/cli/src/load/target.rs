@@ -1,4 +1,4 @@
-//! The server and the URLs of a run, from the flags.
+//! Finds the server and the URLs of a run.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -11,7 +11,7 @@ use rustls::pki_types::ServerName;
 
 use super::args::Flags;
 
-/// Reads the URLs, and finds their server.
+/// Parses the URLs, and finds their server.
 pub(super) fn read(
     flags: &Flags,
     pattern: Option<&Pattern>,
@@ -44,7 +44,8 @@ pub(super) fn read(
     Ok((target, urls))
 }
 
-/// Returns the address of the server with its zone, which all URLs have to name if one does (RFC 6874).
+/// Returns the address of the server with its zone. If one URL has a zone, all must have the same
+/// (RFC 6874).
 fn address_with_zone(zones: BTreeSet<Option<String>>) -> Result<Option<String>, Failure> {
     if zones.len() > 1 {
         return Err(Failure::new(
@@ -60,13 +61,13 @@ fn check_name(name: &str) -> Result<(), Failure> {
     match ServerName::try_from(name) {
         Ok(_) => Ok(()),
         Err(_) => Err(Failure::new(format!(
-            "--sni '{name}' is not a name that a certificate can be for: use a DNS name or an IP \
+            "--sni '{name}' is not a valid server name: use a DNS name or an IP \
              address"
         ))),
     }
 }
 
-/// Reads an absolute URL of http or https.
+/// Parses an absolute URL with the scheme http or https.
 fn parse(text: &str) -> Result<Uri, Failure> {
     let wrong = |what: &str| {
         Failure::new(format!(

@@ -1,4 +1,4 @@
-//! The client, which finds the server, runs a scenario and reports the result.
+//! `courser perf client`: finds the server, runs a scenario and reports the result.
 
 use std::pin::pin;
 use std::process::ExitCode;
@@ -20,8 +20,8 @@ use crate::output::{self, Progress};
 use crate::process::{RECORDS, stop_signal};
 use crate::values::DEFAULT_PORT;
 
-/// Runs `courser perf client`, inside a runtime. Returns its exit code: an interrupted measurement
-/// reports its figures, and has that of a shell for SIGINT.
+/// Runs `courser perf client` on the current runtime. Returns the exit code, which is that of shells for SIGINT
+/// if the measurement was interrupted.
 pub(crate) async fn main(arguments: &ClientArguments) -> Result<ExitCode, Failure> {
     let is_stopped = AtomicBool::new(false);
     let mut work = pin!(run(arguments, &is_stopped));
@@ -29,13 +29,13 @@ pub(crate) async fn main(arguments: &ClientArguments) -> Result<ExitCode, Failur
         code = &mut work => return code,
         () = stop_signal() => is_stopped.store(true, Relaxed),
     }
-    // The report needs the server's counters. A server that is gone has none, and a second signal
-    // shows that the user does not want to wait.
+    // The report waits for the server's counters, unless the server does not answer in time or the user sends a
+    // second signal.
     tokio::select! {
         code = &mut work => code,
         () = stop_signal() => Ok(INTERRUPTED.into()),
-        () = tokio::time::sleep(PATIENCE) => {
-            output::note("interrupted before there were figures");
+        () = tokio::time::sleep(REPORT_TIMEOUT) => {
+            output::note("interrupted before the measurement began");
             Ok(INTERRUPTED.into())
         }
     }
@@ -45,7 +45,7 @@ pub(crate) async fn main(arguments: &ClientArguments) -> Result<ExitCode, Failur
 pub(super) const INTERRUPTED: u8 = 130;
 
 /// Time for the report of an interrupted measurement.
-const PATIENCE: Duration = Duration::from_secs(5);
+const REPORT_TIMEOUT: Duration = Duration::from_secs(5);
 
 async fn run(arguments: &ClientArguments, is_stopped: &AtomicBool) -> Result<ExitCode, Failure> {
     let plan = arguments.plan.plan()?;
@@ -106,7 +106,7 @@ async fn run(arguments: &ClientArguments, is_stopped: &AtomicBool) -> Result<Exi
     })
 }
 
-/// The form of the results.
+/// The output format of the results.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Form {
     Text,
@@ -124,7 +124,7 @@ impl Form {
     }
 }
 
-/// Returns what is not in the results: JSON has all of it, and text has the gaps.
+/// Returns the notes that the output format does not contain: JSON contains all, and text contains gaps.
 fn notes_of(form: Form, outcome: &Outcome) -> Vec<String> {
     let gap = outcome.server_gap.map(|gap| gap.to_string());
     match form {
@@ -134,7 +134,7 @@ fn notes_of(form: Form, outcome: &Outcome) -> Vec<String> {
     }
 }
 
-/// Returns warnings of datagrams that the kernel dropped at either end.
+/// Returns warnings about datagrams that the kernel dropped at either end.
 pub(crate) fn warnings_of(outcome: &Outcome) -> Vec<String> {
     let drops = |side: &Side| side.io.kernel_drops.unwrap_or(0);
     let here = sockets::describe_drops(drops(&outcome.client), &sockets::capabilities());
@@ -152,7 +152,7 @@ fn remotes(
 ) -> Result<Vec<Remote>, Failure> {
     let trust = match &arguments.ca {
         Some(file) => Trust::File(file.clone()),
-        None if arguments.insecure => Trust::Anybody,
+        None if arguments.insecure => Trust::AnyServer,
         None => Trust::System,
     };
     let tls = Arc::new(tls::client(&trust, PROTOCOL)?);

@@ -44,7 +44,7 @@ impl Log {
 
     fn closed(self, protocol: &str, peer: SocketAddr, moved: Moved) {
         match self {
-            _ if moved.received + moved.sent < WORTH_A_LINE => {}
+            _ if moved.received + moved.sent < MIN_BYTES_LOGGED => {}
             Self::Text => output::line(format!(
                 "{peer} ({protocol}) disconnected: {} received, {} sent",
                 output::size(moved.received),
@@ -80,6 +80,6 @@ impl Log {
     }
 }
 
-/// The least number of bytes for a line. A line for each of thousands of handshakes would cost more
-/// than the handshakes.
-const WORTH_A_LINE: u64 = 1000;
+/// The least number of bytes of a connection that is logged at its end. Printing a line for each of thousands of
+/// handshakes would cost more than the handshakes.
+const MIN_BYTES_LOGGED: u64 = 1000;

@@ -35,8 +35,8 @@ pub(crate) fn server_main(arguments: &ServerArguments) -> Result<(), Failure> {
     runtime_for(arguments.shards)?.block_on(serve(arguments))
 }
 
-/// Runs `courser perf compare` and returns its exit code: an interrupted comparison reports the pairs so far, and
-/// has that of a shell for SIGINT.
+/// Runs `courser perf compare` and returns its exit code. An interrupted comparison reports the pairs so far and
+/// returns the exit code of a shell for SIGINT.
 pub(crate) fn compare_main(arguments: &CompareArguments) -> Result<ExitCode, Failure> {
     let mut figure = arguments.figure.clone().unwrap_or(Figure::Auto);
     if let Figure::Json { less_is_better, .. } = &mut figure {
@@ -79,7 +79,7 @@ async fn serve(arguments: &ServerArguments) -> Result<(), Failure> {
     let options = |listen| options(arguments, listen, traces.clone());
     let server = Server::bind(options(arguments.listen)?, on_event).await;
     let server = match (server, arguments.listen) {
-        // The default address needs IPv6.
+        // Without IPv6 the default is 0.0.0.0.
         (Err(_), None) => {
             let address = SocketAddr::from((Ipv4Addr::UNSPECIFIED, DEFAULT_PORT));
             Server::bind(options(Some(address))?, on_event).await?

@@ -23,7 +23,7 @@ pub(super) struct Announcement<'a> {
 }
 
 impl Announcement<'_> {
-    pub(super) fn say(&self, as_json: bool) {
+    pub(super) fn print(&self, as_json: bool) {
         if as_json {
             output::line(self.json().to_string());
         } else {
@@ -176,7 +176,7 @@ impl Announcement<'_> {
 }
 
 /// Prints the message at the end, with the counts of early data if it was accepted.
-pub(super) fn say_drained(drained: &Drained, early_data: Option<&ServerStats>, as_json: bool) {
+pub(super) fn print_drained(drained: &Drained, early_data: Option<&ServerStats>, as_json: bool) {
     if !as_json {
         output::line(drained.to_string());
         if let Some(stats) = early_data {

@@ -79,8 +79,8 @@ pub(crate) struct Arguments {
 
     /// Number of sockets and tasks for the QUIC connections of each address, 1 to 256 [default: the number of cores]
     ///
-    /// As many cores can receive and send. Limits hold for all together. Where sockets cannot share an
-    /// address there is one.
+    /// Each can use one core. Limits apply to all of them together. On systems where sockets cannot share an
+    /// address, there is only one.
     #[arg(long, value_name = "N", value_parser = parse_shards())]
     pub(crate) shards: Option<u16>,
 
@@ -145,7 +145,7 @@ pub(crate) struct Arguments {
 
     /// Versions of QUIC, such as 1 or 2,1, the preferred one first [default: 1,2]
     ///
-    /// With this flag clients move to the first version that they support.
+    /// With this flag the server upgrades clients to the first version that they support.
     #[arg(long, value_name = "LIST", value_delimiter = ',',
           value_parser = crate::values::parse_quic_version, help_heading = "Protocols")]
     pub(crate) quic_version: Vec<QuicVersion>,

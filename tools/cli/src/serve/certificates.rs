@@ -1,4 +1,4 @@
-//! Certificates of the server, from the flags.
+//! Opens the certificates of the server that the flags name.
 
 use courser::Identity;
 use courser::server::Certificates;
@@ -28,7 +28,7 @@ pub(super) fn open(
     }
     if arguments.ocsp.len() > certs.len() {
         return Err(Failure::new(format!(
-            "{} --ocsp and {} --cert: each --ocsp belongs to the --cert at the same place",
+            "{} --ocsp and {} --cert: each --ocsp belongs to the --cert at the same position",
             arguments.ocsp.len(),
             certs.len()
         )));

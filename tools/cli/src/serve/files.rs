@@ -1,4 +1,4 @@
-//! The folder that is served, from the flags.
+//! Opens the served folder as the flags say.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! The plan of a server, from the flags.
+//! Translates the flags into the plan of a server.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -17,7 +17,7 @@ use super::{certificates, files};
 use crate::error::Failure;
 use crate::process::RECORDS;
 
-/// Makes the plan of a server. Reads certificates, address lists and tokens, and opens the folder.
+/// Returns the plan of a server. Reads certificates, address lists and tokens, and opens the folder.
 pub(super) fn plan(arguments: &Arguments) -> Result<Plan, Failure> {
     let site = site(arguments)?;
     let lists = &arguments.limits;
@@ -51,13 +51,13 @@ pub(super) fn plan(arguments: &Arguments) -> Result<Plan, Failure> {
 }
 
 fn admin(arguments: &Arguments) -> Result<Option<AdminPlan>, Failure> {
-    // A token that cannot be used is a mistake without the endpoints too.
+    // An unusable token file is an error even without --admin.
     let guard = guard(arguments)?;
     let address = arguments.admin;
     Ok(address.map(|address| AdminPlan { address, guard }))
 }
 
-/// Makes the guard of the admin endpoints, with the token from its file.
+/// Returns the guard of the admin endpoints, with the token from its file.
 fn guard(arguments: &Arguments) -> Result<Guard, Failure> {
     let guard = Guard::new(&arguments.admin_host).with_advice(Advice {
         token: "the token of --admin-token-file",
@@ -88,7 +88,7 @@ fn site(arguments: &Arguments) -> Result<Site, Failure> {
     Ok(Site::Files(files))
 }
 
-/// Returns the number of cores that this process may use, and of shards that an endpoint may have if it is less.
+/// Returns the number of cores that this process may use, at most the number of shards that an endpoint may have.
 fn cores() -> usize {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     cores.min(256)
@@ -165,7 +165,7 @@ fn count(given: u32) -> usize {
     usize::try_from(given).unwrap_or(usize::MAX)
 }
 
-/// Returns limits for a rate of which each network gets a share.
+/// Returns limits for a rate of which each network gets at most one part in `shares`.
 fn shared(overall: u32, shares: u32) -> ReplyLimits {
     ReplyLimits {
         per_prefix: overall.div_ceil(shares),
@@ -223,7 +223,7 @@ fn transport(arguments: &Arguments) -> TransportConfig {
     transport
 }
 
-/// Names the flag of a list that cannot be used.
+/// Returns the error for an unusable address list; it names the flag.
 pub(super) fn unusable(error: &ListError) -> Failure {
     let ListError { kind, path, reason } = error;
     Failure::new(format!("cannot use --{kind} {}: {reason}", path.display()))
@@ -244,7 +244,7 @@ mod tests {
     use crate::args::Command;
 
     #[test]
-    fn the_search_for_risen_capacity_has_a_switch() {
+    fn no_capacity_rise_disables_the_search() {
         for (flag, expected) in [(None, true), (Some("--no-capacity-rise"), false)] {
             let words = ["courser", "serve"].into_iter().chain(flag);
             let arguments = crate::args::Arguments::try_parse_from(words);

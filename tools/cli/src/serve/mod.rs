@@ -48,7 +48,7 @@ pub(crate) fn main(arguments: &Arguments) -> Result<(), Failure> {
 /// are limited.
 fn blocking_threads(memory: u64) -> usize {
     let threads = usize::try_from(memory / MEMORY_PER_BLOCKING_THREAD).unwrap_or(usize::MAX);
-    threads.clamp(LEAST_BLOCKING_THREADS, MOST_BLOCKING_THREADS)
+    threads.clamp(MIN_BLOCKING_THREADS, MAX_BLOCKING_THREADS)
 }
 
 async fn run(plan: Plan) -> Result<(), Failure> {
@@ -66,7 +66,7 @@ async fn run(plan: Plan) -> Result<(), Failure> {
     let what = site.name();
     let connections = observe::Metrics::new();
     let observer = Observer::new();
-    let server = server.on_event(move |event| say(event, as_json));
+    let server = server.on_event(move |event| print_event(event, as_json));
     // Only the admin endpoints report what is counted.
     let counts = admin.as_ref().map(|_| (&connections, &observer));
     let bound = match sinks(traces, counts) {
@@ -84,7 +84,7 @@ async fn run(plan: Plan) -> Result<(), Failure> {
         }
         None => None,
     };
-    let lists = ListWatch::new(lists, handle.clone(), say_lists(as_json));
+    let lists = ListWatch::new(lists, handle.clone(), print_list_events(as_json));
     let reload = Reload {
         handle: handle.clone(),
         log: log.clone(),
@@ -98,7 +98,7 @@ async fn run(plan: Plan) -> Result<(), Failure> {
         what: &what,
         admin: admin_address,
     };
-    announcement.say(as_json);
+    announcement.print(as_json);
     advise(&handle, &protocols, as_json);
     // Programs read the address from the first line.
     let watched = handle.clone();
@@ -117,11 +117,11 @@ async fn run(plan: Plan) -> Result<(), Failure> {
     sockets.end();
     let drained = drained.map_err(|error| Failure::new(error.to_string()))?;
     let early_data = protocols.has_early_data.then(|| handle.stats());
-    announce::say_drained(&drained, early_data.as_ref(), as_json);
+    announce::print_drained(&drained, early_data.as_ref(), as_json);
     Ok(())
 }
 
-/// Starts the tasks beside the server. Each is started again if it ends.
+/// Starts the tasks beside the server. A task that ends is restarted.
 fn background(reload: Reload) -> Vec<JoinHandle<()>> {
     let Reload {
         handle, log, lists, ..
@@ -163,7 +163,7 @@ fn background(reload: Reload) -> Vec<JoinHandle<()>> {
     tasks
 }
 
-/// Warns of certificates that make handshakes of QUIC slower, and of early data that is of no use.
+/// Warns of certificates that slow down QUIC handshakes, and of early data that saves no round trip.
 fn advise(handle: &ServerHandle, protocols: &Protocols, as_json: bool) {
     if !protocols.has_quic {
         return;
@@ -179,7 +179,7 @@ fn advise(handle: &ServerHandle, protocols: &Protocols, as_json: bool) {
     advice.for_each(|text| warning(as_json)(&text));
 }
 
-/// Opens the access log, if one is asked for.
+/// Opens the access log of the plan, if there is one.
 fn open_log(plan: Option<LogPlan>, as_json: bool) -> Result<Option<(AccessLog, Writer)>, Failure> {
     let Some(LogPlan { format, path }) = plan else {
         return Ok(None);
@@ -200,7 +200,7 @@ fn remedy(error: &courser::server::Error) -> &'static str {
     }
 }
 
-/// Serves the admin endpoints from now on. Returns their address.
+/// Starts to serve the admin endpoints. Returns their address.
 async fn open_admin(
     plan: AdminPlan,
     handle: &ServerHandle,
@@ -234,11 +234,11 @@ async fn open_admin(
     Ok(bound)
 }
 
-/// Makes the sinks of the connections that arrive at an address.
+/// Returns the sinks for connections to a local address.
 type MakeSinks = Box<dyn Fn(SocketAddr) -> Arc<dyn SinkFactory> + Send + Sync>;
 
-/// Returns the function that creates the sinks of an address, if connections are traced or counted. Sinks cost
-/// a little.
+/// Returns the function that creates the sinks of an address; `None` if connections are neither traced nor counted,
+/// which saves the cost of events.
 fn sinks(
     traces: Option<Arc<dyn SinkFactory>>,
     counts: Option<(&observe::Metrics, &Observer)>,
@@ -258,7 +258,7 @@ fn sinks(
     }))
 }
 
-fn say(event: &Event, as_json: bool) {
+fn print_event(event: &Event, as_json: bool) {
     match (event, as_json) {
         (event, true) => {
             let kind = match event {
@@ -288,7 +288,7 @@ fn warning(as_json: bool) -> impl Fn(&str) + Send + Sync + 'static {
 }
 
 /// Returns a function that prints events of the address lists.
-fn say_lists(as_json: bool) -> impl Fn(&ListEvent) + Send + Sync + 'static {
+fn print_list_events(as_json: bool) -> impl Fn(&ListEvent) + Send + Sync + 'static {
     move |event| {
         let text = match event {
             ListEvent::Replaced { blocked, allowed } => {
@@ -314,8 +314,7 @@ fn say_lists(as_json: bool) -> impl Fn(&ListEvent) + Send + Sync + 'static {
     }
 }
 
-/// The parts of the server that SIGHUP reads or opens again: the certificate, the address lists, and the access
-/// log.
+/// What SIGHUP reloads or reopens: the certificate, the address lists and the access log.
 #[derive(Clone)]
 struct Reload {
     handle: ServerHandle,
@@ -327,7 +326,7 @@ struct Reload {
 impl Reload {
     async fn on_hangups(self, hangups: Option<Hangups>) {
         let Some(mut hangups) = hangups else {
-            // There is no such signal.
+            // This system has no SIGHUP.
             return std::future::pending().await;
         };
         while hangups.recv().await.is_some() {
@@ -337,7 +336,7 @@ impl Reload {
             self.lists.reload();
             // An event reports the new certificate.
             if let Err(error) = self.handle.reload() {
-                say(&Event::CertificateKept(error), self.as_json);
+                print_event(&Event::CertificateKept(error), self.as_json);
             }
         }
     }
@@ -351,7 +350,7 @@ fn hangups() -> Option<Hangups> {
     tokio::signal::unix::signal(tokio::signal::unix::SignalKind::hangup()).ok()
 }
 
-/// Other systems have no such signal.
+/// A signal that never arrives: other systems have no SIGHUP.
 #[cfg(not(unix))]
 type Hangups = tokio::sync::mpsc::Receiver<()>;
 
@@ -370,5 +369,5 @@ async fn on_second_signal(handle: ServerHandle) {
 /// The memory budget for each thread that may wait for a disk, and bounds on their number (limit K114).
 /// tokio's default is 512.
 const MEMORY_PER_BLOCKING_THREAD: u64 = 4 << 20;
-const LEAST_BLOCKING_THREADS: usize = 4;
-const MOST_BLOCKING_THREADS: usize = 512;
+const MIN_BLOCKING_THREADS: usize = 4;
+const MAX_BLOCKING_THREADS: usize = 512;

@@ -1,4 +1,4 @@
-//! The flags of `courser serve` for moves of connections.
+//! The flags of `courser serve` for migration, preferred addresses and the QUIC bit.
 
 use std::net::SocketAddr;
 
@@ -21,7 +21,7 @@ pub(crate) struct MoveArguments {
     ///
     /// One address of IPv4 and one of IPv6, for servers behind a shared address such as anycast (RFC 9000
     /// §9.6). The server must --listen on a wildcard address, 0.0.0.0 or [::], whose socket receives there.
-    /// Clients that get no answer there stay.
+    /// Clients that cannot reach the new address stay at the old one.
     #[arg(long, value_name = "ADDR", value_parser = parse_preferred, conflicts_with = "no_quic")]
     preferred_address: Vec<SocketAddr>,
 

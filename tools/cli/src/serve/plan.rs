@@ -1,4 +1,5 @@
-//! The plan of a server: what it serves and reports, in plain values. `flags.rs` makes it of the command line.
+//! The plan of a server: everything it serves and reports, independent of the command line. `flags.rs` builds it
+//! from the flags.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -39,14 +40,14 @@ pub(super) struct Protocols {
     pub(super) asks_for_certificates: bool,
 }
 
-/// The access log.
+/// The format and the file of the access log.
 pub(super) struct LogPlan {
     pub(super) format: LogFormat,
     /// The file, or `None` for standard output.
     pub(super) path: Option<PathBuf>,
 }
 
-/// The admin endpoints.
+/// The address of the admin endpoints, and the hosts and tokens that they accept.
 pub(super) struct AdminPlan {
     pub(super) address: SocketAddr,
     pub(super) guard: Guard,

@@ -50,7 +50,7 @@ pub(super) fn charts_of(run: &RunReport) -> Vec<Chart> {
 fn cannot_write(path: &Path, error: &io::Error) -> Failure {
     let path = path.display();
     Failure::new(format!(
-        "cannot write the report to {path}: {error}; choose another place with --report"
+        "cannot write the report to {path}: {error}; choose another directory with --report"
     ))
 }
 

@@ -1,4 +1,4 @@
-//! Work on several threads.
+//! Calls a function on several threads.
 
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,8 +10,8 @@ use crate::error::Failure;
 
 /// Calls `one` with each number below `count`, and returns the results in the order of the numbers.
 ///
-/// Uses a thread for each core unless `threads` is given. After a failure no further calls begin. `progress` is called
-/// after each call with the number of calls that are over.
+/// Uses a thread for each core unless `threads` is given. After a failure no further calls begin. `progress` is
+/// called after each call with the number of finished calls.
 pub(super) fn in_parallel<T: Send>(
     count: usize,
     threads: Option<NonZeroUsize>,

@@ -1,15 +1,15 @@
-//! Bounds, and whether they hold.
+//! Compares the runs of a scenario with its bounds.
 
 use courser_sim::report::{RunReport, Unit};
 use courser_sim::scenario::{Bound, Scenario, Verdict};
 use courser_units::{bits, seconds};
 
-/// A bound of a scenario and its verdict.
+/// A bound of a scenario, and its verdict over all runs.
 #[derive(Clone, Debug)]
 pub(super) struct Judged {
-    /// The bound.
+    /// The measure and its limit.
     pub(super) bound: Bound,
-    /// The value that the runs showed, and whether the bound holds.
+    /// The value of the runs, and whether the bound holds.
     pub(super) verdict: Verdict,
 }
 
@@ -23,7 +23,7 @@ pub(super) fn judge(scenario: &Scenario, runs: &[RunReport]) -> Vec<Judged> {
     scenario.bounds.iter().map(judge).collect()
 }
 
-/// Returns a value of a measure as text.
+/// Returns a value with its unit; `none` if no run has one.
 pub(super) fn shown(value: Option<f64>, unit: Unit) -> String {
     let Some(value) = value else {
         return "none".to_owned();

@@ -1,4 +1,4 @@
-//! Files of cookies: Netscape's format, which curl, wget and browsers exchange, or response headers.
+//! Reads and writes cookie files: in Netscape's format, which curl, wget and browsers share, or as response headers.
 //!
 //! A cookie is a line of seven values separated by tabs: domain, whether subdomains are included, path,
 //! whether it is secure, expiry in seconds since 1970 (0 for the end of the session), name, value.
@@ -54,11 +54,11 @@ pub(crate) fn write<'a>(
     text
 }
 
-/// Replaces a file as a whole; `-` is standard output. New files can only be read by their owner,
-/// because cookies are credentials.
+/// Replaces a file atomically; `-` is standard output. Only the owner can read new files because cookies are
+/// credentials.
 ///
 /// # Errors
-/// The error of the file system or of standard output. A file that was there is as before then.
+/// Returns the error of the file system or of standard output. An existing file is unchanged then.
 pub(crate) fn save(name: &str, text: &str) -> io::Result<()> {
     if name == "-" {
         let mut stdout = io::stdout();
@@ -66,10 +66,10 @@ pub(crate) fn save(name: &str, text: &str) -> io::Result<()> {
             .write_all(text.as_bytes())
             .and_then(|()| stdout.flush());
     }
-    // A link is followed, not replaced.
+    // Replace the target of a link, not the link.
     let path = fs::canonicalize(name).unwrap_or_else(|_| PathBuf::from(name));
     match fs::metadata(&path) {
-        // Devices and pipes are written, not replaced.
+        // Devices and pipes cannot be replaced.
         Ok(known) if !known.is_file() => fs::write(&path, text),
         Ok(known) => replace(&path, text, Some(known.permissions())),
         Err(_) => replace(&path, text, None),
@@ -98,8 +98,8 @@ fn replace(path: &Path, text: &str, permissions: Option<fs::Permissions>) -> io:
     result
 }
 
-/// Reads `set-cookie: name=value; domain=example.org`. Returns `None` for other lines. A cookie without
-/// a domain is dropped, as by curl.
+/// Parses `set-cookie: name=value; domain=example.org`. Returns `None` for other lines, and `Some(None)` for a
+/// cookie without a domain, which curl drops too.
 fn of_field(line: &str) -> Option<Option<(RawCookie<'_>, Url)>> {
     let start = line.get(..FIELD.len())?;
     if !start.eq_ignore_ascii_case(FIELD) {
@@ -112,7 +112,7 @@ fn of_field(line: &str) -> Option<Option<(RawCookie<'_>, Url)>> {
     }))
 }
 
-/// Reads a line of seven values. The last one may be missing.
+/// Parses a line of seven values. The last one may be missing.
 fn of_parts(line: &str) -> Option<(RawCookie<'_>, Url)> {
     let (line, is_http_only) = match line.strip_prefix(HTTP_ONLY) {
         Some(line) => (line, true),

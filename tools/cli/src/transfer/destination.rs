@@ -1,4 +1,4 @@
-//! The places where bodies are written.
+//! Writes bodies to standard output or files.
 
 use std::fs::File;
 use std::io::{self, IsTerminal as _, Write as _};
@@ -8,10 +8,10 @@ use http::HeaderMap;
 
 use crate::transfer::file_name::{NULL_DEVICE, is_null_device, name_of};
 
-/// The place where the body of a response is written.
+/// Where the body of a response is written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Destination {
-    /// Standard output; a terminal gets no binary content.
+    /// Standard output; binary content for a terminal is an error.
     Stdout,
     /// Standard output, also for binary content on a terminal.
     ForcedStdout,
@@ -19,7 +19,7 @@ pub(crate) enum Destination {
     File(PathBuf),
     /// A new file whose name the server may choose.
     Named {
-        /// The name without a usable one in the response; empty if there is none.
+        /// The name if the response has no usable one; may be empty.
         fallback: String,
         /// The folder of the file.
         folder: PathBuf,
@@ -29,27 +29,27 @@ pub(crate) enum Destination {
 /// The reason why a body is not written.
 #[derive(thiserror::Error, Debug)]
 pub(crate) enum SinkError {
-    /// Neither the response nor the URL names a file.
+    /// [`Destination::Named`] without a name in the response or the URL.
     #[error("neither the response nor the URL names a file")]
     NoName,
-    /// The rest of a download would go to a file that the server named.
+    /// A download would be resumed in a file that the server named.
     #[error("the server named the file {}", .0.display())]
     ServerNamed(PathBuf),
-    /// Content with a NUL byte would go to a terminal.
+    /// The content has a NUL byte, and standard output is a terminal.
     #[error("binary output can mess up your terminal")]
     Binary,
-    /// The system cannot write to this place.
+    /// The file or folder cannot be created or written.
     #[error("cannot write {}: {error}", .path.display())]
     Write {
         /// The file or folder, or `standard output`.
         path: PathBuf,
-        /// The error of the system.
+        /// The error of the operating system.
         error: io::Error,
     },
 }
 
 impl Destination {
-    /// Returns a file in a folder. On Windows, `/dev/null` is the null device, which is in no folder.
+    /// Returns a file in a folder. On Windows, `/dev/null` is the null device, whatever the folder.
     pub(crate) fn file(folder: &Path, name: &str) -> Self {
         match cfg!(windows) && is_null_device(name) {
             true => Self::File(NULL_DEVICE.into()),
@@ -65,15 +65,15 @@ impl Destination {
         }
     }
 
-    /// Returns true for standard output.
+    /// Returns true for standard output, forced or not.
     pub(crate) const fn is_stdout(&self) -> bool {
         matches!(self, Self::Stdout | Self::ForcedStdout)
     }
 
-    /// Opens the destination for a response with these headers. The first `offset` bytes of a file stay.
+    /// Opens the destination for a response with these headers. The first `offset` bytes of a file are kept.
     ///
     /// # Errors
-    /// When there is no name, or the file cannot be opened.
+    /// Returns an error if there is no name, or the file cannot be opened.
     pub(crate) fn open(
         &self,
         headers: &HeaderMap,
@@ -98,7 +98,7 @@ impl Destination {
         let mut options = File::options();
         options.write(true);
         match (offset, is_new) {
-            // A server that chooses the name must not choose what is overwritten or appended to.
+            // A server must not choose which file is overwritten or appended to.
             (0, true) => options.create_new(true),
             (_, true) => return Err(SinkError::ServerNamed(path)),
             // A device cannot be truncated.
@@ -116,7 +116,7 @@ impl Destination {
     }
 }
 
-/// An open destination.
+/// An open file or standard output. Writes are buffered until [`finish`](Self::finish).
 #[derive(Debug)]
 pub(crate) struct Sink {
     output: Output,
@@ -137,10 +137,10 @@ impl Sink {
         }
     }
 
-    /// Writes bytes.
+    /// Writes bytes to the buffer.
     ///
     /// # Errors
-    /// When the bytes are not for a terminal, or cannot be written.
+    /// Returns an error if the bytes are binary and standard output is a terminal, or if they cannot be written.
     pub(crate) fn write(&mut self, bytes: &[u8]) -> Result<(), SinkError> {
         if !self.may_be_binary && bytes.contains(&0) {
             return Err(SinkError::Binary);
@@ -153,10 +153,10 @@ impl Sink {
         }
     }
 
-    /// Writes what is buffered.
+    /// Flushes the buffer.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// Returns an error if the bytes cannot be written.
     pub(crate) fn finish(&mut self) -> Result<(), SinkError> {
         match &mut self.output {
             Output::Stdout => io::stdout().flush().map_err(no_stdout),
@@ -193,7 +193,7 @@ mod tests {
             folder: "/no/such/folder".into(),
         };
         let opened = destination.open(&HeaderMap::new(), 1, false);
-        let refused = opened.expect_err("the server named it");
+        let refused = opened.expect_err("no resumption");
         assert!(refused.to_string().contains("kept"), "{refused}");
     }
 }

@@ -1,4 +1,4 @@
-//! Connections before the transfers, whose TLS sessions permit early data (0-RTT).
+//! Connects to servers before the transfers, for TLS sessions that permit early data (0-RTT).
 
 use std::collections::HashSet;
 
@@ -8,7 +8,7 @@ use http::Uri;
 use http::uri::Authority;
 
 /// Connects once to the server of each URL, so that the first request to it can be sent in early data.
-/// Returns a note for each server. Failures are notes too, because the transfers repeat them.
+/// Returns a note for each server. Failures are only notes because the transfers will report them.
 pub(crate) async fn prepare_early_data(
     client: &Client,
     uris: impl Iterator<Item = Uri>,
@@ -33,10 +33,10 @@ fn describe(prepared: Prepared, server: &Authority) -> String {
         Prepared::Ready => return format!("Connected to {server} once, to get a TLS session"),
         Prepared::Off => "this client does not use HTTP/3",
         Prepared::NotHttp3 => {
-            "the connection before was not HTTP/3 (--http3 tries it without an announcement)"
+            "the first connection was not HTTP/3 (--http3 tries it without an announcement)"
         }
-        Prepared::NoSettings => "its settings have not arrived",
-        _ => "it cannot be prepared",
+        Prepared::NoSettings => "the server's SETTINGS have not arrived",
+        _ => "it is not available",
     };
     format!("No early data to {server}: {reason}")
 }
@@ -46,13 +46,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_reason_has_its_text() {
+    fn reasons_are_described() {
         let server = Authority::from_static("a.test");
         let reasons = [
             (Prepared::Ready, "Connected to a.test once"),
             (Prepared::Off, "does not use HTTP/3"),
             (Prepared::NotHttp3, "--http3"),
-            (Prepared::NoSettings, "settings have not arrived"),
+            (Prepared::NoSettings, "SETTINGS have not arrived"),
         ];
         for (prepared, part) in reasons {
             let text = describe(prepared, &server);

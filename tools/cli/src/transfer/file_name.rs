@@ -1,10 +1,10 @@
-//! Names of files that servers suggest.
+//! Extracts file names from responses and URLs.
 
 use http::HeaderMap;
 use http::header::CONTENT_DISPOSITION;
 use percent_encoding::percent_decode_str;
 
-/// Returns the name in a Content-Disposition field without any folders (RFC 6266 §4.3).
+/// Returns the file name in a Content-Disposition field, without folders (RFC 6266 §4.3).
 pub(crate) fn name_of(headers: &HeaderMap) -> Option<String> {
     let field = headers.get(CONTENT_DISPOSITION)?.to_str().ok()?;
     let mut found = None;
@@ -32,7 +32,7 @@ pub(crate) fn file_name(path: &str) -> Option<&str> {
     is_usable.then_some(last)
 }
 
-/// Returns the last part of a name if it can be a visible file in a folder.
+/// Returns the last component of a name if it can be a visible file in a folder.
 fn usable(name: &str) -> Option<String> {
     let last = name.rsplit(['/', '\\']).next()?;
     let is_usable = !last.is_empty()
@@ -42,12 +42,12 @@ fn usable(name: &str) -> Option<String> {
     is_usable.then(|| last.to_owned())
 }
 
-/// Returns true for names that are not files of a folder on this system.
+/// Returns true for names that do not denote files in a folder on this system, such as devices of Windows.
 fn is_special(name: &str) -> bool {
     cfg!(windows) && is_special_on_windows(name)
 }
 
-/// Returns true for names that Windows takes for a device, a drive, a stream of a file, or another file.
+/// Returns true for names that Windows interprets as a device, a drive, a stream of a file, or another file.
 fn is_special_on_windows(name: &str) -> bool {
     let stem = name.split('.').next().unwrap_or_default().trim_end();
     let is_device = DEVICES.iter().any(|device| match device.strip_suffix('#') {
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_servers_stay_in_their_folder() {
+    fn names_of_servers_lose_their_folders() {
         assert_eq!(
             named("attachment; filename=\"a b.txt\"").as_deref(),
             Some("a b.txt")
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_windows_takes_for_something_else_are_known() {
+    fn special_names_of_windows_are_detected() {
         for name in [
             "C:x",
             "x:y",

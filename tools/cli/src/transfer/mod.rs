@@ -1,16 +1,16 @@
-//! The parts of a transfer around its request, which know no flags and no exit codes of curl.
+//! The parts of a transfer around its request, independent of flags and exit codes.
 //!
-//! - [`Destination`] is the place of a body: standard output, a file, or a file that the server names.
+//! - [`Destination`] says where a body is written: standard output, a file, or a file that the server names.
 //!   [`Destination::open`] returns a [`Sink`].
-//! - [`has_rest`] checks that a response continues a download, and [`Backoff`] decides when a transfer is
-//!   tried again.
+//! - [`has_rest`] checks that a response continues a download, and [`Backoff`] computes the delays between
+//!   attempts.
 //! - [`cookie_file`] reads and writes files of cookies.
-//! - [`expand_url`] makes the URLs of a pattern with braces and brackets.
+//! - [`expand_url`] returns the URLs of a pattern with braces and brackets.
 //! - [`steps`] divides the time of a transfer into steps that add up to it.
 //!
-//! Servers choose neither folders nor files that exist: a name in a Content-Disposition field is reduced to
-//! its last part, hidden files and names with a meaning for the system are refused, and such a file is
-//! always a new one.
+//! Servers can choose neither folders nor existing files: a name in a Content-Disposition field is reduced to
+//! its last component, hidden files and special names of the system are rejected, and the file must not
+//! exist.
 
 pub(crate) mod cookie_file;
 mod destination;
@@ -30,6 +30,6 @@ pub(crate) use self::file_name::file_name;
 pub(crate) use self::percent::{percent_decode, percent_encode};
 pub(crate) use self::rest::{RestError, has_rest};
 pub(crate) use self::retry::{Backoff, is_transient, retry_after};
-pub(crate) use self::steps::{Course, Step, steps};
+pub(crate) use self::steps::{Step, TransferTimes, steps};
 pub(crate) use self::tls_notes::tls_notes;
 pub(crate) use self::url_pattern::{ExpandedUrl, expand_url};

@@ -23,7 +23,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn percent_encoding_there_and_back() {
+    fn percent_encoding_is_reversible() {
         assert_eq!(percent_encode("a b&ä~".as_bytes()), "a%20b%26%C3%A4~");
         assert_eq!(percent_decode("a%20b%26%C3%A4~"), "a b&ä~");
     }

@@ -1,4 +1,4 @@
-//! The rest of a download that was interrupted.
+//! Checks responses that should continue an interrupted download.
 
 use http::header::CONTENT_RANGE;
 use http::{HeaderMap, StatusCode};
@@ -6,23 +6,23 @@ use http::{HeaderMap, StatusCode};
 /// The reason why a response does not continue a download.
 #[derive(thiserror::Error, Clone, PartialEq, Eq, Debug)]
 pub(crate) enum RestError {
-    /// The response has another range.
+    /// The server sent a range that was not requested.
     #[error("requested the rest from byte {offset}, but the server sent '{range}'")]
     OtherRange {
-        /// The first byte that was requested.
+        /// The first requested byte.
         offset: u64,
-        /// The range of the response.
+        /// The Content-Range field of the response, without its unit.
         range: String,
     },
-    /// The file of the server is not as long as the one that is here.
+    /// The sizes of the local file and the server's file differ.
     #[error("the local file has {offset} bytes, the server's has {size}: they differ")]
     OtherSize {
-        /// The size of the file that is here.
+        /// The size of the local file.
         offset: u64,
-        /// The size of the file of the server.
+        /// The size of the server's file.
         size: u64,
     },
-    /// The response is the whole file.
+    /// The server sent the whole file.
     #[error("the server does not support ranges")]
     Unsupported,
 }
@@ -31,7 +31,7 @@ pub(crate) enum RestError {
 /// if the file is complete. Responses that report an error have content.
 ///
 /// # Errors
-/// When the response has other content than the rest of the file.
+/// Returns an error if the content of the response is not the rest of the file.
 pub(crate) fn has_rest(
     status: StatusCode,
     headers: &HeaderMap,

@@ -1,11 +1,11 @@
-//! Transfers that are tried again.
+//! Decides whether and when a transfer is repeated.
 
 use std::time::Duration;
 
 use http::header::RETRY_AFTER;
 use http::{HeaderMap, StatusCode};
 
-/// Returns true for statuses after which a later attempt may succeed, the same ones as in curl.
+/// Returns true for statuses after which a later attempt may succeed, the same as in curl.
 pub(crate) fn is_transient(status: StatusCode) -> bool {
     matches!(status.as_u16(), 408 | 429 | 500 | 502 | 503 | 504)
 }
@@ -16,9 +16,9 @@ pub(crate) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     Some(Duration::from_secs(value.trim().parse().ok()?))
 }
 
-/// The times between attempts.
+/// The delays between attempts.
 ///
-/// They begin with a second and double up to ten minutes, as in curl.
+/// They begin with one second and double up to ten minutes, as in curl.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Backoff {
     fixed: Option<Duration>,
@@ -26,7 +26,7 @@ pub(crate) struct Backoff {
 }
 
 impl Backoff {
-    /// Makes the times for a transfer; with `fixed`, all are the same.
+    /// Returns the delays of a transfer; with `fixed`, all are the same.
     pub(crate) const fn new(fixed: Option<Duration>) -> Self {
         Self {
             fixed,
@@ -34,17 +34,17 @@ impl Backoff {
         }
     }
 
-    /// Returns the time before the next attempt. A time that the server asks for is kept, up to ten
-    /// minutes.
-    pub(crate) fn next(&mut self, asked: Option<Duration>) -> Duration {
-        let delay = asked.unwrap_or(self.next).min(LONGEST_DELAY);
-        self.next = (self.next * 2).min(LONGEST_DELAY);
+    /// Returns the delay before the next attempt: `retry_after` of the server's response if it has one, at most
+    /// ten minutes.
+    pub(crate) fn next(&mut self, retry_after: Option<Duration>) -> Duration {
+        let delay = retry_after.unwrap_or(self.next).min(MAX_DELAY);
+        self.next = (self.next * 2).min(MAX_DELAY);
         self.fixed.unwrap_or(delay)
     }
 }
 
 const FIRST_DELAY: Duration = Duration::from_secs(1);
-const LONGEST_DELAY: Duration = Duration::from_secs(600);
+const MAX_DELAY: Duration = Duration::from_secs(600);
 
 #[cfg(test)]
 mod tests {

@@ -1,22 +1,22 @@
-//! The steps of a transfer and their times.
+//! Divides the time of a transfer into steps.
 
 use std::time::Duration;
 
 use courser::client::{Attempt, Outcome, Timing, Transport};
 use courser_units::size;
 
-/// The times of a transfer.
+/// The times of a transfer, the input of [`steps`].
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Course<'a> {
-    /// The time that the client took to be made before the transfer.
+pub(crate) struct TransferTimes<'a> {
+    /// The time to create the client, before the transfer.
     pub(crate) set_up: Duration,
-    /// The time from the start of the transfer to its last request; redirects come before.
+    /// The time from the start of the transfer to its last request. Redirects are before it.
     pub(crate) last_began: Duration,
     /// The time from the start of the transfer to its end.
     pub(crate) total: Duration,
-    /// The number of redirects that were followed.
+    /// The number of followed redirects.
     pub(crate) redirects: u64,
-    /// The times of the last request.
+    /// The times of the last request; `None` if it got no response.
     pub(crate) timing: Option<&'a Timing>,
     /// True if the transfer failed.
     pub(crate) has_failed: bool,
@@ -27,19 +27,19 @@ pub(crate) struct Course<'a> {
 /// One step of a transfer.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Step {
-    /// The name of the step.
+    /// The name of the step in the chart and in JSON.
     pub(crate) name: &'static str,
-    /// The start of the step, counted from the start of the set-up.
+    /// The start of the step, since the start of the set-up.
     pub(crate) from: Duration,
-    /// The end of the step.
+    /// The end of the step, since the start of the set-up.
     pub(crate) to: Duration,
-    /// Details for humans; may be empty.
+    /// Text for the chart, such as an address; may be empty.
     pub(crate) note: String,
-    /// True for a connection attempt that did not win, which is not part of the total.
+    /// True for a connection attempt that lost the race; it is not part of the total.
     pub(crate) is_aside: bool,
 }
 
-/// Steps that follow each other without gaps, so that they add up to the total, and attempts beside
+/// Steps without gaps, so that they add up to the total, and connection attempts in parallel with
 /// them.
 #[derive(Default)]
 struct Steps {
@@ -48,7 +48,7 @@ struct Steps {
 }
 
 impl Steps {
-    /// Adds the step since the last one.
+    /// Adds the step from the end of the previous one to `to`.
     fn until(&mut self, to: Duration, name: &'static str, note: impl Into<String>) {
         if to > self.at {
             let from = std::mem::replace(&mut self.at, to);
@@ -74,19 +74,19 @@ impl Steps {
     }
 }
 
-/// Returns the steps of a transfer. Without those [aside](Step::is_aside), they add up to the total.
-pub(crate) fn steps(course: &Course<'_>) -> Vec<Step> {
+/// Returns the steps of a transfer. Without those that are [aside](Step::is_aside), they add up to the total.
+pub(crate) fn steps(times: &TransferTimes<'_>) -> Vec<Step> {
     let mut steps = Steps::default();
-    let base = course.set_up + course.last_began;
-    let total = course.set_up + course.total;
-    if course.redirects > 0 {
-        steps.until(course.set_up, "set-up", "");
-        let note = format!("{} of them", course.redirects);
+    let base = times.set_up + times.last_began;
+    let total = times.set_up + times.total;
+    if times.redirects > 0 {
+        steps.until(times.set_up, "set-up", "");
+        let note = format!("{} redirects followed", times.redirects);
         steps.until(base, "redirects", note);
     } else {
         steps.until(base, "set-up", "");
     }
-    if let Some(timing) = course.timing {
+    if let Some(timing) = times.timing {
         let at = |step: Option<Duration>| step.map_or(Duration::ZERO, |step| base + step);
         steps.until(at(timing.name_lookup), "name lookup", "");
         connections(&mut steps, timing, base);
@@ -97,14 +97,14 @@ pub(crate) fn steps(course: &Course<'_>) -> Vec<Step> {
         steps.until(at(timing.request_started), "HTTP", note);
         steps.until(at(timing.first_byte), "server", "");
     }
-    match course.has_failed {
+    match times.has_failed {
         true => steps.until(total, "failed", ""),
-        false => steps.until(total, "content", size(course.received)),
+        false => steps.until(total, "content", size(times.received)),
     }
     steps.steps
 }
 
-/// Adds the connection that won, and beside it the attempts that did not.
+/// Adds the connection attempt that won, and the others as steps aside.
 fn connections(steps: &mut Steps, timing: &Timing, base: Duration) {
     for attempt in &timing.attempts {
         let from = base + attempt.began;
@@ -158,7 +158,7 @@ mod tests {
     #[test]
     fn steps_add_up_to_the_total() {
         let at = Duration::from_millis;
-        let course = Course {
+        let times = TransferTimes {
             set_up: at(1),
             last_began: at(20),
             total: at(50),
@@ -167,7 +167,7 @@ mod tests {
             has_failed: false,
             received: 1000,
         };
-        let steps = steps(&course);
+        let steps = steps(&times);
         let names: Vec<_> = steps.iter().map(|step| step.name).collect();
         assert_eq!(names, ["set-up", "redirects", "content"]);
         let sum: Duration = steps.iter().map(|step| step.to - step.from).sum();

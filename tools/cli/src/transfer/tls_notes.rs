@@ -1,10 +1,10 @@
-//! The parameters of a TLS handshake, for people.
+//! Describes the parameters of a TLS handshake as text.
 
 use courser::client::{Timing, TlsSummary};
 use courser::server::certificate::{OcspStatus, ocsp_status};
 
 /// Returns lines about the TLS handshake of a request's connection: cipher suite and key exchange, the
-/// server's certificate, and the Encrypted ClientHello if `offers_ech`. None for a reused connection.
+/// server's certificate, and the Encrypted ClientHello if `offers_ech`. Empty for a reused connection.
 pub(crate) fn tls_notes(timing: &Timing, offers_ech: bool) -> Vec<String> {
     let Some(tls) = timing.tls.as_ref().filter(|_| !timing.is_reused) else {
         return Vec::new();
@@ -48,8 +48,8 @@ fn certificate(tls: &TlsSummary) -> String {
 fn ech(tls: &TlsSummary) -> &'static str {
     match tls.encrypted_hello {
         true => "ECH: accepted, the name of the server was encrypted",
-        // Without grease the handshake would have failed.
-        false => "ECH: only pretended (grease)",
+        // A rejected ECH fails the handshake, so this was GREASE.
+        false => "ECH: not used, the extension was GREASE",
     }
 }
 
@@ -80,7 +80,7 @@ mod tests {
             parameters(&tls),
             "TLS: cipher suite unknown, key exchange X25519"
         );
-        assert!(ech(&tls).contains("grease"));
+        assert!(ech(&tls).contains("GREASE"));
         tls.encrypted_hello = true;
         assert!(ech(&tls).contains("accepted"));
     }

@@ -1,40 +1,40 @@
-//! `{a,b}` and `[1-9]` in URLs.
+//! Expands `{a,b}` and `[1-9]` in URLs.
 
 use thiserror::Error;
 
-/// A URL made from a pattern.
+/// A URL of a pattern.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ExpandedUrl {
-    /// The URL.
+    /// The URL without braces and brackets.
     pub(crate) url: String,
-    /// The values of the braces and brackets, for `#1` in file names.
+    /// The values of the braces and brackets in their order, for `#1` and so on in file names.
     pub(crate) parts: Vec<String>,
 }
 
 /// The reason why a pattern cannot be expanded.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 pub(crate) enum UrlPatternError {
-    /// A brace or a bracket has no meaning.
+    /// A brace or a bracket is not closed, or contains no valid range.
     #[error(
         "bad pattern in '{}': {reason} (use --globoff to take it literally)",
         pattern.escape_debug()
     )]
     Malformed {
-        /// The whole pattern.
+        /// The pattern as the user wrote it.
         pattern: String,
-        /// The brace or bracket, and the forms that are allowed.
+        /// The brace or bracket, and the valid forms.
         reason: String,
     },
-    /// There would be too many URLs.
+    /// The pattern has more than 100 000 URLs.
     #[error("'{}' expands to more than {MAX_URLS} URLs", pattern.escape_debug())]
     TooMany {
-        /// The whole pattern.
+        /// The pattern as the user wrote it.
         pattern: String,
     },
 }
 
 impl ExpandedUrl {
-    /// Returns a URL without braces and brackets.
+    /// Returns a URL that is not a pattern.
     pub(crate) fn plain(url: &str) -> Self {
         Self {
             url: url.to_owned(),
@@ -42,25 +42,25 @@ impl ExpandedUrl {
         }
     }
 
-    /// Replaces `#1` and so on in a file name.
+    /// Replaces `#1` and so on in a file name by the values of the pattern.
     pub(crate) fn name(&self, template: &str) -> String {
         let mut name = String::new();
         let mut rest = template;
-        while let Some((before, behind)) = rest.split_once('#') {
+        while let Some((before, after)) = rest.split_once('#') {
             name.push_str(before);
-            let digits = behind
+            let digits = after
                 .find(|c: char| !c.is_ascii_digit())
-                .unwrap_or(behind.len());
-            let number = behind[..digits].parse::<usize>().ok();
+                .unwrap_or(after.len());
+            let number = after[..digits].parse::<usize>().ok();
             let part = number.and_then(|number| self.parts.get(number.checked_sub(1)?));
             match part {
                 Some(part) => name.push_str(part),
                 None => {
                     name.push('#');
-                    name.push_str(&behind[..digits]);
+                    name.push_str(&after[..digits]);
                 }
             }
-            rest = &behind[digits..];
+            rest = &after[digits..];
         }
         name + rest
     }
@@ -76,22 +76,22 @@ pub(crate) fn expand_url(pattern: &str) -> Result<Vec<ExpandedUrl>, UrlPatternEr
     let mut rest = pattern;
     loop {
         let end = rest.find(['{', '[']).unwrap_or(rest.len());
-        let (text, behind) = rest.split_at(end);
+        let (text, after) = rest.split_at(end);
         for expanded in &mut all {
             expanded.url.push_str(text);
         }
-        if behind.is_empty() {
+        if after.is_empty() {
             return Ok(all);
         }
-        let found = place(behind).map_err(|reason| UrlPatternError::Malformed {
+        let found = first_element(after).map_err(|reason| UrlPatternError::Malformed {
             pattern: pattern.to_owned(),
             reason,
         })?;
         let (choices, next) = match found {
-            Place::Choices(choices, next) => (choices, next),
-            Place::Text(next) => {
+            Element::Choices(choices, next) => (choices, next),
+            Element::Text(next) => {
                 // The brackets of an IPv6 address are literal.
-                let text = &behind[..behind.len() - next.len()];
+                let text = &after[..after.len() - next.len()];
                 all.iter_mut()
                     .for_each(|expanded| expanded.url.push_str(text));
                 rest = next;
@@ -118,17 +118,17 @@ fn with(expanded: &ExpandedUrl, choice: &str) -> ExpandedUrl {
     expanded
 }
 
-enum Place<'a> {
+enum Element<'a> {
     Choices(Vec<String>, &'a str),
     Text(&'a str),
 }
 
-/// Reads the brace or bracket at the start of a text, and returns its values and the rest.
-fn place(text: &str) -> Result<Place<'_>, String> {
+/// Parses the brace or bracket at the start of a text. Returns its values and the rest of the text.
+fn first_element(text: &str) -> Result<Element<'_>, String> {
     if let Some(inner) = text.strip_prefix('{') {
         let (inner, next) = inner.split_once('}').ok_or("'{' without '}'")?;
         let choices = inner.split(',').map(str::to_owned).collect();
-        return Ok(Place::Choices(choices, next));
+        return Ok(Element::Choices(choices, next));
     }
     let (inner, next) = text
         .strip_prefix('[')
@@ -137,12 +137,12 @@ fn place(text: &str) -> Result<Place<'_>, String> {
     // It may have a zone: `fe80::1%25eth0` (RFC 6874).
     let address = inner.split('%').next().unwrap_or_default();
     if address.contains(':') && address.parse::<std::net::Ipv6Addr>().is_ok() {
-        return Ok(Place::Text(next));
+        return Ok(Element::Text(next));
     }
-    range(inner).map(|choices| Place::Choices(choices, next))
+    range(inner).map(|choices| Element::Choices(choices, next))
 }
 
-/// Reads a range: `1-9`, `001-100:10`, `a-z`.
+/// Parses a range: `1-9`, `001-100:10`, `a-z`.
 fn range(text: &str) -> Result<Vec<String>, String> {
     let shown = text.escape_debug();
     let wrong = || format!("'[{shown}]' is not a range such as [1-9], [01-20:2] or [a-z]");
@@ -181,7 +181,7 @@ fn range(text: &str) -> Result<Vec<String>, String> {
     Ok(numbers.map(|number| format!("{number:0width$}")).collect())
 }
 
-/// The largest number of URLs of a pattern. More are a mistake, or an attack on a server.
+/// The largest number of URLs of a pattern. More would be a mistake, or an attack on a server.
 const MAX_URLS: usize = 100_000;
 
 #[cfg(test)]
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn sets_and_ranges_multiply_the_last_fastest() {
+    fn sets_and_ranges_are_combined() {
         assert_eq!(
             urls("http://{a,b}/[1-2]"),
             ["http://a/1", "http://a/2", "http://b/1", "http://b/2"]
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_are_no_patterns() {
+    fn ipv6_addresses_are_not_patterns() {
         assert_eq!(
             urls("https://[::1]:4433/[1-2]"),
             ["https://[::1]:4433/1", "https://[::1]:4433/2"]
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_named() {
+    fn errors_contain_the_pattern() {
         for pattern in [
             "{a",
             "[1",
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_files_take_parts() {
+    fn file_names_use_values_of_the_pattern() {
         let all = expand_url("http://{a,b}/[1-2]").expect("a pattern");
         assert_eq!(all[1].name("#1_#2.txt"), "a_2.txt");
         assert_eq!(all[1].name("#3#x#"), "#3#x#");

@@ -22,7 +22,7 @@ fn named<'a>(findings: &'a [Value], check: &str) -> &'a Value {
 }
 
 #[test]
-fn this_machine_is_examined() {
+fn checks_of_this_machine_are_printed() {
     let output = run(&["doctor"]);
     let text = String::from_utf8(output.stdout).expect("UTF-8");
     let code = output.status.code();
@@ -37,7 +37,7 @@ fn this_machine_is_examined() {
 }
 
 #[test]
-fn datagrams_to_itself_arrive() {
+fn loopback_datagrams_arrive() {
     let (_, findings) = findings(&[]);
     for check in ["GRO", "ECN"] {
         let finding = named(&findings, check);
@@ -46,7 +46,7 @@ fn datagrams_to_itself_arrive() {
 }
 
 #[test]
-fn a_port_in_use_is_an_error_with_its_owner() {
+fn port_in_use_is_an_error_with_its_owner() {
     let taken = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
     let address = taken.local_addr().expect("bound").to_string();
     let (code, findings) = findings(&["--listen", &address]);
@@ -84,11 +84,11 @@ fn certificates_and_routes_are_checked() {
 }
 
 #[test]
-fn mistakes_are_named() {
-    for (arguments, told) in [
+fn invalid_arguments_are_reported() {
+    for (arguments, expected) in [
         (
             &["doctor", "--listen", "443"][..],
-            "use [::]:443 for all of this machine",
+            "use [::]:443 for all interfaces",
         ),
         (&["doctor", "--jsn"], "'--json'"),
         (&["doctor", "host:0"], "a port is a number from 1 to 65535"),
@@ -98,6 +98,6 @@ fn mistakes_are_named() {
         ),
     ] {
         let line = refusal(arguments);
-        assert!(line.contains(told), "{line}");
+        assert!(line.contains(expected), "{line}");
     }
 }

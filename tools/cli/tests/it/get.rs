@@ -13,7 +13,7 @@ use std::process::{Command, Output, Stdio};
 use crate::common;
 use crate::common::{Folder, refusal};
 use serde_json::Value;
-use server::{Server, Speaks};
+use server::Server;
 
 /// Returns the binary with `get` and these arguments, without proxies of the environment.
 fn command(arguments: &[&str]) -> Command {
@@ -49,7 +49,7 @@ fn code(arguments: &[&str]) -> i32 {
 
 #[test]
 fn body_is_on_standard_output_over_all_versions() {
-    let server = Server::start(Speaks::Both);
+    let server = Server::start();
     for (flag, version) in [
         ("--http3-only", "HTTP/3.0"),
         ("--http3", "HTTP/3.0"),
@@ -74,7 +74,7 @@ fn body_is_on_standard_output_over_all_versions() {
 
 #[test]
 fn exit_codes_are_those_of_curl() {
-    let server = Server::start(Speaks::Both);
+    let server = Server::start();
     let url = server.url("/");
     let trusted = ["-s", "--cacert", &server.cert];
     let with = |arguments: &[&str]| code(&[&trusted, arguments].concat());
@@ -84,10 +84,10 @@ fn exit_codes_are_those_of_curl() {
     assert_eq!(with(&["--http3-only", "http://127.0.0.1:1/"]), 3);
     assert_eq!(with(&["--http3-only", "-x", "http://127.0.0.1:1", &url]), 3);
     assert_eq!(with(&["https://no-such-host.invalid/"]), 6);
-    let nobody = server::unused_port();
-    assert_eq!(with(&[&format!("https://localhost:{nobody}/")]), 7);
+    let closed = server::unused_port();
+    assert_eq!(with(&[&format!("https://localhost:{closed}/")]), 7);
     assert_eq!(
-        with(&["--http3-only", &format!("https://localhost:{nobody}/")]),
+        with(&["--http3-only", &format!("https://localhost:{closed}/")]),
         7
     );
     assert_eq!(with(&["-f", &server.url("/status/404")]), 22);
@@ -116,7 +116,7 @@ fn exit_codes_are_those_of_curl() {
 }
 
 #[test]
-fn unanswered_quic_has_a_code_of_its_own() {
+fn quic_timeout_has_its_own_exit_code() {
     let hole = std::net::UdpSocket::bind("127.0.0.1:0").expect("a port");
     let port = hole.local_addr().expect("bound").port();
     let url = format!("https://127.0.0.1:{port}/");
@@ -127,8 +127,8 @@ fn unanswered_quic_has_a_code_of_its_own() {
 }
 
 #[test]
-fn mistakes_are_reported_in_one_line_with_the_remedy() {
-    let server = Server::start(Speaks::Both);
+fn errors_are_one_line_with_advice() {
+    let server = Server::start();
     let line = refusal(&["get", "-s", "-S", &server.url("/")]);
     assert!(
         line.starts_with("courser: (60)") && line.contains("not trusted"),
@@ -142,12 +142,12 @@ fn mistakes_are_reported_in_one_line_with_the_remedy() {
     let line = refusal(&["get", "--resolve", "nonsense", "http://a/"]);
     assert!(line.contains("host:port:address"), "{line}");
     let output = run(&["-s", &server.url("/")]);
-    assert!(output.stderr.is_empty(), "silent is silent");
+    assert!(output.stderr.is_empty(), "no output with --silent");
 }
 
 #[test]
-fn heads_go_where_they_are_wanted() {
-    let server = Server::start(Speaks::Both);
+fn heads_are_written_as_the_flags_say() {
+    let server = Server::start();
     let folder = Folder::new();
     let dumped = folder.file("head", "");
     let text = get(&[
@@ -193,8 +193,8 @@ fn heads_go_where_they_are_wanted() {
 }
 
 #[test]
-fn interim_responses_are_shown_with_the_heads() {
-    let server = Server::start(Speaks::Both);
+fn interim_responses_are_shown() {
+    let server = Server::start();
     let plain = server::raw(
         b"HTTP/1.1 103 Early Hints\r\nlink: </style.css>\r\n\r\n\
           HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nhi",
@@ -224,8 +224,8 @@ fn interim_responses_are_shown_with_the_heads() {
 }
 
 #[test]
-fn variables_are_written_behind_the_transfer() {
-    let server = Server::start(Speaks::Both);
+fn variables_are_written_after_the_transfer() {
+    let server = Server::start();
     let format = "%{http_version} %{response_code} %{size_download} %{num_connects} %{remote_ip} \
                   %{method} %{scheme} %header{x-kind}\\n";
     for (flag, version) in [
@@ -277,8 +277,8 @@ fn variables_are_written_behind_the_transfer() {
 }
 
 #[test]
-fn the_version_of_quic_is_chosen_and_shown() {
-    let server = Server::start(Speaks::Both);
+fn quic_version_is_chosen_and_shown() {
+    let server = Server::start();
     let url = server.url("/hello");
     for (flags, version) in [(&[][..], "1"), (&["--quic-version", "2"], "2")] {
         let common = ["--http3-only", "--cacert", &server.cert, &url];
@@ -293,8 +293,8 @@ fn the_version_of_quic_is_chosen_and_shown() {
 }
 
 #[test]
-fn timing_shows_the_steps_where_the_body_is_not() {
-    let server = Server::start(Speaks::Both);
+fn timing_is_not_mixed_with_the_body() {
+    let server = Server::start();
     let url = server.url("/hello");
     let common = ["-s", "--http3-only", "--cacert", &server.cert, &url];
     let chart = get(&[&common[..], &["--timing", "-o", "/dev/null"]].concat());
@@ -310,18 +310,18 @@ fn timing_shows_the_steps_where_the_body_is_not() {
     assert_eq!(document["attempts"][0]["transport"], "udp", "{document}");
 }
 
-/// Attempts that lost the race do not count.
+/// Steps of attempts that lost the race are not part of the sum.
 #[test]
 fn steps_add_up_to_the_total() {
-    let server = Server::start(Speaks::Both);
-    let nobody = format!("https://localhost:{}/", server::unused_port());
+    let server = Server::start();
+    let closed = format!("https://localhost:{}/", server::unused_port());
     let (plain, redirected) = (server.url("/hello"), server.url("/moved"));
     for arguments in [
         &["--http3", &plain][..],
         &["--http2", &plain],
         &["--http1.1", &plain],
         &["--http2", "-L", &redirected],
-        &["--http2", &nobody],
+        &["--http2", &closed],
         // The second transfer uses the connection of the first.
         &["--http2", &plain, &plain, "-o", "/dev/null"],
     ] {
@@ -345,8 +345,8 @@ fn steps_add_up_to_the_total() {
 }
 
 #[test]
-fn flags_are_read_from_files() {
-    let server = Server::start(Speaks::Both);
+fn flags_are_read_from_a_file() {
+    let server = Server::start();
     let folder = Folder::new();
     let text = format!(
         "# what all requests share\n\ncacert = {}\n--silent\nheader = \"x-blank: a b\"\n\
@@ -355,32 +355,32 @@ fn flags_are_read_from_files() {
         server.url("/echo")
     );
     let file = folder.file("flags", &text);
-    let said = get(&["-K", &file]);
-    assert!(said.contains("PUT /echo"), "{said}");
-    assert!(said.contains("x-blank: a b"), "{said}");
+    let output = get(&["-K", &file]);
+    assert!(output.contains("PUT /echo"), "{output}");
+    assert!(output.contains("x-blank: a b"), "{output}");
     // The last of several flags counts.
-    let said = get(&["--http2", &format!("-sK{file}"), "-A", "line"]);
-    assert!(said.contains("user-agent: line"), "{said}");
-    let said = get(&["-A", "line", &format!("--config={file}")]);
-    assert!(said.contains("user-agent: file"), "{said}");
+    let output = get(&["--http2", &format!("-sK{file}"), "-A", "line"]);
+    assert!(output.contains("user-agent: line"), "{output}");
+    let output = get(&["-A", "line", &format!("--config={file}")]);
+    assert!(output.contains("user-agent: file"), "{output}");
     let wrong = folder.file("wrong", "silent\nno-such-flag = 1\n");
-    let said = refusal(&["get", "-K", &wrong]);
+    let output = refusal(&["get", "-K", &wrong]);
     assert!(
-        said.contains("line 2") && said.contains("no-such-flag"),
-        "{said}"
+        output.contains("line 2") && output.contains("no-such-flag"),
+        "{output}"
     );
     assert_eq!(code(&["-K", "/no/such/file"]), 26);
 }
 
 #[test]
-fn requests_carry_the_flags_of_the_user() {
-    let server = Server::start(Speaks::Both);
+fn flags_change_the_request() {
+    let server = Server::start();
     let url = server.url("/echo");
     let folder = Folder::new();
     let file = folder.file("data.txt", "line one\nline two\n");
-    let ask =
+    let request =
         |arguments: &[&str]| get(&[&["-s", "--cacert", &server.cert, &url], arguments].concat());
-    let text = ask(&["-d", "a=1", "-d", "b=2"]);
+    let text = request(&["-d", "a=1", "-d", "b=2"]);
     assert!(
         text.contains("POST /echo") && text.ends_with("\n\na=1&b=2"),
         "{text}"
@@ -390,21 +390,21 @@ fn requests_carry_the_flags_of_the_user() {
         "{text}"
     );
     assert!(text.contains("content-length: 7"), "{text}");
-    assert!(ask(&["-d", &format!("@{file}")]).ends_with("\n\nline oneline two"));
-    assert!(ask(&["--data-binary", &format!("@{file}")]).ends_with("\n\nline one\nline two\n"));
-    let text = ask(&["-T", &file]);
+    assert!(request(&["-d", &format!("@{file}")]).ends_with("\n\nline oneline two"));
+    assert!(request(&["--data-binary", &format!("@{file}")]).ends_with("\n\nline one\nline two\n"));
+    let text = request(&["-T", &file]);
     assert!(
         text.contains("PUT /echo") && text.ends_with("line two\n"),
         "{text}"
     );
     assert!(text.contains("content-length: 18"), "{text}");
-    let text = ask(&["-F", "a=1", "-F", &format!("f=@{file};type=text/plain")]);
+    let text = request(&["-F", "a=1", "-F", &format!("f=@{file};type=text/plain")]);
     assert!(text.contains("multipart/form-data; boundary="), "{text}");
     assert!(
         text.contains("name=\"f\"; filename=\"data.txt\"\r\nContent-Type: text/plain"),
         "{text}"
     );
-    let text = ask(&[
+    let text = request(&[
         "-X", "PURGE", "-H", "X-A: 1", "-H", "Accept:", "-A", "me", "-e", "there", "-u", "a:b",
         "-b", "c=d",
     ]);
@@ -419,8 +419,8 @@ fn requests_carry_the_flags_of_the_user() {
         assert!(text.contains(line), "{line}: {text}");
     }
     assert!(!text.contains("accept:"), "{text}");
-    assert!(ask(&["-G", "-d", "q=1"]).contains("GET /echo?q=1"));
-    assert!(ask(&["-r", "0-3"]).contains("range: bytes=0-3"));
+    assert!(request(&["-G", "-d", "q=1"]).contains("GET /echo?q=1"));
+    assert!(request(&["-r", "0-3"]).contains("range: bytes=0-3"));
     let mut child = command(&["-s", "--cacert", &server.cert, "-T", "-", &url])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -433,18 +433,21 @@ fn requests_carry_the_flags_of_the_user() {
 }
 
 #[test]
-fn redirects_are_followed_when_asked() {
-    let server = Server::start(Speaks::Both);
+fn redirects_are_followed_with_a_flag() {
+    let server = Server::start();
     let url = server.url("/moved");
-    let ask =
+    let request =
         |arguments: &[&str]| get(&[&["-s", "--cacert", &server.cert, &url], arguments].concat());
-    assert_eq!(ask(&["-w", "%{response_code}", "-o", "/dev/null"]), "302");
+    assert_eq!(
+        request(&["-w", "%{response_code}", "-o", "/dev/null"]),
+        "302"
+    );
     let format = "%{num_redirects} %{url_effective} %{num_connects}";
-    let written = ask(&["-L", "-w", format, "-o", "/dev/null"]);
+    let written = request(&["-L", "-w", format, "-o", "/dev/null"]);
     assert_eq!(written, format!("1 {} 1", server.url("/echo")));
-    assert!(ask(&["-L", "-d", "x"]).contains("GET /echo"));
-    assert!(ask(&["-L", "-d", "x", "-X", "POST"]).contains("POST /echo"));
-    let both = ask(&["-L", "-i"]);
+    assert!(request(&["-L", "-d", "x"]).contains("GET /echo"));
+    assert!(request(&["-L", "-d", "x", "-X", "POST"]).contains("POST /echo"));
+    let both = request(&["-L", "-i"]);
     assert!(
         both.starts_with("HTTP/2 302 ") && both.contains("HTTP/2 200 "),
         "{both}"
@@ -452,8 +455,8 @@ fn redirects_are_followed_when_asked() {
 }
 
 #[test]
-fn several_urls_go_to_several_files() {
-    let server = Server::start(Speaks::Both);
+fn responses_of_several_urls_are_written_to_files() {
+    let server = Server::start();
     let folder = Folder::new();
     let marker = folder.file("marker", "");
     let directory = std::path::Path::new(&marker).parent().expect("a folder");
@@ -516,12 +519,12 @@ fn several_urls_go_to_several_files() {
         &server.cert,
         &server.url("/attachment"),
     ];
-    assert_eq!(code(&again), 23, "a server overwrites nothing");
+    assert_eq!(code(&again), 23, "a server must not overwrite a file");
 }
 
 #[test]
-fn files_are_gone_on_with() {
-    let server = Server::start(Speaks::Both);
+fn downloads_are_resumed() {
+    let server = Server::start();
     let folder = Folder::new();
     let file = folder.file("part", &"x".repeat(400_000));
     let resume = |path: &str| {
@@ -538,17 +541,17 @@ fn files_are_gone_on_with() {
     };
     assert_eq!(resume("/ranges"), 0);
     assert_eq!(std::fs::metadata(&file).expect("there").len(), 1_000_000);
-    assert_eq!(resume("/ranges"), 0, "it is complete");
+    assert_eq!(resume("/ranges"), 0, "complete already");
     assert_eq!(std::fs::metadata(&file).expect("there").len(), 1_000_000);
     std::fs::write(&file, "short").expect("ours");
-    assert_eq!(resume("/big"), 33, "the server knows no ranges");
+    assert_eq!(resume("/big"), 33, "the server does not support ranges");
     assert_eq!(std::fs::read_to_string(&file).expect("there"), "short");
 }
 
 /// curl refuses these two flags too, with the same exit code.
 #[test]
 fn files_that_the_server_names_are_not_resumed() {
-    let server = Server::start(Speaks::Both);
+    let server = Server::start();
     let folder = Folder::new();
     let file = folder.file("chosen.txt", "mine");
     let directory = folder.path().to_str().expect("UTF-8");
@@ -573,7 +576,7 @@ fn files_that_the_server_names_are_not_resumed() {
 
 #[test]
 fn credentials_stay_out_of_verbose_output() {
-    let server = Server::start(Speaks::Both);
+    let server = Server::start();
     for version in ["--http1.1", "--http2", "--http3-only"] {
         for (flags, field) in [
             (&["--oauth2-bearer", "s3cret"][..], "> authorization: "),
@@ -611,8 +614,8 @@ fn credentials_stay_out_of_verbose_output() {
 }
 
 #[test]
-fn servers_that_are_busy_are_asked_again() {
-    let server = Server::start(Speaks::Both);
+fn requests_to_busy_servers_are_repeated() {
+    let server = Server::start();
     let arguments = [
         "-s",
         "--retry",
@@ -627,13 +630,13 @@ fn servers_that_are_busy_are_asked_again() {
     assert!(text.contains("GET /busy") && text.ends_with(" 2"), "{text}");
     assert!(
         !text.contains("too busy"),
-        "what came before is not written: {text}"
+        "content of a failed attempt: {text}"
     );
 }
 
 #[test]
-fn compressed_content_is_decoded_and_damage_reported() {
-    let server = Server::start(Speaks::Both);
+fn compressed_content_is_decoded_and_errors_reported() {
+    let server = Server::start();
     let text = get(&[
         "-s",
         "--compressed",
@@ -650,8 +653,8 @@ fn compressed_content_is_decoded_and_damage_reported() {
 }
 
 #[test]
-fn alternatives_are_kept_in_a_file() {
-    let server = Server::start(Speaks::Both);
+fn alt_svc_cache_is_kept_in_a_file() {
+    let server = Server::start();
     let folder = Folder::new();
     let file = folder.file("alt-svc", "");
     let mut versions = Vec::new();
@@ -676,7 +679,7 @@ fn alternatives_are_kept_in_a_file() {
 
 #[test]
 fn traces_are_written() {
-    let server = Server::start(Speaks::Both);
+    let server = Server::start();
     let folder = Folder::new();
     let marker = folder.file("marker", "");
     let directory = std::path::Path::new(&marker).parent().expect("a folder");

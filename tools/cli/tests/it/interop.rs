@@ -23,8 +23,8 @@ fn role_is_read_from_the_environment() {
         ("client", "teleport", "this test is not supported"),
         ("server", "teleport", "this test is not supported"),
         ("client", "handshake", "REQUESTS is empty"),
-        ("proxy", "handshake", "name a command"),
-        ("", "handshake", "name a command"),
+        ("proxy", "handshake", "pass a command"),
+        ("", "handshake", "pass a command"),
     ] {
         let mut command = courser(&["interop"]);
         let command = command.env("ROLE", role).env("TESTCASE", test);
@@ -37,8 +37,8 @@ fn role_is_read_from_the_environment() {
 }
 
 #[test]
-fn mistakes_are_named() {
-    for (arguments, told) in [
+fn invalid_arguments_are_reported() {
+    for (arguments, expected) in [
         (&["interop", "client"][..], "TESTCASE is not set"),
         (
             &["interop", "matrix", "--cases", "H,X9"],
@@ -50,19 +50,19 @@ fn mistakes_are_named() {
         ),
     ] {
         let line = refusal(arguments);
-        assert!(line.contains(told), "{line}");
+        assert!(line.contains(expected), "{line}");
     }
 }
 
-/// A matrix ends clients that hang, and their traces explain why.
+/// A matrix terminates clients that hang; their traces show why they did.
 #[cfg(unix)]
 #[test]
 fn client_that_is_terminated_completes_its_trace() {
     use std::time::Duration;
 
     let silent = std::net::UdpSocket::bind("127.0.0.1:0").expect("a socket");
-    let patience = Some(Duration::from_secs(20));
-    silent.set_read_timeout(patience).expect("a timeout");
+    let timeout = Some(Duration::from_secs(20));
+    silent.set_read_timeout(timeout).expect("a timeout");
     let folder = Script::new("terminated", "");
     let address = silent.local_addr().expect("an address");
     let client = courser(&["interop", "client"])
@@ -93,7 +93,7 @@ fn client_that_is_terminated_completes_its_trace() {
     assert!(trace.contains("quic:connection_closed"), "{trace}");
 }
 
-/// Runs cases and returns the report, which must be there whether they pass or not.
+/// Runs cases and returns the report, which is printed whether they pass or fail.
 fn report(peers: &str, cases: &str) -> Value {
     let output = run(&[
         "interop", "matrix", "--peers", peers, "--cases", cases, "--jobs", "8", "--report", "json",
@@ -113,7 +113,7 @@ fn short_cases_pass_with_itself() {
     }
 }
 
-/// A folder with a program, removed at the end.
+/// A folder with a program, removed on drop.
 struct Script(PathBuf);
 
 impl Script {
@@ -142,13 +142,13 @@ fn make_executable(path: &Path) {
 #[cfg(not(unix))]
 fn make_executable(_: &Path) {}
 
-/// A peer that runs another test than it was told, so that the files arrive and the check must fail.
+/// The peer runs a different test than requested: the files arrive, but the check of the case must fail.
 #[cfg(unix)]
 #[test]
-fn each_check_finds_an_end_that_runs_another_test() {
+fn checks_detect_a_peer_that_runs_another_test() {
     let binary = env!("CARGO_BIN_EXE_courser");
     let script = Script::new(
-        "liar",
+        "wrong-test",
         &format!(
             "#!/bin/sh\n\
              case $TESTCASE in\n\
@@ -159,7 +159,7 @@ fn each_check_finds_an_end_that_runs_another_test() {
              exec {binary} interop \"$1\"\n"
         ),
     );
-    let peer = format!("liar={}", script.0.join("liar").display());
+    let peer = format!("wrong-test={}", script.0.join("wrong-test").display());
     let report = report(&peer, "H,C20,S,R,U,3");
     let failures = |server: &str| -> Vec<(String, String)> {
         let pairs = report["pairs"].as_array().expect("pairs");
@@ -173,7 +173,7 @@ fn each_check_finds_an_end_that_runs_another_test() {
     };
     for (server, expected) in [
         (
-            "liar",
+            "wrong-test",
             &[
                 ("H", "the server sent a Retry"),
                 ("S", "the server sent no Retry"),
@@ -189,10 +189,10 @@ fn each_check_finds_an_end_that_runs_another_test() {
         ),
     ] {
         let found = failures(server);
-        for (letter, told) in expected {
+        for (letter, part) in expected {
             let cell = found.iter().find(|(found, _)| found == letter);
             let (_, reason) = cell.unwrap_or_else(|| panic!("{letter} fails: {found:?}"));
-            assert!(reason.contains(told), "{letter}: {reason}");
+            assert!(reason.contains(part), "{letter}: {reason}");
         }
         let letters: Vec<&str> = found.iter().map(|(letter, _)| letter.as_str()).collect();
         let known: Vec<&str> = expected.iter().map(|(letter, _)| *letter).collect();

@@ -1,4 +1,4 @@
-//! Tests of the `courser` binary as users run it.
+//! Tests of the `courser` binary.
 
 mod common;
 

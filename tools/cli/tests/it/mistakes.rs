@@ -1,4 +1,4 @@
-//! Mistakes of users: each ends without success and with one line that names the remedy.
+//! Invalid arguments and unusable peers: each run fails with one line that says what to do.
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
 
@@ -8,9 +8,9 @@ use courser::{Endpoint, ServerConfig};
 const LOCAL: (Ipv4Addr, u16) = (Ipv4Addr::LOCALHOST, 0);
 
 #[test]
-fn busy_port() {
-    let taken = UdpSocket::bind(LOCAL).expect("a port");
-    let address = taken.local_addr().expect("bound").to_string();
+fn port_in_use() {
+    let socket = UdpSocket::bind(LOCAL).expect("a port");
+    let address = socket.local_addr().expect("bound").to_string();
     let line = refusal(&["perf", "server", "--listen", &address]);
     assert!(
         line.contains(&format!("cannot listen on udp {address}")),
@@ -20,9 +20,9 @@ fn busy_port() {
 }
 
 #[test]
-fn busy_tcp_port() {
-    let taken = TcpListener::bind(LOCAL).expect("a port");
-    let address = taken.local_addr().expect("bound").to_string();
+fn tcp_port_in_use() {
+    let socket = TcpListener::bind(LOCAL).expect("a port");
+    let address = socket.local_addr().expect("bound").to_string();
     let line = refusal(&["perf", "server", "--tcp", "--listen", &address]);
     assert!(
         line.contains(&format!("cannot listen on tcp {address}")),
@@ -66,10 +66,10 @@ fn unreadable_certificate_and_key() {
             "the key is not that of the certificate",
         ),
     ];
-    for (cert, key, wanted) in cases {
+    for (cert, key, expected) in cases {
         let listen = ["perf", "server", "--listen", "127.0.0.1:0"];
         let line = refusal(&[&listen[..], &["--cert", cert, "--key", key]].concat());
-        assert!(line.contains(wanted), "{wanted}: {line}");
+        assert!(line.contains(expected), "{expected}: {line}");
     }
 }
 
@@ -123,13 +123,13 @@ fn unresolvable_host() {
 }
 
 #[test]
-fn target_that_is_none() {
+fn target_without_a_port_number() {
     let line = refusal(&["perf", "client", "localhost:http", "--insecure"]);
     assert!(line.contains("'localhost:http' is not HOST:PORT"), "{line}");
 }
 
 #[test]
-fn no_server() {
+fn closed_port() {
     let address = UdpSocket::bind(LOCAL)
         .and_then(|socket| socket.local_addr())
         .expect("a port");
@@ -141,19 +141,19 @@ fn no_server() {
 }
 
 #[test]
-fn no_server_on_tcp() {
+fn server_without_tcp() {
     // This server has no TCP.
     let server = Server::start(&[]);
     let address = server.address.to_string();
     let line = refusal(&["perf", "client", &address, "--insecure", "--tcp"]);
     assert!(
-        line.contains("nothing is listening on tcp") && line.contains("--tcp only"),
+        line.contains("nothing is listening on tcp") && line.contains("needs --tcp"),
         "{line}"
     );
 }
 
 #[test]
-fn server_that_does_not_answer() {
+fn server_that_does_not_respond() {
     let (udp, tcp) = (
         UdpSocket::bind(LOCAL).expect("port"),
         TcpListener::bind(LOCAL).expect("port"),
@@ -173,26 +173,26 @@ fn server_that_does_not_answer() {
             "0.4",
         ];
         let line = refusal(&[&flags[..], over].concat());
-        let wanted = format!("no answer from {protocol} {address} within 0.4 s");
-        assert!(line.contains(&wanted), "{line}");
+        let expected = format!("no answer from {protocol} {address} within 0.4 s");
+        assert!(line.contains(&expected), "{line}");
     }
 }
 
-/// Answers every long header with a Version Negotiation packet that offers one unknown version.
-fn only_unknown_versions(socket: &UdpSocket) {
+/// Responds to every long header with a Version Negotiation packet that offers one unknown version.
+fn offer_unknown_version(socket: &UdpSocket) {
     let mut packet = [0; 65_536];
     while let Ok((len, peer)) = socket.recv_from(&mut packet) {
-        // RFC 8999 §5.1: flags, version, then both connection IDs behind their lengths.
+        // RFC 8999 §5.1: flags, version, then both connection IDs after their lengths.
         let packet = &packet[..len];
         if len < 7 || packet[0] & 0x80 == 0 {
             continue;
         }
         let destination = &packet[6..6 + usize::from(packet[5])];
-        let behind = 6 + destination.len();
-        let source = &packet[behind + 1..behind + 1 + usize::from(packet[behind])];
+        let after = 6 + destination.len();
+        let source = &packet[after + 1..after + 1 + usize::from(packet[after])];
         let mut answer = vec![0x80, 0, 0, 0, 0];
         for id in [source, destination] {
-            answer.push(u8::try_from(id.len()).expect("it came in a byte"));
+            answer.push(u8::try_from(id.len()).expect("a length of one byte"));
             answer.extend_from_slice(id);
         }
         answer.extend_from_slice(&0x00c0_ffee_u32.to_be_bytes());
@@ -204,7 +204,7 @@ fn only_unknown_versions(socket: &UdpSocket) {
 fn no_common_version() {
     let socket = UdpSocket::bind(LOCAL).expect("a port");
     let address = socket.local_addr().expect("bound").to_string();
-    std::thread::spawn(move || only_unknown_versions(&socket));
+    std::thread::spawn(move || offer_unknown_version(&socket));
     let line = refusal(&["perf", "client", &address, "--insecure"]);
     assert!(
         line.contains("no common QUIC version") && line.contains("0x00c0ffee"),
@@ -224,7 +224,7 @@ fn other_protocol() -> SocketAddr {
             let endpoint = Endpoint::server(config, LOCAL.into()).expect("a port");
             sender
                 .send(endpoint.local_addr().expect("bound"))
-                .expect("somebody waits");
+                .expect("a receiver");
             while let Some(incoming) = endpoint.accept().await {
                 assert!(incoming.await.is_err(), "nothing in common");
             }
@@ -238,13 +238,13 @@ fn no_common_protocol() {
     let address = other_protocol().to_string();
     let line = refusal(&["perf", "client", &address, "--insecure"]);
     assert!(
-        line.contains("does not speak the protocol 'perf' (ALPN)"),
+        line.contains("does not support the protocol 'perf' (ALPN)"),
         "{line}"
     );
 }
 
 #[test]
-fn certificates_that_cannot_be_trusted() {
+fn untrusted_certificates() {
     let expired = certificate(2001);
     let good = certificate(2200);
     let other = certificate(2200);
@@ -263,7 +263,7 @@ fn certificates_that_cannot_be_trusted() {
             "the certificate is not for example.org",
         ),
     ];
-    for (shown, trusted, name, wanted) in cases {
+    for (shown, trusted, name, expected) in cases {
         let server = Server::start(&["--tcp", "--cert", &shown.cert, "--key", &shown.key]);
         let address = server.address.to_string();
         for over in [&[][..], &["--tcp"]] {
@@ -277,7 +277,7 @@ fn certificates_that_cannot_be_trusted() {
                 name,
             ];
             let line = refusal(&[&client[..], over].concat());
-            assert!(line.contains(wanted), "{over:?} {wanted}: {line}");
+            assert!(line.contains(expected), "{over:?} {expected}: {line}");
         }
     }
 }
@@ -294,14 +294,14 @@ fn bad_sizes_and_times() {
         (["-P", "0"], "0 is not between 1 and"),
         (["-P", "1M"], "1000000 is not between 1 and"),
     ];
-    for (flags, wanted) in cases {
+    for (flags, expected) in cases {
         let line = refusal(&[&["perf", "client", "localhost"][..], &flags].concat());
-        assert!(line.contains(wanted), "{flags:?}: {line}");
+        assert!(line.contains(expected), "{flags:?}: {line}");
     }
 }
 
 #[test]
-fn flags_that_do_not_go_together() {
+fn conflicting_flags() {
     for flags in [
         &["-n", "1M", "-t", "1"][..],
         &["-R", "--bidir"],
@@ -315,7 +315,7 @@ fn flags_that_do_not_go_together() {
 }
 
 #[test]
-fn core_that_does_not_exist() {
+fn unknown_core() {
     let line = refusal(&[
         "perf",
         "client",
@@ -328,7 +328,7 @@ fn core_that_does_not_exist() {
 }
 
 #[test]
-fn help_and_version_are_no_mistakes() {
+fn help_and_version_succeed() {
     for flags in [
         &["--help"][..],
         &["--version"],

@@ -1,4 +1,4 @@
-//! Paths of the kernel that drop packets with an optional feature and report nothing: two network
+//! Paths that silently drop packets with an optional feature: two network
 //! namespaces with a pair of interfaces between them, and a filter of nftables. Needs root.
 
 use std::io::{BufRead, BufReader, Write as _};
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::common::{Folder, courser, skipped};
 
-/// A server and a client, each in a namespace of its own. They vanish at the end.
+/// A namespace for the server and one for the client. Both are deleted on drop.
 struct Namespaces {
     server: String,
     client: String,
@@ -19,7 +19,7 @@ const SERVER: &str = "198.18.0.1";
 const CLIENT: &str = "198.18.0.2";
 
 impl Namespaces {
-    /// Makes the namespaces. `None` where that is not possible.
+    /// Creates the namespaces. Returns `None` if that is not possible on this machine.
     fn new() -> Option<Self> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
@@ -52,13 +52,13 @@ impl Namespaces {
         Some(both)
     }
 
-    /// Drops what a rule of nftables matches when it arrives in a namespace, and counts it.
+    /// Drops and counts packets that match a rule of nftables when they arrive in a namespace.
     fn filter(&self, namespace: &str, rule: &str) -> bool {
         let rule = match rule {
             "" => String::new(),
             rule => format!("{rule} counter drop;"),
         };
-        // A table of before goes first: its rules would stay.
+        // Delete the table of an earlier call first: its rules would remain.
         let table = format!(
             "table ip courser\ndelete table ip courser\ntable ip courser {{\nchain input {{\ntype filter hook input priority 0;\n{rule}\n}}\n}}\n"
         );
@@ -73,7 +73,7 @@ impl Namespaces {
         written.is_ok() && nft.wait().is_ok_and(|status| status.success())
     }
 
-    /// Returns how many packets the filter of a namespace has dropped.
+    /// Returns the number of packets that the filter of a namespace has dropped.
     fn dropped(&self, namespace: &str) -> u64 {
         let mut nft = inside(namespace, "nft");
         let list = nft
@@ -120,7 +120,7 @@ impl Server {
         Self::start_as(namespaces, &["perf", "server"])
     }
 
-    /// Starts a server of a command that listens on an address and reports it as JSON.
+    /// Starts a command that listens on an address and reports it as JSON.
     fn start_as(namespaces: &Namespaces, command: &[&str]) -> Self {
         let listen = format!("{SERVER}:0");
         let program = courser(&[]).get_program().to_owned();
@@ -170,11 +170,11 @@ impl Drop for Server {
     }
 }
 
-/// Batches of segmentation offload, which cross the pair as one packet. Single datagrams pass.
+/// Matches batches of segmentation offload, which cross the pair as one packet, but not single datagrams.
 const BATCHES: &str = "meta l4proto udp meta length > 1500";
 
 #[test]
-fn device_that_loses_batches_is_survived_in_both_directions() {
+fn transfers_succeed_over_a_device_that_drops_batches() {
     for loses in [(true, false), (false, true), (true, true)] {
         let Some(namespaces) = Namespaces::new() else {
             return;
@@ -189,12 +189,16 @@ fn device_that_loses_batches_is_survived_in_both_directions() {
         assert_eq!(*segments == 1, to_server, "{loses:?}: {upload}");
         server.transfer(&namespaces, "download");
         let dropped = [&namespaces.server, &namespaces.client].map(|it| namespaces.dropped(it) > 0);
-        assert_eq!(dropped, [to_server, to_client], "the filter met batches");
+        assert_eq!(
+            dropped,
+            [to_server, to_client],
+            "drops at the server and the client"
+        );
     }
 }
 
 #[test]
-fn path_that_drops_ecn_marks_is_survived() {
+fn transfers_succeed_over_a_path_that_drops_ecn_marks() {
     let Some(namespaces) = Namespaces::new() else {
         return;
     };
@@ -227,9 +231,9 @@ fn severity<'a>(findings: &'a [Value], check: &str) -> &'a str {
     finding["severity"].as_str().expect("a word")
 }
 
-/// Loopback and the route to a server lose nothing, then batches, then marked packets.
+/// Loopback and the route to a server drop nothing, then batches, then marked packets.
 #[test]
-fn doctor_finds_what_loopback_and_a_route_lose_without_an_error() {
+fn doctor_detects_silent_drops_on_loopback_and_a_route() {
     let Some(namespaces) = Namespaces::new() else {
         return;
     };
@@ -254,7 +258,7 @@ fn doctor_finds_what_loopback_and_a_route_lose_without_an_error() {
                 assert_eq!(found == "warning", is_lost, "{feature} {place}, {rule:?}");
             }
         }
-        // The system is not blamed for what a filter drops.
+        // Packets that a filter drops are not an error of GRO.
         assert_ne!(severity(&found, "GRO"), "error", "{rule:?}");
     }
 }

@@ -1,4 +1,4 @@
-//! Every scenario of the binary against itself.
+//! Every scenario of `courser perf`, with its own server.
 
 mod csv;
 mod mixed;
@@ -7,7 +7,7 @@ mod warm_up;
 use crate::common;
 use crate::common::{Server, number, run};
 
-/// CPU time of processes is read on Unix only.
+/// True where the CPU time of processes is known.
 const HAS_CPU_CLOCK: bool = cfg!(unix);
 
 /// Checks that both ends report their work and its cost.
@@ -42,7 +42,7 @@ fn upload_reports_both_ends() {
         let cpu = number(&report, &format!("{end}.cpu_seconds_per_gb"));
         assert!(cpu > 0.0 || !HAS_CPU_CLOCK);
     }
-    // More than 3000 packets of data went one way, and ACKs the other.
+    // The upload takes more than 3000 packets with data; the server sends ACKs.
     assert!(number(&report, "server.connection.ack_eliciting_received") > 3000.0);
     assert!(number(&report, "server.acks_per_data_packet") > 0.0);
 }
@@ -62,7 +62,7 @@ fn download_and_reversed_upload_receive_the_requested_bytes() {
 }
 
 #[test]
-fn without_offload_each_datagram_is_a_call_of_its_own() {
+fn without_offload_each_datagram_is_one_call() {
     let server = Server::start(&["--mtu", "1452", "--no-udp-gso"]);
     let flags = ["--bidir", "-n", "2M", "--mtu", "1452", "--no-udp-gso"];
     let report = server.report(&flags);
@@ -75,7 +75,7 @@ fn without_offload_each_datagram_is_a_call_of_its_own() {
 }
 
 #[test]
-fn connections_move_from_socket_to_socket_under_load() {
+fn connections_move_between_sockets_under_load() {
     let server = Server::start(&[]);
     let flags = ["--bidir", "-t", "2", "--rebind-every", "0.2"];
     let report = server.report(&flags);
@@ -89,7 +89,7 @@ fn connections_move_from_socket_to_socket_under_load() {
     assert_eq!(report["end"]["moves"]["failed"], 0, "{report:#}");
     let stall = number(&report, "end.moves.stall.max_us");
     assert!(stall > 0.0 && stall < 2e6, "{report:#}");
-    // The same flag by its other name, for people.
+    // The alias of the flag, with text output.
     let output = server.client(&["-t", "0.7", "--migrate-every", "0.2"]);
     let text = String::from_utf8(output.stdout).expect("UTF-8");
     assert!(text.contains("\nmoves       "), "{text}");
@@ -117,7 +117,7 @@ fn datagrams_are_counted_in_each_direction() {
                 assert!(flow.is_null(), "{flags:?}: {report:#}");
                 continue;
             }
-            for (name, wanted) in [
+            for (name, expected) in [
                 ("sent", 200),
                 ("received", 200),
                 ("lost", 0),
@@ -125,7 +125,7 @@ fn datagrams_are_counted_in_each_direction() {
                 ("duplicated", 0),
                 ("unsent", 0),
             ] {
-                assert_eq!(flow[name], wanted, "{flags:?}: {name}: {report:#}");
+                assert_eq!(flow[name], expected, "{flags:?}: {name}: {report:#}");
             }
             // 200 datagrams with 8000 bits at 4 Mbit/s take 0.4 s.
             let seconds = number(flow, "seconds");
@@ -139,7 +139,7 @@ fn datagrams_are_counted_in_each_direction() {
 }
 
 #[test]
-fn datagrams_end_after_their_time_and_as_text_have_two_lines() {
+fn datagrams_end_after_their_time_and_are_printed_as_two_lines() {
     let server = Server::start(&[]);
     let flags = ["-s", "datagram", "-t", "0.3", "--datagram-size", "500"];
     let output = server.client(&flags);
@@ -159,10 +159,10 @@ fn datagrams_end_after_their_time_and_as_text_have_two_lines() {
 }
 
 #[test]
-fn datagrams_that_cannot_be_measured_are_refused_in_one_line() {
+fn impossible_datagram_settings_are_rejected() {
     let server = Server::start(&["--tcp", "--mtu", "1200"]);
     let address = server.address.to_string();
-    for (flags, wanted) in [
+    for (flags, expected) in [
         (&["--tcp"][..], "TCP has no datagrams"),
         (
             &["--datagram-size", "1400", "--mtu", "1200"],
@@ -173,7 +173,7 @@ fn datagrams_that_cannot_be_measured_are_refused_in_one_line() {
     ] {
         let client = ["perf", "client", &address, "--insecure", "-s", "datagram"];
         let line = common::refusal(&[&client, flags].concat());
-        assert!(line.contains(wanted), "{flags:?}: {line}");
+        assert!(line.contains(expected), "{flags:?}: {line}");
     }
 }
 
@@ -217,7 +217,7 @@ fn time_limits_transfers_both_ways() {
 }
 
 #[test]
-fn intervals_add_up_to_the_whole() {
+fn intervals_add_up_to_the_total() {
     let server = Server::start(&[]);
     let report = server.report(&["-R", "-t", "0.5", "-i", "0.1"]);
     let intervals = report["intervals"].as_array().expect("a list");
@@ -282,7 +282,7 @@ fn latency_has_one_request_at_a_time() {
 }
 
 #[test]
-fn handshakes_are_full_or_resumed_as_asked() {
+fn handshakes_are_full_unless_resumption_is_requested() {
     let server = Server::start(&["--tcp"]);
     for over in [&[][..], &["--tcp"]] {
         let flags = [
@@ -327,7 +327,7 @@ fn closes_are_counted_and_timed() {
 }
 
 #[test]
-fn tcp_moves_the_same_bytes() {
+fn tcp_transfers_the_same_bytes() {
     let server = Server::start(&["--tcp"]);
     for flags in [&["-n", "3M"][..], &["-n", "3M", "-R", "-P", "2"]] {
         let report = server.report(&[flags, &["--tcp"]].concat());
@@ -335,14 +335,14 @@ fn tcp_moves_the_same_bytes() {
         assert!((number(&report, "end.sum_sent.bytes") - 3e6).abs() < 0.5);
         assert!(number(&report, "server.cpu_seconds") > 0.0 || !HAS_CPU_CLOCK);
         assert!(number(&report, "server.io.receive_calls") > 0.0);
-        // Over TCP the kernel makes the packets.
+        // Over TCP the kernel builds the packets.
         assert!(report["client"]["datagrams_per_send_call"].is_null());
         assert!(report["client"]["connection"].is_null());
     }
 }
 
 #[test]
-fn people_get_a_table() {
+fn text_output_is_a_table() {
     let server = Server::start(&[]);
     let output = server.client(&["-n", "1M", "-i", "10"]);
     assert!(output.status.success());
@@ -359,12 +359,12 @@ fn people_get_a_table() {
     }
     assert!(
         !text.contains('\u{1b}') && !text.contains('\r'),
-        "plain when piped:\n{text}"
+        "escape sequences in a pipe:\n{text}"
     );
     assert_eq!(
         String::from_utf8_lossy(&output.stderr),
         "",
-        "no progress when piped"
+        "progress in a pipe"
     );
 }
 
@@ -387,7 +387,7 @@ fn own_certificate_is_trusted_through_ca() {
 }
 
 #[test]
-fn server_reports_clients_that_leave() {
+fn server_reports_clients_that_disconnect() {
     let mut server = Server::start(&[]);
     server.report(&["-n", "10k"]);
     let event = server.next_event();
@@ -399,7 +399,7 @@ fn server_reports_clients_that_leave() {
 
 #[test]
 #[cfg(unix)]
-fn server_stops_in_peace_when_asked() {
+fn server_ends_successfully_after_sigterm() {
     let mut server = Server::start(&["--tcp"]);
     server.report(&["-n", "10k"]);
     let child = server.child();
@@ -474,14 +474,14 @@ fn interrupted_measurement_reports_its_figures() {
             let mut lines = BufReader::new(child.stdout.take().expect("piped")).lines();
             let mut text = String::new();
             if json.is_empty() {
-                // The headline and the first interval: it runs.
+                // After the headline and the first interval, the measurement is running.
                 let begin = lines
                     .by_ref()
                     .take(2)
                     .map(|line| line.expect("UTF-8") + "\n");
                 text.extend(begin);
             } else {
-                // Nothing is printed before the end. It can be interrupted while it connects, too.
+                // Nothing is printed before the end. The client can be interrupted while it connects, too.
                 while !catches_sigterm(child.id()) {
                     std::thread::sleep(std::time::Duration::from_millis(5));
                 }
@@ -504,8 +504,8 @@ fn interrupted_measurement_reports_its_figures() {
     }
 }
 
-/// Buffers that are smaller than requested limit a measurement, so people are told, with the command
-/// that helps.
+/// Receive buffers that are smaller than requested limit a measurement: the client warns, with the command
+/// to raise the limit.
 #[cfg(target_os = "linux")]
 #[test]
 fn small_buffers_are_reported_once() {
@@ -515,13 +515,13 @@ fn small_buffers_are_reported_once() {
         let fixed = ["perf", "client", &address, "--insecure", "-n", "100K"];
         let (mut command, is_small) = common::overflow::unprivileged(&[&fixed, flags].concat());
         let output = command.output().expect("the binary starts");
-        let told = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{flags:?}: {told}");
-        let warnings = told.matches("sysctl -w net.core.rmem_max=").count();
+        let warnings = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{flags:?}: {warnings}");
+        let count = warnings.matches("sysctl -w net.core.rmem_max=").count();
         assert_eq!(
-            warnings,
+            count,
             usize::from(is_small) * expected,
-            "{flags:?}: {told}"
+            "{flags:?}: {warnings}"
         );
     }
 }
@@ -537,7 +537,7 @@ fn commands_are_compared_in_pairs() {
     assert_eq!(text.matches("ratio 0.500").count(), 3, "{text}");
     assert!(text.contains("b / a: 0.500 [0.500, 0.500]"), "{text}");
     assert!(
-        text.ends_with("too few pairs to tell: at least 6 are needed\n"),
+        text.ends_with("too few pairs for a verdict: at least 6 are needed\n"),
         "{text}"
     );
     let output = run(&[&flags[..], &["--json"]].concat());
@@ -547,7 +547,7 @@ fn commands_are_compared_in_pairs() {
 }
 
 #[test]
-fn commands_that_cannot_be_compared_are_refused_with_the_reason() {
+fn invalid_comparisons_are_rejected_with_the_reason() {
     for (flags, part) in [
         (&["--b", "exit 4"][..], "command b (exit 4) failed"),
         (&["--b", "true", "--figure", "bits"], "nor a JSON pointer"),

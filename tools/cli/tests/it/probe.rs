@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::common::{Certificate, Folder, certificate, courser, refusal, run};
 use crate::serve::serving::Serving;
 
-/// A server of files with a certificate that a client can be told to trust.
+/// A file server, and its certificate for `--ca`.
 struct Site {
     serving: Serving,
     certificate: Certificate,
@@ -48,7 +48,7 @@ fn aspect<'a>(report: &'a Value, name: &str) -> &'a Value {
 }
 
 #[test]
-fn a_good_server_is_examined_in_a_handful_of_handshakes() {
+fn good_server_gets_grade_a_with_few_handshakes() {
     let site = Site::start(&["--early-data"]);
     let report = site.probe(&["--path", "/large"]);
     assert_eq!(report["grade"], "A", "{report}");
@@ -92,7 +92,7 @@ fn content_is_read_up_to_the_limit() {
 }
 
 #[test]
-fn an_untrusted_certificate_is_reported_and_the_rest_examined() {
+fn untrusted_certificate_does_not_end_the_probe() {
     let site = Site::start(&[]);
     let other = certificate(2200);
     let host = site.serving.address.to_string();
@@ -121,7 +121,7 @@ fn an_untrusted_certificate_is_reported_and_the_rest_examined() {
 }
 
 #[test]
-fn a_server_that_does_not_answer_is_one_line() {
+fn server_that_does_not_respond_is_reported() {
     let silent = UdpSocket::bind("127.0.0.1:0").expect("a socket");
     let host = silent.local_addr().expect("bound").to_string();
     let line = refusal(&["probe", &host, "--timeout", "0.5"]);
@@ -141,7 +141,7 @@ fn a_server_that_does_not_answer_is_one_line() {
 }
 
 #[test]
-fn a_server_without_the_protocol_is_explained() {
+fn server_without_the_protocol_is_reported() {
     let site = Site::start(&[]);
     let host = site.serving.address.to_string();
     let line = refusal(&["probe", &host, "--alpn", "smtp"]);
@@ -152,8 +152,8 @@ fn a_server_without_the_protocol_is_explained() {
 }
 
 #[test]
-fn mistakes_are_named() {
-    for (arguments, told) in [
+fn invalid_arguments_are_reported() {
+    for (arguments, expected) in [
         (&["probe"][..], "HOST[:PORT]"),
         (&["probe", "host:0"], "a port is a number from 1 to 65535"),
         (&["probe", "localhost", "--path", "x"], "begins with /"),
@@ -165,6 +165,6 @@ fn mistakes_are_named() {
         ),
     ] {
         let line = refusal(arguments);
-        assert!(line.contains(told), "{line}");
+        assert!(line.contains(expected), "{line}");
     }
 }

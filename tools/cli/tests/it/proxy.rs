@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use crate::common::{Server, courser, number, refusal, run, skipped};
 use serde_json::Value;
 
-/// A proxy in its own process, killed at the end.
+/// A proxy in its own process, killed on drop.
 pub(crate) struct Proxy {
     child: Child,
     lines: BufReader<ChildStdout>,
@@ -87,8 +87,8 @@ impl Drop for Proxy {
 
 fn socket() -> UdpSocket {
     let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
-    let patience = Some(Duration::from_secs(1));
-    socket.set_read_timeout(patience).expect("a valid time");
+    let timeout = Some(Duration::from_secs(1));
+    socket.set_read_timeout(timeout).expect("a valid time");
     socket
 }
 
@@ -138,7 +138,7 @@ fn listed_drops_and_counters_are_exact() {
 }
 
 #[test]
-fn delay_is_there_and_back() {
+fn delay_applies_to_both_directions() {
     let (server, client) = (socket(), socket());
     let proxy = Proxy::start(server.local_addr().expect("bound"), "rtt=100ms", &[]);
     let start = Instant::now();
@@ -198,7 +198,7 @@ fn rate_is_held_within_five_percent() {
 }
 
 #[test]
-fn loss_is_counted_and_transfers_get_through() {
+fn loss_is_counted_and_transfers_succeed() {
     let server = Server::start(&[]);
     let proxy = Proxy::start(server.address, "5ms,5%", &["--seed", "3"]);
     let client = proxy.perf(&["-n", "2M", "--mtu", "1452"]);
@@ -244,13 +244,13 @@ fn connections_survive_rebinding() {
     assert!(number(&report, "rebindings") >= 2.0, "{report:#}");
     // A perf client has two sockets, one for the server's counters.
     assert!(number(&report, "clients") <= 2.0, "{report:#}");
-    // 4 MB were sent once, not again from the beginning.
+    // The 4 MB were sent only once.
     let bytes = number(&report, "there.bytes_in");
     assert!((4e6..8e6).contains(&bytes), "{bytes}");
 }
 
 #[test]
-fn replies_to_a_port_from_before_are_dropped() {
+fn replies_to_an_old_port_are_dropped() {
     let (server, client) = (socket(), socket());
     let address = server.local_addr().expect("bound");
     let proxy = Proxy::start(address, "rebind=1s:never", &[]);
@@ -302,7 +302,7 @@ fn text_and_json_agree() {
     client.send_to(b"two", address).expect("sent");
     let text: Vec<String> = (0..9).map(|_| next()).collect();
     let text = text.join("\n");
-    for wanted in [
+    for expected in [
         "link        drop=1 (seed 1)",
         "to server   2 in (6 B), 1 out (3 B)",
         "1 dropped by number",
@@ -310,13 +310,13 @@ fn text_and_json_agree() {
         "bytes to clients per byte from them",
         "0 buffers dropped by the kernel",
     ] {
-        assert!(text.contains(wanted), "{wanted}: {text}");
+        assert!(text.contains(expected), "{expected}: {text}");
     }
     assert!(child.wait().expect("ours").success());
 }
 
 #[test]
-fn mistakes_are_reported_in_one_line() {
+fn invalid_arguments_are_reported_in_one_line() {
     let proxy = ["sim", "proxy", "--listen", "127.0.0.1:0", "--to"];
     let with = |more: &[&str]| refusal(&[&proxy[..], more].concat());
     let cases: [(&[&str], &str); 7] = [
@@ -340,34 +340,36 @@ fn mistakes_are_reported_in_one_line() {
             "5000 is not between 1 and 900",
         ),
     ];
-    for (more, wanted) in cases {
+    for (more, expected) in cases {
         let line = with(more);
-        assert!(line.contains(wanted), "{more:?}: {line}");
+        assert!(line.contains(expected), "{more:?}: {line}");
     }
     let wrong = run(&[&proxy[..], &["127.0.0.1:9", "--link", "lss=1%"]].concat());
     assert_eq!(wrong.status.code(), Some(2));
-    let taken = socket();
-    let address = taken.local_addr().expect("bound").to_string();
+    let other = socket();
+    let address = other.local_addr().expect("bound").to_string();
     let line = refusal(&["sim", "proxy", "--listen", &address, "--to", "127.0.0.1:9"]);
     assert!(line.contains("the port is taken"), "{line}");
 }
 
-/// A link with a delay and no rate has no queue that could be full.
+/// A link with a delay but without a rate has no queue, so that `--hold` is the only limit.
 #[test]
 fn packets_on_a_link_are_bounded_and_counted() {
     let (server, client) = (socket(), socket());
     let address = server.local_addr().expect("bound");
-    // All arrive before the first one leaves, also on a busy machine. They fit into the buffer of the
-    // proxy's socket, so that it may read them late.
+    // All arrive before the first one is released, also on a busy machine. They fit into the receive buffer of the
+    // proxy, which may read them late.
     let proxy = Proxy::start(address, "1500ms", &["--hold", "5k"]);
     for _ in 0..80 {
         client.send_to(&[1; 250], proxy.address).expect("sent");
     }
-    let (pause, mut first) = (server.read_timeout().expect("a socket"), [0; 1]);
-    let patience = Some(Duration::from_secs(30));
-    server.set_read_timeout(patience).expect("a valid time");
+    let (short_timeout, mut first) = (server.read_timeout().expect("a socket"), [0; 1]);
+    let timeout = Some(Duration::from_secs(30));
+    server.set_read_timeout(timeout).expect("a valid time");
     server.peek(&mut first).expect("a datagram");
-    server.set_read_timeout(pause).expect("a valid time");
+    server
+        .set_read_timeout(short_timeout)
+        .expect("a valid time");
     assert_eq!(received(&server).len(), 20);
     let report = proxy.report();
     assert_eq!(number(&report, "there.packets_in"), 80.0);
@@ -376,7 +378,7 @@ fn packets_on_a_link_are_bounded_and_counted() {
     assert!(number(&report, "busy_cpu_seconds") <= number(&report, "cpu_seconds"));
 }
 
-/// Tests with addresses of their own: the kernel remembers path MTUs for each destination.
+/// Each test has its own addresses because the kernel caches path MTUs by destination.
 #[cfg(target_os = "linux")]
 mod icmp {
     use courser_base::Ecn;
@@ -384,8 +386,8 @@ mod icmp {
 
     use super::*;
 
-    /// Returns true if the right to send ICMP is missing, which these tests need.
-    fn is_without_right() -> bool {
+    /// Returns true, and reports the test as skipped, if this process must not send ICMP.
+    fn lacks_raw_sockets() -> bool {
         let refused = TooBigSender::open(true, false).err();
         if let Some(error) = &refused {
             skipped(&format!("no raw sockets: {error}"));
@@ -416,8 +418,8 @@ mod icmp {
             if let Ok(received) = socket.try_receive(&mut [0; 2048]) {
                 return (Some((received.len, received.peer)), None);
             }
-            if let Some(told) = socket.take_packet_too_big() {
-                return (None, Some(told));
+            if let Some(message) = socket.take_packet_too_big() {
+                return (None, Some(message));
             }
             std::thread::sleep(Duration::from_millis(2));
         }
@@ -425,8 +427,8 @@ mod icmp {
     }
 
     #[test]
-    fn both_ends_get_the_largest_size_that_fits() {
-        if is_without_right() {
+    fn both_ends_receive_packet_too_big() {
+        if lacks_raw_sockets() {
             return;
         }
         let (client, server) = (udp("127.78.0.1:0"), udp("127.78.0.3:0"));
@@ -440,18 +442,18 @@ mod icmp {
         std::thread::sleep(Duration::from_millis(1_500));
         let contents: Vec<u8> = (0..1373_u32).map(|at| at.to_le_bytes()[0]).collect();
         send(&client, proxy.address, &contents);
-        let told = next(&client).1.expect("it is told");
-        assert_eq!((told.destination, told.mtu), (proxy.address, 1400));
-        assert_eq!(told.quote(), &contents[..told.quote().len()]);
-        assert!(told.quote().len() > 40);
+        let message = next(&client).1.expect("a message");
+        assert_eq!((message.destination, message.mtu), (proxy.address, 1400));
+        assert_eq!(message.quote(), &contents[..message.quote().len()]);
+        assert!(message.quote().len() > 40);
         send(&client, proxy.address, &contents[1..]);
         let (len, upstream) = next(&server).0.expect("it fits");
         assert_eq!(len, 1372);
         assert_ne!(upstream.ip(), std::net::IpAddr::V4(Ipv4Addr::LOCALHOST));
 
         send(&server, upstream, &contents);
-        let told = next(&server).1.expect("it is told");
-        assert_eq!((told.destination, told.mtu), (upstream, 1300));
+        let message = next(&server).1.expect("a message");
+        assert_eq!((message.destination, message.mtu), (upstream, 1300));
         send(&server, upstream, &contents[..1272]);
         assert_eq!(next(&client).0.expect("it fits").0, 1272);
 
@@ -462,10 +464,10 @@ mod icmp {
         assert_eq!(number(&report, "icmp_failures"), 0.0);
     }
 
-    /// The whole stack on real sockets: the kernel's loopback takes 64 KiB, the link 1400 bytes.
+    /// Loopback has an MTU of 64 KiB, the link one of 1400 bytes.
     #[test]
-    fn connection_takes_the_size_in_the_message() {
-        if is_without_right() {
+    fn connection_uses_the_mtu_in_the_message() {
+        if lacks_raw_sockets() {
             return;
         }
         let server = Server::start(&[]);
@@ -480,17 +482,17 @@ mod icmp {
             let mtu = client["client"]["connection"]["mtu"].as_u64();
             (mtu, number(&report, "there.dropped.mtu"))
         };
-        let (mtu, told) = run(80, "20ms,mtu=1400/icmp;20ms");
+        let (mtu, with_icmp) = run(80, "20ms,mtu=1400/icmp;20ms");
         assert_eq!(mtu, Some(1372));
-        let (_, silent) = run(81, "20ms,mtu=1400;20ms");
+        let (_, without_icmp) = run(81, "20ms,mtu=1400;20ms");
         // One probe of 64 KiB. Without ICMP, each size would be tried three times.
-        assert!((1.0..=2.0).contains(&told), "{told}");
-        assert!(silent >= 3.0, "{silent}");
+        assert!((1.0..=2.0).contains(&with_icmp), "{with_icmp}");
+        assert!(without_icmp >= 3.0, "{without_icmp}");
     }
 
-    /// A root without the capability has no right to send ICMP: the message names what is missing.
+    /// Root without the capability must not send ICMP: the message names the capability.
     #[test]
-    fn missing_right_is_reported_at_the_start() {
+    fn missing_capability_is_reported_at_the_start() {
         let arguments = [
             "sim",
             "proxy",
@@ -500,7 +502,7 @@ mod icmp {
             "127.0.0.1:9",
         ];
         let binary = env!("CARGO_BIN_EXE_courser");
-        let mut command = if is_without_right() {
+        let mut command = if lacks_raw_sockets() {
             std::process::Command::new(binary)
         } else {
             let mut command = std::process::Command::new("setpriv");
@@ -517,12 +519,12 @@ mod icmp {
         let error = String::from_utf8_lossy(&output.stderr);
         assert!(!output.status.success(), "{error}");
         assert_eq!(error.lines().count(), 1, "{error}");
-        for wanted in [
+        for expected in [
             "CAP_NET_RAW",
             "setcap",
             "mtu=N without /icmp needs no privileges",
         ] {
-            assert!(error.contains(wanted), "{wanted}: {error}");
+            assert!(error.contains(expected), "{expected}: {error}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! `courser qlog` on traces of other stacks.
+//! `courser qlog` on traces of other implementations.
 
 use std::path::PathBuf;
 use std::process::{Command, Output};
@@ -37,7 +37,7 @@ fn summary_reports_the_events_of_the_connection() {
 }
 
 #[test]
-fn summary_in_json_is_a_line_for_each_file() {
+fn json_summary_has_one_line_per_file() {
     let files = [
         trace("quiche-0.22-client.sqlog"),
         trace("quic-go-0.48-client.sqlog"),
@@ -53,17 +53,17 @@ fn summary_in_json_is_a_line_for_each_file() {
 }
 
 #[test]
-fn file_that_is_no_trace_is_named_and_the_others_are_read() {
+fn invalid_file_is_reported_and_the_others_are_read() {
     let this = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
     let output = courser(&["summary", this, &trace("quiche-0.30-client.sqlog")]);
     assert_eq!(output.status.code(), Some(1));
     assert!(text(&output.stdout).contains("67 packets"));
-    let said = text(&output.stderr);
+    let error = text(&output.stderr);
     assert!(
-        said.contains("Cargo.toml: line 1: not a qlog trace"),
-        "{said}"
+        error.contains("Cargo.toml: line 1: not a qlog trace"),
+        "{error}"
     );
-    assert_eq!(said.lines().count(), 1, "{said}");
+    assert_eq!(error.lines().count(), 1, "{error}");
 }
 
 #[test]
@@ -88,7 +88,7 @@ fn plots_are_images_and_pages() {
 }
 
 #[test]
-fn plot_into_an_unknown_format_is_refused() {
+fn unknown_plot_format_is_rejected() {
     let output = courser(&["plot", &trace("quiche-0.30-client.sqlog"), "-o", "x.png"]);
     assert_eq!(output.status.code(), Some(2));
     assert!(text(&output.stderr).contains("ends neither in .svg nor in .html"));

@@ -1,4 +1,4 @@
-//! The perf tools against quinn, with the behaviour of quinn-perf.
+//! The perf tools against servers and clients that behave like quinn-perf.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -24,7 +24,7 @@ fn block_on(work: impl Future<Output = Result>) {
         .expect("no errors");
 }
 
-/// Reads a request to its end, and returns the wanted length.
+/// Reads a request to its end, and returns the requested length of the response.
 ///
 /// All of it is read in order. quinn-perf reads what follows the header without an order, but quinn
 /// 0.11 never reports the end of such a stream if a frame has arrived twice.
@@ -35,19 +35,19 @@ async fn read_request(mut receive: quinn::RecvStream) -> Result<u64> {
     Ok(u64::from_be_bytes(header))
 }
 
-async fn respond(mut send: quinn::SendStream, mut wanted: u64) -> Result {
-    while wanted > 0 {
-        let len = wanted.min(1 << 20);
+async fn respond(mut send: quinn::SendStream, mut remaining: u64) -> Result {
+    while remaining > 0 {
+        let len = remaining.min(1 << 20);
         send.write_all(&vec![42; usize::try_from(len)?]).await?;
-        wanted -= len;
+        remaining -= len;
     }
     // Dropping the stream finishes it.
     Ok(())
 }
 
 async fn answer_uni(connection: quinn::Connection, receive: quinn::RecvStream) -> Result {
-    let wanted = read_request(receive).await?;
-    respond(connection.open_uni().await?, wanted).await
+    let length = read_request(receive).await?;
+    respond(connection.open_uni().await?, length).await
 }
 
 async fn answer_bi(send: quinn::SendStream, receive: quinn::RecvStream) -> Result {
@@ -135,7 +135,7 @@ fn client_measures_a_quinn_perf_server() {
         let report: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
         assert!(
             report["server"].is_null(),
-            "{flags:?}: quinn has no counters for us"
+            "{flags:?}: quinn-perf does not report counters"
         );
         assert!(number(&report, "end.seconds") > 0.0, "{flags:?}");
     }
@@ -157,7 +157,7 @@ async fn quinn_client(server: &Server, cert: &str) -> Result<(quinn::Endpoint, q
     Ok((endpoint, connection))
 }
 
-/// Sends one request as a quinn-perf client does.
+/// Sends a request like a quinn-perf client.
 async fn request(mut send: quinn::SendStream, upload: u64, download: u64) -> Result {
     send.write_all(&download.to_be_bytes()).await?;
     send.write_all(&vec![42; usize::try_from(upload)?]).await?;

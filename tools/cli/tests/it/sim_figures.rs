@@ -44,14 +44,14 @@ fn rows_are_measured_and_become_tables_and_charts() {
     folder.file("small.toml", FAMILY);
     let list = folder.file("list.toml", LIST);
     let document = Path::new(&list).with_file_name("FIGURES.md");
-    let output = document.to_str().expect("UTF-8");
-    let said = run(&["sim", "figures", &list, "--output", output]);
-    assert!(said.status.success(), "{said:?}");
+    let path = document.to_str().expect("UTF-8");
+    let output = run(&["sim", "figures", &list, "--output", path]);
+    assert!(output.status.success(), "{output:?}");
     let text = fs::read_to_string(&document).expect("it was written");
     assert!(text.contains("| small-5mbit | 0 |"), "{text}");
     assert!(text.contains("not measured"), "{text}");
 
-    let said = run(&[
+    let output = run(&[
         "sim",
         "figures",
         &list,
@@ -61,9 +61,9 @@ fn rows_are_measured_and_become_tables_and_charts() {
         "2",
         "--charts",
         "--output",
-        output,
+        path,
     ]);
-    assert!(said.status.success(), "{said:?}");
+    assert!(output.status.success(), "{output:?}");
     let text = fs::read_to_string(&document).expect("it was written");
     // 200 kB take 320 ms at 5 Mbit/s and 160 ms at 10.
     let line = |name: &str| {
@@ -83,7 +83,7 @@ fn rows_are_measured_and_become_tables_and_charts() {
 }
 
 #[test]
-fn mistakes_are_reported() {
+fn invalid_lists_are_reported() {
     let folder = Folder::new();
     folder.file("small.toml", FAMILY);
     let list = folder.file("list.toml", LIST);
@@ -103,9 +103,9 @@ fn mistakes_are_reported() {
     );
 }
 
-/// The scenarios of the figures are right, and the list of them is complete.
+/// All scenario files are valid and in the list.
 #[test]
-fn scenarios_of_the_figures_are_right() {
+fn scenarios_of_the_figures_are_valid_and_listed() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let list = fs::read_to_string(root.join("docs/congestion.toml")).expect("it is there");
     let mut count = 0;

@@ -17,8 +17,8 @@ failures = "==0"
 fn json(arguments: &[&str]) -> Value {
     let output = run(arguments);
     serde_json::from_slice(&output.stdout).unwrap_or_else(|error| {
-        let said = String::from_utf8_lossy(&output.stderr);
-        panic!("{arguments:?}: {error}: {said}")
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        panic!("{arguments:?}: {error}: {stderr}")
     })
 }
 
@@ -39,7 +39,7 @@ fn table_has_measures_and_bounds() {
 }
 
 #[test]
-fn same_seeds_give_the_same_results_with_any_number_of_jobs() {
+fn results_depend_on_the_seed_only() {
     let folder = Folder::new();
     let file = folder.file("small.toml", SCENARIO);
     let with = |jobs| json(&["sim", "run", &file, "--runs", "4", "--jobs", jobs, "--json"]);
@@ -52,12 +52,12 @@ fn same_seeds_give_the_same_results_with_any_number_of_jobs() {
     let again = json(&["sim", "run", &file, "--seed", "3", "--json"]);
     assert_eq!(
         again["scenarios"][0]["runs"][0], runs[2],
-        "a seed of many, alone"
+        "the third seed on its own"
     );
 }
 
 #[test]
-fn bound_that_fails_is_an_exit_code_and_a_command_that_repeats_it() {
+fn violated_bound_prints_a_command_that_repeats_the_run() {
     let folder = Folder::new();
     let file = folder.file("small.toml", SCENARIO);
     let bounds = folder.file("bounds.toml", "[small]\ncompletion_time = \"all <1ms\"\n");
@@ -127,7 +127,7 @@ fn traces_are_written_and_readable() {
 }
 
 #[test]
-fn mistakes_in_files_are_reported_with_their_line() {
+fn invalid_files_are_reported_with_their_line() {
     let folder = Folder::new();
     let file = folder.file("typo.toml", &SCENARIO.replace("bytes =", "bites ="));
     let line = refusal(&["sim", "run", &file]);

@@ -1,4 +1,4 @@
-//! The perf protocol of other implementations, tested with the library.
+//! The perf protocol as other implementations use it, with requests of the library.
 
 use std::net::{Ipv4Addr, SocketAddr};
 
@@ -29,24 +29,24 @@ fn block_on(work: impl Future<Output = Result>) {
 }
 
 #[test]
-fn bidirectional_stream_is_read_to_its_end_and_answered_with_the_wanted_length() {
+fn bidirectional_request_gets_a_response_of_the_requested_length() {
     let server = Server::start(&[]);
     block_on(async {
         let (_endpoint, connection) = connect(&server).await?;
-        for (upload, wanted) in [(0, 0), (0, 1), (1, 0), (100_000, 3), (3, 100_000)] {
+        for (upload, expected) in [(0, 0), (0, 1), (1, 0), (100_000, 3), (3, 100_000)] {
             let (mut send, mut receive) = connection.open_bi().await?;
-            send.write_all(&u64::to_be_bytes(wanted)).await?;
+            send.write_all(&u64::to_be_bytes(expected)).await?;
             send.write_all(&vec![0; upload]).await?;
             send.finish()?;
             let answer = receive.read_to_end(1 << 20).await?;
-            assert_eq!(answer.len() as u64, wanted, "for {upload} bytes");
+            assert_eq!(answer.len() as u64, expected, "for {upload} bytes");
         }
         Ok(())
     });
 }
 
 #[test]
-fn unidirectional_stream_is_answered_on_one_of_the_servers() {
+fn unidirectional_request_gets_a_response_on_a_server_stream() {
     let server = Server::start(&[]);
     block_on(async {
         let (_endpoint, connection) = connect(&server).await?;
@@ -61,7 +61,7 @@ fn unidirectional_stream_is_answered_on_one_of_the_servers() {
 }
 
 #[test]
-fn stream_without_a_whole_header_is_reset_and_others_go_on() {
+fn stream_with_an_incomplete_header_is_reset() {
     let server = Server::start(&[]);
     block_on(async {
         let (_endpoint, connection) = connect(&server).await?;
@@ -79,7 +79,7 @@ fn stream_without_a_whole_header_is_reset_and_others_go_on() {
 }
 
 #[test]
-fn endless_response_ends_when_it_is_stopped() {
+fn response_ends_when_it_is_stopped() {
     let server = Server::start(&[]);
     block_on(async {
         let (_endpoint, connection) = connect(&server).await?;
@@ -98,7 +98,7 @@ fn endless_response_ends_when_it_is_stopped() {
     });
 }
 
-/// A perf server of another implementation: every length is a length.
+/// A perf server without courser's special lengths: every length is the length of the response.
 async fn plain_server(endpoint: Endpoint) -> Result {
     while let Some(incoming) = endpoint.accept().await {
         let connection = incoming.await?;
@@ -107,11 +107,11 @@ async fn plain_server(endpoint: Endpoint) -> Result {
                 tokio::spawn(async move {
                     let request = receive.read_to_end(1 << 24).await?;
                     let header = request.first_chunk().ok_or("no header")?;
-                    let mut wanted = u64::from_be_bytes(*header);
-                    while wanted > 0 {
-                        let len = wanted.min(65_536);
+                    let mut remaining = u64::from_be_bytes(*header);
+                    while remaining > 0 {
+                        let len = remaining.min(65_536);
                         send.write_all(&vec![0; usize::try_from(len)?]).await?;
-                        wanted -= len;
+                        remaining -= len;
                     }
                     Result::Ok(send.finish()?)
                 });
@@ -122,7 +122,7 @@ async fn plain_server(endpoint: Endpoint) -> Result {
 }
 
 #[test]
-fn server_that_is_not_courser_is_measured_all_the_same() {
+fn server_of_another_implementation_is_measured() {
     let (sender, address) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
         block_on(async move {

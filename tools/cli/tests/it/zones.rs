@@ -15,7 +15,7 @@ fn succeeds(arguments: &[&str]) -> String {
 }
 
 #[test]
-fn servers_listen_on_zones_and_clients_name_them_in_urls() {
+fn servers_and_clients_use_zones() {
     if !is_inside() {
         return;
     }
@@ -55,7 +55,7 @@ fn servers_listen_on_zones_and_clients_name_them_in_urls() {
         }
         let by_index = url(&zone.to_string());
         assert_eq!(succeeds(&["get", "-k", "--http3-only", &by_index]), "here");
-        // A bare percent sign, as curl takes it.
+        // A bare percent sign, which curl accepts too.
         let bare = by_name.replace("%25", "%");
         assert_eq!(succeeds(&["get", "-k", &bare]), "here");
         let report = succeeds(&["load", "--insecure", "--h3", "-n", "3", &by_name]);
@@ -76,7 +76,7 @@ fn compare_with_curl(url: &str) {
     assert_eq!(output.stdout, b"here", "{url}: {error}");
 }
 
-/// The upstream server sees a Host field without a zone.
+/// The Host field for the upstream server has no zone.
 #[test]
 fn proxies_forward_to_link_local_servers() {
     if !is_inside() {
@@ -143,7 +143,7 @@ fn perf_measures_link_local_servers() {
 }
 
 #[test]
-fn zones_that_cannot_be_used_are_explained() {
+fn unusable_zones_are_reported() {
     for arguments in [
         &["serve", "--listen", "[fe80::1%nowhere]:0"][..],
         &["serve", "--proxy", "http://[fe80::1%25nowhere]:1"],

@@ -9,15 +9,15 @@ use clap::Args;
 #[derive(Args, Clone, Debug, Default)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
-    /// Check the way to this host too: the size of packets, and what a connection loses there [default port: 443]
+    /// Also check the path to this host: its packet size, and the losses of a connection [default port: 443]
     #[arg(value_name = "HOST[:PORT]")]
     pub host: Option<String>,
 
-    /// Check that a server can listen on this address, and the firewall for its port
+    /// Check that a server can listen on this address, and that the firewall opens its port
     #[arg(long, short, value_name = "ADDR", value_parser = parse_listen)]
     pub listen: Option<SocketAddr>,
 
-    /// Check the certificate chain in this file (PEM), may be repeated
+    /// Check the certificate chain in this file (PEM); may be repeated
     #[arg(long, value_name = "FILE")]
     pub cert: Vec<PathBuf>,
 
@@ -26,16 +26,16 @@ pub struct Arguments {
     pub json: bool,
 }
 
-/// Reads an address with its port.
+/// Parses an address with a port.
 fn parse_listen(text: &str) -> Result<SocketAddr, String> {
     text.parse().map_err(|_| {
-        format!("'{text}' is not an address and a port: use [::]:443 for all of this machine, or 127.0.0.1:443")
+        format!("'{text}' is not an address and a port: use [::]:443 for all interfaces, or 127.0.0.1:443")
     })
 }
 
 const EXAMPLES: &str = "\
 Exit codes: 0 if there is nothing worse than a note, 3 for a warning, 4 for an error; 1 if the
-command itself fails and 2 for a mistake in the arguments.
+command itself fails and 2 for invalid arguments.
 
 No privilege is needed. What cannot be seen without one is a note that says so.
 
@@ -47,7 +47,7 @@ Examples:
   courser doctor example.org
       Check the way to a host; 'courser probe' measures it
   courser doctor --json | jq '.findings[] | select(.severity == \"error\")'
-      List what does not work";
+      List the errors";
 
 #[cfg(test)]
 mod tests {

@@ -15,7 +15,7 @@ use crate::finding::Finding;
 
 /// A view of a machine: its files below a root directory, the output of its programs, and its clock.
 ///
-/// Checks read nothing else, so that tests can run them on a made-up `/proc`.
+/// Checks use nothing else, so that tests can run them on a simulated `/proc`.
 #[derive(Debug)]
 pub struct Machine {
     root: PathBuf,
@@ -28,20 +28,20 @@ pub struct Machine {
 /// The source of a program's output.
 #[derive(Debug)]
 enum Programs {
-    /// Programs are started.
+    /// Programs run on this machine.
     Started,
-    /// Output by command line; other programs are not installed.
+    /// The output by command line. Other programs count as not installed.
     Recorded(BTreeMap<String, String>),
 }
 
-/// The reason why something cannot be seen.
+/// The reason why a check cannot observe its subject.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Unseen {
     /// The file or the program does not exist.
     Absent(String),
-    /// The privilege to read it is missing.
+    /// This process lacks the privilege to read it.
     Forbidden(String),
-    /// Another error.
+    /// Another error, described in a sentence.
     Failed(String),
 }
 
@@ -56,7 +56,7 @@ impl fmt::Display for Unseen {
 }
 
 impl Unseen {
-    /// Returns the finding of a check that could not see its subject.
+    /// Returns the finding of a check that could not observe its subject.
     pub(crate) fn finding(&self, check: &str) -> Finding {
         let found = Finding::unknown(check, format!("not visible: {self}"));
         match self {
@@ -67,7 +67,7 @@ impl Unseen {
 }
 
 impl Machine {
-    /// Returns the machine that this program runs on.
+    /// Returns a view of the machine that this program runs on.
     pub fn this() -> Self {
         Self {
             root: PathBuf::from("/"),
@@ -130,7 +130,7 @@ impl Machine {
     /// Reads a file, whose path begins with `/`.
     ///
     /// # Errors
-    /// The reason why it cannot be read.
+    /// Returns the reason if the file cannot be read.
     pub fn read(&self, path: &str) -> Result<String, Unseen> {
         let named = |error: io::Error| unseen(path, &error);
         let mut text = Vec::new();
@@ -142,18 +142,18 @@ impl Machine {
     /// Reads a file that contains one number.
     ///
     /// # Errors
-    /// The reason why it cannot be read; its text if it is no number.
+    /// Returns the reason if the file cannot be read, or its text if it is not a number.
     pub fn number(&self, path: &str) -> Result<u64, Unseen> {
         let text = self.read(path)?;
         let text = text.trim();
-        let wrong = |_| Unseen::Failed(format!("{path} contains '{text}', which is no number"));
+        let wrong = |_| Unseen::Failed(format!("{path} contains '{text}', which is not a number"));
         text.parse().map_err(wrong)
     }
 
     /// Returns the names in a directory in order.
     ///
     /// # Errors
-    /// The reason why it cannot be read.
+    /// Returns the reason if the directory cannot be read.
     pub fn list(&self, path: &str) -> Result<Vec<String>, Unseen> {
         let entries = std::fs::read_dir(self.place(path)).map_err(|error| unseen(path, &error))?;
         let names = entries.flatten().take(MAX_ENTRIES);
@@ -173,7 +173,7 @@ impl Machine {
     /// Runs a program without input, and returns its standard output.
     ///
     /// # Errors
-    /// When it is not installed, lacks a privilege, fails, or takes longer than 3 seconds.
+    /// Returns an error if the program is not installed, lacks a privilege, fails, or takes longer than 3 seconds.
     pub fn run(&self, program: &str, arguments: &[&str]) -> Result<String, Unseen> {
         let mut line = program.to_owned();
         for argument in arguments {
@@ -206,7 +206,7 @@ fn unseen(what: &str, error: &io::Error) -> Unseen {
 fn start(program: &str, arguments: &[&str], line: &str) -> Result<String, Unseen> {
     let failed = |error: io::Error| match error.kind() {
         io::ErrorKind::NotFound => Unseen::Absent(format!("the program {program}")),
-        // Also if a folder of programs is closed to this user.
+        // Also returned if this user may not read a directory in PATH.
         io::ErrorKind::PermissionDenied => {
             Unseen::Failed(format!("this user may not run {program}"))
         }
@@ -220,18 +220,18 @@ fn start(program: &str, arguments: &[&str], line: &str) -> Result<String, Unseen
         .stderr(Stdio::piped())
         .spawn()
         .map_err(failed)?;
-    // Both pipes are read while the program runs: a full one would block it.
+    // Reads both pipes while the program runs, because a full pipe would block it.
     let output = child.stdout.take().map(reader);
-    let complaints = child.stderr.take().map(reader);
-    let deadline = Instant::now() + LONGEST_RUN;
+    let errors = child.stderr.take().map(reader);
+    let deadline = Instant::now() + MAX_RUN_TIME;
     let status = loop {
         match child.try_wait().map_err(failed)? {
             Some(status) => break status,
-            None if Instant::now() < deadline => thread::sleep(BETWEEN_LOOKS),
+            None if Instant::now() < deadline => thread::sleep(POLL_INTERVAL),
             None => {
                 let _ = child.kill();
                 let _ = child.wait();
-                let limit = LONGEST_RUN.as_secs();
+                let limit = MAX_RUN_TIME.as_secs();
                 return Err(Unseen::Failed(format!("'{line}' took more than {limit} s")));
             }
         }
@@ -239,20 +239,15 @@ fn start(program: &str, arguments: &[&str], line: &str) -> Result<String, Unseen
     let text = |reader: Option<thread::JoinHandle<String>>| {
         reader.and_then(|it| it.join().ok()).unwrap_or_default()
     };
-    let (output, complaints) = (text(output), text(complaints));
+    let (output, errors) = (text(output), text(errors));
     if status.success() {
         return Ok(output);
     }
-    let complaint = complaints
-        .lines()
-        .next()
-        .unwrap_or_default()
-        .trim()
-        .to_owned();
-    let lower = complaint.to_ascii_lowercase();
+    let message = errors.lines().next().unwrap_or_default().trim().to_owned();
+    let lower = message.to_ascii_lowercase();
     match lower.contains("permission denied") || lower.contains("not permitted") {
         true => Err(Unseen::Forbidden(format!("the output of '{line}'"))),
-        false => Err(Unseen::Failed(format!("'{line}' failed: {complaint}"))),
+        false => Err(Unseen::Failed(format!("'{line}' failed: {message}"))),
     }
 }
 
@@ -260,22 +255,22 @@ fn reader(mut pipe: impl io::Read + Send + 'static) -> thread::JoinHandle<String
     thread::spawn(move || {
         let mut bytes = Vec::new();
         let _ = pipe.by_ref().take(MAX_BYTES).read_to_end(&mut bytes);
-        // The program would fail if its output were not read to the end.
+        // Reads the rest of the output, because the program would fail otherwise.
         let _ = io::copy(&mut pipe, &mut io::sink());
         String::from_utf8_lossy(&bytes).into_owned()
     })
 }
 
-/// Bytes that are read of a file or of a program's output (K233).
+/// The largest number of bytes that are read from a file or from the output of a program (K233).
 const MAX_BYTES: u64 = 1 << 20;
 
-/// Entries that are read of a directory (K233).
+/// The largest number of entries that are read from a directory (K233).
 const MAX_ENTRIES: usize = 65_536;
 
-/// Time for a program (K233).
-const LONGEST_RUN: Duration = Duration::from_secs(3);
+/// The time limit of a program (K233).
+const MAX_RUN_TIME: Duration = Duration::from_secs(3);
 
-const BETWEEN_LOOKS: Duration = Duration::from_millis(5);
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 #[cfg(test)]
 mod tests;

@@ -1,11 +1,11 @@
 //! Checks a machine for QUIC. Each finding has an observation, the reason why it matters, and the command
 //! that corrects it.
 //!
-//! [`examine`] runs all checks, each a function from a [`Machine`] to [`Finding`]s: the kernel and its
-//! settings, socket buffers, UDP offload and ECN as measured over loopback, losses of a connection over loopback
-//! that cause no error, interfaces, the table of connections, the firewall, the clock, limits of the process and of its control group, drops, and on
-//! request a route with a connection to its host, an address to listen on and certificate files. Nothing is
-//! changed.
+//! [`examine`] runs all checks, each of which is a function from a [`Machine`] to [`Finding`]s. They cover the
+//! kernel and its settings, socket buffers, UDP offload and ECN as measured over loopback, silent losses of a
+//! connection over loopback, interfaces, connection tracking, the firewall, the clock, limits of the process
+//! and of its control group, and drops. On request they also cover the path to a host, an address to listen on
+//! and certificate files. The checks change nothing.
 //!
 //! ```
 //! use courser_diagnose::doctor::{Arguments, Machine, examine};
@@ -35,12 +35,12 @@ pub use crate::doctor::arguments::Arguments;
 pub use crate::doctor::machine::{Machine, Unseen};
 pub use crate::doctor::report::Report;
 
-/// Runs all checks that apply to the system. Takes less than a second, unless a program that lists the
-/// rules of the firewall hangs or a path loses packets. Blocks the thread, which must not belong to an
-/// asynchronous runtime.
+/// Runs all checks that apply to the system. Takes less than a second, unless a program that lists firewall
+/// rules hangs or a path loses packets. Blocks the calling thread, which must not belong to an asynchronous
+/// runtime.
 ///
 /// # Errors
-/// When the host cannot be resolved.
+/// Returns an error if the host cannot be resolved.
 pub fn examine(machine: &Machine, arguments: &Arguments) -> Result<Report, Failure> {
     let route = arguments.host.as_deref().map(route_to).transpose()?;
     let route = route.unwrap_or_default();
@@ -57,8 +57,8 @@ pub fn examine(machine: &Machine, arguments: &Arguments) -> Result<Report, Failu
         ));
     }
     if cfg!(target_os = "linux") {
-        let (wanted, obtained) = buffers(&trials);
-        found.extend(sysctl::check(machine, wanted, obtained));
+        let (requested, obtained) = buffers(&trials);
+        found.extend(sysctl::check(machine, requested, obtained));
         found.extend(drops::check(machine));
         found.extend(interfaces::check(machine));
         found.extend(conntrack::check(machine));
@@ -80,8 +80,8 @@ pub fn examine(machine: &Machine, arguments: &Arguments) -> Result<Report, Failu
     Ok(Report::new(describe(machine), found))
 }
 
-/// Returns the size of a socket buffer that courser asks for, and those of the receive and the send buffer
-/// that it was given.
+/// Returns the buffer size that courser requests, and the sizes of the receive and the send buffer that it
+/// got.
 fn buffers(trials: &[(IpAddr, io::Result<sockets::Trial>)]) -> (u64, [u64; 2]) {
     let first = trials.iter().find_map(|(_, trial)| trial.as_ref().ok());
     let capabilities = first.map(|trial| trial.capabilities.clone());

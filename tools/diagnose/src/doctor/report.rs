@@ -1,4 +1,4 @@
-//! The findings of all checks, as text and as JSON.
+//! Reports the findings of all checks as text and as JSON.
 
 use std::fmt;
 
@@ -28,7 +28,7 @@ impl Report {
         worst.unwrap_or(Verdict::Good)
     }
 
-    /// Returns the exit code: 0 if there is nothing worse than a note, 3 for warnings and 4 for errors.
+    /// Returns the exit code: 4 if there are errors, 3 if there are warnings, and 0 otherwise.
     pub fn exit_code(&self) -> u8 {
         self.worst().exit_code()
     }
@@ -80,7 +80,7 @@ fn entries<S: Serializer>(findings: &[Finding], serializer: S) -> Result<S::Ok, 
     }))
 }
 
-/// Returns the name of a verdict in this report. A subject that could not be observed is a note.
+/// Returns the name of a verdict in this report. A subject that could not be observed counts as a note.
 fn severity(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Good => "ok",
@@ -91,8 +91,8 @@ fn severity(verdict: Verdict) -> &'static str {
 }
 
 impl fmt::Display for Report {
-    /// Writes one line for each finding. Those that are not in order are followed by the reason and the
-    /// command that corrects them.
+    /// Writes one line for each finding. Unless the verdict is good, the reason and the command that corrects
+    /// the problem follow.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}\n", self.machine)?;
         let width = name_width(&self.findings);
@@ -123,8 +123,8 @@ impl fmt::Display for Report {
         let unknown = self.findings.iter();
         match unknown.filter(|it| it.verdict == Verdict::Unknown).count() {
             0 => Ok(()),
-            1 => write!(f, "; 1 check could not see its subject"),
-            unseen => write!(f, "; {unseen} checks could not see their subject"),
+            1 => write!(f, "; 1 check could not be completed"),
+            unseen => write!(f, "; {unseen} checks could not be completed"),
         }
     }
 }

@@ -14,7 +14,7 @@ pub struct Arguments {
     #[arg(value_name = "HOST[:PORT]")]
     pub host: String,
 
-    /// Path to request
+    /// Path to request from the server
     #[arg(long, value_name = "PATH", default_value = "/", value_parser = parse_path)]
     pub path: String,
 
@@ -47,24 +47,24 @@ pub struct Arguments {
     #[arg(long)]
     pub json: bool,
 
-    /// Write the report as a page to this file
+    /// Write the report as an HTML page to this file
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
 }
 
-/// Reads the time limit of a step.
+/// Parses the time limit of a step.
 fn parse_limit(text: &str) -> Result<Duration, String> {
     let limit = parse_duration(text)?;
-    match limit <= LONGEST_STEP && limit >= SHORTEST_STEP {
+    match limit <= MAX_STEP_LIMIT && limit >= MIN_STEP_LIMIT {
         true => Ok(limit),
         false => Err(format!(
             "'{text}' is not between 0.1 and {} s",
-            LONGEST_STEP.as_secs()
+            MAX_STEP_LIMIT.as_secs()
         )),
     }
 }
 
-/// Reads the path of a request.
+/// Parses the path of a request.
 fn parse_path(text: &str) -> Result<String, String> {
     let parsed = text.parse::<http::uri::PathAndQuery>();
     match parsed {
@@ -76,16 +76,16 @@ fn parse_path(text: &str) -> Result<String, String> {
 }
 
 /// The longest time limit of a step (K235).
-const LONGEST_STEP: Duration = Duration::from_secs(60);
-const SHORTEST_STEP: Duration = Duration::from_millis(100);
+const MAX_STEP_LIMIT: Duration = Duration::from_secs(60);
+const MIN_STEP_LIMIT: Duration = Duration::from_millis(100);
 
 const EXAMPLES: &str = "\
 Only the host that is named is contacted, with at most 6 handshakes, a datagram of an unknown
 version, and a few requests, whose user agent says courser-probe. An untrusted certificate is
-reported, and the examination goes on: nothing secret is sent.
+reported, and the probe continues: nothing secret is sent.
 
 Exit codes: 0 for the grades A to C, 3 for D, 4 for F and for a server that does not answer; 1 if
-the command itself fails and 2 for a mistake in the arguments.
+the command itself fails and 2 for invalid arguments.
 
 Examples:
   courser probe example.org
@@ -95,7 +95,7 @@ Examples:
   courser probe example.org --path /large.bin
       Request content that is large enough to observe priorities
   courser probe example.org --json | jq .grade
-      Print the grade alone";
+      Print only the grade";
 
 #[cfg(test)]
 mod tests {

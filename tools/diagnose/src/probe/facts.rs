@@ -1,52 +1,52 @@
-//! Everything that was observed, without a judgement.
+//! The observations of a run, without verdicts.
 
 use std::net::SocketAddr;
 
 use serde::Serialize;
 
-/// The observations of one run. A part that was not reached is `None`.
+/// The observations of one run. Parts that were not reached are `None`.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 #[non_exhaustive]
 pub struct Facts {
-    /// The host as it was named.
+    /// The host as the user wrote it.
     pub host: String,
     /// The address that was examined.
     pub address: SocketAddr,
-    /// Handshakes that were made, TLS over TCP included.
+    /// The number of handshakes, including TLS over TCP.
     pub handshakes: u32,
-    /// The first handshake, or the reason why there was none.
-    pub first: Result<First, String>,
-    /// The answer to a datagram of an unknown version: the offered versions, `None` for silence.
+    /// The first connection, or the reason why it failed.
+    pub first: Result<FirstConnection, String>,
+    /// The versions offered in response to a datagram of an unknown version; `None` without a response.
     pub versions: Option<Vec<u32>>,
-    /// The version after a handshake that offers version 2 and begins in version 1.
+    /// The version after a handshake that offers version 2 and starts with version 1.
     pub version2: Option<Result<u32, String>>,
-    /// The second handshake, which resumes the session of the first.
-    pub resumed: Option<Result<Resumed, String>>,
-    /// A handshake whose first flight is one datagram of 1200 bytes.
-    pub small: Option<Result<Small, String>>,
-    /// The outcome of a handshake for a protocol that no server has.
+    /// The second connection, which resumes the session of the first one.
+    pub resumed: Option<Result<ResumedConnection, String>>,
+    /// A connection whose first flight is one datagram of 1200 bytes.
+    pub small: Option<Result<SmallFirstFlight, String>>,
+    /// The outcome of a handshake that offers only an unknown protocol.
     pub unknown_alpn: Option<Refusal>,
-    /// The `alt-svc` field over TCP: the field if there is one.
+    /// The `alt-svc` field of a response over TCP; the inner `None` if it has none.
     pub tcp: Option<Result<Option<String>, String>>,
-    /// HTTPS records: true if one offers HTTP/3. `None` if none were looked up.
+    /// The protocols that HTTPS records offer; `None` if no records were looked up.
     pub https_record: Option<Result<Vec<String>, String>>,
 }
 
-/// The first handshake, and the exchanges on its connection.
+/// The first connection: its handshake and its exchanges.
 #[derive(Clone, PartialEq, Debug, Serialize, Default)]
 #[non_exhaustive]
-pub struct First {
+pub struct FirstConnection {
     /// Duration of the handshake in milliseconds.
     pub handshake_ms: f64,
     /// The round-trip time in milliseconds.
     pub rtt_ms: f64,
-    /// The version of QUIC.
+    /// The QUIC version of the connection.
     pub version: u32,
-    /// The application protocol.
+    /// The application protocol that was negotiated, such as `h3`.
     pub protocol: String,
-    /// The key exchange group.
+    /// The key exchange group, such as `X25519MLKEM768`.
     pub group: String,
-    /// The cipher suite.
+    /// The cipher suite by its AEAD, such as `Aes128Gcm`.
     pub suite: String,
     /// True if the server sent a Retry packet to validate the address.
     pub retry: bool,
@@ -60,41 +60,41 @@ pub struct First {
     pub parameters: Option<Parameters>,
     /// The state of ECN validation: `Capable`, `Failed`, ...
     pub ecn: Option<String>,
-    /// Datagrams of the server with marks, without marks.
+    /// Datagrams of the server with ECN marks, and without them.
     pub marks: [u64; 2],
-    /// Packets with a short header, and those with a Fixed Bit of 0.
+    /// Packets with a short header, and those among them with a Fixed Bit of 0.
     pub greased: [u64; 2],
-    /// Changes of the spin bit of the server and of this client.
+    /// Changes of the spin bit by the server, and by this client.
     pub spins: [u64; 2],
-    /// The UDP payload that the path carries, in bytes, and whether the search for it was complete.
+    /// The UDP payload that the path carries in bytes, and whether the search for it is complete.
     pub mtu: (u16, bool),
-    /// Spare connection IDs and tokens for later connections.
+    /// Spare connection IDs, and tokens for later connections.
     pub spare: [u64; 2],
-    /// The exchange of messages.
+    /// Requests and their responses.
     pub exchange: Option<Result<Exchange, String>>,
     /// The change of the client's port.
-    pub rebinding: Option<Move>,
+    pub rebinding: Option<AddressChange>,
 }
 
-/// A certificate chain.
+/// The certificate chain of the server.
 #[derive(Clone, PartialEq, Debug, Serialize, Default)]
 #[non_exhaustive]
 pub struct Chain {
-    /// The reason why the chain is not trusted.
+    /// The reason why the chain is not trusted; `None` if it is.
     pub distrust: Option<String>,
     /// Bytes of the chain in DER.
     pub bytes: usize,
-    /// Number of certificates.
+    /// Number of certificates in the chain.
     pub certificates: usize,
-    /// Certificates at the beginning that are in order.
+    /// Number of certificates from the beginning that are in order.
     pub in_order: usize,
     /// Days until the first certificate expires.
     pub days_left: i64,
-    /// The kind of key.
+    /// The type of the public key, such as `ECDSA`.
     pub key: String,
-    /// The first names in the certificate.
+    /// The first few names in the certificate.
     pub names: Vec<String>,
-    /// The algorithm with which the chain was compressed.
+    /// The algorithm with which the chain was compressed (RFC 8879); `None` if it was not.
     pub compression: Option<String>,
 }
 
@@ -129,21 +129,21 @@ pub struct Parameters {
 #[derive(Clone, PartialEq, Debug, Serialize, Default)]
 #[non_exhaustive]
 pub struct Exchange {
-    /// False if the server does not answer HEAD as it should, so that requests are GET.
+    /// False if the server does not answer HEAD correctly, so that requests use GET.
     pub head: bool,
-    /// The status over HTTP/3.
+    /// The status code; `None` over HTTP/0.9.
     pub status: Option<u16>,
-    /// The field `server`.
+    /// The value of the field `server`, if the response has it.
     pub server: Option<String>,
-    /// The field `alt-svc`.
+    /// The value of the field `alt-svc`, if the response has it.
     pub alt_svc: Option<String>,
     /// Bytes of the header sections of two equal responses.
     pub header_bytes: Option<[u64; 2]>,
-    /// The settings of HTTP/3.
+    /// The HTTP/3 settings of the server.
     pub settings: Option<Settings>,
     /// Length of the content in bytes.
     pub content: u64,
-    /// The fate of two requests at the same time.
+    /// The order of two concurrent responses with different priorities.
     pub priorities: Priorities,
 }
 
@@ -163,64 +163,64 @@ pub struct Settings {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Default)]
 #[serde(rename_all = "snake_case")]
 pub enum Priorities {
-    /// There were no two requests at the same time.
+    /// No concurrent requests were sent.
     #[default]
     NotTried,
-    /// The content is too short to decide.
+    /// The content is too short or too long to decide.
     TooShort,
-    /// The urgent response overtook the one that was requested first.
+    /// The urgent response completed before the one that was requested first.
     Honoured,
-    /// The urgent response did not overtake it.
+    /// The urgent response did not complete first.
     Ignored,
 }
 
-/// The outcome of a handshake that the server has to refuse.
+/// The outcome of a handshake that the server must refuse.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Refusal {
-    /// The server has accepted it.
+    /// The server accepted the handshake.
     Accepted,
-    /// The server has closed the connection with this error code.
+    /// The server closed the connection with this error code.
     Code(u64),
     /// The connection ended in another way.
     Other(String),
 }
 
-/// A change of the client's address.
+/// A change of the client's port, by a NAT or by migration.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Default)]
 #[non_exhaustive]
-pub struct Move {
-    /// True if a request was answered afterwards.
+pub struct AddressChange {
+    /// True if a request was answered after the change.
     pub survived: bool,
     /// True if the server validated the new path with a PATH_CHALLENGE.
     pub validated: bool,
 }
 
-/// The second handshake.
+/// The second connection, which tries to resume the session.
 #[derive(Clone, PartialEq, Debug, Serialize, Default)]
 #[non_exhaustive]
-pub struct Resumed {
+pub struct ResumedConnection {
     /// True if the session was resumed.
     pub resumed: bool,
-    /// The state of early data: `none`, `accepted`, `rejected`.
+    /// The fate of early data: `none`, `accepted` or `rejected`.
     pub early_data: String,
-    /// The status of a request in early data.
+    /// The status code of a request in early data, if it was answered.
     pub early_status: Option<u16>,
     /// Duration of the handshake in milliseconds.
     pub handshake_ms: f64,
-    /// True if the server validated the address by a Retry although it had given out a token.
+    /// True if the server sent a Retry although it had issued a token.
     pub retry: bool,
-    /// True if the connection survived an update of its keys.
+    /// True if the connection survived a key update; `None` if none was tried.
     pub key_update: Option<bool>,
-    /// The change to another port with a fresh connection ID. `None` if the server forbids it or has given
-    /// out no spare ID.
-    pub migration: Option<Move>,
+    /// A migration to another port with a fresh connection ID. `None` if the server forbids it or issued no
+    /// spare ID.
+    pub migration: Option<AddressChange>,
 }
 
-/// A handshake with a small first flight.
+/// A connection with a small first flight.
 #[derive(Clone, PartialEq, Debug, Serialize, Default)]
 #[non_exhaustive]
-pub struct Small {
+pub struct SmallFirstFlight {
     /// The key exchange group.
     pub group: String,
     /// Bytes sent and received before the server had validated the address.

@@ -1,4 +1,4 @@
-//! Turns observations into verdicts. Nothing here touches the network.
+//! Converts observations to verdicts, without access to the network.
 
 mod connection;
 mod handshake;
@@ -7,13 +7,13 @@ mod requests;
 use crate::finding::Finding;
 use crate::probe::facts::Facts;
 
-/// Returns the aspects of a server, in the order of a report. An observation that is missing because a step
-/// failed is an aspect that is unknown.
+/// Returns the aspects of a server in the order of a report. If an observation is missing because a step
+/// failed, the aspect is unknown.
 pub(crate) fn judge(facts: &Facts) -> Vec<Finding> {
     let first = match &facts.first {
         Ok(first) => first,
         Err(error) => {
-            let why = "without a handshake there is no connection";
+            let why = "without a handshake, there is no connection";
             return vec![Finding::bad("handshake", error.clone(), why).costs(100)];
         }
     };

@@ -1,21 +1,20 @@
-//! Examines a QUIC server in a handful of handshakes, and grades it with reasons.
+//! Examines a QUIC server with a few handshakes, and grades it with reasons.
 //!
-//! [`run`] contacts only the host that is named: at most [`MOST_HANDSHAKES`] handshakes (TLS over TCP
-//! included), one datagram of an unknown version, and a few requests with the user agent [`USER_AGENT`].
-//! Each step has a time limit. The result is a [`Report`]: [`Facts`], and [`Finding`]s that are
-//! derived from them.
+//! [`run`] contacts only the specified host, with at most [`MAX_HANDSHAKES`] handshakes (including TLS over
+//! TCP), datagrams of an unknown version, and a few requests with the user agent [`USER_AGENT`]. Each step
+//! has a time limit. The result is a [`Report`] of [`Facts`], and of [`Finding`]s that are derived from them.
 
 mod arguments;
-mod dial;
+mod connector;
 mod facts;
 mod judge;
 mod page;
+mod recording_socket;
+mod recording_verifier;
 mod records;
 mod report;
+mod requests;
 mod steps;
-mod talk;
-mod tap;
-mod trust;
 mod wire;
 
 use std::net::SocketAddr;
@@ -24,135 +23,136 @@ use std::sync::Arc;
 use courser_measure::{Failure, target};
 
 use crate::HTTPS;
-use crate::probe::dial::{Dialler, Line};
+use crate::probe::connector::{Connector, ProbeConnection};
+use crate::probe::recording_verifier::RecordingVerifier;
+use crate::probe::requests::RequestTemplate;
 use crate::probe::steps::{first, further, outside, versions};
-use crate::probe::talk::Asker;
-use crate::probe::trust::Witness;
 
 pub use crate::finding::{Finding, Verdict};
 pub use crate::probe::arguments::Arguments;
-pub use crate::probe::dial::MOST_HANDSHAKES;
+pub use crate::probe::connector::MAX_HANDSHAKES;
 pub use crate::probe::facts::{
-    Chain, Exchange, Facts, First, Move, Parameters, Priorities, Refusal, Resumed, Settings, Small,
+    AddressChange, Chain, Exchange, Facts, FirstConnection, Parameters, Priorities, Refusal,
+    ResumedConnection, Settings, SmallFirstFlight,
 };
 pub use crate::probe::report::{Grade, Report};
-pub use crate::probe::talk::USER_AGENT;
+pub use crate::probe::requests::USER_AGENT;
 
 /// Examines a server. Calls `on_step` with the name of each step before it begins.
 ///
-/// A server that does not answer is a report with the reason and the grade F. Later steps that fail leave their
-/// part of the report out.
+/// If the server does not answer, the report contains the reason and the grade F. If a later step fails, its
+/// part of the report contains the reason or is missing.
 ///
 /// # Errors
-/// When the host cannot be resolved, or the flags cannot be used.
+/// Returns an error if the host cannot be resolved, or the flags cannot be used.
 pub async fn run(arguments: &Arguments, mut on_step: impl FnMut(&str)) -> Result<Report, Failure> {
     let (host, port) = target::split_target(&arguments.host, HTTPS)?;
     let addresses = target::resolve(host, port)?;
     let name = arguments.server_name.as_deref();
     let name = name.unwrap_or_else(|| target::without_zone(host));
-    let witness = Arc::new(Witness::new(arguments.ca.as_deref())?);
-    let mut asker = Asker {
+    let verifier = Arc::new(RecordingVerifier::new(arguments.ca.as_deref())?);
+    let mut template = RequestTemplate {
         authority: authority(name, port),
         path: arguments.path.clone(),
         limit: arguments.timeout,
         method: http::Method::HEAD,
         padding: 0,
     };
-    let mut dialler = Dialler {
+    let mut connector = Connector {
         address: addresses[0],
         name: name.to_owned(),
         limit: arguments.timeout,
         used: 0,
-        witness: witness.clone(),
+        verifier: verifier.clone(),
     };
-    let config = dialler.config(&arguments.alpn)?;
+    let config = connector.config(&arguments.alpn)?;
     on_step("handshake");
-    let line = first_line(&mut dialler, &addresses, &config).await?;
-    let mut facts = empty(&arguments.host, dialler.address);
-    let line = match line {
-        Ok(line) => line,
+    let probe = first_connection(&mut connector, &addresses, &config).await?;
+    let mut facts = empty(&arguments.host, connector.address);
+    let probe = match probe {
+        Ok(probe) => probe,
         Err(error) => {
-            facts.handshakes = dialler.used;
+            facts.handshakes = connector.used;
             facts.first = Err(error);
             return Ok(Report::new(facts));
         }
     };
     on_step("requests and a change of port");
-    let (seen, settings) = first::examine(&line, &witness, &mut asker).await;
+    let (seen, settings) = first::examine(&probe, &verifier, &mut template).await;
     let protocol = seen.protocol.clone();
-    line.close().await;
+    probe.close().await;
     let may_migrate = seen
         .parameters
         .as_ref()
         .is_some_and(|it| !it.disable_active_migration);
     facts.first = Ok(seen);
     on_step("an unknown version");
-    let patience = arguments.timeout.min(FOR_SILENCE);
-    let versions = versions::negotiate(dialler.address, patience).await;
+    let limit = arguments.timeout.min(VERSIONS_TIMEOUT);
+    let versions = versions::negotiate(connector.address, limit).await;
     facts.versions = versions.ok().flatten();
     on_step("resumption and migration");
     let resumed = further::resume(
-        &mut dialler,
+        &mut connector,
         config,
         (&protocol, settings),
-        &asker,
+        &template,
         may_migrate,
     );
     facts.resumed = part(resumed.await);
-    more_handshakes(&mut dialler, &arguments.alpn, &mut facts, &mut on_step).await;
+    more_handshakes(&mut connector, &arguments.alpn, &mut facts, &mut on_step).await;
     let is_http3 = protocol == courser::h3::ALPN;
-    if is_http3 && !arguments.no_tcp && dialler.take() {
+    if is_http3 && !arguments.no_tcp && connector.take() {
         on_step("TCP");
-        let url = format!("https://{}{}", asker.authority, asker.path);
+        let url = format!("https://{}{}", template.authority, template.path);
         let found =
-            outside::alt_svc(dialler.address, &url, name, &witness, arguments.timeout).await;
+            outside::alt_svc(connector.address, &url, name, &verifier, arguments.timeout).await;
         facts.tcp = Some(found);
     }
     #[cfg(feature = "dns")]
     if is_http3 && has_records(name) {
         facts.https_record = Some(outside::https_record(name, port, arguments.timeout).await);
     }
-    facts.handshakes = dialler.used;
+    facts.handshakes = connector.used;
     Ok(Report::new(facts))
 }
 
-/// Makes the handshakes that need no exchange.
+/// Performs the handshakes without requests.
 async fn more_handshakes(
-    dialler: &mut Dialler,
+    connector: &mut Connector,
     protocols: &[String],
     facts: &mut Facts,
     on_step: &mut impl FnMut(&str),
 ) {
     on_step("a small first flight");
-    facts.small = part(further::small(dialler, protocols).await);
+    facts.small = part(further::small(connector, protocols).await);
     on_step("version 2");
-    facts.version2 = part(further::version2(dialler, protocols).await);
+    facts.version2 = part(further::version2(connector, protocols).await);
     on_step("an unknown protocol");
-    facts.unknown_alpn = further::unknown_alpn(dialler).await.unwrap_or_default();
+    facts.unknown_alpn = further::unknown_alpn(connector).await.unwrap_or_default();
 }
 
-/// Returns a part of the report. A step that fails leaves the reason there, and the other steps continue.
+/// Returns a part of the report. If the step failed, the part is the reason, and the other steps continue.
 fn part<T>(step: Result<Option<Result<T, String>>, Failure>) -> Option<Result<T, String>> {
     step.unwrap_or_else(|failure| Some(Err(failure.to_string())))
 }
 
-/// Makes the first handshake, with the first address or with one of the other family: a name may have both,
-/// as localhost has.
-async fn first_line(
-    dialler: &mut Dialler,
+/// Opens the first connection, to the first address or to one of the other family, because names such as
+/// localhost have both.
+async fn first_connection(
+    connector: &mut Connector,
     addresses: &[SocketAddr],
     config: &courser::ClientConfig,
-) -> Result<Result<Line, String>, Failure> {
-    let line = dialler.first(config.clone()).await?;
-    let first = dialler.address;
+) -> Result<Result<ProbeConnection, String>, Failure> {
+    let probe = connector.first(config.clone()).await?;
+    let first = connector.address;
     let other = addresses.iter().find(|it| it.is_ipv4() != first.is_ipv4());
-    let (Err(error), Some(other)) = (&line, other) else {
-        return Ok(line);
+    let (Err(error), Some(other)) = (&probe, other) else {
+        return Ok(probe);
     };
-    dialler.address = *other;
-    let second = dialler.first(config.clone()).await?;
+    connector.address = *other;
+    let second = connector.first(config.clone()).await?;
     if second.is_err() {
-        dialler.address = first;
+        connector.address = first;
         return Ok(Err(error.clone()));
     }
     Ok(second)
@@ -174,14 +174,14 @@ fn empty(host: &str, address: SocketAddr) -> Facts {
     }
 }
 
-/// Returns true for names that may have records: neither addresses nor names of this machine (RFC 6761 §6.3).
+/// Returns true for names that may have DNS records: not addresses, and not localhost (RFC 6761 §6.3).
 #[cfg(feature = "dns")]
 fn has_records(name: &str) -> bool {
     let is_local = name == "localhost" || name.ends_with(".localhost");
     !is_local && name.parse::<std::net::IpAddr>().is_err()
 }
 
-/// Returns the authority of a URL: IPv6 addresses have brackets, and the usual port is left out.
+/// Returns the authority of a URL, with brackets around IPv6 addresses and without the default port.
 fn authority(name: &str, port: u16) -> String {
     let host = match name.contains(':') {
         true => format!("[{name}]"),
@@ -193,15 +193,15 @@ fn authority(name: &str, port: u16) -> String {
     }
 }
 
-/// A server that does not negotiate versions is silent.
-const FOR_SILENCE: std::time::Duration = std::time::Duration::from_millis(1500);
+/// The time limit for Version Negotiation, because some servers do not answer.
+const VERSIONS_TIMEOUT: std::time::Duration = std::time::Duration::from_millis(1500);
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn a_step_that_cannot_be_made_is_a_part_with_its_reason() {
+    fn failed_step_is_reported_with_its_reason() {
         let failed = Err(Failure::new("no socket"));
         assert_eq!(part::<u32>(failed), Some(Err("no socket".to_owned())));
         assert_eq!(part::<u32>(Ok(None)), None);

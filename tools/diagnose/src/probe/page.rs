@@ -1,4 +1,4 @@
-//! The report as a page that opens without a network.
+//! The report as a self-contained HTML page.
 
 use courser_plot::page::{Cell, Page, Section, Table};
 
@@ -28,7 +28,7 @@ impl Report {
                 Cell::text(points),
             ]);
         }
-        let mut reasons = Section::new("Reasons of the grade");
+        let mut reasons = Section::new("Reasons for the grade");
         for aspect in self.reasons() {
             let why = aspect.why.as_deref().unwrap_or_default();
             reasons = reasons.text(format!(
@@ -37,7 +37,7 @@ impl Report {
             ));
         }
         if self.reasons().is_empty() {
-            reasons = reasons.text("Nothing costs points.");
+            reasons = reasons.text("No points were deducted.");
         }
         Page::new(format!("QUIC at {}: grade {}", self.facts.host, self.grade))
             .line(self.headline())

@@ -1,4 +1,4 @@
-//! The telemetry records of a connection that the probe evaluates.
+//! Collects the telemetry records of a connection.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,19 +15,19 @@ pub(crate) struct Observed {
     pub(crate) parameters: Option<TransportParameters>,
     /// The last state of ECN validation.
     pub(crate) ecn: Option<EcnState>,
-    /// PATH_CHALLENGE frames received.
+    /// Number of PATH_CHALLENGE frames received.
     pub(crate) challenges: u64,
-    /// NEW_CONNECTION_ID frames received.
+    /// Number of NEW_CONNECTION_ID frames received, each with a spare connection ID.
     pub(crate) spare_ids: u64,
-    /// NEW_TOKEN frames received.
+    /// Number of NEW_TOKEN frames received, each with a token for a later connection.
     pub(crate) tokens: u64,
     /// True once the search for the path MTU is complete.
     pub(crate) mtu_done: bool,
-    /// Bytes of request streams that have arrived, by stream, and their order of completion.
+    /// Bytes received on each request stream, by stream ID.
     pub(crate) streams: BTreeMap<u64, u64>,
-    /// Streams in the order in which their ends arrived.
+    /// Request streams in the order in which their ends arrived.
     pub(crate) finished: Vec<u64>,
-    /// Key updates.
+    /// Number of key updates by either end.
     pub(crate) key_updates: u64,
 }
 
@@ -57,9 +57,9 @@ impl Observed {
                 fin,
             } => {
                 let id = id.value();
-                // Streams of requests only, and only as many as this probe opens.
+                // Counts request streams only, and only as many as this probe opens.
                 if id % 4 != 0
-                    || (self.streams.len() == MOST_STREAMS && !self.streams.contains_key(&id))
+                    || (self.streams.len() == MAX_STREAMS && !self.streams.contains_key(&id))
                 {
                     return;
                 }
@@ -75,7 +75,7 @@ impl Observed {
     }
 }
 
-/// Collects the records of the next connection. Clones share it.
+/// Collects the records of the next connection. Clones share the records.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Collector(Arc<Mutex<Observed>>);
 
@@ -101,8 +101,8 @@ impl SinkFactory for Collector {
     }
 }
 
-/// Streams whose bytes are counted: more than this probe opens on a connection (K238).
-const MOST_STREAMS: usize = 16;
+/// The largest number of streams whose bytes are counted: more than this probe opens on a connection (K238).
+const MAX_STREAMS: usize = 16;
 
 #[cfg(test)]
 mod tests {
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn lengths_and_order_of_requests_are_kept() {
+    fn lengths_and_order_of_responses_are_recorded() {
         let mut observed = Observed::default();
         for frame in [
             stream(4, 0, 10, true),
@@ -136,14 +136,14 @@ mod tests {
     }
 
     #[test]
-    fn streams_are_bounded() {
+    fn number_of_recorded_streams_is_bounded() {
         let mut observed = Observed::default();
         for index in 0..1000 {
             observed.on_frame(&stream(index * 4, u64::MAX, 1, true));
         }
         assert_eq!(
             (observed.streams.len(), observed.finished.len()),
-            (MOST_STREAMS, MOST_STREAMS)
+            (MAX_STREAMS, MAX_STREAMS)
         );
     }
 }

@@ -1,4 +1,4 @@
-//! The report: a grade with its reasons, as text and as JSON.
+//! Reports a grade with its reasons, as text and as JSON.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use courser_measure::printable;
 use serde::{Serialize, Serializer};
 
 use crate::finding::{Finding, Verdict, name_width, to_json};
-use crate::probe::dial::MOST_HANDSHAKES;
+use crate::probe::connector::MAX_HANDSHAKES;
 use crate::probe::facts::Facts;
 use crate::probe::judge::judge;
 
@@ -22,7 +22,7 @@ pub enum Grade {
 }
 
 impl Grade {
-    /// Returns the grade of so many points of 100.
+    /// Returns the grade for a number of points from 0 to 100.
     fn of(points: u32) -> Self {
         match points {
             90.. => Self::A,
@@ -44,9 +44,9 @@ impl fmt::Display for Grade {
 #[derive(Clone, PartialEq, Debug, Serialize)]
 #[non_exhaustive]
 pub struct Report {
-    /// The grade.
+    /// The grade, which follows from the points.
     pub grade: Grade,
-    /// Its points, of 100.
+    /// The points, from 0 to 100.
     pub points: u32,
     /// The aspects of the server with their verdicts.
     #[serde(serialize_with = "aspects")]
@@ -56,9 +56,9 @@ pub struct Report {
 }
 
 impl Report {
-    /// Judges observations.
+    /// Judges observations, and grades the server.
     pub fn new(mut facts: Facts) -> Self {
-        // It is shown as it is.
+        // The error is printed without further processing.
         facts.first = facts.first.map_err(|error| printable(&error));
         let aspects = judge(&facts);
         let lost: u32 = aspects.iter().map(|aspect| aspect.points).sum();
@@ -108,7 +108,7 @@ impl Report {
             ..
         } = facts;
         format!(
-            "{host} ({address}): grade {grade}, {points} of 100 points; {handshakes} of at most {MOST_HANDSHAKES} handshakes"
+            "{host} ({address}): grade {grade}, {points} of 100 points; {handshakes} of at most {MAX_HANDSHAKES} handshakes"
         )
     }
 }
@@ -128,9 +128,9 @@ impl fmt::Display for Report {
         }
         let reasons = self.reasons();
         if reasons.is_empty() {
-            return write!(f, "\nnothing costs points");
+            return write!(f, "\nno points were deducted");
         }
-        write!(f, "\nwhat costs points:")?;
+        write!(f, "\npoints deducted:")?;
         for Finding {
             name, points, why, ..
         } in reasons

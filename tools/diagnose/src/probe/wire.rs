@@ -1,33 +1,32 @@
-//! The datagrams of one connection, as an observer on the network sees them.
+//! Observes the datagrams of one connection, as on the network.
 
 use courser::runtime::Ecn;
 use courser_wire::ConnectionId;
 use courser_wire::packet::{Packet, PacketKind, decode_greased};
 
-/// Notes about the datagrams of one connection.
+/// Counters and properties of the datagrams of one connection.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct WireLog {
-    /// True if the server has sent a Retry packet.
+    /// True if the server sent a Retry packet.
     pub(crate) retry: bool,
     /// Bytes sent before the server had validated the client's address.
     pub(crate) sent_early: u64,
-    /// Bytes received before that.
+    /// Bytes received before the server had validated the client's address.
     pub(crate) received_early: u64,
-    /// True if the server had sent more than three times what it had received (RFC 9000 §8.1).
+    /// True if the server exceeded three times the bytes that it had received (RFC 9000 §8.1).
     pub(crate) exceeds_three_times: bool,
     /// Datagrams received with each mark: not ECT, ECT(1), ECT(0), CE.
     pub(crate) marks: [u64; 4],
-    /// Datagrams received.
+    /// Number of datagrams received on the current and earlier ports.
     pub(crate) received: u64,
-    /// Packets with a short header received.
+    /// Number of received packets with a short header.
     pub(crate) short: u64,
-    /// Packets with a short header and a Fixed Bit of 0 (RFC 9287).
+    /// Number of received packets with a short header and a Fixed Bit of 0 (RFC 9287).
     pub(crate) greased: u64,
-    /// Changes of the spin bit from one packet with a short header to the next, of the server and of this
-    /// client.
+    /// Changes of the spin bit between consecutive packets with a short header, of the server and of this client.
     pub(crate) spins: [u64; 2],
     is_validated: bool,
-    /// The connection ID that the server has chosen.
+    /// The connection ID that the server chose.
     server_id: Option<ConnectionId>,
     last_spin: [Option<bool>; 2],
 }
@@ -35,14 +34,14 @@ pub(crate) struct WireLog {
 impl WireLog {
     pub(crate) fn on_sent(&mut self, datagram: &[u8]) {
         if !self.is_validated {
-            // The server knows the address from a packet that proves it, and from the token of its Retry.
+            // The server validates the address by a packet that proves it, or by the token of its Retry.
             if packets(datagram).any(|packet| self.proves(&packet)) || self.retry {
                 self.is_validated = true;
             } else {
                 self.sent_early += datagram.len() as u64;
             }
         }
-        self.note_spin(datagram, 1);
+        self.record_spin(datagram, 1);
     }
 
     pub(crate) fn on_received(&mut self, datagram: &[u8], mark: Ecn) {
@@ -65,17 +64,17 @@ impl WireLog {
             self.short += 1;
             self.greased += u64::from(first & FIXED_BIT == 0);
         }
-        self.note_spin(datagram, 0);
+        self.record_spin(datagram, 0);
     }
 
-    /// Returns true for a packet that only a reader of the server's packets can have sent: one with its keys,
-    /// or one to a connection ID of 64 bits or more that the server has chosen (RFC 9000 §8.1).
+    /// Returns true for a packet that only a receiver of the server's packets can send: one with Handshake keys,
+    /// or one to a connection ID of 64 bits or more that the server chose (RFC 9000 §8.1).
     fn proves(&self, packet: &Packet) -> bool {
         let is_chosen = self.server_id == Some(packet.destination);
         packet.kind == PacketKind::Handshake || (is_chosen && packet.destination.len() >= 8)
     }
 
-    fn note_spin(&mut self, datagram: &[u8], end: usize) {
+    fn record_spin(&mut self, datagram: &[u8], end: usize) {
         let Some(first) = short_header(datagram) else {
             return;
         };
@@ -146,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn three_times_are_counted_until_the_address_is_proven() {
+    fn amplification_is_checked_until_the_address_is_validated() {
         let mut log = WireLog::default();
         log.on_sent(&long(PacketKind::Initial, 1200));
         for _ in 0..3 {
@@ -163,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn a_packet_to_a_long_connection_id_of_the_server_proves_the_address() {
+    fn packet_to_a_long_connection_id_of_the_server_validates_the_address() {
         let id = |len: usize| ConnectionId::new(&[7; 20][..len]).expect("short enough");
         for (len, is_proof) in [(8, true), (20, true), (7, false)] {
             let mut log = WireLog::default();
@@ -187,11 +186,11 @@ mod tests {
             id(9),
             ConnectionId::EMPTY,
         ));
-        assert_eq!(log.sent_early, 1200, "an ID that the server has not chosen");
+        assert_eq!(log.sent_early, 1200, "an ID that the server did not choose");
     }
 
     #[test]
-    fn bits_of_short_headers_are_noted() {
+    fn bits_of_short_headers_are_recorded() {
         let mut log = WireLog::default();
         for first in [0x40, 0x60, 0x40, 0x00] {
             log.on_received(&[first, 1, 2], Ecn::Ect0);
@@ -201,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_are_no_packets_are_counted_only() {
+    fn invalid_datagrams_are_only_counted() {
         let mut log = WireLog::default();
         for bytes in [&[][..], &[0x80], &[0xc0; 40]] {
             log.on_received(bytes, Ecn::NotEct);

@@ -1,7 +1,7 @@
-//! The probe against servers in this process, over loopback.
+//! Tests the probe against servers in this process, over loopback.
 
 use courser::{Endpoint, Incoming, RetryPolicy, ServerConfig};
-use courser_diagnose::probe::{Arguments, Facts, MOST_HANDSHAKES, run};
+use courser_diagnose::probe::{Arguments, Facts, MAX_HANDSHAKES, run};
 
 /// Answers each request of a client with a few bytes.
 async fn answer(incoming: Incoming) -> Option<()> {
@@ -39,7 +39,7 @@ async fn examine(config: ServerConfig) -> Facts {
     let mut steps = 0;
     let report = run(&arguments, |_| steps += 1).await.expect("an address");
     assert!(
-        report.facts.handshakes <= MOST_HANDSHAKES && steps >= 5,
+        report.facts.handshakes <= MAX_HANDSHAKES && steps >= 5,
         "{report}"
     );
     report.facts
@@ -50,7 +50,7 @@ fn server() -> ServerConfig {
 }
 
 #[tokio::test]
-async fn a_server_of_another_protocol_is_examined_too() {
+async fn server_of_another_protocol_is_examined() {
     let facts = examine(server()).await;
     let first = facts.first.expect("a handshake");
     assert_eq!(
@@ -75,20 +75,20 @@ async fn a_server_of_another_protocol_is_examined_too() {
 }
 
 #[tokio::test]
-async fn a_retry_is_noted() {
+async fn retry_is_reported() {
     let facts = examine(server().retry(RetryPolicy::Always)).await;
     let first = facts.first.expect("a handshake");
     assert!(first.retry && !first.exceeds_three_times);
 }
 
 #[tokio::test]
-async fn a_server_that_forbids_migration_is_not_asked_to_follow() {
+async fn migration_is_not_tried_if_the_server_forbids_it() {
     let facts = examine(server().migration(false)).await;
     let first = facts.first.expect("a handshake");
     assert!(first.parameters.expect("known").disable_active_migration);
     assert!(
         first.rebinding.expect("tried").survived,
-        "NATs rebind all the same"
+        "NATs rebind nevertheless"
     );
     assert_eq!(
         facts.resumed.expect("tried").expect("resumed").migration,
@@ -97,7 +97,7 @@ async fn a_server_that_forbids_migration_is_not_asked_to_follow() {
 }
 
 #[tokio::test]
-async fn versions_that_a_server_has_are_listed() {
+async fn versions_of_a_server_are_listed() {
     let facts =
         examine(server().versions([courser::QuicVersion::V2, courser::QuicVersion::V1])).await;
     let versions = facts.versions.expect("an answer");

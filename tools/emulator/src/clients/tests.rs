@@ -14,11 +14,11 @@ fn second(second: u64) -> Time {
 }
 
 #[test]
-fn clients_are_as_many_as_allowed_until_they_are_silent_for_long() {
+fn number_of_clients_is_limited_and_idle_clients_are_forgotten() {
     let mut clients = clients(2);
     let mut seen = |now, port| {
         let index = clients
-            .seen(second(now), address(port), None)
+            .find_or_add(second(now), address(port), None)
             .expect("a socket");
         clients.expire(second(now));
         index
@@ -36,7 +36,7 @@ fn clients_are_as_many_as_allowed_until_they_are_silent_for_long() {
 fn rebinding_changes_ports_and_keeps_a_bounded_number_of_old_ones() {
     let mut clients = clients(2);
     clients
-        .seen(Time::ZERO, address(1), None)
+        .find_or_add(Time::ZERO, address(1), None)
         .expect("a socket");
     let port = |clients: &Clients| {
         let client = clients.get(0).expect("known");
@@ -54,13 +54,16 @@ fn rebinding_changes_ports_and_keeps_a_bounded_number_of_old_ones() {
 }
 
 #[test]
-fn amplification_is_the_worst_while_few_bytes_have_come() {
+fn worst_amplification_is_measured_while_few_bytes_have_arrived() {
     let mut clients = clients(1);
     clients
-        .seen(Time::ZERO, address(1), None)
+        .find_or_add(Time::ZERO, address(1), None)
         .expect("a socket");
     clients.on_server_sent(Time::ZERO, 0, 500);
-    assert_eq!(clients.counts.worst_amplification, None, "nothing came yet");
+    assert_eq!(
+        clients.counts.worst_amplification, None,
+        "no bytes have arrived"
+    );
     clients.on_reached_server(0, 1_200);
     clients.on_server_sent(Time::ZERO, 0, 2_500);
     assert_eq!(clients.counts.worst_amplification, Some(2_500));
@@ -73,7 +76,7 @@ fn amplification_is_the_worst_while_few_bytes_have_come() {
 fn first_reply_counts_for_amplification_however_late_it_is() {
     let mut clients = clients(1);
     clients
-        .seen(Time::ZERO, address(1), None)
+        .find_or_add(Time::ZERO, address(1), None)
         .expect("a socket");
     clients.on_reached_server(0, 5_000);
     clients.on_server_sent(Time::ZERO, 0, 1_000);

@@ -1,4 +1,4 @@
-//! Stands for regular expressions in builds without them.
+//! Replaces regular expressions in builds without the feature `rand-regex`.
 
 use courser_measure::Failure;
 
@@ -10,7 +10,7 @@ impl Expression {
         Err(Failure::new("built without the feature rand-regex"))
     }
 
-    pub(super) fn draw(&self, _: u64) -> String {
+    pub(super) fn generate(&self, _: u64) -> String {
         match *self {}
     }
 }

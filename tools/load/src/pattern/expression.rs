@@ -1,4 +1,4 @@
-//! Regular expressions from which strings are drawn.
+//! Generates random strings from regular expressions.
 
 use courser_measure::Failure;
 use rand::SeedableRng;
@@ -9,8 +9,8 @@ use rand::rngs::SmallRng;
 pub(super) struct Expression(rand_regex::Regex);
 
 impl Expression {
-    /// Reads an expression in which an unbounded repetition yields up to `max_repeat` more than it
-    /// has to. Errors show it as the user wrote it.
+    /// Compiles an expression. Unbounded repetitions yield up to `max_repeat` repetitions above their minimum.
+    /// Errors show `shown`, the expression as the user wrote it.
     pub(super) fn read(text: &str, shown: &str, max_repeat: u32) -> Result<Self, Failure> {
         let compiled = rand_regex::Regex::compile(text, max_repeat);
         compiled.map(Self).map_err(|error| {
@@ -21,8 +21,8 @@ impl Expression {
         })
     }
 
-    /// Draws a string, the same one for the same seed.
-    pub(super) fn draw(&self, seed: u64) -> String {
+    /// Generates a string, which is the same for the same seed.
+    pub(super) fn generate(&self, seed: u64) -> String {
         self.0.sample(&mut SmallRng::seed_from_u64(seed))
     }
 }

@@ -1,11 +1,11 @@
-//! The report in the format of h2load, with additional lines.
+//! Formats the report as h2load does, with additional lines.
 
 use courser_measure::Stats;
 use courser_units::to_f64;
 
 use crate::{Amount, Plan, QuicRecord, Summary};
 
-/// Returns the text before the run.
+/// Returns the text that is printed before the run.
 pub fn before(plan: &Plan) -> String {
     let mut text = "starting benchmark...\n".to_owned();
     let share = |thread: u64| (plan.connections - thread).div_ceil(plan.threads);
@@ -26,7 +26,7 @@ pub fn before(plan: &Plan) -> String {
     text
 }
 
-/// Returns the report.
+/// Returns the report, with lines for QUIC, errors, rates and CPU time added to those of h2load.
 pub fn text(summary: &Summary) -> String {
     let mut lines = agreed(summary);
     lines.push(String::new());
@@ -39,7 +39,7 @@ pub fn text(summary: &Summary) -> String {
     let failed = summary.errored + (summary.done - summary.succeeded);
     lines.push(format!(
         "requests: {} total, {} started, {} done, {} succeeded, {failed} failed, {} errored, {} timeout",
-        summary.asked.unwrap_or(summary.done + summary.errored),
+        summary.requested.unwrap_or(summary.done + summary.errored),
         summary.sent,
         summary.done,
         summary.succeeded,
@@ -75,14 +75,14 @@ fn agreed(summary: &Summary) -> Vec<String> {
         let group = tls.group.iter();
         lines.extend(group.map(|group| format!("Negotiated Group: {group}")));
     }
-    lines.push(format!("Application protocol: {}", agreed.spoken.name()));
+    lines.push(format!("Application protocol: {}", agreed.version.name()));
     let version = agreed.quic.iter();
     lines.extend(version.map(|version| format!("QUIC version: {version}")));
     lines
 }
 
-/// Returns the line of traffic. Bytes that are neither field lines nor content are those of frames,
-/// which count as headers because the libraries do not count them separately.
+/// Returns the line of traffic. The bytes of frames count as headers, because the libraries do not count
+/// them separately.
 fn traffic(summary: &Summary) -> String {
     let (total, data) = (summary.received, summary.data);
     let headers = total.saturating_sub(data);
@@ -100,7 +100,7 @@ fn traffic(summary: &Summary) -> String {
     )
 }
 
-/// Returns the lines that h2load does not have.
+/// Returns the lines that h2load does not print.
 fn more(summary: &Summary) -> Vec<String> {
     let mut lines = Vec::new();
     if summary.refused > 0 || summary.lost > 0 {
@@ -174,7 +174,7 @@ fn table(summary: &Summary) -> Vec<String> {
     lines
 }
 
-/// Returns the datagrams received in one system call.
+/// Returns the mean number of datagrams received in one system call.
 fn per_receive_call(quic: &QuicRecord) -> f64 {
     to_f64(quic.io.received_datagrams.unwrap_or(0)) / to_f64(quic.io.receive_calls.max(1))
 }
@@ -183,7 +183,7 @@ fn times(name: &str, stats: &Stats) -> String {
     row(name, stats, time)
 }
 
-/// Returns a row of whole numbers; mean and deviation have decimals.
+/// Returns a row of whole numbers, with decimals for the mean and the deviation.
 fn counts(name: &str, stats: &Stats) -> String {
     let whole = |value: f64| format!("{value:.0}");
     let broken = |value: f64| format!("{value:.2}");
@@ -213,7 +213,7 @@ fn line(name: &str, order: [String; 5], moments: [String; 2], within: f64) -> St
     line + &format!("{:>9.2}%", within * 100.0)
 }
 
-/// Returns a time as h2load writes it: `150us`, `53.98ms`, `2.02s`.
+/// Formats a time as h2load does: `150us`, `53.98ms`, `2.02s`.
 fn time(seconds: f64) -> String {
     match seconds {
         s if s < 1e-3 => format!("{:.0}us", s * 1e6),
@@ -222,7 +222,7 @@ fn time(seconds: f64) -> String {
     }
 }
 
-/// Returns a size in powers of 1024 without the unit: `4.46M`.
+/// Formats a size in powers of 1024 without the unit: `4.46M`.
 fn size(bytes: f64) -> String {
     let (mut value, mut prefix) = (bytes, "");
     for larger in ["K", "M", "G", "T"] {
@@ -246,7 +246,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_have_the_columns_that_scripts_cut() {
+    fn columns_have_the_widths_of_h2load() {
         let stats = Stats {
             min: 150e-6,
             max: 0.05398,

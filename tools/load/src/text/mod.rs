@@ -1,4 +1,4 @@
-//! The reports of a run as text.
+//! Formats reports as text.
 
 mod h2load;
 mod oha;

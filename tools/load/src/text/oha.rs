@@ -1,11 +1,11 @@
-//! The report in the format of oha.
+//! Formats the report as oha does.
 
 use courser_measure::Stats;
 use courser_units::to_f64;
 
 use crate::{PERCENTILES, Summary};
 
-/// Returns the report.
+/// Returns the report, with lines for CPU time, handshakes and warnings added to those of oha.
 pub fn text(summary: &Summary) -> String {
     let latency = summary.latency.stats();
     let unit = Unit::of(latency.max);
@@ -91,7 +91,7 @@ fn details(summary: &Summary, unit: Unit) -> Vec<String> {
     lines
 }
 
-/// Returns a bar for each of eleven classes, from the fastest to the slowest.
+/// Returns a bar for each of eleven classes of latency, from the fastest to the slowest.
 fn histogram(summary: &Summary, unit: Unit) -> Vec<String> {
     let classes = summary.latency.classes();
     let most = classes.iter().map(|(_, count)| *count).max().unwrap_or(0);
@@ -125,7 +125,7 @@ fn most_first<K: Clone>(counts: &std::collections::BTreeMap<K, u64>) -> Vec<(K, 
     sorted
 }
 
-/// The unit of all times, chosen for the slowest.
+/// The unit of all times, which fits the slowest one.
 #[derive(Clone, Copy, Debug)]
 struct Unit {
     in_seconds: f64,
@@ -147,7 +147,7 @@ impl Unit {
     }
 }
 
-/// Returns a size in binary units: `4.46 MiB`.
+/// Formats a size in binary units: `4.46 MiB`.
 fn size(bytes: f64) -> String {
     let (mut value, mut unit) = (bytes, "B");
     for larger in ["KiB", "MiB", "GiB", "TiB"] {
@@ -164,7 +164,7 @@ fn size(bytes: f64) -> String {
     }
 }
 
-/// The length of the longest bar.
+/// The length of the longest bar in characters.
 const BAR: u64 = 32;
 
 #[cfg(test)]

@@ -11,8 +11,8 @@ fn max_stall(report: MovesReport) -> Duration {
 
 #[track_caller]
 fn assert_close(found: Duration, millis: u64) {
-    let wanted = Duration::from_millis(millis);
-    assert!(found.abs_diff(wanted) < wanted / 500, "{found:?}");
+    let expected = Duration::from_millis(millis);
+    assert!(found.abs_diff(expected) < expected / 500, "{found:?}");
 }
 
 #[test]
@@ -32,7 +32,7 @@ fn stall_is_the_longest_time_without_bytes_in_a_direction() {
 }
 
 #[test]
-fn connection_that_never_goes_on_stalls_until_the_end() {
+fn connection_without_bytes_after_a_move_stalls_until_the_end() {
     let began = Instant::now();
     let moves = moves(began);
     moves.on_move(began);
@@ -58,7 +58,7 @@ fn moves_before_the_measurement_do_not_count() {
 }
 
 #[test]
-fn wait_between_exchanges_is_no_stall() {
+fn time_between_exchanges_is_not_a_stall() {
     let began = Instant::now();
     let (moves, at) = (moves(began), |millis| began + Duration::from_millis(millis));
     moves.on_busy(at(0));
@@ -89,7 +89,7 @@ fn exchange_that_fails_without_bytes_is_a_stall() {
 }
 
 #[test]
-fn response_after_a_long_upload_is_no_stall() {
+fn response_after_a_long_upload_is_not_a_stall() {
     let began = Instant::now();
     let (moves, at) = (moves(began), |millis| began + Duration::from_millis(millis));
     moves.on_busy(at(0));

@@ -2,7 +2,7 @@ use clap::Parser;
 
 use super::*;
 
-/// A program with these flags only.
+/// A command line with the flags of a plan only.
 #[derive(Parser, Debug)]
 struct Program {
     #[command(flatten)]
@@ -37,7 +37,7 @@ fn reverse_swaps_either_direction() {
 }
 
 #[test]
-fn flags_without_meaning_are_refused_by_name() {
+fn flags_without_effect_are_refused_by_name() {
     let error = plan_of(&["--scenario", "close", "-P", "2"]).expect_err("no streams");
     assert_eq!(
         error.to_string(),
@@ -87,7 +87,7 @@ fn amount_is_ten_seconds_by_default() {
 }
 
 #[test]
-fn warm_up_needs_a_longer_time_and_a_scenario_that_can_begin_twice() {
+fn warm_up_must_be_shorter_than_the_time_and_is_refused_for_datagrams() {
     let plan = plan_of(&["-t", "10", "--warm-up", "2s"]).expect("valid");
     assert_eq!(plan.warm_up, Some(Duration::from_secs(2)));
     assert_eq!(plan.amount, Amount::Time(Duration::from_secs(10)));
@@ -99,7 +99,7 @@ fn warm_up_needs_a_longer_time_and_a_scenario_that_can_begin_twice() {
             format!("a warm-up of {seen} must be shorter than the measured time of 2.00 s")
         );
     }
-    // The default time is a limit, too.
+    // The default time is a limit as well.
     assert!(plan_of(&["--warm-up", "9.9"]).is_ok());
     assert!(plan_of(&["--warm-up", "10"]).is_err());
     let error = plan_of(&["-s", "datagram", "--warm-up", "1"]).expect_err("counted by two ends");
@@ -113,7 +113,7 @@ fn warm_up_needs_a_longer_time_and_a_scenario_that_can_begin_twice() {
 }
 
 #[test]
-fn mixed_has_streams_requests_and_datagrams_in_one_direction() {
+fn mixed_combines_streams_requests_and_datagrams() {
     let mixed = |more: &[&str]| plan_of(&[&["-s", "mixed"], more].concat());
     let usual = mixed(&[]).expect("valid").scenario;
     let expected = Scenario::Mixed(Mixed {

@@ -50,7 +50,7 @@ fn interval_has_its_figures_in_the_columns_of_the_header() {
 }
 
 #[test]
-fn counts_of_nothing_are_zero_but_for_bytes() {
+fn counts_are_zero_without_events_and_empty_for_bytes() {
     let mixed = Scenario::Mixed(crate::plan::Mixed {
         direction: Direction::Upload,
         streams: 1,

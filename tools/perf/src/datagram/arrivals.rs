@@ -1,14 +1,14 @@
-//! Counts datagrams that arrive.
+//! Counts received datagrams, and those reordered and duplicated.
 
 use std::time::Duration;
 
 use super::header::Header;
 use super::message::Counted;
 
-/// Counts received datagrams in bounded memory, which records the arrival of the last [`WINDOW`] numbers.
+/// Counts received datagrams in bounded memory: remembers which of the last [`WINDOW`] numbers arrived.
 #[derive(Debug)]
 pub(crate) struct Arrivals {
-    /// A bit for each of the last numbers, at the place of the number modulo `WINDOW`.
+    /// One bit for each of the last numbers, at index number modulo `WINDOW`.
     seen: Vec<u64>,
     /// The number after the highest one that has arrived.
     next: u64,
@@ -16,7 +16,7 @@ pub(crate) struct Arrivals {
     first_at: Option<Duration>,
     /// Transit time of the last datagram in nanoseconds, plus the difference of the clocks.
     transit: Option<i128>,
-    /// The jitter, times 16.
+    /// The jitter in nanoseconds, times 16.
     jitter: i128,
 }
 
@@ -35,7 +35,7 @@ impl Arrivals {
 
     /// Counts a datagram of `size` bytes that arrived at `now`, by this end's clock.
     pub(crate) fn on_datagram(&mut self, header: Header, size: usize, now: Duration) {
-        if !self.note(header.number) {
+        if !self.record(header.number) {
             self.counted.duplicated += 1;
             return;
         }
@@ -59,12 +59,12 @@ impl Arrivals {
         }
     }
 
-    /// Notes a number; returns false when it has arrived before. Numbers that are older than the window
-    /// count as new.
-    fn note(&mut self, number: u64) -> bool {
+    /// Records a number. Returns false if it has arrived before. Numbers that are older than the window count
+    /// as new.
+    fn record(&mut self, number: u64) -> bool {
         // The number comes from the peer, and the one after it must exist.
         if number >= self.next && number < u64::MAX {
-            self.forget(self.next, number);
+            self.clear(self.next, number);
             self.next = number + 1;
             self.mark(number);
             return true;
@@ -75,22 +75,22 @@ impl Arrivals {
         is_new
     }
 
-    /// Marks a number; returns false when it was marked.
+    /// Sets the bit of a number. Returns false if it was set.
     fn mark(&mut self, number: u64) -> bool {
-        let (word, bit) = place(number);
+        let (word, bit) = position(number);
         let is_new = self.seen[word] & bit == 0;
         self.seen[word] |= bit;
         is_new
     }
 
-    /// Makes place for the numbers from `start` to `last`.
-    fn forget(&mut self, start: u64, last: u64) {
+    /// Clears the bits for the numbers from `start` to `last`.
+    fn clear(&mut self, start: u64, last: u64) {
         if last - start >= WINDOW {
             self.seen.fill(0);
             return;
         }
         for number in start..=last {
-            let (word, bit) = place(number);
+            let (word, bit) = position(number);
             self.seen[word] &= !bit;
         }
     }
@@ -106,13 +106,13 @@ impl Arrivals {
 }
 
 /// Returns the word and the bit of a number.
-fn place(number: u64) -> (usize, u64) {
+fn position(number: u64) -> (usize, u64) {
     let index = number % WINDOW;
     let word = usize::try_from(index / WORD).unwrap_or(0);
     (word, 1 << (index % WORD))
 }
 
-/// Numbers whose arrival is remembered: K196.
+/// The number of datagrams whose arrival is remembered: K196.
 const WINDOW: u64 = 65_536;
 
 /// Bits of a word.
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_remembered_up_to_the_window() {
+    fn numbers_within_the_window_are_remembered() {
         let mut arrivals = Arrivals::new();
         arrive(&mut arrivals, &[0, 1, WINDOW, 1]);
         assert_eq!(arrivals.counted().duplicated, 1, "1 is in the window");
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_at_the_end_of_the_range_do_no_harm() {
+    fn largest_numbers_cause_no_overflow() {
         let mut arrivals = Arrivals::new();
         arrive(&mut arrivals, &[u64::MAX, u64::MAX - 1, u64::MAX, 0]);
         assert_eq!(arrivals.received(), 4 - arrivals.counted().duplicated);

@@ -41,7 +41,7 @@ impl Shape {
     }
 }
 
-/// Measures datagrams on a connection, to a server that [`check_version`] has found able to.
+/// Measures datagrams on a connection to a server that passed [`check_version`].
 pub(crate) async fn measure(
     connection: &Connection,
     shape: Shape,
@@ -110,7 +110,9 @@ pub(crate) fn check_version(report: Option<&ServerReport>, scenario: &str) -> Re
 
 async fn check_accepted(lines: &mut Lines) -> Result<(), Failure> {
     let answer = tokio::time::timeout(ANSWER_TIMEOUT, lines.next::<Accepted>()).await;
-    let answer = answer.map_err(|_| Failure::new("the server does not answer the request"))??;
+    let answer = answer.map_err(|_| {
+        Failure::new("the server did not answer the request for datagrams in time")
+    })??;
     match answer.refused {
         None => Ok(()),
         Some(reason) => {
@@ -128,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn older_and_foreign_servers_are_named() {
+    fn older_and_foreign_servers_are_refused_with_the_reason() {
         let error = check_version(None, "mixed").expect_err("unknown");
         assert!(error.to_string().ends_with("which --scenario mixed needs"));
         let old = ServerReport::parse(b"{\"courser\":\"0.1.0\"}").expect("readable");

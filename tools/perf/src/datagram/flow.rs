@@ -37,7 +37,7 @@ pub(super) async fn send(
             sent_at: now - began,
         };
         let sending = connection.send_datagram_wait(header.datagram(size));
-        // Nothing is sent when the time is over while a datagram waits.
+        // A datagram that still waits at the deadline is not sent.
         match deadline {
             Some(deadline) => match tokio::time::timeout_at(deadline.into(), sending).await {
                 Ok(sent) => sent?,
@@ -58,7 +58,7 @@ pub(super) async fn send(
     })
 }
 
-/// Receives datagrams until `ended` returns the sender's counts and they have had time to arrive.
+/// Receives datagrams until `ended` returns the sender's counts, and for a while longer for late ones.
 /// `on_received` is called with the size of each.
 pub(super) async fn receive(
     connection: &Connection,
@@ -69,7 +69,7 @@ pub(super) async fn receive(
     let mut arrivals = Arrivals::new();
     let mut ended = pin!(ended);
     let mut end: Option<Ended> = None;
-    let mut give_up = began;
+    let mut deadline = began;
     loop {
         if let Some(end) = end
             && arrivals.received() >= end.sent
@@ -87,18 +87,18 @@ pub(super) async fn receive(
             }
             counts = &mut ended, if end.is_none() => {
                 end = Some(counts?);
-                give_up = Instant::now() + patience(connection);
+                deadline = Instant::now() + late_arrival_limit(connection);
             }
-            () = sleep_until(give_up.into()), if end.is_some() => {
+            () = sleep_until(deadline.into()), if end.is_some() => {
                 return Ok((end.unwrap_or_default(), arrivals.counted()));
             }
         }
     }
 }
 
-/// Returns the time for which datagrams may arrive after the stream has reported the last one.
-fn patience(connection: &Connection) -> Duration {
-    LEAST_PATIENCE + 3 * connection.stats().path.rtt
+/// Returns the time for which late datagrams are awaited after the sender's counts.
+fn late_arrival_limit(connection: &Connection) -> Duration {
+    MIN_LATE_ARRIVAL + 3 * connection.stats().path.rtt
 }
 
 fn check_size(connection: &Connection, size: usize) -> Result<(), Failure> {
@@ -116,25 +116,25 @@ fn dropped(stats: DatagramStats) -> u64 {
     stats.unsent_dropped + stats.expired
 }
 
-/// Waits until datagrams have left or were dropped, `number` of them since `before`, and returns the counters.
+/// Waits until `number` datagrams since `before` were sent or dropped, and returns the counters.
 async fn settled(connection: &Connection, before: DatagramStats, number: u64) -> DatagramStats {
     let gone = |stats: DatagramStats| stats.sent + dropped(stats);
-    let give_up = Instant::now() + SEND_PATIENCE;
+    let deadline = Instant::now() + SEND_TIMEOUT;
     loop {
         let stats = connection.stats().datagrams;
-        if gone(stats) - gone(before) >= number || Instant::now() >= give_up {
+        if gone(stats) - gone(before) >= number || Instant::now() >= deadline {
             return stats;
         }
         sleep(TICK).await;
     }
 }
 
-/// Spaces datagrams evenly.
+/// Sends datagrams at even intervals.
 #[derive(Clone, Copy, Debug)]
 struct Pace {
     /// Time between two datagrams; zero without a rate.
     each: Duration,
-    /// The time at which the next one is due.
+    /// The time at which the next datagram is due.
     next: Instant,
 }
 
@@ -157,24 +157,24 @@ impl Pace {
         now
     }
 
-    /// Schedules the next datagram. A sender that was held up catches up a little only, so that it never
-    /// exceeds the rate by much.
+    /// Schedules the next datagram. A delayed sender catches up by [`CATCH_UP`] at most, so that it does not
+    /// exceed the rate by much.
     fn on_due(&mut self, now: Instant) {
         let oldest = now.checked_sub(CATCH_UP).unwrap_or(now);
         self.next = self.next.max(oldest) + self.each;
     }
 }
 
-/// Time for which late datagrams are awaited beside round trips.
-const LEAST_PATIENCE: Duration = Duration::from_millis(250);
+/// The shortest time for which late datagrams are awaited.
+const MIN_LATE_ARRIVAL: Duration = Duration::from_millis(250);
 
-/// Time limit for the last datagrams to leave.
-const SEND_PATIENCE: Duration = Duration::from_secs(5);
+/// Time limit for sending the last datagrams.
+const SEND_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The time between two checks of the queue after the last datagram.
 const TICK: Duration = Duration::from_millis(2);
 
-/// The time for which a sender that was held up catches up.
+/// The time for which a delayed sender catches up.
 const CATCH_UP: Duration = Duration::from_millis(50);
 
 #[cfg(test)]
@@ -182,7 +182,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rate_is_that_of_the_content() {
+    fn rate_counts_the_content_only() {
         let pace = Pace::new(Some(1_000_000), 1250, Instant::now());
         assert_eq!(pace.each, Duration::from_millis(10));
         assert_eq!(Pace::new(None, 1250, Instant::now()).each, Duration::ZERO);

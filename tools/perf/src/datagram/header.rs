@@ -1,4 +1,4 @@
-//! The content of a datagram: its number, the time of its departure, and filler.
+//! The content of a datagram: its number, the time at which it was sent, and filler.
 
 use std::time::Duration;
 
@@ -12,14 +12,14 @@ pub(crate) const HEADER: usize = 16;
 /// The header of a datagram.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Header {
-    /// Counts from 0.
+    /// The number of the datagram, counted from 0 in each direction.
     pub(crate) number: u64,
-    /// Time since the sender began.
+    /// The time at which it was sent, since the sender started.
     pub(crate) sent_at: Duration,
 }
 
 impl Header {
-    /// Makes a datagram of `size` bytes, at least those of the header.
+    /// Returns a datagram of `size` bytes, or of the header alone if that is larger.
     pub(crate) fn datagram(self, size: usize) -> Bytes {
         let mut datagram = BytesMut::with_capacity(size.max(HEADER));
         datagram.put_u64(self.number);
@@ -58,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn shorter_datagrams_are_not_ours() {
+    fn datagrams_shorter_than_a_header_are_ignored() {
         let datagram = Header {
             number: 1,
             sent_at: Duration::ZERO,

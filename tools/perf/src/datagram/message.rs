@@ -14,12 +14,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::plan::Direction;
 
-/// Begins a measurement of datagrams in place of the length of a response.
+/// Requests a measurement of datagrams, in place of the length of a response.
 ///
-/// No client asks for 7 * 10^18 bytes.
+/// No client requests 7 * 10^18 bytes.
 pub(crate) const DATAGRAM_REQUEST: u64 = u64::from_be_bytes(*b"courser!");
 
-/// The version of these lines and of the header of datagrams. Both ends have to use the same.
+/// The version of these lines and of the header of datagrams. Both ends must use the same version.
 pub(crate) const VERSION: u32 = 1;
 
 /// The request of a client.
@@ -32,9 +32,9 @@ pub(crate) struct Start {
     pub(crate) size: u16,
     /// Bits of content per second; `None` sends as fast as congestion control allows.
     pub(crate) rate: Option<u64>,
-    /// Milliseconds in which datagrams are sent, if that is the limit.
+    /// Milliseconds for which datagrams are sent, if time is the limit.
     pub(crate) millis: Option<u64>,
-    /// Datagrams in each direction, if that is the limit.
+    /// Number of datagrams in each direction, if it is the limit.
     pub(crate) number: Option<u64>,
 }
 
@@ -43,7 +43,7 @@ pub(crate) struct Start {
 pub(crate) struct Accepted {
     /// The version that the server uses.
     pub(crate) version: u32,
-    /// The reason if it refuses.
+    /// The reason, if the server refuses the request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) refused: Option<String>,
 }
@@ -51,13 +51,13 @@ pub(crate) struct Accepted {
 /// The counts of the sending end, after its last datagram.
 #[derive(Serialize, Deserialize, Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Ended {
-    /// Datagrams that have left.
+    /// Datagrams that were sent.
     pub(crate) sent: u64,
-    /// Bytes of these.
+    /// Payload bytes of these datagrams.
     pub(crate) bytes: u64,
     /// Datagrams that were dropped before they were sent.
     pub(crate) unsent: u64,
-    /// The time in which they were sent, in microseconds.
+    /// The time from the first to the last datagram sent, in microseconds.
     pub(crate) micros: u64,
 }
 
@@ -65,17 +65,17 @@ pub(crate) struct Ended {
 #[derive(Serialize, Deserialize, Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Counted {
     pub(crate) received: u64,
-    /// Bytes of these.
+    /// Payload bytes of these datagrams.
     pub(crate) bytes: u64,
     pub(crate) reordered: u64,
     pub(crate) duplicated: u64,
     pub(crate) jitter_ns: u64,
-    /// The time from the first to the last one in microseconds.
+    /// The time from the first to the last datagram received, in microseconds.
     pub(crate) micros: u64,
 }
 
 impl Start {
-    /// Returns the reason why this end cannot do it.
+    /// Returns the reason why this server cannot run the measurement, or `None` if it can.
     pub(crate) fn refusal(&self) -> Option<String> {
         if self.version != VERSION {
             let theirs = self.version;
@@ -102,7 +102,7 @@ impl Start {
     }
 }
 
-/// Returns a message as a line.
+/// Encodes a message as a line of JSON.
 pub(crate) fn line(message: &impl Serialize) -> Vec<u8> {
     // Writing plain numbers and text cannot fail.
     let mut line = serde_json::to_vec(message).unwrap_or_default();
@@ -129,10 +129,10 @@ impl Lines {
     /// Reads the next message.
     ///
     /// # Errors
-    /// Returns an error if the stream ends or breaks before, or the line is not such a message or too long.
+    /// Returns an error if the stream ends or fails, or if the line is too long or not a `T`.
     ///
     /// # Cancel safety
-    /// Dropped before it is ready, it has lost nothing.
+    /// No bytes are lost if the future is dropped before it completes.
     pub(crate) async fn next<T: DeserializeOwned>(&mut self) -> Result<T, Failure> {
         let too_long = || Failure::new("the peer sent a message that is too long");
         loop {
@@ -150,7 +150,7 @@ impl Lines {
             }
             match self.stream.read_chunk(MAX_LINE).await? {
                 Some(bytes) => self.buffer.extend_from_slice(&bytes),
-                None => return Err(Failure::new("the peer ended the measurement")),
+                None => return Err(Failure::new("the peer ended the measurement early")),
             }
         }
     }

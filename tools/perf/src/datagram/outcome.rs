@@ -1,4 +1,4 @@
-//! The counts of both ends, joined.
+//! Results of datagrams, computed from the counts of both ends.
 
 use courser_units::{bits_per_second, to_f64};
 use serde::Serialize;
@@ -19,11 +19,11 @@ pub struct Datagrams {
 /// The fate of the datagrams of one direction.
 #[derive(Serialize, Clone, Copy, PartialEq, Debug)]
 pub struct DatagramFlow {
-    /// The time in which they were sent.
+    /// The time from the first to the last datagram sent.
     pub seconds: f64,
     /// Datagrams that left the sender.
     pub sent: u64,
-    /// Datagrams dropped before they were sent, because the path's datagram size fell.
+    /// Datagrams dropped before they were sent, because the datagram size of the path decreased.
     pub unsent: u64,
     /// Datagrams that arrived, each counted once.
     pub received: u64,
@@ -44,7 +44,7 @@ pub struct DatagramFlow {
 }
 
 impl DatagramFlow {
-    /// Joins the counts of both ends.
+    /// Computes the results from the counts of both ends.
     pub(super) fn new(ended: Ended, counted: Counted) -> Self {
         let seconds = ended.micros.max(1);
         let seconds = to_f64(seconds) / 1e6;

@@ -6,8 +6,8 @@ use courser_measure::Failure;
 use super::flow;
 use super::message::{Accepted, Lines, Start, VERSION, line};
 
-/// Answers a request for datagrams, which begins with `start`. `on_sent` and `on_received` are called with
-/// the size of each datagram.
+/// Serves a measurement of datagrams. `start` contains the bytes of the request that were read already.
+/// `on_sent` and `on_received` are called with the size of each datagram.
 pub(crate) async fn serve(
     connection: &Connection,
     mut send: SendStream,

@@ -12,7 +12,7 @@ fn pairs(a: &str, b: &str) -> Pairs {
     }
 }
 
-/// Prints a report of this rate.
+/// Returns a command that prints a report with `rate`.
 fn prints(rate: &str) -> String {
     format!(r#"echo '{{"end":{{"per_second":{rate}}}}}'"#)
 }
@@ -88,7 +88,7 @@ async fn stopped_comparisons_report_the_pairs_so_far() {
 
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn too_few_pairs_have_no_verdict_and_slow_runs_are_ended() {
+async fn too_few_pairs_have_no_verdict_and_slow_runs_are_killed() {
     let mut all = pairs(&prints("200"), &prints("250"));
     all.pairs = 5;
     let report = all.run(|_, _| {}, pending()).await.expect("a report");
@@ -102,9 +102,12 @@ async fn too_few_pairs_have_no_verdict_and_slow_runs_are_ended() {
     std::fs::remove_file(&file).expect("ours");
     let process = format!("/proc/{}/stat", id.trim());
     let begun = Instant::now();
-    // It may be a zombie that was not waited for yet.
+    // The process may still be a zombie.
     while std::fs::read_to_string(&process).is_ok_and(|stat| !stat.contains(") Z ")) {
-        assert!(begun.elapsed() < Duration::from_secs(10), "it goes on");
+        assert!(
+            begun.elapsed() < Duration::from_secs(10),
+            "the process still runs"
+        );
         tokio::task::yield_now().await;
     }
 }

@@ -1,4 +1,4 @@
-//! The comparison in sentences.
+//! Formats the results of a comparison.
 
 use std::fmt;
 
@@ -23,7 +23,7 @@ impl PairsReport {
         )
     }
 
-    /// Formats a figure.
+    /// Formats a value of the figure, with the unit that its name implies.
     fn number(&self, value: f64) -> String {
         if self.figure.ends_with("bits_per_second") {
             return courser_units::bits(value);
@@ -43,10 +43,10 @@ impl PairsReport {
         )
     }
 
-    /// Returns the sentence that names the better command, or states that the pairs do not show one.
+    /// Returns the sentence that names the better command, or states that the pairs show no difference.
     fn verdict(&self) -> String {
         if self.pairs.len() < ENOUGH {
-            return format!("too few pairs to tell: at least {ENOUGH} are needed");
+            return format!("too few pairs for a verdict: at least {ENOUGH} are needed");
         }
         if !self.ratio.excludes(1.0) {
             return "no difference is shown: the interval contains 1".to_owned();

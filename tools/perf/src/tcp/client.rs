@@ -22,7 +22,7 @@ use crate::wire::{
     CHUNK, ENDLESS, HEADER, MAX_REPORT, PROTOCOL, REPORT_REQUEST, Request, filler_slice,
 };
 
-/// Makes connections, and counts their system calls.
+/// Opens connections, and counts their system calls.
 pub(crate) struct TcpConnector {
     tls: TlsConnector,
     counters: Arc<StreamCounters>,
@@ -44,7 +44,7 @@ impl TcpConnector {
         }
     }
 
-    /// Makes a connection.
+    /// Opens a connection, and completes the TLS handshake.
     pub(crate) async fn connect(&self, remote: &Remote) -> Result<Box<TcpLink>, Failure> {
         let name = ServerName::try_from(remote.name.clone())
             .map_err(|_| Failure::new(format!("invalid server name '{}'", remote.name)))?;
@@ -58,7 +58,7 @@ impl TcpConnector {
             .unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
             .map_err(|error| remote.tcp_failure(&error))?;
         if stream.get_ref().1.alpn_protocol() != Some(PROTOCOL) {
-            return Err(remote.speaks_otherwise());
+            return Err(remote.protocol_mismatch());
         }
         Ok(Box::new(TcpLink {
             stream,
@@ -75,13 +75,13 @@ impl TcpConnector {
 #[derive(Debug)]
 pub(crate) struct TcpLink {
     stream: TlsStream<Counted>,
-    /// The buffer of sent and received bytes, which take turns.
+    /// The buffer for received bytes.
     buffer: Vec<u8>,
 }
 
 impl TcpLink {
     pub(crate) async fn upload(&mut self, until: Until, meter: &Meter) -> Result<(), Failure> {
-        // Unlike the end of a stream, an empty response shows nothing: request one byte.
+        // Unlike the end of a stream, an empty response would not be visible: request one byte.
         match until {
             Until::Bytes(bytes) => {
                 self.begin(Frame {
@@ -116,8 +116,8 @@ impl TcpLink {
         Ok(())
     }
 
-    /// Receives until `until`. With a time limit the connection cannot be used afterwards, since the
-    /// server goes on sending.
+    /// Receives until `until`. After a time limit the connection cannot be used again, because the server
+    /// continues to send.
     pub(crate) async fn download(&mut self, until: Until, meter: &Meter) -> Result<(), Failure> {
         match until {
             Until::Bytes(bytes) => {
@@ -163,15 +163,15 @@ impl TcpLink {
     }
 
     /// Requests the server's counters; returns `None` when the server does not support the request.
-    pub(crate) async fn ask(&mut self) -> Option<ServerReport> {
-        tokio::time::timeout(REPORT_TIMEOUT, self.ask_now())
+    pub(crate) async fn server_report(&mut self) -> Option<ServerReport> {
+        tokio::time::timeout(REPORT_TIMEOUT, self.request_report())
             .await
             .ok()?
             .ok()
             .flatten()
     }
 
-    async fn ask_now(&mut self) -> Result<Option<ServerReport>, Failure> {
+    async fn request_report(&mut self) -> Result<Option<ServerReport>, Failure> {
         self.begin(Frame {
             response: REPORT_REQUEST,
             request: 0,
@@ -220,7 +220,7 @@ impl TcpLink {
         }
     }
 
-    /// Closes the TLS session and waits until the server has closed it too.
+    /// Closes the TLS session, and waits until the server has closed it too.
     pub(crate) async fn close_and_wait(mut self: Box<Self>) -> Result<(), Failure> {
         self.stream.shutdown().await?;
         self.buffer.resize(CHUNK, 0);

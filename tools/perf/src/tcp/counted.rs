@@ -47,8 +47,7 @@ impl StreamCounters {
 }
 
 impl Counted {
-    /// Sets a stream up: small writes are sent at once, and both ends use the same congestion controller
-    /// as over QUIC.
+    /// Wraps a stream. Turns off Nagle's algorithm, and sets the same congestion controller as over QUIC.
     pub(super) fn new(
         stream: TcpStream,
         counters: Arc<StreamCounters>,
@@ -65,7 +64,7 @@ fn set_congestion(stream: &TcpStream, congestion: Algorithm) -> io::Result<()> {
     let name = match congestion {
         Algorithm::NewReno => "reno",
         Algorithm::Cubic => "cubic",
-        // Not part of every kernel; the call below fails without it.
+        // Some kernels lack Prague, in which case the call below fails.
         Algorithm::Prague => "prague",
         Algorithm::Bbr => "bbr",
     };

@@ -38,7 +38,7 @@ impl Frame {
     }
 }
 
-/// Writes filler bytes. The last ones may wait for a flush.
+/// Writes filler bytes. The caller flushes the stream.
 pub(super) async fn write_filler(
     stream: &mut (impl AsyncWrite + Unpin),
     mut bytes: u64,
@@ -55,7 +55,7 @@ pub(super) async fn write_filler(
     Ok(())
 }
 
-/// Reads and drops `bytes` bytes, or fewer if the stream ends before, and returns their number.
+/// Reads and drops up to `bytes` bytes, fewer if the stream ends. Returns their number.
 pub(super) async fn read_filler(
     stream: &mut (impl AsyncRead + Unpin),
     buffer: &mut [u8],
@@ -70,7 +70,7 @@ pub(super) async fn read_filler(
         let read = match stream.read(&mut buffer[..most]).await {
             Ok(0) => break,
             Ok(read) => read,
-            // The peer has left without a TLS close_notify.
+            // The peer closed the connection without a TLS close_notify.
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => break,
             Err(error) => return Err(error),
         };

@@ -18,7 +18,7 @@ use crate::event::Moved;
 use crate::server_report::ServerReport;
 use crate::wire::{CHUNK, REPORT_REQUEST};
 
-/// A TCP socket that listens.
+/// A listening TCP socket with the settings of its connections.
 pub(crate) struct TcpServer {
     listener: TcpListener,
     acceptor: TlsAcceptor,
@@ -66,7 +66,7 @@ impl TcpServer {
                         }
                     });
                 }
-                // Out of descriptors, or the client has left already.
+                // The process has no free file descriptors, or the client has disconnected already.
                 Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
             }
         }
@@ -85,7 +85,7 @@ impl TcpServer {
             match answer {
                 Ok(sent) => moved.sent += sent,
                 // The client has received enough.
-                Err(error) if has_left(&error) => return Ok(moved),
+                Err(error) if is_disconnect(&error) => return Ok(moved),
                 Err(error) => return Err(error),
             }
         }
@@ -96,10 +96,10 @@ impl TcpServer {
     async fn answer(
         &self,
         stream: &mut TlsStream<Counted>,
-        wanted: u64,
+        response_len: u64,
         context: &Context,
     ) -> io::Result<u64> {
-        let sent = if wanted == REPORT_REQUEST {
+        let sent = if response_len == REPORT_REQUEST {
             let report = ServerReport {
                 io: self.counters.snapshot(),
                 connection: None,
@@ -110,25 +110,25 @@ impl TcpServer {
             stream.write_all(&json).await?;
             0
         } else {
-            write_filler(stream, wanted, None).await?;
-            wanted
+            write_filler(stream, response_len, None).await?;
+            response_len
         };
         stream.flush().await?;
         Ok(sent)
     }
 }
 
-/// Reads the next request; returns `None` when the client has left.
+/// Reads the next request. Returns `None` if the client has disconnected.
 async fn read_frame(stream: &mut TlsStream<Counted>) -> io::Result<Option<Frame>> {
     let mut bytes = [0; FRAME];
     match stream.read_exact(&mut bytes).await {
         Ok(_) => Ok(Some(Frame::from_bytes(bytes))),
-        Err(error) if has_left(&error) => Ok(None),
+        Err(error) if is_disconnect(&error) => Ok(None),
         Err(error) => Err(error),
     }
 }
 
-fn has_left(error: &io::Error) -> bool {
+fn is_disconnect(error: &io::Error) -> bool {
     matches!(
         error.kind(),
         io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe

@@ -1,8 +1,8 @@
-//! The description of a measurement before it begins.
+//! Describes a measurement before it begins.
 
 use crate::{Mixed, Over, Plan, Remote, Scenario};
 
-/// Returns a description of the measurement.
+/// Returns the line that describes the measurement.
 pub fn headline(remote: &Remote, plan: &Plan) -> String {
     let load = load(remote.over, &plan.scenario);
     let packets = match remote.over {
@@ -27,7 +27,7 @@ pub fn headline(remote: &Remote, plan: &Plan) -> String {
     )
 }
 
-/// Returns a description of the load.
+/// Describes the load of a scenario.
 fn load(over: Over, scenario: &Scenario) -> String {
     match *scenario {
         Scenario::Bulk {
@@ -84,13 +84,13 @@ fn load(over: Over, scenario: &Scenario) -> String {
             let rate = rate_of(rate);
             format!("{}, {size}-byte datagrams, {rate}", direction.name())
         }
-        Scenario::Mixed(mixed) => beside(mixed),
+        Scenario::Mixed(mixed) => mixed_load(mixed),
         Scenario::Close => "one at a time".to_owned(),
     }
 }
 
-/// Returns a description of bytes, requests and datagrams at the same time.
-fn beside(mixed: Mixed) -> String {
+/// Describes the load of the scenario mixed.
+fn mixed_load(mixed: Mixed) -> String {
     format!(
         "{} on {}, {} of {} and {} bytes in flight, {}-byte datagrams, {}",
         mixed.direction.name(),
@@ -107,7 +107,7 @@ fn beside(mixed: Mixed) -> String {
 fn rate_of(rate: Option<u64>) -> String {
     match rate {
         Some(rate) => courser_units::rate(rate / 8, 1.0),
-        None => "any rate".to_owned(),
+        None => "unlimited rate".to_owned(),
     }
 }
 

@@ -54,14 +54,14 @@ fn remote(address: SocketAddr) -> Remote {
         rebind_every: None,
         connect_timeout: Duration::from_secs(30),
         clock: CpuClock::Process,
-        tls: Arc::new(tls::client(&Trust::Anybody, PROTOCOL).expect("usable")),
+        tls: Arc::new(tls::client(&Trust::AnyServer, PROTOCOL).expect("usable")),
         sinks: None,
     }
 }
 
 async fn connect(address: SocketAddr) -> (Endpoint, Connection) {
     let endpoint = Endpoint::client(LOOPBACK).expect("a socket");
-    let tls = tls::client(&Trust::Anybody, PROTOCOL).expect("usable");
+    let tls = tls::client(&Trust::AnyServer, PROTOCOL).expect("usable");
     let config = courser::ClientConfig::with_rustls(Arc::new(tls));
     let connecting = endpoint.connect_with(config, address, "localhost");
     let connection = connecting.expect("valid").await.expect("connected");
@@ -74,7 +74,7 @@ async fn next(errors: &mut UnboundedReceiver<String>) -> String {
     error.expect("in time").expect("the server runs")
 }
 
-/// Begins a measurement with this text in place of the request.
+/// Requests a measurement with `text` in place of the request.
 async fn ask(connection: &Connection, text: &[u8]) -> Result<Vec<u8>, ReadError> {
     let (mut send, mut receive) = connection.open_bi().await.expect("allowed");
     send.write_all(b"courser!").await.expect("room");
@@ -90,7 +90,7 @@ async fn ask(connection: &Connection, text: &[u8]) -> Result<Vec<u8>, ReadError>
 }
 
 #[tokio::test]
-async fn endless_line_ends_the_measurement() {
+async fn overlong_line_ends_the_measurement() {
     let (address, mut errors) = server().await;
     let (_endpoint, connection) = connect(address).await;
     let answer = ask(&connection, &[b'x'; 5000]).await;
@@ -101,7 +101,7 @@ async fn endless_line_ends_the_measurement() {
     assert_ne!(answer.as_deref().map(<[u8]>::is_empty), Ok(false));
     let error = next(&mut errors).await;
     assert_eq!(error, "the peer sent an unknown message");
-    // The connection can measure nevertheless.
+    // A later measurement on the connection succeeds.
     let start =
         br#"{"version":1,"direction":"download","size":16,"rate":null,"millis":null,"number":1}"#;
     // The limit counts the end of the line.
@@ -150,10 +150,13 @@ async fn one_measurement_runs_at_a_time_on_a_connection() {
     let second = ask(&connection, &start).await;
     assert!(second.is_err_and(|error| error.is_reset()));
     let error = next(&mut errors).await;
-    assert_eq!(error, "datagrams are being measured");
+    assert_eq!(
+        error,
+        "another measurement of datagrams runs on this connection"
+    );
 }
 
-/// Serves the counters of a server from before datagrams were measured.
+/// Reports counters as a server does that predates measurements of datagrams.
 async fn serve_old(endpoint: Endpoint) {
     while let Some(incoming) = endpoint.accept().await {
         let connection = incoming.await.expect("connected");
@@ -171,7 +174,7 @@ async fn serve_old(endpoint: Endpoint) {
 }
 
 #[tokio::test]
-async fn older_server_is_named_in_the_error() {
+async fn older_server_is_refused_with_the_versions() {
     let tls = tls::server(Identity::in_memory().expect("a key"), PROTOCOL).expect("usable");
     let endpoint = Endpoint::server(ServerConfig::with_rustls(tls), LOOPBACK).expect("bound");
     let address = endpoint.local_addr().expect("bound");

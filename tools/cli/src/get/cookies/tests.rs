@@ -98,7 +98,7 @@ fn cookies_for_public_suffixes_are_refused() {
     ] {
         refusal(from, &format!("x=1; Domain={domain}"));
     }
-    // A host that is a public suffix may have cookies, for itself only.
+    // A host that is a public suffix may have cookies for itself only.
     let field = ["x=1; Domain=github.io"];
     assert_eq!(
         sent("https://github.io/", &field, "https://github.io/"),
@@ -151,7 +151,7 @@ fn secure_cookies_stay_on_secure_connections() {
     assert_eq!(sent("https://a.test/", &field, "https://a.test/"), "x=1");
     assert_eq!(sent("https://a.test/", &field, "http://a.test/"), "");
     assert!(refusal("http://a.test/", field[0]).contains("secure"));
-    // No attacker is on the path to this machine.
+    // Attackers cannot be on the path to this machine.
     assert_eq!(
         sent("http://localhost/", &field, "http://localhost/"),
         "x=1"
@@ -249,7 +249,7 @@ fn oldest_cookies_make_room() {
     known.set(b"new=1", &from).expect("a cookie");
     assert!(
         known.0.contains("a.test", "/", "c1"),
-        "an expired one goes first"
+        "an expired cookie is removed first"
     );
     assert!(!known.0.contains_any("a.test", "/", "c9"));
     for host in 0..MAX_COOKIES {
@@ -260,7 +260,7 @@ fn oldest_cookies_make_room() {
 }
 
 #[test]
-fn fields_of_requests_have_an_end() {
+fn cookie_field_of_a_request_is_bounded() {
     let mut known = Known::default();
     let from = url("http://a.test/");
     for number in 0..MAX_OF_DOMAIN {
@@ -279,7 +279,7 @@ fn fields_of_requests_have_an_end() {
 }
 
 #[test]
-fn host_field_decides_whose_cookies_they_are() {
+fn host_field_determines_the_host_of_cookies() {
     let mut headers = HeaderMap::new();
     let uri = Uri::from_static("http://127.0.0.1:8080/x");
     let host = |headers: &HeaderMap| url_of(&uri, headers).expect("a URL").to_string();
@@ -332,7 +332,7 @@ set-cookie: nowhere=1\r
 }
 
 #[test]
-fn any_text_is_survived() {
+fn malformed_files_contain_no_cookies() {
     let mut known = Known::default();
     for text in [
         "\t\t\t\t\t\t",
@@ -345,7 +345,7 @@ fn any_text_is_survived() {
     }
     let far = "a.test\tFALSE\t/\tFALSE\t9223372036854775807\tx\t1";
     for (cookie, url) in file::read(far) {
-        known.insert(&cookie, &url).expect("it is for ever");
+        known.insert(&cookie, &url).expect("a distant date");
     }
     assert!(file::write(known.0.iter_unexpired()).contains("\t253402300799\tx\t1"));
 }
@@ -358,16 +358,16 @@ fn cookies_of_a_response_are_limited() {
         jar: None,
         verbosity: VERBOSITY,
     };
-    let mut answered = HeaderMap::new();
+    let mut response = HeaderMap::new();
     for number in 0..=MAX_SET_AT_ONCE {
         let field = format!("c{number}=v").parse().expect("a field");
-        answered.append(header::SET_COOKIE, field);
+        response.append(header::SET_COOKIE, field);
     }
     let uri = Uri::from_static("https://b.test/");
-    cookies.on_response(&uri, &HeaderMap::new(), &answered);
+    cookies.on_response(&uri, &HeaderMap::new(), &response);
     let known = cookies
         .lock()
-        .expect("it keeps them")
+        .expect("the cookie engine is on")
         .0
         .iter_unexpired()
         .count();
@@ -382,11 +382,11 @@ fn cookies_are_sensitive() {
     };
     let cookies = Cookies::load(&plan, VERBOSITY);
     let uri = Uri::from_static("https://a.test/");
-    let mut answered = HeaderMap::new();
-    answered.insert(header::SET_COOKIE, HeaderValue::from_static("kept=1"));
-    let mut asked = HeaderMap::new();
-    cookies.on_response(&uri, &asked, &answered);
-    cookies.apply(&uri, &mut asked);
-    assert_eq!(asked[header::COOKIE], "kept=1");
-    assert!(asked[header::COOKIE].is_sensitive());
+    let mut response = HeaderMap::new();
+    response.insert(header::SET_COOKIE, HeaderValue::from_static("kept=1"));
+    let mut request = HeaderMap::new();
+    cookies.on_response(&uri, &request, &response);
+    cookies.apply(&uri, &mut request);
+    assert_eq!(request[header::COOKIE], "kept=1");
+    assert!(request[header::COOKIE].is_sensitive());
 }

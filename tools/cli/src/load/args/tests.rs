@@ -24,7 +24,7 @@ fn both_styles_are_consistent() {
 fn flags_of_h2load_keep_their_meaning() {
     let words = "-n 100 -c 5 -t 2 -m 10 -r 3 -w 26 -W 30 -H a:b -d /tmp/x https://x/";
     let words: Vec<_> = words.split(' ').collect();
-    let read = read(&words).expect("understood");
+    let read = read(&words).expect("valid flags");
     assert_eq!(read.style, Style::H2load);
     let flags = &read.flags;
     assert_eq!(
@@ -43,7 +43,7 @@ fn flags_of_h2load_keep_their_meaning() {
 fn flags_of_oha_keep_their_meaning() {
     let words = "-z 2s -c 5 -p 4 -q 100 -t 3s -m PUT -d text -w -j https://x/ --style oha";
     let words: Vec<_> = words.split(' ').collect();
-    let read = read(&words).expect("understood");
+    let read = read(&words).expect("valid flags");
     assert_eq!(read.style, Style::Oha);
     let flags = &read.flags;
     assert_eq!(flags.duration, Some(Duration::from_secs(2)));
@@ -57,7 +57,7 @@ fn flags_of_oha_keep_their_meaning() {
 }
 
 #[test]
-fn help_names_the_letters_of_the_style() {
+fn help_shows_the_short_flags_of_the_style() {
     let help = read(&["--help"]).expect_err("help");
     assert!(
         help.contains("-t, --threads") && help.contains("-D, --duration"),
@@ -72,7 +72,7 @@ fn help_names_the_letters_of_the_style() {
 
 #[test]
 fn mistakes_list_the_allowed_values() {
-    for (words, wanted) in [
+    for (words, expected) in [
         (&["https://x/", "-H", "novalue"][..], "':' is missing"),
         (&["https://x/", "-m", "0"], "0 is not between 1 and"),
         (&["https://x/", "-q", "fast"], "'fast' is not a rate"),
@@ -81,7 +81,7 @@ fn mistakes_list_the_allowed_values() {
         (&["https://x/", "--style", "wrk"], "h2load"),
         (&[], "URL"),
     ] {
-        let error = read(words).expect_err(wanted);
-        assert!(error.contains(wanted), "{words:?}: {error}");
+        let error = read(words).expect_err(expected);
+        assert!(error.contains(expected), "{words:?}: {error}");
     }
 }

@@ -5,7 +5,7 @@ use crate::args::{Arguments as All, Command};
 
 #[test]
 fn malformed_url_is_refused_with_a_reason() {
-    for (text, wanted) in [
+    for (text, expected) in [
         ("localhost:4433", "https://"),
         ("/path", "'https://' is missing"),
         ("ftp://x/", "neither http nor https"),
@@ -14,18 +14,18 @@ fn malformed_url_is_refused_with_a_reason() {
         ("not a url", ""),
     ] {
         let error = parse(text).expect_err(text).to_string();
-        assert!(error.contains(wanted), "{text}: {error}");
+        assert!(error.contains(expected), "{text}: {error}");
         assert!(error.contains("is not a valid URL"), "{text}: {error}");
     }
 }
 
 #[test]
-fn zones_of_urls_lead_to_the_server_and_are_not_requested() {
+fn zones_of_urls_are_used_to_connect_but_not_requested() {
     let flags = |urls: &[&str]| {
         let all = [&["courser", "load"], urls].concat();
         match All::try_parse_from(all).expect("URLs").command {
             Some(Command::Load(arguments)) => arguments.flags,
-            _ => unreachable!("it is that command"),
+            _ => unreachable!("the command is load"),
         }
     };
     let urls = ["https://[fe80::1%257]:1/a", "https://[fe80::1%257]:1/b"];
@@ -44,7 +44,7 @@ fn zones_of_urls_lead_to_the_server_and_are_not_requested() {
 }
 
 #[test]
-fn fragments_stay_here() {
+fn fragments_are_not_sent() {
     assert_eq!(
         parse("https://x/a?b#c").expect("a URL").to_string(),
         "https://x/a?b"

@@ -7,7 +7,7 @@ use super::measure::stalled;
 use crate::error::Failure;
 use crate::sim::{file, pages};
 
-/// Draws the charts of a document again, each into its file.
+/// Draws the charts of a document, each into its file.
 pub(crate) fn draw(list: &List) -> Result<(), Failure> {
     for row in &list.rows {
         for part in &row.charts {
@@ -23,7 +23,7 @@ fn one(list: &List, row: &Row, part: &ChartPart) -> Result<(), Failure> {
     let Some((scenario, _)) = found else {
         let (row, name) = (&row.name, &part.scenario);
         let message =
-            format!("a chart of row {row} is of '{name}', which is not one of its scenarios");
+            format!("a chart of row {row} shows '{name}', which is not one of its scenarios");
         return Err(Failure::new(message));
     };
     let seen = run(scenario, part.seed, RunOptions::default());

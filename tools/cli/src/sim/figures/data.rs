@@ -19,24 +19,24 @@ pub(crate) struct Data(pub(super) BTreeMap<String, Numbers>);
 /// One measure of one scenario over its runs.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Number {
-    /// Runs of the scenario.
+    /// The number of runs of the scenario.
     pub(crate) runs: u64,
-    /// Runs that have a value.
+    /// The number of runs that have a value, such as those that completed a transfer.
     pub(crate) values: u64,
-    /// The median.
+    /// The median over the runs, in the unit of the measure; NaN if no run has a value.
     pub(crate) median: f64,
-    /// The 10th percentile.
+    /// The 10th percentile of the runs.
     pub(crate) p10: f64,
-    /// The 90th percentile.
+    /// The 90th percentile of the runs.
     pub(crate) p90: f64,
-    /// The bound and whether it holds, where there is one.
+    /// The bound of the scenario on this measure, and whether it holds.
     pub(crate) bound: Option<(String, bool)>,
 }
 
 const HEAD: &str = "scenario\tmeasure\truns\tvalues\tmedian\tp10\tp90\tbound\tholds";
 
 impl Data {
-    /// Reads a file. One that does not exist contains no numbers.
+    /// Reads a file. A missing file contains no numbers.
     pub(super) fn read(path: &Path) -> Result<Self, Failure> {
         let text = match fs::read_to_string(path) {
             Ok(text) => text,
@@ -151,7 +151,7 @@ mod tests {
         let numbers = data.0.entry("bulk".to_owned()).or_default();
         numbers.insert("utilization".to_owned(), number.clone());
         numbers.insert("jain".to_owned(), other);
-        let again = Data::parse(&data.to_text()).expect("it is as written");
+        let again = Data::parse(&data.to_text()).expect("valid text");
         assert_eq!(again.0["bulk"]["utilization"], number);
         assert!(again.0["bulk"]["jain"].median.is_nan());
         assert_eq!(again.0["bulk"]["jain"].bound, None);

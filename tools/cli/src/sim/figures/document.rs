@@ -1,4 +1,4 @@
-//! Numbers as a Markdown document.
+//! Writes the measured numbers as a Markdown document.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -12,8 +12,8 @@ use crate::error::Failure;
 use crate::sim::file;
 use crate::sim::verdict::shown;
 
-/// Writes the document of a list into a file, from the numbers that were measured before. `command` is
-/// the command that measures everything again.
+/// Writes the document of a list into a file, from the numbers that are in its data files. `command`
+/// reproduces all of them.
 pub(crate) fn write(list: &List, path: &Path, command: &str) -> Result<(), Failure> {
     let mut parts = Vec::new();
     for row in &list.rows {
@@ -55,7 +55,7 @@ fn document(list: &List, parts: &[(&Row, Data)], command: &str) -> Result<String
     Ok(out)
 }
 
-/// Returns true if all bounds of a scenario hold; `None` when it was not measured.
+/// Returns true if all bounds of a scenario hold; `None` if it was not measured.
 fn holds(scenario: &Scenario, data: &Data) -> Option<bool> {
     let numbers = data.0.get(&scenario.name)?;
     let bounds = numbers.values().filter_map(|number| number.bound.as_ref());

@@ -1,4 +1,4 @@
-//! The rows of a document, as a file lists them.
+//! Reads the TOML file that lists the rows of a document.
 
 use std::path::{Path, PathBuf};
 
@@ -14,7 +14,7 @@ use crate::sim::file;
 #[serde(deny_unknown_fields)]
 pub(crate) struct List {
     pub(super) title: String,
-    /// Text above the overview.
+    /// Markdown above the overview.
     pub(super) about: String,
     /// Directory of the measured values, with a file for each row.
     data: PathBuf,
@@ -24,7 +24,7 @@ pub(crate) struct List {
     file: PathBuf,
 }
 
-/// A target, and its scenarios.
+/// A target, and the scenarios that have to reach it.
 #[derive(Deserialize, Debug)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Row {
@@ -33,9 +33,9 @@ pub(crate) struct Row {
     pub(super) title: String,
     pub(super) target: String,
     pub(super) files: Vec<FilePart>,
-    /// Measures that have a column.
+    /// Names of the measures that have a column.
     pub(super) columns: Vec<String>,
-    /// Text below the table.
+    /// Markdown below the table.
     #[serde(default)]
     pub(super) text: String,
     #[serde(default, rename = "chart")]
@@ -50,7 +50,7 @@ pub(super) struct FilePart {
     pub(super) runs: u64,
 }
 
-/// A chart from one run.
+/// A chart of one run.
 #[derive(Deserialize, Debug)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ChartPart {
@@ -66,7 +66,7 @@ fn first_seed() -> u64 {
     1
 }
 
-/// Reads a list from a file.
+/// Reads and checks a list.
 pub(crate) fn read(path: &Path) -> Result<List, Failure> {
     parse(path, &file::read(path)?)
 }

@@ -18,8 +18,8 @@ use crate::sim::parallel::in_parallel;
 use crate::sim::spread::Spread;
 use crate::sim::verdict::judge;
 
-/// Points of a series. Single runs are not shown, but their pieces of time have to be short beside a
-/// round trip.
+/// Number of points of a series. Single runs are not shown, but the intervals between points have to be short
+/// compared to a round trip.
 const POINTS: usize = 1500;
 
 /// Measures the scenarios of a row. The numbers of each scenario are printed and written to the file of the row when its
@@ -75,7 +75,7 @@ fn all(
     in_parallel(runs, threads, one, |_| {})
 }
 
-/// Makes the failure of a run whose world stopped before its end.
+/// Returns the error of a run that stalled before its end.
 pub(super) fn stalled(scenario: &Scenario, seed: u64, stall: &impl Display) -> Failure {
     let name = &scenario.name;
     Failure::new(format!("{name}, seed {seed}: {stall}: this is a bug"))

@@ -1,7 +1,7 @@
-//! `courser sim figures`: a Markdown document of what scenarios measured, and the measuring itself.
+//! `courser sim figures`: runs scenarios and writes a Markdown document of the measured values.
 //!
-//! A [`List`](list::List) names the rows of the document: a target, the scenarios that it is about, and the measures
-//! to show. [`measure`] runs the scenarios of a row and keeps their numbers in a file, so that rows can be
+//! A [`List`](list::List) names the rows of the document: a target, its scenarios, and the measures to show.
+//! [`measure`] runs the scenarios of a row and writes their numbers to a file, so that rows can be
 //! measured one by one. [`charts`] draws the charts, and [`document`] writes the text.
 
 mod args;
@@ -33,7 +33,7 @@ pub(crate) fn main(arguments: &FiguresArguments) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Returns the command that measures everything again.
+/// Returns the command that reproduces the whole document.
 fn command(arguments: &FiguresArguments) -> String {
     let path = |path: &Path| path.display().to_string();
     let output = arguments.output.as_deref().map(path).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Charts of flows, as the ends of connections see them.
+//! Charts of flows, as measured at the ends of connections.
 
 use courser_plot::{Axis, Chart, Colour, Marker, Marks, Reference, Series, Unit};
 use courser_sim::report::{self, FlowReport, RunReport, seconds};
@@ -11,7 +11,7 @@ use super::values::{NANOSECONDS, Value, chart, points, rates, value};
 const INITIAL_RTT: u64 = 333_000_000;
 /// Largest number of flows in charts with a line for each; the tables have all.
 const MAX_FLOWS: usize = 8;
-/// Round trips of the chart of the beginning of a transfer.
+/// Number of round trips in the chart of the beginning of a transfer.
 const ROUND_TRIPS: f64 = 12.0;
 
 /// Returns the charts of a run's flows.
@@ -77,8 +77,8 @@ fn each(chart: Chart, flows: &[FlowReport], values: fn(&FlowReport) -> Vec<Value
     })
 }
 
-/// Returns round-trip times in seconds, from the first sample on. Before it an estimator holds the
-/// initial value of RFC 9002 §6.2.2, which would be the highest peak of most charts.
+/// Returns round-trip times in seconds, from the first sample on. Before it, the estimate is the
+/// initial value of RFC 9002 §6.2.2, which would be the highest value of most charts.
 fn samples(series: &report::Series) -> impl Iterator<Item = Value> {
     let assumed = |point: &&report::Point| point.value == INITIAL_RTT;
     let samples = series.points().iter().skip_while(assumed);
@@ -114,7 +114,7 @@ fn beginning(run: &RunReport, flow: &FlowReport) -> Chart {
     let axis = Axis::time().from(begin).to(end);
     let title = "Time and sequence of the first round trips";
     let chart = Chart::new(title, axis, Axis::new("stream bytes", Unit::Bytes));
-    // A transfer that is over by then is in the other chart already.
+    // The other chart shows a transfer that ends before that as well.
     match length > 0.0 && end < run.duration.as_secs_f64() * 0.9 {
         true => with_losses(sequence_lines(chart, flow), flow),
         false => chart,

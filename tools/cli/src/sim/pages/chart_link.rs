@@ -36,7 +36,7 @@ fn queues(
     of: fn(&LinkReport) -> &report::Series,
 ) -> Chart {
     let longest = run.links.iter().map(|link| link.queue_bytes_max).max();
-    // Acknowledgements wait for each other now and then, which is not a queue of interest.
+    // A direction that carries only acknowledgements has a queue too, of a packet or two.
     let is_used = |link: &&LinkReport| link.queue_bytes_max > longest.unwrap_or(0) / 20;
     let mut used: Vec<_> = run.links.iter().filter(is_used).collect();
     used.sort_by_key(|link| Reverse(link.queue_bytes_max));
@@ -57,7 +57,7 @@ fn queues(
     chart.marks(drops).marks(marked.colour(Colour::Nth(4)))
 }
 
-/// Returns the times at which a count has grown.
+/// Returns the times at which a count rose.
 fn rises(series: &report::Series) -> Vec<f64> {
     let points = series.points();
     let before = std::iter::once(0).chain(points.iter().map(|point| point.value));

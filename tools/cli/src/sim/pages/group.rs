@@ -25,7 +25,7 @@ impl<'a> Group<'a> {
     ) -> Self {
         let mut runs: Vec<&RunReport> = runs.iter().collect();
         // Runs that are equally good stay in the order of their seeds.
-        runs.sort_by(|a, b| badness(a).total_cmp(&badness(b)));
+        runs.sort_by(|a, b| cost(a).total_cmp(&cost(b)));
         Self {
             name,
             file: file_name(number, name),
@@ -34,17 +34,17 @@ impl<'a> Group<'a> {
         }
     }
 
-    /// Returns the median run.
+    /// Returns the run in the middle of the order from best to worst.
     pub(super) fn median(&self) -> &'a RunReport {
         self.runs[(self.runs.len() - 1) / 2]
     }
 
-    /// Returns the worst run.
+    /// Returns the last run in the order from best to worst.
     pub(super) fn worst(&self) -> &'a RunReport {
         self.runs[self.runs.len() - 1]
     }
 
-    /// Returns the distribution of a measure over the runs; `None` when no run has it.
+    /// Returns the distribution of a measure over the runs; `None` if no run has it.
     pub(super) fn spread(&self, measure: &Measure) -> Option<Spread> {
         let values = self
             .runs
@@ -63,12 +63,12 @@ impl<'a> Group<'a> {
         };
         let value = |run: &&&RunReport| (measure.of)(&run.measures).map(|value| value * sign);
         let runs = self.runs.iter().filter(|run| value(run).is_some());
-        let badness = |run: &&&RunReport| value(run).unwrap_or(f64::MIN);
-        let worst = runs.max_by(|a, b| badness(a).total_cmp(&badness(b)));
+        let cost = |run: &&&RunReport| value(run).unwrap_or(f64::MIN);
+        let worst = runs.max_by(|a, b| cost(a).total_cmp(&cost(b)));
         worst.map(|run| run.seed)
     }
 
-    /// Returns the measures that any run has.
+    /// Returns the measures that at least one run has.
     pub(super) fn measures(&self) -> impl Iterator<Item = &'static Measure> {
         MEASURES
             .iter()
@@ -76,9 +76,9 @@ impl<'a> Group<'a> {
     }
 }
 
-/// Returns the badness of a run: failures first, then the subject of the scenario. Transfers of a size
-/// and requests are compared by their time, other scenarios by goodput.
-fn badness(run: &RunReport) -> f64 {
+/// Returns a cost by which runs are sorted, lowest first. Failures weigh most. Transfers of a size
+/// and requests are then compared by their time, other scenarios by goodput.
+fn cost(run: &RunReport) -> f64 {
     let measures = &run.measures;
     let failures = measures.failures.unwrap_or(0.0) + measures.unfinished.unwrap_or(0.0);
     let value = measures
@@ -90,7 +90,7 @@ fn badness(run: &RunReport) -> f64 {
     failures * 1e18 + value
 }
 
-/// Makes a file name of a number and the harmless characters of a scenario's name.
+/// Returns a file name from a number and a scenario's name, whose special characters become `-`.
 fn file_name(number: usize, scenario: &str) -> String {
     let plain: String = scenario
         .chars()

@@ -1,4 +1,4 @@
-//! The presentation of measures.
+//! Names, units and order of measures in the report.
 
 use courser_plot::Unit;
 use courser_sim::report::{self, MEASURES, Measure};

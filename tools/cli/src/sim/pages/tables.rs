@@ -9,7 +9,7 @@ use super::group::Group;
 use super::measure::{self, unit, words};
 use crate::sim::verdict::shown;
 
-/// Returns a table with a row for each scenario; the columns are the measures that any of them has.
+/// Returns a table with a row for each scenario, and a column for each measure that one of them has.
 pub(super) fn overview(groups: &[Group<'_>], is_inside: bool) -> Table {
     let has_any = |measure: &&Measure| groups.iter().any(|group| group.spread(measure).is_some());
     let columns: Vec<&Measure> = measure::main().filter(has_any).collect();

@@ -120,7 +120,7 @@ fn titles(run: &RunReport) -> Vec<String> {
 
 #[test]
 fn single_flow_has_every_chart() {
-    let wanted = [
+    let expected = [
         "Time and sequence",
         "Time and sequence of the first round trips",
         "Congestion window of cubic",
@@ -129,16 +129,16 @@ fn single_flow_has_every_chart() {
         "Queue delay",
         "Queue length",
     ];
-    assert_eq!(titles(&run("bulk", 1, &["bulk"])), wanted);
+    assert_eq!(titles(&run("bulk", 1, &["bulk"])), expected);
 }
 
 #[test]
 fn several_flows_are_compared() {
     let titles = titles(&run("fair", 1, &["a", "b", "c"]));
-    for wanted in ["Congestion windows", "Share of each flow", "Throughput"] {
+    for expected in ["Congestion windows", "Share of each flow", "Throughput"] {
         assert!(
-            titles.iter().any(|title| title == wanted),
-            "{wanted} in {titles:?}"
+            titles.iter().any(|title| title == expected),
+            "{expected} in {titles:?}"
         );
     }
 }
@@ -247,7 +247,7 @@ fn throughput_is_compared_with_the_direction_of_the_payload() {
 }
 
 #[test]
-fn assumed_round_trip_is_not_drawn() {
+fn initial_round_trip_time_is_not_drawn() {
     let highest = |first: u64| {
         let mut run = run("bulk", 1, &["bulk"]);
         run.flows[0].smoothed_rtt =
@@ -291,12 +291,12 @@ fn ranges_name_a_common_unit_once() {
 }
 
 #[test]
-fn rates_leave_out_the_torn_last_piece() {
-    let mut torn = Buckets::new(Duration::from_millis(10), 5000);
+fn rates_omit_an_incomplete_last_bucket() {
+    let mut buckets = Buckets::new(Duration::from_millis(10), 5000);
     for millis in 0..1005 {
-        torn.add(at(millis), 1000);
+        buckets.add(at(millis), 1000);
     }
-    let rates = values::rates(&torn, Duration::from_millis(1005));
+    let rates = values::rates(&buckets, Duration::from_millis(1005));
     assert_eq!(rates.len(), 100);
     assert!(
         rates.iter().all(|rate| (rate.1 - 8e6).abs() < 1.0),
@@ -320,7 +320,7 @@ fn report_is_written_into_a_new_directory() {
 }
 
 #[test]
-fn unwritable_place_is_named() {
+fn unwritable_directory_is_named() {
     let file = std::env::temp_dir().join(format!("courser-report-file-{}", std::process::id()));
     fs::write(&file, "").expect("written");
     let error = write_pages(&file.join("report"), &[]).expect_err("a file is not a directory");
@@ -328,7 +328,7 @@ fn unwritable_place_is_named() {
     let error = error.to_string();
     assert!(error.contains("courser-report-file"), "{error}");
     assert!(
-        error.ends_with("choose another place with --report"),
+        error.ends_with("choose another directory with --report"),
         "{error}"
     );
 }

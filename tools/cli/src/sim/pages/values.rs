@@ -1,4 +1,4 @@
-//! Series of a run in the units of charts.
+//! Converts series of a run into the units of charts.
 
 use std::time::Duration;
 
@@ -15,25 +15,25 @@ pub(super) fn chart(run: &RunReport, title: &str, label: &str, unit: Unit) -> Ch
     Chart::new(title, time, Axis::new(label, unit))
 }
 
-/// Returns a series in the unit of a chart: `scale` times its values.
+/// Returns the points of a series, with `scale` times their values.
 pub(super) fn points(series: &Series, scale: f64) -> impl Iterator<Item = Value> {
     series.points().iter().map(move |point| value(point, scale))
 }
 
-/// Returns a point in the unit of a chart.
+/// Returns the time of a point in seconds, and `scale` times its value.
 pub(super) fn value(point: &Point, scale: f64) -> Value {
     (seconds(point.at), to_f64(point.value) * scale)
 }
 
 /// Returns bits per second over time.
 ///
-/// Pieces are joined until there are about two hundred at most: shorter ones would show the
-/// rounding to whole packets instead of the rate. A last piece that reaches beyond the end of the
-/// run is left out, since it would look like a drop.
+/// Buckets are joined into at most about two hundred: shorter ones would show the
+/// rounding to whole packets instead of the rate. A last one that reaches beyond the end of the
+/// run is left out because it would look like a drop.
 pub(super) fn rates(buckets: &Buckets, duration: Duration) -> Vec<Value> {
     let width = buckets.width().as_secs_f64().max(1e-9);
-    let wanted = duration.as_secs_f64() / MAX_PIECES;
-    let joined = (1..=MAX_JOINED).find(|joined| to_f64(*joined) * width >= wanted);
+    let min_length = duration.as_secs_f64() / MAX_PIECES;
+    let joined = (1..=MAX_JOINED).find(|joined| to_f64(*joined) * width >= min_length);
     let joined = usize::try_from(joined.unwrap_or(MAX_JOINED)).unwrap_or(1);
     let length = width * to_f64(joined as u64);
     let pieces = (0_u64..).zip(buckets.sums().chunks(joined));
@@ -47,7 +47,7 @@ pub(super) fn rates(buckets: &Buckets, duration: Duration) -> Vec<Value> {
         .collect()
 }
 
-/// Nanoseconds as seconds.
+/// Seconds per nanosecond.
 pub(super) const NANOSECONDS: f64 = 1e-9;
 
 const MAX_PIECES: f64 = 200.0;

@@ -44,7 +44,7 @@ pub(crate) fn main(arguments: &ProxyArguments) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Reads the plan of the emulator from the flags.
+/// Returns the plan of the emulator that the flags describe.
 fn plan(arguments: &ProxyArguments) -> Result<Plan, Failure> {
     Ok(Plan {
         listen: arguments.listen,
@@ -58,7 +58,7 @@ fn plan(arguments: &ProxyArguments) -> Result<Plan, Failure> {
     })
 }
 
-/// Names the flags that help.
+/// Adds the names of the flags to an error of the emulator.
 fn explain(error: Error) -> Failure {
     match error {
         Error::Listen { address, source } => Failure::cannot_listen(address, "udp", &source),
@@ -108,7 +108,7 @@ fn announce(emulator: &Emulator, as_json: bool) {
     ));
 }
 
-/// Resolves `HOST:PORT`.
+/// Resolves `HOST:PORT` to its first address.
 fn resolve(target: &str) -> Result<SocketAddr, Failure> {
     let is_target = target
         .rsplit_once(':')
@@ -127,7 +127,7 @@ fn resolve(target: &str) -> Result<SocketAddr, Failure> {
     let address = address.ok_or_else(|| unknown("it has no address".to_owned()))?;
     if address.port() == 0 {
         return Err(Failure::new(format!(
-            "'{target}' has port 0: name the server's port"
+            "'{target}' has port 0: give the server's port"
         )));
     }
     Ok(address)

@@ -1,4 +1,4 @@
-//! The rates of the link, on a terminal while it runs.
+//! Shows the rates of the link on a terminal.
 
 use std::io::{IsTerminal, Write};
 use std::time::Duration;

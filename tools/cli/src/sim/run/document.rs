@@ -1,4 +1,4 @@
-//! Results as JSON.
+//! Writes the results as JSON.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! The runs of scenarios, judged.
+//! Compares the runs of scenarios with their bounds.
 
 use courser_sim::report::RunReport;
 
@@ -8,11 +8,11 @@ use crate::sim::verdict::{Judged, judge};
 /// The runs of one scenario, and the verdicts on its bounds.
 #[derive(Debug)]
 pub(crate) struct Outcome<'a> {
-    /// The scenario.
+    /// The scenario, and the file that it is from.
     pub(crate) source: &'a Source,
     /// Its runs, in the order of their seeds.
     pub(crate) runs: &'a [RunReport],
-    /// Its bounds.
+    /// Its bounds, each with its verdict over all runs.
     pub(crate) judged: Vec<Judged>,
 }
 

@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_are_quoted_where_a_shell_would_stumble() {
+    fn paths_with_special_characters_are_quoted() {
         let quoted = |path: &str, is_windows| quoted(path.as_ref(), is_windows);
         for is_windows in [false, true] {
             assert_eq!(

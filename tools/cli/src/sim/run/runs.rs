@@ -1,4 +1,4 @@
-//! The runs of scenarios on several threads.
+//! Runs scenarios on several threads.
 
 use std::sync::Arc;
 
@@ -13,14 +13,14 @@ use super::traces;
 use crate::error::Failure;
 use crate::sim::parallel::in_parallel;
 
-/// The number of points of a series when there are too many runs to look at each one.
+/// The number of points of a series if there are more than [`MANY_RUNS`].
 const FEW_POINTS: usize = 400;
 /// The largest number of runs with long series: memory grows with the product of both.
 const MANY_RUNS: usize = 32;
 
 /// Runs scenarios. The reports are in the order of scenarios, then of seeds, for any number of threads.
 ///
-/// `progress` is called after each run with the share of runs that are over, from 0 to 1.
+/// `progress` is called after each run with the share of finished runs, from 0 to 1.
 pub(super) fn run_all(
     arguments: &RunArguments,
     sources: &[Source],

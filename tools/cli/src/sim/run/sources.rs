@@ -1,4 +1,4 @@
-//! Scenarios and bounds from files.
+//! Reads scenarios and bounds from files.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,13 +12,13 @@ use crate::sim::file;
 /// A scenario and its file.
 #[derive(Clone, Debug)]
 pub(crate) struct Source {
-    /// The file.
+    /// The file that defines the scenario, for messages and the command that repeats a run.
     pub(crate) path: PathBuf,
-    /// The scenario.
+    /// The scenario, with the bounds and the controller of the command line applied.
     pub(crate) scenario: Scenario,
 }
 
-/// Reads the scenarios of a command line from files.
+/// Reads the scenarios that the command line selects.
 pub(super) fn read(arguments: &RunArguments) -> Result<Vec<Source>, Failure> {
     let mut sources: Vec<Source> = Vec::new();
     for path in expand(&arguments.files)? {
@@ -60,7 +60,7 @@ fn add(sources: &mut Vec<Source>, path: &Path, scenario: Scenario) -> Result<(),
     Ok(())
 }
 
-/// Removes all scenarios but the one with this name.
+/// Removes all scenarios except the one with this name.
 fn pick(name: &str, sources: &mut Vec<Source>) -> Result<(), Failure> {
     let names: Vec<String> = sources.iter().map(|it| it.scenario.name.clone()).collect();
     sources.retain(|source| source.scenario.name == name);
@@ -73,7 +73,8 @@ fn pick(name: &str, sources: &mut Vec<Source>) -> Result<(), Failure> {
     }
 }
 
-/// Applies the bounds of a file. Bounds for no scenario are an error, because a name is probably misspelt.
+/// Applies the bounds of a file. It is an error if none of them is for one of the scenarios: a name is probably
+/// misspelt.
 fn apply(path: &Path, bounds: &BoundsFile, sources: &mut [Source]) -> Result<(), Failure> {
     let mut is_used = false;
     for Source { scenario, .. } in &mut *sources {

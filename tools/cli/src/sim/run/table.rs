@@ -1,4 +1,4 @@
-//! Results for humans.
+//! Prints the results as a table.
 
 use courser_sim::report::{MEASURES, Measure, quantile};
 

@@ -1,4 +1,4 @@
-//! The traces of a run.
+//! Writes the qlog traces of a run.
 
 use std::io;
 use std::path::Path;
@@ -8,8 +8,8 @@ use courser_qlog::QlogDirectory;
 
 use crate::error::Failure;
 
-/// Creates the directory for the traces of one run. Each run has its own, since connection IDs follow from
-/// the seed and those of two scenarios may be the same.
+/// Creates the directory for the traces of one run. Each run has its own because traces are named after connection
+/// IDs, which depend on the seed and can be the same in two scenarios.
 pub(super) fn create(
     directory: &Path,
     scenario: &str,
@@ -34,6 +34,6 @@ pub(super) fn check(traces: &QlogDirectory) -> Result<(), Failure> {
 fn cannot_write(path: &Path, error: &io::Error) -> Failure {
     let path = path.display();
     Failure::new(format!(
-        "cannot write traces to {path}: {error}; choose another place with --qlog"
+        "cannot write traces to {path}: {error}; choose another directory with --qlog"
     ))
 }

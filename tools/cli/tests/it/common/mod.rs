@@ -13,8 +13,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use serde_json::Value;
 
-/// Reports that the running test checks nothing on this machine. The line is not captured, so that
-/// `.ci/run` can count it.
+/// Reports that the running test cannot check anything on this machine. The test harness does not capture the
+/// line, so that `.ci/run` can count it.
 pub fn skipped(reason: &str) {
     let name = std::thread::current().name().unwrap_or_default().to_owned();
     let _ = writeln!(std::io::stderr(), "SKIPPED {name}: {reason}");
@@ -43,7 +43,7 @@ pub fn refusal(arguments: &[&str]) -> String {
     assert_eq!(
         error.lines().count(),
         1,
-        "{arguments:?} must say one line: {error:?}"
+        "{arguments:?} must print one line: {error:?}"
     );
     assert!(error.starts_with("courser: "), "{arguments:?}: {error:?}");
     error.trim_end().to_owned()
@@ -78,8 +78,8 @@ impl Server {
             lines,
             address: unknown,
         };
-        let wanted = if arguments.contains(&"--tcp") { 2 } else { 1 };
-        for _ in 0..wanted {
+        let events = if arguments.contains(&"--tcp") { 2 } else { 1 };
+        for _ in 0..events {
             let event = server.next_event();
             assert_eq!(event["event"], "listening", "{event}");
             let address = event["address"].as_str().expect("an address").parse();
@@ -95,7 +95,7 @@ impl Server {
         serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line:?}"))
     }
 
-    /// Returns the process.
+    /// Returns the server process, for signals.
     pub fn child(&mut self) -> &mut Child {
         &mut self.child
     }
@@ -126,11 +126,11 @@ impl Drop for Server {
     }
 }
 
-/// A folder that is removed at the end.
+/// A temporary folder, removed on drop.
 pub struct Folder(PathBuf);
 
 impl Folder {
-    /// Makes an empty folder.
+    /// Creates an empty folder.
     pub fn new() -> Self {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
@@ -162,13 +162,13 @@ impl Drop for Folder {
 /// A certificate and its key in files.
 pub struct Certificate {
     _folder: Folder,
-    /// Path of the certificate.
+    /// The path of the PEM file with the certificate.
     pub cert: String,
-    /// Path of the key.
+    /// The path of the PEM file with the key.
     pub key: String,
 }
 
-/// Makes a certificate for localhost and 127.0.0.1 that is valid until the given year.
+/// Creates a certificate for localhost and 127.0.0.1 that is valid until the given year.
 pub fn certificate(until: i32) -> Certificate {
     let names = vec!["localhost".to_owned(), "127.0.0.1".to_owned()];
     let mut params = rcgen::CertificateParams::new(names).expect("names are valid");

@@ -1,4 +1,4 @@
-//! Sockets whose receive buffers overflow, and what the kernel reports of them.
+//! Lets the receive buffers of sockets overflow, and reads the kernel's count of dropped datagrams.
 
 use std::convert::Infallible;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
@@ -36,7 +36,7 @@ pub fn overflow(child: &Child, port: u16) {
     kill_process(pid, Signal::CONT).expect("it runs");
 }
 
-/// Returns the datagrams that the kernel has dropped at this port.
+/// Returns the number of datagrams that the kernel has dropped at this port.
 fn drops(port: u16) -> u64 {
     let table = std::fs::read_to_string("/proc/net/udp").expect("Linux");
     let suffix = format!(":{port:04X}");
@@ -81,7 +81,7 @@ pub fn unprivileged(arguments: &[&str]) -> (Command, bool) {
     (command, limit < 7 << 20)
 }
 
-/// An HTTP/3 server that reports the address of each client and takes two seconds for its answer.
+/// An HTTP/3 server that reports the address of each client and responds after two seconds.
 pub struct SlowServer {
     pub address: SocketAddr,
     requests: mpsc::Receiver<SocketAddr>,
@@ -120,7 +120,7 @@ async fn serve(ready: mpsc::Sender<SocketAddr>, seen: mpsc::Sender<SocketAddr>) 
     let local = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     let endpoint = Endpoint::server(config.alpn([h3::ALPN]), local).expect("a port");
     let address = endpoint.local_addr().expect("bound");
-    ready.send(address).expect("somebody waits");
+    ready.send(address).expect("a receiver");
     while let Some(incoming) = endpoint.accept().await {
         let seen = seen.clone();
         tokio::spawn(async move {
@@ -131,13 +131,13 @@ async fn serve(ready: mpsc::Sender<SocketAddr>, seen: mpsc::Sender<SocketAddr>) 
             let service = tower::service_fn(move |_: Request<_>| {
                 let seen = seen.clone();
                 async move {
-                    // The test may be over.
+                    // The test may have ended.
                     let _ = seen.send(client);
                     tokio::time::sleep(Duration::from_secs(2)).await;
                     Ok::<_, Infallible>(Response::new(Full::new(Bytes::from_static(b"done"))))
                 }
             });
-            // Clients may leave at any time.
+            // Clients may disconnect at any time.
             let _ = h3::serve(connection, service).await;
         });
     }

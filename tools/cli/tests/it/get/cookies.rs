@@ -1,11 +1,11 @@
-//! `--cookie` and `--cookie-jar`: cookies that are stored, returned, and exchanged with curl.
+//! `--cookie` and `--cookie-jar`: cookies are stored, sent, and exchanged with curl.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::process::Command;
 
-use super::server::{Server, Speaks};
+use super::server::Server;
 use super::{get, run};
 use crate::common::{Folder, skipped};
 
@@ -51,7 +51,10 @@ fn serve(stream: &TcpStream, port: u16) -> Option<()> {
             cookies.push(value.trim().to_owned());
         }
     }
-    assert!(cookies.len() <= 1, "one field and no more: {cookies:?}");
+    assert!(
+        cookies.len() <= 1,
+        "more than one Cookie field: {cookies:?}"
+    );
     let content = format!("[{}]\n", cookies.join(""));
     let mut head = String::from("HTTP/1.1 200 OK\r\n");
     if let Some(host) = path.strip_prefix("/go/") {
@@ -95,7 +98,7 @@ fn cookies_in(jar: &str) -> Vec<String> {
 }
 
 #[test]
-fn cookies_go_along_with_redirects_and_to_the_next_url() {
+fn cookies_are_sent_after_redirects_and_to_the_next_url() {
     let server = Plain::start();
     let first = server.url("a.test", "/go/a.test?x=1&y=2;%20Path=/;%20HttpOnly");
     let next = server.url("a.test", "/go/there");
@@ -105,7 +108,7 @@ fn cookies_go_along_with_redirects_and_to_the_next_url() {
         server.get(&[&["-b", ""], &urls[..]].concat()),
         "[y=2]\n[]\n"
     );
-    assert_eq!(server.get(&urls), "[]\n[]\n", "nothing is kept unasked");
+    assert_eq!(server.get(&urls), "[]\n[]\n", "no cookies without -b");
     // The default path of the first cookie is /go.
     let urls = ["-b", "", &first, &next];
     assert_eq!(server.get(&urls), "[]\n[x=1; y=2]\n");
@@ -122,8 +125,8 @@ fn cookies_go_along_with_redirects_and_to_the_next_url() {
 }
 
 #[test]
-fn cookies_are_kept_over_all_versions() {
-    let server = Server::start(Speaks::Both);
+fn cookies_work_with_all_versions() {
+    let server = Server::start();
     let (set, echo) = (server.url("/set-cookie"), server.url("/echo"));
     for flag in ["--http3-only", "--http2", "--http1.1"] {
         let trusted = ["-s", "--cacert", &server.cert, flag];
@@ -133,7 +136,7 @@ fn cookies_are_kept_over_all_versions() {
 }
 
 #[test]
-fn jar_is_written_and_read_again() {
+fn jar_is_written_and_read() {
     let server = Plain::start();
     let folder = Folder::new();
     let path = folder.path().join("jar");
@@ -165,12 +168,12 @@ fn jar_is_written_and_read_again() {
         server.url("x.a.test", "/d/e"),
         server.url("y.a.test", "/d/e"),
     );
-    let ask = |flags: &[&str]| server.get(&[flags, &[&here, &there]].concat());
-    assert_eq!(ask(&["-b", jar]), "[one=1; two=2; three=3]\n[one=1]\n");
-    assert_eq!(ask(&["-j", "-b", jar]), "[one=1; three=3]\n[one=1]\n");
+    let request = |flags: &[&str]| server.get(&[flags, &[&here, &there]].concat());
+    assert_eq!(request(&["-b", jar]), "[one=1; two=2; three=3]\n[one=1]\n");
+    assert_eq!(request(&["-j", "-b", jar]), "[one=1; three=3]\n[one=1]\n");
     assert_eq!(read(&path), text, "-b alone writes nothing");
     // --cookie-jar alone does not read the file.
-    assert_eq!(ask(&["-c", jar]), "[]\n[]\n");
+    assert_eq!(request(&["-c", jar]), "[]\n[]\n");
     assert_eq!(cookies_in(&read(&path)), Vec::<String>::new());
     let shown = server.get(&["-c", "-", &server.url("a.test", "/?x=1")]);
     assert!(
@@ -178,11 +181,11 @@ fn jar_is_written_and_read_again() {
         "{shown}"
     );
     let left: Vec<_> = fs::read_dir(folder.path()).expect("ours").collect();
-    assert_eq!(left.len(), 1, "nothing else is left: {left:?}");
+    assert_eq!(left.len(), 1, "more than the jar: {left:?}");
 }
 
 #[test]
-fn heads_of_responses_are_files_of_cookies_too() {
+fn cookies_are_read_from_response_headers() {
     let server = Plain::start();
     let folder = Folder::new();
     let head = folder.path().join("head");
@@ -231,10 +234,10 @@ fn jars_are_exchanged_with_curl() {
     );
     server.get(&["-c", jar, &set]);
     let ours = cookies_in(&read(&path));
-    let asked = server.get(&["-b", jar, &here, &there]);
+    let content = server.get(&["-b", jar, &here, &there]);
     assert!(
-        asked.contains("one=1") && asked.contains("two=%222%22"),
-        "{asked}"
+        content.contains("one=1") && content.contains("two=%222%22"),
+        "{content}"
     );
     // curl reads the file of courser, and writes the same.
     let as_set = |text: &str| {
@@ -247,19 +250,19 @@ fn jars_are_exchanged_with_curl() {
         lines
     };
     let by_curl = curl(&["-b", jar, "-c", jar, &here, &there]);
-    assert_eq!(as_set(&by_curl), as_set(&asked));
+    assert_eq!(as_set(&by_curl), as_set(&content));
     assert_eq!(cookies_in(&read(&path)), ours);
     // courser reads the file of curl.
     fs::remove_file(&path).expect("ours");
     curl(&["-c", jar, &set]);
     assert_eq!(cookies_in(&read(&path)), ours);
     let again = server.get(&["-b", jar, &here, &there]);
-    assert_eq!(as_set(&again), as_set(&asked));
+    assert_eq!(as_set(&again), as_set(&content));
 }
 
 #[test]
 fn secure_cookies_are_not_sent_over_http() {
-    let (plain, secure) = (Plain::start(), Server::start(Speaks::Both));
+    let (plain, secure) = (Plain::start(), Server::start());
     let folder = Folder::new();
     let jar = folder.file(
         "jar",
@@ -281,7 +284,7 @@ fn secure_cookies_are_not_sent_over_http() {
 }
 
 #[test]
-fn cookies_for_others_are_refused() {
+fn cookies_for_other_domains_are_rejected() {
     let server = Plain::start();
     let rule = format!("*:{}:127.0.0.1", server.port);
     let set = server.url(
@@ -317,7 +320,7 @@ fn cookies_for_others_are_refused() {
 }
 
 #[test]
-fn unusable_files_are_reported_and_are_no_failure() {
+fn unusable_files_are_reported_without_failure() {
     let server = Plain::start();
     let folder = Folder::new();
     let folder = folder.path().to_str().expect("UTF-8");
@@ -334,6 +337,6 @@ fn unusable_files_are_reported_and_are_no_failure() {
         let log = String::from_utf8_lossy(&output.stderr);
         assert!(log.contains(what) && log.lines().count() == 1, "{log}");
         let output = run(&[&arguments[..], &["-s", &url]].concat());
-        assert!(output.stderr.is_empty(), "silent is silent");
+        assert!(output.stderr.is_empty(), "no output with --silent");
     }
 }

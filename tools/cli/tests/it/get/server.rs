@@ -1,4 +1,4 @@
-//! A server of all three protocols on a thread of the test.
+//! An HTTP/3, HTTP/2 and HTTP/1.1 server on threads of the test.
 
 use std::convert::Infallible;
 use std::io::{Read as _, Write as _};
@@ -16,16 +16,10 @@ use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 
 use crate::common::Folder;
 
-/// The protocols of a server.
-#[derive(Clone, Copy)]
-pub enum Speaks {
-    Both,
-}
-
 /// A server that runs until the test ends.
 pub struct Server {
     address: SocketAddr,
-    /// The path of the certificate.
+    /// The path of the PEM file with the certificate.
     pub cert: String,
     validated: Arc<AtomicUsize>,
     _folder: Folder,
@@ -33,7 +27,7 @@ pub struct Server {
 }
 
 impl Server {
-    pub fn start(_: Speaks) -> Self {
+    pub fn start() -> Self {
         let names = ["localhost", "127.0.0.1"].map(str::to_owned);
         let made = rcgen::generate_simple_self_signed(names).expect("a certificate");
         let folder = Folder::new();
@@ -70,7 +64,7 @@ impl Server {
     }
 }
 
-/// Returns a port without a listener.
+/// Returns a port that no socket is bound to.
 pub fn unused_port() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     listener.local_addr().expect("bound").port()
@@ -184,7 +178,7 @@ async fn answer<B: http_body::Body>(
         let hints = Response::builder().status(StatusCode::EARLY_HINTS);
         let hints = hints.header("link", "</style.css>").body(());
         let sent = interim.send(hints.expect("a response")).await;
-        sent.expect("the client is there");
+        sent.expect("an open connection");
     }
     let mut content = Bytes::from(echo(request).await);
     if let Some(status) = path.strip_prefix("/status/") {

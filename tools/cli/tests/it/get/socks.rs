@@ -4,7 +4,7 @@ use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::sync::mpsc::{Receiver, channel};
 
-use super::server::{Server, Speaks, unused_port};
+use super::server::{Server, unused_port};
 use super::{code, command};
 
 /// A SOCKS5 proxy that requires `user` and `pw`, and resolves every name to this machine. It reports
@@ -35,7 +35,7 @@ fn proxy() -> (u16, Receiver<String>) {
     (port, receiver)
 }
 
-/// Reads a request (RFC 1928, RFC 1929). Returns `None` if the client is not authorized or has left.
+/// Reads a request (RFC 1928, RFC 1929). Returns `None` if the client is not authorized or has disconnected.
 fn negotiate(stream: &mut TcpStream) -> Option<String> {
     let offered = {
         let count = bytes(stream, 2)?[1];
@@ -95,8 +95,8 @@ fn join(one: TcpStream, other: TcpStream) {
 
 #[test]
 fn proxies_of_the_environment_and_of_the_flag_are_used() {
-    let server = Server::start(Speaks::Both);
-    let (port, asked) = proxy();
+    let server = Server::start();
+    let (port, targets) = proxy();
     // Only the proxy can resolve this name.
     let url = format!("https://hidden.invalid:{}/echo", server.port());
     let proxy = |scheme: &str| format!("{scheme}://user:pw@127.0.0.1:{port}");
@@ -108,14 +108,14 @@ fn proxies_of_the_environment_and_of_the_flag_are_used() {
         let output = output.expect("the binary starts");
         assert!(output.status.success(), "{output:?}");
         assert_eq!(String::from_utf8_lossy(&output.stdout), "2 1");
-        let target = asked.recv().expect("it was asked");
+        let target = targets.recv().expect("a request");
         assert_eq!(target, format!("hidden.invalid:{}", server.port()));
     }
     // With the other scheme the name is resolved locally, which fails.
     assert_eq!(code(&["-s", "-x", &proxy("socks5"), &url]), 6);
     let url = server.url("/echo");
     assert_eq!(code(&["-s", "-k", "-x", &proxy("socks5"), &url]), 0);
-    let target = asked.recv().expect("it was asked");
+    let target = targets.recv().expect("a request");
     assert_eq!(target, format!("127.0.0.1:{}", server.port()));
     // Excluded hosts do not use the proxy.
     let direct = [
@@ -127,12 +127,12 @@ fn proxies_of_the_environment_and_of_the_flag_are_used() {
         "localhost",
     ];
     assert_eq!(code(&[&direct[..], &[&url]].concat()), 0);
-    assert!(asked.try_recv().is_err());
+    assert!(targets.try_recv().is_err());
 }
 
 #[test]
 fn exit_codes_of_socks_are_those_of_curl() {
-    let (port, _asked) = proxy();
+    let (port, _targets) = proxy();
     let through = |proxy: &str| code(&["-s", "-k", "-x", proxy, "https://localhost:9/"]);
     assert_eq!(through(&format!("socks5h://127.0.0.1:{port}")), 97);
     assert_eq!(through(&format!("socks5h://user:no@127.0.0.1:{port}")), 97);

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use super::server::{Server, Speaks};
+use super::server::Server;
 use super::{get, run};
 use crate::common::Folder;
 
@@ -10,7 +10,7 @@ const HEADER: &str = "courser-tokens 1\n";
 
 #[test]
 fn tokens_are_kept_between_commands() {
-    let server = Server::start(Speaks::Both);
+    let server = Server::start();
     let folder = Folder::new();
     let path = folder.path().join("tokens");
     let name = path.to_str().expect("UTF-8");
@@ -28,15 +28,15 @@ fn tokens_are_kept_between_commands() {
         );
         seen.push(text);
     }
-    assert_ne!(seen[0], seen[1], "one was used, and new ones have come");
+    assert_ne!(seen[0], seen[1], "the tokens have not changed");
     // Without the file there is no token.
     get(&["--http3-only", "--cacert", cert, &url]);
     assert_eq!(server.validated(), 1);
 }
 
 #[test]
-fn file_of_another_format_is_reported_and_left_alone() {
-    let server = Server::start(Speaks::Both);
+fn file_of_another_format_is_reported_and_unchanged() {
+    let server = Server::start();
     let folder = Folder::new();
     let path = folder.path().join("notes");
     fs::write(&path, "my notes\n").expect("a file");
@@ -67,8 +67,8 @@ fn file_of_another_format_is_reported_and_left_alone() {
 }
 
 #[test]
-fn file_that_cannot_be_written_is_named_and_the_transfer_succeeds() {
-    let server = Server::start(Speaks::Both);
+fn unwritable_file_is_reported_and_the_transfer_succeeds() {
+    let server = Server::start();
     let folder = Folder::new();
     let path = folder.path().join("missing").join("tokens");
     let name = path.to_str().expect("UTF-8");

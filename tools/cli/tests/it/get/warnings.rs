@@ -1,4 +1,4 @@
-//! Warnings about sockets: on standard error, and only when they matter.
+//! Warnings about sockets go to standard error, unless they are silenced.
 
 use std::process::{Output, Stdio};
 
@@ -23,12 +23,19 @@ fn stderr(output: &Output) -> String {
 }
 
 #[test]
-fn drops_are_one_line_at_the_end() {
-    let told = stderr(&get_with_drops(&[]));
-    assert_eq!(told.lines().count(), 1, "{told}");
-    assert!(told.starts_with("courser: the kernel dropped "), "{told}");
+fn dropped_datagrams_are_one_line_at_the_end() {
+    let warnings = stderr(&get_with_drops(&[]));
+    assert_eq!(warnings.lines().count(), 1, "{warnings}");
+    assert!(
+        warnings.starts_with("courser: the kernel dropped "),
+        "{warnings}"
+    );
     let command = "sysctl -w net.core.rmem_max=7340032";
-    assert_eq!(told.contains(command), has_small_buffers(), "{told}");
+    assert_eq!(
+        warnings.contains(command),
+        has_small_buffers(),
+        "{warnings}"
+    );
 }
 
 #[test]
@@ -46,7 +53,7 @@ fn small_buffers_are_reported_with_verbose() {
         (stderr(&command.output().expect("it starts")), is_small)
     };
     assert_eq!(get(&[]).0, "");
-    let (told, is_small) = get(&["-v"]);
-    let warnings = told.matches("* net.core.rmem_max is ").count();
-    assert_eq!(warnings, usize::from(is_small), "{told}");
+    let (log, is_small) = get(&["-v"]);
+    let warnings = log.matches("* net.core.rmem_max is ").count();
+    assert_eq!(warnings, usize::from(is_small), "{warnings}");
 }

@@ -17,7 +17,7 @@ fn start(flags: &[&str]) -> (Serving, Folder) {
 
 const REQUESTS: u64 = 20;
 
-/// Loads a server with 20 requests of two clients, each on a connection of its own.
+/// Sends 20 requests of two clients to a server, each on its own connection.
 fn load(serving: &Serving, flags: &[&str]) -> Value {
     let url = format!("https://{}/a.txt", serving.address);
     let fixed = ["--insecure", "-n", "20", "-c", "2", "--disable-keepalive"];
@@ -40,7 +40,11 @@ fn handshakes(full: u64, accepted: u64) -> Value {
 #[test]
 fn connections_resume_and_send_early_data() {
     let (serving, _folder) = start(&["--early-data"]);
-    assert_eq!(load(&serving, &["--h3"]), Value::Null, "nothing was asked");
+    assert_eq!(
+        load(&serving, &["--h3"]),
+        Value::Null,
+        "no resumption without the flag"
+    );
     // The first connection of each client has no ticket.
     let resumed = load(&serving, &["--h3", "--resume"]);
     assert_eq!(resumed, handshakes(2, 0));
@@ -50,28 +54,28 @@ fn connections_resume_and_send_early_data() {
     assert_eq!(over_tcp, handshakes(2, 0));
     let url = format!("https://{}/a.txt", serving.address);
     let flags = ["--h3", "-n", "5", "--disable-keepalive", "--early-data"];
-    let told = text(&[&["--insecure"], &flags[..], &[&url]].concat());
-    let wanted = "handshakes: 1 full, 4 resumed; early data 4 accepted, 0 rejected";
-    assert!(told.contains(wanted), "{told}");
+    let output = text(&[&["--insecure"], &flags[..], &[&url]].concat());
+    let expected = "handshakes: 1 full, 4 resumed; early data 4 accepted, 0 rejected";
+    assert!(output.contains(expected), "{output}");
 }
 
 #[test]
-fn a_server_without_early_data_resumes_nevertheless() {
+fn sessions_are_resumed_without_early_data() {
     let (serving, _folder) = start(&[]);
     let early = load(&serving, &["--h3", "--early-data"]);
     assert_eq!(early, handshakes(2, 0));
 }
 
-/// Requests at a rate are early too: a connection is made when its request is due.
+/// Requests at a rate are early too: a connection begins when its request is due.
 #[test]
-fn requests_at_a_rate_have_connections_of_their_own() {
+fn requests_at_a_rate_have_their_own_connections() {
     let (serving, _folder) = start(&["--early-data"]);
     let early = load(&serving, &["--h3", "--early-data", "--qps", "100"]);
     assert_eq!(early, handshakes(2, REQUESTS - 2));
 }
 
 #[test]
-fn flags_that_exclude_early_data_are_refused() {
+fn early_data_with_conflicting_flags_is_rejected() {
     let with = |flags: &[&str]| {
         let url = ["https://localhost/"];
         refusal(&[&["load", "--disable-keepalive"], flags, &url].concat())

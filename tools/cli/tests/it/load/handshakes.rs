@@ -1,4 +1,4 @@
-//! Failed handshakes: each command reports in one line the error, its offer, and the flag that helps.
+//! Failed handshakes: each command reports in one line the error, the client's offer, and the flag to use.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
@@ -16,20 +16,20 @@ use super::report;
 use super::servers::{App, Server};
 use crate::common::{Certificate, Folder, certificate, refusal};
 
-/// Runs `load` and expects it to end with a line that has all of `wanted`.
-fn load(arguments: &[&str], wanted: &[&str]) {
-    expect(&[&["load", "--json"], arguments].concat(), wanted);
+/// Runs `load` and expects it to end with a line that has all of `expected`.
+fn load(arguments: &[&str], expected: &[&str]) {
+    expect(&[&["load", "--json"], arguments].concat(), expected);
 }
 
 /// Runs `get` in the same way; its line begins with curl's exit code.
-fn get(code: &str, arguments: &[&str], wanted: &[&str]) {
-    let wanted = [&[code], wanted].concat();
-    expect(&[&["get", "-s", "-S"], arguments].concat(), &wanted);
+fn get(code: &str, arguments: &[&str], expected: &[&str]) {
+    let expected = [&[code], expected].concat();
+    expect(&[&["get", "-s", "-S"], arguments].concat(), &expected);
 }
 
-fn expect(arguments: &[&str], wanted: &[&str]) {
+fn expect(arguments: &[&str], expected: &[&str]) {
     let line = refusal(arguments);
-    for part in wanted {
+    for part in expected {
         assert!(line.contains(part), "{arguments:?}: no '{part}': {line}");
     }
 }
@@ -96,16 +96,16 @@ fn raw(answer: &'static [u8]) -> String {
 }
 
 #[test]
-fn versions_that_the_server_does_not_have() {
+fn server_without_a_common_tls_version() {
     // The record that a server of TLS 1.1 answers with: a fatal alert, protocol_version.
     let url = raw(&[21, 3, 1, 0, 2, 2, 70]);
-    let seen = "supports no version of TLS offered (TLS 1.3 and TLS 1.2): update the server";
-    load(&["-k", &url], &[seen]);
-    get("(35)", &["-k", &url], &[seen]);
+    let reason = "supports no version of TLS offered (TLS 1.3 and TLS 1.2): update the server";
+    load(&["-k", &url], &[reason]);
+    get("(35)", &["-k", &url], &[reason]);
 }
 
 #[test]
-fn nothing_in_common_names_the_offer() {
+fn server_without_common_algorithms_is_reported_with_the_offer() {
     let certificate = certificate(2200);
     let mut provider = default_provider();
     provider.kx_groups = vec![kx_group::MLKEM768];
@@ -115,17 +115,17 @@ fn nothing_in_common_names_the_offer() {
     };
     let server = server.start();
     let url = server.https("/");
-    let wanted = [
+    let expected = [
         "supports no cipher suite, key exchange group or signature scheme of the offer",
         "TLS 1.3 and TLS 1.2 with ECDHE (X25519MLKEM768, X25519, secp256r1, secp384r1)",
         "AES-128-GCM",
     ];
-    load(&["-k", &url], &wanted);
-    get("(35)", &["-k", &url], &wanted);
+    load(&["-k", &url], &expected);
+    get("(35)", &["-k", &url], &expected);
 }
 
 #[test]
-fn application_protocols_that_the_server_does_not_have() {
+fn server_without_a_common_application_protocol() {
     let certificate = certificate(2200);
     let server = Settings {
         protocols: &["imap"],
@@ -144,13 +144,13 @@ fn application_protocols_that_the_server_does_not_have() {
 }
 
 #[test]
-fn certificates_of_the_server() {
+fn invalid_certificates_are_reported_with_the_reason() {
     let (expired, good) = (certificate(2001), certificate(2200));
     let server = Settings::of(&expired).start();
     let url = server.https("/");
-    let wanted = ["the certificate has expired", "--insecure"];
-    load(&["--ca", &expired.cert, &url], &wanted);
-    get("(60)", &["--cacert", &expired.cert, &url], &wanted);
+    let expected = ["the certificate has expired", "--insecure"];
+    load(&["--ca", &expired.cert, &url], &expected);
+    get("(60)", &["--cacert", &expired.cert, &url], &expected);
     let server = Settings::of(&good).start();
     let (url, port) = (server.https("/"), server.address.port());
     load(&[&url], &["is not trusted: pass --ca FILE or --insecure"]);
@@ -177,7 +177,7 @@ fn certificates_of_the_server() {
 
 /// A certificate as `openssl req -x509` makes it.
 #[test]
-fn certificate_of_an_authority_is_no_servers() {
+fn authority_certificate_is_rejected_for_a_server() {
     let names = vec!["localhost".to_owned(), "127.0.0.1".to_owned()];
     let mut params = rcgen::CertificateParams::new(names).expect("names");
     params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
@@ -195,32 +195,32 @@ fn certificate_of_an_authority_is_no_servers() {
         .expect("its own key");
     let server = Server::with_tls(App::default(), config);
     let url = server.https("/");
-    let wanted = [
+    let expected = [
         "that of a certificate authority (CA:TRUE)",
         "CA:FALSE or pass --insecure",
     ];
-    load(&["--ca", &path, &url], &wanted);
-    get("(60)", &["--cacert", &path, &url], &wanted);
+    load(&["--ca", &path, &url], &expected);
+    get("(60)", &["--cacert", &path, &url], &expected);
 }
 
 #[test]
-fn servers_that_do_not_speak_tls() {
+fn server_without_tls() {
     let server = Server::clear(App::default());
     let url = server.https("/");
-    let wanted = ["does not speak TLS on this port", "write http://"];
-    load(&["-k", &url], &wanted);
-    get("(35)", &["-k", &url], &wanted);
+    let expected = ["does not speak TLS on this port", "write http://"];
+    load(&["-k", &url], &expected);
+    get("(35)", &["-k", &url], &expected);
     let url = raw(b"");
-    let wanted = [
+    let expected = [
         "closed the connection during the handshake",
         "TLS 1.3 and TLS 1.2 offered",
     ];
-    load(&["-k", &url], &wanted);
-    get("(35)", &["-k", &url], &wanted);
+    load(&["-k", &url], &expected);
+    get("(35)", &["-k", &url], &expected);
 }
 
 #[test]
-fn servers_that_require_a_client_certificate() {
+fn server_that_requires_a_client_certificate() {
     let certificate = certificate(2200);
     let start = |versions: &'static [&'static SupportedProtocolVersion]| {
         let settings = Settings {
@@ -230,20 +230,20 @@ fn servers_that_require_a_client_certificate() {
         };
         settings.start()
     };
-    let seen = "the server requires a client certificate, and none was sent";
+    let reason = "the server requires a client certificate, and none was sent";
     let remedy = "pass --cert FILE and --key FILE";
     let server = start(&OLD);
     let url = server.https("/");
-    load(&["-k", &url], &[seen, "courser load has none to send"]);
-    get("(35)", &["-k", &url], &[seen, remedy]);
+    load(&["-k", &url], &[reason, "courser load has none to send"]);
+    get("(35)", &["-k", &url], &[reason, remedy]);
     // In TLS 1.3 the alert comes after the handshake of the client.
     let server = start(&NEW);
     let url = server.https("/");
     let report = report(&["-n", "1", "-k", &url]);
     assert_eq!(report["requests"]["succeeded"], 0, "{report:#}");
     let errors = report["errorDistribution"].as_object().expect("an object");
-    assert!(errors.contains_key(seen), "{report:#}");
-    get("(56)", &["-k", "--http1.1", &url], &[seen, remedy]);
+    assert!(errors.contains_key(reason), "{report:#}");
+    get("(56)", &["-k", "--http1.1", &url], &[reason, remedy]);
     let (cert, key) = (&certificate.cert, &certificate.key);
     let flags = ["get", "-s", "-k", "--cert", cert, "--key", key];
     let output = crate::common::run(&[&flags[..], &[&url]].concat());
@@ -252,7 +252,7 @@ fn servers_that_require_a_client_certificate() {
 
 /// TLS over TCP must do the same work as QUIC.
 #[test]
-fn perf_stays_with_tls_1_3() {
+fn perf_requires_tls_1_3() {
     let certificate = certificate(2200);
     let server = Settings {
         versions: &OLD,
@@ -260,7 +260,7 @@ fn perf_stays_with_tls_1_3() {
     };
     let server = server.start();
     let address = server.address.to_string();
-    let seen = "supports no version of TLS offered (TLS 1.3): update the server";
+    let reason = "supports no version of TLS offered (TLS 1.3): update the server";
     let arguments = ["perf", "client", "--json", "--tcp", "--insecure", &address];
-    expect(&arguments, &[seen]);
+    expect(&arguments, &[reason]);
 }

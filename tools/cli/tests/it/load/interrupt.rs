@@ -1,4 +1,4 @@
-//! Runs that the user interrupts.
+//! Runs are interrupted by a signal.
 
 use std::process::Stdio;
 use std::thread;
@@ -20,9 +20,13 @@ fn interrupted(signal: Signal, flags: &[&str]) -> String {
         .stderr(Stdio::null())
         .spawn()
         .expect("the binary starts");
-    // More than can be in flight, so that some have been answered.
+    // More than can be in flight, so that some have a response.
     while !server.has_seen(1000) {
-        assert_eq!(child.try_wait().expect("a child"), None, "it goes on");
+        assert_eq!(
+            child.try_wait().expect("a child"),
+            None,
+            "the run ended early"
+        );
         thread::sleep(Duration::from_millis(5));
     }
     let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);

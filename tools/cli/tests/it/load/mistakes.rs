@@ -1,4 +1,4 @@
-//! Mistakes of users and of servers.
+//! Invalid arguments and unusable servers.
 
 use std::net::UdpSocket;
 
@@ -7,14 +7,14 @@ use crate::common::{certificate, refusal};
 
 #[test]
 fn malformed_url_is_refused_in_one_line() {
-    for (url, wanted) in [
+    for (url, expected) in [
         ("localhost", "'https://' is missing"),
         ("ftp://localhost/", "neither http nor https"),
         ("https://no-such-host.invalid/", "cannot resolve"),
         ("https://a:b@localhost/", "--header"),
     ] {
         let line = refusal(&["load", url]);
-        assert!(line.contains(wanted), "{url}: {line}");
+        assert!(line.contains(expected), "{url}: {line}");
     }
     let line = refusal(&["load", "https://localhost/", "https://example.org/"]);
     assert!(line.contains("different servers"), "{line}");
@@ -33,7 +33,7 @@ fn malformed_url_is_refused_in_one_line() {
 }
 
 #[test]
-fn nobody_listens() {
+fn closed_port() {
     let free = UdpSocket::bind("127.0.0.1:0").expect("a port");
     let address = free.local_addr().expect("bound");
     drop(free);
@@ -48,7 +48,7 @@ fn nobody_listens() {
 }
 
 #[test]
-fn certificates_that_cannot_be_trusted() {
+fn untrusted_certificates() {
     for (server, flag) in [
         (Server::http3(App::default()), "--h3"),
         (Server::tls(App::default()), "--h2"),
@@ -69,7 +69,7 @@ fn certificates_that_cannot_be_trusted() {
 }
 
 #[test]
-fn protocols_that_the_server_does_not_speak() {
+fn protocols_that_the_server_does_not_support() {
     let server = Server::http3(App::default());
     // The TCP port with the same number is closed.
     let line = refusal(&["load", "--json", "-k", "--h2", &server.https("/")]);

@@ -26,7 +26,7 @@ fn report(arguments: &[&str]) -> Value {
     serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"))
 }
 
-/// Runs `courser load` and returns its text for humans.
+/// Runs `courser load` without `--json` and returns its output.
 fn text(arguments: &[&str]) -> String {
     let output = common::run(&[&["load"], arguments].concat());
     let error = String::from_utf8_lossy(&output.stderr);

@@ -1,4 +1,4 @@
-//! Connections that move from socket to socket while they are loaded.
+//! Connections move between sockets under load.
 
 use super::servers::{App, Server};
 use super::{report, text};
@@ -19,7 +19,7 @@ fn connections_move_and_no_request_is_lost() {
 }
 
 #[test]
-fn moves_are_in_the_reports_for_people() {
+fn moves_are_in_the_text_reports() {
     let server = Server::http3(App::default());
     let url = server.https("/");
     let load = ["--h3", "-k", "-D", "1", "--migrate-every", "0.2", &url];

@@ -1,4 +1,4 @@
-//! Fixed rates, which show delays that a closed loop hides.
+//! Fixed rates, which reveal delays that a closed loop hides.
 
 use std::time::Duration;
 
@@ -37,8 +37,8 @@ fn rate_of_each_connection_adds_up() {
     assert!((140.0..=150.0).contains(&sent), "{sent}");
 }
 
-/// A server that stops for a second delays every request that is due meanwhile. A generator that waits
-/// for it would see one slow request.
+/// A server that stalls for a second delays every request that is due during the stall. A generator that waits
+/// for it would measure one slow request.
 #[test]
 fn stall_shows_in_the_corrected_percentiles() {
     let load = |flags: &[&str]| {
@@ -48,8 +48,7 @@ fn stall_shows_in_the_corrected_percentiles() {
         };
         let server = Server::http3(app);
         let url = server.https("/");
-        // One request at a time, 100 per second for three seconds: a third of them is due while the
-        // server stops.
+        // One request at a time, 100 per second for three seconds: a third of them is due during the stall.
         report(&[&["-q", "100", "-D", "3", "--h3", "-k", &url], flags].concat())
     };
     let corrected = load(&[]);
@@ -57,11 +56,14 @@ fn stall_shows_in_the_corrected_percentiles() {
     let p90 = number(&corrected, "latencyPercentiles.p90");
     assert!(p75 > 0.1 && p90 > 0.4, "{corrected:#}");
     assert!(number(&corrected, "latency.max") > 0.8, "{corrected:#}");
-    // Counted from sending, all but one were fast, as far as the machine allows.
+    // Measured from sending, all but one were fast, as far as the machine allows.
     let from_sent = number(&corrected, "latencyFromSent.p95");
     assert!(from_sent < p75 / 2.0, "{corrected:#}");
     let sent = number(&corrected, "requests.started");
-    assert!(sent > 250.0, "what was due is sent, only late: {sent}");
+    assert!(
+        sent > 250.0,
+        "requests that were due late must still be sent: {sent}"
+    );
     let hidden = load(&["--no-latency-correction"]);
     assert!(
         number(&hidden, "latencyPercentiles.p95") < p75,

@@ -1,4 +1,4 @@
-//! Servers that restart during a run.
+//! Servers restart during a run.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -10,27 +10,27 @@ use crate::common::number;
 // Other systems do not report the address to sockets without a peer.
 #[cfg(target_os = "linux")]
 #[test]
-fn load_goes_on_when_a_server_of_quic_is_back() {
+fn load_continues_after_a_restart_over_quic() {
     let server = Server::http3(App::default());
     let url = server.https("/slow/5");
-    outlives_a_restart(server, Server::http3_at, &url, &["--h3", "-m", "2"]);
+    check_restart(server, Server::http3_at, &url, &["--h3", "-m", "2"]);
 }
 
 #[test]
-fn load_goes_on_when_a_server_of_tcp_is_back() {
+fn load_continues_after_a_restart_over_tcp() {
     let server = Server::clear(App::default());
     let url = server.http("/slow/5");
-    outlives_a_restart(server, Server::clear_at, &url, &["-c", "2"]);
+    check_restart(server, Server::clear_at, &url, &["-c", "2"]);
 }
 
-fn outlives_a_restart(
+fn check_restart(
     server: Server,
     start_at: fn(App, SocketAddr) -> Server,
     url: &str,
     flags: &[&str],
 ) {
     let restart = std::thread::spawn(move || {
-        assert!(server.has_seen(20), "the client is there");
+        assert!(server.has_seen(20), "no requests");
         let first = server.seen();
         let address = server.kill();
         std::thread::sleep(Duration::from_millis(1500));
@@ -56,11 +56,11 @@ fn outlives_a_restart(
 }
 
 #[test]
-fn run_of_so_many_requests_ends_although_the_server_is_gone() {
+fn run_with_a_number_of_requests_ends_without_the_server() {
     let server = Server::clear(App::default());
     let url = server.http("/slow/10");
     let kill = std::thread::spawn(move || {
-        assert!(server.has_seen(20), "the client is there");
+        assert!(server.has_seen(20), "no requests");
         server.kill();
     });
     let report = report(&["-n", "30", "-k", &url]);
@@ -74,7 +74,7 @@ fn run_of_so_many_requests_ends_although_the_server_is_gone() {
 }
 
 #[test]
-fn server_that_only_hangs_up_does_not_hold_the_run() {
+fn server_that_closes_every_connection_does_not_block_the_run() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("bound");
     std::thread::spawn(move || {
@@ -85,6 +85,6 @@ fn server_that_only_hangs_up_does_not_hold_the_run() {
     let report = report(&["-n", "6", &format!("http://{address}/")]);
     assert_eq!(report["requests"]["done"], 0, "{report:#}");
     assert_eq!(report["requests"]["errored"], 6, "{report:#}");
-    // A request that was certainly not processed is sent again, at most three times.
+    // A request that was not processed is repeated, at most three times.
     assert!(number(&report, "connections.made") <= 24.0, "{report:#}");
 }

@@ -1,5 +1,4 @@
-//! Servers on threads of their own, each with its own runtime. They end with the process, or when they
-//! are stopped.
+//! Servers on their own threads and runtimes. They run until they are stopped or the process ends.
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -17,14 +16,14 @@ use http_body_util::{BodyExt as _, Full};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::sync::oneshot;
 
-/// The answers of the servers, which depend on the path.
+/// The responses of the servers, which depend on the path.
 #[derive(Clone, Debug, Default)]
 pub struct App {
     /// Requests received.
     pub seen: Arc<AtomicU64>,
     /// Bytes of content received.
     pub received: Arc<AtomicU64>,
-    /// A pause during which no request is answered: its start after the first request, and its length.
+    /// A pause without responses: its start after the first request, and its length.
     pub stall: Option<(Duration, Duration)>,
     /// The time of the first request.
     pub first: Arc<OnceLock<Instant>>,
@@ -98,7 +97,7 @@ impl Server {
             let endpoint = Endpoint::server(config.alpn([h3::ALPN]), address).expect("a port");
             ready
                 .send(endpoint.local_addr().expect("bound"))
-                .expect("somebody waits");
+                .expect("a receiver");
             while let Some(incoming) = endpoint.accept().await {
                 let app = app.clone();
                 tokio::spawn(async move {
@@ -106,7 +105,7 @@ impl Server {
                         return;
                     };
                     let service = tower::service_fn(move |request| app.clone().answer(request));
-                    // Clients may leave at any time.
+                    // Clients may disconnect at any time.
                     let _ = h3::serve(connection, service).await;
                 });
             }
@@ -153,7 +152,7 @@ impl Server {
             let listener = socket.listen(1024).expect("a port");
             ready
                 .send(listener.local_addr().expect("bound"))
-                .expect("somebody waits");
+                .expect("a receiver");
             loop {
                 let (stream, _) = listener.accept().await.expect("a client");
                 let (app, tls) = (app.clone(), tls.clone());
@@ -161,13 +160,13 @@ impl Server {
                     let service =
                         hyper::service::service_fn(move |request| app.clone().answer(request));
                     let server = hyper_util::server::conn::auto::Builder::new(TokioExecutor::new());
-                    // Clients may leave at any time.
+                    // Clients may disconnect at any time.
                     match tls {
                         Some(tls) => {
                             let stream = match tls.accept(stream).into_fallible().await {
                                 Ok(stream) => stream,
                                 Err((_, stream)) => {
-                                    // An immediate reset would overtake the alert.
+                                    // An immediate reset could arrive before the alert.
                                     tokio::time::sleep(Duration::from_secs(1)).await;
                                     return drop(stream);
                                 }
@@ -222,7 +221,7 @@ impl Server {
         format!("http://{}{path}", self.address)
     }
 
-    /// Waits for a number of requests. Returns false if they do not come.
+    /// Waits for a number of requests. Returns false after two minutes without them.
     pub fn has_seen(&self, count: u64) -> bool {
         let deadline = Instant::now() + Duration::from_secs(120);
         while self.seen() < count && Instant::now() < deadline {
@@ -236,7 +235,7 @@ impl Server {
         self.app.seen.load(Relaxed)
     }
 
-    /// Ends at once like a killed process: no client is notified, and the port is free.
+    /// Ends like a killed process: clients are not notified, and the port is free.
     pub fn kill(mut self) -> SocketAddr {
         self.end();
         self.address

@@ -50,7 +50,7 @@ fn every_version_of_http_over_tcp_works() {
 }
 
 #[test]
-fn newer_servers_are_spoken_to_with_tls_1_3() {
+fn tls_1_3_is_used_if_the_server_supports_it() {
     for (server, flag) in [
         (Server::tls(App::default()), "--h2"),
         (Server::http3(App::default()), "--h3"),

@@ -1,11 +1,11 @@
-//! Each version of HTTP and its report.
+//! Reports over each version of HTTP.
 
 use super::servers::{App, Server};
 use super::{report, text};
 use crate::common::{Folder, number};
 
 #[test]
-fn every_version_answers_all_requests() {
+fn all_requests_succeed_over_every_version() {
     let (quic, tls, clear) = (
         Server::http3(App::default()),
         Server::tls(App::default()),
@@ -28,7 +28,7 @@ fn every_version_answers_all_requests() {
         let common = ["-n", "300", "-c", "3", "-t", "2", "-m", "4", "-k", &url];
         let report = report(&[&common[..], flags].concat());
         assert_eq!(report["protocol"], protocol, "{flags:?}");
-        for (path, wanted) in [
+        for (path, expected) in [
             ("requests.done", 300.0),
             ("requests.started", 300.0),
             ("requests.succeeded", 300.0),
@@ -38,7 +38,7 @@ fn every_version_answers_all_requests() {
             ("traffic.data", 30_000.0),
         ] {
             assert!(
-                (number(&report, path) - wanted).abs() < 0.1,
+                (number(&report, path) - expected).abs() < 0.1,
                 "{protocol}: {path}: {report:#}"
             );
         }
@@ -69,11 +69,11 @@ fn versions_of_quic_are_those_of_the_flag() {
 }
 
 #[test]
-fn text_is_that_of_h2load() {
+fn text_has_the_format_of_h2load() {
     let server = Server::http3(App::default());
     let url = server.https("/bytes/10");
     let text = text(&["-n", "50", "-c", "2", "-m", "2", "--h3", "-k", &url]);
-    for wanted in [
+    for expected in [
         "starting benchmark...",
         "spawning thread #0: 2 total client(s). 50 total requests",
         "Application protocol: h3",
@@ -93,17 +93,20 @@ fn text_is_that_of_h2load() {
         "\npackets lost: ",
         "\nclient CPU: ",
     ] {
-        let has_no_clock = cfg!(not(unix)) && wanted.contains("CPU");
-        assert!(text.contains(wanted) || has_no_clock, "{wanted}: {text}");
+        let has_no_clock = cfg!(not(unix)) && expected.contains("CPU");
+        assert!(
+            text.contains(expected) || has_no_clock,
+            "{expected}: {text}"
+        );
     }
 }
 
 #[test]
-fn text_is_that_of_oha() {
+fn text_has_the_format_of_oha() {
     let server = Server::tls(App::default());
     let url = server.https("/status/404");
     let text = text(&["--style", "oha", "-n", "40", "-c", "4", "--insecure", &url]);
-    for wanted in [
+    for expected in [
         "Summary:\n  Success rate:\t100.00%\n  Total:\t",
         "  Requests/sec:\t",
         "Response time histogram:\n",
@@ -112,12 +115,12 @@ fn text_is_that_of_oha() {
         "  DNS+dialup:\t",
         "Status code distribution:\n  [404] 40 responses",
     ] {
-        assert!(text.contains(wanted), "{wanted}: {text}");
+        assert!(text.contains(expected), "{expected}: {text}");
     }
 }
 
 #[test]
-fn statuses_are_counted_and_5xx_is_no_success() {
+fn statuses_are_counted_and_5xx_is_a_failure() {
     let server = Server::http3(App::default());
     let (good, bad) = (server.https("/"), server.https("/status/503"));
     let report = report(&["-n", "10", "--h3", "-k", &good, &bad]);
@@ -156,7 +159,7 @@ fn bodies_and_fields_arrive() {
 }
 
 #[test]
-fn without_offload_each_datagram_is_a_call_of_its_own() {
+fn without_offload_each_datagram_is_one_call() {
     let folder = Folder::new();
     let file = folder.file("body", &"x".repeat(1_000_000));
     let server = Server::http3(App::default());
@@ -179,7 +182,7 @@ fn without_offload_each_datagram_is_a_call_of_its_own() {
 }
 
 #[test]
-fn large_responses_are_read_to_their_end() {
+fn large_responses_are_read_completely() {
     let server = Server::http3(App::default());
     let url = server.https("/bytes/5000000");
     let report = report(&["-n", "4", "-m", "2", "--h3", "-k", &url]);
@@ -187,7 +190,7 @@ fn large_responses_are_read_to_their_end() {
 }
 
 #[test]
-fn requests_that_take_too_long_are_given_up() {
+fn slow_requests_time_out() {
     for (server, flag) in [
         (Server::http3(App::default()), "--h3"),
         (Server::tls(App::default()), "--h1"),
@@ -203,7 +206,7 @@ fn requests_that_take_too_long_are_given_up() {
 }
 
 #[test]
-fn durations_end_in_time_and_leave_the_warm_up_out() {
+fn duration_excludes_the_warm_up() {
     let server = Server::http3(App::default());
     let url = server.https("/slow/20");
     let began = std::time::Instant::now();

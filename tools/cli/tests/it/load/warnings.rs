@@ -1,4 +1,4 @@
-//! Warnings about sockets: in the report, once.
+//! Warnings about sockets are in the report once.
 
 use std::process::Stdio;
 
@@ -15,7 +15,7 @@ fn warnings(report: &Value, with: &str) -> usize {
 }
 
 #[test]
-fn drops_of_any_connection_are_in_the_report_once() {
+fn dropped_datagrams_are_in_the_report_once() {
     let server = SlowServer::start();
     let url = server.url();
     let arguments = ["load", "--json", "--h3", "-k", "-n", "2", "-c", "2", &url];
@@ -61,8 +61,8 @@ fn small_buffers_are_in_the_report_once() {
     for style in ["h2load", "oha"] {
         let (text, expected) = load(style, &[]);
         let lines = text.lines();
-        let told = lines.filter(|line| line.contains("net.core.rmem_max is "));
-        assert_eq!(told.count(), expected, "{style}: {text}");
+        let warnings = lines.filter(|line| line.contains("net.core.rmem_max is "));
+        assert_eq!(warnings.count(), expected, "{style}: {text}");
     }
     let server = Server::tls(App::default());
     let report = super::report(&["-n", "1", "-k", &server.https("/")]);

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use crate::common::{Server, refusal};
 
-/// Runs a client, and returns its rows with the names of the columns.
+/// Runs a client, and returns its rows as maps from column names to values.
 fn rows(server: &Server, flags: &[&str]) -> Vec<HashMap<String, String>> {
     let output = server.client(&[flags, &["--csv"]].concat());
     let text = String::from_utf8(output.stdout).expect("UTF-8");
@@ -58,7 +58,7 @@ fn rows_of_intervals_add_up_to_the_summary() {
         };
         assert!(number(summary, used) >= 0.0, "{flags:?}");
         assert_eq!(summary[other].is_empty(), scenario != "bidir", "{flags:?}");
-        // Over TCP the kernel has the round-trip time.
+        // Over TCP only the kernel knows the round-trip time.
         assert_eq!(summary["rtt_us"].is_empty(), transport == "tcp");
         assert!(summary["count"].is_empty() && summary["latency_p99_us"].is_empty());
     }
@@ -69,7 +69,7 @@ fn requests_and_datagrams_have_their_columns() {
     let server = Server::start(&[]);
     let all = rows(&server, &["-s", "rr", "-n", "100"]);
     let [summary] = &all[..] else {
-        panic!("without an interval there is a summary alone: {all:?}");
+        panic!("more than the summary: {all:?}");
     };
     assert_eq!(summary["count"], "100");
     assert!(number(summary, "count_per_second") > 0.0);

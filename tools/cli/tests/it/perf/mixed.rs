@@ -29,7 +29,7 @@ fn assert_all_parts(report: &Value, direction: &str) {
     );
     let seconds = number(report, "end.seconds");
     assert!(seconds > 1.0, "{report:#}");
-    // The CPU time is that of bytes, requests and datagrams together.
+    // The CPU time is for bytes, requests and datagrams together.
     for cost in [
         "cpu_us_each",
         "cpu_seconds_per_gb",
@@ -47,7 +47,7 @@ fn bytes_requests_and_datagrams_share_a_connection_in_each_direction() {
     assert_all_parts(&report, "upload");
     assert_eq!(report["client"]["connection"]["connections"], 1);
     assert_eq!(report["settings"]["scenario"]["name"], "mixed");
-    // Bytes are those of the stream: responses have others.
+    // The bytes are those of the stream, without requests and responses.
     assert!(number(&report, "end.sum_sent.bytes") > 0.0, "{report:#}");
     assert_eq!(report["end"]["received_bytes"], 0, "{report:#}");
     assert!(report["end"]["datagrams"]["download"].is_null());
@@ -79,7 +79,7 @@ fn datagrams_begin_after_the_warm_up() {
 }
 
 #[test]
-fn people_read_bytes_requests_datagrams_and_latency() {
+fn text_has_bytes_requests_datagrams_and_latency() {
     let server = Server::start(&[]);
     let output = server.client(&["-s", "mixed", "-t", "2", "--bidir", "-P", "2"]);
     let text = String::from_utf8(output.stdout).expect("UTF-8");
@@ -105,7 +105,7 @@ fn people_read_bytes_requests_datagrams_and_latency() {
 }
 
 #[test]
-fn datagrams_that_do_not_fit_end_the_measurement_with_the_reason() {
+fn datagrams_that_do_not_fit_end_the_measurement() {
     let server = Server::start(&[]);
     let address = server.address.to_string();
     let flags = ["--mtu", "1200", "-s", "mixed", "--datagram-size", "1400"];
@@ -118,12 +118,12 @@ fn datagrams_that_do_not_fit_end_the_measurement_with_the_reason() {
     );
     assert!(
         begun.elapsed().as_secs() < 30,
-        "it does not wait for the end"
+        "the client waited for the end"
     );
 }
 
 #[test]
-fn interruption_keeps_bytes_and_requests() {
+fn interrupted_run_reports_bytes_and_requests() {
     use std::io::{BufRead as _, BufReader, Read as _};
     use std::process::Stdio;
 

@@ -28,7 +28,7 @@ fn ends_with_counters(report: &Value) -> usize {
 }
 
 #[test]
-fn bytes_and_costs_of_the_warm_up_are_in_no_figure() {
+fn figures_exclude_bytes_and_costs_of_the_warm_up() {
     let mut server = Server::start(&["--tcp"]);
     for flags in [&[][..], &["-R"], &["--tcp"], &["--tcp", "-R"]] {
         let time = ["-t", "2", "--warm-up", "1.5", "-i", "0.25"];
@@ -67,7 +67,7 @@ fn bytes_and_costs_of_the_warm_up_are_in_no_figure() {
 }
 
 #[test]
-fn packets_of_the_warm_up_are_subtracted_at_both_ends() {
+fn figures_exclude_packets_of_the_warm_up() {
     let server = Server::start(&["--mtu", "1452"]);
     let flags = ["-t", "2", "--warm-up", "1.9", "--mtu", "1452"];
     let report = server.report(&flags);
@@ -88,7 +88,7 @@ fn packets_of_the_warm_up_are_subtracted_at_both_ends() {
 }
 
 #[test]
-fn requests_handshakes_and_closes_can_be_warmed_up() {
+fn requests_handshakes_and_closes_can_have_a_warm_up() {
     let server = Server::start(&[]);
     for scenario in ["rr", "latency", "handshake", "close"] {
         let flags = ["-s", scenario, "-t", "2", "--warm-up", "0.5"];
@@ -126,7 +126,7 @@ fn resumed_handshakes_of_the_warm_up_do_not_count() {
 #[test]
 fn warm_up_that_is_not_shorter_than_the_measurement_is_refused() {
     let client = ["perf", "client", "127.0.0.1:9", "--insecure"];
-    for (flags, wanted) in [
+    for (flags, expected) in [
         (
             &["-t", "2", "--warm-up", "2s"][..],
             "courser: a warm-up of 2.00 s must be shorter than the measured time of 2.00 s",
@@ -145,19 +145,19 @@ fn warm_up_that_is_not_shorter_than_the_measurement_is_refused() {
         ),
     ] {
         let line = refusal(&[&client[..], flags].concat());
-        assert!(line.starts_with(wanted), "{flags:?}: {line}");
+        assert!(line.starts_with(expected), "{flags:?}: {line}");
     }
 }
 
 #[test]
-fn people_read_of_the_warm_up_and_the_spread() {
+fn text_has_the_warm_up_and_the_spread() {
     let server = Server::start(&[]);
     let output = server.client(&["-t", "2", "--warm-up", "0.2", "--bidir", "-i", "0.1"]);
     let text = String::from_utf8(output.stdout).expect("UTF-8");
     assert!(output.status.success(), "{text}");
     for part in [
         ", after 200 ms of warm-up\n",
-        "\nwarm-up     200 ms, in no figure below\n",
+        "\nwarm-up     200 ms, not included below\n",
         "\nspread      upload p10 ",
         "\nspread      download p10 ",
         " intervals of 100 ms\n",
@@ -170,7 +170,7 @@ fn people_read_of_the_warm_up_and_the_spread() {
     let text = String::from_utf8(output.stdout).expect("UTF-8");
     assert!(text.contains("\nspread      unknown: "), "{text}");
     assert!(text.contains(", at least 5 are needed\n"), "{text}");
-    // Samples that were not asked for need no excuse.
+    // Without --interval there is no line about missing samples.
     let output = server.client(&["-n", "1M"]);
     let text = String::from_utf8(output.stdout).expect("UTF-8");
     assert!(!text.contains("spread "), "{text}");
@@ -189,21 +189,21 @@ fn efficiency_is_the_rate_for_each_percent_of_cpu_at_both_ends() {
                 continue;
             }
             let percent = number(&report, &format!("end.cpu_utilization_percent.{percent}"));
-            let (told, expected) = (number(&report, &path), mbits / percent);
+            let (efficiency, expected) = (number(&report, &path), mbits / percent);
             assert!(
-                (told / expected - 1.0).abs() < 1e-6,
-                "{path}: {told}, not {expected}"
+                (efficiency / expected - 1.0).abs() < 1e-6,
+                "{path}: {efficiency}, not {expected}"
             );
         }
         let spread = &report["end"]["spread"];
         assert_eq!(spread["interval_seconds"], 0.1, "{spread:#}");
         assert!(number(spread, "intervals") >= 5.0, "{spread:#}");
-        let way = match flags.contains(&"-R") {
+        let direction = match flags.contains(&"-R") {
             true => "download_bits_per_second",
             false => "upload_bits_per_second",
         };
-        let [p10, p50, p90] = ["p10", "p50", "p90"].map(|it| number(&spread[way], it));
-        // A busy machine may let nothing through for 100 ms.
+        let [p10, p50, p90] = ["p10", "p50", "p90"].map(|it| number(&spread[direction], it));
+        // A busy machine may transfer nothing for 100 ms.
         assert!(
             0.0 <= p10 && p10 <= p50 && p50 <= p90 && p90 > 0.0,
             "{spread:#}"
@@ -211,7 +211,7 @@ fn efficiency_is_the_rate_for_each_percent_of_cpu_at_both_ends() {
     }
 }
 
-/// A measurement that is interrupted before the figures begin has none.
+/// A measurement that is interrupted within the warm-up has no figures.
 #[cfg(target_os = "linux")]
 #[test]
 fn interruption_within_the_warm_up_leaves_no_figures() {
@@ -238,10 +238,10 @@ fn interruption_within_the_warm_up_leaves_no_figures() {
     }
     let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
     kill_process(pid.expect("a process"), Signal::TERM).expect("it runs");
-    let mut told = String::new();
+    let mut output = String::new();
     let mut stderr = child.stderr.take().expect("piped");
-    stderr.read_to_string(&mut told).expect("UTF-8");
-    assert_eq!(child.wait().expect("it ends").code(), Some(130), "{told}");
-    let expected = "interrupted within the warm-up, before there were figures";
-    assert!(told.contains(expected), "{told}");
+    stderr.read_to_string(&mut output).expect("UTF-8");
+    assert_eq!(child.wait().expect("it ends").code(), Some(130), "{output}");
+    let expected = "interrupted during the warm-up, before the measurement began";
+    assert!(output.contains(expected), "{output}");
 }

@@ -1,4 +1,4 @@
-//! Memory of a server after a burst of clients.
+//! A server returns its memory to the system after a burst of clients.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,10 +11,10 @@ use super::running::start;
 use super::within;
 use crate::common::Folder;
 
-/// Enough clients for a burst that the server notices.
+/// Enough clients for the server to release memory afterwards.
 const CLIENTS: usize = 800;
 
-/// The allocator of glibc keeps the memory unless it is asked.
+/// The allocator of glibc keeps the memory unless the server trims it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn memory_of_a_burst_of_clients_returns_to_the_system() {
     let folder = Folder::new();
@@ -39,7 +39,7 @@ async fn memory_of_a_burst_of_clients_returns_to_the_system() {
     let clients = clients.expect("a server");
     let full = resident(&serving).saturating_sub(before);
     assert!(full > 8 << 10, "{full} KiB");
-    // The server looks at its clients once in 5 s.
+    // The server checks the number of clients every 5 s.
     tokio::time::sleep(Duration::from_secs(6)).await;
     for client in clients {
         client.close(0u32.into(), b"");

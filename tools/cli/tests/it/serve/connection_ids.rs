@@ -13,9 +13,9 @@ use crate::common::{self, Folder, refusal};
 const KEY: &str = "8f95f09245765f80256934e50c66207f";
 const IDS: &str = "# of this server\nconfig-id = 3\nserver-id = 0a0b0c\nnonce-length = 8\n";
 
-/// Passes on datagrams between clients and a server, until none came for a while. Returns the connection IDs
-/// that the server has chosen for itself.
-fn pass_on(relay: &UdpSocket, server: SocketAddr) -> HashSet<Vec<u8>> {
+/// Forwards datagrams between clients and a server until none arrives for two seconds. Returns the connection
+/// IDs that the server has chosen.
+fn forward(relay: &UdpSocket, server: SocketAddr) -> HashSet<Vec<u8>> {
     let (mut chosen, mut client, mut buffer) = (HashSet::new(), None, [0; 2048]);
     let pause = Some(Duration::from_secs(2));
     relay.set_read_timeout(pause).expect("a time");
@@ -52,7 +52,7 @@ fn ids_with(file: &str) -> HashSet<Vec<u8>> {
     let relay = UdpSocket::bind("127.0.0.1:0").expect("a port");
     let url = format!("https://{}/", relay.local_addr().expect("bound"));
     let server = serving.address;
-    let passing = thread::spawn(move || pass_on(&relay, server));
+    let forwarding = thread::spawn(move || forward(&relay, server));
     for _ in 0..2 {
         let output = common::run(&["get", "--http3-only", "-k", &url]);
         assert_eq!(
@@ -61,11 +61,11 @@ fn ids_with(file: &str) -> HashSet<Vec<u8>> {
             "{output:?}"
         );
     }
-    passing.join().expect("no panic")
+    forwarding.join().expect("no panic")
 }
 
 #[test]
-fn ids_of_a_server_lead_a_load_balancer_to_it() {
+fn load_balancer_decodes_the_server_id() {
     let balancer = || ServerIdGenerator::new(3, &[0; 3], 8).expect("in the ranges");
     let keyed = balancer().encrypt(&key());
     for (file, balancer) in [
@@ -89,7 +89,7 @@ fn key() -> [u8; 16] {
 }
 
 #[test]
-fn bad_files_and_formats_are_one_line() {
+fn invalid_files_and_formats_are_reported_in_one_line() {
     let folder = Folder::new();
     let bad = folder.file("bad", "config-id = 3\nserver-id = xyz\n");
     let format = format!("quic-lb:{bad}");
@@ -103,8 +103,8 @@ fn bad_files_and_formats_are_one_line() {
         ])
     };
     let line = serve(&format);
-    let wanted = format!("cannot use the QUIC-LB configuration {bad}: line 2: the value is not");
-    assert!(line.contains(&wanted), "{line}");
+    let expected = format!("cannot use the QUIC-LB configuration {bad}: line 2: the value is not");
+    assert!(line.contains(&expected), "{line}");
     let line = serve("quic-lb:/nowhere/ids");
     assert!(line.contains("/nowhere/ids: No such file"), "{line}");
     let line = serve("random");

@@ -1,4 +1,4 @@
-//! Disks that are full or blocked (A99, F47), and descriptors that are used up (A100, F43).
+//! Full or blocked disks (A99, F47), and a lack of descriptors (A100, F43).
 
 use std::fs::OpenOptions;
 use std::net::TcpStream;
@@ -23,8 +23,8 @@ fn dropped(serving: &Serving) -> u64 {
     value.expect("a counter").parse().expect("a number")
 }
 
-/// Sends requests that make long log lines until some are dropped.
-async fn ask_until_drops(serving: &Serving, client: &mut Client) -> u64 {
+/// Sends requests with long log lines until some lines are dropped.
+async fn request_until_drops(serving: &Serving, client: &mut Client) -> u64 {
     let long = "\"".repeat(1000);
     let fields = [("user-agent", &*long), ("referer", &long)];
     for _ in 0..100 {
@@ -35,7 +35,7 @@ async fn ask_until_drops(serving: &Serving, client: &mut Client) -> u64 {
             return dropped(serving);
         }
     }
-    panic!("20 000 lines fit");
+    panic!("no line of 20 000 was dropped");
 }
 
 /// Reads events until the server has drained. Returns the warnings of dropped lines.
@@ -67,7 +67,7 @@ async fn full_log_disk_is_reported_once_and_counted() {
     let folder = Folder::new();
     let mut serving = logging_to(&folder, "/dev/full");
     let mut client = serving.client(Protocol::Http2).await;
-    ask_until_drops(&serving, &mut client).await;
+    request_until_drops(&serving, &mut client).await;
     drop(client);
     serving.signal(Signal::TERM);
     let warnings = warnings_until_drained(&mut serving);
@@ -76,9 +76,9 @@ async fn full_log_disk_is_reported_once_and_counted() {
     serving.ended();
 }
 
-/// A pipe without a reader stands for the disk.
+/// The log is a pipe without a reader.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn log_disk_that_stands_holds_up_nothing() {
+async fn blocked_log_disk_does_not_delay_requests() {
     let folder = Folder::new();
     let logs = Folder::new();
     let pipe = logs.path().join("log");
@@ -88,12 +88,12 @@ async fn log_disk_that_stands_holds_up_nothing() {
     let reader = options.read(true).write(true).open(&pipe).expect("a pipe");
     let mut serving = logging_to(&folder, pipe.to_str().expect("UTF-8"));
     let mut client = serving.client(Protocol::Http2).await;
-    let first = ask_until_drops(&serving, &mut client).await;
+    let first = request_until_drops(&serving, &mut client).await;
     let before = resident(&serving);
-    assert!(ask_until_drops(&serving, &mut client).await > first);
+    assert!(request_until_drops(&serving, &mut client).await > first);
     let after = resident(&serving);
     assert!(after < before + 4096, "{before} KiB became {after} KiB");
-    // The writing thread cannot reopen the file now, and no task waits for it.
+    // The writing thread cannot reopen the file now, but no task waits for it.
     serving.signal(Signal::HUP);
     for protocol in Protocol::ALL {
         let mut client = serving.client(protocol).await;
@@ -118,7 +118,7 @@ pub(super) fn resident(serving: &Serving) -> u64 {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn server_without_descriptors_serves_on_and_accepts_again() {
+async fn server_without_descriptors_recovers() {
     let folder = Folder::new();
     folder.file("a.txt", "12345");
     let path = folder.path().to_str().expect("UTF-8");
@@ -129,8 +129,8 @@ async fn server_without_descriptors_serves_on_and_accepts_again() {
         .map(|_| TcpStream::connect(serving.address).expect("the backlog has room"))
         .collect();
     while serving.next_event()["event"] != "accept_failed" {}
-    // Open connections are answered, and QUIC needs no descriptor for each. A file needs one: without
-    // it the answer is 503, or comes from memory.
+    // Requests on open connections get responses, and a QUIC connection needs no descriptor. A file needs one:
+    // without it the response is 503, or from the cache.
     let mut others = Vec::new();
     for _ in 0..20 {
         others.push(serving.client(Protocol::Http3).await);
@@ -162,7 +162,7 @@ async fn server_without_descriptors_serves_on_and_accepts_again() {
     .await;
     drop((first, waited, another, others));
     serving.signal(Signal::TERM);
-    // The error was reported once, not at each of the many attempts.
+    // The error was reported only once.
     loop {
         let event = serving.next_event();
         assert_ne!(event["event"], "accept_failed");

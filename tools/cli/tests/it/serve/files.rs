@@ -22,13 +22,13 @@ const ODD_LINK: &str = "href=\"./odd%20name%20%26%20b.txt\"";
 #[cfg(windows)]
 const ODD_TEXT: &str = "odd name &amp; b.txt";
 
-/// Makes a folder with files of all kinds.
+/// Creates a folder with links, hidden, compressed and oddly named files.
 fn folder() -> Folder {
     let folder = Folder::new();
     folder.file("index.html", "<h1>home</h1>");
     folder.file("text.txt", &"words and words ".repeat(1000));
     folder.file(ODD, "odd");
-    folder.file(".secret", "nobody's");
+    folder.file(".secret", "hidden");
     folder.file("packed.js", "let plain;");
     folder.file("packed.js.br", "brotli, honestly");
     folder.file("packed.js.gz", "gzip, honestly");
@@ -37,7 +37,7 @@ fn folder() -> Folder {
     }
     folder.file("sub/inner.txt", "inner");
     folder.file(".well-known/security.txt", "contact");
-    folder.file(".git/config", "nobody's");
+    folder.file(".git/config", "hidden");
     #[cfg(unix)]
     {
         use std::os::unix::fs::symlink;
@@ -86,7 +86,7 @@ async fn files_are_served_over_all_protocols() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn ranges_and_conditions_hold() {
+async fn ranges_and_conditions_are_supported() {
     let folder = folder();
     let serving = start(&folder, &[]);
     let mut client = serving.client(Protocol::Http3).await;
@@ -104,7 +104,7 @@ async fn ranges_and_conditions_hold() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn compression_is_negotiated_and_can_be_switched_off() {
+async fn compression_is_negotiated_and_can_be_disabled() {
     let folder = folder();
     let serving = start(&folder, &[]);
     let mut client = serving.client(Protocol::Http3).await;
@@ -161,7 +161,7 @@ async fn compressed_files_are_served_unchanged() {
 async fn nothing_outside_the_folder_is_served() {
     let folder = folder();
     let serving = start(&folder, &["--browse", "--precompressed"]);
-    let nobodys = [
+    let paths = [
         "/../etc/passwd",
         "/%2e%2e/%2e%2e/etc/passwd",
         "/..%2f..%2fetc/passwd",
@@ -182,7 +182,7 @@ async fn nothing_outside_the_folder_is_served() {
     ];
     for protocol in Protocol::ALL {
         let mut client = serving.client(protocol).await;
-        for path in nobodys {
+        for path in paths {
             let answer = client.get(path, &[]).await;
             assert_eq!(answer.status, 404, "{protocol} {path}: {answer:?}");
         }
@@ -195,14 +195,14 @@ async fn nothing_outside_the_folder_is_served() {
     }
     let serving = start(&folder, &["--dotfiles", "--follow-symlinks"]);
     let mut client = serving.client(Protocol::Http3).await;
-    assert_eq!(client.get("/.secret", &[]).await.text(), "nobody's");
+    assert_eq!(client.get("/.secret", &[]).await.text(), "hidden");
     #[cfg(unix)]
     assert!(client.get("/out.txt", &[]).await.text().contains("root:"));
     assert_eq!(client.get("/../etc/passwd", &[]).await.status, 404);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn folders_are_listed_if_wanted() {
+async fn folders_are_listed_with_browse() {
     let folder = folder();
     std::fs::remove_file(folder.path().join("index.html")).expect("ours");
     let serving = start(&folder, &["--browse"]);
@@ -244,22 +244,22 @@ async fn folders_are_listed_if_wanted() {
     );
 }
 
-/// Limit K105: these clients read nothing at first.
+/// Limit K105: these clients pause before they read.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn clients_that_read_too_slowly_are_given_up() {
+async fn connections_of_slow_readers_are_closed() {
     let folder = Folder::new();
     folder.file("large.txt", &"x".repeat(30_000_000));
-    for (grace, is_given_up) in [("0.5", true), ("50", false)] {
+    for (grace, is_closed) in [("0.5", true), ("50", false)] {
         let serving = start(&folder, &["--read-rate", "1000000", "--read-grace", grace]);
         let all = Protocol::ALL.map(|protocol| {
             let serving = &serving;
             async move {
                 let mut client = serving.client(protocol).await;
-                let ask = request(Method::GET, "/large.txt", &[], "");
-                let answer = within(client.begin(ask)).await.expect("an answer");
+                let request = request(Method::GET, "/large.txt", &[], "");
+                let answer = within(client.begin(request)).await.expect("an answer");
                 tokio::time::sleep(std::time::Duration::from_secs(2)).await;
                 let read = within(answer.into_body().collect()).await;
-                assert_eq!(read.is_err(), is_given_up, "{protocol} {grace}");
+                assert_eq!(read.is_err(), is_closed, "{protocol} {grace}");
             }
         });
         futures_util::future::join_all(all).await;

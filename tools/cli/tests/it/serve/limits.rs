@@ -1,4 +1,4 @@
-//! Limits on clients: flags, address lists that are reloaded, the busy switch.
+//! Limits on clients: flags, reloaded address lists, the busy switch.
 
 use courser::server::Protocol;
 use serde_json::Value;
@@ -11,12 +11,12 @@ use crate::common::{Folder, refusal};
 /// Returns true if a client is served within four seconds.
 async fn is_served(serving: &Serving, protocol: Protocol) -> bool {
     let client = Client::connect(protocol, serving.address, serving.certificate());
-    let patience = std::time::Duration::from_secs(4);
-    matches!(tokio::time::timeout(patience, client).await, Ok(Ok(_)))
+    let timeout = std::time::Duration::from_secs(4);
+    matches!(tokio::time::timeout(timeout, client).await, Ok(Ok(_)))
 }
 
 #[test]
-fn limits_that_cannot_be_are_refused() {
+fn invalid_limits_are_rejected() {
     let folder = Folder::new();
     let list = folder.file("list", "192.0.2.1\n192.0.2.0/33\n");
     let allow = folder.file("allow", "");
@@ -56,21 +56,21 @@ fn limits_that_cannot_be_are_refused() {
     ];
     for (flags, parts) in cases {
         let listen = ["serve", ".", "--listen", "127.0.0.1:0"];
-        let said = refusal(&[&listen[..], flags].concat());
+        let error = refusal(&[&listen[..], flags].concat());
         for part in parts {
-            assert!(said.contains(part), "no {part} in {said}");
+            assert!(error.contains(part), "no {part} in {error}");
         }
     }
 }
 
 #[cfg(unix)]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn address_lists_are_read_again_on_sighup_and_when_they_change() {
+async fn address_lists_are_reloaded_on_sighup_and_when_they_change() {
     use rustix::process::Signal;
     let folder = Folder::new();
     folder.file("a.txt", "12345");
     let lists = Folder::new();
-    let block = lists.file("block", "# nobody\n");
+    let block = lists.file("block", "# empty\n");
     let mut serving = start(&folder, &["--block", &block, "--admin", "127.0.0.1:0"]);
     let mut client = serving.client(Protocol::Http2).await;
     assert_eq!(client.get("/a.txt", &[]).await.status, 200);
@@ -111,7 +111,7 @@ async fn address_lists_are_read_again_on_sighup_and_when_they_change() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_admin_page_switches_to_busy_and_back() {
+async fn admin_endpoint_sets_and_clears_busy() {
     let folder = Folder::new();
     folder.file("a.txt", "12345");
     let secrets = Folder::new();
@@ -130,7 +130,7 @@ async fn the_admin_page_switches_to_busy_and_back() {
     assert_eq!(
         client.get("/a.txt", &[]).await.status,
         200,
-        "open connections go on"
+        "an open connection was closed"
     );
     for protocol in Protocol::ALL {
         assert!(!is_served(&serving, protocol).await, "{protocol}");

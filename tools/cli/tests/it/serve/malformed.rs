@@ -1,4 +1,4 @@
-//! Requests that break the rules of HTTP/3, written by hand, through `--proxy`.
+//! Malformed HTTP/3 requests through `--proxy`.
 
 use courser::server::Protocol;
 use courser::{
@@ -45,7 +45,7 @@ async fn connect(serving: &Serving) -> (Endpoint, Connection, SendStream) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn content_of_another_length_than_announced_is_an_error_of_the_client() {
+async fn wrong_content_length_is_a_bad_request() {
     let serving = proxy::start("http", &[]).await;
     let (_endpoint, connection, _control) = connect(&serving).await;
     let (mut send, mut receive) = connection.open_bi().await.expect("open");
@@ -60,7 +60,7 @@ async fn content_of_another_length_than_announced_is_an_error_of_the_client() {
 
 /// RFC 9114 §4.3.1 and §4.1.2.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn requests_for_two_hosts_end_their_stream() {
+async fn requests_with_two_hosts_reset_their_stream() {
     let serving = proxy::start("http", &[]).await;
     let (_endpoint, connection, _control) = connect(&serving).await;
     let (mut send, mut receive) = connection.open_bi().await.expect("open");
@@ -80,7 +80,7 @@ async fn requests_for_two_hosts_end_their_stream() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn frames_behind_trailers_end_the_connection() {
+async fn frames_after_trailers_close_the_connection() {
     for last in [DATA, TRAILERS] {
         let serving = proxy::start("http", &[]).await;
         let (_endpoint, connection, _control) = connect(&serving).await;

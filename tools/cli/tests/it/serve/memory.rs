@@ -1,4 +1,4 @@
-//! Memory of a server whose clients read nothing (A24, A88, A100), and of a server with little memory
+//! Memory of a server whose clients do not read (A24, A88, A100), and of a server with little memory
 //! (F45).
 
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -41,9 +41,9 @@ fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     frame
 }
 
-/// A client of HTTP/2 that requests the same file again and again, grants this much for each response,
-/// and reads nothing.
-async fn deaf_http2(serving: &Serving, path: &str, window: u32) -> TlsStream<TcpStream> {
+/// An HTTP/2 client that requests the same file repeatedly, grants this window for each response,
+/// and does not read.
+async fn unread_http2(serving: &Serving, path: &str, window: u32) -> TlsStream<TcpStream> {
     let connecting = client::tls(serving.address, serving.certificate(), b"h2");
     let mut stream = within(connecting).await.expect("a server");
     let mut bytes = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
@@ -66,8 +66,12 @@ async fn deaf_http2(serving: &Serving, path: &str, window: u32) -> TlsStream<Tcp
     stream
 }
 
-/// A client of HTTP/3 that does the same and grants this much for each stream; SETTINGS have to fit.
-async fn deaf_http3(serving: &Serving, path: &str, window: u64) -> (Endpoint, Vec<Asking>) {
+/// An HTTP/3 client that does the same and grants this window for each stream; SETTINGS have to fit.
+async fn unread_http3(
+    serving: &Serving,
+    path: &str,
+    window: u64,
+) -> (Endpoint, Vec<PendingResponse>) {
     let endpoint = Endpoint::client(([127, 0, 0, 1], 0).into()).expect("a port");
     let transport = TransportConfig {
         stream_receive_window: window,
@@ -79,36 +83,36 @@ async fn deaf_http3(serving: &Serving, path: &str, window: u64) -> (Endpoint, Ve
     let connecting = endpoint.connect_with(config, serving.address, "localhost");
     let connection = within(connecting.expect("a name")).await.expect("a server");
     let client = h3::Client::new(connection);
-    let ask = |_| {
+    let send = |_| {
         let (client, request) = (client.clone(), request(Method::GET, path, &[], ""));
         // The response is kept without reading its content.
         tokio::spawn(async move { client.send(request).await })
     };
-    (endpoint, (0..REQUESTS).map(ask).collect())
+    (endpoint, (0..REQUESTS).map(send).collect())
 }
 
-type Asking = tokio::task::JoinHandle<Result<http::Response<h3::Body>, h3::Error>>;
+type PendingResponse = tokio::task::JoinHandle<Result<http::Response<h3::Body>, h3::Error>>;
 
 /// Waits until this many requests are in progress.
-async fn in_progress(serving: &Serving, wanted: u32) {
+async fn in_progress(serving: &Serving, count: u32) {
     let name = "courser_requests_in_flight";
-    let count = || {
+    let in_flight = || {
         let (_, metrics) = admin(serving, "/metrics");
         let lines = metrics.lines().filter(|line| line.starts_with(name));
         let values = lines.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok());
         values.sum::<f64>()
     };
     within(async {
-        while count() < f64::from(wanted) {
+        while in_flight() < f64::from(count) {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     })
     .await;
 }
 
-/// The memory that one client may cost in this build: 2.2 MiB were measured for its 250 requests over
+/// The largest memory for one client: 2.2 MiB were measured for its 250 requests over
 /// each protocol. Without limits K110 and K111 it is 127 MiB over HTTP/2 and 30 MiB over HTTP/3.
-const MOST_KIB: u64 = 2752;
+const MAX_KIB: u64 = 2752;
 
 /// Returns the memory that each client costs in KiB, after all requests were sent.
 async fn cost(serving: &Serving, clients: u32, before: u64) -> u64 {
@@ -129,7 +133,7 @@ async fn cost(serving: &Serving, clients: u32, before: u64) -> u64 {
 /// Three clients: one grants HTTP/2 windows but does not read its socket, one reads the socket but
 /// grants no window, and one grants one byte at a time.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn clients_of_http2_that_read_nothing_cost_little_memory() {
+async fn http2_clients_that_do_not_read_use_little_memory() {
     let folder = folder_with_large_file();
     for window in [u32::MAX >> 1, 0, 1] {
         let serving = start(&folder, &["--admin", "127.0.0.1:0"]);
@@ -138,17 +142,17 @@ async fn clients_of_http2_that_read_nothing_cost_little_memory() {
         let before = resident(&serving);
         let mut clients = Vec::new();
         for _ in 0..CLIENTS {
-            clients.push(deaf_http2(&serving, "/large", window).await);
+            clients.push(unread_http2(&serving, "/large", window).await);
         }
         let each = cost(&serving, CLIENTS, before).await;
         println!("window {window}: {each} KiB for each client");
-        assert!(each <= MOST_KIB, "window {window}: {each} KiB");
+        assert!(each <= MAX_KIB, "window {window}: {each} KiB");
     }
 }
 
 /// Windows for a header section with some content, and one that all streams together fill.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn clients_of_http3_that_read_nothing_cost_little_memory() {
+async fn http3_clients_that_do_not_read_use_little_memory() {
     let folder = folder_with_large_file();
     for window in [600, 1 << 20] {
         let serving = start(&folder, &["--admin", "127.0.0.1:0"]);
@@ -157,11 +161,11 @@ async fn clients_of_http3_that_read_nothing_cost_little_memory() {
         let before = resident(&serving);
         let mut clients = Vec::new();
         for _ in 0..CLIENTS {
-            clients.push(deaf_http3(&serving, "/large", window).await);
+            clients.push(unread_http3(&serving, "/large", window).await);
         }
         let each = cost(&serving, CLIENTS, before).await;
         println!("window {window}: {each} KiB for each client");
-        assert!(each <= MOST_KIB, "window {window}: {each} KiB");
+        assert!(each <= MAX_KIB, "window {window}: {each} KiB");
     }
 }
 
@@ -197,13 +201,13 @@ fn metric(serving: &Serving, name: &str) -> f64 {
 
 /// The resident memory of that server with the pages of its program: 50 to 59 MiB were measured. It
 /// begins with 28 MiB, and the budget of 32 MiB is for its clients.
-const MOST_RESIDENT_KIB: u64 = 76 * 1024;
+const MAX_RESIDENT_KIB: u64 = 76 * 1024;
 
 /// A limit of 128 MiB on data, which the system enforces: an allocation beyond it fails and ends the
 /// process. Without limit K115 that happens in the 13th round, and in the sixth round more is resident
 /// than this test allows.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_server_with_128_mib_outlives_clients_that_fill_its_memory() {
+async fn server_with_128_mib_survives_clients_that_fill_its_memory() {
     let folder = folder_with_large_file();
     let path = folder.path().to_str().expect("UTF-8");
     let arguments = [path, "--admin", "127.0.0.1:0"];
@@ -223,10 +227,10 @@ async fn a_server_with_128_mib_outlives_clients_that_fill_its_memory() {
     let mut most = 0;
     for round in 0..25 {
         for window in [u32::MAX >> 1, 1] {
-            over_tcp.push(deaf_http2(&serving, "/large", window).await);
+            over_tcp.push(unread_http2(&serving, "/large", window).await);
         }
-        over_quic.push(deaf_http3(&serving, "/large", 600).await);
-        over_quic.push(deaf_http3(&serving, "/large", 1 << 20).await);
+        over_quic.push(unread_http3(&serving, "/large", 600).await);
+        over_quic.push(unread_http3(&serving, "/large", 1 << 20).await);
         for _ in 0..10 {
             silent.push(within(TcpStream::connect(serving.address)).await);
         }
@@ -241,7 +245,7 @@ async fn a_server_with_128_mib_outlives_clients_that_fill_its_memory() {
         most = most.max(resident(&serving));
     }
     println!("{most} KiB at most");
-    assert!(most < MOST_RESIDENT_KIB, "{most} KiB");
+    assert!(most < MAX_RESIDENT_KIB, "{most} KiB");
     let refused = metric(&serving, "courser_requests_refused_for_memory_total");
     let closed = metric(&serving, "courser_connections_closed_for_memory_total");
     println!("{refused} requests refused, {closed} connections closed");
@@ -260,8 +264,8 @@ async fn a_server_with_128_mib_outlives_clients_that_fill_its_memory() {
     serving.ended();
 }
 
-/// A client of HTTP/3 that begins requests without completing their header sections.
-async fn half_asking_http3(
+/// An HTTP/3 client that begins requests without completing their header sections.
+async fn incomplete_requests_http3(
     serving: &Serving,
 ) -> (Endpoint, Vec<(courser::SendStream, courser::RecvStream)>) {
     let endpoint = Endpoint::client(([127, 0, 0, 1], 0).into()).expect("a port");
@@ -283,7 +287,7 @@ async fn half_asking_http3(
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn requests_whose_header_sections_do_not_come_count_for_the_budget() {
+async fn incomplete_header_sections_count_for_the_budget() {
     let folder = folder_with_large_file();
     let path = folder.path().to_str().expect("UTF-8");
     let serving = Serving::start_with_limit("-d 131072", &[path, "--admin", "127.0.0.1:0"]);
@@ -293,7 +297,7 @@ async fn requests_whose_header_sections_do_not_come_count_for_the_budget() {
     let before = (resident(&serving), counted());
     let mut clients = Vec::new();
     for _ in 0..CLIENTS {
-        clients.push(half_asking_http3(&serving).await);
+        clients.push(incomplete_requests_http3(&serving).await);
     }
     let streams = f64::from(CLIENTS * REQUESTS * 2048);
     within(async {
@@ -310,7 +314,7 @@ async fn requests_whose_header_sections_do_not_come_count_for_the_budget() {
     assert_eq!(honest.get("/a.txt", &[]).await.status, 200);
 }
 
-/// A server that answers GET and reads no content of POST.
+/// An upstream server that responds to GET and does not read the content of POST.
 fn upstream_that_reads_no_content() -> String {
     let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
     let address = listener.local_addr().expect("bound");
@@ -342,7 +346,7 @@ fn upstream_that_reads_no_content() -> String {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn uploads_without_a_reader_fill_a_part_of_the_memory() {
+async fn uploads_without_a_reader_are_limited() {
     let upstream = upstream_that_reads_no_content();
     let serving = Serving::start_with_limit("-d 131072", &["--proxy", &upstream]);
     let mut honest = Vec::new();

@@ -34,13 +34,13 @@ mod warnings;
 use std::future::Future;
 use std::time::Duration;
 
-/// Fails a test at the place where it hangs.
+/// Adds a time limit to a future, so that a test that hangs fails at the caller's line.
 #[track_caller]
 fn within<T>(future: impl Future<Output = T>) -> impl Future<Output = T> {
     let place = std::panic::Location::caller();
     async move {
         tokio::time::timeout(Duration::from_secs(180), future)
             .await
-            .unwrap_or_else(|_| panic!("not in time at {place}"))
+            .unwrap_or_else(|_| panic!("time limit exceeded at {place}"))
     }
 }

@@ -9,9 +9,9 @@ use crate::common::{Folder, run};
 const RULES: &str = include_str!("../../../../../packaging/prometheus/courser.rules.yml");
 const DASHBOARD: &str = include_str!("../../../../../packaging/grafana/courser.json");
 
-/// `packaging/monitoring` asks a real Prometheus; this test needs none.
+/// `packaging/monitoring` checks the same with Prometheus; this test does not need it.
 #[test]
-fn rules_and_dashboard_name_metrics_that_exist() {
+fn rules_and_dashboard_use_existing_metrics() {
     let folder = Folder::new();
     folder.file("page", "counted");
     let serving = start(&folder, &["--admin", "127.0.0.1:0"]);
@@ -25,7 +25,7 @@ fn rules_and_dashboard_name_metrics_that_exist() {
         if metrics.contains("courser_connections_closed_total{") {
             break metrics;
         }
-        assert!(begun.elapsed() < PATIENCE, "{metrics}");
+        assert!(begun.elapsed() < CLOSE_TIMEOUT, "{metrics}");
     };
     let types: BTreeSet<&str> = metrics
         .lines()
@@ -43,7 +43,7 @@ fn rules_and_dashboard_name_metrics_that_exist() {
 }
 
 #[test]
-fn dashboard_is_json_whose_panels_do_not_overlap() {
+fn panels_of_the_dashboard_do_not_overlap() {
     let dashboard: serde_json::Value = serde_json::from_str(DASHBOARD).expect("JSON");
     let mut places = BTreeSet::new();
     for panel in dashboard["panels"].as_array().expect("a list") {
@@ -55,12 +55,12 @@ fn dashboard_is_json_whose_panels_do_not_overlap() {
 }
 
 /// Time for a connection to end, on a machine that is busy.
-const PATIENCE: Duration = Duration::from_secs(120);
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// The ends of the names of counters and histograms.
+/// Suffixes of the names of counters and histograms.
 const SUFFIXES: [&str; 4] = ["_total", "_bucket", "_sum", "_count"];
 
-/// Returns the words that begin as metrics do.
+/// Returns the words with the prefix of metrics.
 fn metrics_in(text: &str) -> BTreeSet<&str> {
     let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let words = text.split(|c| !is_part(c));

@@ -1,4 +1,4 @@
-//! Connections that move to other addresses.
+//! Connections move to other addresses.
 
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::Arc;
@@ -13,13 +13,13 @@ use super::serving::Serving;
 use super::within;
 use crate::common::{Folder, refusal};
 
-/// A client of HTTP/3 that can send from each address of loopback.
-struct Moving {
+/// An HTTP/3 client that can send from each loopback address.
+struct MovingClient {
     client: Client,
     connection: Connection,
 }
 
-impl Moving {
+impl MovingClient {
     async fn connect(serving: &Serving, address: SocketAddr) -> Self {
         let endpoint = Endpoint::client((Ipv4Addr::UNSPECIFIED, 0).into()).expect("a port");
         Self::connect_from(&endpoint, serving, address).await
@@ -34,21 +34,21 @@ impl Moving {
         Self { client, connection }
     }
 
-    async fn ask(&mut self) {
-        let asked = self.client.send(request(Method::GET, "/page", &[], ""));
-        assert_eq!(within(asked).await.expect("an answer").text(), "served");
+    async fn request_page(&mut self) {
+        let response = self.client.send(request(Method::GET, "/page", &[], ""));
+        assert_eq!(within(response).await.expect("an answer").text(), "served");
     }
 }
 
-/// Forwards the datagrams of one client to a server and back, and looks at the first byte of the server's.
-struct Wire {
+/// Forwards datagrams between one client and a server, and counts the QUIC bits of the server's datagrams.
+struct QuicBitRelay {
     address: SocketAddr,
     /// Datagrams whose first packet has the QUIC bit, and those without it.
     bits: Arc<[AtomicU64; 2]>,
     task: JoinHandle<()>,
 }
 
-impl Wire {
+impl QuicBitRelay {
     /// The second bit of the first byte (RFC 9000 §17.2, §17.3).
     const QUIC_BIT: u8 = 0x40;
 
@@ -94,7 +94,7 @@ impl Wire {
     }
 }
 
-impl Drop for Wire {
+impl Drop for QuicBitRelay {
     fn drop(&mut self) {
         self.task.abort();
     }
@@ -127,7 +127,7 @@ fn preferring(folder: &Folder) -> (Serving, SocketAddr) {
             return (serving, preferred);
         }
     }
-    panic!("every port is taken");
+    panic!("no free port");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -135,20 +135,20 @@ async fn clients_move_to_the_preferred_address_and_not_elsewhere() {
     let folder = folder();
     let (serving, preferred) = preferring(&folder);
     let first = ([127, 0, 0, 1], preferred.port()).into();
-    let mut client = Moving::connect(&serving, first).await;
+    let mut client = MovingClient::connect(&serving, first).await;
     within(async {
         while client.connection.remote_address() != preferred {
-            client.ask().await;
+            client.request_page().await;
             tokio::task::yield_now().await;
         }
     })
     .await;
-    client.ask().await;
-    // The listener on an address of its own receives nothing at the other one, and does not offer it.
-    let mut client = Moving::connect(&serving, serving.address).await;
+    client.request_page().await;
+    // A listener on a specific address does not receive at the preferred one, and does not offer it.
+    let mut client = MovingClient::connect(&serving, serving.address).await;
     let refused = within(async {
         loop {
-            client.ask().await;
+            client.request_page().await;
             let moved = client.connection.migrate([127, 0, 0, 2].into()).await;
             let text = moved.map_or_else(|error| error.to_string(), |()| "moved".to_owned());
             if text != "the handshake is not confirmed" {
@@ -159,11 +159,11 @@ async fn clients_move_to_the_preferred_address_and_not_elsewhere() {
     .await;
     assert_eq!(refused, "the server has disabled active migration");
     assert_eq!(client.connection.remote_address(), serving.address);
-    client.ask().await;
+    client.request_page().await;
 }
 
 #[test]
-fn preferred_addresses_that_no_client_can_use_are_refused() {
+fn unusable_preferred_addresses_are_rejected() {
     let serve = |listen: &str, addresses: &[&str]| {
         let mut arguments = vec!["serve", "--listen", listen];
         for address in addresses {
@@ -195,7 +195,7 @@ fn preferred_addresses_that_no_client_can_use_are_refused() {
 
 /// RFC 9287 §3.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_quic_bit_is_cleared_with_the_flag_for_clients_that_accept_it() {
+async fn quic_bit_is_cleared_for_clients_that_accept_it() {
     let folder = folder();
     let path = folder.path().to_str().expect("UTF-8");
     for (flag, accepts) in [
@@ -205,17 +205,17 @@ async fn the_quic_bit_is_cleared_with_the_flag_for_clients_that_accept_it() {
     ] {
         let arguments: Vec<&str> = [path, "--no-tcp"].into_iter().chain(flag).collect();
         let serving = Serving::start(&arguments);
-        let wire = Wire::to(serving.address).await;
+        let relay = QuicBitRelay::to(serving.address).await;
         let endpoint = Endpoint::builder()
             .grease_quic_bit(accepts)
             .bind((Ipv4Addr::LOCALHOST, 0).into())
             .expect("a port");
-        let mut client = Moving::connect_from(&endpoint, &serving, wire.address).await;
-        // Each answer is a datagram at least, and each bit is a coin of its own.
+        let mut client = MovingClient::connect_from(&endpoint, &serving, relay.address).await;
+        // Each response takes at least one datagram, and each bit is random.
         for _ in 0..40 {
-            client.ask().await;
+            client.request_page().await;
         }
-        let (with, without) = wire.bits();
+        let (with, without) = relay.bits();
         let is_greased = flag.is_some() && accepts;
         assert!(with > 0, "{flag:?}, {accepts}: the QUIC bit is never set");
         assert_eq!(

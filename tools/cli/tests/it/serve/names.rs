@@ -1,4 +1,4 @@
-//! Several certificates, chosen by the name that a client asks for.
+//! Several certificates, selected by server name.
 
 use super::serving::Serving;
 use crate::common::{Folder, courser, refusal, run};
@@ -67,7 +67,7 @@ fn clients_get_the_certificate_for_their_name() {
             let content = get(&serving, version, host, certificate);
             assert_eq!(content.as_deref(), Ok("content"), "{version} {host}");
         }
-        // The first certificate is shown to others, and is not valid for them.
+        // For other names the server presents the first certificate, which is not valid for them.
         let error = get(&serving, version, "c.test", &cert_a).expect_err("another name");
         assert!(error.contains("a.test"), "{error}");
         assert!(get(&serving, version, "b.test", &cert_a).is_err());
@@ -75,7 +75,7 @@ fn clients_get_the_certificate_for_their_name() {
 }
 
 #[test]
-fn certificates_without_key_or_name_are_refused() {
+fn certificates_without_key_or_name_are_rejected() {
     let folder = Folder::new();
     let [cert, key] = certificate(&folder, "a", &["a.test"]);
     let [nameless, its_key] = certificate(&folder, "b", &[]);
@@ -98,11 +98,11 @@ fn certificates_without_key_or_name_are_refused() {
 }
 
 #[test]
-fn chains_that_cost_a_round_trip_are_warned_of() {
+fn chains_that_cost_a_round_trip_are_a_warning() {
     let folder = Folder::new();
     let made = |name: &str| rcgen::generate_simple_self_signed(vec![name.to_owned()]);
     let first = made("a.test").expect("a name");
-    // The others need not be of the same issuer to be sent.
+    // The server sends the others whatever their issuer.
     let chain = (0..9).fold(first.cert.pem(), |chain, number| {
         chain + &made(&format!("{number}.test")).expect("a name").cert.pem()
     });
@@ -121,10 +121,10 @@ fn chains_that_cost_a_round_trip_are_warned_of() {
         &path,
     ];
     let mut serving = Serving::run(&arguments, Folder::new());
-    // Warnings about sockets may come before it.
-    let told = (0..4).map(|_| serving.next_of_all_events()["text"].to_string());
-    let mut told = told.filter(|text| text.contains("certificate chain"));
-    let warning = told.next().expect("a warning");
+    // Warnings about sockets may come first.
+    let events = (0..4).map(|_| serving.next_of_all_events()["text"].to_string());
+    let mut events = events.filter(|text| text.contains("certificate chain"));
+    let warning = events.next().expect("a warning");
     assert!(
         warning.contains("a.test")
             && warning.contains("above 3000")
@@ -133,7 +133,7 @@ fn chains_that_cost_a_round_trip_are_warned_of() {
     );
 }
 
-/// A name in the file of a certificate cannot change what the terminal shows.
+/// Names in a certificate must not send escape sequences to the terminal.
 #[test]
 fn control_characters_in_names_do_not_reach_the_terminal() {
     use std::io::{BufRead as _, BufReader};

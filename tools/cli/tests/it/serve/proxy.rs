@@ -25,7 +25,7 @@ async fn backend(http2: bool) -> SocketAddr {
     tokio::spawn(async move {
         while let Ok((stream, _)) = listener.accept().await {
             let service = hyper::service::service_fn(|request| async {
-                Ok::<_, Infallible>(behind(request).await)
+                Ok::<_, Infallible>(respond(request).await)
             });
             let io = TokioIo::new(stream);
             tokio::spawn(async move {
@@ -42,7 +42,7 @@ async fn backend(http2: bool) -> SocketAddr {
     address
 }
 
-async fn behind(mut request: Request<Incoming>) -> Response<BoxBody> {
+async fn respond(mut request: Request<Incoming>) -> Response<BoxBody> {
     let full = |text: String| {
         Full::new(Bytes::from(text))
             .map_err(|never| match never {})
@@ -150,7 +150,7 @@ async fn requests_are_forwarded_with_the_address_of_the_client() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn content_and_trailers_are_passed_on_both_ways() {
+async fn content_and_trailers_are_forwarded_in_both_directions() {
     for scheme in ["http", "h2c"] {
         let serving = start(scheme, &["--no-compress"]).await;
         for protocol in Protocol::ALL {
@@ -186,12 +186,12 @@ async fn content_and_trailers_are_passed_on_both_ways() {
 
 /// Interim responses (RFC 9110 §15.2).
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn interim_responses_are_passed_on() {
+async fn interim_responses_are_forwarded() {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let url = format!("http://{}", listener.local_addr().expect("bound"));
     // The response is sent only after the test has seen the interim responses.
-    let (told, mut seen) = tokio::sync::mpsc::unbounded_channel();
-    let (go, mut gone) = tokio::sync::mpsc::channel::<()>(1);
+    let (sender, mut received) = tokio::sync::mpsc::unbounded_channel();
+    let (proceed, mut may_proceed) = tokio::sync::mpsc::channel::<()>(1);
     tokio::spawn(async move {
         while let Ok((mut stream, _)) = listener.accept().await {
             let _ = stream.read(&mut [0; 4096]).await.expect("open");
@@ -199,7 +199,7 @@ async fn interim_responses_are_passed_on() {
                 HTTP/1.1 103 Early Hints\r\nlink: </a>\r\nconnection: x-hop\r\nx-hop: 1\r\n\r\n\
                 HTTP/1.1 103 Early Hints\r\nlink: </b>\r\n\r\n";
             stream.write_all(hints.as_bytes()).await.expect("open");
-            gone.recv().await;
+            may_proceed.recv().await;
             // Another interim response is in the same segment.
             let rest = "HTTP/1.1 102 Processing\r\nlink: </c>\r\n\r\n\
                 HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 2\r\n\r\nhi";
@@ -207,17 +207,17 @@ async fn interim_responses_are_passed_on() {
         }
     });
     let serving = Serving::start(&["--proxy", &url]);
-    let mut asked = request(Method::GET, "/", &[], "");
-    asked
+    let mut request = request(Method::GET, "/", &[], "");
+    request
         .extensions_mut()
         .insert(OnInterim::new(move |interim| {
-            let _ = told.send(interim);
+            let _ = sender.send(interim);
         }));
     let mut client = serving.client(Protocol::Http3).await;
     let reading = async {
         let mut links = Vec::new();
         for status in [103, 103, 102] {
-            let interim = seen.recv().await.expect("an interim response");
+            let interim = received.recv().await.expect("an interim response");
             assert_eq!(interim.status().as_u16(), status);
             let fields = interim.headers();
             assert_eq!(
@@ -226,31 +226,34 @@ async fn interim_responses_are_passed_on() {
             );
             links.push(fields["link"].to_str().expect("text").to_owned());
             if links.len() == 2 {
-                go.send(()).await.expect("the server waits");
+                proceed.send(()).await.expect("the server waits");
             }
         }
         assert_eq!(links, ["</a>", "</b>", "</c>"]);
     };
-    let (answer, ()) = within(async { tokio::join!(client.send(asked), reading) }).await;
+    let (answer, ()) = within(async { tokio::join!(client.send(request), reading) }).await;
     let answer = answer.expect("an answer");
     assert_eq!(
         (answer.status.as_u16(), answer.text().as_str()),
         (200, "hi")
     );
-    assert!(seen.recv().await.is_none(), "100 was not asked for");
+    assert!(
+        received.recv().await.is_none(),
+        "an unexpected interim response"
+    );
     // Other clients get the final response only.
     for protocol in [Protocol::Http1, Protocol::Http2] {
-        go.send(()).await.expect("the server waits");
+        proceed.send(()).await.expect("the server waits");
         let answer = serving.client(protocol).await.get("/", &[]).await;
         assert_eq!(answer.text(), "hi", "{protocol}");
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn upgrades_are_passed_on() {
+async fn upgrades_are_forwarded() {
     let serving = start("http", &[]).await;
     let Client::Http1(mut send) = serving.client(Protocol::Http1).await else {
-        panic!("HTTP/1.1 was asked for")
+        panic!("not HTTP/1.1")
     };
     let fields = [
         ("connection", "upgrade"),
@@ -275,9 +278,9 @@ async fn upgrades_are_passed_on() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn absent_and_slow_upstream_servers_are_reported() {
-    let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
-    let url = format!("http://{}", taken.local_addr().expect("bound"));
-    drop(taken);
+    let closed = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let url = format!("http://{}", closed.local_addr().expect("bound"));
+    drop(closed);
     let serving = Serving::start(&["--proxy", &url]);
     let answer = serving.client(Protocol::Http3).await.get("/", &[]).await;
     assert_eq!(
@@ -295,7 +298,7 @@ async fn absent_and_slow_upstream_servers_are_reported() {
 
 /// The limit of a second begins at the end of an upload that takes three.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn long_uploads_are_not_cut() {
+async fn long_uploads_do_not_time_out() {
     let serving = start("http", &["--proxy-timeout", "1"]).await;
     let all = Protocol::ALL.map(|protocol| {
         let serving = &serving;
@@ -315,7 +318,7 @@ async fn long_uploads_are_not_cut() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn servers_that_stop_within_a_response_are_cut() {
+async fn upstream_servers_that_stall_within_a_response_time_out() {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let url = format!("http://{}", listener.local_addr().expect("bound"));
     tokio::spawn(async move {
@@ -334,13 +337,16 @@ async fn servers_that_stop_within_a_response_are_cut() {
         let response = response.expect("an answer");
         assert_eq!(response.status(), 200, "{protocol}");
         let content = within(response.into_body().collect()).await;
-        assert!(content.is_err(), "{protocol}: it never ended");
+        assert!(
+            content.is_err(),
+            "{protocol}: an incomplete response ended without an error"
+        );
     }
 }
 
 /// Compressed sizes depend on the rest of the response too (BREACH).
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn responses_are_compressed_only_if_wanted() {
+async fn responses_are_compressed_only_with_the_flag() {
     for (flags, coding) in [(&[][..], ""), (&["--proxy-compress"], "gzip")] {
         let serving = start("http", flags).await;
         let fields = [("accept-encoding", "gzip"), ("x-long", &*"x".repeat(500))];

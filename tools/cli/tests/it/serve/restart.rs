@@ -1,4 +1,4 @@
-//! A server that is killed and restarted.
+//! Clients of a server that is killed and restarted.
 
 use std::net::{SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
@@ -17,7 +17,7 @@ fn address() -> SocketAddr {
     socket.local_addr().expect("bound")
 }
 
-/// Connects a client and waits for an answer.
+/// Connects a client and completes a request.
 async fn client(address: SocketAddr, certificate: CertificateDer<'static>) -> h3::Client {
     let endpoint = Endpoint::client("127.0.0.1:0".parse().expect("an address")).expect("a port");
     let config = ClientConfig::with_roots([certificate]).expect("a certificate");
@@ -34,7 +34,7 @@ async fn client(address: SocketAddr, certificate: CertificateDer<'static>) -> h3
 }
 
 /// Returns the error of a client after its server was killed and restarted, and the time until it.
-async fn fate(
+async fn error_after_restart(
     arguments: &[&str],
     certificate: impl Fn() -> CertificateDer<'static>,
 ) -> (ConnectionError, Duration) {
@@ -51,7 +51,7 @@ async fn fate(
     drop(first);
     let _second = Serving::run(&arguments, Folder::new());
     let began = Instant::now();
-    // The error may have come already, in answer to a packet that the client sent by then.
+    // The client may have received the error already, if it sent a packet before.
     if let Ok(mut stream) = within(connection.open_uni()).await {
         let _ = stream.write_all(b"x").await;
     }
@@ -60,21 +60,21 @@ async fn fate(
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn clients_of_a_killed_server_notice_its_return() {
+async fn clients_of_a_restarted_server_are_reset() {
     let kept = Folder::new();
     let dev = kept.path().join("dev");
     let pem = certificate(2100);
     let dev_text = dev.to_str().expect("UTF-8");
     let of_dev = || Identity::from_pem_files(dev.join("cert.pem"), dev.join("key.pem"));
     let of_pem = || Identity::from_pem_files(&pem.cert, &pem.key);
-    let (error, time) = fate(&["--tls-dev-dir", dev_text], || {
+    let (error, time) = error_after_restart(&["--tls-dev-dir", dev_text], || {
         of_dev().expect("written by the server").certificate()
     })
     .await;
     assert_eq!(error, ConnectionError::Reset, "--tls-dev-dir");
     // Far less than the idle timeout.
     assert!(time < Duration::from_secs(15), "--tls-dev-dir: {time:?}");
-    let (error, time) = fate(&["--cert", &pem.cert, "--key", &pem.key], || {
+    let (error, time) = error_after_restart(&["--cert", &pem.cert, "--key", &pem.key], || {
         of_pem().expect("readable").certificate()
     })
     .await;

@@ -17,23 +17,25 @@ pub(crate) fn start(folder: &Folder, arguments: &[&str]) -> Serving {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn starts_without_any_file_and_prints_how_to_trust_it() {
+async fn starts_without_a_certificate_and_prints_how_to_trust_it() {
     let folder = Folder::new();
     folder.file("index.html", "home");
     let path = folder.path().to_str().expect("UTF-8").to_owned();
     let arguments = ["serve", "--listen", "127.0.0.1:0", "--json", &path];
     let serving = Serving::run(&arguments, Folder::new());
-    let said = &serving.announced;
+    let event = &serving.announced;
     let port = serving.address.port();
-    assert_eq!(said["url"], format!("https://127.0.0.1:{port}/"));
-    let spki = said["certificate"]["spki_sha256"].as_str().expect("a hash");
+    assert_eq!(event["url"], format!("https://127.0.0.1:{port}/"));
+    let spki = event["certificate"]["spki_sha256"]
+        .as_str()
+        .expect("a hash");
     assert_eq!((spki.len(), spki.ends_with('=')), (44, true), "{spki}");
-    let chrome = said["chrome"].as_str().expect("a command");
-    let wanted = format!(
+    let chrome = event["chrome"].as_str().expect("a command");
+    let expected = format!(
         "google-chrome --origin-to-force-quic-on=127.0.0.1:{port} \
          --ignore-certificate-errors-spki-list={spki} https://127.0.0.1:{port}/"
     );
-    assert_eq!(chrome, wanted);
+    assert_eq!(chrome, expected);
 }
 
 /// Sends a request over plain HTTP, like the probe of a load balancer.
@@ -124,7 +126,7 @@ async fn admin_reports_health_metrics_and_connections() {
         let list: Value =
             serde_json::from_str(&admin(&serving, "/connections?sort=protocol").1).expect("JSON");
         assert_eq!(list["total"], 3, "{list}");
-        // The connection of HTTP/3 becomes idle, as its sink reports.
+        // The HTTP/3 connection becomes idle, which its sink reports as a limit by the application.
         if list["connections"][1]["limit"] == "application" {
             break;
         }
@@ -136,7 +138,7 @@ async fn admin_reports_health_metrics_and_connections() {
 }
 
 #[test]
-fn admin_refuses_other_hosts_and_asks_for_its_token() {
+fn admin_requires_a_known_host_and_the_token() {
     let folder = Folder::new();
     let token = Folder::new();
     let file = token.file("token", "s3cret-s3cret-s3cret\n");
@@ -159,8 +161,8 @@ fn admin_refuses_other_hosts_and_asks_for_its_token() {
         ),
     ] {
         for path in ["/status", "/metrics"] {
-            let (seen, text) = admin_with(&serving, path, fields);
-            assert_eq!(seen, status, "{path} {fields}: {text}");
+            let (received, text) = admin_with(&serving, path, fields);
+            assert_eq!(received, status, "{path} {fields}: {text}");
         }
     }
     assert_eq!(admin_with(&serving, "/health", "host: 127.0.0.1").0, 200);
@@ -188,17 +190,17 @@ async fn metrics_count_requests_for_other_hosts() {
 }
 
 #[test]
-fn mistakes_are_reported_in_one_line() {
-    let said = refusal(&["serve", "/no/such/folder"]);
-    assert!(said.contains("/no/such/folder"), "{said}");
-    let said = refusal(&["serve", "--proxy", "localhost:80"]);
-    assert!(said.contains("http://HOST[:PORT]"), "{said}");
-    let said = refusal(&["serve", "--cert", "x.pem"]);
-    assert!(said.contains("--key"), "{said}");
-    let said = refusal(&["serve", "--acme"]);
-    assert!(said.contains("--domain"), "{said}");
-    let said = refusal(&["serve", ".", "--admin", "9443"]);
-    assert!(said.contains("127.0.0.1:9443"), "{said}");
+fn invalid_arguments_are_reported_in_one_line() {
+    let error = refusal(&["serve", "/no/such/folder"]);
+    assert!(error.contains("/no/such/folder"), "{error}");
+    let error = refusal(&["serve", "--proxy", "localhost:80"]);
+    assert!(error.contains("http://HOST[:PORT]"), "{error}");
+    let error = refusal(&["serve", "--cert", "x.pem"]);
+    assert!(error.contains("--key"), "{error}");
+    let error = refusal(&["serve", "--acme"]);
+    assert!(error.contains("--domain"), "{error}");
+    let error = refusal(&["serve", ".", "--admin", "9443"]);
+    assert!(error.contains("127.0.0.1:9443"), "{error}");
     let folder = Folder::new();
     let short = folder.file("short", "abc");
     let with_token = |file: &str| {
@@ -212,15 +214,18 @@ fn mistakes_are_reported_in_one_line() {
         ];
         refusal(&[&admin[..], &["--admin-token-file", file]].concat())
     };
-    let said = with_token(&short);
-    assert!(said.contains("3 bytes") && said.contains("16 to"), "{said}");
-    let said = with_token("/no/such/token");
-    assert!(said.contains("/no/such/token"), "{said}");
-    let taken = std::net::UdpSocket::bind("127.0.0.1:0").expect("a port");
-    let address = taken.local_addr().expect("bound").to_string();
-    let said = refusal(&["serve", ".", "--listen", &address]);
+    let error = with_token(&short);
     assert!(
-        said.contains("UDP") && said.contains("taken") && said.contains("--listen"),
-        "{said}"
+        error.contains("3 bytes") && error.contains("16 to"),
+        "{error}"
+    );
+    let error = with_token("/no/such/token");
+    assert!(error.contains("/no/such/token"), "{error}");
+    let socket = std::net::UdpSocket::bind("127.0.0.1:0").expect("a port");
+    let address = socket.local_addr().expect("bound").to_string();
+    let error = refusal(&["serve", ".", "--listen", &address]);
+    assert!(
+        error.contains("UDP") && error.contains("taken") && error.contains("--listen"),
+        "{error}"
     );
 }

@@ -12,30 +12,30 @@ use serde_json::Value;
 use super::client::Client;
 use crate::common::{Folder, courser};
 
-/// A server in its own process, killed at the end.
+/// A server in its own process, killed on drop.
 pub(crate) struct Serving {
     child: Child,
     lines: BufReader<ChildStdout>,
-    /// The folder of the certificate.
+    /// The folder of the certificate, deleted on drop.
     folder: Folder,
     pub(crate) address: SocketAddr,
-    /// The first event.
+    /// The first event, which has the addresses and the certificate.
     pub(crate) announced: Value,
 }
 
 impl Serving {
-    /// Starts a server on a port that the system chooses, with a certificate that is kept for the test.
+    /// Starts a server on a port that the system chooses, with a certificate for this test.
     pub(crate) fn start(arguments: &[&str]) -> Self {
         Self::start_as(arguments, courser)
     }
 
     /// Starts a server with this limit on descriptors.
     #[cfg(target_os = "linux")]
-    pub(crate) fn start_with_descriptors(most: u32, arguments: &[&str]) -> Self {
-        Self::start_with_limit(&format!("-n {most}"), arguments)
+    pub(crate) fn start_with_descriptors(limit: u32, arguments: &[&str]) -> Self {
+        Self::start_with_limit(&format!("-n {limit}"), arguments)
     }
 
-    /// Starts a server with a limit of the system, in the words of `ulimit`.
+    /// Starts a server with a resource limit, in the syntax of `ulimit`.
     #[cfg(target_os = "linux")]
     pub(crate) fn start_with_limit(limit: &str, arguments: &[&str]) -> Self {
         Self::start_as(arguments, |arguments| {
@@ -51,8 +51,8 @@ impl Serving {
         })
     }
 
-    /// Starts a server whose arguments contain a port. Returns `None` if the server ends at once, because
-    /// another process has taken the port.
+    /// Starts a server whose arguments contain a port. Returns `None` if another process uses the port, so that the
+    /// server ends immediately.
     pub(crate) fn start_if_free(arguments: &[&str]) -> Option<Self> {
         let (mut command, folder) = Self::command(arguments, courser);
         Self::begin(&mut command, folder)
@@ -67,7 +67,7 @@ impl Serving {
     fn command(arguments: &[&str], command: impl FnOnce(&[&str]) -> Command) -> (Command, Folder) {
         let folder = Folder::new();
         let path = folder.file("dev", "");
-        std::fs::remove_file(&path).expect("made just now");
+        std::fs::remove_file(&path).expect("our file");
         let common = [
             "serve",
             "--listen",
@@ -85,7 +85,7 @@ impl Serving {
     }
 
     fn spawn(mut command: Command, folder: Folder) -> Self {
-        Self::begin(&mut command, folder).expect("the server does not end at once")
+        Self::begin(&mut command, folder).expect("a server that listens")
     }
 
     /// Starts a server, and returns it when it listens. Returns `None` if it ends before.

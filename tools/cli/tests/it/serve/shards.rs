@@ -1,4 +1,4 @@
-//! QUIC from several sockets and tasks.
+//! QUIC connections on several sockets and tasks.
 
 use std::time::{Duration, Instant};
 
@@ -6,7 +6,7 @@ use super::running::{admin, start};
 use super::serving::Serving;
 use crate::common::{Folder, run};
 
-/// Each client has a socket of its own, which the system leads to any of the shards.
+/// Each client has its own socket, which the system assigns to one of the shards.
 #[test]
 fn clients_are_served_by_several_shards() {
     let folder = Folder::new();
@@ -31,7 +31,7 @@ fn clients_are_served_by_several_shards() {
 }
 
 #[test]
-fn numbers_of_shards_out_of_range_are_refused() {
+fn numbers_of_shards_out_of_range_are_rejected() {
     for number in ["0", "257"] {
         let output = run(&["serve", "--shards", number]);
         let text = String::from_utf8_lossy(&output.stderr);
@@ -80,7 +80,10 @@ fn metrics_count_connections_of_each_address_by_the_cause_of_their_end() {
     let mut metrics = admin(&serving, "/metrics").1;
     let begun = Instant::now();
     while !closed.iter().all(|line| metrics.contains(line)) {
-        assert!(begun.elapsed() < PATIENCE, "no {closed:?} in\n{metrics}");
+        assert!(
+            begun.elapsed() < CLOSE_TIMEOUT,
+            "no {closed:?} in\n{metrics}"
+        );
         metrics = admin(&serving, "/metrics").1;
     }
     for (address, count) in [(one, 1), (other, 2)] {
@@ -122,4 +125,4 @@ fn of_shard(serving: &Serving, name: &str, shard: usize) -> u64 {
 }
 
 /// Time for a connection to drain, on a machine that is busy.
-const PATIENCE: Duration = Duration::from_secs(120);
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(120);

@@ -1,4 +1,4 @@
-//! The effects of signals. Systems other than Unix only have the interrupt.
+//! Effects of signals. Other systems than Unix have only the interrupt.
 
 use courser::server::Protocol;
 use http::Method;
@@ -12,7 +12,7 @@ use super::serving::Serving;
 use super::within;
 use crate::common::{Folder, certificate};
 
-/// A response that has begun when the signal comes is finished.
+/// A response that has begun before the signal is finished.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn sigterm_drains_and_counts() {
     let folder = Folder::new();
@@ -20,20 +20,20 @@ async fn sigterm_drains_and_counts() {
     for protocol in Protocol::ALL {
         let mut serving = start(&folder, &["--no-compress"]);
         let mut client = serving.client(protocol).await;
-        let asked = request(Method::GET, "/large", &[], "");
-        let response = within(client.begin(asked)).await.expect("an answer");
+        let request = request(Method::GET, "/large", &[], "");
+        let response = within(client.begin(request)).await.expect("an answer");
         serving.signal(Signal::TERM);
         assert_eq!(serving.next_event()["event"], "draining");
         // The event is sent while the sockets are being closed.
-        let mut tries = 0;
+        let mut attempts = 0;
         loop {
             let late = Client::connect(protocol, serving.address, serving.certificate());
             let late = tokio::time::timeout(std::time::Duration::from_secs(3), late).await;
             if !matches!(late, Ok(Ok(_))) {
                 break;
             }
-            tries += 1;
-            assert!(tries < 10, "{protocol}: new connections are taken");
+            attempts += 1;
+            assert!(attempts < 10, "{protocol}: new connections are accepted");
         }
         let content = within(response.into_body().collect())
             .await
@@ -48,14 +48,14 @@ async fn sigterm_drains_and_counts() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn deadline_and_second_signal_cut() {
+async fn deadline_and_second_signal_abort_requests() {
     let folder = Folder::new();
     folder.file("large", &"x".repeat(30_000_000));
     for (timeout, signals) in [("0.5", 1), ("3600", 2)] {
         let mut serving = start(&folder, &["--no-compress", "--drain-timeout", timeout]);
         let mut client = serving.client(Protocol::Http2).await;
-        let asked = request(Method::GET, "/large", &[], "");
-        let _unread = within(client.begin(asked)).await.expect("an answer");
+        let request = request(Method::GET, "/large", &[], "");
+        let _unread = within(client.begin(request)).await.expect("an answer");
         for _ in 0..signals {
             serving.signal(Signal::TERM);
             // Signals in quick succession are merged.
@@ -151,7 +151,7 @@ async fn requests_are_logged() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn readiness_ends_before_anything_else() {
+async fn readiness_ends_first() {
     let folder = Folder::new();
     let serving = start(
         &folder,

@@ -1,4 +1,4 @@
-//! Requests that name two hosts, through `--proxy`. Over HTTP/3 they are malformed.
+//! Requests with two hosts through `--proxy`. Over HTTP/3 they are malformed.
 
 use courser::server::Protocol;
 use http::Method;
@@ -8,7 +8,7 @@ use super::client::{Client, request};
 use super::{proxy, within};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn requests_for_two_hosts_are_refused() {
+async fn requests_with_two_hosts_are_rejected() {
     let serving = proxy::start("http", &[]).await;
     for protocol in [Protocol::Http1, Protocol::Http2] {
         for (host, status, word) in [
@@ -17,11 +17,11 @@ async fn requests_for_two_hosts_are_refused() {
             ("LOCALHOST", 200, "host: localhost\n"),
         ] {
             // The request target is the whole URI, also over HTTP/1.1.
-            let asked = request(Method::GET, "/", &[("host", host)], "");
+            let request = request(Method::GET, "/", &[("host", host)], "");
             let response = match serving.client(protocol).await {
-                Client::Http1(mut send) => within(send.send_request(asked)).await,
-                Client::Http2(mut send) => within(send.send_request(asked)).await,
-                Client::Http3(_) => panic!("{protocol} was asked for"),
+                Client::Http1(mut send) => within(send.send_request(request)).await,
+                Client::Http2(mut send) => within(send.send_request(request)).await,
+                Client::Http3(_) => panic!("not {protocol}"),
             };
             let (head, body) = response.expect("an answer").into_parts();
             let content = within(body.collect()).await.expect("content").to_bytes();

@@ -3,28 +3,28 @@
 use super::serving::Serving;
 use crate::common::{Folder, refusal, run};
 
-/// A certificate in memory, and the paths of its files.
-struct Made {
+/// The paths of a certificate and its key.
+struct CertificateFiles {
     cert: String,
     key: String,
 }
 
-fn made(folder: &Folder, name: &str) -> Made {
+fn certificate_for(folder: &Folder, name: &str) -> CertificateFiles {
     let key = rcgen::KeyPair::generate().expect("random numbers");
     let mut params = rcgen::CertificateParams::new([name.to_owned()]).expect("a name");
-    // Otherwise all have the same issuer.
+    // By default all would have the same issuer.
     params.distinguished_name = rcgen::DistinguishedName::new();
     let kind = rcgen::DnType::CommonName;
     params.distinguished_name.push(kind, name);
     let certificate = params.self_signed(&key).expect("signed");
-    Made {
+    CertificateFiles {
         cert: folder.file(&format!("{name}.pem"), &certificate.pem()),
         key: folder.file(&format!("{name}.key"), &key.serialize_pem()),
     }
 }
 
 /// Serves a folder with one file.
-fn serve(folder: &Folder, server: &Made, arguments: &[&str]) -> Serving {
+fn serve(folder: &Folder, server: &CertificateFiles, arguments: &[&str]) -> Serving {
     folder.file("a.txt", "content");
     let path = folder.path().to_str().expect("UTF-8").to_owned();
     let common = [
@@ -44,7 +44,7 @@ fn serve(folder: &Folder, server: &Made, arguments: &[&str]) -> Serving {
 /// Fetches the file. Returns its content, or the exit code and the error.
 fn get(
     serving: &Serving,
-    server: &Made,
+    server: &CertificateFiles,
     arguments: &[&str],
 ) -> Result<String, (Option<i32>, String)> {
     let port = serving.address.port();
@@ -63,7 +63,7 @@ fn get(
 
 /// Waits for an event of this kind, and returns its text.
 fn event(serving: &mut Serving, kind: &str) -> String {
-    // Warnings about sockets may come before it.
+    // Warnings about sockets may come first.
     let events = (0..8).map(|_| serving.next_of_all_events());
     let mut events = events.filter(|event| event["event"] == kind);
     events.next().expect("an event")["text"].to_string()
@@ -73,9 +73,9 @@ fn event(serving: &mut Serving, kind: &str) -> String {
 fn client_certificates_are_required_or_optional() {
     let folder = Folder::new();
     let (server, ours, other) = (
-        made(&folder, "a.test"),
-        made(&folder, "client"),
-        made(&folder, "other"),
+        certificate_for(&folder, "a.test"),
+        certificate_for(&folder, "client"),
+        certificate_for(&folder, "other"),
     );
     let mut required = serve(&folder, &server, &["--client-ca", &ours.cert]);
     for version in ["--http3-only", "--http2"] {
@@ -92,9 +92,9 @@ fn client_certificates_are_required_or_optional() {
             "{version}"
         );
         let (_, missing) = get(&required, &server, &[version]).expect_err("no certificate");
-        let strange = [version, "--cert", &other.cert, "--key", &other.key];
-        let (_, refused) = get(&required, &server, &strange).expect_err("another issuer");
-        // Over TCP, the alert is lost if the request reaches a socket that is closed.
+        let untrusted = [version, "--cert", &other.cert, "--key", &other.key];
+        let (_, rejected) = get(&required, &server, &untrusted).expect_err("another issuer");
+        // Over TCP, the alert is lost if the request arrives at a closed socket.
         if version == "--http3-only" {
             assert!(
                 missing.contains("requires a client certificate"),
@@ -105,8 +105,8 @@ fn client_certificates_are_required_or_optional() {
                 "{missing}"
             );
             assert!(
-                refused.contains("refuses the client certificate"),
-                "{refused}"
+                rejected.contains("refuses the client certificate"),
+                "{rejected}"
             );
         }
     }
@@ -118,14 +118,14 @@ fn client_certificates_are_required_or_optional() {
         get(&optional, &server, &["--http3-only"]).as_deref(),
         Ok("content")
     );
-    let strange = ["--http3-only", "--cert", &other.cert, "--key", &other.key];
-    assert!(get(&optional, &server, &strange).is_err());
+    let untrusted = ["--http3-only", "--cert", &other.cert, "--key", &other.key];
+    assert!(get(&optional, &server, &untrusted).is_err());
 }
 
 #[test]
-fn useless_ocsp_response_is_one_warning_and_the_server_goes_on() {
+fn invalid_ocsp_response_is_one_warning() {
     let folder = Folder::new();
-    let server = made(&folder, "a.test");
+    let server = certificate_for(&folder, "a.test");
     let response = folder.file("a.ocsp", "no DER");
     let mut serving = serve(&folder, &server, &["--ocsp", &response]);
     let text = event(&mut serving, "ocsp_ignored");
@@ -143,7 +143,7 @@ fn useless_ocsp_response_is_one_warning_and_the_server_goes_on() {
 #[test]
 fn algorithms_are_chosen_by_name_and_unknown_names_are_errors() {
     let folder = Folder::new();
-    let server = made(&folder, "a.test");
+    let server = certificate_for(&folder, "a.test");
     let serving = serve(&folder, &server, &["--curves", "secp384r1"]);
     for (curves, is_common) in [("X25519MLKEM768:P-384", true), ("x25519", false)] {
         let arguments = ["--http3-only", "--curves", curves];
@@ -168,9 +168,9 @@ fn algorithms_are_chosen_by_name_and_unknown_names_are_errors() {
 }
 
 #[test]
-fn pretended_ech_works_and_a_server_without_ech_is_an_error_of_its_own() {
+fn ech_grease_succeeds_and_ech_without_server_support_fails() {
     let folder = Folder::new();
-    let server = made(&folder, "a.test");
+    let server = certificate_for(&folder, "a.test");
     let serving = serve(&folder, &server, &[]);
     for version in ["--http3-only", "--http2"] {
         let grease = [version, "--ech", "grease"];

@@ -3,7 +3,7 @@
 use super::serving::Serving;
 use crate::common::{Folder, run};
 
-/// A server with a certificate for a.test, other names, and an OCSP response if one is given.
+/// A server with a certificate for a.test and other names, and an optional OCSP response.
 struct Site {
     serving: Serving,
     cert: String,
@@ -51,7 +51,7 @@ impl Site {
         }
     }
 
-    /// Returns the lines of -v, for as many transfers as there are URLs.
+    /// Returns the output of `get -v` for this number of transfers.
     fn verbose(&self, transfers: usize, flags: &[&str]) -> String {
         let port = self.serving.address.port();
         let resolve = format!("a.test:{port}:127.0.0.1");
@@ -76,7 +76,7 @@ fn wrap(tag: u8, parts: &[&[u8]]) -> Vec<u8> {
     [header, content].concat()
 }
 
-/// Returns an OCSP response without a signature that calls the certificate good (RFC 6960 §4.2.1).
+/// Returns an OCSP response with the status good, without a signature (RFC 6960 §4.2.1).
 fn good() -> Vec<u8> {
     let (time, empty) = (b"20250101000000Z", wrap(0x30, &[]));
     let id = wrap(0x30, &[&empty, &[4, 0], &[4, 0], &[2, 1, SERIAL]]);
@@ -90,7 +90,7 @@ fn good() -> Vec<u8> {
     wrap(0x30, &[&[0x0a, 1, 0], &wrap(0xa0, &[&bytes])])
 }
 
-/// Returns what the line about the certificate says of compression and OCSP.
+/// Returns the parts of the line about the certificate: compression and OCSP.
 fn certificate(text: &str) -> (&str, &str) {
     let lines = text
         .lines()
@@ -99,7 +99,7 @@ fn certificate(text: &str) -> (&str, &str) {
 }
 
 #[test]
-fn certificate_and_chosen_group_are_named() {
+fn certificate_and_key_exchange_are_reported() {
     let site = Site::start(1, None, &["--curves", "secp384r1"]);
     let text = site.verbose(
         2,
@@ -109,7 +109,7 @@ fn certificate_and_chosen_group_are_named() {
     assert_eq!(
         text.matches(line).count(),
         1,
-        "once for each connection: {text}"
+        "one line per connection: {text}"
     );
     assert_eq!(text.matches("* Certificate: ").count(), 1, "{text}");
     assert_eq!(certificate(&text).1, "no OCSP response stapled", "{text}");
@@ -119,12 +119,12 @@ fn certificate_and_chosen_group_are_named() {
     assert!(text.contains(", key exchange secp384r1\n"), "{text}");
     assert!(
         !text.contains("* Certificate:"),
-        "not known over TCP: {text}"
+        "a certificate line over TCP: {text}"
     );
 }
 
 #[test]
-fn compression_and_ocsp_status_of_a_certificate_are_read() {
+fn compression_and_ocsp_status_are_reported() {
     let site = Site::start(100, Some(&good()), &[]);
     let text = site.verbose(1, &["--http3-only"]);
     let (compression, ocsp) = certificate(&text);
@@ -140,19 +140,19 @@ fn compression_and_ocsp_status_of_a_certificate_are_read() {
     let early = Site::start(100, Some(&good()), &["--early-data"]);
     let text = early.verbose(1, &["--http3-only", "--early-data=first"]);
     assert!(
-        text.contains("Sent in early data (0-RTT), which the server has accepted"),
+        text.contains("Sent in early data (0-RTT), which the server accepted"),
         "{text}"
     );
     assert!(!text.contains("* Certificate:"), "{text}");
 }
 
 #[test]
-fn pretended_ech_is_called_so() {
+fn ech_grease_is_reported() {
     let site = Site::start(1, None, &[]);
     for version in ["--http3-only", "--http2"] {
         let text = site.verbose(1, &[version, "--ech", "grease"]);
         assert!(
-            text.contains("* ECH: only pretended (grease)\n"),
+            text.contains("* ECH: not used, the extension was GREASE\n"),
             "{version}: {text}"
         );
         let text = site.verbose(1, &[version, "--ech", "false"]);

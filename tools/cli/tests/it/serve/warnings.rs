@@ -1,4 +1,4 @@
-//! Warnings about sockets: once each, and in the metrics.
+//! Warnings about sockets are printed once and counted in the metrics.
 
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::process::Stdio;
@@ -41,16 +41,16 @@ fn small_buffers_are_reported_once_at_the_start() {
         );
         let id = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
         kill_process(id.expect("a process"), Signal::TERM).expect("it runs");
-        let mut told = String::new();
-        stdout.read_to_string(&mut told).expect("UTF-8");
+        let mut output = String::new();
+        stdout.read_to_string(&mut output).expect("UTF-8");
         let mut stderr = child.stderr.take().expect("piped");
-        stderr.read_to_string(&mut told).expect("UTF-8");
-        assert!(child.wait().expect("a child").success(), "{told}");
+        stderr.read_to_string(&mut output).expect("UTF-8");
+        assert!(child.wait().expect("a child").success(), "{output}");
         let command = "sysctl -w net.core.rmem_max=7340032";
-        let lines = told.lines().filter(|line| line.contains(command));
+        let lines = output.lines().filter(|line| line.contains(command));
         let lines: Vec<_> = lines.collect();
-        assert_eq!(lines.len(), usize::from(is_small), "{told}");
-        assert!(lines.iter().all(|line| line.contains(expected)), "{told}");
+        assert_eq!(lines.len(), usize::from(is_small), "{output}");
+        assert!(lines.iter().all(|line| line.contains(expected)), "{output}");
     }
 }
 
@@ -81,20 +81,20 @@ fn drops_are_reported_once_and_counted() {
     serving.ended();
 }
 
-/// The server looks for drops a last time at its end.
+/// The server checks for dropped datagrams once more at its end.
 #[test]
-fn drops_right_before_the_end_are_reported() {
+fn drops_before_the_end_are_reported() {
     let mut serving = start(&Folder::new(), &[]);
     overflow(serving.child(), serving.address.port());
     serving.signal(Signal::TERM);
-    let mut told = 0;
+    let mut warnings = 0;
     loop {
         let event = serving.next_of_all_events();
-        told += usize::from(is_warning(&event, "the kernel dropped "));
+        warnings += usize::from(is_warning(&event, "the kernel dropped "));
         if event["event"] == "drained" {
             break;
         }
     }
-    assert_eq!(told, 1);
+    assert_eq!(warnings, 1);
     serving.ended();
 }

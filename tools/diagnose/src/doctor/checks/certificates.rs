@@ -1,4 +1,4 @@
-//! A certificate file of a server.
+//! Checks a certificate file of a server.
 
 use std::path::Path;
 use std::time::{Duration, SystemTime};
@@ -47,7 +47,7 @@ pub(crate) fn check(path: &Path, now: SystemTime) -> Vec<Finding> {
 fn names(file: &str, leaf: &Certificate) -> Finding {
     let check = format!("{file} names");
     if leaf.names.is_empty() {
-        let why = "clients compare the name of the server with the subject alternative names, and with nothing else";
+        let why = "clients compare the name of the server with the subject alternative names only";
         return Finding::bad(&check, "no subject alternative names", why)
             .fix("request a certificate with a name (openssl req -addext subjectAltName=DNS:example.org)");
     }
@@ -72,7 +72,7 @@ fn validity(file: &str, index: usize, certificate: &Certificate, now: SystemTime
         return Finding::bad(&check, format!("expired on {until}"), why).fix(renew);
     };
     if certificate.not_before > now {
-        let why = "clients refuse it until then; or the clock of this machine is wrong";
+        let why = "clients refuse it until then, unless the clock of this machine is wrong";
         return Finding::bad(&check, format!("not valid before {from}"), why)
             .fix("date -u   # compare");
     }
@@ -85,15 +85,15 @@ fn validity(file: &str, index: usize, certificate: &Certificate, now: SystemTime
         .not_after
         .duration_since(certificate.not_before)
         .unwrap_or_default();
-    let why = "clients refuse it from then on; automatic renewal would have happened by now";
-    // Renewal is usual with a third of the life left; at most 21 days of a long one.
+    let why = "clients refuse it after that date; automatic renewal would have happened by now";
+    // Certificates are usually renewed when a third of their lifetime is left. The limit is 21 days.
     if left < (life / 3).min(21 * DAY) {
         return Finding::weak(&check, saw, why).fix(renew);
     }
     Finding::good(&check, saw)
 }
 
-/// Servers send the chain as it is in the file (RFC 8446 §4.4.2).
+/// Checks the order of the chain, because servers send it as it is in the file (RFC 8446 §4.4.2).
 fn order(file: &str, chain: &[Certificate]) -> Finding {
     let check = format!("{file} chain");
     let name = |it: &Certificate| {
@@ -105,7 +105,7 @@ fn order(file: &str, chain: &[Certificate]) -> Finding {
     let saw = path.join(" <- ");
     let in_order = length_in_order(chain);
     if in_order < chain.len() {
-        let why = "the next certificate must be that of the issuer (RFC 8446 §4.4.2); many clients find no way to a root otherwise";
+        let why = "the next certificate must be that of the issuer (RFC 8446 §4.4.2); otherwise many clients cannot build a path to a root";
         let issuer = chain[in_order - 1].issuer_name.clone().unwrap_or_default();
         return Finding::bad(
             &check,
@@ -119,7 +119,7 @@ fn order(file: &str, chain: &[Certificate]) -> Finding {
     match chain {
         [leaf] if !leaf.is_self_signed() => {
             let issuer = leaf.issuer_name.clone().unwrap_or_default();
-            let why = "clients that do not know the issuer find no way to a root, unless it is a root itself";
+            let why = "clients that do not know the issuer cannot build a path to a root, unless the issuer is a root itself";
             Finding::weak(
                 &check,
                 format!("{saw} alone, without its issuer '{issuer}'"),
@@ -128,7 +128,7 @@ fn order(file: &str, chain: &[Certificate]) -> Finding {
             .fix("cat server.pem intermediate.pem > chain.pem")
         }
         [leaf] => {
-            let why = "only clients that are given this certificate trust it";
+            let why = "only clients that are configured to trust this certificate accept it";
             Finding::fact(&check, format!("{}, self-signed", name(leaf))).because(why)
         }
         [.., last] if last.is_self_signed() => {
@@ -141,7 +141,7 @@ fn order(file: &str, chain: &[Certificate]) -> Finding {
     }
 }
 
-/// A server sends at most three times what it has received, until the client's address is validated.
+/// Checks the size of the chain against the anti-amplification limit (RFC 9000 §8.1).
 fn size(file: &str, chain: &[Certificate]) -> Finding {
     let check = format!("{file} size");
     let bytes: usize = chain.iter().map(|it| it.bytes).sum();

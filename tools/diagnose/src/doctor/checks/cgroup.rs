@@ -1,4 +1,4 @@
-//! Memory and CPU time of the control group, for both versions of control groups.
+//! Checks the limits on memory and CPU time of the control group, in both versions of control groups.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use courser_units::{binary_size, three_digits, to_f64};
 use crate::doctor::machine::{Machine, Unseen};
 use crate::finding::Finding;
 
-/// Compares the quotas of the group of this process, and of those around it, with what is used.
+/// Compares the quotas of the control group of this process, and of its parent groups, with the usage.
 pub(crate) fn check(machine: &Machine) -> Vec<Finding> {
     let groups = match machine.read("/proc/self/cgroup") {
         Ok(groups) => groups,
@@ -35,10 +35,10 @@ fn memory(machine: &Machine, groups: &str) -> Finding {
             let Ok(bytes) = machine.number(&format!("{folder}/{limit}")) else {
                 continue;
             };
-            // Version 1 has a huge number for no limit.
+            // In version 1, a huge number means no limit.
             let is_limit = machine_memory.is_none_or(|all| bytes < all);
             if is_limit && lowest.is_none_or(|(least, _)| bytes < least) {
-                // The kernel frees the cache of files that are not in use before it ends a process.
+                // The kernel frees the cache of inactive files before it kills a process.
                 let stat = machine.read(&format!("{folder}/memory.stat"));
                 let cache = stat.map_or(0, |text| counter(&text, cache));
                 let used = machine.number(&format!("{folder}/{usage}")).ok();
@@ -61,11 +61,11 @@ fn memory(machine: &Machine, groups: &str) -> Finding {
     };
     let fix = "raise MemoryMax= of the systemd unit, or the memory limit of the container";
     if used.is_some_and(|used| used >= limit / 10 * 9) {
-        let why = "the kernel ends a process of the group when the quota is used up";
+        let why = "the kernel kills a process in the group when the quota is used up";
         return Finding::weak(MEMORY, saw, why).fix(fix);
     }
-    if limit < LEAST_MEMORY {
-        let why = "the memory budget of the server is a quarter of the quota: few clients fit";
+    if limit < MIN_MEMORY {
+        let why = "the memory budget of the server is a quarter of the quota, which suffices for few clients only";
         return Finding::weak(MEMORY, saw, why).fix(fix);
     }
     Finding::good(MEMORY, saw)
@@ -80,7 +80,7 @@ fn cpu(machine: &Machine, groups: &str) -> Finding {
             let period = machine
                 .number(&format!("{folder}/cpu.cfs_period_us"))
                 .ok()?;
-            // -1, which is no number here, means no quota.
+            // The value -1, which does not parse here, means no quota.
             let quota = machine.number(&format!("{folder}/cpu.cfs_quota_us")).ok()?;
             Some((to_f64(quota) / to_f64(period.max(1)), folder))
         }));
@@ -96,7 +96,7 @@ fn cpu(machine: &Machine, groups: &str) -> Finding {
         three_digits(quota)
     );
     let fix = "raise CPUQuota= of the systemd unit, or the CPU limit of the container";
-    let why = "a process that has used its share stops for up to 100 ms, in which packets are lost and timers are late";
+    let why = "a process that has used its share is stopped for up to 100 ms, during which packets are lost and timers are late";
     match count > 0 || quota < 1.0 {
         true => Finding::weak(CPU, saw, why).fix(fix),
         false => Finding::good(CPU, saw),
@@ -112,8 +112,8 @@ fn quota(machine: &Machine, folder: &str) -> Option<f64> {
     Some(to_f64(quota) / to_f64(period.max(1)))
 }
 
-/// Returns the folders of the group of a controller and of those around it. The controllers of version 2
-/// have no name.
+/// Returns the directories of the group of a controller and of its parent groups. In version 2, the
+/// controller has no name.
 fn folders(groups: &str, controller: &str) -> Vec<String> {
     let path = groups.lines().find_map(|line| {
         let (names, path) = line.split_once(':')?.1.split_once(':')?;
@@ -147,7 +147,7 @@ fn machine_memory(machine: &Machine) -> Option<u64> {
     kib.checked_mul(1024)
 }
 
-/// Returns a counter of a file with a name and a number in each line; 0 if it is not there.
+/// Returns a counter from a file with a name and a number in each line, or 0 if it is missing.
 fn counter(text: &str, name: &str) -> u64 {
     let fields: BTreeMap<_, _> = text
         .lines()
@@ -160,7 +160,7 @@ fn counter(text: &str, name: &str) -> u64 {
 const ROOT: &str = "/sys/fs/cgroup";
 const MEMORY: &str = "memory";
 const CPU: &str = "CPU time";
-const LEAST_MEMORY: u64 = 256 << 20;
+const MIN_MEMORY: u64 = 256 << 20;
 
 #[cfg(test)]
 mod tests {
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_without_quotas_is_in_order() {
+    fn group_without_quotas_is_good() {
         let found = tree(
             "0::/user.slice\n",
             &[
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn quotas_of_the_groups_around_count_too() {
+    fn quotas_of_parent_groups_count_too() {
         let found = tree(
             "0::/a/b\n",
             &[
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_that_is_nearly_used_up_is_reported() {
+    fn nearly_exhausted_memory_is_reported() {
         let found = tree(
             "0::/\n",
             &[
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn version_1_has_files_of_its_own() {
+    fn limits_of_version_1_are_read() {
         let groups = "5:cpu,cpuacct:/x\n4:memory:/x\n";
         let found = tree(
             groups,

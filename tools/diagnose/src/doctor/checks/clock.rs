@@ -1,4 +1,4 @@
-//! The clock of the machine.
+//! Checks the clock of the machine.
 
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -15,7 +15,7 @@ pub(crate) fn check(machine: &Machine) -> Vec<Finding> {
 fn time_of_day(machine: &Machine) -> Finding {
     let since_1970 = machine.now().duration_since(UNIX_EPOCH).unwrap_or_default();
     if since_1970 < EARLIEST {
-        let why = "certificates are valid only between two dates, and this program was made later than the clock says";
+        let why = "certificates are valid only between two dates, and the clock shows a time before this program was built";
         return Finding::bad(CLOCK, "the clock is before 2026", why)
             .fix("timedatectl set-ntp true");
     }
@@ -26,14 +26,14 @@ fn time_of_day(machine: &Machine) -> Finding {
         return reason.finding(CLOCK);
     };
     if !state.is_synchronized {
-        let why = "tickets, tokens and certificates are checked against it, and traces of two machines are compared by it";
+        let why = "tickets, tokens and certificates are checked against the clock, and traces of two machines are compared by it";
         return Finding::fact(CLOCK, "not synchronized, according to the kernel")
             .because(why)
             .fix("timedatectl set-ntp true   # or install chrony");
     }
     let error = state.max_error;
     let saw = format!("synchronized, at most {} ms off", error.as_millis());
-    match error > LARGEST_ERROR {
+    match error > MAX_ERROR {
         true => {
             let why = "early data is refused when the ticket's age on both clocks differs (RFC 8446 §8.3)";
             Finding::fact(CLOCK, saw)
@@ -44,14 +44,15 @@ fn time_of_day(machine: &Machine) -> Finding {
     }
 }
 
-/// Some sources take microseconds to read instead of 20 ns, and QUIC reads the clock for each batch.
+/// Checks the clock source. Reading some takes microseconds instead of 20 ns, and QUIC reads the clock for
+/// each batch.
 fn source(machine: &Machine) -> Option<Finding> {
     let name = "clock source";
     let text = machine.read(SOURCE).ok()?;
     let source = text.trim();
     Some(match SLOW.contains(&source) {
         true => {
-            let why = "reading this clock is a system call of a microsecond and more, once for each batch of packets";
+            let why = "reading this clock is a system call of a microsecond or more, for each batch of packets";
             Finding::weak(name, source, why).fix(format!("echo tsc > {SOURCE}"))
         }
         false => Finding::good(name, source),
@@ -61,9 +62,9 @@ fn source(machine: &Machine) -> Option<Finding> {
 const CLOCK: &str = "clock";
 const SOURCE: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
 const SLOW: [&str; 4] = ["hpet", "acpi_pm", "jiffies", "pit"];
-/// 2026-01-01.
+/// The time before which a clock is certainly wrong: 2026-01-01.
 const EARLIEST: Duration = Duration::from_secs(1_767_225_600);
-const LARGEST_ERROR: Duration = Duration::from_secs(5);
+const MAX_ERROR: Duration = Duration::from_secs(5);
 
 #[cfg(test)]
 mod tests {
@@ -84,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn clocks_that_are_not_synchronized_are_reported() {
+    fn unsynchronized_clocks_are_reported() {
         let tree = Tree::new();
         for (state, verdict) in [
             (state(true, 20), Good),
@@ -98,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_before_this_program_is_wrong() {
+    fn clock_before_the_build_of_this_program_is_an_error() {
         let tree = Tree::new();
         for time in [UNIX_EPOCH, UNIX_EPOCH + EARLIEST - Duration::from_secs(1)] {
             let machine = Machine::recorded(tree.place("/"), time).with_clock(state(true, 1));

@@ -1,16 +1,16 @@
-//! The table of connections of the firewall.
+//! Checks the connection tracking table of the firewall (conntrack).
 
 use crate::doctor::machine::{Machine, Unseen};
 use crate::finding::Finding;
 
-/// Compares the fill of the table and its timeouts for UDP with what QUIC needs.
+/// Checks the usage of the table, and compares its timeouts for UDP with those of QUIC.
 pub(crate) fn check(machine: &Machine) -> Vec<Finding> {
     let most = match machine.number(&setting("nf_conntrack_max")) {
         Ok(most) => most,
         Err(Unseen::Absent(_)) => {
             return vec![Finding::good(
                 TABLE,
-                "not loaded: this kernel tracks no connections",
+                "not loaded: this kernel does not track connections",
             )];
         }
         Err(reason) => return vec![reason.finding(TABLE)],
@@ -27,21 +27,21 @@ fn table(machine: &Machine, most: u64) -> Finding {
     if most == 0 {
         return Finding::good(TABLE, format!("{count} entries in use, without a limit"));
     }
-    let larger = most.max(LEAST_TABLE / 4).saturating_mul(4);
+    let larger = most.max(MIN_TABLE / 4).saturating_mul(4);
     let fix = format!("sysctl -w net.netfilter.nf_conntrack_max={larger}");
     let full =
         "each client takes an entry, and packets of new clients are dropped when the table is full";
-    // Nine tenths, and a half.
+    // An error from nine tenths, and a warning from one half.
     if count >= most.saturating_mul(9) / 10 {
         return Finding::bad(TABLE, saw, full).fix(fix);
     }
-    if count >= most / 2 || most < LEAST_TABLE {
+    if count >= most / 2 || most < MIN_TABLE {
         return Finding::weak(TABLE, saw, full).fix(fix);
     }
     Finding::good(TABLE, saw)
 }
 
-/// A NAT or a firewall forgets a client after this silence, and packets to it are dropped then.
+/// Checks the timeouts, after which a NAT or firewall removes an idle client and drops packets to it.
 fn timeouts(machine: &Machine) -> Finding {
     let first = machine.number(&setting("nf_conntrack_udp_timeout"));
     let (first, answered) = match (
@@ -52,9 +52,9 @@ fn timeouts(machine: &Machine) -> Finding {
         (Err(reason), _) | (_, Err(reason)) => return reason.finding(TIMEOUTS),
     };
     let saw = format!("{first} s, and {answered} s for flows in both directions");
-    match answered < LEAST_TIMEOUT {
+    match answered < MIN_TIMEOUT {
         true => {
-            let why = "clients that are silent for longer are cut off, before the usual idle timeout of 30 s";
+            let why = "clients that are idle for longer lose their connection, before the usual idle timeout of 30 s";
             let fix = format!(
                 "sysctl -w net.netfilter.nf_conntrack_udp_timeout_stream={}",
                 2 * USUAL_TIMEOUT
@@ -71,10 +71,10 @@ fn setting(name: &str) -> String {
 
 const TABLE: &str = "conntrack";
 const TIMEOUTS: &str = "conntrack timeouts";
-/// The idle timeout of courser and of most others in seconds.
-const LEAST_TIMEOUT: u64 = 30;
+/// The idle timeout of courser and of most other stacks in seconds.
+const MIN_TIMEOUT: u64 = 30;
 const USUAL_TIMEOUT: u64 = 60;
-const LEAST_TABLE: u64 = 16_384;
+const MIN_TABLE: u64 = 16_384;
 
 #[cfg(test)]
 mod tests {
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_that_fills_is_reported_before_it_is_full() {
+    fn table_is_reported_before_it_is_full() {
         for (count, most, verdict) in [
             ("0", "262144", Good),
             ("131071", "262144", Good),
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn the_command_makes_the_table_larger() {
+    fn command_enlarges_the_table() {
         let found = check(&tree("262144", "262144", "120").machine());
         let fix = found[0].fix.as_deref().expect("a command");
         assert_eq!(fix, "sysctl -w net.netfilter.nf_conntrack_max=1048576");
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn short_timeouts_cut_idle_clients_off() {
+    fn short_timeouts_are_reported() {
         assert_eq!(
             check(&tree("0", "262144", "120").machine())[1].verdict,
             Good
@@ -129,13 +129,13 @@ mod tests {
     }
 
     #[test]
-    fn a_kernel_without_the_table_is_in_order() {
+    fn kernel_without_the_table_is_good() {
         let found = check(&Tree::new().machine());
         assert_eq!((found.len(), found[0].verdict), (1, Good));
     }
 
     #[test]
-    fn a_table_that_hides_its_fill_is_unknown() {
+    fn table_without_a_readable_count_is_unknown() {
         let tree = Tree::new();
         tree.write(&setting("nf_conntrack_max"), "262144");
         assert!(

@@ -1,9 +1,9 @@
-//! Datagrams that the kernel has dropped since the machine was started.
+//! Checks the datagrams that the kernel has dropped since the machine was started.
 
 use crate::doctor::machine::Machine;
 use crate::finding::Finding;
 
-/// Reads the counters of UDP and of the queues before it.
+/// Checks the counters of UDP and of the receive queues.
 pub(crate) fn check(machine: &Machine) -> Vec<Finding> {
     let counts = match machine.read("/proc/net/snmp") {
         Ok(text) => Counts::of(&text, &machine.read("/proc/net/snmp6").unwrap_or_default()),
@@ -19,12 +19,12 @@ fn full(machine: &Machine, counts: &Counts) -> Finding {
     let saw = format!(
         "{full} datagrams of {received} received were dropped at a full socket since the start of the machine"
     );
-    // More than one in ten thousand.
+    // A warning above one in ten thousand.
     if full.saturating_mul(10_000) > received {
-        let why = "programs did not read in time or had too small a buffer: peers see losses that no link has";
-        let mut fix = "ss -ulnm   # the sockets, with their drops (d)".to_owned();
+        let why = "programs did not read in time, or their buffers were too small: peers see these drops as packet loss";
+        let mut fix = "ss -ulnm   # shows the sockets with their drops (d)".to_owned();
         if let Some(command) = raise(machine, "rmem_max", 7_340_032) {
-            fix.push_str(&format!("\n{command}   # and start the program again"));
+            fix.push_str(&format!("\n{command}   # then restart the program"));
         }
         return Finding::weak(FULL, saw, why).fix(fix);
     }
@@ -35,7 +35,7 @@ fn damaged(counts: &Counts) -> Finding {
     let name = "UDP checksums";
     let saw = format!("{} datagrams with a wrong checksum", counts.damaged);
     if counts.damaged.saturating_mul(100_000) > counts.received {
-        let why = "a cable, a network card or its checksum offload damages packets: each counts as a loss";
+        let why = "a cable, a network card or its checksum offload damages packets, each of which counts as lost";
         return Finding::weak(name, saw, why)
             .fix("ethtool -S IFACE | grep -i err\nethtool -K IFACE rx off   # if the offload is at fault");
     }
@@ -58,8 +58,7 @@ fn backlog(machine: &Machine) -> Option<Finding> {
     let saw = format!("{dropped} of {packets} packets were dropped before UDP");
     Some(match dropped.saturating_mul(10_000) > packets {
         true => {
-            let why =
-                "packets arrived faster than a core could take them: the queue before UDP was full";
+            let why = "packets arrived faster than a core could process them: the queue before UDP was full";
             let found = Finding::weak(name, saw, why);
             match raise(machine, "netdev_max_backlog", 5000) {
                 Some(command) => found.fix(command),
@@ -70,7 +69,7 @@ fn backlog(machine: &Machine) -> Option<Finding> {
     })
 }
 
-/// Returns the command that raises a setting, unless it is as high already.
+/// Returns the command that raises a setting; `None` if it is high enough already.
 fn raise(machine: &Machine, name: &str, value: u64) -> Option<String> {
     let now = machine.number(&format!("/proc/sys/net/core/{name}"));
     let is_high = now.is_ok_and(|now| now >= value);
@@ -131,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn both_versions_of_ip_count() {
+    fn counters_of_both_ip_versions_are_added_up() {
         let snmp6 =
             "Udp6InDatagrams                 \t1000\nUdp6RcvbufErrors\t3\nUdpLite6InDatagrams 9\n";
         let counts = Counts::of(&snmp(100, 2, 1), snmp6);
@@ -165,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn drops_before_udp_are_hexadecimal_and_by_core() {
+    fn drops_before_udp_are_summed_over_cores() {
         let tree = Tree::new();
         tree.write("/proc/net/snmp", &snmp(1, 0, 0));
         tree.write(
@@ -192,7 +191,7 @@ mod tests {
         for (now, is_raised) in [("212992", true), ("7340032", false), ("16777216", false)] {
             tree.write("/proc/sys/net/core/rmem_max", now);
             let found = check(&tree.machine());
-            let fix = found[0].fix.as_deref().expect("it drops");
+            let fix = found[0].fix.as_deref().expect("a fix for drops");
             assert_eq!(fix.contains("rmem_max=7340032"), is_raised, "{now}");
         }
     }

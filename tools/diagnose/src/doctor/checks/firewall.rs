@@ -1,4 +1,4 @@
-//! Rules of the firewall for UDP.
+//! Checks the rules of the firewall for UDP.
 
 mod nft;
 
@@ -8,11 +8,11 @@ use self::nft::Fate;
 use crate::doctor::machine::{Machine, Unseen};
 use crate::finding::Finding;
 
-/// Looks for rules that keep clients from `port`.
+/// Looks for rules that block clients from `port`.
 ///
-/// Only rules of nftables are judged. A present-day iptables makes such rules too, but `nft` does not explain
-/// their matches, as of `-m conntrack`. These rules, and those of iptables' former interface to the
-/// kernel, are reported as rules that cannot be judged.
+/// Judges only rules of nftables. Current versions of iptables also create such rules, but `nft` does not
+/// show their matches, such as those of `-m conntrack`. These rules, and those of the legacy interface of
+/// iptables, are reported as unclear.
 pub(crate) fn check(machine: &Machine, port: u16) -> Finding {
     let ruleset = ruleset(machine);
     let fate = ruleset.as_ref().ok().map(|rules| nft::judge(rules, port));
@@ -20,7 +20,7 @@ pub(crate) fn check(machine: &Machine, port: u16) -> Finding {
         Some(Fate::Dropped { rule, chain }) => {
             let rule = match rule {
                 Some(handle) => nft::text(machine, chain, *handle),
-                None => format!("the policy of {chain} is to drop, and no rule accepts it"),
+                None => format!("the policy of {chain} is drop, and no rule accepts the packet"),
             };
             return closed(&rule, chain, port);
         }
@@ -48,8 +48,8 @@ pub(crate) fn check(machine: &Machine, port: u16) -> Finding {
     }
     match (fate, ruleset) {
         (Some(Fate::NoChain), _) => Finding::good(NAME, "no rules for incoming packets"),
-        (Some(_), _) => Finding::good(NAME, format!("its rules do not drop UDP to port {port}")),
-        // What `nft` would show may drop it, whatever iptables shows.
+        (Some(_), _) => Finding::good(NAME, format!("the rules do not drop UDP to port {port}")),
+        // Rules that only `nft` shows may drop packets, whatever iptables shows.
         (None, Err(reason)) if !matches!(reason, Unseen::Absent(_)) => reason.finding(NAME),
         (None, Err(reason)) if reasons.len() == 2 => {
             reasons.insert(0, reason);
@@ -67,7 +67,8 @@ fn ruleset(machine: &Machine) -> Result<Value, Unseen> {
 }
 
 fn closed(rule: &str, chain: &str, port: u16) -> Finding {
-    let why = "clients of other machines get no answer over QUIC, and wait until they use TCP";
+    let why =
+        "clients on other machines get no answer over QUIC, and fall back to TCP after a delay";
     Finding::weak(NAME, format!("UDP port {port} seems closed: {rule}"), why)
         .fix(format!("nft insert rule {chain} udp dport {port} accept"))
 }
@@ -78,7 +79,8 @@ fn unclear(program: &str, rule: &str, port: u16) -> Finding {
     Finding::fact(NAME, saw).because(why)
 }
 
-/// Without its programs, the kernel shows only whether tables of iptables exist.
+/// Returns the finding if `nft` and `iptables` are missing, when the kernel only shows which iptables tables
+/// exist.
 fn without_programs(machine: &Machine, reasons: &[Unseen]) -> Finding {
     let is_there = |reason: &&Unseen| !matches!(reason, Unseen::Absent(_));
     if let Some(reason) = reasons.iter().find(is_there) {
@@ -88,10 +90,10 @@ fn without_programs(machine: &Machine, reasons: &[Unseen]) -> Finding {
         .map(|path| machine.read(path).unwrap_or_default());
     let names: Vec<_> = tables.iter().flat_map(|text| text.lines()).collect();
     let saw = match names.is_empty() {
-        true => "neither nft nor iptables is installed, and the kernel shows no table of iptables"
+        true => "neither nft nor iptables is installed, and the kernel has no iptables tables"
             .to_owned(),
         false => format!(
-            "tables of iptables exist ({}), but neither nft nor iptables is installed",
+            "iptables tables exist ({}), but neither nft nor iptables is installed",
             names.join(", ")
         ),
     };

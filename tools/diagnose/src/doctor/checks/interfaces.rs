@@ -1,4 +1,4 @@
-//! Network interfaces: sizes of packets and offloads.
+//! Checks network interfaces: MTU and offloads.
 
 use crate::doctor::machine::{Machine, Unseen};
 use crate::finding::Finding;
@@ -12,7 +12,7 @@ pub(crate) fn check(machine: &Machine) -> Vec<Finding> {
     let mut found = Vec::new();
     for name in names.iter().filter(|name| *name != "lo") {
         let state = machine.read(&format!("{FOLDER}/{name}/operstate"));
-        // Tunnels and bridges do not know their state.
+        // Tunnels and bridges report no state.
         if !matches!(state.as_deref().map(str::trim), Ok("up" | "unknown"))
             || is_unused(machine, name)
         {
@@ -21,7 +21,7 @@ pub(crate) fn check(machine: &Machine) -> Vec<Finding> {
         let is_tunnel = state.is_ok_and(|state| state.trim() == "unknown");
         found.push(mtu(machine, name, is_tunnel));
         found.push(offload(machine, name));
-        // Two findings each.
+        // Each interface has two findings.
         if found.len() >= 2 * MAX_INTERFACES {
             break;
         }
@@ -32,7 +32,7 @@ pub(crate) fn check(machine: &Machine) -> Vec<Finding> {
     }
 }
 
-/// Checks the route to a host; `mtu` is what the interface towards it sends at most.
+/// Checks the route to a host. `mtu` is that of the interface towards it.
 pub(crate) fn route(host: &str, is_ipv6: bool, mtu: Option<u32>) -> Finding {
     let name = "route";
     let Some(mtu) = mtu else {
@@ -47,10 +47,10 @@ pub(crate) fn route(host: &str, is_ipv6: bool, mtu: Option<u32>) -> Finding {
         true => {
             let why = "QUIC needs datagrams of 1200 bytes on every path (RFC 9000 §14)";
             Finding::bad(name, saw, why)
-                .fix("raise the MTU of the tunnel or of the interface on the way")
+                .fix("raise the MTU of the tunnel or of the interface on the path")
         }
         false => {
-            let rest = "courser probe measures the path behind the first hop";
+            let rest = "courser probe measures the path beyond the first hop";
             Finding::good(name, format!("{saw}; {rest}"))
         }
     }
@@ -63,22 +63,22 @@ fn mtu(machine: &Machine, interface: &str, is_tunnel: bool) -> Finding {
         Err(reason) => return reason.finding(&name),
     };
     let saw = format!("{mtu} bytes");
-    // Packets of a tunnel have another header on their way, and 1500 bytes would not fit.
-    let enough = if is_tunnel { LEAST_MTU } else { USUAL_MTU };
+    // Packets of a tunnel get another header, so that 1500 bytes do not fit.
+    let enough = if is_tunnel { MIN_MTU } else { USUAL_MTU };
     let fix = format!("ip link set {interface} mtu {enough}");
-    if mtu < LEAST_MTU {
+    if mtu < MIN_MTU {
         let why = "QUIC needs datagrams of 1200 bytes, and IPv6 packets of 1280 (RFC 9000 §14, RFC 8200 §5)";
         return Finding::bad(&name, saw, why).fix(fix);
     }
     if mtu < USUAL_MTU {
-        let why = "less than Ethernet: a tunnel, or a cloud's network. The same data needs more packets; \
-                   courser finds the size by itself";
+        let why = "less than Ethernet: a tunnel, or the network of a cloud. The same data needs more packets; \
+                   courser discovers the size";
         return Finding::fact(&name, saw).because(why);
     }
     Finding::good(&name, saw)
 }
 
-/// Reads the features of the interface with ethtool, because the kernel shows them in no file.
+/// Reads the features of the interface with ethtool, because the kernel has no file with them.
 fn offload(machine: &Machine, interface: &str) -> Finding {
     let name = format!("{interface} offload");
     let text = match machine.run("ethtool", &["-k", interface]) {
@@ -103,7 +103,7 @@ fn offload(machine: &Machine, interface: &str) -> Finding {
         return Finding::good(&name, "segmentation, coalescing and checksums of UDP");
     }
     let names: Vec<_> = missing.iter().map(|(feature, _)| *feature).collect();
-    // A feature that is fixed, or that this kernel does not list, cannot be turned on.
+    // A feature that is fixed or not listed cannot be turned on.
     let flags: Vec<_> = missing
         .iter()
         .filter(|(feature, _)| {
@@ -111,11 +111,11 @@ fn offload(machine: &Machine, interface: &str) -> Finding {
         })
         .map(|(_, flag)| format!(" {flag} on"))
         .collect();
-    let why = "the CPU does this work for each packet; many virtual interfaces cannot do it at all";
-    let made = Finding::fact(&name, format!("off: {}", names.join(", "))).because(why);
+    let why = "the CPU does this work for each packet; many virtual interfaces do not support it";
+    let finding = Finding::fact(&name, format!("off: {}", names.join(", "))).because(why);
     match flags.is_empty() {
-        true => made,
-        false => made.fix(format!("ethtool -K {interface}{}", flags.concat())),
+        true => finding,
+        false => finding.fix(format!("ethtool -K {interface}{}", flags.concat())),
     }
 }
 
@@ -127,21 +127,21 @@ fn is_unused(machine: &Machine, interface: &str) -> bool {
 }
 
 fn no_interface() -> Finding {
-    let why = "clients of other machines cannot reach a server here";
+    let why = "clients on other machines cannot reach a server here";
     Finding::fact("interfaces", "only loopback is up").because(why)
 }
 
 const FOLDER: &str = "/sys/class/net";
-/// Features of ethtool, and their short names.
+/// Names of features in the output of ethtool, and in its arguments.
 const OFFLOADS: [(&str, &str); 3] = [
     ("tx-udp-segmentation", "tx-udp-segmentation"),
     ("generic-receive-offload", "gro"),
     ("tx-checksumming", "tx"),
 ];
-/// IPv6 needs 1280 (RFC 8200 §5), which is enough for datagrams of 1200 bytes.
-const LEAST_MTU: u64 = 1280;
+/// The smallest MTU of IPv6 (RFC 8200 §5), which suffices for datagrams of 1200 bytes.
+const MIN_MTU: u64 = 1280;
 const USUAL_MTU: u64 = 1500;
-/// Machines with containers have an interface for each of them.
+/// The largest number of interfaces that are reported, because each container has one.
 const MAX_INTERFACES: usize = 8;
 
 #[cfg(test)]
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn packets_that_are_too_small_for_quic_are_an_error() {
+    fn mtu_that_is_too_small_for_quic_is_an_error() {
         let tree = Tree::new();
         interface(&tree, "tun0", "unknown\n", "1279\n");
         let found = check(&tree.machine());
@@ -222,7 +222,7 @@ mod tests {
         let text = text.replace("segmentation: on", "segmentation: off");
         let found = check(&tree.machine().with_output("ethtool -k eth0", &text));
         assert_eq!(found[1].saw, "off: tx-udp-segmentation");
-        assert_eq!(found[1].fix, None, "it is fixed");
+        assert_eq!(found[1].fix, None, "the feature is fixed");
         let found = check(&tree.machine());
         assert!(
             found[1].verdict == Unknown && found[1].saw.contains("the program ethtool"),
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_without_interfaces_reaches_itself_only() {
+    fn machine_with_only_loopback_gets_a_note() {
         let tree = Tree::new();
         interface(&tree, "lo", "unknown\n", "65536\n");
         assert_eq!(check(&tree.machine())[0].saw, "only loopback is up");
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn routes_carry_the_least_datagram() {
+    fn routes_must_carry_datagrams_of_1200_bytes() {
         for (is_ipv6, mtu, verdict) in [
             (false, Some(1228), Good),
             (false, Some(1227), Bad),

@@ -1,11 +1,11 @@
-//! Limits of this process.
+//! Checks the resource limits of this process.
 
 use courser_units::binary_size;
 
 use crate::doctor::machine::{Machine, Unseen};
 use crate::finding::Finding;
 
-/// Compares the limits on files and memory with what a server needs.
+/// Compares the limits on open files and memory with the needs of a server.
 pub(crate) fn check(machine: &Machine) -> Vec<Finding> {
     let text = match machine.read("/proc/self/limits") {
         Ok(text) => text,
@@ -25,8 +25,8 @@ fn files(text: &str) -> Finding {
         return Finding::good(FILES, "unlimited");
     };
     let (verdict, noun) = match soft {
-        0..FEWEST_FILES => ("warning", "files"),
-        FEWEST_FILES..ENOUGH_FILES => ("note", "files"),
+        0..MIN_FILES => ("warning", "files"),
+        MIN_FILES..ENOUGH_FILES => ("note", "files"),
         _ => return Finding::good(FILES, format!("{soft} files")),
     };
     let hard = hard.map_or_else(
@@ -47,9 +47,9 @@ fn memory(text: &str) -> Option<Finding> {
     let bytes = limits.into_iter().flatten().min()?;
     let saw = format!("{} (ulimit -v or -d)", binary_size(bytes));
     let name = "process memory";
-    Some(match bytes < LEAST_MEMORY {
+    Some(match bytes < MIN_MEMORY {
         true => {
-            let why = "the memory budget of the server is a quarter of it: few clients fit";
+            let why = "the memory budget of the server is a quarter of it, which suffices for few clients only";
             Finding::weak(name, saw, why).fix("ulimit -v unlimited; ulimit -d unlimited")
         }
         false => Finding::good(name, saw),
@@ -64,9 +64,9 @@ fn limit(text: &str, name: &str) -> Option<(Option<u64>, Option<u64>)> {
 }
 
 const FILES: &str = "open files";
-const FEWEST_FILES: u64 = 1024;
+const MIN_FILES: u64 = 1024;
 const ENOUGH_FILES: u64 = 4096;
-const LEAST_MEMORY: u64 = 256 << 20;
+const MIN_MEMORY: u64 = 256 << 20;
 
 #[cfg(test)]
 mod tests {

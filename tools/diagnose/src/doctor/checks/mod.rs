@@ -1,4 +1,4 @@
-//! The checks: functions from a view of the machine to findings.
+//! The checks. Each is a function from a view of the machine to findings.
 
 pub(crate) mod certificates;
 pub(crate) mod cgroup;

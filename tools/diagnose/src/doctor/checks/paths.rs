@@ -1,6 +1,6 @@
-//! The optimisations of courser that a path may fail without an error: batches, ECN marks and large datagrams.
+//! Checks optimisations that a path may break without an error: batches, ECN marks and large datagrams.
 //!
-//! A connection sends some data over the path, and its counters show which of them it has given up. See
+//! A connection sends data over the path, and its counters show which of them it has stopped using. See
 //! `docs/FAULTS.md`.
 
 use std::net::{IpAddr, SocketAddr};
@@ -20,23 +20,23 @@ use tokio::time::{Instant, sleep, timeout};
 use crate::doctor::report::counted;
 use crate::finding::Finding;
 
-/// The path that was tried.
+/// The path that was tested.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Path {
     /// Loopback, to a server in this process.
     Loopback,
-    /// The path to a host that the user names.
+    /// The path to the host that the user specified.
     Host,
 }
 
-/// The findings of a connection about its path.
+/// The observations of a connection about its path.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Trial {
-    /// The most datagrams that the system takes in one call.
+    /// The largest number of datagrams that the system sends in one call.
     pub(crate) segments: usize,
-    /// Datagrams sent, and the calls that sent them.
+    /// The number of datagrams sent, and of the calls that sent them.
     pub(crate) sent: (u64, u64),
-    /// Packets that count as lost.
+    /// Packets that were declared lost.
     pub(crate) lost: u64,
     /// The state of batches.
     pub(crate) batches: Feature,
@@ -51,13 +51,13 @@ pub(crate) struct Trial {
 /// The state of an optional feature at the end of a trial.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Feature {
-    /// The system refuses it, or does not have it.
+    /// The system rejects the feature or lacks it.
     Refused,
-    /// It was given up, because the path lost packets with it while others arrived.
+    /// The feature was turned off, because the path lost packets with it while others arrived.
     GivenUp,
-    /// It was given up, and a later trial has arrived.
+    /// The feature was turned off, and a later attempt succeeded.
     Restored,
-    /// It is in use.
+    /// The feature is in use.
     Used,
 }
 
@@ -116,41 +116,41 @@ async fn drain(incoming: Incoming) -> Option<()> {
 async fn connect(peer: SocketAddr, name: &str, protocol: &[u8]) -> Result<Trial, Failure> {
     let validation = Validation::default();
     let transport = TransportConfig {
-        handshake_timeout: PATIENCE,
+        handshake_timeout: STEP_TIMEOUT,
         sinks: Some(Arc::new(validation.clone())),
         ..TransportConfig::default()
     };
-    // Nothing secret is sent, and a certificate says nothing about a path.
-    let config = ClientConfig::with_rustls(Arc::new(tls::client(&Trust::Anybody, protocol)?));
+    // The data is not secret, and the certificate does not matter for the path.
+    let config = ClientConfig::with_rustls(Arc::new(tls::client(&Trust::AnyServer, protocol)?));
     let config = config.transport_config(transport);
     let endpoint = Endpoint::client(SocketAddr::from((target::local_ip_for(peer.ip()), 0)))
         .map_err(|error| Failure::new(error.to_string()))?;
     let connecting = endpoint.connect_with(config, peer, name)?;
     let connection = tokio::select! {
         connected = connecting => connected.map_err(|error| Failure::new(error.to_string()))?,
-        () = target::nobody_listens(peer) => {
-            return Err(Failure::new("nothing listens on this UDP port"));
+        () = target::port_closed(peer) => {
+            return Err(Failure::new("no program listens on this UDP port"));
         }
     };
-    // What was not sent or acknowledged by then is not waited for.
-    let _ = timeout(PATIENCE, load(&connection)).await;
+    // Does not wait for data that is neither sent nor acknowledged by then.
+    let _ = timeout(STEP_TIMEOUT, load(&connection)).await;
     let trial = Trial::of(&endpoint, &connection, validation.state());
     connection.close(NO_ERROR.into(), b"the check is done");
     drop(connection);
-    let _ = timeout(CLOSING, endpoint.wait_idle()).await;
+    let _ = timeout(CLOSE_TIMEOUT, endpoint.wait_idle()).await;
     Ok(trial)
 }
 
-/// Sends enough data for batches on streams of a reserved type, which servers of HTTP/3 ignore
-/// (RFC 9114 §6.2.3). Returns when nothing more leaves.
+/// Sends enough data for batches on streams of a reserved type, which HTTP/3 servers ignore
+/// (RFC 9114 §6.2.3). Returns when the connection is idle.
 async fn load(connection: &Connection) {
     tokio::select! {
-        () = send_bursts(connection) => until_quiet(connection).await,
-        () = until_quiet(connection) => {}
+        () = send_bursts(connection) => wait_until_idle(connection).await,
+        () = wait_until_idle(connection) => {}
     }
 }
 
-/// Sends bursts, each on a stream of its own, because servers may stop such a stream at once.
+/// Sends bursts, each on its own stream, because servers may stop such a stream at once.
 async fn send_bursts(connection: &Connection) {
     let mut data = vec![0; BURST];
     data[0] = RESERVED_STREAM;
@@ -158,12 +158,12 @@ async fn send_bursts(connection: &Connection) {
         let Ok(mut stream) = connection.open_uni().await else {
             return;
         };
-        // What was sent until the stream is stopped counts.
+        // Data that was sent before the stream was stopped counts.
         if stream.write_all(&data).await.is_ok() {
             let _ = stream.finish();
         }
         loop {
-            sleep(BETWEEN_LOOKS).await;
+            sleep(POLL_INTERVAL).await;
             if connection.stats().path.bytes_in_flight == 0 {
                 break;
             }
@@ -171,18 +171,18 @@ async fn send_bursts(connection: &Connection) {
     }
 }
 
-/// Returns once nothing was sent or in flight for some round trips.
-async fn until_quiet(connection: &Connection) {
+/// Waits until the connection has sent nothing and has nothing in flight for some round trips.
+async fn wait_until_idle(connection: &Connection) {
     let (mut sent, mut since) = (0, Instant::now());
     while connection.close_reason().is_none() {
         let stats = connection.stats();
         if stats.packets_sent != sent || stats.path.bytes_in_flight > 0 {
             (sent, since) = (stats.packets_sent, Instant::now());
         }
-        if since.elapsed() > QUIET.max(stats.path.rtt.saturating_mul(3)) {
+        if since.elapsed() > IDLE.max(stats.path.rtt.saturating_mul(3)) {
             return;
         }
-        sleep(BETWEEN_LOOKS).await;
+        sleep(POLL_INTERVAL).await;
     }
 }
 
@@ -205,7 +205,7 @@ impl Trial {
     }
 }
 
-/// Keeps the last state of ECN validation.
+/// Stores the last state of ECN validation.
 #[derive(Clone, Debug, Default)]
 struct Validation(Arc<Mutex<Option<EcnState>>>);
 
@@ -229,7 +229,7 @@ impl Sink for Validation {
     }
 }
 
-/// Turns the outcome of a trial into findings.
+/// Converts the outcome of a trial to findings.
 pub(crate) fn check(path: Path, trial: &Result<Trial, Failure>) -> Vec<Finding> {
     let named = |what: &str| match path {
         Path::Loopback => format!("{what} over loopback"),
@@ -243,12 +243,12 @@ pub(crate) fn check(path: Path, trial: &Result<Trial, Failure>) -> Vec<Finding> 
                 Path::Loopback => Finding::bad(
                     &named("QUIC"),
                     saw,
-                    "a firewall drops datagrams of this machine to itself, or an optimisation has no way back",
+                    "a firewall drops datagrams of this machine to itself, or an optimisation fails without a fallback",
                 )
                 .fix(RULES),
                 Path::Host => Finding::fact(
                     &named("QUIC"),
-                    saw).because("without a server of HTTP/3 there, only its interface on this machine was seen")
+                    saw).because("without an HTTP/3 server there, only the interface of this machine was checked")
                 .fix("courser probe HOST:PORT"),
             }];
         }
@@ -269,14 +269,14 @@ fn batches(check: &str, path: Path, trial: &Trial) -> Finding {
     match trial.batches {
         Feature::Refused => Finding::fact(
             check,
-            "the system takes one datagram a call").because("courser sends single datagrams; see GSO"),
+            "the system sends one datagram per call").because("courser sends single datagrams; see GSO"),
         Feature::GivenUp => Finding::weak(
             check,
             format!(
-                "lost without an error, {} in all; given up for single datagrams",
+                "lost without an error, {} in all; courser switched to single datagrams",
                 counted(usize::try_from(trial.lost).unwrap_or(usize::MAX), "packet")
             ),
-            "courser gives them up on each path by itself, after a timeout at most, and then each datagram costs a system call",
+            "courser stops using them on such a path after a timeout at most, and then each datagram costs a system call",
         )
         .fix(match path {
             Path::Loopback => RULES,
@@ -284,36 +284,36 @@ fn batches(check: &str, path: Path, trial: &Trial) -> Finding {
         }),
         Feature::Restored => Finding::fact(
             check,
-            format!("{saw}; lost once, and then they arrived")).because("courser had given them up for a while"),
+            format!("{saw}; lost at first, arrived later")).because("courser had stopped using them for a while"),
         Feature::Used if calls < datagrams => Finding::good(check, saw),
         Feature::Used => Finding::fact(
             check,
-            format!("not tried: {saw}")).because("the server takes too little data for a batch"),
+            format!("not tried: {saw}")).because("the server accepts too little data for a batch"),
     }
 }
 
 fn marks(check: &str, trial: &Trial) -> Finding {
-    let why = "courser sends without marks by itself; routers that mark packets instead of dropping them cannot reach the sender (RFC 9000 §13.4)";
+    let why = "courser sends without marks; routers that mark packets instead of dropping them cannot signal congestion to the sender (RFC 9000 §13.4)";
     match (trial.marks, trial.validation) {
-        (Feature::Refused, _) => Finding::fact(check, "the system refuses them").because(why),
+        (Feature::Refused, _) => Finding::fact(check, "the system rejects them").because(why),
         (Feature::GivenUp, _) => Finding::weak(
             check,
-            "marked packets are lost, others arrive; given up",
-            "courser sends without marks by itself; each new connection may wait for a timeout before",
+            "marked packets are lost while others arrive; turned off",
+            "courser then sends without marks; each new connection may wait for a timeout first",
         )
         .fix(RULES),
         (_, Some(EcnState::Failed)) => Finding::fact(
             check,
-            "they are lost, changed on the way or not reported by the peer; given up").because(why),
-        (Feature::Restored, _) => Finding::fact(
-            check,
-            "lost once, and then they arrived").because("courser had given them up for a while"),
+            "they are lost, changed on the path or not reported by the peer; turned off",
+        )
+        .because(why),
+        (Feature::Restored, _) => Finding::fact(check, "lost at first, arrived later")
+            .because("courser had stopped using them for a while"),
         (Feature::Used, Some(EcnState::Capable)) => {
             Finding::good(check, "they arrive, and the peer reports them")
         }
-        (Feature::Used, _) => Finding::fact(
-            check,
-            "not confirmed").because("too few packets were sent and acknowledged"),
+        (Feature::Used, _) => Finding::fact(check, "not confirmed")
+            .because("too few packets were sent and acknowledged"),
     }
 }
 
@@ -324,30 +324,32 @@ fn datagrams(check: &str, trial: &Trial) -> Finding {
             check,
             format!("no datagram of more than {SMALLEST} bytes has arrived"),
         )
-        .because("courser goes on with the smallest size of QUIC by itself, and sends more packets")
-        .fix("raise the MTU of the tunnel or link on the way: courser probe HOST shows its size"),
+        .because(
+            "courser continues with the smallest datagram size of QUIC, and sends more packets",
+        )
+        .fix("raise the MTU of the tunnel or link on the path: courser probe HOST shows its size"),
         _ => Finding::good(check, saw),
     }
 }
 
-/// The protocol of a connection of this process to itself.
+/// The application protocol of the connection of this process to itself.
 const OWN_PROTOCOL: &[u8] = b"courser-doctor";
 /// The smallest payload of full datagrams (RFC 9000 §14).
 const SMALLEST: u16 = 1200;
 /// A stream type of the form 0x1f * N + 0x21 (RFC 9114 §6.2.3).
 const RESERVED_STREAM: u8 = 0x21;
-/// H3_NO_ERROR, RFC 9114 §8.1.
+/// The code H3_NO_ERROR (RFC 9114 §8.1).
 const NO_ERROR: u32 = 0x100;
-/// Bytes of a burst (limit K330): more than the first congestion window, of which a batch is made.
+/// Bytes of a burst (limit K330): more than the initial congestion window, so that batches are sent.
 const BURST: usize = 16 << 10;
-/// Bursts that are sent over a path (limit K330): more than a feature needs to be given up.
+/// Bursts that are sent over a path (limit K330): enough for the connection to turn a broken feature off.
 const BURSTS: usize = 8;
-/// The time for a handshake, and for what follows it (limit K330).
-const PATIENCE: Duration = Duration::from_secs(5);
-/// The time without packets after which nothing more is expected.
-const QUIET: Duration = Duration::from_millis(100);
-const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
-const CLOSING: Duration = Duration::from_millis(50);
+/// The time limit of the handshake, and of the transfer after it (limit K330).
+const STEP_TIMEOUT: Duration = Duration::from_secs(5);
+/// The time without packets after which the connection counts as idle.
+const IDLE: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
+const CLOSE_TIMEOUT: Duration = Duration::from_millis(50);
 const RULES: &str =
     "nft list ruleset | grep -i -e length -e ecn -e dscp   # remove the rule that drops them";
 

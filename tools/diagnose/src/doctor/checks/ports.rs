@@ -1,4 +1,4 @@
-//! The address of a server: whether it can be bound, and which program has it.
+//! Checks that a server can bind an address, and finds the program that uses it.
 
 use std::io::{self, ErrorKind};
 use std::net::{IpAddr, SocketAddr, TcpListener, UdpSocket};
@@ -6,7 +6,7 @@ use std::net::{IpAddr, SocketAddr, TcpListener, UdpSocket};
 use crate::doctor::machine::Machine;
 use crate::finding::Finding;
 
-/// Binds the address for UDP and for TCP, and gives it back.
+/// Binds the address for UDP and for TCP, and closes the sockets again.
 pub(crate) fn try_bind(address: SocketAddr) -> [(&'static str, io::Result<()>); 2] {
     [
         ("udp", UdpSocket::bind(address).map(drop)),
@@ -14,7 +14,7 @@ pub(crate) fn try_bind(address: SocketAddr) -> [(&'static str, io::Result<()>); 
     ]
 }
 
-/// Explains whether the address can be bound.
+/// Converts the outcomes of [`try_bind`] to findings.
 pub(crate) fn check(
     machine: &Machine,
     address: SocketAddr,
@@ -38,7 +38,7 @@ fn explain(
     error: &io::Error,
 ) -> Finding {
     let why = "courser serve cannot start on this address";
-    let tcp = "HTTP/1.1 and HTTP/2 need it; --no-tcp does without";
+    let tcp = "HTTP/1.1 and HTTP/2 need it; --no-tcp turns them off";
     let why = if protocol == "tcp" { tcp } else { why };
     match error.kind() {
         ErrorKind::AddrInUse => {
@@ -48,14 +48,14 @@ fn explain(
                 owner.as_deref().unwrap_or("a program that is not visible")
             );
             let fix = format!(
-                "ss -{}lnp 'sport = :{}'   # who, then stop it or choose another port",
+                "ss -{}lnp 'sport = :{}'   # shows the program: stop it, or choose another port",
                 &protocol[..1],
                 address.port()
             );
             Finding::bad(name, saw, why).fix(fix)
         }
         ErrorKind::AddrNotAvailable => Finding::bad(name, "no interface has this address", why)
-            .fix("ip address   # lists those that exist; [::] listens on all"),
+            .fix("ip address   # lists the addresses of this machine; [::] listens on all"),
         ErrorKind::PermissionDenied => {
             let first = machine.number(UNPRIVILEGED).unwrap_or(1024);
             Finding::bad(name, format!("ports below {first} need a privilege"), why).fix(
@@ -67,7 +67,7 @@ fn explain(
     }
 }
 
-/// Returns the program that has a port, if its process is visible.
+/// Returns the program that uses a port, if its process is visible.
 fn owner(machine: &Machine, protocol: &str, address: SocketAddr) -> Option<String> {
     let inode = ["", "6"].iter().find_map(|version| {
         let text = machine
@@ -97,22 +97,23 @@ fn owner(machine: &Machine, protocol: &str, address: SocketAddr) -> Option<Strin
     None
 }
 
-/// Returns the inode of a line of `/proc/net/udp` if its socket has the port, and its address may be in
-/// the way of `wanted`.
-fn socket(line: &str, wanted: SocketAddr) -> Option<u64> {
+/// Returns the inode in a line of `/proc/net/udp` if its socket conflicts with `requested`: it has the same
+/// port, and the same address or an unspecified one.
+fn socket(line: &str, requested: SocketAddr) -> Option<u64> {
     let fields: Vec<_> = line.split_whitespace().collect();
     let (local, state) = (fields.get(1)?, fields.get(3)?);
     let (address, port) = local.split_once(':')?;
-    let is_port = u16::from_str_radix(port, 16).ok()? == wanted.port();
-    // Only listening sockets of TCP are in the way; those of UDP have the state 7.
+    let is_port = u16::from_str_radix(port, 16).ok()? == requested.port();
+    // Only listening TCP sockets conflict. UDP sockets have the state 7.
     let is_listening = matches!(*state, "0A" | "07");
     let is_any = address.bytes().all(|it| it == b'0');
-    let is_same = is_any || wanted.ip().is_unspecified() || address == hexadecimal(wanted.ip());
+    let is_same =
+        is_any || requested.ip().is_unspecified() || address == hexadecimal(requested.ip());
     let inode = fields.get(9)?.parse().ok()?;
     (is_port && is_listening && is_same).then_some(inode)
 }
 
-/// Returns an address as `/proc/net` writes it: words of four bytes in the order of the processor.
+/// Returns an address in the format of `/proc/net`: words of four bytes in native byte order.
 fn hexadecimal(address: IpAddr) -> String {
     let bytes = match address {
         IpAddr::V4(address) => address.octets().to_vec(),
@@ -126,7 +127,7 @@ fn hexadecimal(address: IpAddr) -> String {
 }
 
 const UNPRIVILEGED: &str = "/proc/sys/net/ipv4/ip_unprivileged_port_start";
-/// Processes that are searched for a socket.
+/// The largest number of processes that are searched for a socket.
 const MAX_PROCESSES: usize = 65_536;
 
 #[cfg(test)]
@@ -140,14 +141,14 @@ mod tests {
     }
 
     #[test]
-    fn a_port_that_is_free_is_in_order() {
+    fn free_port_is_good() {
         let free = SocketAddr::from(([127, 0, 0, 1], 0));
         let found = check(&Tree::new().machine(), free, &try_bind(free));
         assert!(found.iter().all(|it| it.verdict == Good), "{found:?}");
     }
 
     #[test]
-    fn a_port_in_use_names_its_program() {
+    fn program_that_uses_a_port_is_named() {
         let taken = UdpSocket::bind("127.0.0.1:0").expect("a socket");
         let address = taken.local_addr().expect("an address");
         let outcomes = try_bind(address);
@@ -161,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn sockets_of_other_addresses_are_not_in_the_way() {
+    fn sockets_of_other_addresses_do_not_conflict() {
         let line = "  5: 0100007F:115F 00000000:0000 07 00000000:00000000 00:00000000 00000000  0  0 777 2 0 0";
         for (address, expected) in [
             ("127.0.0.1:4447", Some(777)),
@@ -181,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn other_reasons_have_their_own_commands() {
+    fn each_reason_has_its_own_command() {
         let tree = Tree::new();
         tree.write(UNPRIVILEGED, "443\n");
         let address = SocketAddr::from(([192, 0, 2, 1], 80));

@@ -1,4 +1,4 @@
-//! The abilities of UDP sockets, measured with datagrams that this process sends to itself over loopback.
+//! Checks the capabilities of UDP sockets with datagrams that this process sends to itself over loopback.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -15,21 +15,21 @@ use crate::finding::Finding;
 /// The result of sending a batch over loopback.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Trial {
-    /// The abilities that the system reports.
+    /// The capabilities that the system reports.
     pub(crate) capabilities: Capabilities,
-    /// Datagrams that were sent, and calls that it took.
+    /// The number of datagrams sent, and of the calls that sent them.
     pub(crate) sent: (usize, usize),
-    /// Datagrams that arrived, and calls that it took.
+    /// The number of datagrams that arrived, and of the calls that received them.
     pub(crate) received: (usize, usize),
     /// The marks of the datagrams that arrived.
     pub(crate) marks: Vec<Ecn>,
-    /// Datagrams that arrived of a second batch's worth, sent one by one and without marks after the batch
-    /// was lost.
+    /// The number of datagrams that arrived when they were sent again one by one and without marks, because
+    /// the batch was lost.
     pub(crate) plain: usize,
 }
 
-/// Sends a batch of datagrams with ECT(0) to a socket of this process. If it does not arrive in full, sends
-/// as many datagrams one by one and without marks.
+/// Sends a batch of datagrams with ECT(0) to a socket of this process. If it does not arrive completely,
+/// sends as many datagrams one by one and without marks.
 pub(crate) fn measure(address: IpAddr) -> io::Result<Trial> {
     let receiver = UdpSocket::bind(SocketAddr::from((address, 0)))?;
     let sender = UdpSocket::bind(SocketAddr::from((address, 0)))?;
@@ -63,10 +63,11 @@ pub(crate) fn measure(address: IpAddr) -> io::Result<Trial> {
     })
 }
 
-/// Receives until a batch is complete or the time limit is reached. Returns how many datagrams arrived with a mark.
+/// Receives until a batch is complete or the time limit is reached. Returns the numbers of datagrams and
+/// their marks.
 fn receive(receiver: &UdpSocket) -> io::Result<Vec<(usize, Ecn)>> {
     let (mut buffer, mut arrived, mut all) = (vec![0; RECEIVE_BUFFER_LEN], 0, Vec::new());
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + RECEIVE_TIMEOUT;
     while arrived < BATCH && Instant::now() < deadline {
         match receiver.try_receive(&mut buffer) {
             Ok(batch) => {
@@ -91,22 +92,22 @@ pub(crate) fn loopback() -> [IpAddr; 2] {
     [Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()]
 }
 
-/// Turns the measurements into findings, over IPv4 first.
+/// Converts the measurements to findings. The first one is that over IPv4.
 pub(crate) fn check(trials: &[(IpAddr, io::Result<Trial>)]) -> Vec<Finding> {
     let mut found = Vec::new();
     for (address, outcome) in trials {
         match outcome {
             Ok(trial) if found.is_empty() => found.extend(explain(trial)),
-            // The abilities of IPv6 are those of IPv4, except that the marks are another option.
+            // Over IPv6, only the marks can differ, because they use another socket option.
             Ok(trial) => found.push(marks("ECN over IPv6", trial)),
             Err(error) if address.is_ipv6() => {
-                let why = "clients of IPv6 networks are reached over IPv4 only";
+                let why = "clients are reached over IPv4 only";
                 found.push(
                     Finding::fact("IPv6", format!("no loopback address: {error}")).because(why),
                 );
             }
             Err(error) => {
-                let why = "without UDP there is no QUIC";
+                let why = "QUIC needs UDP";
                 found.push(Finding::bad(
                     "UDP",
                     format!("cannot send to {address}: {error}"),
@@ -126,7 +127,7 @@ fn explain(trial: &Trial) -> Vec<Finding> {
             "rmem_max",
             capabilities.receive_buffer,
             capabilities.receive_buffer_wanted,
-            "bulk receive drops packets while the process does something else",
+            "bulk receive drops packets while the process is busy",
         ),
         buffer(
             "send buffer",
@@ -141,7 +142,7 @@ fn explain(trial: &Trial) -> Vec<Finding> {
     found.push(match calls < datagrams {
         true => Finding::good(
             "GSO",
-            format!("{saw}, which takes up to {}", capabilities.gso_segments),
+            format!("{saw}; a call can send up to {}", capabilities.gso_segments),
         ),
         false => Finding::weak("GSO", saw, "each datagram costs a system call when sending")
             .fix(OFFLOAD_FIX),
@@ -161,8 +162,8 @@ fn explain(trial: &Trial) -> Vec<Finding> {
         .fix(OFFLOAD_FIX),
         _ if trial.plain == BATCH => Finding::weak(
             "GRO",
-            format!("{datagrams} of {BATCH} datagrams of a batch with marks arrived, and all that were sent one by one without"),
-            "batches or marks are lost without an error; courser gives them up by itself",
+            format!("{datagrams} of {BATCH} datagrams of a batch with marks arrived, but all that were sent one by one without marks"),
+            "batches or marks are lost without an error; courser stops using them",
         ),
         _ => {
             let saw = format!("only {datagrams} of {BATCH} datagrams arrived over loopback");
@@ -177,15 +178,15 @@ fn explain(trial: &Trial) -> Vec<Finding> {
     found
 }
 
-fn buffer(check: &str, limit: &str, bytes: usize, wanted: usize, why: &str) -> Finding {
+fn buffer(check: &str, limit: &str, bytes: usize, requested: usize, why: &str) -> Finding {
     let saw = format!(
-        "{} of {} wanted",
+        "{} of {} requested",
         binary_size(bytes as u64),
-        binary_size(wanted as u64)
+        binary_size(requested as u64)
     );
-    match bytes < wanted {
+    match bytes < requested {
         true => {
-            // The check of the setting has the warning and the command.
+            // The check of the kernel setting has the warning and the command.
             match cfg!(target_os = "linux") {
                 true => Finding::fact(check, saw)
                     .because(why)
@@ -210,7 +211,7 @@ fn marks(check: &str, trial: &Trial) -> Finding {
         None => "no datagram arrived".to_owned(),
         Some(mark) => format!("sent as {:?}, received as {mark:?}", Ecn::Ect0),
     };
-    let why = "routers that mark packets instead of dropping them cannot reach the sender (RFC 9000 §13.4)";
+    let why = "routers that mark packets instead of dropping them cannot signal congestion to the sender (RFC 9000 §13.4)";
     Finding::weak(check, saw, why)
         .fix("remove the rule that clears the field: nft list ruleset | grep -i -e dscp -e ecn")
 }
@@ -219,7 +220,7 @@ const OFFLOAD_FIX: &str =
     "install a kernel of 6.2 or later; sandboxes such as gVisor have no offload";
 const BATCH: usize = 16;
 const SIZE: usize = 1200;
-const PATIENCE: Duration = Duration::from_secs(1);
+const RECEIVE_TIMEOUT: Duration = Duration::from_secs(1);
 
 #[cfg(test)]
 mod tests {
@@ -262,14 +263,14 @@ mod tests {
     }
 
     #[test]
-    fn this_machine_sends_to_itself() {
+    fn datagrams_arrive_over_loopback() {
         let trial = measure(loopback()[0]).expect("UDP over loopback");
         assert_eq!((trial.sent.0, trial.received.0), (BATCH, BATCH));
         assert!(!trial.marks.is_empty());
     }
 
     #[test]
-    fn abilities_that_are_missing_are_reported() {
+    fn missing_capabilities_are_reported() {
         for (name, expected) in [
             ("receive buffer", Good),
             ("send buffer", Good),
@@ -307,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_without_one_version_of_ip_has_the_other() {
+    fn one_ip_version_is_checked_if_the_other_is_missing() {
         let [v4, v6] = loopback();
         let absent = || Err(io::ErrorKind::AddrNotAvailable.into());
         let found = check(&[(v4, Ok(trial())), (v6, absent())]);

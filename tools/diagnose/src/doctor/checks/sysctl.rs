@@ -1,26 +1,26 @@
-//! Settings of the kernel for UDP.
+//! Checks the kernel settings for UDP.
 
 use courser_units::binary_size;
 
 use crate::doctor::machine::{Machine, Unseen};
 use crate::finding::Finding;
 
-/// Compares the settings with what QUIC needs. `obtained` are the sizes of the receive and the send buffer
-/// of a socket of this process, and `wanted` is what courser asks for, in bytes.
-pub(crate) fn check(machine: &Machine, wanted: u64, obtained: [u64; 2]) -> Vec<Finding> {
-    let [receive, send] = obtained.map(|bytes| bytes >= wanted);
+/// Compares the settings with the needs of QUIC. `requested` is the buffer size that courser requests, and
+/// `obtained` are the sizes of the receive and the send buffer that it got, in bytes.
+pub(crate) fn check(machine: &Machine, requested: u64, obtained: [u64; 2]) -> Vec<Finding> {
+    let [receive, send] = obtained.map(|bytes| bytes >= requested);
     let mut found = vec![
         buffer_limit(
             machine,
             "net.core.rmem_max",
-            wanted,
+            requested,
             receive,
             "a receive buffer cannot become larger, and bulk receive drops packets when the process pauses",
         ),
         buffer_limit(
             machine,
             "net.core.wmem_max",
-            wanted,
+            requested,
             send,
             "a send buffer cannot become larger, and bulk send waits more often",
         ),
@@ -34,37 +34,44 @@ pub(crate) fn check(machine: &Machine, wanted: u64, obtained: [u64; 2]) -> Vec<F
     found
 }
 
-/// A process with the privilege CAP_NET_ADMIN exceeds the limit.
-fn buffer_limit(machine: &Machine, name: &str, wanted: u64, exceeds: bool, why: &str) -> Finding {
-    let fix = persistent(name, &wanted.to_string());
+/// Checks the limit of a buffer. `exceeds` is true if this process got a larger one, which CAP_NET_ADMIN
+/// permits.
+fn buffer_limit(
+    machine: &Machine,
+    name: &str,
+    requested: u64,
+    exceeds: bool,
+    why: &str,
+) -> Finding {
+    let fix = persistent(name, &requested.to_string());
     match setting(machine, name) {
         Err(reason) => reason.finding(name),
-        Ok(bytes) if bytes < wanted && exceeds => {
+        Ok(bytes) if bytes < requested && exceeds => {
             let saw = format!(
                 "{}; only this process may exceed it (CAP_NET_ADMIN)",
                 binary_size(bytes)
             );
             Finding::fact(name, saw).because(why).fix(fix)
         }
-        Ok(bytes) if bytes < wanted => Finding::weak(name, binary_size(bytes), why).fix(fix),
+        Ok(bytes) if bytes < requested => Finding::weak(name, binary_size(bytes), why).fix(fix),
         Ok(bytes) => Finding::good(name, binary_size(bytes)),
     }
 }
 
-/// Programs that set no buffer size have this one. courser sets its own.
+/// Checks the default buffer size of programs that set none. courser sets its own.
 fn default_buffer(machine: &Machine) -> Finding {
     let name = "net.core.rmem_default";
     match setting(machine, name) {
         Err(reason) => reason.finding(name),
         Ok(bytes) if bytes < USUAL_DEFAULT => {
-            let why = "programs that ask for no size get this one, which is below the kernel's own default";
+            let why = "programs that set no size get this one, which is below the usual default of the kernel";
             Finding::fact(name, binary_size(bytes))
                 .because(why)
                 .fix(persistent(name, &USUAL_DEFAULT.to_string()))
         }
         Ok(bytes) => Finding::good(
             name,
-            format!("{}; courser asks for its own size", binary_size(bytes)),
+            format!("{}; courser sets its own size", binary_size(bytes)),
         ),
     }
 }
@@ -73,16 +80,16 @@ fn backlog(machine: &Machine) -> Finding {
     let name = "net.core.netdev_max_backlog";
     match setting(machine, name) {
         Err(reason) => reason.finding(name),
-        Ok(packets) if packets < LEAST_BACKLOG => {
+        Ok(packets) if packets < MIN_BACKLOG => {
             let why = "packets that arrive while a core is busy wait in this queue, and are dropped beyond it";
             Finding::weak(name, format!("{packets} packets"), why)
-                .fix(persistent(name, &LEAST_BACKLOG.to_string()))
+                .fix(persistent(name, &MIN_BACKLOG.to_string()))
         }
         Ok(packets) => Finding::good(name, format!("{packets} packets")),
     }
 }
 
-/// Each client socket, and each connection of a proxy, needs a port.
+/// Checks the range of local ports, one of which each client socket and each connection of a proxy needs.
 fn ports(machine: &Machine) -> Finding {
     let name = "net.ipv4.ip_local_port_range";
     let path = "/proc/sys/net/ipv4/ip_local_port_range";
@@ -97,7 +104,7 @@ fn ports(machine: &Machine) -> Finding {
     };
     let count = (last + 1).saturating_sub(first);
     let saw = format!("{first} to {last}, {count} ports");
-    match count < LEAST_PORTS {
+    match count < MIN_PORTS {
         true => {
             let why = "each client socket and each connection of a proxy to its backend takes one";
             Finding::weak(name, saw, why).fix(persistent(name, "'32768 60999'"))
@@ -106,7 +113,7 @@ fn ports(machine: &Machine) -> Finding {
     }
 }
 
-/// The memory of all UDP sockets together, in pages: above the last number datagrams are dropped.
+/// Checks the memory limit of all UDP sockets together. Above the last number of pages, datagrams are dropped.
 fn udp_memory(machine: &Machine) -> Finding {
     let name = "net.ipv4.udp_mem";
     let text = match machine.read("/proc/sys/net/ipv4/udp_mem") {
@@ -120,11 +127,11 @@ fn udp_memory(machine: &Machine) -> Finding {
     };
     let bytes = pages.saturating_mul(PAGE);
     let saw = format!("{} for all UDP sockets", binary_size(bytes));
-    match bytes < LEAST_UDP_MEMORY {
+    match bytes < MIN_UDP_MEMORY {
         true => {
             let why =
-                "all UDP sockets together may hold no more, and datagrams beyond it are dropped";
-            let pages = LEAST_UDP_MEMORY / PAGE;
+                "this is the limit of all UDP sockets together: further datagrams are dropped";
+            let pages = MIN_UDP_MEMORY / PAGE;
             let value = format!("'{} {} {pages}'", pages / 2, pages * 3 / 4);
             Finding::weak(name, saw, why).fix(persistent(name, &value))
         }
@@ -132,14 +139,14 @@ fn udp_memory(machine: &Machine) -> Finding {
     }
 }
 
-/// Without it packets have no DF bit unless a program sets it, which courser does.
+/// Checks path MTU discovery. Without it, packets lack the DF bit unless a program sets it, as courser does.
 fn path_mtu_discovery(machine: &Machine) -> Option<Finding> {
     let name = "net.ipv4.ip_no_pmtu_disc";
     match setting(machine, name) {
         Ok(0) | Err(_) => None,
         Ok(mode) => {
             let why =
-                "TCP beside QUIC may send fragments; courser searches for the path MTU itself";
+                "TCP connections may send fragments; courser searches for the path MTU itself";
             Some(
                 Finding::fact(name, mode.to_string())
                     .because(why)
@@ -149,7 +156,7 @@ fn path_mtu_discovery(machine: &Machine) -> Option<Finding> {
     }
 }
 
-/// Queues without fairness delay acknowledgements behind bulk data.
+/// Checks the queueing discipline. Without fairness, acknowledgements wait behind bulk data.
 fn queue(machine: &Machine) -> Option<Finding> {
     let name = "net.core.default_qdisc";
     let text = machine.read("/proc/sys/net/core/default_qdisc").ok()?;
@@ -157,8 +164,7 @@ fn queue(machine: &Machine) -> Option<Finding> {
     match discipline.starts_with("fq") || discipline == "cake" {
         true => Some(Finding::good(name, discipline)),
         false => {
-            let why =
-                "this queue has no fairness: bulk data of other programs delays QUIC behind it";
+            let why = "this queue is not fair: bulk data of other programs delays QUIC";
             Some(
                 Finding::fact(name, discipline)
                     .because(why)
@@ -173,23 +179,23 @@ fn setting(machine: &Machine, name: &str) -> Result<u64, Unseen> {
     machine.number(&format!("/proc/sys/{}", name.replace('.', "/")))
 }
 
-/// Returns the commands that change a setting now and after the next start of the machine.
+/// Returns the commands that change a setting now and after the next boot.
 fn persistent(name: &str, value: &str) -> String {
     let plain = value.trim_matches('\'');
     format!(
         "sysctl -w {name}={value}\n\
-         echo '{name} = {plain}' >> /etc/sysctl.d/90-courser.conf   # for the next start"
+         echo '{name} = {plain}' >> /etc/sysctl.d/90-courser.conf   # for the next boot"
     )
 }
 
-/// The kernel's own default, 208 KiB.
+/// The usual default of the kernel: 208 KiB.
 const USUAL_DEFAULT: u64 = 212_992;
-/// The kernel's own default.
-const LEAST_BACKLOG: u64 = 1000;
-const LEAST_PORTS: u32 = 10_000;
+/// The usual default of the kernel, in packets.
+const MIN_BACKLOG: u64 = 1000;
+const MIN_PORTS: u32 = 10_000;
 const PAGE: u64 = 4096;
-/// Room for a few full socket buffers.
-const LEAST_UDP_MEMORY: u64 = 64 << 20;
+/// The memory for a few full socket buffers.
+const MIN_UDP_MEMORY: u64 = 64 << 20;
 
 #[cfg(test)]
 mod tests {
@@ -224,14 +230,14 @@ mod tests {
     }
 
     #[test]
-    fn a_tuned_machine_is_in_order() {
+    fn tuned_machine_is_good() {
         let found = check(&tuned().machine(), WANTED, [WANTED; 2]);
         assert!(found.iter().all(|it| it.verdict == Good), "{found:?}");
         assert_eq!(found.len(), 7);
     }
 
     #[test]
-    fn each_setting_that_is_too_low_is_reported_with_its_command() {
+    fn low_settings_are_reported_with_their_commands() {
         for (name, path, text, verdict, command) in [
             (
                 "net.core.rmem_max",
@@ -301,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_may_exceed_the_limit_does_not_suffer_from_it() {
+    fn limit_is_no_warning_for_a_process_that_may_exceed_it() {
         let tree = tuned();
         tree.write("/proc/sys/net/core/rmem_max", "212992");
         let found = check(&tree.machine(), WANTED, [WANTED, 212_992]);
@@ -310,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_that_do_not_exist_are_unknown() {
+    fn missing_settings_are_unknown() {
         let found = check(&Tree::new().machine(), WANTED, [WANTED; 2]);
         assert!(found.iter().all(|it| it.verdict == Unknown), "{found:?}");
         assert!(
@@ -321,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_that_are_no_numbers_are_unknown() {
+    fn settings_without_numbers_are_unknown() {
         let tree = tuned();
         tree.write("/proc/sys/net/ipv4/ip_local_port_range", "all\n");
         tree.write("/proc/sys/net/ipv4/udp_mem", "\n");

@@ -1,4 +1,4 @@
-//! A made-up machine for tests.
+//! A simulated machine for tests.
 
 use std::fs;
 use std::path::PathBuf;
@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 
 use crate::doctor::machine::Machine;
 
-/// A folder with made-up files, removed at the end.
+/// A directory with the files of a simulated machine. Removed on drop.
 #[derive(Debug)]
 pub(crate) struct Tree(PathBuf);
 
@@ -42,7 +42,7 @@ impl Drop for Tree {
     }
 }
 
-/// The time of day of made-up machines: 2026-11-26.
+/// The time of day of simulated machines: 2026-11-26.
 pub(crate) fn now() -> SystemTime {
     SystemTime::UNIX_EPOCH + Duration::from_secs(1_795_651_200)
 }

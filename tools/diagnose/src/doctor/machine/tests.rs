@@ -20,7 +20,7 @@ fn reasons_are_distinguished() {
     let word = machine.number("/proc/word").expect_err("no number");
     assert_eq!(
         word.to_string(),
-        "/proc/word contains 'seven', which is no number"
+        "/proc/word contains 'seven', which is not a number"
     );
     assert!(matches!(machine.read("/proc"), Err(Unseen::Failed(_))));
     let forbidden = unseen("/x", &io::ErrorKind::PermissionDenied.into());
@@ -28,7 +28,7 @@ fn reasons_are_distinguished() {
 }
 
 #[test]
-fn recorded_programs_answer_and_others_are_absent() {
+fn recorded_programs_have_output_and_others_are_absent() {
     let tree = Tree::new();
     let machine = tree.machine().with_output("nft list ruleset", "table");
     assert_eq!(
@@ -41,7 +41,7 @@ fn recorded_programs_answer_and_others_are_absent() {
 
 #[cfg(unix)]
 #[test]
-fn programs_that_fail_or_hang_are_reported() {
+fn failing_and_hanging_programs_are_reported() {
     let run = |script: &str| start("sh", &["-c", script], "sh");
     assert_eq!(run("echo yes").as_deref(), Ok("yes\n"));
     let failed = run("echo no such table >&2; exit 1").expect_err("failed");
@@ -63,7 +63,7 @@ fn programs_that_fail_or_hang_are_reported() {
         closed,
         Unseen::Failed("this user may not run /dev/null".to_owned())
     );
-    // A full pipe does not block it.
+    // A full pipe does not block the program.
     let long = run("yes | head -c 3000000").expect("ended");
     assert_eq!(long.len() as u64, MAX_BYTES);
 }

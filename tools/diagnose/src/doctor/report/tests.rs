@@ -40,7 +40,7 @@ warning  receive buffer  208 KiB
 note     firewall        not visible: the output of 'nft' may only be read by root
                          fix: run courser doctor as root to see it
 
-0 errors, 1 warning, 1 note, 1 ok; 1 check could not see its subject";
+0 errors, 1 warning, 1 note, 1 ok; 1 check could not be completed";
     assert_eq!(report(findings).to_string(), expected);
 }
 

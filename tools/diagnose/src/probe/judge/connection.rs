@@ -1,11 +1,11 @@
-//! Transport parameters, the path, and changes of the client's address.
+//! Judges transport parameters, the path, and changes of the client's address.
 
 use courser_units::{binary_size, three_digits};
 
 use crate::finding::Finding;
-use crate::probe::facts::{Facts, First, Move, Parameters};
+use crate::probe::facts::{AddressChange, Facts, FirstConnection, Parameters};
 
-pub(crate) fn judge(facts: &Facts, first: &First) -> Vec<Finding> {
+pub(crate) fn judge(facts: &Facts, first: &FirstConnection) -> Vec<Finding> {
     let mut found = Vec::new();
     if let Some(parameters) = &first.parameters {
         found.extend(limits(parameters));
@@ -21,7 +21,7 @@ pub(crate) fn judge(facts: &Facts, first: &First) -> Vec<Finding> {
         Some(false) => Finding::bad(
             "key update",
             "the connection was lost",
-            "each end must follow an update of keys (RFC 9001 §6)",
+            "each end must follow a key update (RFC 9001 §6)",
         )
         .costs(15),
         None => Finding::unknown("key update", "not tried"),
@@ -39,18 +39,18 @@ fn limits(it: &Parameters) -> Vec<Finding> {
         it.initial_max_streams_bidi,
         it.initial_max_streams_uni,
     );
-    let window = match it.initial_max_data < LEAST_WINDOW || it.initial_max_streams_bidi == 0 {
+    let window = match it.initial_max_data < MIN_WINDOW || it.initial_max_streams_bidi == 0 {
         true => Finding::weak(
             "first limits",
             data,
-            "a first request with content waits for a round trip",
+            "a first request with content must wait for a round trip",
         )
         .costs(3),
         false => Finding::good("first limits", data),
     };
     let idle = match it.max_idle_timeout_ms {
-        0 => Finding::fact("idle timeout", "none announced, that of the client counts"),
-        short @ 1..LEAST_IDLE_MS => Finding::weak(
+        0 => Finding::fact("idle timeout", "none announced: that of the client applies"),
+        short @ 1..MIN_IDLE_MS => Finding::weak(
             "idle timeout",
             seconds(short),
             "connections end between two requests, and the next one costs a handshake",
@@ -87,8 +87,8 @@ fn extensions(it: &Parameters) -> Finding {
     Finding::fact("extensions", names)
 }
 
-/// The handshake itself shows that the server ignores what this client greases.
-fn greasing(first: &First) -> Finding {
+/// Judges greasing. The completed handshake shows that the server ignores reserved values of this client.
+fn greasing(first: &FirstConnection) -> Finding {
     let [short, greased] = first.greased;
     let saw = match greased {
         0 => "ignores reserved transport parameters, as it must".to_owned(),
@@ -99,7 +99,7 @@ fn greasing(first: &First) -> Finding {
     Finding::good("greasing", saw)
 }
 
-fn ecn(first: &First) -> Finding {
+fn ecn(first: &FirstConnection) -> Finding {
     let name = "ECN";
     let [marked, plain] = first.marks;
     let theirs = match (marked, plain) {
@@ -112,14 +112,14 @@ fn ecn(first: &First) -> Finding {
         Some("Failed") => Finding::weak(
             name,
             format!("does not report marks, or the path clears them; {theirs}"),
-            "routers that mark packets instead of dropping them cannot reach the sender (RFC 9000 §13.4)").costs(5),
+            "routers that mark packets instead of dropping them cannot signal congestion to the sender (RFC 9000 §13.4)").costs(5),
         _ => Finding::unknown(name, format!("too few packets to tell; {theirs}")),
     }
 }
 
-/// A server that takes part reflects the client's bit, which the client inverts: both change once in a round
-/// trip. Without it the client's bit stays the inverse of a constant.
-fn spin(first: &First) -> Finding {
+/// Judges the spin bit. A server that uses it reflects the client's bit, which the client inverts, so that
+/// both change once per round trip. Otherwise the client's bit is the inverse of a constant.
+fn spin(first: &FirstConnection) -> Finding {
     let name = "spin bit";
     let [theirs, ours] = first.spins;
     match (theirs, ours) {
@@ -134,11 +134,11 @@ fn spin(first: &First) -> Finding {
     }
 }
 
-fn mtu(first: &First) -> Finding {
+fn mtu(first: &FirstConnection) -> Finding {
     let name = "path MTU";
     let (bytes, is_done) = first.mtu;
     if bytes <= 1200 && !is_done {
-        return Finding::unknown(name, "not searched: this client has sent too little");
+        return Finding::unknown(name, "not searched: this client sent too little data");
     }
     let saw = match is_done {
         true => format!("datagrams of {bytes} bytes"),
@@ -155,71 +155,71 @@ fn mtu(first: &First) -> Finding {
     }
 }
 
-fn rebinding(seen: Option<Move>) -> Finding {
+fn rebinding(seen: Option<AddressChange>) -> Finding {
     let name = "rebinding";
     match seen {
         None => Finding::unknown(name, "not tried"),
-        Some(Move {
+        Some(AddressChange {
             survived: true,
             validated: true,
-        }) => Finding::good(name, "a new port of the client is followed, and validated"),
-        Some(Move {
+        }) => Finding::good(
+            name,
+            "the server follows a new port of the client and validates it",
+        ),
+        Some(AddressChange {
             survived: true,
             validated: false,
         }) => Finding::bad(
             name,
-            "a new port of the client is followed without a PATH_CHALLENGE",
-            "the address must be validated, or an attacker redirects the data (RFC 9000 §9.3)",
+            "the server follows a new port of the client without a PATH_CHALLENGE",
+            "the address must be validated, or attackers can redirect the data (RFC 9000 §9.3)",
         )
         .costs(10),
-        Some(Move {
+        Some(AddressChange {
             survived: false, ..
         }) => Finding::bad(
             name,
             "the connection was lost when the client's port changed",
-            "NATs change ports of idle connections: these end in a timeout (RFC 9000 §9.3)",
+            "NATs change the ports of idle connections, which then time out (RFC 9000 §9.3)",
         )
         .costs(15),
     }
 }
 
-fn migration(facts: &Facts, first: &First) -> Finding {
+fn migration(facts: &Facts, first: &FirstConnection) -> Finding {
     let name = "migration";
     if first
         .parameters
         .as_ref()
         .is_some_and(|it| it.disable_active_migration)
     {
-        return Finding::fact(
-            name,
-            "the server asks clients not to (disable_active_migration)",
-        );
+        return Finding::fact(name, "the server forbids it (disable_active_migration)");
     }
     let Some(Ok(resumed)) = &facts.resumed else {
         return Finding::unknown(name, "not tried");
     };
     match resumed.migration {
-        Some(Move { survived: true, .. }) => {
+        Some(AddressChange { survived: true, .. }) => {
             Finding::good(name, "to another port with a fresh connection ID")
         }
-        Some(Move {
+        Some(AddressChange {
             survived: false, ..
         }) => Finding::weak(
             name,
             "the connection was lost, although the server permits it",
-            "a server that cannot follow announces disable_active_migration (RFC 9000 §18.2)",
+            "a server that cannot follow must announce disable_active_migration (RFC 9000 §18.2)",
         )
         .costs(8),
         None if first.spare[0] == 0 => Finding::weak(
             name,
-            "permitted, but the server gives out no spare connection ID",
-            "clients need a fresh ID for each new path (RFC 9000 §9.5)",
+            "permitted, but the server issues no spare connection IDs",
+            "clients need a fresh connection ID for each new path (RFC 9000 §9.5)",
         )
         .costs(3),
         None => Finding::unknown(name, "not tried"),
     }
 }
 
-/// Less than the initial congestion window.
-const LEAST_WINDOW: u64 = 14_720;
-const LEAST_IDLE_MS: u64 = 10_000;
+/// About the initial congestion window in bytes (RFC 9002 §7.2).
+const MIN_WINDOW: u64 = 14_720;
+const MIN_IDLE_MS: u64 = 10_000;

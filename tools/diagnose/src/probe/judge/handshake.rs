@@ -1,14 +1,14 @@
-//! Versions, TLS, the certificate, and the limit of three times.
+//! Judges versions, TLS, the certificate, and the anti-amplification limit.
 
 use courser_wire::VERSION_2;
 
 use crate::FITS_FIRST_FLIGHT;
 use crate::finding::Finding;
-use crate::probe::dial::{NO_APPLICATION_PROTOCOL, alert};
-use crate::probe::facts::{Chain, Facts, First, Refusal};
+use crate::probe::connector::{NO_APPLICATION_PROTOCOL, alert};
+use crate::probe::facts::{Chain, Facts, FirstConnection, Refusal};
 use crate::probe::steps::versions::{is_reserved, version_name};
 
-pub(crate) fn judge(facts: &Facts, first: &First) -> Vec<Finding> {
+pub(crate) fn judge(facts: &Facts, first: &FirstConnection) -> Vec<Finding> {
     let mut found = vec![
         handshake(first),
         versions(facts),
@@ -24,8 +24,8 @@ pub(crate) fn judge(facts: &Facts, first: &First) -> Vec<Finding> {
     found
 }
 
-fn handshake(first: &First) -> Finding {
-    let First {
+fn handshake(first: &FirstConnection) -> Finding {
+    let FirstConnection {
         handshake_ms,
         rtt_ms,
         suite,
@@ -55,7 +55,7 @@ fn versions(facts: &Facts) -> Finding {
         None => Finding::weak(
             name,
             "no answer to an unknown version",
-            "clients of other versions wait for their timeout instead of trying another one (RFC 9000 §6.1)").costs(5),
+            "clients with other versions wait for a timeout instead of trying another version (RFC 9000 §6.1)").costs(5),
     }
 }
 
@@ -64,7 +64,7 @@ fn version2(facts: &Facts) -> Finding {
     match &facts.version2 {
         Some(Ok(VERSION_2)) => Finding::good(
             name,
-            "the server moves clients to it without a round trip (RFC 9368 §2.3)",
+            "the server upgrades clients to it without a round trip (RFC 9368 §2.3)",
         ),
         Some(Ok(_)) => {
             let offers = facts
@@ -72,7 +72,7 @@ fn version2(facts: &Facts) -> Finding {
                 .as_ref()
                 .is_some_and(|list| list.contains(&VERSION_2));
             let saw = if offers {
-                "offered; clients of version 1 stay there"
+                "offered; clients that start with version 1 keep it"
             } else {
                 "not offered"
             };
@@ -80,8 +80,8 @@ fn version2(facts: &Facts) -> Finding {
         }
         Some(Err(error)) => Finding::bad(
             name,
-            format!("a client that offers it beside version 1 fails: {error}"),
-            "the transport parameter version_information must not harm (RFC 9368 §4)",
+            format!("a client that offers it together with version 1 fails: {error}"),
+            "a server must accept the transport parameter version_information (RFC 9368 §4)",
         )
         .costs(10),
         None => Finding::unknown(name, "not tried"),
@@ -101,17 +101,17 @@ fn unknown_alpn(facts: &Facts) -> Finding {
         Some(Refusal::Other(error)) => Finding::weak(
             name,
             format!("not refused: {error}"),
-            "a client learns the reason from the alert no_application_protocol only (RFC 9001 §8.1)").costs(5),
+            "only the alert no_application_protocol shows clients the reason (RFC 9001 §8.1)").costs(5),
         Some(Refusal::Accepted) => Finding::bad(
             name,
             "accepted",
-            "an end must close a connection without a common protocol (RFC 9001 §8.1): attackers can lead \
-             the bytes of one protocol into another").costs(15),
+            "an end must close a connection without a common protocol (RFC 9001 §8.1): attackers can send \
+             the bytes of one protocol to a server of another").costs(15),
         None => Finding::unknown(name, "not tried"),
     }
 }
 
-fn retry(facts: &Facts, first: &First) -> Finding {
+fn retry(facts: &Facts, first: &FirstConnection) -> Finding {
     let name = "Retry";
     let again = match &facts.resumed {
         Some(Ok(resumed)) => resumed.retry,
@@ -121,18 +121,18 @@ fn retry(facts: &Facts, first: &First) -> Finding {
         (false, _) => Finding::good(name, "not required of this client"),
         (true, false) => Finding::fact(
             name,
-            "the first connection costs a round trip more; a token spares it later",
+            "the first connection costs another round trip, which later ones avoid with a token",
         ),
         (true, true) => Finding::weak(
             name,
-            "each connection costs a round trip more, also with a token",
-            "tokens of NEW_TOKEN frames prove the address without a round trip (RFC 9000 §8.1.3)",
+            "each connection costs another round trip, even with a token",
+            "tokens of NEW_TOKEN frames validate the address without a round trip (RFC 9000 §8.1.3)",
         )
         .costs(3),
     }
 }
 
-fn group(first: &First) -> Finding {
+fn group(first: &FirstConnection) -> Finding {
     let name = "key exchange";
     match first.group.contains("MLKEM") || first.group.contains("Kyber") {
         true => Finding::good(
@@ -145,13 +145,13 @@ fn group(first: &First) -> Finding {
                 "{}, although this client prefers X25519MLKEM768",
                 first.group
             ),
-            "recorded connections can be read once there are quantum computers",
+            "recorded connections can be decrypted once quantum computers exist",
         )
         .costs(5),
     }
 }
 
-fn certificate(first: &First) -> Vec<Finding> {
+fn certificate(first: &FirstConnection) -> Vec<Finding> {
     let Some(chain) = &first.chain else {
         return vec![Finding::fact(
             "certificate",
@@ -184,7 +184,7 @@ fn trust(chain: &Chain) -> Finding {
         ..5 => Finding::weak(
             name,
             saw,
-            "clients refuse it soon; renewal seems to have failed",
+            "clients will refuse it soon; renewal seems to have failed",
         )
         .costs(5),
         _ => Finding::good(name, saw),
@@ -209,27 +209,27 @@ fn size(chain: &Chain) -> Finding {
     }
 }
 
-fn three_times(facts: &Facts, first: &First) -> Finding {
+fn three_times(facts: &Facts, first: &FirstConnection) -> Finding {
     let name = "three times";
     let small = facts.small.as_ref().and_then(|it| it.as_ref().ok());
     let exceeds = first.exceeds_three_times || small.is_some_and(|it| it.exceeds_three_times);
     let [sent, received] = small.map_or(first.early_bytes, |it| it.early_bytes);
-    let saw = format!("{received} bytes for {sent}, before the address was proven");
+    let saw = format!("{received} bytes for {sent}, before the address was validated");
     match exceeds {
         true => Finding::bad(
             name,
             saw,
-            "an attacker with a forged address has the server send more than three times as much to its victim (RFC 9000 §8.1)").costs(25),
+            "an attacker with a spoofed address can make the server send more than three times as much to a victim (RFC 9000 §8.1)").costs(25),
         false => Finding::good(name, saw),
     }
 }
 
-fn resumption(facts: &Facts, first: &First) -> Vec<Finding> {
+fn resumption(facts: &Facts, first: &FirstConnection) -> Vec<Finding> {
     let (name, early) = ("resumption", "0-RTT");
     let resumed = match &facts.resumed {
         Some(Ok(resumed)) => resumed,
         Some(Err(error)) => {
-            let why = "a client that returns must not fail";
+            let why = "returning clients must not fail";
             return vec![Finding::bad(name, error.clone(), why).costs(10)];
         }
         None => return vec![Finding::unknown(name, "not tried")],
@@ -252,7 +252,7 @@ fn resumption(facts: &Facts, first: &First) -> Vec<Finding> {
         ("accepted", None) => Finding::good(early, "accepted"),
         ("rejected", _) => Finding::weak(
             early,
-            "permitted by the ticket, and refused",
+            "permitted by the ticket, but rejected",
             "clients send their first request twice",
         )
         .costs(2),

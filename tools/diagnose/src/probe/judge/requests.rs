@@ -1,14 +1,17 @@
-//! Verdicts on HTTP/3, and on how clients discover it.
+//! Judges HTTP/3, and its announcement to clients.
 
 use crate::finding::Finding;
-use crate::probe::facts::{Exchange, Facts, First, Priorities};
+use crate::probe::facts::{Exchange, Facts, FirstConnection, Priorities};
 
-pub(crate) fn judge(facts: &Facts, first: &First) -> Vec<Finding> {
+pub(crate) fn judge(facts: &Facts, first: &FirstConnection) -> Vec<Finding> {
     let mut found = Vec::new();
     match &first.exchange {
         None => found.push(Finding::unknown(
             "request",
-            format!("{} is not a protocol of this program", first.protocol),
+            format!(
+                "this program does not support the protocol {}",
+                first.protocol
+            ),
         )),
         Some(Err(error)) => found
             .push(Finding::bad("request", error.clone(), "requests are not answered").costs(15)),
@@ -35,7 +38,8 @@ fn request(exchange: &Exchange) -> Finding {
         let status = exchange
             .status
             .map_or_else(String::new, |status| format!("GET has status {status}, "));
-        let why = "a response to HEAD has no content (RFC 9110 §9.3.2): clients end the request";
+        let why =
+            "a response to HEAD must not have content (RFC 9110 §9.3.2): clients abort the request";
         return Finding::weak(
             "request",
             format!("{status}HEAD is answered with content or not at all{server}"),
@@ -47,7 +51,7 @@ fn request(exchange: &Exchange) -> Finding {
         Some(status @ 500..) => Finding::weak(
             "request",
             format!("status {status}{server}"),
-            "the application behind the server fails",
+            "the application behind the server failed",
         )
         .costs(3),
         Some(status) => Finding::good("request", format!("status {status}{server}")),
@@ -88,7 +92,7 @@ fn http3(exchange: &Exchange, settings: &crate::probe::facts::Settings) -> Vec<F
         Priorities::TooShort => Finding::unknown(
             "priorities",
             format!(
-                "content of {} bytes cannot tell: --path with one of 100 KB to 1 MB does",
+                "content of {} bytes is not suitable: use a --path with 100 KB to 1 MB",
                 exchange.content
             ),
         ),
@@ -97,7 +101,7 @@ fn http3(exchange: &Exchange, settings: &crate::probe::facts::Settings) -> Vec<F
     found
 }
 
-/// A later response that is equal to the first one has a shorter header section if it refers to a table.
+/// Judges QPACK. If the server uses a dynamic table, a repeated response has a shorter header section.
 fn qpack(exchange: &Exchange, settings: &crate::probe::facts::Settings) -> Finding {
     let theirs = match settings.qpack_max_table_capacity {
         0 => "requests cannot use a dynamic table".to_owned(),
@@ -132,9 +136,9 @@ fn announcement(facts: &Facts) -> Finding {
         Some(Ok(field)) => Finding::weak(
             name,
             format!("over TCP: {}", field.as_deref().unwrap_or("none")),
-            "browsers learn of HTTP/3 from this field over TCP, or from an HTTPS record (RFC 9114 §3.1.1)").costs(5),
+            "browsers discover HTTP/3 by this field over TCP, or by an HTTPS record (RFC 9114 §3.1.1)").costs(5),
         Some(Err(error)) => Finding::unknown(name, format!("no response over TCP: {error}")),
-        None => Finding::unknown(name, "not looked for over TCP"),
+        None => Finding::unknown(name, "not checked over TCP"),
     }
 }
 
@@ -162,5 +166,5 @@ fn https_record(facts: &Facts) -> Option<Finding> {
     })
 }
 
-/// Limits from 2^30 bytes on count as none.
+/// Limits of 2^30 bytes and above count as unlimited.
 const UNLIMITED: u64 = 1 << 30;

@@ -1,18 +1,19 @@
 use super::*;
 use crate::finding::Verdict::{self, Bad, Fact, Good, Unknown, Weak};
 use crate::probe::facts::{
-    Chain, Exchange, First, Move, Parameters, Priorities, Refusal, Resumed, Settings, Small,
+    AddressChange, Chain, Exchange, FirstConnection, Parameters, Priorities, Refusal,
+    ResumedConnection, Settings, SmallFirstFlight,
 };
 use crate::probe::report::{Grade, Report};
 use crate::probe::steps::versions::version_name;
 
 /// Returns the observations of a server without a fault.
 fn perfect() -> Facts {
-    let followed = Some(Move {
+    let followed = Some(AddressChange {
         survived: true,
         validated: true,
     });
-    let first = First {
+    let first = FirstConnection {
         handshake_ms: 20.0,
         rtt_ms: 9.5,
         version: 1,
@@ -50,7 +51,7 @@ fn perfect() -> Facts {
             ..Exchange::default()
         })),
         rebinding: followed,
-        ..First::default()
+        ..FirstConnection::default()
     };
     Facts {
         host: "a.test".to_owned(),
@@ -59,18 +60,18 @@ fn perfect() -> Facts {
         first: Ok(first),
         versions: Some(vec![1, 0x6b33_43cf, 0x0a1a_2a3a]),
         version2: Some(Ok(0x6b33_43cf)),
-        resumed: Some(Ok(Resumed {
+        resumed: Some(Ok(ResumedConnection {
             resumed: true,
             early_data: "accepted".to_owned(),
             early_status: Some(200),
             handshake_ms: 19.0,
             key_update: Some(true),
             migration: followed,
-            ..Resumed::default()
+            ..ResumedConnection::default()
         })),
-        small: Some(Ok(Small {
+        small: Some(Ok(SmallFirstFlight {
             early_bytes: [1200, 3600],
-            ..Small::default()
+            ..SmallFirstFlight::default()
         })),
         unknown_alpn: Some(Refusal::Code(0x178)),
         tcp: Some(Ok(Some("h3=\":443\"".to_owned()))),
@@ -78,11 +79,11 @@ fn perfect() -> Facts {
     }
 }
 
-fn first(facts: &mut Facts) -> &mut First {
+fn first(facts: &mut Facts) -> &mut FirstConnection {
     facts.first.as_mut().expect("a handshake")
 }
 
-fn resumed(facts: &mut Facts) -> &mut Resumed {
+fn resumed(facts: &mut Facts) -> &mut ResumedConnection {
     facts
         .resumed
         .as_mut()
@@ -109,7 +110,7 @@ fn verdict(facts: &Facts, name: &str) -> Verdict {
 }
 
 #[test]
-fn a_server_without_a_fault_has_all_points() {
+fn server_without_faults_has_all_points() {
     let report = Report::new(perfect());
     assert_eq!(
         (report.grade, report.points, report.exit_code()),
@@ -129,7 +130,7 @@ fn a_server_without_a_fault_has_all_points() {
 /// The name of an aspect, the expected verdict on it, and a fault.
 type Case = (&'static str, Verdict, fn(&mut Facts));
 
-/// Judges a server with each fault alone.
+/// Judges a server once for each fault.
 fn check(cases: &[Case]) {
     for (index, (name, expected, change)) in cases.iter().enumerate() {
         let mut facts = perfect();
@@ -191,9 +192,9 @@ fn faults_of_resumption_and_limits_have_their_verdicts() {
             first(it).exceeds_three_times = true
         }),
         ("three times", Bad, |it| {
-            it.small = Some(Ok(Small {
+            it.small = Some(Ok(SmallFirstFlight {
                 exceeds_three_times: true,
-                ..Small::default()
+                ..SmallFirstFlight::default()
             }));
         }),
         ("resumption", Weak, |it| resumed(it).resumed = false),
@@ -232,16 +233,16 @@ fn faults_of_path_and_requests_have_their_verdicts() {
         ("path MTU", Unknown, |it| first(it).mtu = (1200, false)),
         ("key update", Bad, |it| resumed(it).key_update = Some(false)),
         ("rebinding", Bad, |it| {
-            first(it).rebinding = Some(Move::default())
+            first(it).rebinding = Some(AddressChange::default())
         }),
         ("rebinding", Bad, |it| {
-            first(it).rebinding = Some(Move {
+            first(it).rebinding = Some(AddressChange {
                 survived: true,
                 validated: false,
             });
         }),
         ("migration", Weak, |it| {
-            resumed(it).migration = Some(Move::default())
+            resumed(it).migration = Some(AddressChange::default())
         }),
         ("migration", Fact, |it| {
             first(it)
@@ -262,7 +263,7 @@ fn faults_of_path_and_requests_have_their_verdicts() {
 }
 
 #[test]
-fn steps_that_were_not_reached_are_unknown_and_cost_nothing() {
+fn skipped_steps_are_unknown_and_cost_no_points() {
     let mut facts = perfect();
     (facts.version2, facts.resumed, facts.unknown_alpn) = (None, None, None);
     (facts.small, facts.tcp, facts.https_record) = (None, None, None);
@@ -282,7 +283,7 @@ fn steps_that_were_not_reached_are_unknown_and_cost_nothing() {
 }
 
 #[test]
-fn a_server_that_does_not_answer_is_one_line_with_the_worst_grade() {
+fn unreachable_server_is_one_line_with_the_worst_grade() {
     let mut facts = perfect();
     facts.first = Err("no answer".to_owned());
     let report = Report::new(facts);
@@ -291,7 +292,7 @@ fn a_server_that_does_not_answer_is_one_line_with_the_worst_grade() {
 }
 
 #[test]
-fn reasons_begin_with_the_most_expensive() {
+fn reasons_are_sorted_by_points() {
     let mut facts = perfect();
     facts.versions = None;
     first(&mut facts).exceeds_three_times = true;
@@ -306,7 +307,7 @@ fn reasons_begin_with_the_most_expensive() {
 }
 
 #[test]
-fn the_page_and_the_json_have_all_aspects() {
+fn page_and_json_have_all_aspects() {
     let mut facts = perfect();
     first(&mut facts).protocol = "<h3>".to_owned();
     let report = Report::new(facts);

@@ -1,4 +1,4 @@
-//! The first connection: its handshake, an exchange, and a change of the client's port.
+//! The first connection: its handshake, requests, and a change of the client's port.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -10,19 +10,21 @@ use courser_wire::transport_parameters::TransportParameters;
 use http::Method;
 use tokio::time::{sleep, timeout};
 
-use crate::probe::dial::Line;
-use crate::probe::facts::{Chain, Exchange, First, Move, Parameters, Priorities, Settings};
-use crate::probe::talk::{Answer, Asker, MOST_CONTENT, Talk};
-use crate::probe::trust::Witness;
+use crate::probe::connector::ProbeConnection;
+use crate::probe::facts::{
+    AddressChange, Chain, Exchange, FirstConnection, Parameters, Priorities, Settings,
+};
+use crate::probe::recording_verifier::RecordingVerifier;
+use crate::probe::requests::{Answer, MAX_CONTENT, RequestClient, RequestTemplate};
 
-/// Observes a connection. The steps that may break it come last.
+/// Observes the first connection. Steps that may break it come last.
 pub(crate) async fn examine(
-    line: &Line,
-    witness: &Arc<Witness>,
-    asker: &mut Asker,
-) -> (First, Option<h3::Settings>) {
-    let mut first = First::default();
-    let connection = &line.connection;
+    probe: &ProbeConnection,
+    verifier: &Arc<RecordingVerifier>,
+    template: &mut RequestTemplate,
+) -> (FirstConnection, Option<h3::Settings>) {
+    let mut first = FirstConnection::default();
+    let connection = &probe.connection;
     if let Some(data) = connection.handshake_data() {
         first.protocol = String::from_utf8_lossy(&data.protocol.unwrap_or_default()).into_owned();
         first.group = data.key_exchange.unwrap_or_default();
@@ -30,27 +32,31 @@ pub(crate) async fn examine(
             .suite
             .map(|suite| format!("{suite:?}"))
             .unwrap_or_default();
-        first.chain = chain(connection, witness, data.certificate_compression);
+        first.chain = chain(connection, verifier, data.certificate_compression);
     }
-    let talk = Talk::of(connection, &first.protocol);
-    let (exchange, settings) = exchange(line, &talk, asker).await;
+    let client = RequestClient::of(connection, &first.protocol);
+    let (exchange, settings) = exchange(probe, &client, template).await;
     first.exchange = exchange;
-    wait_for_path(line, asker.limit).await;
-    note_connection(line, &mut first);
-    if !matches!(talk, Talk::Other) {
-        first.rebinding = Some(rebind(line, &talk, asker).await);
+    wait_for_path(probe, template.limit).await;
+    add_observations(probe, &mut first);
+    if !matches!(client, RequestClient::Other) {
+        first.rebinding = Some(rebind(probe, &client, template).await);
     }
     (first, settings)
 }
 
-/// Adds what the records, the statistics and the wire have shown so far.
-fn note_connection(line: &Line, first: &mut First) {
+/// Adds the observations so far from the records, the statistics and the datagrams.
+fn add_observations(probe: &ProbeConnection, first: &mut FirstConnection) {
     let (log, observed, stats) = (
-        line.tap.log(),
-        line.records.observed(),
-        line.connection.stats(),
+        probe.socket.log(),
+        probe.records.observed(),
+        probe.connection.stats(),
     );
-    first.handshake_ms = millis(stats.handshake_time.unwrap_or_else(|| line.begun.elapsed()));
+    first.handshake_ms = millis(
+        stats
+            .handshake_time
+            .unwrap_or_else(|| probe.begun.elapsed()),
+    );
     first.rtt_ms = millis(stats.path.min_rtt);
     first.version = stats.version.value();
     first.retry = log.retry;
@@ -65,39 +71,39 @@ fn note_connection(line: &Line, first: &mut First) {
     first.spare = [observed.spare_ids, observed.tokens];
 }
 
-/// Waits until ECN is validated and the path MTU is found, for a part of the limit: probes of sizes that the
-/// path does not carry take their time.
-async fn wait_for_path(line: &Line, limit: Duration) {
+/// Waits until ECN is validated and the path MTU is known, for at most [`PATH_TIMEOUT`]: probes that are too
+/// large for the path take a while to be declared lost.
+async fn wait_for_path(probe: &ProbeConnection, limit: Duration) {
     let found = async {
         loop {
-            let observed = line.records.observed();
+            let observed = probe.records.observed();
             let is_settled = matches!(observed.ecn, Some(EcnState::Capable | EcnState::Failed));
             if observed.mtu_done && is_settled {
                 return;
             }
-            sleep(BETWEEN_LOOKS).await;
+            sleep(POLL_INTERVAL).await;
         }
     };
-    let _ = timeout(limit.min(FOR_PATH), found).await;
+    let _ = timeout(limit.min(PATH_TIMEOUT), found).await;
 }
 
 async fn exchange(
-    line: &Line,
-    talk: &Talk,
-    asker: &mut Asker,
+    probe: &ProbeConnection,
+    client: &RequestClient,
+    template: &mut RequestTemplate,
 ) -> (Option<Result<Exchange, String>>, Option<h3::Settings>) {
-    let mut made = Exchange {
+    let mut exchange = Exchange {
         head: true,
         ..Exchange::default()
     };
-    // A server that answers HEAD with content, or not at all, may know GET.
-    if let Some(Err(_)) = talk.ask(asker, None).await {
-        asker.method = Method::GET;
-        made.head = false;
+    // A server that answers HEAD with content, or not at all, may support GET.
+    if let Some(Err(_)) = client.request(template, None).await {
+        template.method = Method::GET;
+        exchange.head = false;
     }
-    // A dynamic table is filled by the first responses, and referred to by a later one.
+    // The first responses insert into the dynamic table, and a later one refers to it.
     for _ in 1..REPEATED {
-        match talk.ask(asker, None).await {
+        match client.request(template, None).await {
             None => return (None, None),
             Some(Err(error)) => return (Some(Err(error)), None),
             Some(Ok(Answer {
@@ -106,59 +112,70 @@ async fn exchange(
                 alt_svc,
                 content,
             })) => {
-                made.status = status.map(|status| status.as_u16());
-                (made.server, made.alt_svc, made.content) = (server, alt_svc, content);
+                exchange.status = status.map(|status| status.as_u16());
+                (exchange.server, exchange.alt_svc, exchange.content) = (server, alt_svc, content);
             }
         }
     }
-    let Talk::Http3(client) = talk else {
-        return (Some(Ok(made)), None);
+    let RequestClient::Http3(http3) = client else {
+        return (Some(Ok(exchange)), None);
     };
-    let streams = line.records.observed().streams;
+    let streams = probe.records.observed().streams;
     let ends = streams.first_key_value().zip(streams.last_key_value());
-    // With content, the length of a stream does not show that of its header section.
-    made.header_bytes = ends.filter(|_| made.head).map(|(a, b)| [*a.1, *b.1]);
-    let settings = timeout(asker.limit, client.settings()).await.ok().flatten();
-    made.settings = settings.map(|it| Settings {
+    // With content, the length of a stream does not show the length of its header section.
+    exchange.header_bytes = ends.filter(|_| exchange.head).map(|(a, b)| [*a.1, *b.1]);
+    let settings = timeout(template.limit, http3.settings())
+        .await
+        .ok()
+        .flatten();
+    exchange.settings = settings.map(|it| Settings {
         qpack_max_table_capacity: it.qpack_max_table_capacity,
         qpack_blocked_streams: it.qpack_blocked_streams,
         max_field_section_size: it.max_field_section_size,
         enable_connect_protocol: it.enable_connect_protocol,
         h3_datagram: it.h3_datagram,
     });
-    // The search for the path MTU begins once a datagram was full.
-    let _ = fill_a_datagram(talk, asker).await;
-    made.priorities = priorities(line, talk, asker, &mut made.content).await;
-    (Some(Ok(made)), settings)
+    // The search for the path MTU starts after the first full datagram.
+    let _ = fill_a_datagram(client, template).await;
+    exchange.priorities = priorities(probe, client, template, &mut exchange.content).await;
+    (Some(Ok(exchange)), settings)
 }
 
-/// Sends a request that fills a datagram.
-async fn fill_a_datagram(talk: &Talk, asker: &Asker) -> Option<Result<Answer, String>> {
-    let asker = Asker {
+/// Sends a request with a padding field that fills a datagram.
+async fn fill_a_datagram(
+    client: &RequestClient,
+    template: &RequestTemplate,
+) -> Option<Result<Answer, String>> {
+    let template = RequestTemplate {
         padding: PADDING,
-        ..asker.clone()
+        ..template.clone()
     };
-    talk.ask(&asker, None).await
+    client.request(&template, None).await
 }
 
-/// Requests the same content twice at the same time, the second time urgently.
-async fn priorities(line: &Line, talk: &Talk, asker: &Asker, content: &mut u64) -> Priorities {
-    let before = line.records.observed().finished.len();
-    let asker = Asker {
+/// Sends two concurrent requests for the same content, the second one with high urgency (RFC 9218 §4.1).
+async fn priorities(
+    probe: &ProbeConnection,
+    client: &RequestClient,
+    template: &RequestTemplate,
+    content: &mut u64,
+) -> Priorities {
+    let before = probe.records.observed().finished.len();
+    let template = RequestTemplate {
         method: Method::GET,
-        ..asker.clone()
+        ..template.clone()
     };
-    let late = talk.ask(&asker, Some("u=7"));
-    let urgent = talk.ask(&asker, Some("u=0"));
+    let late = client.request(&template, Some("u=7"));
+    let urgent = client.request(&template, Some("u=0"));
     let (Some(Ok(late)), Some(Ok(_))) = tokio::join!(late, urgent) else {
         return Priorities::NotTried;
     };
     *content = late.content;
-    // Longer content is not read to its end, and shorter content leaves in one flight.
-    if !(LEAST_CONTENT..MOST_CONTENT).contains(&late.content) {
+    // Longer content is not read to its end, and shorter content is sent in one flight.
+    if !(MIN_CONTENT..MAX_CONTENT).contains(&late.content) {
         return Priorities::TooShort;
     }
-    let finished = line.records.observed().finished;
+    let finished = probe.records.observed().finished;
     match finished.get(before..) {
         Some([first, second]) if first > second => Priorities::Honoured,
         Some([_, _]) => Priorities::Ignored,
@@ -166,45 +183,49 @@ async fn priorities(line: &Line, talk: &Talk, asker: &Asker, content: &mut u64) 
     }
 }
 
-/// Changes the client's port as a NAT does, and sends a request from there.
-async fn rebind(line: &Line, talk: &Talk, asker: &Asker) -> Move {
-    let before = line.records.observed().challenges;
-    if line.tap.rebind().is_err() {
-        return Move::default();
+/// Changes the client's port as a NAT does, and sends a request from the new port.
+async fn rebind(
+    probe: &ProbeConnection,
+    client: &RequestClient,
+    template: &RequestTemplate,
+) -> AddressChange {
+    let before = probe.records.observed().challenges;
+    if probe.socket.rebind().is_err() {
+        return AddressChange::default();
     }
-    let answer = talk.ask(asker, None).await;
-    Move {
+    let answer = client.request(template, None).await;
+    AddressChange {
         survived: matches!(answer, Some(Ok(_))),
-        validated: is_challenged(line, before).await,
+        validated: is_challenged(probe, before).await,
     }
 }
 
-/// Waits for a PATH_CHALLENGE of the server after `before` others, which may come behind the answer.
-pub(crate) async fn is_challenged(line: &Line, before: u64) -> bool {
-    let patience = (line.connection.stats().path.min_rtt * 3).min(FOR_CHALLENGE);
-    comes_true(patience, || line.records.observed().challenges > before).await
+/// Waits for a PATH_CHALLENGE of the server after `before` others. It may arrive after the response.
+pub(crate) async fn is_challenged(probe: &ProbeConnection, before: u64) -> bool {
+    let limit = (probe.connection.stats().path.min_rtt * 3).min(CHALLENGE_TIMEOUT);
+    wait_for(limit, || probe.records.observed().challenges > before).await
 }
 
-/// Waits until a condition holds. Returns false if it does not within the time limit.
-async fn comes_true(limit: Duration, mut is_true: impl FnMut() -> bool) -> bool {
+/// Waits until a condition holds. Returns false after the time limit.
+async fn wait_for(limit: Duration, mut is_true: impl FnMut() -> bool) -> bool {
     let wait = async {
         while !is_true() {
-            sleep(BETWEEN_LOOKS).await;
+            sleep(POLL_INTERVAL).await;
         }
     };
-    timeout(limit.max(BETWEEN_LOOKS * 2), wait).await.is_ok()
+    timeout(limit.max(POLL_INTERVAL * 2), wait).await.is_ok()
 }
 
 fn chain(
     connection: &Connection,
-    witness: &Witness,
+    verifier: &RecordingVerifier,
     compression: Option<&'static str>,
 ) -> Option<Chain> {
     let chain = connection.peer_identity()?;
     let read: Vec<_> = chain.iter().filter_map(Certificate::parse).collect();
     let leaf = read.first();
     Some(Chain {
-        distrust: witness.verdict().and_then(Result::err),
+        distrust: verifier.verdict().and_then(Result::err),
         bytes: chain.iter().map(|it| it.len()).sum(),
         certificates: chain.len(),
         in_order: length_in_order(&read),
@@ -248,32 +269,33 @@ fn parameters(it: &TransportParameters) -> Parameters {
     }
 }
 
-/// Returns a time in milliseconds, with two digits behind the point.
+/// Returns a time in milliseconds, rounded to two decimals.
 pub(crate) fn millis(time: Duration) -> f64 {
     (time.as_secs_f64() * 100_000.0).round() / 100.0
 }
 
-/// Equal requests, of which the last one shows the use of a dynamic table.
+/// The number of equal requests, of which the last one shows the use of a dynamic table.
 const REPEATED: usize = 3;
-/// Bytes of a field that make a request longer than a datagram.
+/// The length of a field that makes a request longer than a datagram.
 const PADDING: usize = 1400;
-const BETWEEN_LOOKS: Duration = Duration::from_millis(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// The longest wait for the validation of a new path.
-const FOR_CHALLENGE: Duration = Duration::from_millis(500);
-const FOR_PATH: Duration = Duration::from_millis(1500);
-/// Shorter content fits into a few congestion windows, where the order of packets shows little.
-const LEAST_CONTENT: u64 = 100_000;
+const CHALLENGE_TIMEOUT: Duration = Duration::from_millis(500);
+const PATH_TIMEOUT: Duration = Duration::from_millis(1500);
+/// The smallest content for which the order of packets shows priorities: less fits into a few congestion
+/// windows.
+const MIN_CONTENT: u64 = 100_000;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_challenge_may_come_a_little_later() {
+    async fn challenge_may_arrive_after_the_response() {
         let begun = std::time::Instant::now();
         let later = || begun.elapsed() >= Duration::from_millis(60);
-        assert!(comes_true(Duration::from_secs(60), later).await);
-        assert!(comes_true(Duration::ZERO, || true).await);
-        assert!(!comes_true(Duration::from_millis(50), || false).await);
+        assert!(wait_for(Duration::from_secs(60), later).await);
+        assert!(wait_for(Duration::ZERO, || true).await);
+        assert!(!wait_for(Duration::from_millis(50), || false).await);
     }
 }

@@ -9,51 +9,53 @@ use courser::{
 use courser_measure::{Failure, target};
 use tokio::time::{sleep, timeout};
 
-use crate::probe::dial::{Dialler, Dialling, Line, NO_APPLICATION_PROTOCOL, error_code};
-use crate::probe::facts::{Move, Refusal, Resumed, Small};
+use crate::probe::connector::{
+    Connector, NO_APPLICATION_PROTOCOL, PendingConnection, ProbeConnection, error_code,
+};
+use crate::probe::facts::{AddressChange, Refusal, ResumedConnection, SmallFirstFlight};
+use crate::probe::recording_socket::RecordingSocket;
+use crate::probe::requests::{HTTP_09, RequestClient, RequestTemplate};
 use crate::probe::steps::first::{is_challenged, millis};
-use crate::probe::talk::{Asker, HTTP_09, Talk};
-use crate::probe::tap::Tap;
 
-/// Resumes the session of the first connection, with a request in early data; then updates keys and
+/// Resumes the session of the first connection with a request in early data. Then updates the keys and
 /// migrates.
 pub(crate) async fn resume(
-    dialler: &mut Dialler,
+    connector: &mut Connector,
     config: courser::ClientConfig,
     (protocol, settings): (&str, Option<h3::Settings>),
-    asker: &Asker,
+    template: &RequestTemplate,
     may_migrate: bool,
-) -> Result<Option<Result<Resumed, String>>, Failure> {
-    let Some(dialling) = dialler.start(config.early_data(true))? else {
+) -> Result<Option<Result<ResumedConnection, String>>, Failure> {
+    let Some(pending) = connector.start(config.early_data(true))? else {
         return Ok(None);
     };
-    let Dialling {
+    let PendingConnection {
         connecting,
         endpoint,
-        tap,
+        socket,
         records,
         begun,
-    } = dialling;
+    } = pending;
     let connection = match connecting.early().await {
         Ok(connection) => connection,
         Err(error) => return Ok(Some(Err(error.to_string()))),
     };
-    let line = Line {
+    let probe = ProbeConnection {
         connection,
         endpoint,
-        tap,
+        socket,
         records,
         begun,
     };
-    let connection = &line.connection;
-    let mut resumed = Resumed::default();
-    let early = early_talk(connection, protocol, settings);
-    if let Some(talk) = &early
-        && let Some(Ok(answer)) = talk.ask(asker, None).await
+    let connection = &probe.connection;
+    let mut resumed = ResumedConnection::default();
+    let early = early_client(connection, protocol, settings);
+    if let Some(client) = &early
+        && let Some(Ok(answer)) = client.request(template, None).await
     {
         resumed.early_status = answer.status.map(|status| status.as_u16());
     }
-    match timeout(asker.limit, connection.authenticated()).await {
+    match timeout(template.limit, connection.authenticated()).await {
         Ok(Ok(state)) => resumed.early_data = early_name(state).to_owned(),
         Ok(Err(error)) => return Ok(Some(Err(error.to_string()))),
         Err(_) => {
@@ -68,43 +70,43 @@ pub(crate) async fn resume(
         connection
             .stats()
             .handshake_time
-            .unwrap_or_else(|| line.begun.elapsed()),
+            .unwrap_or_else(|| probe.begun.elapsed()),
     );
-    resumed.retry = line.tap.log().retry;
-    // HTTP/3 runs once on a connection; one whose early data was refused carries no more of it.
-    let talk = match early {
+    resumed.retry = probe.socket.log().retry;
+    // HTTP/3 can start only once on a connection, so that none follows rejected early data.
+    let client = match early {
         Some(_) if resumed.early_data == "rejected" => return Ok(Some(Ok(resumed))),
-        Some(talk) => talk,
-        None => Talk::of(connection, protocol),
+        Some(client) => client,
+        None => RequestClient::of(connection, protocol),
     };
-    if !matches!(talk, Talk::Other) {
-        // The handshake is confirmed by then, which an update of keys requires.
-        let _ = talk.ask(asker, None).await;
-        resumed.key_update = update_keys(&line, &talk, asker).await;
+    if !matches!(client, RequestClient::Other) {
+        // The handshake is confirmed after this request, as a key update requires.
+        let _ = client.request(template, None).await;
+        resumed.key_update = update_keys(&probe, &client, template).await;
         if may_migrate && resumed.key_update != Some(false) {
-            resumed.migration = migrate(&line, &talk, asker).await;
+            resumed.migration = migrate(&probe, &client, template).await;
         }
     }
-    line.close().await;
+    probe.close().await;
     Ok(Some(Ok(resumed)))
 }
 
-/// Returns the protocol for requests in early data, if the session permits any.
-fn early_talk(
+/// Returns a client for requests in early data, if the session permits early data.
+fn early_client(
     connection: &Connection,
     protocol: &str,
     settings: Option<h3::Settings>,
-) -> Option<Talk> {
+) -> Option<RequestClient> {
     match (connection.is_authenticated(), settings) {
         (false, Some(settings)) => {
             let config = h3::Config::new(Side::Client);
-            Some(Talk::Http3(h3::Client::resume(
+            Some(RequestClient::Http3(h3::Client::resume(
                 connection.clone(),
                 config,
                 settings,
             )))
         }
-        (false, None) if protocol == HTTP_09 => Some(Talk::of(connection, protocol)),
+        (false, None) if protocol == HTTP_09 => Some(RequestClient::of(connection, protocol)),
         _ => None,
     }
 }
@@ -117,102 +119,110 @@ fn early_name(state: EarlyData) -> &'static str {
     }
 }
 
-async fn update_keys(line: &Line, talk: &Talk, asker: &Asker) -> Option<bool> {
-    // The handshake must be confirmed, which a server may do a little later.
+async fn update_keys(
+    probe: &ProbeConnection,
+    client: &RequestClient,
+    template: &RequestTemplate,
+) -> Option<bool> {
+    // The handshake must be confirmed, which may take the server a moment.
     let mut attempts = 0;
-    while line.connection.force_key_update().is_err() {
+    while probe.connection.force_key_update().is_err() {
         attempts += 1;
-        if attempts == UPDATE_ATTEMPTS {
+        if attempts == KEY_UPDATE_ATTEMPTS {
             return None;
         }
-        sleep(BETWEEN_UPDATES).await;
+        sleep(KEY_UPDATE_PAUSE).await;
     }
-    let answer = talk.ask(asker, None).await?;
+    let answer = client.request(template, None).await?;
     Some(answer.is_ok())
 }
 
-/// Moves to another port with a fresh connection ID. Returns `None` if the server has given out none.
-async fn migrate(line: &Line, talk: &Talk, asker: &Asker) -> Option<Move> {
-    if line.records.observed().spare_ids == 0 {
+/// Migrates to another port with a fresh connection ID. Returns `None` if the server issued none.
+async fn migrate(
+    probe: &ProbeConnection,
+    client: &RequestClient,
+    template: &RequestTemplate,
+) -> Option<AddressChange> {
+    if probe.records.observed().spare_ids == 0 {
         return None;
     }
-    let before = line.records.observed().challenges;
-    let peer = line.connection.remote_address();
+    let before = probe.records.observed().challenges;
+    let peer = probe.connection.remote_address();
     let local = SocketAddr::from((target::local_ip_for(peer.ip()), 0));
-    let tap = Tap::bind(local).ok()?;
-    line.endpoint.rebind_transport(tap.clone()).ok()?;
-    let answer = talk.ask(asker, None).await?;
-    Some(Move {
-        survived: answer.is_ok() && tap.log().received > 0,
-        validated: is_challenged(line, before).await,
+    let socket = RecordingSocket::bind(local).ok()?;
+    probe.endpoint.rebind_transport(socket.clone()).ok()?;
+    let answer = client.request(template, None).await?;
+    Some(AddressChange {
+        survived: answer.is_ok() && socket.log().received > 0,
+        validated: is_challenged(probe, before).await,
     })
 }
 
-/// Offers only groups whose ClientHello fits into one datagram.
+/// Connects with a ClientHello that fits into one datagram, by offering only small key exchange groups.
 pub(crate) async fn small(
-    dialler: &mut Dialler,
+    connector: &mut Connector,
     protocols: &[String],
-) -> Result<Option<Result<Small, String>>, Failure> {
+) -> Result<Option<Result<SmallFirstFlight, String>>, Failure> {
     let groups = [
         KeyExchange::X25519,
         KeyExchange::Secp256r1,
         KeyExchange::Secp384r1,
     ];
-    let config = dialler
+    let config = connector
         .config(protocols)?
         .cryptography(Cryptography::default().groups(groups))?;
-    let line = match dialler.connect(config).await? {
+    let probe = match connector.connect(config).await? {
         None => return Ok(None),
         Some(Err(error)) => return Ok(Some(Err(error.to_string()))),
-        Some(Ok(line)) => line,
+        Some(Ok(probe)) => probe,
     };
-    let log = line.tap.log();
-    let data = line.connection.handshake_data().unwrap_or_default();
-    let time = line
+    let log = probe.socket.log();
+    let data = probe.connection.handshake_data().unwrap_or_default();
+    let time = probe
         .connection
         .stats()
         .handshake_time
-        .unwrap_or_else(|| line.begun.elapsed());
-    let small = Small {
+        .unwrap_or_else(|| probe.begun.elapsed());
+    let small = SmallFirstFlight {
         group: data.key_exchange.unwrap_or_default(),
         early_bytes: [log.sent_early, log.received_early],
         exceeds_three_times: log.exceeds_three_times,
         handshake_ms: millis(time),
     };
-    line.close().await;
+    probe.close().await;
     Ok(Some(Ok(small)))
 }
 
-/// Begins in version 1, prefers version 2, and returns the version that the server moved to.
+/// Connects with version 1 and a preference for version 2. Returns the version that the server chose.
 pub(crate) async fn version2(
-    dialler: &mut Dialler,
+    connector: &mut Connector,
     protocols: &[String],
 ) -> Result<Option<Result<u32, String>>, Failure> {
     let versions = [QuicVersion::V2, QuicVersion::V1];
-    let config = dialler
+    let config = connector
         .config(protocols)?
         .versions(versions)
         .first_version(QuicVersion::V1);
-    let line = match dialler.connect(config).await? {
+    let probe = match connector.connect(config).await? {
         None => return Ok(None),
         Some(Err(error)) => return Ok(Some(Err(error.to_string()))),
-        Some(Ok(line)) => line,
+        Some(Ok(probe)) => probe,
     };
-    let version = line.connection.stats().version.value();
-    line.close().await;
+    let version = probe.connection.stats().version.value();
+    probe.close().await;
     Ok(Some(Ok(version)))
 }
 
 /// Offers a protocol that no server supports, which must be refused (RFC 9001 §8.1).
-pub(crate) async fn unknown_alpn(dialler: &mut Dialler) -> Result<Option<Refusal>, Failure> {
-    let config = dialler.config(&["courser-probe-no-such-protocol".to_owned()])?;
-    Ok(match dialler.connect(config).await? {
+pub(crate) async fn unknown_alpn(connector: &mut Connector) -> Result<Option<Refusal>, Failure> {
+    let config = connector.config(&["courser-probe-no-such-protocol".to_owned()])?;
+    Ok(match connector.connect(config).await? {
         None => None,
-        Some(Ok(line)) => {
-            line.close().await;
+        Some(Ok(probe)) => {
+            probe.close().await;
             Some(Refusal::Accepted)
         }
-        // The server has completed its part without a protocol, and TLS of this client refuses that.
+        // The server completed its part without a protocol, which the TLS of this client refuses.
         Some(Err(ConnectionError::TransportError(own)))
             if own.code.alert() == Some(NO_APPLICATION_PROTOCOL) =>
         {
@@ -225,5 +235,5 @@ pub(crate) async fn unknown_alpn(dialler: &mut Dialler) -> Result<Option<Refusal
     })
 }
 
-const UPDATE_ATTEMPTS: u32 = 20;
-const BETWEEN_UPDATES: Duration = Duration::from_millis(25);
+const KEY_UPDATE_ATTEMPTS: u32 = 20;
+const KEY_UPDATE_PAUSE: Duration = Duration::from_millis(25);

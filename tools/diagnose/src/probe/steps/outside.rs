@@ -1,4 +1,4 @@
-//! The announcements of HTTP/3: the `alt-svc` field over TCP, and HTTPS records.
+//! Looks for announcements of HTTP/3: the `alt-svc` field over TCP, and HTTPS records.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -7,25 +7,25 @@ use courser::client::{Client, HttpVersion, Proxy};
 use courser::h3;
 use http::{HeaderValue, Request, header};
 
-use crate::probe::talk::USER_AGENT;
-use crate::probe::trust::Witness;
+use crate::probe::recording_verifier::RecordingVerifier;
+use crate::probe::requests::USER_AGENT;
 
 /// Returns the `alt-svc` field of a response over TCP.
 pub(crate) async fn alt_svc(
     address: SocketAddr,
     url: &str,
     host: &str,
-    witness: &Witness,
+    verifier: &RecordingVerifier,
     limit: Duration,
 ) -> Result<Option<String>, String> {
     let client = Client::builder()
         .version(HttpVersion::Http2)
-        .verifier(witness.verifier())
-        // Only the host that is named is contacted.
+        .verifier(verifier.verifier())
+        // Redirects would contact other hosts.
         .proxy(Proxy::Direct)
         .timeout(limit)
         .redirects(0)
-        // One handshake is counted for this.
+        // This counts as one handshake.
         .retries(0)
         .decompress(false)
         .resolve(host, address.port(), [address])
@@ -78,7 +78,7 @@ mod tests {
 
     use super::*;
 
-    /// SETTINGS without a parameter, and RST_STREAM of the first stream with REFUSED_STREAM, which says that the
+    /// SETTINGS without parameters, and RST_STREAM of the first stream with REFUSED_STREAM, which means that the
     /// request was not processed (RFC 9113 §6.4, §6.5, §8.7).
     const SETTINGS: &[u8] = &[0, 0, 0, 4, 0, 0, 0, 0, 0];
     const REFUSED: &[u8] = &[0, 0, 4, 3, 0, 0, 0, 0, 1, 0, 0, 0, 7];
@@ -104,20 +104,19 @@ mod tests {
         }
     }
 
-    /// A client may send a request again that was not processed. This one would make handshakes that are not
-    /// counted.
+    /// A client may retry a request that was not processed. Retries would cause handshakes that are not counted.
     #[tokio::test]
-    async fn a_request_that_is_refused_makes_one_handshake() {
+    async fn refused_request_causes_one_handshake() {
         let identity = Identity::in_memory().expect("random numbers");
         let tls = tls::server(identity, b"h2").expect("its own key");
         let acceptor = TlsAcceptor::from(tls);
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("bound");
-        let asking = async {
-            let witness = Witness::new(None).expect("the system's roots");
+        let request = async {
+            let verifier = RecordingVerifier::new(None).expect("the system's roots");
             let url = format!("https://localhost:{}/", address.port());
             let limit = Duration::from_secs(5);
-            alt_svc(address, &url, "localhost", &witness, limit).await
+            alt_svc(address, &url, "localhost", &verifier, limit).await
         };
         let mut handshakes = 0;
         let serving = async {
@@ -128,11 +127,11 @@ mod tests {
                 tokio::spawn(refuse(stream));
             }
         };
-        let asked = tokio::select! {
-            asked = asking => asked,
+        let response = tokio::select! {
+            response = request => response,
             () = serving => unreachable!("it never ends"),
         };
-        let error = asked.expect_err("refused");
+        let error = response.expect_err("refused");
         assert!(error.to_lowercase().contains("refused"), "{error}");
         assert_eq!(handshakes, 1);
     }

@@ -1,4 +1,5 @@
-//! A datagram of a version that no server supports, and the answer to it (RFC 9000 §6.1).
+//! Sends a datagram of a version that no server supports, and reads the Version Negotiation packet
+//! (RFC 9000 §6.1).
 
 use std::io;
 use std::net::SocketAddr;
@@ -11,11 +12,11 @@ use courser_wire::{VERSION_1, VERSION_2};
 use tokio::net::UdpSocket;
 use tokio::time::{sleep, timeout};
 
-/// Returns the versions that the server offers, or `None` if it does not answer. A message of ICMP, which the
-/// socket reports as an error, is no answer.
+/// Returns the versions that the server offers, or `None` if it does not answer. Ignores ICMP messages, which
+/// the socket reports as errors.
 ///
 /// # Errors
-/// When there is no socket.
+/// Returns an error if no socket can be opened.
 pub(crate) async fn negotiate(
     address: SocketAddr,
     limit: Duration,
@@ -28,7 +29,7 @@ pub(crate) async fn negotiate(
     let mut answer = vec![0; 2048];
     for _ in 0..ATTEMPTS {
         let answered = async {
-            // The error may be that of an earlier datagram.
+            // An error may be about an earlier datagram.
             let _ = socket.send(&datagram).await;
             loop {
                 match socket.recv(&mut answer).await {
@@ -60,11 +61,11 @@ fn unknown_version(seed: &[u8; 32]) -> Vec<u8> {
     datagram
 }
 
-/// Returns the versions of an answer with the connection IDs of the question (RFC 8999 §6).
+/// Returns the versions in a packet that repeats the connection IDs of the sent datagram (RFC 8999 §6).
 fn read(datagram: &[u8], seed: &[u8; 32]) -> Option<Vec<u32>> {
     let answer = version_negotiation::decode(datagram).ok()?;
     let is_ours = answer.destination == &seed[8..16] && answer.source == &seed[..8];
-    is_ours.then(|| answer.versions().take(MOST_VERSIONS).collect())
+    is_ours.then(|| answer.versions().take(MAX_VERSIONS).collect())
 }
 
 /// Returns true for versions that are reserved to exercise negotiation (RFC 9000 §15).
@@ -85,10 +86,10 @@ pub(crate) fn version_name(version: u32) -> String {
 
 const RESERVED: u32 = 0x1a2a_3a4a;
 const ATTEMPTS: u32 = 3;
-/// The pause after an error, so that a failing socket does not keep a core busy.
+/// The pause after an error, so that a failing socket does not cause a busy loop.
 const AFTER_ERROR: Duration = Duration::from_millis(10);
-/// Versions of an answer that are kept (K237).
-const MOST_VERSIONS: usize = 32;
+/// The largest number of versions that are read from an answer (K237).
+const MAX_VERSIONS: usize = 32;
 
 #[cfg(test)]
 mod tests {
@@ -110,7 +111,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_message_of_icmp_is_no_answer_and_no_error() {
+    async fn icmp_message_is_neither_an_answer_nor_an_error() {
         let socket = UdpSocket::bind("127.0.0.1:0").await.expect("a port");
         let address = socket.local_addr().expect("bound");
         drop(socket);
@@ -119,23 +120,23 @@ mod tests {
     }
 
     #[test]
-    fn the_question_is_of_a_reserved_version_and_full_size() {
+    fn datagram_has_a_reserved_version_and_full_size() {
         let datagram = unknown_version(&[7; 32]);
         assert_eq!(datagram.len(), 1200);
         assert!(is_reserved(RESERVED) && !is_reserved(1) && !is_reserved(0x6b33_43cf));
     }
 
     #[test]
-    fn answers_are_bounded_and_repeat_the_ids_of_the_question() {
+    fn answers_are_bounded_and_must_repeat_the_connection_ids() {
         let mut seed = [1; 32];
         seed[8..16].fill(2);
         let good = answer(&[2; 8], &[1; 8], &[1, 0x6b33_43cf, 0x0a1a_2a3a]);
         assert_eq!(read(&good, &seed), Some(vec![1, 0x6b33_43cf, 0x0a1a_2a3a]));
         assert_eq!(read(&answer(&[1; 8], &[2; 8], &[1]), &seed), None);
         let long = answer(&[2; 8], &[1; 8], &[1; 100]);
-        assert_eq!(read(&long, &seed).map(|it| it.len()), Some(MOST_VERSIONS));
+        assert_eq!(read(&long, &seed).map(|it| it.len()), Some(MAX_VERSIONS));
         for len in 0..good.len() {
-            // A list that is cut off between two versions is a shorter list.
+            // A list that is cut between two versions is a valid shorter list.
             if let Some(versions) = read(&good[..len], &seed) {
                 assert!(versions.len() < 3, "{len}");
             }

@@ -4,7 +4,7 @@ use super::*;
 use crate::doctor::checks::testing::{Tree, now};
 use crate::finding::Verdict::{self, Bad, Fact, Good, Weak};
 
-/// Certificates in PEM: a leaf of the given dates, its issuer, and the root.
+/// Returns certificates in PEM: a leaf with the given dates and names, its issuer, and the root.
 fn chain(from: (i32, u8, u8), until: (i32, u8, u8), names: &[&str]) -> [String; 3] {
     let named = |name: &str, names: &[&str]| {
         let names: Vec<_> = names.iter().map(|&name| name.to_owned()).collect();
@@ -50,7 +50,7 @@ fn verdict(found: &[Finding], check: &str) -> Verdict {
 }
 
 #[test]
-fn a_chain_in_order_has_nothing_to_mend() {
+fn valid_chain_in_order_has_no_problems() {
     let [leaf, middle, _] = chain((2026, 10, 1), (2027, 1, 1), &["a.test"]);
     let found = found(&(leaf + &middle));
     assert!(found.iter().all(|it| it.verdict == Good), "{found:?}");
@@ -59,13 +59,13 @@ fn a_chain_in_order_has_nothing_to_mend() {
 }
 
 #[test]
-fn dates_are_compared_with_the_life_of_the_certificate() {
+fn dates_are_compared_with_the_lifetime_of_the_certificate() {
     for (from, until, expected) in [
         ((2026, 10, 1), (2026, 11, 25), Bad),
         ((2026, 11, 27), (2027, 11, 1), Bad),
         ((2026, 9, 1), (2026, 12, 10), Weak),
         ((2026, 1, 1), (2026, 12, 18), Good),
-        // Of six days, two are left.
+        // Two of six days are left.
         ((2026, 11, 22), (2026, 11, 28), Good),
         ((2026, 11, 22), (2026, 11, 27), Weak),
     ] {
@@ -89,7 +89,7 @@ fn order_of_the_chain_is_checked() {
 }
 
 #[test]
-fn names_are_needed() {
+fn chain_without_names_is_an_error() {
     let [leaf, middle, _] = chain((2026, 10, 1), (2027, 1, 1), &[]);
     assert_eq!(verdict(&found(&(leaf + &middle)), "names"), Bad);
     let names = ["a.test", "b.test", "c.test", "d.test", "e.test", "f.test"];
@@ -112,7 +112,7 @@ fn long_chains_exceed_the_first_flight() {
 }
 
 #[test]
-fn files_that_are_no_certificates_are_an_error() {
+fn files_without_valid_certificates_are_an_error() {
     for pem in [
         "",
         "not PEM",

@@ -1,9 +1,7 @@
-//! Judges the rules of nftables for the first packet of a new client over UDP, from any address and
-//! interface.
+//! Judges the rules of nftables for the first UDP packet of a new client, from any address and interface.
 //!
-//! The rules come from `nft -j list ruleset`, whose form libnftables-json(5) describes. Only rules whose
-//! every statement is known are judged. All others are unclear, unless they cannot accept or drop such a
-//! packet whatever the unknown statements mean.
+//! The rules come from `nft -j list ruleset`, whose format libnftables-json(5) describes. Rules with unknown
+//! statements are unclear, unless they cannot accept or drop such a packet whatever these statements mean.
 
 use std::slice;
 
@@ -14,15 +12,15 @@ use crate::doctor::machine::Machine;
 /// The fate of the packet.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Fate {
-    /// There is no chain for incoming packets.
+    /// No chain has a hook for incoming packets.
     NoChain,
     Accepted,
-    /// The first rule that may decide has statements that are not known here.
+    /// The first rule that may decide has unknown statements.
     Unclear {
         rule: u64,
         chain: String,
     },
-    /// The chain that drops it, and the handle of the rule, or `None` for the policy of the chain.
+    /// A chain drops the packet. `rule` is the handle of the rule, or `None` for the policy of the chain.
     Dropped {
         rule: Option<u64>,
         chain: String,
@@ -33,7 +31,7 @@ pub(super) enum Fate {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Packet {
     port: u16,
-    /// False if a rule keeps packets from connection tracking, maybe this one: its state is not known then.
+    /// False if a rule exempts packets from connection tracking, so that the state of this one is unknown.
     is_tracked: bool,
 }
 
@@ -42,12 +40,12 @@ struct Packet {
 enum Effect {
     Accepts,
     Drops,
-    /// The rule does not concern the packet, or only counts it.
+    /// The rule does not match the packet, or only counts it.
     Passes,
     Unclear,
 }
 
-/// The relation of the packet to the conditions of a rule. The worst of them counts.
+/// Whether the packet matches the conditions of a rule. The worst condition counts.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Match {
     Always,
@@ -71,7 +69,7 @@ pub(super) fn judge(ruleset: &Value, port: u16) -> Fate {
         is_tracked: !objects(ruleset, "rule").any(stops_tracking),
     };
     let fates = chains.map(|chain| fate_in(ruleset, chain, packet));
-    // The first of several that are equally bad.
+    // Keeps the first of several equally bad fates.
     fates.fold(Fate::NoChain, |worst, fate| {
         if rank(&fate) > rank(&worst) {
             fate
@@ -87,7 +85,7 @@ fn stops_tracking(rule: &Value) -> bool {
     statements.any(|it| it.get("notrack").is_some())
 }
 
-/// Returns true if the table of a chain is switched off.
+/// Returns true if the table of a chain is dormant.
 fn is_dormant(ruleset: &Value, chain: &Value) -> bool {
     objects(ruleset, "table").any(|table| {
         let flags = &table["flags"];
@@ -100,14 +98,14 @@ fn is_dormant(ruleset: &Value, chain: &Value) -> bool {
     })
 }
 
-/// Returns true if the rules include the chain that iptables makes for incoming packets.
+/// Returns true if the rules include the chain that iptables creates for incoming packets.
 pub(super) fn has_iptables(ruleset: &Value, family: &str) -> bool {
     objects(ruleset, "chain").any(|chain| {
         chain["family"] == family && chain["table"] == "filter" && chain["name"] == "INPUT"
     })
 }
 
-/// Returns the text of a rule, as `nft` prints it.
+/// Returns the text of a rule in the format of `nft`.
 pub(super) fn text(machine: &Machine, chain: &str, handle: u64) -> String {
     let mut arguments = vec!["-a", "list", "chain"];
     arguments.extend(chain.split(' '));
@@ -120,13 +118,13 @@ pub(super) fn text(machine: &Machine, chain: &str, handle: u64) -> String {
     )
 }
 
-/// Returns the objects of a kind, in their order.
+/// Returns the objects of a kind, in the order of the ruleset.
 fn objects<'a>(ruleset: &'a Value, kind: &'a str) -> impl Iterator<Item = &'a Value> {
     let all = ruleset["nftables"].as_array().into_iter().flatten();
     all.filter_map(move |object| object.get(kind))
 }
 
-/// Returns the fate of the packet in a chain. The first rule that decides, or may, is the last that counts.
+/// Returns the fate of the packet in a chain. The first rule that decides or may decide determines it.
 fn fate_in(ruleset: &Value, chain: &Value, packet: Packet) -> Fate {
     let mut rules = objects(ruleset, "rule").filter(|rule| {
         rule["chain"] == chain["name"]
@@ -161,10 +159,10 @@ fn effect(rule: &Value, packet: Packet) -> Effect {
             "drop" | "reject" => effect = Effect::Drops,
             "counter" | "log" | "notrack" | "last" | "ct helper" | "ct timeout"
             | "ct expectation" | "secmark" => {}
-            // A port that is rewritten is another one for the rules after it.
+            // A rewritten port changes the packet for the following rules.
             "mangle" if body["key"]["payload"].is_null() => {}
             "match" => conditions = conditions.max(condition(body, rule, packet)),
-            // These may end the rule, and decide nothing.
+            // These statements may end the rule without a decision.
             "limit" | "quota" | "set" | "map" | "meter" | "ct count" => {
                 conditions = conditions.max(Match::Unclear);
             }
@@ -187,7 +185,7 @@ fn effect(rule: &Value, packet: Packet) -> Effect {
 fn condition(body: &Value, rule: &Value, packet: Packet) -> Match {
     let left = &body["left"];
     let (payload, meta) = (&left["payload"], left["meta"]["key"].as_str());
-    // A header inside the packet.
+    // The condition is about an encapsulated header.
     if !payload["tunnel"].is_null() {
         return Match::Unclear;
     }
@@ -206,7 +204,7 @@ fn condition(body: &Value, rule: &Value, packet: Packet) -> Match {
     };
     match (field, meta) {
         (Some(("udp" | "th", "dport")), _) => compared(has_port),
-        // Packets of the other version do not match, in chains that see both.
+        // In chains for both IP versions, packets of the other version do not match.
         (Some(("ip", "protocol") | ("ip6", "nexthdr")), _)
             if matches!(rule["family"].as_str(), Some("inet" | "bridge")) =>
         {
@@ -215,15 +213,15 @@ fn condition(body: &Value, rule: &Value, packet: Packet) -> Match {
         (Some(("ip", "protocol") | ("ip6", "nexthdr")), _) | (_, Some("l4proto")) => {
             compared(is_udp)
         }
-        // Other machines do not use loopback.
+        // Packets from other machines do not arrive on loopback.
         (_, Some("iif" | "iifname")) => compared(|name, _| (name == "lo").then_some(false)),
         _ if left["ct"]["key"] == "state" && packet.is_tracked => compared(is_new),
         _ => Match::Unclear,
     }
 }
 
-/// Returns true if a value or one of a list matches. Returns `None` if none does and some cannot be judged,
-/// as the name of a set.
+/// Returns true if a value, or one of a list, matches. Returns `None` if none matches and some cannot be
+/// judged, such as the name of a set.
 fn any(right: &Value, is_match: impl Fn(&Value) -> Option<bool>) -> Option<bool> {
     let list = right.as_array().or_else(|| right["set"].as_array());
     let values = list.map_or(slice::from_ref(right), Vec::as_slice);

@@ -252,7 +252,7 @@ fn closed_port_has_the_rule_and_the_command_that_opens_it() {
         .machine()
         .with_output("nft -j list ruleset", &chain("drop", &[]));
     let saw = check(&machine, 443).saw;
-    let policy = "the policy of inet filter input is to drop, and no rule accepts it";
+    let policy = "the policy of inet filter input is drop, and no rule accepts the packet";
     assert_eq!(saw, format!("UDP port 443 seems closed: {policy}"));
 }
 
@@ -267,7 +267,7 @@ fn rules_of_iptables_alone_are_not_judged() {
         let machine = tree.machine().with_output("ip6tables -S INPUT", rules);
         let found = check(&machine, 443);
         assert_eq!((found.verdict, found.fix), (expected, None), "{rules}");
-        // Nftables sees nothing of these rules.
+        // `nft` does not show these rules.
         let machine = machine.with_output("nft -j list ruleset", r#"{"nftables":[]}"#);
         assert_eq!(check(&machine, 443).verdict, expected, "{rules}");
     }
@@ -284,7 +284,7 @@ fn rules_of_iptables_in_nftables_are_judged_there() {
     let found = check(&machine, 443);
     assert_eq!(
         (found.verdict, &*found.saw),
-        (Good, "its rules do not drop UDP to port 443")
+        (Good, "the rules do not drop UDP to port 443")
     );
 }
 
@@ -335,7 +335,7 @@ fn rules_of_one_version_of_ip_are_unclear_in_chains_for_both() {
 }
 
 #[test]
-fn statements_that_decide_nothing_do_not_end_the_judgement() {
+fn statements_without_a_decision_do_not_end_the_evaluation() {
     for statement in [
         r#"{"set":{"op":"update","elem":{"payload":{"protocol":"ip","field":"saddr"}},"set":"@seen"}}"#,
         r#"{"xt":{"type":"match","name":"conntrack"}}"#,
@@ -362,7 +362,7 @@ fn headers_inside_packets_are_unclear() {
 }
 
 #[test]
-fn states_of_connections_are_unclear_where_packets_are_not_tracked() {
+fn connection_states_are_unclear_for_untracked_packets() {
     let untracked = state("in", r#"["established","untracked"]"#);
     let accept = format!("{untracked},{ACCEPT}");
     assert_judged("drop", &accept, "closed");
@@ -372,7 +372,7 @@ fn states_of_connections_are_unclear_where_packets_are_not_tracked() {
 }
 
 #[test]
-fn tables_that_are_switched_off_are_not_judged() {
+fn dormant_tables_are_not_judged() {
     for flags in [r#""dormant""#, r#"["owner","dormant"]"#] {
         let rules = chain("drop", &[]);
         let rules = rules.replace(

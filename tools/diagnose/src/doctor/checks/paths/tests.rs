@@ -65,7 +65,7 @@ fn state_of_a_feature_follows_the_counters() {
         (false, false, 0, Feature::Used),
         (false, false, 1, Feature::Restored),
         (false, true, 1, Feature::GivenUp),
-        // Earlier connections of the endpoint have lost it.
+        // An earlier connection of the endpoint turned the feature off.
         (false, true, 0, Feature::GivenUp),
         (true, false, 0, Feature::Refused),
     ] {
@@ -85,20 +85,20 @@ fn every_finding_of_a_lost_feature_states_the_consequence() {
     for path in [Path::Loopback, Path::Host] {
         for finding in check(path, &Ok(lossy.clone())) {
             let why = finding.why.as_deref().expect("a reason");
-            assert!(why.contains("by itself"), "{why}");
+            assert!(why.contains("courser"), "{why}");
             assert!(finding.fix.is_some(), "{}", finding.name);
         }
     }
 }
 
 #[test]
-fn loopback_carries_all_of_it() {
+fn loopback_carries_batches_and_marks() {
     let trial = loopback(Ipv4Addr::LOCALHOST.into()).expect("UDP over loopback");
     assert!(trial.sent.0 > 0, "{trial:?}");
     let most = (2 * BURSTS * BURST / usize::from(SMALLEST)) as u64;
     assert!(
         trial.sent.0 < most,
-        "no more than the bursts need: {trial:?}"
+        "at most the bytes of the bursts: {trial:?}"
     );
     assert_ne!(trial.batches, Feature::GivenUp, "{trial:?}");
     assert_ne!(trial.marks, Feature::GivenUp, "{trial:?}");
@@ -106,7 +106,7 @@ fn loopback_carries_all_of_it() {
 }
 
 #[test]
-fn port_that_nothing_listens_on_is_a_note() {
+fn unused_port_is_a_note() {
     let unused = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
     let address = unused.local_addr().expect("bound");
     drop(unused);

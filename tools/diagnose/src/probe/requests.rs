@@ -1,4 +1,4 @@
-//! Requests over the protocol that was negotiated.
+//! Sends requests over the negotiated protocol.
 
 use std::time::Duration;
 
@@ -7,13 +7,13 @@ use http::{Method, Request, StatusCode, header};
 use http_body_util::BodyExt as _;
 use tokio::time::timeout;
 
-/// The application protocol of a connection.
+/// A client for the application protocol of a connection.
 #[derive(Debug)]
-pub(crate) enum Talk {
+pub(crate) enum RequestClient {
     Http3(h3::Client),
-    /// HTTP/0.9 on streams, the protocol of interoperability tests.
+    /// HTTP/0.9 over streams, the protocol of interoperability tests.
     Http09(Connection),
-    /// A protocol that this program does not know.
+    /// A protocol that this program does not support.
     Other,
 }
 
@@ -26,19 +26,19 @@ pub(crate) struct Answer {
     pub(crate) content: u64,
 }
 
-/// The destination of requests.
+/// The values from which requests are built, and their time limit.
 #[derive(Clone, Debug)]
-pub(crate) struct Asker {
+pub(crate) struct RequestTemplate {
     pub(crate) authority: String,
     pub(crate) path: String,
     pub(crate) limit: Duration,
     /// HEAD, or GET for servers that do not support HEAD.
     pub(crate) method: Method,
-    /// The length of a meaningless field that pads the request.
+    /// The length of a field that only pads the request.
     pub(crate) padding: usize,
 }
 
-impl Talk {
+impl RequestClient {
     pub(crate) fn of(connection: &Connection, protocol: &str) -> Self {
         match protocol {
             h3::ALPN => Self::Http3(h3::Client::new(connection.clone())),
@@ -47,40 +47,42 @@ impl Talk {
         }
     }
 
-    /// Sends a request and reads the response to its end, or to the limit of its content. Returns `None` if
-    /// the protocol is unknown.
-    pub(crate) async fn ask(
+    /// Sends a request, and reads the response to its end or to [`MAX_CONTENT`]. Returns `None` if the protocol
+    /// is not supported.
+    pub(crate) async fn request(
         &self,
-        asker: &Asker,
+        template: &RequestTemplate,
         priority: Option<&'static str>,
     ) -> Option<Result<Answer, String>> {
-        let asked = async {
+        let exchange = async {
             match self {
-                Self::Http3(client) => Some(over_http3(client, asker, priority).await),
-                Self::Http09(connection) => Some(over_streams(connection, asker).await),
+                Self::Http3(client) => Some(over_http3(client, template, priority).await),
+                Self::Http09(connection) => Some(over_streams(connection, template).await),
                 Self::Other => None,
             }
         };
-        let seconds = asker.limit.as_secs_f64();
+        let seconds = template.limit.as_secs_f64();
         let late = || Some(Err(format!("no response within {seconds} s")));
-        timeout(asker.limit, asked).await.unwrap_or_else(|_| late())
+        timeout(template.limit, exchange)
+            .await
+            .unwrap_or_else(|_| late())
     }
 }
 
 async fn over_http3(
     client: &h3::Client,
-    asker: &Asker,
+    template: &RequestTemplate,
     priority: Option<&'static str>,
 ) -> Result<Answer, String> {
     let mut request = Request::builder()
-        .method(asker.method.clone())
-        .uri(format!("https://{}{}", asker.authority, asker.path))
+        .method(template.method.clone())
+        .uri(format!("https://{}{}", template.authority, template.path))
         .header(header::USER_AGENT, USER_AGENT);
     if let Some(priority) = priority {
         request = request.header("priority", priority);
     }
-    if asker.padding > 0 {
-        request = request.header("x-courser-probe-padding", "Z".repeat(asker.padding));
+    if template.padding > 0 {
+        request = request.header("x-courser-probe-padding", "Z".repeat(template.padding));
     }
     let request = request.body(h3::Empty).map_err(|error| error.to_string())?;
     let response = client
@@ -92,7 +94,7 @@ async fn over_http3(
         Some(
             String::from_utf8_lossy(value.as_bytes())
                 .chars()
-                .take(LONGEST_FIELD)
+                .take(MAX_FIELD)
                 .collect(),
         )
     };
@@ -106,34 +108,37 @@ async fn over_http3(
     while let Some(frame) = body.frame().await {
         let frame = frame.map_err(|error| error.to_string())?;
         answer.content += frame.data_ref().map_or(0, |data| data.len() as u64);
-        if answer.content >= MOST_CONTENT {
+        if answer.content >= MAX_CONTENT {
             break;
         }
     }
     Ok(answer)
 }
 
-async fn over_streams(connection: &Connection, asker: &Asker) -> Result<Answer, String> {
+async fn over_streams(
+    connection: &Connection,
+    template: &RequestTemplate,
+) -> Result<Answer, String> {
     let (mut send, mut receive) = connection
         .open_bi()
         .await
         .map_err(|error| error.to_string())?;
-    let request = format!("GET {}\r\n", asker.path);
+    let request = format!("GET {}\r\n", template.path);
     send.write_all(request.as_bytes())
         .await
         .map_err(|error| error.to_string())?;
-    // The stream may have been answered and closed already.
+    // The server may have answered and closed the stream already.
     let _ = send.finish();
     let mut content = 0;
     loop {
-        match receive.read_chunk(MOST_CHUNK).await {
+        match receive.read_chunk(MAX_CHUNK).await {
             Ok(Some(chunk)) => content += chunk.len() as u64,
             Ok(None) => break,
-            // A file that does not exist is answered by a reset, which shows that the server is there.
+            // Servers reset the stream if the file does not exist, which counts as an answer.
             Err(courser::ReadError::Reset(_)) => break,
             Err(error) => return Err(error.to_string()),
         }
-        if content >= MOST_CONTENT {
+        if content >= MAX_CONTENT {
             break;
         }
     }
@@ -143,18 +148,18 @@ async fn over_streams(connection: &Connection, asker: &Asker) -> Result<Answer, 
     })
 }
 
-/// HTTP/0.9 on streams, the protocol of interoperability tests.
+/// The ALPN name of HTTP/0.9 over streams, the protocol of interoperability tests.
 pub(crate) const HTTP_09: &str = "hq-interop";
 
-/// The user agent of all requests.
+/// The user agent of all requests, which explains their purpose to operators.
 pub const USER_AGENT: &str = concat!(
     "courser-probe/",
     env!("CARGO_PKG_VERSION"),
     " (diagnosis of QUIC; a run makes at most 6 handshakes)"
 );
 
-/// Bytes of content that are read of a response (K236).
-pub(crate) const MOST_CONTENT: u64 = 1 << 20;
-const MOST_CHUNK: usize = 65_536;
-/// Characters of a field that are kept (K236).
-const LONGEST_FIELD: usize = 512;
+/// The largest number of content bytes that are read from a response (K236).
+pub(crate) const MAX_CONTENT: u64 = 1 << 20;
+const MAX_CHUNK: usize = 65_536;
+/// The largest number of characters of a field that are kept (K236).
+const MAX_FIELD: usize = 512;

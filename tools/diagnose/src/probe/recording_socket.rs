@@ -1,4 +1,4 @@
-//! A socket that records its datagrams, and that can change its port as a NAT does.
+//! A socket that records its datagrams, and can change its port as a NAT does.
 
 use std::io;
 use std::net::SocketAddr;
@@ -11,13 +11,13 @@ use tokio::io::Interest;
 
 use crate::probe::wire::WireLog;
 
-/// A socket of an endpoint. Clones share it.
+/// The socket of an endpoint, with a log of its datagrams. Clones share the socket and the log.
 #[derive(Clone, Debug)]
-pub(crate) struct Tap(Arc<Shared>);
+pub(crate) struct RecordingSocket(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
-    /// The address that the endpoint knows, whatever port is in use.
+    /// The local address that the endpoint sees, whatever port is in use.
     local: SocketAddr,
     current: Mutex<Current>,
     log: Mutex<WireLog>,
@@ -26,11 +26,11 @@ struct Shared {
 #[derive(Debug)]
 struct Current {
     socket: Arc<Watched>,
-    /// The task that receives, which has to look at a new socket.
+    /// The task that receives, which is woken after a change of the socket.
     receiver: Option<Waker>,
 }
 
-/// A socket, and a duplicate of it that the runtime watches.
+/// A socket, and a duplicate that the runtime watches for readiness.
 #[derive(Debug)]
 struct Watched {
     udp: SystemSocket,
@@ -47,8 +47,8 @@ impl Watched {
     }
 }
 
-impl Tap {
-    /// Binds a socket.
+impl RecordingSocket {
+    /// Binds a socket with an empty log.
     pub(crate) fn bind(address: SocketAddr) -> io::Result<Self> {
         let socket = Watched::bind(address)?;
         let local = socket.udp.local_addr()?;
@@ -63,8 +63,8 @@ impl Tap {
         })))
     }
 
-    /// Continues from another port, without the endpoint's knowledge. Datagrams to the earlier one are
-    /// lost.
+    /// Replaces the socket by one with another port, without notifying the endpoint. Datagrams to the earlier
+    /// port are lost.
     pub(crate) fn rebind(&self) -> io::Result<()> {
         let socket = Watched::bind(rebound(self.0.local))?;
         let mut current = lock(&self.0.current);
@@ -75,7 +75,7 @@ impl Tap {
         Ok(())
     }
 
-    /// Returns a copy of the observations.
+    /// Returns a copy of the log.
     pub(crate) fn log(&self) -> WireLog {
         lock(&self.0.log).clone()
     }
@@ -85,7 +85,7 @@ impl Tap {
     }
 }
 
-impl UdpSocket for Tap {
+impl UdpSocket for RecordingSocket {
     fn poll_receive(&self, cx: &mut Context<'_>, buffer: &mut [u8]) -> Poll<io::Result<Received>> {
         let socket = {
             let mut current = lock(&self.0.current);
@@ -153,13 +153,13 @@ impl UdpSocket for Tap {
     }
 }
 
-/// Returns the address with any port.
+/// Returns the address with port 0, so that the system chooses one.
 fn rebound(mut local: SocketAddr) -> SocketAddr {
     local.set_port(0);
     local
 }
 
-/// Locks a mutex. What it guards is valid at every moment.
+/// Locks a mutex, even if it is poisoned: its content is always valid.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,4 +1,4 @@
-//! Handshakes with the server, whose number is limited.
+//! Connects to the server, with a limited number of handshakes.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -9,66 +9,69 @@ use courser::{
 };
 use courser_measure::{Failure, Peer, target};
 
+use crate::probe::recording_socket::RecordingSocket;
+use crate::probe::recording_verifier::RecordingVerifier;
 use crate::probe::records::Collector;
-use crate::probe::tap::Tap;
-use crate::probe::trust::Witness;
 
-/// Handshakes of one run, TLS over TCP included (K234).
-pub const MOST_HANDSHAKES: u32 = 6;
+/// The largest number of handshakes in one run, including TLS over TCP (K234).
+pub const MAX_HANDSHAKES: u32 = 6;
 
-/// Makes handshakes with one server, each from a port of its own.
+/// Opens connections to one server, each from its own port.
 #[derive(Debug)]
-pub(crate) struct Dialler {
+pub(crate) struct Connector {
     pub(crate) address: SocketAddr,
     pub(crate) name: String,
     pub(crate) limit: Duration,
     pub(crate) used: u32,
-    pub(crate) witness: Arc<Witness>,
+    pub(crate) verifier: Arc<RecordingVerifier>,
 }
 
-/// An established connection, its endpoint, and the observations of both.
+/// An established connection with its endpoint, and the observations of both.
 #[derive(Debug)]
-pub(crate) struct Line {
+pub(crate) struct ProbeConnection {
     pub(crate) connection: Connection,
     pub(crate) endpoint: Endpoint,
-    pub(crate) tap: Tap,
+    pub(crate) socket: RecordingSocket,
     pub(crate) records: Collector,
     pub(crate) begun: Instant,
 }
 
-/// A handshake that has not completed.
+/// A connection whose handshake has not completed.
 #[derive(Debug)]
-pub(crate) struct Dialling {
+pub(crate) struct PendingConnection {
     pub(crate) connecting: Connecting,
     pub(crate) endpoint: Endpoint,
-    pub(crate) tap: Tap,
+    pub(crate) socket: RecordingSocket,
     pub(crate) records: Collector,
     pub(crate) begun: Instant,
 }
 
-impl Dialler {
-    /// Returns the configuration of a client of version 1 that offers these protocols.
+impl Connector {
+    /// Returns a client configuration for QUIC version 1 that offers these application protocols.
     pub(crate) fn config(&self, protocols: &[String]) -> Result<ClientConfig, Failure> {
-        let config = ClientConfig::with_verifier(self.witness.verifier())?
+        let config = ClientConfig::with_verifier(self.verifier.verifier())?
             .alpn(protocols.iter().map(|name| name.as_bytes().to_vec()))
             .versions([QuicVersion::V1]);
         Ok(config)
     }
 
-    /// Returns false if no further handshake is allowed, and counts one otherwise.
+    /// Counts a handshake, and returns true. Returns false if no further handshake is allowed.
     pub(crate) fn take(&mut self) -> bool {
-        let is_allowed = self.used < MOST_HANDSHAKES;
+        let is_allowed = self.used < MAX_HANDSHAKES;
         self.used += u32::from(is_allowed);
         is_allowed
     }
 
     /// Starts a handshake. Returns `None` if no further one is allowed.
-    pub(crate) fn start(&mut self, config: ClientConfig) -> Result<Option<Dialling>, Failure> {
+    pub(crate) fn start(
+        &mut self,
+        config: ClientConfig,
+    ) -> Result<Option<PendingConnection>, Failure> {
         if !self.take() {
             return Ok(None);
         }
         let local = SocketAddr::from((target::local_ip_for(self.address.ip()), 0));
-        let tap = Tap::bind(local)?;
+        let socket = RecordingSocket::bind(local)?;
         let records = Collector::default();
         let transport = TransportConfig {
             handshake_timeout: self.limit,
@@ -76,73 +79,73 @@ impl Dialler {
             sinks: Some(Arc::new(records.clone())),
             ..TransportConfig::default()
         };
-        let endpoint = Endpoint::builder().transport(tap.clone());
+        let endpoint = Endpoint::builder().transport(socket.clone());
         let endpoint = endpoint.map_err(|error| Failure::new(error.to_string()))?;
         let begun = Instant::now();
         let config = config.transport_config(transport);
         let connecting = endpoint.connect_with(config, self.address, &self.name)?;
-        Ok(Some(Dialling {
+        Ok(Some(PendingConnection {
             connecting,
             endpoint,
-            tap,
+            socket,
             records,
             begun,
         }))
     }
 
-    /// Makes a handshake.
+    /// Connects to the server. Returns `None` if no further handshake is allowed.
     pub(crate) async fn connect(
         &mut self,
         config: ClientConfig,
-    ) -> Result<Option<Result<Line, ConnectionError>>, Failure> {
-        let Some(Dialling {
+    ) -> Result<Option<Result<ProbeConnection, ConnectionError>>, Failure> {
+        let Some(PendingConnection {
             connecting,
             endpoint,
-            tap,
+            socket,
             records,
             begun,
         }) = self.start(config)?
         else {
             return Ok(None);
         };
-        Ok(Some(connecting.await.map(|connection| Line {
+        Ok(Some(connecting.await.map(|connection| ProbeConnection {
             connection,
             endpoint,
-            tap,
+            socket,
             records,
             begun,
         })))
     }
 
-    /// Makes the first handshake, which ends early if nothing listens on the port. The error suggests a
+    /// Performs the first handshake, which fails early if no program listens on the port. The error suggests a
     /// remedy.
     pub(crate) async fn first(
         &mut self,
         config: ClientConfig,
-    ) -> Result<Result<Line, String>, Failure> {
-        let Some(dialling) = self.start(config)? else {
+    ) -> Result<Result<ProbeConnection, String>, Failure> {
+        let Some(pending) = self.start(config)? else {
             return Ok(Err("no further handshake is allowed".to_owned()));
         };
-        let Dialling {
+        let PendingConnection {
             connecting,
             endpoint,
-            tap,
+            socket,
             records,
             begun,
-        } = dialling;
+        } = pending;
         let peer = Peer {
             address: self.address,
             name: &self.name,
         };
         let outcome = tokio::select! {
             outcome = connecting => outcome,
-            () = target::nobody_listens(self.address) => return Ok(Err(peer.is_absent("udp").to_string())),
+            () = target::port_closed(self.address) => return Ok(Err(peer.not_listening("udp").to_string())),
         };
         Ok(match outcome {
-            Ok(connection) => Ok(Line {
+            Ok(connection) => Ok(ProbeConnection {
                 connection,
                 endpoint,
-                tap,
+                socket,
                 records,
                 begun,
             }),
@@ -162,18 +165,18 @@ impl Dialler {
                 address: *address,
                 name,
             }
-            .is_silent("udp", *limit)
+            .no_answer("udp", *limit)
             .to_string();
         }
         match error_code(error).and_then(alert) {
             Some(NO_APPLICATION_PROTOCOL) => {
                 format!(
-                    "{address} speaks QUIC, but none of the offered protocols: pass --alpn NAME"
+                    "{address} supports QUIC, but none of the offered protocols: pass --alpn NAME"
                 )
             }
             Some(UNRECOGNIZED_NAME) => {
                 format!(
-                    "{address} speaks QUIC, but has no certificate for {name}: pass --server-name NAME"
+                    "{address} supports QUIC, but has no certificate for {name}: pass --server-name NAME"
                 )
             }
             _ => format!("the handshake with {address} failed: {error}"),
@@ -181,7 +184,7 @@ impl Dialler {
     }
 }
 
-/// Returns the error code of a connection that the server has closed.
+/// Returns the error code with which the server closed a connection.
 pub(crate) fn error_code(error: &ConnectionError) -> Option<u64> {
     match error {
         ConnectionError::ConnectionClosed(close) => Some(close.code.value()),
@@ -195,23 +198,23 @@ pub(crate) fn alert(code: u64) -> Option<u8> {
     u8::try_from(alert).ok()
 }
 
-/// Alerts of RFC 8446 §6.2.
+/// TLS alerts (RFC 8446 §6.2).
 pub(crate) const NO_APPLICATION_PROTOCOL: u8 = 120;
 const UNRECOGNIZED_NAME: u8 = 112;
 
-impl Line {
+impl ProbeConnection {
     /// Closes the connection, and waits briefly until the server has received the close.
     pub(crate) async fn close(self) {
         self.connection
             .close(NO_ERROR.into(), b"courser-probe is done");
         drop(self.connection);
-        let _ = tokio::time::timeout(CLOSING, self.endpoint.wait_idle()).await;
+        let _ = tokio::time::timeout(CLOSE_TIMEOUT, self.endpoint.wait_idle()).await;
     }
 }
 
-/// H3_NO_ERROR, RFC 9114 §8.1; other protocols have no meaning for it.
+/// The code H3_NO_ERROR (RFC 9114 §8.1), which has no meaning in other protocols.
 const NO_ERROR: u32 = 0x100;
-const CLOSING: Duration = Duration::from_millis(50);
+const CLOSE_TIMEOUT: Duration = Duration::from_millis(50);
 
 #[cfg(test)]
 mod tests {
@@ -219,17 +222,17 @@ mod tests {
 
     #[test]
     fn handshakes_are_limited() {
-        let mut dialler = Dialler {
+        let mut connector = Connector {
             address: ([127, 0, 0, 1], 1).into(),
             name: "localhost".to_owned(),
             limit: Duration::from_secs(1),
             used: 0,
-            witness: Arc::new(Witness::new(None).expect("the system's trust")),
+            verifier: Arc::new(RecordingVerifier::new(None).expect("the system's trust")),
         };
         for number in 1..=10 {
-            assert_eq!(dialler.take(), number <= MOST_HANDSHAKES, "{number}");
+            assert_eq!(connector.take(), number <= MAX_HANDSHAKES, "{number}");
         }
-        assert_eq!(dialler.used, MOST_HANDSHAKES);
+        assert_eq!(connector.used, MAX_HANDSHAKES);
     }
 
     #[test]

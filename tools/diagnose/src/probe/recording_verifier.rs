@@ -1,4 +1,4 @@
-//! A verifier that records its verdict and continues, because untrusted servers are examined too.
+//! A certificate verifier that records its verdict and continues, because untrusted servers are examined too.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -8,16 +8,16 @@ use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, aws_lc_rs};
 
-/// Verifies certificates, and records the outcome instead of ending the handshake. Invalid signatures of the
-/// handshake still end it.
+/// Verifies certificates, and records the outcome instead of aborting the handshake. Invalid handshake
+/// signatures still abort it.
 #[derive(Debug)]
-pub(crate) struct Witness {
+pub(crate) struct RecordingVerifier {
     verifier: Arc<dyn ServerCertVerifier>,
     verdict: Arc<Mutex<Option<Result<(), String>>>>,
 }
 
-impl Witness {
-    /// Trusts the system, or the certificates of a file.
+impl RecordingVerifier {
+    /// Trusts the authorities of the system, or the certificates in a file.
     pub(crate) fn new(ca: Option<&std::path::Path>) -> Result<Self, Failure> {
         let provider = Arc::new(aws_lc_rs::default_provider());
         let inner: Arc<dyn ServerCertVerifier> = match ca {
@@ -30,10 +30,10 @@ impl Witness {
             }
         };
         let verdict = Arc::<Mutex<_>>::default();
-        let noted = verdict.clone();
+        let recorded = verdict.clone();
         let verifier = ReviewedVerifier::new(inner, move |_, _, outcome| {
             let outcome = outcome.map(drop).map_err(|error| error.to_string());
-            *noted.lock().unwrap_or_else(PoisonError::into_inner) = Some(outcome);
+            *recorded.lock().unwrap_or_else(PoisonError::into_inner) = Some(outcome);
             Ok(ServerCertVerified::assertion())
         });
         Ok(Self {
@@ -42,7 +42,7 @@ impl Witness {
         })
     }
 
-    /// Returns the verifier, which accepts all servers.
+    /// Returns the verifier for rustls, which accepts all servers.
     pub(crate) fn verifier(&self) -> Arc<dyn ServerCertVerifier> {
         self.verifier.clone()
     }
