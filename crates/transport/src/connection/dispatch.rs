@@ -37,13 +37,13 @@ impl Parts {
     ///
     /// The rule that the frame breaks.
     #[expect(clippy::too_many_lines, reason = "an arm for each frame")]
-    pub(super) fn on_frame(
+    pub(super) fn on_frame<'a>(
         &mut self,
-        frame: &Frame<'_>,
+        frame: &Frame<'a>,
         carrier: Carrier<'_>,
         packets: &mut Packets,
         received: &mut ReceivedFrames,
-    ) -> Result<LifeEffects, TransportError> {
+    ) -> Result<LifeEffects<'a>, TransportError> {
         let (now, space) = (carrier.datagram.now, carrier.space);
         let rtt = |packets: &Packets| packets.recovery.path().rtt().smoothed();
         let mut life = LifeEffects::default();
@@ -123,8 +123,8 @@ impl Parts {
                 life.confirms = true;
                 Worth::Neutral
             }
-            Frame::ConnectionClose(_) => {
-                life.closes = true;
+            Frame::ConnectionClose(frame) => {
+                life.close = Some(*frame);
                 Worth::Neutral
             }
             Frame::Datagram(frame) => self.on_datagram_frame(frame)?,

@@ -1,19 +1,21 @@
 //! Effects of received frames, as `dispatch` combines them from the answers of the parts.
 
+use courser_wire::frame::ConnectionClose;
+
 /// Effects of a frame on the life of the connection, which take place before the next frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(super) struct LifeEffects {
+pub(super) struct LifeEffects<'a> {
     /// The peer has confirmed the handshake.
     pub(super) confirms: bool,
     /// The path does not carry datagrams of the smallest size.
     pub(super) is_path_too_small: bool,
     /// The peer has answered on a path, which a client may have waited for.
     pub(super) is_path_validated: bool,
-    /// The peer closes the connection.
-    pub(super) closes: bool,
+    /// The frame with which the peer closes the connection.
+    pub(super) close: Option<ConnectionClose<'a>>,
 }
 
-impl LifeEffects {
+impl LifeEffects<'_> {
     /// Returns true if there is an effect.
     #[inline]
     pub(super) fn any(self) -> bool {

@@ -2,7 +2,7 @@
 
 use courser_base::Time;
 use courser_wire::DecodeErrorKind;
-use courser_wire::frame::{Frame, FrameError, Frames, permitted};
+use courser_wire::frame::{FrameError, Frames, permitted};
 
 use super::Connection;
 use super::close::path_too_small;
@@ -46,7 +46,7 @@ impl Connection {
                 .on_frame(frame, carrier, &mut self.packets, received)
                 .map_err(|error| error.in_frame(frame_type))?;
             if effects.any() {
-                self.on_life_effects(carrier.datagram.now, effects, frame);
+                self.on_life_effects(carrier.datagram.now, effects);
                 if !self.life.is_open() {
                     return Ok(());
                 }
@@ -56,7 +56,7 @@ impl Connection {
 
     /// Takes the effects of a frame on the life of the connection.
     #[cold]
-    fn on_life_effects(&mut self, now: Time, effects: LifeEffects, frame: &Frame<'_>) {
+    fn on_life_effects(&mut self, now: Time, effects: LifeEffects<'_>) {
         if effects.confirms {
             self.confirm(now);
         }
@@ -66,8 +66,8 @@ impl Connection {
         if effects.is_path_validated {
             self.on_path_validated(now);
         }
-        if let Frame::ConnectionClose(close) = frame {
-            self.end(now, Ending::by_peer(close));
+        if let Some(close) = effects.close {
+            self.end(now, Ending::by_peer(&close));
         }
     }
 
