@@ -10,7 +10,6 @@ use super::event::Event;
 use super::state::State;
 use crate::error::TransportError;
 use crate::handshake::{EarlyData, EarlyKeys, Step};
-use crate::path::Place;
 use crate::space::SpaceId;
 
 impl Connection {
@@ -28,49 +27,54 @@ impl Connection {
                 Step::EarlyDataStopped => {
                     self.discard_early_keys(now);
                 }
-                Step::Parameters(parameters) => {
-                    if self.parts.handshake.settle_early_data(&parameters)?
-                        == Some(EarlyData::Rejected)
-                    {
-                        self.discard_early_keys(now);
-                        self.packets.recovery.forget_early_data(&mut self.parts);
-                        self.parts.streams.on_early_data_rejected();
-                        self.parts.datagrams.on_early_data_rejected();
-                        self.events.push_back(Event::EarlyDataRejected);
-                    }
-                    let idle_timeout = parameters.max_idle_timeout;
-                    self.take_parameters(now, parameters)?;
-                    self.watchdog.on_peer_timeout(idle_timeout);
-                }
+                Step::Parameters(parameters) => self.on_peer_parameters(now, parameters)?,
                 Step::Keys(change) => {
                     self.install_keys(now, change)?;
                 }
                 Step::DataReady => self.events.push_back(Event::HandshakeDataReady),
-                Step::Complete => {
-                    let data = self.parts.handshake.data();
-                    let protocol = data.and_then(|data| data.protocol.as_deref());
-                    self.parts.trace.protocol(now, protocol);
-                    let next_number = self.packets.recovery.first_unused_number();
-                    let time = self.parts.handshake.complete(now, next_number)?;
-                    self.parts.streams.on_early_data_end();
-                    self.packets.recovery.on_handshake_complete();
-                    let unproven = self.packets.recovery.is_size_unproven();
-                    let unproven = unproven.then(|| self.parts.paths.active().place());
-                    self.counters.handshake_time = Some(time);
-                    self.enter(now, State::Complete);
-                    self.events.push_back(Event::Connected);
-                    if let Some(Place { tuple, socket }) = unproven {
-                        let peer = tuple.peer;
-                        let wanted = Event::InterfaceMtuWanted { peer, socket };
-                        self.events.push_back(wanted);
-                    }
-                    if self.parts.handshake.side().is_server() {
-                        // The server's handshake is confirmed when it is complete
-                        // (RFC 9001 §4.1.2).
-                        self.confirm(now);
-                    }
-                }
+                Step::Complete => self.on_handshake_complete(now)?,
             }
+        }
+        Ok(())
+    }
+
+    /// Processes the peer's parameters, which also decide whether early data was accepted.
+    fn on_peer_parameters(
+        &mut self,
+        now: Time,
+        parameters: Box<TransportParameters>,
+    ) -> Result<(), TransportError> {
+        let early_data = self.parts.handshake.settle_early_data(&parameters)?;
+        if early_data == Some(EarlyData::Rejected) {
+            self.discard_early_keys(now);
+            self.packets.recovery.forget_early_data(&mut self.parts);
+            self.parts.streams.on_early_data_rejected();
+            self.parts.datagrams.on_early_data_rejected();
+            self.events.push_back(Event::EarlyDataRejected);
+        }
+        let idle_timeout = parameters.max_idle_timeout;
+        self.take_parameters(now, parameters)?;
+        self.watchdog.on_peer_timeout(idle_timeout);
+        Ok(())
+    }
+
+    /// Completes the handshake, which confirms it for a server (RFC 9001 §4.1.2).
+    fn on_handshake_complete(&mut self, now: Time) -> Result<(), TransportError> {
+        let data = self.parts.handshake.data();
+        let protocol = data.and_then(|data| data.protocol.as_deref());
+        self.parts.trace.protocol(now, protocol);
+        let next_number = self.packets.recovery.first_unused_number();
+        let time = self.parts.handshake.complete(now, next_number)?;
+        self.parts.streams.on_early_data_end();
+        self.packets.recovery.on_handshake_complete();
+        self.counters.handshake_time = Some(time);
+        self.enter(now, State::Complete);
+        self.events.push_back(Event::Connected);
+        if self.packets.recovery.is_size_unproven() {
+            self.want_interface_mtu();
+        }
+        if self.parts.handshake.side().is_server() {
+            self.confirm(now);
         }
         Ok(())
     }

@@ -231,15 +231,20 @@ impl Connection {
         Some(path.transmit(Ecn::NotEct, None, built.len))
     }
 
+    /// Asks the driver for the MTU of the interface of the path in use.
+    pub(super) fn want_interface_mtu(&mut self) {
+        let Place { tuple, socket } = self.parts.paths.active().place();
+        let peer = tuple.peer;
+        self.events
+            .push_back(Event::InterfaceMtuWanted { peer, socket });
+    }
+
     /// Sends a lone datagram that is larger than today's, when it is time for one.
     fn transmit_size_probe(&mut self, now: Time, buffer: &mut TransmitBuffer) -> Option<Transmit> {
         let is_validated = self.parts.paths.active().is_validated();
         let has_data = self.parts.streams.wants_to_send();
         if self.packets.recovery.wants_interface() {
-            let Place { tuple, socket } = self.parts.paths.active().place();
-            let peer = tuple.peer;
-            self.events
-                .push_back(Event::InterfaceMtuWanted { peer, socket });
+            self.want_interface_mtu();
         }
         let size = self
             .packets
