@@ -16,19 +16,36 @@ use super::received_datagram::ReceivedDatagram;
 use crate::error::TransportError;
 use crate::handshake::{Finished, Reaction};
 use crate::path::Arrival;
-use crate::protection::{Early, OpenFailure};
+use crate::protection::{Early, OpenFailure, Opened};
 use crate::space::SpaceId;
 
-/// The fate of a received packet.
-enum Verdict {
-    /// It is authentic and was processed.
-    Opened,
+/// The reason for which a received packet was not processed to its end.
+enum Unprocessed {
     /// It is kept until its keys arrive, or nothing can be said about it.
     Unread,
     /// It is dropped.
     Dropped(Reason),
     /// It is dropped, and was one forged packet too many (RFC 9001 §6.6).
     LastForgery,
+    /// It is authentic and breaks a rule.
+    Violation(TransportError),
+}
+
+impl From<TransportError> for Unprocessed {
+    fn from(error: TransportError) -> Self {
+        Self::Violation(error)
+    }
+}
+
+impl From<OpenFailure> for Unprocessed {
+    fn from(failure: OpenFailure) -> Self {
+        match failure {
+            OpenFailure::NoKeys => Self::Unread,
+            OpenFailure::NotAuthentic => Self::Dropped(Reason::NotAuthentic),
+            OpenFailure::TooManyForgeries => Self::LastForgery,
+            OpenFailure::Violation(error) => Self::Violation(error),
+        }
+    }
 }
 
 impl Connection {
@@ -102,20 +119,20 @@ impl Connection {
     ) -> bool {
         let now = datagram.now;
         match self.process_packet(datagram, bytes, packet) {
-            Ok(Verdict::Opened) => true,
-            Ok(Verdict::Unread) => false,
-            Ok(Verdict::Dropped(reason)) => {
+            Ok(()) => true,
+            Err(Unprocessed::Unread) => false,
+            Err(Unprocessed::Dropped(reason)) => {
                 self.on_packet_dropped(now, packet, reason);
                 reason == Reason::Duplicate
             }
-            Ok(Verdict::LastForgery) => {
+            Err(Unprocessed::LastForgery) => {
                 self.on_packet_dropped(now, packet, Reason::NotAuthentic);
                 let code = TransportErrorCode::AEAD_LIMIT_REACHED;
                 let text = "too many packets failed authentication";
                 self.end(now, TransportError::new(code, text));
                 true
             }
-            Err(error) => {
+            Err(Unprocessed::Violation(error)) => {
                 self.end(now, error);
                 true
             }
@@ -131,59 +148,20 @@ impl Connection {
         self.parts.trace.packet_dropped(now, packet, reason);
     }
 
+    /// Processes a packet, if it is admitted and can be opened.
     fn process_packet(
         &mut self,
         datagram: &ReceivedDatagram,
         bytes: &mut [u8],
         packet: &Packet,
-    ) -> Result<Verdict, TransportError> {
+    ) -> Result<(), Unprocessed> {
         let now = datagram.now;
         if packet.kind == PacketKind::Retry {
-            return Ok(self.on_retry(now, &bytes[..packet.end], packet));
+            return self.on_retry(now, &bytes[..packet.end], packet);
         }
-        let is_early = packet.kind == PacketKind::ZeroRtt;
-        // A client never takes 0-RTT packets (RFC 9001 §5.6).
-        let space = SpaceId::of(packet.kind).filter(|_| !is_early || self.side().is_server());
-        let (Some(space), Some(level)) = (space, EncryptionLevel::of_packet(packet.kind)) else {
-            return Ok(Verdict::Dropped(Reason::KeysUnavailable));
-        };
-        if !self.parts.handshake.accepts_header(packet, datagram.len) {
-            return Ok(Verdict::Dropped(Reason::Header));
-        }
-        if !self.may_open(level) {
-            return Ok(self.keep_early(datagram, bytes, packet, level));
-        }
-        self.prepare_version(packet);
-        let Some(expected) = self.parts.acknowledger.expected(space) else {
-            return Ok(Verdict::Unread);
-        };
+        let space = self.admit_packet(datagram, bytes, packet)?;
         let bytes = &mut bytes[..packet.end];
-        let pto = || self.packets.recovery.pto();
-        let opened = match self
-            .packets
-            .protection
-            .open(now, pto, expected, packet, bytes)
-        {
-            Ok(opened) => opened,
-            Err(OpenFailure::NoKeys) => return Ok(Verdict::Unread),
-            Err(OpenFailure::NotAuthentic) => return Ok(Verdict::Dropped(Reason::NotAuthentic)),
-            Err(OpenFailure::TooManyForgeries) => return Ok(Verdict::LastForgery),
-            Err(OpenFailure::Violation(error)) => return Err(error),
-        };
-        if is_early && !self.parts.handshake.take_early_room(packet.end) {
-            // Not acknowledged, so that the client sends it again when the handshake is complete.
-            return Ok(Verdict::Dropped(Reason::KeysUnavailable));
-        }
-        if opened.update.is_some_and(|update| update.is_new) {
-            let key_phase = self.packets.protection.key_phase();
-            self.parts.trace.key_update(now, true, key_phase);
-        }
-        if self.parts.acknowledger.is_duplicate(space, opened.number) {
-            return Ok(Verdict::Dropped(Reason::Duplicate));
-        }
-        if space == SpaceId::Application {
-            self.parts.bits.on_received(bytes[0], opened.number);
-        }
+        let opened = self.open_packet(now, space, bytes, packet)?;
         let payload = &bytes[opened.payload];
         let exponent = self.packets.recovery.ack_delay_exponent();
         self.parts
@@ -194,7 +172,7 @@ impl Connection {
             if let Some(close) = find_close(packet.kind, payload) {
                 self.end(now, Ending::by_peer(&close));
             }
-            return Ok(Verdict::Opened);
+            return Ok(());
         }
         self.learn_from_header(now, packet);
         let carrier = Carrier {
@@ -206,7 +184,68 @@ impl Connection {
         self.process_payload(carrier, payload, &mut received)?;
         received.idle += opened.update.map_or(0, |update| update.cost);
         self.on_processed(carrier, opened.number, &received)?;
-        Ok(Verdict::Opened)
+        Ok(())
+    }
+
+    /// Admits a packet whose header is acceptable and whose keys are there, and returns its space. Keeps a
+    /// packet whose keys may come.
+    #[inline]
+    fn admit_packet(
+        &mut self,
+        datagram: &ReceivedDatagram,
+        bytes: &[u8],
+        packet: &Packet,
+    ) -> Result<SpaceId, Unprocessed> {
+        // A client never takes 0-RTT packets (RFC 9001 §5.6).
+        let is_for_server = packet.kind == PacketKind::ZeroRtt;
+        let space = SpaceId::of(packet.kind).filter(|_| !is_for_server || self.side().is_server());
+        let (Some(space), Some(level)) = (space, EncryptionLevel::of_packet(packet.kind)) else {
+            return Err(Unprocessed::Dropped(Reason::KeysUnavailable));
+        };
+        if !self.parts.handshake.accepts_header(packet, datagram.len) {
+            return Err(Unprocessed::Dropped(Reason::Header));
+        }
+        if !self.may_open(level) {
+            return Err(self.keep_early(datagram, bytes, packet, level));
+        }
+        self.prepare_version(packet);
+        Ok(space)
+    }
+
+    /// Opens a packet, and learns what its number and its keys show. A packet that was opened before is
+    /// dropped.
+    #[inline]
+    fn open_packet(
+        &mut self,
+        now: Time,
+        space: SpaceId,
+        bytes: &mut [u8],
+        packet: &Packet,
+    ) -> Result<Opened, Unprocessed> {
+        let Some(expected) = self.parts.acknowledger.expected(space) else {
+            return Err(Unprocessed::Unread);
+        };
+        let pto = || self.packets.recovery.pto();
+        let opened = self
+            .packets
+            .protection
+            .open(now, pto, expected, packet, bytes)?;
+        let is_early = packet.kind == PacketKind::ZeroRtt;
+        if is_early && !self.parts.handshake.take_early_room(packet.end) {
+            // Not acknowledged, so that the client sends it again when the handshake is complete.
+            return Err(Unprocessed::Dropped(Reason::KeysUnavailable));
+        }
+        if opened.update.is_some_and(|update| update.is_new) {
+            let key_phase = self.packets.protection.key_phase();
+            self.parts.trace.key_update(now, true, key_phase);
+        }
+        if self.parts.acknowledger.is_duplicate(space, opened.number) {
+            return Err(Unprocessed::Dropped(Reason::Duplicate));
+        }
+        if space == SpaceId::Application {
+            self.parts.bits.on_received(bytes[0], opened.number);
+        }
+        Ok(opened)
     }
 
     /// Takes the version and the connection ID that the first authentic packets of the peer name.
@@ -234,14 +273,14 @@ impl Connection {
         }
     }
 
-    /// Keeps a packet that came before its keys, if they may come.
+    /// Keeps a packet that came before its keys, if they may come. Drops it otherwise.
     fn keep_early(
         &mut self,
         datagram: &ReceivedDatagram,
         bytes: &[u8],
         packet: &Packet,
         level: EncryptionLevel,
-    ) -> Verdict {
+    ) -> Unprocessed {
         let is_handshaking = self.life.is_handshaking();
         let has_handshake_keys = self.parts.acknowledger.is_open(SpaceId::Handshake);
         let may_come = match level {
@@ -264,7 +303,7 @@ impl Connection {
                 let rtt = self.packets.recovery.path().rtt().smoothed();
                 self.parts.handshake.on_late_packet(datagram.now, rtt);
             }
-            return Verdict::Dropped(Reason::KeysUnavailable);
+            return Unprocessed::Dropped(Reason::KeysUnavailable);
         }
         if self.side().is_client() && !has_handshake_keys {
             // What makes the keys was lost, or comes later.
@@ -274,7 +313,7 @@ impl Connection {
         self.parts.trace.record(datagram.now, || {
             Record::PacketBuffered(PacketBuffered { kind, len })
         });
-        Verdict::Unread
+        Unprocessed::Unread
     }
 
     /// Processes packets that waited for keys.
@@ -371,16 +410,16 @@ impl Connection {
     }
 
     /// The server asks for a proof of address (RFC 9000 §17.2.5.2).
-    fn on_retry(&mut self, now: Time, bytes: &[u8], packet: &Packet) -> Verdict {
+    fn on_retry(&mut self, now: Time, bytes: &[u8], packet: &Packet) -> Result<(), Unprocessed> {
         if !self.life.is_handshaking() || !self.parts.handshake.on_retry(packet, bytes) {
-            return Verdict::Dropped(Reason::Header);
+            return Err(Unprocessed::Dropped(Reason::Header));
         }
         self.parts.set_handshake_id(now, packet.source);
         // Packet numbers go on, everything else of recovery starts anew (§17.2.5.3, RFC 9002 §6.3).
         // The server has dropped the 0-RTT packets, whose data is sent again.
         self.packets.recovery.on_retry(now, &mut self.parts);
         self.open_initial(&packet.source);
-        Verdict::Opened
+        Ok(())
     }
 
     /// The server supports other versions (RFC 9000 §6.2, RFC 9368 §2.1). Only the first answer may
