@@ -12,7 +12,7 @@ use super::admission::client::Client;
 use super::admission::incoming::Incoming;
 use super::admission::tokens::address_token::AddressProof;
 use super::admission::verdict::Verdict;
-use super::admission::waiting_room::{KeptDatagram, Waiting};
+use super::admission::waiting_clients::{KeptDatagram, Waiting};
 use super::admission::{FirstPacket, OVER_SHARE};
 use super::arrived::Arrived;
 use super::router::MIN_DESTINATION;
