@@ -77,8 +77,8 @@ pub use datagram::{
 };
 pub use endpoint::{
     AddressFilter, AddressListError, AddressPrefix, ConnectError, ConnectionHandle,
-    CreationLimiter, Endpoint, EndpointStats, Incoming, MAX_SHARDS, PacketTooBig, ReceiveMeta,
-    ShardPlace, Stray, UnreachableReport,
+    CreationLimiter, Endpoint, EndpointStats, Incoming, MAX_SHARDS, MisroutedBatch, PacketTooBig,
+    ReceiveMeta, ShardPlace, UnreachableReport,
 };
 pub use error::{PanicPayload, TransportError};
 pub use frame_counts::FrameCounts;

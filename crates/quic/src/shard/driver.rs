@@ -13,7 +13,7 @@ use std::time::Duration;
 use courser_base::foreign::{self, ForeignWaker};
 use courser_base::{FourTuple, Time};
 use courser_transport::{
-    PacketTooBig, ReceiveMeta, ShardPlace, SocketId, Stray, UnreachableReport,
+    MisroutedBatch, PacketTooBig, ReceiveMeta, ShardPlace, SocketId, UnreachableReport,
 };
 use courser_udp::Received;
 
@@ -46,7 +46,7 @@ pub(crate) struct Driver {
     has_more: bool,
     pause: Pause,
     /// Datagrams that other shards have received for this one. Kept for its memory.
-    strays: VecDeque<Stray>,
+    misrouted: VecDeque<MisroutedBatch>,
     /// The endpoint has no handles, and the shard no connections.
     is_over: bool,
     /// When connections that cannot send are checked next, while a batch waits for its socket.
@@ -115,7 +115,7 @@ impl Driver {
             waker: None,
             has_more: false,
             pause: Pause::default(),
-            strays: VecDeque::new(),
+            misrouted: VecDeque::new(),
             is_over: false,
             upkeep: None,
             cannot_receive: false,
@@ -125,7 +125,7 @@ impl Driver {
 
     fn turn(&mut self, cx: &mut Context<'_>) -> io::Result<Poll<()>> {
         if self.stage == Stage::Receive {
-            self.handle_strays(cx);
+            self.handle_misrouted(cx);
             self.receive(cx);
             self.handle_icmp_messages();
             if self.begin_turn(cx) {
@@ -150,18 +150,18 @@ impl Driver {
     }
 
     /// Processes the datagrams that other shards have received for this one.
-    fn handle_strays(&mut self, cx: &Context<'_>) {
+    fn handle_misrouted(&mut self, cx: &Context<'_>) {
         let Some(place) = &self.shard.place else {
             return;
         };
-        place.take(cx.waker(), &mut self.strays);
-        if self.strays.is_empty() {
+        place.take(cx.waker(), &mut self.misrouted);
+        if self.misrouted.is_empty() {
             return;
         }
         let now = self.shard.now();
         let mut locked = self.shard.lock();
-        for stray in self.strays.drain(..) {
-            locked.endpoint.handle_stray(now, stray);
+        for batch in self.misrouted.drain(..) {
+            locked.endpoint.handle_misrouted(now, batch);
         }
     }
 
@@ -393,8 +393,8 @@ impl Driver {
         }
         let has_more =
             std::mem::take(&mut self.has_more) || locked.has_more() || locked.is_accepting_held();
-        // Strays that arrived since this turn began woke this task while it was awake.
-        let has_more = has_more || shard.place.as_ref().is_some_and(ShardPlace::has_strays);
+        // Datagrams that other shards handed on since this turn began woke this task while it was awake.
+        let has_more = has_more || shard.place.as_ref().is_some_and(ShardPlace::has_misrouted);
         let tls_tasks = locked.take_tls_tasks();
         locked.release(&mut self.spare);
         shard.run_tls_tasks(tls_tasks);

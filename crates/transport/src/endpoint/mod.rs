@@ -37,7 +37,7 @@ pub use self::lifecycle::ConnectError;
 pub use self::packet_too_big::PacketTooBig;
 pub use self::receive::ReceiveMeta;
 pub use self::shards::MAX_SHARDS;
-pub use self::shards::outbox::Stray;
+pub use self::shards::outbox::MisroutedBatch;
 pub use self::shards::place::ShardPlace;
 pub use self::stats::EndpointStats;
 pub use self::unreachable::UnreachableReport;

@@ -72,7 +72,7 @@ impl Endpoint {
             path: meta.path,
             socket,
             ecn: meta.ecn,
-            is_stray: false,
+            is_handed_on: false,
         };
         self.handle_batch(arrived, buffer, meta.segment_size);
     }
@@ -208,7 +208,7 @@ impl Endpoint {
             return None;
         }
         // One that was handed on is no first packet, or its client was refused meanwhile.
-        let is_first = packet.kind == PacketKind::Initial && !arrived.is_stray;
+        let is_first = packet.kind == PacketKind::Initial && !arrived.is_handed_on;
         if is_first && self.server.is_some() {
             self.handle_first_initial(arrived, datagram, packet);
             return None;

@@ -49,7 +49,7 @@ impl Door {
             path: FourTuple::to(stranger.address),
             socket: SocketId::default(),
             ecn: Ecn::NotEct,
-            is_stray: false,
+            is_handed_on: false,
         };
         let version = courser_wire::Version::V1;
         let client = Client::new(arrived, &packet, version);

@@ -192,11 +192,14 @@ impl Net {
         };
         let shard = &mut group.shards[at];
         shard.handle_datagrams(self.now, &mut datagram.bytes, &meta);
-        while let Some(stray) = group.shards[at].poll_stray() {
-            let to = stray.shard();
+        while let Some(batch) = group.shards[at].poll_misrouted() {
+            let to = batch.shard();
             assert_ne!(to, at, "its own datagram");
-            group.shards[to].handle_stray(self.now, stray);
-            assert!(group.shards[to].poll_stray().is_none(), "handed on twice");
+            group.shards[to].handle_misrouted(self.now, batch);
+            assert!(
+                group.shards[to].poll_misrouted().is_none(),
+                "handed on twice"
+            );
         }
     }
 }
@@ -502,8 +505,8 @@ fn datagrams_of_one_batch_are_handed_on_together() {
     };
     let shard = &mut net.server.shards[0];
     shard.handle_datagrams(net.now, &mut buffer.concat(), &meta);
-    let strays: Vec<_> = std::iter::from_fn(|| shard.poll_stray()).collect();
-    let sizes: Vec<_> = strays
+    let batches: Vec<_> = std::iter::from_fn(|| shard.poll_misrouted()).collect();
+    let sizes: Vec<_> = batches
         .iter()
         .map(|it| (it.shard(), it.datagrams(), it.len()))
         .collect();
