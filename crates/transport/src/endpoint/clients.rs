@@ -176,7 +176,7 @@ impl Endpoint {
                 connection.on_batch_end(now);
             }
         }
-        self.touched(handle);
+        self.mark_ready(handle);
     }
 
     /// Returns the address that a client should move to, with an ID for its use. There is none for a

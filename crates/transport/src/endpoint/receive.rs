@@ -25,7 +25,7 @@ pub struct ReceiveMeta {
 }
 
 impl Endpoint {
-    /// Processes a buffer of datagrams of one origin, and touches their connections.
+    /// Processes a buffer of datagrams of one origin, and marks their connections ready.
     ///
     /// The address filter is checked first, once for the buffer: nothing from a blocked address is
     /// read.
@@ -128,7 +128,7 @@ impl Endpoint {
             connection.on_batch_end(now);
             let is_crowded = connection.datagrams().take_crowded();
             self.is_crowded |= is_crowded;
-            self.touched(handle);
+            self.mark_ready(handle);
         }
     }
 

@@ -26,7 +26,7 @@ pub struct Entry {
     /// The owner has no more use for the connection.
     pub is_released: bool,
     /// It is in the queue of connections whose events may be unread.
-    pub is_touched: bool,
+    pub is_ready: bool,
     /// It is in the queue of connections that wait for their turn to send.
     pub is_sender: bool,
     pub held: Held,

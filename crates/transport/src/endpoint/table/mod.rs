@@ -25,7 +25,7 @@ pub struct Table {
     memory: Memory,
     timers: Timers,
     /// Connections whose events may be unread. Something has happened to them.
-    touched: VecDeque<ConnectionHandle>,
+    ready: VecDeque<ConnectionHandle>,
     /// Connections whose events were read, and that may have something to send. A driver that sends later,
     /// together with what woken tasks write, lets them wait here.
     senders: VecDeque<ConnectionHandle>,
@@ -48,7 +48,7 @@ impl Table {
             entries: Entries::default(),
             memory,
             timers: Timers::default(),
-            touched: VecDeque::new(),
+            ready: VecDeque::new(),
             senders: VecDeque::new(),
             tls_tasks: VecDeque::new(),
             busy: 0,
@@ -157,20 +157,20 @@ impl Table {
 impl Table {
     /// Queues a connection to which something has happened.
     #[inline]
-    pub fn touch(&mut self, handle: ConnectionHandle) {
+    pub fn mark_ready(&mut self, handle: ConnectionHandle) {
         let Some(entry) = self.entry_mut(handle) else {
             return;
         };
-        if !mem::replace(&mut entry.is_touched, true) {
-            self.touched.push_back(handle);
+        if !mem::replace(&mut entry.is_ready, true) {
+            self.ready.push_back(handle);
         }
     }
 
     /// Removes and returns the next connection to which something has happened.
-    pub fn next_touched(&mut self) -> Option<ConnectionHandle> {
-        while let Some(handle) = self.touched.pop_front() {
+    pub fn next_ready(&mut self) -> Option<ConnectionHandle> {
+        while let Some(handle) = self.ready.pop_front() {
             if let Some(entry) = self.entry_mut(handle) {
-                entry.is_touched = false;
+                entry.is_ready = false;
                 return Some(handle);
             }
         }
@@ -319,7 +319,7 @@ impl Table {
         self.drained += usize::from(!was_drained);
         match is_released {
             true => self.forget(handle),
-            false => self.touch(handle),
+            false => self.mark_ready(handle),
         }
     }
 

@@ -65,7 +65,7 @@ impl Table {
         connection.end(now, TransportError::internal(reason));
         self.memory.set(&mut entry.held, connection.memory());
         self.closed_for_memory += 1;
-        self.touch(handle);
+        self.mark_ready(handle);
     }
 
     /// Sets the timer of a connection if it is earlier than the one that is set. Later deadlines are
