@@ -37,7 +37,7 @@ pub(crate) struct Driver {
     writability: Writability,
     /// The socket whose writability is watched.
     awaited: SocketId,
-    stage: Stage,
+    first_step: FirstStep,
     /// The empty list of wakeups of the last turn, kept for its memory.
     spare: Vec<Waker>,
     /// A waker of its task, for callers of the driver.
@@ -59,7 +59,7 @@ pub(crate) struct Driver {
 
 /// The first step of the next poll.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Stage {
+enum FirstStep {
     Receive,
     Transmit,
 }
@@ -110,7 +110,7 @@ impl Driver {
             shard,
             writability: Writability::default(),
             awaited: SocketId::default(),
-            stage: Stage::Receive,
+            first_step: FirstStep::Receive,
             spare: Vec::new(),
             waker: None,
             has_more: false,
@@ -124,17 +124,17 @@ impl Driver {
     }
 
     fn turn(&mut self, cx: &mut Context<'_>) -> io::Result<Poll<()>> {
-        if self.stage == Stage::Receive {
+        if self.first_step == FirstStep::Receive {
             self.handle_misrouted(cx);
             self.receive(cx);
             self.handle_icmp_messages();
             if self.begin_turn(cx) {
-                self.stage = Stage::Transmit;
+                self.first_step = FirstStep::Transmit;
                 cx.waker().wake_by_ref();
                 return Ok(Poll::Pending);
             }
         }
-        if std::mem::replace(&mut self.stage, Stage::Receive) == Stage::Transmit {
+        if std::mem::replace(&mut self.first_step, FirstStep::Receive) == FirstStep::Transmit {
             // Datagrams that arrived since then woke this task while it was awake. There will be no
             // second wakeup for them.
             let is_paused = self.pause.is_on(self.shard.now());

@@ -304,7 +304,7 @@ impl Endpoint {
     }
 
     fn run_timers(&mut self, now: Time) {
-        let mut looks = 0;
+        let mut checked = 0;
         while let Some(handle) = self.table.next_due(now) {
             let Some(connection) = self.connection_mut(handle) else {
                 continue;
@@ -314,9 +314,9 @@ impl Endpoint {
                 self.mark_ready(handle);
             } else {
                 // The deadline had moved to a later time, which the table receives only now. Or it is time
-                // to look at an idle connection.
-                self.table.look_at_idle(now, handle, looks);
-                looks += 1;
+                // to check an idle connection.
+                self.table.check_idle(now, handle, checked);
+                checked += 1;
             }
         }
     }

@@ -18,11 +18,12 @@ pub struct Claim {
     shared: Arc<Shared>,
     shard: ShardId,
     claimant: Claimant,
-    stage: Stage,
+    state: ClaimState,
 }
 
+/// The state of the client that holds a claim.
 #[derive(Clone, Copy, Debug)]
-enum Stage {
+enum ClaimState {
     /// The client waits to be accepted, and so many bytes are kept for it.
     Waiting { bytes: usize },
     /// The client was accepted.
@@ -38,7 +39,7 @@ impl Claim {
             shared,
             shard,
             claimant,
-            stage: Stage::Waiting { bytes },
+            state: ClaimState::Waiting { bytes },
         }
     }
 
@@ -49,7 +50,7 @@ impl Claim {
 
     /// Claims another `len` bytes for a waiting client. Returns false if a limit forbids it.
     pub fn extend(&mut self, len: usize) -> bool {
-        let Stage::Waiting { bytes } = &mut self.stage else {
+        let ClaimState::Waiting { bytes } = &mut self.state else {
             return false;
         };
         let mut handshakes = self.shared.handshakes.lock();
@@ -70,7 +71,9 @@ impl Claim {
     /// Turns the claim of a waiting client into that of a handshake, which holds no bytes here.
     #[must_use = "the handshake ends when its claim is dropped"]
     pub fn accepted(mut self, now: Time) -> Self {
-        if let Stage::Waiting { bytes } = mem::replace(&mut self.stage, Stage::Handshaking) {
+        if let ClaimState::Waiting { bytes } =
+            mem::replace(&mut self.state, ClaimState::Handshaking)
+        {
             let mut handshakes = self.shared.handshakes.lock();
             handshakes.on_accepted(now, self.claimant, bytes);
             self.shared.counts(self.shard).on_left(bytes);
@@ -83,12 +86,12 @@ impl Drop for Claim {
     fn drop(&mut self) {
         let mut handshakes = self.shared.handshakes.lock();
         let counts = self.shared.counts(self.shard);
-        match self.stage {
-            Stage::Waiting { bytes } => {
+        match self.state {
+            ClaimState::Waiting { bytes } => {
                 handshakes.on_refused(self.claimant, bytes);
                 counts.on_left(bytes);
             }
-            Stage::Handshaking => handshakes.on_handshake_ended(self.claimant),
+            ClaimState::Handshaking => handshakes.on_handshake_ended(self.claimant),
         }
         counts.on_ended();
     }

@@ -71,7 +71,7 @@ pub struct Handshakes {
     /// Number of these and of accepted connections whose handshake is in progress.
     half_open: usize,
     is_loaded: bool,
-    begun: RecentHandshakes,
+    recent: RecentHandshakes,
     /// Lower bound on the handshakes that have been in progress for more than a second.
     stale: usize,
     shares: FairShares,
@@ -86,7 +86,7 @@ impl Handshakes {
             waiting_bytes: 0,
             half_open: 0,
             is_loaded: false,
-            begun: RecentHandshakes::default(),
+            recent: RecentHandshakes::default(),
             stale: 0,
             shares: FairShares::new(key),
         }
@@ -95,7 +95,7 @@ impl Handshakes {
     /// Sets the time before [`Handshakes::admit`].
     pub fn on_time(&mut self, now: Time) {
         let accepted = self.half_open.saturating_sub(self.waiting);
-        self.stale = accepted.saturating_sub(self.begun.lately(now));
+        self.stale = accepted.saturating_sub(self.recent.in_last_second(now));
     }
 
     /// Changes the limits. More clients than the new limits allow may be waiting already.
@@ -209,7 +209,7 @@ impl Handshakes {
     /// Counts a connection, for which `len` bytes were kept in total, as accepted: it no longer
     /// waits, but its handshake continues.
     pub fn on_accepted(&mut self, now: Time, claimant: Claimant, len: usize) {
-        self.begun.count(now);
+        self.recent.count(now);
         self.on_left(claimant, len);
     }
 
