@@ -67,7 +67,7 @@ impl Driver {
                 let _ = self.endpoint.accept(now, incoming, None);
             }
             // 2. For each connection with activity, first its events, then its datagrams.
-            while let Some(handle) = self.endpoint.next_touched() {
+            while let Some(handle) = self.endpoint.next_ready() {
                 let Some(connection) = self.endpoint.connection_mut(handle) else {
                     continue;
                 };

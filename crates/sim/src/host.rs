@@ -331,7 +331,7 @@ impl Node for Host {
             self.with_app(now, |app, context| app.on_timer(context));
         }
         self.accept_all(now);
-        while let Some(handle) = self.endpoint.next_touched() {
+        while let Some(handle) = self.endpoint.next_ready() {
             self.tell(now, handle);
             self.send(now, handle);
         }

@@ -95,13 +95,13 @@ impl Pair {
 
     fn near(&mut self) -> &mut Connection {
         let handle = self.near.expect("connected");
-        self.client.touched(handle);
+        self.client.mark_ready(handle);
         self.client.connection_mut(handle).expect("known")
     }
 
     fn far(&mut self) -> &mut Connection {
         let handle = self.far.expect("accepted");
-        self.server.touched(handle);
+        self.server.mark_ready(handle);
         self.server.connection_mut(handle).expect("known")
     }
 }
@@ -116,7 +116,7 @@ fn carry(
 ) -> bool {
     let mut buffer = TransmitBuffer::new(1);
     let mut has_sent = false;
-    while let Some(handle) = from.next_touched() {
+    while let Some(handle) = from.next_ready() {
         if let Some(connection) = from.connection_mut(handle) {
             events.extend(std::iter::from_fn(|| connection.poll_event()));
         }

@@ -12,12 +12,12 @@
 //!    [`Endpoint::handle_timeout`] when the time of [`Endpoint::next_timeout`] has come. Calling it earlier does no harm.
 //! 2. [`Endpoint::poll_incoming`], and for each client [`Endpoint::accept`], [`Endpoint::retry`],
 //!    [`Endpoint::refuse`] or [`Endpoint::ignore`].
-//! 3. For each connection that [`Endpoint::next_touched`] returns: [`Connection::poll_event`] until it returns
+//! 3. For each connection that [`Endpoint::next_ready`] returns: [`Connection::poll_event`] until it returns
 //!    `None`, the calls of the application, and then [`Endpoint::poll_transmit`] until it returns `None`, which also
 //!    sets the timers of the connection. When [`Connection::is_drained`] is true, [`Endpoint::release`].
 //! 4. [`Endpoint::poll_stateless_transmit`] until it returns `None`.
 //! 5. Wait for a datagram, for the time of [`Endpoint::next_timeout`], or for the application. After a call on a
-//!    connection at another time, such as [`Streams::write`], [`Endpoint::touched`] brings it back in step 3.
+//!    connection at another time, such as [`Streams::write`], [`Endpoint::mark_ready`] brings it back in step 3.
 //!
 //! `examples/sans_io_loop.rs` is such a driver of sixty lines, with a blocking socket.
 //!
@@ -77,8 +77,8 @@ pub use datagram::{
 };
 pub use endpoint::{
     AddressFilter, AddressListError, AddressPrefix, ConnectError, ConnectionHandle,
-    CreationLimiter, Endpoint, EndpointStats, Incoming, MAX_SHARDS, PacketTooBig, ReceiveMeta,
-    ShardPlace, Stray, UnreachableReport,
+    CreationLimiter, Endpoint, EndpointStats, Incoming, MAX_SHARDS, MisroutedBatch, PacketTooBig,
+    ReceiveMeta, ShardPlace, UnreachableReport,
 };
 pub use error::{PanicPayload, TransportError};
 pub use frame_counts::FrameCounts;

@@ -192,7 +192,7 @@ impl<'a> End<'a> {
     /// Returns the connection, which sends with the next datagrams.
     pub fn connection(&mut self) -> &mut Connection {
         let handle = self.handle.expect("connected");
-        self.endpoint.touched(handle);
+        self.endpoint.mark_ready(handle);
         self.endpoint.connection_mut(handle).expect("connected")
     }
 
@@ -223,7 +223,7 @@ impl<'a> End<'a> {
             meter.count(path, || endpoint.handle_timeout(now));
         }
         let mut batches = Vec::new();
-        while let Some(handle) = meter.count(path, || endpoint.next_touched()) {
+        while let Some(handle) = meter.count(path, || endpoint.next_ready()) {
             while let Some(transmit) =
                 meter.count(path, || endpoint.poll_transmit(now, handle, buffer))
             {

@@ -26,7 +26,7 @@ pub(crate) struct Driver {
     receiver: Receiver,
     blocked: BlockedSocket,
     alarm: Alarm,
-    stage: Stage,
+    first_step: FirstStep,
     /// The empty list of wakeups of the last turn, kept for its memory.
     spare: Vec<Waker>,
     /// A waker of its task, for callers of the driver.
@@ -37,7 +37,7 @@ pub(crate) struct Driver {
 
 /// The first step of the next poll.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Stage {
+enum FirstStep {
     Receive,
     Transmit,
 }
@@ -59,7 +59,7 @@ impl Driver {
             blocked: BlockedSocket::default(),
             alarm: Alarm::new(&shard.runtime),
             shard,
-            stage: Stage::Receive,
+            first_step: FirstStep::Receive,
             spare: Vec::new(),
             waker: None,
             is_over: false,
@@ -67,15 +67,15 @@ impl Driver {
     }
 
     fn turn(&mut self, cx: &mut Context<'_>) -> io::Result<Poll<()>> {
-        if self.stage == Stage::Receive {
+        if self.first_step == FirstStep::Receive {
             self.receiver.run_turn(&self.shard, cx);
             if self.begin_turn(cx) {
-                self.stage = Stage::Transmit;
+                self.first_step = FirstStep::Transmit;
                 cx.waker().wake_by_ref();
                 return Ok(Poll::Pending);
             }
         }
-        if std::mem::replace(&mut self.stage, Stage::Receive) == Stage::Transmit {
+        if std::mem::replace(&mut self.first_step, FirstStep::Receive) == FirstStep::Transmit {
             self.receiver.check_readable(self.shard.now(), cx);
         }
         self.end_turn(cx)
@@ -154,8 +154,8 @@ impl Driver {
         }
         let has_more = self.receiver.take_has_more() || locked.has_more();
         let has_more = has_more || is_due || locked.is_accepting_held();
-        // Strays that arrived since this turn began woke this task while it was awake.
-        let has_more = has_more || shard.place.as_ref().is_some_and(ShardPlace::has_strays);
+        // Datagrams that other shards handed on since this turn began woke this task while it was awake.
+        let has_more = has_more || shard.place.as_ref().is_some_and(ShardPlace::has_misrouted);
         let tls_tasks = locked.take_tls_tasks();
         locked.release(&mut self.spare);
         shard.run_tls_tasks(tls_tasks);

@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use courser_base::{FourTuple, Time};
-use courser_transport::{PacketTooBig, ReceiveMeta, SocketId, Stray, UnreachableReport};
+use courser_transport::{MisroutedBatch, PacketTooBig, ReceiveMeta, SocketId, UnreachableReport};
 use courser_udp::Received;
 
 use crate::runtime::Socket;
@@ -28,7 +28,7 @@ pub(crate) struct Receiver {
     has_more: bool,
     pause: Pause,
     /// Datagrams that other shards have received for this one. Kept for its memory.
-    strays: VecDeque<Stray>,
+    misrouted: VecDeque<MisroutedBatch>,
     /// The socket in use receives nothing any more and waits to be replaced.
     cannot_receive: bool,
     /// Receive calls of the socket in use have failed since the last one that succeeded.
@@ -65,7 +65,7 @@ impl Receiver {
             generation: 0,
             has_more: false,
             pause: Pause::default(),
-            strays: VecDeque::new(),
+            misrouted: VecDeque::new(),
             cannot_receive: false,
             has_receive_errors: false,
         }
@@ -74,7 +74,7 @@ impl Receiver {
     /// Processes the datagrams that other shards have received for this one, and receives until the sockets are
     /// empty or the turn has received enough.
     pub(crate) fn run_turn(&mut self, shard: &Shard, cx: &mut Context<'_>) {
-        self.handle_strays(shard, cx);
+        self.handle_misrouted(shard, cx);
         self.receive(shard, cx);
         self.handle_icmp_messages(shard);
     }
@@ -122,18 +122,18 @@ impl Receiver {
     }
 
     /// Processes the datagrams that other shards have received for this one.
-    fn handle_strays(&mut self, shard: &Shard, cx: &Context<'_>) {
+    fn handle_misrouted(&mut self, shard: &Shard, cx: &Context<'_>) {
         let Some(place) = &shard.place else {
             return;
         };
-        place.take(cx.waker(), &mut self.strays);
-        if self.strays.is_empty() {
+        place.take(cx.waker(), &mut self.misrouted);
+        if self.misrouted.is_empty() {
             return;
         }
         let now = shard.now();
         let mut locked = shard.lock();
-        for stray in self.strays.drain(..) {
-            locked.endpoint.handle_stray(now, stray);
+        for batch in self.misrouted.drain(..) {
+            locked.endpoint.handle_misrouted(now, batch);
         }
     }
 

@@ -108,7 +108,7 @@ impl ShardState {
     /// Adds a connection that the transport has just begun. Returns the mark of a silent path.
     pub(crate) fn insert(&mut self, handle: ConnectionHandle) -> Arc<AtomicBool> {
         let silence = self.entries.insert(handle).silence.clone();
-        self.endpoint.touched(handle);
+        self.endpoint.mark_ready(handle);
         silence
     }
 

@@ -34,7 +34,7 @@ impl Context<'_> {
     /// Returns a connection unless it has been removed. It sends after the callback, whatever was
     /// changed.
     pub fn connection(&mut self, handle: ConnectionHandle) -> Option<&mut Connection> {
-        self.endpoint.touched(handle);
+        self.endpoint.mark_ready(handle);
         self.endpoint.connection_mut(handle)
     }
 

@@ -5,6 +5,7 @@
 //! packet number, by which loss recovery finds the packet.
 
 use super::packets::Packets;
+use crate::protection::QuoteFailure;
 use crate::recovery::Quoted;
 
 impl Packets {
@@ -22,15 +23,15 @@ impl Packets {
         let len = quote.len().min(MAX_HEADER);
         header[..len].copy_from_slice(&quote[..len]);
         let header = &mut header[..len];
-        let (len, truncated) = match self.protection.unprotect_quote(header, 1 + id_len) {
-            Some(Some(number)) => number,
-            Some(None) => return Quoted::TooShort,
-            None => return Quoted::Nothing,
+        let number = match self.protection.unprotect_quote(header, 1 + id_len) {
+            Ok(number) => number,
+            Err(QuoteFailure::TooShort) => return Quoted::TooShort,
+            Err(QuoteFailure::NoKeys) => return Quoted::Nothing,
         };
         if header[0] & RESERVED_BITS != 0 {
             return Quoted::Nothing;
         }
-        self.recovery.quoted(truncated, len)
+        self.recovery.quoted(number.value, number.len)
     }
 }
 

@@ -13,7 +13,7 @@ pub struct Arrived {
     pub socket: SocketId,
     pub ecn: Ecn,
     /// It was handed on by another shard.
-    pub is_stray: bool,
+    pub is_handed_on: bool,
 }
 
 impl Arrived {

@@ -12,7 +12,7 @@ use super::admission::client::Client;
 use super::admission::incoming::Incoming;
 use super::admission::tokens::address_token::AddressProof;
 use super::admission::verdict::Verdict;
-use super::admission::waiting_room::{KeptDatagram, Waiting};
+use super::admission::waiting_clients::{KeptDatagram, Waiting};
 use super::admission::{FirstPacket, OVER_SHARE};
 use super::arrived::Arrived;
 use super::router::MIN_DESTINATION;
@@ -176,7 +176,7 @@ impl Endpoint {
                 connection.on_batch_end(now);
             }
         }
-        self.touched(handle);
+        self.mark_ready(handle);
     }
 
     /// Returns the address that a client should move to, with an ID for its use. There is none for a

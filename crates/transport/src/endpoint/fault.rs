@@ -85,7 +85,7 @@ impl Endpoint {
     /// Drops a connection whose code has panicked.
     ///
     /// Its state cannot be trusted to build a CONNECTION_CLOSE. Its IDs are forgotten, so the peer
-    /// gets a stateless reset for its next packet (RFC 9000 §10.3). [`Endpoint::next_touched`] and
+    /// gets a stateless reset for its next packet (RFC 9000 §10.3). [`Endpoint::next_ready`] and
     /// [`Endpoint::close_error`] report it to the embedder.
     #[cold]
     pub fn drop_faulty(&mut self, handle: ConnectionHandle, payload: PanicPayload) {

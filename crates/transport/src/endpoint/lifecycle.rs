@@ -62,7 +62,7 @@ impl Endpoint {
     /// let now = Time::ZERO;
     /// let handle = client.connect(now, config, "192.0.2.2:4433".parse()?, "localhost")?;
     /// // Its first datagrams can be polled now.
-    /// assert_eq!(client.next_touched(), Some(handle));
+    /// assert_eq!(client.next_ready(), Some(handle));
     /// # Ok(()) }
     /// ```
     ///
@@ -98,7 +98,7 @@ impl Endpoint {
             return Err(ConnectError::NoFreeConnectionId);
         }
         self.stats.connected += 1;
-        self.touched(handle);
+        self.mark_ready(handle);
         Ok(handle)
     }
 
@@ -158,7 +158,7 @@ impl Endpoint {
             let issuer = self.admission.tokens();
             let tokens = issuer.validation(now, ip, version, count, &mut self.rng);
             connection.handshake_mut().queue_tokens(tokens);
-            self.touched(handle);
+            self.mark_ready(handle);
         }
         if let Some(claimant) = created {
             let server = self.server.as_deref();
@@ -182,7 +182,7 @@ impl Endpoint {
         let router = &mut self.router;
         if router.update(handle, routes, connection, rng, reset_token) {
             // The new IDs are sent at the next opportunity.
-            self.touched(handle);
+            self.mark_ready(handle);
         }
     }
 }

@@ -37,7 +37,7 @@ pub use self::lifecycle::ConnectError;
 pub use self::packet_too_big::PacketTooBig;
 pub use self::receive::ReceiveMeta;
 pub use self::shards::MAX_SHARDS;
-pub use self::shards::outbox::Stray;
+pub use self::shards::outbox::MisroutedBatch;
 pub use self::shards::place::ShardPlace;
 pub use self::stats::EndpointStats;
 pub use self::unreachable::UnreachableReport;
@@ -153,7 +153,7 @@ impl Endpoint {
         let code = TransportErrorCode::CONNECTION_REFUSED;
         connection.end(now, TransportError::new(code, "the address is blocked"));
         self.stats.closed_for_block += 1;
-        self.touched(handle);
+        self.mark_ready(handle);
     }
 
     /// Returns the connection, until it is [released](Endpoint::release). A drained connection still
@@ -162,15 +162,15 @@ impl Endpoint {
         self.table.get(handle)
     }
 
-    /// Returns the connection. Call [`Endpoint::touched`] after using it.
+    /// Returns the connection. Call [`Endpoint::mark_ready`] after using it.
     pub fn connection_mut(&mut self, handle: ConnectionHandle) -> Option<&mut Connection> {
         self.table.get_mut(handle)
     }
 
-    /// Queues a connection for [`Endpoint::next_touched`] after it was used.
+    /// Queues a connection for [`Endpoint::next_ready`] after it was used.
     #[inline]
-    pub fn touched(&mut self, handle: ConnectionHandle) {
-        self.table.touch(handle);
+    pub fn mark_ready(&mut self, handle: ConnectionHandle) {
+        self.table.mark_ready(handle);
     }
 
     /// Returns the next connection that may have events and datagrams. Read its events, then call
@@ -185,7 +185,7 @@ impl Endpoint {
     /// # pair.client.connect(now, &pair.config, SERVER, "localhost")?;
     /// # let endpoint = &mut pair.client;
     /// let mut buffer = TransmitBuffer::new(1);
-    /// while let Some(handle) = endpoint.next_touched() {
+    /// while let Some(handle) = endpoint.next_ready() {
     ///     let Some(connection) = endpoint.connection_mut(handle) else {
     ///         continue;
     ///     };
@@ -198,8 +198,8 @@ impl Endpoint {
     /// }
     /// # Ok(()) }
     /// ```
-    pub fn next_touched(&mut self) -> Option<ConnectionHandle> {
-        self.table.next_touched()
+    pub fn next_ready(&mut self) -> Option<ConnectionHandle> {
+        self.table.next_ready()
     }
 
     /// Queues a connection whose events were read for [`Endpoint::next_sender`].
@@ -257,7 +257,7 @@ impl Endpoint {
         if connection.is_closed() && !was_closed {
             // It ran out of packet numbers or keys, and the application does not have the event
             // yet.
-            self.touched(handle);
+            self.mark_ready(handle);
         }
         if transmit.is_none() {
             self.settle(now, handle);
@@ -290,33 +290,33 @@ impl Endpoint {
     /// // The first flight has been sent and is not answered.
     /// let at = endpoint.next_timeout().expect("a probe timeout");
     /// endpoint.handle_timeout(at);
-    /// assert_eq!(endpoint.next_touched(), Some(handle)); // it has a probe to send
+    /// assert_eq!(endpoint.next_ready(), Some(handle)); // it has a probe to send
     /// # Ok(()) }
     /// ```
     pub fn next_timeout(&self) -> Option<Time> {
         self.table.next_timeout()
     }
 
-    /// Runs the timers that are due and touches their connections.
+    /// Runs the timers that are due and marks their connections ready.
     pub fn handle_timeout(&mut self, now: Time) {
         // Each deadline is removed before it runs, so one that panics does not run again.
         while self.guard(|endpoint| endpoint.run_timers(now)).is_none() {}
     }
 
     fn run_timers(&mut self, now: Time) {
-        let mut looks = 0;
+        let mut checked = 0;
         while let Some(handle) = self.table.next_due(now) {
             let Some(connection) = self.connection_mut(handle) else {
                 continue;
             };
             if connection.next_timeout().is_some_and(|(due, _)| due <= now) {
                 connection.handle_timeout(now);
-                self.touched(handle);
+                self.mark_ready(handle);
             } else {
                 // The deadline had moved to a later time, which the table receives only now. Or it is time
-                // to look at an idle connection.
-                self.table.look_at_idle(now, handle, looks);
-                looks += 1;
+                // to check an idle connection.
+                self.table.check_idle(now, handle, checked);
+                checked += 1;
             }
         }
     }

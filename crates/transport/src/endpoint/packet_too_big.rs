@@ -19,7 +19,7 @@ pub struct PacketTooBig<'a> {
 }
 
 impl Endpoint {
-    /// Processes an ICMP Packet Too Big message. Returns true and touches the connection if the
+    /// Processes an ICMP Packet Too Big message. Returns true and marks the connection ready if the
     /// message is credible.
     ///
     /// It must quote a packet that the connection sent to this address with the ID in use there.
@@ -40,7 +40,9 @@ impl Endpoint {
         let is_believed = is_believed.unwrap_or(false);
         if is_believed {
             self.stats.packets_too_big += 1;
-            handle.into_iter().for_each(|handle| self.touched(handle));
+            handle
+                .into_iter()
+                .for_each(|handle| self.mark_ready(handle));
         } else {
             self.stats.packets_too_big_ignored += 1;
         }

@@ -25,7 +25,7 @@ pub struct ReceiveMeta {
 }
 
 impl Endpoint {
-    /// Processes a buffer of datagrams of one origin, and touches their connections.
+    /// Processes a buffer of datagrams of one origin, and marks their connections ready.
     ///
     /// The address filter is checked first, once for the buffer: nothing from a blocked address is
     /// read.
@@ -72,7 +72,7 @@ impl Endpoint {
             path: meta.path,
             socket,
             ecn: meta.ecn,
-            is_stray: false,
+            is_handed_on: false,
         };
         self.handle_batch(arrived, buffer, meta.segment_size);
     }
@@ -128,7 +128,7 @@ impl Endpoint {
             connection.on_batch_end(now);
             let is_crowded = connection.datagrams().take_crowded();
             self.is_crowded |= is_crowded;
-            self.touched(handle);
+            self.mark_ready(handle);
         }
     }
 
@@ -208,7 +208,7 @@ impl Endpoint {
             return None;
         }
         // One that was handed on is no first packet, or its client was refused meanwhile.
-        let is_first = packet.kind == PacketKind::Initial && !arrived.is_stray;
+        let is_first = packet.kind == PacketKind::Initial && !arrived.is_handed_on;
         if is_first && self.server.is_some() {
             self.handle_first_initial(arrived, datagram, packet);
             return None;

@@ -13,7 +13,7 @@ pub struct Secrets {
     pub routes: [u8; 16],
     /// The key of the routes of all shards.
     pub common_routes: [u8; 16],
-    pub waiting_room: [u8; 16],
+    pub waiting_clients: [u8; 16],
     pub queue: [u8; 16],
     pub handshakes: [u8; 16],
     pub creation: [u8; 16],
@@ -29,12 +29,12 @@ impl Secrets {
         // numbers whatever tables there are. Each key stands in the order in which it is drawn.
         let mut keys = Rng::new(seed.map(|byte| !byte));
         let mut rng = Rng::new(seed);
-        let (routes, waiting_room) = (rng.array(), rng.array());
+        let (routes, waiting_clients) = (rng.array(), rng.array());
         let (resets, replies) = (rng.array(), rng.array());
         Self {
             rng,
             routes,
-            waiting_room,
+            waiting_clients,
             resets,
             replies,
             queue: keys.array(),

@@ -13,7 +13,7 @@ use courser_wire::packet::{Packet, PacketKind};
 use super::Endpoint;
 use super::arrived::Arrived;
 use super::secrets::Secrets;
-use super::shards::outbox::Stray;
+use super::shards::outbox::MisroutedBatch;
 use super::shards::{MAX_SHARDS, ShardId};
 use super::shared::Shared;
 use crate::config::{EndpointConfig, ServerConfig};
@@ -25,7 +25,7 @@ impl Endpoint {
     ///
     /// Keys, used tokens, rates, budgets and limits of handshakes in progress are common to all shards. So is
     /// the time that callers pass. Connection IDs name their shard, if the generator has a place for
-    /// that. A datagram may arrive at any shard: see [`Endpoint::poll_stray`]. Settings that change
+    /// that. A datagram may arrive at any shard: see [`Endpoint::poll_misrouted`]. Settings that change
     /// later are set for each shard.
     ///
     /// `seed` must come from a cryptographic random source. With one shard the result is that of
@@ -59,24 +59,24 @@ impl Endpoint {
 
     /// Returns the next datagrams that have arrived for another shard. Read them after each call of
     /// [`Endpoint::handle_datagrams`]; an endpoint with one shard has none.
-    pub fn poll_stray(&mut self) -> Option<Stray> {
+    pub fn poll_misrouted(&mut self) -> Option<MisroutedBatch> {
         self.shard.poll()
     }
 
     /// Processes datagrams that another shard has received.
-    pub fn handle_stray(&mut self, now: Time, stray: Stray) {
-        self.shard.on_received(&stray);
-        let (arrived, segment_size, mut bytes) = stray.into_parts();
+    pub fn handle_misrouted(&mut self, now: Time, batch: MisroutedBatch) {
+        self.shard.on_received(&batch);
+        let (arrived, segment_size, mut bytes) = batch.into_parts();
         let arrived = Arrived {
             now,
-            is_stray: true,
+            is_handed_on: true,
             ..arrived
         };
         self.handle_batch(arrived, &mut bytes, segment_size);
     }
 
     /// Counts datagrams that could not be handed on.
-    pub fn on_strays_dropped(&mut self, count: usize) {
+    pub fn on_misrouted_dropped(&mut self, count: usize) {
         self.shard.on_dropped(count);
     }
 

@@ -38,7 +38,7 @@ impl Endpoint {
             let has_panicked = result.is_err();
             let is_awaited = connection.finish_tls_task(now, result);
             endpoint.stats.faults += u64::from(has_panicked && is_awaited);
-            endpoint.touched(handle);
+            endpoint.mark_ready(handle);
         });
     }
 }

@@ -42,7 +42,7 @@ impl Endpoint {
         });
         let is_believed = is_believed.unwrap_or(false);
         if is_believed {
-            self.touched(handle);
+            self.mark_ready(handle);
         }
         is_believed
     }

@@ -22,7 +22,7 @@ struct Responses {
 
 #[derive(Debug)]
 struct Challenge {
-    stage: Stage,
+    state: ChallengeState,
     /// The last few challenges, each with fresh data. Responses to them are still accepted.
     recent: [Option<Asked>; 3],
     next: usize,
@@ -32,11 +32,11 @@ struct Challenge {
     give_up_at: Time,
 }
 
-/// The progress of a validation.
+/// The state of a validation in progress.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Stage {
+enum ChallengeState {
     /// No challenge was sent yet.
-    Begun,
+    Unsent,
     /// The peer was asked whether it receives at the address.
     Asked,
     /// The peer receives there. Only full datagrams remain to be proven.
@@ -75,20 +75,20 @@ impl Validation {
     /// Starts a validation, unless one is in progress. `pto` is the larger of the current and the
     /// initial probe timeout; the validation fails after three of them.
     pub fn start(&mut self, now: Time, pto: Duration) {
-        self.start_at(Stage::Begun, now, pto);
+        self.start_at(ChallengeState::Unsent, now, pto);
     }
 
     /// Continues with a full datagram after a response that proves the address only (§8.2.1).
     pub fn start_for_size(&mut self, now: Time, pto: Duration) {
-        self.start_at(Stage::OnlySize, now, pto);
+        self.start_at(ChallengeState::OnlySize, now, pto);
     }
 
-    fn start_at(&mut self, stage: Stage, now: Time, pto: Duration) {
+    fn start_at(&mut self, state: ChallengeState, now: Time, pto: Duration) {
         if self.challenge.is_some() {
             return;
         }
         self.challenge = Some(Challenge {
-            stage,
+            state,
             recent: [None; 3],
             next: 0,
             due: true,
@@ -107,8 +107,8 @@ impl Validation {
     /// Returns true while the peer is asked whether it receives at the address: from the first challenge
     /// to the first response.
     pub fn is_probing(&self) -> bool {
-        let stage = self.challenge.as_ref().map(|challenge| challenge.stage);
-        stage == Some(Stage::Asked)
+        let state = self.challenge.as_ref().map(|challenge| challenge.state);
+        state == Some(ChallengeState::Asked)
     }
 
     /// Returns true when a challenge should be sent now.
@@ -124,8 +124,8 @@ impl Validation {
         let Some(challenge) = &mut self.challenge else {
             return;
         };
-        if challenge.stage == Stage::Begun {
-            challenge.stage = Stage::Asked;
+        if challenge.state == ChallengeState::Unsent {
+            challenge.state = ChallengeState::Asked;
         }
         challenge.recent[challenge.next] = Some(Asked { data, is_full });
         challenge.next = (challenge.next + 1) % challenge.recent.len();
@@ -139,8 +139,8 @@ impl Validation {
         let challenge = self.challenge.as_ref()?;
         let mut recent = challenge.recent.iter().flatten();
         let is_full = recent.find(|asked| asked.data == data)?.is_full;
-        let proof = match (challenge.stage, is_full) {
-            (Stage::OnlySize, _) => Proof::Size,
+        let proof = match (challenge.state, is_full) {
+            (ChallengeState::OnlySize, _) => Proof::Size,
             (_, true) => Proof::AddressAndSize,
             (_, false) => Proof::Address,
         };

@@ -60,6 +60,41 @@ pub(crate) struct Opened {
     pub(crate) update: Option<PeerUpdate>,
 }
 
+/// A payload that is authentic.
+#[derive(Clone, Copy, Debug)]
+struct OpenedPayload {
+    len: usize,
+    /// True if the packet is the first of a new key phase of the peer.
+    peer_updated: bool,
+}
+
+impl OpenedPayload {
+    /// Creates the payload of a packet whose keys are never updated.
+    fn without_update(len: usize) -> Self {
+        Self {
+            len,
+            peer_updated: false,
+        }
+    }
+}
+
+/// A packet number as its packet carries it. RFC 9000 §17.1.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct TruncatedNumber {
+    /// The length in bytes.
+    pub(crate) len: usize,
+    pub(crate) value: u64,
+}
+
+/// The reason for which the packet number of a quoted packet stays unknown.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum QuoteFailure {
+    /// There are no 1-RTT keys.
+    NoKeys,
+    /// The quote ends before the sample that header protection needs.
+    TooShort,
+}
+
 /// The reason for which a packet was not opened.
 #[derive(Debug)]
 pub(crate) enum OpenFailure {
@@ -272,7 +307,7 @@ impl PacketProtection {
             PacketKind::ZeroRtt => self.open_early_payload(number, header, payload)?,
             _ => self.open_payload(packet, number, header, payload)?,
         };
-        let Some((payload_len, peer_updated)) = opened else {
+        let Some(opened) = opened else {
             return Err(match self.forgeries.on_failure() {
                 true => OpenFailure::TooManyForgeries,
                 false => OpenFailure::NotAuthentic,
@@ -289,10 +324,12 @@ impl PacketProtection {
                 .on_opened(now, &pto, packet.kind, number)
                 .map_err(OpenFailure::Violation)?;
         }
-        let update = peer_updated.then(|| self.one_rtt.on_peer_updated(now, pto(), phase_before));
+        let update = opened
+            .peer_updated
+            .then(|| self.one_rtt.on_peer_updated(now, pto(), phase_before));
         Ok(Opened {
             number,
-            payload: payload_start..payload_start + payload_len,
+            payload: payload_start..payload_start + opened.len,
             update,
         })
     }
@@ -304,10 +341,10 @@ impl PacketProtection {
         number: u64,
         header: &[u8],
         payload: &mut [u8],
-    ) -> Result<Option<(usize, bool)>, OpenFailure> {
+    ) -> Result<Option<OpenedPayload>, OpenFailure> {
         let keys = self.zero_rtt.as_ref().ok_or(OpenFailure::NoKeys)?;
         let opened = keys.open(number, header, payload);
-        Ok(opened.map(|len| (len, false)))
+        Ok(opened.map(OpenedPayload::without_update))
     }
 
     /// Opens a payload; `None` when it is not authentic.
@@ -318,16 +355,19 @@ impl PacketProtection {
         number: u64,
         header: &[u8],
         payload: &mut [u8],
-    ) -> Result<Option<(usize, bool)>, OpenFailure> {
+    ) -> Result<Option<OpenedPayload>, OpenFailure> {
         let id = SpaceId::of(packet.kind).ok_or(OpenFailure::NoKeys)?;
         if id != SpaceId::Application {
             let keys = self.keys_of(id, packet).ok_or(OpenFailure::NoKeys)?;
             let opened = keys.peer.packet.open(number, header, payload);
-            return Ok(opened.ok().map(|len| (len, false)));
+            return Ok(opened.ok().map(OpenedPayload::without_update));
         }
         let keys = self.one_rtt.keys.as_mut().ok_or(OpenFailure::NoKeys)?;
         match keys.open(number, key_phase_bit(header[0]), header, payload) {
-            Ok(opened) => Ok(Some((opened.len, opened.peer_updated))),
+            Ok(opened) => Ok(Some(OpenedPayload {
+                len: opened.len,
+                peer_updated: opened.peer_updated,
+            })),
             Err(OneRttOpenError::Discard) => Ok(None),
             Err(OneRttOpenError::KeyUpdateError) => {
                 let code = TransportErrorCode::KEY_UPDATE_ERROR;
@@ -368,16 +408,17 @@ impl PacketProtection {
         self.one_rtt.keys.as_ref().map(|keys| keys.key_phase())
     }
 
-    /// Removes the header protection of a 1-RTT packet of ours that a router quotes. `None` without
-    /// keys; `Some(None)` when the quote is too short.
+    /// Removes the header protection of a 1-RTT packet of ours that a router quotes, and returns its
+    /// packet number.
     pub(crate) fn unprotect_quote(
         &self,
         header: &mut [u8],
         number_offset: usize,
-    ) -> Option<Option<(usize, u64)>> {
-        let keys = self.one_rtt.keys.as_ref()?;
-        let key = keys.local_header();
-        Some(header_protection::unprotect(key, header, number_offset))
+    ) -> Result<TruncatedNumber, QuoteFailure> {
+        let keys = self.one_rtt.keys.as_ref().ok_or(QuoteFailure::NoKeys)?;
+        let (len, value) = header_protection::unprotect(keys.local_header(), header, number_offset)
+            .ok_or(QuoteFailure::TooShort)?;
+        Ok(TruncatedNumber { len, value })
     }
 
     /// Updates the 1-RTT keys. `next_number` is the number of the first packet of the new phase.

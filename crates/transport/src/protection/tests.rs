@@ -98,5 +98,6 @@ fn one_rtt_keys_are_asked_for_before_they_exist() {
     );
     assert!(!client.is_update_due() && !client.is_exhausted());
     assert_eq!(client.check_acknowledged(7), Ok(()));
-    assert_eq!(client.unprotect_quote(&mut [0; 40], 9), None);
+    let quoted = client.unprotect_quote(&mut [0; 40], 9);
+    assert_eq!(quoted, Err(QuoteFailure::NoKeys));
 }

@@ -96,7 +96,7 @@ impl End {
     /// Marks the connection as used, as a driver does.
     pub(crate) fn touch(&mut self) {
         let handle = self.handle.expect("a connection was made");
-        self.endpoint.touched(handle);
+        self.endpoint.mark_ready(handle);
     }
 }
 
@@ -321,7 +321,7 @@ impl Pair {
             progress = true;
         }
         let mut outgoing = Vec::new();
-        while let Some(handle) = end.endpoint.next_touched() {
+        while let Some(handle) = end.endpoint.next_ready() {
             progress = true;
             while let Some(event) = end
                 .endpoint

@@ -9,7 +9,19 @@ use crate::testing::{hex, hostile_bytes};
 const EACH: &str = "00 01 02 00 00 00 00 04 00 00 00 05 00 00 06 00 01 aa 07 01 aa 0a 00 01 aa
     10 01 11 00 01 12 01 14 01 15 00 01 16 01 18 01 00 01 aa 00000000000000000000000000000000
     19 00 1a 0102030405060708 1b 0102030405060708 1c 00 00 00 1d 00 00 1e 1f
-    40af 00 01 40ff 03 31 02 aabb 30 cc";
+    24 00 00 02 01 40af 00 01 40ff 03 31 02 aabb 30 cc";
+
+#[test]
+fn sample_has_every_kind_of_frame() {
+    let bytes = hex(EACH);
+    let found: Vec<_> = frames(&bytes)
+        .into_iter()
+        .map(|frame| frame.unwrap().kind())
+        .collect();
+    for kind in FrameKind::ALL {
+        assert!(found.contains(kind), "{kind:?} is missing in EACH");
+    }
+}
 
 #[test]
 fn sample_has_every_kind_of_frame() {

@@ -69,7 +69,7 @@ impl Application {
             9 => connection.keep_alive_while_busy(false),
             _ => self.use_stream(connection.streams(), input),
         }
-        endpoint.touched(handle);
+        endpoint.mark_ready(handle);
     }
 
     /// Performs one operation on one stream.

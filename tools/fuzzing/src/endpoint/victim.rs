@@ -155,7 +155,7 @@ impl Victim {
     }
 
     fn transmit(&mut self, now: Time, sent: &mut Sent) {
-        while let Some(handle) = self.endpoint.next_touched() {
+        while let Some(handle) = self.endpoint.next_ready() {
             self.application.read_events(&mut self.endpoint, handle);
             while let Some(transmit) = self.endpoint.poll_transmit(now, handle, &mut self.buffer) {
                 let size = transmit.segment_size.unwrap_or(transmit.len).max(1);

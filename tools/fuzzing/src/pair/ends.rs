@@ -97,7 +97,7 @@ impl End {
 
     fn touch(&mut self) {
         if let Some(handle) = self.handle {
-            self.endpoint.touched(handle);
+            self.endpoint.mark_ready(handle);
         }
     }
 
@@ -132,7 +132,7 @@ impl End {
             }
         }
         let mut sent = Vec::new();
-        while let Some(handle) = self.endpoint.next_touched() {
+        while let Some(handle) = self.endpoint.next_ready() {
             while let Some(event) = self
                 .endpoint
                 .connection_mut(handle)

@@ -212,7 +212,7 @@ const CALLS: &[(&str, &str, &[&str])] = &[
     (
         "crates/transport/src/endpoint/mod.rs",
         "Endpoint",
-        &["new", "next_touched", "poll_transmit", "next_timeout"],
+        &["new", "next_ready", "poll_transmit", "next_timeout"],
     ),
     (
         "crates/transport/src/endpoint/lifecycle.rs",

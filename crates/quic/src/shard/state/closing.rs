@@ -35,7 +35,7 @@ impl ShardState {
         let now = self.clock.now();
         if let Some(connection) = self.connection(handle) {
             connection.close(now, code.into_inner(), reason);
-            self.endpoint.touched(handle);
+            self.endpoint.mark_ready(handle);
         }
     }
 

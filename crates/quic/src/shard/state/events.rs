@@ -13,7 +13,7 @@ impl ShardState {
     /// The MTU of an interface is requested when a connection begins to search for larger datagrams. That
     /// costs several system calls, which short connections and forged first packets must not cause.
     pub(crate) fn collect_events(&mut self, now: Time) {
-        while let Some(handle) = self.endpoint.next_touched() {
+        while let Some(handle) = self.endpoint.next_ready() {
             self.take_events(handle);
             self.endpoint.queue_sender(handle);
         }

@@ -37,6 +37,6 @@ impl ShardState {
         if connection.migrations().begin_in_time(now, &path).is_err() {
             connection.pings().request();
         }
-        self.endpoint.touched(handle);
+        self.endpoint.mark_ready(handle);
     }
 }

@@ -26,7 +26,7 @@ impl ShardState {
     /// Notes a write or a change on a connection. Full batches are sent now, and so are the first of many
     /// changes in a turn of the driver. The rest is sent when the caller waits, or the driver runs.
     pub(crate) fn used(&mut self, handle: ConnectionHandle, written: usize) {
-        self.endpoint.touched(handle);
+        self.endpoint.mark_ready(handle);
         self.driver.run.on_written(written);
         let entry = self.entry(handle);
         entry.unsent += written;

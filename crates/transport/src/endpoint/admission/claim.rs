@@ -1,4 +1,4 @@
-//! The room that a handshake in progress holds.
+//! What a handshake in progress holds of the limits.
 
 use std::mem;
 use std::sync::Arc;
@@ -9,20 +9,21 @@ use super::fair_shares::Claimant;
 use crate::endpoint::shards::ShardId;
 use crate::endpoint::shared::Shared;
 
-/// The room that one handshake holds among those in progress (limits K10, K11, K100).
+/// What one handshake in progress holds of the limits of all of them (K10, K11, K100).
 ///
-/// It gives the room back when it is dropped, whatever the reason: the client is refused, the handshake is
+/// It is given back when the claim is dropped, whatever the reason: the client is refused, the handshake is
 /// complete or has failed, or the code that handles it panics. So no path can forget to count down.
 #[derive(Debug)]
 pub struct Claim {
     shared: Arc<Shared>,
     shard: ShardId,
     claimant: Claimant,
-    stage: Stage,
+    state: ClaimState,
 }
 
+/// The state of the client that holds a claim.
 #[derive(Clone, Copy, Debug)]
-enum Stage {
+enum ClaimState {
     /// The client waits to be accepted, and so many bytes are kept for it.
     Waiting { bytes: usize },
     /// The client was accepted.
@@ -30,7 +31,7 @@ enum Stage {
 }
 
 impl Claim {
-    /// Takes the room of a client that waits from now on, with `bytes` kept for it.
+    /// Makes the claim of a client that waits from now on, with `bytes` kept for it.
     pub fn new(shared: Arc<Shared>, shard: ShardId, claimant: Claimant, bytes: usize) -> Self {
         shared.handshakes.lock().on_waiting(claimant, bytes);
         shared.counts(shard).on_waiting(bytes);
@@ -38,27 +39,27 @@ impl Claim {
             shared,
             shard,
             claimant,
-            stage: Stage::Waiting { bytes },
+            state: ClaimState::Waiting { bytes },
         }
     }
 
-    /// Returns the client that holds the room.
+    /// Returns the client that holds the claim.
     pub fn claimant(&self) -> Claimant {
         self.claimant
     }
 
-    /// Takes room for another `len` bytes of a waiting client. Returns false if there is none.
+    /// Claims another `len` bytes for a waiting client. Returns false if a limit forbids it.
     pub fn extend(&mut self, len: usize) -> bool {
-        let Stage::Waiting { bytes } = &mut self.stage else {
+        let ClaimState::Waiting { bytes } = &mut self.state else {
             return false;
         };
         let mut handshakes = self.shared.handshakes.lock();
-        let has_room = handshakes.on_waiting_bytes(self.claimant, len);
-        if has_room {
+        let is_extended = handshakes.on_waiting_bytes(self.claimant, len);
+        if is_extended {
             *bytes += len;
             self.shared.counts(self.shard).on_waiting_bytes(len);
         }
-        has_room
+        is_extended
     }
 
     /// Returns false if the source of the client holds its share of handshakes by now, so that it cannot be
@@ -67,10 +68,12 @@ impl Claim {
         self.shared.handshakes.lock().may_begin(self.claimant)
     }
 
-    /// Turns the room of a waiting client into that of a handshake, which holds no bytes here.
+    /// Turns the claim of a waiting client into that of a handshake, which holds no bytes here.
     #[must_use = "the handshake ends when its claim is dropped"]
     pub fn accepted(mut self, now: Time) -> Self {
-        if let Stage::Waiting { bytes } = mem::replace(&mut self.stage, Stage::Handshaking) {
+        if let ClaimState::Waiting { bytes } =
+            mem::replace(&mut self.state, ClaimState::Handshaking)
+        {
             let mut handshakes = self.shared.handshakes.lock();
             handshakes.on_accepted(now, self.claimant, bytes);
             self.shared.counts(self.shard).on_left(bytes);
@@ -83,12 +86,12 @@ impl Drop for Claim {
     fn drop(&mut self) {
         let mut handshakes = self.shared.handshakes.lock();
         let counts = self.shared.counts(self.shard);
-        match self.stage {
-            Stage::Waiting { bytes } => {
+        match self.state {
+            ClaimState::Waiting { bytes } => {
                 handshakes.on_refused(self.claimant, bytes);
                 counts.on_left(bytes);
             }
-            Stage::Handshaking => handshakes.on_handshake_ended(self.claimant),
+            ClaimState::Handshaking => handshakes.on_handshake_ended(self.claimant),
         }
         counts.on_ended();
     }
@@ -119,7 +122,7 @@ mod tests {
         (counts.waiting(), counts.waiting_bytes(), counts.half_open())
     }
 
-    /// Returns the same numbers of all shards together, and the sources that hold room.
+    /// Returns the same numbers of all shards together, and the sources that hold claims.
     fn totals(shared: &Shared) -> (usize, usize, usize, usize) {
         let all = shared.handshakes.lock();
         (
@@ -131,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refused_client_gives_back_all_its_room() {
+    fn a_refused_client_gives_back_its_whole_claim() {
         let shared = Shared::of_test(2);
         let mut claim = Claim::new(shared.clone(), shard(1), client(), 1200);
         assert!(claim.extend(300));
@@ -155,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_gives_the_room_back() {
+    fn a_panic_gives_the_claim_back() {
         let shared = Shared::of_test(2);
         let claim = Claim::new(shared.clone(), shard(0), client(), 1200);
         let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {

@@ -35,7 +35,7 @@ impl Client {
         }
     }
 
-    /// Returns the client as a holder of room for handshakes.
+    /// Returns the client as a holder of claims.
     pub fn claimant(&self, is_validated: bool) -> Claimant {
         Claimant {
             address: ScopedIp::of(self.place.tuple.peer),

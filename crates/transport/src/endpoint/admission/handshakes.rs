@@ -8,7 +8,7 @@ use super::fair_shares::{Amounts, Claimant, FairShares};
 use super::recent_handshakes::RecentHandshakes;
 use crate::config::{EndpointConfig, ServerConfig};
 
-/// The room that an endpoint has for handshakes, and the thresholds of pressure.
+/// The limits of handshakes in progress, and the thresholds of pressure.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct HandshakeLimits {
     /// Maximum of incoming connections that wait for the application to accept them (limit K10).
@@ -42,14 +42,14 @@ impl HandshakeLimits {
     }
 }
 
-/// The action for a first Initial.
+/// The decision of the limits about a first Initial.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Room {
-    /// There is room: keep it until the application accepts it.
+pub enum LimitVerdict {
+    /// Keep it until the application accepts it.
     Wait,
     /// Send a Retry and forget it.
     Retry,
-    /// Drop it: there is no room.
+    /// Drop it, because a limit is reached.
     Ignore,
     /// Its source holds its share of a scarce resource. Refuse it if it has validated its address;
     /// otherwise send a Retry and forget it.
@@ -71,7 +71,7 @@ pub struct Handshakes {
     /// Number of these and of accepted connections whose handshake is in progress.
     half_open: usize,
     is_loaded: bool,
-    begun: RecentHandshakes,
+    recent: RecentHandshakes,
     /// Lower bound on the handshakes that have been in progress for more than a second.
     stale: usize,
     shares: FairShares,
@@ -86,7 +86,7 @@ impl Handshakes {
             waiting_bytes: 0,
             half_open: 0,
             is_loaded: false,
-            begun: RecentHandshakes::default(),
+            recent: RecentHandshakes::default(),
             stale: 0,
             shares: FairShares::new(key),
         }
@@ -95,7 +95,7 @@ impl Handshakes {
     /// Sets the time before [`Handshakes::admit`].
     pub fn on_time(&mut self, now: Time) {
         let accepted = self.half_open.saturating_sub(self.waiting);
-        self.stale = accepted.saturating_sub(self.begun.lately(now));
+        self.stale = accepted.saturating_sub(self.recent.in_last_second(now));
     }
 
     /// Changes the limits. More clients than the new limits allow may be waiting already.
@@ -104,21 +104,21 @@ impl Handshakes {
     }
 
     /// Decides about a first Initial in a datagram of `len` bytes, while the oldest waiting client
-    /// has waited for `delay`. After [`Room::Wait`] call [`Handshakes::on_waiting`].
+    /// has waited for `delay`. After [`LimitVerdict::Wait`] call [`Handshakes::on_waiting`].
     ///
     /// Under pressure a client has to validate its address first, which costs the endpoint no
-    /// memory. Clients for which there is no room get the same answer. A client with a validated
-    /// address for which there is no room gets no answer, and tries again.
+    /// memory. Clients beyond the limits get the same answer. A client with a validated address gets
+    /// no answer if it is beyond them, and tries again.
     ///
-    /// While there is room, a source may hold a multiple of what is left (limit K100).
-    pub fn admit(&mut self, claimant: Claimant, len: usize, delay: Duration) -> Room {
+    /// Below the limits, a source may hold a multiple of what is left (limit K100).
+    pub fn admit(&mut self, claimant: Claimant, len: usize, delay: Duration) -> LimitVerdict {
         self.update_load(delay);
-        match (self.has_room(len), claimant.is_validated) {
-            (true, false) if self.is_loaded => Room::Retry,
-            (true, _) if self.shares.are_used_up(claimant, self.left()) => Room::OverShare,
-            (true, _) => Room::Wait,
-            (false, false) => Room::Retry,
-            (false, true) => Room::Ignore,
+        match (self.is_below_limits(len), claimant.is_validated) {
+            (true, false) if self.is_loaded => LimitVerdict::Retry,
+            (true, _) if self.shares.are_used_up(claimant, self.left()) => LimitVerdict::OverShare,
+            (true, _) => LimitVerdict::Wait,
+            (false, false) => LimitVerdict::Retry,
+            (false, true) => LimitVerdict::Ignore,
         }
     }
 
@@ -130,11 +130,11 @@ impl Handshakes {
     }
 
     /// Decides about a first Initial of a client that has no token and must not get a Retry.
-    pub fn admit_without_retry(&self, claimant: Claimant, len: usize) -> Room {
-        match self.has_room(len) {
-            true if self.shares.are_used_up(claimant, self.left()) => Room::OverShare,
-            true => Room::Wait,
-            false => Room::Ignore,
+    pub fn admit_without_retry(&self, claimant: Claimant, len: usize) -> LimitVerdict {
+        match self.is_below_limits(len) {
+            true if self.shares.are_used_up(claimant, self.left()) => LimitVerdict::OverShare,
+            true => LimitVerdict::Wait,
+            false => LimitVerdict::Ignore,
         }
     }
 
@@ -163,9 +163,10 @@ impl Handshakes {
         }
     }
 
-    /// Returns true if another client with a datagram of `len` bytes may wait.
-    fn has_room(&self, len: usize) -> bool {
-        self.waiting < self.limits.max_waiting && self.has_room_for(len)
+    /// Returns true if the limits allow another client with a datagram of `len` bytes to wait.
+    fn is_below_limits(&self, len: usize) -> bool {
+        let left = self.left();
+        left.waiting > 0 && len <= left.bytes
     }
 
     /// Returns true under pressure, when new clients get a Retry.
@@ -185,7 +186,7 @@ impl Handshakes {
     }
 
     /// Counts another `len` bytes for a waiting connection. Returns false if they are not to be
-    /// kept: the last quarter of the room is for validated clients, and a source may use only its
+    /// kept: the last quarter of the limit is for validated clients, and a source may use only its
     /// share (limit K100).
     pub fn on_waiting_bytes(&mut self, claimant: Claimant, len: usize) -> bool {
         let most = self.limits.max_waiting_bytes;
@@ -208,7 +209,7 @@ impl Handshakes {
     /// Counts a connection, for which `len` bytes were kept in total, as accepted: it no longer
     /// waits, but its handshake continues.
     pub fn on_accepted(&mut self, now: Time, claimant: Claimant, len: usize) {
-        self.begun.count(now);
+        self.recent.count(now);
         self.on_left(claimant, len);
     }
 
@@ -252,14 +253,6 @@ impl Handshakes {
     #[cfg(test)]
     pub fn half_open(&self) -> usize {
         self.half_open
-    }
-
-    fn has_room_for(&self, len: usize) -> bool {
-        let room = self
-            .limits
-            .max_waiting_bytes
-            .saturating_sub(self.waiting_bytes);
-        len <= room
     }
 
     /// Updates the pressure, which begins at a limit and ends below half of it, so that it does not

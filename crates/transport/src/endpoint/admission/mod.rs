@@ -13,7 +13,7 @@ pub mod incoming;
 mod recent_handshakes;
 pub mod tokens;
 pub mod verdict;
-pub mod waiting_room;
+pub mod waiting_clients;
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -28,12 +28,12 @@ use self::claim::Claim;
 use self::client::{Client, is_authentic};
 use self::fair_queue::FairQueue;
 use self::fair_shares::Claimant;
-use self::handshakes::{HandshakeLimits, Room};
+use self::handshakes::{HandshakeLimits, LimitVerdict};
 use self::incoming::Incoming;
 use self::tokens::Tokens;
 use self::tokens::address_token::{AddressProof, Presented};
 use self::verdict::Verdict;
-use self::waiting_room::{KeptDatagram, Waiting, WaitingRoom};
+use self::waiting_clients::{KeptDatagram, Waiting, WaitingClients};
 use super::arrived::Arrived;
 use super::memory::Memory;
 use super::secrets::Secrets;
@@ -53,7 +53,7 @@ pub struct Admission {
     /// True while new clients are refused.
     is_busy: bool,
     tokens: Tokens,
-    room: WaitingRoom,
+    waiting: WaitingClients,
     queue: FairQueue<Incoming>,
     counts: Counts,
 }
@@ -100,7 +100,7 @@ impl Admission {
             backlog: Backlog::new(secrets.backlog),
             is_busy: false,
             tokens: Tokens::new(config),
-            room: WaitingRoom::new(secrets.waiting_room),
+            waiting: WaitingClients::new(secrets.waiting_clients),
             queue: FairQueue::new(secrets.queue),
             counts: Counts::default(),
         }
@@ -173,7 +173,11 @@ impl Admission {
         // This check precedes any cryptography: a server with more clients than it can serve must
         // not spend its time on those that it cannot serve.
         let delay = self.queue.delay(now, peer.ip());
-        if self.shared.handshakes.lock().is_too_late(delay) {
+        let handshakes = self.shared.handshakes.lock();
+        let is_too_late = handshakes.is_too_late(delay);
+        let waiting_bytes = handshakes.waiting_bytes();
+        drop(handshakes);
+        if is_too_late {
             self.counts.ignored_for_room += 1;
             return Verdict::Ignore;
         }
@@ -196,57 +200,59 @@ impl Admission {
                 false => Verdict::Drop,
             };
         }
-        let waiting_bytes = self.shared.handshakes.lock().waiting_bytes();
         if memory.is_short(waiting_bytes as u64) {
             self.counts.refused_for_memory += 1;
             return Verdict::refuse("memory is short");
         }
         let claimant = client.claimant(proof != AddressProof::None);
-        if let Some(verdict) = self.judge_room(now, server, claimant, first.datagram.len()) {
-            return verdict;
-        }
+        let is_loaded = match self.judge_limits(now, server, claimant, first.datagram.len()) {
+            Ok(is_loaded) => is_loaded,
+            Err(verdict) => return verdict,
+        };
         // Anyone on the path sees the token, so a packet that does not open must not cost its
         // owner anything: neither the token nor part of the connection rate.
         if !first.is_authentic() {
             return Verdict::Drop;
         }
-        if let Some(verdict) = self.judge_rate(now, server, claimant) {
+        let rate = server.rate(is_loaded);
+        if let Some(verdict) = rate.and_then(|rate| self.judge_rate(now, server, claimant, rate)) {
             return verdict;
         }
         let mut used = self.shared.used_tokens.lock();
         Verdict::Wait(proof.claim(&mut used, self.tokens.seconds(now)))
     }
 
-    /// Decides about a client for which there is no room; `None` if there is.
-    fn judge_room(
+    /// Applies the limits of handshakes to a client. Returns whether the server is under pressure if they
+    /// allow the client to wait, and the verdict otherwise.
+    fn judge_limits(
         &mut self,
         now: Time,
         server: &ServerConfig,
         claimant: Claimant,
         len: usize,
-    ) -> Option<Verdict> {
-        let delay = self.room.delay(now);
+    ) -> Result<bool, Verdict> {
+        let delay = self.waiting.delay(now);
         let mut handshakes = self.shared.handshakes.lock();
         handshakes.on_time(now);
-        let mut room = handshakes.admit(claimant, len, delay);
+        let mut verdict = handshakes.admit(claimant, len, delay);
         if server.retry == RetryPolicy::Always && !claimant.is_validated {
-            return Some(Verdict::Retry);
+            return Err(Verdict::Retry);
         }
         let may_retry = may_retry(server, claimant);
-        if room == Room::Retry && !may_retry {
-            room = handshakes.admit_without_retry(claimant, len);
+        if verdict == LimitVerdict::Retry && !may_retry {
+            verdict = handshakes.admit_without_retry(claimant, len);
         }
-        match room {
-            Room::Wait => None,
-            Room::Retry => Some(Verdict::Retry),
-            Room::OverShare if may_retry => Some(Verdict::Retry),
-            Room::OverShare => {
+        match verdict {
+            LimitVerdict::Wait => Ok(handshakes.is_loaded()),
+            LimitVerdict::Retry => Err(Verdict::Retry),
+            LimitVerdict::OverShare if may_retry => Err(Verdict::Retry),
+            LimitVerdict::OverShare => {
                 self.counts.refused_for_share += 1;
-                Some(Verdict::refuse_source(claimant, OVER_SHARE))
+                Err(Verdict::refuse_source(claimant, OVER_SHARE))
             }
-            Room::Ignore => {
+            LimitVerdict::Ignore => {
                 self.counts.ignored_for_room += 1;
-                Some(Verdict::Ignore)
+                Err(Verdict::Ignore)
             }
         }
     }
@@ -258,9 +264,8 @@ impl Admission {
         now: Time,
         server: &ServerConfig,
         claimant: Claimant,
+        rate: u32,
     ) -> Option<Verdict> {
-        let is_loaded = self.shared.handshakes.lock().is_loaded();
-        let rate = server.rate(is_loaded)?;
         let Claimant {
             address,
             is_validated,
@@ -312,13 +317,13 @@ impl Admission {
 
     /// Returns the number that the next client that waits will have.
     pub fn next_number(&self) -> u64 {
-        self.room.next_id()
+        self.waiting.next_id()
     }
 
     /// Lets a client wait, under [`Admission::next_number`]. `datagram` is its first one.
     pub fn admit(&mut self, client: Client, proof: AddressProof, datagram: KeptDatagram) {
         let incoming = Incoming {
-            id: self.room.next_id(),
+            id: self.waiting.next_id(),
             path: client.place.tuple,
             proof,
             original_destination: match proof {
@@ -328,7 +333,7 @@ impl Admission {
         };
         let claimant = client.claimant(proof != AddressProof::None);
         let bytes = datagram.bytes.len();
-        self.room.add(Waiting {
+        self.waiting.add(Waiting {
             client,
             datagrams: vec![datagram],
             claim: Claim::new(self.shared.clone(), self.shard, claimant, bytes),
@@ -339,7 +344,7 @@ impl Admission {
 
     /// Keeps a further datagram of a client that waits. Returns false if it is to be dropped.
     pub fn keep(&mut self, number: u64, arrived: Arrived, datagram: &[u8]) -> bool {
-        let waiting = self.room.get_mut(number);
+        let waiting = self.waiting.get_mut(number);
         waiting.is_none_or(|waiting| waiting.keep(arrived, datagram))
     }
 
@@ -355,17 +360,17 @@ impl Admission {
 
     /// Removes a client that waits no more.
     pub fn take(&mut self, incoming: &Incoming) -> Option<Waiting> {
-        self.room.take(incoming.id)
+        self.waiting.take(incoming.id)
     }
 
     /// Returns a client that waits.
     pub fn waiting(&self, incoming: &Incoming) -> Option<&Client> {
-        self.room.get(incoming.id).map(|waiting| &waiting.client)
+        self.waiting.get(incoming.id).map(|waiting| &waiting.client)
     }
 
     /// Returns true if a client waits that has arrived at this socket. Looks at all of them.
     pub fn uses_socket(&self, socket: SocketId) -> bool {
-        self.room.uses_socket(socket)
+        self.waiting.uses_socket(socket)
     }
 
     /// Returns a measure of the work for clients that wait and for datagrams that were dropped unread.
@@ -399,7 +404,7 @@ impl Admission {
     /// Returns true if no client waits.
     #[cfg(test)]
     pub fn is_empty(&self) -> bool {
-        self.room.is_empty()
+        self.waiting.is_empty()
     }
 }
 

@@ -24,7 +24,7 @@ impl RecentHandshakes {
     }
 
     /// Returns the number of handshakes that began within the last second.
-    pub fn lately(&mut self, now: Time) -> usize {
+    pub fn in_last_second(&mut self, now: Time) -> usize {
         self.advance(now);
         self.counts.iter().sum()
     }
@@ -61,22 +61,26 @@ mod tests {
 
     #[test]
     fn a_second_is_counted() {
-        let mut begun = RecentHandshakes::default();
+        let mut recent = RecentHandshakes::default();
         for millis in [5000, 5050, 5500, 5950] {
-            begun.count(at(millis));
+            recent.count(at(millis));
         }
-        assert_eq!(begun.lately(at(5999)), 4);
-        assert_eq!(begun.lately(at(6000)), 2, "the first tenth is over");
-        assert_eq!(begun.lately(at(6899)), 1);
-        assert_eq!(begun.lately(at(6900)), 0);
+        assert_eq!(recent.in_last_second(at(5999)), 4);
+        assert_eq!(
+            recent.in_last_second(at(6000)),
+            2,
+            "the first tenth is over"
+        );
+        assert_eq!(recent.in_last_second(at(6899)), 1);
+        assert_eq!(recent.in_last_second(at(6900)), 0);
     }
 
     #[test]
     fn long_pauses_and_clocks_that_run_back_are_survived() {
-        let mut begun = RecentHandshakes::default();
-        begun.count(at(100));
-        assert_eq!(begun.lately(at(u64::from(u32::MAX))), 0);
-        begun.count(at(50));
-        assert_eq!(begun.lately(at(50)), 1);
+        let mut recent = RecentHandshakes::default();
+        recent.count(at(100));
+        assert_eq!(recent.in_last_second(at(u64::from(u32::MAX))), 0);
+        recent.count(at(50));
+        assert_eq!(recent.in_last_second(at(50)), 1);
     }
 }

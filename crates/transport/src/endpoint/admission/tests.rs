@@ -49,7 +49,7 @@ impl Door {
             path: FourTuple::to(stranger.address),
             socket: SocketId::default(),
             ecn: Ecn::NotEct,
-            is_stray: false,
+            is_handed_on: false,
         };
         let version = courser_wire::Version::V1;
         let client = Client::new(arrived, &packet, version);
@@ -81,7 +81,7 @@ impl Door {
 }
 
 #[test]
-fn clients_wait_in_the_room_and_are_offered_in_order() {
+fn clients_wait_and_are_offered_in_order() {
     let mut door = Door::new(|_| {});
     for verdict in door.judge_all(0..3) {
         assert_eq!(verdict, Verdict::Wait(AddressProof::None));
@@ -116,7 +116,7 @@ fn a_server_that_always_retries_keeps_nothing() {
 }
 
 #[test]
-fn a_full_room_ignores_clients_that_must_not_get_a_retry() {
+fn a_full_table_ignores_clients_that_must_not_get_a_retry() {
     let mut door = Door::new(|server| {
         server.retry = RetryPolicy::Never;
         server.max_incoming = 2;

@@ -6,7 +6,7 @@ pub mod place;
 
 pub use self::id::ShardId;
 
-use self::outbox::{Outbox, Stray};
+use self::outbox::{MisroutedBatch, Outbox};
 use super::arrived::Arrived;
 use super::stats::EndpointStats;
 
@@ -45,7 +45,7 @@ impl Shard {
     /// shard, or another one has handed it on already.
     #[inline]
     pub fn may_hand_on(&self, arrived: Arrived) -> bool {
-        !self.id.is_alone() && !arrived.is_stray
+        !self.id.is_alone() && !arrived.is_handed_on
     }
 
     /// Keeps a datagram for another shard. Returns false if that is this one, or none.
@@ -59,13 +59,13 @@ impl Shard {
     }
 
     /// Removes and returns the next datagrams for another shard.
-    pub fn poll(&mut self) -> Option<Stray> {
+    pub fn poll(&mut self) -> Option<MisroutedBatch> {
         self.outbox.poll()
     }
 
     /// Counts datagrams that another shard has handed on.
-    pub fn on_received(&mut self, stray: &Stray) {
-        self.received += stray.datagrams() as u64;
+    pub fn on_received(&mut self, batch: &MisroutedBatch) {
+        self.received += batch.datagrams() as u64;
     }
 
     /// Counts datagrams that could not be handed on.
@@ -92,13 +92,13 @@ mod tests {
         Shard::new(ShardId { number, count })
     }
 
-    fn arrived(is_stray: bool) -> Arrived {
+    fn arrived(is_handed_on: bool) -> Arrived {
         Arrived {
             now: Time::ZERO,
             path: FourTuple::to(([192, 0, 2, 1], 5000).into()),
             socket: SocketId::default(),
             ecn: Ecn::NotEct,
-            is_stray,
+            is_handed_on,
         }
     }
 
@@ -108,11 +108,11 @@ mod tests {
         assert!(!one.hand_on(None, arrived(false), &[0; 10]), "no owner");
         assert!(!one.hand_on(Some(1), arrived(false), &[0; 10]), "its own");
         assert!(one.hand_on(Some(2), arrived(false), &[0; 10]));
-        let stray = one.poll().expect("a datagram");
-        assert_eq!((stray.shard(), stray.datagrams()), (2, 1));
+        let batch = one.poll().expect("a datagram");
+        assert_eq!((batch.shard(), batch.datagrams()), (2, 1));
         assert_eq!(one.poll(), None);
         let mut two = shard(2, 3);
-        two.on_received(&stray);
+        two.on_received(&batch);
         two.on_dropped(4);
         let mut stats = EndpointStats::default();
         one.count(&mut stats);

@@ -6,9 +6,9 @@ use crate::endpoint::arrived::Arrived;
 
 /// Datagrams for another shard of the same endpoint.
 ///
-/// Pass it to [`Endpoint::handle_stray`](crate::Endpoint::handle_stray) of that shard.
+/// Pass it to [`Endpoint::handle_misrouted`](crate::Endpoint::handle_misrouted) of that shard.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Stray {
+pub struct MisroutedBatch {
     shard: u16,
     arrived: Arrived,
     /// Length of each datagram but the last.
@@ -16,7 +16,7 @@ pub struct Stray {
     bytes: Vec<u8>,
 }
 
-impl Stray {
+impl MisroutedBatch {
     pub(in crate::endpoint) fn new(shard: u16, arrived: Arrived, datagram: &[u8]) -> Self {
         Self {
             shard,
@@ -74,7 +74,7 @@ impl Stray {
 /// its driver hands them on after each.
 #[derive(Debug, Default)]
 pub struct Outbox {
-    batches: VecDeque<Stray>,
+    batches: VecDeque<MisroutedBatch>,
 }
 
 impl Outbox {
@@ -82,12 +82,13 @@ impl Outbox {
     pub fn add(&mut self, shard: u16, arrived: Arrived, datagram: &[u8]) {
         let last = self.batches.back_mut();
         if !last.is_some_and(|last| last.extend(shard, arrived, datagram)) {
-            self.batches.push_back(Stray::new(shard, arrived, datagram));
+            self.batches
+                .push_back(MisroutedBatch::new(shard, arrived, datagram));
         }
     }
 
     /// Removes and returns the first batch.
-    pub fn poll(&mut self) -> Option<Stray> {
+    pub fn poll(&mut self) -> Option<MisroutedBatch> {
         self.batches.pop_front()
     }
 }
@@ -105,7 +106,7 @@ mod tests {
             path: FourTuple::to(([192, 0, 2, 1], port).into()),
             socket: SocketId::default(),
             ecn: Ecn::NotEct,
-            is_stray: false,
+            is_handed_on: false,
         }
     }
 

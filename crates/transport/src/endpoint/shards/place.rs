@@ -5,15 +5,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::task::Waker;
 
-use super::outbox::Stray;
+use super::outbox::MisroutedBatch;
 use crate::endpoint::Endpoint;
 use courser_base::{Mutex, Time};
 
 /// Maximum of batches that wait for a shard (limit K220). A shard that does not keep up loses further ones,
 /// as it would at its socket, and QUIC repeats them.
-const MAX_STRAYS: usize = 1024;
+const MAX_MISROUTED_BATCHES: usize = 1024;
 /// Maximum of bytes of these batches (limit K220).
-const MAX_STRAY_BYTES: usize = 1 << 20;
+const MAX_MISROUTED_BYTES: usize = 1 << 20;
 
 /// All shards of an endpoint, as seen by each other. An endpoint with one shard has none.
 #[derive(Debug)]
@@ -43,7 +43,7 @@ struct Ring {
 
 #[derive(Debug, Default)]
 struct Waiting {
-    strays: VecDeque<Stray>,
+    batches: VecDeque<MisroutedBatch>,
     bytes: usize,
     /// Wakes the driver of the shard.
     driver: Option<Waker>,
@@ -51,15 +51,18 @@ struct Waiting {
 
 impl Ring {
     /// Adds a batch. Returns false if there is no room.
-    fn add(&self, stray: Stray) -> bool {
+    fn add(&self, batch: MisroutedBatch) -> bool {
         let mut waiting = self.waiting.lock();
-        let bytes = waiting.bytes + stray.len();
+        let bytes = waiting.bytes + batch.len();
         // Under the lock, so that nothing is added after it was cleared.
-        if self.has_failed() || waiting.strays.len() >= MAX_STRAYS || bytes > MAX_STRAY_BYTES {
+        if self.has_failed()
+            || waiting.batches.len() >= MAX_MISROUTED_BATCHES
+            || bytes > MAX_MISROUTED_BYTES
+        {
             return false;
         }
         waiting.bytes = bytes;
-        waiting.strays.push_back(stray);
+        waiting.batches.push_back(batch);
         let was_filled = self.is_filled.swap(true, Ordering::AcqRel);
         let driver = waiting.driver.clone().filter(|_| !was_filled);
         drop(waiting);
@@ -70,7 +73,7 @@ impl Ring {
     }
 
     /// Swaps the batches with an empty list, and has `driver` woken for later ones.
-    fn take(&self, driver: &Waker, into: &mut VecDeque<Stray>) {
+    fn take(&self, driver: &Waker, into: &mut VecDeque<MisroutedBatch>) {
         debug_assert!(into.is_empty(), "batches that were not handled");
         let mut waiting = self.waiting.lock();
         match &mut waiting.driver {
@@ -79,16 +82,16 @@ impl Ring {
         }
         self.is_filled.store(false, Ordering::Release);
         waiting.bytes = 0;
-        std::mem::swap(&mut waiting.strays, into);
+        std::mem::swap(&mut waiting.batches, into);
     }
 
     /// Drops the batches of a shard that has failed.
     fn clear(&self) {
         let mut waiting = self.waiting.lock();
-        let strays = std::mem::take(&mut *waiting);
+        let batches = std::mem::take(&mut *waiting);
         self.is_filled.store(false, Ordering::Release);
         drop(waiting);
-        drop(strays);
+        drop(batches);
     }
 
     fn has_failed(&self) -> bool {
@@ -122,23 +125,23 @@ impl ShardPlace {
     /// Hands on the datagrams that have arrived at this shard for others. Those of a shard that has failed
     /// stay here, so that their peers learn of it by a stateless reset.
     pub fn hand_on(&self, now: Time, endpoint: &mut Endpoint) {
-        while let Some(stray) = endpoint.poll_stray() {
-            let count = stray.datagrams();
-            match self.all.rings.get(stray.shard()) {
-                Some(ring) if ring.has_failed() => endpoint.handle_stray(now, stray),
-                Some(ring) if ring.add(stray) => {}
-                _ => endpoint.on_strays_dropped(count),
+        while let Some(batch) = endpoint.poll_misrouted() {
+            let count = batch.datagrams();
+            match self.all.rings.get(batch.shard()) {
+                Some(ring) if ring.has_failed() => endpoint.handle_misrouted(now, batch),
+                Some(ring) if ring.add(batch) => {}
+                _ => endpoint.on_misrouted_dropped(count),
             }
         }
     }
 
     /// Takes the datagrams that others have handed on to this shard. `driver` is woken for later ones.
-    pub fn take(&self, driver: &Waker, into: &mut VecDeque<Stray>) {
+    pub fn take(&self, driver: &Waker, into: &mut VecDeque<MisroutedBatch>) {
         self.own().take(driver, into);
     }
 
     /// Returns true if others have handed datagrams on to this shard.
-    pub fn has_strays(&self) -> bool {
+    pub fn has_misrouted(&self) -> bool {
         self.own().is_filled.load(Ordering::Acquire)
     }
 

@@ -16,7 +16,7 @@ fn arrived() -> Arrived {
         path: FourTuple::to(PEER.parse().expect("an address")),
         socket: SocketId::default(),
         ecn: Ecn::NotEct,
-        is_stray: false,
+        is_handed_on: false,
     }
 }
 

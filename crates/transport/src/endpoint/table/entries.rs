@@ -22,17 +22,17 @@ pub struct Entry {
     pub connection: Option<Box<Connection>>,
     /// The error of a connection that was dropped because of a panic.
     pub fault: Option<Box<ConnectionError>>,
-    pub stage: Stage,
+    pub state: EntryState,
     /// The owner has no more use for the connection.
     pub is_released: bool,
     /// It is in the queue of connections whose events may be unread.
-    pub is_touched: bool,
+    pub is_ready: bool,
     /// It is in the queue of connections that wait for their turn to send.
     pub is_sender: bool,
     pub held: Held,
     /// The earliest entry in the timer heap.
     pub scheduled: Option<Time>,
-    /// The room that the handshake of a server's connection holds while it is in progress. Idle
+    /// The claim of a server's connection on the limits of handshakes while its own is in progress. Idle
     /// connections have none, hence the box.
     pub claim: Option<Box<Claim>>,
     /// The routes that lead to the connection.
@@ -41,9 +41,9 @@ pub struct Entry {
     pub new_tokens: u32,
 }
 
-/// The part of its life that a record is in.
+/// The state of a record.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
-pub enum Stage {
+pub enum EntryState {
     /// No connection uses the record.
     #[default]
     Free,
@@ -91,7 +91,7 @@ impl Entries {
         };
         self.in_use += 1;
         let entry = &mut self.list[index as usize];
-        entry.stage = Stage::Busy;
+        entry.state = EntryState::Busy;
         ConnectionHandle {
             index,
             generation: entry.generation,
@@ -107,7 +107,7 @@ impl Entries {
         };
         self.in_use -= 1;
         self.free.push(Reverse(index));
-        while let Some(last) = self.list.pop_if(|last| last.stage == Stage::Free) {
+        while let Some(last) = self.list.pop_if(|last| last.state == EntryState::Free) {
             self.generation = self.generation.max(last.generation);
         }
         if is_sparse(self.list.len(), self.list.capacity()) {
@@ -159,7 +159,7 @@ mod tests {
         assert!(!next.iter().any(is_old));
         assert!(
             stay.iter()
-                .all(|it| entries[it.index()].stage == Stage::Busy)
+                .all(|it| entries[it.index()].state == EntryState::Busy)
         );
     }
 

@@ -9,7 +9,7 @@ use std::mem;
 
 use courser_base::{Time, foreign};
 
-use self::entries::{Entries, Entry, Stage};
+use self::entries::{Entries, Entry, EntryState};
 use self::timers::Timers;
 use super::admission::claim::Claim;
 use super::handle::ConnectionHandle;
@@ -25,7 +25,7 @@ pub struct Table {
     memory: Memory,
     timers: Timers,
     /// Connections whose events may be unread. Something has happened to them.
-    touched: VecDeque<ConnectionHandle>,
+    ready: VecDeque<ConnectionHandle>,
     /// Connections whose events were read, and that may have something to send. A driver that sends later,
     /// together with what woken tasks write, lets them wait here.
     senders: VecDeque<ConnectionHandle>,
@@ -48,7 +48,7 @@ impl Table {
             entries: Entries::default(),
             memory,
             timers: Timers::default(),
-            touched: VecDeque::new(),
+            ready: VecDeque::new(),
             senders: VecDeque::new(),
             tls_tasks: VecDeque::new(),
             busy: 0,
@@ -157,20 +157,20 @@ impl Table {
 impl Table {
     /// Queues a connection to which something has happened.
     #[inline]
-    pub fn touch(&mut self, handle: ConnectionHandle) {
+    pub fn mark_ready(&mut self, handle: ConnectionHandle) {
         let Some(entry) = self.entry_mut(handle) else {
             return;
         };
-        if !mem::replace(&mut entry.is_touched, true) {
-            self.touched.push_back(handle);
+        if !mem::replace(&mut entry.is_ready, true) {
+            self.ready.push_back(handle);
         }
     }
 
     /// Removes and returns the next connection to which something has happened.
-    pub fn next_touched(&mut self) -> Option<ConnectionHandle> {
-        while let Some(handle) = self.touched.pop_front() {
+    pub fn next_ready(&mut self) -> Option<ConnectionHandle> {
+        while let Some(handle) = self.ready.pop_front() {
             if let Some(entry) = self.entry_mut(handle) {
-                entry.is_touched = false;
+                entry.is_ready = false;
                 return Some(handle);
             }
         }
@@ -245,7 +245,7 @@ impl Table {
             return;
         };
         entry.is_released = true;
-        if entry.stage == Stage::Drained {
+        if entry.state == EntryState::Drained {
             note_use(&mut self.in_use, handle);
             self.forget(handle);
         } else if let Some(connection) = self.get_mut(handle)
@@ -258,9 +258,9 @@ impl Table {
     /// Records that the peer of a connection knows of its end.
     pub fn on_ended(&mut self, handle: ConnectionHandle) {
         if let Some(entry) = self.entry_mut(handle)
-            && entry.stage == Stage::Busy
+            && entry.state == EntryState::Busy
         {
-            entry.stage = Stage::Ended;
+            entry.state = EntryState::Ended;
             self.busy -= 1;
         }
     }
@@ -273,8 +273,8 @@ impl Table {
         let entry = self
             .entries
             .get_mut(handle.index())
-            .filter(|entry| entry.connection.is_some() && entry.stage != Stage::Drained)?;
-        entry.stage = Stage::Drained;
+            .filter(|entry| entry.connection.is_some() && entry.state != EntryState::Drained)?;
+        entry.state = EntryState::Drained;
         self.drained += 1;
         entry.scheduled = None;
         self.memory.set(&mut entry.held, 0);
@@ -314,12 +314,13 @@ impl Table {
         self.memory.set(&mut entry.held, 0);
         entry.held = Held::default();
         entry.fault = Some(Box::new(fault));
-        let was_drained = mem::replace(&mut entry.stage, Stage::Drained) == Stage::Drained;
+        let was_drained =
+            mem::replace(&mut entry.state, EntryState::Drained) == EntryState::Drained;
         let is_released = entry.is_released;
         self.drained += usize::from(!was_drained);
         match is_released {
             true => self.forget(handle),
-            false => self.touch(handle),
+            false => self.mark_ready(handle),
         }
     }
 

@@ -65,11 +65,11 @@ impl Table {
         connection.end(now, TransportError::internal(reason));
         self.memory.set(&mut entry.held, connection.memory());
         self.closed_for_memory += 1;
-        self.touch(handle);
+        self.mark_ready(handle);
     }
 
     /// Sets the timer of a connection if it is earlier than the one that is set. Later deadlines are
-    /// considered when that one fires. A connection that may be idle is looked at after a while, to
+    /// considered when that one fires. A connection that may be idle is checked after a while, to
     /// [give back](crate::connection::Connection::give_back) memory.
     fn schedule(&mut self, now: Time, handle: ConnectionHandle) {
         let Some(entry) = self.entries.get_mut(handle.index()) else {
@@ -80,9 +80,9 @@ impl Table {
         };
         let next = connection.next_timeout();
         let is_idle = next.is_none_or(|(_, timer)| matches!(timer, Timer::Idle | Timer::KeepAlive));
-        let look = connection.keys_until().filter(|_| is_idle);
-        let look = look.map(|look| look.max(now + LOOK_INTERVAL));
-        let Some(at) = next.map(|(due, _)| due).into_iter().chain(look).min() else {
+        let check = connection.keys_until().filter(|_| is_idle);
+        let check = check.map(|check| check.max(now + CHECK_INTERVAL));
+        let Some(at) = next.map(|(due, _)| due).into_iter().chain(check).min() else {
             return;
         };
         if entry.scheduled.is_none_or(|scheduled| at < scheduled) {
@@ -110,21 +110,21 @@ impl Table {
         None
     }
 
-    /// Lets an idle connection give back memory, or puts that off if `looks` others have done so just
+    /// Lets an idle connection give back memory, or puts that off if `earlier` others have done so just
     /// before: very many connections may become idle at the same time.
-    pub fn look_at_idle(&mut self, now: Time, handle: ConnectionHandle, looks: u32) {
+    pub fn check_idle(&mut self, now: Time, handle: ConnectionHandle, earlier: u32) {
         let Some(entry) = self.entries.get_mut(handle.index()) else {
             return;
         };
         let Some(connection) = entry.connection.as_deref_mut() else {
             return;
         };
-        let pauses = looks / LOOKS_AT_ONCE;
+        let pauses = earlier / CHECKS_AT_ONCE;
         if pauses == 0 {
             connection.give_back(now);
             return self.settle(now, handle);
         }
-        let later = now + LOOKS_PAUSE * pauses;
+        let later = now + CHECKS_PAUSE * pauses;
         let due = connection.next_timeout().map(|(due, _)| due);
         let at = due.map_or(later, |due| due.min(later));
         entry.scheduled = Some(at);
@@ -133,8 +133,8 @@ impl Table {
 }
 
 /// Idle connections that give back memory before datagrams are received again (limit K256).
-pub const LOOKS_AT_ONCE: u32 = 64;
-/// Least time between two looks at a connection that seems idle.
-const LOOK_INTERVAL: Duration = Duration::from_millis(100);
+pub const CHECKS_AT_ONCE: u32 = 64;
+/// Least time between two checks of a connection that seems idle.
+const CHECK_INTERVAL: Duration = Duration::from_millis(100);
 /// The pause between two such groups (limit K256).
-pub const LOOKS_PAUSE: Duration = Duration::from_millis(2);
+pub const CHECKS_PAUSE: Duration = Duration::from_millis(2);

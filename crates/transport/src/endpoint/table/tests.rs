@@ -29,30 +29,30 @@ fn fault() -> ConnectionError {
 fn each_connection_is_queued_once_in_order() {
     let (mut table, handles) = table(3);
     for index in [2, 0, 2, 1, 0] {
-        table.touch(handles[index]);
+        table.mark_ready(handles[index]);
         table.queue_sender(handles[index]);
     }
     let expected = [handles[2], handles[0], handles[1]];
-    let touched: Vec<_> = std::iter::from_fn(|| table.next_touched()).collect();
-    assert_eq!(touched, expected);
+    let ready: Vec<_> = std::iter::from_fn(|| table.next_ready()).collect();
+    assert_eq!(ready, expected);
     assert_eq!(table.senders().len(), 3);
     let senders: Vec<_> = std::iter::from_fn(|| table.next_sender()).collect();
     assert_eq!(senders, expected);
-    table.touch(handles[2]);
-    assert_eq!(table.next_touched(), Some(handles[2]), "after its turn");
+    table.mark_ready(handles[2]);
+    assert_eq!(table.next_ready(), Some(handles[2]), "after its turn");
 }
 
 #[test]
 fn handle_of_a_forgotten_connection_finds_nothing() {
     let (mut table, handles) = table(1);
-    table.touch(handles[0]);
+    table.mark_ready(handles[0]);
     table.queue_sender(handles[0]);
     table.on_faulty(handles[0], fault());
     table.release(handles[0]);
     let next = table.entries.take();
     assert_eq!(next.index(), handles[0].index());
     assert!(table.entry(handles[0]).is_none() && table.entry(next).is_some());
-    assert_eq!((table.next_touched(), table.next_sender()), (None, None));
+    assert_eq!((table.next_ready(), table.next_sender()), (None, None));
 }
 
 #[test]
@@ -63,7 +63,7 @@ fn faulty_connection_keeps_its_error_until_it_is_released() {
     assert_eq!(table.connections(), 1);
     let entry = table.entry(handles[0]).expect("not released");
     assert_eq!(entry.fault.as_deref(), Some(&fault()));
-    assert_eq!(table.next_touched(), Some(handles[0]), "it is reported");
+    assert_eq!(table.next_ready(), Some(handles[0]), "it is reported");
     table.release(handles[0]);
     assert!(table.entry(handles[0]).is_none());
     assert_eq!(table.connections(), 1);
@@ -76,7 +76,7 @@ fn faulty_connection_that_was_released_is_forgotten_at_once() {
     assert!(table.entry(handles[0]).is_some(), "it is not drained");
     table.on_faulty(handles[0], fault());
     assert!(table.entry(handles[0]).is_none());
-    assert_eq!(table.next_touched(), None);
+    assert_eq!(table.next_ready(), None);
     assert!(table.is_idle());
     assert_eq!(table.connections(), 0);
 }

@@ -124,14 +124,14 @@ fn restarted_server_with_key_and_generator_resets_its_connections() {
 fn datagram_at_the_wrong_server_of_a_fleet_ends_no_connection() {
     let mut pair = pair_of(1);
     pair.connect();
-    let stray = catch_ping(&mut pair);
+    let caught = catch_ping(&mut pair);
     for (ids, resets) in [
         (Arc::new(server_ids(2)) as Ids, 0),
         (Arc::new(server_ids(1)), 1),
     ] {
         // The same keys, since it has the same seed.
         let mut other = pair_with_ids(ids);
-        let answers = answers(&mut other, stray.clone());
+        let answers = answers(&mut other, caught.clone());
         let stats = other.server.endpoint.stats();
         assert_eq!((answers.len(), stats.resets_sent), (resets, resets as u64));
         assert_eq!(stats.datagrams_foreign, 1 - resets as u64);
@@ -149,12 +149,12 @@ fn datagram_at_the_wrong_server_of_a_fleet_ends_no_connection() {
 fn datagram_with_a_foreign_id_gets_no_answer_and_does_no_harm() {
     let mut pair = pair_of(1);
     pair.connect();
-    let mut stray = catch_ping(&mut pair);
+    let mut caught = catch_ping(&mut pair);
     for (at, value) in [(1, 0xff), (2, 0)] {
-        let before = stray.bytes[at];
-        stray.bytes[at] = value;
-        assert!(answers(&mut pair, stray.clone()).is_empty(), "byte {at}");
-        stray.bytes[at] = before;
+        let before = caught.bytes[at];
+        caught.bytes[at] = value;
+        assert!(answers(&mut pair, caught.clone()).is_empty(), "byte {at}");
+        caught.bytes[at] = before;
     }
     assert_eq!(pair.server.endpoint.stats().datagrams_foreign, 2);
     ping(&mut pair);

@@ -90,9 +90,9 @@ fn records_are_used_again_and_old_handles_name_nothing() {
     pair.connect();
     for &old in &handles {
         assert!(pair.client.endpoint.connection(old).is_none());
-        pair.client.endpoint.touched(old);
+        pair.client.endpoint.mark_ready(old);
     }
-    assert_eq!(pair.client.endpoint.next_touched(), None);
+    assert_eq!(pair.client.endpoint.next_ready(), None);
 }
 
 #[test]
@@ -103,11 +103,11 @@ fn events_can_be_read_before_a_connection_is_forgotten() {
     let mut buffer = TransmitBuffer::new(1);
     while let Some(at) = pair.client.endpoint.next_timeout() {
         pair.client.endpoint.handle_timeout(at);
-        while let Some(touched) = pair.client.endpoint.next_touched() {
+        while let Some(ready) = pair.client.endpoint.next_ready() {
             while pair
                 .client
                 .endpoint
-                .poll_transmit(at, touched, &mut buffer)
+                .poll_transmit(at, ready, &mut buffer)
                 .is_some()
             {}
         }
@@ -224,7 +224,7 @@ fn several_connections_of_one_client_do_not_mix() {
             .connection_mut(*handle)
             .expect("alive")
             .close(now, 0, b"");
-        pair.client.endpoint.touched(*handle);
+        pair.client.endpoint.mark_ready(*handle);
     }
     pair.run_for(Duration::from_secs(3));
     assert_eq!(
@@ -458,16 +458,16 @@ fn connections_that_cannot_send_still_end() {
         );
         let (mut error, mut steps) = (None, 0);
         while endpoint.connections() > 0 {
-            while let Some(touched) = endpoint.next_touched() {
+            while let Some(ready) = endpoint.next_ready() {
                 while let Some(event) = endpoint
-                    .connection_mut(touched)
+                    .connection_mut(ready)
                     .and_then(Connection::poll_event)
                 {
                     if let Event::Lost(reason) = event {
                         error = Some(reason);
                     }
                 }
-                endpoint.queue_sender(touched);
+                endpoint.queue_sender(ready);
             }
             endpoint.settle_senders(now);
             if let Some(next) = endpoint.next_timeout() {

@@ -4,7 +4,7 @@ use courser_wire::{Direction, TransportErrorCode};
 
 use super::super::admission::handshakes::limits_of;
 use super::super::memory::Memory;
-use super::super::table::settle::{LOOKS_AT_ONCE, LOOKS_PAUSE};
+use super::super::table::settle::{CHECKS_AT_ONCE, CHECKS_PAUSE};
 use super::*;
 use crate::flow::WindowBudget;
 use crate::stream::WriteError;
@@ -353,7 +353,7 @@ fn very_many_connections_that_become_idle_give_memory_back_in_groups() {
     let handle = pair.client.handle.expect("connected");
     let now = pair.now + Duration::from_secs(1);
     let endpoint = &mut pair.client.endpoint;
-    endpoint.table.look_at_idle(now, handle, 3 * LOOKS_AT_ONCE);
+    endpoint.table.check_idle(now, handle, 3 * CHECKS_AT_ONCE);
     let keys_until = |endpoint: &Endpoint| {
         let connection = endpoint.table.entries()[0]
             .connection
@@ -362,11 +362,11 @@ fn very_many_connections_that_become_idle_give_memory_back_in_groups() {
         connection.keys_until()
     };
     assert!(keys_until(endpoint).is_some());
-    let at = now + LOOKS_PAUSE * 3;
+    let at = now + CHECKS_PAUSE * 3;
     assert_eq!(endpoint.table.entries()[0].scheduled, Some(at));
     endpoint.handle_timeout(at);
     assert!(keys_until(endpoint).is_none());
-    assert_eq!(LOOKS_AT_ONCE, 64);
+    assert_eq!(CHECKS_AT_ONCE, 64);
 }
 
 #[test]

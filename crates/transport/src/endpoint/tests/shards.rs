@@ -54,8 +54,8 @@ impl Group {
                     self.handles.push((shard, handle));
                 }
             }
-            while let Some(handle) = self.shards[shard].next_touched() {
-                self.on_touched(shard, handle);
+            while let Some(handle) = self.shards[shard].next_ready() {
+                self.on_ready(shard, handle);
                 let endpoint = &mut self.shards[shard];
                 while let Some(transmit) = endpoint.poll_transmit(now, handle, &mut buffer) {
                     sent.extend(Datagram::split(&transmit, buffer.bytes(), self.address));
@@ -68,7 +68,7 @@ impl Group {
         sent
     }
 
-    fn on_touched(&mut self, shard: usize, handle: ConnectionHandle) {
+    fn on_ready(&mut self, shard: usize, handle: ConnectionHandle) {
         let endpoint = &mut self.shards[shard];
         let Some(connection) = endpoint.connection_mut(handle) else {
             return;
@@ -140,7 +140,7 @@ impl Net {
             let id = streams.open(Direction::Unidirectional).expect("allowed");
             assert_eq!(streams.write(id, &[7; BYTES]), Ok(BYTES));
             streams.finish(id).expect("open");
-            endpoint.touched(handle);
+            endpoint.mark_ready(handle);
         }
     }
 
@@ -148,7 +148,7 @@ impl Net {
         for (shard, handle) in self.client.handles.clone() {
             if let Some(connection) = self.client.shards[shard].connection_mut(handle) {
                 connection.close(self.now, 0, b"");
-                self.client.shards[shard].touched(handle);
+                self.client.shards[shard].mark_ready(handle);
             }
         }
     }
@@ -192,11 +192,14 @@ impl Net {
         };
         let shard = &mut group.shards[at];
         shard.handle_datagrams(self.now, &mut datagram.bytes, &meta);
-        while let Some(stray) = group.shards[at].poll_stray() {
-            let to = stray.shard();
+        while let Some(batch) = group.shards[at].poll_misrouted() {
+            let to = batch.shard();
             assert_ne!(to, at, "its own datagram");
-            group.shards[to].handle_stray(self.now, stray);
-            assert!(group.shards[to].poll_stray().is_none(), "handed on twice");
+            group.shards[to].handle_misrouted(self.now, batch);
+            assert!(
+                group.shards[to].poll_misrouted().is_none(),
+                "handed on twice"
+            );
         }
     }
 }
@@ -502,8 +505,8 @@ fn datagrams_of_one_batch_are_handed_on_together() {
     };
     let shard = &mut net.server.shards[0];
     shard.handle_datagrams(net.now, &mut buffer.concat(), &meta);
-    let strays: Vec<_> = std::iter::from_fn(|| shard.poll_stray()).collect();
-    let sizes: Vec<_> = strays
+    let batches: Vec<_> = std::iter::from_fn(|| shard.poll_misrouted()).collect();
+    let sizes: Vec<_> = batches
         .iter()
         .map(|it| (it.shard(), it.datagrams(), it.len()))
         .collect();

@@ -32,14 +32,20 @@ const STRANGER: Claimant = claim(2, false);
 
 /// Returns true if a new client with an empty datagram gets a Retry.
 fn sends_retry(handshakes: &mut Handshakes, delay_ms: u64) -> bool {
-    handshakes.admit(STRANGER, 0, Duration::from_millis(delay_ms)) == Room::Retry
+    handshakes.admit(STRANGER, 0, Duration::from_millis(delay_ms)) == LimitVerdict::Retry
 }
 
 #[test]
 fn clients_wait_while_there_is_room() {
     let mut handshakes = no_handshakes(HandshakeLimits::default());
-    assert_eq!(handshakes.admit(STRANGER, 1200, NO_DELAY), Room::Wait);
-    assert_eq!(handshakes.admit(VALIDATED, 1200, NO_DELAY), Room::Wait);
+    assert_eq!(
+        handshakes.admit(STRANGER, 1200, NO_DELAY),
+        LimitVerdict::Wait
+    );
+    assert_eq!(
+        handshakes.admit(VALIDATED, 1200, NO_DELAY),
+        LimitVerdict::Wait
+    );
     handshakes.on_waiting(SOMEBODY, 1200);
     assert_eq!(
         (handshakes.waiting(), handshakes.waiting_bytes()),
@@ -53,9 +59,9 @@ fn waiting_connections_have_a_maximum() {
     let mut handshakes = no_handshakes(half_open_limit(1 << 20));
     for waiting in 0..16_384 {
         let unproved = if waiting < 12_288 {
-            Room::Wait
+            LimitVerdict::Wait
         } else {
-            Room::Retry
+            LimitVerdict::Retry
         };
         assert_eq!(
             handshakes.admit(STRANGER, 1200, NO_DELAY),
@@ -64,25 +70,40 @@ fn waiting_connections_have_a_maximum() {
         );
         assert_eq!(
             handshakes.admit(VALIDATED, 1200, NO_DELAY),
-            Room::Wait,
+            LimitVerdict::Wait,
             "{waiting}"
         );
         handshakes.on_waiting(SOMEBODY, 1200);
     }
-    assert_eq!(handshakes.admit(STRANGER, 1200, NO_DELAY), Room::Retry);
-    assert_eq!(handshakes.admit(VALIDATED, 1200, NO_DELAY), Room::Ignore);
+    assert_eq!(
+        handshakes.admit(STRANGER, 1200, NO_DELAY),
+        LimitVerdict::Retry
+    );
+    assert_eq!(
+        handshakes.admit(VALIDATED, 1200, NO_DELAY),
+        LimitVerdict::Ignore
+    );
     handshakes.on_refused(SOMEBODY, 1200);
-    assert_eq!(handshakes.admit(VALIDATED, 1200, NO_DELAY), Room::Wait);
+    assert_eq!(
+        handshakes.admit(VALIDATED, 1200, NO_DELAY),
+        LimitVerdict::Wait
+    );
 }
 
 #[test]
 fn waiting_bytes_have_a_maximum() {
     let mut handshakes = no_handshakes(HandshakeLimits::default());
     handshakes.on_waiting(SOMEBODY, (24 << 20) - 1);
-    assert_eq!(handshakes.admit(STRANGER, 1200, NO_DELAY), Room::Wait);
+    assert_eq!(
+        handshakes.admit(STRANGER, 1200, NO_DELAY),
+        LimitVerdict::Wait
+    );
     assert!(handshakes.on_waiting_bytes(SOMEBODY, 1), "three quarters");
     assert!(!handshakes.on_waiting_bytes(SOMEBODY, 1), "one too many");
-    assert_eq!(handshakes.admit(STRANGER, 1200, NO_DELAY), Room::Retry);
+    assert_eq!(
+        handshakes.admit(STRANGER, 1200, NO_DELAY),
+        LimitVerdict::Retry
+    );
     // Eight validated clients of as many networks share the last quarter.
     for low in 10..18 {
         handshakes.on_waiting(claim(low, true), 0);
@@ -96,8 +117,14 @@ fn waiting_bytes_have_a_maximum() {
     }
     let last = claim(18, true);
     handshakes.on_waiting(last, (1 << 20) - 1200);
-    assert_eq!(handshakes.admit(VALIDATED, 1200, NO_DELAY), Room::Wait);
-    assert_eq!(handshakes.admit(VALIDATED, 1201, NO_DELAY), Room::Ignore);
+    assert_eq!(
+        handshakes.admit(VALIDATED, 1200, NO_DELAY),
+        LimitVerdict::Wait
+    );
+    assert_eq!(
+        handshakes.admit(VALIDATED, 1201, NO_DELAY),
+        LimitVerdict::Ignore
+    );
     assert_eq!(handshakes.waiting_bytes(), (32 << 20) - 1200);
 }
 
@@ -174,7 +201,7 @@ fn many_half_open_connections_switch_retry_on() {
     assert!(sends_retry(&mut handshakes, 0));
     assert_eq!(
         handshakes.admit(VALIDATED, 0, NO_DELAY),
-        Room::Wait,
+        LimitVerdict::Wait,
         "its address is proved"
     );
 }
@@ -249,6 +276,6 @@ fn limits_of_zero_and_one_do_not_trip() {
     };
     assert_eq!(
         no_handshakes(limits).admit(VALIDATED, 1, NO_DELAY),
-        Room::Ignore
+        LimitVerdict::Ignore
     );
 }

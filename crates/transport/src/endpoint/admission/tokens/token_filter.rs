@@ -22,10 +22,10 @@ use super::validation_token::{
 pub struct TokenFilter {
     /// The newest uses, at most [`TokenFilter::MAX_NEWEST`].
     newest: VecDeque<Nonce>,
-    /// Uses since `begun`, and those that have left `newest` since then.
+    /// Uses since `started_at`, and those that have left `newest` since then.
     current: Bloom,
     previous: Bloom,
-    begun: SystemSeconds,
+    started_at: SystemSeconds,
     /// Tokens that are not younger may have been used and dropped.
     issued_after: Option<SystemSeconds>,
     /// Number of uses that each filter has room for.
@@ -46,7 +46,7 @@ impl TokenFilter {
             newest: VecDeque::new(),
             current: Bloom::default(),
             previous: Bloom::default(),
-            begun: now,
+            started_at: now,
             issued_after: None,
             capacity: capacity.max(1),
         }
@@ -57,7 +57,7 @@ impl TokenFilter {
     pub fn use_once(&mut self, token: &ValidationToken, now: SystemSeconds) -> bool {
         // Tokens in the dropped filter were issued before this filter was begun, up to clock skew,
         // and have expired.
-        if now.saturating_since(self.begun) > VALIDATION_LIFETIME + CLOCK_SKEW {
+        if now.saturating_since(self.started_at) > VALIDATION_LIFETIME + CLOCK_SKEW {
             self.rotate(now);
         }
         if !self.is_unused(token) {
@@ -91,10 +91,10 @@ impl TokenFilter {
     /// were issued no later than that, up to clock skew.
     fn rotate(&mut self, now: SystemSeconds) {
         if self.previous.len > 0 {
-            self.issued_after = Some(self.begun + CLOCK_SKEW);
+            self.issued_after = Some(self.started_at + CLOCK_SKEW);
         }
         self.previous = mem::take(&mut self.current);
-        self.begun = now;
+        self.started_at = now;
     }
 
     /// Returns the memory of the record in bytes.

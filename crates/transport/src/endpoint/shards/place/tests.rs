@@ -44,7 +44,7 @@ fn one_shard_has_no_neighbours() {
 }
 
 #[test]
-fn strays_wake_their_shard_once() {
+fn misrouted_datagrams_wake_their_shard_once() {
     let (places, mut endpoints) = (places(2), endpoints());
     let count = Arc::new(Count::default());
     let mut taken = VecDeque::new();
@@ -54,12 +54,12 @@ fn strays_wake_their_shard_once() {
         places[0].hand_on(Time::ZERO, &mut endpoints[0]);
     }
     assert_eq!(count.0.load(Ordering::Relaxed), 1);
-    assert!(places[1].has_strays() && !places[0].has_strays());
+    assert!(places[1].has_misrouted() && !places[0].has_misrouted());
     places[1].take(&count.clone().into(), &mut taken);
     assert_eq!(taken.len(), 3);
-    assert!(!places[1].has_strays());
-    for stray in taken {
-        endpoints[1].handle_stray(Time::ZERO, stray);
+    assert!(!places[1].has_misrouted());
+    for batch in taken {
+        endpoints[1].handle_misrouted(Time::ZERO, batch);
     }
     let (one, two) = (endpoints[0].stats(), endpoints[1].stats());
     assert_eq!(
@@ -70,7 +70,10 @@ fn strays_wake_their_shard_once() {
 
 #[test]
 fn a_shard_that_does_not_keep_up_loses_what_does_not_fit() {
-    for (len, room) in [(100, MAX_STRAYS), (16_384, MAX_STRAY_BYTES / 16_384)] {
+    for (len, room) in [
+        (100, MAX_MISROUTED_BATCHES),
+        (16_384, MAX_MISROUTED_BYTES / 16_384),
+    ] {
         let (places, mut endpoints) = (places(2), endpoints());
         for _ in 0..room + 10 {
             receive(&mut endpoints[0], len);
@@ -120,7 +123,7 @@ fn failure_of_one_leaves_the_others() {
     places[0].hand_on(Time::ZERO, &mut endpoints[0]);
     places[1].on_failed();
     places[1].on_failed();
-    assert!(!places[1].has_strays(), "nobody reads them");
+    assert!(!places[1].has_misrouted(), "nobody reads them");
     assert_eq!(
         count.0.load(Ordering::Relaxed),
         1,

@@ -18,7 +18,7 @@ pub struct Waiting {
     pub client: Client,
     /// Its datagrams so far.
     pub datagrams: Vec<KeptDatagram>,
-    /// The room that it holds.
+    /// What it holds of the limits of handshakes.
     pub claim: Claim,
 }
 
@@ -40,7 +40,7 @@ impl KeptDatagram {
 }
 
 impl Waiting {
-    /// Keeps another datagram of the client. Returns false if there is no room for it.
+    /// Keeps another datagram of the client. Returns false if a limit forbids it.
     pub fn keep(&mut self, arrived: Arrived, datagram: &[u8]) -> bool {
         let is_kept = self.client.place.tuple == arrived.path
             && self.datagrams.len() < MAX_DATAGRAMS
@@ -52,16 +52,16 @@ impl Waiting {
     }
 }
 
-/// The waiting clients.
+/// The clients that wait, by number.
 #[derive(Debug)]
-pub struct WaitingRoom {
+pub struct WaitingClients {
     clients: HashMap<u64, Waiting, KeyedState>,
     next_id: u64,
     /// A lower bound on the IDs of waiting clients.
     oldest: u64,
 }
 
-impl WaitingRoom {
+impl WaitingClients {
     pub fn new(key: [u8; 16]) -> Self {
         Self {
             clients: HashMap::with_hasher(KeyedState::new(key)),
@@ -75,7 +75,7 @@ impl WaitingRoom {
         self.next_id
     }
 
-    /// Adds a client, under [`WaitingRoom::next_id`].
+    /// Adds a client, under [`WaitingClients::next_id`].
     pub fn add(&mut self, waiting: Waiting) {
         self.clients.insert(self.next_id, waiting);
         self.next_id += 1;
