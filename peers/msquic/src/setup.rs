@@ -64,7 +64,7 @@ fn settings(options: TransportOptions, streams: u32) -> Result<Settings, Failure
         .set_ConnFlowControlWindow(CONNECTION_WINDOW))
 }
 
-/// Opens a configuration without msquic's copies of data that is sent. The crate's `Settings` cannot disable them.
+/// Opens a configuration of either end.
 ///
 /// # Errors
 /// When msquic refuses the settings.
@@ -74,7 +74,20 @@ pub fn open(
     settings: &Settings,
 ) -> Result<Configuration, Failure> {
     let protocols = [BufferRef::from(protocol)];
-    let configuration = Configuration::open(registration, &protocols, Some(settings))?;
+    Ok(Configuration::open(
+        registration,
+        &protocols,
+        Some(settings),
+    )?)
+}
+
+/// Opens a configuration for a measurement, without msquic's copies of data that is sent. The crate's `Settings` cannot
+/// disable them.
+fn open_without_copies(
+    registration: &Registration,
+    settings: &Settings,
+) -> Result<Configuration, Failure> {
+    let configuration = open(registration, ALPN, settings)?;
     // SAFETY: all fields are numbers.
     let mut without_copies: QUIC_SETTINGS = unsafe { mem::zeroed() };
     // SAFETY: both views of this union are numbers. The setting is marked as set, and its value is 0.
@@ -96,7 +109,7 @@ pub fn server(
     streams: u32,
 ) -> Result<Configuration, Failure> {
     let settings = settings(options, streams)?;
-    let configuration = open(registration, ALPN, &settings)?;
+    let configuration = open_without_copies(registration, &settings)?;
     let tls = server_tls(&identity.join(CERTIFICATE), &identity.join(KEY))
         .set_allowed_cipher_suites(AllowedCipherSuiteFlags::AES_128_GCM_SHA256);
     configuration.load_credential(&tls)?;
@@ -120,7 +133,7 @@ pub fn client(
     options: TransportOptions,
 ) -> Result<Configuration, Failure> {
     let settings = settings(options, 0)?;
-    let configuration = open(registration, ALPN, &settings)?;
+    let configuration = open_without_copies(registration, &settings)?;
     let trusted = identity.join(CERTIFICATE).to_string_lossy().into_owned();
     let tls = CredentialConfig::new_client()
         .set_ca_certificate_file(trusted)
