@@ -328,7 +328,7 @@ mod tests {
 
     /// K17: a fraction of an interval is not lost.
     #[test]
-    fn a_rate_below_the_limit_is_never_used_up() {
+    fn rate_below_the_limit_is_never_used_up() {
         let mut budget = FrameBudget::new(NOW);
         for step in 0..20_000 {
             let now = NOW + Duration::from_micros(10_300) * step;

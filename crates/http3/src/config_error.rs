@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn a_size_that_no_setting_can_carry_is_refused() {
+    fn size_that_no_setting_can_carry_is_refused() {
         let error = refused(|it| it.limits.size = 1 << 62);
         let range = "allowed is 1 to 4611686018427387903";
         assert_eq!(

@@ -319,7 +319,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_thread_that_panics_is_replaced_and_no_line_is_lost() {
+    async fn thread_that_panics_is_replaced_and_no_line_is_lost() {
         let name = format!("courser-access-log-{}", std::process::id());
         let path = std::env::temp_dir().join(name);
         let _ = std::fs::remove_file(&path);

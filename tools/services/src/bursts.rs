@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn an_even_or_growing_load_releases_nothing() {
+    fn even_or_growing_load_releases_no_memory() {
         assert!(released(&[10, 50, 100, 90, 80, 70, 60, 55, 60, 100]).is_empty());
         assert!(released(&[1, 7, 1, 1, 7, 1, 1]).is_empty());
     }

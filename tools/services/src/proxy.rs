@@ -403,7 +403,7 @@ mod tests {
     }
 
     #[test]
-    fn the_host_of_a_backend_has_no_default_port() {
+    fn host_of_a_backend_has_no_default_port() {
         for (url, host) in [
             ("http://a.test", "a.test"),
             ("http://a.test:80", "a.test"),

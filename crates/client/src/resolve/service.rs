@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn the_root_as_target_is_the_origin_itself() {
+    fn root_as_target_is_the_origin_itself() {
         let read = ServiceRecord::read(&record(".", Vec::new())).expect("a valid record");
         assert_eq!(read.target, None);
         assert!(!read.offers_http3());

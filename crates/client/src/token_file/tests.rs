@@ -58,7 +58,7 @@ fn temporary_file_of_an_earlier_process_is_ignored() {
 }
 
 #[test]
-fn a_file_of_no_bytes_is_empty() {
+fn empty_file_contains_no_tokens() {
     let folder = Folder::new();
     let path = folder.write("");
     let store = FileTokenStore::open(&path).expect("no tokens");
@@ -67,7 +67,7 @@ fn a_file_of_no_bytes_is_empty() {
 
 #[cfg(unix)]
 #[test]
-fn a_link_to_a_file_that_does_not_exist_yet_is_followed() {
+fn link_to_a_file_that_does_not_exist_yet_is_followed() {
     let folder = Folder::new();
     let (link, target) = (folder.file(), folder.0.join("elsewhere"));
     std::os::unix::fs::symlink("elsewhere", &link).expect("a link");

@@ -207,7 +207,7 @@ async fn files_written_during_the_load_are_never_torn() {
 /// A large file is read as it is sent, so a change meanwhile cannot be undone. The response ends
 /// with an error.
 #[tokio::test]
-async fn a_large_file_that_is_changed_while_it_is_sent_ends_with_an_error() {
+async fn large_file_that_is_changed_while_it_is_sent_ends_with_an_error() {
     let folder = Folder::new();
     let old = vec![b'a'; 1_000_000];
     for (change, is_fine) in [

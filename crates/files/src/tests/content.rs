@@ -3,7 +3,7 @@ use std::fmt::Write as _;
 use super::*;
 
 #[tokio::test]
-async fn a_file_is_served_with_type_length_and_validators() {
+async fn file_is_served_with_type_length_and_validators() {
     let folder = Folder::new();
     folder.file("index.html", "<h1>home</h1>");
     folder.file("sub/noise", "noise");

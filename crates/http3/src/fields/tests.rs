@@ -194,7 +194,7 @@ fn refuses_invalid_values_of_pseudo_header_fields() {
 }
 
 #[test]
-fn the_asterisk_is_for_options() {
+fn asterisk_form_of_options_is_accepted() {
     let mut lines = get_with(":path", Some("*"));
     lines.retain(|line| line.0 != ":method");
     lines.insert(0, (":method", "OPTIONS"));

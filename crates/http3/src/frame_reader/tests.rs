@@ -75,7 +75,7 @@ fn frames_may_be_split_anywhere() {
 
 /// RFC 9114 §7.1.
 #[test]
-fn a_stream_may_not_end_inside_a_frame() {
+fn stream_that_ends_inside_a_frame_is_an_error() {
     let bytes = sample();
     let ends: Vec<_> = (0..bytes.len())
         .filter(|&len| read(&bytes[..len], 1000).is_ok_and(|(_, reader)| reader.finish().is_ok()))
@@ -115,7 +115,7 @@ fn oversized_headers_are_skipped_without_being_stored() {
 
 /// The buffer of an incomplete section grows with the bytes that have arrived, up to its length.
 #[test]
-fn a_partial_section_takes_no_more_than_its_length() {
+fn partial_section_takes_no_more_than_its_length() {
     let bytes = frame(frame::HEADERS, &[7; 90]);
     let mut reader = FrameReader::default();
     for byte in &bytes[..bytes.len() - 1] {

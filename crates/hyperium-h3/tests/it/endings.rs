@@ -262,7 +262,7 @@ async fn streams_report_why_their_connection_closed() {
 
 /// A stream with a pending read can be stopped, because the read does not borrow it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_stream_can_be_stopped_while_it_is_read() {
+async fn stream_can_be_stopped_while_it_is_read() {
     let pair = Pair::new();
     let (client_end, server_end) = pair.connect().await;
     let mut connection = courser_hyperium_h3::Connection::new(client_end);

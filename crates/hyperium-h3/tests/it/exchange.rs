@@ -72,7 +72,7 @@ where
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_program_on_courser_at_both_ends() {
+async fn program_on_courser_at_both_ends() {
     let pair = Pair::new();
     let (client, server) = pair.connect().await;
     let serving = tokio::spawn(program::serve(courser_hyperium_h3::Connection::new(server)));
@@ -82,7 +82,7 @@ async fn the_program_on_courser_at_both_ends() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_client_on_quinn_and_a_server_on_courser() {
+async fn client_on_quinn_and_a_server_on_courser() {
     let pair = Pair::new();
     let (client, server) = tokio::join!(
         quinn_client(pair.address(), pair.certificate.clone()),
@@ -93,7 +93,7 @@ async fn a_client_on_quinn_and_a_server_on_courser() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_client_on_courser_and_a_server_on_quinn() {
+async fn client_on_courser_and_a_server_on_quinn() {
     let (server, client) = quinn_server();
     let address = server.local_addr().expect("bound");
     tokio::spawn(async move {
@@ -132,7 +132,7 @@ fn serve_own(connection: courser::Connection) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_client_on_courser_and_coursers_own_server() {
+async fn client_on_courser_and_coursers_own_server() {
     let pair = Pair::new();
     let (client, server) = pair.connect().await;
     serve_own(server);
@@ -140,7 +140,7 @@ async fn a_client_on_courser_and_coursers_own_server() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_client_on_quinn_and_coursers_own_server() {
+async fn client_on_quinn_and_coursers_own_server() {
     let pair = Pair::new();
     let (client, server) = tokio::join!(
         quinn_client(pair.address(), pair.certificate.clone()),

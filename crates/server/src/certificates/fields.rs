@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn a_chain_in_order_is_recognised() {
+    fn chain_in_order_is_recognised() {
         let mut root = params("a root", &[]);
         root.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         let root_key = KeyPair::generate().expect("a key");

@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_certificate_with_a_name_is_chosen() {
+    fn first_certificate_with_a_name_is_chosen() {
         let certificates = by_name(&[&["a.test"], &["b.test"], &["b.test", "*.b.test"]]);
         assert_eq!(index(&certificates, Some("b.test")), Some(1));
         assert_eq!(index(&certificates, Some("x.b.test")), Some(2));

@@ -130,7 +130,7 @@ fn write(folder: &Folder, years: std::ops::Range<i32>) {
 }
 
 #[test]
-fn an_expired_certificate_does_not_replace_one_that_is_there() {
+fn expired_certificate_does_not_replace_the_current_one() {
     let folder = Folder::new();
     write(&folder, 2020..4000);
     let (chain, key) = (folder.0.join("cert.pem"), folder.0.join("key.pem"));
@@ -154,7 +154,7 @@ fn an_expired_certificate_does_not_replace_one_that_is_there() {
 
 /// It remains in use, because an error would not help.
 #[test]
-fn a_certificate_that_expires_in_use_is_no_error() {
+fn certificate_that_expires_in_use_is_no_error() {
     let folder = Folder::new();
     write(&folder, 2019..2020);
     let (chain, key) = (folder.0.join("cert.pem"), folder.0.join("key.pem"));

@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_connection_may_hold_as_much_as_is_left() {
+    fn connection_may_hold_as_much_as_is_left() {
         let memory = RequestMemory::of_budget(2 * 8000);
         assert_eq!(fill(&memory, 10), 3000);
         assert_eq!(fill(&memory, 10), 1500);
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_quarter_is_for_connections_that_hold_little() {
+    fn last_quarter_is_reserved_for_connections_that_hold_little() {
         let memory = RequestMemory::of_budget(2 * 8000);
         let filled: u64 = (0..20).map(|_| fill(&memory, 20)).sum();
         assert!(filled <= 8000, "{filled}");

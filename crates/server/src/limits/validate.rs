@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn a_share_above_the_total_is_refused() {
+    fn share_above_the_total_is_refused() {
         let error = refused(|it| {
             it.max_connections = 100;
             it.max_connections_per_address = Some(101);

@@ -89,7 +89,7 @@ async fn every_kind_of_end_is_reported_and_the_task_is_restarted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_task_that_fails_at_once_stays_stopped() {
+async fn task_that_fails_at_once_stays_stopped() {
     let scene = Scene::run(30, |_| Outcome::Ends).await;
     let at: Vec<_> = scene.reported().iter().map(|(at, _)| *at).collect();
     assert_eq!(at, [0, 1, 3, 7, 15]);
@@ -120,7 +120,7 @@ async fn pauses_grow_to_a_minute_and_are_reset() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_listener_that_panics_ends_no_task() {
+async fn listener_that_panics_ends_no_task() {
     let tasks = Arc::new(Tasks::default());
     let task = tasks.task("the clock");
     let events = Events::to(|_| panic!("no listener"));

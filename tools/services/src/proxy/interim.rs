@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_ninth_interim_response_is_not_queued() {
+    fn ninth_interim_response_is_not_queued() {
         let mut queue = InterimQueue::default();
         for _ in 0..9 {
             assert!(queue.push(Response::new(()).into_parts().0).is_none());

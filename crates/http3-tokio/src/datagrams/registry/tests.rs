@@ -134,7 +134,7 @@ fn datagrams_are_not_sent_after_the_end_of_the_sending_direction() {
 }
 
 #[test]
-fn the_end_of_the_connection_ends_the_wait() {
+fn end_of_the_connection_ends_the_wait() {
     let registry = registry(&[0]);
     assert_eq!(receive(&registry, 0), Poll::Pending);
     registry.on_end();

@@ -186,7 +186,7 @@ fn too_many_claimed_frames_or_refused_streams_close_the_connection() {
 
 /// The signal of a bidirectional stream is not a frame (draft-ietf-webtrans-http3-12 §4.2).
 #[test]
-fn a_signal_on_the_control_stream_is_a_frame_error() {
+fn signal_on_the_control_stream_is_a_frame_error() {
     let mut connection = with_peer(Side::Server, &[(SETTING, 1)]);
     assert_eq!(
         control(&mut connection, &frame(0x41, b"")),
@@ -196,7 +196,7 @@ fn a_signal_on_the_control_stream_is_a_frame_error() {
 
 /// RFC 9114 §6.1.
 #[test]
-fn a_server_opens_claimed_bidirectional_streams_only() {
+fn server_opens_claimed_bidirectional_streams_only() {
     let take = |connection: &mut Connection, bytes: &[u8], fin| {
         connection
             .handle_bidirectional(1, Bytes::copy_from_slice(bytes), fin)

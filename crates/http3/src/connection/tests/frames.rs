@@ -4,7 +4,7 @@ use super::*;
 
 /// RFC 9114 §6.2.1.
 #[test]
-fn the_control_stream_begins_with_settings() {
+fn control_stream_begins_with_settings() {
     for side in SIDES {
         for first in [
             frame(frame::GOAWAY, &[0]),
@@ -335,7 +335,7 @@ fn remembered_settings_hold_until_new_ones_arrive() {
 
 /// RFC 9204 §3.2.3: a server may raise a capacity of zero and the number of blocked streams.
 #[test]
-fn the_table_and_blocked_streams_grow_after_early_data() {
+fn table_and_blocked_streams_grow_after_early_data() {
     let (parts, ()) = Request::get("https://example.org/a/long/path/to/be/inserted")
         .header("x-custom", "value")
         .body(())

@@ -78,7 +78,7 @@ fn unknown_streams_are_stopped() {
 
 /// RFC 9114 §6.2.
 #[test]
-fn a_stream_may_end_before_its_type() {
+fn stream_may_end_before_its_type() {
     let mut connection = connection(Side::Server);
     assert_eq!(uni(&mut connection, 2, &[], true), Ok(UniFate::Ended));
     assert_eq!(
@@ -170,7 +170,7 @@ fn push_streams_are_refused_before_their_content() {
 
 /// RFC 9114 §6.1.
 #[test]
-fn a_server_opens_no_bidirectional_stream() {
+fn server_opens_no_bidirectional_stream() {
     assert_eq!(connection(Side::Server).check_bidirectional(), Ok(()));
     let error = connection(Side::Client)
         .check_bidirectional()

@@ -112,7 +112,7 @@ type End = fn(&mut RequestStream, &mut Connection);
 
 /// RFC 9204 §2.2.2.2.
 #[test]
-fn a_blocked_stream_can_end_in_every_way() {
+fn blocked_stream_can_end_in_every_way() {
     let ends: [(&str, End); 4] = [
         ("reset", |stream, server| {
             assert_eq!(stream.on_reset(server, NOW), Ok(()));

@@ -103,7 +103,7 @@ fn frames_come_before_between_and_after_content() {
 }
 
 #[test]
-fn a_frame_longer_than_claimed_ends_the_connection() {
+fn frame_longer_than_claimed_ends_the_connection() {
     let bytes = frame(FRAME, &[0; 101]);
     assert_eq!(
         read(&bytes, 1000, false),
@@ -129,7 +129,7 @@ fn tiny_frames_beyond_the_ordinary_number_are_counted() {
 
 /// draft-ietf-webtrans-http3-12 §4.2.
 #[test]
-fn a_signal_at_the_start_claims_the_stream() {
+fn signal_at_the_start_claims_the_stream() {
     for has_fin in [false, true] {
         let seen = read_every_way(&[0x40, 0x41, 4, 1, 2, 3], has_fin).expect("claimed");
         assert_eq!(seen, ["claimed 0x41 4"]);

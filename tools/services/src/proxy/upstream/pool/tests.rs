@@ -77,7 +77,7 @@ async fn settle(pool: &Arc<Pool<HttpConnector>>, is_settled: impl Fn(&SendReques
 const SHORT: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi";
 
 #[tokio::test]
-async fn a_connection_is_reused_after_its_response_is_read() {
+async fn connection_is_reused_after_its_response_is_read() {
     let (address, mut answered) = server(&[SHORT; 8]).await;
     let pool = pool(address);
     for _ in 0..3 {
@@ -98,7 +98,7 @@ async fn a_connection_is_reused_after_its_response_is_read() {
 }
 
 #[tokio::test]
-async fn a_response_without_content_frees_its_connection_at_once() {
+async fn response_without_content_frees_its_connection_at_once() {
     let (address, _) = server(&["HTTP/1.1 204 No Content\r\n\r\n"; 2]).await;
     let pool = pool(address);
     let response = ask(&pool).await;
@@ -148,7 +148,7 @@ async fn idempotent_requests_without_content_are_repeated_once() {
 }
 
 #[tokio::test]
-async fn a_fresh_connection_that_closes_is_an_error() {
+async fn fresh_connection_that_closes_is_an_error() {
     let (address, mut answered) = server(&[NOTHING]).await;
     assert!(pool(address).send(request(Body::empty())).await.is_err());
     assert_eq!(answered.recv().await, Some(0));
@@ -156,7 +156,7 @@ async fn a_fresh_connection_that_closes_is_an_error() {
 }
 
 #[tokio::test]
-async fn a_connection_with_an_unread_response_is_passed_over() {
+async fn connection_with_an_unread_response_is_passed_over() {
     let (address, mut answered) = server(&[LONG, SHORT]).await;
     let pool = pool(address);
     // The rest is never sent.
@@ -167,7 +167,7 @@ async fn a_connection_with_an_unread_response_is_passed_over() {
 }
 
 #[tokio::test]
-async fn a_connection_that_cannot_be_opened_is_an_error() {
+async fn connection_that_cannot_be_opened_is_an_error() {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = listener.local_addr().expect("bound");
     drop(listener);
@@ -196,7 +196,7 @@ async fn idle_connections_are_closed() {
 }
 
 #[tokio::test]
-async fn a_response_may_be_dropped_outside_the_runtime() {
+async fn response_may_be_dropped_outside_the_runtime() {
     let (address, _answered) = server(&[SHORT; 2]).await;
     let pool = pool(address);
     let response = ask(&pool).await;
