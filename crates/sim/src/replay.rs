@@ -64,7 +64,9 @@ mod tests {
             });
         }));
         let panic = result.expect_err("seed 3 panics");
-        let text = panic.downcast_ref::<String>().expect("a message");
+        let text = panic
+            .downcast_ref::<String>()
+            .expect("the panic has a message");
         assert!(text.contains("three is unlucky"), "{text}");
         assert_eq!(last, 3);
     }

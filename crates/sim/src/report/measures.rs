@@ -86,7 +86,7 @@ pub enum Unit {
     Share,
     /// A time in seconds.
     Seconds,
-    /// Bits per second.
+    /// A rate in bits per second.
     BitsPerSecond,
     /// A count of events or connections.
     Count,
