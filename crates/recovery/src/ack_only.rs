@@ -84,7 +84,6 @@ impl<F> AckOnlyPackets<F> {
         self.packets = VecDeque::new();
     }
 
-    /// Frees unused capacity.
     pub(crate) fn shrink_to_fit(&mut self) {
         self.packets.shrink_to_fit();
     }

@@ -227,7 +227,7 @@ impl DeliveryRate {
         }
     }
 
-    /// Frees unused capacity.
+    /// Frees the memory that the packets in flight do not need.
     pub fn shrink(&mut self) {
         self.snapshots.shrink_to_fit();
     }

@@ -16,7 +16,7 @@ use courser_transport::{
     TransportConfig,
 };
 
-use crate::apps::Tally;
+use crate::apps::AppCounters;
 use crate::node::Node;
 use crate::packet::{Packet, TooBig};
 use crate::seed::{derive, widen};
@@ -28,22 +28,23 @@ pub use self::identity::{SERVER_NAME, certificate, client_tls, identity, server_
 /// The settings of a host.
 #[derive(Clone, Debug)]
 pub struct HostSpec {
-    /// The address of the host. All packets are sent from it, even responses to another address.
+    /// The address of the host, from which all packets are sent, including responses to another
+    /// address.
     pub address: SocketAddr,
     /// The seed of connection IDs, keys and challenges, see
     /// [`World::seed_for`](crate::World::seed_for).
     pub seed: u64,
     /// The settings of connections of clients and servers. By default they search for an MTU up to
-    /// [`ETHERNET_PAYLOAD`], as hosts on Ethernet do: links have no MTU by default. Its `sinks`
-    /// record the connections.
+    /// [`ETHERNET_PAYLOAD`], because links have no MTU by default. Its `sinks` record the
+    /// connections.
     pub transport: TransportConfig,
     /// True if the host accepts connections.
     pub is_server: bool,
     /// The policy for address validation with Retry.
     pub retry: RetryPolicy,
-    /// The application protocol.
+    /// The only application protocol that the host offers (ALPN).
     pub alpn: Vec<u8>,
-    /// The largest number of datagrams sent in one batch, as on a system with segmentation offload.
+    /// Maximum number of datagrams sent in one batch, as on a system with segmentation offload.
     pub max_segments: usize,
 }
 
@@ -82,12 +83,12 @@ impl HostSpec {
 /// The UDP payload of an Ethernet frame with 1500 bytes of IPv4.
 pub const ETHERNET_PAYLOAD: u16 = 1472;
 
-/// The default number of datagrams in a batch, as many as real drivers send at once.
+/// The default number of datagrams in a batch, which is usual for drivers of network devices.
 pub const DEFAULT_SEGMENTS: usize = 16;
 
 /// A host of a world: a real endpoint with an application.
 ///
-/// TLS is real too, so keys and ciphertext differ between runs, but nothing else does. All hosts
+/// TLS is real too, so keys and ciphertext differ between runs. Nothing else differs. All hosts
 /// present the same test certificate, so that messages have the same sizes everywhere.
 pub struct Host {
     address: SocketAddr,
@@ -102,7 +103,7 @@ pub struct Host {
     ended: BTreeMap<ConnectionHandle, ConnectionStats>,
 }
 
-/// Datagrams from one origin that arrived at one time, as a system coalesces them.
+/// Datagrams from one source that arrived at the same time, coalesced as by an operating system.
 #[derive(Debug, Default)]
 struct Arrived {
     source: Option<(SocketAddr, Ecn)>,
@@ -110,14 +111,14 @@ struct Arrived {
     bytes: Vec<u8>,
 }
 
-/// The largest number of events that a host keeps, without those of streams.
+/// Maximum number of events that a host keeps, without those of streams.
 const MAX_LOG: usize = 10_000;
 
-/// The largest number of closed connections whose counters a host keeps.
+/// Maximum number of closed connections whose counters a host keeps.
 const MAX_ENDED: usize = 10_000;
 
 /// The size of a receive buffer.
-const MAX_ARRIVED: usize = 65_535;
+const RECEIVE_BUFFER: usize = 65_535;
 
 impl Host {
     /// Creates a host.
@@ -158,7 +159,7 @@ impl Host {
         }
     }
 
-    /// Returns the address.
+    /// Returns the address from which the host sends.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -170,16 +171,16 @@ impl Host {
     }
 
     /// Returns the counters of the application if it has any.
-    pub fn tally(&self) -> Option<&Tally> {
-        self.app.tally()
+    pub fn counters(&self) -> Option<&AppCounters> {
+        self.app.counters()
     }
 
-    /// Returns the endpoint.
+    /// Returns the endpoint, to inspect its state.
     pub fn endpoint(&self) -> &Endpoint {
         &self.endpoint
     }
 
-    /// Runs `act` with the application and the endpoint, as a callback does.
+    /// Runs `act` with the application and its context, as in a callback.
     pub fn act<T>(
         &mut self,
         now: Time,
@@ -202,8 +203,7 @@ impl Host {
         all
     }
 
-    /// Returns the counters of a connection, or the final ones if it is closed. Those of ten
-    /// thousand closed connections are kept.
+    /// Returns the counters of a connection, which are kept for the last 10 000 closed connections.
     pub fn stats(&self, handle: ConnectionHandle) -> Option<ConnectionStats> {
         match self.ended.get(&handle) {
             Some(stats) => Some(*stats),
@@ -241,12 +241,12 @@ impl Host {
 
     fn accept_all(&mut self, now: Time) {
         while let Some(incoming) = self.endpoint.poll_incoming() {
-            // A client that has gone, or that TLS refuses, has been answered already.
+            // `accept` has already answered a client that has closed or that TLS refuses.
             let _ = self.endpoint.accept(now, incoming, None);
         }
     }
 
-    fn tell(&mut self, now: Time, handle: ConnectionHandle) {
+    fn dispatch_events(&mut self, now: Time, handle: ConnectionHandle) {
         while let Some(event) = self
             .endpoint
             .connection_mut(handle)
@@ -303,7 +303,7 @@ impl Node for Host {
         let joins = self.arrived.source == Some(origin)
             && len <= size
             && held % size == 0
-            && held + len <= MAX_ARRIVED;
+            && held + len <= RECEIVE_BUFFER;
         if !joins {
             self.flush(now);
             self.arrived.source = Some(origin);
@@ -332,7 +332,7 @@ impl Node for Host {
         }
         self.accept_all(now);
         while let Some(handle) = self.endpoint.next_ready() {
-            self.tell(now, handle);
+            self.dispatch_events(now, handle);
             self.send(now, handle);
         }
         while let Some(transmit) = self.endpoint.poll_stateless_transmit(&mut self.buffer) {

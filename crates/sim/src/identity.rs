@@ -5,15 +5,16 @@ use courser::Identity;
 /// The name in the certificate.
 pub const SERVER_NAME: &str = "localhost";
 
-/// Valid from 2020 to 9999, with an Ed25519 key.
+/// The certificate, valid from 2020 to 9999, with an Ed25519 key.
 const CERTIFICATE: &[u8] = include_bytes!("host/certificate.pem");
-/// The private key is public and must not be used outside of a world.
+/// The private key. It is public and must not be used outside of a world.
 const KEY: &[u8] = include_bytes!("host/key.pem");
 
 /// Returns a certificate for `localhost` with its key, the same in every run.
 ///
 /// Its signatures have a fixed length, so that the sizes of handshakes do not differ between runs,
-/// as they do with [`Identity::dev`]. The key is public and proves nothing.
+/// as they do with [`Identity::dev`]. The key is public, so the certificate does not authenticate a
+/// server outside of a world.
 ///
 /// ```
 /// use courser::{ClientConfig, ServerConfig};

@@ -2,8 +2,7 @@
 //!
 //! A [`World`] holds machines and the links between them. A [`Host`](host::Host) is a machine that
 //! runs a real endpoint, with a real handshake and real packets, and an [`App`](host::App) on it.
-//! Everything follows from the seed alone, on every machine. The links are those of
-//! [`courser_link`].
+//! All events follow from the seed, on any computer. The links are those of [`courser_link`].
 //!
 //! ```
 //! use std::net::SocketAddr;
@@ -24,11 +23,11 @@
 //! world.connect(client, server, &"20mbit,40ms,1%,queue=64k".parse()?);
 //!
 //! let received = |world: &World| {
-//!     let tally = world.node::<Host>(server).and_then(Host::tally);
-//!     tally.map_or(0, |tally| tally.received)
+//!     let counters = world.node::<Host>(server).and_then(Host::counters);
+//!     counters.map_or(0, |counters| counters.received)
 //! };
 //! let done = world.run_until(Duration::from_secs(60), |world| received(world) == 1_000_000)?;
-//! assert!(done, "one megabyte in a minute, whatever is lost");
+//! assert!(done, "one megabyte arrives within a minute");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
@@ -37,7 +36,7 @@
 //!
 //! # Testing a protocol
 //!
-//! A [`Machine`](machine::Machine) runs async code that is written for `courser`, unchanged: its
+//! A [`Machine`](machine::Machine) runs async code written for `courser` without changes: its
 //! endpoints bind virtual sockets, and [`courser::runtime`] has virtual time.
 //!
 //! ```
@@ -85,7 +84,7 @@
 //! ```
 //!
 //! `examples/sim_my_protocol.rs` does the same with loss and a hundred seeds. Create configurations
-//! for each run, because TLS sessions and tokens of a previous run change the next one.
+//! for each run, because TLS sessions and tokens of a previous run would change the next one.
 
 pub mod apps;
 pub mod host;

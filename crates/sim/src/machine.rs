@@ -2,7 +2,7 @@
 //!
 //! A [`Machine`] is a [`Node`] of a world that polls tasks. Everything that they do through
 //! [`courser::runtime`] or an [`Endpoint`](courser::Endpoint) happens in virtual time and on
-//! virtual sockets. The application is the same that runs on tokio:
+//! virtual sockets. The same application also runs on tokio:
 //!
 //! ```
 //! use courser_base::Time;
@@ -43,16 +43,17 @@
 //! Tasks may use everything that needs no runtime: `tokio::sync`, `tokio::select!`, `tokio::io` on
 //! courser's streams, `futures`. They must not use `tokio::time`, `tokio::net`, `tokio::spawn` or
 //! `tokio::fs`, which panic without a tokio runtime. [`courser::runtime`] has replacements. A task
-//! woken by a thread of the user is polled too, but at a time that does not follow from the seed.
-//! The order of a `HashMap` and `SystemTime::now()` differ between runs here as elsewhere.
+//! that another thread wakes is polled too, but at a time that does not follow from the seed. The
+//! order of a `HashMap` and the result of `SystemTime::now()` differ between runs, as in any
+//! program.
 
-mod bell;
 mod bound;
 mod clock;
 mod core;
 mod environment;
 mod fingerprint;
 mod network;
+mod notifier;
 mod script;
 mod socket;
 mod socket_faults;
@@ -67,7 +68,7 @@ use std::task::{Context, Poll, Waker};
 use courser::runtime::{self, JoinError, JoinHandle};
 use courser_base::Time;
 
-pub(crate) use self::bell::{Bell, Bells};
+pub(crate) use self::notifier::{Notifier, Notifiers};
 
 pub use self::network::NetworkCounters;
 pub use self::script::{Call, Effect, Rule, When};
@@ -84,8 +85,8 @@ use crate::packet::{Packet, TooBig};
 #[derive(Clone, Debug)]
 pub struct Machine(Arc<Owner>);
 
-/// Ends the tasks with the last handle. Their endpoints hold the core, so it would never be
-/// dropped.
+/// Drops the tasks with the last handle. Their endpoints hold the core, which would otherwise never
+/// be dropped.
 #[derive(Debug)]
 struct Owner(Arc<Core>);
 
@@ -105,8 +106,8 @@ impl Machine {
         Self(Arc::new(Owner(Core::new(addresses, seed))))
     }
 
-    /// Sets the text that explains how to repeat a run, for messages about a panicked task. The
-    /// default is `seed 0x...` with the seed of the machine.
+    /// Sets the text that explains how to repeat a run, which messages about a panicked task
+    /// contain. The default is `seed 0x...` with the seed of the machine.
     #[must_use]
     pub fn with_replay_hint(self, hint: impl Into<String>) -> Self {
         self.core().set_replay_hint(hint.into());
@@ -120,8 +121,8 @@ impl Machine {
         self
     }
 
-    /// Sets the number of bytes that each socket bound from now on holds until they are read. Each
-    /// datagram counts 256 bytes more for its bookkeeping. The default is 7 MiB.
+    /// Sets the size of the receive buffer of sockets bound from now on, in bytes. Each datagram
+    /// counts 256 bytes in addition to its payload. The default is 7 MiB.
     #[must_use]
     pub fn with_receive_buffer(self, bytes: usize) -> Self {
         self.core().set_receive_buffer(bytes);
@@ -140,8 +141,8 @@ impl Machine {
         self.core().set_socket_faults(faults);
     }
 
-    /// Sets the rules that make calls of its sockets fail or behave differently. They apply to sockets bound from
-    /// now on, before the faults. The default is none.
+    /// Sets the rules that change the results of socket calls. They apply to sockets bound from now
+    /// on, before the faults. The default is none.
     #[must_use]
     pub fn with_socket_script(self, rules: impl IntoIterator<Item = Rule>) -> Self {
         self.set_socket_script(rules);
@@ -165,7 +166,7 @@ impl Machine {
         F: Future + Send + 'static,
         F::Output: Send + 'static,
     {
-        // Not within `enter`: a closure would hide the caller's line.
+        // Does not call `enter`, because a closure would hide the caller's line.
         let _entered = runtime::enter(self.core().clone());
         runtime::spawn(future)
     }
@@ -176,7 +177,7 @@ impl Machine {
         f()
     }
 
-    /// Returns the name.
+    /// Returns the name that messages use.
     pub fn name(&self) -> String {
         self.core().name()
     }
@@ -206,8 +207,8 @@ impl Machine {
         self.core().polls()
     }
 
-    /// Returns a hash of everything the machine did: the task and time of each poll, and the time
-    /// of each packet sent or received with its addresses, mark and length.
+    /// Returns a hash of all events on the machine: the task and time of each poll, and the time of
+    /// each packet sent or received with its addresses, mark and length.
     ///
     /// Two runs that differ in any of these have different hashes, except with a probability of 1
     /// in 2^64.
@@ -220,9 +221,9 @@ impl Machine {
         self.core().network_counters()
     }
 
-    /// Sets the bell that rings when a task becomes ready while the machine does not run.
-    pub(crate) fn set_bell(&self, bell: Bell) {
-        self.core().set_bell(bell);
+    /// Sets the notifier for tasks that become ready while the machine does not run.
+    pub(crate) fn set_notifier(&self, notifier: Notifier) {
+        self.core().set_notifier(notifier);
     }
 
     fn core(&self) -> &Arc<Core> {

@@ -12,14 +12,14 @@ use crate::packet::{Packet, TooBig};
 /// for all packets that have arrived, then [`run`](Node::run), then [`transmit`](Node::transmit)
 /// until that returns `None`. It does so again at the time of [`next_timeout`](Node::next_timeout).
 ///
-/// It is [`Any`], so that a world can return the machine with its own type.
+/// It is [`Any`], so that a world can return the machine with its concrete type.
 pub trait Node: Any {
-    /// Receives a packet.
+    /// Receives a packet that has arrived at an address of the machine.
     fn receive(&mut self, now: Time, packet: Packet);
     /// Receives the report of a router that a packet of this machine was too large and dropped. The
     /// world calls it as it calls [`receive`](Node::receive). The default ignores ICMP.
     fn packet_too_big(&mut self, _now: Time, _message: &TooBig) {}
-    /// Runs timers that are due, and the application.
+    /// Fires the timers that are due, and runs the application.
     fn run(&mut self, now: Time);
     /// Returns the next packet to send now.
     fn transmit(&mut self, now: Time) -> Option<Packet>;

@@ -6,8 +6,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 /// Runs `test` once for each of `count` seeds: 1, 2, 3 and so on.
 ///
 /// If the test panics, prints the command that repeats this run before the panic continues. Two
-/// variables change the runs: `COURSER_SEED=17` runs seed 17 only, and `COURSER_RUNS=5000` runs
-/// that many seeds instead of `count`.
+/// environment variables change the runs: `COURSER_SEED=17` runs only seed 17, and
+/// `COURSER_RUNS=5000` runs that many seeds instead of `count`.
 ///
 /// # Panics
 /// If `test` does, and if a variable is not a number.
@@ -64,7 +64,9 @@ mod tests {
             });
         }));
         let panic = result.expect_err("seed 3 panics");
-        let text = panic.downcast_ref::<String>().expect("a message");
+        let text = panic
+            .downcast_ref::<String>()
+            .expect("the panic has a message");
         assert!(text.contains("three is unlucky"), "{text}");
         assert_eq!(last, 3);
     }

@@ -20,7 +20,7 @@ use self::times::{as_maybe_seconds, as_seconds, as_time};
 /// One run of one scenario with one seed.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct RunReport {
-    /// The name of the scenario.
+    /// The name from the scenario file.
     pub scenario: String,
     /// The seed that repeats this run.
     pub seed: u64,
@@ -47,10 +47,10 @@ pub struct RunReport {
 /// A change to the world, to be shown in charts.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Mark {
-    /// The time of the change.
+    /// The time since the start of the world.
     #[serde(serialize_with = "as_time")]
     pub at: Time,
-    /// A short description.
+    /// The text shown beside the change, such as `rate 5mbit`.
     pub label: String,
 }
 
@@ -80,9 +80,9 @@ pub struct FlowReport {
     pub received: Series,
     /// Stream bytes acknowledged without a gap before them, over time.
     pub acked: Series,
-    /// The congestion window in bytes.
+    /// The congestion window of the sender in bytes, one value per sample.
     pub congestion_window: Series,
-    /// Bytes in flight.
+    /// Bytes in flight at the sender (RFC 9002 §2), one value per sample.
     pub bytes_in_flight: Series,
     /// The slow-start threshold in bytes; empty while there is none.
     pub ssthresh: Series,
@@ -97,7 +97,7 @@ pub struct FlowReport {
     /// The times and numbers of packets that the sender declared lost. Only the first
     /// [`MAX_LOSSES`] are recorded, but `packets_lost` counts all.
     pub losses: Vec<Point>,
-    /// Packets sent by the sending end.
+    /// Packets that the sending end of the flow sent, acknowledgements included.
     pub packets_sent: u64,
     /// Packets that the sender declared lost.
     pub packets_lost: u64,
@@ -107,7 +107,7 @@ pub struct FlowReport {
     pub retransmitted_bytes: u64,
     /// The number of reductions of the congestion window.
     pub congestion_events: u64,
-    /// Probe timeouts of the sender.
+    /// Probe timeouts of the sender (RFC 9002 §6.2).
     pub ptos: u64,
     /// The time from the client's first packet to the end of its handshake.
     #[serde(serialize_with = "as_maybe_seconds")]
@@ -139,9 +139,9 @@ pub struct LinkReport {
     pub drops: Series,
     /// Packets marked so far, over time.
     pub marks: Series,
-    /// Packets that entered.
+    /// Packets that entered, including those dropped later.
     pub packets_in: u64,
-    /// Packets that left.
+    /// Packets that left at the other end.
     pub packets_out: u64,
     /// Dropped packets by reason, in the order and words of the link. Reasons without drops are
     /// left out.

@@ -48,7 +48,7 @@ impl std::fmt::Debug for RunOptions {
 /// Runs a scenario. The same scenario, seed and version give the same report on every machine.
 ///
 /// # Errors
-/// Returns [`Stall`] if time stands still, which is a bug of an endpoint or of the world.
+/// [`Stall`] if virtual time does not advance, which is a bug of an endpoint or of the world.
 pub fn run(scenario: &Scenario, seed: u64, options: RunOptions) -> Result<RunReport, Stall> {
     let mut stage = Stage::build(scenario, seed, options.sinks.as_ref());
     let points = u32::try_from(options.points.max(2)).unwrap_or(u32::MAX);

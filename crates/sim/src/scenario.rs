@@ -69,7 +69,7 @@ mod marks;
 mod matrix;
 mod units;
 
-pub use self::bounds::{Bound, BoundsFile, Quantifier, Verdict};
+pub use self::bounds::{Bound, BoundResult, BoundsFile, Quantifier};
 pub use self::definition::{Action, ActionKind, Scenario};
 pub use self::error::ScenarioError;
 pub use self::flow::{Flow, Kind};

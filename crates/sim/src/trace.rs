@@ -14,7 +14,7 @@ use crate::seed::mix;
 
 /// An event of a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Happening {
+pub enum PacketEvent {
     /// A host sent the packet.
     Sent,
     /// A host received the packet.
@@ -30,15 +30,15 @@ pub enum Happening {
 /// One event of a world.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TraceEvent {
-    /// The time of the event.
+    /// The virtual time since the start of the world.
     pub at: Time,
-    /// The kind of the event.
-    pub happening: Happening,
+    /// The kind of event.
+    pub happening: PacketEvent,
     /// The source address, as seen at the machine or NAT of the event.
     pub source: SocketAddr,
     /// The destination address, as seen at the machine or NAT of the event.
     pub destination: SocketAddr,
-    /// The ECN field.
+    /// The ECN field of the IP header at this point of the path.
     pub ecn: courser_base::Ecn,
     /// The length of the UDP payload.
     pub len: usize,
@@ -47,7 +47,7 @@ pub struct TraceEvent {
 }
 
 impl TraceEvent {
-    pub(crate) fn new(at: Time, happening: Happening, packet: &Packet) -> Self {
+    pub(crate) fn new(at: Time, happening: PacketEvent, packet: &Packet) -> Self {
         Self {
             at,
             happening,
@@ -63,11 +63,11 @@ impl TraceEvent {
 impl fmt::Display for TraceEvent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let happening = match self.happening {
-            Happening::Sent => "sent",
-            Happening::Delivered => "delivered",
-            Happening::Unroutable => "unroutable",
-            Happening::Unmapped => "unmapped",
-            Happening::Refused => "refused",
+            PacketEvent::Sent => "sent",
+            PacketEvent::Delivered => "delivered",
+            PacketEvent::Unroutable => "unroutable",
+            PacketEvent::Unmapped => "unmapped",
+            PacketEvent::Refused => "refused",
         };
         write!(
             f,
@@ -109,7 +109,7 @@ pub fn visible(payload: &[u8]) -> u64 {
 
 /// The offset of the Destination Connection ID in a long header, behind flags, version and length.
 const LONG_ID: usize = 6;
-/// Its offset in a short header, behind the flags.
+/// The offset of the Destination Connection ID in a short header, behind the flags.
 const SHORT_ID: usize = 1;
 
 /// The digest of the events of a world, and the listener that receives each event.
@@ -124,18 +124,18 @@ pub(crate) struct Trace {
 pub type Listener = Box<dyn FnMut(&TraceEvent)>;
 
 impl Trace {
-    pub(crate) fn record(&mut self, at: Time, happening: Happening, packet: &Packet) {
+    pub(crate) fn record(&mut self, at: Time, happening: PacketEvent, packet: &Packet) {
         let event = TraceEvent::new(at, happening, packet);
         self.events += 1;
         self.absorb(at.as_nanos());
         let small = (event.len as u64) << 8
             | u64::from(event.ecn.to_bits()) << 4
             | match happening {
-                Happening::Sent => 1,
-                Happening::Delivered => 2,
-                Happening::Unroutable => 3,
-                Happening::Unmapped => 4,
-                Happening::Refused => 5,
+                PacketEvent::Sent => 1,
+                PacketEvent::Delivered => 2,
+                PacketEvent::Unroutable => 3,
+                PacketEvent::Unmapped => 4,
+                PacketEvent::Refused => 5,
             };
         self.absorb(small);
         self.absorb(address_word(event.source));
@@ -179,7 +179,7 @@ fn address_word(address: SocketAddr) -> u64 {
             let bits = ip.to_bits();
             #[expect(
                 clippy::cast_possible_truncation,
-                reason = "both halves are taken, one after the other"
+                reason = "both halves are used, one after the other"
             )]
             let folded = mix((bits >> 64) as u64) ^ bits as u64;
             folded

@@ -12,11 +12,11 @@ use std::time::Duration;
 use courser_base::Time;
 
 use crate::link::{DuplexSpec, Link, Nat};
-use crate::machine::Bells;
+use crate::machine::Notifiers;
 use crate::node::Node;
 use crate::packet::{Packet, TooBig};
 use crate::seed::derive;
-use crate::trace::{Happening, Listener, Trace};
+use crate::trace::{Listener, PacketEvent, Trace};
 
 pub use self::error::Stall;
 pub use self::machines::NotDone;
@@ -44,7 +44,7 @@ pub struct World {
     /// Machines that received something at this point in time and have not run since.
     ready: Vec<NodeId>,
     /// Machines with a task that another machine's task woke.
-    bells: Bells,
+    notifiers: Notifiers,
     trace: Trace,
     steps: u64,
 }
@@ -53,7 +53,7 @@ struct Machine {
     name: String,
     node: Box<dyn Node>,
     is_ready: bool,
-    spins: Spins,
+    calls: CallCount,
 }
 
 #[derive(Debug)]
@@ -64,19 +64,20 @@ struct Wire {
     nat_in: Option<usize>,
     /// The NAT whose outside the packets for this link come from.
     nat_out: Option<usize>,
-    spins: Spins,
+    calls: CallCount,
 }
 
 /// The number of calls at one point in time.
 #[derive(Clone, Copy, Debug, Default)]
-struct Spins {
+struct CallCount {
     at: Time,
     count: u32,
 }
 
-/// The number of calls at one point in time after which the world gives up. The busiest legitimate
-/// instant is a jumbo batch of a few thousand packets through a link without a rate.
-const MAX_SPINS: u32 = 100_000;
+/// The number of calls at one point in time after which [`Stall`] is returned. The largest
+/// legitimate number is that of a jumbo batch of a few thousand packets through a link without a
+/// rate.
+const MAX_CALLS: u32 = 100_000;
 
 impl World {
     /// Creates an empty world at time zero.
@@ -92,7 +93,7 @@ impl World {
             routes: Routes::default(),
             timetable: Timetable::default(),
             ready: Vec::new(),
-            bells: Bells::default(),
+            notifiers: Notifiers::default(),
             trace: Trace::default(),
             steps: 0,
         }
@@ -108,7 +109,7 @@ impl World {
         derive(self.seed, name)
     }
 
-    /// Returns the time.
+    /// Returns the virtual time since the start of the world.
     pub fn now(&self) -> Time {
         self.now
     }
@@ -123,12 +124,12 @@ impl World {
     pub fn add(&mut self, name: &str, address: IpAddr, node: impl Node) -> NodeId {
         let id = NodeId(self.machines.len());
         let before = self.addresses.insert(address, id);
-        assert!(before.is_none(), "{address} is taken");
+        assert!(before.is_none(), "{address} is in use");
         self.machines.push(Machine {
             name: name.to_owned(),
             node: Box::new(node),
             is_ready: false,
-            spins: Spins::default(),
+            calls: CallCount::default(),
         });
         self.make_ready(id);
         id
@@ -142,7 +143,7 @@ impl World {
         let before = self.addresses.insert(address, id);
         assert!(
             before.is_none_or(|before| before == id),
-            "{address} is taken"
+            "{address} is in use"
         );
     }
 
@@ -153,7 +154,7 @@ impl World {
             link,
             nat_in: None,
             nat_out: None,
-            spins: Spins::default(),
+            calls: CallCount::default(),
         });
         id
     }
@@ -182,7 +183,7 @@ impl World {
             .map_or(0, Nat::changes)
     }
 
-    /// Connects two machines by a new link. Its `forward` direction leads from `a` to `b`.
+    /// Connects two machines with a new link. Its `forward` direction leads from `a` to `b`.
     pub fn connect(&mut self, a: NodeId, b: NodeId, spec: &DuplexSpec) -> LinkPair {
         let name = format!("{}-{}", self.machines[a.0].name, self.machines[b.0].name);
         let pair = self.add_duplex(&name, spec);
@@ -212,12 +213,12 @@ impl World {
             .iter()
             .any(|pair| self.wires[pair.forward.0].nat_out.is_some())
         {
-            self.hide(a);
+            self.route_network(a);
         }
     }
 
     /// Routes packets to any address in the network of a machine behind a NAT to that machine.
-    fn hide(&mut self, id: NodeId) {
+    fn route_network(&mut self, id: NodeId) {
         let of_machine = self.addresses.iter().filter(|(_, of)| **of == id);
         let networks: Vec<_> = of_machine.map(|(ip, _)| network(*ip)).collect();
         self.hidden.extend(networks.into_iter().map(|it| (it, id)));
@@ -228,7 +229,7 @@ impl World {
         self.routes.add(from, to, links);
     }
 
-    /// Returns a link.
+    /// Returns one direction of a link, for its statistics and queue.
     pub fn link(&self, id: LinkId) -> &Link {
         &self.wires[id.0].link
     }
@@ -325,7 +326,7 @@ impl World {
                         self.schedule_node(id);
                     }
                 }
-                PacketLocation::Link(id) => self.empty_link(id)?,
+                PacketLocation::Link(id) => self.forward_from_link(id)?,
             }
         }
         Ok(())
@@ -338,7 +339,7 @@ impl World {
 
     /// Runs all ready machines, and those that they make ready, until none is ready.
     fn run_ready(&mut self) -> Result<(), Stall> {
-        self.answer_bells();
+        self.make_woken_machines_ready();
         while !self.ready.is_empty() {
             for id in std::mem::take(&mut self.ready) {
                 self.run_node(id)?;
@@ -347,7 +348,7 @@ impl World {
             while self.timetable.next_time().is_some_and(|at| at <= self.now) {
                 self.advance_to(self.now)?;
             }
-            self.answer_bells();
+            self.make_woken_machines_ready();
         }
         Ok(())
     }
@@ -356,13 +357,13 @@ impl World {
         let now = self.now;
         let machine = &mut self.machines[id.0];
         machine.is_ready = false;
-        machine.spins.count(now, &machine.name)?;
+        machine.calls.count(now, &machine.name)?;
         self.steps += 1;
         machine.node.run(now);
         while let Some(packet) = self.machines[id.0].node.transmit(now) {
             let machine = &mut self.machines[id.0];
-            machine.spins.count(now, &machine.name)?;
-            self.trace.record(now, Happening::Sent, &packet);
+            machine.calls.count(now, &machine.name)?;
+            self.trace.record(now, PacketEvent::Sent, &packet);
             self.forward(PacketLocation::Node(id), packet);
         }
         self.schedule_node(id);
@@ -370,41 +371,42 @@ impl World {
     }
 
     /// Forwards all packets that have left a link by now.
-    fn empty_link(&mut self, id: LinkId) -> Result<(), Stall> {
+    fn forward_from_link(&mut self, id: LinkId) -> Result<(), Stall> {
         let now = self.now;
         while let Some(packet) = self.wires[id.0].link.poll(now) {
             let wire = &mut self.wires[id.0];
-            wire.spins.count(now, &wire.name)?;
+            wire.calls.count(now, &wire.name)?;
             self.steps += 1;
             match wire.nat_in {
                 None => self.forward(PacketLocation::Link(id), packet),
-                Some(nat) => self.let_in(id, nat, packet),
+                Some(nat) => self.deliver_inbound(id, nat, packet),
             }
         }
         while let Some(message) = self.wires[id.0].link.poll_report(now) {
             let wire = &mut self.wires[id.0];
-            wire.spins.count(now, &wire.name)?;
-            self.answer(message);
+            wire.calls.count(now, &wire.name)?;
+            self.report_too_big(message);
         }
         self.schedule_link(id);
         Ok(())
     }
 
     /// Reports to the sender of a packet that it was too large, through any NATs.
-    fn answer(&mut self, mut message: TooBig) {
+    fn report_too_big(&mut self, mut message: TooBig) {
         let now = self.now;
-        self.trace.record(now, Happening::Refused, &message.packet);
+        self.trace
+            .record(now, PacketEvent::Refused, &message.packet);
         let packet = &mut message.packet;
-        let mut way_back = Packet {
+        let mut return_packet = Packet {
             destination: packet.source,
             ..packet.clone()
         };
         if self
             .nats
             .iter_mut()
-            .any(|nat| nat.inbound(now, &mut way_back))
+            .any(|nat| nat.inbound(now, &mut return_packet))
         {
-            packet.source = way_back.destination;
+            packet.source = return_packet.destination;
         }
         if let Some(to) = self.addresses.get(&packet.source.ip()).copied() {
             self.machines[to.0].node.packet_too_big(now, &message);
@@ -412,11 +414,11 @@ impl World {
         }
     }
 
-    fn let_in(&mut self, id: LinkId, nat: usize, mut packet: Packet) {
+    fn deliver_inbound(&mut self, id: LinkId, nat: usize, mut packet: Packet) {
         if self.nats[nat].inbound(self.now, &mut packet) {
             self.forward(PacketLocation::Link(id), packet);
         } else {
-            self.trace.record(self.now, Happening::Unmapped, &packet);
+            self.trace.record(self.now, PacketEvent::Unmapped, &packet);
         }
     }
 
@@ -429,9 +431,9 @@ impl World {
             .or_else(|| self.hidden.get(&network(ip)))
             .and_then(|to| self.routes.next(from, *to));
         match next {
-            None => self.trace.record(now, Happening::Unroutable, &packet),
+            None => self.trace.record(now, PacketEvent::Unroutable, &packet),
             Some(PacketLocation::Node(to)) => {
-                self.trace.record(now, Happening::Delivered, &packet);
+                self.trace.record(now, PacketEvent::Delivered, &packet);
                 self.machines[to.0].node.receive(now, packet);
                 self.make_ready(to);
             }
@@ -475,13 +477,13 @@ fn network(ip: IpAddr) -> IpAddr {
     }
 }
 
-impl Spins {
+impl CallCount {
     fn count(&mut self, now: Time, name: &str) -> Result<(), Stall> {
         if self.at != now {
             *self = Self { at: now, count: 0 };
         }
         self.count += 1;
-        if self.count <= MAX_SPINS {
+        if self.count <= MAX_CALLS {
             return Ok(());
         }
         Err(Stall {

@@ -99,7 +99,6 @@ impl CapacityRise {
         }
     }
 
-    /// Disables the detection.
     pub(super) fn disable(&mut self) {
         self.is_enabled = false;
     }

@@ -6,17 +6,17 @@ use courser_base::Time;
 use courser_transport::{ConnectionError, ConnectionHandle};
 use courser_wire::{Direction, StreamId};
 
-use super::transfer::{Read, Reading, Writing, Wrote};
-use super::{ENDLESS, Tally};
+use super::transfer::{ReadOutcome, Reading, WriteOutcome, Writing};
+use super::{AppCounters, ENDLESS};
 use crate::host::{App, Context};
 
 /// The direction of a bulk transfer, as seen from the client.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum TransferDirection {
-    /// The client sends.
+    /// From the client to the server.
     #[default]
     Up,
-    /// The server sends.
+    /// From the server to the client, on the client's request.
     Down,
 }
 
@@ -27,11 +27,11 @@ pub enum Amount {
     Bytes(u64),
     /// As many bytes as possible until a time, at which the client closes.
     Until(Time),
-    /// As many bytes as possible, without an end.
+    /// As many bytes as possible until the world ends.
     Endless,
 }
 
-/// A client that connects at a time, sends bytes one way on one stream, and closes.
+/// A client that transfers bytes in one direction on one stream, and closes.
 #[derive(Debug)]
 pub struct Bulk {
     server: SocketAddr,
@@ -42,7 +42,7 @@ pub struct Bulk {
     writing: Option<Writing>,
     reading: Option<Reading>,
     is_over: bool,
-    tally: Tally,
+    counters: AppCounters,
 }
 
 impl Bulk {
@@ -57,7 +57,7 @@ impl Bulk {
             writing: None,
             reading: None,
             is_over: false,
-            tally: Tally::default(),
+            counters: AppCounters::default(),
         }
     }
 
@@ -99,13 +99,13 @@ impl Bulk {
         let Some(streams) = context.streams(connection) else {
             return;
         };
-        match writing.step(streams, &mut self.tally) {
-            Wrote::Blocked => return,
-            // A stream that was stopped in between cannot be finished.
-            Wrote::All => {
+        match writing.step(streams, &mut self.counters) {
+            WriteOutcome::Blocked => return,
+            // A stream that the peer has stopped meanwhile cannot be finished.
+            WriteOutcome::All => {
                 let _ = streams.finish(writing.id);
             }
-            Wrote::Unwanted => {}
+            WriteOutcome::Stopped => {}
         }
         self.writing = None;
     }
@@ -118,7 +118,7 @@ impl Bulk {
         let Some(streams) = context.streams(connection) else {
             return;
         };
-        if reading.step(now, streams, &mut self.tally) != Read::Blocked {
+        if reading.step(now, streams, &mut self.counters) != ReadOutcome::Blocked {
             self.reading = None;
             self.close(context);
         }
@@ -152,7 +152,7 @@ impl App for Bulk {
         error: &ConnectionError,
     ) {
         self.is_over = true;
-        self.tally.on_closed(error);
+        self.counters.on_closed(error);
     }
 
     fn on_timer(&mut self, context: &mut Context<'_>) {
@@ -163,7 +163,7 @@ impl App for Bulk {
             Ok(connection) => self.connection = Some(connection),
             Err(error) => {
                 self.is_over = true;
-                self.tally.failures.push(error.to_string());
+                self.counters.failures.push(error.to_string());
             }
         }
     }
@@ -177,7 +177,7 @@ impl App for Bulk {
         }
     }
 
-    fn tally(&self) -> Option<&Tally> {
-        Some(&self.tally)
+    fn counters(&self) -> Option<&AppCounters> {
+        Some(&self.counters)
     }
 }

@@ -7,7 +7,7 @@ use courser_wire::StreamId;
 
 /// Counters of an application.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Tally {
+pub struct AppCounters {
     /// Bytes of the pattern passed to the transport.
     pub written: u64,
     /// Bytes of the pattern that were read and checked.
@@ -18,28 +18,29 @@ pub struct Tally {
     pub finished_at: Option<Time>,
     /// The first bytes that differ from the pattern.
     pub mismatch: Option<Mismatch>,
-    /// The end and duration of each exchange, for the first `MAX_EXCHANGES`.
+    /// The end and the duration of the first [`MAX_EXCHANGES`](Self::MAX_EXCHANGES) exchanges.
     pub exchanges: Vec<(Time, Duration)>,
-    /// The reasons why connections ended, without our own close and closes of the peer with code 0.
+    /// The errors with which connections ended, except for a close by this application or by the
+    /// peer with code 0.
     pub failures: Vec<String>,
 }
 
 /// Received bytes that differ from the pattern.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Mismatch {
-    /// The stream.
+    /// The stream on which they were received.
     pub stream: StreamId,
-    /// The offset of the piece that contains them.
+    /// The offset of the received chunk that contains them.
     pub offset: u64,
 }
 
-/// The largest number of exchanges that are recorded.
+/// Maximum number of exchanges that are recorded.
 pub const MAX_EXCHANGES: usize = 1_000_000;
 
-/// The largest number of failures that are recorded.
+/// Maximum number of failures that are recorded.
 const MAX_FAILURES: usize = 16;
 
-impl Tally {
+impl AppCounters {
     pub(super) fn on_closed(&mut self, error: &courser_transport::ConnectionError) {
         use courser_transport::ConnectionError as E;
         let is_orderly = match error {

@@ -1,4 +1,4 @@
-//! Requests and responses, one at a time. Small ones are pings.
+//! Requests and responses, one at a time. Small exchanges serve as pings.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -7,8 +7,8 @@ use courser_base::Time;
 use courser_transport::{ConnectionError, ConnectionHandle};
 use courser_wire::{Direction, StreamId};
 
-use super::Tally;
-use super::transfer::{Read, Reading, Writing, Wrote};
+use super::AppCounters;
+use super::transfer::{ReadOutcome, Reading, WriteOutcome, Writing};
 use crate::host::{App, Context};
 
 /// A client that sends requests and reads responses, each on its own stream, and closes after the
@@ -18,7 +18,7 @@ pub struct Exchange {
     server: SocketAddr,
     request: u64,
     response: u64,
-    /// The exchanges that have not started; `None` is without end.
+    /// The number of exchanges that have not started; `None` is unlimited.
     remaining: Option<u64>,
     interval: Duration,
     start: Time,
@@ -26,7 +26,7 @@ pub struct Exchange {
     /// The start of the next exchange, while none is in progress.
     next: Option<Time>,
     current: Option<Current>,
-    tally: Tally,
+    counters: AppCounters,
 }
 
 #[derive(Debug)]
@@ -50,11 +50,11 @@ impl Exchange {
             connection: None,
             next: None,
             current: None,
-            tally: Tally::default(),
+            counters: AppCounters::default(),
         }
     }
 
-    /// Creates a client that exchanges a byte each way every `interval`.
+    /// Creates a client that exchanges one byte in each direction every `interval`.
     pub fn ping(server: SocketAddr, interval: Duration, count: Option<u64>) -> Self {
         Self::new(server, 1, 1, count).every(interval)
     }
@@ -88,7 +88,7 @@ impl Exchange {
         let Some(streams) = context.streams(connection) else {
             return;
         };
-        // At the peer's stream limit the exchange starts with the event that raises it.
+        // At the peer's stream limit, the exchange starts when the limit is raised.
         let Some(id) = streams.open(Direction::Bidirectional) else {
             return;
         };
@@ -111,21 +111,21 @@ impl Exchange {
             return;
         };
         if let Some(writing) = &mut current.writing {
-            let wrote = writing.step(streams, &mut self.tally);
-            if wrote == Wrote::All {
-                // A stream that was stopped in between cannot be finished.
+            let wrote = writing.step(streams, &mut self.counters);
+            if wrote == WriteOutcome::All {
+                // A stream that the peer has stopped meanwhile cannot be finished.
                 let _ = streams.finish(writing.id);
             }
-            if wrote != Wrote::Blocked {
+            if wrote != WriteOutcome::Blocked {
                 current.writing = None;
             }
         }
-        if current.reading.step(now, streams, &mut self.tally) == Read::Blocked {
+        if current.reading.step(now, streams, &mut self.counters) == ReadOutcome::Blocked {
             return;
         }
         let begun = current.begun;
         self.current = None;
-        self.tally.on_exchange(now, begun);
+        self.counters.on_exchange(now, begun);
         self.next = Some((begun + self.interval).max(now));
     }
 }
@@ -149,8 +149,8 @@ impl App for Exchange {
         _: ConnectionHandle,
         event: courser_transport::StreamEvent,
     ) {
-        let is_room = matches!(event, courser_transport::StreamEvent::Available { .. });
-        if is_room && self.current.is_none() && self.next.is_none() {
+        let is_limit_raised = matches!(event, courser_transport::StreamEvent::Available { .. });
+        if is_limit_raised && self.current.is_none() && self.next.is_none() {
             self.begin(context);
         }
     }
@@ -162,7 +162,7 @@ impl App for Exchange {
         error: &ConnectionError,
     ) {
         (self.current, self.next) = (None, None);
-        self.tally.on_closed(error);
+        self.counters.on_closed(error);
     }
 
     fn on_timer(&mut self, context: &mut Context<'_>) {
@@ -173,7 +173,7 @@ impl App for Exchange {
             Ok(connection) => self.connection = Some(connection),
             Err(error) => {
                 self.start = Time::MAX;
-                self.tally.failures.push(error.to_string());
+                self.counters.failures.push(error.to_string());
             }
         }
     }
@@ -185,7 +185,7 @@ impl App for Exchange {
         }
     }
 
-    fn tally(&self) -> Option<&Tally> {
-        Some(&self.tally)
+    fn counters(&self) -> Option<&AppCounters> {
+        Some(&self.counters)
     }
 }

@@ -7,12 +7,12 @@ use courser_base::Time;
 use courser_transport::{ConnectionError, ConnectionHandle};
 use courser_wire::{Direction, StreamId};
 
-use super::Tally;
-use super::transfer::{Writing, Wrote};
+use super::AppCounters;
+use super::transfer::{WriteOutcome, Writing};
 use crate::host::{App, Context};
 
 /// A client that writes a fixed number of bytes at a fixed interval on one stream, regardless of
-/// the network. Bytes beyond the send window wait in the application.
+/// the network. Bytes beyond the send window are kept in the application.
 #[derive(Debug)]
 pub struct Paced {
     server: SocketAddr,
@@ -24,7 +24,7 @@ pub struct Paced {
     writing: Option<Writing>,
     due: u64,
     next: Option<Time>,
-    tally: Tally,
+    counters: AppCounters,
 }
 
 impl Paced {
@@ -33,7 +33,7 @@ impl Paced {
     /// # Panics
     /// When `interval` is zero.
     pub fn new(server: SocketAddr, size: u64, interval: Duration) -> Self {
-        assert!(!interval.is_zero(), "an interval has a length");
+        assert!(!interval.is_zero(), "the interval is not zero");
         Self {
             server,
             size,
@@ -44,7 +44,7 @@ impl Paced {
             writing: None,
             due: 0,
             next: None,
-            tally: Tally::default(),
+            counters: AppCounters::default(),
         }
     }
 
@@ -66,7 +66,7 @@ impl Paced {
         let Some(streams) = context.streams(connection) else {
             return;
         };
-        if writing.step(streams, &mut self.tally) == Wrote::Unwanted {
+        if writing.step(streams, &mut self.counters) == WriteOutcome::Stopped {
             self.writing = None;
         }
     }
@@ -94,7 +94,7 @@ impl App for Paced {
         error: &ConnectionError,
     ) {
         (self.writing, self.next) = (None, None);
-        self.tally.on_closed(error);
+        self.counters.on_closed(error);
     }
 
     fn on_timer(&mut self, context: &mut Context<'_>) {
@@ -104,7 +104,7 @@ impl App for Paced {
                 Ok(connection) => self.connection = Some(connection),
                 Err(error) => {
                     self.start = Time::MAX;
-                    self.tally.failures.push(error.to_string());
+                    self.counters.failures.push(error.to_string());
                 }
             },
             (Some(connection), Some(_)) if now >= self.end => {
@@ -130,7 +130,7 @@ impl App for Paced {
         }
     }
 
-    fn tally(&self) -> Option<&Tally> {
-        Some(&self.tally)
+    fn counters(&self) -> Option<&AppCounters> {
+        Some(&self.counters)
     }
 }

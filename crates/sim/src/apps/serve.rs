@@ -1,21 +1,20 @@
-//! The server of all clients.
+//! The server to which all clients connect.
 
 use std::collections::BTreeMap;
 
 use courser_transport::{ConnectionError, ConnectionHandle, StreamEvent};
 use courser_wire::{Direction, StreamId};
 
-use super::Tally;
-use super::transfer::{Read, Reading, Writing, Wrote};
+use super::AppCounters;
+use super::transfer::{ReadOutcome, Reading, WriteOutcome, Writing};
 use crate::host::{App, Context};
 
-/// A server that reads and checks the requests of clients and sends the responses that they ask
-/// for.
+/// A server that reads and checks requests, and sends responses of the requested length.
 #[derive(Debug, Default)]
 pub struct Serve {
     reading: BTreeMap<(ConnectionHandle, StreamId), Reading>,
     writing: BTreeMap<(ConnectionHandle, StreamId), Writing>,
-    tally: Tally,
+    counters: AppCounters,
 }
 
 impl Serve {
@@ -32,12 +31,12 @@ impl Serve {
         let Some(streams) = context.streams(connection) else {
             return;
         };
-        match reading.step(now, streams, &mut self.tally) {
-            Read::Blocked => {}
-            Read::Broken => {
+        match reading.step(now, streams, &mut self.counters) {
+            ReadOutcome::Blocked => {}
+            ReadOutcome::Reset => {
                 self.reading.remove(&(connection, id));
             }
-            Read::End(wanted) => {
+            ReadOutcome::End(wanted) => {
                 self.reading.remove(&(connection, id));
                 if id.direction() == Direction::Bidirectional {
                     let writing = Writing::response(id, wanted);
@@ -55,13 +54,13 @@ impl Serve {
         let Some(streams) = context.streams(connection) else {
             return;
         };
-        match writing.step(streams, &mut self.tally) {
-            Wrote::Blocked => return,
-            // A stream that was stopped in between cannot be finished.
-            Wrote::All => {
+        match writing.step(streams, &mut self.counters) {
+            WriteOutcome::Blocked => return,
+            // A stream that the peer has stopped meanwhile cannot be finished.
+            WriteOutcome::All => {
                 let _ = streams.finish(id);
             }
-            Wrote::Unwanted => {}
+            WriteOutcome::Stopped => {}
         }
         self.writing.remove(&(connection, id));
     }
@@ -84,7 +83,7 @@ impl App for Serve {
     }
 
     fn on_connected(&mut self, context: &mut Context<'_>, connection: ConnectionHandle) {
-        // An event about new streams comes only after `accept` has returned none.
+        // An event about new streams follows only after `accept` has returned `None`.
         self.on_opened(context, connection, Direction::Bidirectional);
         self.on_opened(context, connection, Direction::Unidirectional);
     }
@@ -126,10 +125,10 @@ impl App for Serve {
     ) {
         self.reading.retain(|(of, _), _| *of != connection);
         self.writing.retain(|(of, _), _| *of != connection);
-        self.tally.on_closed(error);
+        self.counters.on_closed(error);
     }
 
-    fn tally(&self) -> Option<&Tally> {
-        Some(&self.tally)
+    fn counters(&self) -> Option<&AppCounters> {
+        Some(&self.counters)
     }
 }

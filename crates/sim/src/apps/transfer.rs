@@ -5,7 +5,7 @@ use courser_base::Time;
 use courser_transport::{ReadError, Streams, WriteError};
 use courser_wire::StreamId;
 
-use super::{HEADER_LEN, Mismatch, Tally, check, piece};
+use super::{AppCounters, HEADER_LEN, Mismatch, is_pattern_at, pattern_at};
 
 /// The sending end of a stream: an optional header, and then the pattern.
 #[derive(Debug)]
@@ -18,17 +18,17 @@ pub(super) struct Writing {
 
 /// The result of writing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Wrote {
+pub(super) enum WriteOutcome {
     /// The stream is blocked until it is writable again.
     Blocked,
-    /// Everything up to the end was written.
+    /// All bytes up to the end were written.
     All,
     /// The peer stopped the stream, or the stream is closed.
-    Unwanted,
+    Stopped,
 }
 
 impl Writing {
-    /// Creates the end of a client that requests `response` bytes.
+    /// Creates the sending end of a request for `response` bytes.
     pub(super) fn request(id: StreamId, response: u64, len: u64) -> Self {
         Self {
             header: Bytes::copy_from_slice(&response.to_be_bytes()),
@@ -50,31 +50,35 @@ impl Writing {
         self.end = self.end.max(end);
     }
 
-    /// Writes as much as the stream has room for.
-    pub(super) fn step(&mut self, streams: &mut Streams, tally: &mut Tally) -> Wrote {
+    /// Writes as much as the stream accepts.
+    pub(super) fn step(
+        &mut self,
+        streams: &mut Streams,
+        counters: &mut AppCounters,
+    ) -> WriteOutcome {
         while !self.header.is_empty() {
             if let Err(error) = streams.write_chunk(self.id, &mut self.header) {
                 return ended(error);
             }
         }
         while self.offset < self.end {
-            let mut next = piece(self.offset, self.end - self.offset);
+            let mut next = pattern_at(self.offset, self.end - self.offset);
             match streams.write_chunk(self.id, &mut next) {
                 Ok(len) => {
                     self.offset += len as u64;
-                    tally.written += len as u64;
+                    counters.written += len as u64;
                 }
                 Err(error) => return ended(error),
             }
         }
-        Wrote::All
+        WriteOutcome::All
     }
 }
 
-fn ended(error: WriteError) -> Wrote {
+fn ended(error: WriteError) -> WriteOutcome {
     match error {
-        WriteError::Blocked => Wrote::Blocked,
-        WriteError::Stopped(_) | WriteError::ClosedStream => Wrote::Unwanted,
+        WriteError::Blocked => WriteOutcome::Blocked,
+        WriteError::Stopped(_) | WriteError::ClosedStream => WriteOutcome::Stopped,
     }
 }
 
@@ -90,13 +94,13 @@ pub(super) struct Reading {
 
 /// The result of reading.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Read {
+pub(super) enum ReadOutcome {
     /// The stream is blocked until it is readable again.
     Blocked,
-    /// The end of the stream, with the value of the header or zero without one.
+    /// The end of the stream was read. Has the value of the header, or zero without a header.
     End(u64),
     /// The peer reset the stream, or the stream is closed.
-    Broken,
+    Reset,
 }
 
 impl Reading {
@@ -116,39 +120,44 @@ impl Reading {
         }
     }
 
-    /// Reads everything that is available.
-    pub(super) fn step(&mut self, now: Time, streams: &mut Streams, tally: &mut Tally) -> Read {
+    /// Reads and checks all available bytes.
+    pub(super) fn step(
+        &mut self,
+        now: Time,
+        streams: &mut Streams,
+        counters: &mut AppCounters,
+    ) -> ReadOutcome {
         loop {
             match streams.read_chunk(self.id, usize::MAX) {
-                Ok(Some(chunk)) => self.take(chunk, tally),
+                Ok(Some(chunk)) => self.take(chunk, counters),
                 Ok(None) => {
-                    tally.finished_at = Some(now);
-                    tally.streams += 1;
-                    return Read::End(u64::from_be_bytes(self.header));
+                    counters.finished_at = Some(now);
+                    counters.streams += 1;
+                    return ReadOutcome::End(u64::from_be_bytes(self.header));
                 }
-                Err(ReadError::Blocked) => return Read::Blocked,
+                Err(ReadError::Blocked) => return ReadOutcome::Blocked,
                 Err(ReadError::Reset(_) | ReadError::ClosedStream | ReadError::Unordered) => {
-                    return Read::Broken;
+                    return ReadOutcome::Reset;
                 }
             }
         }
     }
 
-    fn take(&mut self, mut chunk: Bytes, tally: &mut Tally) {
+    fn take(&mut self, mut chunk: Bytes, counters: &mut AppCounters) {
         while self.offset < self.header_len && !chunk.is_empty() {
-            let at = usize::try_from(self.offset).expect("within the header");
+            let at = usize::try_from(self.offset).expect("the offset is within the header");
             self.header[at] = chunk[0];
             chunk = chunk.slice(1..);
             self.offset += 1;
         }
         let offset = self.offset.saturating_sub(self.header_len);
-        if tally.mismatch.is_none() && !check(offset, &chunk) {
-            tally.mismatch = Some(Mismatch {
+        if counters.mismatch.is_none() && !is_pattern_at(offset, &chunk) {
+            counters.mismatch = Some(Mismatch {
                 stream: self.id,
                 offset,
             });
         }
         self.offset += chunk.len() as u64;
-        tally.received += chunk.len() as u64;
+        counters.received += chunk.len() as u64;
     }
 }

@@ -7,14 +7,14 @@ use courser_transport::{ConnectionError, ConnectionHandle, Event, StreamEvent};
 use courser_wire::{Direction, StreamId};
 
 use super::Context;
-use crate::apps::Tally;
+use crate::apps::AppCounters;
 
 /// An application on a [`Host`](super::Host), which receives events and acts through the
 /// [`Context`].
 ///
-/// Stream events are edges, see [`StreamEvent`]. After reading until [`ReadError::Blocked`],
-/// writing until [`WriteError::Blocked`], or opening and accepting until none is left, the next
-/// event follows.
+/// Stream events are edge-triggered, see [`StreamEvent`]. An event follows only after the
+/// application has read until [`ReadError::Blocked`], written until [`WriteError::Blocked`], or
+/// opened and accepted all available streams.
 ///
 /// [`ReadError::Blocked`]: courser_transport::ReadError::Blocked
 /// [`WriteError::Blocked`]: courser_transport::WriteError::Blocked
@@ -61,7 +61,8 @@ pub trait App: Any {
     ) {
     }
 
-    /// Called for every other event of streams: the peer stopped one, or more may be opened.
+    /// Called for all other events of streams: the peer has stopped a stream, or more streams may
+    /// be opened.
     fn on_stream_event(
         &mut self,
         _context: &mut Context<'_>,
@@ -82,14 +83,14 @@ pub trait App: Any {
     /// Called at the time of [`App::next_timer`].
     fn on_timer(&mut self, _context: &mut Context<'_>) {}
 
-    /// Returns the time of the next call of [`App::on_timer`]. A time that stays in the past stalls
-    /// the world.
+    /// Returns the time of the next call of [`App::on_timer`]. A time that remains in the past
+    /// stalls the world.
     fn next_timer(&self) -> Option<Time> {
         None
     }
 
     /// Returns the counters of the application, if it has any.
-    fn tally(&self) -> Option<&Tally> {
+    fn counters(&self) -> Option<&AppCounters> {
         None
     }
 }
@@ -110,7 +111,7 @@ pub(super) fn dispatch(
         Event::Stream(StreamEvent::Writable { id }) => app.on_writable(context, connection, *id),
         Event::Stream(StreamEvent::Finished { id }) => app.on_finished(context, connection, *id),
         Event::Stream(event) => app.on_stream_event(context, connection, *event),
-        // Applications that send datagrams ask the connection for these events.
+        // Applications that send datagrams take these events from the connection.
         Event::Datagram(_)
         | Event::HandshakeDataReady
         | Event::EarlyDataRejected

@@ -17,12 +17,12 @@ pub struct Context<'a> {
 }
 
 impl Context<'_> {
-    /// Returns the time.
+    /// Returns the virtual time of the callback.
     pub fn now(&self) -> Time {
         self.now
     }
 
-    /// Starts a connection.
+    /// Starts a connection to `peer` with the TLS configuration of the host.
     ///
     /// # Errors
     /// See [`ConnectError`].
@@ -31,8 +31,8 @@ impl Context<'_> {
             .connect(self.now, self.client, peer, SERVER_NAME)
     }
 
-    /// Returns a connection unless it has been removed. It sends after the callback, whatever was
-    /// changed.
+    /// Returns a connection unless it has been removed. The host sends its packets after the
+    /// callback.
     pub fn connection(&mut self, handle: ConnectionHandle) -> Option<&mut Connection> {
         self.endpoint.mark_ready(handle);
         self.endpoint.connection_mut(handle)
@@ -43,7 +43,7 @@ impl Context<'_> {
         self.connection(handle).map(Connection::streams)
     }
 
-    /// Closes a connection.
+    /// Closes a connection with an application error code and a reason.
     pub fn close(&mut self, handle: ConnectionHandle, code: u64, reason: &[u8]) {
         let now = self.now;
         if let Some(connection) = self.connection(handle) {

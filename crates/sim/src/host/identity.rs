@@ -13,9 +13,10 @@ use courser_tls::{
 /// The name in the certificate.
 pub const SERVER_NAME: &str = "localhost";
 
-/// Valid from 2020 to 9999. Signatures of Ed25519 all have the same length.
+/// The certificate, valid from 2020 to 9999. It has an Ed25519 key, whose signatures have a
+/// constant length.
 const CERTIFICATE: &[u8] = include_bytes!("certificate.pem");
-/// The private key is public and must not be used outside of a world.
+/// The private key. It is public and must not be used outside of a world.
 const KEY: &[u8] = include_bytes!("key.pem");
 
 /// Returns the certificate and the key of all hosts.
@@ -32,12 +33,12 @@ pub fn certificate() -> &'static CertificateDer<'static> {
 /// Returns TLS of a server in a world.
 pub fn server_tls(alpn: &[u8]) -> Arc<dyn ServerTls> {
     let options = ServerOptions::new(identity(), vec![alpn.to_vec()]);
-    let config = server_config(options).expect("certificate and key fit together");
+    let config = server_config(options).expect("certificate and key match");
     Arc::new(TlsServer::new(config).expect("the built-in configurations support QUIC"))
 }
 
-/// Returns TLS of a client in a world, which trusts the servers there. It remembers no earlier
-/// clients, because a resumed handshake has other sizes.
+/// Returns TLS of a client in a world, which trusts the servers there. It does not resume sessions,
+/// because a resumed handshake has other sizes.
 pub fn client_tls(alpn: &[u8]) -> Arc<dyn ClientTls> {
     let mut roots = RootCertStore::empty();
     roots

@@ -9,17 +9,17 @@ use courser::runtime::{PacketTooBig, Received};
 
 use crate::packet::Packet;
 
-/// The bytes that a waiting datagram counts on top of its payload, similar to kernels, so that a
-/// flood of empty ones is bounded too.
-pub(super) const UPKEEP: usize = 256;
+/// The bytes that a queued datagram counts in addition to its payload, as in kernels, so that the
+/// number of empty datagrams is bounded too.
+pub(super) const DATAGRAM_OVERHEAD: usize = 256;
 
-/// The largest number of datagrams in one batch, as on Linux.
+/// Maximum number of datagrams in one batch, as on Linux.
 const MAX_BATCH: usize = 64;
 
-/// The largest number of ICMP reports in the error queue of a socket, as on Linux.
+/// Maximum number of ICMP reports in the error queue of a socket, as on Linux.
 const MAX_REPORTS: usize = 64;
 
-/// A bound socket.
+/// A bound socket, with its receive queue and the wakers of its tasks.
 #[derive(Debug)]
 pub(super) struct Bound {
     pub(super) local: SocketAddr,
@@ -62,10 +62,10 @@ impl Bound {
         self.reports.pop_front()
     }
 
-    /// Stores a datagram until it is read. Returns false if there is no room.
+    /// Queues a datagram. Returns false if the receive buffer is full.
     #[must_use]
-    pub(super) fn keep(&mut self, packet: Packet) -> bool {
-        let cost = packet.payload.len() + UPKEEP;
+    pub(super) fn enqueue(&mut self, packet: Packet) -> bool {
+        let cost = packet.payload.len() + DATAGRAM_OVERHEAD;
         if self.held + cost > self.capacity {
             return false;
         }
@@ -93,7 +93,7 @@ impl Bound {
         let mut count = 1;
         while count < MAX_BATCH && last_len == segment_size && segment_size > 0 {
             let room = buffer.len() - received.len;
-            let Some(next) = self.pop_like(&first, segment_size.min(room)) else {
+            let Some(next) = self.pop_matching(&first, segment_size.min(room)) else {
                 break;
             };
             last_len = next.payload.len();
@@ -107,19 +107,19 @@ impl Bound {
         Some(received)
     }
 
-    /// Returns the next datagram if it continues a batch that starts with `first`.
-    fn pop_like(&mut self, first: &Packet, max_len: usize) -> Option<Packet> {
+    /// Removes and returns the next datagram if it continues a batch that starts with `first`.
+    fn pop_matching(&mut self, first: &Packet, max_len: usize) -> Option<Packet> {
         let next = self.queue.front()?;
-        let is_alike = next.source == first.source
+        let matches = next.source == first.source
             && next.destination == first.destination
             && next.ecn == first.ecn
             && (1..=max_len).contains(&next.payload.len());
-        if is_alike { self.pop() } else { None }
+        if matches { self.pop() } else { None }
     }
 
     fn pop(&mut self) -> Option<Packet> {
         let packet = self.queue.pop_front()?;
-        self.held -= packet.payload.len() + UPKEEP;
+        self.held -= packet.payload.len() + DATAGRAM_OVERHEAD;
         Some(packet)
     }
 }

@@ -1,7 +1,7 @@
 //! The state that all handles, tasks and sockets of a machine share.
 //!
-//! Nothing that belongs to a user (a task, a waker, a value in them) is polled, woken or dropped
-//! under the lock, because it may call back.
+//! Tasks, wakers and their values are never polled, woken or dropped while the lock is held,
+//! because they may call back.
 
 use std::any::Any;
 use std::net::IpAddr;
@@ -13,11 +13,11 @@ use std::time::Duration;
 use courser_base::{Mutex, Time};
 use courser_crypto::Rng;
 
-use super::bell::Bell;
-use super::fingerprint::{Fingerprint, What};
+use super::fingerprint::{EventKind, Fingerprint};
 use super::network::{Network, NetworkCounters};
+use super::notifier::Notifier;
 use super::script::{Rule, Script};
-use super::socket_faults::{SocketFaults, Trouble};
+use super::socket_faults::{FaultState, SocketFaults};
 use super::tasks::{PendingTask, Ready, ReadyQueue, Tasks};
 use super::timers::Timers;
 use crate::packet::{Packet, TooBig};
@@ -40,9 +40,9 @@ pub(super) struct MachineState {
     pub(super) network: Network,
     pub(super) timers: Timers,
     pub(super) tasks: Tasks,
-    /// Chooses the tasks to poll.
+    /// The random numbers that choose the next task to poll.
     schedule: Rng,
-    /// Supplies random numbers to tasks. A separate generator, so that these do not change the
+    /// The random numbers for tasks. A separate generator, so that these do not change the
     /// schedule.
     pub(super) entropy: Rng,
     fingerprint: Fingerprint,
@@ -62,7 +62,7 @@ impl Core {
         let state = MachineState {
             now: Time::ZERO,
             name: first.unwrap_or_else(|| "without address".to_owned()),
-            network: Network::new(addresses, Trouble::new(SocketFaults::default(), faults)),
+            network: Network::new(addresses, FaultState::new(SocketFaults::default(), faults)),
             timers: Timers::default(),
             tasks: Tasks::default(),
             schedule,
@@ -82,7 +82,8 @@ impl Core {
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, MachineState> {
-        // No code of the user runs under the lock, so a panic leaves the state consistent.
+        // No code of the application runs while the lock is held, so a panic leaves the state
+        // consistent.
         self.state.lock()
     }
 
@@ -93,12 +94,14 @@ impl Core {
             .expect("the core exists while it is borrowed")
     }
 
-    /// Receives a packet.
+    /// Delivers a packet to its socket, and wakes the task that waits for it.
     pub(super) fn receive(&self, now: Time, packet: Packet) {
         let mut state = self.lock();
         state.set_now(now);
         let now = state.now;
-        state.fingerprint.add_packet(What::Received, now, &packet);
+        state
+            .fingerprint
+            .add_packet(EventKind::Received, now, &packet);
         let woken = state.network.deliver(now, packet);
         drop(state);
         woken.into_iter().for_each(Waker::wake);
@@ -129,17 +132,19 @@ impl Core {
         let now = state.now;
         let mut woken = state.timers.take_due(now);
         while let Some(packet) = state.network.take_loopback(now) {
-            state.fingerprint.add_packet(What::Received, now, &packet);
+            state
+                .fingerprint
+                .add_packet(EventKind::Received, now, &packet);
             woken.extend(state.network.deliver(now, packet));
         }
-        if state.network.trouble.take_room(now) {
+        if state.network.faults.take_room(now) {
             woken.extend(state.network.take_senders(now));
         }
         drop(state);
         woken.into_iter().for_each(Waker::wake);
     }
 
-    /// Polls one ready task. Returns false if all wait.
+    /// Polls one ready task. Returns false if no task is ready.
     fn poll_next(&self) -> bool {
         let mut state = self.lock();
         let MachineState {
@@ -168,7 +173,7 @@ impl Core {
             waker,
         } = ready;
         let mut cx = Context::from_waker(&waker);
-        // Code that catches the panic below sees neither the task nor its incomplete changes here.
+        // Code that catches the panic below cannot reach the task or its incomplete changes.
         let outcome = catch_unwind(AssertUnwindSafe(|| {
             let poll = task.as_mut().poll(&mut cx);
             (poll, task)
@@ -179,8 +184,8 @@ impl Core {
                 drop(unknown);
             }
             Ok((Poll::Ready(()), task)) => {
-                let forgotten = self.lock().tasks.forget(number);
-                drop((task, forgotten));
+                let removed = self.lock().tasks.remove(number);
+                drop((task, removed));
             }
             Err(payload) => self.report_panic(number, &*payload),
         }
@@ -188,14 +193,14 @@ impl Core {
 
     fn report_panic(&self, number: u64, payload: &(dyn Any + Send)) -> ! {
         let mut state = self.lock();
-        let what = payload
+        let text = payload
             .downcast_ref::<&str>()
             .copied()
             .or_else(|| payload.downcast_ref::<String>().map(String::as_str))
             .unwrap_or("(no text)");
-        let forgotten = state.tasks.forget(number);
-        let task = forgotten.map_or_else(|| format!("task {number}"), |task| task.to_string());
-        let message = format!("{task} of {} panicked: {what}", state.situation());
+        let removed = state.tasks.remove(number);
+        let task = removed.map_or_else(|| format!("task {number}"), |task| task.to_string());
+        let message = format!("{task} of {} panicked: {text}", state.situation());
         drop(state);
         panic!("{message}");
     }
@@ -222,7 +227,7 @@ impl Core {
         state.set_now(now);
         let now = state.now;
         let packet = state.network.transmit()?;
-        state.fingerprint.add_packet(What::Sent, now, &packet);
+        state.fingerprint.add_packet(EventKind::Sent, now, &packet);
         let woken = state.network.take_senders(now);
         drop(state);
         woken.into_iter().for_each(Waker::wake);
@@ -236,7 +241,7 @@ impl Core {
         }
         let timers = state.timers.next_deadline();
         let loopback = state.network.next_loopback();
-        let room = state.network.trouble.next_room();
+        let room = state.network.faults.next_room();
         timers.into_iter().chain(loopback).chain(room).min()
     }
 
@@ -248,15 +253,15 @@ impl Core {
         let tasks = state.tasks.take_all();
         drop(state);
         drop(tasks);
-        // Dropped tasks may have set timers and sent packets, which have no effect any more.
+        // Dropped tasks may have set timers and sent packets. These are removed as well.
         let mut state = self.lock();
         let rest = (state.timers.take_all(), state.network.take_all());
         drop(state);
         drop(rest);
     }
 
-    pub(super) fn set_bell(&self, bell: Bell) {
-        self.ready.set_bell(bell);
+    pub(super) fn set_notifier(&self, notifier: Notifier) {
+        self.ready.set_notifier(notifier);
     }
 
     pub(super) fn set_name(&self, name: String) {
@@ -276,7 +281,7 @@ impl Core {
     }
 
     pub(super) fn set_socket_faults(&self, faults: SocketFaults) {
-        self.lock().network.trouble.set_faults(faults);
+        self.lock().network.faults.set_faults(faults);
     }
 
     pub(super) fn set_script(&self, rules: Vec<Rule>) {
@@ -336,8 +341,8 @@ impl MachineState {
     }
 }
 
-/// Returns the key of a machine's generators. Machines with one seed differ by their addresses:
-/// equal connection IDs on two machines would hide faults.
+/// Returns the key of a machine's generators. It depends on the addresses too, because equal
+/// connection IDs on two machines with the same seed would hide faults.
 fn key_of(addresses: &[IpAddr], seed: u64) -> [u8; 32] {
     let mut hash = Fingerprint::default();
     addresses.iter().for_each(|ip| hash.add_address(*ip));

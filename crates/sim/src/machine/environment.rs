@@ -1,4 +1,4 @@
-//! The runtime that tasks of a machine see.
+//! The runtime of the tasks of a machine.
 
 use std::io;
 use std::net::SocketAddr;
@@ -50,7 +50,7 @@ impl Runtime for Core {
         }
         let mut state = self.lock();
         if state.is_over {
-            return Err(io::Error::other("the machine is gone"));
+            return Err(io::Error::other("the machine was dropped"));
         }
         let id = state.network.bind(address)?;
         drop(state);

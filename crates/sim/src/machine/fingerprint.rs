@@ -12,7 +12,7 @@ pub(super) struct Fingerprint(u64);
 
 /// The kinds of events.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum What {
+pub(super) enum EventKind {
     Poll = 1,
     Received = 2,
     Sent = 3,
@@ -30,11 +30,11 @@ impl Fingerprint {
     }
 
     pub(super) fn add_poll(&mut self, now: Time, task: u64) {
-        self.add_event(What::Poll, now);
+        self.add_event(EventKind::Poll, now);
         self.add(&task.to_le_bytes());
     }
 
-    pub(super) fn add_packet(&mut self, what: What, now: Time, packet: &Packet) {
+    pub(super) fn add_packet(&mut self, what: EventKind, now: Time, packet: &Packet) {
         self.add_event(what, now);
         self.add_socket_address(packet.source);
         self.add_socket_address(packet.destination);
@@ -49,7 +49,7 @@ impl Fingerprint {
         }
     }
 
-    fn add_event(&mut self, what: What, now: Time) {
+    fn add_event(&mut self, what: EventKind, now: Time) {
         self.add(&[what as u8]);
         self.add(&now.as_nanos().to_le_bytes());
     }

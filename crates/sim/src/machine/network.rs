@@ -11,19 +11,19 @@ use courser::runtime::{PacketTooBig, Transmit};
 use courser_base::{ScopedIp, Time};
 use courser_crypto::Rng;
 
-use super::bound::{Bound, UPKEEP};
-use super::socket_faults::{Sending, SocketFaults, Trouble};
+use super::bound::{Bound, DATAGRAM_OVERHEAD};
+use super::socket_faults::{FaultState, SendOutcome, SocketFaults};
 use crate::packet::{Packet, TooBig};
 
-/// The largest number of datagrams in one send call, as on Linux.
+/// Maximum number of datagrams in one send call, as on Linux.
 pub(super) const GSO_SEGMENTS: usize = 64;
-/// The bytes that a socket holds until they are read, and that the machine holds until the world
-/// takes them. Courser requests as much from systems.
+/// The default size of receive buffers, and the size of the send buffer of the machine, in bytes.
+/// Courser requests the same size from operating systems.
 pub(super) const DEFAULT_BUFFER: usize = 7 << 20;
 /// The ports for sockets bound to port 0: the range of RFC 6335 §6.
 const EPHEMERAL_PORTS: std::ops::RangeInclusive<u16> = 49_152..=65_535;
 /// The delay of packets of a machine to itself. It is above zero, so that two ends on one machine
-/// cannot exchange packets endlessly at one point in time.
+/// cannot exchange packets endlessly without time passing.
 const LOOPBACK_DELAY: Duration = Duration::from_micros(10);
 
 /// Counters of packets on a machine.
@@ -55,13 +55,13 @@ pub(super) struct Network {
     next_port: u16,
     outgoing: VecDeque<Packet>,
     outgoing_held: usize,
-    pub(super) trouble: Trouble,
+    pub(super) faults: FaultState,
     /// Ordered by time, since all have the same delay.
     loopback: VecDeque<(Time, Packet)>,
 }
 
 impl Network {
-    pub(super) fn new(addresses: Vec<IpAddr>, trouble: Trouble) -> Self {
+    pub(super) fn new(addresses: Vec<IpAddr>, faults: FaultState) -> Self {
         Self {
             addresses,
             receive_buffer: DEFAULT_BUFFER,
@@ -72,7 +72,7 @@ impl Network {
             next_port: *EPHEMERAL_PORTS.start(),
             outgoing: VecDeque::new(),
             outgoing_held: 0,
-            trouble,
+            faults,
             loopback: VecDeque::new(),
         }
     }
@@ -86,7 +86,7 @@ impl Network {
             );
             return Err(io::Error::new(ErrorKind::AddrNotAvailable, text));
         }
-        if is_elsewhere(address) {
+        if is_in_other_zone(address) {
             let text = format!("{address} is in a zone that this machine does not have");
             return Err(io::Error::new(ErrorKind::AddrNotAvailable, text));
         }
@@ -98,8 +98,8 @@ impl Network {
         Ok(self.opened)
     }
 
-    /// Removes a socket with its received datagrams. The caller must drop the result outside of
-    /// locks.
+    /// Removes a socket with its received datagrams. The caller must drop the result after
+    /// releasing the lock.
     #[must_use]
     pub(super) fn close(&mut self, id: SocketId) -> Option<Bound> {
         let socket = self.sockets.remove(&id)?;
@@ -108,15 +108,19 @@ impl Network {
     }
 
     pub(super) fn socket(&mut self, id: SocketId) -> io::Result<&mut Bound> {
-        self.sockets
-            .get_mut(&id)
-            .ok_or_else(|| io::Error::new(ErrorKind::NotConnected, "the socket's machine is gone"))
+        self.sockets.get_mut(&id).ok_or_else(|| {
+            io::Error::new(
+                ErrorKind::NotConnected,
+                "the machine of the socket was dropped",
+            )
+        })
     }
 
-    /// Delivers a packet to its socket. The caller must wake the returned wakers outside of locks.
+    /// Delivers a packet to its socket. The caller must wake the returned waker after releasing the
+    /// lock.
     #[must_use]
     pub(super) fn deliver(&mut self, now: Time, packet: Packet) -> Option<Waker> {
-        if self.trouble.is_unreachable(now) {
+        if self.faults.is_unreachable(now) {
             self.counters.dropped_no_socket += 1;
             return None;
         }
@@ -125,7 +129,7 @@ impl Network {
             return None;
         };
         let socket = self.sockets.get_mut(&id)?;
-        if !socket.keep(packet) {
+        if !socket.enqueue(packet) {
             self.counters.dropped_buffer_full += 1;
             return None;
         }
@@ -134,7 +138,7 @@ impl Network {
     }
 
     /// Delivers a router's report to the socket that sent the packet. The caller must wake the
-    /// returned wakers outside of locks.
+    /// returned waker after releasing the lock.
     #[must_use]
     pub(super) fn on_packet_too_big(&mut self, message: &TooBig) -> Option<Waker> {
         let id = self.receiver_of(message.packet.source)?;
@@ -145,7 +149,7 @@ impl Network {
         socket.receiver.take()
     }
 
-    /// Takes the next packet of the machine to itself that arrives by `now`.
+    /// Removes and returns the next packet of the machine to itself that arrives by `now`.
     pub(super) fn take_loopback(&mut self, now: Time) -> Option<Packet> {
         self.loopback.front().filter(|(due, _)| *due <= now)?;
         self.loopback.pop_front().map(|(_, packet)| packet)
@@ -163,7 +167,7 @@ impl Network {
         transmit: &Transmit<'_>,
     ) -> io::Result<usize> {
         let local = self.socket(id)?.local;
-        if is_elsewhere(transmit.destination) {
+        if is_in_other_zone(transmit.destination) {
             return Err(unreachable_from(local.ip(), transmit.destination.ip()));
         }
         let ip = transmit.destination.ip().to_canonical();
@@ -175,15 +179,15 @@ impl Network {
         let len = transmit.contents.len();
         let segment = transmit.segment_size.unwrap_or(len).max(1);
         let count = len.div_ceil(segment);
-        let most = match self.trouble.on_send(now, count, segment.min(len)) {
-            Sending::Up(most) => most.min(GSO_SEGMENTS),
-            Sending::Fails(error) => return Err(error),
+        let most = match self.faults.on_send(now, count, segment.min(len)) {
+            SendOutcome::AtMost(most) => most.min(GSO_SEGMENTS),
+            SendOutcome::Error(error) => return Err(error),
         };
         let taken = len.min(segment.saturating_mul(most));
         let batch = Bytes::copy_from_slice(&transmit.contents[..taken]);
         let mut datagrams = 0;
         let mut begin = 0;
-        // An empty datagram is one too.
+        // An empty datagram is sent as well.
         while begin < taken || datagrams == 0 {
             let end = taken.min(begin + segment);
             self.emit(
@@ -207,18 +211,18 @@ impl Network {
     }
 
     pub(super) fn is_writable(&self, now: Time) -> bool {
-        self.outgoing_held < DEFAULT_BUFFER && !self.trouble.is_full(now)
+        self.outgoing_held < DEFAULT_BUFFER && !self.faults.is_full(now)
     }
 
     /// Returns the next packet for the world.
     pub(super) fn transmit(&mut self) -> Option<Packet> {
         let packet = self.outgoing.pop_front()?;
-        self.outgoing_held -= packet.payload.len() + UPKEEP;
+        self.outgoing_held -= packet.payload.len() + DATAGRAM_OVERHEAD;
         Some(packet)
     }
 
-    /// Takes the wakers of tasks that wait to send, in the order of their sockets, once there is
-    /// room.
+    /// Removes and returns the wakers of tasks that wait to send, in the order of their sockets,
+    /// once there is room.
     pub(super) fn take_senders(&mut self, now: Time) -> Vec<Waker> {
         if !self.is_writable(now) {
             return Vec::new();
@@ -227,12 +231,12 @@ impl Network {
         sockets.filter_map(|socket| socket.sender.take()).collect()
     }
 
-    /// Removes everything. The caller must drop the result outside of locks.
+    /// Removes all sockets and packets. The caller must drop the result after releasing the lock.
     #[must_use]
     pub(super) fn take_all(&mut self) -> Self {
         let addresses = self.addresses.clone();
-        let trouble = Trouble::new(SocketFaults::default(), Rng::new([0; 32]));
-        std::mem::replace(self, Self::new(addresses, trouble))
+        let faults = FaultState::new(SocketFaults::default(), Rng::new([0; 32]));
+        std::mem::replace(self, Self::new(addresses, faults))
     }
 
     fn emit(&mut self, now: Time, packet: Packet) {
@@ -240,7 +244,7 @@ impl Network {
             self.loopback.push_back((now + LOOPBACK_DELAY, packet));
             return;
         }
-        self.outgoing_held += packet.payload.len() + UPKEEP;
+        self.outgoing_held += packet.payload.len() + DATAGRAM_OVERHEAD;
         self.outgoing.push_back(packet);
     }
 
@@ -308,7 +312,7 @@ impl Network {
         Ok(on_link(ip, local.port()))
     }
 
-    /// Returns the requested port, or for port 0 one that is free.
+    /// Returns the requested port, or a free one for port 0.
     fn free_port(&mut self, ip: IpAddr, wanted: u16) -> io::Result<u16> {
         if wanted != 0 {
             return if self.is_free(ip, wanted) {
@@ -330,7 +334,7 @@ impl Network {
     }
 
     /// Returns true if a socket may bind the port. A wildcard and an address that it covers cannot
-    /// share one.
+    /// share a port.
     fn is_free(&self, ip: IpAddr, port: u16) -> bool {
         let covers = |one: IpAddr, other: IpAddr| match one {
             IpAddr::V4(one) => one.is_unspecified() && other.is_ipv4(),
@@ -344,7 +348,7 @@ impl Network {
     }
 }
 
-/// Returns a socket address in the zone of the machine's link, if it is link-local.
+/// Returns a socket address, with the zone of the machine's link if it is link-local.
 fn on_link(ip: IpAddr, port: u16) -> SocketAddr {
     match ip {
         IpAddr::V6(ip) => ScopedIp::new(ip, ZONE).with_port(port),
@@ -353,7 +357,7 @@ fn on_link(ip: IpAddr, port: u16) -> SocketAddr {
 }
 
 /// Returns true for a link-local address on another link than the machine's.
-fn is_elsewhere(address: SocketAddr) -> bool {
+fn is_in_other_zone(address: SocketAddr) -> bool {
     !matches!(ScopedIp::of(address).scope_id(), 0 | ZONE)
 }
 

@@ -1,8 +1,8 @@
-//! Notifications of tasks that become ready while their machine rests.
+//! Notifications about tasks that become ready while their machine does not run.
 //!
 //! A world runs a machine when a packet arrives or a timer is due. Tasks of two machines may also
 //! share a channel, as tests do to synchronise. Then a task of one machine makes a task of another
-//! one ready, and the world has to be notified.
+//! machine ready, and the world has to run that machine.
 
 use std::sync::Arc;
 
@@ -10,40 +10,40 @@ use courser_base::Mutex;
 
 use crate::world::NodeId;
 
-/// The bells of a world: the machines that have rung.
+/// The machines of a world that have reported ready tasks.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Bells(Arc<Mutex<Vec<NodeId>>>);
+pub(crate) struct Notifiers(Arc<Mutex<Vec<NodeId>>>);
 
-impl Bells {
-    /// Returns the bell of one machine.
-    pub(crate) fn bell(&self, id: NodeId) -> Bell {
-        Bell {
+impl Notifiers {
+    /// Returns the notifier of one machine.
+    pub(crate) fn notifier(&self, id: NodeId) -> Notifier {
+        Notifier {
             id,
-            bells: self.clone(),
+            notifiers: self.clone(),
         }
     }
 
-    /// Takes the machines that have rung, in order. A machine may be listed more than once, or
-    /// although its tasks have been polled since.
+    /// Removes and returns the machines with ready tasks, in order. A machine may be listed more
+    /// than once, or although its tasks have been polled since.
     pub(crate) fn take(&self) -> Vec<NodeId> {
         std::mem::take(&mut self.0.lock())
     }
 
-    fn ring(&self, id: NodeId) {
-        let mut rung = self.0.lock();
-        rung.push(id);
+    fn notify(&self, id: NodeId) {
+        let mut notified = self.0.lock();
+        notified.push(id);
     }
 }
 
-/// The bell of one machine.
+/// Reports to the world that a machine has ready tasks.
 #[derive(Clone, Debug)]
-pub(crate) struct Bell {
+pub(crate) struct Notifier {
     id: NodeId,
-    bells: Bells,
+    notifiers: Notifiers,
 }
 
-impl Bell {
-    pub(crate) fn ring(&self) {
-        self.bells.ring(self.id);
+impl Notifier {
+    pub(crate) fn notify(&self) {
+        self.notifiers.notify(self.id);
     }
 }

@@ -1,4 +1,5 @@
-//! Sockets whose calls fail, delay, truncate or lose datagrams as a script says, to test against unusual kernels.
+//! Sockets with scripted failures, delays, truncations and losses, to test the behaviour with
+//! unusual kernels.
 
 use std::collections::VecDeque;
 use std::io;
@@ -42,7 +43,8 @@ impl Rule {
         }
     }
 
-    /// Limits the rule to the first socket of the machine. A socket that replaces it works.
+    /// Limits the rule to the first socket of the machine. A socket that replaces it is not
+    /// affected.
     #[must_use]
     pub fn of_first_socket(self) -> Self {
         Self {
@@ -61,7 +63,7 @@ pub enum Call {
     Send,
     /// Sends several datagrams in one call.
     SendBatch,
-    /// Sends one datagram.
+    /// Sends exactly one datagram in one call.
     SendOne,
     /// Sends datagrams with an ECN mark.
     SendMarked,
@@ -71,18 +73,18 @@ pub enum Call {
     Receive,
 }
 
-/// The calls to which a rule applies, by their number among those of its kind.
+/// The condition of a rule, by the number of a call among those of its kind.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum When {
-    /// Every call.
+    /// Applies to every call.
     Always,
-    /// The given number of first calls.
+    /// Applies to the given number of first calls.
     First(u64),
-    /// The first call, and each call that follows at this interval in calls.
+    /// Applies to the first call, and to each that follows at this interval, counted in calls.
     Every(u64),
-    /// Every call after the given number of first calls.
+    /// Applies to every call after the given number of calls.
     After(u64),
-    /// After the first number of calls, the second number of calls.
+    /// After the first number of calls, applies to the second number of calls.
     Window(u64, u64),
 }
 
@@ -109,14 +111,14 @@ pub enum Effect {
     Other,
     /// The call succeeds, and the datagrams are lost. Received ones count as dropped by a full buffer.
     Lose,
-    /// The datagrams leave or arrive after this number of further calls with datagrams, or when there are no
-    /// others.
+    /// The datagrams are sent or received after this number of further calls with datagrams, or
+    /// when there are no others.
     Hold(u64),
     /// The call sends at most this number of datagrams of a batch.
     Take(usize),
-    /// A received batch is cut after this number of bytes without a report.
+    /// A received batch is truncated after this number of bytes, without a report.
     Cut(usize),
-    /// A received batch is cut after this number of bytes, and reported as truncated.
+    /// A received batch is truncated after this number of bytes, and reported as truncated.
     Truncate(usize),
     /// The call receives an empty datagram before any other.
     Empty,
@@ -129,7 +131,7 @@ impl Effect {
         match self {
             Self::Code(code) => Some(io::Error::from_raw_os_error(code)),
             Self::Kind(kind) => Some(kind.into()),
-            Self::Other => Some(io::Error::other("the script says so")),
+            Self::Other => Some(io::Error::other("error set by the script")),
             _ => None,
         }
     }
@@ -140,7 +142,7 @@ impl Effect {
 pub(super) struct Script {
     rules: Vec<(Rule, AtomicU64)>,
     sockets: AtomicU64,
-    /// Rules that applied.
+    /// The number of calls that a rule has changed.
     applied: AtomicU64,
 }
 
@@ -166,16 +168,16 @@ impl Script {
         match self.effect(number, |call| call == Call::Bind) {
             Some(effect) => Err(effect
                 .error()
-                .unwrap_or_else(|| io::Error::other("refused"))),
+                .unwrap_or_else(|| io::Error::other("bind refused by the script"))),
             None => Ok(()),
         }
     }
 
     /// Counts a call, and returns the effect of the first rule that applies.
-    fn effect(&self, socket: u64, is_meant: impl Fn(Call) -> bool) -> Option<Effect> {
+    fn effect(&self, socket: u64, matches_call: impl Fn(Call) -> bool) -> Option<Effect> {
         let mut found = None;
         for (rule, count) in &self.rules {
-            if !is_meant(rule.call) || rule.is_of_first && socket > 0 {
+            if !matches_call(rule.call) || rule.is_of_first && socket > 0 {
                 continue;
             }
             let number = count.fetch_add(1, Relaxed);
@@ -195,15 +197,15 @@ pub(super) struct Scripted {
     script: Arc<Script>,
     /// Its number among the sockets of the machine.
     number: u64,
-    outgoing: Mutex<VecDeque<(u64, Parcel)>>,
+    outgoing: Mutex<VecDeque<(u64, HeldBatch)>>,
     incoming: Mutex<VecDeque<(u64, Received, Vec<u8>)>>,
     dropped: AtomicU64,
     cannot_mark: AtomicBool,
 }
 
-/// A batch that a rule holds back.
+/// A batch that a rule delays.
 #[derive(Debug)]
-struct Parcel {
+struct HeldBatch {
     destination: SocketAddr,
     source: Option<std::net::IpAddr>,
     ecn: Ecn,
@@ -211,7 +213,7 @@ struct Parcel {
     contents: Vec<u8>,
 }
 
-impl Parcel {
+impl HeldBatch {
     fn new(transmit: &Transmit<'_>) -> Self {
         Self {
             destination: transmit.destination,
@@ -260,8 +262,8 @@ impl Scripted {
         })
     }
 
-    /// Sends the batches that have waited long enough. Errors are ignored, as the system ignores those of a device
-    /// that has accepted a datagram.
+    /// Sends the batches that have waited long enough. Errors are ignored, because the calls that
+    /// sent them have succeeded.
     fn send_held(&self) {
         let mut outgoing = self.outgoing.lock();
         outgoing
@@ -270,12 +272,13 @@ impl Scripted {
         let (due, later): (Vec<_>, Vec<_>) = outgoing.drain(..).partition(|(left, _)| *left == 0);
         outgoing.extend(later);
         drop(outgoing);
-        for (_, parcel) in due {
-            let _ = self.socket.try_send(&parcel.transmit());
+        for (_, held) in due {
+            let _ = self.socket.try_send(&held.transmit());
         }
     }
 
-    /// Takes a received batch that has waited long enough, or any if nothing else arrives.
+    /// Removes and returns a received batch that has waited long enough, or any if nothing else
+    /// arrives.
     fn take_held(&self, is_idle: bool, buffer: &mut [u8]) -> Option<Received> {
         let mut incoming = self.incoming.lock();
         let due = incoming
@@ -354,8 +357,8 @@ impl UdpSocket for Scripted {
         match effect {
             Some(Effect::Lose) => return Ok(len),
             Some(Effect::Hold(calls)) => {
-                let parcel = Parcel::new(transmit);
-                self.outgoing.lock().push_back((calls.max(1), parcel));
+                let held = HeldBatch::new(transmit);
+                self.outgoing.lock().push_back((calls.max(1), held));
                 return Ok(len);
             }
             Some(Effect::Take(datagrams)) => {

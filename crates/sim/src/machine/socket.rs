@@ -29,7 +29,7 @@ impl UdpSocket for VirtualSocket {
         let mut state = self.core.lock();
         let now = state.now;
         let is_readable = state.network.socket(self.id)?.is_readable();
-        if is_readable && let Some(error) = state.network.trouble.on_receive(now) {
+        if is_readable && let Some(error) = state.network.faults.on_receive(now) {
             return Poll::Ready(Err(error));
         }
         let socket = state.network.socket(self.id)?;

@@ -8,8 +8,8 @@ use courser_crypto::Rng;
 
 use crate::link::Probability;
 
-/// Faults of all sockets of a machine for a time. Each occurs at random, as the seed of the machine
-/// determines.
+/// Faults of all sockets of a machine during a period. Each occurs at random, as determined by the
+/// seed of the machine.
 ///
 /// ```
 /// use std::time::Duration;
@@ -29,19 +29,20 @@ use crate::link::Probability;
 pub struct SocketFaults {
     /// The start of the faults, counted from the start of the world.
     pub begins: Duration,
-    /// The end of the faults, counted from the start of the world; `None` is never.
+    /// The end of the faults, counted from the start of the world; `None` if they never end.
     pub ends: Option<Duration>,
     /// The share of send calls that fail with one of `send_errors`. Their datagrams are lost.
     pub failing_sends: Probability,
-    /// The errors of send calls, all equally likely. Without any, no call fails.
+    /// The errors of send calls, which are equally likely. If empty, no call fails.
     pub send_errors: Vec<SocketError>,
     /// The share of send calls that find the buffer full (`WouldBlock`).
     pub full_sends: Probability,
     /// The time for which the buffer stays full.
     pub full_for: Duration,
-    /// The share of send calls with several datagrams that take only some of them.
+    /// The share of send calls with several datagrams that send only some of them.
     pub short_sends: Probability,
-    /// The largest datagram that can be sent. Larger ones fail with [`SocketError::TooLarge`].
+    /// The largest datagram that can be sent, in bytes. Larger ones fail with
+    /// [`SocketError::TooLarge`].
     pub largest: Option<usize>,
     /// The share of receive calls that fail with one of `receive_errors` before they return
     /// datagrams.
@@ -64,7 +65,7 @@ pub enum SocketError {
     TooLarge,
     /// `EIO`: the device does not support the operation.
     Device,
-    /// `EADDRNOTAVAIL`: the source address is gone.
+    /// `EADDRNOTAVAIL`: the source address was removed.
     AddressNotAvailable,
     /// `ECONNREFUSED`: an ICMP message "port unreachable".
     Refused,
@@ -77,7 +78,7 @@ pub enum SocketError {
 }
 
 impl SocketError {
-    /// All errors.
+    /// All errors, for tests that try each.
     pub const ALL: [Self; 9] = [
         Self::NotPermitted,
         Self::NoBuffers,
@@ -121,15 +122,15 @@ const DEVICE: i32 = CODES[2];
 
 /// The effect of faults on a send call.
 #[derive(Debug)]
-pub(super) enum Sending {
-    /// At most this number of datagrams is sent.
-    Up(usize),
-    Fails(io::Error),
+pub(super) enum SendOutcome {
+    /// Sends at most this number of datagrams.
+    AtMost(usize),
+    Error(io::Error),
 }
 
-/// The faults of a machine with their state.
+/// The faults of a machine, and the state that they depend on.
 #[derive(Debug)]
-pub(super) struct Trouble {
+pub(super) struct FaultState {
     faults: SocketFaults,
     rng: Rng,
     /// The time until which the buffer stays full.
@@ -139,7 +140,7 @@ pub(super) struct Trouble {
     has_failed: bool,
 }
 
-impl Trouble {
+impl FaultState {
     pub(super) fn new(faults: SocketFaults, rng: Rng) -> Self {
         Self {
             faults,
@@ -153,7 +154,7 @@ impl Trouble {
         self.faults = faults;
     }
 
-    fn is_on(&self, now: Time) -> bool {
+    fn are_active(&self, now: Time) -> bool {
         let elapsed = now - Time::ZERO;
         elapsed >= self.faults.begins && self.faults.ends.is_none_or(|ends| elapsed < ends)
     }
@@ -164,38 +165,38 @@ impl Trouble {
     }
 
     /// Decides about a call that sends `datagrams` of up to `size` bytes.
-    pub(super) fn on_send(&mut self, now: Time, datagrams: usize, size: usize) -> Sending {
+    pub(super) fn on_send(&mut self, now: Time, datagrams: usize, size: usize) -> SendOutcome {
         if self.is_full(now) {
-            return Sending::Fails(ErrorKind::WouldBlock.into());
+            return SendOutcome::Error(ErrorKind::WouldBlock.into());
         }
-        if !self.is_on(now) {
-            return Sending::Up(usize::MAX);
+        if !self.are_active(now) {
+            return SendOutcome::AtMost(usize::MAX);
         }
         if self.faults.address_is_gone {
-            return Sending::Fails(SocketError::AddressNotAvailable.to_io());
+            return SendOutcome::Error(SocketError::AddressNotAvailable.to_io());
         }
         if self.faults.largest.is_some_and(|largest| size > largest) {
-            return Sending::Fails(SocketError::TooLarge.to_io());
+            return SendOutcome::Error(SocketError::TooLarge.to_io());
         }
         if self.happens(self.faults.full_sends) {
             self.full_until = Some(now + self.faults.full_for);
-            return Sending::Fails(ErrorKind::WouldBlock.into());
+            return SendOutcome::Error(ErrorKind::WouldBlock.into());
         }
         if self.happens(self.faults.failing_sends)
             && let Some(error) = pick(&mut self.rng, &self.faults.send_errors)
         {
-            return Sending::Fails(error.to_io());
+            return SendOutcome::Error(error.to_io());
         }
         if datagrams > 1 && self.happens(self.faults.short_sends) {
             let most = self.rng.below(datagrams as u64 - 1) + 1;
-            return Sending::Up(usize::try_from(most).unwrap_or(1));
+            return SendOutcome::AtMost(usize::try_from(most).unwrap_or(1));
         }
-        Sending::Up(usize::MAX)
+        SendOutcome::AtMost(usize::MAX)
     }
 
     /// Returns the error of a receive call, if it fails.
     pub(super) fn on_receive(&mut self, now: Time) -> Option<io::Error> {
-        if std::mem::take(&mut self.has_failed) || !self.is_on(now) {
+        if std::mem::take(&mut self.has_failed) || !self.are_active(now) {
             return None;
         }
         let fails = self.happens(self.faults.failing_receives);
@@ -206,19 +207,19 @@ impl Trouble {
 
     /// Returns true while the machine has no address, so that no packet reaches it.
     pub(super) fn is_unreachable(&self, now: Time) -> bool {
-        self.faults.address_is_gone && self.is_on(now)
+        self.faults.address_is_gone && self.are_active(now)
     }
 
     pub(super) fn is_full(&self, now: Time) -> bool {
         self.full_until.is_some_and(|until| now < until)
     }
 
-    /// Returns the time at which a full buffer has room again.
+    /// Returns the time at which a full buffer accepts datagrams again.
     pub(super) fn next_room(&self) -> Option<Time> {
         self.full_until
     }
 
-    /// Returns true once when the buffer has room again.
+    /// Returns true once after a full buffer accepts datagrams again.
     pub(super) fn take_room(&mut self, now: Time) -> bool {
         let is_over = self.full_until.is_some_and(|until| now >= until);
         if is_over {
@@ -233,5 +234,5 @@ fn pick(rng: &mut Rng, errors: &[SocketError]) -> Option<SocketError> {
     errors.get(usize::try_from(at).ok()?).copied()
 }
 
-/// A share in parts of a [`Probability`].
+/// The parts of a [`Probability`] of one.
 const WHOLE: u64 = 1_000_000_000;

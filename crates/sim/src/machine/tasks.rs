@@ -11,7 +11,7 @@ use courser::runtime::Task;
 use courser_base::{Mutex, Time};
 use courser_crypto::Rng;
 
-use super::bell::Bell;
+use super::notifier::Notifier;
 
 /// All tasks of a machine that have not ended.
 #[derive(Default)]
@@ -20,7 +20,7 @@ pub(super) struct Tasks {
     spawned: u64,
 }
 
-/// A task.
+/// A task that has not ended, with its future and its waker.
 struct Entry {
     /// The future; `None` while it is polled.
     task: Option<Task>,
@@ -84,7 +84,7 @@ impl Tasks {
         self.known.insert(number, entry);
     }
 
-    /// Chooses and takes one of the ready tasks.
+    /// Chooses a ready task and removes its future for polling.
     pub(super) fn take_next(
         &mut self,
         queue: &ReadyQueue,
@@ -111,7 +111,8 @@ impl Tasks {
         }
     }
 
-    /// Takes back a task that waits again. Returns it as `Err` if it has been removed.
+    /// Stores the future of a task that waits again. Returns it as `Err` if the task has been
+    /// removed.
     pub(super) fn put_back(&mut self, number: u64, task: Task) -> Result<(), Task> {
         match self.known.get_mut(&number) {
             Some(entry) => {
@@ -123,7 +124,7 @@ impl Tasks {
     }
 
     /// Removes a task that has ended.
-    pub(super) fn forget(&mut self, number: u64) -> Option<PendingTask> {
+    pub(super) fn remove(&mut self, number: u64) -> Option<PendingTask> {
         self.known.remove(&number).map(|entry| entry.pending)
     }
 
@@ -131,7 +132,7 @@ impl Tasks {
         self.known.values().map(|entry| &entry.pending)
     }
 
-    /// Removes all tasks. The caller must drop them outside of locks.
+    /// Removes all tasks. The caller must drop them after releasing the lock.
     #[must_use]
     pub(super) fn take_all(&mut self) -> Vec<Task> {
         let known = std::mem::take(&mut self.known);
@@ -145,16 +146,16 @@ impl fmt::Debug for Tasks {
     }
 }
 
-/// The numbers of ready tasks. They have a lock of their own, since wakers may be called from
-/// anywhere.
+/// The numbers of ready tasks. They have a separate lock, because wakers may be called from any
+/// thread.
 #[derive(Debug, Default)]
 pub(super) struct ReadyQueue(Mutex<ReadyList>);
 
 #[derive(Debug, Default)]
 struct ReadyList {
     numbers: Vec<u64>,
-    /// The bell that rings when a task becomes ready while the machine rests.
-    bell: Option<Bell>,
+    /// The notifier for tasks that become ready while the machine does not run.
+    notifier: Option<Notifier>,
     is_running: bool,
 }
 
@@ -163,13 +164,13 @@ impl ReadyQueue {
         self.lock().numbers.is_empty()
     }
 
-    /// Sets the bell, and rings it if a task is ready.
-    pub(super) fn set_bell(&self, bell: Bell) {
+    /// Sets the notifier, and notifies it if a task is ready.
+    pub(super) fn set_notifier(&self, notifier: Notifier) {
         let mut list = self.lock();
         if !list.numbers.is_empty() {
-            bell.ring();
+            notifier.notify();
         }
-        list.bell = Some(bell);
+        list.notifier = Some(notifier);
     }
 
     /// Records that the machine starts or stops polling.
@@ -183,8 +184,9 @@ impl ReadyQueue {
         if count <= 1 {
             return ready.pop();
         }
-        let place = usize::try_from(rng.below(count as u64)).expect("below a length");
-        Some(ready.swap_remove(place))
+        let index =
+            usize::try_from(rng.below(count as u64)).expect("the index is below the length");
+        Some(ready.swap_remove(index))
     }
 
     fn push(&self, number: u64) {
@@ -192,9 +194,9 @@ impl ReadyQueue {
         list.numbers.push(number);
         if !list.is_running
             && list.numbers.len() == 1
-            && let Some(bell) = &list.bell
+            && let Some(notifier) = &list.notifier
         {
-            bell.ring();
+            notifier.notify();
         }
     }
 
@@ -203,7 +205,7 @@ impl ReadyQueue {
     }
 }
 
-/// Adds the task to the ready ones, once until it is polled.
+/// Adds the task to the ready queue, at most once until it is polled.
 #[derive(Debug)]
 struct TaskWaker {
     number: u64,

@@ -21,7 +21,7 @@ fn ms(count: u64) -> Duration {
     Duration::from_millis(count)
 }
 
-/// A packet as an observer at its sender sees it.
+/// A packet as it is sent: time, addresses, mark and length.
 type Seen = (u64, SocketAddr, SocketAddr, u8, usize);
 
 /// A client and a server connected by a wire that loses every `loses`th packet.
@@ -56,7 +56,7 @@ impl Pair {
         while let Some((due, _)) = self.wire.front()
             && *due <= self.now
         {
-            let (_, packet) = self.wire.pop_front().expect("it was seen");
+            let (_, packet) = self.wire.pop_front().expect("the packet was peeked at");
             let mut to = self.machine_at(packet.destination.ip());
             to.receive(self.now, packet);
         }
@@ -123,9 +123,9 @@ impl Pair {
         loop {
             let next = self.step();
             match (result_of(&mut handle), next) {
-                (Some(result), _) => return result.expect("it was not aborted"),
+                (Some(result), _) => return result.expect("the task was not aborted"),
                 (None, Some(next)) => self.now = self.now.max(next),
-                (None, None) => panic!("the task waits forever"),
+                (None, None) => panic!("the task waits and no event is due"),
             }
         }
     }
@@ -136,21 +136,24 @@ fn server_address() -> SocketAddr {
 }
 
 fn server_endpoint() -> Endpoint {
-    let config = ServerConfig::with_identity(&identity()).expect("a valid configuration");
-    Endpoint::server(config.alpn(["test"]), server_address()).expect("a free port")
+    let config = ServerConfig::with_identity(&identity()).expect("the configuration is valid");
+    Endpoint::server(config.alpn(["test"]), server_address()).expect("the port is free")
 }
 
 fn client_endpoint() -> Endpoint {
-    let mut client = Endpoint::client(SocketAddr::from((CLIENT, 0))).expect("a free port");
+    let mut client = Endpoint::client(SocketAddr::from((CLIENT, 0))).expect("the port is free");
     let config =
-        ClientConfig::with_roots([identity().certificate()]).expect("a valid configuration");
+        ClientConfig::with_roots([identity().certificate()]).expect("the configuration is valid");
     client.set_default_client_config(config.alpn(["test"]));
     client
 }
 
 async fn connect(client: &Endpoint) -> Connection {
     let connecting = client.connect(server_address(), SERVER_NAME);
-    connecting.expect("configured").await.expect("a handshake")
+    connecting
+        .expect("the endpoint has a configuration")
+        .await
+        .expect("the handshake completes")
 }
 
 /// Echoes every stream of every connection.
@@ -158,13 +161,15 @@ async fn serve_echo() {
     let endpoint = server_endpoint();
     while let Some(incoming) = endpoint.accept().await {
         courser::runtime::spawn(async move {
-            let connection = incoming.await.expect("a handshake");
+            let connection = incoming.await.expect("the handshake completes");
             while let Ok((mut send, mut receive)) = connection.accept_bi().await {
                 courser::runtime::spawn(async move {
                     while let Ok(Some(chunk)) = receive.read_chunk(16 * 1024).await {
-                        send.write_all(&chunk).await.expect("it is read");
+                        send.write_all(&chunk)
+                            .await
+                            .expect("the peer reads the stream");
                     }
-                    send.finish().expect("not finished yet");
+                    send.finish().expect("the stream is not finished");
                 });
             }
         });
@@ -172,11 +177,13 @@ async fn serve_echo() {
 }
 
 async fn echo(connection: &Connection, question: &[u8]) -> Vec<u8> {
-    let (mut send, mut receive) = connection.open_bi().await.expect("open");
+    let (mut send, mut receive) = connection.open_bi().await.expect("a stream can be opened");
     let write = async {
-        send.write_all(question).await.expect("it is read");
-        send.finish().expect("not finished yet");
+        send.write_all(question)
+            .await
+            .expect("the peer reads the stream");
+        send.finish().expect("the stream is not finished");
     };
     let (_, answer) = tokio::join!(write, receive.read_to_end(question.len()));
-    answer.expect("an answer")
+    answer.expect("the answer is read")
 }

@@ -31,7 +31,7 @@ impl Timers {
         key
     }
 
-    /// Cancels a timer. The caller must drop the waker outside of locks.
+    /// Cancels a timer. The caller must drop the waker after releasing the lock.
     #[must_use]
     pub(super) fn cancel(&mut self, key: Key) -> Option<Waker> {
         self.waiting.remove(&key)
@@ -46,7 +46,7 @@ impl Timers {
         self.waiting.keys().next().map(|key| key.deadline)
     }
 
-    /// Takes the timers that fire by `now`, in order.
+    /// Removes and returns the wakers of the timers that fire by `now`, in order.
     pub(super) fn take_due(&mut self, now: Time) -> Vec<Waker> {
         let later = self.waiting.split_off(&Key {
             deadline: Time::from_nanos(now.as_nanos().saturating_add(1)),
@@ -56,7 +56,7 @@ impl Timers {
         due.into_values().collect()
     }
 
-    /// Cancels all timers.
+    /// Cancels all timers and returns their wakers.
     pub(super) fn take_all(&mut self) -> Vec<Waker> {
         std::mem::take(&mut self.waiting).into_values().collect()
     }

@@ -71,7 +71,10 @@ pub struct Measures {
 pub fn jain(values: &[f64]) -> Option<f64> {
     let sum: f64 = values.iter().sum();
     let squares: f64 = values.iter().map(|value| value * value).sum();
-    #[expect(clippy::cast_precision_loss, reason = "a handful of flows")]
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "a scenario has at most 1000 flows"
+    )]
     let count = values.len() as f64;
     (squares > 0.0).then(|| sum * sum / (count * squares))
 }
@@ -81,11 +84,11 @@ pub fn jain(values: &[f64]) -> Option<f64> {
 pub enum Unit {
     /// A share from 0 to 1.
     Share,
-    /// Seconds.
+    /// A time in seconds.
     Seconds,
-    /// Bits per second.
+    /// A rate in bits per second.
     BitsPerSecond,
-    /// A count.
+    /// A count of events or connections.
     Count,
     /// A ratio that may exceed one.
     Ratio,
@@ -96,7 +99,7 @@ pub enum Unit {
 pub struct Measure {
     /// The name of the field.
     pub name: &'static str,
-    /// The unit.
+    /// The unit of the value and of bounds for it.
     pub unit: Unit,
     /// Returns the value in a run.
     pub of: fn(&Measures) -> Option<f64>,

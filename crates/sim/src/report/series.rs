@@ -14,7 +14,7 @@ pub const DEFAULT_POINTS: usize = 2000;
 /// A value with its time. It serialises as `[seconds, value]`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Point {
-    /// The time.
+    /// The time since the start of the world.
     pub at: Time,
     /// The value in the unit of the series.
     pub value: u64,
@@ -55,9 +55,9 @@ impl Series {
 
     /// Adds a value, unless a thinned series skips it.
     pub fn push(&mut self, at: Time, value: u64) {
-        let is_wanted = self.offered.is_multiple_of(self.stride);
+        let is_kept = self.offered.is_multiple_of(self.stride);
         self.offered += 1;
-        if !is_wanted {
+        if !is_kept {
             return;
         }
         if self.points.len() >= self.limit {
@@ -130,7 +130,7 @@ pub struct Buckets {
     /// The length of an interval.
     #[serde(serialize_with = "as_seconds")]
     width: Duration,
-    /// The sums.
+    /// The sums, from the first interval on.
     sums: Vec<u64>,
     #[serde(skip)]
     limit: usize,

@@ -21,7 +21,7 @@ fn full_series_is_thinned_evenly() {
         .map(|pair| pair[1].value - pair[0].value)
         .collect();
     assert!(gaps.iter().all(|gap| *gap == gaps[0]), "{gaps:?}");
-    assert!(points.last().expect("points").value >= 980);
+    assert!(points.last().expect("the series has points").value >= 980);
 }
 
 #[test]
@@ -73,7 +73,7 @@ fn rates_are_per_second() {
 }
 
 #[test]
-fn jain_is_one_for_equals_and_a_half_for_one_of_two() {
+fn jain_is_one_for_equal_shares_and_half_if_one_of_two_gets_all() {
     assert_eq!(jain(&[3.0, 3.0, 3.0]), Some(1.0));
     assert_eq!(jain(&[1.0, 0.0]), Some(0.5));
     assert_eq!(jain(&[0.0, 0.0]), None);

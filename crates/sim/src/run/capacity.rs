@@ -52,21 +52,27 @@ mod tests {
 
     #[test]
     fn capacity_follows_the_steps() {
-        let spec: LinkSpec = "8mbit,10ms,rate@2s=4mbit".parse().expect("a link");
+        let spec: LinkSpec = "8mbit,10ms,rate@2s=4mbit"
+            .parse()
+            .expect("the link specification is valid");
         assert_eq!(bytes_between(&spec, Time::ZERO, second(4)), Some(3_000_000));
         assert_eq!(bytes_between(&spec, second(2), second(4)), Some(1_000_000));
     }
 
     #[test]
     fn slowest_hop_counts() {
-        let spec: LinkSpec = "100mbit,1ms,policer=8mbit:64k".parse().expect("a link");
+        let spec: LinkSpec = "100mbit,1ms,policer=8mbit:64k"
+            .parse()
+            .expect("the link specification is valid");
         assert_eq!(bytes_between(&spec, Time::ZERO, second(1)), Some(1_000_000));
-        let later: LinkSpec = "100mbit,1ms,policer@1s=8mbit:64k".parse().expect("a link");
+        let later: LinkSpec = "100mbit,1ms,policer@1s=8mbit:64k"
+            .parse()
+            .expect("the link specification is valid");
         assert_eq!(
             bytes_between(&later, Time::ZERO, second(2)),
             Some(13_500_000)
         );
-        let free: LinkSpec = "10ms".parse().expect("a link");
+        let free: LinkSpec = "10ms".parse().expect("the link specification is valid");
         assert_eq!(bytes_between(&free, Time::ZERO, second(1)), None);
     }
 }

@@ -95,7 +95,7 @@ impl Observed<'_> {
         }
     }
 
-    /// Returns payload as a share of what the link could have carried.
+    /// Returns the payload as a share of the bytes that the link can carry in the measured time.
     fn share_of_capacity(&self, bytes: u64) -> Option<f64> {
         let capacity = bytes_between(self.link(), self.from, self.end)?;
         (capacity > 0).then(|| to_f64(bytes) / (to_f64(capacity) * self.efficiency))
@@ -106,16 +106,16 @@ impl Observed<'_> {
     /// recover before the next one.
     fn recovery_time(&self) -> Option<f64> {
         let flows = &self.seen.flows;
-        let upheavals = self.scenario.upheavals();
+        let path_changes = self.scenario.path_changes();
         let width = flows.first()?.delivered.width();
         let span = self.scenario.base_rtt().max(width * 4);
         let mut longest: Option<Duration> = None;
-        for (index, upheaval) in upheavals.iter().enumerate() {
-            if *upheaval >= self.end {
+        for (index, path_change) in path_changes.iter().enumerate() {
+            if *path_change >= self.end {
                 break;
             }
-            let limit = upheavals.get(index + 1).copied().unwrap_or(self.end);
-            let mut from = *upheaval;
+            let limit = path_changes.get(index + 1).copied().unwrap_or(self.end);
+            let mut from = *path_change;
             loop {
                 if from + span > limit {
                     return None;
@@ -127,7 +127,7 @@ impl Observed<'_> {
                 }
                 from += width;
             }
-            longest = longest.max(Some(from - *upheaval));
+            longest = longest.max(Some(from - *path_change));
         }
         longest.map(|time| time.as_secs_f64())
     }
@@ -225,7 +225,7 @@ impl Observed<'_> {
     fn add_exchange_measures(&self, measures: &mut Measures) {
         let mut times = Vec::new();
         for actor in &self.stage.actors {
-            let exchanges = &self.stage.tally(actor.client).exchanges;
+            let exchanges = &self.stage.counters(actor.client).exchanges;
             let measured = exchanges.iter().filter(|(at, _)| *at >= self.from);
             times.extend(measured.map(|(_, took)| took.as_secs_f64()));
         }

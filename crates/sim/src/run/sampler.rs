@@ -108,7 +108,7 @@ impl Sampler {
 }
 
 fn sample_flow(report: &mut FlowReport, stage: &Stage, actor: &Actor, now: Time) {
-    let received = stage.tally(stage.receiver(actor)).received;
+    let received = stage.counters(stage.receiver(actor)).received;
     let new = received - report.bytes_delivered;
     report.bytes_delivered = received;
     // The interval that ends now is the one before the one that starts now.
@@ -158,7 +158,7 @@ fn finish_flow(report: &mut FlowReport, scenario: &Scenario, stage: &Stage, acto
         report.ptos = stats.ptos;
     }
     report.handshake_time = stage.stats(actor.client).and_then(|it| it.handshake_time);
-    for (at, took) in &stage.tally(actor.client).exchanges {
+    for (at, took) in &stage.counters(actor.client).exchanges {
         report.exchanges.push(*at, nanos(*took));
     }
     report.failure = failure(stage, actor);
@@ -167,12 +167,12 @@ fn finish_flow(report: &mut FlowReport, scenario: &Scenario, stage: &Stage, acto
 
 fn failure(stage: &Stage, actor: &Actor) -> Option<String> {
     for (id, end) in [(actor.client, "client"), (actor.server, "server")] {
-        let tally = stage.tally(id);
-        if let Some(wrong) = tally.mismatch {
+        let counters = stage.counters(id);
+        if let Some(wrong) = counters.mismatch {
             let (stream, offset) = (wrong.stream, wrong.offset);
             return Some(format!("{end}: wrong bytes on {stream:?} behind {offset}"));
         }
-        if let Some(failure) = tally.failures.first() {
+        if let Some(failure) = counters.failures.first() {
             return Some(format!("{end}: {failure}"));
         }
     }

@@ -9,7 +9,7 @@ use courser_transport::{ConnectionStats, TransportConfig};
 use courser_wire::ConnectionId;
 
 use crate::World;
-use crate::apps::{Bulk, Exchange, Paced, Serve, Tally, TransferDirection};
+use crate::apps::{AppCounters, Bulk, Exchange, Paced, Serve, TransferDirection};
 use crate::host::{App, Context, Host, HostSpec};
 use crate::report::{MAX_LOSSES, Point};
 use crate::scenario::{Action, ActionKind, Flow, Kind, Scenario};
@@ -104,23 +104,27 @@ impl Stage {
     /// Returns true if every flow has reached its end, or no longer can.
     pub(super) fn is_over(&self) -> bool {
         self.actors.iter().all(|actor| {
-            let has_failed = !self.tally(actor.client).failures.is_empty();
+            let has_failed = !self.counters(actor.client).failures.is_empty();
             has_failed || self.finished_at(actor).is_some()
         })
     }
 
     /// Returns the time at which the flow reached its own end, if it has one.
     pub(super) fn finished_at(&self, actor: &Actor) -> Option<Time> {
-        let tally = self.tally(self.receiver(actor));
+        let counters = self.counters(self.receiver(actor));
         let is_finished = match actor.flow.kind {
             _ if !actor.flow.kind.is_finite() => false,
-            Kind::Bulk { .. } => tally.streams > 0,
+            Kind::Bulk { .. } => counters.streams > 0,
             Kind::Requests { repeat, .. } => {
-                Some(self.tally(actor.client).exchanges.len() as u64) >= repeat
+                Some(self.counters(actor.client).exchanges.len() as u64) >= repeat
             }
             Kind::Paced { .. } => false,
         };
-        if is_finished { tally.finished_at } else { None }
+        if is_finished {
+            counters.finished_at
+        } else {
+            None
+        }
     }
 
     pub(super) fn receiver(&self, actor: &Actor) -> NodeId {
@@ -141,9 +145,9 @@ impl Stage {
         self.world.node(id).expect("add_flow added hosts only")
     }
 
-    pub(super) fn tally(&self, id: NodeId) -> &Tally {
-        let tally = self.host(id).tally();
-        tally.expect("all the applications here count")
+    pub(super) fn counters(&self, id: NodeId) -> &AppCounters {
+        let counters = self.host(id).counters();
+        counters.expect("every application of a scenario has counters")
     }
 
     /// Returns the counters of the connection at one end, once it exists.
@@ -153,11 +157,11 @@ impl Stage {
         host.stats(handle)
     }
 
-    /// Performs an action of the scenario.
+    /// Applies an action of the scenario to all connections of its flow.
     pub(super) fn act(&mut self, action: &Action) {
         let now = self.world.now();
-        let wanted = |flow: &Flow| flow.name == action.flow || flow.group == action.flow;
-        for actor in self.actors.iter().filter(|actor| wanted(&actor.flow)) {
+        let is_affected = |flow: &Flow| flow.name == action.flow || flow.group == action.flow;
+        for actor in self.actors.iter().filter(|actor| is_affected(&actor.flow)) {
             let Some(host) = self.world.node_mut::<Host>(actor.client) else {
                 continue;
             };
@@ -166,7 +170,7 @@ impl Stage {
             };
             host.act(now, |_: &mut dyn App, context: &mut Context<'_>| {
                 match action.what {
-                    ActionKind::Close => context.close(handle, 0, b"the scenario says so"),
+                    ActionKind::Close => context.close(handle, 0, b"closed by the scenario"),
                     ActionKind::KeyUpdate => {
                         if let Some(connection) = context.connection(handle) {
                             // Key updates that come too early are refused. The counter shows that

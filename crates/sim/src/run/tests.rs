@@ -8,11 +8,11 @@ use super::*;
 use crate::scenario::Bound;
 
 fn scenario(text: &str) -> Scenario {
-    Scenario::parse(text).expect("a scenario")
+    Scenario::parse(text).expect("the scenario is valid")
 }
 
 fn report(text: &str, seed: u64) -> RunReport {
-    run(&scenario(text), seed, RunOptions::default()).expect("no stall")
+    run(&scenario(text), seed, RunOptions::default()).expect("the world does not stall")
 }
 
 const BULK: &str = r#"
@@ -38,12 +38,14 @@ fn bulk_fills_the_link_and_the_numbers_agree() {
     assert!((0.93..=1.001).contains(&used), "{measures:?}");
     assert_eq!(measures.failures, Some(0.0));
     // A queue of one BDP delays by one round trip at most.
-    let median = measures.queue_delay_median.expect("packets waited");
+    let median = measures
+        .queue_delay_median
+        .expect("the run has samples of the delay");
     assert!((0.001..=0.041).contains(&median), "{measures:?}");
-    let ping = measures.exchange_median.expect("pings");
+    let ping = measures.exchange_median.expect("the run has pings");
     assert!((0.040..=0.090).contains(&ping), "{measures:?}");
 
-    let flow = report.flow("bulk").expect("it has this name");
+    let flow = report.flow("bulk").expect("the report contains this name");
     assert_eq!(flow.bytes_delivered, flow.delivered.total());
     assert_eq!(flow.received.last(), Some(flow.bytes_delivered));
     assert!(flow.sent.last() >= flow.acked.last());
@@ -51,7 +53,9 @@ fn bulk_fills_the_link_and_the_numbers_agree() {
     assert!(flow.min_rtt.last() >= Some(40_000_000));
     assert_eq!(flow.losses.len() as u64, flow.packets_lost);
     assert!(flow.packets_lost > 0, "slow start overshoots this queue");
-    let back = report.link("link back").expect("it has this name");
+    let back = report
+        .link("link back")
+        .expect("the report contains this name");
     let dropped: u64 = back.dropped.iter().map(|(_, count)| count).sum();
     // A packet with only an acknowledgement that finds the queue full is dropped without being
     // lost.
@@ -66,7 +70,7 @@ fn bulk_fills_the_link_and_the_numbers_agree() {
 }
 
 #[test]
-fn same_seed_gives_the_same_report_at_any_sampling() {
+fn sampling_interval_does_not_change_the_digest() {
     let first = report(BULK, 3);
     assert_eq!(first, report(BULK, 3));
     assert_ne!(first.digest, report(BULK, 4).digest);
@@ -74,8 +78,11 @@ fn same_seed_gives_the_same_report_at_any_sampling() {
         points: 50,
         ..RunOptions::default()
     };
-    let coarse = run(&scenario(BULK), 3, coarse).expect("no stall");
-    assert_eq!(first.digest, coarse.digest, "looking changes nothing");
+    let coarse = run(&scenario(BULK), 3, coarse).expect("the world does not stall");
+    assert_eq!(
+        first.digest, coarse.digest,
+        "the sampling interval does not change the run"
+    );
     assert!(coarse.flows[0].sent.points().len() <= 52);
 }
 
@@ -105,9 +112,9 @@ repeat = 5
         report.duration
     );
     for name in ["up", "down"] {
-        let flow = report.flow(name).expect("it has this name");
+        let flow = report.flow(name).expect("the report contains this name");
         assert_eq!(flow.bytes_delivered, 100_000, "{name}");
-        let took = flow.completion_time.expect("it completed");
+        let took = flow.completion_time.expect("the transfer completed");
         // Handshake, request, and some round trips of slow start.
         let allowed = Duration::from_millis(150)..Duration::from_millis(500);
         assert!(allowed.contains(&took), "{name}: {took:?}");
@@ -127,13 +134,16 @@ fn unfinished_transfer_is_reported() {
 }
 
 #[test]
-fn dead_link_is_a_failure_with_a_reason() {
+fn dead_link_is_reported_as_handshake_timeout() {
     let report = report(
         "name = \"dead\"\nduration = \"30s\"\nlink = \"1mbit,20ms,100%\"\n[[flow]]\n",
         1,
     );
     assert_eq!(report.measures.failures, Some(1.0));
-    let failure = report.flows[0].failure.as_deref().expect("a reason");
+    let failure = report.flows[0]
+        .failure
+        .as_deref()
+        .expect("the failure has a reason");
     assert_eq!(failure, "client: timed out: the handshake did not finish");
     assert!(
         report.duration < Duration::from_secs(11),
@@ -143,7 +153,7 @@ fn dead_link_is_a_failure_with_a_reason() {
 }
 
 #[test]
-fn events_happen_and_recovery_is_measured() {
+fn events_change_the_path_and_recovery_is_measured() {
     let text = r#"
 name = "events"
 duration = "20s"
@@ -181,7 +191,7 @@ close = "a"
         "a closes",
     ];
     assert_eq!(labels, expected);
-    let recovery = report.measures.recovery_time.expect("it recovers");
+    let recovery = report.measures.recovery_time.expect("the flow recovers");
     assert!((0.05..4.0).contains(&recovery), "{recovery}");
     let flow = &report.flows[0];
     let in_hole = |point: &&crate::report::Point| {
@@ -204,7 +214,8 @@ impl SinkFactory for Counts {
     fn sink(&self, _: &ConnectionId, side: Side) -> Option<Box<dyn Sink>> {
         let counts = Arc::clone(&self.0);
         Some(Box::new(move |_: Time, _: &Record| {
-            counts.lock().expect("not poisoned")[usize::from(side == Side::Server)] += 1;
+            counts.lock().expect("the lock is not poisoned")[usize::from(side == Side::Server)] +=
+                1;
         }))
     }
 }
@@ -216,14 +227,14 @@ fn sinks_get_the_records_of_both_ends() {
         sinks: Some(Arc::clone(&counts) as Arc<dyn SinkFactory>),
         ..RunOptions::default()
     };
-    let with = run(&scenario(BULK), 1, options).expect("no stall");
-    let counts = counts.0.lock().expect("not poisoned");
+    let with = run(&scenario(BULK), 1, options).expect("the world does not stall");
+    let counts = counts.0.lock().expect("the lock is not poisoned");
     assert!(counts.iter().all(|count| *count > 1000), "{counts:?}");
-    assert_eq!(with, report(BULK, 1), "recording changes nothing");
+    assert_eq!(with, report(BULK, 1), "sinks do not change the run");
 }
 
 fn bound(text: &str) -> Bound {
-    let measure = crate::report::Measure::named("jain").expect("there is one");
+    let measure = crate::report::Measure::named("jain").expect("the measure exists");
     Bound::parse(measure, text).expect(text)
 }
 
@@ -247,14 +258,17 @@ fn quantifiers_select_the_runs_that_must_satisfy_a_bound() {
     assert_eq!(check("<=100%").worst_seed, None);
     runs[0].measures.jain = None;
     let absent = bound("all <=1").check(&runs, Duration::ZERO);
-    assert!(!absent.holds, "what is not there does not hold");
+    assert!(
+        !absent.holds,
+        "a run without the measure violates the bound"
+    );
     assert_eq!(absent.worst_seed, Some(1));
 }
 
 #[test]
 fn loss_in_a_short_queue_is_repaired_without_a_burst() {
-    // Some 17 packets fit into this path and its queue: a burst after the first loss would lose
-    // most of itself.
+    // Some 17 packets fit into this path and its queue: most packets of a burst after the first
+    // loss would be lost.
     let text = r#"
 name = "short-queue"
 duration = "10s"

@@ -14,7 +14,7 @@ use courser_link::suggest::nearest;
 /// A bound of one measure: `>=0.95`, `<2ms`, `<1.5rtt`, `all <1%`, `90% <20ms`.
 #[derive(Clone, Debug)]
 pub struct Bound {
-    /// The measure.
+    /// The measure that is compared with the limit.
     pub measure: &'static Measure,
     /// The runs that have to satisfy the bound.
     pub quantifier: Quantifier,
@@ -53,7 +53,7 @@ enum Limit {
 
 /// The result of a comparison with a bound.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Verdict {
+pub struct BoundResult {
     /// True if the bound holds.
     pub holds: bool,
     /// The value that was compared: the median, or that of the worst run that has to satisfy the
@@ -99,7 +99,7 @@ impl Bound {
 
     /// Compares with runs of one scenario, whose empty link has this round-trip time. A run without
     /// the measure violates the bound.
-    pub fn check(&self, runs: &[RunReport], rtt: Duration) -> Verdict {
+    pub fn check(&self, runs: &[RunReport], rtt: Duration) -> BoundResult {
         let limit = match self.limit {
             Limit::Plain(limit) => limit,
             Limit::Rtts(count) => count * rtt.as_secs_f64(),
@@ -124,7 +124,7 @@ impl Bound {
             Quantifier::All => (failing == 0, worst.map_or(median, |(value, _)| *value)),
             Quantifier::Share(share) => (holding >= share, median),
         };
-        Verdict {
+        BoundResult {
             holds: holds && !values.is_empty(),
             value,
             worst_seed: worst.map(|(_, seed)| *seed),

@@ -18,7 +18,7 @@ pub struct Scenario {
     pub about: String,
     /// The duration of the run, which ends earlier if all flows have reached their ends.
     pub duration: Duration,
-    /// The start of the measured time.
+    /// The start of the measured time, which ends with the run.
     pub measured_from: Time,
     /// The link that all flows share, with all changes by events.
     pub link: DuplexSpec,
@@ -35,11 +35,11 @@ pub struct Scenario {
 /// A scheduled action on connections.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Action {
-    /// The time of the action.
+    /// The time since the start of the world.
     pub at: Time,
     /// The name of the flow. The action applies to all its connections if it has a count.
     pub flow: String,
-    /// The action.
+    /// The kind of the action.
     pub what: ActionKind,
 }
 

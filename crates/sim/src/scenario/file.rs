@@ -11,7 +11,7 @@ use toml::Spanned;
 
 use super::bounds::BoundsTable;
 use super::flow::{FlowTable, Mistake};
-use super::units::{Lasting, Size, Speed};
+use super::units::{RateValue, SizeValue, TimeValue};
 use super::{Action, ActionKind, Flow, Scenario, ScenarioError, matrix};
 use crate::host::ETHERNET_PAYLOAD;
 use crate::link::{Blackhole, Change, DuplexSpec, LinkSpec, NatSpec, Step};
@@ -22,8 +22,8 @@ struct File {
     name: Spanned<String>,
     #[serde(default)]
     about: String,
-    duration: Spanned<Lasting>,
-    measure_from: Option<Spanned<Lasting>>,
+    duration: Spanned<TimeValue>,
+    measure_from: Option<Spanned<TimeValue>>,
     link: DuplexSpec,
     #[serde(default)]
     transport: Option<Spanned<TransportTable>>,
@@ -45,28 +45,28 @@ struct TransportTable {
     mtu_discovery: Option<bool>,
     mtu_max: Option<u16>,
     ecn: Option<bool>,
-    initial_rtt: Option<Lasting>,
-    max_ack_delay: Option<Lasting>,
-    max_idle_timeout: Option<Lasting>,
-    keep_alive_interval: Option<Lasting>,
-    handshake_timeout: Option<Lasting>,
-    stream_receive_window: Option<Size>,
-    stream_receive_window_max: Option<Size>,
-    receive_window: Option<Size>,
-    receive_window_max: Option<Size>,
-    send_buffer_max: Option<Size>,
-    unsent_limit: Option<Size>,
+    initial_rtt: Option<TimeValue>,
+    max_ack_delay: Option<TimeValue>,
+    max_idle_timeout: Option<TimeValue>,
+    keep_alive_interval: Option<TimeValue>,
+    handshake_timeout: Option<TimeValue>,
+    stream_receive_window: Option<SizeValue>,
+    stream_receive_window_max: Option<SizeValue>,
+    receive_window: Option<SizeValue>,
+    receive_window_max: Option<SizeValue>,
+    send_buffer_max: Option<SizeValue>,
+    unsent_limit: Option<SizeValue>,
     key_update_after: Option<u64>,
 }
 
-/// An event at a time.
+/// One `[[event]]` of a scenario file.
 #[derive(Deserialize, Debug)]
 #[serde(deny_unknown_fields)]
 struct EventTable {
-    at: Lasting,
-    rate: Option<Speed>,
-    delay: Option<Lasting>,
-    blackhole: Option<Lasting>,
+    at: TimeValue,
+    rate: Option<RateValue>,
+    delay: Option<TimeValue>,
+    blackhole: Option<TimeValue>,
     rebind: Option<RebindName>,
     key_update: Option<Spanned<String>>,
     close: Option<Spanned<String>>,
@@ -79,7 +79,7 @@ enum RebindName {
     Address,
 }
 
-/// A day. The limit detects a mistyped unit before it runs for a year.
+/// The maximum duration: a day, so that a mistyped unit is refused instead of running for a year.
 const MAX_DURATION: Duration = Duration::from_secs(24 * 3600);
 
 /// The largest number of connections in one scenario.
@@ -202,7 +202,7 @@ fn transport(table: Option<Spanned<TransportTable>>) -> Result<TransportConfig, 
     };
     let span = table.span();
     let table = table.into_inner();
-    let set = |field: &mut Duration, value: Option<Lasting>| {
+    let set = |field: &mut Duration, value: Option<TimeValue>| {
         if let Some(value) = value {
             *field = value.0;
         }
@@ -214,7 +214,7 @@ fn transport(table: Option<Spanned<TransportTable>>) -> Result<TransportConfig, 
         config.max_idle_timeout = Some(timeout.0).filter(|timeout| !timeout.is_zero());
     }
     config.keep_alive_interval = table.keep_alive_interval.map(|interval| interval.0);
-    let set = |field: &mut u64, value: Option<Size>| {
+    let set = |field: &mut u64, value: Option<SizeValue>| {
         if let Some(value) = value {
             *field = value.0;
         }
@@ -274,7 +274,7 @@ fn apply(
 ) -> Result<(), Mistake> {
     let at = event.at.0;
     let before = actions.len();
-    let mut is_something = false;
+    let mut has_link_change = false;
     for change in [
         event.rate.map(|rate| Change::Rate(rate.0)),
         event.delay.map(|delay| Change::Delay(delay.0)),
@@ -282,20 +282,20 @@ fn apply(
     .into_iter()
     .flatten()
     {
-        is_something = true;
+        has_link_change = true;
         for spec in [&mut link.forward, &mut link.back] {
             spec.steps.push(Step { at, change });
             spec.steps.sort_by_key(|step| step.at);
         }
     }
     if let Some(lasts) = event.blackhole {
-        is_something = true;
+        has_link_change = true;
         for spec in [&mut link.forward, &mut link.back] {
             blackhole(spec, at, lasts.0).map_err(|message| (span.clone(), message))?;
         }
     }
     if let Some(what) = event.rebind {
-        is_something = true;
+        has_link_change = true;
         if link.nat.is_some() {
             let message = "the NAT of the link rebinds already: only one schedule is possible";
             return Err((span.clone(), message.to_owned()));
@@ -319,7 +319,7 @@ fn apply(
             what,
         });
     }
-    if is_something || actions.len() > before {
+    if has_link_change || actions.len() > before {
         return Ok(());
     }
     let message =

@@ -7,7 +7,7 @@ use courser_recovery::Algorithm;
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::units::{Count, Lasting, Size};
+use super::units::{CountValue, SizeValue, TimeValue};
 use crate::apps::{Amount, TransferDirection};
 use crate::link::DuplexSpec;
 
@@ -20,7 +20,7 @@ pub struct Flow {
     pub group: String,
     /// The congestion controller at both ends.
     pub controller: Algorithm,
-    /// The traffic.
+    /// The traffic of the connection.
     pub kind: Kind,
     /// The time at which the client connects.
     pub start: Time,
@@ -107,24 +107,24 @@ pub(super) struct FlowTable {
     kind: KindName,
     controller: Option<Spanned<String>>,
     way: Option<Spanned<DirectionName>>,
-    bytes: Option<Spanned<Size>>,
+    bytes: Option<Spanned<SizeValue>>,
     #[serde(default)]
-    start: Option<Lasting>,
-    end: Option<Spanned<Lasting>>,
-    count: Option<Spanned<Count>>,
-    spacing: Option<Lasting>,
+    start: Option<TimeValue>,
+    end: Option<Spanned<TimeValue>>,
+    count: Option<Spanned<CountValue>>,
+    spacing: Option<TimeValue>,
     access: Option<DuplexSpec>,
-    request: Option<Spanned<Size>>,
-    response: Option<Spanned<Size>>,
+    request: Option<Spanned<SizeValue>>,
+    response: Option<Spanned<SizeValue>>,
     repeat: Option<Spanned<u64>>,
-    interval: Option<Spanned<Lasting>>,
-    size: Option<Spanned<Size>>,
+    interval: Option<Spanned<TimeValue>>,
+    size: Option<Spanned<SizeValue>>,
 }
 
 /// An error with its place.
 pub(super) type Mistake = (Span, String);
 
-/// A range of the file.
+/// A range of bytes in the file.
 type Span = std::ops::Range<usize>;
 
 /// The largest number of connections of one entry: 250 networks fit into the addresses.
@@ -170,7 +170,7 @@ impl FlowTable {
 
     fn kind(&self, span: &Span) -> Result<Kind, Mistake> {
         self.refuse_inapplicable_keys()?;
-        let needed = |what: &str| (span.clone(), format!("this flow needs {what}"));
+        let missing = |what: &str| (span.clone(), format!("this flow needs {what}"));
         let interval = self.interval.as_ref().map(|it| (it.span(), it.get_ref().0));
         if let Some((span, interval)) = &interval
             && interval.is_zero()
@@ -179,7 +179,7 @@ impl FlowTable {
         }
         let interval = interval.map(|(_, interval)| interval);
         let end = self.end.as_ref().map(|end| Time::ZERO + end.get_ref().0);
-        let size = |size: &Option<Spanned<Size>>, default: u64| {
+        let size = |size: &Option<Spanned<SizeValue>>, default: u64| {
             size.as_ref().map_or(default, |size| size.get_ref().0)
         };
         let repeat = self.repeat.as_ref().map(|repeat| *repeat.get_ref());
@@ -212,8 +212,8 @@ impl FlowTable {
                     .size
                     .as_ref()
                     .map(|size| size.get_ref().0)
-                    .ok_or_else(|| needed("size, bytes to write at a time"))?,
-                interval: interval.ok_or_else(|| needed("interval, how often to write"))?,
+                    .ok_or_else(|| missing("size, bytes to write at a time"))?,
+                interval: interval.ok_or_else(|| missing("interval, how often to write"))?,
                 end: end.unwrap_or(Time::MAX),
             },
         })
@@ -222,7 +222,7 @@ impl FlowTable {
     /// Refuses keys that have no meaning for this kind of flow.
     fn refuse_inapplicable_keys(&self) -> Result<(), Mistake> {
         use KindName::{Bulk, Paced, Ping, Requests};
-        let size = |size: &Option<Spanned<Size>>| size.as_ref().map(Spanned::span);
+        let size = |size: &Option<Spanned<SizeValue>>| size.as_ref().map(Spanned::span);
         let given: [(&str, Option<Span>, &[KindName]); 8] = [
             ("way", self.way.as_ref().map(Spanned::span), &[Bulk]),
             ("bytes", size(&self.bytes), &[Bulk]),
@@ -270,5 +270,5 @@ fn kind_name(kind: &Kind) -> &'static str {
     }
 }
 
-/// Frequent enough to observe a queue, and too rare to fill it.
+/// The default interval of pings: often enough to observe a queue, and too seldom to fill it.
 const PING_INTERVAL: Duration = Duration::from_millis(100);

@@ -27,7 +27,7 @@ impl Scenario {
     }
 
     /// Returns the times of those changes of the link after which recovery is measured.
-    pub(crate) fn upheavals(&self) -> Vec<Time> {
+    pub(crate) fn path_changes(&self) -> Vec<Time> {
         let mut times = Vec::new();
         for spec in self.link.forward.hops().chain(self.link.back.hops()) {
             let is_rate = |change: &Change| matches!(change, Change::Rate(_) | Change::Policer(_));

@@ -35,7 +35,7 @@ fn mistake(from: &str, to: &str) -> String {
 
 #[test]
 fn every_key_is_parsed() {
-    let scenario = Scenario::parse(GOOD).expect("a valid scenario");
+    let scenario = Scenario::parse(GOOD).expect("the scenario is valid");
     assert_eq!(scenario.name, "good");
     assert_eq!(scenario.duration, Duration::from_secs(30));
     assert_eq!(scenario.measured_from, Time::ZERO + Duration::from_secs(3));
@@ -180,7 +180,9 @@ fn wrong_values_are_reported_with_field_value_and_allowed_values() {
 fn missing_parts_are_named() {
     assert!(mistake("duration = \"30s\"\n", "").contains("missing field `duration`"));
     let no_flow = GOOD.replacen("[[flow]]", "[[flows]]", 1);
-    let error = Scenario::parse(&no_flow).expect_err("no flow").to_string();
+    let error = Scenario::parse(&no_flow)
+        .expect_err("a scenario without a flow is refused")
+        .to_string();
     assert!(error.contains("did you mean `flow`?"), "{error}");
     let paced = mistake("way = \"down\"", "kind = \"paced\"\ninterval = \"1s\"");
     assert!(paced.contains("this flow needs size"), "{paced}");
@@ -195,7 +197,7 @@ fn text_that_is_not_toml_is_reported_with_its_place() {
 #[test]
 fn flow_with_a_count_becomes_several() {
     let text = GOOD.replacen("way =", "count = 3\nspacing = \"2s\"\nway =", 1);
-    let scenario = Scenario::parse(&text).expect("a valid scenario");
+    let scenario = Scenario::parse(&text).expect("the scenario is valid");
     let names: Vec<&str> = scenario.flows.iter().map(|it| it.name.as_str()).collect();
     assert_eq!(names, ["bulk-1", "bulk-2", "bulk-3"]);
     assert_eq!(scenario.flows[2].start, Time::ZERO + Duration::from_secs(4));
@@ -203,14 +205,15 @@ fn flow_with_a_count_becomes_several() {
 
 #[test]
 fn bounds_file_replaces_bounds_by_measure() {
-    let mut scenario = Scenario::parse(GOOD).expect("a valid scenario");
+    let mut scenario = Scenario::parse(GOOD).expect("the scenario is valid");
     let file = BoundsFile::parse("[good]\ngoodput_share = \">=0.5\"\njain = \"all >=0.9\"\n");
-    let file = file.expect("a valid scenario");
+    let file = file.expect("the scenario is valid");
     assert!(file.apply("good", &mut scenario.bounds));
     let bounds: Vec<String> = scenario.bounds.iter().map(ToString::to_string).collect();
     assert_eq!(bounds, ["goodput_share >=0.5", "jain all >=0.9"]);
     assert!(!file.apply("other", &mut scenario.bounds));
-    let error = BoundsFile::parse("[good]\ngodput = \">=5mbit\"\n").expect_err("misspelt");
+    let error = BoundsFile::parse("[good]\ngodput = \">=5mbit\"\n")
+        .expect_err("the misspelt measure is refused");
     assert_eq!(error.line, 2);
 }
 
@@ -218,18 +221,21 @@ fn bounds_file_replaces_bounds_by_measure() {
 fn scenario_files_of_the_repository_are_valid() {
     let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios");
     let mut names = std::collections::BTreeSet::new();
-    for entry in std::fs::read_dir(directory).expect("the directory is there") {
-        let path = entry.expect("readable").path();
+    for entry in std::fs::read_dir(directory).expect("the directory exists") {
+        let path = entry.expect("the file is readable").path();
         if path.is_dir() {
             continue;
         }
-        let text = std::fs::read_to_string(&path).expect("readable");
+        let text = std::fs::read_to_string(&path).expect("the file is readable");
         let scenario = Scenario::parse(&text);
         let scenario = scenario.unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-        let stem = path.file_stem().expect("a name").to_string_lossy();
+        let stem = path
+            .file_stem()
+            .expect("the file has a name")
+            .to_string_lossy();
         assert_eq!(scenario.name, stem, "the file is named after the scenario");
-        assert!(!scenario.bounds.is_empty(), "{stem} demands something");
-        assert!(!scenario.about.is_empty(), "{stem} says what it is about");
+        assert!(!scenario.bounds.is_empty(), "{stem} has bounds");
+        assert!(!scenario.about.is_empty(), "{stem} has a description");
         names.insert(scenario.name);
     }
     assert!(names.len() >= 12, "{names:?}");

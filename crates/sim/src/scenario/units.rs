@@ -10,19 +10,19 @@ use courser_link::quantity::{parse_bytes, parse_duration, parse_rate};
 
 /// A time such as `"30s"`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Lasting(pub(super) Duration);
+pub(super) struct TimeValue(pub(super) Duration);
 
 /// A size such as `"64k"`, or a number of bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Size(pub(super) u64);
+pub(super) struct SizeValue(pub(super) u64);
 
 /// A rate such as `"20mbit"`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Speed(pub(super) Rate);
+pub(super) struct RateValue(pub(super) Rate);
 
 /// A number such as 8, or `"8"` from a variable of a matrix.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Count(pub(super) u64);
+pub(super) struct CountValue(pub(super) u64);
 
 struct Text<T> {
     what: &'static str,
@@ -49,7 +49,7 @@ impl<T> Visitor<'_> for Text<T> {
     }
 }
 
-impl<'de> Deserialize<'de> for Lasting {
+impl<'de> Deserialize<'de> for TimeValue {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(Text {
             what: "a time with its unit, such as \"250us\", \"40ms\" or \"1.5s\"",
@@ -59,7 +59,7 @@ impl<'de> Deserialize<'de> for Lasting {
     }
 }
 
-impl<'de> Deserialize<'de> for Size {
+impl<'de> Deserialize<'de> for SizeValue {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(Text {
             what: "a size, such as 1200, \"64k\" or \"1MiB\"",
@@ -69,7 +69,7 @@ impl<'de> Deserialize<'de> for Size {
     }
 }
 
-impl<'de> Deserialize<'de> for Count {
+impl<'de> Deserialize<'de> for CountValue {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(Text {
             what: "a number, such as 8",
@@ -79,7 +79,7 @@ impl<'de> Deserialize<'de> for Count {
     }
 }
 
-impl<'de> Deserialize<'de> for Speed {
+impl<'de> Deserialize<'de> for RateValue {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(Text {
             what: "a rate, such as \"20mbit\" or \"1.5gbit\"",

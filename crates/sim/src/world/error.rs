@@ -7,7 +7,7 @@ use courser_base::Time;
 /// Time stands still, because a machine or link never stops at one point in time.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Stall {
-    /// The time that does not pass.
+    /// The virtual time that does not advance.
     pub at: Time,
     /// The machine or link that never stops.
     pub who: String,

@@ -12,7 +12,7 @@ use crate::link::DuplexSpec;
 use crate::machine::{Machine, result_of};
 
 /// The limit of [`World::run_until_done`] in virtual time.
-const PATIENCE: Duration = Duration::from_secs(3600);
+const DEFAULT_LIMIT: Duration = Duration::from_secs(3600);
 
 impl World {
     /// Adds a machine that runs tasks, see [`machine`](crate::machine).
@@ -27,11 +27,11 @@ impl World {
             .with_name(name)
             .with_replay_hint(format!("World::new({:#x})", self.seed()));
         let id = self.add(name, address, machine.clone());
-        machine.set_bell(self.bells.bell(id));
+        machine.set_notifier(self.notifiers.notifier(id));
         machine
     }
 
-    /// Connects two machines by a new link. Its `forward` direction leads from `a` to `b`. Both
+    /// Connects two machines with a new link. Its `forward` direction leads from `a` to `b`. Both
     /// directions have the effects of `spec`, such as `"50ms,5%"`.
     ///
     /// # Panics
@@ -65,7 +65,7 @@ impl World {
     /// # Panics
     /// If any task panics. The message names the task and the seed.
     pub fn run_until_done<T>(&mut self, handle: JoinHandle<T>) -> Result<T, NotDone> {
-        self.run_until_done_within(PATIENCE, handle)
+        self.run_until_done_within(DEFAULT_LIMIT, handle)
     }
 
     /// Runs the world as [`World::run_until_done`] does, with a limit in virtual time from now.
@@ -94,8 +94,8 @@ impl World {
     }
 
     /// Makes machines ready with a task that has become ready.
-    pub(super) fn answer_bells(&mut self) {
-        for id in self.bells.take() {
+    pub(super) fn make_woken_machines_ready(&mut self) {
+        for id in self.notifiers.take() {
             // A machine that was called since then has nothing left to do.
             if self.is_due(id) {
                 self.make_ready(id);

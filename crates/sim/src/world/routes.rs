@@ -15,7 +15,7 @@ pub struct LinkId(pub(super) usize);
 pub struct LinkPair {
     /// The direction from left to right, or from the first machine to the second.
     pub forward: LinkId,
-    /// The opposite direction.
+    /// The direction from right to left, or from the second machine to the first.
     pub back: LinkId,
 }
 

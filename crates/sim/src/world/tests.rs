@@ -16,7 +16,7 @@ fn server_address(index: u8) -> SocketAddr {
 }
 
 fn duplex(text: &str) -> DuplexSpec {
-    text.parse().expect("a link")
+    text.parse().expect("the link specification is valid")
 }
 
 fn add_client(world: &mut World, index: u8, app: impl crate::host::App) -> NodeId {
@@ -36,9 +36,9 @@ fn add_server(world: &mut World, index: u8) -> NodeId {
     world.add(&name, address.ip(), host)
 }
 
-fn tally(world: &World, id: NodeId) -> &crate::apps::Tally {
-    let host = world.node::<Host>(id).expect("a host");
-    host.tally().expect("the application has a tally")
+fn counters(world: &World, id: NodeId) -> &crate::apps::AppCounters {
+    let host = world.node::<Host>(id).expect("the node is a host");
+    host.counters().expect("the application has counters")
 }
 
 /// Runs a client that sends 1 MB over a link with many effects.
@@ -53,8 +53,10 @@ fn eventful(seed: u64) -> (u64, u64, u64) {
     let server = add_server(&mut world, 1);
     let link = "20mbit,10ms,jitter=1ms,loss=1%,reorder=2%:8ms,duplicate=1%,corrupt=1%,queue=20p";
     world.connect(client, server, &duplex(link));
-    world.run_for(Duration::from_secs(20)).expect("no stall");
-    let received = tally(&world, server).received;
+    world
+        .run_for(Duration::from_secs(20))
+        .expect("the world does not stall");
+    let received = counters(&world, server).received;
     (world.digest(), world.events(), received)
 }
 
@@ -68,7 +70,7 @@ fn digest_of_a_seed_is_the_same_on_every_machine() {
 }
 
 /// The digest of `eventful(7)`. It changes with every change to the packets or their times. Compare
-/// the traces before writing down a new one.
+/// the traces before updating it.
 const GOLDEN: u64 = 18_339_764_356_684_779_146;
 
 #[test]
@@ -93,18 +95,27 @@ fn dumbbell_serves_every_pair() {
     let left: Vec<_> = pairs.iter().map(|pair| pair.0).collect();
     let right: Vec<_> = pairs.iter().map(|pair| pair.1).collect();
     let pair = world.bottleneck(&left, &right, &duplex("10mbit,20ms,queue=1bdp"));
-    world.run_for(Duration::from_secs(10)).expect("no stall");
+    world
+        .run_for(Duration::from_secs(10))
+        .expect("the world does not stall");
     for (client, server, direction) in pairs {
         let receiver = if direction == TransferDirection::Up {
             server
         } else {
             client
         };
-        assert_eq!(tally(&world, receiver).received, 300_000, "{direction:?}");
-        assert_eq!(tally(&world, receiver).mismatch, None);
+        assert_eq!(
+            counters(&world, receiver).received,
+            300_000,
+            "{direction:?}"
+        );
+        assert_eq!(counters(&world, receiver).mismatch, None);
     }
     let stats = world.link(pair.forward).stats();
-    assert!(stats.bytes_out > 600_000, "two uploads share it: {stats:?}");
+    assert!(
+        stats.bytes_out > 600_000,
+        "two uploads share the link: {stats:?}"
+    );
 }
 
 #[test]
@@ -118,14 +129,16 @@ fn connection_survives_a_nat_that_rebinds() {
         let sources = std::rc::Rc::new(std::cell::RefCell::new(std::collections::BTreeSet::new()));
         let seen = std::rc::Rc::clone(&sources);
         world.on_trace(Box::new(move |event| {
-            if event.happening == Happening::Delivered && event.destination == server_address(1) {
+            if event.happening == PacketEvent::Delivered && event.destination == server_address(1) {
                 seen.borrow_mut().insert(event.source);
             }
         }));
-        world.run_for(Duration::from_secs(8)).expect("no stall");
-        let tally = tally(&world, client);
-        assert_eq!(tally.failures, Vec::<String>::new(), "{link}");
-        assert_eq!(tally.exchanges.len(), 50, "{link}");
+        world
+            .run_for(Duration::from_secs(8))
+            .expect("the world does not stall");
+        let counters = counters(&world, client);
+        assert_eq!(counters.failures, Vec::<String>::new(), "{link}");
+        assert_eq!(counters.exchanges.len(), 50, "{link}");
         assert!(world.rebindings(pair) >= 4, "{link}");
         let sources = sources.borrow();
         assert!(sources.len() >= 4, "{link}: {sources:?}");
@@ -141,8 +154,10 @@ fn ping_takes_the_round_trip_and_serialisation() {
     let client = add_client(&mut world, 1, ping);
     let server = add_server(&mut world, 1);
     world.connect(client, server, &duplex("100mbit,20ms"));
-    world.run_for(Duration::from_secs(5)).expect("no stall");
-    let exchanges = &tally(&world, client).exchanges;
+    world
+        .run_for(Duration::from_secs(5))
+        .expect("the world does not stall");
+    let exchanges = &counters(&world, client).exchanges;
     assert_eq!(exchanges.len(), 20);
     for (at, took) in exchanges {
         let allowed = Duration::from_millis(40)..Duration::from_millis(41);
@@ -158,9 +173,11 @@ fn paced_writer_sends_what_is_due_and_no_more() {
     let client = add_client(&mut world, 1, paced.between(Time::ZERO, end));
     let server = add_server(&mut world, 1);
     world.connect(client, server, &duplex("100mbit,20ms"));
-    world.run_for(Duration::from_secs(4)).expect("no stall");
+    world
+        .run_for(Duration::from_secs(4))
+        .expect("the world does not stall");
     // The handshake takes 40 ms. Data written within the last delay may be cut off.
-    let received = tally(&world, server).received / 5000;
+    let received = counters(&world, server).received / 5000;
     assert!((145..=148).contains(&received), "{received} frames");
 }
 
@@ -176,7 +193,7 @@ fn run_until_stops_when_it_is_done() {
     let server = add_server(&mut world, 1);
     world.connect(client, server, &duplex("100mbit,20ms"));
     let limit = Duration::from_secs(100);
-    let done = world.run_until(limit, |world| tally(world, client).received == 50_000);
+    let done = world.run_until(limit, |world| counters(world, client).received == 50_000);
     assert_eq!(done, Ok(true));
     assert!(
         world.now() < Time::ZERO + Duration::from_secs(1),
@@ -187,7 +204,7 @@ fn run_until_stops_when_it_is_done() {
     assert_eq!(never, Ok(false));
 }
 
-/// A machine that answers every packet, and sends the first one.
+/// A machine that answers every packet. One end sends the first packet.
 struct Echo {
     address: SocketAddr,
     peer: SocketAddr,
@@ -237,7 +254,7 @@ fn stalled_time_is_an_error_that_names_the_machine() {
     world.join(left, right, &[]);
     let stall = world
         .run_for(Duration::from_secs(1))
-        .expect_err("it never ends");
+        .expect_err("the run stalls");
     assert_eq!(stall.at, Time::ZERO);
     let text = stall.to_string();
     assert!(
@@ -256,7 +273,9 @@ fn unroutable_packet_is_traced() {
     world.on_trace(Box::new(move |event| {
         lines.borrow_mut().push(event.to_string())
     }));
-    world.run_for(Duration::from_secs(1)).expect("no stall");
+    world
+        .run_for(Duration::from_secs(1))
+        .expect("the world does not stall");
     let seen = seen.borrow();
     assert_eq!(seen.len(), 2, "{seen:?}");
     assert!(seen[1].contains("unroutable"), "{seen:?}");

@@ -1,4 +1,4 @@
-//! The schedule of calls.
+//! The schedule of calls of machines and links.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -7,34 +7,34 @@ use courser_base::Time;
 
 /// Calls in the order of their times, and in the order of scheduling for equal times.
 ///
-/// Each caller has one entry, its earliest time. A later time takes effect when the earlier one
-/// comes: the caller is then asked again.
+/// Each caller has one entry, its earliest time. A later time has no effect until the earlier call:
+/// the caller then schedules its next one.
 #[derive(Debug)]
 pub(super) struct Timetable<K> {
     heap: BinaryHeap<Reverse<(Time, u64, K)>>,
-    appointments: BTreeMap<K, (Time, u64)>,
+    scheduled: BTreeMap<K, (Time, u64)>,
     sequence: u64,
 }
 
 impl<K: Ord + Copy> Timetable<K> {
     /// Schedules a call at `at`, or keeps an earlier time.
-    pub(super) fn put(&mut self, at: Time, who: K) {
+    pub(super) fn put(&mut self, at: Time, caller: K) {
         if self
-            .appointments
-            .get(&who)
+            .scheduled
+            .get(&caller)
             .is_some_and(|(earlier, _)| *earlier <= at)
         {
             return;
         }
         self.sequence += 1;
-        self.appointments.insert(who, (at, self.sequence));
-        self.heap.push(Reverse((at, self.sequence, who)));
+        self.scheduled.insert(caller, (at, self.sequence));
+        self.heap.push(Reverse((at, self.sequence, caller)));
     }
 
     /// Returns the time of the next call.
     pub(super) fn next_time(&mut self) -> Option<Time> {
-        while let Some(Reverse((at, sequence, who))) = self.heap.peek() {
-            if self.appointments.get(who) == Some(&(*at, *sequence)) {
+        while let Some(Reverse((at, sequence, caller))) = self.heap.peek() {
+            if self.scheduled.get(caller) == Some(&(*at, *sequence)) {
                 return Some(*at);
             }
             self.heap.pop();
@@ -47,9 +47,9 @@ impl<K: Ord + Copy> Timetable<K> {
         if self.next_time()? > now {
             return None;
         }
-        let Reverse((_, _, who)) = self.heap.pop()?;
-        self.appointments.remove(&who);
-        Some(who)
+        let Reverse((_, _, caller)) = self.heap.pop()?;
+        self.scheduled.remove(&caller);
+        Some(caller)
     }
 }
 
@@ -57,7 +57,7 @@ impl<K: Ord> Default for Timetable<K> {
     fn default() -> Self {
         Self {
             heap: BinaryHeap::new(),
-            appointments: BTreeMap::new(),
+            scheduled: BTreeMap::new(),
             sequence: 0,
         }
     }

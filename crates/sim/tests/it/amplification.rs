@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::common::{CLIENT, SERVER, Scene, Setup, for_each_seed};
 use courser_sim::apps::{Amount, Bulk, TransferDirection};
-use courser_sim::trace::{Happening, TraceEvent};
+use courser_sim::trace::{PacketEvent, TraceEvent};
 use courser_transport::{ConnectionError, RetryPolicy};
 
 const MS: Duration = Duration::from_millis(1);
@@ -27,7 +27,7 @@ fn limit_and_sent(scene: &Scene) -> (u64, u64) {
 }
 
 #[test]
-fn one_half_of_the_hello_gets_no_more_than_three_times_its_bytes() {
+fn server_sends_at_most_three_times_half_of_a_client_hello() {
     for lost in [1, 2] {
         let others = if lost == 1 { "1,3-1000" } else { "2-1000" };
         let link = format!("rtt=50ms,drop={others};rtt=50ms");
@@ -39,9 +39,9 @@ fn one_half_of_the_hello_gets_no_more_than_three_times_its_bytes() {
     }
 }
 
-/// The server probes for its lost flight up to the limit, and sends no byte more.
+/// The server sends probes for its lost flight up to the limit, and not a byte more.
 #[test]
-fn vanished_client_gets_no_more_than_three_times_its_hello() {
+fn server_sends_at_most_three_times_the_hello_of_a_silent_client() {
     let mut scene = Scene::new(1, Setup::on("rtt=50ms,drop=3-1000;rtt=50ms"), small());
     scene.run_for(Duration::from_secs(30));
     let (limit, sent) = limit_and_sent(&scene);
@@ -85,7 +85,8 @@ fn clients_probe_unblocks_a_server_at_its_limit() {
     scene.assert_clean();
 }
 
-/// The client has everything, but the server does not know: both probe, and neither waits forever.
+/// The client has received everything, but the acknowledgement is lost: both ends send probes, so
+/// that neither waits indefinitely.
 #[test]
 fn lost_response_to_the_servers_flight_causes_no_deadlock() {
     for lost in 1..=8 {
@@ -106,7 +107,7 @@ fn listen(scene: &mut Scene) -> Lens {
     let lens = Lens::default();
     let to = Rc::clone(&lens);
     scene.world.on_trace(Box::new(move |event: &TraceEvent| {
-        if event.happening == Happening::Sent {
+        if event.happening == PacketEvent::Sent {
             to.borrow_mut().push((event.source == CLIENT, event.len));
         }
     }));
@@ -115,7 +116,7 @@ fn listen(scene: &mut Scene) -> Lens {
 
 /// RFC 9000 §14.1: every datagram with an Initial of the client has 1200 bytes, probes included.
 #[test]
-fn client_pads_every_hello_and_every_probe() {
+fn client_pads_every_client_hello_and_probe() {
     let link = "rtt=50ms;rtt=50ms,blackhole=0s:60s";
     let mut scene = Scene::new(1, Setup::on(link), small());
     let lens = listen(&mut scene);
@@ -149,7 +150,7 @@ fn server_pads_the_datagram_of_its_hello() {
 
 /// A Retry is shorter than the datagram it answers, however often that is repeated.
 #[test]
-fn retries_are_shorter_than_the_hellos() {
+fn retries_are_shorter_than_client_hellos() {
     let mut setup = Setup::on("rtt=50ms;rtt=50ms,blackhole=0s:60s");
     setup.retry = RetryPolicy::Always;
     let mut scene = Scene::new(1, setup, small());

@@ -4,9 +4,9 @@
 use std::time::Duration;
 
 use crate::common::attacker::{ATTACKER, Attack, Early};
-use crate::common::disturbed::{Clock, Hops, Socket, Trouble};
+use crate::common::faulty_host::{AddressChanges, Clock, MachineFaults, Socket};
+use crate::common::faulty_scene::{FaultyScene, OTHER};
 use crate::common::lab::{MS, SECOND, ethernet, up};
-use crate::common::troubled::{OTHER, Troubled};
 use crate::common::{SERVER, Setup, for_each_seed};
 use courser_base::Time;
 use courser_sim::apps::Exchange;
@@ -15,43 +15,38 @@ use courser_wire::TransportErrorCode;
 
 const LINK: &str = "20mbit,rtt=40ms,queue=2bdp";
 
-fn client_has(trouble: Trouble) -> [Trouble; 2] {
-    [trouble, Trouble::default()]
+fn client_faults(faults: MachineFaults) -> [MachineFaults; 2] {
+    [faults, MachineFaults::default()]
 }
 
-fn attacked(seed: u64, bytes: u64, attack: Attack) -> Troubled {
-    Troubled::new(seed, ethernet(LINK), up(bytes), Default::default(), attack)
+fn attacked(seed: u64, bytes: u64, attack: Attack) -> FaultyScene {
+    FaultyScene::new(seed, ethernet(LINK), up(bytes), Default::default(), attack)
 }
 
 /// Checks the three-times limit at the victim (RFC 9000 §8): it receives no more than three times
 /// the bytes that are sent with its address.
-fn assert_not_amplified(scene: &Troubled) -> (usize, usize) {
-    let (sent, got) = scene.attackers_account();
-    assert!(got <= 3 * sent, "{got} bytes for {sent}");
-    (sent, got)
+fn assert_not_amplified(scene: &FaultyScene) -> (usize, usize) {
+    let (sent, received) = scene.attacker_and_victim_bytes();
+    assert!(received <= 3 * sent, "{received} bytes for {sent}");
+    (sent, received)
 }
 
 /// F10. A part of a datagram is not a valid packet. Two joined datagrams are read as coalesced
 /// packets, of which the first has a short header and ends with the datagram.
 #[test]
-fn split_and_joined_datagrams_are_at_most_lost() {
+fn split_or_joined_datagrams_only_delay_the_transfer() {
     for_each_seed(10, |seed| {
         for at in 0..2 {
-            let mut troubles = [Trouble::default(); 2];
-            troubles[at].recut = 15;
-            let mut scene = Troubled::new(
-                seed,
-                ethernet(LINK),
-                up(300_000),
-                troubles,
-                Attack::default(),
-            );
+            let mut faults = [MachineFaults::default(); 2];
+            faults[at].recut = 15;
+            let mut scene =
+                FaultyScene::new(seed, ethernet(LINK), up(300_000), faults, Attack::default());
             let time = scene.finish_up(300_000, SECOND * 60);
             assert!(time < SECOND * 30, "end {at}: {time:?}");
             let dropped = [0, 1].map(|at| {
                 let host = scene.host(at);
                 host.stats(host.connections()[0])
-                    .expect("counters")
+                    .expect("the connection has counters")
                     .packets_dropped
             });
             assert!(dropped[1 - at] > 0, "{dropped:?}");
@@ -62,14 +57,14 @@ fn split_and_joined_datagrams_are_at_most_lost() {
 /// F22. The client pauses for longer than its NAT keeps the mapping, so each exchange starts with a
 /// packet from another port.
 #[test]
-fn mapping_that_expires_in_a_pause_costs_only_a_validation() {
+fn mapping_that_expires_in_a_pause_causes_only_a_path_validation() {
     let setup = ethernet("20mbit,rtt=50ms,rebind=idle:2s");
     let app = Exchange::new(SERVER, 1000, 50_000, Some(5)).every(SECOND * 5);
-    let mut scene = Troubled::new(1, setup, app, Default::default(), Attack::default());
-    scene.run_until(SECOND * 60, |scene| scene.tally(0).exchanges.len() == 5);
+    let mut scene = FaultyScene::new(1, setup, app, Default::default(), Attack::default());
+    scene.run_until(SECOND * 60, |scene| scene.counters(0).exchanges.len() == 5);
     scene.assert_clean();
     assert_eq!((scene.rebindings(), scene.moves()), (4, 4));
-    for (at, took) in &scene.tally(0).exchanges {
+    for (at, took) in &scene.counters(0).exchanges {
         assert!(*took < MS * 350, "{at:?}: {took:?}");
     }
 }
@@ -86,8 +81,8 @@ fn keep_alive_keeps_the_mapping() {
         ..setup
     };
     let app = Exchange::new(SERVER, 1000, 50_000, Some(5)).every(SECOND * 5);
-    let mut scene = Troubled::new(1, setup, app, Default::default(), Attack::default());
-    scene.run_until(SECOND * 60, |scene| scene.tally(0).exchanges.len() == 5);
+    let mut scene = FaultyScene::new(1, setup, app, Default::default(), Attack::default());
+    scene.run_until(SECOND * 60, |scene| scene.counters(0).exchanges.len() == 5);
     scene.assert_clean();
     assert_eq!((scene.rebindings(), scene.moves()), (0, 0));
 }
@@ -98,25 +93,26 @@ fn mapping_that_stays_expired_causes_an_idle_timeout() {
     let setup = ethernet("20mbit,rtt=50ms,rebind=idle:1s")
         .both(|it| it.max_idle_timeout = Some(SECOND * 5));
     let app = Exchange::new(SERVER, 1000, 1000, None).every(SECOND * 100);
-    let mut scene = Troubled::new(1, setup, app, Default::default(), Attack::default());
+    let mut scene = FaultyScene::new(1, setup, app, Default::default(), Attack::default());
     scene.run_for(SECOND * 7);
     for at in 0..2 {
         assert_eq!(scene.end(at), Some(&ConnectionError::TimedOut), "end {at}");
     }
 }
 
-fn hopping(every: Duration, link: &str, limit: Duration) {
+fn transfer_with_alternating_addresses(every: Duration, link: &str, limit: Duration) {
     for_each_seed(3, |seed| {
         let bytes = 3_000_000;
-        let trouble = Trouble {
-            hops: Some(Hops {
+        let faults = MachineFaults {
+            address_changes: Some(AddressChanges {
                 every,
                 other: OTHER,
             }),
-            ..Trouble::default()
+            ..MachineFaults::default()
         };
-        let troubles = client_has(trouble);
-        let mut scene = Troubled::new(seed, ethernet(link), up(bytes), troubles, Attack::default());
+        let faults = client_faults(faults);
+        let mut scene =
+            FaultyScene::new(seed, ethernet(link), up(bytes), faults, Attack::default());
         let time = scene.finish_up(bytes, limit * 2);
         assert!(scene.moves() > 1, "{} moves", scene.moves());
         assert!(time < limit, "{time:?}");
@@ -125,18 +121,18 @@ fn hopping(every: Duration, link: &str, limit: Duration) {
 
 /// F23. The client changes between two networks under load, once per round trip.
 #[test]
-fn client_that_moves_back_and_forth_each_round_trip() {
-    hopping(MS * 40, LINK, SECOND * 20);
+fn client_alternates_addresses_each_round_trip() {
+    transfer_with_alternating_addresses(MS * 40, LINK, SECOND * 20);
 }
 
 #[test]
-fn client_that_moves_back_and_forth_each_second() {
-    hopping(MS * 500, LINK, SECOND * 8);
+fn client_alternates_addresses_each_second() {
+    transfer_with_alternating_addresses(MS * 500, LINK, SECOND * 8);
 }
 
 #[test]
-fn client_that_moves_back_and_forth_with_loss() {
-    hopping(MS * 300, "20mbit,rtt=40ms,queue=2bdp,1%", SECOND * 30);
+fn client_alternates_addresses_with_loss() {
+    transfer_with_alternating_addresses(MS * 300, "20mbit,rtt=40ms,queue=2bdp,1%", SECOND * 30);
 }
 
 /// F25. Copies of every packet arrive first, from another machine's address, for a time. Then the
@@ -155,15 +151,18 @@ fn copies_that_race_for_three_seconds_end_no_connection() {
         scene.client_node().calm();
         let time = scene.finish_up(bytes, SECOND * 60);
         assert!(time < SECOND * 20, "{time:?}");
-        assert!(scene.moves() > 0, "the server believed the copies");
-        let (sent, got) = assert_not_amplified(&scene);
-        assert!(sent > 1000 && got > 0, "{got} bytes for {sent}");
+        assert!(
+            scene.moves() > 0,
+            "the server migrated to the address of the copies"
+        );
+        let (sent, received) = assert_not_amplified(&scene);
+        assert!(sent > 1000 && received > 0, "{received} bytes for {sent}");
     });
 }
 
 /// F25. Copies arrive first from time to time, so the path changes back and forth.
 #[test]
-fn copies_that_race_now_and_then_cost_time_only() {
+fn copies_that_race_occasionally_only_delay_the_transfer() {
     for_each_seed(10, |seed| {
         let bytes = 2_000_000;
         let race = Attack {
@@ -189,7 +188,9 @@ fn forged_packets_after_the_first_flight_are_ignored() {
         let time = scene.finish_up(500_000, SECOND * 20);
         assert!(time < SECOND * 3, "{time:?}");
         let host = scene.host(0);
-        let stats = host.stats(host.connections()[0]).expect("counters");
+        let stats = host
+            .stats(host.connections()[0])
+            .expect("the connection has counters");
         assert!(stats.packets_dropped > 20, "{stats:?}");
     });
 }
@@ -197,7 +198,7 @@ fn forged_packets_after_the_first_flight_are_ignored() {
 /// F26. Before the first response an observer can end the attempt, since nothing is secret yet (RFC
 /// 9000 §21.2). It then ends at once, with the reason, and leaves no state.
 #[test]
-fn forged_first_answers_end_the_attempt_at_once() {
+fn forged_first_responses_end_the_handshake_at_once() {
     let is_expected = |early, error: &ConnectionError| match error {
         ConnectionError::ConnectionClosed(close) => {
             early == Early::Close && close.code == TransportErrorCode::INTERNAL_ERROR
@@ -215,7 +216,7 @@ fn forged_first_answers_end_the_attempt_at_once() {
             .end(0)
             .unwrap_or_else(|| panic!("{early:?}: the attempt continues"));
         assert!(is_expected(early, error), "{early:?}: {error}");
-        assert_eq!(scene.tally(0).failures.len(), 1, "{early:?}");
+        assert_eq!(scene.counters(0).failures.len(), 1, "{early:?}");
         scene.run_for(SECOND * 12);
         for at in 0..2 {
             let left = scene.host(at).endpoint().connections();
@@ -234,22 +235,23 @@ fn forged_retry_is_detected() {
             retry,
             ..ethernet(LINK)
         };
-        let mut scene = Troubled::new(1, setup, up(1000), Default::default(), Attack::default());
+        let mut scene = FaultyScene::new(1, setup, up(1000), Default::default(), Attack::default());
         scene.client_node().attack_early(Early::Retry);
         scene.run_for(SECOND * 25);
-        let error = scene.end(0).expect("it ended");
-        let is_found_out = matches!(error, ConnectionError::TransportError(error)
+        let error = scene.end(0).expect("the connection has ended");
+        let is_detected = matches!(error, ConnectionError::TransportError(error)
             if error.code == TransportErrorCode::TRANSPORT_PARAMETER_ERROR)
             || *error == ConnectionError::HandshakeTimedOut;
-        assert!(is_found_out, "{retry:?}: {error}");
-        assert_eq!(scene.tally(1).received, 0);
+        assert!(is_detected, "{retry:?}: {error}");
+        assert_eq!(scene.counters(1).received, 0);
         for at in 0..2 {
             assert_eq!(scene.host(at).endpoint().connections(), 0, "end {at}");
         }
     }
 }
 
-/// F27. Everything that the client sent is replayed while it sends, and after it has gone.
+/// F27. All datagrams of the client are replayed while the connection is open, and after it has
+/// ended.
 #[test]
 fn replayed_session_is_delivered_once() {
     for_each_seed(5, |seed| {
@@ -262,51 +264,51 @@ fn replayed_session_is_delivered_once() {
             scene.finish_up(200_000, SECOND * 20);
             scene.run_for(SECOND * 5);
             let gone =
-                |scene: &Troubled| (0..2).all(|at| scene.host(at).endpoint().connections() == 0);
+                |scene: &FaultyScene| (0..2).all(|at| scene.host(at).endpoint().connections() == 0);
             assert!(gone(&scene));
-            let data = scene.tally(1).received;
+            let data = scene.counters(1).received;
             scene.client_node().replay_all(from);
             scene.run_for(MS * 100);
             assert_not_amplified(&scene);
             scene.run_until(SECOND * 15, gone);
-            assert_eq!(scene.tally(1).received, data, "from {from:?}");
+            assert_eq!(scene.counters(1).received, data, "from {from:?}");
             assert_not_amplified(&scene);
         }
     });
 }
 
-fn with_clock(seed: u64, at: usize, clock: Clock) -> Troubled {
-    let mut troubles = [Trouble::default(); 2];
-    troubles[at].clock = clock;
-    Troubled::new(
+fn with_clock(seed: u64, at: usize, clock: Clock) -> FaultyScene {
+    let mut faults = [MachineFaults::default(); 2];
+    faults[at].clock = clock;
+    FaultyScene::new(
         seed,
         ethernet(LINK),
         up(3_000_000),
-        troubles,
+        faults,
         Attack::default(),
     )
 }
 
 fn back(seed: u64, by: Duration) -> Clock {
-    let at = Time::ZERO + MS * (100 + 130 * u32::try_from(seed).expect("small"));
+    let at = Time::ZERO + MS * (100 + 130 * u32::try_from(seed).expect("the number fits into u32"));
     Clock::Back { at, by }
 }
 
-/// Checks that each end is done, or that the peer's absence was detected: by its own clock, or by a
-/// stateless reset of a peer whose clock detected it.
-fn assert_silent_at_worst(scene: &Troubled, is_done: bool) {
+/// Checks that the transfer is complete, or that each end ended by an idle timeout, or by a
+/// stateless reset from a peer that timed out first.
+fn assert_silent_at_worst(scene: &FaultyScene, is_done: bool) {
     for at in 0..2 {
         let ended = scene.end(at);
         let is_silence =
             ended.is_some_and(|error| error.is_timeout() || *error == ConnectionError::Reset);
         assert!(is_done || is_silence, "end {at}: {ended:?}");
-        assert_eq!(scene.tally(at).mismatch, None);
+        assert_eq!(scene.counters(at).mismatch, None);
     }
 }
 
 /// F28. Timers fire a second late, and nothing else is wrong.
 #[test]
-fn clock_that_goes_back_a_second_ends_nothing() {
+fn clock_that_goes_back_a_second_ends_no_connection() {
     for_each_seed(5, |seed| {
         for at in 0..2 {
             let mut scene = with_clock(seed, at, back(seed, SECOND));
@@ -324,7 +326,7 @@ fn clock_that_goes_back_an_hour_causes_an_idle_timeout_at_worst() {
         for at in 0..2 {
             let mut scene = with_clock(seed, at, back(seed, SECOND * 3600));
             scene.run_for(SECOND * 4000);
-            let is_done = scene.tally(1).received == 3_000_000;
+            let is_done = scene.counters(1).received == 3_000_000;
             assert_silent_at_worst(&scene, is_done);
         }
     });
@@ -332,9 +334,9 @@ fn clock_that_goes_back_an_hour_causes_an_idle_timeout_at_worst() {
 
 /// F28. A second forward, or a stop of ten seconds: no timeout of thirty is reached.
 #[test]
-fn clock_that_leaps_a_second_or_stands_still_for_ten_ends_nothing() {
+fn clock_that_jumps_a_second_or_stops_for_ten_ends_no_connection() {
     let from = Time::ZERO + MS * 500;
-    let leap = Clock::Leap {
+    let leap = Clock::Jump {
         at: from,
         by: SECOND,
     };
@@ -354,16 +356,17 @@ fn clock_that_leaps_a_second_or_stands_still_for_ten_ends_nothing() {
 /// F28. A day forward is a day of silence. The connection continues if the peer's next packet
 /// arrives first, and otherwise ends by the idle timeout. The peer gets no wrong reason.
 #[test]
-fn clock_that_leaps_a_day_causes_an_idle_timeout_at_worst() {
+fn clock_that_jumps_a_day_causes_an_idle_timeout_at_worst() {
     for_each_seed(10, |seed| {
         for at in 0..2 {
-            let clock = Clock::Leap {
-                at: Time::ZERO + MS * (20 + 90 * u32::try_from(seed).expect("small")),
+            let clock = Clock::Jump {
+                at: Time::ZERO
+                    + MS * (20 + 90 * u32::try_from(seed).expect("the number fits into u32")),
                 by: SECOND * 86_400,
             };
             let mut scene = with_clock(seed, at, clock);
             scene.run_for(SECOND * 120);
-            let is_done = scene.tally(1).received == 3_000_000;
+            let is_done = scene.counters(1).received == 3_000_000;
             assert_silent_at_worst(&scene, is_done);
         }
     });
@@ -372,7 +375,7 @@ fn clock_that_leaps_a_day_causes_an_idle_timeout_at_worst() {
 /// F33 to F38, as a driver reports them: refused datagrams are lost, and datagrams that find the
 /// buffer full wait.
 #[test]
-fn sockets_that_refuse_and_stall_cost_time_only() {
+fn sockets_that_refuse_or_stall_only_delay_the_transfer() {
     let refuses = Socket {
         refuses: 10,
         ..Socket::default()
@@ -387,15 +390,10 @@ fn sockets_that_refuse_and_stall_cost_time_only() {
     };
     for (socket, limit) in [(refuses, 20), (stalls, 30), (small, 3)] {
         for at in 0..2 {
-            let mut troubles = [Trouble::default(); 2];
-            troubles[at].socket = socket;
-            let mut scene = Troubled::new(
-                1,
-                ethernet(LINK),
-                up(1_000_000),
-                troubles,
-                Attack::default(),
-            );
+            let mut faults = [MachineFaults::default(); 2];
+            faults[at].socket = socket;
+            let mut scene =
+                FaultyScene::new(1, ethernet(LINK), up(1_000_000), faults, Attack::default());
             let time = scene.finish_up(1_000_000, SECOND * 90);
             assert!(time < SECOND * limit, "{socket:?}, end {at}: {time:?}");
         }

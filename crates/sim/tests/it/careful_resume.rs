@@ -1,4 +1,4 @@
-//! Careful Resume: a connection starts from what an earlier one to the same address has learned
+//! Careful Resume: a connection starts with the window that an earlier one to the same address had
 //! (RFC 9959).
 
 use std::net::IpAddr;
@@ -17,13 +17,13 @@ const LINK: &str = "50mbit,rtt=200ms,queue=1bdp";
 const LEN: u64 = 2_000_000;
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// Creates a link whose ends share a memory.
-fn remembering(link: &str, algorithm: Algorithm, memory: &Arc<PathMemory>) -> Setup {
+/// Returns settings whose ends share a path memory.
+fn with_memory(link: &str, algorithm: Algorithm, memory: &Arc<PathMemory>) -> Setup {
     controlled(link, algorithm).both(|config| config.path_memory = Some(Arc::clone(memory)))
 }
 
-/// Returns a memory in which the server knows its client.
-fn memory_of(window: u64, min_rtt: Duration) -> Arc<PathMemory> {
+/// Returns a memory with an entry for the client and for the server.
+fn memory_with_client(window: u64, min_rtt: Duration) -> Arc<PathMemory> {
     let memory = Arc::new(PathMemory::new());
     let path = SavedPath { window, min_rtt };
     memory.put(Time::ZERO, CLIENT.ip(), path);
@@ -31,7 +31,7 @@ fn memory_of(window: u64, min_rtt: Duration) -> Arc<PathMemory> {
 }
 
 fn download(link: &str, algorithm: Algorithm, memory: &Arc<PathMemory>) -> (Scene, Duration) {
-    transfer_down(1, remembering(link, algorithm, memory), LEN, LIMIT)
+    transfer_down(1, with_memory(link, algorithm, memory), LEN, LIMIT)
 }
 
 /// Downloads without a memory of earlier connections.
@@ -39,7 +39,7 @@ fn plain(link: &str, algorithm: Algorithm) -> (Scene, Duration) {
     download(link, algorithm, &Arc::new(PathMemory::new()))
 }
 
-/// Runs until the connections have ended, so that they have remembered their path.
+/// Runs until the connections have ended and saved their path.
 fn end(scene: &mut Scene) {
     scene.run_for(Duration::from_secs(3));
 }
@@ -48,10 +48,12 @@ fn end(scene: &mut Scene) {
 fn second_download_over_the_same_path_is_faster() {
     for &algorithm in Algorithm::ALL {
         let memory = Arc::new(PathMemory::new());
-        let long = remembering(LINK, algorithm, &memory);
+        let long = with_memory(LINK, algorithm, &memory);
         let (mut scene, _) = transfer_down(1, long, 20_000_000, LIMIT);
         end(&mut scene);
-        let saved = memory.take(Time::ZERO, CLIENT.ip()).expect("remembered");
+        let saved = memory
+            .take(Time::ZERO, CLIENT.ip())
+            .expect("the path is saved");
         assert!((900_000..1_500_000).contains(&saved.window), "{saved:?}");
         memory.put(Time::ZERO, CLIENT.ip(), saved);
 
@@ -71,7 +73,7 @@ fn path_that_has_become_narrower_loses_less_than_the_jump() {
     let narrow = "5mbit,rtt=200ms,queue=1bdp";
     for algorithm in [Algorithm::NewReno, Algorithm::Cubic, Algorithm::Bbr] {
         let (_, cold) = plain(narrow, algorithm);
-        let (scene, warm) = download(narrow, algorithm, &memory_of(1_200_000, RTT));
+        let (scene, warm) = download(narrow, algorithm, &memory_with_client(1_200_000, RTT));
         let lost = back(&scene).dropped.total() * 1500;
         assert!(lost > 0, "{algorithm:?}: the jump was too far");
         assert!(lost < 600_000, "{algorithm:?}: {lost} bytes lost");
@@ -83,19 +85,23 @@ fn path_that_has_become_narrower_loses_less_than_the_jump() {
 }
 
 #[test]
-fn another_round_trip_time_changes_nothing() {
+fn saved_path_with_another_round_trip_time_is_not_used() {
     for saved_rtt in [Duration::from_millis(15), Duration::from_millis(450)] {
         let (cold_scene, cold) = plain(LINK, Algorithm::Cubic);
-        let (scene, time) = download(LINK, Algorithm::Cubic, &memory_of(1_200_000, saved_rtt));
+        let (scene, time) = download(
+            LINK,
+            Algorithm::Cubic,
+            &memory_with_client(1_200_000, saved_rtt),
+        );
         assert_eq!(time, cold, "{saved_rtt:?}");
         assert_eq!(back(&scene).dropped, back(&cold_scene).dropped);
     }
 }
 
 #[test]
-fn short_connection_remembers_nothing() {
+fn short_connection_saves_no_path() {
     let memory = Arc::new(PathMemory::new());
-    let short = remembering(LINK, Algorithm::Cubic, &memory);
+    let short = with_memory(LINK, Algorithm::Cubic, &memory);
     let (mut scene, _) = transfer_down(1, short, 20_000, LIMIT);
     end(&mut scene);
     let peers: [IpAddr; 2] = [CLIENT.ip(), SERVER.ip()];

@@ -17,7 +17,7 @@ fn idle_scene(seed: u64, link: &str) -> Scene {
     scene.confirm(Duration::from_secs(10));
     // New IDs, tokens and the search for the MTU have finished.
     scene.run_for(Duration::from_secs(5));
-    assert_eq!(scene.tally().exchanges.len(), 1);
+    assert_eq!(scene.counters().exchanges.len(), 1);
     scene
 }
 
@@ -63,7 +63,7 @@ fn close_of_the_server_reaches_the_client_half_a_round_trip_later() {
     scene.run_for(MS * 200);
     let (at, error) = scene.end().expect("the connection has ended");
     assert_eq!((at - now, code_of(&error)), (MS * 50, (1 << 62) - 1));
-    let (_, error) = scene.server_end().expect("it closed");
+    let (_, error) = scene.server_end().expect("the connection is closed");
     assert!(error.is_local_close());
 }
 
@@ -74,14 +74,14 @@ fn both_close_at_once_and_each_keeps_its_own_reason() {
     scene.close_server(2);
     scene.run_for(MS * 60 + drain_time(&scene));
     for end in [scene.end(), scene.server_end()] {
-        assert!(end.expect("closed").1.is_local_close());
+        assert!(end.expect("the connection is closed").1.is_local_close());
     }
     assert_eq!(scene.client().endpoint().connections(), 0);
     assert_eq!(scene.server().endpoint().connections(), 0);
 }
 
 #[test]
-fn both_ends_forget_the_connection_within_three_probe_timeouts() {
+fn both_ends_remove_the_connection_within_three_probe_timeouts() {
     let mut scene = idle_scene(1, "rtt=100ms");
     let drain = drain_time(&scene);
     scene.close_client(0);
@@ -96,7 +96,7 @@ fn both_ends_forget_the_connection_within_three_probe_timeouts() {
 /// An idle peer has no reason to send, so the closing end has no reason to repeat the close. The
 /// peer ends by its idle timeout, with no packet in between.
 #[test]
-fn lost_close_leaves_an_idle_peer_to_its_timeout() {
+fn idle_peer_times_out_after_a_lost_close() {
     let app = Exchange::ping(SERVER, Duration::from_secs(60), None);
     let setup = Setup::on("rtt=100ms").both(|config| {
         config.max_idle_timeout = Some(Duration::from_secs(5));
@@ -109,7 +109,7 @@ fn lost_close_leaves_an_idle_peer_to_its_timeout() {
     scene.close_client(0);
     scene.run_for(Duration::from_secs(10));
     assert!(scene.forward().dropped.blackhole >= 1);
-    let (at, error) = scene.server_end().expect("its timeout");
+    let (at, error) = scene.server_end().expect("the server has timed out");
     assert_eq!(error, ConnectionError::TimedOut);
     assert!(at - Time::ZERO <= Duration::from_secs(7), "{at:?}");
 }
@@ -129,9 +129,10 @@ fn lost_close_is_repeated_to_a_peer_that_sends() {
     assert!(at - now < MS * 50, "{:?}", at - now);
 }
 
-/// RFC 9000 §10.2.1: responses become rarer, so that two ends cannot keep each other busy.
+/// RFC 9000 §10.2.1: responses become less frequent, so that two ends do not answer each other
+/// endlessly.
 #[test]
-fn repeated_closes_become_rarer() {
+fn repeated_closes_become_less_frequent() {
     let mut scene = busy(1, "20mbit,rtt=50ms,queue=100p");
     let before = scene.back().packets_in;
     // Half of a round trip of packets arrives after the close, and all responses are lost.
@@ -154,7 +155,7 @@ fn repeated_closes_become_rarer() {
 #[test]
 fn close_with_half_of_the_data_unread_ends_both_ends() {
     let mut scene = busy(1, "20mbit,rtt=50ms,queue=100p");
-    let received = scene.server_tally().received;
+    let received = scene.server_counters().received;
     assert!(received > 0);
     scene.close_client(3);
     // Three probe timeouts, each with the delay of a full queue.
@@ -163,7 +164,7 @@ fn close_with_half_of_the_data_unread_ends_both_ends() {
         code_of(&scene.server_end().expect("the connection has ended").1),
         3
     );
-    assert_eq!(scene.server_tally().mismatch, None);
+    assert_eq!(scene.server_counters().mismatch, None);
     assert_eq!(scene.server().endpoint().connections(), 0);
     // No packet that causes an answer is left.
     let (there, back) = (scene.forward().packets_in, scene.back().packets_in);
@@ -225,21 +226,30 @@ fn client_that_closes_before_any_answer_leaves_no_state() {
     scene.run_for(MS * 10);
     scene.close_client(42);
     scene.run_for(Duration::from_secs(15));
-    assert!(scene.end().expect("closed").1.is_local_close());
+    assert!(
+        scene
+            .end()
+            .expect("the connection is closed")
+            .1
+            .is_local_close()
+    );
     assert_eq!(scene.client().endpoint().connections(), 0);
     assert_eq!(scene.server().endpoint().connections(), 0);
     assert_eq!(scene.server().endpoint().stats().half_open, 0);
 }
 
 #[test]
-fn closing_twice_changes_nothing() {
+fn second_close_has_no_effect() {
     let mut scene = idle_scene(1, "rtt=100ms");
     scene.close_client(1);
     scene.close_client(2);
     scene.run_for(MS * 30);
     scene.close_client(3);
     scene.run_for(MS * 200);
-    assert_eq!(code_of(&scene.server_end().expect("closed").1), 1);
+    assert_eq!(
+        code_of(&scene.server_end().expect("the connection is closed").1),
+        1
+    );
 }
 
 /// The server closes with many packets in flight, while a third of all packets is lost.
@@ -296,7 +306,7 @@ fn long_reason_is_cut_and_arrives() {
         .server_mut()
         .act(now, |_, context| context.close(handle, 1, &reason));
     scene.run_for(MS * 100);
-    let (_, error) = scene.end().expect("closed");
+    let (_, error) = scene.end().expect("the connection is closed");
     let ConnectionError::ApplicationClosed { reason, .. } = error else {
         panic!("{error}");
     };

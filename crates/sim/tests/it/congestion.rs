@@ -176,13 +176,13 @@ fn unused_window_does_not_grow() {
             config.max_send_rate = Some(Rate::from_bytes_per_second(6_250_000));
         });
         let mut scene = Scene::new(1, setup, endless());
-        let (mut most_in_flight, mut widest) = (0, 0);
+        let (mut max_in_flight, mut max_window) = (0, 0);
         watch(&mut scene, SECOND * 10, MS * 5, |_, stats| {
-            most_in_flight = most_in_flight.max(stats.path.bytes_in_flight);
-            widest = widest.max(stats.path.congestion_window);
+            max_in_flight = max_in_flight.max(stats.path.bytes_in_flight);
+            max_window = max_window.max(stats.path.congestion_window);
         });
-        assert!(most_in_flight >= bdp, "{algorithm}: {most_in_flight}");
-        assert!(widest <= 3 * bdp, "{algorithm}: {widest}");
+        assert!(max_in_flight >= bdp, "{algorithm}: {max_in_flight}");
+        assert!(max_window <= 3 * bdp, "{algorithm}: {max_window}");
 
         // A quarter of the rate, with a queue of 100 ms.
         let before = scene.stats();
@@ -229,16 +229,16 @@ fn recovery_never_has_more_in_flight_than_when_it_began() {
         scene.run_until(SECOND * 2, "loss", |scene| {
             scene.stats().congestion_events > 0
         });
-        let begun = scene.stats();
-        let threshold = begun.path.ssthresh.expect("a loss sets it");
+        let start = scene.stats();
+        let threshold = start.path.ssthresh.expect("a loss sets the threshold");
         let mut most = 0;
         // The round-trip time includes the queue that slow start filled.
         watch(&mut scene, MS * 140, MS, |_, stats| {
             most = most.max(stats.path.bytes_in_flight);
         });
         assert!(
-            most <= begun.path.bytes_in_flight + 3000,
-            "{algorithm}: {most}, {begun:?}"
+            most <= start.path.bytes_in_flight + 3000,
+            "{algorithm}: {most}, {start:?}"
         );
         let after = scene.stats();
         assert!(
@@ -258,12 +258,12 @@ fn sender_recovers_from_the_persistent_congestion_of_a_long_outage() {
         let mut scene = Scene::new(1, controlled(link, algorithm), endless());
         scene.run_for(MS * 1990);
         let before = scene.stats().path.congestion_window;
-        let mut least = u64::MAX;
+        let mut min_window = u64::MAX;
         watch(&mut scene, SECOND * 8, MS, |_, stats| {
-            least = least.min(stats.path.congestion_window);
+            min_window = min_window.min(stats.path.congestion_window);
         });
         // Two datagrams, and one more if the second probe is acknowledged in the same millisecond.
-        assert!(least <= 3 * 1472, "{algorithm}: {least}");
+        assert!(min_window <= 3 * 1472, "{algorithm}: {min_window}");
         let after = scene.stats();
         assert!(
             after.path.congestion_window > before / 2,
@@ -281,13 +281,13 @@ fn short_outage_is_not_persistent_congestion() {
         // One way only: the acknowledgements that still arrive keep the sender active.
         let link = "10mbit,rtt=40ms,blackhole=2s:80ms;10mbit,rtt=40ms";
         let mut scene = Scene::new(1, controlled(link, algorithm), endless());
-        let mut least = u64::MAX;
+        let mut min_window = u64::MAX;
         watch(&mut scene, SECOND * 4, MS, |at, stats| {
             if at > SECOND {
-                least = least.min(stats.path.congestion_window);
+                min_window = min_window.min(stats.path.congestion_window);
             }
         });
-        assert!(least > 4 * 1472, "{algorithm}: {least}");
+        assert!(min_window > 4 * 1472, "{algorithm}: {min_window}");
         assert!(there(&scene).dropped.blackhole > 5, "{:?}", there(&scene));
         assert!(scene.stats().congestion_events > 0);
         assert_clean(&scene);
@@ -314,9 +314,15 @@ fn application_limited_flow_does_not_grow_its_window() {
 
 fn shares(seed: u64, controllers: &[Algorithm]) -> (Vec<u64>, f64) {
     let mut shared = SharedBottleneck::new(seed, "20mbit,rtt=30ms,queue=2bdp", controllers);
-    shared.world.run_for(SECOND * 3).expect("it does not spin");
+    shared
+        .world
+        .run_for(SECOND * 3)
+        .expect("the world does not stall");
     let before = shared.acked();
-    shared.world.run_for(SECOND * 8).expect("it does not spin");
+    shared
+        .world
+        .run_for(SECOND * 8)
+        .expect("the world does not stall");
     let after = shared.acked();
     shared.assert_clean();
     let shares: Vec<u64> = after.iter().zip(&before).map(|(a, b)| a - b).collect();
@@ -371,7 +377,7 @@ fn acked_between(scene: &mut Scene, from: Duration, to: Duration) -> f64 {
 
 /// The rate rises fourfold: five seconds later more than 70 % of it is used.
 #[test]
-fn rate_that_quadruples_is_used() {
+fn quadrupled_rate_is_used() {
     for algorithm in [Algorithm::Cubic, Algorithm::Bbr, Algorithm::NewReno] {
         let link = "5mbit,rtt=40ms,queue=50ms,rate@3s=20mbit";
         let mut scene = Scene::new(1, controlled(link, algorithm), endless());
@@ -495,7 +501,7 @@ impl ControllerFactory for FixedFactory {
 /// 50 000 bytes per 100 ms: 1 MB takes 20 round trips and the handshake, each longer by at most the
 /// 25 ms for which the last acknowledgement may be delayed.
 #[test]
-fn custom_controller_sets_the_pace() {
+fn custom_controller_limits_the_rate() {
     let setup = ethernet("100mbit,rtt=100ms").both(|config| {
         config.controller_factory = Some(Arc::new(FixedFactory(50_000)));
     });
@@ -600,7 +606,10 @@ fn lost_beside_short_flows(seed: u64, algorithm: Algorithm, capacity_rise: bool)
     };
     let flows = std::iter::once((long, endless)).chain((1..=10).map(short));
     let mut shared = SharedBottleneck::of(seed, link, flows.collect());
-    shared.world.run_for(SECOND * 20).expect("no stall");
+    shared
+        .world
+        .run_for(SECOND * 20)
+        .expect("the world does not stall");
     shared.assert_clean();
     shared.lost(0)
 }

@@ -89,22 +89,33 @@ where
     let mut world = World::new(seed);
     let near = world.machine("client", [10, 0, 0, 1]);
     let far = world.machine("server", [10, 0, 0, 2]);
-    world.join_machines(&near, &far, &link.parse().expect("a link"));
+    world.join_machines(
+        &near,
+        &far,
+        &link.parse().expect("the link specification is valid"),
+    );
     let seen = far.spawn(server());
     let connected = near.spawn(connect());
     let connection = world
         .run_until_done(connected)
-        .expect("no stall")
-        .expect("a handshake");
+        .expect("the world does not stall")
+        .expect("the handshake completes");
     let client = client(connection.clone());
     let result = near.spawn(async move {
         let result = client.await;
         connection.close(0u32.into(), b"");
         result
     });
-    let result = world.run_until_done(result).expect("no stall");
-    let seen = world.run_until_done(seen).expect("no stall");
-    (result.expect("the client"), seen.expect("the server"))
+    let result = world
+        .run_until_done(result)
+        .expect("the world does not stall");
+    let seen = world
+        .run_until_done(seen)
+        .expect("the world does not stall");
+    (
+        result.expect("the client succeeds"),
+        seen.expect("the server succeeds"),
+    )
 }
 
 /// Sends a datagram each 10 ms and follows each to its end.
@@ -206,7 +217,7 @@ fn datagrams_overtake_queued_stream_data() {
     assert!(seen.stream > 1_000_000, "{}", seen.stream);
     assert_eq!(count(&fates, DatagramFate::Dropped), 0);
     let gaps = seen.datagrams.windows(2).map(|pair| pair[1].1 - pair[0].1);
-    let longest = gaps.max().expect("some arrived");
+    let longest = gaps.max().expect("at least one datagram arrived");
     assert!(longest < 150 * MS, "{longest:?}");
 }
 
@@ -230,7 +241,10 @@ fn narrow_link_expires_old_datagrams_and_sends_new_ones() {
     let expired = count(&fates, DatagramFate::Expired);
     assert!(expired > 1000, "{expired}");
     assert!(!seen.datagrams.is_empty());
-    let (newest, _) = seen.datagrams.last().expect("some arrived");
+    let (newest, _) = seen
+        .datagrams
+        .last()
+        .expect("at least one datagram arrived");
     assert!(*newest > 1900, "{newest}");
 }
 
@@ -268,17 +282,24 @@ fn largest_datagram_size_shrinks_with_the_path() {
         }
         Ok(sizes)
     });
-    let widest = sizes.iter().max().copied();
+    let max_window = sizes.iter().max().copied();
     assert!(
-        widest.is_some_and(|size| (1400..1472).contains(&size)),
-        "{widest:?}"
+        max_window.is_some_and(|size| (1400..1472).contains(&size)),
+        "{max_window:?}"
     );
     let last = sizes.last().copied();
     assert!(
         last.is_some_and(|size| (1150..1252).contains(&size)),
         "{last:?}"
     );
-    assert!(seen.datagrams.last().expect("some").0 > 990, "they go on");
+    assert!(
+        seen.datagrams
+            .last()
+            .expect("at least one datagram arrived")
+            .0
+            > 990,
+        "they go on"
+    );
 }
 
 #[test]

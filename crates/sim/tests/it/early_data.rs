@@ -24,7 +24,7 @@ async fn server(arrivals: Arrivals) -> Result {
         let arrivals = arrivals.clone();
         let service = tower::service_fn(move |request: Request<h3::Body>| {
             let is_early = request.extensions().get::<h3::EarlyData>().is_some();
-            let mut arrivals = arrivals.lock().expect("not poisoned");
+            let mut arrivals = arrivals.lock().expect("the lock is not poisoned");
             arrivals.push((runtime::now(), is_early));
             async { Ok::<_, h3::Error>(Response::new(Full::new(Bytes::from_static(b"answer")))) }
         });
@@ -52,24 +52,27 @@ async fn get(client: &h3::Client) -> Result {
 }
 
 /// The time of the first packet of a resumed connection, and that of the response to its first request.
-struct Asked {
-    begun: Instant,
+struct RequestTimes {
+    start: Instant,
     answered: Instant,
 }
 
 /// Connects once to get a ticket, and sends a request on a second connection as soon as possible.
-async fn client() -> Result<Asked> {
+async fn client() -> Result<RequestTimes> {
     let config = ClientConfig::with_roots([identity().certificate()])?;
     let config = config.alpn([h3::ALPN]).early_data(true);
     let endpoint = Endpoint::client("10.0.0.1:0".parse()?)?;
     let connection = connect(&endpoint, &config).await?;
     assert_eq!(connection.early_data(), EarlyData::None);
-    let met = h3::Client::new(connection);
-    get(&met).await?;
-    let settings = met.settings().await.expect("they precede the response");
-    met.quic().close(0_u32.into(), b"");
+    let first_client = h3::Client::new(connection);
+    get(&first_client).await?;
+    let settings = first_client
+        .settings()
+        .await
+        .expect("the settings precede the response");
+    first_client.quic().close(0_u32.into(), b"");
     endpoint.wait_idle().await;
-    let begun = runtime::now();
+    let start = runtime::now();
     let connection = connect(&endpoint, &config).await?;
     assert_eq!(connection.early_data(), EarlyData::Offered);
     let client = h3::Client::resume(connection, h3::Config::new(Side::Client), settings);
@@ -77,7 +80,7 @@ async fn client() -> Result<Asked> {
     let answered = runtime::now();
     let fate = client.quic().authenticated().await?;
     assert_eq!(fate, EarlyData::Accepted);
-    Ok(Asked { begun, answered })
+    Ok(RequestTimes { start, answered })
 }
 
 /// Returns the time until the request arrived, and until the response did.
@@ -86,15 +89,21 @@ fn run(link: &str) -> (Duration, Duration) {
     let mut world = World::new(1);
     let near = world.machine("client", [10, 0, 0, 1]);
     let far = world.machine("server", [10, 0, 0, 2]);
-    world.join_machines(&near, &far, &link.parse().expect("a link"));
+    world.join_machines(
+        &near,
+        &far,
+        &link.parse().expect("the link specification is valid"),
+    );
     far.spawn(server(arrivals.clone()));
     let asked = world.run_until_done(near.spawn(client()));
-    let asked = asked.expect("no panic").expect("answered");
-    let arrivals = arrivals.lock().expect("not poisoned");
+    let asked = asked
+        .expect("the task does not panic")
+        .expect("the request is answered");
+    let arrivals = arrivals.lock().expect("the lock is not poisoned");
     let [(_, false), (arrived, true)] = arrivals[..] else {
         panic!("{arrivals:?}");
     };
-    (arrived - asked.begun, asked.answered - asked.begun)
+    (arrived - asked.start, asked.answered - asked.start)
 }
 
 #[test]

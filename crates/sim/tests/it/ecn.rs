@@ -52,7 +52,7 @@ fn bleached_path_disables_ecn() {
     assert!(early.remarked > 0, "{early:?}");
     scene.run_for(SECOND * 2);
     let late = there(&scene);
-    assert_eq!(late.remarked, early.remarked, "it still marks");
+    assert_eq!(late.remarked, early.remarked, "packets are still marked");
     assert!(late.packets_in > early.packets_in + 1000);
     assert_clean(&scene);
 }
@@ -65,7 +65,11 @@ fn path_that_starts_to_bleach_disables_ecn() {
     let early = there(&scene);
     assert!(early.remarked > 0, "{early:?}");
     scene.run_for(SECOND);
-    assert_eq!(there(&scene).remarked, early.remarked, "it still marks");
+    assert_eq!(
+        there(&scene).remarked,
+        early.remarked,
+        "packets are still marked"
+    );
     assert_clean(&scene);
 }
 
@@ -77,7 +81,11 @@ fn remarked_path_disables_ecn() {
     let early = there(&scene);
     assert!(early.remarked > 0, "{early:?}");
     scene.run_for(SECOND);
-    assert_eq!(there(&scene).remarked, early.remarked, "it still marks");
+    assert_eq!(
+        there(&scene).remarked,
+        early.remarked,
+        "packets are still marked"
+    );
     assert_clean(&scene);
 }
 
@@ -89,7 +97,11 @@ fn swapped_marks_disable_ecn_for_prague_too() {
     let early = there(&scene);
     assert!(early.remarked > 0, "{early:?}");
     scene.run_for(SECOND);
-    assert_eq!(there(&scene).remarked, early.remarked, "it still marks");
+    assert_eq!(
+        there(&scene).remarked,
+        early.remarked,
+        "packets are still marked"
+    );
     assert_clean(&scene);
 }
 
@@ -219,14 +231,20 @@ fn marks_cleared_in_one_direction_do_not_affect_the_other() {
     assert!(back(&scene).remarked > 0);
 }
 
-/// A classic ECN queue marks both alike, and Prague is not to take what CUBIC leaves.
+/// A classic ECN queue marks both flows alike, so Prague has to reduce its window as CUBIC does.
 #[test]
 fn prague_leaves_cubic_its_share_of_a_classic_ecn_queue() {
     let link = "20mbit,rtt=40ms,queue=1s,aqm=codel-ecn";
     let mut shared = SharedBottleneck::new(1, link, &[Algorithm::Prague, Algorithm::Cubic]);
-    shared.world.run_for(SECOND * 5).expect("no stall");
+    shared
+        .world
+        .run_for(SECOND * 5)
+        .expect("the world does not stall");
     let before = shared.acked();
-    shared.world.run_for(SECOND * 15).expect("no stall");
+    shared
+        .world
+        .run_for(SECOND * 15)
+        .expect("the world does not stall");
     let after = shared.acked();
     shared.assert_clean();
     let shares: Vec<u64> = after.iter().zip(&before).map(|(a, b)| a - b).collect();

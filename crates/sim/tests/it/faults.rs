@@ -115,7 +115,7 @@ fn outage(there_only: bool, millis: u64) {
         let lost = there(&scene).dropped.blackhole + back(&scene).dropped.blackhole;
         assert!(lost > 0);
         let limit = ideal(bytes, 20, MS * 40).mul_f64(1.2)
-            + MS * u32::try_from(millis).expect("small") * 2
+            + MS * u32::try_from(millis).expect("the number fits into u32") * 2
             + SECOND;
         assert!(time < limit, "{algorithm}: {time:?}, at most {limit:?}");
     }
@@ -184,8 +184,10 @@ fn outage_beyond_the_idle_timeout_is_reported_to_both_ends() {
         for at in ends(&scene) {
             assert!((MS * 6900..MS * 7600).contains(&at), "{at:?}");
         }
-        assert!(scene.tally().failures.len() == 1 && scene.server_tally().failures.len() == 1);
-        assert_eq!(scene.server_tally().mismatch, None);
+        assert!(
+            scene.counters().failures.len() == 1 && scene.server_counters().failures.len() == 1
+        );
+        assert_eq!(scene.server_counters().mismatch, None);
     });
 }
 
@@ -376,7 +378,7 @@ fn exchange_continues_after_an_outage() {
         let mut scene = Scene::new(seed, setup, app);
         finish_exchanges(&mut scene, 40, SECOND * 20);
         let slow = scene
-            .tally()
+            .counters()
             .exchanges
             .iter()
             .filter(|(_, took)| *took > MS * 100);
@@ -460,7 +462,10 @@ fn machine_stopped_beyond_the_idle_timeout_is_reported_to_both() {
         lasts: SECOND * 20,
     };
     let mut scene = SlowScene::new(1, setup, endless(), [Fault::None, fault]);
-    scene.world.run_for(SECOND * 240).expect("it does not spin");
+    scene
+        .world
+        .run_for(SECOND * 240)
+        .expect("the world does not stall");
     let is_lost = |event: &Event| matches!(event, Event::Lost(_));
     let mut log = scene.client().log().iter();
     let client = log

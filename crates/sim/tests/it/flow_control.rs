@@ -10,7 +10,7 @@ use crate::common::lab::{
 use crate::common::{SERVER, Scene, Setup, for_each_seed};
 use courser_base::Time;
 use courser_recovery::Algorithm;
-use courser_sim::apps::{Tally, check, piece};
+use courser_sim::apps::{AppCounters, is_pattern_at, pattern_at};
 use courser_sim::host::{App, Context};
 use courser_transport::{ConnectionError, ConnectionHandle, ReadError, TransportConfig};
 use courser_wire::{Direction, StreamId};
@@ -165,7 +165,7 @@ struct SlowReader {
     interval: Duration,
     next: Option<Time>,
     streams: Vec<(ConnectionHandle, StreamId, u64)>,
-    tally: Tally,
+    counters: AppCounters,
 }
 
 impl SlowReader {
@@ -175,7 +175,7 @@ impl SlowReader {
             interval,
             next: None,
             streams: Vec::new(),
-            tally: Tally::default(),
+            counters: AppCounters::default(),
         }
     }
 }
@@ -200,7 +200,7 @@ impl App for SlowReader {
 
     fn on_closed(&mut self, _: &mut Context<'_>, _: ConnectionHandle, error: &ConnectionError) {
         if !matches!(error, ConnectionError::ApplicationClosed { .. }) {
-            self.tally.failures.push(error.to_string());
+            self.counters.failures.push(error.to_string());
         }
         self.next = None;
     }
@@ -208,21 +208,24 @@ impl App for SlowReader {
     fn on_timer(&mut self, context: &mut Context<'_>) {
         let now = context.now();
         self.next = Some(now + self.interval);
-        let (tally, step) = (&mut self.tally, self.step);
+        let (counters, step) = (&mut self.counters, self.step);
         self.streams.retain_mut(|(connection, id, offset)| {
             let Some(streams) = context.streams(*connection) else {
                 return false;
             };
             match streams.read_chunk(*id, step) {
                 Ok(Some(chunk)) => {
-                    assert!(check(*offset, &chunk), "wrong bytes at {offset} of {id:?}");
+                    assert!(
+                        is_pattern_at(*offset, &chunk),
+                        "wrong bytes at {offset} of {id:?}"
+                    );
                     *offset += chunk.len() as u64;
-                    tally.received += chunk.len() as u64;
+                    counters.received += chunk.len() as u64;
                     true
                 }
                 Ok(None) => {
-                    tally.streams += 1;
-                    tally.finished_at = Some(now);
+                    counters.streams += 1;
+                    counters.finished_at = Some(now);
                     false
                 }
                 Err(ReadError::Blocked) => true,
@@ -235,8 +238,8 @@ impl App for SlowReader {
         self.next
     }
 
-    fn tally(&self) -> Option<&Tally> {
-        Some(&self.tally)
+    fn counters(&self) -> Option<&AppCounters> {
+        Some(&self.counters)
     }
 }
 
@@ -247,7 +250,7 @@ struct ManyStreams {
     count: usize,
     connection: Option<ConnectionHandle>,
     streams: Vec<(StreamId, u64)>,
-    tally: Tally,
+    counters: AppCounters,
 }
 
 impl ManyStreams {
@@ -257,7 +260,7 @@ impl ManyStreams {
             count,
             connection: None,
             streams: Vec::new(),
-            tally: Tally::default(),
+            counters: AppCounters::default(),
         }
     }
 
@@ -267,16 +270,16 @@ impl ManyStreams {
         };
         for (id, offset) in &mut self.streams {
             while *offset < self.len {
-                let mut next = piece(*offset, self.len - *offset);
+                let mut next = pattern_at(*offset, self.len - *offset);
                 match streams.write_chunk(*id, &mut next) {
                     Ok(len) => {
                         *offset += len as u64;
-                        self.tally.written += len as u64;
+                        self.counters.written += len as u64;
                     }
                     Err(_) => break,
                 }
                 if *offset == self.len {
-                    streams.finish(*id).expect("open");
+                    streams.finish(*id).expect("the endpoint is open");
                 }
             }
         }
@@ -285,7 +288,11 @@ impl ManyStreams {
 
 impl App for ManyStreams {
     fn on_start(&mut self, context: &mut Context<'_>) {
-        self.connection = Some(context.connect(SERVER).expect("room"));
+        self.connection = Some(
+            context
+                .connect(SERVER)
+                .expect("the endpoint accepts another connection"),
+        );
     }
 
     fn on_connected(&mut self, context: &mut Context<'_>, connection: ConnectionHandle) {
@@ -293,7 +300,7 @@ impl App for ManyStreams {
             let streams = context.streams(connection).expect("the connection exists");
             let id = streams
                 .open(Direction::Unidirectional)
-                .expect("within the limit");
+                .expect("the stream limit allows it");
             self.streams.push((id, 0));
         }
         self.write(context);
@@ -304,11 +311,11 @@ impl App for ManyStreams {
     }
 
     fn on_closed(&mut self, _: &mut Context<'_>, _: ConnectionHandle, error: &ConnectionError) {
-        self.tally.failures.push(error.to_string());
+        self.counters.failures.push(error.to_string());
     }
 
-    fn tally(&self) -> Option<&Tally> {
-        Some(&self.tally)
+    fn counters(&self) -> Option<&AppCounters> {
+        Some(&self.counters)
     }
 }
 
@@ -323,10 +330,10 @@ fn many(
     let count = app.count as u64;
     let mut scene = Scene::with(seed, setup, app, reader);
     let time = scene.run_until(limit, "end of all streams", |scene| {
-        scene.server_tally().streams == count
+        scene.server_counters().streams == count
     });
     assert_eq!(
-        (scene.server_tally().received, scene.tally().written),
+        (scene.server_counters().received, scene.counters().written),
         (total, total)
     );
     common::lab::assert_clean(&scene);
@@ -371,11 +378,13 @@ fn slow_reader_limits_the_sender() {
     let mut most = 0;
     for _ in 0..1000 {
         scene.run_for(MS);
-        let unread = scene.server_stats().data_received - scene.server_tally().received;
+        let unread = scene.server_stats().data_received - scene.server_counters().received;
         most = most.max(unread);
     }
     assert!(most <= 100_000 && most > 50_000, "{most}");
-    scene.run_until(SECOND * 5, "end", |scene| scene.server_tally().streams == 1);
+    scene.run_until(SECOND * 5, "end", |scene| {
+        scene.server_counters().streams == 1
+    });
     let time = scene.world.now() - Time::ZERO;
     assert!((MS * 1500..MS * 1800).contains(&time), "{time:?}");
     common::lab::assert_clean(&scene);
@@ -394,7 +403,7 @@ fn window_does_not_grow_for_a_slow_reader() {
     let mut most = 0;
     for _ in 0..2000 {
         scene.run_for(MS);
-        let unread = scene.server_stats().data_received - scene.server_tally().received;
+        let unread = scene.server_stats().data_received - scene.server_counters().received;
         most = most.max(unread);
     }
     // One growth at the beginning is allowed.

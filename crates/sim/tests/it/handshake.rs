@@ -46,9 +46,9 @@ fn handshake_survives_loss_of_every_subset_of_twelve_datagrams() {
             .collect();
         let mut scene = Scene::new(seed, setup, small());
         scene.run_until(Duration::from_secs(50), "transfer", |scene| {
-            scene.server_tally().received == 1000 && scene.tally().streams == 1
+            scene.server_counters().received == 1000 && scene.counters().streams == 1
         });
-        assert_eq!(scene.tally().failures, [""; 0], "mask {mask:012b}");
+        assert_eq!(scene.counters().failures, [""; 0], "mask {mask:012b}");
     });
 }
 
@@ -60,7 +60,7 @@ const FIRST_PTO: Duration = Duration::from_millis(999);
 fn transfer(seed: u64, setup: Setup, limit: Duration) -> Scene {
     let mut scene = Scene::new(seed, setup, small());
     scene.finish(limit, 1);
-    assert_eq!(scene.server_tally().received, 1000);
+    assert_eq!(scene.server_counters().received, 1000);
     scene.assert_clean();
     scene
 }
@@ -180,8 +180,11 @@ fn server_confirms_within_one_and_a_half_round_trips_and_the_client_within_two()
     let mut scene = Scene::new(1, Setup::on("rtt=100ms"), small());
     scene.confirm(MS * 250);
     let confirmed = |event: &Event| *event == Event::Confirmed;
-    let client = scene.when(confirmed).expect("confirmed") - Time::ZERO;
-    let server = scene.when_server(confirmed).expect("confirmed") - Time::ZERO;
+    let client = scene.when(confirmed).expect("the handshake is confirmed") - Time::ZERO;
+    let server = scene
+        .when_server(confirmed)
+        .expect("the handshake is confirmed")
+        - Time::ZERO;
     assert!(server >= MS * 150 && server < MS * 152, "{server:?}");
     assert!(client >= MS * 200 && client < MS * 202, "{client:?}");
 }
@@ -206,8 +209,8 @@ fn one_damaged_byte_in_any_of_the_first_ten_datagrams_is_survived() {
 }
 
 fn finished(mut scene: Scene, limit: Duration, what: &str) -> Scene {
-    scene.run_until(limit, what, |scene| scene.tally().streams == 1);
-    assert_eq!(scene.server_tally().received, 1000);
+    scene.run_until(limit, what, |scene| scene.counters().streams == 1);
+    assert_eq!(scene.server_counters().received, 1000);
     scene.assert_clean();
     scene
 }
@@ -229,7 +232,10 @@ fn every_datagram_twice_costs_no_time() {
     assert!(handshake_time(&scene) < MS * 102);
     assert!(scene.forward().duplicated >= 3 && scene.back().duplicated >= 3);
     assert_eq!(scene.server().endpoint().stats().accepted, 1);
-    assert_eq!(scene.tally().received + scene.server_tally().received, 1000);
+    assert_eq!(
+        scene.counters().received + scene.server_counters().received,
+        1000
+    );
 }
 
 /// RFC 9001 §4.1.2: only a server that has the client's Finished acknowledges its data. It does so
@@ -243,7 +249,7 @@ fn acknowledged_data_confirms_the_handshake_when_handshake_done_is_lost() {
     scene.run_for(MS * 150);
     assert_eq!(scene.back().dropped.listed, 2);
     let confirmed = |event: &Event| *event == Event::Confirmed;
-    let client = scene.when(confirmed).expect("confirmed") - Time::ZERO;
+    let client = scene.when(confirmed).expect("the handshake is confirmed") - Time::ZERO;
     assert!(client > MS * 100 && client < MS * 140, "{client:?}");
     scene.run_for(Duration::from_secs(1));
     scene.assert_clean();
@@ -354,7 +360,7 @@ fn address_without_a_machine_ends_the_attempt_in_time() {
 
 /// A server keeps the state of a client that is gone for half of the handshake timeout.
 #[test]
-fn client_that_vanishes_after_its_hello_is_forgotten() {
+fn connection_of_a_client_that_vanishes_is_removed() {
     let link = "rtt=50ms,drop=3-1000;rtt=50ms";
     let mut scene = Scene::new(1, Setup::on(link), small());
     scene.run_for(Duration::from_secs(4));
@@ -396,9 +402,9 @@ fn thirty_percent_damaged_fails_no_handshake_of_fifty() {
         scene.finish(Duration::from_secs(20), 1);
         // The server may have dropped an attempt without packets for five seconds, and the client
         // started again.
-        assert_eq!(scene.server_tally().received, 1000);
-        assert_eq!(scene.tally().failures, [""; 0]);
-        assert_eq!(scene.tally().mismatch, None);
+        assert_eq!(scene.server_counters().received, 1000);
+        assert_eq!(scene.counters().failures, [""; 0]);
+        assert_eq!(scene.counters().mismatch, None);
         damaged += scene.forward().corrupted + scene.back().corrupted;
     });
     assert!(damaged > 150, "{damaged}");
@@ -463,22 +469,26 @@ fn slow_link_takes_the_time_of_the_bytes() {
 #[test]
 fn clients_do_not_disturb_each_other() {
     for_each_seed(10, |seed| {
-        let (world, clients, server) = crowd(seed, 20, "100mbit,rtt=40ms,10%,queue=1000p");
+        let (world, clients, server) = run_clients(seed, 20, "100mbit,rtt=40ms,10%,queue=1000p");
         for client in clients {
-            let host: &Host = world.node(client).expect("a client");
-            let tally = host.tally().expect("the application has a tally");
-            assert_eq!((tally.streams, tally.failures.len()), (1, 0), "{tally:?}");
+            let host: &Host = world.node(client).expect("the node is a host");
+            let counters = host.counters().expect("the application has counters");
+            assert_eq!(
+                (counters.streams, counters.failures.len()),
+                (1, 0),
+                "{counters:?}"
+            );
         }
-        let host: &Host = world.node(server).expect("the server");
-        let tally = host.tally().expect("the application has a tally");
-        assert_eq!((tally.received, tally.mismatch), (20_000, None));
+        let host: &Host = world.node(server).expect("the server succeeds");
+        let counters = host.counters().expect("the application has counters");
+        assert_eq!((counters.received, counters.mismatch), (20_000, None));
         assert_eq!(host.endpoint().stats().accepted, 20);
         assert_eq!(host.connections().len(), 20);
     });
 }
 
 /// Runs `count` clients of one server on one link, each with a transfer, for thirty seconds.
-fn crowd(seed: u64, count: u8, link: &str) -> (World, Vec<NodeId>, NodeId) {
+fn run_clients(seed: u64, count: u8, link: &str) -> (World, Vec<NodeId>, NodeId) {
     let mut world = World::new(seed);
     let clients: Vec<NodeId> = (0..count)
         .map(|number| {
@@ -491,8 +501,10 @@ fn crowd(seed: u64, count: u8, link: &str) -> (World, Vec<NodeId>, NodeId) {
     let mut spec = HostSpec::server(SERVER, world.seed_for("server"));
     spec.retry = RetryPolicy::Never;
     let server = world.add("server", SERVER.ip(), Host::new(spec, Serve::new()));
-    let link = link.parse().expect("a link");
+    let link = link.parse().expect("the link specification is valid");
     world.bottleneck(&clients, &[server], &link);
-    world.run_for(Duration::from_secs(30)).expect("no stall");
+    world
+        .run_for(Duration::from_secs(30))
+        .expect("the world does not stall");
     (world, clients, server)
 }

@@ -98,7 +98,7 @@ fn requests_are_answered_on_links_that_lose_and_reorder() {
             "20mbit,20ms,reorder=10%:15ms",
             "20mbit,20ms,duplicate=5%,1%",
         ] {
-            let (time, _) = run(seed, link).expect("answered");
+            let (time, _) = run(seed, link).expect("the request is answered");
             assert!(time < Duration::from_secs(10), "{link}: {time:?}");
         }
     });
@@ -133,7 +133,9 @@ fn times(priorities: &[(u8, bool)]) -> Vec<Duration> {
     let mut world = World::new(1);
     let near = world.machine("client", [10, 0, 0, 1]);
     let far = world.machine("server", [10, 0, 0, 2]);
-    let link = "20mbit,20ms,queue=2bdp".parse().expect("a link");
+    let link = "20mbit,20ms,queue=2bdp"
+        .parse()
+        .expect("the link specification is valid");
     world.join_machines(&near, &far, &link);
     far.spawn(server());
     let priorities = priorities.iter();
@@ -144,8 +146,8 @@ fn times(priorities: &[(u8, bool)]) -> Vec<Duration> {
     let asking = near.spawn(responses(priorities.collect()));
     world
         .run_until_done(asking)
-        .expect("no stall")
-        .expect("answered")
+        .expect("the world does not stall")
+        .expect("the request is answered")
 }
 
 /// RFC 9218 §10: more urgent responses come first. Non-incremental ones come in the order of
@@ -173,8 +175,8 @@ fn responses_come_by_priority() {
 fn equal_seeds_give_equal_runs() {
     let link = "20mbit,20ms,2%";
     assert_eq!(
-        run(3, link).expect("answered"),
-        run(3, link).expect("answered")
+        run(3, link).expect("the request is answered"),
+        run(3, link).expect("the request is answered")
     );
 }
 
@@ -186,7 +188,11 @@ fn connection_stays_alive_while_a_response_is_pending() {
     async fn late_server() -> Result {
         let config = ServerConfig::with_identity(&identity())?.alpn([h3::ALPN]);
         let endpoint = Endpoint::server(config, "10.0.0.2:443".parse()?)?;
-        let connection = endpoint.accept().await.expect("open").await?;
+        let connection = endpoint
+            .accept()
+            .await
+            .expect("the endpoint is open")
+            .await?;
         let service = tower::service_fn(|_| async {
             runtime::sleep(2 * IDLE).await;
             Ok::<_, h3::Error>(Response::new(Full::new(Bytes::from("late"))))
@@ -220,10 +226,18 @@ fn connection_stays_alive_while_a_response_is_pending() {
     let mut world = World::new(1);
     let near = world.machine("client", [10, 0, 0, 1]);
     let far = world.machine("server", [10, 0, 0, 2]);
-    world.join_machines(&near, &far, &"20mbit,20ms".parse().expect("a link"));
+    world.join_machines(
+        &near,
+        &far,
+        &"20mbit,20ms"
+            .parse()
+            .expect("the link specification is valid"),
+    );
     far.spawn(late_server());
     let took = world.run_until_done(near.spawn(patient_client()));
-    let took = took.expect("it ends").expect("answered");
+    let took = took
+        .expect("the task ends")
+        .expect("the request is answered");
     assert!(took < 4 * IDLE, "{took:?}");
 }
 

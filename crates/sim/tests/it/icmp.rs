@@ -35,13 +35,13 @@ fn shrinking(seed: u64, suffix: &str) -> (Duration, ConnectionStats) {
 fn link_that_shrinks_with_reports_costs_no_pause() {
     for_each_seed(5, |seed| {
         let (silent, _) = shrinking(seed, "");
-        let (told, stats) = shrinking(seed, "/icmp");
-        assert_eq!(stats.path.mtu, 1252, "exactly what was said");
+        let (reported, stats) = shrinking(seed, "/icmp");
+        assert_eq!(stats.path.mtu, 1252, "the reported MTU");
         // 6 MB take 2.5 s at this rate, the handshake and slow start 0.4 s. Packets in the queue
         // and in flight at each step are sent twice, up to 0.28 s. The search starts when slow
         // start is over.
-        assert!(told < MS * 3_600, "{told:?}");
-        assert!(silent > told + MS * 150, "{silent:?} {told:?}");
+        assert!(reported < MS * 3_600, "{reported:?}");
+        assert!(silent > reported + MS * 150, "{silent:?} {reported:?}");
         assert_eq!(stats.ptos, 0, "{stats:?}");
         assert_eq!(stats.congestion_events, 0, "{stats:?}");
     });
@@ -85,7 +85,7 @@ fn client_behind_a_nat_gets_the_report() {
 }
 
 /// Returns the forged report about a packet of the client.
-fn lie(scene: &mut Scene, mtu: u32, payload: &[u8]) {
+fn forge_report(scene: &mut Scene, mtu: u32, payload: &[u8]) {
     let message = TooBig {
         packet: Packet {
             source: common::CLIENT,
@@ -97,29 +97,32 @@ fn lie(scene: &mut Scene, mtu: u32, payload: &[u8]) {
     };
     let now = scene.world.now();
     let client = scene.client;
-    let watched: &mut Watched = scene.world.node_mut(client).expect("a watched host");
+    let watched: &mut Watched = scene
+        .world
+        .node_mut(client)
+        .expect("the node is a watched host");
     watched.packet_too_big(now, &message);
 }
 
 /// A flood of forged reports in the middle of a transfer, with every kind of quote that an attacker
 /// can forge without seeing the packets, and impossible sizes.
 #[test]
-fn forged_reports_change_nothing() {
-    let run = |lies: bool| {
+fn forged_reports_have_no_effect() {
+    let run = |forges: bool| {
         let bytes = 3_000_000;
         let setup = Setup::on("20mbit,40ms,queue=200ms,mtu=1500;20mbit,40ms");
         let mut scene = Scene::new(1, setup, up(bytes));
         scene.run_for(MS * 500);
         for round in 0..200_u32 {
-            if lies {
+            if forges {
                 for (at, mtu) in [0, 68, 576, 1227, 1228, 1300, 1499, 65_535]
                     .into_iter()
                     .enumerate()
                 {
                     let mut quote = [0x40 | at as u8; 1472];
                     quote[1..5].copy_from_slice(&round.wrapping_mul(2_654_435_761).to_be_bytes());
-                    lie(&mut scene, mtu, &quote);
-                    lie(&mut scene, mtu, &quote[..at]);
+                    forge_report(&mut scene, mtu, &quote);
+                    forge_report(&mut scene, mtu, &quote[..at]);
                 }
             }
             scene.run_for(MS);
@@ -129,7 +132,7 @@ fn forged_reports_change_nothing() {
         assert_eq!(endpoint.packets_too_big, 0);
         assert_eq!(
             endpoint.packets_too_big_ignored,
-            if lies { 3_200 } else { 0 }
+            if forges { 3_200 } else { 0 }
         );
         (time, scene.stats())
     };
@@ -147,11 +150,14 @@ fn report_of_68_bytes_is_ignored_and_the_black_hole_is_detected() {
     scene.run_for(MS * 100);
     assert!(
         scene.stats().path.mtu > 1400,
-        "not lowered by what it claims"
+        "the claimed size is not adopted"
     );
     scene.run_for(SECOND * 30);
     let stats = scene.client().endpoint().stats();
     assert_eq!(stats.packets_too_big, before.packets_too_big);
     assert!(stats.packets_too_big_ignored > before.packets_too_big_ignored);
-    assert!(scene.world.steps() - steps < 3_000, "nobody spins");
+    assert!(
+        scene.world.steps() - steps < 3_000,
+        "no endpoint runs in a busy loop"
+    );
 }

@@ -1,4 +1,4 @@
-//! Silence: the end of idle connections, and keep-alives. RFC 9000 §10.1.
+//! The end of idle connections, and keep-alives. RFC 9000 §10.1.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ const MS: Duration = Duration::from_millis(1);
 const SECOND: Duration = Duration::from_secs(1);
 
 /// One exchange, then an hour of silence.
-fn once() -> Exchange {
+fn single_exchange() -> Exchange {
     Exchange::ping(SERVER, Duration::from_secs(3600), None)
 }
 
@@ -29,9 +29,9 @@ fn ends(scene: &mut Scene, limit: Duration) -> (Time, Time) {
     scene.run_until(limit, "end", |scene| {
         scene.end().is_some() && scene.server_end().is_some()
     });
-    let (client, error) = scene.end().expect("ended");
+    let (client, error) = scene.end().expect("the connection has ended");
     assert_eq!(error, ConnectionError::TimedOut);
-    let (server, error) = scene.server_end().expect("ended");
+    let (server, error) = scene.server_end().expect("the connection has ended");
     assert_eq!(error, ConnectionError::TimedOut);
     (client, server)
 }
@@ -49,7 +49,7 @@ fn silence_ends_both_ends_within_a_tenth_of_the_timeout() {
     for seconds in [1, 5, 30] {
         let timeout = SECOND * seconds;
         let setup = idle_after("rtt=40ms", Some(timeout), Some(timeout));
-        let mut scene = Scene::new(1, setup, once());
+        let mut scene = Scene::new(1, setup, single_exchange());
         let (client, server) = ends(&mut scene, timeout + SECOND);
         // All packets have been sent after three round trips and the delay of an ACK.
         let most = timeout + timeout / 10 + MS * 150;
@@ -64,7 +64,7 @@ fn silence_ends_both_ends_within_a_tenth_of_the_timeout() {
 fn smaller_timeout_of_the_two_counts_at_both_ends() {
     for (client, server) in [(2, 60), (60, 2)] {
         let setup = idle_after("rtt=40ms", Some(SECOND * client), Some(SECOND * server));
-        let mut scene = Scene::new(1, setup, once());
+        let mut scene = Scene::new(1, setup, single_exchange());
         let (client, server) = ends(&mut scene, SECOND * 4);
         assert_within(client, SECOND * 2, MS * 2200);
         assert_within(server, SECOND * 2, MS * 2200);
@@ -74,7 +74,7 @@ fn smaller_timeout_of_the_two_counts_at_both_ends() {
 #[test]
 fn end_without_an_idle_timeout_uses_the_peers() {
     let setup = idle_after("rtt=40ms", None, Some(SECOND * 2));
-    let mut scene = Scene::new(1, setup, once());
+    let mut scene = Scene::new(1, setup, single_exchange());
     let (client, _) = ends(&mut scene, SECOND * 4);
     assert_within(client, SECOND * 2, MS * 2200);
 }
@@ -89,7 +89,7 @@ fn without_any_timeout_a_day_of_silence_is_survived() {
     assert!(scene.end().is_none() && scene.server_end().is_none());
     assert!(sent < 30, "nothing is sent meanwhile: {sent}");
     scene.run_for(SECOND * 2);
-    assert_eq!(scene.tally().exchanges.len(), 2);
+    assert_eq!(scene.counters().exchanges.len(), 2);
     scene.assert_clean();
 }
 
@@ -107,7 +107,7 @@ fn timeout_shorter_than_three_probe_timeouts_is_extended() {
 fn keep_alive_of_the_client_keeps_both_ends() {
     let mut setup = idle_after("rtt=40ms", Some(SECOND * 3), Some(SECOND * 3));
     setup.client.keep_alive_interval = Some(SECOND);
-    let mut scene = Scene::new(1, setup, once());
+    let mut scene = Scene::new(1, setup, single_exchange());
     scene.run_for(SECOND * 60);
     assert!(scene.end().is_none() && scene.server_end().is_none());
     // One packet each second, and its ACK.
@@ -119,7 +119,7 @@ fn keep_alive_of_the_client_keeps_both_ends() {
 fn keep_alive_of_the_server_keeps_both_ends() {
     let mut setup = idle_after("rtt=40ms", Some(SECOND * 3), Some(SECOND * 3));
     setup.server.keep_alive_interval = Some(SECOND);
-    let mut scene = Scene::new(1, setup, once());
+    let mut scene = Scene::new(1, setup, single_exchange());
     scene.run_for(SECOND * 60);
     assert!(scene.end().is_none() && scene.server_end().is_none());
     assert!(scene.back().packets_in >= 58);
@@ -130,7 +130,7 @@ fn keep_alive_survives_twenty_percent_loss() {
     for_each_seed(20, |seed| {
         let mut setup = idle_after("rtt=40ms", Some(SECOND * 5), Some(SECOND * 5));
         setup.client.keep_alive_interval = Some(MS * 1500);
-        let mut scene = Scene::new(seed, setup, once());
+        let mut scene = Scene::new(seed, setup, single_exchange());
         scene.confirm(SECOND);
         scene.set_links("rtt=40ms,loss=20%");
         // A lost keep-alive is probed for after 145 ms, 290 ms, ... with two packets each.
@@ -157,10 +157,13 @@ fn keep_alive_reveals_a_new_mapping_to_the_server() {
     let changed = |event: &courser_transport::Event| {
         matches!(event, courser_transport::Event::PathChanged { .. })
     };
-    let at = scene.when_server(changed).expect("it follows") - Time::ZERO;
+    let at = scene
+        .when_server(changed)
+        .expect("the server reports the new address")
+        - Time::ZERO;
     assert!(at > SECOND * 5 && at < SECOND * 8, "{at:?}");
     scene.run_for(SECOND * 12);
-    assert_eq!(scene.tally().exchanges.len(), 2);
+    assert_eq!(scene.counters().exchanges.len(), 2);
     scene.assert_clean();
 }
 
@@ -177,7 +180,7 @@ fn survives_hole(hole: &str, forward: bool, back: bool) {
     let app = Bulk::new(SERVER, TransferDirection::Up, Amount::Bytes(1_500_000));
     let mut scene = Scene::new(1, setup, app);
     let time = scene.finish(SECOND * 60, 1);
-    assert_eq!(scene.server_tally().received, 1_500_000);
+    assert_eq!(scene.server_counters().received, 1_500_000);
     scene.assert_clean();
     assert!(scene.dropped(|dropped| dropped.blackhole) > 0);
     // 1.5 MB at 10 Mbit/s take 1.3 s; twice that leaves room for the window to grow again.
@@ -187,8 +190,14 @@ fn survives_hole(hole: &str, forward: bool, back: bool) {
 
 fn duration(text: &str) -> Duration {
     match text.strip_suffix("ms") {
-        Some(millis) => MS * millis.parse().expect("a number"),
-        None => SECOND * text.trim_end_matches('s').parse().expect("a number"),
+        Some(millis) => MS * millis.parse().expect("the duration is a number"),
+        None => {
+            SECOND
+                * text
+                    .trim_end_matches('s')
+                    .parse()
+                    .expect("the duration is a number")
+        }
     }
 }
 
@@ -219,7 +228,7 @@ fn one_second_of_every_three_without_a_network_is_survived() {
     let app = Bulk::new(SERVER, TransferDirection::Down, Amount::Bytes(3_000_000));
     let mut scene = Scene::new(1, Setup::on(link), app);
     let time = scene.finish(SECOND * 60, 1);
-    assert_eq!(scene.tally().received, 3_000_000);
+    assert_eq!(scene.counters().received, 3_000_000);
     scene.assert_clean();
     // 2.6 s of sending, in two seconds of three at best; each hole may double.
     assert!(time < SECOND * 20, "{time:?}");
@@ -260,9 +269,9 @@ fn one_way_blackhole_longer_than_the_timeout_ends_both_ends() {
         scene.run_until(SECOND * 30, "end", |scene| {
             scene.end().is_some() && scene.server_end().is_some()
         });
-        let (client, error) = scene.end().expect("ended");
+        let (client, error) = scene.end().expect("the connection has ended");
         assert_eq!(error, ConnectionError::TimedOut);
-        let (server, error) = scene.server_end().expect("ended");
+        let (server, error) = scene.server_end().expect("the connection has ended");
         assert_eq!(error, ConnectionError::TimedOut);
         // One end receives the other's last probes, for at most another timeout. Its own first
         // probe after that restarts the timeout (RFC 9000 §10.1).
@@ -275,7 +284,7 @@ fn one_way_blackhole_longer_than_the_timeout_ends_both_ends() {
 #[test]
 fn vanished_idle_peer_is_detected_without_a_packet() {
     let setup = idle_after("rtt=40ms", Some(SECOND * 10), Some(SECOND * 10));
-    let mut scene = Scene::new(1, setup, once());
+    let mut scene = Scene::new(1, setup, single_exchange());
     scene.run_for(SECOND * 2);
     scene.set_links("rtt=40ms,blackhole=0s:600s");
     let before = scene.forward().packets_in + scene.back().packets_in;

@@ -20,7 +20,7 @@ const LINK: &str = "50mbit,rtt=20ms,queue=2bdp";
 const BYTES: usize = 30_000;
 const IDLE: Duration = Duration::from_secs(20);
 /// A transfer with a few lost packets, of which the last may be the last of a flight.
-const A_WHILE: Duration = Duration::from_secs(12);
+const COMPLETION_LIMIT: Duration = Duration::from_secs(12);
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
@@ -110,7 +110,7 @@ async fn serve() -> Result<End, Failure> {
 async fn ask(endpoint: &Endpoint) -> Result<Duration, ConnectionError> {
     let begin = runtime::now();
     let config = ClientConfig::with_roots([identity().certificate()])
-        .expect("a certificate")
+        .expect("the certificate is valid")
         .alpn(["echo"])
         .transport_config(settings());
     let connecting = endpoint.connect_with(config, (SERVER, 4433).into(), SERVER_NAME);
@@ -171,7 +171,11 @@ fn run(side: Side, rules: &[Rule]) -> Outcome {
         Side::Server => &far,
     };
     scripted.set_socket_script(rules.iter().cloned());
-    world.join_machines(&near, &far, &LINK.parse().expect("a link"));
+    world.join_machines(
+        &near,
+        &far,
+        &LINK.parse().expect("the link specification is valid"),
+    );
     let serving = far.spawn(serve());
     let done = match world.run_until_done(near.spawn(client())) {
         Ok(Ok(done)) => done,
@@ -203,10 +207,10 @@ impl Outcome {
     }
 
     /// Requires that both connections complete, without a busy loop.
-    fn assert_goes_on(&self, what: &dyn std::fmt::Debug) {
+    fn assert_both_completed(&self, what: &dyn std::fmt::Debug) {
         for result in [&self.result, &self.again] {
             assert!(
-                result.as_ref().is_ok_and(|took| *took < A_WHILE),
+                result.as_ref().is_ok_and(|took| *took < COMPLETION_LIMIT),
                 "{what:?}: {self:?}"
             );
         }
@@ -311,7 +315,7 @@ fn fail_with_every_code(call: Call, times: &[When]) {
                 let rule = Rule::new(call, when, Effect::Code(code)).of_first_socket();
                 let what = (side, call, when, code);
                 let outcome = run(side, &[rule]);
-                outcome.assert_goes_on(&what);
+                outcome.assert_both_completed(&what);
                 let end = outcome.of(side);
                 let errors = match call {
                     Call::Receive => end.counters.receive_errors,
@@ -323,10 +327,10 @@ fn fail_with_every_code(call: Call, times: &[When]) {
                     continue;
                 }
                 if code != 4 && !is_routine(call, cause) {
-                    let is_told = end.events.iter().any(|event| {
+                    let has_event = end.events.iter().any(|event| {
                         matches!(event, SocketEvent::Failed { cause: told, .. } if *told == cause)
                     });
-                    assert!(is_told, "{what:?}: {:?}", end.events);
+                    assert!(has_event, "{what:?}: {:?}", end.events);
                 }
                 if code != 4 {
                     assert_eq!(errors.of(cause), errors.total(), "{what:?}: {errors:?}");
@@ -389,10 +393,13 @@ fn broken_socket_is_reopened_and_connections_continue() {
                 let rule = Rule::new(call, When::After(count), effect).of_first_socket();
                 let what = (side, call, effect, count);
                 let outcome = run(side, &[rule]);
-                outcome.assert_goes_on(&what);
+                outcome.assert_both_completed(&what);
                 assert!(outcome.of(side).has_reopened(), "{what:?}: {outcome:?}");
                 let took = outcome.result.expect("the run succeeds");
-                assert!(took > Duration::from_secs(2), "{what:?}: not for nothing");
+                assert!(
+                    took > Duration::from_secs(2),
+                    "{what:?}: the socket is not reopened at once"
+                );
             }
         }
     }
@@ -407,7 +414,7 @@ fn lost_socket_is_reopened_at_once() {
                 let rule = Rule::new(call, When::After(count), CLOSED).of_first_socket();
                 let outcome = run(side, &[rule]);
                 let what = (side, call, count);
-                outcome.assert_goes_on(&what);
+                outcome.assert_both_completed(&what);
                 assert!(outcome.of(side).has_reopened(), "{what:?}: {outcome:?}");
                 let took = outcome.result.expect("the run succeeds");
                 assert!(took < Duration::from_secs(2), "{what:?}: {took:?}");
@@ -475,11 +482,15 @@ fn lost_socket_that_cannot_be_reopened_ends_the_endpoint() {
     let near = world.machine("client", CLIENT);
     let far = world.machine("server", SERVER);
     near.set_socket_script([bind, lost]);
-    world.join_machines(&near, &far, &LINK.parse().expect("a link"));
+    world.join_machines(
+        &near,
+        &far,
+        &LINK.parse().expect("the link specification is valid"),
+    );
     let _serving = far.spawn(serve());
     let done = near.spawn(async {
-        let endpoint = Endpoint::client((CLIENT, 0).into()).expect("the first socket");
-        let error = ask(&endpoint).await.expect_err("its socket is lost");
+        let endpoint = Endpoint::client((CLIENT, 0).into()).expect("the first socket opens");
+        let error = ask(&endpoint).await.expect_err("the socket is lost");
         let next = endpoint.accept().await.is_none();
         let mut events = Vec::new();
         while let Some(event) = endpoint.socket_event().await {
@@ -497,13 +508,15 @@ fn lost_socket_that_cannot_be_reopened_ends_the_endpoint() {
     );
     assert!(error.contains("permission denied"), "{error}");
     assert!(is_over);
-    let (last, others) = events.split_last().expect("several");
+    let (last, others) = events
+        .split_last()
+        .expect("the endpoint reports several events");
     assert!(last.contains("has stopped"), "{events:?}");
     let tries = others.iter().filter(|text| text.contains("cannot open"));
     assert_eq!(
         tries.count(),
         1,
-        "the last attempt stands for all: {events:?}"
+        "only the last attempt is reported: {events:?}"
     );
 }
 
@@ -559,7 +572,7 @@ fn unusual_kernel_behaviour_costs_only_datagrams() {
     for rule in rules {
         for side in BOTH {
             let outcome = run(side, std::slice::from_ref(&rule));
-            outcome.assert_goes_on(&(side, &rule));
+            outcome.assert_both_completed(&(side, &rule));
             assert!(outcome.changed > 0, "{side:?}, {rule:?}");
             let end = outcome.of(side);
             assert!(!end.has_reopened(), "{side:?}, {rule:?}: {end:?}");
@@ -573,7 +586,7 @@ fn drops_of_the_kernel_are_reported() {
     let rule = Rule::new(Call::Receive, When::Window(3, 4), Effect::Lose);
     for side in BOTH {
         let outcome = run(side, std::slice::from_ref(&rule));
-        outcome.assert_goes_on(&side);
+        outcome.assert_both_completed(&side);
         assert!(
             (1..=4).contains(&outcome.of(side).overflow),
             "{side:?}: {outcome:?}"
@@ -593,7 +606,7 @@ fn socket_without_notifications_is_retried() {
                 Rule::new(Call::Writable, When::Always, effect),
             ];
             let outcome = run(side, &rules);
-            outcome.assert_goes_on(&(side, effect));
+            outcome.assert_both_completed(&(side, effect));
             assert_eq!(
                 outcome.of(side).counters.send_errors.total(),
                 0,
@@ -612,6 +625,6 @@ fn handshake_continues_after_seconds_of_lost_probes() {
             Rule::new(Call::Send, When::First(1), Effect::Take(1)),
             Rule::new(Call::Send, When::Window(0, lost), Effect::Lose),
         ];
-        run(Side::Client, &rules).assert_goes_on(&lost);
+        run(Side::Client, &rules).assert_both_completed(&lost);
     }
 }

@@ -31,7 +31,7 @@ fn transferring(seed: u64, link: &str) -> Scene {
 
 fn finish(scene: &mut Scene, limit: Duration) -> Duration {
     let time = scene.finish(limit, 1);
-    assert_eq!(scene.server_tally().received, BYTES);
+    assert_eq!(scene.server_counters().received, BYTES);
     scene.assert_clean();
     time
 }
@@ -45,7 +45,9 @@ const LINK: &str = "10mbit,rtt=40ms,queue=2000p";
 #[test]
 fn client_updates_during_a_transfer() {
     let mut scene = transferring(1, LINK);
-    scene.update_client_keys().expect("allowed");
+    scene
+        .update_client_keys()
+        .expect("the key update is allowed");
     finish(&mut scene, SECOND * 2);
     assert_eq!(updates(&scene), (1, 1));
     assert_eq!(scene.stats().packets_lost, 0);
@@ -54,7 +56,9 @@ fn client_updates_during_a_transfer() {
 #[test]
 fn server_updates_during_a_transfer() {
     let mut scene = transferring(1, LINK);
-    scene.update_server_keys().expect("allowed");
+    scene
+        .update_server_keys()
+        .expect("the key update is allowed");
     finish(&mut scene, SECOND * 2);
     assert_eq!(updates(&scene), (1, 1));
     assert_eq!(scene.stats().packets_lost, 0);
@@ -63,8 +67,12 @@ fn server_updates_during_a_transfer() {
 #[test]
 fn both_ends_update_at_once_and_agree_on_one_update() {
     let mut scene = transferring(1, LINK);
-    scene.update_client_keys().expect("allowed");
-    scene.update_server_keys().expect("allowed");
+    scene
+        .update_client_keys()
+        .expect("the key update is allowed");
+    scene
+        .update_server_keys()
+        .expect("the key update is allowed");
     finish(&mut scene, SECOND * 2);
     // Each receives the other's packets in the phase that it has entered itself.
     assert_eq!(updates(&scene), (1, 1));
@@ -79,9 +87,13 @@ fn idle_ends_update_too() {
     // An exchange between two updates: an end that only sent acknowledgements in the new phase does
     // not know whether its own packets arrived.
     for _ in 0..2 {
-        scene.update_client_keys().expect("allowed");
+        scene
+            .update_client_keys()
+            .expect("the key update is allowed");
         scene.run_for(SECOND);
-        scene.update_server_keys().expect("allowed");
+        scene
+            .update_server_keys()
+            .expect("the key update is allowed");
         scene.run_for(SECOND);
     }
     scene.finish(SECOND * 5, 5);
@@ -116,13 +128,13 @@ fn update_too_early_is_refused_and_harmless() {
 fn endless_updates_do_not_disturb_a_transfer() {
     let mut scene = transferring(1, LINK);
     let mut allowed = 0;
-    while scene.tally().streams == 0 {
+    while scene.counters().streams == 0 {
         allowed += u64::from(scene.update_client_keys().is_ok());
         allowed += u64::from(scene.update_server_keys().is_ok());
         scene.run_for(MS * 5);
         assert!(scene.world.now().as_nanos() < 4_000_000_000, "too slow");
     }
-    assert_eq!(scene.server_tally().received, BYTES);
+    assert_eq!(scene.server_counters().received, BYTES);
     scene.assert_clean();
     assert!(allowed >= 4, "{allowed}");
 }
@@ -207,9 +219,13 @@ fn ends_agree_after_an_update_into_a_blackhole() {
     for both in [false, true] {
         let mut scene = transferring(1, LINK);
         scene.set_links("10mbit,rtt=40ms,queue=100p,blackhole=0s:2500ms");
-        scene.update_client_keys().expect("allowed");
+        scene
+            .update_client_keys()
+            .expect("the key update is allowed");
         if both {
-            scene.update_server_keys().expect("allowed");
+            scene
+                .update_server_keys()
+                .expect("the key update is allowed");
         }
         let time = finish(&mut scene, SECOND * 10);
         assert!(time >= SECOND * 2, "{time:?}");
@@ -224,14 +240,18 @@ fn lost_first_packets_of_a_phase_are_survived_in_both_directions() {
     for lost in [1, 2, 5, 20] {
         let mut scene = transferring(lost, LINK);
         scene.lose_forward(lost, LINK);
-        scene.update_client_keys().expect("allowed");
+        scene
+            .update_client_keys()
+            .expect("the key update is allowed");
         finish(&mut scene, SECOND * 5);
         assert_eq!(scene.forward().dropped.listed, lost);
         assert_eq!(updates(&scene), (1, 1));
 
         let mut scene = transferring(lost, LINK);
         scene.lose_back(lost, LINK);
-        scene.update_client_keys().expect("allowed");
+        scene
+            .update_client_keys()
+            .expect("the key update is allowed");
         finish(&mut scene, SECOND * 5);
         assert_eq!(scene.back().dropped.listed, lost);
         assert_eq!(updates(&scene), (1, 1));

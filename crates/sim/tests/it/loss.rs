@@ -15,24 +15,28 @@ fn bulk(direction: TransferDirection, bytes: u64) -> Bulk {
 
 /// Moves `bytes` up. Returns the duration and the scene.
 fn upload(seed: u64, link: &str, bytes: u64, limit: Duration) -> (Duration, Scene) {
-    let mut scene = Scene::new(seed, patient(link), bulk(TransferDirection::Up, bytes));
+    let mut scene = Scene::new(seed, lossy_setup(link), bulk(TransferDirection::Up, bytes));
     let time = scene.finish(limit, 1);
-    assert_eq!(scene.server_tally().received, bytes);
+    assert_eq!(scene.server_counters().received, bytes);
     scene.assert_clean();
     (time, scene)
 }
 
 fn download(seed: u64, link: &str, bytes: u64, limit: Duration) -> (Duration, Scene) {
-    let mut scene = Scene::new(seed, patient(link), bulk(TransferDirection::Down, bytes));
+    let mut scene = Scene::new(
+        seed,
+        lossy_setup(link),
+        bulk(TransferDirection::Down, bytes),
+    );
     let time = scene.finish(limit, 1);
-    assert_eq!(scene.tally().received, bytes);
+    assert_eq!(scene.counters().received, bytes);
     scene.assert_clean();
     (time, scene)
 }
 
 /// The handshake may be lost here too, which has its own scenarios. All packets have 1200 bytes:
 /// these links have no MTU, and larger packets would be few.
-fn patient(link: &str) -> Setup {
+fn lossy_setup(link: &str) -> Setup {
     Setup::on(link).both(|config| {
         config.mtu_discovery = false;
         config.handshake_timeout = SECOND * 60;
@@ -45,7 +49,7 @@ fn patient(link: &str) -> Setup {
 /// short a transfer. The handshake may take some seconds.
 fn mathis_bound(bytes: u64, rtt: Duration, p: f64) -> Duration {
     let per_round_trip = 1200.0 * 1.22 / p.sqrt();
-    let bytes = f64::from(u32::try_from(bytes).expect("small"));
+    let bytes = f64::from(u32::try_from(bytes).expect("the number fits into u32"));
     rtt.mul_f64(10.0 * bytes / per_round_trip) + SECOND * 8
 }
 
@@ -59,8 +63,9 @@ fn survives_random_loss(percent: f64, bytes: u64, seeds: u64) {
         lost += scene.forward().dropped.loss;
     });
     let sent = bytes / 1200 * seeds;
-    let expected = f64::from(u32::try_from(sent).expect("small")) * percent / 100.0;
-    let counted = f64::from(u32::try_from(lost).expect("small"));
+    let expected =
+        f64::from(u32::try_from(sent).expect("the number fits into u32")) * percent / 100.0;
+    let counted = f64::from(u32::try_from(lost).expect("the number fits into u32"));
     assert!(
         counted > expected / 2.0,
         "{counted} lost, {expected} expected"
@@ -94,12 +99,12 @@ fn forty_and_sixty_percent_lost_are_survived_in_the_end() {
     for (percent, bytes) in [(40, 50_000), (60, 5_000)] {
         for_each_seed(15, |seed| {
             let link = format!("rtt=30ms,loss={percent}%");
-            let setup = patient(&link).both(|config| {
+            let setup = lossy_setup(&link).both(|config| {
                 config.handshake_timeout = SECOND * 3000;
                 config.max_idle_timeout = Some(SECOND * 3000);
             });
             let mut scene = Scene::new(seed, setup, bulk(TransferDirection::Up, bytes));
-            let done = |scene: &Scene| scene.tally().streams == 1;
+            let done = |scene: &Scene| scene.counters().streams == 1;
             // Whole seconds, because virtual time is long here.
             for _ in 0..2500 {
                 if done(&scene) {
@@ -108,7 +113,7 @@ fn forty_and_sixty_percent_lost_are_survived_in_the_end() {
                 scene.run_for(SECOND);
             }
             assert!(done(&scene), "seed {seed}: {:?}", scene.stats());
-            assert_eq!(scene.server_tally().received, bytes);
+            assert_eq!(scene.server_counters().received, bytes);
             scene.assert_clean();
             assert!(scene.dropped(|dropped| dropped.loss) > 5);
         });
@@ -147,7 +152,7 @@ fn burst_of_forty_packets_is_survived_anywhere() {
 #[test]
 fn probes_retransmit_lost_data_without_any_acknowledgement() {
     let app = Requests::new(SERVER, 10, 10, 1000).beginning_at(SECOND);
-    let mut scene = Scene::new(1, patient("rtt=40ms"), app);
+    let mut scene = Scene::new(1, lossy_setup("rtt=40ms"), app);
     scene.run_for(SECOND - MS);
     let first = scene.back().packets_in + 1;
     scene.set_back(&format!("rtt=40ms,drop={}-{}", first + 6, first + 9));
@@ -155,11 +160,11 @@ fn probes_retransmit_lost_data_without_any_acknowledgement() {
     scene.run_for(MS * 2);
     scene.set_forward("rtt=40ms,blackhole=0s:60s");
     scene.run_for(MS * 50);
-    let there = scene.tally().streams;
+    let there = scene.counters().streams;
     assert!(there < 8, "{there}");
     scene.finish(SECOND * 5, 10);
     assert!(scene.dropped(|dropped| dropped.blackhole) > 3);
-    assert_eq!(scene.tally().received, 10_000);
+    assert_eq!(scene.counters().received, 10_000);
 }
 
 #[test]
@@ -222,12 +227,12 @@ fn lost_tail_costs_one_probe_timeout() {
     let setup = Setup::on("rtt=40ms").both(|config| config.mtu_discovery = false);
     let mut scene = Scene::new(1, setup, app);
     scene.run_for(MS * 1500);
-    assert_eq!(scene.tally().exchanges.len(), 2);
+    assert_eq!(scene.counters().exchanges.len(), 2);
     scene.lose_forward(1, "rtt=40ms");
     scene.finish(SECOND * 4, 4);
     scene.assert_clean();
     let times: Vec<Duration> = scene
-        .tally()
+        .counters()
         .exchanges
         .iter()
         .map(|(_, time)| *time)
@@ -250,7 +255,7 @@ fn lost_answer_costs_one_probe_timeout() {
     scene.lose_back(1, "rtt=40ms");
     scene.finish(SECOND * 4, 4);
     scene.assert_clean();
-    let (_, time) = scene.tally().exchanges[2];
+    let (_, time) = scene.counters().exchanges[2];
     assert!(time > MS * 80 && time < MS * 40 + MS * 145, "{time:?}");
     assert_eq!(scene.back().dropped.listed, 1);
 }
@@ -264,13 +269,13 @@ fn lost_ends_of_any_length_cost_at_most_two_probe_timeouts() {
         let app = Exchange::new(SERVER, 9_000, 1, Some(3)).every(SECOND);
         let mut scene = Scene::new(lost, setup, app);
         scene.run_for(MS * 500);
-        assert_eq!(scene.tally().exchanges.len(), 1);
+        assert_eq!(scene.counters().exchanges.len(), 1);
         let first = scene.forward().packets_in + 9 - lost;
         let last = first + lost - 1;
         scene.set_forward(&format!("rtt=40ms,drop={first}-{last}"));
         scene.finish(SECOND * 4, 3);
         scene.assert_clean();
-        let (_, time) = scene.tally().exchanges[1];
+        let (_, time) = scene.counters().exchanges[1];
         let timeout = MS * 145;
         assert!(time <= MS * 80 + timeout * 3, "{lost} lost: {time:?}");
         assert_eq!(scene.forward().dropped.listed, lost);
@@ -307,7 +312,7 @@ fn transfer_survives_half_a_second_of_lost_acknowledgements() {
 fn first_thirty_packets_after_the_handshake_lost_are_sent_again() {
     let mut scene = Scene::new(
         1,
-        patient("20mbit,rtt=30ms,queue=100p"),
+        lossy_setup("20mbit,rtt=30ms,queue=100p"),
         bulk(TransferDirection::Up, 300_000),
     );
     scene.run_until(SECOND, "connection", |scene| {
@@ -315,7 +320,7 @@ fn first_thirty_packets_after_the_handshake_lost_are_sent_again() {
     });
     scene.lose_forward(30, "20mbit,rtt=30ms,queue=100p");
     scene.finish(SECOND * 20, 1);
-    assert_eq!(scene.server_tally().received, 300_000);
+    assert_eq!(scene.server_counters().received, 300_000);
     scene.assert_clean();
     assert_eq!(scene.forward().dropped.listed, 30);
 }
@@ -349,10 +354,10 @@ fn losses_towards_the_server_do_not_disturb_a_download() {
 fn paced_writer_keeps_up_with_ten_percent_loss() {
     for_each_seed(20, |seed| {
         let app = Paced::new(SERVER, 500, MS * 20);
-        let mut scene = Scene::new(seed, patient("rtt=30ms,loss=10%"), app);
+        let mut scene = Scene::new(seed, lossy_setup("rtt=30ms,loss=10%"), app);
         scene.confirm(SECOND * 20);
         scene.run_for(SECOND * 10);
-        let (sent, received) = (scene.tally().written, scene.server_tally().received);
+        let (sent, received) = (scene.counters().written, scene.server_counters().received);
         assert!(sent >= 245_000, "{sent}");
         // Data written in the last second may be in flight.
         assert!(received + 25_000 >= sent, "{received} of {sent}");

@@ -26,7 +26,7 @@ enum Change {
     Unseen,
 }
 
-/// The answers of a client, and what it saw.
+/// The duration of the exchanges, and the packets lost meanwhile.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Outcome {
     took: Duration,
@@ -106,7 +106,11 @@ fn run(seed: u64, link: &str, change: Change, pause: Duration, times: usize) -> 
     let mut world = World::new(seed);
     let near = world.machine("client", CLIENT);
     let far = world.machine("server", SERVER);
-    world.join_machines(&near, &far, &link.parse().expect("a link"));
+    world.join_machines(
+        &near,
+        &far,
+        &link.parse().expect("the link specification is valid"),
+    );
     far.spawn(serve(true));
     match world.run_until_done(near.spawn(client(change, pause, times))) {
         Ok(Ok(outcome)) => outcome,
@@ -121,7 +125,7 @@ fn millis(count: u64) -> Duration {
 
 /// Without moves the echoes take 3.5 seconds.
 #[test]
-fn a_new_socket_every_half_second_costs_little() {
+fn a_new_socket_every_half_second_adds_at_most_a_second() {
     let link = "20mbit,rtt=40ms,queue=2bdp";
     let alone = run(1, link, Change::Unseen, millis(500), 0);
     let moving = run(1, link, Change::Socket, millis(500), 6);
@@ -205,11 +209,13 @@ fn a_hint_is_followed_by_a_probe_at_once() {
         let mut world = World::new(1);
         let near = world.machine("client", CLIENT);
         let far = world.machine("server", SERVER);
-        let link = "20mbit,rtt=40ms".parse().expect("a link");
+        let link = "20mbit,rtt=40ms"
+            .parse()
+            .expect("the link specification is valid");
         world.join_machines(&near, &far, &link);
         far.spawn(serve(migration));
         let sent = world.run_until_done(near.spawn(hinted_client(hint)));
-        let (challenges, pings) = sent.expect("it ends").expect("it works");
+        let (challenges, pings) = sent.expect("the task ends").expect("the client succeeds");
         let context = format!("migration {migration}, {hint:?}: {challenges} and {pings}");
         match (hint, migration) {
             (Hint::Nothing, _) => assert_eq!((challenges, pings), (0, 0), "{context}"),

@@ -17,7 +17,7 @@ fn payload(mtu: u64) -> u64 {
 }
 
 /// Asserts that the search ends within 20 bytes of the limit of the link, and never above.
-fn finds(mtu: u64) -> Scene {
+fn assert_search_reaches(mtu: u64) -> Scene {
     let setup = Setup::on(&format!("50mbit,rtt=20ms,queue=200ms,mtu={mtu}"));
     let mut scene = Scene::new(1, setup, endless());
     scene.run_for(SECOND * 3);
@@ -36,22 +36,22 @@ fn finds(mtu: u64) -> Scene {
 
 #[test]
 fn search_finds_1300() {
-    finds(1300);
+    assert_search_reaches(1300);
 }
 
 #[test]
 fn search_finds_1400() {
-    finds(1400);
+    assert_search_reaches(1400);
 }
 
 #[test]
 fn search_finds_1500() {
-    finds(1500);
+    assert_search_reaches(1500);
 }
 
 #[test]
 fn search_finds_9000() {
-    finds(9000);
+    assert_search_reaches(9000);
 }
 
 /// Without a limit the largest datagram of UDP is used.
@@ -140,7 +140,7 @@ fn link_below_1228_bytes_ends_in_the_documented_error_without_a_busy_loop() {
     let lost = scene.when(|event| matches!(event, Event::Lost(_)));
     let at = lost.expect("the connection has ended") - Time::ZERO;
     assert!((SECOND * 9..SECOND * 11).contains(&at), "{at:?}");
-    let failures = &scene.tally().failures;
+    let failures = &scene.counters().failures;
     assert!(failures.len() == 1, "{failures:?}");
     assert_eq!(there(&scene).packets_out, 0);
     assert!(there(&scene).packets_in < 50, "{:?}", there(&scene));
@@ -148,7 +148,7 @@ fn link_below_1228_bytes_ends_in_the_documented_error_without_a_busy_loop() {
 }
 
 /// The link shrinks below the minimum of QUIC after the handshake: both ends close at the idle
-/// timeout, and do not spin until then.
+/// timeout, without a busy loop until then.
 #[test]
 fn link_that_shrinks_below_1228_bytes_times_out_without_a_busy_loop() {
     let setup = Setup::on("20mbit,rtt=40ms,mtu=1500,mtu@1s=1000;20mbit,rtt=40ms")
@@ -158,9 +158,9 @@ fn link_that_shrinks_below_1228_bytes_times_out_without_a_busy_loop() {
     let (steps, sent) = (scene.world.steps(), there(&scene).packets_in);
     scene.run_for(SECOND * 60);
     let lost = scene.when(|event| matches!(event, Event::Lost(_)));
-    lost.expect("the client gave up");
+    lost.expect("the client has timed out");
     let lost = scene.when_server(|event| matches!(event, Event::Lost(_)));
-    lost.expect("the server gave up");
+    lost.expect("the server has timed out");
     assert!(there(&scene).packets_in - sent < 500, "{:?}", there(&scene));
     assert!(scene.world.steps() - steps < 3000);
 }

@@ -99,8 +99,16 @@ fn pings_are_not_paced() {
     let app = Exchange::ping(SERVER, Duration::ZERO, Some(50));
     let mut scene = Scene::new(1, controlled("100mbit,rtt=20ms", Algorithm::Cubic), app);
     finish_exchanges(&mut scene, 50, SECOND * 5);
-    let slowest = scene.tally().exchanges.iter().map(|(_, took)| *took).max();
-    assert!(slowest.expect("fifty") < MS * 21, "{slowest:?}");
+    let slowest = scene
+        .counters()
+        .exchanges
+        .iter()
+        .map(|(_, took)| *took)
+        .max();
+    assert!(
+        slowest.expect("there are fifty exchanges") < MS * 21,
+        "{slowest:?}"
+    );
     assert_clean(&scene);
 }
 
@@ -115,7 +123,7 @@ fn short_answers_after_idle_take_one_round_trip() {
         let setup = controlled("100mbit,rtt=50ms,queue=1s", algorithm);
         let mut scene = Scene::new(1, setup, app);
         finish_exchanges(&mut scene, 10, SECOND * 30);
-        let exchanges = &scene.tally().exchanges;
+        let exchanges = &scene.counters().exchanges;
         let times: Vec<_> = exchanges.iter().map(|(_, took)| *took).collect();
         // The first one waits for the connection, the second one goes behind an MTU probe.
         assert!(
@@ -136,7 +144,7 @@ fn end_of_a_message_is_sent_without_delay() {
             .finishing_after(MS);
         let setup = controlled("100mbit,rtt=50ms,queue=1s", algorithm);
         let mut scene = Scene::new(1, setup, app);
-        let time = scene.run_until(SECOND * 3, "answer", |scene| scene.tally().streams == 1);
+        let time = scene.run_until(SECOND * 3, "answer", |scene| scene.counters().streams == 1);
         // The round trip, that millisecond, one for the link, and one step of `run_until`.
         let most = SECOND + MS * 53;
         assert!(time < most, "{algorithm}: {time:?}");

@@ -70,7 +70,7 @@ fn ping_beside_download(link: &str, algorithm: Algorithm) -> (Duration, Duration
     let bulk = Bulk::new(SERVER, TransferDirection::Down, Amount::Endless)
         .starting_at(courser_base::Time::ZERO + SECOND);
     let spec = HostSpec::client(
-        "10.0.1.3:50000".parse().expect("valid"),
+        "10.0.1.3:50000".parse().expect("the address is valid"),
         world.seed_for("bulk"),
     )
     .with_transport(config.clone());
@@ -78,14 +78,18 @@ fn ping_beside_download(link: &str, algorithm: Algorithm) -> (Duration, Duration
     let bulk = world.add("bulk", address, Host::new(spec, bulk));
     let spec = HostSpec::server(SERVER, world.seed_for("server")).with_transport(config);
     let server = world.add("server", SERVER.ip(), Host::new(spec, Serve::new()));
-    world.bottleneck(&[pinging, bulk], &[server], &link.parse().expect("a link"));
-    world.run_for(SECOND * 8).expect("it does not spin");
-    let host: &Host = world.node(pinging).expect("a host");
-    let tally = host.tally().expect("the application has a tally");
-    assert_eq!(tally.failures, [""; 0]);
+    world.bottleneck(
+        &[pinging, bulk],
+        &[server],
+        &link.parse().expect("the link specification is valid"),
+    );
+    world.run_for(SECOND * 8).expect("the world does not stall");
+    let host: &Host = world.node(pinging).expect("the node is a host");
+    let counters = host.counters().expect("the application has counters");
+    assert_eq!(counters.failures, [""; 0]);
     let from = courser_base::Time::ZERO + SECOND * 3;
-    let idle = tally.exchanges[3].1;
-    let mut busy: Vec<_> = tally
+    let idle = counters.exchanges[3].1;
+    let mut busy: Vec<_> = counters
         .exchanges
         .iter()
         .filter(|(at, _)| *at > from)
@@ -155,9 +159,17 @@ fn exchanges_through_a_short_queue_do_not_hang() {
         let app = Exchange::new(SERVER, 1000, 100_000, Some(10));
         let mut scene = Scene::new(seed, controlled(link, Algorithm::Cubic), app);
         finish_exchanges(&mut scene, 10, SECOND * 30);
-        let slowest = scene.tally().exchanges.iter().map(|(_, took)| *took).max();
+        let slowest = scene
+            .counters()
+            .exchanges
+            .iter()
+            .map(|(_, took)| *took)
+            .max();
         // 80 ms at the rate; the rest is recovery.
-        assert!(slowest.expect("ten") < MS * 900, "{slowest:?}");
+        assert!(
+            slowest.expect("there are ten exchanges") < MS * 900,
+            "{slowest:?}"
+        );
     });
 }
 

@@ -60,7 +60,11 @@ fn a_byte_a_second_keeps_the_connection_alive() {
     let mut world = World::new(1);
     let near = world.machine("client", CLIENT);
     let far = world.machine("server", SERVER);
-    world.join_machines(&near, &far, &"rtt=40ms".parse().expect("a link"));
+    world.join_machines(
+        &near,
+        &far,
+        &"rtt=40ms".parse().expect("the link specification is valid"),
+    );
     let reading = far.spawn(read_slowly_written());
     let writing = near.spawn(write_slowly());
     let packets = match world.run_until_done(writing) {

@@ -1,5 +1,5 @@
-//! Programs for the async API on machines with faulty sockets: errors about datagrams must end no
-//! connection and spin no task.
+//! Programs for the async API on machines with faulty sockets: errors about datagrams must not end
+//! a connection or cause a busy loop.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -93,7 +93,11 @@ fn run(seed: u64, link: &str, faults: [SocketFaults; 2]) -> Outcome {
     let far = world.machine("server", SERVER);
     near.set_socket_faults(at_client);
     far.set_socket_faults(at_server);
-    world.join_machines(&near, &far, &link.parse().expect("a link"));
+    world.join_machines(
+        &near,
+        &far,
+        &link.parse().expect("the link specification is valid"),
+    );
     far.spawn(serve());
     let done = world.run_until_done(near.spawn(client()));
     let took = match done {
@@ -106,7 +110,7 @@ fn run(seed: u64, link: &str, faults: [SocketFaults; 2]) -> Outcome {
 }
 
 /// The same faults at the client, at the server, and at both.
-fn anywhere(seed: u64, faults: &SocketFaults, limit: Duration) {
+fn assert_completes_with_faults_at_each_end(seed: u64, faults: &SocketFaults, limit: Duration) {
     let none = SocketFaults::default;
     for faults in [
         [faults.clone(), none()],
@@ -143,7 +147,7 @@ fn send_errors_are_losses() {
                 send_errors: vec![error],
                 ..lasting(20)
             };
-            anywhere(seed, &faults, seconds(20));
+            assert_completes_with_faults_at_each_end(seed, &faults, seconds(20));
         });
     }
 }
@@ -156,7 +160,7 @@ fn connection_survives_a_firewall_that_opens_after_two_seconds() {
         send_errors: vec![SocketError::NotPermitted],
         ..lasting(2)
     };
-    anywhere(1, &faults, seconds(9));
+    assert_completes_with_faults_at_each_end(1, &faults, seconds(9));
 }
 
 /// F33, from a microsecond to five seconds. Not from the first packet on: several of the longest in
@@ -170,7 +174,7 @@ fn senders_wait_for_full_sockets_without_a_busy_loop() {
             begins: Duration::from_millis(150),
             ..lasting(6)
         };
-        anywhere(1, &faults, seconds(40));
+        assert_completes_with_faults_at_each_end(1, &faults, seconds(40));
     }
 }
 
@@ -182,7 +186,7 @@ fn short_sends_lose_nothing() {
             short_sends: percent(100),
             ..lasting(60)
         };
-        anywhere(seed, &faults, seconds(1));
+        assert_completes_with_faults_at_each_end(seed, &faults, seconds(1));
     });
 }
 
@@ -193,7 +197,7 @@ fn too_large_datagrams_are_lost_probes() {
         largest: Some(1252),
         ..SocketFaults::default()
     };
-    anywhere(1, &faults, seconds(2));
+    assert_completes_with_faults_at_each_end(1, &faults, seconds(2));
 }
 
 /// F19, F40: ICMP messages are returned as errors of receive calls, correct or forged.
@@ -205,7 +209,7 @@ fn icmp_messages_do_not_end_a_connection() {
             receive_errors: vec![error],
             ..SocketFaults::default()
         };
-        anywhere(1, &faults, seconds(1));
+        assert_completes_with_faults_at_each_end(1, &faults, seconds(1));
     }
 }
 

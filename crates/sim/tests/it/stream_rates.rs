@@ -64,7 +64,11 @@ fn run(seed: u64, link: &str, limit: u64) -> [u64; 2] {
     let mut world = World::new(seed);
     let near = world.machine("client", CLIENT);
     let far = world.machine("server", SERVER);
-    world.join_machines(&near, &far, &link.parse().expect("a link"));
+    world.join_machines(
+        &near,
+        &far,
+        &link.parse().expect("the link specification is valid"),
+    );
     far.spawn(serve());
     match world.run_until_done(near.spawn(client(limit))) {
         Ok(Ok(rates)) => rates,
@@ -73,10 +77,10 @@ fn run(seed: u64, link: &str, limit: u64) -> [u64; 2] {
     }
 }
 
-fn assert_near(rate: u64, wanted: u64) {
+fn assert_near(rate: u64, expected: u64) {
     assert!(
-        (wanted * 95 / 100..=wanted * 105 / 100).contains(&rate),
-        "{rate} of {wanted}"
+        (expected * 95 / 100..=expected * 105 / 100).contains(&rate),
+        "{rate} of {expected}"
     );
 }
 
@@ -101,7 +105,7 @@ fn limited_stream_meets_its_rate_with_loss() {
 
 /// A limit above its share does not give a stream more than its share.
 #[test]
-fn high_limit_changes_nothing() {
+fn limit_above_its_share_has_no_effect() {
     let [limited, free] = run(1, "20mbit,rtt=40ms,queue=2bdp,mtu=1500", 100_000_000);
     assert!(limited.abs_diff(free) < free / 5, "{limited}, {free}");
 }

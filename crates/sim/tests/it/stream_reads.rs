@@ -71,7 +71,11 @@ fn run(seed: u64, link: &str) -> usize {
     let mut world = World::new(seed);
     let near = world.machine("client", CLIENT);
     let far = world.machine("server", SERVER);
-    world.join_machines(&near, &far, &link.parse().expect("a link"));
+    world.join_machines(
+        &near,
+        &far,
+        &link.parse().expect("the link specification is valid"),
+    );
     let task = far.spawn(serve());
     near.spawn(client());
     match world.run_until_done(task) {
@@ -99,7 +103,11 @@ fn ordered_reads_are_refused_after_unordered_ones() {
     let mut world = World::new(3);
     let near = world.machine("client", CLIENT);
     let far = world.machine("server", SERVER);
-    world.join_machines(&near, &far, &"rtt=10ms".parse().expect("a link"));
+    world.join_machines(
+        &near,
+        &far,
+        &"rtt=10ms".parse().expect("the link specification is valid"),
+    );
     near.spawn(client());
     let task = far.spawn(async {
         let config = ServerConfig::with_identity(&identity())?.alpn(["pieces"]);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::common::requests::{Fate, Requests, SlowReader};
+use crate::common::requests::{RequestEnd, Requests, SlowReader};
 use crate::common::{SERVER, Scene, Setup, for_each_seed};
 use courser_sim::apps::{Amount, Bulk, Exchange, TransferDirection};
 
@@ -15,12 +15,14 @@ fn setup(link: &str) -> Setup {
 }
 
 fn requests(scene: &Scene) -> &Requests {
-    scene.client().app().expect("requests")
+    scene.client().app().expect("the application is `Requests`")
 }
 
-/// Runs until every request has met its fate.
+/// Runs until every request has ended.
 fn finish(scene: &mut Scene, limit: Duration) -> Duration {
-    let time = scene.run_until(limit, "fates", |scene| requests(scene).is_done());
+    let time = scene.run_until(limit, "end of all requests", |scene| {
+        requests(scene).is_done()
+    });
     scene.assert_clean();
     time
 }
@@ -30,8 +32,8 @@ fn thousand_streams_complete_a_hundred_at_a_time() {
     let app = Requests::new(SERVER, 1000, 10, 10);
     let mut scene = Scene::new(1, setup("20mbit,rtt=20ms,queue=200p"), app);
     let time = finish(&mut scene, SECOND * 10);
-    assert_eq!(scene.tally().streams, 1000);
-    assert_eq!(scene.tally().received, 10_000);
+    assert_eq!(scene.counters().streams, 1000);
+    assert_eq!(scene.counters().received, 10_000);
     // A hundred at a time: ten round trips, and the credit for the next ones.
     assert!(time < MS * 20 * (2 + 10 * 4), "{time:?}");
 }
@@ -43,8 +45,8 @@ fn thousand_streams_complete_with_five_percent_loss() {
         let mut scene = Scene::new(seed, setup("20mbit,rtt=20ms,loss=5%,queue=200p"), app);
         // 1 MB at loss 5 % is 1200 * 1.22 / 0.22 bytes per round trip, twenty times that.
         finish(&mut scene, SECOND * 60);
-        assert_eq!(scene.tally().streams, 1000);
-        assert_eq!(scene.tally().received, 1_000_000);
+        assert_eq!(scene.counters().streams, 1000);
+        assert_eq!(scene.counters().received, 1_000_000);
         assert!(scene.back().dropped.loss > 30);
     });
 }
@@ -56,7 +58,7 @@ fn all_streams_complete_with_a_limit_of_one() {
     setup.server.max_bidi_streams = 1;
     let mut scene = Scene::new(1, setup, app);
     finish(&mut scene, SECOND * 30);
-    assert_eq!(scene.tally().streams, 50);
+    assert_eq!(scene.counters().streams, 50);
     assert_eq!(requests(&scene).most_open(), 1);
 }
 
@@ -66,9 +68,9 @@ fn parallel_requests_all_end_with_ten_percent_loss() {
         let app = Requests::new(SERVER, 60, 2000, 5000);
         let mut scene = Scene::new(seed, setup("20mbit,rtt=30ms,loss=10%,queue=200p"), app);
         finish(&mut scene, SECOND * 60);
-        assert_eq!(scene.tally().streams, 60);
-        assert_eq!(scene.tally().received, 300_000);
-        assert_eq!(scene.server_tally().received, 120_000);
+        assert_eq!(scene.counters().streams, 60);
+        assert_eq!(scene.counters().received, 300_000);
+        assert_eq!(scene.server_counters().received, 120_000);
         assert!(scene.dropped(|dropped| dropped.loss) > 20);
     });
 }
@@ -86,10 +88,10 @@ fn lost_packet_delays_only_its_own_streams() {
         scene.run_for(MS * 60);
         assert_eq!(scene.back().dropped.listed, 1, "packet {lost}");
         // A packet has parts of two responses, or of three if it ends with small ones.
-        let there = scene.tally().streams;
+        let there = scene.counters().streams;
         assert!((7..10).contains(&there), "packet {lost}: {there}");
         finish(&mut scene, SECOND);
-        assert_eq!(scene.tally().streams, 10);
+        assert_eq!(scene.counters().streams, 10);
     }
 }
 
@@ -100,7 +102,10 @@ fn stream_without_a_byte_ends_like_any_other() {
         let app = Requests::new(SERVER, 40, 0, 0);
         let mut scene = Scene::new(seed, setup("rtt=20ms,loss=20%:3"), app);
         finish(&mut scene, SECOND * 30);
-        assert_eq!((scene.tally().streams, scene.tally().received), (40, 0));
+        assert_eq!(
+            (scene.counters().streams, scene.counters().received),
+            (40, 0)
+        );
         lost += scene.dropped(|dropped| dropped.loss);
     });
     assert!(lost > 40, "{lost}");
@@ -113,8 +118,8 @@ fn lost_end_is_sent_again() {
     let setup = setup("rtt=40ms");
     let mut scene = Scene::new(1, setup, app);
     scene.run_for(MS * 300);
-    assert_eq!(scene.server_tally().received, 1000);
-    assert_eq!(scene.server_tally().streams, 0);
+    assert_eq!(scene.server_counters().received, 1000);
+    assert_eq!(scene.server_counters().streams, 0);
     scene.lose_forward(1, "rtt=40ms");
     let time = finish(&mut scene, SECOND * 2);
     assert_eq!(scene.forward().dropped.listed, 1);
@@ -125,15 +130,15 @@ fn lost_end_is_sent_again() {
 #[test]
 fn resets_of_every_second_stream_leave_the_others_whole() {
     for_each_seed(20, |seed| {
-        let app = Requests::new(SERVER, 60, 20_000, 3000).with_fate(|index| match index % 2 {
-            0 => Fate::Finish,
-            _ => Fate::ResetAfter(5000),
+        let app = Requests::new(SERVER, 60, 20_000, 3000).with_end(|index| match index % 2 {
+            0 => RequestEnd::Finish,
+            _ => RequestEnd::ResetAfter(5000),
         });
         let mut scene = Scene::new(seed, setup("20mbit,rtt=30ms,loss=5%,queue=200p"), app);
         finish(&mut scene, SECOND * 60);
-        assert_eq!(scene.tally().streams, 30);
-        assert_eq!(scene.tally().received, 90_000);
-        assert!(scene.server_tally().received >= 600_000);
+        assert_eq!(scene.counters().streams, 30);
+        assert_eq!(scene.counters().received, 90_000);
+        assert!(scene.server_counters().received >= 600_000);
         assert!(scene.dropped(|dropped| dropped.loss) > 20);
     });
 }
@@ -141,14 +146,14 @@ fn resets_of_every_second_stream_leave_the_others_whole() {
 #[test]
 fn stops_of_every_second_answer_leave_the_others_whole() {
     for_each_seed(20, |seed| {
-        let app = Requests::new(SERVER, 60, 100, 20_000).with_fate(|index| match index % 2 {
-            0 => Fate::Finish,
-            _ => Fate::StopAfter(1),
+        let app = Requests::new(SERVER, 60, 100, 20_000).with_end(|index| match index % 2 {
+            0 => RequestEnd::Finish,
+            _ => RequestEnd::StopAfter(1),
         });
         let mut scene = Scene::new(seed, setup("20mbit,rtt=30ms,loss=5%,queue=200p"), app);
         finish(&mut scene, SECOND * 60);
-        assert_eq!(scene.tally().streams, 30);
-        assert!(scene.tally().received >= 600_000);
+        assert_eq!(scene.counters().streams, 30);
+        assert!(scene.counters().received >= 600_000);
         assert!(scene.dropped(|dropped| dropped.loss) > 20);
     });
 }
@@ -157,10 +162,10 @@ fn stops_of_every_second_answer_leave_the_others_whole() {
 /// time, and then a transfer larger than all windows.
 #[test]
 fn credit_of_aborted_streams_is_released() {
-    let app = Requests::new(SERVER, 500, 4000, 4000).with_fate(|index| match index % 5 {
-        0 => Fate::ResetAfter(2000),
-        1 => Fate::StopAfter(1000),
-        _ => Fate::Finish,
+    let app = Requests::new(SERVER, 500, 4000, 4000).with_end(|index| match index % 5 {
+        0 => RequestEnd::ResetAfter(2000),
+        1 => RequestEnd::StopAfter(1000),
+        _ => RequestEnd::Finish,
     });
     let setup = setup("20mbit,rtt=30ms,loss=2%,queue=200p").both(|config| {
         config.receive_window = 100_000;
@@ -170,8 +175,8 @@ fn credit_of_aborted_streams_is_released() {
     });
     let mut scene = Scene::new(1, setup, app);
     finish(&mut scene, SECOND * 60);
-    assert_eq!(scene.tally().streams, 300);
-    assert!(scene.tally().received > 1_200_000);
+    assert_eq!(scene.counters().streams, 300);
+    assert!(scene.counters().received > 1_200_000);
 }
 
 /// A window of two kilobytes: a round trip for each two kilobytes, and lost credit is granted
@@ -189,7 +194,7 @@ fn tiny_windows_with_loss_never_get_stuck() {
         let mut scene = Scene::new(seed, setup, app);
         // More than thirty windows, of which a fifth waits for one or two probes.
         scene.finish(SECOND * 30, 1);
-        assert_eq!(scene.server_tally().received, 60_000);
+        assert_eq!(scene.server_counters().received, 60_000);
         scene.assert_clean();
         assert!(scene.dropped(|dropped| dropped.loss) > 5);
     });
@@ -204,7 +209,7 @@ fn windows_of_a_single_byte_move_a_byte_each_round_trip() {
     let app = Bulk::new(SERVER, TransferDirection::Up, Amount::Bytes(50));
     let mut scene = Scene::new(1, setup, app);
     let time = scene.finish(SECOND * 5, 1);
-    assert_eq!(scene.server_tally().received, 50);
+    assert_eq!(scene.server_counters().received, 50);
     scene.assert_clean();
     // The header has eight bytes, and two round trips are the handshake's and the last answer.
     assert!(time >= MS * 20 * 57 && time <= MS * 20 * 64, "{time:?}");
@@ -220,13 +225,13 @@ fn slow_reader_slows_the_sender_down() {
     let app = SlowReader::new(SERVER, 500_000, 10_000, MS * 100);
     let mut scene = Scene::new(1, setup, app);
     scene.run_for(SECOND * 2);
-    let (read, arrived) = (scene.tally().received, scene.stats().data_received);
+    let (read, arrived) = (scene.counters().received, scene.stats().data_received);
     assert!(
         read > 150_000 && arrived <= read + 64 * 1024,
         "{read} {arrived}"
     );
     scene.finish(SECOND * 5, 1);
-    assert_eq!(scene.tally().received, 500_000);
+    assert_eq!(scene.counters().received, 500_000);
     scene.assert_clean();
 }
 
@@ -240,7 +245,7 @@ fn slow_reader_with_loss_gets_every_byte() {
         let app = SlowReader::new(SERVER, 200_000, 10_000, MS * 50);
         let mut scene = Scene::new(seed, setup, app);
         scene.finish(SECOND * 20, 1);
-        assert_eq!(scene.tally().received, 200_000);
+        assert_eq!(scene.counters().received, 200_000);
         scene.assert_clean();
     });
 }
@@ -257,7 +262,7 @@ fn reader_that_sleeps_past_the_idle_timeout_keeps_its_connection() {
     let app = SlowReader::new(SERVER, 100_000, 40_000, SECOND * 8);
     let mut scene = Scene::new(1, setup, app);
     scene.finish(SECOND * 90, 1);
-    assert_eq!(scene.tally().received, 100_000);
+    assert_eq!(scene.counters().received, 100_000);
     scene.assert_clean();
 }
 
@@ -267,7 +272,7 @@ fn big_response_fills_the_link() {
     let app = Bulk::new(SERVER, TransferDirection::Down, Amount::Bytes(20_000_000));
     let mut scene = Scene::new(1, setup("100mbit,rtt=40ms,queue=1bdp"), app);
     let time = scene.finish(SECOND * 4, 1);
-    assert_eq!(scene.tally().received, 20_000_000);
+    assert_eq!(scene.counters().received, 20_000_000);
     scene.assert_clean();
     assert!(time < MS * 1600 * 2, "{time:?}");
 }
@@ -278,8 +283,8 @@ fn consecutive_exchanges_complete_with_loss() {
         let app = Exchange::new(SERVER, 200, 2000, Some(40));
         let mut scene = Scene::new(seed, setup("rtt=20ms,loss=10%"), app);
         scene.finish(SECOND * 60, 40);
-        assert_eq!(scene.tally().exchanges.len(), 40);
-        assert_eq!(scene.server_tally().received, 8000);
+        assert_eq!(scene.counters().exchanges.len(), 40);
+        assert_eq!(scene.server_counters().received, 8000);
         scene.assert_clean();
         assert!(scene.dropped(|dropped| dropped.loss) > 5);
     });

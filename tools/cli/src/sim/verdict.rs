@@ -1,7 +1,7 @@
 //! Compares the runs of a scenario with its bounds.
 
 use courser_sim::report::{RunReport, Unit};
-use courser_sim::scenario::{Bound, Scenario, Verdict};
+use courser_sim::scenario::{Bound, BoundResult, Scenario};
 use courser_units::{bits, seconds};
 
 /// A bound of a scenario, and its verdict over all runs.
@@ -10,7 +10,7 @@ pub(super) struct Judged {
     /// The measure and its limit.
     pub(super) bound: Bound,
     /// The value of the runs, and whether the bound holds.
-    pub(super) verdict: Verdict,
+    pub(super) verdict: BoundResult,
 }
 
 /// Checks the bounds of a scenario against its runs.

@@ -7,24 +7,26 @@ use courser::runtime::{Ecn, Received, Runtime, Transmit, UdpSocket};
 use super::*;
 
 fn bind(machine: &Machine, address: &str) -> Box<dyn UdpSocket> {
-    try_bind(machine, address).expect("a free address")
+    try_bind(machine, address).expect("the address is free")
 }
 
 fn try_bind(machine: &Machine, address: &str) -> std::io::Result<Box<dyn UdpSocket>> {
-    machine.core().bind(address.parse().expect("an address"))
+    machine
+        .core()
+        .bind(address.parse().expect("the address is valid"))
 }
 
 fn receive(socket: &dyn UdpSocket, buffer: &mut [u8]) -> Option<Received> {
     let mut cx = Context::from_waker(Waker::noop());
     match socket.poll_receive(&mut cx, buffer) {
-        Poll::Ready(received) => Some(received.expect("the machine lives")),
+        Poll::Ready(received) => Some(received.expect("the machine exists")),
         Poll::Pending => None,
     }
 }
 
 fn to<'a>(destination: &str, contents: &'a [u8]) -> Transmit<'a> {
     Transmit {
-        destination: destination.parse().expect("an address"),
+        destination: destination.parse().expect("the address is valid"),
         source: None,
         ecn: Ecn::Ect0,
         segment_size: None,
@@ -34,23 +36,26 @@ fn to<'a>(destination: &str, contents: &'a [u8]) -> Transmit<'a> {
 
 fn packet(destination: &str, payload: &'static [u8]) -> Packet {
     Packet {
-        source: "10.0.0.9:9".parse().expect("an address"),
-        destination: destination.parse().expect("an address"),
+        source: "10.0.0.9:9".parse().expect("the address is valid"),
+        destination: destination.parse().expect("the address is valid"),
         ecn: Ecn::Ce,
         payload: Bytes::from_static(payload),
     }
 }
 
 #[test]
-fn batch_leaves_as_packets_with_its_mark() {
+fn batch_is_sent_as_packets_with_its_mark() {
     let mut machine = Machine::new([CLIENT], 1);
     let socket = bind(&machine, "0.0.0.0:0");
-    assert_eq!(socket.local_addr().expect("bound").port(), 49_152);
+    assert_eq!(
+        socket.local_addr().expect("the socket is bound").port(),
+        49_152
+    );
     let transmit = Transmit {
         segment_size: Some(3),
         ..to("10.0.0.2:4433", b"abcdefgh")
     };
-    assert_eq!(socket.try_send(&transmit).expect("room"), 8);
+    assert_eq!(socket.try_send(&transmit).expect("the buffer has room"), 8);
     let packets: Vec<Packet> = std::iter::from_fn(|| machine.transmit(Time::ZERO)).collect();
     let payloads: Vec<&[u8]> = packets.iter().map(|packet| &packet.payload[..]).collect();
     assert_eq!(payloads, [&b"abc"[..], b"def", b"gh"]);
@@ -66,14 +71,14 @@ fn batch_leaves_as_packets_with_its_mark() {
 /// A machine has one link, whose zone is 1.
 #[test]
 fn link_local_addresses_are_in_the_zone_of_the_link() {
-    let own: IpAddr = "fe80::1".parse().expect("an address");
+    let own: IpAddr = "fe80::1".parse().expect("the address is valid");
     let mut machine = Machine::new([own], 1);
     let socket = bind(&machine, "[fe80::1%1]:9");
-    let local = socket.local_addr().expect("bound");
+    let local = socket.local_addr().expect("the socket is bound");
     assert_eq!(local.to_string(), "[fe80::1%1]:9");
     let sent = socket.try_send(&to("[fe80::2%1]:4433", b"question"));
-    assert_eq!(sent.expect("on the link"), 8);
-    let question = machine.transmit(Time::ZERO).expect("a packet");
+    assert_eq!(sent.expect("the address is on the link"), 8);
+    let question = machine.transmit(Time::ZERO).expect("a packet is sent");
     assert_eq!(question.source, local);
     machine.receive(
         Time::ZERO,
@@ -84,7 +89,7 @@ fn link_local_addresses_are_in_the_zone_of_the_link() {
             payload: Bytes::from_static(b"answer"),
         },
     );
-    let received = receive(&*socket, &mut [0; 100]).expect("an answer");
+    let received = receive(&*socket, &mut [0; 100]).expect("the answer is received");
     assert_eq!(received.peer.to_string(), "[fe80::2%1]:4433");
     for elsewhere in ["[fe80::2%2]:4433", "[fe80::1%2]:4433"] {
         let error = socket
@@ -92,7 +97,7 @@ fn link_local_addresses_are_in_the_zone_of_the_link() {
             .expect_err(elsewhere);
         assert_eq!(error.kind(), ErrorKind::NetworkUnreachable);
     }
-    let error = try_bind(&machine, "[fe80::1%2]:10").expect_err("another link");
+    let error = try_bind(&machine, "[fe80::1%2]:10").expect_err("the zone belongs to another link");
     assert_eq!(error.kind(), ErrorKind::AddrNotAvailable);
 }
 
@@ -104,7 +109,7 @@ fn equal_datagrams_are_received_as_one_batch() {
         machine.receive(Time::ZERO, packet("10.0.0.1:9", payload));
     }
     let mut buffer = [0; 100];
-    let batch = receive(&*socket, &mut buffer).expect("a batch");
+    let batch = receive(&*socket, &mut buffer).expect("a batch is received");
     assert_eq!(&buffer[..batch.len], b"abcdefg");
     assert_eq!(
         (batch.segment_size, batch.ecn, batch.local),
@@ -123,9 +128,9 @@ fn batch_ends_where_the_buffer_does() {
     for _ in 0..3 {
         machine.receive(Time::ZERO, packet("10.0.0.1:9", b"abcd"));
     }
-    let batch = receive(&*socket, &mut [0; 11]).expect("a batch");
+    let batch = receive(&*socket, &mut [0; 11]).expect("a batch is received");
     assert_eq!((batch.len, batch.truncated), (8, false));
-    let batch = receive(&*socket, &mut [0; 3]).expect("a datagram");
+    let batch = receive(&*socket, &mut [0; 3]).expect("a datagram is received");
     assert_eq!((batch.len, batch.truncated), (3, true));
 }
 
@@ -159,12 +164,12 @@ fn sender_waits_for_room_and_is_woken() {
             };
             std::future::poll_fn(|cx| socket.poll_writable(cx))
                 .await
-                .expect("room");
+                .expect("the buffer has room");
             (error.kind(), sent)
         }
     });
     machine.run(Time::ZERO);
-    assert!(result_of(&mut handle).is_none(), "it waits");
+    assert!(result_of(&mut handle).is_none(), "the task waits for room");
     assert_eq!(machine.next_timeout(), None);
     assert!(machine.transmit(Time::ZERO).is_some());
     assert_eq!(machine.next_timeout(), Some(Time::ZERO));
@@ -177,8 +182,8 @@ fn sender_waits_for_room_and_is_woken() {
 }
 
 #[test]
-fn packets_go_to_the_most_specific_socket() {
-    let address: IpAddr = "fd00::1".parse().expect("an address");
+fn packets_are_delivered_to_the_most_specific_socket() {
+    let address: IpAddr = "fd00::1".parse().expect("the address is valid");
     let mut machine = Machine::new([CLIENT, SERVER, address], 1);
     let exact = bind(&machine, "10.0.0.1:9");
     let other = bind(&machine, "[::]:10");
@@ -235,15 +240,20 @@ fn binding_errors_name_the_cause() {
 fn ephemeral_ports_are_reused_and_run_out() {
     let machine = Machine::new([CLIENT], 1);
     let mut sockets: Vec<_> = (0..16_384).map(|_| bind(&machine, "10.0.0.1:0")).collect();
-    let error = try_bind(&machine, "10.0.0.1:0").expect_err("all are taken");
+    let error = try_bind(&machine, "10.0.0.1:0").expect_err("all ports are taken");
     assert_eq!(error.kind(), ErrorKind::AddrInUse);
-    let freed = sockets.swap_remove(77).local_addr().expect("bound");
-    let again = bind(&machine, "10.0.0.1:0").local_addr().expect("bound");
+    let freed = sockets
+        .swap_remove(77)
+        .local_addr()
+        .expect("the socket is bound");
+    let again = bind(&machine, "10.0.0.1:0")
+        .local_addr()
+        .expect("the socket is bound");
     assert_eq!(again, freed);
 }
 
 #[test]
-fn impossible_destination_fails_only_its_own_datagrams() {
+fn unreachable_destination_fails_only_its_own_datagrams() {
     let machine = Machine::new([CLIENT], 1);
     let wildcard = bind(&machine, "0.0.0.0:1");
     let loopback = bind(&machine, "127.0.0.1:2");
@@ -264,7 +274,9 @@ fn impossible_destination_fails_only_its_own_datagrams() {
         source: Some(SERVER),
         ..to("10.0.0.2:5", b"x")
     };
-    let error = wildcard.try_send(&foreign).expect_err("not our address");
+    let error = wildcard
+        .try_send(&foreign)
+        .expect_err("the address is not one of the machine");
     assert!(courser_udp::is_transient(&error), "{error}");
 }
 
@@ -272,9 +284,11 @@ fn impossible_destination_fails_only_its_own_datagrams() {
 fn loopback_takes_ten_microseconds() {
     let mut machine = Machine::new([CLIENT], 1);
     let socket = bind(&machine, "127.0.0.1:9");
-    socket.try_send(&to("127.0.0.1:9", b"echo")).expect("room");
+    socket
+        .try_send(&to("127.0.0.1:9", b"echo"))
+        .expect("the buffer has room");
     assert!(machine.transmit(Time::ZERO).is_none());
-    let due = machine.next_timeout().expect("it is under way");
+    let due = machine.next_timeout().expect("the packet is in transit");
     assert_eq!(due.as_nanos(), 10_000);
     machine.run(due);
     assert_eq!(

@@ -34,21 +34,21 @@ async fn yield_now() {
 /// Returns the order in which ten tasks that never wait for time were polled.
 fn order(seed: u64) -> (Vec<usize>, u64) {
     let machine = alone(seed);
-    let turns = Arc::new(Mutex::new(Vec::new()));
+    let polled = Arc::new(Mutex::new(Vec::new()));
     for task in 0..10 {
-        let turns = turns.clone();
+        let polled = polled.clone();
         machine.spawn(async move {
             for _ in 0..5 {
-                turns.lock().expect("not poisoned").push(task);
+                polled.lock().expect("the lock is not poisoned").push(task);
                 yield_now().await;
             }
         });
     }
     run(&machine);
     assert!(machine.pending_tasks().is_empty());
-    let turns = turns.lock().expect("not poisoned").clone();
-    assert_eq!(turns.len(), 50);
-    (turns, machine.fingerprint())
+    let polled = polled.lock().expect("the lock is not poisoned").clone();
+    assert_eq!(polled.len(), 50);
+    (polled, machine.fingerprint())
 }
 
 #[test]
@@ -61,17 +61,14 @@ fn seed_decides_the_order_of_polls() {
     let mut first_turns: Vec<usize> = one[..10].to_vec();
     first_turns.sort_unstable();
     first_turns.dedup();
-    assert!(
-        first_turns.len() < 10,
-        "it is not simply one after the other"
-    );
+    assert!(first_turns.len() < 10, "the order is not that of spawning");
 }
 
 #[test]
-fn machines_with_one_seed_draw_different_numbers() {
+fn machines_with_the_same_seed_have_different_random_numbers() {
     let draw = |address| {
         let machine = Machine::new([address], 7);
-        machine.enter(|| courser::runtime::random_seed().expect("a number"))
+        machine.enter(|| courser::runtime::random_seed().expect("a random seed is available"))
     };
     assert_eq!(draw(CLIENT), draw(CLIENT));
     assert_ne!(draw(CLIENT), draw(SERVER));
@@ -88,7 +85,9 @@ fn sleep_is_exact_to_the_nanosecond() {
         (first, now() - begin, courser::runtime::unix_time())
     });
     run(&machine);
-    let (first, all, unix) = result_of(&mut handle).expect("over").expect("a result");
+    let (first, all, unix) = result_of(&mut handle)
+        .expect("the task has ended")
+        .expect("the task was not aborted");
     assert_eq!(first, Duration::from_nanos(1));
     assert_eq!(all, Duration::new(86_400 * 400, 999_999_999));
     assert_eq!(unix, Duration::from_secs(1_767_225_600) + all);
@@ -104,7 +103,9 @@ fn timeout_fires_on_time_and_cancels_its_timer() {
         (late, in_time)
     });
     run(&machine);
-    let results = result_of(&mut handle).expect("over").expect("a result");
+    let results = result_of(&mut handle)
+        .expect("the task has ended")
+        .expect("the task was not aborted");
     assert_eq!(results, (Err(Elapsed), Ok(())));
     // A timer left behind would have advanced the clock further.
     assert_eq!(machine.time().as_nanos(), 39_999_999);
@@ -113,16 +114,19 @@ fn timeout_fires_on_time_and_cancels_its_timer() {
 #[test]
 fn timers_fire_in_order_of_their_deadlines() {
     let machine = alone(3);
-    let rung = Arc::new(Mutex::new(Vec::new()));
+    let fired = Arc::new(Mutex::new(Vec::new()));
     for delay in [50, 10, 40, 20, 30] {
-        let rung = rung.clone();
+        let fired = fired.clone();
         machine.spawn(async move {
             sleep(ms(delay)).await;
-            rung.lock().expect("not poisoned").push(delay);
+            fired.lock().expect("the lock is not poisoned").push(delay);
         });
     }
     run(&machine);
-    assert_eq!(*rung.lock().expect("not poisoned"), [10, 20, 30, 40, 50]);
+    assert_eq!(
+        *fired.lock().expect("the lock is not poisoned"),
+        [10, 20, 30, 40, 50]
+    );
 }
 
 #[test]
@@ -130,7 +134,9 @@ fn endless_sleep_sets_no_timer() {
     let machine = alone(1);
     let mut handle = machine.spawn(async { timeout(ms(5), sleep(Duration::MAX)).await });
     run(&machine);
-    let result = result_of(&mut handle).expect("over").expect("a result");
+    let result = result_of(&mut handle)
+        .expect("the task has ended")
+        .expect("the task was not aborted");
     assert_eq!(result, Err(Elapsed));
 }
 
@@ -140,7 +146,7 @@ fn channels_of_other_crates_work() {
     let (sender, mut receiver) = tokio::sync::mpsc::channel(2);
     machine.spawn(async move {
         for number in 0..10u32 {
-            sender.send(number).await.expect("somebody listens");
+            sender.send(number).await.expect("the receiver exists");
         }
     });
     let mut handle = machine.spawn(async move {
@@ -148,7 +154,7 @@ fn channels_of_other_crates_work() {
         while let Some(number) = receiver.recv().await {
             tokio::select! {
                 () = sleep(ms(1)) => sum += number,
-                () = pending() => unreachable!("never ready"),
+                () = pending() => unreachable!("the future is never ready"),
             }
         }
         sum
@@ -178,9 +184,9 @@ fn aborted_task_drops_its_values_and_is_cancelled() {
 }
 
 fn panic_of(machine: &Machine) -> String {
-    let payload = catch_unwind(AssertUnwindSafe(|| run(machine))).expect_err("a panic");
+    let payload = catch_unwind(AssertUnwindSafe(|| run(machine))).expect_err("the machine panics");
     let text = payload.downcast_ref::<String>();
-    text.expect("a formatted message").clone()
+    text.expect("the panic has a message").clone()
 }
 
 #[test]
@@ -205,7 +211,7 @@ fn panic_of_a_task_names_task_time_and_seed() {
 }
 
 #[test]
-fn panic_repeats_the_hint_it_was_given() {
+fn panic_contains_the_replay_hint() {
     let machine = alone(1).with_replay_hint("World::new(7)");
     machine.spawn(async { panic!("oh") });
     assert!(panic_of(&machine).contains("World::new(7)"));
@@ -226,7 +232,7 @@ fn tasks_that_wake_each_other_endlessly_are_reported() {
 }
 
 #[test]
-fn task_that_waits_forever_is_listed_and_no_event_is_due() {
+fn task_that_never_wakes_is_listed_and_no_event_is_due() {
     let machine = alone(1);
     machine.spawn(pending::<()>());
     let line = line!() - 1;

@@ -26,7 +26,7 @@ fn echo_run(seed: u64) -> (Vec<Seen>, [u64; 2]) {
             })
             .collect();
         for task in tasks {
-            task.await.expect("an echo");
+            task.await.expect("the echo is received");
         }
         endpoint.close(0u32.into(), b"");
         endpoint.wait_idle().await;
@@ -38,7 +38,7 @@ fn echo_run(seed: u64) -> (Vec<Seen>, [u64; 2]) {
 }
 
 #[test]
-fn echo_survives_loss_and_one_seed_repeats_it_to_the_packet() {
+fn echo_over_a_lossy_wire_is_repeated_packet_by_packet_with_the_same_seed() {
     let (packets, prints) = echo_run(1);
     let (again, prints_again) = echo_run(1);
     let first_difference = packets.iter().zip(&again).position(|(a, b)| a != b);
@@ -80,13 +80,13 @@ fn thousand_streams_run_at_once() {
                 let connection = connection.clone();
                 spawn(async move {
                     let answer = echo(&connection, &number.to_be_bytes()).await;
-                    u32::from_be_bytes(answer.try_into().expect("four bytes"))
+                    u32::from_be_bytes(answer.try_into().expect("the answer has four bytes"))
                 })
             })
             .collect();
         let mut sum = 0;
         for task in tasks {
-            sum += task.await.expect("an echo");
+            sum += task.await.expect("the echo is received");
         }
         sum
     });
@@ -94,7 +94,7 @@ fn thousand_streams_run_at_once() {
 }
 
 #[test]
-fn dropped_endpoint_leaves_no_task_and_no_port_behind() {
+fn dropped_endpoint_releases_its_task_and_port() {
     let mut pair = Pair::new(4);
     pair.server.spawn(serve_echo());
     pair.run_client(async {
@@ -103,8 +103,9 @@ fn dropped_endpoint_leaves_no_task_and_no_port_behind() {
             let endpoint = Endpoint::bind(config, None, SocketAddr::from((CLIENT, 5000)));
             let mut endpoint = endpoint.expect("the port is free again");
             let config = courser::ClientConfig::with_roots([identity().certificate()]);
-            endpoint
-                .set_default_client_config(config.expect("a valid configuration").alpn(["test"]));
+            endpoint.set_default_client_config(
+                config.expect("the configuration is valid").alpn(["test"]),
+            );
             let connection = connect(&endpoint).await;
             echo(&connection, b"x").await;
             drop(connection);
@@ -132,7 +133,7 @@ fn dropped_endpoint_leaves_no_task_and_no_port_behind() {
 fn identity_created_on_a_machine_is_repeatable_and_valid() {
     let make = |seed| {
         let machine = Machine::new([CLIENT], seed);
-        machine.enter(|| courser::Identity::dev().expect("random numbers"))
+        machine.enter(|| courser::Identity::dev().expect("random numbers are available"))
     };
     assert_eq!(make(1).certificate(), make(1).certificate());
     assert_ne!(make(1).certificate(), make(2).certificate());
@@ -144,32 +145,36 @@ fn identity_created_on_a_machine_is_repeatable_and_valid() {
     let trusted = own.certificate();
     pair.server.spawn(async move {
         let config = ServerConfig::with_identity(&own)
-            .expect("it fits")
+            .expect("the identity is valid")
             .alpn(["test"]);
-        let endpoint = Endpoint::server(config, server_address()).expect("a port");
-        let connection = endpoint.accept().await.expect("open").await;
-        connection.expect("a handshake").closed().await;
+        let endpoint = Endpoint::server(config, server_address()).expect("the port is free");
+        let connection = endpoint.accept().await.expect("the endpoint is open").await;
+        connection.expect("the handshake completes").closed().await;
     });
     pair.run_client(async move {
         let endpoint = client_endpoint();
-        let config = courser::ClientConfig::with_roots([trusted]).expect("a certificate");
+        let config =
+            courser::ClientConfig::with_roots([trusted]).expect("the certificate is valid");
         let connecting =
             endpoint.connect_with(config.alpn(["test"]), server_address(), "localhost");
         connecting
-            .expect("configured")
+            .expect("the endpoint has a configuration")
             .await
-            .expect("it is trusted");
+            .expect("the certificate is trusted");
     });
 }
 
 #[test]
-fn silent_peer_ends_the_attempt_at_the_handshake_timeout() {
+fn unanswered_attempt_ends_at_the_handshake_timeout() {
     let mut pair = Pair::new(5).losing_every(1);
     let waited = pair.run_client(async {
         let begin = courser::runtime::now();
         let endpoint = client_endpoint();
         let connecting = endpoint.connect(server_address(), SERVER_NAME);
-        let error = connecting.expect("configured").await.expect_err("nobody");
+        let error = connecting
+            .expect("the endpoint has a configuration")
+            .await
+            .expect_err("the peer does not answer");
         assert!(error.to_string().contains("timed out"), "{error}");
         courser::runtime::now() - begin
     });
@@ -181,29 +186,35 @@ fn silent_peer_ends_the_attempt_at_the_handshake_timeout() {
 fn both_ends_can_run_on_one_machine() {
     let mut pair = Pair::new(6);
     let answer = pair.run_client(async {
-        let config = ServerConfig::with_identity(&identity()).expect("a valid configuration");
+        let config = ServerConfig::with_identity(&identity()).expect("the configuration is valid");
         let here = SocketAddr::from(([127, 0, 0, 1], 0));
-        let server = Endpoint::server(config.alpn(["test"]), here).expect("a port");
-        let address = server.local_addr().expect("bound");
+        let server = Endpoint::server(config.alpn(["test"]), here).expect("the port is free");
+        let address = server.local_addr().expect("the endpoint is bound");
         spawn(async move {
             let connection = server
                 .accept()
                 .await
-                .expect("open")
+                .expect("the endpoint is open")
                 .await
-                .expect("a client");
-            let (mut send, mut receive) = connection.accept_bi().await.expect("a stream");
+                .expect("a client connects");
+            let (mut send, mut receive) = connection
+                .accept_bi()
+                .await
+                .expect("the client opens a stream");
             tokio::io::copy(&mut receive, &mut send)
                 .await
-                .expect("it is read");
-            send.finish().expect("not finished yet");
+                .expect("the peer reads the stream");
+            send.finish().expect("the stream is not finished");
             connection.closed().await;
         });
-        let client = Endpoint::client(here).expect("a port");
+        let client = Endpoint::client(here).expect("the port is free");
         let config = courser::ClientConfig::with_roots([identity().certificate()]);
-        let config = config.expect("a valid configuration").alpn(["test"]);
+        let config = config.expect("the configuration is valid").alpn(["test"]);
         let connecting = client.connect_with(config, address, SERVER_NAME);
-        let connection = connecting.expect("configured").await.expect("a handshake");
+        let connection = connecting
+            .expect("the endpoint has a configuration")
+            .await
+            .expect("the handshake completes");
         timeout(ms(10), echo(&connection, b"near")).await
     });
     assert_eq!(answer, Ok(b"near".to_vec()));

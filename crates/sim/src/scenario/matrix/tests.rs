@@ -26,7 +26,7 @@ fn mistake(from: &str, to: &str) -> String {
 
 #[test]
 fn matrix_keeps_file_order_and_varies_the_last_variable_fastest() {
-    let all = Scenario::parse_all(FAMILY).expect("a valid scenario");
+    let all = Scenario::parse_all(FAMILY).expect("the scenario is valid");
     let names: Vec<&str> = all.iter().map(|it| it.name.as_str()).collect();
     let expected = [
         "bulk-cubic-10mbit",
@@ -42,7 +42,9 @@ fn matrix_keeps_file_order_and_varies_the_last_variable_fastest() {
 
 #[test]
 fn parsing_one_scenario_refuses_a_family() {
-    let error = Scenario::parse(FAMILY).expect_err("five").to_string();
+    let error = Scenario::parse(FAMILY)
+        .expect_err("the family has five scenarios")
+        .to_string();
     assert!(error.contains("5 scenarios"), "{error}");
 }
 

@@ -13,47 +13,60 @@ fn pair(seed: u64, spec: &str) -> (World, Machine, Machine) {
     let mut world = World::new(seed);
     let client = world.machine("client", [10, 0, 0, 1]);
     let server = world.machine("server", [10, 0, 0, 2]);
-    let spec: DuplexSpec = spec.parse().expect("a link");
+    let spec: DuplexSpec = spec.parse().expect("the link specification is valid");
     world.join_machines(&client, &server, &spec);
     (world, client, server)
 }
 
 /// Echoes everything on the streams of one connection.
 async fn serve() {
-    let config = ServerConfig::with_identity(&identity()).expect("a valid configuration");
-    let address = "10.0.0.2:4433".parse().expect("an address");
-    let endpoint = Endpoint::server(config.alpn(["test"]), address).expect("a port");
-    let connection = endpoint.accept().await.expect("open").await;
-    let connection = connection.expect("a handshake");
+    let config = ServerConfig::with_identity(&identity()).expect("the configuration is valid");
+    let address = "10.0.0.2:4433".parse().expect("the address is valid");
+    let endpoint = Endpoint::server(config.alpn(["test"]), address).expect("the port is free");
+    let connection = endpoint.accept().await.expect("the endpoint is open").await;
+    let connection = connection.expect("the handshake completes");
     while let Ok((mut send, mut receive)) = connection.accept_bi().await {
         spawn(async move {
-            let all = receive.read_to_end(100_000).await.expect("a question");
-            send.write_all(&all).await.expect("it is read");
-            send.finish().expect("not finished yet");
+            let all = receive
+                .read_to_end(100_000)
+                .await
+                .expect("the request is received");
+            send.write_all(&all)
+                .await
+                .expect("the peer reads the stream");
+            send.finish().expect("the stream is not finished");
         });
     }
 }
 
 async fn ask() -> Duration {
-    let (time, _) = ask_and_look().await;
+    let (time, _) = ask_and_return_mtu().await;
     time
 }
 
 /// The duration, and the size of datagrams at the end.
-async fn ask_and_look() -> (Duration, u16) {
+async fn ask_and_return_mtu() -> (Duration, u16) {
     let begin = now();
-    let address = "10.0.0.1:0".parse().expect("an address");
-    let endpoint = Endpoint::client(address).expect("a port");
+    let address = "10.0.0.1:0".parse().expect("the address is valid");
+    let endpoint = Endpoint::client(address).expect("the port is free");
     let config =
-        ClientConfig::with_roots([identity().certificate()]).expect("a valid configuration");
-    let server = "10.0.0.2:4433".parse().expect("an address");
+        ClientConfig::with_roots([identity().certificate()]).expect("the configuration is valid");
+    let server = "10.0.0.2:4433".parse().expect("the address is valid");
     let connecting = endpoint.connect_with(config.alpn(["test"]), server, "localhost");
-    let connection = connecting.expect("configured").await.expect("a handshake");
-    let (mut send, mut receive) = connection.open_bi().await.expect("open");
+    let connection = connecting
+        .expect("the endpoint has a configuration")
+        .await
+        .expect("the handshake completes");
+    let (mut send, mut receive) = connection.open_bi().await.expect("the endpoint is open");
     let question = vec![7; 50_000];
-    send.write_all(&question).await.expect("it is read");
-    send.finish().expect("not finished yet");
-    let answer = receive.read_to_end(100_000).await.expect("an answer");
+    send.write_all(&question)
+        .await
+        .expect("the peer reads the stream");
+    send.finish().expect("the stream is not finished");
+    let answer = receive
+        .read_to_end(100_000)
+        .await
+        .expect("the answer is received");
     assert_eq!(answer, question);
     (now() - begin, connection.stats().path.mtu)
 }
@@ -64,8 +77,8 @@ fn connection_adopts_the_mtu_of_a_packet_too_big_report() {
     let link = "20ms | 5ms,mtu=1400/icmp;20ms";
     let (mut world, client, server) = pair(1, link);
     server.spawn(serve());
-    let task = client.spawn(ask_and_look());
-    let (_, mtu) = world.run_until_done(task).expect("an end");
+    let task = client.spawn(ask_and_return_mtu());
+    let (_, mtu) = world.run_until_done(task).expect("the task ends");
     assert_eq!(mtu, 1372);
     assert_eq!(world.link(LinkId(0)).stats().answered, 1);
 }
@@ -75,8 +88,12 @@ fn equal_seeds_give_equal_traces_and_others_differ() {
     let run = |seed| {
         let (mut world, client, server) = pair(seed, "20ms,3%");
         server.spawn(serve());
-        let time = world.run_until_done(client.spawn(ask())).expect("an end");
-        world.run_for(Duration::from_secs(60)).expect("it moves");
+        let time = world
+            .run_until_done(client.spawn(ask()))
+            .expect("the task ends");
+        world
+            .run_for(Duration::from_secs(60))
+            .expect("the world does not stall");
         let prints = (client.fingerprint(), server.fingerprint());
         (time, world.digest(), prints)
     };
@@ -88,7 +105,9 @@ fn equal_seeds_give_equal_traces_and_others_differ() {
 fn answer_without_loss_takes_the_expected_round_trips() {
     let (mut world, client, server) = pair(1, "20ms");
     server.spawn(serve());
-    let time = world.run_until_done(client.spawn(ask())).expect("an end");
+    let time = world
+        .run_until_done(client.spawn(ask()))
+        .expect("the task ends");
     // One for the handshake, and three windows in slow start each way for 50 000 bytes.
     let rtt = Duration::from_millis(40);
     assert!(time >= 6 * rtt && time <= 7 * rtt, "{time:?}");
@@ -103,7 +122,7 @@ fn deadlock_report_names_tasks_and_seed() {
     });
     let error = world
         .run_until_done(client.spawn(pending::<()>()))
-        .expect_err("it cannot end");
+        .expect_err("the task cannot end");
     assert!(error.is_deadlock());
     assert_eq!(error.last_event(), Time::ZERO + Duration::from_secs(2));
     assert_eq!(error.pending().len(), 2);
@@ -130,7 +149,7 @@ fn time_limit_is_not_a_deadlock() {
     let limit = Duration::from_secs(10);
     let error = world
         .run_until_done_within::<()>(limit, busy)
-        .expect_err("endless");
+        .expect_err("the task never ends");
     assert!(error.is_timeout() && !error.is_deadlock());
     assert_eq!(world.now(), Time::ZERO + limit);
 }
@@ -140,7 +159,9 @@ fn aborted_task_reports_it() {
     let (mut world, client, _server) = pair(1, "20ms");
     let handle = client.spawn(pending::<()>());
     handle.abort();
-    let error = world.run_until_done(handle).expect_err("aborted");
+    let error = world
+        .run_until_done(handle)
+        .expect_err("the task was aborted");
     assert!(error.to_string().contains("cancelled"), "{error}");
 }
 
@@ -152,8 +173,10 @@ fn panic_names_machine_and_the_seed_of_the_world() {
         panic!("out of memory");
     });
     let run = || world.run_until_done(client.spawn(pending::<()>()));
-    let payload = catch_unwind(AssertUnwindSafe(run)).expect_err("a panic");
-    let text = payload.downcast_ref::<String>().expect("a message");
+    let payload = catch_unwind(AssertUnwindSafe(run)).expect_err("the task panics");
+    let text = payload
+        .downcast_ref::<String>()
+        .expect("the panic has a message");
     for part in [
         "machine server at 3ms",
         "World::new(0x5eed)",
@@ -169,25 +192,29 @@ fn tasks_of_two_machines_share_a_channel() {
     let (sender, receiver) = tokio::sync::oneshot::channel();
     server.spawn(async move {
         sleep(Duration::from_secs(5)).await;
-        sender.send("now").expect("somebody waits");
+        sender.send("now").expect("the receiver exists");
     });
     let waiting = client.spawn(async move { (receiver.await, now()) });
     let deadline = server.enter(now) + Duration::from_secs(5);
-    let (word, at) = world.run_until_done(waiting).expect("an end");
+    let (word, at) = world.run_until_done(waiting).expect("the task ends");
     assert_eq!((word, at), (Ok("now"), deadline));
 }
 
 #[test]
 fn task_spawned_between_runs_starts_at_the_current_time() {
     let (mut world, client, _server) = pair(1, "20ms");
-    world.run_for(Duration::from_secs(7)).expect("it moves");
+    world
+        .run_for(Duration::from_secs(7))
+        .expect("the world does not stall");
     let begin = world
         .run_until_done(client.spawn(async { now() }))
-        .expect("an end");
-    world.run_for(Duration::from_secs(1)).expect("it moves");
+        .expect("the task ends");
+    world
+        .run_for(Duration::from_secs(1))
+        .expect("the world does not stall");
     let later = world
         .run_until_done(client.spawn(async { now() }))
-        .expect("an end");
+        .expect("the task ends");
     assert_eq!(later - begin, Duration::from_secs(1));
     assert_eq!(client.time(), Time::ZERO + Duration::from_secs(8));
 }

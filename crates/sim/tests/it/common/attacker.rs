@@ -9,8 +9,8 @@ use courser_sim::packet::Packet;
 use courser_wire::ConnectionId;
 use courser_wire::packet::{self, PacketKind};
 
-use super::dice::Dice;
 use super::forged::{self, Ids};
+use super::random::SeededRandom;
 
 /// The attacks, in per cent of the datagrams that pass.
 #[derive(Clone, Copy, Debug, Default)]
@@ -31,8 +31,8 @@ impl Attack {
     }
 }
 
-/// A packet that arrives at the client before the first one of the server, and that the client must
-/// accept.
+/// A packet that arrives at the client before the first one of the server, and that the client has
+/// to accept.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Early {
     Close,
@@ -44,7 +44,7 @@ pub enum Early {
 pub struct Attacker {
     pub attack: Attack,
     pub early: Option<Early>,
-    dice: Dice,
+    random: SeededRandom,
     known: BTreeMap<ConnectionId, Known>,
     /// Some of the datagrams that have passed to the server.
     kept: Vec<Packet>,
@@ -65,15 +65,15 @@ pub const ATTACKER: SocketAddr = SocketAddr::V4(std::net::SocketAddrV4::new(
     6666,
 ));
 
-/// The number of datagrams that it remembers.
+/// The maximum number of datagrams that the attacker keeps.
 const MAX_KEPT: usize = 300;
 
 impl Attacker {
-    pub fn new(attack: Attack, dice: Dice) -> Self {
+    pub fn new(attack: Attack, random: SeededRandom) -> Self {
         Self {
             attack,
             early: None,
-            dice,
+            random,
             known: BTreeMap::new(),
             kept: Vec::new(),
             sent: 0,
@@ -92,15 +92,15 @@ impl Attacker {
 
     /// Returns the datagrams that travel to the server in place of one from the client.
     pub fn pass_out(&mut self, packet: Packet, out: &mut impl Extend<Packet>) {
-        self.learn(&packet);
+        self.record_ids(&packet);
         let mut first = Vec::new();
         // The winner of the race of the first datagram owns the connection: the server accepts no
         // migration before the handshake is confirmed (RFC 9000 §9).
         let is_short = packet.payload.first().is_some_and(|byte| byte & 0x80 == 0);
-        if self.dice.percent(self.attack.race) && is_short {
+        if self.random.percent(self.attack.race) && is_short {
             first.push(from_attacker(packet.clone()));
         }
-        if self.dice.percent(self.attack.forge)
+        if self.random.percent(self.attack.forge)
             && let Some(payload) = self.forge_to_server(&packet)
         {
             first.push(Packet {
@@ -108,10 +108,11 @@ impl Attacker {
                 ..packet.clone()
             });
         }
-        if self.dice.percent(self.attack.replay) && !self.kept.is_empty() {
-            let at = usize::try_from(self.dice.below(self.kept.len() as u64)).expect("an index");
+        if self.random.percent(self.attack.replay) && !self.kept.is_empty() {
+            let at = usize::try_from(self.random.below(self.kept.len() as u64))
+                .expect("the index fits into usize");
             let again = self.kept[at].clone();
-            first.push(match self.dice.percent(50) {
+            first.push(match self.random.percent(50) {
                 true => from_attacker(again),
                 false => again,
             });
@@ -127,12 +128,13 @@ impl Attacker {
     /// Returns the datagrams that arrive at the client before this one.
     pub fn pass_in(&mut self, packet: &Packet) -> Option<Packet> {
         if let Some(early) = self.early.take() {
-            let ids = self.known_to(packet)?.ids;
+            let ids = self.ids_of(packet)?.ids;
             let payload = match early {
                 Early::Close => forged::initial_close(Side::Server, &ids, 0),
                 Early::Versions => forged::versions_to_client(&ids),
                 Early::Retry => {
-                    let source = ConnectionId::new(b"not mine").expect("eight");
+                    let source =
+                        ConnectionId::new(b"not mine").expect("the connection ID has eight bytes");
                     forged::retry_to_client(&ids, &source)
                 }
             };
@@ -141,19 +143,20 @@ impl Attacker {
                 ..packet.clone()
             });
         }
-        if !self.dice.percent(self.attack.forge) {
+        if !self.random.percent(self.attack.forge) {
             return None;
         }
-        let known = *self.known_to(packet)?;
-        let kind = self.dice.below(5);
+        let known = *self.ids_of(packet)?;
+        let kind = self.random.below(5);
         let payload = match kind {
             0 if known.has_handshake_keys => forged::versions_to_client(&known.ids),
             1 if known.has_handshake_keys => {
-                let source = ConnectionId::new(&self.dice.draw().to_le_bytes()).expect("eight");
+                let source = ConnectionId::new(&self.random.draw().to_le_bytes())
+                    .expect("the connection ID has eight bytes");
                 forged::retry_to_client(&known.ids, &source)
             }
             2 if known.has_handshake_keys => {
-                let number = self.dice.below(1000);
+                let number = self.random.below(1000);
                 forged::initial_close(Side::Server, &known.ids, number)
             }
             3 => self.garbage(packet),
@@ -168,8 +171,8 @@ impl Attacker {
 
     fn forge_to_server(&mut self, packet: &Packet) -> Option<Vec<u8>> {
         let known = *self.known.values().next_back()?;
-        Some(match self.dice.below(4) {
-            // A server accepts neither.
+        Some(match self.random.below(4) {
+            // A server accepts neither of these packets.
             0 => forged::versions_to_client(&known.ids),
             1 => forged::retry_to_client(&known.ids, &known.ids.server),
             2 => self.garbage(packet),
@@ -181,30 +184,31 @@ impl Attacker {
     fn garbage(&mut self, packet: &Packet) -> Vec<u8> {
         let mut bytes = packet.payload.to_vec();
         for byte in bytes.iter_mut().skip(30) {
-            *byte = self.dice.draw().to_le_bytes()[0];
+            *byte = self.random.draw().to_le_bytes()[0];
         }
         bytes
     }
 
     fn reset(&mut self, destination: &ConnectionId) -> Vec<u8> {
-        let len = usize::try_from(self.dice.between(43, 1200)).expect("a length");
-        let mut bytes = forged::reset_of(|| self.dice.draw(), len);
+        let len =
+            usize::try_from(self.random.between(43, 1200)).expect("the length fits into usize");
+        let mut bytes = forged::reset_of(|| self.random.draw(), len);
         // For an existing connection, or for none.
-        if self.dice.percent(50) {
+        if self.random.percent(50) {
             let end = 1 + destination.len();
             bytes[1..end].copy_from_slice(destination);
         }
         bytes
     }
 
-    fn known_to(&self, packet: &Packet) -> Option<&Known> {
+    fn ids_of(&self, packet: &Packet) -> Option<&Known> {
         let first = packet::decode(&packet.payload, 0, CID_LEN).ok()?;
         let found = self.known.get(&first.destination);
         found.or_else(|| self.known.values().next_back())
     }
 
     /// Records a datagram of the client.
-    fn learn(&mut self, packet: &Packet) {
+    fn record_ids(&mut self, packet: &Packet) {
         for packet in packet::Packets::new(&packet.payload, CID_LEN).flatten() {
             match packet.kind {
                 PacketKind::Initial => {

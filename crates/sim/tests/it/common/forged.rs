@@ -72,7 +72,7 @@ pub fn retry_to_client(ids: &Ids, source: &ConnectionId) -> Vec<u8> {
 pub fn versions_to_client(ids: &Ids) -> Vec<u8> {
     let mut bytes = vec![0xc5, 0, 0, 0, 0];
     for id in [&ids.client, &ids.first] {
-        bytes.push(u8::try_from(id.len()).expect("at most 20"));
+        bytes.push(u8::try_from(id.len()).expect("a connection ID has at most 20 bytes"));
         bytes.extend_from_slice(id);
     }
     bytes.extend_from_slice(&0x6b33_43cf_u32.to_be_bytes());

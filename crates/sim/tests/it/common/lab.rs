@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use courser_base::Time;
 use courser_recovery::Algorithm;
-use courser_sim::apps::{Amount, Bulk, Tally, TransferDirection};
+use courser_sim::apps::{Amount, AppCounters, Bulk, TransferDirection};
 use courser_sim::host::{App, ETHERNET_PAYLOAD, Host};
 use courser_sim::link::LinkStats;
 use courser_transport::ConnectionStats;
@@ -45,21 +45,21 @@ pub fn endless() -> Bulk {
 /// Runs an [`up`] to its end. Returns the time at which the server received the last byte.
 pub fn finish_up(scene: &mut Scene, bytes: u64, limit: Duration) -> Duration {
     scene.run_until(limit, "end of the transfer", |scene| {
-        scene.server_tally().streams == 1 && scene.tally().streams == 1
+        scene.server_counters().streams == 1 && scene.counters().streams == 1
     });
-    assert_eq!(scene.server_tally().received, bytes);
+    assert_eq!(scene.server_counters().received, bytes);
     assert_clean(scene);
-    finished(scene.server_tally())
+    finished(scene.server_counters())
 }
 
 /// Runs a [`down`] to its end. Returns the time at which the client received the last byte.
 pub fn finish_down(scene: &mut Scene, bytes: u64, limit: Duration) -> Duration {
     scene.run_until(limit, "end of the transfer", |scene| {
-        scene.tally().streams == 1
+        scene.counters().streams == 1
     });
-    assert_eq!(scene.tally().received, bytes);
+    assert_eq!(scene.counters().received, bytes);
     assert_clean(scene);
-    finished(scene.tally())
+    finished(scene.counters())
 }
 
 /// Runs one transfer up with a seed. Returns the scene and the duration.
@@ -79,20 +79,20 @@ pub fn transfer_down(seed: u64, setup: Setup, bytes: u64, limit: Duration) -> (S
 /// Runs an application of exchanges until `count` of them have ended.
 pub fn finish_exchanges(scene: &mut Scene, count: usize, limit: Duration) {
     scene.run_until(limit, "last exchange", |scene| {
-        scene.tally().exchanges.len() == count
+        scene.counters().exchanges.len() == count
     });
     assert_clean(scene);
 }
 
-fn finished(tally: &Tally) -> Duration {
-    tally.finished_at.expect("a stream has ended") - Time::ZERO
+fn finished(counters: &AppCounters) -> Duration {
+    counters.finished_at.expect("a stream has ended") - Time::ZERO
 }
 
 /// Asserts that all received bytes are correct and no failure was reported.
 pub fn assert_clean(scene: &Scene) {
-    for tally in [scene.tally(), scene.server_tally()] {
-        assert_eq!(tally.mismatch, None);
-        assert_eq!(tally.failures, [""; 0]);
+    for counters in [scene.counters(), scene.server_counters()] {
+        assert_eq!(counters.mismatch, None);
+        assert_eq!(counters.failures, [""; 0]);
     }
 }
 
@@ -144,6 +144,9 @@ pub fn with_connection<T>(
     let host: &mut Host = scene.client_mut();
     let handle = host.connections()[0];
     host.act(now, |_: &mut dyn App, context| {
-        act(now, context.connection(handle).expect("it is there"))
+        act(
+            now,
+            context.connection(handle).expect("the connection exists"),
+        )
     })
 }

@@ -1,18 +1,18 @@
-//! The parts that scenarios share: a client and a server on a link, with checks of everything that
-//! must hold.
+//! The parts that scenarios share: a client and a server on a link, and checks that apply to every
+//! scenario.
 
 #![allow(dead_code, reason = "each test binary uses its part")]
 
 pub mod attacker;
-pub mod dice;
-pub mod disturbed;
+pub mod faulty_host;
+pub mod faulty_scene;
 pub mod forged;
 pub mod lab;
+pub mod random;
 pub mod requests;
 pub mod shared;
 pub mod slow;
 mod steps;
-pub mod troubled;
 mod watch;
 
 use std::net::SocketAddr;
@@ -20,7 +20,7 @@ use std::time::Duration;
 
 use courser_base::Time;
 use courser_sim::World;
-use courser_sim::apps::{Serve, Tally};
+use courser_sim::apps::{AppCounters, Serve};
 use courser_sim::host::{App, Host, HostSpec};
 use courser_sim::world::{LinkPair, NodeId};
 use courser_transport::{ConnectionStats, Event, RetryPolicy, TransportConfig};
@@ -116,7 +116,7 @@ impl Scene {
     }
 
     fn host(&self, id: NodeId) -> &Host {
-        let watched: &Watched = self.world.node(id).expect("a watched host");
+        let watched: &Watched = self.world.node(id).expect("the node is a watched host");
         &watched.host
     }
 
@@ -129,23 +129,33 @@ impl Scene {
     }
 
     pub fn client_mut(&mut self) -> &mut Host {
-        let watched: &mut Watched = self.world.node_mut(self.client).expect("a watched host");
+        let watched: &mut Watched = self
+            .world
+            .node_mut(self.client)
+            .expect("the node is a watched host");
         &mut watched.host
     }
 
     pub fn server_mut(&mut self) -> &mut Host {
-        let watched: &mut Watched = self.world.node_mut(self.server).expect("a watched host");
+        let watched: &mut Watched = self
+            .world
+            .node_mut(self.server)
+            .expect("the node is a watched host");
         &mut watched.host
     }
 
     /// Returns the counters of the client's application.
-    pub fn tally(&self) -> &Tally {
-        self.client().tally().expect("the application has a tally")
+    pub fn counters(&self) -> &AppCounters {
+        self.client()
+            .counters()
+            .expect("the application has counters")
     }
 
     /// Returns the counters of the server's application.
-    pub fn server_tally(&self) -> &Tally {
-        self.server().tally().expect("the application has a tally")
+    pub fn server_counters(&self) -> &AppCounters {
+        self.server()
+            .counters()
+            .expect("the application has counters")
     }
 
     /// Returns the counters of the client's first connection.
@@ -159,13 +169,13 @@ impl Scene {
     }
 
     /// Returns the time of the client's first event of this kind.
-    pub fn when(&self, wanted: impl Fn(&Event) -> bool) -> Option<Time> {
-        when(self.client(), wanted)
+    pub fn when(&self, matches: impl Fn(&Event) -> bool) -> Option<Time> {
+        when(self.client(), matches)
     }
 
     /// Returns the time of the server's first event of this kind.
-    pub fn when_server(&self, wanted: impl Fn(&Event) -> bool) -> Option<Time> {
-        when(self.server(), wanted)
+    pub fn when_server(&self, matches: impl Fn(&Event) -> bool) -> Option<Time> {
+        when(self.server(), matches)
     }
 
     pub fn run_for(&mut self, time: Duration) {
@@ -184,21 +194,21 @@ impl Scene {
         what: &str,
         done: impl Fn(&Self) -> bool,
     ) -> Duration {
-        let begun = self.world.now();
-        // The world cannot lend itself to a closure that takes the scene, so time advances in
-        // steps.
+        let start = self.world.now();
+        // `World::run_until` borrows the world, so its closure cannot take the scene: time advances
+        // in steps.
         while !done(self) {
-            let gone = self.world.now() - begun;
+            let elapsed = self.world.now() - start;
             assert!(
-                gone < limit,
-                "no {what} after {gone:?}: client {:?}, server {:?}, {:?}",
+                elapsed < limit,
+                "no {what} after {elapsed:?}: client {:?}, server {:?}, {:?}",
                 self.client().log(),
                 self.server().log(),
                 self.stats(),
             );
             self.run_for(STEP);
         }
-        self.world.now() - begun
+        self.world.now() - start
     }
 
     /// Runs until the handshake is confirmed at both ends.
@@ -217,9 +227,9 @@ fn first_stats(host: &Host) -> ConnectionStats {
         .unwrap_or_default()
 }
 
-fn when(host: &Host, wanted: impl Fn(&Event) -> bool) -> Option<Time> {
+fn when(host: &Host, matches: impl Fn(&Event) -> bool) -> Option<Time> {
     let mut log = host.log().iter();
-    log.find(|(_, _, event)| wanted(event))
+    log.find(|(_, _, event)| matches(event))
         .map(|(at, _, _)| *at)
 }
 

@@ -5,16 +5,16 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use courser_base::Time;
-use courser_sim::apps::{Mismatch, Tally, check, piece};
+use courser_sim::apps::{AppCounters, Mismatch, is_pattern_at, pattern_at};
 use courser_sim::host::{App, Context};
 use courser_transport::{
     ConnectionError, ConnectionHandle, ReadError, StreamEvent, Streams, WriteError,
 };
 use courser_wire::{Direction, StreamId};
 
-/// The fate of a request.
+/// How a request ends.
 #[derive(Clone, Copy, Debug)]
-pub enum Fate {
+pub enum RequestEnd {
     /// It is sent completely, and the response is read completely.
     Finish,
     /// The client resets it after this number of written bytes.
@@ -30,7 +30,7 @@ pub struct Requests {
     count: u64,
     request: u64,
     response: u64,
-    fate: fn(u64) -> Fate,
+    end_of: fn(u64) -> RequestEnd,
     /// The time of the first request.
     begin: Time,
     /// The delay between the last byte and the end of each request.
@@ -40,12 +40,12 @@ pub struct Requests {
     open: BTreeMap<StreamId, Request>,
     most_open: usize,
     is_closed: bool,
-    tally: Tally,
+    counters: AppCounters,
 }
 
 #[derive(Clone, Copy)]
 struct Request {
-    fate: Fate,
+    end: RequestEnd,
     /// The length of the header and the pattern behind it.
     written: u64,
     read: u64,
@@ -62,7 +62,7 @@ impl Requests {
             count,
             request,
             response,
-            fate: |_| Fate::Finish,
+            end_of: |_| RequestEnd::Finish,
             begin: Time::ZERO,
             finish_after: Duration::ZERO,
             connection: None,
@@ -70,13 +70,13 @@ impl Requests {
             open: BTreeMap::new(),
             most_open: 0,
             is_closed: false,
-            tally: Tally::default(),
+            counters: AppCounters::default(),
         }
     }
 
-    /// Sets fates by index.
-    pub fn with_fate(self, fate: fn(u64) -> Fate) -> Self {
-        Self { fate, ..self }
+    /// Sets how each request ends, by its index.
+    pub fn with_end(self, end_of: fn(u64) -> RequestEnd) -> Self {
+        Self { end_of, ..self }
     }
 
     /// Sets the time of the first request, long after the handshake.
@@ -95,7 +95,7 @@ impl Requests {
         }
     }
 
-    /// Returns true if every request has met its fate.
+    /// Returns true if every request has ended.
     pub fn is_done(&self) -> bool {
         self.opened == self.count && self.open.is_empty()
     }
@@ -118,7 +118,7 @@ impl Requests {
                 .and_then(|streams| streams.open(Direction::Bidirectional));
             let Some(id) = opened else { break };
             let request = Request {
-                fate: (self.fate)(self.opened),
+                end: (self.end_of)(self.opened),
                 written: 0,
                 read: 0,
                 finish_at: None,
@@ -158,19 +158,20 @@ impl Requests {
     fn write(&mut self, now: Time, streams: &mut Streams, id: StreamId, request: &mut Request) {
         let header = self.response.to_be_bytes();
         let end = header.len() as u64 + self.request;
-        let (stop, resets) = match request.fate {
-            Fate::ResetAfter(bytes) => (bytes.min(end), true),
-            Fate::Finish | Fate::StopAfter(_) => (end, false),
+        let (stop, resets) = match request.end {
+            RequestEnd::ResetAfter(bytes) => (bytes.min(end), true),
+            RequestEnd::Finish | RequestEnd::StopAfter(_) => (end, false),
         };
         while request.written < stop {
-            let header_left = header.get(usize::try_from(request.written).expect("fits")..);
+            let header_left =
+                header.get(usize::try_from(request.written).expect("the length fits into usize")..);
             let written = match header_left.filter(|left| !left.is_empty()) {
                 Some(left) => streams.write(id, left),
                 None => {
                     let at = request.written - header.len() as u64;
-                    let mut next = piece(at, stop - request.written);
+                    let mut next = pattern_at(at, stop - request.written);
                     let written = streams.write_chunk(id, &mut next);
-                    self.tally.written += *written.as_ref().unwrap_or(&0) as u64;
+                    self.counters.written += *written.as_ref().unwrap_or(&0) as u64;
                     written
                 }
             };
@@ -182,13 +183,13 @@ impl Requests {
         }
         if resets {
             request.is_sent = true;
-            streams.reset(id, 7).expect("it is open");
+            streams.reset(id, 7).expect("the stream is open");
             return;
         }
         let at = *request.finish_at.get_or_insert(now + self.finish_after);
         if at <= now {
             request.is_sent = true;
-            streams.finish(id).expect("it is open");
+            streams.finish(id).expect("the stream is open");
         }
     }
 
@@ -200,28 +201,28 @@ impl Requests {
         id: StreamId,
         request: &mut Request,
     ) -> bool {
-        match request.fate {
+        match request.end {
             // An incomplete request has no response.
-            Fate::ResetAfter(_) if request.is_sent => {
-                streams.stop(id, 7).expect("it is open");
+            RequestEnd::ResetAfter(_) if request.is_sent => {
+                streams.stop(id, 7).expect("the stream is open");
                 return true;
             }
-            Fate::StopAfter(bytes) if request.read >= bytes => {
-                streams.stop(id, 7).expect("it is open");
+            RequestEnd::StopAfter(bytes) if request.read >= bytes => {
+                streams.stop(id, 7).expect("the stream is open");
                 return true;
             }
             _ => {}
         }
         match streams.read_chunk(id, usize::MAX) {
             Ok(Some(chunk)) => {
-                note(&mut self.tally, id, request.read, &chunk);
+                note(&mut self.counters, id, request.read, &chunk);
                 request.read += chunk.len() as u64;
                 self.read(now, streams, id, request)
             }
             Ok(None) => {
                 assert_eq!(request.read, self.response, "request {id:?}");
-                self.tally.streams += 1;
-                self.tally.finished_at = Some(now);
+                self.counters.streams += 1;
+                self.counters.finished_at = Some(now);
                 true
             }
             Err(ReadError::Blocked) => false,
@@ -231,11 +232,11 @@ impl Requests {
 }
 
 /// Checks bytes against the pattern, and counts them.
-fn note(tally: &mut Tally, stream: StreamId, offset: u64, bytes: &[u8]) {
-    if tally.mismatch.is_none() && !check(offset, bytes) {
-        tally.mismatch = Some(Mismatch { stream, offset });
+fn note(counters: &mut AppCounters, stream: StreamId, offset: u64, bytes: &[u8]) {
+    if counters.mismatch.is_none() && !is_pattern_at(offset, bytes) {
+        counters.mismatch = Some(Mismatch { stream, offset });
     }
-    tally.received += bytes.len() as u64;
+    counters.received += bytes.len() as u64;
 }
 
 impl App for Requests {
@@ -269,7 +270,7 @@ impl App for Requests {
 
     fn on_closed(&mut self, _: &mut Context<'_>, _: ConnectionHandle, error: &ConnectionError) {
         if !error.is_local_close() {
-            self.tally.failures.push(error.to_string());
+            self.counters.failures.push(error.to_string());
         }
     }
 
@@ -298,8 +299,8 @@ impl App for Requests {
         ends.chain(begin).min()
     }
 
-    fn tally(&self) -> Option<&Tally> {
-        Some(&self.tally)
+    fn counters(&self) -> Option<&AppCounters> {
+        Some(&self.counters)
     }
 }
 
@@ -312,7 +313,7 @@ pub struct SlowReader {
     connection: Option<ConnectionHandle>,
     stream: Option<StreamId>,
     next: Option<Time>,
-    tally: Tally,
+    counters: AppCounters,
 }
 
 impl SlowReader {
@@ -326,7 +327,7 @@ impl SlowReader {
             connection: None,
             stream: None,
             next: None,
-            tally: Tally::default(),
+            counters: AppCounters::default(),
         }
     }
 }
@@ -339,11 +340,13 @@ impl App for SlowReader {
 
     fn on_connected(&mut self, context: &mut Context<'_>, connection: ConnectionHandle) {
         let now = context.now();
-        let streams = context.streams(connection).expect("it is open");
-        let id = streams.open(Direction::Bidirectional).expect("the first");
+        let streams = context.streams(connection).expect("the stream is open");
+        let id = streams
+            .open(Direction::Bidirectional)
+            .expect("the peer allows one stream");
         let len = streams.write(id, &self.response.to_be_bytes());
         assert_eq!(len, Ok(8));
-        streams.finish(id).expect("it is open");
+        streams.finish(id).expect("the stream is open");
         self.stream = Some(id);
         self.next = Some(now + self.interval);
     }
@@ -351,7 +354,7 @@ impl App for SlowReader {
     fn on_closed(&mut self, _: &mut Context<'_>, _: ConnectionHandle, error: &ConnectionError) {
         self.next = None;
         if !error.is_local_close() {
-            self.tally.failures.push(error.to_string());
+            self.counters.failures.push(error.to_string());
         }
     }
 
@@ -361,17 +364,17 @@ impl App for SlowReader {
             return;
         };
         self.next = Some(now + self.interval);
-        let streams = context.streams(connection).expect("it is open");
+        let streams = context.streams(connection).expect("the stream is open");
         let mut left = self.each;
         while left > 0 {
             match streams.read_chunk(id, left) {
                 Ok(Some(chunk)) => {
-                    let offset = self.tally.received;
-                    note(&mut self.tally, id, offset, &chunk);
+                    let offset = self.counters.received;
+                    note(&mut self.counters, id, offset, &chunk);
                     left -= chunk.len();
                 }
                 Ok(None) => {
-                    self.tally.streams += 1;
+                    self.counters.streams += 1;
                     self.next = None;
                     return context.close(connection, 0, b"done");
                 }
@@ -385,7 +388,7 @@ impl App for SlowReader {
         self.next
     }
 
-    fn tally(&self) -> Option<&Tally> {
-        Some(&self.tally)
+    fn counters(&self) -> Option<&AppCounters> {
+        Some(&self.counters)
     }
 }

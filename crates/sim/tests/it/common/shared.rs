@@ -33,14 +33,14 @@ impl SharedBottleneck {
         let mut clients = Vec::new();
         for (number, (transport, app)) in flows.into_iter().enumerate() {
             let name = format!("client {number}");
-            let host = u8::try_from(number + 10).expect("few clients");
+            let host = u8::try_from(number + 10).expect("at most 245 clients");
             let address = SocketAddr::from(([10, 0, 1, host], 50_000));
             let spec = HostSpec::client(address, world.seed_for(&name)).with_transport(transport);
             clients.push(world.add(&name, address.ip(), Host::new(spec, app)));
         }
         let spec = HostSpec::server(SERVER, world.seed_for("server"));
         let server = world.add("server", SERVER.ip(), Host::new(spec, Serve::new()));
-        let link = link.parse().expect("a link");
+        let link = link.parse().expect("the link specification is valid");
         let link = world.bottleneck(&clients, &[server], &link);
         Self {
             world,
@@ -55,27 +55,34 @@ impl SharedBottleneck {
         let clients = self.clients.iter();
         clients
             .map(|id| {
-                let host: &Host = self.world.node(*id).expect("a host");
+                let host: &Host = self.world.node(*id).expect("the node is a host");
                 let handle = host.connections()[0];
-                host.stats(handle).expect("counters").data_acked
+                host.stats(handle)
+                    .expect("the connection has counters")
+                    .data_acked
             })
             .collect()
     }
 
     /// Returns the packets that the client with this number has lost so far.
     pub fn lost(&self, number: usize) -> u64 {
-        let host: &Host = self.world.node(self.clients[number]).expect("a host");
+        let host: &Host = self
+            .world
+            .node(self.clients[number])
+            .expect("the node is a host");
         let handle = host.connections()[0];
-        host.stats(handle).expect("counters").packets_lost
+        host.stats(handle)
+            .expect("the connection has counters")
+            .packets_lost
     }
 
     /// Asserts that the server received correct bytes only, and no connection has failed.
     pub fn assert_clean(&self) {
         for id in self.clients.iter().chain([&self.server]) {
-            let host: &Host = self.world.node(*id).expect("a host");
-            let tally = host.tally().expect("the application has a tally");
-            assert_eq!(tally.mismatch, None);
-            assert_eq!(tally.failures, [""; 0]);
+            let host: &Host = self.world.node(*id).expect("the node is a host");
+            let counters = host.counters().expect("the application has counters");
+            assert_eq!(counters.mismatch, None);
+            assert_eq!(counters.failures, [""; 0]);
         }
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use courser_base::Time;
 use courser_sim::World;
-use courser_sim::apps::{Serve, Tally};
+use courser_sim::apps::{AppCounters, Serve};
 use courser_sim::host::{App, Host, HostSpec};
 use courser_sim::node::Node;
 use courser_sim::packet::Packet;
@@ -47,7 +47,7 @@ impl Slow {
     }
 
     /// Returns the first time from `at` on at which it can run.
-    fn awake(&self, at: Time) -> Time {
+    fn next_running(&self, at: Time) -> Time {
         match self.fault {
             Fault::Stopped { from, lasts } if at >= from => at.max(from + lasts),
             Fault::Starved { runs, period } => {
@@ -74,7 +74,7 @@ impl Slow {
     }
 
     /// Returns the time at which a timer for `at` fires.
-    fn alarm(&self, at: Time) -> Time {
+    fn timer_fires_at(&self, at: Time) -> Time {
         match self.fault {
             Fault::LateTimers(late) => at + late,
             Fault::CoarseClock(step) => {
@@ -86,7 +86,7 @@ impl Slow {
 }
 
 fn nanos(time: Duration) -> u64 {
-    u64::try_from(time.as_nanos()).expect("less than centuries")
+    u64::try_from(time.as_nanos()).expect("the time fits into u64")
 }
 
 impl Node for Slow {
@@ -97,7 +97,7 @@ impl Node for Slow {
 
     fn run(&mut self, now: Time) {
         self.now = now;
-        if self.awake(now) > now {
+        if self.next_running(now) > now {
             return;
         }
         let clock = self.clock(now);
@@ -113,9 +113,9 @@ impl Node for Slow {
 
     fn next_timeout(&self) -> Option<Time> {
         let waiting = (!self.inbox.is_empty()).then_some(self.now);
-        let timer = self.host.next_timeout().map(|at| self.alarm(at));
+        let timer = self.host.next_timeout().map(|at| self.timer_fires_at(at));
         let at = waiting.into_iter().chain(timer).min()?;
-        Some(self.awake(at.max(self.now)))
+        Some(self.next_running(at.max(self.now)))
     }
 }
 
@@ -137,7 +137,7 @@ impl SlowScene {
         let spec = HostSpec::server(SERVER, world.seed_for("server")).with_transport(setup.server);
         let server = Slow::new(Host::new(spec, Serve::new()), faults[1]);
         let server = world.add("server", SERVER.ip(), server);
-        let link = setup.link.parse().expect("a link");
+        let link = setup.link.parse().expect("the link specification is valid");
         let link = world.connect(client, server, &link);
         Self {
             world,
@@ -148,7 +148,11 @@ impl SlowScene {
     }
 
     fn host(&self, id: NodeId) -> &Host {
-        &self.world.node::<Slow>(id).expect("a host").host
+        &self
+            .world
+            .node::<Slow>(id)
+            .expect("the node is a host")
+            .host
     }
 
     pub fn client(&self) -> &Host {
@@ -162,37 +166,42 @@ impl SlowScene {
     /// Returns the counters of the client's connection.
     pub fn stats(&self) -> ConnectionStats {
         let host = self.client();
-        host.stats(host.connections()[0]).expect("counters")
+        host.stats(host.connections()[0])
+            .expect("the connection has counters")
     }
 
-    fn tallies(&self) -> [&Tally; 2] {
+    fn counters(&self) -> [&AppCounters; 2] {
         [self.client(), self.server()]
-            .map(|host| host.tally().expect("the application has a tally"))
+            .map(|host| host.counters().expect("the application has counters"))
     }
 
     /// Runs a transfer up to its end. Returns the duration from now on.
     pub fn finish_up(&mut self, bytes: u64, limit: Duration) -> Duration {
-        let begun = self.world.now();
+        let start = self.world.now();
         loop {
-            let [client, server] = self.tallies();
+            let [client, server] = self.counters();
             if client.streams == 1 && server.streams == 1 {
                 break;
             }
-            let gone = self.world.now() - begun;
-            assert!(gone < limit, "{client:?}, {server:?}, {:?}", self.stats());
+            let elapsed = self.world.now() - start;
+            assert!(
+                elapsed < limit,
+                "{client:?}, {server:?}, {:?}",
+                self.stats()
+            );
             self.world
                 .run_for(Duration::from_millis(1))
-                .expect("it does not spin");
+                .expect("the world does not stall");
         }
-        let [client, server] = self.tallies();
+        let [client, server] = self.counters();
         assert_eq!(server.received, bytes);
-        for tally in [client, server] {
+        for counters in [client, server] {
             assert_eq!(
-                (&tally.mismatch, tally.failures.len()),
+                (&counters.mismatch, counters.failures.len()),
                 (&None, 0),
-                "{tally:?}"
+                "{counters:?}"
             );
         }
-        self.world.now() - begun
+        self.world.now() - start
     }
 }

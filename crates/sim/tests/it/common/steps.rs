@@ -119,20 +119,28 @@ impl Scene {
 
     /// Runs until the client's application has read this number of streams to their ends.
     pub fn finish(&mut self, limit: Duration, streams: u64) -> Duration {
-        self.run_until(limit, "transfer", |scene| scene.tally().streams == streams)
+        self.run_until(limit, "transfer", |scene| {
+            scene.counters().streams == streams
+        })
     }
 
     /// Asserts that every received byte was correct and no connection failed.
     pub fn assert_clean(&self) {
-        for (who, tally) in [("client", self.tally()), ("server", self.server_tally())] {
-            assert_eq!(tally.mismatch, None, "{who}");
-            assert_eq!(tally.failures, [""; 0], "{who}");
+        for (who, counters) in [
+            ("client", self.counters()),
+            ("server", self.server_counters()),
+        ] {
+            assert_eq!(counters.mismatch, None, "{who}");
+            assert_eq!(counters.failures, [""; 0], "{who}");
         }
     }
 }
 
 fn first(host: &Host) -> ConnectionHandle {
-    *host.connections().first().expect("a connection")
+    *host
+        .connections()
+        .first()
+        .expect("the host has a connection")
 }
 
 fn update_keys(
@@ -141,7 +149,7 @@ fn update_keys(
     handle: ConnectionHandle,
 ) -> Result<(), KeyUpdateBlocked> {
     host.act(now, |_, context| {
-        let connection = context.connection(handle).expect("it is there");
+        let connection = context.connection(handle).expect("the connection exists");
         connection.initiate_key_update(now)
     })
 }

@@ -1,4 +1,4 @@
-//! A host under observation: chosen datagrams are lost, and the three-times limit is checked.
+//! A host whose chosen datagrams are lost, and for which the three-times limit is checked.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -14,9 +14,9 @@ use courser_wire::packet::{self, PacketKind};
 
 /// The observations of the watchers of both hosts.
 #[derive(Clone)]
-pub struct Watcher(Rc<RefCell<Seen>>);
+pub struct Watcher(Rc<RefCell<Observations>>);
 
-struct Seen {
+struct Observations {
     server: SocketAddr,
     lost: Vec<u64>,
     damaged: Vec<(u64, usize)>,
@@ -33,7 +33,7 @@ struct Account {
 
 impl Watcher {
     pub fn new(server: SocketAddr, lost: Vec<u64>, damaged: Vec<(u64, usize)>) -> Self {
-        Self(Rc::new(RefCell::new(Seen {
+        Self(Rc::new(RefCell::new(Observations {
             server,
             lost,
             damaged,
@@ -55,7 +55,7 @@ impl Watched {
     }
 }
 
-impl Seen {
+impl Observations {
     /// Checks RFC 9000 §8.1 from outside: before a packet arrives that only a receiver at an
     /// address could have sent, three times the received bytes may be sent there.
     fn on_sent(&mut self, packet: &Packet) {

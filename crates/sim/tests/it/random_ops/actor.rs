@@ -10,8 +10,8 @@ use courser_transport::{ConnectionError, ConnectionHandle, StreamEvent};
 use courser_wire::{Direction, StreamId};
 
 use super::book::{Key, SharedBook};
-use super::stream::{Hands, Own};
-use crate::common::dice::Dice;
+use super::stream::{Own, StreamContext};
+use crate::common::random::SeededRandom;
 
 /// The behaviour of an application.
 #[derive(Clone, Debug)]
@@ -38,16 +38,16 @@ pub struct Plan {
 pub struct Actor {
     side: Side,
     plan: Plan,
-    dice: Dice,
+    random: SeededRandom,
     book: SharedBook,
-    connections: BTreeMap<ConnectionHandle, Linked>,
+    connections: BTreeMap<ConnectionHandle, OpenConnection>,
     next: Option<Time>,
     connected: u64,
     is_settling: bool,
 }
 
 /// A connection that is established and not over.
-struct Linked {
+struct OpenConnection {
     key: Key,
     streams: BTreeMap<StreamId, Own>,
     left: u64,
@@ -63,11 +63,11 @@ struct Linked {
 const DIRECTIONS: [Direction; 2] = [Direction::Bidirectional, Direction::Unidirectional];
 
 impl Actor {
-    pub fn new(side: Side, plan: Plan, dice: Dice, book: SharedBook) -> Self {
+    pub fn new(side: Side, plan: Plan, random: SeededRandom, book: SharedBook) -> Self {
         Self {
             side,
             plan,
-            dice,
+            random,
             book,
             connections: BTreeMap::new(),
             next: Some(Time::ZERO),
@@ -100,20 +100,20 @@ impl Actor {
         &mut self,
         context: &mut Context<'_>,
         handle: ConnectionHandle,
-        act: impl FnOnce(&mut Working<'_>, &mut Hands<'_, '_>) -> T,
+        act: impl FnOnce(&mut ConnectionOperation<'_>, &mut StreamContext<'_, '_>) -> T,
     ) -> T {
-        let Some(linked) = self.connections.get_mut(&handle) else {
+        let Some(open_connection) = self.connections.get_mut(&handle) else {
             panic!("an event of a connection that has ended or never existed");
         };
-        let Linked {
+        let OpenConnection {
             key,
             streams,
             left,
             accepted,
             has_opened,
             early,
-        } = linked;
-        let mut view = Working {
+        } = open_connection;
+        let mut view = ConnectionOperation {
             streams,
             accepted,
             has_opened,
@@ -121,32 +121,32 @@ impl Actor {
             limits: self.plan.limits,
             is_settling: self.is_settling,
         };
-        let mut hands = Hands {
+        let mut stream_context = StreamContext {
             context,
             handle,
             side: self.side,
             key: *key,
             book: &self.book,
-            dice: &mut self.dice,
+            random: &mut self.random,
             piece: self.plan.piece,
             left,
         };
-        act(&mut view, &mut hands)
+        act(&mut view, &mut stream_context)
     }
 
     fn connect(&mut self, context: &mut Context<'_>) -> bool {
         let Some((peer, times)) = self.plan.connect else {
             return false;
         };
-        let is_due = self.connected == 0 || self.dice.percent(5);
+        let is_due = self.connected == 0 || self.random.percent(5);
         if self.connected == times || !is_due {
             return false;
         }
         self.connected += 1;
-        let handle = context.connect(peer).expect("a good configuration");
+        let handle = context.connect(peer).expect("the configuration is valid");
         self.book.borrow_mut().end(self.side, handle);
-        if self.dice.percent(2) {
-            let code = self.dice.below(1 << 62);
+        if self.random.percent(2) {
+            let code = self.random.below(1 << 62);
             self.close(context, handle, code);
         }
         true
@@ -156,43 +156,47 @@ impl Actor {
         if self.connect(context) {
             return;
         }
-        let at = self.dice.below(self.connections.len() as u64);
-        let at = usize::try_from(at).expect("an index");
+        let at = self.random.below(self.connections.len() as u64);
+        let at = usize::try_from(at).expect("the index fits into usize");
         let Some(handle) = self.connections.keys().nth(at).copied() else {
             return;
         };
-        if self.dice.below(1000) < self.plan.closes {
-            let code = self.dice.below(1 << 62);
+        if self.random.below(1000) < self.plan.closes {
+            let code = self.random.below(1 << 62);
             return self.close(context, handle, code);
         }
-        self.with(context, handle, |linked, hands| {
-            match hands.dice.below(20) {
-                0..=3 => linked.open(hands),
-                4..=17 => linked.operate(hands),
-                18 => update_keys(hands),
+        self.with(
+            context,
+            handle,
+            |open_connection, stream_context| match stream_context.random.below(20) {
+                0..=3 => open_connection.open(stream_context),
+                4..=17 => open_connection.operate(stream_context),
+                18 => update_keys(stream_context),
                 _ => {
-                    if let Some(connection) = hands.context.connection(hands.handle) {
+                    if let Some(connection) =
+                        stream_context.context.connection(stream_context.handle)
+                    {
                         connection.pings().request();
-                        hands.count("ping");
+                        stream_context.count("ping");
                     }
                 }
-            }
-        });
+            },
+        );
     }
 }
 
-fn update_keys(hands: &mut Hands<'_, '_>) {
-    let now = hands.context.now();
+fn update_keys(stream_context: &mut StreamContext<'_, '_>) {
+    let now = stream_context.context.now();
     // It may be too early for the rules.
-    if let Some(connection) = hands.context.connection(hands.handle)
+    if let Some(connection) = stream_context.context.connection(stream_context.handle)
         && connection.initiate_key_update(now).is_ok()
     {
-        hands.count("key update");
+        stream_context.count("key update");
     }
 }
 
 /// A connection during an operation.
-struct Working<'a> {
+struct ConnectionOperation<'a> {
     streams: &'a mut BTreeMap<StreamId, Own>,
     accepted: &'a mut [u64; 2],
     has_opened: &'a mut [bool; 2],
@@ -201,7 +205,7 @@ struct Working<'a> {
     is_settling: bool,
 }
 
-impl Working<'_> {
+impl ConnectionOperation<'_> {
     fn own(&mut self, id: StreamId, event: &str) -> &mut Own {
         match self.streams.get_mut(&id) {
             Some(own) => own,
@@ -210,93 +214,99 @@ impl Working<'_> {
     }
 
     /// Returns true if the peer may have aborted a stream before this end has accepted it.
-    fn on_stopped(&mut self, hands: &mut Hands<'_, '_>, id: StreamId, code: u64) {
+    fn on_stopped(&mut self, stream_context: &mut StreamContext<'_, '_>, id: StreamId, code: u64) {
         let is_new = id.index() >= self.accepted[index(id.direction())];
-        if is_new && id.initiator() != hands.side {
+        if is_new && id.initiator() != stream_context.side {
             let before = self.early.insert(id, (code, false));
             assert!(before.is_none(), "{id:?} stopped twice");
         } else {
-            self.own(id, "Stopped").on_stopped(hands, code);
+            self.own(id, "Stopped").on_stopped(stream_context, code);
         }
     }
 
-    fn open(&mut self, hands: &mut Hands<'_, '_>) {
-        let direction = hands.dice.pick(&DIRECTIONS);
-        self.open_one(hands, direction);
+    fn open(&mut self, stream_context: &mut StreamContext<'_, '_>) {
+        let direction = stream_context.random.pick(&DIRECTIONS);
+        self.open_one(stream_context, direction);
     }
 
-    fn open_one(&mut self, hands: &mut Hands<'_, '_>, direction: Direction) {
-        if hands
+    fn open_one(&mut self, stream_context: &mut StreamContext<'_, '_>, direction: Direction) {
+        if stream_context
             .context
-            .connection(hands.handle)
+            .connection(stream_context.handle)
             .is_none_or(|it| it.is_closed())
         {
             return;
         }
-        let opened = hands.streams().open(direction);
-        let mut book = hands.book.borrow_mut();
-        let owed = (hands.side.is_server(), hands.handle, index(direction));
+        let opened = stream_context.streams().open(direction);
+        let mut book = stream_context.book.borrow_mut();
+        let awaiting_credit = (
+            stream_context.side.is_server(),
+            stream_context.handle,
+            index(direction),
+        );
         let Some(id) = opened else {
-            book.owed.insert(owed);
+            book.awaiting_credit.insert(awaiting_credit);
             return;
         };
-        book.owed.remove(&owed);
+        book.awaiting_credit.remove(&awaiting_credit);
         book.count("open");
         let is_new = !self.streams.contains_key(&id);
         assert!(
-            is_new && id.initiator() == hands.side,
+            is_new && id.initiator() == stream_context.side,
             "{id:?} opened twice"
         );
         assert_eq!(id.direction(), direction);
         for sender in senders(id) {
-            let key = (hands.key, id, sender.is_server());
+            let key = (stream_context.key, id, sender.is_server());
             book.flows.insert(key, Default::default());
         }
         self.streams
-            .insert(id, Own::new(id, hands.side, hands.dice));
+            .insert(id, Own::new(id, stream_context.side, stream_context.random));
     }
 
     /// Performs an operation on one of the streams.
-    fn operate(&mut self, hands: &mut Hands<'_, '_>) {
+    fn operate(&mut self, stream_context: &mut StreamContext<'_, '_>) {
         for direction in DIRECTIONS {
-            if self.has_opened[index(direction)] && hands.dice.percent(30) {
-                self.accept(hands, direction);
+            if self.has_opened[index(direction)] && stream_context.random.percent(30) {
+                self.accept(stream_context, direction);
             }
         }
         let live = self.streams.values_mut().filter(|own| !own.is_over());
         let mut live: Vec<_> = live.collect();
-        let at = hands.dice.below(live.len() as u64);
-        if let Some(own) = live.get_mut(usize::try_from(at).expect("an index")) {
-            own.operate(hands);
+        let at = stream_context.random.below(live.len() as u64);
+        if let Some(own) = live.get_mut(usize::try_from(at).expect("the index fits into usize")) {
+            own.operate(stream_context);
         }
     }
 
     /// Accepts all streams that the peer has opened.
-    fn accept(&mut self, hands: &mut Hands<'_, '_>, direction: Direction) {
+    fn accept(&mut self, stream_context: &mut StreamContext<'_, '_>, direction: Direction) {
         let kind = index(direction);
         self.has_opened[kind] = false;
-        while let Some(id) = hands.streams().accept(direction) {
-            let expected = StreamId::new(hands.side.peer(), direction, self.accepted[kind]);
+        while let Some(id) = stream_context.streams().accept(direction) {
+            let expected =
+                StreamId::new(stream_context.side.peer(), direction, self.accepted[kind]);
             assert_eq!(id, expected, "streams come in their order");
             self.accepted[kind] += 1;
             // Panics if the peer has not opened it.
-            hands
-                .book
-                .borrow_mut()
-                .flow(hands.key, id, hands.side.peer());
-            let mut own = Own::new(id, hands.side, hands.dice);
+            stream_context.book.borrow_mut().flow(
+                stream_context.key,
+                id,
+                stream_context.side.peer(),
+            );
+            let mut own = Own::new(id, stream_context.side, stream_context.random);
             if let Some((code, is_over)) = self.early.remove(&id) {
-                own.on_stopped(hands, code);
+                own.on_stopped(stream_context, code);
                 if is_over {
-                    own.on_acknowledged(hands);
+                    own.on_acknowledged(stream_context);
                 }
             }
             if self.is_settling {
-                own.settle(hands);
+                own.settle(stream_context);
             }
             self.streams.insert(id, own);
             let open = self.streams.values().filter(|own| {
-                own.id.initiator() != hands.side
+                own.id.initiator() != stream_context.side
                     && own.id.direction() == direction
                     && !own.is_over()
             });
@@ -306,23 +316,23 @@ impl Working<'_> {
     }
 
     /// Reads the data that arrived before the end of the connection, which must be correct.
-    fn read_rest(&mut self, hands: &mut Hands<'_, '_>) {
+    fn read_rest(&mut self, stream_context: &mut StreamContext<'_, '_>) {
         for direction in DIRECTIONS {
-            self.accept(hands, direction);
+            self.accept(stream_context, direction);
         }
         for own in self.streams.values_mut() {
-            while own.read_rest(hands) {
-                hands.count("read after the end");
+            while own.read_rest(stream_context) {
+                stream_context.count("read after the end");
             }
         }
     }
 
-    fn settle(&mut self, hands: &mut Hands<'_, '_>) {
+    fn settle(&mut self, stream_context: &mut StreamContext<'_, '_>) {
         for own in self.streams.values_mut() {
-            own.settle(hands);
+            own.settle(stream_context);
         }
         for direction in DIRECTIONS {
-            self.accept(hands, direction);
+            self.accept(stream_context, direction);
         }
     }
 }
@@ -343,7 +353,7 @@ fn senders(id: StreamId) -> impl Iterator<Item = Side> {
 
 impl App for Actor {
     fn on_connected(&mut self, context: &mut Context<'_>, handle: ConnectionHandle) {
-        let connection = context.connection(handle).expect("it has just connected");
+        let connection = context.connection(handle).expect("the connection exists");
         let mut key = Key::default();
         let exported = connection.export_keying_material(&mut key, b"random operations", None);
         exported.expect("the handshake is complete");
@@ -356,7 +366,7 @@ impl App for Actor {
         end.key = Some(key);
         book.count("connect");
         drop(book);
-        let linked = Linked {
+        let open_connection = OpenConnection {
             key,
             streams: BTreeMap::new(),
             left: self.plan.bytes,
@@ -364,42 +374,50 @@ impl App for Actor {
             has_opened: [true; 2],
             early: BTreeMap::new(),
         };
-        self.connections.insert(handle, linked);
+        self.connections.insert(handle, open_connection);
         for direction in DIRECTIONS {
             self.on_opened(context, handle, direction);
         }
     }
 
     fn on_opened(&mut self, context: &mut Context<'_>, handle: ConnectionHandle, of: Direction) {
-        self.with(context, handle, |linked, hands| {
-            linked.has_opened[index(of)] = true;
-            if linked.is_settling || hands.dice.percent(80) {
-                linked.accept(hands, of);
+        self.with(context, handle, |open_connection, stream_context| {
+            open_connection.has_opened[index(of)] = true;
+            if open_connection.is_settling || stream_context.random.percent(80) {
+                open_connection.accept(stream_context, of);
             }
         });
     }
 
     fn on_readable(&mut self, context: &mut Context<'_>, handle: ConnectionHandle, id: StreamId) {
-        self.with(context, handle, |linked, hands| {
-            let is_settling = linked.is_settling;
-            linked.own(id, "Readable").on_readable(hands, is_settling);
+        self.with(context, handle, |open_connection, stream_context| {
+            let is_settling = open_connection.is_settling;
+            open_connection
+                .own(id, "Readable")
+                .on_readable(stream_context, is_settling);
         });
     }
 
     fn on_writable(&mut self, context: &mut Context<'_>, handle: ConnectionHandle, id: StreamId) {
-        self.with(context, handle, |linked, hands| {
-            let is_settling = linked.is_settling;
-            linked.own(id, "Writable").on_writable(hands, is_settling);
+        self.with(context, handle, |open_connection, stream_context| {
+            let is_settling = open_connection.is_settling;
+            open_connection
+                .own(id, "Writable")
+                .on_writable(stream_context, is_settling);
         });
     }
 
     fn on_finished(&mut self, context: &mut Context<'_>, handle: ConnectionHandle, id: StreamId) {
-        self.with(context, handle, |linked, hands| {
-            match linked.early.get_mut(&id) {
+        self.with(
+            context,
+            handle,
+            |open_connection, stream_context| match open_connection.early.get_mut(&id) {
                 Some((_, is_over)) => *is_over = true,
-                None => linked.own(id, "Finished").on_acknowledged(hands),
-            }
-        });
+                None => open_connection
+                    .own(id, "Finished")
+                    .on_acknowledged(stream_context),
+            },
+        );
     }
 
     fn on_stream_event(
@@ -408,16 +426,22 @@ impl App for Actor {
         handle: ConnectionHandle,
         event: StreamEvent,
     ) {
-        self.with(context, handle, |linked, hands| match event {
-            StreamEvent::Stopped { id, code, .. } => linked.on_stopped(hands, id, code),
-            StreamEvent::Available { direction } => {
-                linked.open_one(hands, direction);
-                if linked.is_settling {
-                    linked.settle(hands);
+        self.with(
+            context,
+            handle,
+            |open_connection, stream_context| match event {
+                StreamEvent::Stopped { id, code, .. } => {
+                    open_connection.on_stopped(stream_context, id, code)
                 }
-            }
-            _ => {}
-        });
+                StreamEvent::Available { direction } => {
+                    open_connection.open_one(stream_context, direction);
+                    if open_connection.is_settling {
+                        open_connection.settle(stream_context);
+                    }
+                }
+                _ => {}
+            },
+        );
     }
 
     fn on_closed(
@@ -427,7 +451,9 @@ impl App for Actor {
         error: &ConnectionError,
     ) {
         if self.connections.contains_key(&handle) {
-            self.with(context, handle, |linked, hands| linked.read_rest(hands));
+            self.with(context, handle, |open_connection, stream_context| {
+                open_connection.read_rest(stream_context)
+            });
         }
         self.connections.remove(&handle);
         let mut book = self.book.borrow_mut();
@@ -439,16 +465,16 @@ impl App for Actor {
         );
         end.lost = Some((context.now(), error.clone()));
         let side = self.side.is_server();
-        book.owed
-            .retain(|(of, owed, _)| (*of, *owed) != (side, handle));
+        book.awaiting_credit
+            .retain(|(of, awaiting_credit, _)| (*of, *awaiting_credit) != (side, handle));
     }
 
     fn on_timer(&mut self, context: &mut Context<'_>) {
         let now = context.now();
         if now < self.plan.settle_at {
             self.operate(context);
-            let pause = u64::try_from(self.plan.pause.as_micros()).expect("a while");
-            let pause = Duration::from_micros(self.dice.between(1, pause * 2));
+            let pause = u64::try_from(self.plan.pause.as_micros()).expect("the time fits into u64");
+            let pause = Duration::from_micros(self.random.between(1, pause * 2));
             self.next = Some((now + pause).min(self.plan.settle_at));
             return;
         }
@@ -458,7 +484,9 @@ impl App for Actor {
         for handle in all {
             let is_open = context.connection(handle).is_some_and(|it| !it.is_closed());
             if is_open {
-                self.with(context, handle, |linked, hands| linked.settle(hands));
+                self.with(context, handle, |open_connection, stream_context| {
+                    open_connection.settle(stream_context)
+                });
             }
         }
     }

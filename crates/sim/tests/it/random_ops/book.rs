@@ -24,8 +24,8 @@ pub struct Flow {
     pub reset: Option<u64>,
     /// True if the sender's transport reported that the peer has everything.
     pub is_acknowledged: bool,
-    /// The code that the sender was given for the reader's stop.
-    pub told_stopped: Option<u64>,
+    /// The code of the stop that the transport reported to the sender.
+    pub reported_stop: Option<u64>,
     /// Bytes that the reader received.
     pub read: u64,
     /// True if the reader received the end, or a reset.
@@ -57,13 +57,13 @@ pub struct Book {
     pub flows: BTreeMap<(Key, StreamId, bool), Flow>,
     /// The ends by side (true: the server) and handle.
     pub ends: BTreeMap<(bool, ConnectionHandle), End>,
-    /// The ends that were refused a stream of a kind and wait for credit.
-    pub owed: BTreeSet<(bool, ConnectionHandle, usize)>,
+    /// The ends that could not open a stream of a kind and wait for credit.
+    pub awaiting_credit: BTreeSet<(bool, ConnectionHandle, usize)>,
     /// The number of operations by name.
     pub done: BTreeMap<&'static str, u64>,
 }
 
-/// The record that the applications and the judge of a run share.
+/// The record of a run, which both applications write and `check_invariants` reads.
 pub type SharedBook = Rc<RefCell<Book>>;
 
 impl Book {
@@ -98,17 +98,20 @@ impl Book {
     /// Records bytes that arrived in order, which must be those that were written there.
     pub fn on_read(&mut self, key: Key, id: StreamId, sender: Side, bytes: &[u8]) {
         let flow = self.flow(key, id, sender);
-        assert!(!flow.is_read, "{id:?} goes on behind its end");
+        assert!(!flow.is_read, "{id:?} has bytes after its end");
         let (from, to) = (flow.read, flow.read + bytes.len() as u64);
-        assert!(!bytes.is_empty(), "{id:?} gives nothing instead of Blocked");
+        assert!(
+            !bytes.is_empty(),
+            "{id:?} returned no bytes instead of Blocked"
+        );
         assert!(
             to <= flow.written,
             "{id:?}: read {to} of {} bytes",
             flow.written
         );
         assert!(
-            apps::check(phase(key, id, sender) + from, bytes),
-            "{id:?}: bytes {from} to {to} are not those written there",
+            apps::is_pattern_at(phase(key, id, sender) + from, bytes),
+            "{id:?}: bytes {from} to {to} differ from the written ones",
         );
         flow.read = to;
     }
@@ -118,7 +121,7 @@ impl Book {
         let flow = self.flow(key, id, sender);
         assert!(
             flow.finished && flow.read == flow.written,
-            "{id:?}: an end that nobody wrote, {flow:?}",
+            "{id:?}: an end that the sender did not write, {flow:?}",
         );
         flow.is_read = true;
     }
@@ -129,7 +132,7 @@ impl Book {
         assert_eq!(
             flow.reset,
             Some(code),
-            "{id:?}: a reset that nobody sent, {flow:?}"
+            "{id:?}: a reset that the sender did not send, {flow:?}"
         );
         flow.is_read = true;
     }
@@ -140,9 +143,9 @@ impl Book {
         assert_eq!(
             flow.stopped,
             Some(code),
-            "{id:?}: a stop that nobody sent, {flow:?}"
+            "{id:?}: a stop that the reader did not send, {flow:?}"
         );
-        flow.told_stopped = Some(code);
+        flow.reported_stop = Some(code);
     }
 
     /// Records that the peer has acknowledged everything.
@@ -185,11 +188,11 @@ impl Book {
 /// Returns the offset in the pattern at which a flow starts, so that bytes of other flows do not
 /// match.
 fn phase(key: Key, id: StreamId, sender: Side) -> u64 {
-    let of = u64::from_le_bytes(key[..8].try_into().expect("eight bytes"));
+    let of = u64::from_le_bytes(key[..8].try_into().expect("the slice has eight bytes"));
     mix(of ^ mix(id.value() * 2 + u64::from(sender.is_server()))) >> 16
 }
 
 /// Returns up to `len` bytes to write at `offset` of a flow.
 pub fn bytes_at(key: Key, id: StreamId, sender: Side, offset: u64, len: u64) -> Bytes {
-    apps::piece(phase(key, id, sender) + offset, len)
+    apps::pattern_at(phase(key, id, sender) + offset, len)
 }

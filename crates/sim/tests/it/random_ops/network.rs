@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use courser_sim::link::DuplexSpec;
 
-use crate::common::dice::Dice;
+use crate::common::random::SeededRandom;
 
 /// The network between the two hosts.
 #[derive(Debug)]
@@ -23,11 +23,11 @@ pub struct Network {
 
 impl Network {
     /// Draws a network whose faults start within `chaos`.
-    pub fn new(dice: &mut Dice, chaos: Duration) -> Self {
-        let rate = dice.pick(&[1_000, 5_000, 20_000, 100_000, 1_000_000]) * 1000;
-        let delay = Duration::from_micros(dice.magnitude(50, 150_000));
+    pub fn new(random: &mut SeededRandom, chaos: Duration) -> Self {
+        let rate = random.pick(&[1_000, 5_000, 20_000, 100_000, 1_000_000]) * 1000;
+        let delay = Duration::from_micros(random.magnitude(50, 150_000));
         let base = format!("rate={rate}bit,delay={}us", delay.as_micros());
-        let mut made = Self {
+        let mut network = Self {
             faulty: String::new(),
             calm: format!("{base},queue=200ms"),
             has_mtu: false,
@@ -36,16 +36,16 @@ impl Network {
             delay,
         };
         let (mut forward, mut back, mut nat) = (Fields::default(), Fields::default(), None);
-        for _ in 0..dice.between(1, 5) {
-            let kind = dice.below(KINDS);
+        for _ in 0..random.between(1, 5) {
+            let kind = random.below(KINDS);
             if kind == NAT {
-                nat = Some(rebinding(dice));
+                nat = Some(rebinding(random));
                 continue;
             }
             // A fault in one direction, in the other, or in both.
-            let directions = dice.below(3);
-            let (field, value) = fault(dice, kind, rate, chaos);
-            made.has_mtu |= field.starts_with("mtu");
+            let directions = random.below(3);
+            let (field, value) = fault(random, kind, rate, chaos);
+            network.has_mtu |= field.starts_with("mtu");
             if directions != 1 {
                 forward.put(field.clone(), value.clone());
             }
@@ -53,10 +53,10 @@ impl Network {
                 back.put(field, value);
             }
         }
-        made.has_nat = nat.is_some();
+        network.has_nat = nat.is_some();
         let nat = nat.map_or_else(String::new, |nat| format!(",rebind={nat}"));
-        made.faulty = format!("{base}{}{nat};{base}{}", forward.text(), back.text());
-        made
+        network.faulty = format!("{base}{}{nat};{base}{}", forward.text(), back.text());
+        network
     }
 
     pub fn faulty(&self) -> DuplexSpec {
@@ -97,60 +97,60 @@ const NAT: u64 = 0;
 
 /// Draws NAT rebinding, of the port or of the address too (F20, F21), or mappings that expire
 /// (F22).
-fn rebinding(dice: &mut Dice) -> String {
-    let addr = dice.pick(&["", "addr:"]);
-    let first = dice.between(1, 4000);
-    if dice.percent(25) {
+fn rebinding(random: &mut SeededRandom) -> String {
+    let addr = random.pick(&["", "addr:"]);
+    let first = random.between(1, 4000);
+    if random.percent(25) {
         // F22: shorter and longer than the pauses of applications and keep-alives.
-        return format!("{addr}idle:{}ms", dice.magnitude(20, 20_000));
+        return format!("{addr}idle:{}ms", random.magnitude(20, 20_000));
     }
-    match dice.percent(50) {
+    match random.percent(50) {
         true => format!("{addr}{first}ms:never"),
-        false => format!("{addr}{first}ms:{}ms", dice.magnitude(1000, 20_000)),
+        false => format!("{addr}{first}ms:{}ms", random.magnitude(1000, 20_000)),
     }
 }
 
 /// Draws another fault: a field and its value.
-fn fault(dice: &mut Dice, kind: u64, rate: u64, chaos: Duration) -> (String, String) {
-    let chaos = u64::try_from(chaos.as_millis()).expect("some seconds");
-    let at = dice.below(chaos);
+fn fault(random: &mut SeededRandom, kind: u64, rate: u64, chaos: Duration) -> (String, String) {
+    let chaos = u64::try_from(chaos.as_millis()).expect("the time fits into u64");
+    let at = random.below(chaos);
     let (field, value) = match kind {
         // F01, F02.
-        1 | 2 => ("loss", format!("{}%", dice.between(1, 40))),
+        1 | 2 => ("loss", format!("{}%", random.between(1, 40))),
         3 => {
-            let (bad, good) = (dice.between(1, 5), dice.between(2, 60));
+            let (bad, good) = (random.between(1, 5), random.between(2, 60));
             ("gilbert", format!("{bad}%:{good}%:100%:0%"))
         }
         // F03.
-        4 => ("mask", format!("{:#x}", dice.below(1 << 16) | 1)),
-        5 => ("every", dice.between(2, 20).to_string()),
+        4 => ("mask", format!("{:#x}", random.below(1 << 16) | 1)),
+        5 => ("every", random.between(2, 20).to_string()),
         // F04, F05: shorter and longer than idle timeouts, once or repeatedly.
         6 => {
-            let lasts = dice.magnitude(100, 20_000);
+            let lasts = random.magnitude(100, 20_000);
             ("blackhole", format!("{at}ms:{lasts}ms"))
         }
         7 => {
-            let lasts = dice.between(50, 800);
-            let every = lasts + dice.between(50, 2000);
+            let lasts = random.between(50, 800);
+            let every = lasts + random.between(50, 2000);
             ("blackhole", format!("{at}ms:{lasts}ms:{every}ms"))
         }
         // F06 to F09.
         8 | 9 => {
-            let (chance, by) = (dice.between(1, 50), dice.magnitude(1, 300));
+            let (chance, by) = (random.between(1, 50), random.magnitude(1, 300));
             ("reorder", format!("{chance}%:{by}ms"))
         }
-        10 => ("duplicate", format!("{}%", dice.between(1, 100))),
-        11 => ("corrupt", format!("{}%", dice.between(1, 30))),
-        12 => ("truncate", format!("{}%", dice.between(1, 30))),
-        13 => ("extend", format!("{}%", dice.between(1, 30))),
+        10 => ("duplicate", format!("{}%", random.between(1, 100))),
+        11 => ("corrupt", format!("{}%", random.between(1, 30))),
+        12 => ("truncate", format!("{}%", random.between(1, 30))),
+        13 => ("extend", format!("{}%", random.between(1, 30))),
         // F11 to F13.
         14 => {
             return (
                 format!("delay@{at}ms"),
-                format!("{}ms", dice.magnitude(10, 2000)),
+                format!("{}ms", random.magnitude(10, 2000)),
             );
         }
-        15 => ("jitter", format!("{}ms", dice.between(1, 200))),
+        15 => ("jitter", format!("{}ms", random.between(1, 200))),
         16 => {
             return (
                 format!("rate@{at}ms"),
@@ -158,22 +158,22 @@ fn fault(dice: &mut Dice, kind: u64, rate: u64, chaos: Duration) -> (String, Str
             );
         }
         // F14, F15.
-        17 => ("queue", dice.pick(&["2p", "5p", "10000p"]).to_owned()),
+        17 => ("queue", random.pick(&["2p", "5p", "10000p"]).to_owned()),
         18 => {
-            let (rate, burst) = (rate / 8000 * dice.between(1, 4), dice.between(3, 60));
+            let (rate, burst) = (rate / 8000 * random.between(1, 4), random.between(3, 60));
             ("policer", format!("{rate}kbit:{burst}k"))
         }
         // F16.
         19 => {
-            let to = dice.pick(&["bleach", "ce", "ect0", "ect1", "swap", "ce:20%"]);
+            let to = random.pick(&["bleach", "ce", "ect0", "ect1", "swap", "ce:20%"]);
             ("ecn", format!("{to}@{at}ms"))
         }
         // F17, F18.
-        20 => ("mtu", dice.between(1228, 1600).to_string()),
+        20 => ("mtu", random.between(1228, 1600).to_string()),
         _ => {
             return (
                 format!("mtu@{at}ms"),
-                dice.pick(&["1400", "1280", "1228", "1100"]).to_owned(),
+                random.pick(&["1400", "1280", "1228", "1100"]).to_owned(),
             );
         }
     };

@@ -15,8 +15,8 @@ use super::book::SharedBook;
 use super::network::Network;
 use super::settings::settings;
 use crate::common::attacker::{Attack, Attacker};
-use crate::common::dice::Dice;
-use crate::common::disturbed::{Disturbed, Hops, Trouble};
+use crate::common::faulty_host::{AddressChanges, FaultyHost, MachineFaults};
+use crate::common::random::SeededRandom;
 use crate::common::{SERVER, Watched, Watcher};
 
 /// Separate from the server's network: a NAT chooses addresses within it.
@@ -43,7 +43,7 @@ pub enum Ending {
 pub struct Choices {
     pub network: Network,
     pub settings: [TransportConfig; 2],
-    pub troubles: [Trouble; 2],
+    pub faults: [MachineFaults; 2],
     pub plans: [Plan; 2],
     pub retry: RetryPolicy,
     pub chaos: Duration,
@@ -53,26 +53,26 @@ pub struct Choices {
 
 impl Choices {
     pub fn new(seed: u64) -> Self {
-        let dice = &mut Dice::new(seed, "choices");
-        let chaos = dice.millis(300, 6000);
-        let network = Network::new(dice, chaos);
+        let random = &mut SeededRandom::new(seed, "choices");
+        let chaos = random.millis(300, 6000);
+        let network = Network::new(random, chaos);
         let mtu = match network.has_mtu {
             true => 1200,
-            false => dice.pick(&[1200, 1200, 1350, 1452]),
+            false => random.pick(&[1200, 1200, 1350, 1452]),
         };
-        let settings = [settings(dice, mtu), settings(dice, mtu)];
-        let troubles = [Trouble::new(dice, chaos), Trouble::new(dice, chaos)];
-        let ops = dice.magnitude(10, 300);
-        let bytes = dice.magnitude(1000, 200_000);
-        let closes = dice.pick(&[0, 0, 0, 1, 10]);
-        let connections = dice.pick(&[1, 1, 1, 2, 3]);
-        let interface_mtu = dice.pick(&[None, Some(1500), Some(9000), Some(65_535)]);
+        let settings = [settings(random, mtu), settings(random, mtu)];
+        let faults = [(); 2].map(|()| MachineFaults::new(random, chaos));
+        let ops = random.magnitude(10, 300);
+        let bytes = random.magnitude(1000, 200_000);
+        let closes = random.pick(&[0, 0, 0, 1, 10]);
+        let connections = random.pick(&[1, 1, 1, 2, 3]);
+        let interface_mtu = random.pick(&[None, Some(1500), Some(9000), Some(65_535)]);
         let mut plan = |side: Side, peer: &TransportConfig| Plan {
             connect: side.is_client().then_some((SERVER, connections)),
-            pause: chaos / u32::try_from(ops).expect("some hundred"),
+            pause: chaos / u32::try_from(ops).expect("the number fits into u32"),
             settle_at: Time::ZERO + chaos,
-            bytes: least_window(peer).min(5000) * bytes / 5000,
-            piece: dice.magnitude(10, 40_000),
+            bytes: smallest_window(peer).min(5000) * bytes / 5000,
+            piece: random.magnitude(10, 40_000),
             closes,
             limits: [0; 2],
             interface_mtu,
@@ -85,8 +85,8 @@ impl Choices {
             plan.limits = [own.max_bidi_streams, own.max_uni_streams];
         }
         let keeps_alive = settings.iter().any(|it| it.keep_alive_interval.is_some());
-        let code = dice.below(1 << 62);
-        let ending = match dice.below(4) {
+        let code = random.below(1 << 62);
+        let ending = match random.below(4) {
             0 => Ending::Close {
                 client: Some(code),
                 server: None,
@@ -105,21 +105,21 @@ impl Choices {
             },
             _ => Ending::Idle,
         };
-        let retry = dice.pick(&[RetryPolicy::Never, RetryPolicy::Never, RetryPolicy::Always]);
+        let retry = random.pick(&[RetryPolicy::Never, RetryPolicy::Never, RetryPolicy::Always]);
         let mut choices = Self {
             network,
             settings,
-            troubles,
+            faults,
             plans,
             retry,
             chaos,
             ending,
-            attack: attack(dice),
+            attack: attack(random),
         };
         // Only a client may change its address (RFC 9000 §9).
-        if dice.percent(8) {
-            choices.troubles[0].hops = Some(Hops {
-                every: Duration::from_millis(dice.magnitude(5, 3000)),
+        if random.percent(8) {
+            choices.faults[0].address_changes = Some(AddressChanges {
+                every: Duration::from_millis(random.magnitude(5, 3000)),
                 other: SocketAddr::from((OTHER, CLIENT.port())),
             });
         }
@@ -128,18 +128,18 @@ impl Choices {
 
     /// Returns true if the server may see the client at more than one address, or an attacker
     /// there.
-    pub fn moves(&self) -> bool {
-        self.network.has_nat || self.troubles[0].hops.is_some() || self.attack.race > 0
+    pub fn changes_address(&self) -> bool {
+        self.network.has_nat || self.faults[0].address_changes.is_some() || self.attack.race > 0
     }
 
     /// Returns the shorter of both idle timeouts, which counts for both ends.
     pub fn idle(&self) -> Duration {
         let timeouts = self.settings.iter().filter_map(|it| it.max_idle_timeout);
-        timeouts.min().expect("one is set")
+        timeouts.min().expect("at least one idle timeout is set")
     }
 
     /// Returns an upper bound of probe timeouts on a calm network: the smoothed round-trip time and
-    /// four times its variation, as the first sample or the worst of the chaos may have made them,
+    /// four times its variation, as the first sample or the worst of the chaos may have network them,
     /// and the delay.
     pub fn pto(&self, worst_rtt: Duration) -> Duration {
         let delays = self.settings.iter().map(|it| it.max_ack_delay).max();
@@ -153,10 +153,12 @@ impl Choices {
     /// and each byte passes a few times.
     fn settling(&self) -> Duration {
         let [client, server] = &self.plans;
-        let connections = u32::try_from(client.connect.map_or(1, |(_, times)| times)).expect("few");
+        let connections = u32::try_from(client.connect.map_or(1, |(_, times)| times))
+            .expect("the number fits into u32");
         let bytes = (client.bytes + server.bytes) * u64::from(connections);
-        let window = self.settings.iter().map(least_window).min().unwrap_or(1);
-        let trips = u32::try_from(bytes / window.min(2400)).expect("few") + 100;
+        let window = self.settings.iter().map(smallest_window).min().unwrap_or(1);
+        let trips =
+            u32::try_from(bytes / window.min(2400)).expect("the number fits into u32") + 100;
         let delay = self.settings.iter().map(|it| it.max_ack_delay).max();
         let trip = 2 * self.network.delay + delay.unwrap_or_default() + Duration::from_millis(20);
         let moving = Duration::from_micros(bytes * 8 * 4_000_000 / self.network.rate);
@@ -165,19 +167,19 @@ impl Choices {
 }
 
 /// Draws an attacker beside the client, in one run of four.
-fn attack(dice: &mut Dice) -> Attack {
+fn attack(random: &mut SeededRandom) -> Attack {
     let mut attack = Attack::default();
-    if dice.percent(25) {
-        let share = dice.between(1, 40);
-        match dice.below(4) {
+    if random.percent(25) {
+        let share = random.between(1, 40);
+        match random.below(4) {
             0 => attack.race = share,
             1 => attack.forge = share,
             2 => attack.replay = share,
             _ => {
                 attack = Attack {
                     race: share,
-                    forge: dice.between(1, 40),
-                    replay: dice.between(1, 40),
+                    forge: random.between(1, 40),
+                    replay: random.between(1, 40),
                 }
             }
         }
@@ -186,7 +188,7 @@ fn attack(dice: &mut Dice) -> Attack {
 }
 
 /// The smallest limit of bytes in flight.
-fn least_window(config: &TransportConfig) -> u64 {
+fn smallest_window(config: &TransportConfig) -> u64 {
     let windows = [
         config.stream_receive_window,
         config.receive_window,
@@ -226,13 +228,18 @@ impl Run {
         let mut nodes = Vec::new();
         for (at, ((side, spec), name)) in parts {
             let address = spec.address.ip();
-            let dice = |part| Dice::new(seed, &format!("{name} {part}"));
-            let actor = Actor::new(*side, choices.plans[at].clone(), dice("app"), book.clone());
+            let random = |part| SeededRandom::new(seed, &format!("{name} {part}"));
+            let actor = Actor::new(
+                *side,
+                choices.plans[at].clone(),
+                random("app"),
+                book.clone(),
+            );
             let spec = spec.with_transport(choices.settings[at].clone());
             let watched = Watched::new(Host::new(spec, actor), watcher.clone());
-            let mut node = Disturbed::new(watched, choices.troubles[at], dice("machine"));
+            let mut node = FaultyHost::new(watched, choices.faults[at], random("machine"));
             if side.is_client() && choices.attack.is_on() {
-                node.attacker = Some(Attacker::new(choices.attack, dice("attacker")));
+                node.attacker = Some(Attacker::new(choices.attack, random("attacker")));
             }
             nodes.push(world.add(name, address, node));
         }
@@ -248,12 +255,14 @@ impl Run {
         }
     }
 
-    pub fn node(&self, at: usize) -> &Disturbed {
-        self.world.node(self.nodes[at]).expect("a host")
+    pub fn node(&self, at: usize) -> &FaultyHost {
+        self.world.node(self.nodes[at]).expect("the node is a host")
     }
 
-    fn node_mut(&mut self, at: usize) -> &mut Disturbed {
-        self.world.node_mut(self.nodes[at]).expect("a host")
+    fn node_mut(&mut self, at: usize) -> &mut FaultyHost {
+        self.world
+            .node_mut(self.nodes[at])
+            .expect("the node is a host")
     }
 
     fn pass(&mut self, time: Duration) {
@@ -299,26 +308,23 @@ impl Run {
         }
         let limit = self.choices.settling();
         if !self.pass_until(limit, Self::is_settled) {
-            panic!(
-                "not at an end {limit:?} after the faults:\n{}",
-                self.state()
-            );
+            panic!("not settled {limit:?} after the faults:\n{}", self.state());
         }
     }
 
     fn is_settled(&self) -> bool {
         let (now, from) = (self.world.now(), Time::ZERO + self.choices.chaos);
-        if (0..2).any(|at| self.node(at).shows(now) <= from) {
+        if (0..2).any(|at| self.node(at).clock_time(now) <= from) {
             // By its clock the chaos continues, and it may start something.
             return false;
         }
         let book = self.book.borrow();
         let limits = |is_server: bool| self.choices.plans[usize::from(!is_server)].limits;
-        let is_owed = |(of, handle, kind): &(bool, _, usize)| {
+        let awaits_credit = |(of, handle, kind): &(bool, _, usize)| {
             let key = book.ends.get(&(*of, *handle)).and_then(|end| end.key);
             limits(*of)[*kind] > 0 && key.is_some_and(|key| book.is_alive(key))
         };
-        book.is_settled() && !book.owed.iter().any(is_owed)
+        book.is_settled() && !book.awaiting_credit.iter().any(awaits_credit)
     }
 
     /// Ends the remaining connections as chosen, and runs until they are removed.
@@ -331,7 +337,8 @@ impl Run {
                 };
                 self.node_mut(at).act(now, |app, context| {
                     let app: &mut dyn std::any::Any = app;
-                    let actor: &mut Actor = app.downcast_mut().expect("an actor");
+                    let actor: &mut Actor =
+                        app.downcast_mut().expect("the application is an actor");
                     actor.close_all(context, code);
                 });
             }
@@ -339,11 +346,11 @@ impl Run {
         let limit = self.choices.idle().mul_f64(2.2)
             + 6 * self.choices.pto(WORST_RTT)
             + Duration::from_secs(20);
-        let is_forgotten =
+        let are_removed =
             |run: &Self| (0..2).all(|at| run.node(at).host().endpoint().connections() == 0);
-        if !self.pass_until(limit, is_forgotten) {
+        if !self.pass_until(limit, are_removed) {
             panic!(
-                "connections not forgotten {limit:?} after the end:\n{}",
+                "connections remain {limit:?} after the end:\n{}",
                 self.state()
             );
         }
@@ -357,7 +364,7 @@ impl Run {
         for (id, flow) in book.unsettled() {
             let _ = writeln!(text, "{id:?} {flow:?}");
         }
-        let _ = writeln!(text, "owed {:?}", book.owed);
+        let _ = writeln!(text, "awaiting_credit {:?}", book.awaiting_credit);
         for (of, end) in &book.ends {
             let _ = writeln!(text, "{of:?} {end:?}");
         }

@@ -7,26 +7,26 @@ use courser_transport::{ConnectionHandle, FinishError, ReadError, Streams, Write
 use courser_wire::{Direction, StreamId};
 
 use super::book::{Flow, Key, SharedBook, bytes_at};
-use crate::common::dice::Dice;
+use crate::common::random::SeededRandom;
 
 /// The context of an operation on a connection.
-pub struct Hands<'a, 'b> {
+pub struct StreamContext<'a, 'b> {
     pub context: &'a mut Context<'b>,
     pub handle: ConnectionHandle,
     pub side: Side,
     pub key: Key,
     pub book: &'a SharedBook,
-    pub dice: &'a mut Dice,
+    pub random: &'a mut SeededRandom,
     /// The largest number of bytes of one operation.
     pub piece: u64,
     /// The bytes that may still be written on the connection.
     pub left: &'a mut u64,
 }
 
-impl Hands<'_, '_> {
+impl StreamContext<'_, '_> {
     pub fn streams(&mut self) -> &mut Streams {
         let streams = self.context.streams(self.handle);
-        streams.expect("a connection that is not over is not forgotten")
+        streams.expect("the connection has not ended")
     }
 
     pub fn count(&self, what: &'static str) {
@@ -42,7 +42,7 @@ impl Hands<'_, '_> {
     fn assert_over(&mut self, id: StreamId, what: &str) {
         let connection = self.context.connection(self.handle);
         let is_closed = connection.is_none_or(|it| it.is_closed());
-        assert!(is_closed, "{id:?} says ClosedStream to a {what}");
+        assert!(is_closed, "{id:?} returned ClosedStream for a {what}");
     }
 }
 
@@ -76,13 +76,13 @@ pub struct Receiving {
 }
 
 impl Own {
-    pub fn new(id: StreamId, side: Side, dice: &mut Dice) -> Self {
+    pub fn new(id: StreamId, side: Side, random: &mut SeededRandom) -> Self {
         let is_own = id.initiator() == side;
         let both = id.direction() == Direction::Bidirectional;
         Self {
             id,
             send: (both || is_own).then(|| Sending {
-                goal: dice.magnitude(1, 20_000),
+                goal: random.magnitude(1, 20_000),
                 is_over: false,
                 is_acknowledged: false,
             }),
@@ -90,7 +90,7 @@ impl Own {
                 is_ready: true,
                 is_over: false,
             }),
-            is_eager: dice.percent(60),
+            is_eager: random.percent(60),
         }
     }
 
@@ -101,118 +101,129 @@ impl Own {
     }
 
     /// Performs a random operation.
-    pub fn operate(&mut self, hands: &mut Hands<'_, '_>) {
-        let _ = match hands.dice.below(40) {
-            0..=21 => self.write(hands),
-            22..=24 => self.finish(hands),
-            25 => self.reset(hands),
-            26 => self.stop(hands),
+    pub fn operate(&mut self, stream_context: &mut StreamContext<'_, '_>) {
+        let _ = match stream_context.random.below(40) {
+            0..=21 => self.write(stream_context),
+            22..=24 => self.finish(stream_context),
+            25 => self.reset(stream_context),
+            26 => self.stop(stream_context),
             27..=28 => {
                 let priority = i32::from_le_bytes(
-                    hands.dice.draw().to_le_bytes()[..4]
+                    stream_context.random.draw().to_le_bytes()[..4]
                         .try_into()
-                        .expect("four"),
+                        .expect("the slice has four bytes"),
                 );
-                let result = hands.streams().set_priority(self.id, priority);
+                let result = stream_context.streams().set_priority(self.id, priority);
                 // A part that this end has ended may be over before its event arrives.
                 let is_open = |send: &Sending| !send.is_over;
                 if result.is_err() && self.send.as_ref().is_some_and(is_open) {
-                    hands.assert_over(self.id, "priority");
+                    stream_context.assert_over(self.id, "priority");
                 }
                 true
             }
-            _ => self.read(hands),
+            _ => self.read(stream_context),
         };
     }
 
     /// Writes some bytes. Returns false if the stream is blocked.
-    pub fn write(&mut self, hands: &mut Hands<'_, '_>) -> bool {
+    pub fn write(&mut self, stream_context: &mut StreamContext<'_, '_>) -> bool {
         let Some(send) = self.send.as_mut().filter(|send| !send.is_over) else {
             return false;
         };
-        let len = hands.dice.magnitude(1, hands.piece).min(*hands.left);
+        let len = stream_context
+            .random
+            .magnitude(1, stream_context.piece)
+            .min(*stream_context.left);
         if len == 0 {
             return false;
         }
-        let written = hands.flow(self.id, hands.side, |flow| flow.written);
-        let mut data = bytes_at(hands.key, self.id, hands.side, written, len);
-        let result = match hands.dice.percent(50) {
-            true => hands.streams().write(self.id, &data),
-            false => hands.streams().write_chunk(self.id, &mut data),
+        let written = stream_context.flow(self.id, stream_context.side, |flow| flow.written);
+        let mut data = bytes_at(
+            stream_context.key,
+            self.id,
+            stream_context.side,
+            written,
+            len,
+        );
+        let result = match stream_context.random.percent(50) {
+            true => stream_context.streams().write(self.id, &data),
+            false => stream_context.streams().write_chunk(self.id, &mut data),
         };
         match result {
             Ok(taken) => {
                 let taken = taken as u64;
                 assert!((1..=len).contains(&taken), "{taken} of {len} bytes written");
-                hands.flow(self.id, hands.side, |flow| flow.written += taken);
-                hands.count("write");
-                *hands.left -= taken;
+                stream_context.flow(self.id, stream_context.side, |flow| flow.written += taken);
+                stream_context.count("write");
+                *stream_context.left -= taken;
                 send.goal = send.goal.saturating_sub(taken);
                 return true;
             }
-            Err(WriteError::Blocked) => hands.count("blocked write"),
-            Err(WriteError::Stopped(code)) => self.on_stopped(hands, code),
-            Err(WriteError::ClosedStream) => hands.assert_over(self.id, "write"),
+            Err(WriteError::Blocked) => stream_context.count("blocked write"),
+            Err(WriteError::Stopped(code)) => self.on_stopped(stream_context, code),
+            Err(WriteError::ClosedStream) => stream_context.assert_over(self.id, "write"),
         }
         false
     }
 
-    pub fn finish(&mut self, hands: &mut Hands<'_, '_>) -> bool {
+    pub fn finish(&mut self, stream_context: &mut StreamContext<'_, '_>) -> bool {
         let Some(send) = self.send.as_mut().filter(|send| !send.is_over) else {
             return false;
         };
-        match hands.streams().finish(self.id) {
+        match stream_context.streams().finish(self.id) {
             Ok(()) => {
                 send.is_over = true;
-                hands.flow(self.id, hands.side, |flow| flow.finished = true);
-                hands.count("finish");
+                stream_context.flow(self.id, stream_context.side, |flow| flow.finished = true);
+                stream_context.count("finish");
             }
-            Err(FinishError::Stopped(code)) => self.on_stopped(hands, code),
-            Err(FinishError::ClosedStream) => hands.assert_over(self.id, "finish"),
+            Err(FinishError::Stopped(code)) => self.on_stopped(stream_context, code),
+            Err(FinishError::ClosedStream) => stream_context.assert_over(self.id, "finish"),
         }
         true
     }
 
     /// A reset is possible after finishing too. Then the peer may have all data, or not.
-    pub fn reset(&mut self, hands: &mut Hands<'_, '_>) -> bool {
-        let code = hands.dice.below(1 << 62);
+    pub fn reset(&mut self, stream_context: &mut StreamContext<'_, '_>) -> bool {
+        let code = stream_context.random.below(1 << 62);
         let Some(send) = self.send.as_mut().filter(|send| !send.is_acknowledged) else {
             return false;
         };
-        let flow = hands.flow(self.id, hands.side, |flow| *flow);
-        match hands.streams().reset(self.id, code) {
+        let flow = stream_context.flow(self.id, stream_context.side, |flow| *flow);
+        match stream_context.streams().reset(self.id, code) {
             Ok(()) => {
                 // A stream that the peer stopped needs no further operation.
                 let is_first = flow.reset.is_none() || flow.stopped.is_some();
                 assert!(is_first, "{:?} reset twice", self.id);
-                hands.flow(self.id, hands.side, |flow| flow.reset = Some(code));
-                hands.count("reset");
+                stream_context.flow(self.id, stream_context.side, |flow| flow.reset = Some(code));
+                stream_context.count("reset");
             }
             Err(_) if flow.finished || flow.reset.is_some() || flow.stopped.is_some() => {}
-            Err(_) => hands.assert_over(self.id, "reset"),
+            Err(_) => stream_context.assert_over(self.id, "reset"),
         }
         send.is_over = true;
         true
     }
 
-    pub fn stop(&mut self, hands: &mut Hands<'_, '_>) -> bool {
-        let code = hands.dice.below(1 << 62);
+    pub fn stop(&mut self, stream_context: &mut StreamContext<'_, '_>) -> bool {
+        let code = stream_context.random.below(1 << 62);
         let Some(receive) = self.receive.as_mut().filter(|it| !it.is_over) else {
             return false;
         };
-        match hands.streams().stop(self.id, code) {
+        match stream_context.streams().stop(self.id, code) {
             Ok(()) => {
-                hands.flow(self.id, hands.side.peer(), |flow| flow.stopped = Some(code));
-                hands.count("stop");
+                stream_context.flow(self.id, stream_context.side.peer(), |flow| {
+                    flow.stopped = Some(code)
+                });
+                stream_context.count("stop");
             }
-            Err(_) => hands.assert_over(self.id, "stop"),
+            Err(_) => stream_context.assert_over(self.id, "stop"),
         }
         receive.is_over = true;
         true
     }
 
     /// Reads one piece. Returns false if the stream is blocked.
-    pub fn read(&mut self, hands: &mut Hands<'_, '_>) -> bool {
+    pub fn read(&mut self, stream_context: &mut StreamContext<'_, '_>) -> bool {
         let Some(receive) = self
             .receive
             .as_mut()
@@ -220,17 +231,18 @@ impl Own {
         else {
             return false;
         };
-        let most = usize::try_from(hands.dice.magnitude(1, hands.piece)).expect("a length");
-        let (id, peer, key) = (self.id, hands.side.peer(), hands.key);
-        let result = match hands.dice.percent(50) {
-            true => hands.streams().read_chunk(id, most),
+        let most = usize::try_from(stream_context.random.magnitude(1, stream_context.piece))
+            .expect("the length fits into usize");
+        let (id, peer, key) = (self.id, stream_context.side.peer(), stream_context.key);
+        let result = match stream_context.random.percent(50) {
+            true => stream_context.streams().read_chunk(id, most),
             false => {
                 let mut out = vec![0; most];
-                let result = hands.streams().read(id, &mut out);
+                let result = stream_context.streams().read(id, &mut out);
                 result.map(|len| len.map(|len| Bytes::copy_from_slice(&out[..len])))
             }
         };
-        let mut book = hands.book.borrow_mut();
+        let mut book = stream_context.book.borrow_mut();
         match result {
             Ok(Some(bytes)) => {
                 assert!(bytes.len() <= most, "{} bytes of {most}", bytes.len());
@@ -250,7 +262,7 @@ impl Own {
             Err(ReadError::Blocked) => receive.is_ready = false,
             Err(ReadError::ClosedStream) => {
                 drop(book);
-                hands.assert_over(id, "read");
+                stream_context.assert_over(id, "read");
             }
             Err(ReadError::Unordered) => panic!("{id:?} is read in order"),
         }
@@ -258,70 +270,77 @@ impl Own {
     }
 
     /// Reads as [`Own::read`] does, when no further event will announce data.
-    pub fn read_rest(&mut self, hands: &mut Hands<'_, '_>) -> bool {
+    pub fn read_rest(&mut self, stream_context: &mut StreamContext<'_, '_>) -> bool {
         if let Some(receive) = &mut self.receive {
             receive.is_ready = true;
         }
-        self.read(hands)
+        self.read(stream_context)
     }
 
-    pub fn on_readable(&mut self, hands: &mut Hands<'_, '_>, is_settling: bool) {
-        let receive = self.receive.as_mut().expect("it receives");
+    pub fn on_readable(&mut self, stream_context: &mut StreamContext<'_, '_>, is_settling: bool) {
+        let receive = self
+            .receive
+            .as_mut()
+            .expect("the stream has a receiving part");
         receive.is_ready = true;
         if self.is_eager || is_settling {
-            while self.read(hands) {}
+            while self.read(stream_context) {}
         }
     }
 
-    pub fn on_writable(&mut self, hands: &mut Hands<'_, '_>, is_settling: bool) {
-        let send = self.send.as_ref().expect("it sends");
-        assert!(!send.is_acknowledged, "{:?}: room behind the end", self.id);
-        if is_settling {
-            self.settle(hands);
-        } else if hands.dice.percent(50) {
-            self.write(hands);
-        }
-    }
-
-    pub fn on_stopped(&mut self, hands: &mut Hands<'_, '_>, code: u64) {
-        let send = self.send.as_mut().expect("it sends");
+    pub fn on_writable(&mut self, stream_context: &mut StreamContext<'_, '_>, is_settling: bool) {
+        let send = self.send.as_ref().expect("the stream has a sending part");
         assert!(
             !send.is_acknowledged,
-            "{:?}: stopped behind the end",
+            "{:?}: writable after the end",
+            self.id
+        );
+        if is_settling {
+            self.settle(stream_context);
+        } else if stream_context.random.percent(50) {
+            self.write(stream_context);
+        }
+    }
+
+    pub fn on_stopped(&mut self, stream_context: &mut StreamContext<'_, '_>, code: u64) {
+        let send = self.send.as_mut().expect("the stream has a sending part");
+        assert!(
+            !send.is_acknowledged,
+            "{:?}: stopped after the end",
             self.id
         );
         send.is_over = true;
-        let mut book = hands.book.borrow_mut();
-        book.on_stopped(hands.key, self.id, hands.side, code);
+        let mut book = stream_context.book.borrow_mut();
+        book.on_stopped(stream_context.key, self.id, stream_context.side, code);
         book.count("stopped");
     }
 
-    pub fn on_acknowledged(&mut self, hands: &mut Hands<'_, '_>) {
-        let send = self.send.as_mut().expect("it sends");
+    pub fn on_acknowledged(&mut self, stream_context: &mut StreamContext<'_, '_>) {
+        let send = self.send.as_mut().expect("the stream has a sending part");
         send.is_acknowledged = true;
         send.is_over = true;
-        let mut book = hands.book.borrow_mut();
-        book.on_acknowledged(hands.key, self.id, hands.side);
+        let mut book = stream_context.book.borrow_mut();
+        book.on_acknowledged(stream_context.key, self.id, stream_context.side);
     }
 
     /// Brings it to an end: reads everything, writes the remaining bytes, finishes.
-    pub fn settle(&mut self, hands: &mut Hands<'_, '_>) {
-        while self.read(hands) {}
+    pub fn settle(&mut self, stream_context: &mut StreamContext<'_, '_>) {
+        while self.read(stream_context) {}
         while self
             .send
             .as_ref()
             .is_some_and(|it| it.goal > 0 && !it.is_over)
         {
-            if *hands.left == 0 {
+            if *stream_context.left == 0 {
                 break;
             }
-            if !self.write(hands) {
+            if !self.write(stream_context) {
                 return;
             }
         }
-        match hands.dice.percent(90) {
-            true => self.finish(hands),
-            false => self.send.as_ref().is_some_and(|it| !it.is_over) && self.reset(hands),
+        match stream_context.random.percent(90) {
+            true => self.finish(stream_context),
+            false => self.send.as_ref().is_some_and(|it| !it.is_over) && self.reset(stream_context),
         };
     }
 }

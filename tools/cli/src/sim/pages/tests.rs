@@ -5,7 +5,7 @@ use courser_plot::Unit;
 use courser_sim::report::{
     Buckets, FlowReport, LinkReport, Mark, Measure, Measures, Point, RunReport, Series,
 };
-use courser_sim::scenario::{Bound, Verdict};
+use courser_sim::scenario::{Bound, BoundResult};
 use courser_units::to_f64;
 
 use super::*;
@@ -176,7 +176,7 @@ fn bounds_are_shown_as_met_or_violated() {
     let measure = Measure::named("goodput_share").expect("a measure");
     let judged = |holds| Judged {
         bound: Bound::parse(measure, ">=0.95").expect("a bound"),
-        verdict: Verdict {
+        verdict: BoundResult {
             holds,
             value: Some(0.9),
             worst_seed: None,

@@ -77,7 +77,13 @@ fn a_lower_round_trip_time_postpones_probe_rtt() {
             bench.round(queued(20));
             assert_ne!(bench.bbr.state(), "probe_rtt");
         }
-        let lower = bench.bbr.model.min_rtt.get().expect("known") - Duration::from_micros(10);
+        let lower = bench
+            .bbr
+            .model
+            .min_rtt
+            .get()
+            .expect("the minimum RTT is known")
+            - Duration::from_micros(10);
         bench.round(Round {
             rtt: lower,
             ..Round::at(20)

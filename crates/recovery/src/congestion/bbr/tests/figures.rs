@@ -146,7 +146,8 @@ fn cubic_keeps_a_quarter_of_the_link() {
         world.add(Algorithm::Bbr, SECOND);
         world.run(60 * SECOND);
         let shares = world.run(60 * SECOND);
-        let least = shares.iter().min().expect("two flows") * 100 / shares.iter().sum::<u64>();
+        let least =
+            shares.iter().min().expect("there are two flows") * 100 / shares.iter().sum::<u64>();
         assert!(least >= 25, "{least} % of {shares:?}");
     }
 }

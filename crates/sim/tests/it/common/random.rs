@@ -6,12 +6,12 @@ use courser_sim::seed::{derive, mix};
 
 /// Random numbers that follow from a seed and a name.
 #[derive(Clone, Debug)]
-pub struct Dice {
+pub struct SeededRandom {
     seed: u64,
     drawn: u64,
 }
 
-impl Dice {
+impl SeededRandom {
     pub fn new(seed: u64, name: &str) -> Self {
         Self {
             seed: derive(seed, name),
@@ -29,29 +29,28 @@ impl Dice {
         self.draw() % end.max(1)
     }
 
-    /// Returns a number from `least` to `most`, both included.
-    pub fn between(&mut self, least: u64, most: u64) -> u64 {
-        least + self.below(most - least + 1)
+    /// Returns a number from `min` to `max`, both included.
+    pub fn between(&mut self, min: u64, max: u64) -> u64 {
+        min + self.below(max - min + 1)
     }
 
-    /// Returns a number from `least` to `most`, with half of all draws in the lower half of the
+    /// Returns a number from `min` to `max`, with half of all draws in the lower half of the
     /// orders of magnitude.
-    pub fn magnitude(&mut self, least: u64, most: u64) -> u64 {
-        let top = self.between(least.max(1).ilog2().into(), most.ilog2().into());
-        self.between(1 << top, (1 << top) * 2 - 1)
-            .clamp(least, most)
+    pub fn magnitude(&mut self, min: u64, max: u64) -> u64 {
+        let top = self.between(min.max(1).ilog2().into(), max.ilog2().into());
+        self.between(1 << top, (1 << top) * 2 - 1).clamp(min, max)
     }
 
     pub fn percent(&mut self, percent: u64) -> bool {
         self.below(100) < percent
     }
 
-    pub fn millis(&mut self, least: u64, most: u64) -> Duration {
-        Duration::from_millis(self.between(least, most))
+    pub fn millis(&mut self, min: u64, max: u64) -> Duration {
+        Duration::from_millis(self.between(min, max))
     }
 
     pub fn pick<T: Copy>(&mut self, choices: &[T]) -> T {
         let at = self.below(choices.len() as u64);
-        choices[usize::try_from(at).expect("an index")]
+        choices[usize::try_from(at).expect("the index fits into usize")]
     }
 }

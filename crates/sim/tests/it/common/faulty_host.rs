@@ -1,5 +1,5 @@
-//! A host on a faulty machine: late timers, a busy processor, a clock that jumps, a failing socket,
-//! changes of address, and an attacker beside it.
+//! A host on a machine with faults: late timers, a busy processor, a clock that jumps, a failing
+//! socket, changes of address, and an attacker beside it.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
@@ -13,11 +13,11 @@ use courser_transport::ConnectionHandle;
 
 use super::Watched;
 use super::attacker::{Attacker, Early};
-use super::dice::Dice;
+use super::random::SeededRandom;
 
-/// The faults of a machine until its network is calm.
+/// The faults of a machine, which end when `calm` is called.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Trouble {
+pub struct MachineFaults {
     /// The largest delay of timers (F29).
     pub lateness: Duration,
     /// A period and the part of it in which the machine is stopped (F30), or one long stop (F31).
@@ -28,7 +28,7 @@ pub struct Trouble {
     pub recut: u64,
     pub socket: Socket,
     /// The interval at which the host changes between two source addresses (F23).
-    pub hops: Option<Hops>,
+    pub address_changes: Option<AddressChanges>,
 }
 
 /// The faults of a socket (F33 to F38), as a correct driver reports them.
@@ -44,7 +44,7 @@ pub struct Socket {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub struct Hops {
+pub struct AddressChanges {
     pub every: Duration,
     pub other: SocketAddr,
 }
@@ -61,19 +61,19 @@ pub struct Sleep {
 pub enum Clock {
     #[default]
     True,
-    /// It leaps forward once and stays ahead.
-    Leap { at: Time, by: Duration },
-    /// It goes back once and stays behind. Drivers do not have such clocks. One that did must do no
-    /// more harm than to delay timers.
+    /// The clock jumps forward once and keeps the offset.
+    Jump { at: Time, by: Duration },
+    /// The clock goes back once and keeps the offset. The clocks of drivers never do. If one did,
+    /// timers must be late, and nothing worse may happen.
     Back { at: Time, by: Duration },
-    /// It stands still, and then catches up.
+    /// The clock stops for a time, and then jumps to the real time.
     Freeze { at: Time, lasts: Duration },
 }
 
 impl Clock {
-    fn shows(self, now: Time) -> Time {
+    fn clock_time(self, now: Time) -> Time {
         match self {
-            Self::Leap { at, by } if now >= at => now + by,
+            Self::Jump { at, by } if now >= at => now + by,
             Self::Back { at, by } if now >= at => {
                 Time::ZERO + (now - Time::ZERO).saturating_sub(by)
             }
@@ -82,14 +82,14 @@ impl Clock {
         }
     }
 
-    /// Returns the time at which it shows at least `time`.
-    fn when(self, now: Time, time: Time) -> Time {
+    /// Returns the time at which it clock_time at least `time`.
+    fn world_time(self, now: Time, time: Time) -> Time {
         match self {
-            Self::Leap { at, by } if time >= at => {
-                let gone = time - at;
-                at + gone.saturating_sub(by)
+            Self::Jump { at, by } if time >= at => {
+                let elapsed = time - at;
+                at + elapsed.saturating_sub(by)
             }
-            // The clock shows the times before the step back once more.
+            // The clock clock_time the times before the step back once more.
             Self::Back { at, by } if time > at || now >= at => time + by,
             Self::Freeze { at, lasts } if time > at => time.max(at + lasts),
             _ => time,
@@ -97,104 +97,106 @@ impl Clock {
     }
 }
 
-impl Trouble {
-    pub fn new(dice: &mut Dice, chaos: Duration) -> Self {
-        let mut trouble = Self::default();
-        let chaos = u64::try_from(chaos.as_millis()).expect("some seconds");
-        let at = Time::ZERO + dice.millis(0, chaos);
-        match dice.below(15) {
-            0 | 1 => trouble.lateness = dice.millis(1, 50),
-            2 => trouble.lateness = dice.millis(50, 5000),
+impl MachineFaults {
+    pub fn new(random: &mut SeededRandom, chaos: Duration) -> Self {
+        let mut faults = Self::default();
+        let chaos = u64::try_from(chaos.as_millis()).expect("the time fits into u64");
+        let at = Time::ZERO + random.millis(0, chaos);
+        match random.below(15) {
+            0 | 1 => faults.lateness = random.millis(1, 50),
+            2 => faults.lateness = random.millis(50, 5000),
             3 => {
-                let lasts = dice.millis(5, 99);
+                let lasts = random.millis(5, 99);
                 let every = Some(Duration::from_millis(100));
-                trouble.sleep = Some(Sleep {
+                faults.sleep = Some(Sleep {
                     first: at,
                     lasts,
                     every,
                 });
             }
             4 => {
-                let lasts = dice.millis(100, 20_000);
-                trouble.sleep = Some(Sleep {
+                let lasts = random.millis(100, 20_000);
+                faults.sleep = Some(Sleep {
                     first: at,
                     lasts,
                     every: None,
                 });
             }
             5 => {
-                trouble.clock = Clock::Leap {
+                faults.clock = Clock::Jump {
                     at,
-                    by: dice.millis(1, 86_400_000),
+                    by: random.millis(1, 86_400_000),
                 }
             }
             6 => {
-                trouble.clock = Clock::Leap {
+                faults.clock = Clock::Jump {
                     at,
-                    by: dice.millis(1, 1000),
+                    by: random.millis(1, 1000),
                 }
             }
             7 => {
-                trouble.clock = Clock::Freeze {
+                faults.clock = Clock::Freeze {
                     at,
-                    lasts: dice.millis(1, 10_000),
+                    lasts: random.millis(1, 10_000),
                 }
             }
-            8 => trouble.recut = dice.between(1, 20),
+            8 => faults.recut = random.between(1, 20),
             9 => {
-                trouble.clock = Clock::Back {
+                faults.clock = Clock::Back {
                     at,
-                    by: dice.millis(1, 1000),
+                    by: random.millis(1, 1000),
                 }
             }
-            10 => trouble.socket.refuses = dice.between(1, 30),
+            10 => faults.socket.refuses = random.between(1, 30),
             11 => {
-                let longest = Duration::from_micros(dice.magnitude(1, 5_000_000));
-                trouble.socket.stalls = Some((dice.between(1, 20), longest));
+                let longest = Duration::from_micros(random.magnitude(1, 5_000_000));
+                faults.socket.stalls = Some((random.between(1, 20), longest));
             }
             _ => {}
         }
-        trouble
+        faults
     }
 }
 
-impl Trouble {
-    /// Returns true if the clock leaps forward, or stays behind for long.
-    pub fn leaps(&self) -> bool {
+impl MachineFaults {
+    /// Returns true if the clock jumps forward, or stays behind for long.
+    pub fn jumps(&self) -> bool {
         !matches!(self.clock, Clock::True)
     }
 }
 
 impl Sleep {
-    /// Returns the time at which the machine wakes, if it sleeps now.
-    fn wakes(&self, now: Time) -> Option<Time> {
+    /// Returns the time at which the machine wake_time, if it sleeps now.
+    fn wake_time(&self, now: Time) -> Option<Time> {
         if now < self.first {
             return None;
         }
-        let gone = (now - self.first).as_nanos();
+        let elapsed = (now - self.first).as_nanos();
         let (round, into) = match self.every {
-            Some(every) => (gone / every.as_nanos(), gone % every.as_nanos()),
-            None => (0, gone),
+            Some(every) => (elapsed / every.as_nanos(), elapsed % every.as_nanos()),
+            None => (0, elapsed),
         };
-        let nanos = |nanos: u128| Duration::from_nanos(u64::try_from(nanos).expect("a while"));
-        let begun = self.first + nanos(round * self.every.unwrap_or_default().as_nanos());
-        (into < self.lasts.as_nanos()).then(|| begun + self.lasts)
+        let nanos = |nanos: u128| {
+            Duration::from_nanos(u64::try_from(nanos).expect("the time fits into u64"))
+        };
+        let start = self.first + nanos(round * self.every.unwrap_or_default().as_nanos());
+        (into < self.lasts.as_nanos()).then(|| start + self.lasts)
     }
 }
 
-/// The last receive times of connections, by the host's clock.
+/// The receive times of a connection, by the host's clock.
 #[derive(Clone, Copy, Debug)]
-pub struct Signs {
-    /// The time at which it was first known.
+pub struct ReceiveTimes {
+    /// The time at which the connection was created.
     pub since: Time,
-    pub heard: Time,
-    heard_count: u64,
+    pub last_received: Time,
+    received_count: u64,
 }
 
-pub struct Disturbed {
+pub struct FaultyHost {
     inner: Watched,
-    trouble: Trouble,
-    dice: Dice,
+    faults: MachineFaults,
+    random: SeededRandom,
     /// The delay of the next timer.
     late: Duration,
     waiting: VecDeque<Packet>,
@@ -202,23 +204,23 @@ pub struct Disturbed {
     /// The time until which the socket is full.
     stalled: Option<Time>,
     pub attacker: Option<Attacker>,
-    signs: BTreeMap<ConnectionHandle, Signs>,
+    receive_times: BTreeMap<ConnectionHandle, ReceiveTimes>,
     /// The time of the last call by the world.
     now: Time,
 }
 
-impl Disturbed {
-    pub fn new(inner: Watched, trouble: Trouble, dice: Dice) -> Self {
+impl FaultyHost {
+    pub fn new(inner: Watched, faults: MachineFaults, random: SeededRandom) -> Self {
         Self {
             inner,
-            trouble,
-            dice,
+            faults,
+            random,
             late: Duration::ZERO,
             waiting: VecDeque::new(),
             outgoing: VecDeque::new(),
             stalled: None,
             attacker: None,
-            signs: BTreeMap::new(),
+            receive_times: BTreeMap::new(),
             now: Time::ZERO,
         }
     }
@@ -229,11 +231,11 @@ impl Disturbed {
 
     /// Ends all faults. The offset of the clock stays.
     pub fn calm(&mut self) {
-        self.trouble.lateness = Duration::ZERO;
-        self.trouble.recut = 0;
-        self.trouble.sleep = None;
-        self.trouble.socket = Socket::default();
-        self.trouble.hops = None;
+        self.faults.lateness = Duration::ZERO;
+        self.faults.recut = 0;
+        self.faults.sleep = None;
+        self.faults.socket = Socket::default();
+        self.faults.address_changes = None;
         self.stalled = None;
         if let Some(attacker) = &mut self.attacker {
             attacker.attack = Default::default();
@@ -241,10 +243,10 @@ impl Disturbed {
         self.late = Duration::ZERO;
     }
 
-    /// Adds an attacker who answers the client before the server.
+    /// Makes the attacker answer the client before the server does.
     pub fn attack_early(&mut self, early: Early) {
         let attacker = self.attacker.as_mut();
-        attacker.expect("somebody beside it").early = Some(early);
+        attacker.expect("the host has an attacker").early = Some(early);
     }
 
     /// Replays all recorded datagrams of the client.
@@ -255,12 +257,12 @@ impl Disturbed {
     }
 
     /// Returns the time of the last packet of a connection, or of its creation.
-    pub fn signs(&self, handle: ConnectionHandle) -> Option<Signs> {
-        self.signs.get(&handle).copied()
+    pub fn receive_times(&self, handle: ConnectionHandle) -> Option<ReceiveTimes> {
+        self.receive_times.get(&handle).copied()
     }
 
-    pub fn shows(&self, now: Time) -> Time {
-        self.trouble.clock.shows(now)
+    pub fn clock_time(&self, now: Time) -> Time {
+        self.faults.clock.clock_time(now)
     }
 
     pub fn act<T>(
@@ -268,41 +270,41 @@ impl Disturbed {
         now: Time,
         act: impl FnOnce(&mut dyn App, &mut Context<'_>) -> T,
     ) -> T {
-        let now = self.shows(now);
+        let now = self.clock_time(now);
         self.inner.host.act(now, act)
     }
 
-    fn wakes(&self, now: Time) -> Option<Time> {
-        self.trouble.sleep.and_then(|sleep| sleep.wakes(now))
+    fn wake_time(&self, now: Time) -> Option<Time> {
+        self.faults.sleep.and_then(|sleep| sleep.wake_time(now))
     }
 
-    fn note_signs(&mut self, now: Time) {
+    fn update_receive_times(&mut self, now: Time) {
         let endpoint = self.inner.host.endpoint();
         for handle in endpoint.handles() {
             let connection = endpoint.connection(handle);
             let count = connection.map_or(0, |it| it.stats().packets_received);
-            let signs = self.signs.entry(handle).or_insert(Signs {
+            let receive_times = self.receive_times.entry(handle).or_insert(ReceiveTimes {
                 since: now,
-                heard: now,
-                heard_count: 0,
+                last_received: now,
+                received_count: 0,
             });
-            if signs.heard_count != count {
-                (signs.heard, signs.heard_count) = (now, count);
+            if receive_times.received_count != count {
+                (receive_times.last_received, receive_times.received_count) = (now, count);
             }
         }
     }
 
     /// Passes a batch of the host through socket, network card and attacker.
-    fn leave(&mut self, now: Time, shown: Time) {
+    fn send_batch(&mut self, now: Time, shown: Time) {
         let mut cut = VecDeque::new();
         while let Some(mut packet) = self.inner.transmit(shown) {
             if self.is_refused(&packet) {
                 continue;
             }
-            if let Some(hops) = self.trouble.hops
-                && (now - Time::ZERO).as_nanos() / hops.every.as_nanos() % 2 == 1
+            if let Some(address_changes) = self.faults.address_changes
+                && (now - Time::ZERO).as_nanos() / address_changes.every.as_nanos() % 2 == 1
             {
-                packet.source = hops.other;
+                packet.source = address_changes.other;
             }
             self.recut(packet, &mut cut);
         }
@@ -312,30 +314,30 @@ impl Disturbed {
                 None => self.outgoing.push_back(packet),
             }
         }
-        if let Some((chance, longest)) = self.trouble.socket.stalls
+        if let Some((chance, longest)) = self.faults.socket.stalls
             && self.stalled.is_none_or(|until| until <= now)
         {
-            let micros = u64::try_from(longest.as_micros()).expect("seconds");
-            let lasts = Duration::from_micros(self.dice.between(1, micros));
-            self.stalled = self.dice.percent(chance).then(|| now + lasts);
+            let micros = u64::try_from(longest.as_micros()).expect("the time fits into u64");
+            let lasts = Duration::from_micros(self.random.between(1, micros));
+            self.stalled = self.random.percent(chance).then(|| now + lasts);
         }
     }
 
     fn is_refused(&mut self, packet: &Packet) -> bool {
-        let socket = self.trouble.socket;
+        let socket = self.faults.socket;
         let is_large = |largest| packet.payload.len() > largest;
-        self.dice.percent(socket.refuses) || socket.largest.is_some_and(is_large)
+        self.random.percent(socket.refuses) || socket.largest.is_some_and(is_large)
     }
 
-    /// Splits and joins datagrams on their way.
+    /// Splits datagrams, and joins them with the next one.
     fn recut(&mut self, packet: Packet, out: &mut VecDeque<Packet>) {
         let len = packet.payload.len();
-        if len > 1 && self.dice.percent(self.trouble.recut) {
-            let at = self.dice.between(1, len as u64 - 1);
+        if len > 1 && self.random.percent(self.faults.recut) {
+            let at = self.random.between(1, len as u64 - 1);
             let (mut first, mut second) = (packet.clone(), packet);
             second.payload = first
                 .payload
-                .split_off(usize::try_from(at).expect("a length"));
+                .split_off(usize::try_from(at).expect("the length fits into usize"));
             out.extend([first, second]);
             return;
         }
@@ -343,7 +345,7 @@ impl Disturbed {
             Some(last)
                 if last.destination == packet.destination
                     && last.payload.len() + len <= MAX_PAYLOAD
-                    && self.dice.percent(self.trouble.recut) =>
+                    && self.random.percent(self.faults.recut) =>
             {
                 last.payload = [&last.payload[..], &packet.payload[..]].concat().into();
             }
@@ -352,7 +354,7 @@ impl Disturbed {
     }
 }
 
-impl Node for Disturbed {
+impl Node for FaultyHost {
     fn receive(&mut self, _now: Time, packet: Packet) {
         let attacker = self.attacker.as_mut();
         let forged = attacker.and_then(|attacker| attacker.pass_in(&packet));
@@ -362,19 +364,20 @@ impl Node for Disturbed {
 
     fn run(&mut self, now: Time) {
         self.now = now;
-        if self.wakes(now).is_some() {
+        if self.wake_time(now).is_some() {
             return;
         }
-        let shown = self.shows(now);
+        let shown = self.clock_time(now);
         while let Some(packet) = self.waiting.pop_front() {
             self.inner.receive(shown, packet);
         }
         self.inner.run(shown);
-        self.note_signs(shown);
-        self.leave(now, shown);
-        if !self.trouble.lateness.is_zero() {
-            let most = u64::try_from(self.trouble.lateness.as_micros()).expect("seconds");
-            self.late = Duration::from_micros(self.dice.below(most));
+        self.update_receive_times(shown);
+        self.send_batch(now, shown);
+        if !self.faults.lateness.is_zero() {
+            let most =
+                u64::try_from(self.faults.lateness.as_micros()).expect("the time fits into u64");
+            self.late = Duration::from_micros(self.random.below(most));
         }
     }
 
@@ -386,17 +389,17 @@ impl Node for Disturbed {
     }
 
     fn next_timeout(&self) -> Option<Time> {
-        let rings = self.inner.next_timeout();
-        let rings = rings.map(|at| self.trouble.clock.when(self.now, at) + self.late);
-        let rings = match self.waiting.is_empty() {
-            true => rings.map(|at| at.max(self.now)),
+        let timeout = self.inner.next_timeout();
+        let timeout = timeout.map(|at| self.faults.clock.world_time(self.now, at) + self.late);
+        let timeout = match self.waiting.is_empty() {
+            true => timeout.map(|at| at.max(self.now)),
             false => Some(self.now),
         };
         let room = self.stalled.filter(|_| !self.outgoing.is_empty());
         let room = room.map(|at| at.max(self.now));
-        let rings = rings.into_iter().chain(room).min()?;
-        // A timer that fires while the machine sleeps runs when it wakes.
-        Some(self.wakes(rings).unwrap_or(rings))
+        let timeout = timeout.into_iter().chain(room).min()?;
+        // A timer that fires while the machine sleeps runs world_time it wake_time.
+        Some(self.wake_time(timeout).unwrap_or(timeout))
     }
 }
 

@@ -8,34 +8,34 @@ use courser_wire::TransportErrorCode;
 
 use super::book::{Book, End};
 use super::run::{Ending, Run, WORST_RTT};
-use crate::common::disturbed::Signs;
+use crate::common::faulty_host::ReceiveTimes;
 
 /// Checks a run that is over.
 ///
 /// # Panics
 /// If an invariant does not hold.
-pub fn judge(run: &Run, ended_at: Time) {
+pub fn check_invariants(run: &Run, ended_at: Time) {
     let book = run.book.borrow();
     for ((is_server, handle), end) in &book.ends {
-        let judged = Judged {
+        let checked = CheckedEnd {
             run,
             book: &book,
             is_server: *is_server,
             handle: *handle,
             end,
         };
-        judged.reason();
-        judged.silence(ended_at);
-        judged.handshake();
-        judged.counters();
+        checked.reason();
+        checked.silence(ended_at);
+        checked.handshake();
+        checked.counters();
     }
-    if !run.choices.moves() {
+    if !run.choices.changes_address() {
         close_arrives(run, &book, ended_at);
     }
 }
 
 /// One end of one connection.
-struct Judged<'a> {
+struct CheckedEnd<'a> {
     run: &'a Run,
     book: &'a Book,
     is_server: bool,
@@ -43,7 +43,7 @@ struct Judged<'a> {
     end: &'a End,
 }
 
-impl Judged<'_> {
+impl CheckedEnd<'_> {
     fn name(&self) -> String {
         let side = if self.is_server { "server" } else { "client" };
         format!("{side} {:?}", self.handle)
@@ -72,12 +72,16 @@ impl Judged<'_> {
                 assert!(self.end.closed.is_some(), "{name} did not close");
             }
             ConnectionError::ApplicationClosed { code, reason } => {
-                let said = other.and_then(|end| end.closed);
-                assert_eq!(said, Some(code.0), "{name} saw a code that nobody sent");
+                let peer_code = other.and_then(|end| end.closed);
+                assert_eq!(
+                    peer_code,
+                    Some(code.0),
+                    "{name} received a code that the peer did not send"
+                );
                 assert_eq!(
                     reason[..],
                     code.0.to_le_bytes(),
-                    "{name} saw another reason"
+                    "{name} reports another reason"
                 );
             }
             // An application's close must not leave before the handshake protects it.
@@ -87,7 +91,7 @@ impl Judged<'_> {
                 let mut others = self.book.ends.iter();
                 let closed =
                     others.any(|((of, _), end)| *of != self.is_server && end.closed.is_some());
-                assert!(closed, "{name}: nobody closed");
+                assert!(closed, "{name}: neither end closed");
             }
             ConnectionError::ConnectionClosed(close)
                 if close.code == TransportErrorCode::NO_VIABLE_PATH =>
@@ -116,16 +120,16 @@ impl Judged<'_> {
                 if close.code == TransportErrorCode::INVALID_TOKEN =>
             {
                 let choices = &self.run.choices;
-                let is_moved = choices.moves() || choices.troubles[1].leaps();
+                let is_moved = choices.changes_address() || choices.faults[1].jumps();
                 assert!(is_moved, "{name}: {error}");
             }
             _ => panic!("{name} reports an error of its own or of its peer: {error:?}"),
         }
     }
 
-    fn signs(&self) -> Option<Signs> {
+    fn receive_times(&self) -> Option<ReceiveTimes> {
         let node = self.run.node(usize::from(self.is_server));
-        node.signs(self.handle)
+        node.receive_times(self.handle)
     }
 
     /// Checks that a silent connection ends at the idle timeout: not sooner, and not much later.
@@ -135,22 +139,25 @@ impl Judged<'_> {
         };
         let choices = &self.run.choices;
         let (name, at) = (self.name(), usize::from(self.is_server));
-        let Some(signs) = self.signs() else {
-            panic!("{name} gave up before it ran");
+        let Some(receive_times) = self.receive_times() else {
+            panic!("{name} ended before its first packet");
         };
-        let (silence, idle) = (*lost_at - signs.heard, choices.idle());
+        let (silence, idle) = (*lost_at - receive_times.last_received, choices.idle());
         let slack = Duration::from_millis(1);
         assert!(
             silence + slack >= idle,
-            "{name} gave up after {silence:?} of {idle:?}"
+            "{name} timed out after {silence:?} of {idle:?}"
         );
         // The first packet sent after the last one received restarts the timeout.
-        let calm_from = self.run.node(at).shows(ended_at);
-        if choices.ending == Ending::Idle && signs.heard >= calm_from && self.end.key.is_some() {
+        let calm_from = self.run.node(at).clock_time(ended_at);
+        if choices.ending == Ending::Idle
+            && receive_times.last_received >= calm_from
+            && self.end.key.is_some()
+        {
             let most = idle.mul_f64(1.1).max(3 * choices.pto(WORST_RTT));
             assert!(
                 silence <= most,
-                "{name} gave up only after {silence:?} of {idle:?}"
+                "{name} timed out only after {silence:?} of {idle:?}"
             );
         }
         if *lost_at < calm_from {
@@ -169,27 +176,29 @@ impl Judged<'_> {
         };
         // Behind a NAT that continues to rebind, an end that only receives gets nothing. After a
         // jump of the clock the ends differ about the time at which the faults ended.
-        let is_strange = |at: usize| run.choices.troubles[at].leaps();
-        if run.choices.network.has_nat || is_strange(0) || is_strange(1) {
+        let has_clock_jump = |at: usize| run.choices.faults[at].jumps();
+        if run.choices.network.has_nat || has_clock_jump(0) || has_clock_jump(1) {
             return;
         }
         let host = run.node(usize::from(!self.is_server)).host();
         let rtt = host.stats(other).map_or(WORST_RTT, |stats| stats.path.rtt);
         let delays = run.choices.settings.iter().map(|it| it.max_ack_delay);
-        let patience = 2 * run.choices.chaos + 10 * rtt + delays.max().unwrap_or_default();
-        if silence < patience {
+        let allowance = 2 * run.choices.chaos + 10 * rtt + delays.max().unwrap_or_default();
+        if silence < allowance {
             return;
         }
         let mut flows = self.book.flows.iter();
         let has_more = flows.any(|((of, ..), flow)| *of == key && !flow.is_over());
-        let has_heard = |at: usize, handle| {
-            let signs = run.node(at).signs(handle);
-            signs.is_some_and(|signs| signs.heard > Time::ZERO + run.choices.chaos)
+        let has_received = |at: usize, handle| {
+            let receive_times = run.node(at).receive_times(handle);
+            receive_times.is_some_and(|receive_times| {
+                receive_times.last_received > Time::ZERO + run.choices.chaos
+            })
         };
         let at = usize::from(self.is_server);
         assert!(
-            !has_more || !has_heard(at, self.handle) || !has_heard(1 - at, other),
-            "{name} fell silent in a calm network, with streams that are not over"
+            !has_more || !has_received(at, self.handle) || !has_received(1 - at, other),
+            "{name} received nothing on a network without faults, with open streams"
         );
     }
 
@@ -199,23 +208,27 @@ impl Judged<'_> {
         let Some((lost_at, ConnectionError::HandshakeTimedOut)) = &self.end.lost else {
             return;
         };
-        let (name, signs) = (self.name(), self.signs());
-        let signs = signs.unwrap_or_else(|| panic!("{name} gave up before it ran"));
+        let (name, receive_times) = (self.name(), self.receive_times());
+        let receive_times =
+            receive_times.unwrap_or_else(|| panic!("{name} ended before its first packet"));
         let whole = self.run.choices.settings[usize::from(self.is_server)].handshake_timeout;
-        let (took, silence) = (*lost_at - signs.since, *lost_at - signs.heard);
+        let (took, silence) = (
+            *lost_at - receive_times.since,
+            *lost_at - receive_times.last_received,
+        );
         let slack = Duration::from_millis(1);
         let is_late = took + slack >= whole;
         let is_silent = self.is_server && silence + slack >= whole / 2;
         assert!(
             is_late || is_silent,
-            "{name} gave up a handshake after {took:?}, heard {silence:?} before"
+            "{name} ended its handshake after {took:?}, {silence:?} after the last packet"
         );
     }
 
     fn stats(&self) -> ConnectionStats {
         let host = self.run.node(usize::from(self.is_server)).host();
         host.stats(self.handle)
-            .expect("ended connections are remembered")
+            .expect("the statistics of ended connections are kept")
     }
 
     /// Checks that the counters fit each other and the operations of the applications.
@@ -263,14 +276,14 @@ impl Judged<'_> {
         );
         if let Some((other, _)) = self.book.other(self.is_server, key) {
             let host = self.run.node(usize::from(!self.is_server)).host();
-            let theirs = host.stats(other).unwrap_or_default();
+            let peer_stats = host.stats(other).unwrap_or_default();
             assert!(
-                stats.data_received <= theirs.data_sent,
-                "{name}: more came than was sent"
+                stats.data_received <= peer_stats.data_sent,
+                "{name}: more was received than the peer sent"
             );
             assert!(
-                stats.data_acked <= theirs.data_received,
-                "{name}: acknowledged what never came"
+                stats.data_acked <= peer_stats.data_received,
+                "{name}: acknowledged packets that did not arrive"
             );
         }
     }
@@ -285,7 +298,7 @@ fn close_arrives(run: &Run, book: &Book, ended_at: Time) {
         let Some(((at, error), key)) = end.lost.as_ref().zip(end.key) else {
             continue;
         };
-        let was_there = *at >= run.node(usize::from(*is_server)).shows(ended_at);
+        let was_there = *at >= run.node(usize::from(*is_server)).clock_time(ended_at);
         let own = if *is_server { server } else { client };
         let Some((_, other)) = book
             .other(*is_server, key)
@@ -296,18 +309,19 @@ fn close_arrives(run: &Run, book: &Book, ended_at: Time) {
         let closed_now = other
             .lost
             .as_ref()
-            .is_some_and(|(at, _)| *at == run.node(usize::from(!*is_server)).shows(ended_at));
+            .is_some_and(|(at, _)| *at == run.node(usize::from(!*is_server)).clock_time(ended_at));
         if closed_now {
             // It may have given up before the close arrived, behind packets that a delay of the
             // chaos still holds up.
-            let held_up = Time::ZERO + run.choices.chaos + Duration::from_secs(3) - ended_at;
-            let on_the_way = run.choices.network.delay + Duration::from_millis(20) + held_up;
-            let is_early = *at <= run.node(usize::from(*is_server)).shows(ended_at) + on_the_way;
+            let delayed = Time::ZERO + run.choices.chaos + Duration::from_secs(3) - ended_at;
+            let in_transit = run.choices.network.delay + Duration::from_millis(20) + delayed;
+            let is_early =
+                *at <= run.node(usize::from(*is_server)).clock_time(ended_at) + in_transit;
             let seen = matches!(error, ConnectionError::ApplicationClosed { .. })
                 || (is_early && error.is_timeout());
             assert!(
                 seen,
-                "{handle:?} was closed by its peer, and was told: {error}"
+                "{handle:?} was closed by its peer, and reports: {error}"
             );
         }
     }
