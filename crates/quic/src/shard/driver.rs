@@ -306,7 +306,7 @@ impl Driver {
             .endpoint
             .handle_datagrams_at(now, socket, &mut buffer[..received.len], &meta);
         if let Some(place) = &self.shard.place {
-            place.hand_on(now, &mut locked.endpoint);
+            place.forward(now, &mut locked.endpoint);
         }
         if locked.endpoint.take_crowded() {
             Taken::Crowded

@@ -14,7 +14,7 @@ use crate::path::Place;
 use crate::space::SpaceId;
 
 impl Connection {
-    /// Drives TLS with what has arrived, and has the parts follow.
+    /// Passes the received CRYPTO data to TLS, and applies the results to the parts.
     ///
     /// # Errors
     ///
@@ -54,15 +54,15 @@ impl Connection {
                     let time = self.parts.handshake.complete(now, next_number)?;
                     self.parts.streams.on_early_data_end();
                     self.packets.recovery.on_handshake_complete();
-                    let unproven = self.packets.recovery.is_size_unproven();
-                    let unproven = unproven.then(|| self.parts.paths.active().place());
+                    let is_unconfirmed = self.packets.recovery.is_size_unconfirmed();
+                    let unconfirmed = is_unconfirmed.then(|| self.parts.paths.active().place());
                     self.counters.handshake_time = Some(time);
                     self.enter(now, State::Complete);
                     self.events.push_back(Event::Connected);
-                    if let Some(Place { tuple, socket }) = unproven {
+                    if let Some(Place { tuple, socket }) = unconfirmed {
                         let peer = tuple.peer;
-                        let wanted = Event::InterfaceMtuWanted { peer, socket };
-                        self.events.push_back(wanted);
+                        let event = Event::InterfaceMtuWanted { peer, socket };
+                        self.events.push_back(event);
                     }
                     if self.parts.handshake.side().is_server() {
                         // The server's handshake is confirmed when it is complete
@@ -75,7 +75,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Both ends have completed: only 1-RTT keys are needed from now on (RFC 9001 §4.9.2).
+    /// Confirms the handshake. Only 1-RTT keys are needed from now on (RFC 9001 §4.9.2).
     pub(super) fn confirm(&mut self, now: Time) {
         if !self.life.is_complete() {
             return;
@@ -90,7 +90,7 @@ impl Connection {
         self.follow_preferred(now);
     }
 
-    /// Hands the peer's parameters to the parts, once they are compared with what was seen on the wire
+    /// Passes the peer's parameters to the parts, after comparing them with the headers on the wire
     /// (RFC 9000 §7.3).
     fn take_parameters(
         &mut self,

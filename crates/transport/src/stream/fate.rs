@@ -1,4 +1,4 @@
-//! Fates of the frames that were sent. RFC 9000 §13.3.
+//! Acknowledgement and loss of the frames that were sent. RFC 9000 §13.3.
 
 use courser_wire::StreamId;
 
@@ -9,8 +9,8 @@ use super::send_buffer::Span;
 use crate::space::sent::SentFrame;
 
 impl Streams {
-    /// Processes the acknowledgement of a packet with this frame. Frames of other parts are
-    /// ignored.
+    /// Processes the acknowledgement of a packet with this frame.Ignores frames that
+    /// are not about streams.
     #[inline]
     pub fn on_frame_acked(&mut self, frame: SentFrame) {
         match frame {
@@ -73,7 +73,7 @@ impl Streams {
     fn on_span_acked(&mut self, key: u32, span: Span) {
         let state = self.table.at(key);
         let ends = state.send.on_acked(span, &mut self.buffers);
-        // The span may have counted as lost and waited to be sent again.
+        // The span may have been declared lost and be queued for retransmission.
         self.queues.on_acked(key, state);
         self.report_acked(key);
         self.wake_writers();
@@ -110,10 +110,11 @@ impl Streams {
     }
 
     /// Processes the loss of a packet with this frame: sends again the information that is still
-    /// needed, with current values. Frames of other parts are ignored.
+    /// needed, with current values. Ignores frames that are not about
+    /// streams.
     ///
-    /// A limit is sent again only if no other packet delivered it. On a path that loses every
-    /// second packet, losses and probes would otherwise trigger each other without end.
+    /// A limit is sent again only if no other packet delivered it. Otherwise losses and probes would trigger
+    /// each other endlessly on a path that loses every second packet.
     pub fn on_frame_lost(&mut self, frame: SentFrame) {
         match frame {
             SentFrame::Stream {

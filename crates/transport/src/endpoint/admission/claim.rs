@@ -1,4 +1,4 @@
-//! The room that a handshake in progress holds.
+//! The capacity that a handshake in progress occupies.
 
 use std::mem;
 use std::sync::Arc;
@@ -9,10 +9,10 @@ use super::fair_shares::Claimant;
 use crate::endpoint::shards::ShardId;
 use crate::endpoint::shared::Shared;
 
-/// The room that one handshake holds among those in progress (limits K10, K11, K100).
+/// The share of one handshake in the limits on those in progress (limits K10, K11, K100).
 ///
-/// It gives the room back when it is dropped, whatever the reason: the client is refused, the handshake is
-/// complete or has failed, or the code that handles it panics. So no path can forget to count down.
+/// Dropping it releases the share, after a refusal, at the end of the handshake, and in a panic. No code
+/// path has to count down.
 #[derive(Debug)]
 pub struct Claim {
     shared: Arc<Shared>,
@@ -23,14 +23,14 @@ pub struct Claim {
 
 #[derive(Clone, Copy, Debug)]
 enum Stage {
-    /// The client waits to be accepted, and so many bytes are kept for it.
+    /// The client waits to be accepted, and its datagrams have this many bytes.
     Waiting { bytes: usize },
     /// The client was accepted.
     Handshaking,
 }
 
 impl Claim {
-    /// Takes the room of a client that waits from now on, with `bytes` kept for it.
+    /// Counts a client that begins to wait, with `bytes` of datagrams.
     pub fn new(shared: Arc<Shared>, shard: ShardId, claimant: Claimant, bytes: usize) -> Self {
         shared.handshakes.lock().on_waiting(claimant, bytes);
         shared.counts(shard).on_waiting(bytes);
@@ -42,32 +42,32 @@ impl Claim {
         }
     }
 
-    /// Returns the client that holds the room.
+    /// Returns the client of the handshake.
     pub fn claimant(&self) -> Claimant {
         self.claimant
     }
 
-    /// Takes room for another `len` bytes of a waiting client. Returns false if there is none.
+    /// Counts another `len` bytes of a waiting client. Returns false if they exceed a limit.
     pub fn extend(&mut self, len: usize) -> bool {
         let Stage::Waiting { bytes } = &mut self.stage else {
             return false;
         };
         let mut handshakes = self.shared.handshakes.lock();
-        let has_room = handshakes.on_waiting_bytes(self.claimant, len);
-        if has_room {
+        let fits = handshakes.on_waiting_bytes(self.claimant, len);
+        if fits {
             *bytes += len;
             self.shared.counts(self.shard).on_waiting_bytes(len);
         }
-        has_room
+        fits
     }
 
-    /// Returns false if the source of the client holds its share of handshakes by now, so that it cannot be
-    /// accepted (limit K100).
+    /// Returns false if the source of the client has reached its share of handshakes, so that the client
+    /// cannot be accepted (limit K100).
     pub fn may_begin(&self) -> bool {
         self.shared.handshakes.lock().may_begin(self.claimant)
     }
 
-    /// Turns the room of a waiting client into that of a handshake, which holds no bytes here.
+    /// Counts a waiting client as handshaking, without the bytes of its datagrams.
     #[must_use = "the handshake ends when its claim is dropped"]
     pub fn accepted(mut self, now: Time) -> Self {
         if let Stage::Waiting { bytes } = mem::replace(&mut self.stage, Stage::Handshaking) {
@@ -119,7 +119,7 @@ mod tests {
         (counts.waiting(), counts.waiting_bytes(), counts.half_open())
     }
 
-    /// Returns the same numbers of all shards together, and the sources that hold room.
+    /// Returns the same numbers of all shards together, and the number of counted sources.
     fn totals(shared: &Shared) -> (usize, usize, usize, usize) {
         let all = shared.handshakes.lock();
         (
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refused_client_gives_back_all_its_room() {
+    fn refused_client_releases_its_claim() {
         let shared = Shared::of_test(2);
         let mut claim = Claim::new(shared.clone(), shard(1), client(), 1200);
         assert!(claim.extend(300));
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn an_accepted_client_holds_a_handshake_until_its_claim_is_dropped() {
+    fn accepted_client_counts_as_a_handshake_until_its_claim_is_dropped() {
         let shared = Shared::of_test(2);
         let claim = Claim::new(shared.clone(), shard(0), client(), 1200).accepted(Time::ZERO);
         assert_eq!(counts(&shared, 0), (0, 0, 1));
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_gives_the_room_back() {
+    fn panic_releases_the_claim() {
         let shared = Shared::of_test(2);
         let claim = Claim::new(shared.clone(), shard(0), client(), 1200);
         let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {

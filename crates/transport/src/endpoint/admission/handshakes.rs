@@ -8,12 +8,12 @@ use super::fair_shares::{Amounts, Claimant, FairShares};
 use super::recent_handshakes::RecentHandshakes;
 use crate::config::{EndpointConfig, ServerConfig};
 
-/// The room that an endpoint has for handshakes, and the thresholds of pressure.
+/// The limits on handshakes in progress, and the thresholds of pressure.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct HandshakeLimits {
     /// Maximum of incoming connections that wait for the application to accept them (limit K10).
     pub max_waiting: usize,
-    /// Maximum bytes of datagrams that are kept for them (limit K10).
+    /// Maximum bytes of their datagrams (limit K10).
     pub max_waiting_bytes: usize,
     /// Time that the oldest of them may wait before new clients must validate their address (limit
     /// K11).
@@ -42,26 +42,26 @@ impl HandshakeLimits {
     }
 }
 
-/// The action for a first Initial.
+/// The action for a first Initial because of the limits on handshakes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Room {
-    /// There is room: keep it until the application accepts it.
+pub enum LimitAction {
+    /// It is within the limits: store it until the application accepts it.
     Wait,
-    /// Send a Retry and forget it.
+    /// Send a Retry and store nothing.
     Retry,
-    /// Drop it: there is no room.
+    /// Drop it, because it exceeds a limit.
     Ignore,
-    /// Its source holds its share of a scarce resource. Refuse it if it has validated its address;
-    /// otherwise send a Retry and forget it.
+    /// Its source has reached its share of a limited resource. Refuse it if it has validated its
+    /// address, otherwise send a Retry and store nothing.
     OverShare,
 }
 
 /// Counts handshakes in progress, and detects pressure.
 ///
-/// Pressure follows the scarce resources. CPU time is short if clients wait long for the
-/// application. Memory is short if the queue of incoming connections fills or handshakes hold much
-/// memory. The mere number of handshakes is no pressure: most of them wait for their clients and
-/// cost no CPU time.
+/// Pressure means that a resource is scarce. CPU time is scarce if clients wait long for the
+/// application. Memory is scarce if the queue of incoming connections fills or handshakes hold much
+/// memory. The number of handshakes alone is no pressure, because most of them wait for their clients
+/// and use no CPU time.
 #[derive(Clone, Debug)]
 pub struct Handshakes {
     limits: HandshakeLimits,
@@ -92,10 +92,10 @@ impl Handshakes {
         }
     }
 
-    /// Sets the time before [`Handshakes::admit`].
+    /// Updates the number of stale handshakes. Call it before [`Handshakes::admit`].
     pub fn on_time(&mut self, now: Time) {
         let accepted = self.half_open.saturating_sub(self.waiting);
-        self.stale = accepted.saturating_sub(self.begun.lately(now));
+        self.stale = accepted.saturating_sub(self.begun.within_last_second(now));
     }
 
     /// Changes the limits. More clients than the new limits allow may be waiting already.
@@ -104,42 +104,41 @@ impl Handshakes {
     }
 
     /// Decides about a first Initial in a datagram of `len` bytes, while the oldest waiting client
-    /// has waited for `delay`. After [`Room::Wait`] call [`Handshakes::on_waiting`].
+    /// has waited for `delay`. After [`LimitAction::Wait`] call [`Handshakes::on_waiting`].
     ///
     /// Under pressure a client has to validate its address first, which costs the endpoint no
-    /// memory. Clients for which there is no room get the same answer. A client with a validated
-    /// address for which there is no room gets no answer, and tries again.
+    /// memory. Clients above a limit get the same answer. A client with a validated address above a
+    /// limit gets no answer, and tries again.
     ///
-    /// While there is room, a source may hold a multiple of what is left (limit K100).
-    pub fn admit(&mut self, claimant: Claimant, len: usize, delay: Duration) -> Room {
+    /// Below the limits, a source may hold a multiple of the amount left (limit K100).
+    pub fn admit(&mut self, claimant: Claimant, len: usize, delay: Duration) -> LimitAction {
         self.update_load(delay);
-        match (self.has_room(len), claimant.is_validated) {
-            (true, false) if self.is_loaded => Room::Retry,
-            (true, _) if self.shares.are_used_up(claimant, self.left()) => Room::OverShare,
-            (true, _) => Room::Wait,
-            (false, false) => Room::Retry,
-            (false, true) => Room::Ignore,
+        match (self.has_capacity(len), claimant.is_validated) {
+            (true, false) if self.is_loaded => LimitAction::Retry,
+            (true, _) if self.shares.are_used_up(claimant, self.left()) => LimitAction::OverShare,
+            (true, _) => LimitAction::Wait,
+            (false, false) => LimitAction::Retry,
+            (false, true) => LimitAction::Ignore,
         }
     }
 
-    /// Returns true if a client whose turn comes after `delay` should rather try again later. By
-    /// its turn it would have repeated its first flight or given up, and all work spent on it until
-    /// then is lost for clients that can be served.
+    /// Returns true if a client whose turn comes after `delay` should not wait. By its turn it would have
+    /// repeated its first flight or ended the attempt, and the work for it would be wasted.
     pub fn is_too_late(&self, delay: Duration) -> bool {
         delay >= LONGEST_DELAY && self.waiting >= MIN_STANDING
     }
 
     /// Decides about a first Initial of a client that has no token and must not get a Retry.
-    pub fn admit_without_retry(&self, claimant: Claimant, len: usize) -> Room {
-        match self.has_room(len) {
-            true if self.shares.are_used_up(claimant, self.left()) => Room::OverShare,
-            true => Room::Wait,
-            false => Room::Ignore,
+    pub fn admit_without_retry(&self, claimant: Claimant, len: usize) -> LimitAction {
+        match self.has_capacity(len) {
+            true if self.shares.are_used_up(claimant, self.left()) => LimitAction::OverShare,
+            true => LimitAction::Wait,
+            false => LimitAction::Ignore,
         }
     }
 
-    /// Returns false if the source of a waiting client holds its share of handshakes in progress,
-    /// because others of it were accepted meanwhile (limit K100).
+    /// Returns false if the source of a waiting client has reached its share of handshakes in progress,
+    /// because other clients of it were accepted meanwhile (limit K100).
     pub fn may_begin(&self, claimant: Claimant) -> bool {
         let left = self.left().handshaking;
         !self.shares.are_handshakes_used_up(claimant, left)
@@ -164,8 +163,8 @@ impl Handshakes {
     }
 
     /// Returns true if another client with a datagram of `len` bytes may wait.
-    fn has_room(&self, len: usize) -> bool {
-        self.waiting < self.limits.max_waiting && self.has_room_for(len)
+    fn has_capacity(&self, len: usize) -> bool {
+        self.waiting < self.limits.max_waiting && self.fits_bytes(len)
     }
 
     /// Returns true under pressure, when new clients get a Retry.
@@ -173,7 +172,7 @@ impl Handshakes {
         self.is_loaded
     }
 
-    /// Counts a new waiting connection, with `len` bytes kept for it.
+    /// Counts a new waiting connection with `len` bytes of datagrams.
     pub fn on_waiting(&mut self, claimant: Claimant, len: usize) {
         self.waiting += 1;
         self.waiting_bytes += len;
@@ -184,29 +183,28 @@ impl Handshakes {
         });
     }
 
-    /// Counts another `len` bytes for a waiting connection. Returns false if they are not to be
-    /// kept: the last quarter of the room is for validated clients, and a source may use only its
-    /// share (limit K100).
+    /// Counts another `len` bytes for a waiting connection. Returns false if they exceed a limit: the last
+    /// quarter is for validated clients, and a source may use only its share (limit K100).
     pub fn on_waiting_bytes(&mut self, claimant: Claimant, len: usize) -> bool {
         let most = self.limits.max_waiting_bytes;
         let most = match claimant.is_validated {
             true => most,
             false => three_quarters(most),
         };
-        let keeps = self.waiting_bytes + len <= most && {
+        let fits = self.waiting_bytes + len <= most && {
             let mut left = self.left();
             left.bytes -= len;
             !self.shares.are_bytes_used_up(claimant, len, left.bytes)
         };
-        if keeps {
+        if fits {
             self.waiting_bytes += len;
             self.shares.change(claimant, |held| held.bytes += len);
         }
-        keeps
+        fits
     }
 
-    /// Counts a connection, for which `len` bytes were kept in total, as accepted: it no longer
-    /// waits, but its handshake continues.
+    /// Counts a connection with `len` bytes of datagrams as accepted. It no longer waits, but its
+    /// handshake continues.
     pub fn on_accepted(&mut self, now: Time, claimant: Claimant, len: usize) {
         self.begun.count(now);
         self.on_left(claimant, len);
@@ -223,8 +221,7 @@ impl Handshakes {
         });
     }
 
-    /// Removes a waiting connection, for which `len` bytes were kept in total, that is refused,
-    /// ignored or given up.
+    /// Removes a waiting connection with `len` bytes of datagrams that is refused or ignored.
     pub fn on_refused(&mut self, claimant: Claimant, len: usize) {
         self.on_left(claimant, len);
         self.on_handshake_ended(claimant);
@@ -243,7 +240,7 @@ impl Handshakes {
         self.waiting
     }
 
-    /// Returns the bytes kept for waiting connections.
+    /// Returns the bytes of the datagrams of waiting connections.
     pub fn waiting_bytes(&self) -> usize {
         self.waiting_bytes
     }
@@ -254,7 +251,7 @@ impl Handshakes {
         self.half_open
     }
 
-    fn has_room_for(&self, len: usize) -> bool {
+    fn fits_bytes(&self, len: usize) -> bool {
         let room = self
             .limits
             .max_waiting_bytes
@@ -300,8 +297,8 @@ pub const MAX_STALE: usize = 1000;
 /// §6.2.2).
 pub const LONGEST_DELAY: Duration = Duration::from_secs(2);
 
-/// Number of waiting clients below which their delay is no sign of pressure. So few are served
-/// within milliseconds; if they wait for longer, the application delays them for its own reasons.
+/// Number of waiting clients below which their delay does not indicate pressure. So few are accepted
+/// within milliseconds; if they wait for longer, the application delays them on purpose.
 pub const MIN_STANDING: usize = 32;
 
 /// Returns the limits of an endpoint with this server.
@@ -325,7 +322,7 @@ pub fn limits_of(config: &EndpointConfig, server: Option<&ServerConfig>) -> Hand
 const HALF_OPEN_PART: u64 = 2;
 
 fn subtract(count: &mut usize, amount: usize) {
-    debug_assert!(*count >= amount, "counted down more than up");
+    debug_assert!(*count >= amount, "more clients removed than added");
     *count = count.saturating_sub(amount);
 }
 

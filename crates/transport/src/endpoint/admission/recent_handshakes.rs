@@ -6,8 +6,8 @@ use courser_base::Time;
 
 /// Counts the handshakes that began within the last second.
 ///
-/// All other half-open connections began before. Honest clients complete within a few round trips,
-/// so many old handshakes indicate clients that never complete.
+/// All other half-open connections are older. Honest clients complete within a few round trips, so
+/// many old handshakes indicate clients that never complete.
 #[derive(Clone, Debug, Default)]
 pub struct RecentHandshakes {
     /// A ring of counts for the last tenths of a second.
@@ -20,11 +20,11 @@ impl RecentHandshakes {
     /// Counts a new handshake.
     pub fn count(&mut self, now: Time) {
         self.advance(now);
-        *self.slot(self.now) += 1;
+        *self.entry(self.now) += 1;
     }
 
     /// Returns the number of handshakes that began within the last second.
-    pub fn lately(&mut self, now: Time) -> usize {
+    pub fn within_last_second(&mut self, now: Time) -> usize {
         self.advance(now);
         self.counts.iter().sum()
     }
@@ -38,11 +38,11 @@ impl RecentHandshakes {
         }
         while self.now < now {
             self.now += 1;
-            *self.slot(self.now) = 0;
+            *self.entry(self.now) = 0;
         }
     }
 
-    fn slot(&mut self, tenth: u64) -> &mut usize {
+    fn entry(&mut self, tenth: u64) -> &mut usize {
         let index = usize::try_from(tenth % TENTHS as u64).expect("less than TENTHS");
         &mut self.counts[index]
     }
@@ -60,23 +60,27 @@ mod tests {
     }
 
     #[test]
-    fn a_second_is_counted() {
+    fn handshakes_of_the_last_second_are_counted() {
         let mut begun = RecentHandshakes::default();
         for millis in [5000, 5050, 5500, 5950] {
             begun.count(at(millis));
         }
-        assert_eq!(begun.lately(at(5999)), 4);
-        assert_eq!(begun.lately(at(6000)), 2, "the first tenth is over");
-        assert_eq!(begun.lately(at(6899)), 1);
-        assert_eq!(begun.lately(at(6900)), 0);
+        assert_eq!(begun.within_last_second(at(5999)), 4);
+        assert_eq!(
+            begun.within_last_second(at(6000)),
+            2,
+            "the first tenth is over"
+        );
+        assert_eq!(begun.within_last_second(at(6899)), 1);
+        assert_eq!(begun.within_last_second(at(6900)), 0);
     }
 
     #[test]
-    fn long_pauses_and_clocks_that_run_back_are_survived() {
+    fn long_pauses_and_clocks_that_run_backwards_are_handled() {
         let mut begun = RecentHandshakes::default();
         begun.count(at(100));
-        assert_eq!(begun.lately(at(u64::from(u32::MAX))), 0);
+        assert_eq!(begun.within_last_second(at(u64::from(u32::MAX))), 0);
         begun.count(at(50));
-        assert_eq!(begun.lately(at(50)), 1);
+        assert_eq!(begun.within_last_second(at(50)), 1);
     }
 }
