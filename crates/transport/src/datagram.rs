@@ -98,11 +98,11 @@ pub struct Datagrams {
     outgoing: Queue<Outgoing>,
     incoming: Queue<Bytes>,
     events: VecDeque<DatagramEvent>,
-    /// True if a reader found nothing.
+    /// True if a reader found the queue empty, and waits for an event.
     has_reader: bool,
-    /// True if the application has read since it was last too slow.
+    /// True if the application has read since the queue was last reported as half full.
     is_read: bool,
-    /// True if a writer found no room.
+    /// True if a writer found the queue full, and waits for an event.
     has_writer: bool,
     next_id: u64,
     /// Bytes by which datagrams are ahead of stream data.
@@ -143,7 +143,7 @@ impl Datagrams {
         self.counters
     }
 
-    /// Frees the room for datagrams that are not there.
+    /// Frees the spare capacity of the queues.
     pub(crate) fn shrink(&mut self) {
         self.outgoing.shrink();
         self.incoming.shrink();
@@ -165,8 +165,8 @@ impl Datagrams {
         datagram
     }
 
-    /// Returns true once when half of the room for unread datagrams is used up, and again after a
-    /// read: an application that does not read delays no other.
+    /// Returns true once when the queue of unread datagrams is half full, and again after a read, so that
+    /// an application that does not read is woken only once.
     pub(crate) fn take_crowded(&mut self) -> bool {
         let is_crowded = self.is_read && self.incoming.is_half_full();
         self.is_read &= !is_crowded;
@@ -196,19 +196,19 @@ impl Datagrams {
         fits
     }
 
-    /// Returns the size of the largest datagram that can be sent in packets with room for `room`
-    /// bytes of frames.
-    pub(crate) fn max_size(&self, room: usize) -> Option<usize> {
+    /// Returns the size of the largest datagram that can be sent in packets with `capacity` bytes of
+    /// frames.
+    pub(crate) fn max_size(&self, capacity: usize) -> Option<usize> {
         let by_peer = largest_in_frame(self.peer_max_frame)?;
         // A datagram that fills its packet needs no Length field.
         Some(
             by_peer
-                .min(room.checked_sub(1)?)
+                .min(capacity.checked_sub(1)?)
                 .min(self.limits.send_bytes),
         )
     }
 
-    /// Queues a datagram. If there is no room, older ones are dropped: first those that have
+    /// Queues a datagram. If the queue is full, older ones are dropped: first those that have
     /// expired, then the oldest.
     ///
     /// `max` is the result of [`Datagrams::max_size`].
@@ -254,7 +254,7 @@ impl Datagrams {
 
     /// Returns true if a datagram waits to be sent.
     #[inline]
-    pub(crate) fn wants_to_send(&self) -> bool {
+    pub(crate) fn has_frames_to_send(&self) -> bool {
         !self.outgoing.is_empty()
     }
 
@@ -395,7 +395,7 @@ impl Datagrams {
         Ok(())
     }
 
-    /// Drops what is queued, because the server has refused the early data.
+    /// Drops the queued datagrams, because the server has refused the early data.
     pub(crate) fn on_early_data_rejected(&mut self) {
         while self.outgoing.first().is_some() {
             self.drop_first(DatagramFate::Dropped);
@@ -418,7 +418,7 @@ impl Datagrams {
 /// Returns the largest payload of a frame of `limit` bytes with its Length field; `None` if none
 /// fits.
 fn largest_in_frame(limit: u64) -> Option<usize> {
-    // A Length field of so many bytes holds lengths up to this value.
+    // Bytes of a Length field, and the largest length that it can hold.
     let fields = [
         (1, 63),
         (2, (1 << 14) - 1),

@@ -11,7 +11,7 @@ use courser_wire::TransportErrorCode;
 pub struct TransportError {
     /// The code that CONNECTION_CLOSE carries.
     pub code: TransportErrorCode,
-    /// The type of the frame that caused the error, if one did.
+    /// The type of the frame that caused the error; `None` if it was not a frame.
     pub frame_type: Option<u64>,
     /// A description for humans: the value seen and the value allowed.
     pub reason: Cow<'static, str>,
@@ -34,17 +34,17 @@ impl TransportError {
         self
     }
 
-    /// Creates an INTERNAL_ERROR: the fault is ours.
+    /// Creates an INTERNAL_ERROR, for failures of our own side.
     pub fn internal(reason: impl Into<Cow<'static, str>>) -> Self {
         Self::new(TransportErrorCode::INTERNAL_ERROR, reason)
     }
 
-    /// Creates a PROTOCOL_VIOLATION.
+    /// Creates a PROTOCOL_VIOLATION, for broken rules without a code of their own (RFC 9000 §20.1).
     pub fn protocol_violation(reason: impl Into<Cow<'static, str>>) -> Self {
         Self::new(TransportErrorCode::PROTOCOL_VIOLATION, reason)
     }
 
-    /// Creates a FLOW_CONTROL_ERROR: `seen` is past `limit`.
+    /// Creates a FLOW_CONTROL_ERROR for an offset `seen` above `limit`, both in bytes.
     pub fn flow_control(seen: u64, limit: u64) -> Self {
         Self::new(
             TransportErrorCode::FLOW_CONTROL_ERROR,
@@ -52,22 +52,22 @@ impl TransportError {
         )
     }
 
-    /// Creates a FINAL_SIZE_ERROR.
+    /// Creates a FINAL_SIZE_ERROR, for a final size that changes or is below received data (RFC 9000 §4.5).
     pub fn final_size(reason: impl Into<Cow<'static, str>>) -> Self {
         Self::new(TransportErrorCode::FINAL_SIZE_ERROR, reason)
     }
 
-    /// Creates a STREAM_STATE_ERROR.
+    /// Creates a STREAM_STATE_ERROR, for a frame that the state of its stream does not permit.
     pub fn stream_state(reason: impl Into<Cow<'static, str>>) -> Self {
         Self::new(TransportErrorCode::STREAM_STATE_ERROR, reason)
     }
 
-    /// Creates a STREAM_LIMIT_ERROR.
+    /// Creates a STREAM_LIMIT_ERROR, for a stream above the limit that we announced (RFC 9000 §4.6).
     pub fn stream_limit(reason: impl Into<Cow<'static, str>>) -> Self {
         Self::new(TransportErrorCode::STREAM_LIMIT_ERROR, reason)
     }
 
-    /// Creates a FRAME_ENCODING_ERROR.
+    /// Creates a FRAME_ENCODING_ERROR, for a frame that is malformed or unknown.
     pub fn frame_encoding(reason: impl Into<Cow<'static, str>>) -> Self {
         Self::new(TransportErrorCode::FRAME_ENCODING_ERROR, reason)
     }

@@ -1,4 +1,4 @@
-//! Numbers of frames by type.
+//! Counts of frames by type.
 
 use courser_wire::frame::Frame;
 
@@ -18,13 +18,13 @@ macro_rules! frame_counts {
         $variant:ident $name:literal $qlog_name:literal $spec:literal
         [$($counter:ident: $count:ident)?] { $($types:tt)* }
     )*) => {
-        /// Numbers of frames by type, in one direction. PADDING is not counted.
+        /// Counts of frames by type, in one direction. PADDING is not counted.
         #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
         pub struct FrameCounts {
             $($(#[doc = $about] pub $counter: u64,)?)*
         }
 
-        /// The numbers as a connection stores them: 32 bits are enough for frames that are rare.
+        /// The counts as a connection stores them, with 32 bits for rare frames.
         #[derive(Clone, Copy, Debug, Default)]
         pub(crate) struct FrameTally {
             $($(pub(crate) $counter: $count,)?)*

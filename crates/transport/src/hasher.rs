@@ -2,8 +2,8 @@
 
 use std::hash::{BuildHasher, DefaultHasher, Hasher};
 
-/// Creates SipHash states that have absorbed a secret first, so that a peer cannot fill one bucket
-/// on purpose (attack A14). The random state of the standard library would make runs unrepeatable.
+/// Creates SipHash states that are keyed with a secret, so that a peer cannot fill one bucket on
+/// purpose (attack A14). The random state of the standard library would make runs irreproducible.
 #[derive(Clone, Debug)]
 pub struct KeyedState(DefaultHasher);
 
@@ -27,9 +27,9 @@ impl BuildHasher for KeyedState {
 /// Creates hashers for stream IDs: two multiplications and a secret instead of SipHash, which took
 /// 3 % of the instructions of a small request.
 ///
-/// This is no hash for values that a peer chooses freely. Among stream IDs a peer can only choose
-/// which of a limited number stay open. It sees neither the secret nor an order that depends on it,
-/// and a chain is at most as long as the number of streams allowed (limit K14).
+/// The hash is unsuitable for values that a peer chooses freely. Of stream IDs a peer can only choose
+/// which of a limited number stay open. It observes neither the secret nor an order that depends on
+/// it, and a chain is at most as long as the number of streams allowed (limit K14).
 #[derive(Clone, Debug)]
 pub struct StreamIdState {
     mask: u64,
@@ -98,7 +98,7 @@ fn fold(value: u64, factor: u64) -> u64 {
 
 #[expect(
     clippy::cast_possible_truncation,
-    reason = "halves are what is asked for"
+    reason = "the function returns the two halves"
 )]
 const fn halves(value: u128) -> (u64, u64) {
     (value as u64, (value >> 64) as u64)
@@ -110,7 +110,7 @@ mod tests {
 
     use super::*;
 
-    /// Neighbouring IDs of one kind, as connections use them.
+    /// Uses neighbouring IDs of one kind, as connections do.
     #[test]
     fn stream_ids_spread_over_a_table() {
         for key in [*b"a secret, 16 byt", *b"and another one.", [0x5a; 16]] {

@@ -6,7 +6,7 @@
 //!
 //! # A driver
 //!
-//! In this order, again and again:
+//! A driver repeats these steps in this order:
 //!
 //! 1. [`Endpoint::handle_datagrams`] with each buffer of datagrams that a socket returned, and
 //!    [`Endpoint::handle_timeout`] when the time of [`Endpoint::next_timeout`] has come. Calling it earlier does no harm.
@@ -23,15 +23,15 @@
 //!
 //! # Time
 //!
-//! [`Time`](courser_base::Time) is nanoseconds since a beginning that the driver chooses, and must not run backwards.
+//! [`Time`](courser_base::Time) counts nanoseconds since an origin that the driver chooses, and must not run backwards.
 //! One reading of the clock suffices for a turn of the loop. Datagrams that arrived together should have the same time.
 //!
 //! # Kinds of methods
 //!
-//! - of the driver: the ones above, and [`Endpoint::on_packet_too_big`] for messages of ICMP;
-//! - of the application: [`Endpoint::connect`], [`Connection::close`], and the parts of a connection, which own their state:
-//!   [`Connection::streams`], [`Connection::datagrams`], [`Connection::pings`], [`Connection::migrations`];
-//! - questions: [`Connection::stats`], [`Connection::rtt`], [`Connection::path`], [`Connection::handshake_data`].
+//! - For the driver: the ones above, and [`Endpoint::on_packet_too_big`] for ICMP messages.
+//! - For the application: [`Endpoint::connect`], [`Connection::close`], and the parts of a connection, which own their state:
+//!   [`Connection::streams`], [`Connection::datagrams`], [`Connection::pings`], [`Connection::migrations`].
+//! - Queries: [`Connection::stats`], [`Connection::rtt`], [`Connection::path`], [`Connection::handshake_data`].
 //!
 //! Nothing blocks, and nothing is sent before the driver asks for it.
 

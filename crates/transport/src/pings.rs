@@ -10,13 +10,13 @@ use crate::space::sent::SentFrame;
 
 /// Requests of the application for a PING, in the order of their numbers.
 ///
-/// One PING answers all requests made before it left, and its acknowledgement answers all earlier
-/// ones too. The state therefore has one size, however many requests wait.
+/// The acknowledgement of a PING answers all requests that were made before it was sent. The size of
+/// the state is therefore independent of the number of requests.
 #[derive(Debug, Default)]
 pub struct Pings {
-    /// The pace of PINGs, made for the first one.
+    /// The pace of PINGs, created for the first one.
     pace: Option<Box<Pace>>,
-    /// A PING that is due leaves at this time, if there were many.
+    /// The time at which a due PING may be sent, if there were many before.
     held_until: Time,
     /// Number of the newest request.
     requested: u64,
@@ -24,17 +24,16 @@ pub struct Pings {
     answered: u64,
     /// True while a PING waits to be sent.
     is_due: bool,
-    /// True until the application has learned of the last answer.
-    has_news: bool,
+    /// True if requests were answered since the last event.
+    was_answered: bool,
     /// Round-trip time of the last PING that was acknowledged.
     round_trip: Duration,
     /// The time of the ACK frame that is processed.
     now: Time,
 }
 
-/// PINGs of the application that leave as soon as they are requested, and the interval of further ones
-/// (limit K280). Peers that endure no more frames without progress than limit K17 allows end a connection
-/// after 2000 of them.
+/// PINGs of the application that are sent as soon as they are requested, and the interval of further ones
+/// (limit K280). Peers with the same limit K17 end a connection after 2000 frames without progress.
 const BURST: u32 = 500;
 const INTERVAL: Duration = Duration::from_millis(20);
 
@@ -50,27 +49,27 @@ impl Pings {
     }
 
     /// Returns the round-trip time that answers a request, or `None` until there is one. It counts
-    /// from the packet that was acknowledged: a PING that is lost is replaced by another.
+    /// from the sending of the packet that was acknowledged; a lost PING is replaced by another.
     ///
-    /// The time contains the delay that the peer takes before it acknowledges. If later requests
-    /// were answered too, it belongs to the last of them.
+    /// The time includes the acknowledgement delay of the peer. If later requests were answered too, it
+    /// belongs to the last of them.
     pub fn answer(&self, request: u64) -> Option<Duration> {
         (self.answered >= request).then_some(self.round_trip)
     }
 
     /// Returns true while a PING waits to be sent.
     #[inline]
-    pub(crate) fn wants_to_send(&self) -> bool {
+    pub(crate) fn has_frames_to_send(&self) -> bool {
         self.is_due && self.held_until == Time::ZERO
     }
 
-    /// Returns when a PING that is held back may leave.
+    /// Returns the time at which a delayed PING may be sent.
     #[inline]
     pub(crate) fn next_timeout(&self) -> Option<Time> {
         (self.is_due && self.held_until > Time::ZERO).then_some(self.held_until)
     }
 
-    /// Lets a PING go that was held back.
+    /// Permits a delayed PING if its time has come.
     #[inline]
     pub(crate) fn on_timeout(&mut self, now: Time) {
         if self.held_until <= now {
@@ -81,7 +80,7 @@ impl Pings {
     /// Writes the PING that waits, if there is one.
     #[inline]
     pub(crate) fn write_frame(&mut self, now: Time, packet: &mut PacketBuilder<'_>) {
-        if !self.wants_to_send() || packet.remaining() < 1 {
+        if !self.has_frames_to_send() || packet.remaining() < 1 {
             return;
         }
         self.is_due = false;
@@ -100,19 +99,19 @@ impl Pings {
         });
     }
 
-    /// Notes the time of an ACK frame, before [`Pings::on_acked`] for each PING it acknowledges.
+    /// Records the time of an ACK frame, before [`Pings::on_acked`] for each PING that it acknowledges.
     #[inline]
     pub(crate) fn on_ack_received(&mut self, now: Time) {
         self.now = now;
     }
 
-    /// Processes the acknowledgement of the PING for `request` that left at `sent`.
+    /// Processes the acknowledgement of the PING for `request` that was sent at `sent`.
     pub(crate) fn on_acked(&mut self, request: u64, sent: Time) {
         if request <= self.answered {
             return;
         }
         (self.answered, self.round_trip) = (request, self.now - sent);
-        self.has_news = true;
+        self.was_answered = true;
         if self.answered == self.requested {
             // A probe may have requested another copy.
             self.is_due = false;
@@ -125,9 +124,9 @@ impl Pings {
         self.is_due |= request > self.answered;
     }
 
-    /// Returns true once after requests were answered.
+    /// Returns true if requests were answered since the last call.
     #[inline]
-    pub(crate) fn take_news(&mut self) -> bool {
-        std::mem::take(&mut self.has_news)
+    pub(crate) fn take_answered(&mut self) -> bool {
+        std::mem::take(&mut self.was_answered)
     }
 }

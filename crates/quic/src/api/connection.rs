@@ -268,7 +268,7 @@ impl Connection {
     /// The new address of a peer that moves is returned once the peer has answered from there. On a server, the
     /// first address may be forged before the handshake is complete: see [`Connecting::early`](crate::Connecting::early).
     pub fn remote_address(&self) -> SocketAddr {
-        let path = self.read(transport::Connection::proven_path);
+        let path = self.read(transport::Connection::validated_path);
         path.map_or(NO_ADDRESS, |path| path.peer)
     }
 

@@ -458,7 +458,7 @@ impl RecvStream {
         // Most reads free too little credit to be worth a frame.
         if locked
             .connection(handle)
-            .is_some_and(|connection| connection.streams().wants_to_send())
+            .is_some_and(|connection| connection.streams().has_frames_to_send())
         {
             locked.used(handle, 0);
         }
@@ -485,7 +485,7 @@ impl RecvStreamHooks for RecvStream {
             return Poll::Ready(ReadError::EarlyDataRejected);
         }
         let streams = locked.streams(handle);
-        if streams.is_some_and(|streams| streams.awaits_reset(self.stream.id)) {
+        if streams.is_some_and(|streams| streams.await_data_or_reset(self.stream.id)) {
             drop(locked);
             return match self.poll_read_chunk(cx, 1) {
                 Poll::Ready(Err(error)) => Poll::Ready(error),
@@ -515,7 +515,7 @@ impl RecvStreamHooks for RecvStream {
             return;
         };
         streams.release_credit(stream.id, len);
-        if streams.wants_to_send() {
+        if streams.has_frames_to_send() {
             locked.used(handle, 0);
         }
     }

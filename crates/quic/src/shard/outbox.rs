@@ -91,7 +91,7 @@ impl Outbox {
     /// Frees the memory of the buffer, unless it holds a batch that was not sent. The next batch allocates it again.
     pub(crate) fn give_back_buffer(&mut self) {
         if !self.timing.is_blocked() {
-            self.buffer.give_back();
+            self.buffer.free();
         }
     }
 

@@ -290,7 +290,7 @@ fn on_received(shard: &Shard, socket: SocketId, received: &Received, buffer: &mu
         .endpoint
         .handle_datagrams_at(now, socket, &mut buffer[..received.len], &meta);
     if let Some(place) = &shard.place {
-        place.hand_on(now, &mut locked.endpoint);
+        place.forward(now, &mut locked.endpoint);
     }
     if locked.endpoint.take_crowded() {
         Taken::Crowded

@@ -12,7 +12,7 @@ use crate::error::TransportError;
 ///
 /// A batch of 45 packets gets one ACK instead of 22: an ACK costs both ends more than everything
 /// else about two data packets together. Between batches every second packet is acknowledged, as
-/// RFC 9000 §13.2.2 recommends, until the peer asks for something else.
+/// RFC 9000 §13.2.2 recommends, until the peer requests another frequency.
 #[derive(Debug)]
 pub struct AckPolicy {
     terms: Terms,
@@ -21,7 +21,7 @@ pub struct AckPolicy {
     deadline: Option<Time>,
     /// True if a packet that is not acknowledged yet ended a stream.
     has_end: bool,
-    /// The last packet had a CE mark.
+    /// True if the last packet had a CE mark.
     was_marked: bool,
     /// The largest ack-eliciting number that arrived: Largest Unacked of the draft's §6.2.
     largest_eliciting: u64,
@@ -48,7 +48,6 @@ struct Terms {
 /// An ack-eliciting packet of the application space.
 #[derive(Clone, Copy, Debug)]
 pub struct AckEliciting {
-    /// The packet number.
     pub number: u64,
     /// True if this packet was expected next.
     pub is_in_order: bool,
@@ -57,7 +56,7 @@ pub struct AckEliciting {
     /// True if the packet ends a stream.
     pub ends_stream: bool,
     /// True if the packet has an IMMEDIATE_ACK frame.
-    pub wants_ack: bool,
+    pub has_immediate_ack: bool,
 }
 
 impl AckPolicy {
@@ -84,7 +83,7 @@ impl AckPolicy {
         // at once (RFC 9000 §13.2.1, draft-ietf-quic-ack-frequency-12 §6.3).
         let changes = packet.is_marked != self.was_marked;
         self.was_marked = packet.is_marked;
-        self.due |= packet.wants_ack
+        self.due |= packet.has_immediate_ack
             || changes
             || packet.is_marked && self.terms.threshold <= DEFAULT_THRESHOLD
             || self.is_reordered(packet, received);
@@ -121,10 +120,10 @@ impl AckPolicy {
             .is_some_and(|missing| self.largest_eliciting.saturating_sub(missing) >= threshold)
     }
 
-    /// Takes the peer's terms for acknowledgements. Our `min_ack_delay` bounds the delay.
+    /// Applies the peer's terms for acknowledgements. Our `min_ack_delay` bounds the delay.
     ///
     /// # Errors
-    /// PROTOCOL_VIOLATION for a delay below that, or of 2^14 ms and more.
+    /// PROTOCOL_VIOLATION for a delay below `min_ack_delay`, or of 2^14 ms and more.
     pub fn on_ack_frequency_frame(
         &mut self,
         frame: &AckFrequency,
@@ -156,8 +155,8 @@ impl AckPolicy {
     pub fn on_batch_end(&mut self, now: Time, rtt: Duration) {
         // After an idle period, and at the end of a stream, the peer waits for an ACK
         // (draft-ietf-quic-ack-frequency-12 §6.1).
-        let is_awaited = self.has_end || now.saturating_since(self.last_sent) > rtt;
-        let threshold = if is_awaited {
+        let peer_waits = self.has_end || now.saturating_since(self.last_sent) > rtt;
+        let threshold = if peer_waits {
             self.terms.threshold.min(DEFAULT_THRESHOLD)
         } else {
             self.terms.threshold
@@ -194,7 +193,7 @@ impl AckPolicy {
     }
 
     /// Handles an ACK frame up to `largest` that was written. Returns true when the packet should
-    /// carry a PING too, because no ack-eliciting packet was sent for long (RFC 9000 §13.2.4).
+    /// carry a PING too, because [`STREAK`] packets in a row were not ack-eliciting (RFC 9000 §13.2.4).
     pub fn on_ack_sent(&mut self, now: Time, largest: u64, packet_is_ack_eliciting: bool) -> bool {
         self.unacknowledged = 0;
         self.due = false;

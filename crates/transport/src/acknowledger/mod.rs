@@ -23,7 +23,7 @@ pub(crate) struct Acknowledger {
     handshake: Option<Box<Space>>,
     application: Space,
     promise: Promise,
-    /// ACK frames written.
+    /// ACK frames written in all spaces; survives [`Acknowledger::free`].
     sent: u64,
 }
 
@@ -32,7 +32,7 @@ pub(crate) struct Acknowledger {
 pub(crate) struct Promise {
     /// The longest time by which we delay acknowledgements.
     pub(crate) max_ack_delay: Duration,
-    /// The shortest delay that the peer may request; `None` if we accept no such requests.
+    /// The shortest delay that the peer may request; `None` if we do not offer the extension.
     pub(crate) min_ack_delay: Option<Duration>,
 }
 
@@ -53,7 +53,7 @@ pub(crate) struct Arrived {
     pub(crate) ack_eliciting: bool,
     pub(crate) ends_stream: bool,
     /// True if the packet has an IMMEDIATE_ACK frame.
-    pub(crate) wants_ack: bool,
+    pub(crate) has_immediate_ack: bool,
 }
 
 /// An ACK frame that was written.
@@ -61,7 +61,7 @@ pub(crate) struct Arrived {
 pub(crate) struct WrittenAck {
     /// True if so many packets were sent without an ack-eliciting one that a PING should elicit
     /// an acknowledgement.
-    pub(crate) wants_ping: bool,
+    pub(crate) needs_ping: bool,
 }
 
 impl Acknowledger {
@@ -81,8 +81,8 @@ impl Acknowledger {
         self.promise.max_ack_delay
     }
 
-    /// Opens a packet number space whose keys have arrived.
-    pub(crate) fn open(&mut self, id: SpaceId) {
+    /// Creates a packet number space when its keys become available.
+    pub(crate) fn create_space(&mut self, id: SpaceId) {
         match id {
             SpaceId::Initial => {
                 self.initial.get_or_insert_default();
@@ -94,7 +94,7 @@ impl Acknowledger {
         }
     }
 
-    /// Forgets a packet number space whose keys are discarded.
+    /// Discards a packet number space together with its keys.
     pub(crate) fn discard(&mut self, id: SpaceId) {
         match id {
             SpaceId::Initial => self.initial = None,
@@ -104,24 +104,24 @@ impl Acknowledger {
     }
 
     /// Frees the numbers of received packets. The number of sent frames stays.
-    pub(crate) fn give_back(&mut self) {
+    pub(crate) fn free(&mut self) {
         *self = Self {
             sent: self.sent,
             ..Self::new(self.promise)
         };
     }
 
-    /// Frees the room for numbers of packets that did not arrive.
+    /// Frees the spare capacity of the list of ranges.
     pub(crate) fn shrink(&mut self) {
         self.application.received.shrink();
     }
 
-    /// Returns true while a space is open.
-    pub(crate) fn is_open(&self, id: SpaceId) -> bool {
+    /// Returns true from the creation of a space until it is discarded.
+    pub(crate) fn has_space(&self, id: SpaceId) -> bool {
         self.get(id).is_some()
     }
 
-    /// Returns true while a space of the handshake is open.
+    /// Returns true while the Initial or the Handshake space exists.
     pub(crate) fn is_in_handshake(&self) -> bool {
         self.initial.is_some() || self.handshake.is_some()
     }
@@ -155,7 +155,7 @@ impl Acknowledger {
                 is_in_order: packet.number == expected,
                 is_marked: packet.ecn == Ecn::Ce,
                 ends_stream: packet.ends_stream,
-                wants_ack: packet.wants_ack,
+                has_immediate_ack: packet.has_immediate_ack,
             };
             let received = &space.received;
             space
@@ -172,12 +172,12 @@ impl Acknowledger {
         self.application.policy.on_batch_end(now, rtt);
     }
 
-    /// Takes the peer's request for another ACK frequency.
+    /// Applies the peer's request for another ACK frequency.
     ///
     /// # Errors
     ///
-    /// PROTOCOL_VIOLATION for a delay that is not allowed, FRAME_ENCODING_ERROR if we did not offer to
-    /// take requests.
+    /// PROTOCOL_VIOLATION for a delay that is not allowed, FRAME_ENCODING_ERROR if we did not offer the
+    /// extension.
     pub(crate) fn on_ack_frequency_frame(
         &mut self,
         frame: &AckFrequency,
@@ -186,12 +186,12 @@ impl Acknowledger {
         self.application.policy.on_ack_frequency_frame(frame, least)
     }
 
-    /// Checks that we offered to take frames of draft-ietf-quic-ack-frequency-12. Without our
-    /// `min_ack_delay`, which is returned, they are unknown ones (§3).
+    /// Returns the `min_ack_delay` by which we offered draft-ietf-quic-ack-frequency-12. If we did not,
+    /// frames of the extension are unknown ones (§3).
     ///
     /// # Errors
     ///
-    /// FRAME_ENCODING_ERROR if we did not.
+    /// FRAME_ENCODING_ERROR if we did not offer the extension.
     pub(crate) fn check_extension(&self) -> Result<Duration, TransportError> {
         let reason = "a frame of an extension that was not offered";
         self.promise
@@ -217,15 +217,15 @@ impl Acknowledger {
         self.application.policy.deadline()
     }
 
-    /// Runs what is due.
+    /// Makes a pending acknowledgement due if its deadline has passed.
     pub(crate) fn on_timeout(&mut self, now: Time) {
         self.application.policy.on_timeout(now);
     }
 
     /// Writes an ACK frame, if one is due, or if one is pending and other frames may follow it.
     /// `is_repeated` lets a probe repeat the last ACK, but only if one was due before: a server may
-    /// acknowledge half a ClientHello before it has a connection, as Envoy does, and drops what acknowledges
-    /// that. `asks` says that ack-eliciting frames follow.
+    /// acknowledge half a ClientHello before it has a connection, as Envoy does, and drops packets that
+    /// acknowledge this ACK.
     pub(crate) fn write_frame(
         &mut self,
         now: Time,
@@ -235,8 +235,8 @@ impl Acknowledger {
     ) -> Option<WrittenAck> {
         let space = self.get_mut(id)?;
         let is_repeated = written.is_repeated && space.policy.has_sent();
-        let rides_along = space.policy.is_pending() || is_repeated;
-        if !(space.policy.is_due() || rides_along && !written.is_alone) {
+        let may_be_added = space.policy.is_pending() || is_repeated;
+        if !(space.policy.is_due() || may_be_added && !written.is_ack_only) {
             return None;
         }
         let largest = space.received.largest()?;
@@ -244,16 +244,18 @@ impl Acknowledger {
         let delay = u64::try_from(delay).unwrap_or(u64::MAX);
         let delay = delay.min(courser_wire::MAX_VARINT);
         let (ranges, ecn) = (space.received.ranges(), space.received.ecn());
-        let wanted = space.received.ranges_wanted(USUAL_ACK_RANGES);
-        let count = wanted.min(MAX_ACK_RANGES);
+        let count = space.received.ranges_to_report(USUAL_ACK_RANGES);
+        let count = count.min(MAX_ACK_RANGES);
         if !Ack::write(packet.writer(), ranges, delay, ecn, count) {
             return None;
         }
         space.received.on_ack_sent();
         packet.record(SentFrame::Ack { largest });
-        let wants_ping = space.policy.on_ack_sent(now, largest, written.asks);
+        let needs_ping = space
+            .policy
+            .on_ack_sent(now, largest, written.is_ack_eliciting);
         self.sent += 1;
-        Some(WrittenAck { wants_ping })
+        Some(WrittenAck { needs_ping })
     }
 
     /// Returns the number of ACK frames written since the connection began.
@@ -261,7 +263,7 @@ impl Acknowledger {
         self.sent
     }
 
-    /// Returns the number of ranges of 1-RTT packets that are remembered.
+    /// Returns the numbers of the 1-RTT packets that arrived.
     #[cfg(test)]
     pub(crate) fn received(&self) -> &Received {
         &self.application.received
@@ -286,20 +288,20 @@ impl Acknowledger {
     }
 }
 
-/// The packet that an ACK frame is written into.
+/// Describes the packet that an ACK frame is written into.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AckContext {
     /// True if no other frame may follow.
-    pub(crate) is_alone: bool,
+    pub(crate) is_ack_only: bool,
     /// True if a probe repeats the last ACK.
     pub(crate) is_repeated: bool,
     /// True if ack-eliciting frames follow.
-    pub(crate) asks: bool,
+    pub(crate) is_ack_eliciting: bool,
 }
 
 /// The exponent of our ACK delays. We announce the default (RFC 9000 §18.2).
 pub(crate) const ACK_DELAY_EXPONENT: u32 = 3;
-/// Ranges in one ACK frame (limit K03). Each range is repeated in as many frames.
+/// Ranges in one ACK frame (limit K03), so each range is repeated in this many frames.
 const USUAL_ACK_RANGES: usize = 32;
 /// Ranges in an ACK frame of half a packet, so that a packet that arrives very late is reported at
 /// least once.
@@ -327,15 +329,15 @@ mod tests {
             ecn: Ecn::NotEct,
             ack_eliciting: true,
             ends_stream: false,
-            wants_ack: false,
+            has_immediate_ack: false,
         }
     }
 
     fn write(acknowledger: &mut Acknowledger, id: SpaceId) -> usize {
         let context = AckContext {
-            is_alone: true,
+            is_ack_only: true,
             is_repeated: false,
-            asks: false,
+            is_ack_eliciting: false,
         };
         write_in(acknowledger, id, context)
     }
@@ -348,9 +350,9 @@ mod tests {
     }
 
     #[test]
-    fn a_packet_of_the_handshake_is_acknowledged_at_once() {
+    fn handshake_packet_is_acknowledged_at_once() {
         let mut acknowledger = acknowledger();
-        acknowledger.open(SpaceId::Initial);
+        acknowledger.create_space(SpaceId::Initial);
         assert!(acknowledger.on_packet(Time::ZERO, SpaceId::Initial, &arrived(0)));
         assert!(acknowledger.is_due(SpaceId::Initial));
         assert!(write(&mut acknowledger, SpaceId::Initial) > 0);
@@ -361,11 +363,11 @@ mod tests {
     #[test]
     fn probes_repeat_an_ack_only_if_one_was_sent() {
         let mut acknowledger = acknowledger();
-        acknowledger.open(SpaceId::Initial);
+        acknowledger.create_space(SpaceId::Initial);
         let context = AckContext {
-            is_alone: false,
+            is_ack_only: false,
             is_repeated: true,
-            asks: true,
+            is_ack_eliciting: true,
         };
         // Such as the ACK of a server that waits for the rest of a ClientHello and has no state yet.
         let ack_only = Arrived {
@@ -391,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn a_repeated_number_is_a_duplicate_and_an_old_one_not_the_largest() {
+    fn repeated_number_is_a_duplicate_and_an_older_one_is_not_the_largest() {
         let mut acknowledger = acknowledger();
         assert!(acknowledger.on_packet(Time::ZERO, APPLICATION, &arrived(5)));
         assert!(acknowledger.is_duplicate(APPLICATION, 5));
@@ -413,9 +415,9 @@ mod tests {
     }
 
     #[test]
-    fn a_discarded_space_takes_and_writes_nothing() {
+    fn discarded_space_ignores_packets_and_writes_no_acks() {
         let mut acknowledger = acknowledger();
-        acknowledger.open(SpaceId::Handshake);
+        acknowledger.create_space(SpaceId::Handshake);
         assert!(acknowledger.is_in_handshake());
         acknowledger.discard(SpaceId::Handshake);
         assert!(!acknowledger.is_in_handshake());

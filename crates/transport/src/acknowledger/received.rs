@@ -11,17 +11,17 @@ pub const MAX_RANGES: usize = 1024;
 #[derive(Debug, Default)]
 pub struct Received {
     ranges: RangeSet,
-    /// Numbers below were forgotten. They might have been processed, and are refused
-    /// (RFC 9000 §12.3).
+    /// Numbers below this one are no longer stored. They might have been processed, and count as
+    /// duplicates (RFC 9000 §12.3).
     floor: u64,
     largest_time: Time,
     ecn: EcnCounts,
     /// The smallest number that arrived since the last ACK was sent.
-    lowest_news: Option<u64>,
+    smallest_unreported: Option<u64>,
 }
 
 impl Received {
-    /// Frees the room for more ranges.
+    /// Frees the spare capacity of the list of ranges.
     pub(super) fn shrink(&mut self) {
         self.ranges.shrink();
     }
@@ -51,8 +51,8 @@ impl Received {
             self.largest_time = now;
         }
         self.ranges.insert_one(packet_number);
-        let lowest = self.lowest_news.unwrap_or(packet_number);
-        self.lowest_news = Some(lowest.min(packet_number));
+        let lowest = self.smallest_unreported.unwrap_or(packet_number);
+        self.smallest_unreported = Some(lowest.min(packet_number));
         self.ecn.count(ecn);
         if self.ranges.len() > MAX_RANGES
             && let Some(lowest) = self.ranges.pop_first()
@@ -90,8 +90,8 @@ impl Received {
     }
 
     /// Returns the number of ranges for the next ACK frame: `usual`, or more when a packet arrived
-    /// so late that its range is not among these.
-    pub fn ranges_wanted(&self, usual: usize) -> usize {
+    /// so late that the newest `usual` ranges do not contain it.
+    pub fn ranges_to_report(&self, usual: usize) -> usize {
         let below = |lowest| {
             let newer = self.ranges.iter().rev();
             newer.take_while(|range| range.end > lowest).count()
@@ -99,12 +99,12 @@ impl Received {
         if self.ranges.len() <= usual {
             return usual;
         }
-        self.lowest_news.map_or(usual, below).max(usual)
+        self.smallest_unreported.map_or(usual, below).max(usual)
     }
 
-    /// Handles an ACK frame that was sent.
+    /// Records that an ACK frame was sent.
     pub fn on_ack_sent(&mut self) {
-        self.lowest_news = None;
+        self.smallest_unreported = None;
     }
 
     /// Returns the ranges to put into an ACK frame.
@@ -112,7 +112,7 @@ impl Received {
         &self.ranges
     }
 
-    /// Returns the time at which the largest number arrived: ACK Delay counts from then on.
+    /// Returns the time at which the largest number arrived, from which ACK Delay counts.
     pub fn largest_time(&self) -> Time {
         self.largest_time
     }

@@ -6,7 +6,7 @@ use crate::space::sent::{FrameLists, SentFrame, SentFrames};
 
 /// Collects the frames of one packet and records them for the parts that sent them.
 ///
-/// The room excludes header, packet number and tag: a part may write as many bytes as
+/// The buffer excludes header, packet number and tag: a part may write as many bytes as
 /// [`PacketBuilder::remaining`] returns.
 #[derive(Debug)]
 pub struct PacketBuilder<'a> {
@@ -17,11 +17,11 @@ pub struct PacketBuilder<'a> {
 }
 
 impl<'a> PacketBuilder<'a> {
-    /// Starts an empty packet whose frames go into `room`.
-    pub fn new(room: &'a mut [u8], lists: &'a mut FrameLists) -> Self {
+    /// Starts an empty packet whose frames are written into `buffer`.
+    pub fn new(buffer: &'a mut [u8], lists: &'a mut FrameLists) -> Self {
         lists.start();
         Self {
-            writer: Writer::new(room),
+            writer: Writer::new(buffer),
             lists,
             ack_eliciting: false,
             padded: false,

@@ -16,7 +16,7 @@ pub struct SocketId(pub u32);
 pub struct Transmit {
     /// The address to send to.
     pub destination: SocketAddr,
-    /// The local address to send from, if it matters.
+    /// The local address to send from; `None` lets the system choose.
     pub source: Option<IpAddr>,
     /// The socket to send from. Only an endpoint whose socket was replaced has more than one.
     pub socket: SocketId,
@@ -29,7 +29,7 @@ pub struct Transmit {
 }
 
 impl Transmit {
-    /// Creates the order to send `len` bytes from `socket`, in datagrams of `segment_size` if there are
+    /// Describes a batch of `len` bytes from `socket`, in datagrams of `segment_size` if there are
     /// several.
     pub(crate) fn new(
         path: FourTuple,
@@ -84,8 +84,8 @@ impl TransmitBuffer {
         self.max_segments = max_segments.max(1);
     }
 
-    /// Gives the memory back. The last batch is gone then, and the next one allocates it again.
-    pub fn give_back(&mut self) {
+    /// Frees the memory together with the last batch. The next batch allocates it again.
+    pub fn free(&mut self) {
         self.len = 0;
         self.bytes = Vec::new();
     }
@@ -97,8 +97,8 @@ impl TransmitBuffer {
         }
     }
 
-    /// Returns room for the next datagram, of at most `len` bytes.
-    pub(crate) fn room(&mut self, len: usize) -> &mut [u8] {
+    /// Returns the free part of the buffer for the next datagram, of at most `len` bytes.
+    pub(crate) fn spare(&mut self, len: usize) -> &mut [u8] {
         let end = (self.len + len).min(self.bytes.len());
         &mut self.bytes[self.len..end]
     }

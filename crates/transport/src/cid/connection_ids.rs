@@ -18,9 +18,9 @@ pub(crate) struct ConnectionIds {
     peer: PeerIds,
     /// Sequence number of the newest of our IDs that the peer moved with.
     in_use: u64,
-    /// IDs that the peer gave back: the endpoint stops routing them.
+    /// IDs that the peer retired; the endpoint takes them and stops routing them.
     retired: Vec<ConnectionId>,
-    /// The replacement of our IDs, if they are replaced at all.
+    /// Decides when our IDs are replaced; `None` if they never are.
     rotation: Option<Box<Rotation>>,
 }
 
@@ -43,26 +43,26 @@ impl ConnectionIds {
     }
 
     /// Frees the IDs of a connection that is drained, except the one in use.
-    pub(crate) fn give_back(&mut self) {
-        self.issued.give_back();
-        self.peer.give_back();
+    pub(crate) fn free(&mut self) {
+        self.issued.free();
+        self.peer.free();
         self.retired = Vec::new();
     }
 
-    /// Frees the room for IDs that are not there.
+    /// Frees the spare capacity of the lists of IDs.
     pub(crate) fn shrink(&mut self) {
         self.issued.shrink();
         self.peer.shrink();
         self.retired.shrink_to_fit();
     }
 
-    /// The ID that we address the peer by on the path in use.
+    /// Returns the ID that we address the peer by on the path in use.
     #[inline]
     pub(crate) fn destination(&self) -> ConnectionId {
         *self.peer.current()
     }
 
-    /// The sequence number of [`ConnectionIds::destination`].
+    /// Returns the sequence number of [`ConnectionIds::destination`].
     pub(crate) fn destination_sequence(&self) -> u64 {
         self.peer.current_sequence()
     }
@@ -72,7 +72,7 @@ impl ConnectionIds {
         self.peer.set_handshake_id(id);
     }
 
-    /// Takes the peer's transport parameters.
+    /// Applies the peer's transport parameters.
     ///
     /// # Errors
     ///
@@ -94,27 +94,27 @@ impl ConnectionIds {
             .on_preferred_address(preferred.id, preferred.reset_token, limit)
     }
 
-    /// The number of IDs that the endpoint should make.
-    pub(crate) fn wanted(&self) -> usize {
-        self.issued.wanted()
+    /// Returns the number of IDs that the endpoint should generate.
+    pub(crate) fn missing(&self) -> usize {
+        self.issued.missing()
     }
 
-    /// Takes an ID that the endpoint made.
+    /// Adds an ID that the endpoint generated, to be sent to the peer.
     pub(crate) fn issue(&mut self, id: ConnectionId, token: ResetToken) {
         self.issued.issue(id, token);
     }
 
-    /// Takes the ID for the preferred_address transport parameter, which is sent there.
+    /// Adds the ID that is sent in the preferred_address transport parameter.
     pub(crate) fn issue_preferred(&mut self, id: ConnectionId, token: ResetToken) {
         self.issued.issue_preferred(id, token);
     }
 
-    /// All IDs that the peer may address us by.
+    /// Returns all IDs that the peer may address us by.
     pub(crate) fn active(&self) -> impl Iterator<Item = ConnectionId> + '_ {
         self.issued.active()
     }
 
-    /// Takes an ID that the peer gave back.
+    /// Removes and returns an ID that the peer retired.
     pub(crate) fn take_retired(&mut self) -> Option<ConnectionId> {
         self.retired.pop()
     }
@@ -129,7 +129,7 @@ impl ConnectionIds {
         self.peer.is_reset_token(token)
     }
 
-    /// Takes a NEW_CONNECTION_ID frame.
+    /// Processes a NEW_CONNECTION_ID frame.
     ///
     /// # Errors
     ///
@@ -142,7 +142,7 @@ impl ConnectionIds {
             .on_new_connection_id_frame(frame, ACTIVE_CONNECTION_ID_LIMIT)
     }
 
-    /// Takes a RETIRE_CONNECTION_ID frame from a packet that was sent to `destination`.
+    /// Processes a RETIRE_CONNECTION_ID frame from a packet that was sent to `destination`.
     ///
     /// # Errors
     ///
@@ -168,12 +168,12 @@ impl ConnectionIds {
         newer.is_some()
     }
 
-    /// The ID of the peer with a sequence number, unless it has been retired.
+    /// Returns the ID of the peer with a sequence number, unless it has been retired.
     pub(crate) fn id_of(&self, sequence: u64) -> Option<ConnectionId> {
         self.peer.id_of(sequence).copied()
     }
 
-    /// Reserves a spare ID of the peer for a path that is not in use, as far as there is one.
+    /// Reserves a spare ID of the peer for a path that is not in use. Returns `None` if there is none.
     pub(crate) fn reserve(&mut self) -> Option<(u64, ConnectionId)> {
         self.peer.reserve()
     }
@@ -183,7 +183,7 @@ impl ConnectionIds {
         self.peer.give_up(sequence);
     }
 
-    /// Addresses the peer by the ID that is reserved for the path which comes into use, or by a
+    /// Addresses the peer by the ID that is reserved for the path that comes into use, or by a
     /// spare one.
     pub(crate) fn switch(&mut self, reserved: Option<u64>) {
         if reserved.is_some_and(|id| self.peer.switch_to(id)) {
@@ -195,14 +195,14 @@ impl ConnectionIds {
         self.peer.switch_to_next();
     }
 
-    /// Addresses the peer by an ID that is reserved for a path which comes into use. The ID before
-    /// is reserved for the path that is left. Returns false if the first one has been retired.
+    /// Addresses the peer by the ID that is reserved for the path that comes into use, and reserves the
+    /// previous ID for the path that is left. Returns false if the reserved ID has been retired.
     pub(crate) fn exchange(&mut self, reserved: u64) -> bool {
         self.peer.exchange(reserved)
     }
 
-    /// Datagrams have arrived, `received` since the connection began. Asks the peer to retire our
-    /// IDs if they are due, which makes [`ConnectionIds::wanted`] ask for new ones.
+    /// Asks the peer to retire our IDs if a rotation is due, so that [`ConnectionIds::missing`] counts
+    /// their replacements. `received` counts the datagrams since the connection began.
     #[inline]
     pub(crate) fn on_received(&mut self, now: Time, received: u64) {
         if let Some(rotation) = &mut self.rotation
@@ -215,8 +215,8 @@ impl ConnectionIds {
 
     /// Returns true if a frame waits to be sent.
     #[inline]
-    pub(crate) fn wants_to_send(&self) -> bool {
-        self.issued.wants_to_send() || self.peer.wants_to_send()
+    pub(crate) fn has_frames_to_send(&self) -> bool {
+        self.issued.has_frames_to_send() || self.peer.has_frames_to_send()
     }
 
     /// Writes NEW_CONNECTION_ID and RETIRE_CONNECTION_ID frames, as many as wait and fit.
@@ -246,7 +246,7 @@ impl ConnectionIds {
         self.peer.on_retirement_lost(sequence);
     }
 
-    /// The IDs that the peer gave to us, for tests.
+    /// Returns the IDs that the peer gave to us.
     #[cfg(test)]
     pub(crate) fn peer(&mut self) -> &mut PeerIds {
         &mut self.peer
@@ -261,7 +261,7 @@ mod tests {
         ConnectionId::new(&[byte; 8]).expect("eight bytes")
     }
 
-    /// Both ends have two IDs.
+    /// Creates the IDs of a connection both of whose ends have two.
     fn ids() -> ConnectionIds {
         let mut ids = ConnectionIds::new(id(1), id(101));
         let parameters = TransportParameters {
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn a_peer_that_moves_with_a_newer_id_is_noticed_once() {
+    fn move_of_the_peer_with_a_newer_id_is_reported_once() {
         let mut ids = ids();
         assert!(!ids.on_peer_moved(&id(1)), "the first one");
         assert!(ids.on_peer_moved(&id(2)));
@@ -290,14 +290,14 @@ mod tests {
     }
 
     #[test]
-    fn a_path_in_use_takes_its_reserved_id_along() {
+    fn path_that_comes_into_use_keeps_its_reserved_id() {
         let mut ids = ids();
         let (sequence, reserved) = ids.reserve().expect("a spare one");
         assert_eq!((sequence, reserved), (1, id(102)));
         assert_eq!(ids.destination(), id(101));
         ids.switch(Some(sequence));
         assert_eq!(ids.destination(), id(102));
-        assert!(ids.wants_to_send(), "the old one is retired");
+        assert!(ids.has_frames_to_send(), "the old one is retired");
     }
 
     #[test]
@@ -306,7 +306,7 @@ mod tests {
         let (sequence, _) = ids.reserve().expect("a spare one");
         assert!(ids.exchange(sequence));
         assert_eq!(ids.destination(), id(102));
-        assert_eq!(ids.id_of(0), Some(id(101)), "still of use");
+        assert_eq!(ids.id_of(0), Some(id(101)), "reserved for the other path");
         assert_eq!(ids.peer().open_retirements(), 0);
         assert!(ids.reserve().is_none(), "both are in use");
         ids.give_up(0);
@@ -324,13 +324,13 @@ mod tests {
     }
 
     #[test]
-    fn retired_ids_are_handed_to_the_endpoint() {
+    fn retired_ids_are_returned_to_the_endpoint() {
         let mut ids = ids();
         let (mut room, mut lists) = ([0; 100], crate::space::sent::FrameLists::default());
         ids.write_frames(&mut PacketBuilder::new(&mut room, &mut lists));
         ids.on_retire_connection_id_frame(1, &id(1)).expect("sent");
         assert_eq!(ids.take_retired(), Some(id(2)));
         assert_eq!(ids.take_retired(), None);
-        assert_eq!(ids.wanted(), 1);
+        assert_eq!(ids.missing(), 1);
     }
 }

@@ -87,10 +87,10 @@ pub trait ConnectionIdGenerator: fmt::Debug + Send + Sync {
     /// Returns the offset of a byte that an endpoint with several shards may overwrite in each ID, with the
     /// number of the shard in clear. By default there is none.
     ///
-    /// The byte lets the system lead each datagram to its shard. It must not matter to
+    /// The byte lets the system deliver each datagram to its shard. It must not matter to
     /// [`ConnectionIdGenerator::is_valid`] or to a load balancer, so it is not part of what a format
-    /// encrypts. A generator with such a format makes IDs that are one byte longer. Without a
-    /// place, shards hand on what arrives at the wrong one, which happens after a client has moved.
+    /// encrypts. A generator with such a format makes IDs that are one byte longer. Without such a
+    /// byte, a shard forwards datagrams that belong to another one, which happens after a client has moved.
     fn shard_offset(&self) -> Option<usize> {
         None
     }
@@ -117,7 +117,7 @@ pub struct ConnectionIdRotation {
     pub datagrams: Option<u64>,
 }
 
-/// The reason why a generator of connection IDs was of no use.
+/// The reason why a generator returned no usable connection ID.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum ConnectionIdError {
@@ -132,7 +132,7 @@ pub enum ConnectionIdError {
     },
     /// The generator does not accept an ID that it made.
     NotAccepted,
-    /// The generator panicked.
+    /// The generator panicked; the endpoint caught the panic.
     Panicked,
 }
 

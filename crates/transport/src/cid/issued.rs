@@ -35,7 +35,7 @@ impl IssuedIds {
     /// peer addresses us without IDs; then no other ID is ever issued.
     pub fn new(handshake_id: ConnectionId) -> Self {
         let mut ids = Vec::with_capacity(MAX_ACTIVE);
-        // The token of this ID, if it has one, travels in the transport parameters.
+        // The token of this ID, if it has one, is sent in the transport parameters.
         let delivery = Delivery::Acked;
         ids.push(Issued {
             sequence: 0,
@@ -51,13 +51,13 @@ impl IssuedIds {
         }
     }
 
-    /// Frees the IDs of a connection that no packet reaches any more. None is wanted afterwards.
-    pub(crate) fn give_back(&mut self) {
+    /// Frees the IDs of a connection that no packet reaches any more. No more IDs are requested.
+    pub(crate) fn free(&mut self) {
         self.ids = Vec::new();
         self.limit = 0;
     }
 
-    /// Frees the room for more IDs.
+    /// Frees the spare capacity of the list of IDs.
     pub(crate) fn shrink(&mut self) {
         self.ids.shrink_to_fit();
     }
@@ -68,12 +68,12 @@ impl IssuedIds {
         self.limit = usize::try_from(limit).expect("at most ACTIVE_CONNECTION_ID_LIMIT");
     }
 
-    /// Returns the number of IDs that the caller should make now, replacements for retired ones
+    /// Returns the number of IDs that the caller should generate now, replacements for retired ones
     /// included (RFC 9000 §5.1.1).
     ///
     /// IDs that the peer was asked to retire do not count, because the peer applies the request
     /// before it counts.
-    pub fn wanted(&self) -> usize {
+    pub fn missing(&self) -> usize {
         if self.is_zero_length() {
             return 0; // RFC 9000 §19.15: an empty ID cannot be replaced.
         }
@@ -84,16 +84,16 @@ impl IssuedIds {
         self.limit.saturating_sub(staying.count())
     }
 
-    /// Takes an ID that is to be sent to the peer, and returns its sequence number.
+    /// Adds an ID that is to be sent to the peer, and returns its sequence number.
     ///
-    /// Call it as often as [`IssuedIds::wanted`] asks. The ID must never have belonged to this
+    /// Call it [`IssuedIds::missing`] times. The ID must never have belonged to this
     /// connection.
     pub fn issue(&mut self, id: ConnectionId, token: ResetToken) -> u64 {
-        debug_assert!(self.wanted() > 0, "more connection ids than wanted");
+        debug_assert!(self.missing() > 0, "more connection ids than are missing");
         self.add(id, token, Delivery::Unsent)
     }
 
-    /// Takes the ID for the preferred_address transport parameter, which needs no frame. It must be
+    /// Adds the ID for the preferred_address transport parameter, which needs no frame. It must be
     /// the first after the handshake ID, because its sequence number is 1 by definition (RFC 9000
     /// §5.1.1).
     ///
@@ -132,7 +132,7 @@ impl IssuedIds {
 
     /// Asks the peer, in the next frames, to retire all IDs below a sequence number.
     ///
-    /// Afterwards [`IssuedIds::wanted`] asks for replacements. Returns false and does nothing while
+    /// Afterwards [`IssuedIds::missing`] counts the replacements. Returns false and does nothing while
     /// the peer still has IDs of an earlier request to retire (RFC 9000 §5.1.2), if nothing would
     /// be retired, or if no replacement could be issued.
     pub fn rotate(&mut self, retire_prior_to: u64) -> bool {
@@ -153,7 +153,7 @@ impl IssuedIds {
     }
 
     /// Returns true if an ID waits to be sent to the peer.
-    pub fn wants_to_send(&self) -> bool {
+    pub fn has_frames_to_send(&self) -> bool {
         self.ids.iter().any(Issued::is_to_be_sent)
     }
 
@@ -181,7 +181,7 @@ impl IssuedIds {
 
     /// Processes the peer's retirement of an ID.
     ///
-    /// Returns the ID that is no longer to be routed; `None` for a repetition.
+    /// Returns the ID whose route the endpoint must remove; `None` for a repetition.
     ///
     /// # Errors
     ///

@@ -29,7 +29,7 @@ pub struct PeerIds {
     retire_prior_to: u64,
     retirements: Retirements,
     /// The reset tokens that [`PeerIds::poll_token_change`] has reported as added.
-    told_tokens: Vec<ResetToken>,
+    reported_tokens: Vec<ResetToken>,
 }
 
 /// Maximum of ranges of sequence numbers with gaps between them. Numbers are consecutive (RFC 9000
@@ -46,8 +46,8 @@ pub enum TokenChange {
 }
 
 impl PeerIds {
-    /// Starts with the ID of the handshake, which has sequence number 0: on a client the random ID
-    /// that it chose for the server, on a server the client's source ID.
+    /// Starts with the ID of the handshake, which has sequence number 0. On a client it is the random
+    /// ID that it chose for the server, and on a server the client's source ID.
     pub fn new(first: ConnectionId) -> Self {
         let mut seen = RangeSet::new();
         seen.insert_one(0);
@@ -63,21 +63,21 @@ impl PeerIds {
             seen,
             retire_prior_to: 0,
             retirements: Retirements::default(),
-            told_tokens: Vec::new(),
+            reported_tokens: Vec::new(),
         }
     }
 
     /// Frees the IDs of a connection that sends nothing any more, except the one in use.
-    pub(crate) fn give_back(&mut self) {
+    pub(crate) fn free(&mut self) {
         *self = Self::new(self.current.id);
     }
 
-    /// Frees the room for more IDs.
+    /// Frees the spare capacity of all lists.
     pub(crate) fn shrink(&mut self) {
         self.others.shrink_to_fit();
         self.seen.shrink();
         self.retirements.open.shrink_to_fit();
-        self.told_tokens.shrink_to_fit();
+        self.reported_tokens.shrink_to_fit();
     }
 
     /// Sets the ID that the server chose, in a Retry or in its first Initial (RFC 9000 §7.2).
@@ -236,9 +236,9 @@ impl PeerIds {
         Ok(())
     }
 
-    /// Changes to another ID when the peer asks for the current one.
+    /// Changes to another ID when the peer asks us to retire the current one.
     ///
-    /// The frame that asks for it nearly always brings a successor. If it repeats an ID that we
+    /// The frame that asks for it nearly always contains a successor. If it repeats an ID that we
     /// have retired already, none may be left, and without an ID we could not even send the
     /// retirement. Then the current ID stays until the next frame.
     fn leave_retired_current(&mut self) -> Result<(), TransportError> {
@@ -282,7 +282,7 @@ impl PeerIds {
     /// Reserves a spare ID for a path other than the current one: no ID may appear on two (RFC 9000
     /// §9.5).
     ///
-    /// The peer may ask for its retirement, so look it up with [`PeerIds::id_of`] before each use.
+    /// The peer may ask us to retire it, so look it up with [`PeerIds::id_of`] before each use.
     pub fn reserve(&mut self) -> Option<(u64, ConnectionId)> {
         let index = self.next_spare()?;
         let held = &mut self.others[index];
@@ -364,8 +364,8 @@ impl PeerIds {
     }
 
     /// Returns true if a retirement waits to be sent to the peer.
-    pub fn wants_to_send(&self) -> bool {
-        self.retirements.wants_to_send()
+    pub fn has_frames_to_send(&self) -> bool {
+        self.retirements.has_frames_to_send()
     }
 
     /// Writes RETIRE_CONNECTION_ID frames, as many as wait and fit.
@@ -403,13 +403,19 @@ impl PeerIds {
     /// resets.
     pub fn poll_token_change(&mut self) -> Option<TokenChange> {
         let is_used = |token: &ResetToken| self.used_tokens().any(|used| used == token);
-        if let Some(index) = self.told_tokens.iter().position(|token| !is_used(token)) {
-            return Some(TokenChange::Removed(self.told_tokens.swap_remove(index)));
+        if let Some(index) = self
+            .reported_tokens
+            .iter()
+            .position(|token| !is_used(token))
+        {
+            return Some(TokenChange::Removed(
+                self.reported_tokens.swap_remove(index),
+            ));
         }
         let added = *self
             .used_tokens()
-            .find(|&used| !self.told_tokens.contains(used))?;
-        self.told_tokens.push(added);
+            .find(|&used| !self.reported_tokens.contains(used))?;
+        self.reported_tokens.push(added);
         Some(TokenChange::Added(added))
     }
 
@@ -440,7 +446,7 @@ struct Held {
     is_given_up: bool,
 }
 
-/// Omits the tokens here and below, because they are secrets and stay out of logs.
+/// Omits the tokens, as the implementations below do, because they are secrets and stay out of logs.
 impl fmt::Debug for PeerIds {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("PeerIds")

@@ -15,7 +15,7 @@ pub const MAX_RETIREMENTS: usize = 16;
 /// limit because of us.
 pub const MAX_OWN_RETIREMENTS: usize = MAX_RETIREMENTS / 2;
 
-/// The IDs that we gave up, until the peer has acknowledged it.
+/// The IDs that we retired, until the peer has acknowledged the frame.
 #[derive(Debug, Default)]
 pub(super) struct Retirements {
     /// Unacknowledged retirements, at most [`MAX_RETIREMENTS`].
@@ -47,13 +47,13 @@ impl Retirements {
         Ok(())
     }
 
-    /// Adds an ID that we want to give up, if [`Retirements::has_room_for_own`].
+    /// Adds an ID that we retire for a reason of our own. Check [`Retirements::has_room_for_own`] first.
     pub(super) fn add_own(&mut self, sequence: u64) {
         debug_assert!(self.has_room_for_own(), "too many retirements of our own");
         self.push(sequence);
     }
 
-    /// Returns true if an ID may be given up that the peer did not ask for.
+    /// Returns true if we may retire an ID that the peer did not ask us to retire.
     pub(super) fn has_room_for_own(&self) -> bool {
         self.open.len() < MAX_OWN_RETIREMENTS
     }
@@ -65,7 +65,7 @@ impl Retirements {
         });
     }
 
-    pub(super) fn wants_to_send(&self) -> bool {
+    pub(super) fn has_frames_to_send(&self) -> bool {
         self.open.iter().any(|retirement| !retirement.is_in_flight)
     }
 

@@ -1,4 +1,4 @@
-//! The times at which our connection IDs are replaced.
+//! Replacement of our connection IDs after a time or a number of datagrams.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ pub(super) struct Rotation {
     conditions: ConnectionIdRotation,
     /// The time at which the present IDs came into use.
     since: Time,
-    /// Datagrams that had arrived before.
+    /// Datagrams of the connection that had arrived before then.
     received: u64,
 }
 
@@ -39,7 +39,7 @@ impl Rotation {
         age >= MIN_LIFETIME && (is_old || is_used)
     }
 
-    /// The present IDs are replaced.
+    /// Records that the present IDs are replaced.
     pub(super) fn on_rotated(&mut self, now: Time, received: u64) {
         self.since = now;
         self.received = received;
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_live_for_a_second_at_least() {
+    fn ids_are_kept_for_at_least_a_second() {
         for rotation in [rotation(Some(0), None), rotation(None, Some(0))] {
             assert!(!rotation.is_due(after(999), 1_000_000), "{rotation:?}");
             assert!(rotation.is_due(after(1000), 1_000_000), "{rotation:?}");

@@ -26,10 +26,10 @@ use crate::rng::Rng;
 /// [`ConnectionIdGenerator::is_valid`]. Servers whose server IDs differ can therefore share the key
 /// of their stateless resets. Without a key an observer can see which connections belong to one
 /// server, and which of its IDs, but not which of them belong to one connection. With
-/// [`encrypt`](Self::encrypt) only who has the key can see it.
+/// [`encrypt`](Self::encrypt), only holders of the key can see it.
 ///
 /// In an endpoint with several shards the last byte of a nonce in clear names the shard. Encrypted IDs
-/// have no place for it, so shards hand on what arrives at the wrong one.
+/// have no byte for it, so a shard forwards datagrams that belong to another one.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -58,7 +58,7 @@ pub struct ServerIdGenerator {
     server_id: ConnectionId,
     nonce_length: usize,
     rotation: ConnectionIdRotation,
-    /// Encrypts all bytes except for the first one.
+    /// The key and nonces that encrypt all bytes except the first one; `None` leaves them in clear.
     encryption: Option<Encryption>,
     has_length: bool,
 }
@@ -160,7 +160,7 @@ impl ServerIdGenerator {
         self
     }
 
-    /// Writes the number of bytes after the first one into the lower bits of the first one, for hardware
+    /// Writes the number of bytes after the first into the lower bits of the first byte, for hardware
     /// that finds keys by connection ID (draft-ietf-quic-load-balancers-21 §3.3). By default these bits
     /// are random.
     #[must_use]
@@ -223,7 +223,7 @@ impl ConnectionIdGenerator for ServerIdGenerator {
         self.open(bytes) == Some(&*self.server_id)
     }
 
-    /// The last byte of the nonce, unless it is encrypted.
+    /// Returns the offset of the last byte of the nonce, unless it is encrypted.
     fn shard_offset(&self) -> Option<usize> {
         let is_clear = self.encryption.is_none();
         is_clear.then(|| self.length() - 1)
@@ -315,9 +315,9 @@ mod tests {
 
     const KEY: u128 = 0x8f95_f092_4576_5f80_2569_34e5_0c66_207f;
 
-    /// draft-ietf-quic-load-balancers-21 §B.2.
+    /// Uses the test vectors of draft-ietf-quic-load-balancers-21 §B.2.
     #[test]
-    fn encrypted_ids_are_those_of_the_draft() {
+    fn encrypted_ids_match_the_vectors_of_the_draft() {
         for (configuration, server_id, nonce, id) in [
             (0, "ed793a", "ee080dbf", "0720b1d07b359d3c"),
             (
@@ -340,7 +340,7 @@ mod tests {
             ),
         ] {
             let (server_id, nonce, mut id) = (bytes(server_id), bytes(nonce), bytes(id));
-            // One vector has the configuration of another: it shows in the first byte only.
+            // The ID of one vector names the configuration of another vector, in its first byte only.
             let written = id[0] >> 5;
             assert!(written == configuration || configuration == 3, "{id:?}");
             let generator = ServerIdGenerator::new(written, &server_id, nonce.len());
@@ -375,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn encrypted_ids_have_no_nonce_twice_and_are_only_those_of_the_key() {
+    fn encrypted_ids_never_repeat_and_are_valid_only_with_their_key() {
         let keyed = |key: u8, server_id: &[u8], nonce| {
             let generator = ServerIdGenerator::new(5, server_id, nonce).expect("in the ranges");
             generator.encrypt(&[key; 16])
@@ -389,11 +389,11 @@ mod tests {
             for _ in 0..500 {
                 for generator in [&generator, &shared] {
                     let id = generator.generate(&mut rng);
-                    assert!(copy.is_valid(&id), "the nonce is of no interest");
-                    assert!(made.insert(id[1..].to_vec()), "an ID came again");
+                    assert!(copy.is_valid(&id), "any nonce is valid");
+                    assert!(made.insert(id[1..].to_vec()), "an ID is repeated");
                 }
             }
-            // A few bytes can fit by chance.
+            // A short server ID can match by chance.
             let id = |index: usize| made.iter().nth(index).expect("1000 IDs");
             for other in [keyed(2, server_id, nonce), keyed(1, &[1; 3], 8)] {
                 assert_ne!(generator, other);
@@ -421,7 +421,11 @@ mod tests {
         let mut foreign = id.to_vec();
         foreign[0] ^= 1 << 5;
         assert_eq!(generator.open(&mut foreign), None);
-        assert_eq!(foreign[1..], id[1..], "what is not opened stays");
+        assert_eq!(
+            foreign[1..],
+            id[1..],
+            "an ID that is not opened is unchanged"
+        );
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The endpoint's source of connection IDs: a generator that is not trusted.
+//! The endpoint's source of connection IDs, which checks the results of a generator.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -11,8 +11,8 @@ use super::generator::{
 use crate::config::EndpointConfig;
 use crate::rng::Rng;
 
-/// Calls a generator and checks its answers, so that a faulty one costs an endpoint connections but
-/// never its tables.
+/// Calls a generator and checks its results, so that a faulty one makes connections fail but never
+/// corrupts the tables of the endpoint.
 #[derive(Debug)]
 pub(crate) struct IdSource {
     generator: Arc<dyn ConnectionIdGenerator>,
@@ -48,7 +48,7 @@ impl IdSource {
         }
     }
 
-    /// Puts the number of a shard into each ID. Returns false if there is no place for it.
+    /// Puts the number of a shard into each ID. Returns false if the IDs have no byte for it.
     pub(crate) fn join(&mut self, number: u16, shards: u16) -> bool {
         let offset = catch_unwind(AssertUnwindSafe(|| self.generator.shard_offset()));
         let offset = offset.ok().flatten().filter(|offset| *offset < self.length);
@@ -127,9 +127,9 @@ impl ShardNumber {
         let bytes = &mut bytes[..id.len()];
         bytes.copy_from_slice(id);
         let [random] = rng.array();
-        let names_none = u16::from(random) / self.shards * self.shards;
-        let value = names_none + self.number;
-        // The last multiple may have no room for the number.
+        let multiple = u16::from(random) / self.shards * self.shards;
+        let value = multiple + self.number;
+        // The last multiple plus the number may exceed a byte.
         let value = u8::try_from(value).unwrap_or_else(|_| {
             u8::try_from(value - self.shards).expect("below 256 before the last multiple")
         });
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn broken_promises_are_named() {
+    fn each_broken_promise_is_reported() {
         let length = |made, announced| ConnectionIdError::Length { made, announced };
         let cases = [
             (Faulty::Length(0), length(0, 8)),

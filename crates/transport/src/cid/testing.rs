@@ -15,13 +15,13 @@ pub(super) fn token(number: u64) -> [u8; 16] {
     (u128::from(number) + 0x70_0000).to_be_bytes()
 }
 
-/// Lets `write` fill a packet with `room` bytes for frames. Returns the bytes of the frames and
-/// their record.
+/// Calls `write` with a packet of `capacity` bytes for frames. Returns the bytes of the frames and
+/// the recorded frames.
 pub(super) fn packet(
-    room: usize,
+    capacity: usize,
     write: impl FnOnce(&mut PacketBuilder<'_>),
 ) -> (Vec<u8>, Vec<SentFrame>) {
-    let mut bytes = vec![0; room];
+    let mut bytes = vec![0; capacity];
     let mut lists = FrameLists::default();
     let mut builder = PacketBuilder::new(&mut bytes, &mut lists);
     write(&mut builder);

@@ -1,4 +1,4 @@
-//! Both ends together, over a network that loses, repeats and reorders.
+//! Tests both ends together, over a network that loses, repeats and reorders packets.
 
 use courser_wire::Frame;
 use proptest::prelude::*;
@@ -9,7 +9,7 @@ use super::testing::{frames, id, packet, token};
 use super::*;
 use crate::space::sent::SentFrame;
 
-/// A packet in flight: its frames, and the record for the end that sent it.
+/// A packet in flight: its frames as bytes, and as recorded by the end that sent it.
 struct Flight {
     bytes: Vec<u8>,
     records: Vec<SentFrame>,
@@ -38,11 +38,11 @@ impl Pair {
     }
 
     fn issuer_sends(&mut self) {
-        for _ in 0..self.issued.wanted() {
+        for _ in 0..self.issued.missing() {
             let number = self.issued.next_sequence();
             self.issued.issue(id(number), token(number));
         }
-        if self.issued.wants_to_send() {
+        if self.issued.has_frames_to_send() {
             let (bytes, records) = packet(90, |packet| self.issued.write_frames(packet));
             self.to_peer.push(Flight {
                 bytes,
@@ -53,7 +53,7 @@ impl Pair {
     }
 
     fn peer_sends(&mut self) {
-        if self.peer.wants_to_send() {
+        if self.peer.has_frames_to_send() {
             let (bytes, records) = packet(90, |packet| self.peer.write_frames(packet));
             let destination = *self.peer.current();
             self.to_issuer.push(Flight {
@@ -165,7 +165,7 @@ fn fate() -> impl Strategy<Value = Fate> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(1000))]
     #[test]
-    fn honest_ends_never_disagree(
+    fn honest_ends_accept_each_others_frames(
         limit in 2..10u64,
         steps in prop::collection::vec((0..7u8, 0..8usize, fate()), 0..200),
     ) {
@@ -186,7 +186,7 @@ proptest! {
             }
         }
         pair.deliver_everything(limit);
-        prop_assert!(!pair.issued.wants_to_send() && !pair.peer.wants_to_send());
+        prop_assert!(!pair.issued.has_frames_to_send() && !pair.peer.has_frames_to_send());
         prop_assert_eq!(pair.issued.active().count() as u64, limit);
         for id in pair.issued.active() {
             let sequence = pair.issued.sequence_of(&id).unwrap();

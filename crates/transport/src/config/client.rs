@@ -16,7 +16,7 @@ use super::transport::{ConfigError, check};
 ///
 /// A server is a name and a port: `example.org` at port 443, and `example.org:4433` or `[::1]:4433` at
 /// any other. Tokens of one server are of no use to another, and would connect the visits of the client to
-/// both.
+/// both servers.
 ///
 /// Tokens of connections of QUIC version 2 are stored under the server with the suffix `#quic-v2`,
 /// because they are of no use in version 1 (RFC 9369 §5).
@@ -33,7 +33,7 @@ pub trait TokenStore: Send + Sync {
 /// Settings of a client.
 #[derive(Clone)]
 pub struct ClientConfig {
-    /// Makes TLS sessions.
+    /// Creates the TLS session of each connection.
     pub tls: Arc<dyn ClientTls>,
     /// Settings of the connections that it opens.
     pub transport: Arc<TransportConfig>,

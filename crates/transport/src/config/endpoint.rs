@@ -27,14 +27,14 @@ pub struct EndpointConfig {
     pub max_udp_payload_size: u16,
     /// Bytes by which the receive windows of all connections may grow in total beyond their initial
     /// size. Default 1 GiB, and in the facade half of `memory_budget` if that is more. One connection gets an
-    /// eighth of what the others have left, and its window stays as it is from there on (limit K16).
+    /// eighth of what the others have left, and its window grows no further (limit K16).
     pub receive_budget: u64,
     /// Bytes that all connections together may hold for their peers: sent but unacknowledged data,
     /// received but unread data, datagrams, packet records and handshakes (limit K81). At least 1
     /// MiB. Default 1 GiB; endpoints made by the facade use a quarter of the memory of the machine
     /// or its control group. When the budget runs short, connections accept less from their
     /// applications, windows stop growing and clients are refused. As the last resort the endpoint
-    /// closes the connection that holds most for the least progress.
+    /// closes the connection that holds the most bytes for the least progress.
     pub memory_budget: u64,
     /// Rates of Version Negotiation, Retry and refusals. Default 10 000 a second for one network
     /// and 40 000 for all; at most 1 000 000. Zero sends none (limit K19).
@@ -45,12 +45,12 @@ pub struct EndpointConfig {
     /// Unix time in seconds at [`courser_base::Time::ZERO`]. Token lifetimes count from it, so that
     /// tokens survive a restart.
     pub unix_seconds_at_epoch: u64,
-    /// Accepts packets whose QUIC bit is 0, says so to peers (grease_quic_bit), and clears the bit of half
-    /// of the packets, at random, to peers that say so too, so that networks do not come to rely on it
+    /// Accepts packets whose QUIC bit is 0, announces this to peers (grease_quic_bit), and clears the bit
+    /// of half of the packets, at random, to peers that announce it too, so that networks do not rely on it
     /// (RFC 9287). Default off.
     ///
-    /// Leave it off if the socket carries other protocols, such as STUN or RTP: the bit tells QUIC
-    /// from them (RFC 9443).
+    /// Leave it off if the socket carries other protocols, such as STUN or RTP: the bit distinguishes
+    /// QUIC from them (RFC 9443).
     pub grease_quic_bit: bool,
     /// Adds reserved versions and transport parameters, so that peers keep ignoring them.
     pub grease: bool,
@@ -81,7 +81,7 @@ impl EndpointConfig {
     }
 
     /// Returns the length of our connection IDs and the offset of the byte in them that can name a shard;
-    /// `None` if they have no place for it.
+    /// `None` if they have no such byte.
     pub fn shard_place(&self) -> Option<(usize, usize)> {
         let (length, offset) = match &self.connection_ids {
             Some(generator) => (generator.length(), generator.shard_offset()),

@@ -1,4 +1,4 @@
-//! The settings of users, with default, unit and range of each value.
+//! The public configuration, with default, unit and range of each value.
 
 mod client;
 mod endpoint;

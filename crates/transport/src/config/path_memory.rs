@@ -12,7 +12,7 @@ use courser_recovery::SavedPath;
 ///
 /// Connections write into the memory when they end, unless the peer broke a rule of QUIC, and read from
 /// it when they start. An entry is used by one connection at a time, and for an hour. Several endpoints
-/// can share a memory if their clocks have the same origin, as all endpoints of one runtime have.
+/// can share a memory if their clocks have the same origin, which all endpoints of one runtime have.
 ///
 /// The memory holds 1024 addresses (limit K178), and forgets the oldest.
 #[derive(Debug, Default)]
@@ -63,9 +63,9 @@ impl PathMemory {
     }
 }
 
-/// The most addresses in a memory (limit K178).
+/// The maximum number of addresses in a memory (limit K178).
 const MAX_PATHS: usize = 1024;
-/// The time for which an observation counts.
+/// The time after which an observation expires.
 const LIFETIME: Duration = Duration::from_secs(3600);
 
 #[cfg(test)]

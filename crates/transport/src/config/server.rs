@@ -30,7 +30,7 @@ pub enum RetryPolicy {
 /// Settings of a server.
 #[derive(Clone)]
 pub struct ServerConfig {
-    /// Makes TLS sessions.
+    /// Creates the TLS session of each connection.
     pub tls: Arc<dyn ServerTls>,
     /// Settings of the accepted connections.
     pub transport: Arc<TransportConfig>,
@@ -61,8 +61,8 @@ pub struct ServerConfig {
     /// NEW_TOKEN tokens sent on each connection, at most 4. Default 2. A token proves the client's
     /// address once, within 24 hours; a Retry token within 10 seconds (limit K23).
     pub new_tokens: u32,
-    /// Bytes of 0-RTT packets that the server takes on a connection, if its TLS accepts early data.
-    /// The client sends again what exceeds them, when the handshake is complete. Default 64 KiB
+    /// Bytes of 0-RTT packets that the server accepts on a connection, if its TLS accepts early data.
+    /// The client sends the rest again when the handshake is complete. Default 64 KiB
     /// (limit K153).
     pub max_early_data: u64,
     /// Lets clients change their address. Default on. Otherwise clients are asked not to
@@ -81,7 +81,7 @@ pub struct ServerConfig {
     /// Versions of QUIC that the server accepts and offers, the preferred one first. Not empty.
     /// Default [`Versions::ALL`].
     pub versions: Versions,
-    /// Moves clients to the version that the server prefers among those that the client supports
+    /// Moves clients to the server's most preferred version among those that the client supports
     /// (RFC 9368 §2.3). Default off: a connection stays in the version in which the client began.
     pub moves_clients: bool,
 }

@@ -40,7 +40,7 @@ pub struct TransportConfig {
     /// Programs that have another path can leave a connection without ending it:
     /// [`Event::PathSilent`](crate::Event::PathSilent) occurs after three.
     pub max_ptos: Option<u32>,
-    /// Round-trip time assumed before the first sample. Default 333 ms (RFC 9002 §6.2.2).
+    /// Round-trip time that is assumed before the first sample. Default 333 ms (RFC 9002 §6.2.2).
     pub initial_rtt: Duration,
     /// Initial UDP payload of full datagrams in bytes, 1200 to 65 507. Default 1200, which every
     /// QUIC path carries (RFC 9000 §14). Raise it only if the path is known.
@@ -91,7 +91,7 @@ pub struct TransportConfig {
     /// when the capacity of the path has risen since the last congestion event. Otherwise they grow
     /// at the speed of RFC 9002 §7 and RFC 9438. Default on.
     pub capacity_rise: bool,
-    /// Makes custom controllers, which are used instead of `congestion`. Default none.
+    /// Creates custom controllers, which are used instead of `congestion`. Default `None`.
     pub controller_factory: Option<Arc<dyn ControllerFactory>>,
     /// Marks packets ECT(0) while the path is validated to carry ECN. Default on.
     pub ecn: bool,
@@ -105,7 +105,7 @@ pub struct TransportConfig {
     pub reset_stream_at: bool,
     /// Limits the rate at which each path sends, in bytes of UDP payload, on average over some
     /// milliseconds; the first ten datagrams of a path may leave at once. At least two datagrams a
-    /// second are sent. Default none.
+    /// second are sent. Default `None`.
     pub max_send_rate: Option<Rate>,
     /// Shows the round-trip time to observers of the network by the latency spin bit (RFC 9000
     /// §17.4). One in sixteen connections, chosen at random, sends random bits instead. Default off.
@@ -122,15 +122,15 @@ pub struct TransportConfig {
     /// at half of the rate instead, and returns to the rate that it has measured. Custom controllers do
     /// not use the memory. Default `None`.
     pub path_memory: Option<Arc<PathMemory>>,
-    /// Number of packets after which keys are updated automatically. Default 2^20.
+    /// Number of packets after which keys are updated automatically. Default 2^20, at most 2^22.
     pub key_update_after: u64,
     /// Gaps that the reassembly of one stream may have, plus one for each 32 KiB of its window.
     /// Default 128.
     pub max_gaps_per_stream: usize,
     /// Gaps over all streams, growing with the window of the connection. Default 512.
     pub max_gaps: usize,
-    /// Makes a sink for the records of each connection at its start, so that the handshake is
-    /// recorded too. Default none.
+    /// Creates a sink for the records of each connection at its start, so that the handshake is
+    /// recorded too. Default `None`.
     pub sinks: Option<Arc<dyn SinkFactory>>,
 }
 
@@ -406,7 +406,10 @@ mod tests {
             keep_alive_interval: Some(Duration::ZERO),
             ..TransportConfig::default()
         };
-        let error = config.validate().expect_err("endless PINGs").to_string();
+        let error = config
+            .validate()
+            .expect_err("a PING at every instant")
+            .to_string();
         assert_eq!(error, format!("keep_alive_interval (us): {range}"));
         let config = TransportConfig {
             handshake_timeout: Duration::MAX,

@@ -1,4 +1,4 @@
-//! A batch of 1-RTT packets that is being built: how much may leave, and how large its datagrams are.
+//! The limits of a batch of 1-RTT packets that is being built, and the size of its datagrams.
 
 use super::fill::Content;
 use crate::build::transmit::MAX_BATCH;
@@ -7,17 +7,17 @@ use crate::recovery::{Built, FeatureUse, SentBatch};
 
 /// The 1-RTT packets that may leave now.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Allowance {
-    /// Bytes of all packets.
+pub(super) struct BatchPermit {
+    /// Maximum of bytes in all packets together.
     pub(super) bytes: u64,
     /// The frames that the first packet may hold.
     pub(super) content: Content,
-    /// True if it is for the probes of a timeout.
+    /// True if it permits the probes of a timeout.
     pub(super) is_for_probes: bool,
 }
 
-impl Allowance {
-    /// Packets of any size with the given content, which no window limits.
+impl BatchPermit {
+    /// Permits packets of any number and size with the given content.
     pub(super) fn unlimited(content: Content) -> Self {
         Self {
             bytes: u64::MAX,
@@ -30,7 +30,7 @@ impl Allowance {
 /// The datagrams of a batch so far. All have the same size but the last, which may be shorter.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Batch {
-    allowance: Allowance,
+    batch_permit: BatchPermit,
     /// The size of all datagrams but the last.
     size: usize,
     /// The size of full datagrams.
@@ -48,13 +48,13 @@ impl Batch {
     /// Begins a batch of at most `max_segments` datagrams.
     #[inline]
     pub(super) fn new(
-        allowance: Allowance,
+        batch_permit: BatchPermit,
         mtu: usize,
         features: &FeatureUse,
         max_segments: usize,
     ) -> Self {
         Self {
-            allowance,
+            batch_permit,
             size: mtu.min(features.max_size),
             mtu,
             max_segments: features.max_segments.min(max_segments),
@@ -73,23 +73,24 @@ impl Batch {
         }
         let mut limit = path.datagram_limit(self.size);
         if self.segments == 0 {
-            // Where little is left, that is what the permit is for.
-            limit = limit.min(usize::try_from(self.allowance.bytes).unwrap_or(usize::MAX));
+            // The permit may be for less than a datagram, so that the end of a message can leave.
+            limit = limit.min(usize::try_from(self.batch_permit.bytes).unwrap_or(usize::MAX));
         }
-        (limit >= MIN_DATAGRAM && self.allowance.bytes >= limit as u64).then_some(limit)
+        (limit >= MIN_DATAGRAM && self.batch_permit.bytes >= limit as u64).then_some(limit)
     }
 
     /// Returns the frames that the next packet may hold.
     #[inline]
     pub(super) fn content(&self) -> Content {
         match self.segments {
-            0 => self.allowance.content,
+            0 => self.batch_permit.content,
             _ => Content::Further,
         }
     }
 
-    /// Makes datagrams as large as the path carries, if nothing fits the smaller ones of a probe: a datagram of
-    /// the application may need it. Returns false if they are that large, or the batch has begun.
+    /// Raises the size of datagrams from that of a probe to that of the path, because a datagram of the
+    /// application may not fit into the smaller ones. Returns false if they are that large already, or the batch
+    /// has begun.
     pub(super) fn grow(&mut self) -> bool {
         let grows = self.segments == 0 && self.size < self.mtu;
         if grows {
@@ -99,7 +100,7 @@ impl Batch {
     }
 
     /// Counts a datagram, and returns true if another one may follow. `is_probing` is true while probes of a
-    /// timeout are due, and `is_uniform` returns true if all that waits are datagrams of the application.
+    /// timeout are due, and `is_uniform` returns true if only datagrams of the application wait.
     #[inline]
     pub(super) fn add(
         &mut self,
@@ -111,11 +112,14 @@ impl Batch {
         self.len += built.len;
         self.last_number = built.number;
         self.in_flight += if built.in_flight { built.len as u64 } else { 0 };
-        self.allowance.bytes = self.allowance.bytes.saturating_sub(built.len as u64);
-        let is_lone = matches!(self.allowance.content, Content::AckOnly | Content::Probe(_));
-        // Packets behind the probes need a permit of their own: controllers learn of a batch when it has
-        // left, so their room does not shrink meanwhile.
-        if is_lone || self.allowance.is_for_probes && !is_probing {
+        self.batch_permit.bytes = self.batch_permit.bytes.saturating_sub(built.len as u64);
+        let is_single = matches!(
+            self.batch_permit.content,
+            Content::AckOnly | Content::Probe(_)
+        );
+        // Packets behind the probes need a permit of their own, because controllers account for a batch only
+        // when it is complete.
+        if is_single || self.batch_permit.is_for_probes && !is_probing {
             return false;
         }
         if built.len < self.size {
@@ -177,7 +181,7 @@ mod tests {
     }
 
     fn batch(bytes: u64, max_size: usize) -> Batch {
-        let allowance = Allowance {
+        let batch_permit = BatchPermit {
             bytes,
             content: Content::All,
             is_for_probes: false,
@@ -187,10 +191,10 @@ mod tests {
             max_segments: usize::MAX,
             ..FeatureUse::NONE
         };
-        Batch::new(allowance, MTU, &features, 3)
+        Batch::new(batch_permit, MTU, &features, 3)
     }
 
-    /// Adds datagrams as large as they may be; returns their lengths.
+    /// Adds datagrams of the maximum size and returns their lengths.
     fn fill(mut batch: Batch) -> Vec<usize> {
         let path = path();
         std::iter::from_fn(|| {
@@ -202,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn it_ends_with_the_segments_or_the_bytes_that_may_leave() {
+    fn batch_ends_at_the_limit_of_segments_or_bytes() {
         for (bytes, lens) in [
             (u64::MAX, vec![MTU; 3]),
             (3 * MTU as u64, vec![MTU; 3]),
@@ -224,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn a_smaller_size_grows_before_the_first_datagram_and_not_after() {
+    fn smaller_size_can_be_raised_only_before_the_first_datagram() {
         let mut batch = batch(u64::MAX, 1200);
         assert_eq!(batch.next_limit(&path()), Some(1200));
         assert!(batch.grow() && !batch.grow());
@@ -243,8 +247,8 @@ mod tests {
             (Content::All, true, false, false),
         ] {
             let mut batch = batch(u64::MAX, MTU);
-            batch.allowance.content = content;
-            batch.allowance.is_for_probes = is_for_probes;
+            batch.batch_permit.content = content;
+            batch.batch_permit.is_for_probes = is_for_probes;
             let continues = batch.add(&built(MTU), is_probing, || false);
             assert_eq!(
                 continues, follows,
@@ -254,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn datagrams_of_an_application_follow_a_short_first_one_in_its_size() {
+    fn application_datagrams_of_the_same_size_follow_a_short_first_one() {
         let mut batch = batch(u64::MAX, MTU);
         assert!(batch.add(&built(500), false, || true));
         assert_eq!(batch.next_limit(&path()), Some(500));

@@ -1,4 +1,4 @@
-//! The end of a connection, and what goes with it. RFC 9000 §10.
+//! The end of a connection, and the resources that are freed with it. RFC 9000 §10.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ impl Connection {
     /// Ends the connection with an application error code.
     ///
     /// The peer sees `code` and `reason` (at most 512 bytes of it) once the handshake is done,
-    /// and APPLICATION_ERROR before. A code past 2^62-1, which no frame can carry, becomes that.
+    /// and APPLICATION_ERROR before. A code above 2^62-1 is lowered to that, the largest in a frame.
     /// Does nothing when the connection is over already.
     ///
     /// ```
@@ -42,10 +42,10 @@ impl Connection {
         self.life.enter(now, state, &mut self.parts.trace);
     }
 
-    /// Ends the connection. The parts give back what they hold.
+    /// Ends the connection. The parts free their memory.
     ///
-    /// Late packets are waited for as long as three probe timeouts (§10.2), as far as [`MAX_DRAIN`]
-    /// allows. The probe timeouts are those of announced acknowledgement delays: a peer that misses our
+    /// The connection waits for late packets for three probe timeouts (§10.2), at most [`MAX_DRAIN`].
+    /// The probe timeouts are those of announced acknowledgement delays: a peer that misses our
     /// CONNECTION_CLOSE sends its next probe after its own probe timeout, and must get the frame again
     /// instead of a stateless reset.
     pub(crate) fn end(&mut self, now: Time, ending: impl Into<Ending>) {
@@ -102,8 +102,8 @@ pub(super) fn path_too_small() -> TransportError {
     TransportError::new(TransportErrorCode::NO_VIABLE_PATH, reason)
 }
 
-/// The longest time in which a closed connection is remembered (limit K82).
+/// The longest time for which the state of a closed connection is kept (limit K82).
 ///
-/// Deviates: RFC 9000 §10.2 wants three probe timeouts, whose length the peer decides by
+/// Deviates: RFC 9000 §10.2 requires three probe timeouts, whose length the peer decides by
 /// acknowledging late (attack A51). Later packets get a stateless reset.
 const MAX_DRAIN: Duration = Duration::from_secs(60);

@@ -14,18 +14,18 @@ use crate::space::SpaceId;
 /// Longest reason that we send; more would not fit beside other packets.
 const MAX_REASON: usize = 512;
 
-/// Our CONNECTION_CLOSE frame, and how often it was asked for.
+/// Our CONNECTION_CLOSE frame, and the packets that requested a repetition.
 #[derive(Clone, Debug)]
 pub(crate) struct Closing {
     cause: Cause,
     pub(crate) until: Time,
-    /// The time in which late packets are waited for.
+    /// Length of the closing period.
     period: Duration,
     progress: Progress,
-    /// A packet should leave now.
-    pub(crate) wants_to_send: bool,
+    /// True while a packet with the frame is due.
+    pub(crate) is_due: bool,
     received: u32,
-    /// The next answer comes after this many packets: 1, 2, 4, ... (§10.2.1).
+    /// Number of received packets that cause the next repetition: 1, 2, 4, ... (§10.2.1).
     answer_after: u32,
 }
 
@@ -33,7 +33,7 @@ pub(crate) struct Closing {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Progress {
     Waiting,
-    /// It has not left in time, and has as much time again.
+    /// It was not sent within the closing period, which has begun again.
     Late,
     Sent,
 }
@@ -55,13 +55,13 @@ impl Closing {
             until: now + period,
             period,
             progress: Progress::Waiting,
-            wants_to_send: true,
+            is_due: true,
             received: 0,
             answer_after: 1,
         }
     }
 
-    /// The code, and the reason for humans.
+    /// Returns the code, and the reason for humans.
     pub(crate) fn cause(&self) -> (CloseCause, &[u8]) {
         match &self.cause {
             Cause::Transport(error) => {
@@ -76,7 +76,7 @@ impl Closing {
 
     /// Records whether a packet with the frame has left.
     pub(super) fn on_sent(&mut self, has_left: bool) {
-        self.wants_to_send = !has_left;
+        self.is_due = !has_left;
         if has_left {
             self.progress = Progress::Sent;
         }
@@ -93,19 +93,18 @@ impl Closing {
         false
     }
 
-    /// A packet arrived while closing. Answers become rarer.
+    /// Counts a packet that arrived while closing. The intervals between repetitions of the frame double.
     pub(crate) fn on_packet(&mut self) {
         self.received += 1;
         if self.received >= self.answer_after {
             self.received = 0;
             self.answer_after = self.answer_after.saturating_mul(2);
-            self.wants_to_send = true;
+            self.is_due = true;
         }
     }
 
-    /// Encodes the frame for a packet of this space. An application's close must not leave
-    /// before the handshake protects it: Initial and Handshake packets carry a general code
-    /// and no reason (§10.2.3).
+    /// Encodes the frame for a packet of this space. Initial and Handshake packets contain a general
+    /// code and no reason instead of those of the application, which only 1-RTT packets protect (§10.2.3).
     pub(crate) fn encode(&self, space: SpaceId, writer: &mut Writer<'_>) {
         let room = writer.remaining();
         let frame = match &self.cause {
@@ -166,12 +165,12 @@ mod tests {
     }
 
     #[test]
-    fn answers_become_rarer() {
+    fn repetitions_follow_after_twice_as_many_packets_each_time() {
         let mut closing = closing(1, b"");
-        closing.wants_to_send = false;
+        closing.is_due = false;
         let answers = (1..=20).filter(|_| {
             closing.on_packet();
-            std::mem::take(&mut closing.wants_to_send)
+            std::mem::take(&mut closing.is_due)
         });
         assert_eq!(answers.collect::<Vec<u32>>(), [1, 3, 7, 15]);
     }

@@ -1,4 +1,4 @@
-//! Packets of several spaces side by side in one datagram. RFC 9000 §12.2, §14.1.
+//! Coalesced packets of several spaces in one datagram. RFC 9000 §12.2, §14.1.
 
 use courser_base::{Ecn, Side, Time};
 use courser_crypto::TAG_LEN;
@@ -19,7 +19,7 @@ use crate::recovery::{Built, LossRecovery, PacketNumber};
 use crate::space::SpaceId;
 use crate::space::sent::{FrameLists, SentFrames};
 
-/// A packet whose frames stand in the datagram and that may still be padded.
+/// A packet whose frames are written to the datagram, and which may still be padded.
 #[derive(Clone, Copy, Debug)]
 struct Unsealed {
     id: SpaceId,
@@ -28,7 +28,7 @@ struct Unsealed {
     number_offset: usize,
     /// Offset of the Length field; short headers have none.
     length_field: Option<usize>,
-    /// One past the last frame; the tag comes here.
+    /// Offset of the tag, behind the last frame.
     frames_end: usize,
     frames: SentFrames,
     ack_eliciting: bool,
@@ -50,8 +50,8 @@ impl Header<'_> {
     }
 
     /// Writes header and packet number; returns the offset of the Length field.
-    fn write(&self, room: &mut [u8], number: PacketNumber) -> Option<usize> {
-        let mut writer = Writer::new(room);
+    fn write(&self, buffer: &mut [u8], number: PacketNumber) -> Option<usize> {
+        let mut writer = Writer::new(buffer);
         let length_field = match self {
             Self::Long(header) => Some(header.encode(&mut writer, number.len)),
             Self::Short(header) => {
@@ -83,21 +83,21 @@ impl Packets {
     }
 }
 
-/// A datagram that is put together from packets of several spaces. They are sealed when it is complete,
+/// A datagram that is composed of packets of several spaces. They are sealed when it is complete,
 /// because the last of them takes the padding.
 #[derive(Debug)]
 pub(super) struct CoalescedDatagram<'a> {
-    room: &'a mut [u8],
+    buffer: &'a mut [u8],
     /// The packets, by their spaces.
     packets: [Option<Unsealed>; 3],
     len: usize,
 }
 
 impl<'a> CoalescedDatagram<'a> {
-    /// Begins a datagram that may fill `room`.
-    pub(super) fn new(room: &'a mut [u8]) -> Self {
+    /// Begins a datagram that is written to `buffer`.
+    pub(super) fn new(buffer: &'a mut [u8]) -> Self {
         Self {
-            room,
+            buffer,
             packets: [None; 3],
             len: 0,
         }
@@ -108,7 +108,7 @@ impl<'a> CoalescedDatagram<'a> {
         self.len == 0
     }
 
-    /// Length in bytes.
+    /// Returns the length in bytes; without the packets that are still to be added.
     pub(super) fn len(&self) -> usize {
         self.len
     }
@@ -118,20 +118,20 @@ impl<'a> CoalescedDatagram<'a> {
         self.packets[id as usize].is_some()
     }
 
-    /// Adds a packet that `parts` fill, if they have something to send in its space and there is room.
+    /// Adds a packet that `parts` fill, if they have frames for its space that fit.
     pub(super) fn add(&mut self, order: Order, packets: &mut Packets, parts: &mut Parts) {
         let id = order.space;
         let Some(number) = packets.recovery.next_number(id) else {
             return;
         };
         let payload_start = self.len + packets.header(id, parts).encoded_len() + number.len;
-        let frames_end = self.room.len().saturating_sub(TAG_LEN);
+        let frames_end = self.buffer.len().saturating_sub(TAG_LEN);
         if frames_end <= payload_start + 8 {
             return;
         }
         let (lists, mut filling) = packets.recovery.filling();
-        let room = &mut self.room[payload_start..frames_end];
-        let mut packet = PacketBuilder::new(room, lists);
+        let buffer = &mut self.buffer[payload_start..frames_end];
+        let mut packet = PacketBuilder::new(buffer, lists);
         parts.fill(&mut packet, order, &mut filling);
         if packet.is_empty() {
             return;
@@ -149,7 +149,8 @@ impl<'a> CoalescedDatagram<'a> {
         self.push(packet);
     }
 
-    /// Adds a packet with CONNECTION_CLOSE. Returns false if the space is not open, or there is no room.
+    /// Adds a packet with CONNECTION_CLOSE. Returns false if the space does not exist, or the packet does
+    /// not fit.
     pub(super) fn add_close(
         &mut self,
         id: SpaceId,
@@ -162,13 +163,13 @@ impl<'a> CoalescedDatagram<'a> {
         };
         let header = packets.header(id, parts);
         let payload_start = self.len + header.encoded_len() + number.len;
-        let frames_end = self.room.len().saturating_sub(TAG_LEN);
+        let frames_end = self.buffer.len().saturating_sub(TAG_LEN);
         if frames_end < payload_start + 24 {
             return false;
         }
         let mut lists = FrameLists::default();
-        let room = &mut self.room[payload_start..frames_end];
-        let mut packet = PacketBuilder::new(room, &mut lists);
+        let buffer = &mut self.buffer[payload_start..frames_end];
+        let mut packet = PacketBuilder::new(buffer, &mut lists);
         closing.encode(id, packet.writer());
         packet.pad_to(4 - number.len);
         let len = packet.end();
@@ -177,7 +178,7 @@ impl<'a> CoalescedDatagram<'a> {
         true
     }
 
-    /// Writes the header of the next packet, whose `len` bytes of frames stand in place.
+    /// Writes the header in front of the `len` bytes of frames of the next packet.
     fn write_header(
         &mut self,
         id: SpaceId,
@@ -187,7 +188,7 @@ impl<'a> CoalescedDatagram<'a> {
     ) -> Unsealed {
         let start = self.len;
         let number_offset = start + header.encoded_len();
-        let length_field = header.write(&mut self.room[start..], number);
+        let length_field = header.write(&mut self.buffer[start..], number);
         Unsealed {
             id,
             start,
@@ -206,26 +207,25 @@ impl<'a> CoalescedDatagram<'a> {
         self.packets[packet.id as usize] = Some(packet);
     }
 
-    /// Pads the datagram: those with a client's Initial, or a server's that asks for an answer, have at
-    /// least 1200 bytes (§14.1). The last packet takes the padding: whatever is behind it would be read
-    /// as a packet.
+    /// Pads a datagram with an Initial of a client, or an ack-eliciting one of a server, to 1200 bytes
+    /// (§14.1). The padding is in the last packet, because bytes behind it would be read as a packet.
     pub(super) fn pad(&mut self, side: Side) {
         let needs = self.packets[SpaceId::Initial as usize]
             .is_some_and(|initial| side.is_client() || initial.ack_eliciting);
         let Some(last) = self.packets.iter_mut().flatten().last() else {
             return;
         };
-        let goal = MIN_INITIAL_DATAGRAM.min(self.room.len());
+        let goal = MIN_INITIAL_DATAGRAM.min(self.buffer.len());
         if needs && last.end() < goal {
             let frames_end = goal - TAG_LEN;
-            self.room[last.frames_end..frames_end].fill(0);
+            self.buffer[last.frames_end..frames_end].fill(0);
             last.frames_end = frames_end;
             last.padded = true;
             self.len = goal;
         }
     }
 
-    /// Returns the ECN mark of the datagram: the path's if all of its packets may carry it.
+    /// Returns the ECN mark of the datagram: that of the path if all of its packets may have it.
     pub(super) fn common_mark(&self, recovery: &LossRecovery) -> Ecn {
         let codepoint = recovery.path().ecn_codepoint();
         let packets = self.packets.iter().flatten();
@@ -237,8 +237,8 @@ impl<'a> CoalescedDatagram<'a> {
         }
     }
 
-    /// Records the packet of a space, which is complete, and seals it in place. Returns it as loss recovery
-    /// remembers it.
+    /// Records the complete packet of a space and seals it in place. Returns the values that loss recovery
+    /// stores.
     pub(super) fn seal(
         &mut self,
         now: Time,
@@ -247,7 +247,7 @@ impl<'a> CoalescedDatagram<'a> {
         parts: &mut Parts,
     ) -> Option<Built> {
         let packet = self.packets[id as usize].as_ref()?;
-        let quic_bit_cleared = packet.seal(now, self.room, protection, parts);
+        let quic_bit_cleared = packet.seal(now, self.buffer, protection, parts);
         Some(Built {
             number: packet.number.value,
             len: packet.end() - packet.start,
@@ -261,17 +261,16 @@ impl<'a> CoalescedDatagram<'a> {
 }
 
 impl Unsealed {
-    /// One past the last byte.
+    /// Returns the offset behind the last byte.
     fn end(&self) -> usize {
         self.frames_end + TAG_LEN
     }
 
-    /// Records a packet that stands complete, and seals it in place. Returns true if its QUIC bit is
-    /// cleared.
+    /// Records the complete packet and seals it in place. Returns true if its QUIC bit is cleared.
     fn seal(
         &self,
         now: Time,
-        room: &mut [u8],
+        buffer: &mut [u8],
         protection: &mut PacketProtection,
         parts: &mut Parts,
     ) -> bool {
@@ -294,12 +293,12 @@ impl Unsealed {
             },
         };
         let payload_start = self.number_offset + self.number.len;
-        let payload = &room[payload_start..self.frames_end];
+        let payload = &buffer[payload_start..self.frames_end];
         parts.trace.packet_sent(now, outgoing, payload);
         if let Some(offset) = self.length_field {
-            patch_length(room, offset, self.end() - self.number_offset);
+            patch_length(buffer, offset, self.end() - self.number_offset);
         }
-        let bytes = &mut room[self.start..self.end()];
+        let bytes = &mut buffer[self.start..self.end()];
         if is_short {
             let spin = parts
                 .bits

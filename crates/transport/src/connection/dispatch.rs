@@ -1,4 +1,4 @@
-//! Which part sees a received frame: the one match over `Frame`.
+//! Passes each received frame to its owner, in the only match over `Frame`.
 
 #![deny(
     clippy::wildcard_enum_match_arm,
@@ -10,7 +10,7 @@ use courser_telemetry::PathState;
 use courser_wire::frame::{Ack, Datagram, Frame, NewConnectionId, Stream};
 use courser_wire::packet::Packet;
 
-use super::effects::{LifeEffects, ReceivedFrames, Worth};
+use super::effects::{FrameProgress, LifeEffects, ReceivedFrames};
 use super::packets::Packets;
 use super::parts::Parts;
 use super::received_datagram::ReceivedDatagram;
@@ -21,7 +21,7 @@ use crate::recovery::{Acknowledged, LossRecovery};
 use crate::space::SpaceId;
 use crate::stream::StreamOutcome;
 
-/// The packet that a frame came in.
+/// The packet that contains a frame.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Carrier<'a> {
     pub(super) datagram: &'a ReceivedDatagram,
@@ -30,12 +30,12 @@ pub(super) struct Carrier<'a> {
 }
 
 impl Parts {
-    /// Hands a received frame to its owner, and adds its effects to those of its packet. Returns the effects
+    /// Passes a received frame to its owner, and adds its effects to those of its packet. Returns the effects
     /// on the life of the connection.
     ///
     /// # Errors
     ///
-    /// The rule that the frame breaks.
+    /// The error for the rule that the frame breaks.
     #[expect(clippy::too_many_lines, reason = "an arm for each frame")]
     pub(super) fn on_frame<'a>(
         &mut self,
@@ -48,97 +48,99 @@ impl Parts {
         let rtt = |packets: &Packets| packets.recovery.path().rtt().smoothed();
         let mut life = LifeEffects::default();
         received.is_ack_eliciting |= frame.is_ack_eliciting();
-        received.is_beyond_probing |= !frame.is_probing();
-        let worth = match frame {
+        received.has_non_probing_frame |= !frame.is_probing();
+        let progress = match frame {
             Frame::Stream(frame) => self.on_stream_frame(now, frame, received)?,
             Frame::Ack(frame) => {
                 let acknowledged = self.on_ack_frame(now, space, frame, packets)?;
                 received.acknowledges |= acknowledged.is_ack_eliciting;
                 life.confirms = self.is_confirmed_by(space, &acknowledged);
                 life.is_path_too_small = acknowledged.is_path_too_small;
-                Worth::of_progress(acknowledged.has_settled)
+                FrameProgress::of_progress(acknowledged.has_settled)
             }
-            Frame::Padding(_) => Worth::Neutral,
-            Frame::Ping => Worth::Nothing,
+            Frame::Padding(_) => FrameProgress::Neutral,
+            Frame::Ping => FrameProgress::Nothing,
             Frame::Crypto(frame) => {
                 received.has_crypto = true;
                 received.repeats_hello |= self.handshake.on_crypto_frame(space, frame)?;
-                Worth::Neutral
+                FrameProgress::Neutral
             }
             Frame::ResetStream(frame) => {
                 self.streams.on_reset_stream_frame(*frame)?;
-                Worth::Neutral
+                FrameProgress::Neutral
             }
             Frame::ResetStreamAt(frame) => {
                 self.streams.on_reset_stream_at_frame(*frame)?;
-                Worth::Neutral
+                FrameProgress::Neutral
             }
             Frame::StopSending(frame) => {
                 self.streams.on_stop_sending_frame(*frame)?;
-                Worth::Neutral
+                FrameProgress::Neutral
             }
-            Frame::MaxData(frame) => Worth::of_credit(self.streams.on_max_data_frame(*frame)?),
+            Frame::MaxData(frame) => {
+                FrameProgress::of_credit(self.streams.on_max_data_frame(*frame)?)
+            }
             Frame::MaxStreamData(frame) => {
-                Worth::of_credit(self.streams.on_max_stream_data_frame(*frame)?)
+                FrameProgress::of_credit(self.streams.on_max_stream_data_frame(*frame)?)
             }
             Frame::MaxStreams(frame) => {
-                Worth::of_credit(self.streams.on_max_streams_frame(*frame)?)
+                FrameProgress::of_credit(self.streams.on_max_streams_frame(*frame)?)
             }
             Frame::DataBlocked(frame) => {
                 self.streams
                     .on_data_blocked_frame(now, rtt(packets), *frame)?;
-                Worth::Repetition
+                FrameProgress::Repetition
             }
             Frame::StreamDataBlocked(frame) => {
                 self.streams
                     .on_stream_data_blocked_frame(now, rtt(packets), *frame)?;
-                Worth::Repetition
+                FrameProgress::Repetition
             }
             Frame::StreamsBlocked(frame) => {
                 self.streams
                     .on_streams_blocked_frame(now, rtt(packets), *frame)?;
-                Worth::Repetition
+                FrameProgress::Repetition
             }
             Frame::NewConnectionId(frame) => self.on_new_connection_id_frame(now, frame)?,
             Frame::RetireConnectionId(frame) => {
                 let used = &carrier.packet.destination;
                 self.ids
                     .on_retire_connection_id_frame(frame.sequence, used)?;
-                Worth::Neutral
+                FrameProgress::Neutral
             }
             Frame::PathChallenge(frame) => {
                 self.on_path_challenge_frame(carrier.datagram, frame.data, packets);
-                Worth::Nothing
+                FrameProgress::Nothing
             }
             Frame::PathResponse(frame) => {
                 life.is_path_validated = self.on_path_response_frame(now, frame.data, packets);
-                Worth::Neutral
+                FrameProgress::Neutral
             }
             Frame::NewToken(frame) => {
                 self.handshake.on_new_token_frame(frame)?;
-                Worth::Nothing
+                FrameProgress::Nothing
             }
             Frame::HandshakeDone => {
                 self.handshake.check_handshake_done_frame()?;
                 life.confirms = true;
-                Worth::Neutral
+                FrameProgress::Neutral
             }
             Frame::ConnectionClose(frame) => {
                 life.close = Some(*frame);
-                Worth::Neutral
+                FrameProgress::Neutral
             }
             Frame::Datagram(frame) => self.on_datagram_frame(frame)?,
             Frame::AckFrequency(frame) => {
                 self.acknowledger.on_ack_frequency_frame(frame)?;
-                Worth::Nothing
+                FrameProgress::Nothing
             }
             Frame::ImmediateAck => {
                 self.acknowledger.check_extension()?;
-                received.wants_ack = true;
-                Worth::Nothing
+                received.has_immediate_ack = true;
+                FrameProgress::Nothing
             }
         };
-        received.count(worth);
+        received.count(progress);
         Ok(life)
     }
 
@@ -148,15 +150,15 @@ impl Parts {
         now: Time,
         frame: &Stream<'_>,
         received: &mut ReceivedFrames,
-    ) -> Result<Worth, TransportError> {
+    ) -> Result<FrameProgress, TransportError> {
         let outcome = self.streams.on_stream_frame(now, frame)?;
         received.ends_stream |= frame.fin;
         received.is_refused |= outcome == StreamOutcome::Refused;
         Ok(match outcome {
-            _ if frame.data.is_empty() && !frame.fin => Worth::Nothing,
-            StreamOutcome::Fresh => Worth::Fresh,
-            StreamOutcome::Known => Worth::Repetition,
-            StreamOutcome::Refused => Worth::Neutral,
+            _ if frame.data.is_empty() && !frame.fin => FrameProgress::Nothing,
+            StreamOutcome::Fresh => FrameProgress::Fresh,
+            StreamOutcome::Known => FrameProgress::Repetition,
+            StreamOutcome::Refused => FrameProgress::Neutral,
         })
     }
 
@@ -185,9 +187,9 @@ impl Parts {
         Ok(acknowledged)
     }
 
-    /// Returns true if an ACK frame shows that the peer has confirmed the handshake. A server that reads 1-RTT
-    /// packets has our Finished. HANDSHAKE_DONE may have been lost, and until it comes again only the
-    /// handshake would be probed (RFC 9001 §4.1.2).
+    /// Returns true if an ACK frame confirms the handshake. A server that reads 1-RTT packets has our
+    /// Finished. HANDSHAKE_DONE may have been lost, and until it is repeated, probes would contain only
+    /// the handshake (RFC 9001 §4.1.2).
     #[inline]
     fn is_confirmed_by(&self, space: SpaceId, acknowledged: &Acknowledged) -> bool {
         let largest = acknowledged.largest;
@@ -199,24 +201,24 @@ impl Parts {
         &mut self,
         now: Time,
         frame: &NewConnectionId,
-    ) -> Result<Worth, TransportError> {
+    ) -> Result<FrameProgress, TransportError> {
         let old = self.ids.destination();
         self.ids.on_new_connection_id_frame(frame)?;
         let new = self.ids.destination();
         self.trace.destination(now, old, new);
-        Ok(Worth::Neutral)
+        Ok(FrameProgress::Neutral)
     }
 
-    fn on_datagram_frame(&mut self, frame: &Datagram<'_>) -> Result<Worth, TransportError> {
+    fn on_datagram_frame(&mut self, frame: &Datagram<'_>) -> Result<FrameProgress, TransportError> {
         self.datagrams.on_datagram_frame(frame)?;
-        // An empty one may mean something to the application, but pays for nothing.
+        // An empty datagram may be useful to the application, but does not count as progress.
         Ok(match frame.data.is_empty() {
-            true => Worth::Neutral,
-            false => Worth::Progress,
+            true => FrameProgress::Neutral,
+            false => FrameProgress::Progress,
         })
     }
 
-    /// Takes a challenge. The answer leaves on the path where the challenge arrived (RFC 9000 §8.2.2).
+    /// Processes a challenge. The response is sent on the path where the challenge arrived (RFC 9000 §8.2.2).
     fn on_path_challenge_frame(
         &mut self,
         datagram: &ReceivedDatagram,
@@ -229,8 +231,8 @@ impl Parts {
         }
     }
 
-    /// Takes the answer to a challenge of ours. Returns true if it validates a path of a client, which may be
-    /// waiting for that to move. A server has followed its client before.
+    /// Processes the response to a challenge of ours. Returns true if it validates a path of a client, which
+    /// may be waiting for that to migrate. A server follows its client before the validation.
     fn on_path_response_frame(&mut self, now: Time, data: [u8; 8], packets: &Packets) -> bool {
         let pto = packets.recovery.pto();
         let answered = self.paths.on_path_response(now, data, pto);
@@ -255,8 +257,8 @@ impl Parts {
         !is_server
     }
 
-    /// Returns the path that an authentic packet came on. A new path gets a state in loss
-    /// recovery, and the paths that make room for it are closed there.
+    /// Returns the path on which an authentic packet arrived. A new path gets a state in loss
+    /// recovery, and the paths that it replaces are closed there.
     pub(super) fn arrival_path(
         &mut self,
         datagram: &ReceivedDatagram,
@@ -268,19 +270,19 @@ impl Parts {
         let index = self
             .paths
             .on_packet(now, datagram.place, datagram.len, rtt, open_path);
-        self.release_given_up(now, recovery);
+        self.release_removed(now, recovery);
         index
     }
 
-    /// Closes the paths that were given up in loss recovery, retires their IDs, and records which have not answered.
-    pub(super) fn release_given_up(&mut self, now: Time, recovery: &mut LossRecovery) {
-        while let Some(key) = self.paths.take_given_up(&mut self.ids) {
+    /// Closes abandoned paths in loss recovery, retires their IDs, and records those without a response.
+    pub(super) fn release_removed(&mut self, now: Time, recovery: &mut LossRecovery) {
+        while let Some(key) = self.paths.release_removed_id(&mut self.ids) {
             recovery.close_path(key);
         }
         self.trace_unanswered(now);
     }
 
-    /// Records the paths that have not answered in time, or were left before.
+    /// Records the paths that have not responded in time, or whose validation was abandoned.
     pub(super) fn trace_unanswered(&mut self, now: Time) {
         while let Some(path) = self.paths.take_unanswered() {
             self.trace.probing_abandoned(now, path);

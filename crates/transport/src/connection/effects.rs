@@ -1,15 +1,15 @@
-//! Effects of received frames, as `dispatch` combines them from the answers of the parts.
+//! Effects of received frames, as `dispatch` combines them from the results of the parts.
 
 use courser_wire::frame::ConnectionClose;
 
 /// Effects of a frame on the life of the connection, which take place before the next frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct LifeEffects<'a> {
-    /// The peer has confirmed the handshake.
+    /// True if the frame confirms the handshake (RFC 9001 §4.1.2).
     pub(super) confirms: bool,
-    /// The path does not carry datagrams of the smallest size.
+    /// True if the path does not carry datagrams of the smallest size.
     pub(super) is_path_too_small: bool,
-    /// The peer has answered on a path, which a client may have waited for.
+    /// True if a path is validated, which a client may wait for to migrate.
     pub(super) is_path_validated: bool,
     /// The frame with which the peer closes the connection.
     pub(super) close: Option<ConnectionClose<'a>>,
@@ -23,30 +23,30 @@ impl LifeEffects<'_> {
     }
 }
 
-/// The value of a frame for the end that processed it (RFC 9000 §21.9).
+/// The progress that a frame brings to the end that processed it (RFC 9000 §21.9).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Worth {
-    /// It costs work and brings nothing.
+pub(super) enum FrameProgress {
+    /// It costs work without any progress.
     Nothing,
     /// It counts neither for nor against the peer.
     Neutral,
-    /// It makes progress.
+    /// It brings data, an acknowledgement or state, and offsets one frame without progress.
     Progress,
-    /// It makes progress, and pays for frames that repeat what is known.
+    /// It brings new stream data, and offsets repeated frames as well.
     Fresh,
-    /// It raises a limit, which pays for frames that repeat what is known.
+    /// It raises a limit, which offsets repeated frames alone.
     Credit,
-    /// It repeats what is known. Honest peers do that when an acknowledgement is late or lost, or in large
+    /// It repeats known content. Honest peers do that when an acknowledgement is late or lost, or in large
     /// numbers while they wait for credit: Chromium sends a STREAMS_BLOCKED frame for each request that
     /// it has to queue, thousands of them for a page of thousands of images.
     Repetition,
 }
 
-impl Worth {
-    /// Returns the worth of a frame that makes progress or none.
+impl FrameProgress {
+    /// Returns [`FrameProgress::Progress`] or [`FrameProgress::Nothing`].
     #[inline]
-    pub(super) fn of_progress(is_made: bool) -> Self {
-        match is_made {
+    pub(super) fn of_progress(has_progress: bool) -> Self {
+        match has_progress {
             true => Self::Progress,
             false => Self::Nothing,
         }
@@ -62,50 +62,50 @@ impl Worth {
     }
 }
 
-/// The frames of a packet that were processed.
+/// The combined effects of the frames of a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct ReceivedFrames {
-    /// The packet must be acknowledged some time.
+    /// True if the packet must be acknowledged within the promised delay.
     pub(super) is_ack_eliciting: bool,
-    /// The peer wants an ACK at once.
-    pub(super) wants_ack: bool,
-    /// A stream ends.
+    /// True if there is an IMMEDIATE_ACK frame.
+    pub(super) has_immediate_ack: bool,
+    /// True if there is a STREAM frame with FIN, whose acknowledgement is due early.
     pub(super) ends_stream: bool,
-    /// A part had no room: the packet must not be acknowledged.
+    /// True if a part could not store a frame, so that the packet must not be acknowledged.
     pub(super) is_refused: bool,
-    /// There are frames beside those that probe a path (RFC 9000 §9.1).
-    pub(super) is_beyond_probing: bool,
-    /// CRYPTO data arrived.
+    /// True if there are frames beside those that probe a path (RFC 9000 §9.1).
+    pub(super) has_non_probing_frame: bool,
+    /// True if there is a CRYPTO frame, so that TLS may have work.
     pub(super) has_crypto: bool,
-    /// An Initial repeats CRYPTO data: the peer has no acknowledgement of it.
+    /// True if an Initial repeats CRYPTO data, because the peer has no acknowledgement of it.
     pub(super) repeats_hello: bool,
-    /// An ack-eliciting packet of ours was acknowledged.
+    /// True if an ack-eliciting packet of ours was acknowledged.
     pub(super) acknowledges: bool,
-    /// A frame made progress for its sender.
+    /// True if a frame brought progress.
     pub(super) has_progress: bool,
-    /// Number of frames that brought nothing.
+    /// Number of frames without progress.
     pub(super) idle: u32,
-    /// Number of STREAM and credit frames that repeat what is known, and of frames that report a limit of ours.
+    /// Number of STREAM and credit frames that repeat known content, and of frames that report a limit of ours.
     pub(super) repetitions: u32,
-    /// Number of STREAM and credit frames that brought something new.
+    /// Number of STREAM and credit frames with new content.
     pub(super) fresh: u32,
 }
 
 impl ReceivedFrames {
-    /// Counts a frame.
+    /// Counts a frame by its progress.
     #[inline]
-    pub(super) fn count(&mut self, worth: Worth) {
-        match worth {
-            Worth::Nothing => self.idle += 1,
-            Worth::Neutral => {}
-            Worth::Progress => self.has_progress = true,
-            Worth::Fresh => {
+    pub(super) fn count(&mut self, progress: FrameProgress) {
+        match progress {
+            FrameProgress::Nothing => self.idle += 1,
+            FrameProgress::Neutral => {}
+            FrameProgress::Progress => self.has_progress = true,
+            FrameProgress::Fresh => {
                 self.has_progress = true;
                 self.fresh += 1;
             }
-            Worth::Credit => self.fresh += 1,
+            FrameProgress::Credit => self.fresh += 1,
             // Content that is refused is sent again, together with what was accepted.
-            Worth::Repetition => self.repetitions += u32::from(!self.is_refused),
+            FrameProgress::Repetition => self.repetitions += u32::from(!self.is_refused),
         }
     }
 }
@@ -115,19 +115,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn frames_are_counted_by_their_worth() {
-        // Worth, frames without progress, fresh ones, repetitions, progress.
-        for (worth, idle, fresh, repetitions, has_progress) in [
-            (Worth::Nothing, 2, 0, 0, false),
-            (Worth::Neutral, 0, 0, 0, false),
-            (Worth::Progress, 0, 0, 0, true),
-            (Worth::Fresh, 0, 2, 0, true),
-            (Worth::Credit, 0, 2, 0, false),
-            (Worth::Repetition, 0, 0, 2, false),
+    fn frames_are_counted_by_their_progress() {
+        // Kind, frames without progress, fresh ones, repetitions, progress.
+        for (progress, idle, fresh, repetitions, has_progress) in [
+            (FrameProgress::Nothing, 2, 0, 0, false),
+            (FrameProgress::Neutral, 0, 0, 0, false),
+            (FrameProgress::Progress, 0, 0, 0, true),
+            (FrameProgress::Fresh, 0, 2, 0, true),
+            (FrameProgress::Credit, 0, 2, 0, false),
+            (FrameProgress::Repetition, 0, 0, 2, false),
         ] {
             let mut received = ReceivedFrames::default();
-            received.count(worth);
-            received.count(worth);
+            received.count(progress);
+            received.count(progress);
             let expected = ReceivedFrames {
                 has_progress,
                 idle,
@@ -135,16 +135,16 @@ mod tests {
                 fresh,
                 ..ReceivedFrames::default()
             };
-            assert_eq!(received, expected, "{worth:?}");
+            assert_eq!(received, expected, "{progress:?}");
         }
     }
 
     #[test]
-    fn nothing_is_a_repetition_once_a_part_has_refused() {
+    fn repetitions_do_not_count_after_a_refusal() {
         let mut received = ReceivedFrames::default();
-        received.count(Worth::Repetition);
+        received.count(FrameProgress::Repetition);
         received.is_refused = true;
-        received.count(Worth::Repetition);
+        received.count(FrameProgress::Repetition);
         assert_eq!(received.repetitions, 1);
     }
 }

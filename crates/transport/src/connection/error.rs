@@ -23,7 +23,7 @@ pub enum ConnectionError {
     ConnectionClosed(PeerClose),
     /// The peer's application closed.
     ApplicationClosed {
-        /// The application's code.
+        /// The code that the peer's application chose.
         code: ApplicationErrorCode,
         /// For humans; any bytes.
         reason: Bytes,
@@ -37,14 +37,14 @@ pub enum ConnectionError {
     /// As many probe timeouts in a row as
     /// [`TransportConfig::max_ptos`](crate::TransportConfig::max_ptos) allows brought no acknowledgement.
     PathSilent,
-    /// We closed it.
+    /// Our application closed the connection.
     LocallyClosed,
 }
 
 /// The peer's CONNECTION_CLOSE of type 0x1c.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PeerClose {
-    /// Its code.
+    /// The error code, which may be one that RFC 9000 §20.1 does not define.
     pub code: TransportErrorCode,
     /// The frame type that caused the error, 0 for none.
     pub frame_type: u64,
@@ -100,7 +100,7 @@ impl fmt::Display for ConnectionError {
                 write_reason(f, reason)
             }
             Self::Reset => write!(f, "reset by peer: it has no state of this connection"),
-            Self::TimedOut => write!(f, "timed out: nothing heard for the idle timeout"),
+            Self::TimedOut => write!(f, "timed out: no packet received within the idle timeout"),
             Self::HandshakeTimedOut => write!(f, "timed out: the handshake did not finish"),
             Self::PathSilent => write!(f, "timed out: no answer to probes"),
             Self::LocallyClosed => write!(f, "closed by us"),
@@ -108,10 +108,10 @@ impl fmt::Display for ConnectionError {
     }
 }
 
-/// The most bytes of a peer's reason that are shown.
+/// Maximum number of bytes of a peer's reason that are shown.
 const SHOWN_REASON: usize = 256;
 
-/// Writes a reason escaped and cut, because the peer can choose any bytes (RFC 9000 §19.19).
+/// Writes a reason, escaped and truncated, because the peer can choose any bytes (RFC 9000 §19.19).
 fn write_reason(f: &mut fmt::Formatter<'_>, reason: &[u8]) -> fmt::Result {
     if reason.is_empty() {
         return Ok(());
@@ -149,12 +149,12 @@ mod tests {
             "no common QUIC version: we speak 0x6b3343cf, the server offered 0x00000001 0x5aaafa8a"
         );
         let both = error(&[Version::V2, Version::V1], vec![0x1a2a_3a4a]);
-        let told = "we speak 0x6b3343cf 0x00000001, the server offered 0x1a2a3a4a";
-        assert!(both.ends_with(told), "{both}");
+        let end = "we speak 0x6b3343cf 0x00000001, the server offered 0x1a2a3a4a";
+        assert!(both.ends_with(end), "{both}");
     }
 
     #[test]
-    fn peers_text_is_escaped_and_cut() {
+    fn reason_of_the_peer_is_escaped_and_truncated() {
         let mut reason = b"\x1b[31m\xff\n".to_vec();
         reason.extend([b'a'; 1000]);
         let shown = ConnectionError::ApplicationClosed {

@@ -14,9 +14,9 @@ use crate::stream::StreamEvent;
 pub enum Event {
     /// ALPN and server name are known.
     HandshakeDataReady,
-    /// The server has refused early data. All streams that were opened before are gone: numbers of
-    /// streams begin anew, and datagrams that were queued are dropped (RFC 9001 §4.6.2). The event
-    /// precedes [`Event::Connected`].
+    /// The server has refused early data. All streams that were opened before are removed, stream
+    /// numbers restart, and queued datagrams are dropped (RFC 9001 §4.6.2). The event precedes
+    /// [`Event::Connected`].
     EarlyDataRejected,
     /// The handshake is complete: data may flow both ways.
     Connected,
@@ -29,14 +29,14 @@ pub enum Event {
     /// Requests for a PING were answered: see [`Pings::answer`](crate::Pings::answer).
     PingAnswered,
     /// The system or the network reports that the first packets of this client do not reach the server:
-    /// nothing listens on its port, or there is no way to it. Occurs once at most, and only before the
+    /// nothing listens on its port, or there is no route to it. Occurs once at most, and only before the
     /// server has answered.
     ///
-    /// The handshake goes on: the report of the network may be forged by someone on the path, and the
-    /// state of a moment. A client with another address to try need not wait.
+    /// The handshake continues, because the report may be forged by an attacker on the path, or be
+    /// outdated in a moment. A client with another address to try need not wait.
     Unreachable(Unreachable),
-    /// Three probe timeouts in a row have expired and nothing was acknowledged since: the path may be
-    /// dead. The connection goes on probing until its idle timeout, or until
+    /// Three probe timeouts in a row have expired without an acknowledgement: the path may be dead. The
+    /// connection continues probing until its idle timeout, or until
     /// [`TransportConfig::max_ptos`](crate::TransportConfig::max_ptos) ends it. Occurs only after the
     /// handshake is complete, and only while something is in flight.
     PathSilent,
@@ -44,15 +44,15 @@ pub enum Event {
     PathAnswers,
     /// Another path is in use: the peer's address changed, or our end moved.
     PathChanged {
-        /// The address in use. On a server it is not yet proven.
+        /// The address in use. On a server it is not yet validated.
         peer: SocketAddr,
     },
     /// The path that our end moved to is validated and in use (RFC 9000 §9.2, §9.6).
     Migrated,
-    /// The path that our end wanted to move to was not validated in time. The connection uses the
-    /// one before.
+    /// The path to which our end began to move was not validated in time. The connection uses the
+    /// previous path.
     MigrationFailed,
-    /// A caller that can find out the MTU of the interface towards the peer
+    /// A caller that can determine the MTU of the interface towards the peer
     /// [sets it](super::Connection::set_interface_mtu) now: the search for larger datagrams begins on the
     /// path in use, or the handshake is complete with datagrams larger than 1200 bytes. It may occur
     /// again for another path.

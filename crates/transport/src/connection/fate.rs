@@ -110,7 +110,7 @@ impl FrameOwners for Parts {
             SentFrame::Datagrams { count } => datagrams.on_lost(count),
             SentFrame::TrackedDatagram { id } => datagrams.on_tracked_lost(id),
             SentFrame::MeasuredPing { request, .. } => self.pings.on_lost(request),
-            // A newer ACK contains more, a PING has done its work, a path probe is made fresh.
+            // A newer ACK contains more, a lost PING need not be repeated, and a path probe needs new data.
             SentFrame::Ack { .. }
             | SentFrame::Ping
             | SentFrame::ImmediateAck
@@ -122,7 +122,7 @@ impl FrameOwners for Parts {
     }
 
     fn has_new_data(&self) -> bool {
-        self.streams.has_stream_data() || self.datagrams.wants_to_send()
+        self.streams.has_stream_data() || self.datagrams.has_frames_to_send()
     }
 
     fn has_crypto(&self, space: SpaceId) -> bool {

@@ -1,4 +1,4 @@
-//! Fills packets with frames: the one list of the parts that write them, most urgent first.
+//! Fills packets with frames, in the only list of the parts that write them, most urgent first.
 
 use std::time::Duration;
 
@@ -22,9 +22,9 @@ pub(super) enum Content {
     /// Everything that packets 2 to n of a batch may hold: datagrams and stream data alone, unless other frames
     /// wait. Flow-control frames and an ACK that is not due are part of the first packet.
     Further,
-    /// The frames that a 0-RTT packet may hold: data of streams and datagrams, and the frames that go along.
+    /// The frames that a 0-RTT packet may hold: data of streams and datagrams, and their control frames.
     Early,
-    /// Only an ACK: the window is full.
+    /// An ACK alone, because the congestion window is full.
     AckOnly,
     /// Challenge and response of one path.
     Probe(PathIndex),
@@ -41,7 +41,7 @@ pub(super) struct Order {
 }
 
 impl Order {
-    /// A 1-RTT packet.
+    /// Returns the order for a 1-RTT packet, which the application space numbers.
     pub(super) fn one_rtt(now: Time, content: Content) -> Self {
         Self {
             now,
@@ -61,7 +61,7 @@ impl Parts {
         recovery: &mut Filling<'_>,
     ) {
         match order.content {
-            Content::Further if !self.wants_control() && !recovery.wants_to_send() => {
+            Content::Further if !self.has_control_frames() && !recovery.has_frames_to_send() => {
                 self.fill_data(packet, order.now, recovery);
             }
             Content::All | Content::Further => self.fill_all(packet, order, recovery),
@@ -107,8 +107,8 @@ impl Parts {
         }
     }
 
-    /// Fills a 0-RTT packet. There is nothing to acknowledge, and all that depends on parameters which
-    /// are not remembered waits (RFC 9000 §12.5).
+    /// Fills a 0-RTT packet. It has no ACK, and no frames that depend on parameters which are not
+    /// remembered (RFC 9000 §12.5).
     fn fill_early(
         &mut self,
         packet: &mut PacketBuilder<'_>,
@@ -128,19 +128,19 @@ impl Parts {
         recovery: &mut Filling<'_>,
     ) {
         let Order { now, space, .. } = order;
-        let is_alone = order.content == Content::AckOnly;
-        // The packet may still get frames other than an ACK. A PING too many is harmless.
-        let has_data = self.streams.has_stream_data() || self.datagrams.wants_to_send();
+        let is_ack_only = order.content == Content::AckOnly;
+        // The packet may still get frames other than an ACK. A needless PING is harmless.
+        let has_data = self.streams.has_stream_data() || self.datagrams.has_frames_to_send();
         let has_crypto = self.handshake.wants_to_send_crypto(space);
         let context = AckContext {
-            is_alone,
-            // A probe of the handshake repeats the last ACK, which may have been lost. The peer waits
-            // for it with a timeout that doubles, and sends nothing more unless it is asked.
+            is_ack_only,
+            // A probe of the handshake repeats the last ACK, which may have been lost. Without it the
+            // peer waits for its probe timeout, which doubles each time.
             is_repeated: recovery.is_handshake_probe(space, has_crypto),
-            asks: !is_alone && has_data,
+            is_ack_eliciting: !is_ack_only && has_data,
         };
         let written = self.acknowledger.write_frame(now, space, packet, context);
-        if written.is_some_and(|ack| ack.wants_ping) {
+        if written.is_some_and(|ack| ack.needs_ping) {
             recovery.ask_unless_waiting(space);
         }
     }
@@ -164,7 +164,7 @@ impl Parts {
 
     /// Writes the datagrams that may precede waiting stream data, and then stream data.
     fn fill_data(&mut self, packet: &mut PacketBuilder<'_>, now: Time, recovery: &Filling<'_>) {
-        if !self.datagrams.wants_to_send() {
+        if !self.datagrams.has_frames_to_send() {
             self.streams.write_stream_frames(packet);
             return;
         }
@@ -181,40 +181,40 @@ impl Parts {
         now: Time,
         recovery: &Filling<'_>,
     ) {
-        let room = frame_room(recovery.mtu(), self.ids.destination().len());
-        let largest = room.saturating_sub(1);
+        let capacity = frame_capacity(recovery.mtu(), self.ids.destination().len());
+        let largest = capacity.saturating_sub(1);
         let is_contested = self.streams.has_stream_data();
         self.datagrams
             .write_frames(now, largest, is_contested, packet);
     }
 
-    /// Returns true if a part has anything to send but an ACK, datagrams, stream data, and flow-control frames,
-    /// which are part of the first packet of each batch.
+    /// Returns true if frames wait that are neither ACK, datagrams, stream data nor flow control. Flow-control
+    /// frames are part of the first packet of each batch.
     #[inline]
-    pub(super) fn wants_control(&self) -> bool {
-        self.pings.wants_to_send()
-            || self.handshake.wants_to_send()
-            || self.paths.active().wants_to_send()
-            || self.ids.wants_to_send()
+    pub(super) fn has_control_frames(&self) -> bool {
+        self.pings.has_frames_to_send()
+            || self.handshake.has_frames_to_send()
+            || self.paths.active().has_frames_to_send()
+            || self.ids.has_frames_to_send()
     }
 
-    /// Returns true if datagrams of the application wait, and nothing that needs full packets.
-    pub(super) fn wants_datagrams_alone(&self) -> bool {
-        self.datagrams.wants_to_send()
-            && !self.streams.wants_to_send()
-            && !self.paths.active().wants_to_send()
+    /// Returns true if datagrams of the application wait, and no frames that need full packets.
+    pub(super) fn has_only_datagrams(&self) -> bool {
+        self.datagrams.has_frames_to_send()
+            && !self.streams.has_frames_to_send()
+            && !self.paths.active().has_frames_to_send()
     }
 }
 
 /// Returns the bytes of frames in a full 1-RTT packet whose number is of the longest kind.
 /// `id_len` is the length of the Destination Connection ID.
-pub(super) fn frame_room(mtu: u16, id_len: usize) -> usize {
+pub(super) fn frame_capacity(mtu: u16, id_len: usize) -> usize {
     usize::from(mtu).saturating_sub(1 + id_len + LONGEST_NUMBER + TAG_LEN)
 }
 
-/// Shorter round trips consist of wakeups and system calls, whose delays a window must cover too: it
-/// stays at 2 MiB up to 3.5 GB/s, which fits the usual socket buffers. What is in flight beyond that is
-/// a queue there, behind which requests wait. With 300 us, requests took twice as long and nothing was
+/// The shortest round trip from which receive windows are derived. Shorter round trips consist of wakeups
+/// and system calls, whose delays a window must cover too: it stays at 2 MiB up to 3.5 GB/s, which fits
+/// the usual socket buffers. More bytes in flight form a queue there, behind which requests wait. With 300 us, requests took twice as long and nothing was
 /// faster; with 60 us, one transfer lost 4 % of its speed.
 const MIN_WINDOW_RTT: Duration = Duration::from_micros(150);
 /// The most bytes of a packet number (RFC 9000 §17.1).

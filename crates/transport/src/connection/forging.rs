@@ -1,4 +1,4 @@
-//! Test support for sealing packets in a connection's name.
+//! Test support for packets that are sealed with the keys of a connection.
 
 use courser_crypto::HeaderKey;
 use courser_wire::ConnectionId;

@@ -1,4 +1,4 @@
-//! Bits of headers that mean nothing to the ends of a connection: the QUIC bit (RFC 9287) and the
+//! Header bits without a meaning for the ends of a connection: the QUIC bit (RFC 9287) and the
 //! latency spin bit (RFC 9000 §17.4).
 
 use courser_base::Side;
@@ -11,11 +11,11 @@ use crate::rng::Rng;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct HeaderBits {
     side: Side,
-    /// True if we accept packets whose Fixed Bit is 0, and said so.
+    /// True if we accept packets whose Fixed Bit is 0, and announce it.
     accepts_cleared: bool,
-    /// True once the peer said that it accepts them.
+    /// True once the peer has announced that it accepts them.
     may_clear: bool,
-    /// True while the packets that are built keep the bit.
+    /// True while packets are built whose bit must be 1.
     is_kept: bool,
     spin: Spin,
 }
@@ -40,7 +40,7 @@ enum Spin {
 
 impl HeaderBits {
     /// Creates the state of a connection. One in sixteen does not take part in the spin bit, so that
-    /// its absence is nothing special.
+    /// observers cannot tell whether it is switched off.
     pub(super) fn new(side: Side, accepts_cleared: bool, spins: bool, rng: &mut Rng) -> Self {
         let spin = match (spins, spins && rng.below(EXCLUDED) == 0) {
             (false, _) => Spin::Off,
@@ -65,7 +65,7 @@ impl HeaderBits {
         self.accepts_cleared
     }
 
-    /// Takes the peer's parameter grease_quic_bit. An end that does not accept cleared bits clears
+    /// Applies the peer's parameter grease_quic_bit. An end that does not accept cleared bits clears
     /// none.
     pub(super) fn on_peer_parameter(&mut self, grease_quic_bit: bool) {
         self.may_clear = grease_quic_bit && self.accepts_cleared;
@@ -77,15 +77,15 @@ impl HeaderBits {
         self.may_clear
     }
 
-    /// Decides whether the next packets may have a cleared bit, although the peer accepts that: the
-    /// path may drop them.
+    /// Sets whether the next packets may have a cleared bit. The path may drop them even if the peer
+    /// accepts them.
     #[inline]
     pub(super) fn set_clearing(&mut self, is_allowed: bool) {
         self.is_kept = !is_allowed;
     }
 
-    /// Clears the Fixed Bit of half of the packets, at random, if the peer accepts that.
-    /// Called before the packet is sealed. Returns true if it did.
+    /// Clears the Fixed Bit of half of the packets, at random, if the peer accepts that, and returns true
+    /// if it did. Called before the packet is sealed.
     #[inline]
     pub(super) fn grease(&self, first_byte: &mut u8, rng: &mut Rng) -> bool {
         let clears = self.may_clear && !self.is_kept && rng.below(2) == 0;
@@ -95,7 +95,7 @@ impl HeaderBits {
         clears
     }
 
-    /// Takes a 1-RTT packet of the peer, given its first byte. The packet with the largest number
+    /// Processes the first byte of a 1-RTT packet of the peer. The packet with the largest number
     /// determines our next bits.
     #[inline]
     pub(super) fn on_received(&mut self, first_byte: u8, number: u64) {
@@ -127,7 +127,7 @@ impl HeaderBits {
     }
 }
 
-/// Divisor of the connections: one in so many does not take part in the spin bit (RFC 9000 §17.4).
+/// One connection in this many does not take part in the spin bit (RFC 9000 §17.4).
 const EXCLUDED: u64 = 16;
 
 #[cfg(test)]
@@ -172,11 +172,11 @@ mod tests {
         let mut server = spinning(Side::Server, &mut rng);
         let mut seen = Vec::new();
         for round in 0..6 {
-            let there = client.next_spin(to_server, &mut rng);
-            server.on_received(0x40 | u8::from(there) << 5, round);
-            let back = server.next_spin(to_client, &mut rng);
-            client.on_received(0x40 | u8::from(back) << 5, round);
-            seen.push((there, back));
+            let from_client = client.next_spin(to_server, &mut rng);
+            server.on_received(0x40 | u8::from(from_client) << 5, round);
+            let from_server = server.next_spin(to_client, &mut rng);
+            client.on_received(0x40 | u8::from(from_server) << 5, round);
+            seen.push((from_client, from_server));
         }
         let expected: Vec<_> = (0..6)
             .map(|round| (round % 2 == 1, round % 2 == 1))

@@ -1,4 +1,4 @@
-//! The life of a connection: its state, its end, and the reason for that. RFC 9000 §10.
+//! The state of a connection, and the reason for its end. RFC 9000 §10.
 
 use std::time::Duration;
 
@@ -18,30 +18,31 @@ use crate::path::AllowedMoves;
 #[derive(Debug)]
 pub(super) struct Life {
     state: State,
-    /// Boxed, like the parts of the state that follow the end: open connections need no room for them.
+    /// Boxed, like the parts of the state that follow the end, to save memory in open connections.
     error: Option<Box<ConnectionError>>,
 }
 
 /// A cause that ends a connection.
 #[derive(Debug)]
 pub(crate) enum Ending {
-    /// Our application closes.
+    /// Our application closes; the code and reason are sent in 1-RTT packets alone (§10.2.3).
     Application {
         code: ApplicationErrorCode,
         reason: Bytes,
     },
-    /// The peer broke a rule, or TLS failed: the peer gets the error.
+    /// The peer broke a rule, or TLS failed. The error is sent to the peer.
     Violation(TransportError),
-    /// The fault is ours: the peer gets INTERNAL_ERROR without a reason, the application the error.
+    /// Our own side failed. INTERNAL_ERROR without a reason is sent to the peer, and the application
+    /// gets the error.
     Internal(ConnectionError),
     /// The peer sent CONNECTION_CLOSE.
     PeerClosed(ConnectionError),
-    /// The peer has lost its state: nothing is sent any more (§10.3.1).
+    /// The peer has lost its state. Nothing more is sent (§10.3.1).
     Reset,
-    /// So many probe timeouts in a row brought no acknowledgement. Packets to the peer may still arrive,
-    /// so it gets NO_VIABLE_PATH.
+    /// This many probe timeouts in a row brought no acknowledgement. Packets to the peer may still arrive,
+    /// so NO_VIABLE_PATH is sent.
     Unanswered { ptos: u32 },
-    /// Nothing is sent: no packet for too long, no path left (§10.1).
+    /// Ends without a CONNECTION_CLOSE, for example after the idle timeout (§10.1).
     Silence(ConnectionError),
 }
 
@@ -52,7 +53,7 @@ impl From<TransportError> for Ending {
 }
 
 impl Ending {
-    /// The end that a CONNECTION_CLOSE frame of the peer asks for.
+    /// Returns the end that a CONNECTION_CLOSE frame of the peer causes.
     pub(super) fn by_peer(frame: &ConnectionClose<'_>) -> Self {
         let reason = Bytes::copy_from_slice(cut(frame.reason));
         Self::PeerClosed(match frame.kind {
@@ -99,7 +100,7 @@ impl Ending {
                 (State::Closing(closing.into()), ConnectionError::PathSilent)
             }
             Self::PeerClosed(error) => {
-                // One answer lets the peer see after one round trip that we know (§10.2.2).
+                // One answer confirms the close to the peer after one round trip (§10.2.2).
                 let no_error = TransportError::new(TransportErrorCode::NO_ERROR, "");
                 let answer = Closing::new(Cause::Transport(no_error), now, period);
                 let answer = Some(answer.into());
@@ -115,7 +116,7 @@ impl Ending {
 }
 
 impl Life {
-    /// The life of a connection that begins.
+    /// Creates the state of a new connection.
     pub(super) fn new() -> Self {
         Self {
             state: State::Handshaking,
@@ -123,7 +124,7 @@ impl Life {
         }
     }
 
-    /// Returns true until the connection is over.
+    /// Returns true in the states up to `Confirmed`.
     #[inline]
     pub(super) fn is_open(&self) -> bool {
         self.state.is_open()
@@ -151,25 +152,25 @@ impl Life {
         matches!(self.state, State::Closing(_))
     }
 
-    /// Returns true if nothing more is to be sent and only late packets are dropped.
-    pub(super) fn is_quiet(&self) -> bool {
+    /// Returns true once no packet will be sent any more, and late packets are dropped.
+    pub(super) fn has_finished_sending(&self) -> bool {
         matches!(
             self.state,
             State::Draining { answer: None, .. } | State::Drained
         )
     }
 
-    /// Returns true if nothing is left to do.
+    /// Returns true once the endpoint may forget the connection.
     pub(super) fn is_drained(&self) -> bool {
         matches!(self.state, State::Drained)
     }
 
-    /// The reason for the end, once there was one.
+    /// Returns the reason for the end; `None` while the connection is open.
     pub(super) fn error(&self) -> Option<&ConnectionError> {
         self.error.as_deref()
     }
 
-    /// Enters another state.
+    /// Enters another state and records the change.
     pub(super) fn enter(&mut self, now: Time, state: State, trace: &mut Trace) {
         let old = Some(self.state.name());
         self.state = state;
@@ -177,7 +178,7 @@ impl Life {
     }
 
     /// Ends an open connection. Returns the error for the application the first time. `period` is
-    /// the time in which late packets are waited for.
+    /// the length of the closing or draining period.
     pub(super) fn end(
         &mut self,
         now: Time,
@@ -193,7 +194,7 @@ impl Life {
             self.error = Some(Box::new(error.clone()));
             return Some(error);
         }
-        // The peer has closed too, or lost its state: no more answers.
+        // The peer has closed too, or lost its state, and needs no more answers.
         if self.is_closing() && matches!(ending, Ending::PeerClosed(_) | Ending::Reset) {
             let answer = None;
             self.enter(now, State::Draining { until, answer }, trace);
@@ -224,7 +225,7 @@ impl Life {
         }
     }
 
-    /// The time at which a connection that is over is forgotten.
+    /// Returns the end of the closing or draining period.
     pub(super) fn next_timeout(&self) -> Option<Time> {
         match &self.state {
             State::Closing(closing) => Some(closing.until),
@@ -233,7 +234,7 @@ impl Life {
         }
     }
 
-    /// Runs what is due.
+    /// Enters the drained state if the closing or draining period has ended.
     pub(super) fn on_timeout(&mut self, now: Time, trace: &mut Trace) {
         if self.next_timeout().is_none_or(|until| until > now) {
             return;
@@ -246,17 +247,17 @@ impl Life {
         self.enter(now, State::Drained, trace);
     }
 
-    /// The frame that should leave now.
+    /// Returns the CONNECTION_CLOSE frame that is due.
     pub(super) fn closing(&self) -> Option<&Closing> {
         match &self.state {
-            State::Closing(closing) => Some(&**closing).filter(|it| it.wants_to_send),
+            State::Closing(closing) => Some(&**closing).filter(|it| it.is_due),
             State::Draining { answer, .. } => answer.as_deref(),
             _ => None,
         }
     }
 
-    /// Records that [`Life::closing`] was asked for. `has_left` is false if the amplification limit held
-    /// it back: then it leaves as soon as there is room, unless it is only an answer.
+    /// Records an attempt to send [`Life::closing`]. `has_left` is false if the amplification limit prevented
+    /// it: then the frame stays due, unless it is the answer to the peer's close.
     pub(super) fn on_closing_sent(&mut self, has_left: bool) {
         match &mut self.state {
             State::Closing(closing) => closing.on_sent(has_left),
@@ -286,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_first_end_counts() {
+    fn only_the_first_cause_ends_the_connection() {
         let mut life = Life::new();
         let violation = TransportError::protocol_violation("first");
         let error = end(&mut life, Ending::Violation(violation.clone()));
@@ -297,13 +298,13 @@ mod tests {
     }
 
     #[test]
-    fn a_close_of_the_peer_is_answered_once() {
+    fn close_of_the_peer_is_answered_once() {
         let mut life = Life::new();
         assert!(end(&mut life, closed_by_peer()).is_some());
         assert!(life.closing().is_some());
-        assert!(!life.is_quiet());
+        assert!(!life.has_finished_sending());
         life.on_closing_sent(false);
-        assert!(life.closing().is_none() && life.is_quiet());
+        assert!(life.closing().is_none() && life.has_finished_sending());
         assert!(!life.on_datagram(), "late packets are dropped unread");
     }
 
@@ -312,17 +313,17 @@ mod tests {
         let mut life = Life::new();
         end(&mut life, Ending::Internal(ConnectionError::TimedOut));
         life.on_closing_sent(false);
-        assert!(life.closing().is_some(), "it has not left");
+        assert!(life.closing().is_some(), "it was not sent");
         life.on_closing_sent(true);
         assert!(life.closing().is_none());
         assert!(life.on_datagram());
         assert!(life.closing().is_some());
         assert_eq!(end(&mut life, closed_by_peer()), None);
-        assert!(life.closing().is_none() && life.is_quiet());
+        assert!(life.closing().is_none() && life.has_finished_sending());
     }
 
     #[test]
-    fn late_packets_are_waited_for_and_then_all_is_over() {
+    fn draining_period_ends_in_the_drained_state() {
         let mut life = Life::new();
         let mut trace = Trace::default();
         assert_eq!(life.next_timeout(), None);
@@ -336,9 +337,9 @@ mod tests {
     }
 
     #[test]
-    fn close_that_has_not_left_has_the_same_time_once_more() {
+    fn closing_period_starts_again_once_if_no_close_was_sent() {
         let at = |periods: u32| Time::ZERO + PERIOD * periods;
-        let begun = || {
+        let unsent = || {
             let mut life = Life::new();
             end(&mut life, Ending::Internal(ConnectionError::TimedOut));
             life.on_closing_sent(false);
@@ -346,17 +347,17 @@ mod tests {
             assert!(life.closing().is_some() && !life.is_drained());
             life
         };
-        let mut sent = begun();
+        let mut sent = unsent();
         sent.on_closing_sent(true);
         assert_eq!(sent.next_timeout(), Some(at(2)));
-        for mut life in [sent, begun()] {
+        for mut life in [sent, unsent()] {
             life.on_timeout(at(2), &mut Trace::default());
             assert!(life.is_drained());
         }
     }
 
     #[test]
-    fn silence_leaves_nothing_to_wait_for() {
+    fn silent_end_is_drained_at_once() {
         let mut life = Life::new();
         end(&mut life, Ending::Silence(ConnectionError::TimedOut));
         assert!(life.is_drained() && life.closing().is_none());

@@ -1,4 +1,4 @@
-//! The path in use, and what follows when it changes. RFC 9000 §9.
+//! Changes of the path in use, and their consequences. RFC 9000 §9.
 
 use std::fmt;
 
@@ -16,13 +16,13 @@ use crate::path::paths::{PathIndex, PathsOutcome};
 use crate::path::{MigrationState, NewPath, OwnPath};
 use crate::space::SpaceId;
 
-/// The moves of a connection to other paths.
+/// Moves a connection to other paths. Borrowed by [`Connection::migrations`].
 #[derive(Debug)]
 pub struct Migrations<'a> {
     connection: &'a mut Connection,
 }
 
-/// The reason why a client cannot move to another path. Nothing has changed.
+/// The reason why a client cannot move to another path. The connection is unchanged.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum MigrateError {
@@ -32,13 +32,13 @@ pub enum MigrateError {
     NotConfirmed,
     /// The server has sent disable_active_migration, and its address is that of the handshake.
     Forbidden,
-    /// One end has chosen to be addressed without connection IDs: the other could not tell where
-    /// the packets on the new path belong (RFC 9000 §5.1, §9.5).
+    /// One end has chosen to be addressed without connection IDs, so that it could not route the
+    /// packets on the new path (RFC 9000 §5.1, §9.5).
     WithoutConnectionIds,
-    /// The server has issued no connection ID that was not used yet (RFC 9000 §9.5). It issues one
-    /// for each that was retired, so a later attempt may succeed.
+    /// The server has issued no unused connection ID (RFC 9000 §9.5). It issues one for each retired
+    /// ID, so a later attempt may succeed.
     NoSpareConnectionId,
-    /// There were many moves just before, which a server may take for an attack. One is possible each
+    /// There were many moves just before, which a server may consider an attack. One is possible every
     /// quarter of a second.
     TooSoon,
 }
@@ -61,7 +61,7 @@ impl std::error::Error for MigrateError {}
 impl Migrations<'_> {
     /// Begins to move to another path. A fresh connection ID is used there, and the path is
     /// validated (RFC 9000 §9.2, §9.5). [`Event::Migrated`] or [`Event::MigrationFailed`] follows.
-    /// An unfinished move is given up.
+    /// An unfinished move is abandoned.
     ///
     /// # Errors
     ///
@@ -74,8 +74,9 @@ impl Migrations<'_> {
         self.connection.move_now(now, path)
     }
 
-    /// Begins to move like [`begin`](Self::begin). After many moves it waits for its time, and only the last
-    /// of those that wait is begun: the network may change often, but the latest change counts.
+    /// Begins to move like [`begin`](Self::begin), but postpones the move instead of failing with
+    /// [`MigrateError::TooSoon`]. Only the last postponed move is begun, because the latest change of the
+    /// network counts.
     ///
     /// # Errors
     ///
@@ -89,14 +90,14 @@ impl Migrations<'_> {
         self.connection.parts.paths.own_move()
     }
 
-    /// Returns true while packets may leave on `socket` or are expected there.
+    /// Returns true while packets may be sent on `socket` or are expected there.
     pub fn uses_socket(&self, socket: SocketId) -> bool {
         self.connection.parts.paths.has_socket(socket)
     }
 }
 
 impl Connection {
-    /// Returns the paths, to move to another one.
+    /// Returns an interface to move the connection to another path.
     pub fn migrations(&mut self) -> Migrations<'_> {
         Migrations { connection: self }
     }
@@ -122,7 +123,7 @@ impl Connection {
     }
 
     /// Begins to move to the address that the server prefers, if there is one (§9.6.1). Only probes
-    /// go there until it has answered.
+    /// are sent there until it is validated.
     pub(super) fn follow_preferred(&mut self, now: Time) {
         let Parts {
             handshake, paths, ..
@@ -166,7 +167,7 @@ impl Connection {
         if is_open && path.is_at_once {
             self.enter_path(now, old);
         }
-        self.close_given_up(now);
+        self.close_removed(now);
         is_open
     }
 
@@ -189,9 +190,9 @@ impl Connection {
         }
     }
 
-    /// Follows a client whose NAT has given it another port during the handshake, without which it could not
-    /// complete the handshake. `packet` is a Handshake packet with the largest number so far. As after any
-    /// other move, the new port is limited until it is validated, and the old one is asked too.
+    /// Follows a client whose NAT assigned another port during the handshake, which could not complete
+    /// otherwise. `packet` is a Handshake packet with the largest number so far. As after any other move, the
+    /// amplification limit holds for the new port until it is validated, and the old one is challenged too.
     pub(super) fn follow_rebinding(&mut self, datagram: &ReceivedDatagram, packet: &Packet) {
         if self.parts.paths.may_have_rebound(datagram.place) {
             self.follow_peer_to(datagram, packet, true);
@@ -201,7 +202,7 @@ impl Connection {
     fn follow_to(&mut self, index: PathIndex, now: Time, packet: &Packet, is_move: bool) {
         let (pto, destination) = (self.packets.recovery.pto(), &packet.destination);
         let Parts { paths, ids, .. } = &mut self.parts;
-        if paths.must_be_asked(now, index, pto) || !is_move {
+        if paths.needs_validation_first(now, index, pto) || !is_move {
             return;
         }
         let migration = paths.follow(now, index, destination, pto, ids);
@@ -211,7 +212,7 @@ impl Connection {
         self.enter_path(now, migration.old_destination);
     }
 
-    /// The path in use has changed, and was addressed by `old` before.
+    /// Updates recovery and trace after a change of the path in use. `old` is the previous destination ID.
     fn enter_path(&mut self, now: Time, old: ConnectionId) {
         let Parts {
             handshake,
@@ -227,22 +228,22 @@ impl Connection {
         let peer = path.tuple().peer;
         self.events.push_back(Event::PathChanged { peer });
         if handshake.side().is_client() {
-            // The server follows only what is more than a probe (§9.2).
+            // The server follows only packets with non-probing frames (§9.2).
             self.packets.recovery.request_ping(SpaceId::Application);
         } else if path.is_validated() {
-            // The client has answered there before, so nothing is waited for.
+            // The client has responded there before, so the migration is complete.
             trace.path(now, path, PathState::MigrationComplete);
         }
     }
 
-    /// A path was validated: perhaps the one that this end moves to.
+    /// Completes the move of this end if its path was just validated.
     pub(super) fn on_path_validated(&mut self, now: Time) {
         let (pto, old) = (self.packets.recovery.pto(), self.parts.ids.destination());
         let Parts { paths, ids, .. } = &mut self.parts;
         match paths.finish_own(now, pto, ids) {
             None => {
                 self.report_failed_move();
-                return self.close_given_up(now);
+                return self.close_removed(now);
             }
             Some(true) => self.enter_path(now, old),
             Some(false) => {}
@@ -251,7 +252,7 @@ impl Connection {
         let trace = &mut self.parts.trace;
         trace.path(now, path, PathState::MigrationComplete);
         self.events.push_back(Event::Migrated);
-        self.close_given_up(now);
+        self.close_removed(now);
     }
 
     /// Runs the timers of the paths. Returns true if no path is left.
@@ -272,12 +273,12 @@ impl Connection {
             self.events.push_back(Event::PathChanged { peer });
         }
         self.report_failed_move();
-        self.close_given_up(now);
+        self.close_removed(now);
         let postponed = self.parts.paths.moves().take_due(now);
         if let Some(path) = postponed
             && self.move_in_time(now, &path).is_err()
         {
-            // It shows at least whether the path in use still works.
+            // A PING at least tests whether the path in use still works.
             self.packets.recovery.request_ping(SpaceId::Application);
         }
         outcome == PathsOutcome::NoneLeft
@@ -289,8 +290,8 @@ impl Connection {
         }
     }
 
-    fn close_given_up(&mut self, now: Time) {
+    fn close_removed(&mut self, now: Time) {
         let recovery = &mut self.packets.recovery;
-        self.parts.release_given_up(now, recovery);
+        self.parts.release_removed(now, recovery);
     }
 }

@@ -57,7 +57,7 @@ pub use crate::protection::KeyUpdateBlocked;
 pub(crate) use self::received_datagram::ReceivedDatagram;
 pub(crate) use self::start::{FIRST_DESTINATION_LEN, FirstInitial, Origin};
 
-use self::fill::frame_room;
+use self::fill::frame_capacity;
 use self::life::Life;
 use self::packets::Packets;
 use self::parts::Parts;
@@ -102,13 +102,14 @@ impl Connection {
         !self.life.is_open()
     }
 
-    /// Returns true when the connection is over and nothing more has to be sent: the peer has ended
-    /// it too, or is gone. Late packets are dropped.
-    pub fn is_quiet(&self) -> bool {
-        self.life.is_quiet()
+    /// Returns true when the connection is over and sends no more packets, because the peer has closed
+    /// it too or has lost its state. Late packets are dropped.
+    pub fn has_finished_sending(&self) -> bool {
+        self.life.has_finished_sending()
     }
 
-    /// Returns true when nothing is left to do: the endpoint forgets the connection.
+    /// Returns true once the closing or draining period has ended, so that the endpoint may forget the
+    /// connection.
     pub fn is_drained(&self) -> bool {
         self.life.is_drained()
     }
@@ -123,15 +124,15 @@ impl Connection {
         self.parts.paths.active().tuple()
     }
 
-    /// Returns the addresses of the last validated path, which an application may trust. The path
-    /// in use is another one while a peer that moved has not answered there (RFC 9000 §9.3): its
-    /// address may be forged.
+    /// Returns the addresses of the last validated path, which an application may trust. After a move of
+    /// the peer, the path in use is another one until it is validated (RFC 9000 §9.3): its address may
+    /// be forged.
     ///
     /// On a server no path is validated before the handshake is complete, unless the client has
     /// presented a token ([`Incoming::is_address_validated`](crate::Incoming::is_address_validated)).
     /// Until then this is the path of the first packet, whose address may be forged, even if early
     /// data has arrived.
-    pub fn proven_path(&self) -> FourTuple {
+    pub fn validated_path(&self) -> FourTuple {
         self.parts.paths.proven().tuple()
     }
 
@@ -175,8 +176,8 @@ impl Connection {
             .map_err(|error| TlsError::internal(error.to_string()))
     }
 
-    /// Returns the streams, to open, accept, read and write them. When the connection is over, those
-    /// remain that can still be accepted or read, and none if our end closed.
+    /// Returns the streams, to open, accept, read and write them. When the connection is over, streams
+    /// with unread data remain, unless our end closed.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/pair.rs"));
@@ -227,7 +228,7 @@ impl Connection {
         if let Some(event) = self.parts.streams.poll_event() {
             return Some(Event::Stream(event));
         }
-        if self.parts.pings.take_news() {
+        if self.parts.pings.take_answered() {
             return Some(Event::PingAnswered);
         }
         self.parts.datagrams.poll_event().map(Event::Datagram)
@@ -243,7 +244,7 @@ impl Connection {
     ///
     /// # Errors
     ///
-    /// Fails while the rules do not allow an update yet. Nothing changes then.
+    /// [`KeyUpdateBlocked`] while RFC 9001 §6 does not allow an update yet. The keys are unchanged then.
     pub fn initiate_key_update(&mut self, now: Time) -> Result<(), KeyUpdateBlocked> {
         if !self.life.is_confirmed() {
             return Err(KeyUpdateBlocked::NotConfirmed);
@@ -312,7 +313,7 @@ impl Connection {
         self.watchdog.keep_alive_while_busy(is_on);
     }
 
-    /// Returns the point where sinks for records are attached, and where the layers above record
+    /// Returns the tap at which sinks for records are attached, and where the layers above record
     /// their events.
     pub fn tap(&mut self) -> &mut Tap {
         self.parts.trace.tap()
@@ -320,7 +321,7 @@ impl Connection {
 
     /// Switches to another congestion controller, without a burst and with the current window; see
     /// [`CongestionController::switch`]. Later paths of the connection begin with it too. A custom
-    /// controller is dropped. Nothing changes if the algorithm is the same.
+    /// controller is dropped. Does nothing if the algorithm is the same.
     ///
     /// [`CongestionController::switch`]: courser_recovery::CongestionController::switch
     pub fn set_congestion_controller(&mut self, now: Time, algorithm: Algorithm) {
@@ -336,7 +337,7 @@ impl Connection {
     }
 
     /// Records that the system did not set the ECN mark of packets that were sent. No more are marked on this
-    /// path, and what the peer reports of marks counts for nothing (RFC 9000 §13.4.2).
+    /// path, and the ECN counts of the peer are ignored (RFC 9000 §13.4.2).
     pub fn on_marks_refused(&mut self) {
         self.packets.recovery.on_marks_refused();
     }
@@ -354,16 +355,16 @@ impl Connection {
     /// in use, if neither the peer nor our own queue allows less.
     pub fn max_datagram_size(&self) -> Option<usize> {
         let mtu = self.packets.recovery.path().mtu();
-        let room = frame_room(mtu, self.parts.ids.destination().len());
-        self.parts.datagrams.max_size(room)
+        let capacity = frame_capacity(mtu, self.parts.ids.destination().len());
+        self.parts.datagrams.max_size(capacity)
     }
 
-    /// Queues a datagram to be sent once (RFC 9221 §5). If there is no room, the oldest ones are
-    /// dropped. Its ID is for [`DatagramEvent::Fate`](crate::DatagramEvent::Fate), if it is tracked.
+    /// Queues a datagram to be sent once (RFC 9221 §5). If the queue is full, the oldest ones are
+    /// dropped. Returns the ID for [`DatagramEvent::Fate`](crate::DatagramEvent::Fate) if it is tracked.
     ///
     /// # Errors
-    /// Fails if the peer accepts no datagrams, or none of this size, or sending is switched off. On
-    /// a connection that is over nothing is sent, which is no error here.
+    /// [`SendDatagramError`] if the peer accepts no datagrams, or none of this size, or sending is switched
+    /// off. On a connection that is over, the datagram is dropped without an error.
     pub fn send_datagram(
         &mut self,
         now: Time,
@@ -372,9 +373,9 @@ impl Connection {
     ) -> Result<Option<DatagramId>, SendDatagramError> {
         let max = self.max_datagram_size();
         if max.is_some_and(|max| data.len() + NEARLY_FULL > max) {
-            // Packets with room for the longest number are never quite full, but larger ones would
-            // help.
-            self.packets.recovery.on_full_datagram_wanted(now);
+            // The size leaves space for the longest packet number. A datagram this close to it benefits
+            // from a larger MTU.
+            self.packets.recovery.on_full_datagram_needed(now);
         }
         self.parts.datagrams.send(now, data, max, options)
     }
@@ -400,11 +401,11 @@ impl Connection {
         self.parts.streams.set_memory_left(left);
     }
 
-    /// Returns the number of connection IDs that the endpoint should make.
-    pub(crate) fn ids_wanted(&self) -> usize {
+    /// Returns the number of connection IDs that the endpoint should generate.
+    pub(crate) fn missing_ids(&self) -> usize {
         let is_ready = self.life.is_open() && self.packets.recovery.ack_delay_exponent().is_some();
         if is_ready && self.packets.protection.has_keys(SpaceId::Application) {
-            self.parts.ids.wanted()
+            self.parts.ids.missing()
         } else {
             0
         }
@@ -425,7 +426,7 @@ impl Connection {
         &mut self.parts.handshake
     }
 
-    /// Takes an ICMP Packet Too Big message: a datagram to the peer exceeded a link that carries IP
+    /// Processes an ICMP Packet Too Big message: a datagram to the peer exceeded a link that carries IP
     /// packets of `mtu` bytes. `quote` is the beginning of the datagram. Returns true if the
     /// message is accepted.
     ///
@@ -444,9 +445,9 @@ impl Connection {
             .on_router_report(now, quoted, claimed, &mut self.parts)
     }
 
-    /// Takes a report that a packet did not reach the peer: an ICMP message that quotes a packet to the
-    /// connection ID `destination`, or `None` if the system has no way to it. Returns true if it is
-    /// believed: nothing has answered the first packet of this client, and the ID is the one it chose,
+    /// Processes a report that a packet did not reach the peer: an ICMP message that quotes a packet to the
+    /// connection ID `destination`, or `None` if the system has no route to it. Returns true if the report
+    /// is accepted: the server has not answered this client, and the ID is the one that the client chose,
     /// which has at least eight random bytes (RFC 9000 §7.2).
     pub(crate) fn on_unreachable(
         &mut self,
@@ -457,16 +458,16 @@ impl Connection {
             Some(destination) => self.parts.handshake.is_unanswered_by(destination),
             None => self.parts.handshake.is_unanswered(),
         };
-        let is_believed = is_ours && self.life.is_handshaking();
-        let event = is_believed.then(|| self.watchdog.on_unreachable(cause));
+        let is_accepted = is_ours && self.life.is_handshaking();
+        let event = is_accepted.then(|| self.watchdog.on_unreachable(cause));
         let event = event.flatten();
         let is_new = event.is_some();
         self.events.extend(event);
         is_new
     }
 
-    /// Reports that the path became silent, or answers again, if that has changed. No event follows the
-    /// end of the connection.
+    /// Queues an event if the path became silent or answers again. No event follows the end of the
+    /// connection.
     #[inline]
     fn report_silence(&mut self, now: Time) {
         let is_silent = self.packets.recovery.is_silent();
@@ -478,7 +479,7 @@ impl Connection {
         }
     }
 
-    /// Drops the data that was received and not read.
+    /// Drops unread data.
     pub(crate) fn forget_unread(&mut self) {
         self.parts.streams.on_close();
         self.parts.datagrams.on_end(false);
@@ -486,25 +487,25 @@ impl Connection {
 
     /// Frees what the connection does not need in its present state.
     ///
-    /// A drained one gives back keys, connection IDs, records of packets, the state of the
-    /// handshake, and hooks of the user. Statistics, addresses, the results of the handshake, and
-    /// unread data stay until the owner releases the connection.
+    /// A drained one frees keys, connection IDs, records of packets, the state of the handshake, and
+    /// hooks of the user. Statistics, addresses, the results of the handshake, and unread data stay
+    /// until the owner releases the connection.
     ///
-    /// One that was [quiet](QUIET), with nothing in flight, gives back memory that only makes the next packets
-    /// and streams cheaper. If the peer was silent for longer, keys are reduced to the secrets.
-    pub(crate) fn give_back(&mut self, now: Time) {
+    /// One that was idle for [`IDLE_BEFORE_FREE`], with nothing in flight, frees memory that only makes the
+    /// next packets and streams cheaper. After a longer idle time, keys are reduced to the secrets.
+    pub(crate) fn free_unneeded(&mut self, now: Time) {
         if self.life.is_drained() {
-            self.packets.protection.give_back();
-            self.parts.acknowledger.give_back();
-            self.packets.recovery.give_back();
-            self.parts.ids.give_back();
-            self.parts.handshake.give_back();
+            self.packets.protection.free();
+            self.parts.acknowledger.free();
+            self.packets.recovery.free();
+            self.parts.ids.free();
+            self.parts.handshake.free();
             self.parts.streams.shrink();
             // A sink may flush a file.
             self.parts.trace.end();
         } else if self.life.is_confirmed()
             && !self.packets.recovery.is_waiting(SpaceId::Application)
-            && now >= self.watchdog.last_received() + QUIET
+            && now >= self.watchdog.last_received() + IDLE_BEFORE_FREE
         {
             self.parts.handshake.shrink();
             self.parts.acknowledger.shrink();
@@ -520,13 +521,14 @@ impl Connection {
         }
     }
 
-    /// Returns the time from which on [`Connection::give_back`] reduces the keys, if there are keys to reduce and
-    /// the connection is idle.
+    /// Returns the time at which [`Connection::free_unneeded`] may reduce the keys; `None` if the connection is
+    /// not idle or its keys are reduced.
     pub(crate) fn keys_until(&self) -> Option<Time> {
         let can_store = self.life.is_confirmed()
             && !self.packets.recovery.is_waiting(SpaceId::Application)
             && self.packets.protection.can_store();
-        can_store.then(|| self.watchdog.last_received() + self.packets.protection.patience())
+        can_store
+            .then(|| self.watchdog.last_received() + self.packets.protection.idle_before_store())
     }
 }
 
@@ -536,8 +538,8 @@ const HANDSHAKE_MEMORY: u64 = 24 << 10;
 /// Memory of an idle connection (limit K116): its paths, keys, tables and the task that serves it.
 const CONNECTION_MEMORY: u64 = 16 << 10;
 
-/// The time without a packet of the peer after which an idle connection frees other memory.
-const QUIET: Duration = Duration::from_millis(500);
+/// The time without a packet of the peer after which a connection frees memory.
+const IDLE_BEFORE_FREE: Duration = Duration::from_millis(500);
 
 /// Bytes by which a datagram may fall short of the largest size and still request larger packets.
 const NEARLY_FULL: usize = 64;

@@ -1,7 +1,7 @@
 //! ICMP Packet Too Big messages about our datagrams. RFC 9000 §14.2.1, RFC 8899 §4.6.
 //!
 //! Routers are not authenticated, so a message counts only if it quotes a packet of ours: the
-//! endpoint has matched addresses and connection ID, and here the header protection comes off the
+//! endpoint has matched addresses and connection ID, and here the header protection is removed from the
 //! packet number, by which loss recovery finds the packet.
 
 use super::packets::Packets;
@@ -12,7 +12,7 @@ impl Packets {
     /// Looks up the packet whose beginning is quoted. `id_len` is the length of the peer's connection ID, and
     /// `is_greased` is true if the Fixed Bit of our packets may be 0.
     pub(super) fn quoted(&self, quote: &[u8], id_len: usize, is_greased: bool) -> Quoted {
-        // Every path carries packets as large as those with long headers.
+        // Packets with long headers are no larger than the smallest MTU of a QUIC path.
         if quote
             .first()
             .is_none_or(|first| first & LONG_FORM != 0 || !is_greased && first & FIXED_BIT == 0)

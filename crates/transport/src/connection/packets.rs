@@ -1,5 +1,4 @@
-//! Packets, whatever frames they carry: their numbers, their protection and the memory of those in flight.
-//! RFC 9000 §12, §17.3.1.
+//! Numbers, protects and stores packets, independent of their frames. RFC 9000 §12, §17.3.1.
 
 use courser_crypto::TAG_LEN;
 use courser_wire::packet::{PacketKind, ShortHeader};
@@ -12,7 +11,7 @@ use crate::build::packet_builder::PacketBuilder;
 use crate::protection::{PacketProtection, Sealing};
 use crate::recovery::{Built, LossRecovery};
 
-/// The parts that number, protect and remember packets.
+/// The parts that number and protect packets, and store those in flight.
 #[derive(Debug)]
 pub(super) struct Packets {
     pub(super) recovery: LossRecovery,
@@ -20,13 +19,13 @@ pub(super) struct Packets {
 }
 
 impl Packets {
-    /// Builds, seals and protects one 1-RTT packet at the start of `room`, and lets `parts` fill it. Returns
-    /// `None` if there is nothing to send.
+    /// Builds, seals and protects one 1-RTT packet at the start of `buffer`, with the frames of `parts`.
+    /// Returns `None` if they have none to send.
     #[inline]
     pub(super) fn build_short(
         &mut self,
         order: Order,
-        room: &mut [u8],
+        buffer: &mut [u8],
         parts: &mut Parts,
     ) -> Option<Built> {
         let number = self.recovery.next_number(order.space)?;
@@ -41,12 +40,12 @@ impl Packets {
             key_phase,
         };
         let payload_start = header.encoded_len() + number.len;
-        let frames_end = room
+        let frames_end = buffer
             .len()
             .checked_sub(TAG_LEN)
             .filter(|&end| end > payload_start)?;
         let (lists, mut filling) = self.recovery.filling();
-        let mut packet = PacketBuilder::new(&mut room[payload_start..frames_end], lists);
+        let mut packet = PacketBuilder::new(&mut buffer[payload_start..frames_end], lists);
         parts.fill(&mut packet, order, &mut filling);
         if packet.is_empty() {
             return None;
@@ -56,12 +55,12 @@ impl Packets {
         packet.pad_to(4 - number.len);
         let ack_eliciting = packet.is_ack_eliciting();
         if ack_eliciting {
-            packet.pad_to(SHORTEST_QUESTION.saturating_sub(payload_start + TAG_LEN));
+            packet.pad_to(MIN_ACK_ELICITING.saturating_sub(payload_start + TAG_LEN));
         }
         let in_flight = ack_eliciting || packet.is_padded();
         let frames_len = packet.end();
         let len = payload_start + frames_len + TAG_LEN;
-        let bytes = &mut room[..len];
+        let bytes = &mut buffer[..len];
         let mut writer = Writer::new(bytes);
         header.encode(&mut writer, number.len);
         packet_number::write(&mut writer, number.value, number.len);
@@ -95,6 +94,6 @@ impl Packets {
     }
 }
 
-/// A packet that asks for an answer is so long that a peer without state may answer it with a
-/// stateless reset, which is shorter than what it answers (RFC 9000 §10.3, limit K18).
-const SHORTEST_QUESTION: usize = 43;
+/// The minimum length of an ack-eliciting packet in bytes, so that a peer without state can send a
+/// stateless reset, which is shorter than the packet that it answers (RFC 9000 §10.3, limit K18).
+const MIN_ACK_ELICITING: usize = 43;

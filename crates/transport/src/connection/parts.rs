@@ -1,4 +1,4 @@
-//! The parts whose frames packets carry.
+//! The parts that own the frames in packets.
 
 use courser_base::Time;
 use courser_wire::ConnectionId;
@@ -14,8 +14,8 @@ use crate::pings::Pings;
 use crate::rng::Rng;
 use crate::stream::Streams;
 
-/// The parts whose frames packets carry. Three files match over frames: `dispatch` gives received ones to
-/// their part, `fill` asks each part for those to be sent, and `fate` says what became of them.
+/// The parts that own the frames in packets. Three files match over frames: `dispatch` passes received
+/// frames to their owner, `fill` collects frames to send, and `fate` reports their acknowledgement or loss.
 #[derive(Debug)]
 pub(super) struct Parts {
     pub(super) acknowledger: Acknowledger,
@@ -26,7 +26,7 @@ pub(super) struct Parts {
     pub(super) datagrams: Datagrams,
     pub(super) pings: Pings,
     pub(super) bits: HeaderBits,
-    /// For the data of challenges, and for greasing.
+    /// Generates the data of challenges, and decides where to grease.
     pub(super) rng: Rng,
     pub(super) trace: Trace,
 }

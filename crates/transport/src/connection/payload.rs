@@ -1,4 +1,4 @@
-//! The payload of one packet in: its frames go to their owners, and the connection follows. RFC 9000 §13.1.
+//! Processes the payload of a received packet. RFC 9000 §13.1.
 
 use courser_base::Time;
 use courser_wire::DecodeErrorKind;
@@ -14,10 +14,10 @@ use crate::error::TransportError;
 use crate::space::SpaceId;
 
 impl Connection {
-    /// Hands every frame of a packet to its owner, in order.
+    /// Passes every frame of a packet to its owner, in order.
     ///
-    /// Neither frames nor what was received are moved: the processor would wait for what was just written
-    /// field by field and is read as a whole.
+    /// Neither the frames nor `received` are moved: the processor would stall when it reads as a whole what was
+    /// just written field by field.
     pub(super) fn process_payload(
         &mut self,
         carrier: Carrier<'_>,
@@ -54,7 +54,7 @@ impl Connection {
         }
     }
 
-    /// Takes the effects of a frame on the life of the connection.
+    /// Applies the effects of a frame on the life of the connection.
     #[cold]
     fn on_life_effects(&mut self, now: Time, effects: LifeEffects<'_>) {
         if effects.confirms {
@@ -71,7 +71,7 @@ impl Connection {
         }
     }
 
-    /// Takes a packet whose frames were all processed: it may be acknowledged now (RFC 9000 §13.1).
+    /// Completes a packet whose frames were all processed: it may be acknowledged now (RFC 9000 §13.1).
     pub(super) fn on_processed(
         &mut self,
         carrier: Carrier<'_>,
@@ -89,7 +89,7 @@ impl Connection {
         self.watchdog
             .judge(now, received, is_waiting, || recovery.pto())?;
         if received.is_refused {
-            // Not acknowledged, so that the peer sends it again when there is room.
+            // Not acknowledged, so that the peer sends it again later.
             return Ok(());
         }
         let is_largest = self.acknowledge(carrier, number, received);
@@ -107,7 +107,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Has a packet acknowledged. Returns true if it has the largest number of its space so far.
+    /// Records a packet to be acknowledged. Returns true if it has the largest number of its space so far.
     #[inline]
     fn acknowledge(
         &mut self,
@@ -118,7 +118,7 @@ impl Connection {
         let Carrier {
             datagram, space, ..
         } = carrier;
-        if !self.parts.acknowledger.is_open(space) {
+        if !self.parts.acknowledger.has_space(space) {
             return false;
         }
         self.packets.recovery.on_mark_received(datagram.ecn);
@@ -130,7 +130,7 @@ impl Connection {
             ecn: datagram.ecn,
             ack_eliciting: received.is_ack_eliciting,
             ends_stream: received.ends_stream,
-            wants_ack: received.wants_ack,
+            has_immediate_ack: received.has_immediate_ack,
         };
         self.parts
             .acknowledger
@@ -146,20 +146,20 @@ impl Connection {
             space,
         } = carrier;
         let paths = &self.parts.paths;
-        let may_be_elsewhere = !paths.is_here(&datagram.place) || paths.has_given_up();
+        let may_be_elsewhere = !paths.is_here(&datagram.place) || paths.has_removed();
         if space == SpaceId::Application && may_be_elsewhere && self.life.is_confirmed() {
-            let is_move = is_largest && received.is_beyond_probing;
+            let is_move = is_largest && received.has_non_probing_frame;
             self.follow_peer_to(datagram, packet, is_move);
         }
     }
 
-    /// Takes a Handshake packet of a client. Only the real client can have these keys, which it got at its
-    /// first address (RFC 9000 §8.1, RFC 9001 §4.9.1).
+    /// Processes the receipt of a Handshake packet of a client. It validates the first address, where the
+    /// client received these keys, and ends the Initial space (RFC 9000 §8.1, RFC 9001 §4.9.1).
     fn on_client_keys(&mut self, carrier: Carrier<'_>, is_largest: bool) {
         let Carrier {
             datagram, packet, ..
         } = carrier;
-        self.parts.paths.on_first_peer_proven();
+        self.parts.paths.on_first_peer_validated();
         if is_largest {
             self.follow_rebinding(datagram, packet);
         }
@@ -172,12 +172,12 @@ impl Connection {
             self.parts.handshake.version_mut().on_crypto();
         }
         self.drive_handshake(now)?;
-        self.open_early(now);
+        self.open_buffered(now);
         Ok(())
     }
 
-    /// Repeats, ahead of the probe timeout, what the peer seems to miss of the handshake. Once per
-    /// connection.
+    /// Repeats, ahead of the probe timeout, the packets of the handshake that the peer seems to miss. Does so
+    /// once per connection.
     pub(super) fn speed_up_handshake(&mut self) {
         if self.packets.recovery.is_first_flight_open() && self.parts.handshake.take_speed_up() {
             self.packets.recovery.speed_up_handshake(&mut self.parts);

@@ -13,7 +13,7 @@ use crate::handshake::{EarlyData, EarlyKeys, Step};
 use crate::space::SpaceId;
 
 impl Connection {
-    /// Drives TLS with what has arrived, and has the parts follow.
+    /// Passes the received CRYPTO data to TLS, and applies the results to the parts.
     ///
     /// # Errors
     ///
@@ -70,7 +70,7 @@ impl Connection {
         self.counters.handshake_time = Some(time);
         self.enter(now, State::Complete);
         self.events.push_back(Event::Connected);
-        if self.packets.recovery.is_size_unproven() {
+        if self.packets.recovery.is_size_unconfirmed() {
             self.want_interface_mtu();
         }
         if self.parts.handshake.side().is_server() {
@@ -79,7 +79,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Both ends have completed: only 1-RTT keys are needed from now on (RFC 9001 §4.9.2).
+    /// Confirms the handshake. Only 1-RTT keys are needed from now on (RFC 9001 §4.9.2).
     pub(super) fn confirm(&mut self, now: Time) {
         if !self.life.is_complete() {
             return;
@@ -94,7 +94,7 @@ impl Connection {
         self.follow_preferred(now);
     }
 
-    /// Hands the peer's parameters to the parts, once they are compared with what was seen on the wire
+    /// Passes the peer's parameters to the parts, after comparing them with the headers on the wire
     /// (RFC 9000 §7.3).
     fn take_parameters(
         &mut self,

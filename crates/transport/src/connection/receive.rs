@@ -1,4 +1,4 @@
-//! One datagram in: split it, open its packets, keep those whose keys are missing.
+//! Receives a datagram: splits it, opens its packets, and buffers those whose keys are missing.
 
 use courser_base::Time;
 use courser_crypto::EncryptionLevel;
@@ -16,16 +16,16 @@ use super::received_datagram::ReceivedDatagram;
 use crate::error::TransportError;
 use crate::handshake::{Finished, Reaction};
 use crate::path::Arrival;
-use crate::protection::{Early, OpenFailure, Opened};
+use crate::protection::{BufferedPacket, OpenFailure, Opened};
 use crate::space::SpaceId;
 
 /// The reason for which a received packet was not processed to its end.
 enum Unprocessed {
-    /// It is kept until its keys arrive, or nothing can be said about it.
+    /// It is buffered until its keys arrive, or could not be read.
     Unread,
-    /// It is dropped.
+    /// It is dropped, and counted with this reason.
     Dropped(Reason),
-    /// It is dropped, and was one forged packet too many (RFC 9001 §6.6).
+    /// It is dropped, and was the forged packet that exceeds the integrity limit (RFC 9001 §6.6).
     LastForgery,
     /// It is authentic and breaks a rule.
     Violation(TransportError),
@@ -49,10 +49,9 @@ impl From<OpenFailure> for Unprocessed {
 }
 
 impl Connection {
-    /// Takes one datagram, whose first packet the endpoint has looked at already.
+    /// Processes one datagram, whose first header the endpoint has decoded.
     ///
-    /// Whatever the datagram holds, this returns: packets that cannot be read are dropped, and
-    /// packets that break a rule end the connection.
+    /// Packets that cannot be read are dropped, and packets that break a rule end the connection.
     pub(crate) fn handle_datagram(
         &mut self,
         datagram: &ReceivedDatagram,
@@ -76,7 +75,7 @@ impl Connection {
             let Ok(next) = packet::decode_greased(rest, 0, cid_len, accepts) else {
                 break;
             };
-            debug_assert!(next.end > 0, "each packet takes bytes");
+            debug_assert!(next.end > 0, "each packet has a length");
             start += next.end;
             // Packets for another ID are ignored (RFC 9000 §12.2).
             if next.destination == first.destination {
@@ -93,8 +92,8 @@ impl Connection {
             .changes(datagram.now, &self.packets.recovery);
     }
 
-    /// Takes one packet at the start of `bytes`, if packets of its kind are taken where it arrived. Returns
-    /// true if it was authentic.
+    /// Processes one packet at the start of `bytes`, if packets of its kind are accepted on the path where it
+    /// arrived. Returns true if it was authentic.
     #[inline]
     fn take_packet(
         &mut self,
@@ -103,14 +102,14 @@ impl Connection {
         bytes: &mut [u8],
         packet: &Packet,
     ) -> bool {
-        if arrival.takes(packet.kind) {
+        if arrival.accepts(packet.kind) {
             return self.handle_packet(datagram, bytes, packet);
         }
         self.on_packet_dropped(datagram.now, packet, Reason::UnknownPath);
         false
     }
 
-    /// Takes one packet at the start of `bytes`. Returns true if it was authentic.
+    /// Processes one packet at the start of `bytes`. Returns true if it was authentic.
     fn handle_packet(
         &mut self,
         datagram: &ReceivedDatagram,
@@ -196,7 +195,7 @@ impl Connection {
         bytes: &[u8],
         packet: &Packet,
     ) -> Result<SpaceId, Unprocessed> {
-        // A client never takes 0-RTT packets (RFC 9001 §5.6).
+        // A client never accepts 0-RTT packets (RFC 9001 §5.6).
         let is_for_server = packet.kind == PacketKind::ZeroRtt;
         let space = SpaceId::of(packet.kind).filter(|_| !is_for_server || self.side().is_server());
         let (Some(space), Some(level)) = (space, EncryptionLevel::of_packet(packet.kind)) else {
@@ -206,7 +205,7 @@ impl Connection {
             return Err(Unprocessed::Dropped(Reason::Header));
         }
         if !self.may_open(level) {
-            return Err(self.keep_early(datagram, bytes, packet, level));
+            return Err(self.buffer_packet(datagram, bytes, packet, level));
         }
         self.prepare_version(packet);
         Ok(space)
@@ -231,7 +230,7 @@ impl Connection {
             .protection
             .open(now, pto, expected, packet, bytes)?;
         let is_early = packet.kind == PacketKind::ZeroRtt;
-        if is_early && !self.parts.handshake.take_early_room(packet.end) {
+        if is_early && !self.parts.handshake.take_early_budget(packet.end) {
             // Not acknowledged, so that the client sends it again when the handshake is complete.
             return Err(Unprocessed::Dropped(Reason::KeysUnavailable));
         }
@@ -248,7 +247,7 @@ impl Connection {
         Ok(opened)
     }
 
-    /// Takes the version and the connection ID that the first authentic packets of the peer name.
+    /// Adopts the version and the connection ID in the first authentic packets of the peer.
     fn learn_from_header(&mut self, now: Time, packet: &Packet) {
         if self.parts.handshake.version_mut().on_server_packet(packet) {
             self.adopt_version(now);
@@ -274,7 +273,7 @@ impl Connection {
     }
 
     /// Keeps a packet that came before its keys, if they may come. Drops it otherwise.
-    fn keep_early(
+    fn buffer_packet(
         &mut self,
         datagram: &ReceivedDatagram,
         bytes: &[u8],
@@ -282,15 +281,15 @@ impl Connection {
         level: EncryptionLevel,
     ) -> Unprocessed {
         let is_handshaking = self.life.is_handshaking();
-        let has_handshake_keys = self.parts.acknowledger.is_open(SpaceId::Handshake);
-        let may_come = match level {
+        let has_handshake_keys = self.parts.acknowledger.has_space(SpaceId::Handshake);
+        let may_get_keys = match level {
             EncryptionLevel::Initial => false,
             EncryptionLevel::ZeroRtt => is_handshaking && self.parts.handshake.may_get_early_keys(),
             EncryptionLevel::Handshake => is_handshaking && !has_handshake_keys,
             EncryptionLevel::OneRtt => is_handshaking,
         };
-        let kept = may_come
-            && self.packets.protection.keep_early(Early {
+        let kept = may_get_keys
+            && self.packets.protection.buffer_packet(BufferedPacket {
                 level,
                 bytes: bytes[..packet.end].to_vec(),
                 place: datagram.place,
@@ -306,7 +305,7 @@ impl Connection {
             return Unprocessed::Dropped(Reason::KeysUnavailable);
         }
         if self.side().is_client() && !has_handshake_keys {
-            // What makes the keys was lost, or comes later.
+            // The packet with the data for the keys was lost or is late.
             self.speed_up_handshake();
         }
         let (kind, len) = (packet.kind, packet.end);
@@ -316,34 +315,34 @@ impl Connection {
         Unprocessed::Unread
     }
 
-    /// Processes packets that waited for keys.
-    pub(super) fn open_early(&mut self, now: Time) {
+    /// Processes the buffered packets whose keys are available.
+    pub(super) fn open_buffered(&mut self, now: Time) {
         for level in [
             EncryptionLevel::ZeroRtt,
             EncryptionLevel::Handshake,
             EncryptionLevel::OneRtt,
         ] {
-            // Early data that is refused gets no keys: the packets are dropped, and counted.
+            // Refused early data never has keys, so its packets are dropped and counted.
             let is_refused = level == EncryptionLevel::ZeroRtt
                 && self.side().is_server()
                 && !self.parts.handshake.may_get_early_keys();
             if !is_refused && !self.may_open(level) {
                 continue;
             }
-            for mut early in self.packets.protection.take_early(level) {
+            for mut early in self.packets.protection.take_buffered(level) {
                 let cid_len = self.parts.handshake.local_id().len();
                 let accepts = self.parts.bits.accepts_cleared();
                 let packet = packet::decode_greased(&early.bytes, 0, cid_len, accepts);
                 let Ok(packet) = packet else {
                     continue;
                 };
-                // A packet that has waited does not tell where the client is now.
+                // A buffered packet does not show the present address of the client.
                 let place = match self.parts.paths.may_have_rebound(early.place) {
                     true => self.parts.paths.active().place(),
                     false => early.place,
                 };
-                // Its bytes were counted when it came; its length must not matter to rules on
-                // datagrams with Initials, which never wait.
+                // The length of the datagram was counted on arrival. Rules on the size of datagrams
+                // concern Initials, which are never buffered.
                 let datagram = ReceivedDatagram {
                     now,
                     arrived: early.arrived,
@@ -356,7 +355,7 @@ impl Connection {
         }
     }
 
-    /// All packets of a receive batch are processed.
+    /// Ends a receive batch, all of whose packets are processed.
     pub(crate) fn on_batch_end(&mut self, now: Time) {
         self.counters.udp_received.batches += 1;
         let rtt = self.packets.recovery.path().rtt().smoothed();
@@ -367,8 +366,8 @@ impl Connection {
         }
     }
 
-    /// TLS is back from a task, or has panicked in it with an error for our side alone. True if the
-    /// connection has waited for it: one that is over does not want it any more.
+    /// Continues with the result of a TLS task; a panic in it ends the connection with an error for our
+    /// side alone. Returns true if the connection was waiting for the task, and false if it is over.
     pub(crate) fn finish_tls_task(
         &mut self,
         now: Time,
@@ -389,7 +388,7 @@ impl Connection {
             return false;
         }
         match finished.and_then(|_| self.drive_handshake(now)) {
-            Ok(()) => self.open_early(now),
+            Ok(()) => self.open_buffered(now),
             Err(error) => self.end(now, error),
         }
         let rtt = self.packets.recovery.path().rtt().smoothed();
@@ -398,7 +397,7 @@ impl Connection {
         true
     }
 
-    /// A datagram whose packets cannot be read may be a sign that the peer lost its state
+    /// Ends the connection if a datagram whose packets cannot be read is a stateless reset
     /// (RFC 9000 §10.3.1).
     pub(crate) fn check_stateless_reset(&mut self, now: Time, bytes: &[u8]) {
         if bytes.len() >= MIN_RESET
@@ -409,21 +408,21 @@ impl Connection {
         }
     }
 
-    /// The server asks for a proof of address (RFC 9000 §17.2.5.2).
+    /// Processes a Retry, by which the server validates our address (RFC 9000 §17.2.5.2).
     fn on_retry(&mut self, now: Time, bytes: &[u8], packet: &Packet) -> Result<(), Unprocessed> {
         if !self.life.is_handshaking() || !self.parts.handshake.on_retry(packet, bytes) {
             return Err(Unprocessed::Dropped(Reason::Header));
         }
         self.parts.set_handshake_id(now, packet.source);
-        // Packet numbers go on, everything else of recovery starts anew (§17.2.5.3, RFC 9002 §6.3).
+        // Packet numbers continue, and the rest of recovery is reset (§17.2.5.3, RFC 9002 §6.3).
         // The server has dropped the 0-RTT packets, whose data is sent again.
         self.packets.recovery.on_retry(now, &mut self.parts);
         self.open_initial(&packet.source);
         Ok(())
     }
 
-    /// The server supports other versions (RFC 9000 §6.2, RFC 9368 §2.1). Only the first answer may
-    /// be that.
+    /// Processes a Version Negotiation packet, which is accepted only as the first answer of the server
+    /// (RFC 9000 §6.2, RFC 9368 §2.1).
     pub(crate) fn on_version_negotiation(
         &mut self,
         now: Time,
@@ -467,5 +466,5 @@ fn find_close(kind: PacketKind, payload: &[u8]) -> Option<ConnectionClose<'_>> {
 /// Versions of a Version Negotiation packet that are kept for the error (limit K45).
 const MAX_VERSIONS: usize = 64;
 
-/// Nothing shorter is a stateless reset (RFC 9000 §10.3).
+/// The minimum length of a stateless reset in bytes (RFC 9000 §10.3).
 const MIN_RESET: usize = 21;

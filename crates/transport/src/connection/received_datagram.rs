@@ -4,7 +4,7 @@ use courser_base::{Ecn, Time};
 
 use crate::path::Place;
 
-/// The properties of a whole datagram, beside its bytes.
+/// The metadata of a received datagram.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ReceivedDatagram {
     pub(crate) now: Time,
@@ -13,6 +13,6 @@ pub(crate) struct ReceivedDatagram {
     /// The addresses, and the socket that received it.
     pub(crate) place: Place,
     pub(crate) ecn: Ecn,
-    /// Length in bytes.
+    /// Length of the UDP payload in bytes; for a buffered packet, the length of that packet.
     pub(crate) len: usize,
 }

@@ -37,7 +37,7 @@ pub(crate) struct Origin {
     pub(crate) now: Time,
     /// Addresses of the first packet, and its socket.
     pub(crate) place: Place,
-    /// Our source ID.
+    /// The connection ID that we chose for the handshake.
     pub(crate) local_source: ConnectionId,
     pub(crate) pool: ChunkPool,
     pub(crate) budget: WindowBudget,
@@ -46,13 +46,13 @@ pub(crate) struct Origin {
     pub(crate) max_udp_payload_size: u16,
     pub(crate) grease: bool,
     pub(crate) grease_quic_bit: bool,
-    /// The conditions under which our IDs are replaced.
+    /// The conditions for the rotation of our IDs.
     pub(crate) id_rotation: ConnectionIdRotation,
 }
 
 /// The values that a server takes from the client's first Initial.
 pub(crate) struct FirstInitial {
-    /// Destination ID of the packet: Initial keys come from it.
+    /// Destination ID of the packet, from which Initial keys are derived.
     pub(crate) destination: ConnectionId,
     /// The client's source ID.
     pub(crate) source: ConnectionId,
@@ -71,7 +71,7 @@ pub(crate) struct FirstInitial {
 }
 
 impl Connection {
-    /// Creates a client that is about to send its first Initial to `destination`, a random ID.
+    /// Creates the connection of a client, with `destination` as the random ID of its first Initial.
     pub(crate) fn client(
         mut origin: Origin,
         config: &ClientConfig,
@@ -134,7 +134,7 @@ impl Connection {
         Ok(connection)
     }
 
-    /// Creates a server for a client whose first Initial the endpoint passes next.
+    /// Creates the connection of a server for a client whose first Initial the endpoint passes next.
     pub(crate) fn server(
         mut origin: Origin,
         config: &ServerConfig,
@@ -200,13 +200,13 @@ impl Connection {
 struct First<'a> {
     /// Destination ID of the very first Initial.
     original: ConnectionId,
-    /// Destination ID of this one: Initial keys come from it.
+    /// Destination ID of this packet, from which Initial keys are derived.
     destination: ConnectionId,
     /// Destination ID of packets to the peer.
     peer: ConnectionId,
     /// True if the address of the peer needs no validation.
     is_validated: bool,
-    /// Our transport parameters.
+    /// Our transport parameters, as they are recorded in the trace.
     parameters: &'a TransportParameters,
 }
 

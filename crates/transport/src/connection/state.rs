@@ -4,7 +4,7 @@ use courser_base::Time;
 
 use super::closing::Closing;
 
-/// The life of a connection. RFC 9000 §10, RFC 9001 §4.1.
+/// The states of a connection. RFC 9000 §10, RFC 9001 §4.1.
 ///
 /// ```text
 /// Handshaking ─► Complete ─► Confirmed ─┬─► Closing ──┬─► Drained
@@ -12,22 +12,22 @@ use super::closing::Closing;
 /// ```
 #[derive(Debug)]
 pub(crate) enum State {
-    /// TLS is not done.
+    /// The TLS handshake is not complete.
     Handshaking,
-    /// TLS is done; a client waits for HANDSHAKE_DONE. A server is never here.
+    /// The TLS handshake is complete, and a client waits for HANDSHAKE_DONE. A server is confirmed at once.
     Complete,
-    /// The peer is known to have completed too.
+    /// The handshake is confirmed, so the peer has completed it too (RFC 9001 §4.1.2).
     Confirmed,
     /// We sent CONNECTION_CLOSE and repeat it when packets arrive (§10.2.1).
     Closing(Box<Closing>),
-    /// The peer sent CONNECTION_CLOSE: nothing more is sent (§10.2.2).
+    /// The peer sent CONNECTION_CLOSE. Nothing more is sent but one answer (§10.2.2).
     Draining {
         /// The time at which the state may be forgotten.
         until: Time,
         /// One last CONNECTION_CLOSE, so that the peer need not wait.
         answer: Option<Box<Closing>>,
     },
-    /// Over; the endpoint forgets the connection.
+    /// The closing or draining period has ended, and the endpoint may forget the connection.
     Drained,
 }
 

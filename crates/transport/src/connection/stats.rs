@@ -15,9 +15,9 @@ use crate::handshake::EarlyData;
 /// Datagrams and bytes in one direction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct UdpStats {
-    /// Datagrams.
+    /// Number of datagrams.
     pub datagrams: u64,
-    /// UDP payload bytes.
+    /// Bytes of UDP payload, without UDP and IP headers.
     pub bytes: u64,
     /// Batches: datagrams that one system call sent, or that one buffer received.
     pub batches: u64,
@@ -48,7 +48,7 @@ pub(super) struct Counters {
 }
 
 impl Counters {
-    /// Counts a received packet that is acknowledged some time.
+    /// Counts a received packet that was processed.
     #[inline]
     pub(super) fn on_packet(&mut self, ecn: Ecn, is_ack_eliciting: bool) {
         self.ecn_received.count(ecn);
@@ -65,7 +65,7 @@ pub struct ConnectionStats {
     pub udp_sent: UdpStats,
     /// Datagrams and bytes received.
     pub udp_received: UdpStats,
-    /// Packets sent.
+    /// Packets sent in all packet number spaces.
     pub packets_sent: u64,
     /// Packets received, opened and processed.
     pub packets_received: u64,
@@ -74,21 +74,21 @@ pub struct ConnectionStats {
     /// 0-RTT packets that a server dropped, because it has refused the early data or because they
     /// exceed its limit; included in `packets_dropped`. A client that offers no early data sends none.
     pub early_packets_dropped: u64,
-    /// Packets sent that count as lost.
+    /// Packets sent that were declared lost.
     pub packets_lost: u64,
-    /// Packets counted as lost that were acknowledged later: they were only late.
+    /// Packets declared lost that were acknowledged later.
     pub packets_spuriously_lost: u64,
-    /// Ack-eliciting packets received.
+    /// Ack-eliciting packets received and processed.
     pub ack_eliciting_received: u64,
-    /// ACK frames sent.
+    /// ACK frames sent in all packet number spaces.
     pub acks_sent: u64,
-    /// ACK frames received.
+    /// ACK frames received, including those that acknowledged nothing new.
     pub acks_received: u64,
     /// Times the congestion window was cut.
     pub congestion_events: u64,
-    /// Cuts of the congestion window that were undone, because nothing had been lost.
+    /// Congestion events that were undone, because their packets were acknowledged later.
     pub congestion_events_undone: u64,
-    /// Probe timeouts.
+    /// Probe timeouts that expired (RFC 9002 §6.2).
     pub ptos: u64,
     /// Key updates, begun by either end.
     pub key_updates: u64,
@@ -110,10 +110,10 @@ pub struct ConnectionStats {
     pub ecn_sent: EcnCounts,
     /// Packets received with each ECN mark, and processed.
     pub ecn_received: EcnCounts,
-    /// Optional features of packets that were given up on a path, because packets with them were
-    /// lost while others arrived.
+    /// Optional features that were disabled on a path, because packets with them were lost while
+    /// others arrived.
     pub fallbacks: Fallbacks,
-    /// Times that another path came into use, or one before it again.
+    /// Number of changes of the path in use, including returns to a previous path.
     pub path_changes: u64,
     /// Packets received with a CE mark.
     pub ce_received: u64,

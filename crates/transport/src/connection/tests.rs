@@ -69,7 +69,7 @@ fn handshake_takes_one_round_trip_and_is_confirmed_after_the_next() {
 }
 
 #[test]
-fn flood_of_frames_that_bring_nothing_ends_the_connection() {
+fn flood_of_frames_without_progress_ends_the_connection() {
     let mut pair = Pair::connected();
     for _ in 0..=super::watchdog::suspicion::BURST {
         pair.forge_to_server(SpaceId::Application, &[1]);
@@ -77,7 +77,7 @@ fn flood_of_frames_that_bring_nothing_ends_the_connection() {
     assert_eq!(pair.server_error(), Some(0x0a), "limit K17, RFC 9000 §21.9");
 }
 
-/// Creates a pair whose server has answered, unseen by the client: both have Initial keys.
+/// Creates a pair whose server has answered without the client receiving it. Both have Initial keys.
 fn with_initial_keys() -> Pair {
     let mut pair = Pair::new();
     pair.start();
@@ -85,7 +85,7 @@ fn with_initial_keys() -> Pair {
     pair
 }
 
-/// Creates a pair whose client has completed the handshake, unseen by the server: both have
+/// Creates a pair whose client has completed the handshake without the server receiving it. Both have
 /// Handshake keys.
 fn with_handshake_keys() -> Pair {
     let mut pair = Pair::new();
@@ -94,7 +94,7 @@ fn with_handshake_keys() -> Pair {
     pair
 }
 
-/// Holds back the chosen datagrams on the link, for the test to deliver.
+/// Holds the chosen datagrams back on the link, for the test to deliver.
 fn hold(
     pair: &mut Pair,
     mut chosen: impl FnMut(&Datagram) -> bool + 'static,

@@ -1,4 +1,4 @@
-//! Timers of a connection: the next one to expire, and the work that is due then.
+//! Finds the next timer of a connection and runs expired ones.
 
 use courser_base::Time;
 use courser_recovery::LossTimer;
@@ -53,7 +53,7 @@ impl Connection {
         next
     }
 
-    /// Runs what is due at `now`.
+    /// Runs the timers that have expired at `now`.
     pub fn handle_timeout(&mut self, now: Time) {
         if !self.life.is_open() {
             return self.life.on_timeout(now, &mut self.parts.trace);
@@ -115,7 +115,7 @@ impl Connection {
         Situation {
             pto: recovery.pto(),
             may_keep_alive: !self.life.is_handshaking()
-                && !recovery.wants_ping(SpaceId::Application),
+                && !recovery.is_ping_due(SpaceId::Application),
             is_busy: streams.has_own_exchanges(),
             awaits_content: is_confirmed && streams.awaits_content(),
             blocked_at: may_be_blocked.then(|| streams.counters().data_sent),

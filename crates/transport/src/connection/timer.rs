@@ -9,15 +9,15 @@ pub enum Timer {
     Probe,
     /// An acknowledgement is due (RFC 9000 §13.2.1).
     Ack,
-    /// The pacer lets the next batch go (RFC 9002 §7.7).
+    /// The pacer permits the next batch (RFC 9002 §7.7).
     Pacing,
     /// The idle timeout ends the connection (RFC 9000 §10.1).
     Idle,
     /// A keep-alive is due.
     KeepAlive,
-    /// Credit has been missing for long (RFC 9000 §4.1).
+    /// A blocked sender repeats its request for credit (RFC 9000 §4.1).
     Credit,
-    /// The handshake takes too long.
+    /// The time limit of the handshake expires.
     Handshake,
     /// A path validation needs a new challenge, or has failed (RFC 9000 §8.2).
     PathValidation,
@@ -27,7 +27,7 @@ pub enum Timer {
     Streams,
     /// A datagram that waits to be sent expires.
     Datagrams,
-    /// A PING of the application, held back after many others, may leave.
+    /// A PING of the application that was delayed after many others may be sent.
     Ping,
     /// Closing or draining is over (RFC 9000 §10.2).
     Close,

@@ -1,8 +1,7 @@
 //! The records of a connection for a sink, if there is one.
 //!
-//! Everything here costs one branch without a sink. Changes of numbers and states that many places
-//! make (windows, round-trip times, ECN, datagram size) are noticed in one place,
-//! [`Trace::changes`], after each batch in and out.
+//! Without a sink each method costs one branch. Values that change in many places (windows, round-trip
+//! times, ECN, datagram size) are compared in one, [`Trace::changes`], after each batch in and out.
 
 use courser_base::{FourTuple, Side, Time};
 use courser_crypto::KeyChange;
@@ -34,11 +33,11 @@ use crate::stream::Streams;
 #[derive(Debug, Default)]
 pub(super) struct Trace {
     tap: Tap,
-    /// The figures that were recorded last, while there is a sink.
+    /// The values that were recorded last, while there is a sink.
     recorded: Option<Box<Recorded>>,
 }
 
-/// Figures that are recorded when they change.
+/// Values that are recorded when they change.
 #[derive(Clone, Copy, PartialEq, Debug)]
 struct Recorded {
     ecn: recovery::EcnState,
@@ -76,7 +75,7 @@ pub(super) struct Start<'a> {
 }
 
 impl Trace {
-    /// Detaches all sinks.
+    /// Detaches all sinks, which may flush their files.
     pub(super) fn end(&mut self) {
         self.tap.set(None);
         self.tap.set_guest(None);
@@ -87,7 +86,7 @@ impl Trace {
         &mut self.tap
     }
 
-    /// Records an event.
+    /// Passes an event to the sinks; without one, `record` is not called.
     #[inline]
     pub(super) fn record(&mut self, now: Time, record: impl FnOnce() -> Record) {
         self.tap.record(now, record);
@@ -104,7 +103,7 @@ impl Trace {
         });
     }
 
-    /// The connection begins: plugs in the sink that the configuration asks for.
+    /// Attaches the sink that the configuration provides, and records the start of the connection.
     pub(super) fn start(
         now: Time,
         start: &Start<'_>,
@@ -147,7 +146,7 @@ impl Trace {
         trace
     }
 
-    /// The connection uses another version, or begins with one.
+    /// Records the first version of the connection, or a change to another one.
     pub(super) fn version(&mut self, now: Time, version: Version) {
         self.record(now, || {
             let version = version.value();
@@ -155,12 +154,12 @@ impl Trace {
         });
     }
 
-    /// The connection enters another state.
+    /// Records a change of the state of the connection.
     pub(super) fn state(&mut self, now: Time, old: Option<&'static str>, state: &'static str) {
         self.record(now, || Record::StateChanged(StateChanged { old, state }));
     }
 
-    /// One end has sent its transport parameters.
+    /// Records the transport parameters of an end.
     pub(super) fn parameters(
         &mut self,
         now: Time,
@@ -175,7 +174,7 @@ impl Trace {
         });
     }
 
-    /// The ends have agreed on an application protocol.
+    /// Records the negotiated application protocol.
     pub(super) fn protocol(&mut self, now: Time, protocol: Option<&[u8]>) {
         self.record(now, || {
             let protocol = protocol.unwrap_or_default().to_vec();
@@ -183,7 +182,7 @@ impl Trace {
         });
     }
 
-    /// A packet leaves; `payload` are its frames in the clear.
+    /// Records a packet that is sent; `payload` contains its frames before encryption.
     #[inline]
     pub(super) fn packet_sent(&mut self, now: Time, packet: Outgoing, payload: &[u8]) {
         self.tap.record_at(Detail::Packets, now, || {
@@ -202,7 +201,7 @@ impl Trace {
         });
     }
 
-    /// A packet was opened; its frames are processed next. `exponent` is the
+    /// Records a packet that was opened, before its frames are processed. `exponent` is the
     /// `ack_delay_exponent` of the peer, if its parameters are known.
     #[inline]
     pub(super) fn packet_received(
@@ -229,7 +228,7 @@ impl Trace {
         });
     }
 
-    /// A packet is dropped.
+    /// Records a packet that is dropped.
     pub(super) fn packet_dropped(&mut self, now: Time, packet: &Packet, reason: Reason) {
         let (kind, len) = (packet.kind, packet.end);
         self.record(now, || {
@@ -237,12 +236,12 @@ impl Trace {
         });
     }
 
-    /// Nothing more leaves for now.
+    /// Records the limit that prevents sending now.
     pub(super) fn limit(&mut self, now: Time, by: SendLimit) {
         self.record(now, || Record::SendLimited(SendLimited { by }));
     }
 
-    /// There is nothing to send, or nothing that the peer gave credit for.
+    /// Records that nothing can be sent, for want of data or of credit from the peer.
     pub(super) fn nothing_to_send(&mut self, now: Time, streams: &Streams) {
         self.record(now, || {
             let by = if streams.is_connection_blocked() {
@@ -256,7 +255,7 @@ impl Trace {
         });
     }
 
-    /// TLS has made keys, which are used from now on.
+    /// Records the installation of keys from TLS.
     pub(super) fn keys(&mut self, now: Time, change: &KeyChange) {
         let kind = match change {
             KeyChange::Handshake(_) => PacketKind::Handshake,
@@ -265,7 +264,7 @@ impl Trace {
         self.record(now, || Record::KeyInstalled(KeyInstalled { kind }));
     }
 
-    /// The keys of 0-RTT packets are installed or discarded.
+    /// Records that the keys of 0-RTT packets are installed or discarded.
     pub(super) fn early_keys(&mut self, now: Time, is_installed: bool) {
         let kind = PacketKind::ZeroRtt;
         self.record(now, || match is_installed {
@@ -274,7 +273,7 @@ impl Trace {
         });
     }
 
-    /// The keys of a space are discarded.
+    /// Records that the keys of a space are discarded.
     pub(super) fn keys_discarded(&mut self, now: Time, id: SpaceId) {
         self.record(now, || {
             let kind = id.packet_kind();
@@ -282,7 +281,7 @@ impl Trace {
         });
     }
 
-    /// One end began a key update to `key_phase`.
+    /// Records that an end began a key update to `key_phase`.
     pub(super) fn key_update(&mut self, now: Time, by_peer: bool, key_phase: Option<bool>) {
         let key_phase = key_phase.unwrap_or_default();
         self.record(now, || {
@@ -290,7 +289,7 @@ impl Trace {
         });
     }
 
-    /// Something happened to a path.
+    /// Records the new state of a path.
     pub(super) fn path(&mut self, now: Time, path: &Path, state: PathState) {
         self.record(now, || {
             let path = path.tuple();
@@ -298,13 +297,13 @@ impl Trace {
         });
     }
 
-    /// Nothing has answered the challenges on a path, or they are of no use any more.
+    /// Records that the validation of a path failed or was abandoned.
     pub(super) fn probing_abandoned(&mut self, now: Time, path: FourTuple) {
         let state = PathState::ProbingAbandoned;
         self.record(now, || Record::PathUpdated(PathUpdated { state, path }));
     }
 
-    /// We address the peer differently, if `old` is not `new`.
+    /// Records the new ID by which we address the peer, if `new` differs from `old`.
     #[inline]
     pub(super) fn destination(&mut self, now: Time, old: ConnectionId, new: ConnectionId) {
         if new != old {
@@ -315,7 +314,7 @@ impl Trace {
         }
     }
 
-    /// The peer addresses us differently.
+    /// Records the new ID by which the peer addresses us.
     pub(super) fn source(&mut self, now: Time, new: ConnectionId) {
         self.record(now, || {
             let (of_peer, old) = (false, None);
@@ -323,13 +322,12 @@ impl Trace {
         });
     }
 
-    /// The connection is about to enter `state`, its last but the goodbye, because of `error`.
+    /// Records the end of the connection by `error`, before it enters the closing or draining `state`.
     pub(super) fn closed(&mut self, now: Time, state: &State, error: &ConnectionError) {
         self.record(now, || Record::ConnectionClosed(closed(state, error)));
     }
 
-    /// Records what has changed since the last call. For the ends of batches: it reports what the
-    /// next batch meets.
+    /// Records the values that have changed since the last call. Called at the end of each batch.
     #[inline]
     pub(super) fn changes(&mut self, now: Time, recovery: &LossRecovery) {
         if self.tap.has_sink() {
@@ -347,7 +345,7 @@ impl Trace {
             metrics: recovery.metrics(),
         };
         if self.tap.are_all_new() {
-            // The sinks that received what was recorded before are gone.
+            // The sinks that received the earlier values are detached.
             self.recorded = None;
         }
         let recorded = self.recorded.get_or_insert_with(|| Box::new(new));
@@ -356,8 +354,8 @@ impl Trace {
         self.differences(now, old, new);
     }
 
-    /// Passes what was recorded last to a sink that was attached since the last call, and to no other. So
-    /// the differences that follow mean the same to it as to a sink that was there before.
+    /// Passes the last recorded values to a sink that was attached since the last call, and to no other, so
+    /// that the differences that follow are complete for this sink too.
     fn catch_up(&mut self, now: Time, recorded: Recorded) {
         self.tap.catch_up(now, || {
             let congestion = CongestionStateUpdated {
@@ -461,7 +459,7 @@ fn ecn_state(state: recovery::EcnState) -> EcnState {
     }
 }
 
-/// RFC 9000 §18.2.
+/// The `ack_delay_exponent` of a peer that does not announce one (RFC 9000 §18.2).
 const DEFAULT_EXPONENT: u64 = 3;
 /// Packets are lost after 9/8 of a round trip (RFC 9002 §6.1.2).
 const TIME_THRESHOLD: f64 = 9.0 / 8.0;

@@ -1,4 +1,4 @@
-//! One batch out: permit, path, space, packets. RFC 9000 §12, §13, RFC 9002 §7.
+//! Builds the next batch of datagrams: permit, path, space, packets. RFC 9000 §12, §13, RFC 9002 §7.
 
 use courser_base::{Ecn, Time};
 use courser_telemetry::SendLimit;
@@ -6,7 +6,7 @@ use courser_wire::TransportErrorCode;
 use courser_wire::packet::MIN_INITIAL_DATAGRAM;
 
 use super::Connection;
-use super::batch::{Allowance, Batch};
+use super::batch::{Batch, BatchPermit};
 use super::coalesced::CoalescedDatagram;
 use super::event::Event;
 use super::fill::{Content, Order};
@@ -19,9 +19,9 @@ use crate::recovery::{Built, Demand, FeatureUse, SendPermit};
 use crate::space::SpaceId;
 
 impl Connection {
-    /// Builds the next batch of datagrams; `None` when nothing may or need leave now.
+    /// Builds the next batch of datagrams. Returns `None` if nothing waits or the limits permit none now.
     ///
-    /// All datagrams of a batch go the same way and have the same size, but the last, which may
+    /// All datagrams of a batch use the same path and have the same size, except the last, which may
     /// be shorter.
     pub(crate) fn poll_transmit(
         &mut self,
@@ -42,17 +42,17 @@ impl Connection {
         Some(transmit)
     }
 
-    /// Builds what an open connection sends next: the probe of a path that is not in use, else the handshake, a
-    /// probe for larger datagrams, or a batch.
+    /// Builds the next datagrams of an open connection: the probe of a path that is not in use, else the
+    /// handshake, an MTU probe, or a batch.
     fn transmit_open(&mut self, now: Time, buffer: &mut TransmitBuffer) -> Option<Transmit> {
         if self.packets.recovery.is_out_of_numbers() {
-            // RFC 9000 §12.3: without a number there is not even a packet for CONNECTION_CLOSE.
+            // RFC 9000 §12.3: no number is left for a packet with CONNECTION_CLOSE.
             let reason = "all packet numbers are used up";
             let error = TransportError::new(TransportErrorCode::INTERNAL_ERROR, reason);
             self.end(now, Ending::Silence(error.into()));
             return None;
         }
-        if let Some(index) = self.parts.paths.wanting_probe()
+        if let Some(index) = self.parts.paths.next_to_probe()
             && let Some(transmit) = self.transmit_path_probe(now, index, buffer)
         {
             return Some(transmit);
@@ -60,13 +60,13 @@ impl Connection {
         if self.parts.acknowledger.is_in_handshake() {
             return self.transmit_handshake(now, buffer);
         }
-        // A connection that sends nothing else needs no larger packets.
+        // Derived keys show that the connection sends, so that it may need larger packets.
         if !self.packets.protection.is_underived()
             && let Some(transmit) = self.transmit_size_probe(now, buffer)
         {
             return Some(transmit);
         }
-        if self.packets.recovery.wants_second_probe() && !self.wants_to_send() {
+        if self.packets.recovery.is_second_probe_due() && !self.has_frames_to_send() {
             self.packets
                 .recovery
                 .repeat_for_second_probe(&mut self.parts);
@@ -76,7 +76,7 @@ impl Connection {
 
     /// Sends a batch of 1-RTT packets on the active path.
     fn transmit_batch(&mut self, now: Time, buffer: &mut TransmitBuffer) -> Option<Transmit> {
-        if !self.wants_to_send() {
+        if !self.has_frames_to_send() {
             self.packets.recovery.on_app_limited(now);
             self.parts.trace.nothing_to_send(now, &self.parts.streams);
             return None;
@@ -84,13 +84,13 @@ impl Connection {
         if !self.keys_are_good(now) {
             return self.transmit_close(now, buffer);
         }
-        let allowance = self.allowance(now)?;
+        let batch_permit = self.batch_permit(now)?;
         let features = self.next_features(now);
         self.parts.bits.set_clearing(features.clears_quic_bit);
         let mtu = usize::from(self.packets.recovery.path().mtu());
-        let mut batch = Batch::new(allowance, mtu, &features, buffer.max_segments());
+        let mut batch = Batch::new(batch_permit, mtu, &features, buffer.max_segments());
         while let Some(limit) = batch.next_limit(self.parts.paths.active()) {
-            let (order, room) = (Order::one_rtt(now, batch.content()), buffer.room(limit));
+            let (order, room) = (Order::one_rtt(now, batch.content()), buffer.spare(limit));
             let Some(built) = self.packets.build_short(order, room, &mut self.parts) else {
                 if batch.grow() {
                     continue;
@@ -100,7 +100,7 @@ impl Connection {
             self.on_one_rtt_sent(now, &built, features.ecn);
             buffer.advance(built.len);
             let is_probing = self.packets.recovery.is_probing(SpaceId::Application);
-            if !batch.add(&built, is_probing, || self.parts.wants_datagrams_alone()) {
+            if !batch.add(&built, is_probing, || self.parts.has_only_datagrams()) {
                 break;
             }
         }
@@ -124,12 +124,12 @@ impl Connection {
     }
 
     /// Returns the 1-RTT packets that may leave now.
-    fn allowance(&mut self, now: Time) -> Option<Allowance> {
-        // The end of a message has a short way: it need not wait until there is room for a whole
-        // datagram, nor for a quantum.
-        let has_more = self.wants_control() || self.parts.datagrams.wants_to_send();
+    fn batch_permit(&mut self, now: Time) -> Option<BatchPermit> {
+        // The end of a message may be sent although the window or the pacer does not permit a whole
+        // datagram yet.
+        let has_more = self.has_control_frames() || self.parts.datagrams.has_frames_to_send();
         let mtu = u64::from(self.packets.recovery.path().mtu());
-        let left = (!has_more).then(|| self.parts.streams.little_left(mtu));
+        let left = (!has_more).then(|| self.parts.streams.pending_bytes_up_to(mtu));
         let demand = Demand {
             budget: self.parts.paths.active().budget(),
             is_ack_due: self.parts.acknowledger.is_due(SpaceId::Application),
@@ -144,40 +144,41 @@ impl Connection {
                 self.parts.trace.limit(now, SendLimit::Amplification);
                 return None;
             }
-            SendPermit::Probe => Allowance {
+            SendPermit::Probe => BatchPermit {
                 is_for_probes: true,
-                ..Allowance::unlimited(Content::All)
+                ..BatchPermit::unlimited(Content::All)
             },
             SendPermit::Bytes(bytes) => {
-                let has_data = self.parts.streams.wants_to_send();
+                let has_data = self.parts.streams.has_frames_to_send();
                 match self.packets.recovery.makes_room_for_probe(has_data) {
-                    true => Allowance::unlimited(Content::AckOnly),
-                    false => Allowance {
+                    true => BatchPermit::unlimited(Content::AckOnly),
+                    false => BatchPermit {
                         bytes,
-                        ..Allowance::unlimited(Content::All)
+                        ..BatchPermit::unlimited(Content::All)
                     },
                 }
             }
-            // What fills the window may have gone to where the peer no longer is: only the answer
-            // to a challenge, of which there is one per probe timeout, can show it.
-            SendPermit::AckOnly if self.parts.paths.active().wants_challenge() => {
-                Allowance::unlimited(Content::Probe(self.parts.paths.active_index()))
+            // The packets that fill the window may have been sent to an address that the peer has
+            // left. Only the response to a challenge, one per probe timeout, can show that.
+            SendPermit::AckOnly if self.parts.paths.active().is_challenge_due() => {
+                BatchPermit::unlimited(Content::Probe(self.parts.paths.active_index()))
             }
             SendPermit::AckOnly => {
                 self.parts.trace.limit(now, SendLimit::CongestionWindow);
-                Allowance::unlimited(Content::AckOnly)
+                BatchPermit::unlimited(Content::AckOnly)
             }
             SendPermit::PacedUntil(_) => {
                 self.parts.trace.limit(now, SendLimit::Pacer);
-                Allowance::unlimited(Content::AckOnly)
+                BatchPermit::unlimited(Content::AckOnly)
             }
         })
     }
 
-    /// Updates keys in time; closes when they are worn out (RFC 9001 §6.6).
+    /// Updates keys in time, and closes the connection when they have reached their limit (RFC 9001
+    /// §6.6). Returns false if it did.
     fn keys_are_good(&mut self, now: Time) -> bool {
         if self.packets.protection.is_update_due() {
-            // While the rules do not allow it the next batch tries again; the hard stop is far.
+            // If an update is not allowed yet, the next batch tries again long before the hard limit.
             let _ = self.initiate_key_update(now);
         }
         if self.packets.protection.is_exhausted() {
@@ -189,22 +190,22 @@ impl Connection {
         true
     }
 
-    /// Returns true if anything waits for 1-RTT packets.
+    /// Returns true if frames wait for 1-RTT packets.
     #[inline]
-    fn wants_to_send(&self) -> bool {
+    fn has_frames_to_send(&self) -> bool {
         self.parts.acknowledger.is_due(SpaceId::Application)
-            || self.wants_control()
-            || self.parts.streams.wants_to_send()
-            || self.parts.datagrams.wants_to_send()
+            || self.has_control_frames()
+            || self.parts.streams.has_frames_to_send()
+            || self.parts.datagrams.has_frames_to_send()
     }
 
     /// Returns true if frames wait that are neither ACK, flow control, datagrams nor stream data.
     #[inline]
-    fn wants_control(&self) -> bool {
-        self.packets.recovery.wants_to_send() || self.parts.wants_control()
+    fn has_control_frames(&self) -> bool {
+        self.packets.recovery.has_frames_to_send() || self.parts.has_control_frames()
     }
 
-    /// Sends a lone datagram on a path that is not in use.
+    /// Sends a single datagram on a path that is not in use.
     fn transmit_path_probe(
         &mut self,
         now: Time,
@@ -219,7 +220,7 @@ impl Connection {
         }
         let order = Order::one_rtt(now, Content::Probe(index));
         self.parts.bits.set_clearing(false);
-        let room = buffer.room(limit);
+        let room = buffer.spare(limit);
         let built = self.packets.build_short(order, room, &mut self.parts)?;
         self.packets
             .recovery
@@ -239,11 +240,11 @@ impl Connection {
             .push_back(Event::InterfaceMtuWanted { peer, socket });
     }
 
-    /// Sends a lone datagram that is larger than today's, when it is time for one.
+    /// Sends a single datagram that is larger than the present MTU, if an MTU probe is due.
     fn transmit_size_probe(&mut self, now: Time, buffer: &mut TransmitBuffer) -> Option<Transmit> {
         let is_validated = self.parts.paths.active().is_validated();
-        let has_data = self.parts.streams.wants_to_send();
-        if self.packets.recovery.wants_interface() {
+        let has_data = self.parts.streams.has_frames_to_send();
+        if self.packets.recovery.needs_interface_mtu() {
             self.want_interface_mtu();
         }
         let size = self
@@ -255,7 +256,7 @@ impl Connection {
         }
         let probe = self.packets.recovery.begin_size_probe(size);
         let order = Order::one_rtt(now, Content::MtuProbe(probe, size));
-        let room = buffer.room(usize::from(size));
+        let room = buffer.spare(usize::from(size));
         self.parts.bits.set_clearing(false);
         let built = self.packets.build_short(order, room, &mut self.parts)?;
         self.on_one_rtt_sent(now, &built, Ecn::NotEct);
@@ -265,9 +266,8 @@ impl Connection {
         Some(path.transmit(Ecn::NotEct, None, built.len))
     }
 
-    /// Sends datagrams with whatever the spaces have to send. A flight that takes several full datagrams
-    /// is one batch. A client's first flight and everything that is repeated is none: a batch may be
-    /// lost as a whole, and then nothing would ever arrive.
+    /// Sends datagrams with packets of all spaces. A flight of several full datagrams is one batch, except
+    /// for a client's first flight and for retransmissions: a path may drop every batch as a whole.
     fn transmit_handshake(&mut self, now: Time, buffer: &mut TransmitBuffer) -> Option<Transmit> {
         let may_clear = self.parts.bits.may_clear();
         let features = self.packets.recovery.handshake_features(now, may_clear);
@@ -316,10 +316,10 @@ impl Connection {
             return None;
         }
         if id == SpaceId::Initial && limit < MIN_INITIAL_DATAGRAM {
-            // Nothing that asks for an answer, because then the datagram had to be a full one.
+            // An ack-eliciting Initial would require a full datagram.
             return Some(Content::AckOnly);
         }
-        // Datagrams of the handshake are as long as they have to be.
+        // Datagrams of the handshake are sent at their full length or not at all.
         let demand = Demand {
             budget: path.budget(),
             is_ack_due: self.parts.acknowledger.is_due(id),
@@ -338,14 +338,14 @@ impl Connection {
     /// (RFC 9000 §10.2.3).
     fn transmit_close(&mut self, now: Time, buffer: &mut TransmitBuffer) -> Option<Transmit> {
         let closing = self.life.closing()?.clone();
-        // What the amplification limit holds back leaves as soon as there is room.
+        // A frame that the amplification limit holds back is sent as soon as the limit permits.
         self.life.on_closing_sent(false);
         let limit = handshake_limit(
             self.parts.paths.active(),
             self.packets.recovery.path().mtu(),
         )?;
         self.parts.bits.set_clearing(false);
-        let mut datagram = CoalescedDatagram::new(buffer.room(limit));
+        let mut datagram = CoalescedDatagram::new(buffer.spare(limit));
         for id in SpaceId::ALL {
             let can_send = self.packets.protection.has_keys(id)
                 && self.packets.recovery.next_number(id).is_some();
@@ -371,24 +371,24 @@ impl Connection {
         Some(path.transmit(Ecn::NotEct, None, len))
     }
 
-    /// Returns true if 1-RTT keys that exist as secrets should be derived to send. An idle connection is asked
-    /// again and again although it has nothing to send.
+    /// Returns true if 1-RTT keys that exist as secrets should be derived to send. An idle connection is
+    /// polled often although it has nothing to send.
     #[cold]
     fn needs_keys(&self) -> bool {
         if !self.life.is_open() {
             return true;
         }
         if self.life.is_confirmed() {
-            return self.wants_to_send()
-                || self.packets.recovery.wants_second_probe()
-                || self.parts.paths.wanting_probe().is_some();
+            return self.has_frames_to_send()
+                || self.packets.recovery.is_second_probe_due()
+                || self.parts.paths.next_to_probe().is_some();
         }
         let is_validated = self.parts.paths.active().is_validated();
         self.parts.handshake.may_send_application(is_validated)
     }
 
-    /// Returns the features that the next 1-RTT datagrams may use: none after a timeout, because one of
-    /// them may be its cause.
+    /// Returns the features that the next 1-RTT datagrams may use. There are none after a timeout, which
+    /// a feature may have caused.
     fn next_features(&mut self, now: Time) -> FeatureUse {
         let (recovery, streams) = (&self.packets.recovery, &mut self.parts.streams);
         if recovery.is_after_timeout() {
@@ -397,13 +397,13 @@ impl Connection {
         let several = u64::from(recovery.path().mtu()) * DATAGRAMS_FOR_TRIAL;
         let (datagrams, may_clear) = (&self.parts.datagrams, self.parts.bits.may_clear());
         recovery.features(now, may_clear, || {
-            streams.has_stream_data() && streams.little_left(several).is_none()
+            streams.has_stream_data() && streams.pending_bytes_up_to(several).is_none()
                 || datagrams.waiting_bytes() as u64 > several
         })
     }
 
-    /// Adds a datagram of at most `limit` bytes to the batch, with the ECN mark of the batch if it has
-    /// begun. Returns the length and the mark.
+    /// Adds a datagram of at most `limit` bytes to the batch. `ecn` is the mark of a batch that has begun.
+    /// Returns the length and the mark.
     fn build_handshake_datagram(
         &mut self,
         now: Time,
@@ -413,7 +413,7 @@ impl Connection {
     ) -> Option<(usize, Ecn)> {
         self.packets.recovery.repeat_for_probes(&mut self.parts);
         let follows_in_batch = buffer.len() > 0;
-        let mut datagram = CoalescedDatagram::new(buffer.room(limit));
+        let mut datagram = CoalescedDatagram::new(buffer.spare(limit));
         for space in SpaceId::ALL {
             if let Some(content) = self.handshake_content(now, space, limit) {
                 let order = Order {
@@ -456,19 +456,19 @@ impl Connection {
     }
 }
 
-/// Returns the room for a handshake datagram; `None` when nothing may be sent.
+/// Returns the maximum size of a handshake datagram; `None` when nothing may be sent.
 fn handshake_limit(path: &Path, mtu: u16) -> Option<usize> {
     let limit = path.datagram_limit(usize::from(mtu).min(HANDSHAKE_MTU));
     (limit >= MIN_DATAGRAM).then_some(limit)
 }
 
-/// Full datagrams that must wait for a feature that was given up to be tried: with the trial, as many
-/// as reveal its loss without a probe timeout (RFC 9002 §6.1.1).
+/// Full datagrams that must be waiting before a disabled feature is tried again, so that its loss is
+/// detected without a probe timeout (RFC 9002 §6.1.1).
 const DATAGRAMS_FOR_TRIAL: u64 = 8;
 
-/// Header, tag, and some room for an ACK, which may take more.
+/// Bytes for header, tag and a usual ACK beside stream data.
 const BESIDE_STREAMS: u64 = 128;
 
-/// Handshake datagrams stay below this however large the path's datagrams are: the Length field
-/// of a long header has two bytes.
+/// The largest handshake datagram on any path, because the Length field of a long header has two
+/// bytes.
 const HANDSHAKE_MTU: usize = 1472;

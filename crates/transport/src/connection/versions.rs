@@ -1,4 +1,4 @@
-//! Versions of QUIC: the parts of a connection that follow their negotiation. RFC 9368, RFC 9369 §4.
+//! Applies a negotiated version to the parts of a connection. RFC 9368, RFC 9369 §4.
 
 use courser_base::Time;
 use courser_crypto::initial;
@@ -10,7 +10,8 @@ use super::start::FIRST_DESTINATION_LEN;
 use crate::error::TransportError;
 
 impl Connection {
-    /// Begins again with a first flight in another version, which the server supports (RFC 9368 §2.1).
+    /// Restarts the connection with a first flight in another version, which the server supports (RFC 9368
+    /// §2.1).
     pub(super) fn restart(&mut self, now: Time, version: Version) -> Result<(), TransportError> {
         let parts = &mut self.parts;
         let destination: [u8; FIRST_DESTINATION_LEN] = parts.rng.array();
@@ -21,9 +22,9 @@ impl Connection {
         })?;
         parts.trace.version(now, version);
         parts.set_handshake_id(now, destination);
-        // Packet numbers go on, everything else of recovery starts anew, as after a Retry.
+        // Packet numbers continue, and the rest of recovery is reset, as after a Retry.
         self.packets.recovery.on_retry(now, parts);
-        // The keys of early data belong to the TLS session before. It is sent again in 1-RTT packets.
+        // The keys of early data belong to the previous TLS session. The data is sent again in 1-RTT packets.
         self.packets.protection.discard_zero_rtt();
         self.open_initial(&destination);
         Ok(())

@@ -10,7 +10,7 @@ pub enum DatagramFate {
     /// The peer's QUIC implementation received it. Its application may still never read it (RFC
     /// 9221 §5.2).
     Acked,
-    /// The packet that held it counts as lost. It may still have arrived late.
+    /// Its packet was declared lost. It may still have arrived late.
     Lost,
     /// It expired before it could be sent.
     Expired,
@@ -22,8 +22,8 @@ pub enum DatagramFate {
 /// An event about datagrams that the application may want to handle.
 ///
 /// [`Readable`](Self::Readable) and [`Room`](Self::Room) are edge-triggered: one is queued only
-/// after the application found nothing to read or no room. Fates are reported only for datagrams
-/// that requested it.
+/// after the application found nothing to read or the send queue full. Fates are reported only for
+/// datagrams that requested it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum DatagramEvent {
     /// A datagram can be read.
@@ -32,27 +32,27 @@ pub enum DatagramEvent {
     Room,
     /// The fate of a datagram is known.
     Fate {
-        /// The datagram.
+        /// The ID that `send_datagram` returned.
         id: DatagramId,
-        /// Its fate.
+        /// The outcome, which is final: a lost datagram is not sent again.
         fate: DatagramFate,
     },
 }
 
-/// Counters of datagrams.
+/// Counters of the DATAGRAM frames of a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct DatagramStats {
-    /// Datagrams sent.
+    /// Datagrams sent; each is sent once.
     pub sent: u64,
     /// Bytes of these, without headers.
     pub sent_bytes: u64,
-    /// Datagrams received.
+    /// Datagrams received, including those dropped unread.
     pub received: u64,
     /// Bytes of these, without headers.
     pub received_bytes: u64,
     /// Datagrams sent whose packet was acknowledged.
     pub acked: u64,
-    /// Datagrams sent whose packet counts as lost.
+    /// Datagrams sent whose packet was declared lost.
     pub lost: u64,
     /// Datagrams that expired before they were sent.
     pub expired: u64,

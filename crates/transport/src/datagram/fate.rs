@@ -1,4 +1,4 @@
-//! Datagrams that were given up, acknowledged or lost.
+//! Counts and reports datagrams that were dropped, acknowledged or lost.
 
 use super::Datagrams;
 use super::event::{DatagramEvent, DatagramFate, DatagramId};

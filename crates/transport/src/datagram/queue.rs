@@ -68,7 +68,7 @@ impl<T: Sizeable> Queue<T> {
         self.items.is_empty()
     }
 
-    /// Returns the largest size of another item; 0 if there are too many items.
+    /// Returns the largest size of another item; 0 if the number of items is at its maximum.
     pub(super) fn space(&self) -> usize {
         if self.items.len() < self.max_items {
             self.max_bytes - self.bytes
@@ -120,7 +120,7 @@ impl<T: Sizeable> Queue<T> {
         taken
     }
 
-    /// Frees the room for more items.
+    /// Frees the spare capacity.
     pub(super) fn shrink(&mut self) {
         self.items.shrink_to_fit();
     }

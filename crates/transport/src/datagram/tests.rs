@@ -32,12 +32,12 @@ fn send(datagrams: &mut Datagrams, data: Bytes) {
     assert_eq!(sent, Ok(None));
 }
 
-/// Builds one packet with `room` bytes of frames. Returns its bytes and its record.
-fn packet(datagrams: &mut Datagrams, now: Time, room: usize, contested: bool) -> Vec<u8> {
+/// Builds one packet with `capacity` bytes for frames. Returns its bytes.
+fn packet(datagrams: &mut Datagrams, now: Time, capacity: usize, contested: bool) -> Vec<u8> {
     let mut lists = FrameLists::default();
-    let mut buffer = vec![0xee; room];
+    let mut buffer = vec![0xee; capacity];
     let mut packet = PacketBuilder::new(&mut buffer, &mut lists);
-    datagrams.write_frames(now, room - 1, contested, &mut packet);
+    datagrams.write_frames(now, capacity - 1, contested, &mut packet);
     let len = packet.end();
     buffer.truncate(len);
     buffer
@@ -134,7 +134,7 @@ fn largest_one_follows_the_peers_limit() {
         datagrams.max_size(1_000)
     };
     assert_eq!(largest(0), None, "RFC 9221 §3: no datagrams at all");
-    assert_eq!(largest(1), None, "no room for a Length field");
+    assert_eq!(largest(1), None, "no capacity for a Length field");
     assert_eq!(largest(2), Some(0));
     assert_eq!(largest(65), Some(63));
     assert_eq!(largest(66), Some(63), "64 bytes would need a longer length");
@@ -144,7 +144,7 @@ fn largest_one_follows_the_peers_limit() {
 }
 
 #[test]
-fn frame_of_no_limit_of_the_peer_is_larger_than_it() {
+fn largest_datagram_never_exceeds_the_limit_of_the_peer() {
     for limit in (2..200).chain(16_380..16_400) {
         let largest = largest_in_frame(limit).expect("some");
         let frame_len = |len| Datagram::header_len(len, true) + len;
@@ -154,7 +154,7 @@ fn frame_of_no_limit_of_the_peer_is_larger_than_it() {
 }
 
 #[test]
-fn too_large_ones_are_refused_with_what_is_allowed() {
+fn too_large_datagram_is_refused_with_the_allowed_size() {
     let mut datagrams = datagrams();
     let options = SendOptions::default();
     let error = datagrams
@@ -174,7 +174,7 @@ fn too_large_ones_are_refused_with_what_is_allowed() {
 }
 
 #[test]
-fn received_frame_of_the_announced_size_is_taken_and_one_more_byte_is_not() {
+fn received_frame_of_the_announced_size_is_accepted_and_a_larger_one_is_not() {
     let mut datagrams = Datagrams::new(DatagramLimits {
         receive_bytes: 1000,
         ..LIMITS
@@ -222,7 +222,7 @@ fn datagram_that_fills_its_packet_has_no_length_field() {
 }
 
 #[test]
-fn one_that_does_not_fit_comes_first_in_the_next_packet() {
+fn datagram_that_does_not_fit_comes_first_in_the_next_packet() {
     let mut datagrams = datagrams();
     send(&mut datagrams, bytes(1, 600));
     send(&mut datagrams, bytes(2, 600));
@@ -231,11 +231,11 @@ fn one_that_does_not_fit_comes_first_in_the_next_packet() {
     assert!(datagrams.leads());
     let second = packet(&mut datagrams, at(0), 1000, false);
     assert_eq!(payloads(&second), [vec![2; 600]]);
-    assert!(!datagrams.leads() && !datagrams.wants_to_send());
+    assert!(!datagrams.leads() && !datagrams.has_frames_to_send());
 }
 
 #[test]
-fn one_that_no_packet_holds_any_more_is_dropped() {
+fn datagram_that_no_longer_fits_any_packet_is_dropped() {
     let mut datagrams = datagrams();
     send(&mut datagrams, bytes(1, 1400));
     send(&mut datagrams, bytes(2, 1000));
@@ -269,7 +269,7 @@ fn expired_datagrams_are_reported_and_not_sent() {
 }
 
 #[test]
-fn expired_ones_make_room_before_the_oldest() {
+fn expired_datagrams_are_dropped_before_the_oldest() {
     let mut datagrams = datagrams();
     send(&mut datagrams, bytes(0, 1));
     let options = SendOptions {
@@ -290,7 +290,7 @@ fn expired_ones_make_room_before_the_oldest() {
 }
 
 #[test]
-fn beside_stream_data_they_get_a_head_start_and_then_take_turns() {
+fn datagrams_get_a_head_start_before_stream_data_and_then_take_turns() {
     let mut datagrams = datagrams();
     (0..64).for_each(|number| send(&mut datagrams, bytes(number, 1000)));
     let mut pattern = String::new();
@@ -307,7 +307,7 @@ fn beside_stream_data_they_get_a_head_start_and_then_take_turns() {
 }
 
 #[test]
-fn alone_they_owe_nothing() {
+fn datagrams_without_stream_data_do_not_count_as_head_start() {
     let mut datagrams = datagrams();
     (0..60).for_each(|number| send(&mut datagrams, bytes(number, 1000)));
     for _ in 0..30 {
@@ -329,7 +329,7 @@ fn readers_and_writers_are_woken_once_for_each_wait() {
     assert_eq!(datagrams.poll_event(), None);
     assert!(datagrams.receive().is_some() && datagrams.receive().is_some());
     datagrams.on_datagram_frame(&frame).expect("small");
-    assert_eq!(datagrams.poll_event(), None, "nobody has found it empty");
+    assert_eq!(datagrams.poll_event(), None, "no reader has found it empty");
     assert!(datagrams.receive().is_some() && datagrams.receive().is_none());
     datagrams.on_datagram_frame(&frame).expect("small");
     assert_eq!(datagrams.poll_event(), Some(DatagramEvent::Readable));
@@ -342,7 +342,7 @@ fn readers_and_writers_are_woken_once_for_each_wait() {
 }
 
 #[test]
-fn crowd_of_unread_datagrams_is_reported_once_for_each_read() {
+fn half_full_queue_of_unread_datagrams_is_reported_once_for_each_read() {
     let mut datagrams = datagrams();
     let (data, has_length): (&[u8], _) = (b"x", true);
     let frame = Datagram { data, has_length };
@@ -350,16 +350,16 @@ fn crowd_of_unread_datagrams_is_reported_once_for_each_read() {
         (0..40).for_each(|_| datagrams.on_datagram_frame(&frame).expect("small"));
         datagrams.take_crowded()
     };
-    assert!(!fill(&mut datagrams), "nobody reads");
+    assert!(!fill(&mut datagrams), "the application does not read");
     while datagrams.receive().is_some() {}
     assert!(fill(&mut datagrams));
-    assert!(!fill(&mut datagrams), "nobody has read since");
+    assert!(!fill(&mut datagrams), "the application has not read since");
     assert!(datagrams.receive().is_some());
     assert!(fill(&mut datagrams));
 }
 
 #[test]
-fn after_the_end_only_what_arrived_is_left_and_nothing_if_we_closed() {
+fn received_datagrams_remain_after_the_end_unless_we_closed() {
     for (is_lost, left) in [(true, Some(Bytes::from_static(b"x"))), (false, None)] {
         let mut datagrams = datagrams();
         let (data, has_length): (&[u8], _) = (b"x", true);
@@ -367,7 +367,7 @@ fn after_the_end_only_what_arrived_is_left_and_nothing_if_we_closed() {
         datagrams.on_datagram_frame(&frame).expect("small");
         send(&mut datagrams, bytes(1, 1));
         datagrams.on_end(is_lost);
-        assert!(!datagrams.wants_to_send());
+        assert!(!datagrams.has_frames_to_send());
         assert_eq!(datagrams.poll_event(), None);
         assert_eq!(datagrams.receive(), left);
     }
@@ -377,7 +377,7 @@ fn after_the_end_only_what_arrived_is_left_and_nothing_if_we_closed() {
 enum Op {
     Send { len: usize, lifetime: Option<u64> },
     Wait(u64),
-    Packet { room: usize, contested: bool },
+    Packet { capacity: usize, contested: bool },
 }
 
 fn ops() -> impl Strategy<Value = Vec<Op>> {
@@ -386,13 +386,13 @@ fn ops() -> impl Strategy<Value = Vec<Op>> {
             .prop_map(|(len, lifetime)| Op::Send { len, lifetime }),
         1 => (0..10_u64).prop_map(Op::Wait),
         2 => (40..400_usize, any::<bool>())
-            .prop_map(|(room, contested)| Op::Packet { room, contested }),
+            .prop_map(|(capacity, contested)| Op::Packet { capacity, contested }),
     ];
     prop::collection::vec(op, 1..150)
 }
 
 proptest! {
-    /// Every datagram is sent once and in order, or dropped, or waits; nothing is counted twice.
+    /// Every datagram is sent once and in order, or dropped, or waits. None is counted twice.
     #[test]
     fn each_datagram_has_one_fate(ops in ops()) {
         let mut datagrams = Datagrams::new(DatagramLimits {
@@ -421,8 +421,8 @@ proptest! {
                     prop_assert!(result.is_ok());
                     taken += 1;
                 }
-                Op::Packet { room, contested } => {
-                    for payload in payloads(&packet(&mut datagrams, at(now), room, contested)) {
+                Op::Packet { capacity, contested } => {
+                    for payload in payloads(&packet(&mut datagrams, at(now), capacity, contested)) {
                         let number = Some(u64::from_be_bytes(*payload[..8].as_array().unwrap()));
                         prop_assert!(number > last, "{:?} after {:?}", number, last);
                         last = number;

@@ -1,4 +1,4 @@
-//! The arrival of a datagram.
+//! The metadata of an arriving datagram.
 
 use courser_base::{Ecn, FourTuple, Time};
 
@@ -12,7 +12,7 @@ pub struct Arrived {
     pub path: FourTuple,
     pub socket: SocketId,
     pub ecn: Ecn,
-    /// It was handed on by another shard.
+    /// True if another shard has forwarded it.
     pub is_handed_on: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Clients that want to connect: their first packets, and what the application decides about them.
+//! Clients that request a connection: their first packets, and the decisions of the application.
 //! RFC 9000 §5.2.2, §8.1.
 
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use super::admission::client::Client;
 use super::admission::incoming::Incoming;
 use super::admission::tokens::address_token::AddressProof;
 use super::admission::verdict::Verdict;
-use super::admission::waiting_clients::{KeptDatagram, Waiting};
+use super::admission::waiting_clients::{StoredDatagram, Waiting};
 use super::admission::{FirstPacket, OVER_SHARE};
 use super::arrived::Arrived;
 use super::router::MIN_DESTINATION;
@@ -27,7 +27,7 @@ use crate::path::Place;
 const MAX_TOKENS: u32 = 4;
 
 impl Endpoint {
-    /// Returns the next client that wants to connect. Networks take turns (limit K101).
+    /// Returns the next client that requests a connection. Networks take turns (limit K101).
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/pair.rs"));
@@ -60,8 +60,8 @@ impl Endpoint {
         self.admission.has_incoming()
     }
 
-    /// Returns a measure of the work for clients without a connection: bytes kept while they wait,
-    /// Retry packets sent, and datagrams dropped unread. Only differences are meaningful.
+    /// Returns a measure of the work for clients without a connection: bytes of waiting clients, Retry
+    /// packets sent, and datagrams dropped unread. Only differences are meaningful.
     pub fn arrivals(&self) -> u64 {
         self.admission.arrivals() + self.stateless.retries()
     }
@@ -83,8 +83,8 @@ impl Endpoint {
     ///
     /// # Errors
     ///
-    /// When there is no configuration, TLS cannot start with it, or the client's first packets
-    /// break a rule. The client has then received an error, or gets no answer.
+    /// Fails when there is no configuration, TLS cannot start with it, or the client's first packets
+    /// break a rule. The client receives an error or no answer.
     pub fn accept(
         &mut self,
         now: Time,
@@ -119,7 +119,7 @@ impl Endpoint {
             },
             is_validated: incoming.is_address_validated(),
             reset_token: self.stateless.reset_token(&local_source),
-            preferred: self.prefer(&config, &local_source),
+            preferred: self.preferred_address(&config, &local_source),
             version: client.version,
         };
         let origin =
@@ -146,20 +146,20 @@ impl Endpoint {
             router.add_initial_id(handle, &mut entry.routes, client.destination);
             entry.new_tokens = config.new_tokens.min(MAX_TOKENS);
         }
-        self.feed(now, handle, client.place, datagrams);
+        self.pass_datagrams(now, handle, client.place, datagrams);
         Ok(handle)
     }
 
     /// Passes the datagrams of a client to its connection.
-    fn feed(
+    fn pass_datagrams(
         &mut self,
         now: Time,
         handle: ConnectionHandle,
         path: Place,
-        datagrams: Vec<KeptDatagram>,
+        datagrams: Vec<StoredDatagram>,
     ) {
         let cid_len = self.router.ids().length();
-        for KeptDatagram { ecn, mut bytes } in datagrams {
+        for StoredDatagram { ecn, mut bytes } in datagrams {
             let accepts = self.config.grease_quic_bit;
             let Ok(packet) = decode_greased(&bytes, 0, cid_len, accepts) else {
                 continue;
@@ -179,9 +179,9 @@ impl Endpoint {
         self.mark_ready(handle);
     }
 
-    /// Returns the address that a client should move to, with an ID for its use. There is none for a
-    /// client that addresses us without IDs (RFC 9000 §18.2).
-    fn prefer(
+    /// Returns the preferred address with an ID for it. There is none for a client that addresses us
+    /// without IDs (RFC 9000 §18.2).
+    fn preferred_address(
         &mut self,
         config: &ServerConfig,
         local_source: &ConnectionId,
@@ -209,14 +209,14 @@ impl Endpoint {
         self.answer(now, &waiting.client, Verdict::refuse(""));
     }
 
-    /// Asks a client to prove its address with a Retry, and forgets it.
+    /// Sends a Retry to a client, which must validate its address, and removes its state.
     ///
     /// # Errors
     ///
     /// Returns the client if it has already answered a Retry.
     #[expect(
         clippy::result_large_err,
-        reason = "the client is handed back, not an error made"
+        reason = "the client is returned, and no error is created"
     )]
     pub fn retry(&mut self, now: Time, incoming: Incoming) -> Result<(), Incoming> {
         if !incoming.may_retry() {
@@ -228,14 +228,14 @@ impl Endpoint {
         Ok(())
     }
 
-    /// Forgets a client without an answer.
+    /// Removes a client without an answer.
     pub fn ignore(&mut self, incoming: Incoming) {
         if self.take_waiting(&incoming).is_some() {
             self.stats.ignored += 1;
         }
     }
 
-    /// Removes a client that waits no more, and its route.
+    /// Removes a waiting client and its route.
     fn take_waiting(&mut self, incoming: &Incoming) -> Option<Waiting> {
         let waiting = self.admission.take(incoming)?;
         let destination = &waiting.client.destination;
@@ -243,17 +243,17 @@ impl Endpoint {
         Some(waiting)
     }
 
-    /// Handles the first packet of an unknown client.
+    /// Processes the first packet of a new client.
     pub(super) fn handle_first_initial(
         &mut self,
         arrived: Arrived,
         datagram: &[u8],
         packet: &Packet,
     ) {
-        let is_worthy = datagram.len() >= MIN_INITIAL_DATAGRAM
+        let is_valid = datagram.len() >= MIN_INITIAL_DATAGRAM
             && packet.destination.len() >= MIN_DESTINATION
             && !is_refused_port(arrived.path.peer.port());
-        let server = self.server.as_deref().filter(|_| is_worthy);
+        let server = self.server.as_deref().filter(|_| is_valid);
         let (Some(server), Some(version)) = (server, Version::from_value(packet.version)) else {
             return self.drop_initial(arrived, datagram, packet);
         };
@@ -267,7 +267,7 @@ impl Endpoint {
             Verdict::Wait(proof) => {
                 let number = self.admission.next_number();
                 if self.router.add_waiting(client.destination, number) {
-                    let datagram = KeptDatagram::new(arrived, datagram);
+                    let datagram = StoredDatagram::new(arrived, datagram);
                     self.admission.admit(client, proof, datagram);
                 }
             }
@@ -276,17 +276,17 @@ impl Endpoint {
         }
     }
 
-    /// Drops an Initial packet that begins no connection, unless another shard may know its connection.
+    /// Drops an Initial packet that begins no connection, unless another shard may have its connection.
     fn drop_initial(&mut self, arrived: Arrived, datagram: &[u8], packet: &Packet) {
-        if !self.hand_on_initial(arrived, datagram, packet) {
+        if !self.forward_initial(arrived, datagram, packet) {
             self.stats.datagrams_dropped += 1;
         }
     }
 
-    /// Keeps a further datagram of a client that waits to be accepted.
+    /// Stores a further datagram of a client that waits to be accepted.
     pub(super) fn keep_for_waiting(&mut self, number: u64, arrived: Arrived, datagram: &[u8]) {
-        let is_kept = self.admission.keep(number, arrived, datagram);
-        self.stats.datagrams_dropped += u64::from(!is_kept);
+        let is_stored = self.admission.keep(number, arrived, datagram);
+        self.stats.datagrams_dropped += u64::from(!is_stored);
     }
 
     /// Returns true if this server accepts packets of a version, or if there is no server.
@@ -307,7 +307,7 @@ impl Endpoint {
         self.stats.datagrams_dropped += u64::from(!is_answered);
     }
 
-    /// Answers a client that may not wait, unless answers to its network are too many already.
+    /// Answers a client that may not wait, unless the rate limit of its network is reached.
     pub(super) fn answer(&mut self, now: Time, to: &Client, verdict: Verdict) {
         if !matches!(verdict, Verdict::Retry | Verdict::Refuse { .. }) {
             return;

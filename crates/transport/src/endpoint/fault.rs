@@ -41,8 +41,8 @@ impl Endpoint {
 
     fn catch<T>(&mut self, work: impl FnOnce(&mut Self) -> T) -> Result<T, PanicPayload> {
         self.table.take_in_use();
-        // A panic may leave the connection in use inconsistent, so that one is dropped without
-        // further use. The endpoint's own tables change only between calls into connections.
+        // A panic may leave the connection in use inconsistent, so it is dropped without further
+        // use. The endpoint's own tables change only between calls into connections.
         catch_unwind(AssertUnwindSafe(|| work(self)))
     }
 
@@ -72,7 +72,7 @@ impl Endpoint {
             self.stats.faults += 1;
         }
         if let Some(client) = client {
-            // It has failed so early that no packet was sent.
+            // The connection failed before a packet was sent.
             let verdict = Verdict::Refuse {
                 code: TransportErrorCode::INTERNAL_ERROR,
                 reason: "",
@@ -84,7 +84,7 @@ impl Endpoint {
 
     /// Drops a connection whose code has panicked.
     ///
-    /// Its state cannot be trusted to build a CONNECTION_CLOSE. Its IDs are forgotten, so the peer
+    /// Its state may be too inconsistent to build a CONNECTION_CLOSE. Its routes are removed, so the peer
     /// gets a stateless reset for its next packet (RFC 9000 §10.3). [`Endpoint::next_ready`] and
     /// [`Endpoint::close_error`] report it to the embedder.
     #[cold]
@@ -100,7 +100,7 @@ impl Endpoint {
         };
         // Removing its routes one by one would need the connection's own list of IDs.
         self.router.remove_faulty(handle, &mut entry.routes);
-        // The first reason stays.
+        // A connection that was over before keeps its error.
         let error = connection.close_error().cloned();
         let error = error.unwrap_or_else(|| internal_fault(&message));
         self.table.on_faulty(handle, error);

@@ -1,6 +1,6 @@
 //! Identifiers of connections.
 
-/// Identifies a connection of one endpoint. Handles of connections that are gone match nothing.
+/// Identifies a connection of one endpoint. The handle of a removed connection is never valid again.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct ConnectionHandle {
     pub(in crate::endpoint) index: u32,
@@ -8,19 +8,18 @@ pub struct ConnectionHandle {
 }
 
 impl ConnectionHandle {
-    /// Returns a small number that is unique among the living connections: an index for side
-    /// tables.
+    /// Returns a small number that is unique among the present connections, as an index for side tables.
     pub fn index(self) -> usize {
         self.index as usize
     }
 
-    /// Returns the handle as a number other than 0, by which [`courser_base::foreign`] names the owner
-    /// of values.
+    /// Returns the handle as a number other than 0, by which [`courser_base::foreign`] identifies the
+    /// owner of values.
     pub fn to_bits(self) -> u64 {
         (u64::from(self.generation) << 32 | u64::from(self.index)) + 1
     }
 
-    /// Returns the handle of a number from [`ConnectionHandle::to_bits`]; `None` for 0.
+    /// Converts a number from [`ConnectionHandle::to_bits`] back to the handle. Returns `None` for 0.
     pub fn from_bits(bits: u64) -> Option<Self> {
         let bits = bits.checked_sub(1)?;
         Some(Self {

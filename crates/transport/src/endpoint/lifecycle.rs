@@ -102,8 +102,8 @@ impl Endpoint {
         Ok(handle)
     }
 
-    /// Routes a new connection by its ID, or by address if it has none. Takes the connection back if that is
-    /// impossible: its handle was not given out.
+    /// Routes a new connection by its ID, or by address if it has none. If that is impossible, removes the
+    /// connection, whose handle was not returned, and returns false.
     pub(super) fn route_new(
         &mut self,
         handle: ConnectionHandle,
@@ -131,7 +131,7 @@ impl Endpoint {
         if connection.is_drained() {
             return self.drain(handle);
         }
-        if connection.is_quiet() {
+        if connection.has_finished_sending() {
             self.table.on_ended(handle);
         }
         self.settle_handshake(now, handle);
@@ -146,12 +146,12 @@ impl Endpoint {
         let Some(connection) = entry.connection.as_deref_mut() else {
             return;
         };
-        // The handshake gives back its room here.
+        // Dropping the claim releases the capacity of the handshake.
         let ended = entry.claim.take_if(|_| !connection.is_handshaking());
         let created = ended.filter(|_| !connection.is_closed());
         let created = created.map(|claim| claim.claimant());
-        let asks_for_tls = connection.handshake_mut().list_tls_task();
-        if connection.handshake_mut().take_wants_tokens() {
+        let has_tls_task = connection.handshake_mut().list_tls_task();
+        if connection.handshake_mut().take_token_request() {
             let ip = ScopedIp::of(connection.path().peer);
             let version = connection.handshake_mut().version().current();
             let count = entry.new_tokens;
@@ -164,7 +164,7 @@ impl Endpoint {
             let server = self.server.as_deref();
             self.admission.on_created(now, server, claimant);
         }
-        if asks_for_tls {
+        if has_tls_task {
             self.table.queue_tls_task(handle);
         }
     }
@@ -187,18 +187,18 @@ impl Endpoint {
     }
 }
 
-/// The end of a connection: drained first, released by its owner in the end.
+/// The end of a connection, which is drained and then released by its owner.
 impl Endpoint {
-    /// Gives a connection up that its owner has no more use for.
+    /// Releases a connection that its owner no longer needs.
     ///
-    /// Each handle that [`Endpoint::connect`] or [`Endpoint::accept`] has returned is to be
-    /// released once. A connection that is still closing is forgotten as soon as it is drained. Data
-    /// that was not read by now is dropped. To end an open connection, close it before.
+    /// Release each handle from [`Endpoint::connect`] or [`Endpoint::accept`] once. A connection that is
+    /// still closing is removed as soon as it is drained. Unread data is dropped. To end an open
+    /// connection, close it first.
     pub fn release(&mut self, handle: ConnectionHandle) {
         self.guard(|endpoint| endpoint.table.release(handle));
     }
 
-    /// The reason why a connection is over; `None` while it is not.
+    /// Returns the reason why a connection is over; `None` while it is open.
     #[inline]
     pub fn close_error(&self, handle: ConnectionHandle) -> Option<&ConnectionError> {
         let entry = self.table.entry(handle)?;
@@ -214,8 +214,8 @@ impl Endpoint {
         self.table.is_idle()
     }
 
-    /// Removes all routes to a connection and frees what it held for its peer. Its owner can still
-    /// read from it and ask for its statistics.
+    /// Removes all routes to a connection and frees the memory that it held for its peer. Its owner can
+    /// still read data and statistics.
     pub(super) fn drain(&mut self, handle: ConnectionHandle) {
         let Some(entry) = self.table.begin_drain(handle) else {
             return;

@@ -14,13 +14,13 @@ use crate::flow::WindowBudget;
 
 /// Counts the memory that the connections of an endpoint hold against one budget.
 ///
-/// Everything that a peer can cause counts: bytes that wait for an acknowledgement, received but
-/// unread bytes, datagrams, packet records, handshakes. The measures under pressure, in order:
+/// The budget covers everything that a peer can cause: unacknowledged bytes, unread bytes, datagrams,
+/// packet records, handshakes. The measures under pressure, in order:
 ///
 /// 1. A connection accepts at most a quarter of the memory left from its application.
 /// 2. Receive windows do not grow ([`TIGHT`]).
 /// 3. New clients are refused ([`SHORT`]).
-/// 4. The connection that holds most for the least progress is closed.
+/// 4. The connection that holds the most bytes for the least progress is closed.
 #[derive(Debug)]
 pub struct Memory {
     budget: u64,
@@ -35,14 +35,14 @@ pub struct Memory {
     others: Option<Box<Others>>,
 }
 
-/// The memory of all shards, seen from one of them.
+/// The memory of the other shards, as one shard has last read it.
 #[derive(Debug)]
 struct Others {
     shared: Arc<Shared>,
     shard: usize,
-    /// The bytes that the other shards held at the last look.
+    /// The bytes that the other shards held when they were last read.
     used: u64,
-    /// Changes until the next look.
+    /// Changes until they are read again.
     changes_left: u32,
     /// The time since which the budget is exceeded.
     over_since: Option<Time>,
@@ -110,7 +110,7 @@ impl Memory {
         self.used
     }
 
-    /// Returns the bytes that may be held.
+    /// Returns the budget in bytes.
     pub fn budget(&self) -> u64 {
         self.budget
     }
@@ -121,7 +121,7 @@ impl Memory {
         self.budget.saturating_sub(self.total())
     }
 
-    /// Returns true if no window should grow.
+    /// Returns true if receive windows should not grow.
     #[inline]
     pub fn is_tight(&self) -> bool {
         self.total() > percent(self.budget, TIGHT)
@@ -142,11 +142,11 @@ impl Memory {
         is_over
     }
 
-    /// Returns true if a connection of this shard must be closed now, because there is too little memory
-    /// and none was closed just before.
+    /// Returns true if a connection of this shard must be closed now, because the budget is exceeded and no
+    /// connection was closed just before.
     ///
-    /// Of several shards it is the one that holds most. If that one does not notice, because its connections
-    /// are idle, another one closes a connection of its own after a while.
+    /// Of several shards, the one that holds the most bytes closes a connection. If it does not, because its
+    /// connections are idle, another one closes a connection of its own after a while.
     pub fn may_shed(&mut self, now: Time) -> bool {
         if now < self.shed + SHED_INTERVAL {
             return false;
@@ -161,7 +161,7 @@ impl Memory {
     }
 }
 
-/// The other shards continue without the bytes of this one.
+/// Removes the bytes of this shard from the sum of all shards.
 impl Drop for Others {
     fn drop(&mut self) {
         self.shared.memory.used[self.shard].0.store(0, Relaxed);
@@ -175,7 +175,7 @@ impl Others {
             self.changes_left -= 1;
             return;
         }
-        self.changes_left = LOOK_EVERY;
+        self.changes_left = READ_EVERY;
         self.used = self.each_other().sum();
     }
 
@@ -204,7 +204,7 @@ impl Others {
 
 impl Held {
     /// Returns the bytes held, reduced by the bytes transferred since the last
-    /// [`look`](Self::look): a connection that transfers as much as it holds counts half. `moved`
+    /// [`restart`](Self::restart): a connection that transfers as much as it holds counts half. `moved`
     /// is the total transferred.
     pub fn burden(&self, moved: u64) -> u64 {
         let moved = moved.saturating_sub(self.moved);
@@ -213,8 +213,8 @@ impl Held {
         u64::try_from(burden).unwrap_or(self.bytes)
     }
 
-    /// Starts counting transferred bytes anew.
-    pub fn look(&mut self, moved: u64) {
+    /// Restarts the count of transferred bytes.
+    pub fn restart(&mut self, moved: u64) {
         self.moved = moved;
     }
 }
@@ -223,12 +223,12 @@ const fn percent(budget: u64, part: u64) -> u64 {
     budget / 100 * part
 }
 
-/// Time between two connections that are closed for lack of memory: the first must be gone before
-/// it is clear whether a second must go.
+/// Time between two connections that are closed for lack of memory, in which the first one frees its
+/// memory.
 const SHED_INTERVAL: Duration = Duration::from_millis(10);
 
-/// Changes of the memory of a shard between two looks at that of the other shards (limit K222).
-const LOOK_EVERY: u32 = 15;
+/// Changes of the memory of a shard between two reads of that of the other shards (limit K222).
+const READ_EVERY: u32 = 15;
 
 /// Use of the budget from which on no receive window grows, in per cent.
 const TIGHT: u64 = 75;
@@ -285,12 +285,12 @@ mod tests {
     }
 
     #[test]
-    fn connection_that_moves_its_data_is_a_smaller_burden() {
+    fn connection_that_transfers_data_is_a_smaller_burden() {
         let mut memory = alone();
         let (mut idle, mut busy) = (Held::default(), Held::default());
         memory.set(&mut idle, 300);
         memory.set(&mut busy, 500);
-        busy.look(1000);
+        busy.restart(1000);
         assert_eq!(idle.burden(0), 300);
         assert_eq!(busy.burden(1000), 500);
         assert_eq!(busy.burden(1500), 250);
@@ -310,9 +310,9 @@ mod tests {
         shards(1).remove(0)
     }
 
-    /// Lets a shard look at the others.
-    fn look(memory: &mut Memory) {
-        for _ in 0..=LOOK_EVERY {
+    /// Makes a shard read the bytes of the others.
+    fn read_others(memory: &mut Memory) {
+        for _ in 0..=READ_EVERY {
             memory.set(&mut Held::default(), 0);
         }
     }
@@ -324,23 +324,23 @@ mod tests {
             memory.set(&mut Held::default(), 200);
         }
         for memory in &mut shards {
-            look(memory);
+            read_others(memory);
             assert_eq!((memory.used(), memory.left()), (200, 200));
             assert!(memory.is_tight() && !memory.is_short(0) && !memory.is_over());
         }
         shards[0].set(&mut Held::default(), 201);
         assert!(shards[0].is_over());
-        look(&mut shards[3]);
+        read_others(&mut shards[3]);
         assert!(shards[3].is_over());
     }
 
     #[test]
-    fn the_shard_that_holds_most_closes_a_connection() {
+    fn shard_that_holds_the_most_bytes_closes_a_connection() {
         let at = |millis| Time::ZERO + Duration::from_secs(1) + Duration::from_millis(millis);
         let mut shards = shards(2);
         shards[0].set(&mut Held::default(), 300);
         shards[1].set(&mut Held::default(), 800);
-        shards.iter_mut().for_each(look);
+        shards.iter_mut().for_each(read_others);
         assert!(
             shards[0].is_over() && !shards[0].may_shed(at(0)),
             "the other holds more"
@@ -348,7 +348,7 @@ mod tests {
         assert!(shards[1].is_over() && shards[1].may_shed(at(1)));
         assert!(!shards[1].may_shed(at(10)), "one at a time");
         assert!(!shards[0].may_shed(at(10)));
-        assert!(shards[0].may_shed(at(21)), "the other one takes no notice");
+        assert!(shards[0].may_shed(at(21)), "the other one closes none");
         assert!(!shards[1].may_shed(at(30)), "of all shards");
         assert!(shards[1].may_shed(at(31)));
     }

@@ -70,7 +70,7 @@ pub struct Endpoint {
     stateless: Stateless,
     origins: Origins,
     table: Table,
-    /// The counters that no part has.
+    /// The counters that no part counts.
     stats: EndpointStats,
     /// True if a connection has many unread datagrams.
     is_crowded: bool,
@@ -91,7 +91,7 @@ impl Endpoint {
     /// ```
     pub fn new(config: EndpointConfig, server: Option<Arc<ServerConfig>>, seed: [u8; 32]) -> Self {
         let mut shards = Self::shards(config, server, seed, 1);
-        shards.pop().expect("one shard was asked for")
+        shards.pop().expect("one shard was requested")
     }
 
     fn of_shard(
@@ -123,11 +123,11 @@ impl Endpoint {
             let limits = limits_of(&self.config, server.as_deref());
             self.admission.set_limits(limits);
         }
-        // It may be the last handle of hooks of users.
+        // Dropping the last reference may run code of the user.
         foreign::defer(std::mem::replace(&mut self.server, server));
     }
 
-    /// Changes which addresses are allowed, and closes connections with peers that are blocked now
+    /// Replaces the list of blocked addresses, and closes connections with peers that are blocked now
     /// (CONNECTION_REFUSED).
     ///
     /// Datagrams from blocked addresses are dropped before any other processing, including those of
@@ -156,8 +156,8 @@ impl Endpoint {
         self.mark_ready(handle);
     }
 
-    /// Returns the connection, until it is [released](Endpoint::release). A drained connection still
-    /// has its events, its statistics and its unread data.
+    /// Returns the connection until it is [released](Endpoint::release). A drained connection keeps its
+    /// events, its statistics and its unread data.
     pub fn connection(&self, handle: ConnectionHandle) -> Option<&Connection> {
         self.table.get(handle)
     }
@@ -207,13 +207,13 @@ impl Endpoint {
         self.table.queue_sender(handle);
     }
 
-    /// Returns the next connection whose turn it is to send. Queue it again if it has more than one
-    /// turn may send.
+    /// Returns the next connection that may send. Queue it again if it has more than it may send in one
+    /// turn.
     pub fn next_sender(&mut self) -> Option<ConnectionHandle> {
         self.table.next_sender()
     }
 
-    /// Returns the number of connections that wait for their turn to send. Some may be over.
+    /// Returns the number of connections in the queue of [`Endpoint::next_sender`]. Some may be over.
     #[inline]
     pub fn senders(&self) -> usize {
         self.table.senders().len()
@@ -255,8 +255,7 @@ impl Endpoint {
         let was_closed = connection.is_closed();
         let transmit = connection.poll_transmit(now, buffer);
         if connection.is_closed() && !was_closed {
-            // It ran out of packet numbers or keys, and the application does not have the event
-            // yet.
+            // It ran out of packet numbers or keys, and the application has not received the event yet.
             self.mark_ready(handle);
         }
         if transmit.is_none() {
@@ -331,7 +330,7 @@ impl Endpoint {
         self.table.handles()
     }
 
-    /// Counts a pause of the driver, made because receiving fails repeatedly.
+    /// Counts a pause of the driver because receiving fails repeatedly.
     pub fn on_receive_pause(&mut self) {
         self.stats.receive_pauses += 1;
     }

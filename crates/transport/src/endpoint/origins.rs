@@ -1,4 +1,4 @@
-//! The things that new connections get from their endpoint.
+//! The resources that new connections get from their endpoint.
 
 use courser_base::Time;
 use courser_wire::ConnectionId;
@@ -15,8 +15,8 @@ use crate::recovery::features::Experience;
 use crate::rng::Rng;
 use crate::stream::ChunkPool;
 
-/// The things that all connections of a shard get when they start: buffers, the budget of windows, and
-/// what earlier connections have learned about the network.
+/// The resources that all connections of a shard get when they start: buffers, the budget of windows, and
+/// the features that failed on the network of earlier connections.
 #[derive(Debug)]
 pub struct Origins {
     /// The socket of new connections.
@@ -28,9 +28,9 @@ pub struct Origins {
 }
 
 impl Origins {
-    /// Creates the things for connections of a shard, which have not learned anything.
+    /// Creates the resources for connections of a shard, without the experience of earlier ones.
     pub fn new(shard: ShardId, shared: &Shared, id_rotation: ConnectionIdRotation) -> Self {
-        let kept_chunks = (KEPT_CHUNKS / usize::from(shard.count)).max(LEAST_KEPT_CHUNKS);
+        let kept_chunks = (KEPT_CHUNKS / usize::from(shard.count)).max(MIN_KEPT_CHUNKS);
         Self {
             socket: SocketId::default(),
             pool: ChunkPool::new(kept_chunks),
@@ -40,7 +40,7 @@ impl Origins {
         }
     }
 
-    /// Returns the origin of a connection at this place. It has a generator of its own.
+    /// Returns the origin of a connection on this path, with a generator of random numbers of its own.
     pub fn origin(
         &self,
         config: &EndpointConfig,
@@ -64,7 +64,8 @@ impl Origins {
         }
     }
 
-    /// Sets the socket of new connections. Another socket may have another network behind it.
+    /// Sets the socket of new connections. Another socket may be on another network, so experience is
+    /// discarded.
     pub fn set_socket(&mut self, socket: SocketId) {
         if self.socket != socket {
             self.experience.restart();
@@ -77,13 +78,13 @@ impl Origins {
         self.socket
     }
 
-    /// Returns the features that connections do without because of their network.
+    /// Returns the features that new connections do not use because of the network.
     pub fn fallbacks(&self) -> Fallbacks {
         self.experience.fallbacks()
     }
 }
 
-/// 64 KiB buffers kept for reuse by all connections together.
+/// Buffers of 64 KiB that an endpoint keeps for reuse.
 const KEPT_CHUNKS: usize = 128;
-/// The buffers that a shard keeps, even if its part of those of the endpoint is less.
-const LEAST_KEPT_CHUNKS: usize = 8;
+/// The minimum number of buffers that a shard keeps.
+const MIN_KEPT_CHUNKS: usize = 8;

@@ -26,19 +26,18 @@ impl Endpoint {
     /// The packet must be neither acknowledged nor lost, and larger than the reported size, which
     /// must allow at least 1200 bytes of payload. All other messages are ignored (RFC 9000
     /// §14.2.1). A quote that ends before the packet number can only set the size of the next
-    /// probe, and one that ends before the ID has no effect. The work is the same for every
-    /// message, whatever its contents.
+    /// probe, and one that ends before the ID has no effect. The cost is the same for every message.
     pub fn on_packet_too_big(&mut self, now: Time, message: &PacketTooBig<'_>) -> bool {
         let handle = self.find_by_peer_id(message);
-        let is_believed = self.guard(|endpoint| {
+        let is_accepted = self.guard(|endpoint| {
             let connection = handle.and_then(|handle| endpoint.connection_mut(handle));
             connection.is_some_and(|connection| {
                 connection.path().peer == message.peer
                     && connection.on_packet_too_big(now, message.mtu, message.quote)
             })
         });
-        let is_believed = is_believed.unwrap_or(false);
-        if is_believed {
+        let is_accepted = is_accepted.unwrap_or(false);
+        if is_accepted {
             self.stats.packets_too_big += 1;
             handle
                 .into_iter()
@@ -46,7 +45,7 @@ impl Endpoint {
         } else {
             self.stats.packets_too_big_ignored += 1;
         }
-        is_believed
+        is_accepted
     }
 
     /// Finds the connection of a quote. A short header does not contain the length of its ID, so

@@ -16,9 +16,9 @@ use crate::path::Place;
 /// The properties shared by all datagrams in a receive buffer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ReceiveMeta {
-    /// The addresses that they came from and arrived at.
+    /// The source address, and the local address if the system reports it.
     pub path: FourTuple,
-    /// Their ECN mark.
+    /// The ECN mark of all datagrams.
     pub ecn: Ecn,
     /// Length of each datagram but the last, which may be shorter. At least 1.
     pub segment_size: usize,
@@ -27,8 +27,8 @@ pub struct ReceiveMeta {
 impl Endpoint {
     /// Processes a buffer of datagrams of one origin, and marks their connections ready.
     ///
-    /// The address filter is checked first, once for the buffer: nothing from a blocked address is
-    /// read.
+    /// The address filter is checked first, once for the buffer. Datagrams from a blocked address are
+    /// dropped unread.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/pair.rs"));
@@ -54,7 +54,7 @@ impl Endpoint {
         self.handle_datagrams_at(now, self.socket(), buffer, meta);
     }
 
-    /// Processes a buffer of datagrams as [`Endpoint::handle_datagrams`], of an endpoint with more
+    /// Processes a buffer of datagrams like [`Endpoint::handle_datagrams`], for an endpoint with more
     /// than one socket. `socket` is the one at which they arrived.
     pub fn handle_datagrams_at(
         &mut self,
@@ -64,7 +64,7 @@ impl Endpoint {
         meta: &ReceiveMeta,
     ) {
         let count = buffer.len().div_ceil(meta.segment_size.max(1)) as u64;
-        if !self.admission.admits_datagrams(now, meta.path.peer, count) {
+        if !self.admission.admit_datagrams(now, meta.path.peer, count) {
             return;
         }
         let arrived = Arrived {
@@ -77,7 +77,7 @@ impl Endpoint {
         self.handle_batch(arrived, buffer, meta.segment_size);
     }
 
-    /// Handles a buffer of datagrams, of this shard or handed on to it.
+    /// Processes a buffer of datagrams that arrived at this shard or were forwarded to it.
     pub(super) fn handle_batch(
         &mut self,
         arrived: Arrived,
@@ -86,7 +86,7 @@ impl Endpoint {
     ) {
         let mut batch: Option<ConnectionHandle> = None;
         let mut datagrams = buffer.chunks_mut(segment_size.max(1));
-        // After a panic, the datagrams after the one that caused it are handled.
+        // After a panic, the datagrams behind the one that caused it are processed.
         while self
             .guard(|endpoint| endpoint.handle_each(arrived, &mut datagrams, &mut batch))
             .is_none()
@@ -110,14 +110,14 @@ impl Endpoint {
         self.end_batch(arrived.now, ended);
     }
 
-    /// Records whether the socket has more than was read at once. While it is never empty, the
+    /// Records whether the socket still has datagrams after a turn. While it is never empty, the
     /// datagrams of a network that sends more than all others together are dropped (limit K117).
     pub fn on_socket_read(&mut self, now: Time, has_more: bool) {
         self.admission.on_socket_read(now, has_more);
     }
 
-    /// Returns true once after a buffer that left so many unread datagrams on a connection with a
-    /// reader that the next one could drop some: the reader should run first.
+    /// Returns true once after a buffer that filled half of a connection's queue of unread datagrams. The
+    /// reader should run before the next buffer, which could drop some.
     pub fn take_crowded(&mut self) -> bool {
         std::mem::take(&mut self.is_crowded)
     }
@@ -140,7 +140,7 @@ impl Endpoint {
     ) -> Option<ConnectionHandle> {
         let cid_len = self.router.ids().length();
         let accepts_cleared = self.config.grease_quic_bit;
-        // The packet is not moved, which would take longer than to decode it.
+        // The packet is not moved, because moving it takes longer than decoding it.
         let decoded = packet::decode_greased(datagram, 0, cid_len, accepts_cleared);
         match &decoded {
             Ok(packet) => self.route(arrived, datagram, packet),
@@ -152,7 +152,7 @@ impl Endpoint {
         }
     }
 
-    /// Handles a packet whose header was read.
+    /// Passes a packet with a decoded header to its owner.
     fn route(
         &mut self,
         arrived: &Arrived,
@@ -200,14 +200,14 @@ impl Endpoint {
         datagram: &mut [u8],
         packet: &Packet,
     ) -> Option<ConnectionHandle> {
-        if self.hand_on(arrived, datagram, packet) {
+        if self.forward(arrived, datagram, packet) {
             return None;
         }
         if is_long(packet.kind) && !self.accepts_version(packet.version) {
             self.answer_unknown_version(arrived, datagram);
             return None;
         }
-        // One that was handed on is no first packet, or its client was refused meanwhile.
+        // A forwarded packet is not a first one, or its client was refused meanwhile.
         let is_first = packet.kind == PacketKind::Initial && !arrived.is_handed_on;
         if is_first && self.server.is_some() {
             self.handle_first_initial(arrived, datagram, packet);
@@ -218,8 +218,8 @@ impl Endpoint {
         self.handle_orphan(arrived, datagram, is_quic.then_some(packet))
     }
 
-    /// Handles a datagram without an owner: a stateless reset for one of our connections, or a
-    /// packet of a connection that we no longer know (RFC 9000 §10.3).
+    /// Processes a datagram without an owner: a stateless reset for one of our connections, or a packet of
+    /// a connection without state (RFC 9000 §10.3).
     fn handle_orphan(
         &mut self,
         arrived: Arrived,
@@ -232,7 +232,7 @@ impl Endpoint {
             connection.check_stateless_reset(arrived.now, datagram);
             return Some(handle);
         }
-        if packet.is_none() && self.hand_on_reset(arrived, datagram) {
+        if packet.is_none() && self.forward_reset(arrived, datagram) {
             return None;
         }
         let packet = packet.filter(|packet| packet.kind == PacketKind::OneRtt);

@@ -2,13 +2,13 @@
 
 use crate::rng::Rng;
 
-/// The random numbers of one shard: the keys of its tables, and the generator of all others.
+/// The keys of the tables of one shard, and its generator of random numbers.
 ///
 /// Each shard draws all keys, also those of tables that all shards share. So an endpoint with one shard
 /// draws the same numbers as the first of several.
 #[derive(Debug)]
 pub struct Secrets {
-    /// For IDs, challenges and the data of packets.
+    /// Generates IDs, challenges and the random data of packets.
     pub rng: Rng,
     pub routes: [u8; 16],
     /// The key of the routes of all shards.
@@ -23,10 +23,10 @@ pub struct Secrets {
 }
 
 impl Secrets {
-    /// Draws the numbers from a random seed.
+    /// Derives the keys and the generator from a random seed.
     pub fn new(seed: [u8; 32]) -> Self {
-        // The keys of later tables come from a second generator, so that connections draw the same
-        // numbers whatever tables there are. Each key stands in the order in which it is drawn.
+        // The keys of later tables come from a second generator, so that a new table does not change the
+        // numbers that connections draw. The keys are listed in the order in which they are drawn.
         let mut keys = Rng::new(seed.map(|byte| !byte));
         let mut rng = Rng::new(seed);
         let (routes, waiting_clients) = (rng.array(), rng.array());

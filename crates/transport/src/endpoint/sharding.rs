@@ -1,9 +1,9 @@
-//! An endpoint as one of several shards: its creation, and datagrams that arrive at another shard than
-//! that of their connection.
+//! An endpoint as one of several shards: its creation, and datagrams that arrive at a shard without their
+//! connection.
 //!
-//! The system merges datagrams of one address whatever their IDs are, the hash of an address changes when
-//! a client moves, and a stateless reset has random bytes where the ID would be. Such a datagram is handed
-//! on to its owner once, and never again.
+//! The system merges datagrams of one address with different IDs, the hash of an address changes when a
+//! client moves, and a stateless reset has random bytes in place of the ID. Such a datagram is forwarded to
+//! its owner once.
 
 use std::sync::Arc;
 
@@ -20,13 +20,13 @@ use crate::config::{EndpointConfig, ServerConfig};
 use crate::rng::Rng;
 
 impl Endpoint {
-    /// Creates the shards of one endpoint. Each is an `Endpoint` with connections of its own, and with a
-    /// socket and a lock that the caller gives it.
+    /// Creates the shards of one endpoint. Each is an `Endpoint` with connections of its own, for which the
+    /// caller provides a socket and a lock.
     ///
     /// Keys, used tokens, rates, budgets and limits of handshakes in progress are common to all shards. So is
-    /// the time that callers pass. Connection IDs name their shard, if the generator has a place for
-    /// that. A datagram may arrive at any shard: see [`Endpoint::poll_misrouted`]. Settings that change
-    /// later are set for each shard.
+    /// the time that callers pass. Connection IDs name their shard, if the generator has a byte for it. A
+    /// datagram may arrive at any shard: see [`Endpoint::poll_misrouted`]. Later changes of settings must be made
+    /// for each shard.
     ///
     /// `seed` must come from a cryptographic random source. With one shard the result is that of
     /// [`Endpoint::new`].
@@ -57,7 +57,7 @@ impl Endpoint {
         each.collect()
     }
 
-    /// Returns the next datagrams that have arrived for another shard. Read them after each call of
+    /// Returns the next datagrams that belong to another shard. Poll them after each call of
     /// [`Endpoint::handle_datagrams`]; an endpoint with one shard has none.
     pub fn poll_misrouted(&mut self) -> Option<MisroutedBatch> {
         self.shard.poll()
@@ -75,22 +75,22 @@ impl Endpoint {
         self.handle_batch(arrived, &mut bytes, segment_size);
     }
 
-    /// Counts datagrams that could not be handed on.
+    /// Counts datagrams that could not be forwarded.
     pub fn on_misrouted_dropped(&mut self, count: usize) {
         self.shard.on_dropped(count);
     }
 
-    /// Gives up the routes of this shard, which has failed: clients whose handshake it began are new clients
-    /// of the others.
+    /// Removes the routes of this shard, which has failed, from the table of all shards. Clients of its
+    /// handshakes become new clients of the other shards.
     pub fn leave_shards(&mut self) {
         self.router.leave();
     }
 
-    /// Hands a packet without an owner in this shard on, if another shard owns it or may own it. Returns
-    /// false if it has to be handled here.
+    /// Forwards a packet without an owner in this shard, if another shard owns it or may own it. Returns
+    /// false if it must be processed here.
     #[inline]
-    pub(super) fn hand_on(&mut self, arrived: Arrived, datagram: &[u8], packet: &Packet) -> bool {
-        if !self.shard.may_hand_on(arrived) {
+    pub(super) fn forward(&mut self, arrived: Arrived, datagram: &[u8], packet: &Packet) -> bool {
+        if !self.shard.may_forward(arrived) {
             return false;
         }
         let path = arrived.path;
@@ -103,27 +103,27 @@ impl Endpoint {
                 .find_reset_elsewhere(path.peer, datagram)
                 .or_else(|| self.router.shard_of(packet)),
         });
-        self.shard.hand_on(to, arrived, datagram)
+        self.shard.forward(to, arrived, datagram)
     }
 
-    /// Hands an Initial packet on that is not the first one of a new client.
-    pub(super) fn hand_on_initial(
+    /// Forwards an Initial packet that is not the first one of a new client.
+    pub(super) fn forward_initial(
         &mut self,
         arrived: Arrived,
         datagram: &[u8],
         packet: &Packet,
     ) -> bool {
         let to = self.router.shard_of(packet);
-        self.shard.may_hand_on(arrived) && self.shard.hand_on(to, arrived, datagram)
+        self.shard.may_forward(arrived) && self.shard.forward(to, arrived, datagram)
     }
 
-    /// Hands a datagram on that resets a connection of another shard.
-    pub(super) fn hand_on_reset(&mut self, arrived: Arrived, datagram: &[u8]) -> bool {
-        if !self.shard.may_hand_on(arrived) {
+    /// Forwards a datagram that resets a connection of another shard.
+    pub(super) fn forward_reset(&mut self, arrived: Arrived, datagram: &[u8]) -> bool {
+        if !self.shard.may_forward(arrived) {
             return false;
         }
         let peer = arrived.path.peer;
         let to = self.router.find_reset_elsewhere(peer, datagram);
-        self.shard.hand_on(to, arrived, datagram)
+        self.shard.forward(to, arrived, datagram)
     }
 }

@@ -17,17 +17,17 @@ use super::stateless::reply_limiter::ReplyLimiter;
 use crate::config::{EndpointConfig, ServerConfig};
 use crate::flow::WindowBudget;
 
-/// The state of all shards of an endpoint together: limits, used tokens, routes and memory. An endpoint
-/// with one shard has it too.
+/// The state that is common to all shards of an endpoint: limits, used tokens, routes and memory. An
+/// endpoint with one shard has it too.
 ///
 /// Lock order: a thread holds at most one of these locks, for the length of one call. If two are ever
 /// needed at once, they are taken in the order of the fields. The lock of a shard, which its driver
 /// holds, comes before all of them.
 #[derive(Debug)]
 pub struct Shared {
-    /// The routes of datagrams that may arrive at any shard: the shard, and the owner in it.
+    /// The routes that any shard may need: the shard, and the owner in it.
     pub routes: Mutex<RouteTables<(u16, Owner)>>,
-    /// Handshakes in progress.
+    /// The handshakes in progress of all shards, and their limits.
     pub handshakes: Mutex<Handshakes>,
     /// The rates at which sources open connections.
     pub creation: Mutex<CreationLimiter>,
@@ -37,7 +37,7 @@ pub struct Shared {
     pub resets: Mutex<ReplyLimiter>,
     /// The rates of Version Negotiation, Retry and refusals.
     pub replies: Mutex<ReplyLimiter>,
-    /// The IDs that peers have retired lately.
+    /// The IDs that peers have retired during the last seconds.
     pub late_ids: Mutex<LateIds>,
     /// The growth of receive windows. It has no lock.
     pub windows: WindowBudget,
@@ -78,7 +78,7 @@ impl Shared {
         &self.counts[usize::from(shard.number)]
     }
 
-    /// Creates the state of so many shards for tests of a part.
+    /// Creates the state of this many shards, for tests of single parts.
     #[cfg(test)]
     pub fn of_test(shards: u16) -> std::sync::Arc<Self> {
         let config = EndpointConfig::from_seed([1; 32]);

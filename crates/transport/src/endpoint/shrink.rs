@@ -1,10 +1,10 @@
-//! Tables that give back the room of a burst when few entries are left.
+//! Frees the capacity of tables after a burst, when few entries are left.
 
 use std::collections::{BinaryHeap, HashMap};
 use std::hash::{BuildHasher, Hash};
 
-/// Gives back the room of a table that is nearly empty. Call it after each removal: it moves at most one entry
-/// for each seven that were removed.
+/// Shrinks a table that is nearly empty. Call it after each removal. It moves at most one entry for each seven
+/// that were removed.
 #[inline]
 pub(super) fn shrink<K: Eq + Hash, V, S: BuildHasher>(table: &mut HashMap<K, V, S>) {
     if is_sparse(table.len(), table.capacity()) {
@@ -12,7 +12,7 @@ pub(super) fn shrink<K: Eq + Hash, V, S: BuildHasher>(table: &mut HashMap<K, V, 
     }
 }
 
-/// Gives back the room of a heap that is nearly empty, as [`shrink`] does.
+/// Shrinks a heap that is nearly empty, like [`shrink`].
 #[inline]
 pub(super) fn shrink_heap<T: Ord>(heap: &mut BinaryHeap<T>) {
     if is_sparse(heap.len(), heap.capacity()) {
@@ -20,21 +20,21 @@ pub(super) fn shrink_heap<T: Ord>(heap: &mut BinaryHeap<T>) {
     }
 }
 
-/// Returns true if at most an eighth of the room is used, and it is worth being given back.
+/// Returns true if at most an eighth of the capacity is used, and the capacity is at least [`MIN_CAPACITY`].
 #[inline]
 pub(super) const fn is_sparse(len: usize, capacity: usize) -> bool {
-    capacity >= LEAST_ROOM && len <= capacity / 8
+    capacity >= MIN_CAPACITY && len <= capacity / 8
 }
 
-/// The room in entries that a table keeps in any case (limit K258).
-pub(super) const LEAST_ROOM: usize = 4096;
+/// The capacity in entries below which a table is not shrunk (limit K258).
+pub(super) const MIN_CAPACITY: usize = 4096;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn a_table_keeps_room_for_a_few_times_its_entries() {
+    fn capacity_of_a_table_stays_a_small_multiple_of_its_entries() {
         let mut table: HashMap<u32, u32> = (0..100_000).map(|key| (key, key)).collect();
         let full = table.capacity();
         let mut shrunk = 0;
@@ -44,7 +44,7 @@ mod tests {
             shrink(&mut table);
         }
         assert!(
-            table.capacity() < LEAST_ROOM,
+            table.capacity() < MIN_CAPACITY,
             "{full} became {}",
             table.capacity()
         );

@@ -9,7 +9,7 @@ use crate::connection::Fallbacks;
 pub struct EndpointStats {
     /// Connections, draining ones included.
     pub connections: usize,
-    /// Handshakes in progress.
+    /// Handshakes in progress, those of waiting clients included.
     pub half_open: usize,
     /// Clients that wait to be accepted.
     pub waiting: usize,
@@ -19,13 +19,13 @@ pub struct EndpointStats {
     pub connected: u64,
     /// Clients that the application refused.
     pub refused: u64,
-    /// Clients that got no answer, because there was no room for more waiting clients or the
-    /// application ignored them.
+    /// Clients that got no answer, because the limit on waiting clients was reached or the application
+    /// ignored them.
     pub ignored: u64,
-    /// Clients that got no answer because there was no room for more waiting clients; included in
+    /// Clients that got no answer because the limit on waiting clients was reached; included in
     /// `ignored`.
     pub ignored_for_room: u64,
-    /// Clients refused because their address or network held its share of handshakes in progress.
+    /// Clients refused because their address or network had reached its share of handshakes in progress.
     /// Clients without a token get no answer if Retry is off.
     pub refused_for_share: u64,
     /// Clients refused because their address or network opened connections too fast.
@@ -39,11 +39,11 @@ pub struct EndpointStats {
     pub datagrams_over_share: u64,
     /// Connections closed because their peer's address was blocked.
     pub closed_for_block: u64,
-    /// Retry packets sent.
+    /// Retry packets sent, each to a client that must validate its address.
     pub retries_sent: u64,
     /// Version Negotiation packets sent.
     pub version_negotiations_sent: u64,
-    /// Stateless resets sent.
+    /// Stateless resets sent for packets without a connection.
     pub resets_sent: u64,
     /// Credible ICMP Packet Too Big messages.
     pub packets_too_big: u64,
@@ -52,7 +52,7 @@ pub struct EndpointStats {
     pub packets_too_big_ignored: u64,
     /// Bytes that the connections hold for their peers.
     pub memory_used: u64,
-    /// Bytes that they may hold, [`EndpointConfig::memory_budget`](crate::EndpointConfig).
+    /// Maximum of `memory_used`, [`EndpointConfig::memory_budget`](crate::EndpointConfig).
     pub memory_budget: u64,
     /// Connections closed because the memory budget was exceeded.
     pub closed_for_memory: u64,
@@ -64,25 +64,25 @@ pub struct EndpointStats {
     pub replies_over_room: u64,
     /// Connections ended by a panic in their work, for example in a sink or a certificate resolver.
     pub faults: u64,
-    /// Pauses of receiving, made because the socket returned only errors.
+    /// Pauses of receiving because the socket returned only errors.
     pub receive_pauses: u64,
-    /// Connection IDs that could not be made, because all were taken or the generator is faulty.
+    /// Connection IDs that could not be generated, because all were taken or the generator is faulty.
     pub connection_ids_failed: u64,
-    /// Datagrams with an ID that the generator of connection IDs cannot have made. Those that were
-    /// no stateless resets are included in `datagrams_dropped`.
+    /// Datagrams with an ID that the generator of connection IDs cannot have generated. Those that are not
+    /// stateless resets are included in `datagrams_dropped`.
     pub datagrams_foreign: u64,
     /// Datagrams that belonged to no connection and got no answer.
     pub datagrams_dropped: u64,
-    /// Datagrams that arrived at a shard that does not own their connection, and were handed on. An
-    /// endpoint with one shard has none.
+    /// Datagrams that arrived at a shard without their connection, and were forwarded. An endpoint with
+    /// one shard has none.
     pub strays_sent: u64,
-    /// Datagrams that another shard has handed on.
+    /// Datagrams that another shard has forwarded.
     pub strays_received: u64,
-    /// Datagrams that were dropped because a shard had too many to take over (limit K220); included in
-    /// `strays_sent`.
+    /// Forwarded datagrams that were dropped because the queue of their shard was full (limit K220);
+    /// included in `strays_sent`.
     pub strays_dropped: u64,
-    /// Optional features of packets that connections gave up on a path, because packets with them
-    /// were lost while others arrived.
+    /// Optional features that connections disabled on a path, because packets with them were lost while
+    /// others arrived.
     pub fallbacks: Fallbacks,
     /// Received datagrams that the operating system dropped because the receive buffer of a socket was
     /// full; `None` where it does not report them. The owner of the sockets fills this in: an endpoint
@@ -90,7 +90,7 @@ pub struct EndpointStats {
     pub receive_overflow: Option<u64>,
 }
 
-/// Adds the counters of another shard of the same endpoint. The memory budget is that of all.
+/// Adds the counters of another shard of the same endpoint. The memory budget is common to all shards.
 impl AddAssign for EndpointStats {
     #[expect(clippy::too_many_lines, reason = "two lines for each field")]
     fn add_assign(&mut self, other: Self) {

@@ -1,5 +1,4 @@
-//! Tests of endpoints: which clients are admitted, which datagrams are answered, and which state is
-//! left.
+//! Tests which clients an endpoint admits, which datagrams it answers, and which state remains.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -12,8 +11,8 @@ use super::stateless::reply_limiter::ReplyLimiter;
 use super::*;
 use crate::config::ReplyLimits;
 use crate::connection::{ConnectionError, Event};
+use crate::testing::first_datagram::{FirstDatagram, close_code, id, kind_of};
 use crate::testing::link::Datagram;
-use crate::testing::stranger::{Stranger, close_code, id, kind_of};
 use crate::testing::{End, Pair, RTT, Setup};
 
 mod amplification;
@@ -63,7 +62,7 @@ fn slow_replies(pair: &mut Pair) {
     *pair.server.endpoint.admission.shared().replies.lock() = ReplyLimiter::new(limits, [1; 16]);
 }
 
-/// Sends clients a Retry while so many handshakes are in progress.
+/// Configures a server to send a Retry while this many handshakes are in progress.
 fn retry_from(server: &mut ServerConfig, half_open: u64) {
     server.half_open_bytes = Some(half_open * admission::handshakes::HANDSHAKE_BYTES);
 }
@@ -78,8 +77,8 @@ fn catch_first_flight(pair: &mut Pair) -> Vec<Datagram> {
 }
 
 impl Endpoint {
-    /// Forgets a connection without a word to its peer, like a machine that restarts.
-    fn forget_at_once(&mut self, handle: ConnectionHandle) {
+    /// Removes a connection without notifying its peer, as after a restart of the machine.
+    fn remove_silently(&mut self, handle: ConnectionHandle) {
         self.table.release(handle);
         self.drain(handle);
     }
@@ -93,13 +92,13 @@ fn lost(end: &End) -> Option<&ConnectionError> {
     })
 }
 
-/// Returns the bytes kept for clients that wait.
+/// Returns the bytes of the datagrams of waiting clients.
 fn waiting_bytes(endpoint: &Endpoint) -> usize {
     let shared = endpoint.admission.shared();
     shared.counts(endpoint.shard.id()).waiting_bytes()
 }
 
-/// Asserts that no state of any connection is left.
+/// Asserts that no state of any connection remains.
 fn assert_clean(end: &End, whose: &str) {
     let endpoint = &end.endpoint;
     let stats = endpoint.stats();

@@ -1,8 +1,8 @@
-//! TLS work that runs without the endpoint.
+//! TLS work that runs outside the endpoint.
 //!
 //! Resolvers, verifiers and signers of users run inside the handshake and may wait for a network or
-//! a disk. If the configuration says so, a connection moves its TLS session into a [`TlsTask`],
-//! which the embedder runs where waiting does no harm.
+//! a disk. With `offload_tls`, a connection moves its TLS session into a [`TlsTask`], which the
+//! embedder runs on a thread that may block.
 
 use courser_base::Time;
 
@@ -20,7 +20,7 @@ impl Endpoint {
         self.table.poll_tls_task()
     }
 
-    /// Returns true if [`Endpoint::poll_tls_task`] may return something.
+    /// Returns true if [`Endpoint::poll_tls_task`] may return a task.
     #[inline]
     pub fn has_tls_tasks(&self) -> bool {
         self.table.has_tls_tasks()
@@ -36,8 +36,8 @@ impl Endpoint {
             let result = result.0;
             let result = result.map_err(|payload| internal_fault(&message_of(&*payload)));
             let has_panicked = result.is_err();
-            let is_awaited = connection.finish_tls_task(now, result);
-            endpoint.stats.faults += u64::from(has_panicked && is_awaited);
+            let was_expected = connection.finish_tls_task(now, result);
+            endpoint.stats.faults += u64::from(has_panicked && was_expected);
             endpoint.mark_ready(handle);
         });
     }

@@ -1,4 +1,4 @@
-//! Servers that cannot be reached: reports of the network and of the system, and their assignment to
+//! Reports of the network and the system that a server cannot be reached, and their assignment to
 //! connections.
 
 use std::net::SocketAddr;
@@ -12,7 +12,7 @@ use super::{ConnectionHandle, Endpoint};
 pub struct UnreachableReport<'a> {
     /// The destination of the datagram.
     pub peer: SocketAddr,
-    /// The reason.
+    /// The reason in the message: its type and code.
     pub cause: Unreachable,
     /// The beginning of the datagram's UDP payload. 47 bytes suffice for all checks.
     pub quote: &'a [u8],
@@ -22,9 +22,9 @@ impl Endpoint {
     /// Processes an ICMP message that a datagram did not reach its destination. Returns true if it is
     /// credible, and then [`Event::Unreachable`](crate::Event::Unreachable) occurs on the connection.
     ///
-    /// It must quote the connection IDs of the first packet of a client to this address, which are unknown
-    /// off the path, and the server must not have answered. All other messages are ignored: an
-    /// established connection does not end because of unauthenticated messages (RFC 8085 §5.2).
+    /// It must quote the connection IDs of the first packet of a client to this address, which only attackers
+    /// on the path can observe, and the server must not have answered. All other messages are ignored, so
+    /// that unauthenticated messages cannot end an established connection (RFC 8085 §5.2).
     pub fn on_unreachable(&mut self, report: &UnreachableReport<'_>) -> bool {
         let Some((destination, source)) = ids_of(report.quote) else {
             return false;
@@ -33,23 +33,23 @@ impl Endpoint {
         let Some(handle) = self.router.find_connection(source, &path) else {
             return false;
         };
-        let is_believed = self.guard(|endpoint| {
+        let is_accepted = self.guard(|endpoint| {
             let connection = endpoint.connection_mut(handle);
             connection.is_some_and(|connection| {
                 connection.path().peer == report.peer
                     && connection.on_unreachable(report.cause, Some(destination))
             })
         });
-        let is_believed = is_believed.unwrap_or(false);
-        if is_believed {
+        let is_accepted = is_accepted.unwrap_or(false);
+        if is_accepted {
             self.mark_ready(handle);
         }
-        is_believed
+        is_accepted
     }
 
-    /// Records that the system has no way to the peer of a connection and has sent nothing.
+    /// Records that the system has no route to the peer of a connection and has sent nothing.
     /// [`Event::Unreachable`](crate::Event::Unreachable) follows on a client that no server has answered.
-    /// Other connections take it for a loss.
+    /// Other connections treat it as a loss.
     pub fn on_send_refused(&mut self, handle: ConnectionHandle, cause: Unreachable) {
         self.guard(|endpoint| {
             if let Some(connection) = endpoint.connection_mut(handle) {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use courser_base::Time;
 use courser_wire::frame::{DataBlocked, MaxData};
 
-use super::{ReceiveWindow, SendLimit, WindowBudget, has_control_room};
+use super::{ReceiveWindow, SendLimit, WindowBudget, fits_control_frame};
 use crate::build::packet_builder::PacketBuilder;
 use crate::space::sent::SentFrame;
 
@@ -46,7 +46,7 @@ impl ConnectionFlow {
 
     /// Returns true if a frame is due.
     #[inline]
-    pub(crate) const fn wants_to_send(&self) -> bool {
+    pub(crate) const fn has_frames_to_send(&self) -> bool {
         self.is_max_data_due | self.is_data_blocked_due
     }
 
@@ -58,7 +58,7 @@ impl ConnectionFlow {
     /// Requests MAX_DATA if enough of the receive window is used.
     #[inline]
     pub(crate) fn update_credit(&mut self) {
-        if self.receive.wants_update() {
+        if self.receive.is_update_due() {
             self.request_max_data();
         }
     }
@@ -82,7 +82,7 @@ impl ConnectionFlow {
     /// again when something does.
     pub(crate) fn withdraw_blocked(&mut self) {
         if std::mem::take(&mut self.is_data_blocked_due) {
-            self.send.forget_signal();
+            self.send.clear_signal();
         }
     }
 
@@ -96,7 +96,7 @@ impl ConnectionFlow {
     /// Processes DATA_BLOCKED, in which the peer reports its limit. Repeats MAX_DATA if the frame that
     /// raised the limit must have arrived a round trip ago.
     pub(crate) fn on_data_blocked(&mut self, now: Time, rtt: Duration, limit: u64) {
-        if self.receive.has_missed_limit(now, rtt, limit) {
+        if self.receive.is_limit_overdue(now, rtt, limit) {
             self.request_max_data();
         }
     }
@@ -110,13 +110,13 @@ impl ConnectionFlow {
         has_data: bool,
         packet: &mut PacketBuilder<'_>,
     ) {
-        if self.is_max_data_due && has_control_room(packet) {
+        if self.is_max_data_due && fits_control_frame(packet) {
             self.is_max_data_due = false;
             let limit = self.receive.announce(now, rtt);
             MaxData { limit }.encode(packet.writer());
             packet.record(SentFrame::MaxData { limit });
         }
-        if self.is_data_blocked_due && has_control_room(packet) {
+        if self.is_data_blocked_due && fits_control_frame(packet) {
             self.is_data_blocked_due = false;
             if has_data && self.send.available() == 0 {
                 let limit = self.send.limit();
@@ -138,7 +138,7 @@ impl ConnectionFlow {
     pub(crate) fn on_data_blocked_lost(&mut self) -> bool {
         let is_needed = !self.send.is_blocked_acked();
         if is_needed {
-            self.send.forget_signal();
+            self.send.clear_signal();
         }
         is_needed
     }

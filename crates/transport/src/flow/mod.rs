@@ -20,7 +20,7 @@ pub(crate) use window_budget::Draw;
 pub(crate) use window_budget::WindowBudget;
 
 /// Returns true if a packet has room for any control frame of streams and flow control.
-pub(crate) fn has_control_room(packet: &PacketBuilder<'_>) -> bool {
+pub(crate) fn fits_control_frame(packet: &PacketBuilder<'_>) -> bool {
     packet.remaining() >= LARGEST_CONTROL
 }
 

@@ -155,7 +155,7 @@ impl ReceiveWindow {
     ///
     /// Waiting for a BLOCKED frame instead would cost the sender a round trip (RFC 9000 §4.2).
     #[inline]
-    pub(crate) fn wants_update(&self) -> bool {
+    pub(crate) fn is_update_due(&self) -> bool {
         self.has_consumed_step() || self.is_held_up()
     }
 
@@ -210,7 +210,7 @@ impl ReceiveWindow {
 
     /// Returns true if the peer reports that `known` is its limit although the frame that raised it
     /// was sent a round trip ago and must have arrived by now.
-    pub(crate) fn has_missed_limit(&self, now: Time, rtt: Duration, known: u64) -> bool {
+    pub(crate) fn is_limit_overdue(&self, now: Time, rtt: Duration, known: u64) -> bool {
         known < self.limit && now >= self.announced_at + rtt
     }
 

@@ -78,7 +78,7 @@ impl SendLimit {
     }
 
     /// Requests another BLOCKED frame, because the last one was lost or should be repeated.
-    pub(crate) fn forget_signal(&mut self) {
+    pub(crate) fn clear_signal(&mut self) {
         self.signalled = None;
     }
 }

@@ -48,7 +48,7 @@ impl Conclusion {
     }
 
     /// Returns true once, when the endpoint should make tokens.
-    pub(super) fn take_wants_tokens(&mut self) -> bool {
+    pub(super) fn take_token_request(&mut self) -> bool {
         std::mem::take(&mut self.wants_tokens)
     }
 
@@ -60,7 +60,7 @@ impl Conclusion {
 
     /// Returns true if a frame waits.
     #[inline]
-    pub(super) fn wants_to_send(&self) -> bool {
+    pub(super) fn has_frames_to_send(&self) -> bool {
         self.sends_done || self.sends_tokens
     }
 
@@ -124,17 +124,17 @@ mod tests {
     fn done_is_repeated_once_per_round_trip_until_it_is_acknowledged() {
         let (mut conclusion, rtt) = (Conclusion::default(), Duration::from_millis(10));
         conclusion.repeat_done(Time::ZERO, rtt);
-        assert!(!conclusion.wants_to_send(), "nothing was sent before");
+        assert!(!conclusion.has_frames_to_send(), "nothing was sent before");
         conclusion.begin();
         assert_eq!(write(&mut conclusion, Time::ZERO, 10), 1);
         conclusion.repeat_done(Time::ZERO + rtt / 2, rtt);
-        assert!(!conclusion.wants_to_send());
+        assert!(!conclusion.has_frames_to_send());
         conclusion.repeat_done(Time::ZERO + rtt, rtt);
-        assert!(conclusion.wants_to_send());
+        assert!(conclusion.has_frames_to_send());
         assert_eq!(write(&mut conclusion, Time::ZERO + rtt, 10), 1);
         conclusion.on_done_acked();
         conclusion.repeat_done(Time::ZERO + rtt * 3, rtt);
-        assert!(!conclusion.wants_to_send());
+        assert!(!conclusion.has_frames_to_send());
     }
 
     #[test]
@@ -143,21 +143,21 @@ mod tests {
         conclusion.queue_tokens(vec![Bytes::from_static(b"one"), Bytes::from_static(b"two")]);
         assert_eq!(write(&mut conclusion, Time::ZERO, 9), 0, "one would fit");
         assert_eq!(write(&mut conclusion, Time::ZERO, 10), 10);
-        assert!(!conclusion.wants_to_send());
+        assert!(!conclusion.has_frames_to_send());
         conclusion.on_tokens_lost();
-        assert!(conclusion.wants_to_send());
+        assert!(conclusion.has_frames_to_send());
         conclusion.on_tokens_acked();
         conclusion.on_tokens_lost();
-        assert!(!conclusion.wants_to_send(), "a copy has arrived");
+        assert!(!conclusion.has_frames_to_send(), "a copy has arrived");
     }
 
     #[test]
     fn tokens_are_asked_for_once() {
         let mut conclusion = Conclusion::default();
-        assert!(!conclusion.take_wants_tokens());
+        assert!(!conclusion.take_token_request());
         conclusion.begin();
-        assert!(conclusion.take_wants_tokens());
-        assert!(!conclusion.take_wants_tokens());
+        assert!(conclusion.take_token_request());
+        assert!(!conclusion.take_token_request());
     }
 
     #[test]
@@ -166,6 +166,6 @@ mod tests {
         conclusion.begin();
         conclusion.queue_tokens(vec![Bytes::from_static(b"token")]);
         conclusion.on_close();
-        assert!(!conclusion.wants_to_send());
+        assert!(!conclusion.has_frames_to_send());
     }
 }

@@ -192,7 +192,7 @@ impl CryptoStream {
     }
 
     /// Returns true when CRYPTO frames could be written.
-    pub fn wants_to_send(&self) -> bool {
+    pub fn has_frames_to_send(&self) -> bool {
         !self.send.lost.is_empty() || self.send.unsent < self.send.end()
     }
 

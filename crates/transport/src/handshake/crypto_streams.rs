@@ -29,7 +29,7 @@ impl CryptoStreams {
     }
 
     /// Frees all bytes.
-    pub(crate) fn give_back(&mut self) {
+    pub(crate) fn free(&mut self) {
         *self = Self::new(self.side);
     }
 
@@ -107,8 +107,8 @@ impl CryptoStreams {
 
     /// Returns true if bytes of TLS wait to be sent.
     #[inline]
-    pub(crate) fn wants_to_send(&self, id: SpaceId) -> bool {
-        self.get(id).is_some_and(CryptoStream::wants_to_send)
+    pub(crate) fn has_frames_to_send(&self, id: SpaceId) -> bool {
+        self.get(id).is_some_and(CryptoStream::has_frames_to_send)
     }
 
     /// Writes CRYPTO frames, as far as there is room.
@@ -209,9 +209,9 @@ mod tests {
         let mut streams = CryptoStreams::new(Side::Client);
         streams.open(SpaceId::Initial);
         streams.write(SpaceId::Initial, b"hello");
-        assert!(streams.wants_to_send(SpaceId::Initial));
+        assert!(streams.has_frames_to_send(SpaceId::Initial));
         streams.discard(SpaceId::Initial);
-        assert!(!streams.wants_to_send(SpaceId::Initial));
+        assert!(!streams.has_frames_to_send(SpaceId::Initial));
         let result = streams.on_crypto_frame(SpaceId::Initial, &frame(0, b"late"));
         assert_eq!(result, Ok(()));
     }

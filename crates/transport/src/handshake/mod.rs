@@ -245,7 +245,7 @@ impl Handshake {
 
     /// Takes room for a 0-RTT packet of `len` bytes on a server. Returns false when it is used up
     /// (limit K153).
-    pub(crate) fn take_early_room(&mut self, len: usize) -> bool {
+    pub(crate) fn take_early_budget(&mut self, len: usize) -> bool {
         self.early.take_room(len)
     }
 
@@ -459,10 +459,10 @@ impl Handshake {
     }
 
     /// Frees all but the results that the application may ask for.
-    pub(crate) fn give_back(&mut self) {
+    pub(crate) fn free(&mut self) {
         self.on_close();
         self.keys = None;
-        self.crypto.give_back();
+        self.crypto.free();
         self.peer_parameters = None;
         self.token = Bytes::new();
         self.exporter = None;
@@ -481,13 +481,13 @@ impl Handshake {
     /// Returns true when CRYPTO data waits in a space.
     #[inline]
     pub(crate) fn wants_to_send_crypto(&self, id: SpaceId) -> bool {
-        self.crypto.wants_to_send(id)
+        self.crypto.has_frames_to_send(id)
     }
 
     /// Returns true when a frame for a 1-RTT packet waits.
     #[inline]
-    pub(crate) fn wants_to_send(&self) -> bool {
-        self.crypto.wants_to_send(SpaceId::Application) || self.conclusion.wants_to_send()
+    pub(crate) fn has_frames_to_send(&self) -> bool {
+        self.crypto.has_frames_to_send(SpaceId::Application) || self.conclusion.has_frames_to_send()
     }
 
     /// Writes CRYPTO frames of a space.
@@ -499,7 +499,7 @@ impl Handshake {
     /// Writes HANDSHAKE_DONE and NEW_TOKEN frames of a server.
     #[inline]
     pub(crate) fn write_frames(&mut self, now: Time, packet: &mut PacketBuilder<'_>) {
-        if self.conclusion.wants_to_send() {
+        if self.conclusion.has_frames_to_send() {
             self.conclusion.write_frames(now, packet);
         }
     }
@@ -535,8 +535,8 @@ impl Handshake {
     }
 
     /// Returns true once, when a server should give the client tokens for its next connection.
-    pub(crate) fn take_wants_tokens(&mut self) -> bool {
-        self.conclusion.take_wants_tokens()
+    pub(crate) fn take_token_request(&mut self) -> bool {
+        self.conclusion.take_token_request()
     }
 
     /// Takes tokens for NEW_TOKEN frames.

@@ -208,8 +208,8 @@ fn a_complete_server_owes_its_client_two_frames() {
     assert!(matches!(handshake.next_step(), Ok(Some(Step::Complete))));
     let now = Time::ZERO + Duration::from_millis(3);
     assert_eq!(handshake.complete(now, 0), Ok(Duration::from_millis(3)));
-    assert!(handshake.wants_to_send(), "HANDSHAKE_DONE");
-    assert!(handshake.take_wants_tokens());
+    assert!(handshake.has_frames_to_send(), "HANDSHAKE_DONE");
+    assert!(handshake.take_token_request());
     assert_eq!(handshake.deadline(now, true), None);
     assert!(matches!(handshake.next_step(), Ok(None)));
 }

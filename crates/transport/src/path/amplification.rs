@@ -1,11 +1,11 @@
 //! The anti-amplification limit: three times the bytes received from an unvalidated address.
 //! RFC 9000 §8.
 
-/// Counts bytes both ways until the peer's address is validated.
+/// Counts bytes in both directions until the peer's address is validated.
 #[derive(Debug, Default)]
 pub struct Amplification {
     validated: bool,
-    /// True if our own end chose the path, to an address that the peer has proven on another one.
+    /// True if our own end chose the path, to an address that is validated on another one.
     exempt: bool,
     received: u64,
     sent: u64,
@@ -20,8 +20,8 @@ impl Amplification {
         self.received = self.received.saturating_add(len as u64);
     }
 
-    /// Lifts the limit for a path that our own end chose to a proven address of the peer. The path
-    /// itself is not validated by that.
+    /// Lifts the limit for a path that our own end chose to a validated address of the peer. This does not
+    /// validate the path itself.
     pub fn exempt(&mut self) {
         self.exempt = true;
     }
@@ -31,7 +31,7 @@ impl Amplification {
         self.sent = self.sent.saturating_add(len as u64);
     }
 
-    /// Lifts the limit, because the peer proved that it receives at the address.
+    /// Lifts the limit, because the peer has shown that it receives at the address.
     pub fn on_validated(&mut self) {
         self.validated = true;
     }
@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn budget_is_three_times_what_arrived() {
+    fn budget_is_three_times_the_received_bytes() {
         let mut amplification = Amplification::default();
         assert_eq!(amplification.budget(), 0);
         amplification.on_received(1200);
@@ -67,12 +67,12 @@ mod tests {
         assert_eq!(
             amplification.budget(),
             0,
-            "what was sent too much is paid back first"
+            "the excess of sent bytes counts first"
         );
     }
 
     #[test]
-    fn exemption_lifts_the_limit_and_proves_nothing() {
+    fn exemption_lifts_the_limit_without_validation() {
         let mut amplification = Amplification::default();
         amplification.exempt();
         assert_eq!(amplification.budget(), u64::MAX);

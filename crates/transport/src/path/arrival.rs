@@ -14,10 +14,10 @@ pub(crate) enum Arrival {
     Known,
     /// It arrived from an address to which the peer may move.
     MayMove,
-    /// It arrived from another port during the handshake: the NAT of the client may have rebound. Anyone
-    /// can make Initial packets, so a Handshake packet has to prove it.
+    /// It arrived from another port during the handshake: the NAT of the client may have rebound. Initial
+    /// packets can be forged, so only a Handshake packet shows it.
     Rebound,
-    /// It arrived from anywhere else.
+    /// It arrived from an address to which the peer may not move.
     Elsewhere,
 }
 
@@ -28,7 +28,7 @@ pub(crate) enum AllowedMoves {
     Rebinding,
     /// To an address that [`PeerMoves`] allows.
     All,
-    /// None.
+    /// None, between the completion of the handshake and its confirmation, and after the end.
     None,
 }
 
@@ -38,10 +38,10 @@ impl Arrival {
         matches!(self, Self::OnPath | Self::Known)
     }
 
-    /// Returns true if a packet of this kind is taken. Others are dropped without a sign, as if nothing were
-    /// listening (RFC 9000 §9, §18.2).
+    /// Returns true if a packet of this kind is accepted. Others are dropped without an answer
+    /// (RFC 9000 §9, §18.2).
     #[inline]
-    pub(crate) fn takes(self, kind: PacketKind) -> bool {
+    pub(crate) fn accepts(self, kind: PacketKind) -> bool {
         match self {
             Self::OnPath | Self::Known | Self::MayMove => true,
             Self::Rebound => kind == PacketKind::Handshake,
@@ -51,7 +51,7 @@ impl Arrival {
 }
 
 impl Paths {
-    /// Counts a datagram towards the limit of its address, and decides which of its packets are taken.
+    /// Counts a datagram towards the limit of its address, and decides which of its packets are accepted.
     #[inline]
     pub(crate) fn on_datagram(
         &mut self,
@@ -67,8 +67,8 @@ impl Paths {
     }
 
     /// A server follows its client to new addresses once the handshake is confirmed, if it allows that, and
-    /// before that to another port. A client takes datagrams at any local address, because they may have been
-    /// sent to one that it has left, but only from where it sends some itself.
+    /// before that to another port. A client accepts datagrams at any local address, because they may have been
+    /// sent to one that it has left, but only from addresses to which it sends.
     fn on_datagram_elsewhere(
         &mut self,
         place: &Place,
@@ -91,7 +91,7 @@ impl Paths {
         }
     }
 
-    /// Returns the relation of the packets behind one that was taken. A path that is new since then is known.
+    /// Returns the arrival of the packets behind one that was processed. A path that it added is known.
     #[inline]
     pub(crate) fn arrival_after(&self, arrival: Arrival, place: &Place) -> Arrival {
         match arrival {
@@ -122,7 +122,7 @@ mod tests {
         FourTuple::to(peer.parse().expect("an address"))
     }
 
-    /// Paths to the peer of the handshake, which is in use, and to 192.0.2.1:50001.
+    /// Creates paths to the peer of the handshake, which is in use, and to 192.0.2.1:50001.
     fn paths(peer_moves: PeerMoves) -> Paths {
         let mut paths = Paths::new(
             Path::new(tuple(HANDSHAKE_PEER), 0),
@@ -165,8 +165,8 @@ mod tests {
     }
 
     #[test]
-    fn packets_are_taken_by_their_kind() {
-        for (arrival, is_taken) in [
+    fn packets_are_accepted_by_their_kind() {
+        for (arrival, is_accepted) in [
             (Arrival::OnPath, [true; 4]),
             (Arrival::Known, [true; 4]),
             (Arrival::MayMove, [true; 4]),
@@ -174,16 +174,16 @@ mod tests {
             (Arrival::Elsewhere, [false; 4]),
         ] {
             assert_eq!(
-                ALL_KINDS.map(|kind| arrival.takes(kind)),
-                is_taken,
+                ALL_KINDS.map(|kind| arrival.accepts(kind)),
+                is_accepted,
                 "{arrival:?}"
             );
         }
     }
 
-    /// A server on another local address than that of the handshake is where its client sends.
+    /// The server may send to a local address that its client has left.
     #[test]
-    fn a_client_takes_datagrams_at_a_local_address_that_it_has_left() {
+    fn client_accepts_datagrams_at_a_local_address_that_it_has_left() {
         let mut paths = paths(PeerMoves::Nowhere);
         let elsewhere = Place {
             tuple: tuple(HANDSHAKE_PEER),
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_that_a_packet_has_added_is_known_to_those_behind_it() {
+    fn packets_behind_one_that_added_a_path_arrive_on_a_known_path() {
         let mut paths = paths(PeerMoves::Anywhere);
         let place = tuple("192.0.2.1:60000").into();
         let arrival = Arrival::Rebound;

@@ -1,37 +1,37 @@
-//! The progress of moves of our own end.
+//! The progress of migrations that our own end begins.
 
 use super::network_path::PathIndex;
 
 /// The state of the latest move of our own end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum MigrationState {
-    /// There was none.
+    /// Our end has not moved.
     #[default]
     None,
     /// The new path is being validated.
     Validating,
     /// The new path is validated and in use.
     Done,
-    /// The new path was not validated in time, and the connection uses the one before.
+    /// The new path was not validated in time, and the connection uses the previous one.
     Failed,
 }
 
-/// The moves of our own end: the latest counts.
+/// The moves of our own end, of which the latest counts.
 #[derive(Debug, Default)]
 pub(super) struct Attempts {
     /// The path of the unfinished move.
     pub(super) path: Option<PathIndex>,
     pub(super) state: MigrationState,
-    /// Moves so far.
+    /// Number of moves since the connection began, including replaced and failed ones.
     pub(super) count: u64,
-    /// A failure that was not reported yet.
+    /// True if a failed move was not reported yet.
     pub(super) has_failed: bool,
-    /// An address that the server prefers is not used.
+    /// True if the address that the server prefers is ignored.
     pub(super) ignores_preferred: bool,
 }
 
 impl Attempts {
-    /// A move to `path` begins. It replaces the unfinished one.
+    /// Begins a move to `path`, which replaces an unfinished one.
     pub(super) fn begin(&mut self, path: PathIndex) {
         self.path = Some(path);
         self.state = MigrationState::Validating;
@@ -39,14 +39,14 @@ impl Attempts {
         self.has_failed = false;
     }
 
-    /// The new path is validated and in use.
+    /// Completes the move, whose path is validated and in use.
     pub(super) fn on_done(&mut self) {
         self.path = None;
         self.state = MigrationState::Done;
     }
 
-    /// Keeps the index of the path when another one is removed. Without its path the move has
-    /// failed.
+    /// Adjusts the index of the path to the removal of a path. If it was the path of the move, the move
+    /// has failed.
     pub(super) fn on_path_removed(&mut self, index: PathIndex) {
         if self.path == Some(index) {
             self.path = None;

@@ -14,9 +14,9 @@ use crate::space::sent::SentFrame;
 /// The frames of a path that were written into a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Written {
-    /// There is at least one: the datagram must be a full one (RFC 9000 §8.2.1, §8.2.2).
+    /// True if there is at least one, so that the datagram must have full size (RFC 9000 §8.2.1, §8.2.2).
     pub(crate) any: bool,
-    /// There is the first PATH_CHALLENGE of a validation.
+    /// True if the first PATH_CHALLENGE of a validation was written.
     pub(crate) begins_probing: bool,
 }
 
@@ -30,11 +30,11 @@ impl Paths {
         rng: &mut Rng,
     ) -> Written {
         let mut written = Written::default();
-        let Some(path) = self.get_mut(index).filter(|path| path.wants_to_send()) else {
+        let Some(path) = self.get_mut(index).filter(|path| path.has_frames_to_send()) else {
             return written;
         };
         // Fresh unpredictable bytes, drawn only when they are needed (§8.2.1).
-        let challenge = path.wants_challenge().then(|| rng.array());
+        let challenge = path.is_challenge_due().then(|| rng.array());
         while let Some(data) = path.validation.response()
             && packet.remaining() >= PROBE_FRAME
         {
@@ -48,7 +48,7 @@ impl Paths {
         {
             PathChallenge { data }.encode(packet.writer());
             packet.record(SentFrame::PathChallenge);
-            // The datagram is as large as the address's limit allows.
+            // The datagram is padded as far as the amplification limit permits.
             let is_full = path.budget() >= MIN_INITIAL_DATAGRAM as u64;
             let was_probing = path.validation.is_probing();
             path.validation.on_challenge_sent(now, data, is_full);
@@ -58,11 +58,11 @@ impl Paths {
         written
     }
 
-    /// Takes a PATH_CHALLENGE frame, which is answered on the path that it came on (§8.2.2).
+    /// Processes a PATH_CHALLENGE frame, which is answered on the path where it arrived (§8.2.2).
     ///
-    /// A peer that probes a path may soon move to it. A challenge beside the answer validates the
-    /// path before that, so that nothing limits what the peer is sent there. `pto` is the probe
-    /// timeout of the path in use.
+    /// A peer that probes a path may soon move to it. A challenge beside the response validates the path
+    /// before that, so that no amplification limit applies after the move. `pto` is the probe timeout
+    /// of the path in use.
     pub(crate) fn on_challenge(
         &mut self,
         now: Time,
@@ -102,8 +102,8 @@ mod tests {
         Paths::new(Path::new(tuple, 0), Duration::ZERO)
     }
 
-    fn write(paths: &mut Paths, room: usize) -> (usize, Written) {
-        let (mut room, mut lists) = (vec![0; room], FrameLists::default());
+    fn write(paths: &mut Paths, capacity: usize) -> (usize, Written) {
+        let (mut room, mut lists) = (vec![0; capacity], FrameLists::default());
         let mut packet = PacketBuilder::new(&mut room, &mut lists);
         let mut rng = Rng::new([7; 32]);
         let written = paths.write_frames(Time::ZERO, 0, &mut packet, &mut rng);
@@ -111,12 +111,12 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_written_unless_it_waits() {
+    fn path_without_pending_frames_writes_nothing() {
         assert_eq!(write(&mut paths(), 100), (0, Written::default()));
     }
 
     #[test]
-    fn a_response_is_written_once() {
+    fn response_is_written_once() {
         let mut paths = paths();
         paths.on_challenge(Time::ZERO, 0, [1; 8], Duration::ZERO);
         assert_eq!(write(&mut paths, 8), (0, Written::default()), "no room");
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn all_responses_that_wait_share_a_packet() {
+    fn all_pending_responses_share_a_packet() {
         let mut paths = paths();
         for data in [[1; 8], [2; 8]] {
             paths.on_challenge(Time::ZERO, 0, data, Duration::ZERO);
@@ -148,11 +148,11 @@ mod tests {
     }
 
     fn is_validating(paths: &Paths, index: PathIndex) -> bool {
-        paths.table[index].validation.is_under_way()
+        paths.table[index].validation.is_in_progress()
     }
 
     #[test]
-    fn a_path_that_the_peer_probes_is_challenged_at_once() {
+    fn path_that_the_peer_probes_is_challenged_at_once() {
         let mut paths = paths();
         let index = with_second_path(&mut paths);
         assert!(!is_validating(&paths, index));
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn a_probe_of_the_path_in_use_or_of_a_validated_one_starts_nothing() {
+    fn probe_of_the_path_in_use_or_of_a_validated_one_starts_no_validation() {
         let mut paths = paths();
         paths.on_challenge(Time::ZERO, 0, [1; 8], Duration::ZERO);
         assert!(!is_validating(&paths, 0), "the path in use");
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_does_not_challenge_the_paths_that_its_server_probes() {
+    fn client_does_not_challenge_the_paths_that_its_server_probes() {
         let mut paths = paths();
         let index = with_second_path(&mut paths);
         paths.set_peer_moves(PeerMoves::Nowhere);
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_response_and_a_challenge_share_a_packet() {
+    fn response_and_challenge_share_a_packet() {
         let mut paths = paths();
         paths.on_challenge(Time::ZERO, 0, [1; 8], Duration::ZERO);
         paths

@@ -1,4 +1,4 @@
-//! Moves of our own end: another local address or socket, or the server's preferred address.
+//! Migrations of our own end: another local address or socket, or the server's preferred address.
 //! RFC 9000 §9.2, §9.5, §9.6.
 
 use std::net::SocketAddr;
@@ -18,7 +18,7 @@ use crate::cid::ConnectionIds;
 /// A path that our end opens.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OwnPath {
-    /// The addresses, and the socket.
+    /// The addresses and the socket of the path.
     pub(crate) place: Place,
     /// True if the recovery state of the path in use is kept.
     pub(crate) keeps_recovery: bool,
@@ -27,7 +27,7 @@ pub(crate) struct OwnPath {
 }
 
 impl OwnPath {
-    /// A path from elsewhere to the address `peer`, which is in use.
+    /// Returns the order to open the path `new` to the address `peer`, which is in use.
     pub(crate) fn to(peer: SocketAddr, new: &NewPath) -> Self {
         let (local, socket) = (new.local, new.socket);
         Self {
@@ -42,9 +42,9 @@ impl OwnPath {
 }
 
 impl Paths {
-    /// Opens a path and challenges the peer on it, with an ID that no other path has carried. An
-    /// unfinished move is given up for it, and paths that were left are forgotten. Returns false if
-    /// the peer has issued no spare ID. `pto` is the probe timeout of the path in use.
+    /// Opens a path and challenges the peer on it, with an ID that was used on no other path. It replaces
+    /// an unfinished move, and previous paths are closed. Returns false if the peer has issued no spare
+    /// ID. `pto` is the probe timeout of the path in use.
     pub(crate) fn begin_own(
         &mut self,
         now: Time,
@@ -53,14 +53,14 @@ impl Paths {
         open_path: impl FnOnce() -> u32,
         ids: &mut ConnectionIds,
     ) -> bool {
-        self.forget_left();
+        self.close_left();
         let Some((id, _)) = ids.reserve() else {
             return false;
         };
         if let Some(unfinished) = self.own.path.take_if(|path| *path != self.active) {
             self.remove(unfinished);
         }
-        // The path in use and the one to return to are left.
+        // The path in use and the one to return to remain.
         debug_assert!(self.table.len() < MAX_PATHS);
         let mut path = Path::new(own.place, open_path());
         path.peer_id = Some(id);
@@ -68,9 +68,9 @@ impl Paths {
         if own.place.tuple.peer == self.active().tuple().peer {
             path.amplification.exempt();
         } else {
-            // Room for one full challenge in each probe timeout, and for nothing else: the address
-            // may be that of an uninvolved host (limit K160, RFC 9000 §21.5.3).
-            path.amplification.on_received(UNPROVEN_CREDIT);
+            // Permits one full challenge in each probe timeout, because the address may be that of an
+            // uninvolved host (limit K160, RFC 9000 §21.5.3).
+            path.amplification.on_received(UNVALIDATED_CREDIT);
         }
         path.validation.start(now, self.validation_pto(pto));
         self.table.push(path);
@@ -82,14 +82,14 @@ impl Paths {
         true
     }
 
-    /// Forgets the paths that were left after earlier moves: their IDs are replaced then.
-    fn forget_left(&mut self) {
+    /// Closes the paths that were left after earlier moves, so that the peer replaces their IDs.
+    fn close_left(&mut self) {
         while let Some(left) = self.table.iter().position(|path| path.expires_at.is_some()) {
             self.remove(left);
         }
     }
 
-    /// Finishes a move whose path is validated. Returns true if the path comes into use now, and false
+    /// Completes a move whose path is validated. Returns true if the path comes into use now, and false
     /// if it was in use before; `None` if there is no such move.
     pub(crate) fn finish_own(
         &mut self,
@@ -98,8 +98,8 @@ impl Paths {
         ids: &mut ConnectionIds,
     ) -> Option<bool> {
         if self.active().is_validated() {
-            // It may have been an earlier move, at once, that another one has replaced.
-            self.leave_others(now, pto);
+            // The active path may be that of an earlier immediate move, which a later one has replaced.
+            self.expire_others(now, pto);
         }
         let validated = |index: &PathIndex| self.table[*index].is_validated();
         let index = self.own.path.filter(validated)?;
@@ -114,26 +114,25 @@ impl Paths {
         }
         self.own.on_done();
         self.last_validated = None;
-        self.leave_others(now, pto);
+        self.expire_others(now, pto);
         Some(comes_into_use)
     }
 
-    /// Has all paths but the one in use and that of an unfinished move forgotten after a while.
-    /// Packets of the peer may still arrive there, and it may ask there whether the move was genuine
-    /// (RFC 9000 §9.3.3).
-    fn leave_others(&mut self, now: Time, pto: Duration) {
+    /// Sets the time at which all paths but the one in use and that of an unfinished move are closed. Until
+    /// then packets of the peer may arrive there, among them challenges (RFC 9000 §9.3.3).
+    fn expire_others(&mut self, now: Time, pto: Duration) {
         let expires_at = now + self.validation_pto(pto).saturating_mul(3);
         let (active, unfinished) = (self.active, self.own.path);
         for at in 0..self.table.len() {
-            let is_left = at != active && Some(at) != unfinished;
-            if is_left && self.table[at].expires_at.is_none() {
+            let expires = at != active && Some(at) != unfinished;
+            if expires && self.table[at].expires_at.is_none() {
                 self.table[at].expires_at = Some(expires_at);
                 self.abandon_validation(at);
             }
         }
     }
 
-    /// The state of the latest move, and its number.
+    /// Returns the number of moves and the state of the latest.
     pub(crate) fn own_move(&self) -> (u64, MigrationState) {
         (self.own.count, self.own.state)
     }
@@ -165,7 +164,7 @@ impl Paths {
         }
     }
 
-    /// Returns true if a path has an ID of its own, or one was spare.
+    /// Returns true if a path has an ID of its own, after reserving a spare one if needed.
     fn has_peer_id(&mut self, index: PathIndex, ids: &mut ConnectionIds) -> bool {
         let path = &mut self.table[index];
         if path.peer_id.is_some_and(|id| ids.id_of(id).is_some()) {
@@ -175,13 +174,13 @@ impl Paths {
         path.peer_id.is_some()
     }
 
-    /// Decides whether an address that the server prefers is used.
+    /// Sets whether the address that the server prefers is used.
     pub(crate) fn set_follows_preferred(&mut self, follows: bool) {
         self.own.ignores_preferred = !follows;
     }
 
     /// Returns a path to the address that the server prefers, to be used once it is validated
-    /// (RFC 9000 §9.6.1). `None` if there is none of use.
+    /// (RFC 9000 §9.6.1). Returns `None` if no offered address is usable.
     pub(crate) fn to_preferred(&self, offered: &PreferredAddress) -> Option<OwnPath> {
         let mut place = self.active().place();
         if self.own.ignores_preferred {
@@ -201,9 +200,9 @@ impl Paths {
     }
 }
 
-/// Bytes received that an address counts with which the server prefers (limit K160): three full
-/// datagrams may be sent there until it answers.
-const UNPROVEN_CREDIT: usize = 1200;
+/// Bytes that count as received from the server's preferred address (limit K160), so that three full
+/// datagrams may be sent there until it responds.
+const UNVALIDATED_CREDIT: usize = 1200;
 
 #[cfg(test)]
 mod tests;

@@ -9,12 +9,12 @@ use super::network_path::Place;
 use super::paths::{PathIndex, Paths, PathsOutcome};
 use crate::cid::ConnectionIds;
 
-/// A peer that was followed to another path.
+/// The result of following the peer to another path.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Migration {
-    /// The peer sends to a newer ID of ours than before.
+    /// True if the peer sends to a newer ID of ours than before.
     pub(crate) has_new_id: bool,
-    /// The ID that the peer was addressed by until now.
+    /// The ID by which we addressed the peer until now.
     pub(crate) old_destination: ConnectionId,
 }
 
@@ -42,7 +42,7 @@ impl Paths {
     /// Follows the peer to the path at `index`, on which it sends to `destination`
     /// (RFC 9000 §9.3). `pto` is the probe timeout of the path in use.
     ///
-    /// A peer that took a new ID for the new path gets a new one back, so that the two cannot be
+    /// If the peer uses a new ID on the new path, we use one too, so that the two paths cannot be
     /// linked (§9.5). A rebound NAT changes no ID.
     pub(crate) fn follow(
         &mut self,
@@ -60,7 +60,7 @@ impl Paths {
         if has_new_id || has_own {
             self.switch_peer_id(index, ids);
         }
-        // Both paths carry the same ID if the peer did not change its own, or gave no other.
+        // Both paths use the same ID if the peer did not change its own, or issued no other.
         let shared = Some(shared).filter(|&id| id == ids.destination_sequence());
         self.set_peer_id(self.active, shared, ids);
         self.migrate(now, index, self.validation_pto(pto));
@@ -70,9 +70,14 @@ impl Paths {
         }
     }
 
-    /// Returns true if the path at `index` leads to another of our addresses than the one in use, and the peer
-    /// has not answered on it. A server asks there and does not follow before (RFC 9000 §9.6.2).
-    pub(crate) fn must_be_asked(&mut self, now: Time, index: PathIndex, pto: Duration) -> bool {
+    /// Returns true if the path at `index` uses another local address than the one in use and is not
+    /// validated. A server challenges such a path before it follows (RFC 9000 §9.6.2).
+    pub(crate) fn needs_validation_first(
+        &mut self,
+        now: Time,
+        index: PathIndex,
+        pto: Duration,
+    ) -> bool {
         let (pto, here) = (self.validation_pto(pto), self.active().place());
         let Some(path) = self.table.get_mut(index) else {
             return false;
@@ -84,20 +89,20 @@ impl Paths {
         is_waiting
     }
 
-    /// Runs what is due. A path that comes into use again takes its ID along.
+    /// Runs the timers of the paths. A path that comes into use again keeps its ID.
     pub(crate) fn on_timeout(&mut self, now: Time, ids: &mut ConnectionIds) -> PathsOutcome {
         let outcome = self.run_timers(now);
-        self.give_up_ids(ids);
+        self.retire_removed_ids(ids);
         if outcome == PathsOutcome::Reverted {
             self.return_to_peer_id(ids);
         }
         outcome
     }
 
-    /// Takes the key of a path that was given up, whose ID is retired.
-    pub(crate) fn take_given_up(&mut self, ids: &mut ConnectionIds) -> Option<u32> {
-        self.give_up_ids(ids);
-        self.take_remains().map(|remains| remains.key)
+    /// Removes and returns the recovery key of an abandoned path, and retires its ID.
+    pub(crate) fn release_removed_id(&mut self, ids: &mut ConnectionIds) -> Option<u32> {
+        self.retire_removed_ids(ids);
+        self.take_removed().map(|remains| remains.key)
     }
 
     /// Returns the destination ID for probes of a path. Each path has its own if the peer issued
@@ -130,8 +135,7 @@ impl Paths {
         ids.switch(path.and_then(|path| path.peer_id.take()));
     }
 
-    /// Restores the ID of the path before, for which the path in use was given up. Each keeps its
-    /// own.
+    /// Restores the ID of the previous path after a return to it, if that path had another one.
     fn return_to_peer_id(&mut self, ids: &mut ConnectionIds) {
         let active = self.active_mut();
         if active.peer_id == Some(ids.destination_sequence()) {
@@ -141,7 +145,7 @@ impl Paths {
         }
     }
 
-    /// Sets the ID for probes of a path, and retires the one before.
+    /// Sets the ID for probes of a path, and retires the previous one.
     fn set_peer_id(&mut self, index: PathIndex, id: Option<u64>, ids: &mut ConnectionIds) {
         let Some(path) = self.table.get_mut(index) else {
             return;
@@ -176,7 +180,7 @@ mod tests {
         ConnectionId::new(&[byte; 8]).expect("eight bytes")
     }
 
-    /// A proven path, two IDs of ours, and three of the peer.
+    /// Creates a validated path, two IDs of ours, and three of the peer.
     fn parts() -> (Paths, ConnectionIds) {
         let mut path = Path::new(tuple(1), 0);
         path.on_validated();
@@ -200,7 +204,7 @@ mod tests {
         (Paths::new(path, Duration::ZERO), ids)
     }
 
-    /// A packet arrives from another address.
+    /// Receives a packet from another address and returns its path.
     fn appear(paths: &mut Paths, last: u8) -> PathIndex {
         let (now, key) = (Time::ZERO + Duration::from_secs(u64::from(last)), last);
         let index = paths.on_packet(now, tuple(last), 1200, PTO, || u32::from(key));
@@ -208,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_address_gets_a_key_and_a_budget_once() {
+    fn new_address_gets_a_key_and_a_budget_once() {
         let (mut paths, _) = parts();
         let index = appear(&mut paths, 2);
         let path = paths.get_mut(index).expect("it was added");
@@ -221,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn a_peer_that_takes_a_new_id_gets_one_back() {
+    fn peer_with_a_new_id_is_addressed_by_a_new_one() {
         let (mut paths, mut ids) = parts();
         let index = appear(&mut paths, 2);
         let migration = paths.follow(Time::ZERO, index, &id(2), PTO, &mut ids);
@@ -232,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rebound_nat_changes_no_id() {
+    fn rebound_nat_changes_no_id() {
         let (mut paths, mut ids) = parts();
         let index = appear(&mut paths, 2);
         let migration = paths.follow(Time::ZERO, index, &id(1), PTO, &mut ids);
@@ -241,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_that_was_probed_takes_the_id_of_its_probes_along() {
+    fn probed_path_keeps_the_id_of_its_probes() {
         let (mut paths, mut ids) = parts();
         let index = appear(&mut paths, 2);
         let probed = paths.destination(index, &mut ids);
@@ -253,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn without_spare_ids_paths_share_one() {
+    fn paths_share_an_id_if_none_is_spare() {
         let (mut paths, mut ids) = parts();
         let indices = [2, 3, 4].map(|last| appear(&mut paths, last));
         let destinations = indices.map(|index| paths.destination(index, &mut ids));
@@ -261,15 +265,15 @@ mod tests {
     }
 
     #[test]
-    fn a_peer_that_cannot_be_reached_is_sent_to_where_it_was() {
+    fn failed_validation_returns_to_the_previous_path_with_its_id() {
         let (mut paths, mut ids) = parts();
         let index = appear(&mut paths, 2);
         paths.follow(Time::ZERO, index, &id(2), PTO, &mut ids);
         let outcome = paths.on_timeout(Time::ZERO + PTO * 3, &mut ids);
         assert_eq!(outcome, PathsOutcome::Reverted);
         assert_eq!(paths.active().tuple(), tuple(1));
-        assert_ne!(ids.destination(), id(102), "the other path had that");
-        assert_eq!(paths.take_given_up(&mut ids), Some(2));
-        assert_eq!(paths.take_given_up(&mut ids), None);
+        assert_ne!(ids.destination(), id(102), "the other path used that ID");
+        assert_eq!(paths.release_removed_id(&mut ids), Some(2));
+        assert_eq!(paths.release_removed_id(&mut ids), None);
     }
 }

@@ -1,4 +1,4 @@
-//! Network paths: addresses, validation, migration, and the limit on what an unproven address gets.
+//! Network paths: addresses, validation, migration, and the anti-amplification limit.
 //! RFC 9000 §8, §9.
 
 pub mod amplification;

@@ -8,18 +8,18 @@ use super::amplification::Amplification;
 use super::validation::Validation;
 use crate::build::transmit::{SocketId, Transmit};
 
-/// No useful packet fits into a smaller datagram: header, one small frame, tag.
+/// The smallest useful datagram in bytes: header, one small frame, tag.
 pub const MIN_DATAGRAM: usize = 64;
 
 /// Index of a path in the table of paths.
 pub type PathIndex = usize;
 
-/// The addresses of a path, and the socket that has the local one.
+/// The addresses of a path, and the socket that is bound to the local one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Place {
-    /// The addresses.
+    /// The addresses of both ends; the local one may be unknown.
     pub tuple: FourTuple,
-    /// The socket.
+    /// The socket that receives from and sends to the peer.
     pub socket: SocketId,
 }
 
@@ -27,7 +27,7 @@ impl Place {
     /// Returns true if a datagram that arrived at `self` belongs to a path at `other`. An unknown local
     /// address matches any.
     ///
-    /// Compares in place: to copy addresses costs more for each datagram than to compare them.
+    /// Compares in place, because copying the addresses costs more than comparing them.
     #[inline]
     pub fn matches(&self, other: &Self) -> bool {
         let (this, that) = (&self.tuple, &other.tuple);
@@ -49,7 +49,7 @@ impl Place {
     }
 }
 
-/// Paths on an endpoint with one socket.
+/// Creates a place on the first socket, for endpoints with one socket.
 impl From<FourTuple> for Place {
     fn from(tuple: FourTuple) -> Self {
         let socket = SocketId::default();
@@ -66,27 +66,27 @@ fn may_be_same(one: &Option<IpAddr>, other: &Option<IpAddr>) -> bool {
 /// One network path: its addresses and the state of their validation.
 ///
 /// Round-trip time, window and datagram size belong to its state in loss recovery. A path whose
-/// peer has only changed its port takes over the state of the path before it.
+/// peer has only changed its port takes over the state of the previous path.
 #[derive(Debug)]
 pub struct Path {
     place: Place,
-    /// Budget before the peer's address is validated.
+    /// The limit on sent bytes before the peer's address is validated.
     pub(super) amplification: Amplification,
-    /// Challenges sent and responses owed.
+    /// Challenges in flight and responses to be sent.
     pub(super) validation: Validation,
     /// Its key in loss recovery.
     pub(super) key: u32,
-    /// Sequence number of the ID of the peer that probes of this path carry, while another path
-    /// is in use (RFC 9000 §9.5).
+    /// Sequence number of the peer's ID for probes of this path, while another path is in use
+    /// (RFC 9000 §9.5).
     pub(super) peer_id: Option<u64>,
-    /// True on a path of our own choice that continues with the recovery state of the path before it.
+    /// True on a path of our own choice that continues with the recovery state of the previous path.
     pub(super) keeps_recovery: bool,
-    /// The time at which a path that our end has left is forgotten.
+    /// The time at which a path that our end has left is closed.
     pub(super) expires_at: Option<Time>,
 }
 
 impl Path {
-    /// Creates a path whose peer has proven nothing.
+    /// Creates a path that is not validated.
     pub fn new(place: impl Into<Place>, key: u32) -> Self {
         Self {
             place: place.into(),
@@ -99,55 +99,55 @@ impl Path {
         }
     }
 
-    /// The addresses.
+    /// Returns the addresses of both ends.
     #[inline]
     pub fn tuple(&self) -> FourTuple {
         self.place.tuple
     }
 
-    /// The addresses and the socket.
+    /// Returns the addresses and the socket.
     #[inline]
     pub fn place(&self) -> Place {
         self.place
     }
 
-    /// Returns true if a datagram that arrived at `place` came on this path.
+    /// Returns true if a datagram from and to `place` arrived on this path.
     #[inline]
     pub fn is_at(&self, place: &Place) -> bool {
         place.matches(&self.place)
     }
 
-    /// Returns the order to send `len` bytes on this path, in datagrams of `segment_size` if there are several.
+    /// Describes a batch of `len` bytes on this path, in datagrams of `segment_size` if there are several.
     #[inline]
     pub(crate) fn transmit(&self, ecn: Ecn, segment_size: Option<usize>, len: usize) -> Transmit {
         let Place { tuple, socket } = self.place;
         Transmit::new(tuple, socket, ecn, segment_size, len)
     }
 
-    /// The key in loss recovery.
+    /// Returns the key in loss recovery.
     #[inline]
     pub fn key(&self) -> u32 {
         self.key
     }
 
-    /// Returns true once the peer has proven to receive at its address.
+    /// Returns true once the peer's address is validated.
     #[inline]
     pub fn is_validated(&self) -> bool {
         self.amplification.is_validated()
     }
 
-    /// The peer has proven to receive at its address.
+    /// Records that the peer's address is validated.
     pub fn on_validated(&mut self) {
         self.amplification.on_validated();
     }
 
-    /// Bytes that may be sent to the address.
+    /// Returns the number of bytes that may be sent to the address.
     #[inline]
     pub fn budget(&self) -> u64 {
         self.amplification.budget()
     }
 
-    /// Bytes of the next datagram: towards an unproven address the limit may be shorter than `mtu`.
+    /// Returns the maximum size of the next datagram, which for an unvalidated address may be below `mtu`.
     #[inline]
     pub fn datagram_limit(&self, mtu: usize) -> usize {
         usize::try_from(self.budget())
@@ -155,22 +155,22 @@ impl Path {
             .min(mtu)
     }
 
-    /// Counts a datagram that left.
+    /// Counts a datagram that was sent.
     #[inline]
     pub fn on_datagram_sent(&mut self, len: usize) {
         self.amplification.on_sent(len);
     }
 
-    /// Returns true if a challenge should leave.
+    /// Returns true if a challenge is due.
     #[inline]
-    pub fn wants_challenge(&self) -> bool {
-        self.validation.wants_challenge()
+    pub fn is_challenge_due(&self) -> bool {
+        self.validation.is_challenge_due()
     }
 
-    /// Returns true if a challenge or a response should leave.
+    /// Returns true if a challenge or a response is due.
     #[inline]
-    pub fn wants_to_send(&self) -> bool {
-        self.validation.wants_challenge() || self.validation.response().is_some()
+    pub fn has_frames_to_send(&self) -> bool {
+        self.validation.is_challenge_due() || self.validation.response().is_some()
     }
 
     /// Returns the UDP payload that fits IP packets of `mtu` bytes to the peer.
@@ -182,7 +182,7 @@ impl Path {
         u16::try_from(mtu.saturating_sub(headers)).unwrap_or(u16::MAX)
     }
 
-    /// The three-times limit, for tests that change it.
+    /// Returns the amplification limit, for tests that change it.
     #[cfg(test)]
     pub fn amplification_mut(&mut self) -> &mut Amplification {
         &mut self.amplification
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unproven_address_gets_short_datagrams() {
+    fn datagrams_to_an_unvalidated_address_stay_within_the_limit() {
         let mut path = path("192.0.2.1:443");
         path.amplification.on_received(100);
         path.on_datagram_sent(50);
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn payloads_leave_room_for_the_headers_of_the_family() {
+    fn payload_size_excludes_the_headers_of_the_address_family() {
         assert_eq!(path("192.0.2.1:443").payload_of(1500), 1472);
         assert_eq!(path("[2001:db8::1]:443").payload_of(1500), 1452);
         assert_eq!(path("[::ffff:192.0.2.1]:443").payload_of(1500), 1472);

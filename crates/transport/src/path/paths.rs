@@ -11,7 +11,7 @@ use super::network_path::{MIN_DATAGRAM, Path, Place};
 use super::validation::{Expired, Proof};
 use crate::cid::ConnectionIds;
 
-/// Paths kept at once, the one in use included (limit K07).
+/// Maximum number of paths, the one in use included (limit K07).
 pub const MAX_PATHS: usize = 4;
 
 /// The paths of a connection. All packets except probes use the active one.
@@ -21,23 +21,22 @@ pub struct Paths {
     pub(super) active: PathIndex,
     /// The path to return to if validation of the active one fails (RFC 9000 §9.3.2).
     pub(super) last_validated: Option<PathIndex>,
-    /// The paths that our own end tries.
+    /// The migrations of our own end.
     pub(super) own: Attempts,
-    /// The pace of these moves.
+    /// The pace of these migrations.
     moves: Moves,
     /// The addresses to which the peer may move.
     pub(super) peer_moves: PeerMoves,
-    /// Changes of the active path.
+    /// Number of changes of the active path.
     pub(super) changes: u64,
     /// The addresses of the handshake.
     first: FourTuple,
-    /// The time from which a new path is accepted: one per round trip (limit K07).
+    /// The time from which a new path is accepted, of which there is one per round trip (limit K07).
     next_new_at: Time,
-    /// Paths that were given up and whose IDs and recovery state are not yet released, fewer than
-    /// [`MAX_PATHS`].
-    given_up: Vec<GivenUp>,
-    /// The addresses of paths whose validation has ended without a response, until they are recorded:
-    /// at most one for each path that was there.
+    /// Removed paths whose IDs and recovery state are not yet released, fewer than [`MAX_PATHS`].
+    removed: Vec<RemovedPath>,
+    /// The addresses of paths whose validation has ended without a response, until they are recorded in
+    /// the trace: at most one for each path.
     unanswered: Vec<FourTuple>,
     /// The probe timeout before there is a sample of the round-trip time.
     initial_pto: Duration,
@@ -49,12 +48,12 @@ pub enum PeerMoves {
     /// To any address: a client whose server allows migration.
     Anywhere,
     /// To another port of the same address, as a NAT does when it rebinds; a client whose server
-    /// has sent disable_active_migration. A client that uses the preferred address may go anywhere.
+    /// has sent disable_active_migration. A client that uses the preferred address may use any address.
     SameAddress {
         /// True if the server offered a preferred address.
         has_preferred: bool,
     },
-    /// To none: servers do not move, except to the preferred address, where the client goes first.
+    /// To none: servers do not move, except to the preferred address, to which the client moves first.
     Nowhere,
 }
 
@@ -63,29 +62,29 @@ pub enum PeerMoves {
 pub struct Answered {
     /// The path that it validates.
     pub path: PathIndex,
-    /// The properties of the path that it proves.
+    /// The properties that it confirms.
     pub proof: Proof,
     /// True if the path was not validated before.
     pub is_new: bool,
 }
 
-/// A path that was given up and whose ID and recovery state are not yet released.
+/// A removed path whose ID and recovery state are not yet released.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct GivenUp {
+pub(super) struct RemovedPath {
     /// Its key in loss recovery.
     pub(super) key: u32,
-    /// The ID of the peer that its probes carried.
+    /// The ID of the peer in its probes.
     pub(super) peer_id: Option<u64>,
 }
 
 /// The result of running the timers of the paths.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PathsOutcome {
-    /// Nothing that the connection must act on.
+    /// The active path has not changed.
     Unchanged,
-    /// The active path failed, and the one before is in use again.
+    /// The active path failed, and the previous one is in use again.
     Reverted,
-    /// No path is left (RFC 9000 §9.3.2): the connection ends silently.
+    /// No path is left, so the connection ends without a packet (RFC 9000 §9.3.2).
     NoneLeft,
 }
 
@@ -103,17 +102,17 @@ impl Paths {
             peer_moves: PeerMoves::Anywhere,
             changes: 0,
             next_new_at: Time::ZERO,
-            given_up: Vec::new(),
+            removed: Vec::new(),
             unanswered: Vec::new(),
         }
     }
 
-    /// Sets where the peer may move to.
+    /// Sets the addresses to which the peer may move.
     pub fn set_peer_moves(&mut self, peer_moves: PeerMoves) {
         self.peer_moves = peer_moves;
     }
 
-    /// Returns true if a path of the peer's choice may be at `tuple`.
+    /// Returns true if the peer may move to the path `tuple`.
     pub fn may_move_to(&self, tuple: FourTuple) -> bool {
         match self.peer_moves {
             PeerMoves::Anywhere => true,
@@ -121,7 +120,7 @@ impl Paths {
                 let is_same = is_same_host(self.first.peer, tuple.peer);
                 let is_elsewhere = match (self.first.local, tuple.local) {
                     (Some(first), Some(local)) => first != local,
-                    // Where the system does not report it, the address may be the preferred one.
+                    // If the system does not report the local address, it may be the preferred one.
                     _ => true,
                 };
                 is_same || has_preferred && is_elsewhere
@@ -130,7 +129,7 @@ impl Paths {
         }
     }
 
-    /// Returns true if the peer may move at all, which servers do not.
+    /// Returns true if the peer may move, which servers do not.
     pub(super) fn peer_may_move(&self) -> bool {
         self.peer_moves != PeerMoves::Nowhere
     }
@@ -145,13 +144,13 @@ impl Paths {
             && place.tuple.peer.port() != here.tuple.peer.port()
     }
 
-    /// Returns true if the path in use leads to the address of the peer in the handshake.
+    /// Returns true if the peer is at its address of the handshake.
     pub fn is_at_first_peer(&self) -> bool {
         self.active().tuple().peer == self.first.peer
     }
 
-    /// Takes the proof that the peer of the handshake receives at its address.
-    pub(crate) fn on_first_peer_proven(&mut self) {
+    /// Records that the peer's address of the handshake is validated.
+    pub(crate) fn on_first_peer_validated(&mut self) {
         if self.is_at_first_peer() {
             self.active_mut().on_validated();
         }
@@ -167,8 +166,8 @@ impl Paths {
         &self.table[self.active]
     }
 
-    /// Returns the path in use if it is validated, else the validated one before it. If none is, which
-    /// is the case before the handshake of a client without a token, returns the path in use.
+    /// Returns the path in use if it is validated, else the previous validated one. If there is none, as
+    /// before the handshake of a client without a token, returns the path in use.
     pub fn proven(&self) -> &Path {
         let active = self.active();
         if active.amplification.is_validated() {
@@ -194,17 +193,17 @@ impl Paths {
         pto.max(self.initial_pto)
     }
 
-    /// Returns true if a datagram that arrived at `place` came on the path in use, as nearly all do.
+    /// Returns true if a datagram from and to `place` arrived on the path in use, as nearly all do.
     #[inline]
     pub(crate) fn is_here(&self, place: &Place) -> bool {
         let active = self.table.get(self.active);
         active.is_some_and(|path| path.is_at(place))
     }
 
-    /// Returns true if a path was given up whose ID and recovery state still exist.
+    /// Returns true if the ID and recovery state of a removed path are to be released.
     #[inline]
-    pub(crate) fn has_given_up(&self) -> bool {
-        !self.given_up.is_empty()
+    pub(crate) fn has_removed(&self) -> bool {
+        !self.removed.is_empty()
     }
 
     /// Returns the path at `index`.
@@ -237,8 +236,8 @@ impl Paths {
         }
         if self.table.len() >= MAX_PATHS {
             let (active, keep) = (self.active, self.last_validated);
-            let victim = (0..self.table.len()).find(|&at| at != active && Some(at) != keep)?;
-            self.remove(victim);
+            let replaced = (0..self.table.len()).find(|&at| at != active && Some(at) != keep)?;
+            self.remove(replaced);
         }
         self.next_new_at = now + rtt.min(MAX_NEW_PATH_DELAY);
         self.table.push(Path::new(place, open_path()));
@@ -264,7 +263,7 @@ impl Paths {
         }
         self.active = index;
         self.changes += 1;
-        // The old path is validated too: if the peer answers there, the move was forged (§9.3.3).
+        // The old path is validated too. A response there shows that the move was forged (§9.3.3).
         self.table[old].validation.start(now, pto);
     }
 
@@ -272,7 +271,7 @@ impl Paths {
     pub(super) fn shares_recovery(&self, newer: PathIndex, older: PathIndex) -> bool {
         let (newer, older) = (&self.table[newer], &self.table[older]);
         match self.peer_moves {
-            // Our own port changes without a sign in the addresses.
+            // A change of our own port is not visible in the addresses.
             PeerMoves::Nowhere => newer.keeps_recovery,
             PeerMoves::Anywhere | PeerMoves::SameAddress { .. } => {
                 newer.place().is_same_host(&older.place())
@@ -280,8 +279,8 @@ impl Paths {
         }
     }
 
-    /// Gives the new path the recovery state of the old one. Only the port changed: most likely a NAT
-    /// rebound, and the network path is the same. Measurements and packets in flight remain valid
+    /// Moves the recovery state of the old path to the new one. Only the port changed, most likely by a
+    /// rebound NAT on the same network path, so measurements and packets in flight remain valid
     /// (RFC 9000 §9.4).
     pub(super) fn take_over(&mut self, old: PathIndex, new: PathIndex) {
         let Ok([old, new]) = self.table.get_disjoint_mut([old, new]) else {
@@ -290,9 +289,9 @@ impl Paths {
         std::mem::swap(&mut old.key, &mut new.key);
     }
 
-    /// Handles a PATH_RESPONSE, which may arrive on any path (§8.2.2). Returns what it proves about which
-    /// path. `pto`, the probe timeout of the path in use, is for the second part of a
-    /// validation, because the datagram of the first may have been too small.
+    /// Processes a PATH_RESPONSE, which may arrive on any path (§8.2.2), and returns the path that it
+    /// validates. `pto`, the probe timeout of the path in use, is for the second part of a validation,
+    /// because the datagram of the first may have been too small.
     pub fn on_path_response(
         &mut self,
         now: Time,
@@ -321,32 +320,32 @@ impl Paths {
         })
     }
 
-    /// Takes the addresses of a path whose validation has ended without a response.
+    /// Removes and returns the addresses of a path whose validation has ended without a response.
     pub(crate) fn take_unanswered(&mut self) -> Option<FourTuple> {
         self.unanswered.pop()
     }
 
     /// Stops the validation of a path, if there is one.
     pub(super) fn abandon_validation(&mut self, index: PathIndex) {
-        self.note_unanswered(index);
+        self.record_unanswered(index);
         self.table[index].validation.abandon();
     }
 
     /// Records that the validation of a path ends without a response, if a challenge was sent.
-    fn note_unanswered(&mut self, index: PathIndex) {
+    fn record_unanswered(&mut self, index: PathIndex) {
         let path = &self.table[index];
         if path.validation.is_probing() {
             self.unanswered.push(path.tuple());
         }
     }
 
-    /// Returns a path, other than the active one, that has a challenge or a response to send and
-    /// whose limit allows a datagram.
-    pub fn wanting_probe(&self) -> Option<PathIndex> {
+    /// Returns a path other than the active one that has a pending challenge or response and whose
+    /// amplification limit permits a datagram.
+    pub fn next_to_probe(&self) -> Option<PathIndex> {
         (0..self.table.len()).find(|&index| {
             let path = &self.table[index];
             index != self.active
-                && path.wants_to_send()
+                && path.has_frames_to_send()
                 && path.amplification.budget() >= MIN_DATAGRAM as u64
         })
     }
@@ -366,7 +365,7 @@ impl Paths {
         &mut self.moves
     }
 
-    /// Runs what is due.
+    /// Runs the timers of all paths.
     pub(super) fn run_timers(&mut self, now: Time) -> PathsOutcome {
         let mut outcome = PathsOutcome::Unchanged;
         let mut index = 0;
@@ -380,8 +379,8 @@ impl Paths {
                 self.remove(index);
                 continue;
             }
-            // The path to return to is kept until the new one is validated, even while it gets no
-            // response.
+            // The path to return to is kept until the new one is validated, even if its own
+            // validation fails.
             let is_kept = if index == self.active {
                 self.table[index].amplification.is_validated()
             } else {
@@ -417,9 +416,9 @@ impl Paths {
 
     pub(super) fn remove(&mut self, index: PathIndex) {
         debug_assert_ne!(index, self.active);
-        self.note_unanswered(index);
+        self.record_unanswered(index);
         let path = self.table.remove(index);
-        self.given_up.push(GivenUp {
+        self.removed.push(RemovedPath {
             key: path.key,
             peer_id: path.peer_id,
         });
@@ -429,15 +428,15 @@ impl Paths {
         self.last_validated = kept.map(|at| at - usize::from(at > index));
     }
 
-    /// Takes a path that was given up, so that the caller can release its ID and recovery state.
-    pub(super) fn take_remains(&mut self) -> Option<GivenUp> {
-        self.given_up.pop()
+    /// Takes a removed path, whose recovery state the caller must release.
+    pub(super) fn take_removed(&mut self) -> Option<RemovedPath> {
+        self.removed.pop()
     }
 
-    /// Retires the IDs of paths that were given up, the last one first.
-    pub(super) fn give_up_ids(&mut self, ids: &mut ConnectionIds) {
-        let given_up = self.given_up.iter_mut().rev();
-        given_up
+    /// Retires the IDs of removed paths, the last one first.
+    pub(super) fn retire_removed_ids(&mut self, ids: &mut ConnectionIds) {
+        let removed = self.removed.iter_mut().rev();
+        removed
             .filter_map(|path| path.peer_id.take())
             .for_each(|id| ids.give_up(id));
     }
@@ -455,7 +454,8 @@ impl Paths {
     }
 }
 
-/// A rebound client is followed within this time, even with a huge RTT estimate.
+/// The longest time before a further path is accepted, so that a rebound client is followed in time
+/// even with a huge RTT estimate.
 const MAX_NEW_PATH_DELAY: Duration = Duration::from_millis(200);
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The address that a server prefers. RFC 9000 §9.6, §21.5.3.
+//! Chooses the address of a server's preferred_address parameter. RFC 9000 §9.6, §21.5.3.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
@@ -6,16 +6,16 @@ use courser_base::{ScopedIp, canonical};
 use courser_wire::PreferredAddress;
 
 /// Returns the address to move to, of the family of `current`, the server's address in the
-/// handshake. `None` if there is none, or one that a server on the network of `current` has no
-/// reason to prefer: it may be an attempt to have the client send to another host.
+/// handshake. Returns `None` if there is none, or if its scope is smaller than that of `current`,
+/// because the server may try to make the client send to an uninvolved host.
 pub(crate) fn preferred(current: SocketAddr, offered: &PreferredAddress) -> Option<SocketAddr> {
     let current = canonical(current);
     let address: SocketAddr = match current.ip() {
         IpAddr::V4(_) => offered.ipv4?.into(),
         IpAddr::V6(_) => offered.ipv6?.into(),
     };
-    let is_scoped_alike = Scope::of(address.ip()) >= Scope::of(current.ip());
-    let is_usable = address.port() != 0 && is_host(address.ip()) && is_scoped_alike;
+    let has_wide_scope = Scope::of(address.ip()) >= Scope::of(current.ip());
+    let is_usable = address.port() != 0 && is_host(address.ip()) && has_wide_scope;
     // The parameter has no zone. A link-local address is on the link on which the server was reached.
     let address = ScopedIp::in_zone_of(address.ip(), current).with_port(address.port());
     (is_usable && address != current).then_some(address)
@@ -24,13 +24,13 @@ pub(crate) fn preferred(current: SocketAddr, offered: &PreferredAddress) -> Opti
 /// The part of the network in which an address is valid, the smallest first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Scope {
-    /// This machine.
+    /// Loopback addresses.
     Host,
-    /// One link.
+    /// Link-local addresses.
     Link,
-    /// One site.
+    /// Private, shared and unique local addresses.
     Site,
-    /// The whole Internet.
+    /// All other addresses.
     Global,
 }
 
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn the_address_has_the_family_in_use() {
+    fn preferred_address_has_the_family_in_use() {
         let (v4, v6) = (Some("198.51.100.1:443"), Some("[2001:db8::7]:443"));
         let chosen = from("192.0.2.1:443", v4, v6);
         assert_eq!(chosen.as_deref(), v4);
@@ -91,20 +91,20 @@ mod tests {
         assert_eq!(from("[2001:db8::1]:443", v4, None), None);
     }
 
-    /// The parameter has no zone, and a link-local address means nothing without one.
+    /// The parameter has no zone, without which a link-local address is ambiguous.
     #[test]
-    fn a_link_local_address_is_on_the_link_of_the_server() {
+    fn link_local_address_is_on_the_link_of_the_server() {
         let offered = Some("[fe80::7]:443");
         let chosen = from("[fe80::1%3]:443", None, offered);
         assert_eq!(chosen.as_deref(), Some("[fe80::7%3]:443"));
         let same = from("[fe80::7%3]:443", None, offered);
-        assert_eq!(same, None, "it is there");
+        assert_eq!(same, None, "it is the address in use");
         let global = Some("[2001:db8::7]:443");
         assert_eq!(from("[fe80::1%3]:443", None, global).as_deref(), global);
     }
 
     #[test]
-    fn impossible_addresses_are_not_used() {
+    fn addresses_that_no_host_can_have_are_ignored() {
         for address in [
             "198.51.100.1:0",
             "0.0.0.0:443",
@@ -125,12 +125,16 @@ mod tests {
             );
         }
         let same = Some("192.0.2.1:443");
-        assert_eq!(from("192.0.2.1:443", same, None), None, "it is there");
+        assert_eq!(
+            from("192.0.2.1:443", same, None),
+            None,
+            "it is the address in use"
+        );
     }
 
-    /// Attack A57: a server on the Internet sends the client to its own network.
+    /// Attack A57: a server on the Internet makes the client send to hosts of its own network.
     #[test]
-    fn a_distant_server_prefers_no_address_nearby() {
+    fn address_of_a_smaller_scope_is_ignored() {
         let near = [
             "127.0.0.1:80",
             "169.254.1.1:80",

@@ -1,19 +1,19 @@
-//! Validates that the peer receives at an address: PATH_CHALLENGE and PATH_RESPONSE.
+//! Validates an address of the peer with PATH_CHALLENGE and PATH_RESPONSE.
 //! RFC 9000 §8.2.
 
 use std::time::Duration;
 
 use courser_base::Time;
 
-/// Challenges sent on a path and the responses owed on it.
+/// The challenges in flight on a path and the responses to be sent on it.
 #[derive(Debug, Default)]
 pub struct Validation {
     challenge: Option<Challenge>,
     responses: Responses,
 }
 
-/// Data of the newest challenges that arrived on the path, the oldest of them first. Older ones are
-/// forgotten, so a flood of challenges costs a few bytes.
+/// The data of the newest challenges that arrived on the path, oldest first. Earlier ones are dropped,
+/// so that a flood of challenges costs only a few bytes.
 #[derive(Debug, Default)]
 struct Responses {
     data: [[u8; 8]; MAX_RESPONSES],
@@ -23,13 +23,13 @@ struct Responses {
 #[derive(Debug)]
 struct Challenge {
     state: ChallengeState,
-    /// The last few challenges, each with fresh data. Responses to them are still accepted.
-    recent: [Option<Asked>; 3],
+    /// The latest challenges, each with fresh data. A response to any of them is accepted.
+    recent: [Option<SentChallenge>; 3],
     next: usize,
-    due: bool,
+    is_due: bool,
     resend_at: Time,
     resend_after: Duration,
-    give_up_at: Time,
+    fails_at: Time,
 }
 
 /// The state of a validation in progress.
@@ -37,35 +37,35 @@ struct Challenge {
 enum ChallengeState {
     /// No challenge was sent yet.
     Unsent,
-    /// The peer was asked whether it receives at the address.
-    Asked,
-    /// The peer receives there. Only full datagrams remain to be proven.
+    /// A challenge was sent.
+    Sent,
+    /// The address is validated, and full datagrams remain to be tested.
     OnlySize,
 }
 
 /// A challenge that was sent.
 #[derive(Clone, Copy, Debug)]
-struct Asked {
+struct SentChallenge {
     data: [u8; 8],
     /// True if it was sent in a datagram of full size.
     is_full: bool,
 }
 
-/// The properties of a path that a response proves.
+/// The properties of a path that a response confirms.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Proof {
-    /// The peer receives there. The path may not carry full datagrams (§8.2.3).
+    /// The peer receives at the address. The path may not carry full datagrams (§8.2.3).
     Address,
-    /// The peer receives there, and the path carries full datagrams.
+    /// The peer receives at the address, and the path carries full datagrams.
     AddressAndSize,
-    /// The path carries full datagrams. An earlier response has proven the address.
+    /// The path carries full datagrams. An earlier response has validated the address.
     Size,
 }
 
 /// The result of running a validation timer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Expired {
-    /// The timer is not due yet, or another challenge is sent.
+    /// The timer is not is_due yet, or another challenge is sent.
     No,
     /// Validation failed, because no response arrived in time (§8.2.4).
     Failed,
@@ -78,7 +78,7 @@ impl Validation {
         self.start_at(ChallengeState::Unsent, now, pto);
     }
 
-    /// Continues with a full datagram after a response that proves the address only (§8.2.1).
+    /// Continues with a full datagram after a response that validates the address only (§8.2.1).
     pub fn start_for_size(&mut self, now: Time, pto: Duration) {
         self.start_at(ChallengeState::OnlySize, now, pto);
     }
@@ -91,31 +91,30 @@ impl Validation {
             state,
             recent: [None; 3],
             next: 0,
-            due: true,
+            is_due: true,
             resend_at: now + pto,
             resend_after: pto,
-            give_up_at: now + pto.saturating_mul(3),
+            fails_at: now + pto.saturating_mul(3),
         });
     }
 
     /// Returns true while a validation is in progress.
     #[cfg(test)]
-    pub fn is_under_way(&self) -> bool {
+    pub fn is_in_progress(&self) -> bool {
         self.challenge.is_some()
     }
 
-    /// Returns true while the peer is asked whether it receives at the address: from the first challenge
-    /// to the first response.
+    /// Returns true from the first challenge to the first response.
     pub fn is_probing(&self) -> bool {
         let state = self.challenge.as_ref().map(|challenge| challenge.state);
-        state == Some(ChallengeState::Asked)
+        state == Some(ChallengeState::Sent)
     }
 
     /// Returns true when a challenge should be sent now.
-    pub fn wants_challenge(&self) -> bool {
+    pub fn is_challenge_due(&self) -> bool {
         self.challenge
             .as_ref()
-            .is_some_and(|challenge| challenge.due)
+            .is_some_and(|challenge| challenge.is_due)
     }
 
     /// Records a challenge with fresh data that is sent now. `is_full` is true when its datagram
@@ -125,15 +124,15 @@ impl Validation {
             return;
         };
         if challenge.state == ChallengeState::Unsent {
-            challenge.state = ChallengeState::Asked;
+            challenge.state = ChallengeState::Sent;
         }
-        challenge.recent[challenge.next] = Some(Asked { data, is_full });
+        challenge.recent[challenge.next] = Some(SentChallenge { data, is_full });
         challenge.next = (challenge.next + 1) % challenge.recent.len();
-        challenge.due = false;
+        challenge.is_due = false;
         challenge.resend_at = now + challenge.resend_after;
     }
 
-    /// Takes a response, which may arrive on any path. Returns `None` unless it answers a challenge
+    /// Processes a response, which may arrive on any path. Returns `None` unless it answers a challenge
     /// of this one.
     pub fn on_response(&mut self, data: [u8; 8]) -> Option<Proof> {
         let challenge = self.challenge.as_ref()?;
@@ -148,7 +147,7 @@ impl Validation {
         Some(proof)
     }
 
-    /// Takes a challenge that arrived on this path and must be answered.
+    /// Stores a challenge that arrived on this path, to be answered there.
     pub fn on_challenge(&mut self, data: [u8; 8]) {
         self.responses.push(data);
     }
@@ -158,37 +157,37 @@ impl Validation {
         self.responses.first()
     }
 
-    /// Forgets this response, which is sent once per challenge (§8.2.2).
+    /// Removes this response, which is sent once per challenge (§8.2.2).
     pub fn on_response_sent(&mut self) {
         self.responses.pop();
     }
 
-    /// Returns the time at which the next challenge is due or the validation fails.
+    /// Returns the time at which the next challenge is is_due or the validation fails.
     pub fn next_timeout(&self) -> Option<Time> {
         let challenge = self.challenge.as_ref()?;
-        Some(if challenge.due {
-            challenge.give_up_at
+        Some(if challenge.is_due {
+            challenge.fails_at
         } else {
-            challenge.resend_at.min(challenge.give_up_at)
+            challenge.resend_at.min(challenge.fails_at)
         })
     }
 
-    /// Runs what is due.
+    /// Requests the next challenge if it is is_due, and ends a validation that has failed.
     pub fn on_timeout(&mut self, now: Time) -> Expired {
         let Some(challenge) = &mut self.challenge else {
             return Expired::No;
         };
-        if challenge.give_up_at <= now {
+        if challenge.fails_at <= now {
             self.challenge = None;
             return Expired::Failed;
         }
         if challenge.resend_at <= now {
-            challenge.due = true;
+            challenge.is_due = true;
         }
         Expired::No
     }
 
-    /// Stops the validation.
+    /// Stops the validation; later responses to its challenges are ignored.
     pub fn abandon(&mut self) {
         self.challenge = None;
     }
@@ -215,8 +214,8 @@ impl Responses {
     }
 }
 
-/// The most PATH_RESPONSE frames that wait on a path: K06. Peers send up to three challenges at once, to
-/// guard against loss (§8.2.1).
+/// Maximum number of pending PATH_RESPONSE frames of a path (limit K06). Peers send up to three
+/// challenges at once, to guard against loss (§8.2.1).
 const MAX_RESPONSES: usize = 3;
 
 #[cfg(test)]
@@ -228,31 +227,35 @@ mod tests {
     #[test]
     fn only_a_matching_response_validates() {
         let mut validation = Validation::default();
-        assert_eq!(validation.on_response([1; 8]), None, "nobody asked");
+        assert_eq!(
+            validation.on_response([1; 8]),
+            None,
+            "no challenge was sent"
+        );
         validation.start(Time::ZERO, PTO);
-        assert!(validation.wants_challenge());
+        assert!(validation.is_challenge_due());
         validation.on_challenge_sent(Time::ZERO, [1; 8], true);
-        assert!(!validation.wants_challenge());
+        assert!(!validation.is_challenge_due());
         assert_eq!(validation.on_response([2; 8]), None);
         assert_eq!(validation.on_response([1; 8]), Some(Proof::AddressAndSize));
-        assert!(!validation.is_under_way());
+        assert!(!validation.is_in_progress());
     }
 
     #[test]
-    fn challenge_is_repeated_with_fresh_data_and_given_up_after_three_pto() {
+    fn challenge_is_repeated_with_fresh_data_and_fails_after_three_pto() {
         let mut validation = Validation::default();
         validation.start(Time::ZERO, PTO);
         validation.on_challenge_sent(Time::ZERO, [1; 8], true);
         assert_eq!(validation.next_timeout(), Some(Time::ZERO + PTO));
         assert_eq!(validation.on_timeout(Time::ZERO + PTO), Expired::No);
-        assert!(validation.wants_challenge());
+        assert!(validation.is_challenge_due());
         validation.on_challenge_sent(Time::ZERO + PTO, [2; 8], true);
         assert_eq!(validation.on_timeout(Time::ZERO + PTO * 3), Expired::Failed);
-        assert!(!validation.is_under_way());
+        assert!(!validation.is_in_progress());
     }
 
     #[test]
-    fn an_older_challenge_may_still_be_answered() {
+    fn response_to_an_older_challenge_is_accepted() {
         let mut validation = Validation::default();
         validation.start(Time::ZERO, PTO);
         validation.on_challenge_sent(Time::ZERO, [1; 8], true);
@@ -261,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn repetitions_and_the_second_part_of_a_validation_are_not_probing_anew() {
+    fn repetitions_and_the_second_part_of_a_validation_begin_no_new_probing() {
         let mut validation = Validation::default();
         validation.start(Time::ZERO, PTO);
         assert!(!validation.is_probing(), "nothing was sent");
@@ -273,12 +276,12 @@ mod tests {
         assert!(!validation.is_probing());
         validation.start_for_size(Time::ZERO, PTO);
         validation.on_challenge_sent(Time::ZERO, [3; 8], true);
-        assert!(!validation.is_probing(), "the address has answered");
+        assert!(!validation.is_probing(), "the address is validated");
         assert_eq!(validation.on_response([3; 8]), Some(Proof::Size));
     }
 
     #[test]
-    fn newest_challenges_win_and_each_is_answered_once() {
+    fn newest_challenges_are_answered_once_each() {
         let mut validation = Validation::default();
         for data in 0..100 {
             validation.on_challenge([data; 8]);

@@ -1,10 +1,10 @@
 //! Packet protection: the keys of all levels, and the packets that wait for them. RFC 9001.
 //!
-//! [`PacketProtection`] opens and seals packets. It knows nothing of frames, paths or time, except
-//! for the times at which keys change.
+//! [`PacketProtection`] opens and seals packets. It is independent of frames and paths, and uses time
+//! only for the discarding of keys.
 
-mod early;
 mod one_rtt;
+mod packet_buffer;
 mod zero_rtt;
 
 use std::ops::Range;
@@ -18,14 +18,14 @@ use courser_crypto::{
 use courser_wire::packet::{Packet, PacketKind, reserved_bits_are_zero, short::key_phase_bit};
 use courser_wire::{TransportErrorCode, packet_number};
 
-pub(crate) use self::early::Early;
 #[cfg(test)]
 pub(crate) use self::one_rtt::HASTY_UPDATE;
 pub use self::one_rtt::KeyUpdateBlocked;
 pub(crate) use self::one_rtt::PeerUpdate;
+pub(crate) use self::packet_buffer::BufferedPacket;
 
-use self::early::Undecryptable;
 use self::one_rtt::OneRtt;
+use self::packet_buffer::PacketBuffer;
 use self::zero_rtt::ZeroRtt;
 use crate::error::TransportError;
 use crate::space::SpaceId;
@@ -46,17 +46,17 @@ pub(crate) struct PacketProtection {
     one_rtt: OneRtt,
     /// Packets that did not authenticate, over the whole connection (§6.6).
     forgeries: ForgeryCounter,
-    /// Packets that came before their keys.
-    early: Undecryptable,
+    /// Packets that wait for their keys.
+    buffered: PacketBuffer,
 }
 
-/// A packet whose protection is off.
+/// A packet whose protection was removed.
 #[derive(Debug)]
 pub(crate) struct Opened {
     pub(crate) number: u64,
     /// The frames within the packet.
     pub(crate) payload: Range<usize>,
-    /// The update of 1-RTT keys that the packet made known.
+    /// The update of 1-RTT keys that the packet indicates.
     pub(crate) update: Option<PeerUpdate>,
 }
 
@@ -98,23 +98,23 @@ pub(crate) enum QuoteFailure {
 /// The reason for which a packet was not opened.
 #[derive(Debug)]
 pub(crate) enum OpenFailure {
-    /// There are no keys for it.
+    /// There are no keys for its level or version.
     NoKeys,
     /// It is not authentic and is dropped.
     NotAuthentic,
-    /// It is not authentic, and was one too many of those (§6.6).
+    /// It is not authentic, and exceeds the integrity limit (§6.6).
     TooManyForgeries,
     /// It is authentic and breaks a rule.
     Violation(TransportError),
 }
 
-/// The place of a packet that is to be sealed in its buffer.
+/// The number of a packet that is to be sealed, and its position in the packet.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sealing {
     pub(crate) number: u64,
-    /// First byte of the packet number, counted from the start of the packet.
+    /// Offset of the packet number from the start of the packet.
     pub(crate) number_offset: usize,
-    /// Bytes of the packet number.
+    /// Length of the packet number in bytes.
     pub(crate) number_len: usize,
 }
 
@@ -131,7 +131,7 @@ impl PacketProtection {
             zero_rtt: None,
             one_rtt: OneRtt::default(),
             forgeries: ForgeryCounter::default(),
-            early: Undecryptable::default(),
+            buffered: PacketBuffer::default(),
         }
     }
 
@@ -152,7 +152,7 @@ impl PacketProtection {
     /// Discards the keys of 0-RTT packets, and the packets that wait for them (§4.9.3). Returns true
     /// if there were keys.
     pub(crate) fn discard_zero_rtt(&mut self) -> bool {
-        drop(self.early.take(EncryptionLevel::ZeroRtt));
+        drop(self.buffered.take(EncryptionLevel::ZeroRtt));
         self.zero_rtt.take().is_some()
     }
 
@@ -167,22 +167,22 @@ impl PacketProtection {
         self.side.is_client() && self.zero_rtt.is_some()
     }
 
-    /// Keeps keys that open Initials of another version, unless they are kept already.
+    /// Stores keys that open Initials of another version, unless they exist already.
     pub(crate) fn prepare_initial(&mut self, version: u32, keys: impl FnOnce() -> KeyPair) {
         if !self.is_other_initial(version) {
             self.other_initial = Some(Box::new((version, keys())));
         }
     }
 
-    /// The version of Initials becomes the one for which keys were prepared. Packets of the version
-    /// before are not opened any more.
+    /// Changes the version of Initials to the one for which keys were prepared. Packets of the previous
+    /// version are no longer opened.
     pub(crate) fn adopt_initial(&mut self) {
         if let Some(other) = self.other_initial.take() {
             self.initial = Some(Box::new(other.1));
         }
     }
 
-    /// The version of Initials changes. Packets of `old` are still opened.
+    /// Changes the version of Initials. Packets of version `old` are still opened.
     pub(crate) fn move_initial(&mut self, old: u32, keys: KeyPair) {
         if let Some(initial) = self.initial.replace(Box::new(keys)) {
             self.other_initial = Some(Box::new((old, *initial)));
@@ -194,7 +194,7 @@ impl PacketProtection {
         other.is_some_and(|other| other.0 == version)
     }
 
-    /// Installs the secrets of 1-RTT packets, whose keys are derived when they are of use. A client
+    /// Installs the secrets of 1-RTT packets, whose keys are derived at their first use. A client
     /// sends no 0-RTT packets from now on (§5.6).
     pub(crate) fn install_one_rtt(&mut self, secrets: SecretPair) {
         if self.side.is_client() {
@@ -211,21 +211,21 @@ impl PacketProtection {
             SpaceId::Handshake => self.handshake = None,
             SpaceId::Application => {}
         }
-        drop(self.early.take(id.level()));
+        drop(self.buffered.take(id.level()));
     }
 
-    /// Drops the packets that wait for keys: the connection is over.
+    /// Drops the packets that wait for keys, because the connection is over.
     pub(crate) fn on_close(&mut self) {
-        self.early.clear();
+        self.buffered.clear();
     }
 
     /// Frees all keys. The number of updates stays.
-    pub(crate) fn give_back(&mut self) {
+    pub(crate) fn free(&mut self) {
         (self.initial, self.handshake) = (None, None);
         self.zero_rtt = None;
         self.other_initial = None;
-        self.one_rtt.give_back();
-        self.early.clear();
+        self.one_rtt.free();
+        self.buffered.clear();
     }
 
     /// Keeps only the secrets of the 1-RTT keys until they are needed.
@@ -239,9 +239,9 @@ impl PacketProtection {
         self.one_rtt.can_store()
     }
 
-    /// Returns the silence after which keys are worth being reduced.
-    pub(crate) fn patience(&self) -> Duration {
-        self.one_rtt.patience()
+    /// Returns the idle time after which [`PacketProtection::store`] should reduce the keys.
+    pub(crate) fn idle_before_store(&self) -> Duration {
+        self.one_rtt.idle_before_store()
     }
 
     /// Returns true once a space has keys, or the secrets that they are derived from.
@@ -258,20 +258,20 @@ impl PacketProtection {
         self.one_rtt.is_underived()
     }
 
-    /// Derives the 1-RTT keys.
+    /// Derives the 1-RTT keys if they exist as secrets only.
     #[cold]
     pub(crate) fn derive(&mut self) {
         self.one_rtt.derive();
     }
 
-    /// Keeps a packet that came before its keys; false when there is no room (limit K08).
-    pub(crate) fn keep_early(&mut self, packet: Early) -> bool {
-        self.early.keep(packet)
+    /// Buffers a packet that arrived before its keys. Returns false if it exceeds a limit (limit K08).
+    pub(crate) fn buffer_packet(&mut self, packet: BufferedPacket) -> bool {
+        self.buffered.push(packet)
     }
 
-    /// Takes the packets that waited for the keys of a level, oldest first.
-    pub(crate) fn take_early(&mut self, level: EncryptionLevel) -> Vec<Early> {
-        self.early.take(level)
+    /// Removes and returns the packets that wait for the keys of a level, oldest first.
+    pub(crate) fn take_buffered(&mut self, level: EncryptionLevel) -> Vec<BufferedPacket> {
+        self.buffered.take(level)
     }
 
     /// Removes the protection of a packet at the start of `bytes`, which end where the packet ends.
@@ -371,7 +371,7 @@ impl PacketProtection {
             Err(OneRttOpenError::Discard) => Ok(None),
             Err(OneRttOpenError::KeyUpdateError) => {
                 let code = TransportErrorCode::KEY_UPDATE_ERROR;
-                let error = TransportError::new(code, "key update against the rules");
+                let error = TransportError::new(code, "key update that RFC 9001 does not permit");
                 Err(OpenFailure::Violation(error))
             }
         }
@@ -402,7 +402,7 @@ impl PacketProtection {
         }
     }
 
-    /// The phase of our 1-RTT packets; `None` before their keys are derived.
+    /// Returns the key phase of our 1-RTT packets; `None` before their keys are derived.
     #[inline]
     pub(crate) fn key_phase(&self) -> Option<bool> {
         self.one_rtt.keys.as_ref().map(|keys| keys.key_phase())
@@ -453,15 +453,15 @@ impl PacketProtection {
         Ok(())
     }
 
-    /// A 1-RTT packet was acknowledged: the next update may begin once the packet was one of the
-    /// current phase.
+    /// Processes the acknowledgement of a 1-RTT packet. If it has the current phase, the next update may
+    /// begin.
     pub(crate) fn on_packet_acked(&mut self, number: u64) {
         if let Some(keys) = &mut self.one_rtt.keys {
             keys.on_packet_acked(number);
         }
     }
 
-    /// Time at which the previous receive key or the key of 0-RTT packets is erased.
+    /// Returns the time at which the previous receive key or the key of 0-RTT packets is erased.
     pub(crate) fn next_timeout(&self) -> Option<Time> {
         let early = self.zero_rtt.as_ref().and_then(|keys| keys.drop_at());
         Time::earliest(self.one_rtt.drop_previous_at, early)
@@ -475,12 +475,12 @@ impl PacketProtection {
         early.is_some_and(|at| at <= now)
     }
 
-    /// Key updates begun by either end.
+    /// Returns the number of key updates that either end began.
     pub(crate) fn updates(&self) -> u64 {
         self.one_rtt.updates
     }
 
-    /// The keys for a received packet with a long header.
+    /// Returns the keys for a received packet with a long header.
     fn keys_of(&self, id: SpaceId, packet: &Packet) -> Option<&KeyPair> {
         match &self.other_initial {
             Some(other) if id == SpaceId::Initial && other.0 == packet.version => Some(&other.1),
@@ -497,10 +497,9 @@ impl PacketProtection {
     }
 }
 
-/// Views for tests.
 #[cfg(test)]
 impl PacketProtection {
-    /// Packets that failed authentication.
+    /// Returns the number of packets that failed authentication.
     pub(crate) fn failures(&self) -> u64 {
         self.forgeries.failures()
     }
@@ -510,12 +509,11 @@ impl PacketProtection {
         self.forgeries = ForgeryCounter::with_limit(limit);
     }
 
-    /// The 1-RTT keys.
     pub(crate) fn one_rtt_keys(&mut self) -> Option<&mut courser_crypto::OneRttKeys> {
         self.one_rtt.keys.as_deref_mut()
     }
 
-    /// The key that protects headers of packets of a space.
+    /// Returns the key that protects headers of packets of a space.
     pub(crate) fn local_header(&self, id: SpaceId) -> Option<&courser_crypto::HeaderKey> {
         match id {
             SpaceId::Application => self.one_rtt.keys.as_ref().map(|keys| keys.local_header()),

@@ -6,41 +6,41 @@ use std::time::Duration;
 use courser_base::{Side, Time};
 use courser_crypto::{OneRttKeys, SecretPair, StoredKeys};
 
-/// Frames without progress that a key update counts for when it comes sooner than one probe timeout
-/// after the last (limit K96). It costs the derivation of three secrets and two packet keys, several
-/// times the work of a small packet, so the progress of one packet must not pay for it.
+/// Frames without progress as which a key update counts if it follows the last within one probe timeout
+/// (limit K96). It costs the derivation of three secrets and two packet keys, several times the work of a
+/// small packet, so the progress of one packet must not offset it.
 pub(crate) const HASTY_UPDATE: u32 = 8;
-/// The silence after which an idle connection frees its keys: deriving them again costs some microseconds.
-const SILENT: Duration = Duration::from_secs(1);
-/// Times that [`SILENT`] grows.
-const MOST_HASTE: u8 = 6;
+/// The idle time after which a connection frees its keys. Deriving them again takes some microseconds.
+const IDLE_BEFORE_STORE: Duration = Duration::from_secs(1);
+/// The maximum number of times that [`IDLE_BEFORE_STORE`] is multiplied.
+const MAX_TOO_SOON: u8 = 6;
 
 /// The 1-RTT keys and the times of their updates.
 #[derive(Debug, Default)]
 pub(super) struct OneRtt {
     pub(super) keys: Option<Box<OneRttKeys>>,
-    /// The keys as secrets, before they are of use and while the connection is idle. A server cannot
+    /// The keys as secrets, before their first use and while the connection is idle. A server cannot
     /// read 1-RTT packets before the handshake is complete, nor send them to an unvalidated address.
     /// Until then a half-open handshake costs neither their memory nor the work.
     stored: Option<Box<StoredKeys>>,
-    /// When the keys were last reduced to secrets.
+    /// Time at which the keys were last reduced to secrets.
     stored_at: Option<Time>,
-    /// Times that this was too soon.
-    haste: u8,
+    /// Number of times that the keys were needed again soon, up to [`MAX_TOO_SOON`].
+    too_soon: u8,
     /// Time at which the previous receive key is erased.
     pub(super) drop_previous_at: Option<Time>,
     /// Time at which the peer last began an update.
     peer_began_at: Option<Time>,
-    /// Updates begun by either end.
+    /// Number of updates that either end began.
     pub(super) updates: u64,
 }
 
 /// A key update of the peer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct PeerUpdate {
-    /// The peer began the update; false if it followed ours.
+    /// True if the peer began the update; false if it followed ours.
     pub(crate) is_new: bool,
-    /// Frames without progress that the update counts for.
+    /// Frames without progress as which the update counts.
     pub(crate) cost: u32,
 }
 
@@ -71,7 +71,7 @@ impl fmt::Display for KeyUpdateBlocked {
 impl std::error::Error for KeyUpdateBlocked {}
 
 impl OneRtt {
-    /// Keeps the secrets that TLS derived. An update is due after `update_after` packets.
+    /// Stores the secrets that TLS derived. An update is due after `update_after` packets.
     pub(super) fn install(&mut self, pair: SecretPair, side: Side, update_after: u64) {
         self.stored = Some(Box::new(StoredKeys::new(pair, side, update_after)));
     }
@@ -83,9 +83,9 @@ impl OneRtt {
             match keys.store() {
                 Ok(stored) => {
                     self.stored = Some(Box::new(stored));
-                    let soon = self.patience() * 4;
+                    let soon = self.idle_before_store() * 4;
                     let is_hasty = self.stored_at.is_some_and(|last| now - last < soon);
-                    self.haste = (self.haste + u8::from(is_hasty)).min(MOST_HASTE);
+                    self.too_soon = (self.too_soon + u8::from(is_hasty)).min(MAX_TOO_SOON);
                     self.stored_at = Some(now);
                 }
                 Err(keys) => self.keys = Some(keys),
@@ -93,10 +93,11 @@ impl OneRtt {
         }
     }
 
-    /// Returns the silence after which keys are worth being reduced. It grows fourfold when that turns out to
-    /// have been soon: a peer that sends a little every two seconds has no keys derived each time.
-    pub(super) fn patience(&self) -> Duration {
-        SILENT * 4_u32.pow(self.haste.into())
+    /// Returns the idle time after which keys should be reduced. It grows fourfold each time that they are
+    /// needed again soon, so that a peer which sends a little every two seconds does not cause a derivation
+    /// each time.
+    pub(super) fn idle_before_store(&self) -> Duration {
+        IDLE_BEFORE_STORE * 4_u32.pow(self.too_soon.into())
     }
 
     /// Returns true while keys exist that [`OneRtt::store`] would reduce.
@@ -106,7 +107,7 @@ impl OneRtt {
     }
 
     /// Frees the keys and their secrets.
-    pub(super) fn give_back(&mut self) {
+    pub(super) fn free(&mut self) {
         (self.keys, self.stored) = (None, None);
     }
 
@@ -153,17 +154,17 @@ impl OneRtt {
     }
 
     /// Returns true if the keys have sealed enough packets (limit K22), but not while the peer may still
-    /// keep its old receive keys and has no place for newer ones (§6.5).
+    /// keep its old receive keys and cannot store newer ones (§6.5).
     pub(super) fn is_update_due(&self) -> bool {
         let keys = self.keys.as_ref();
         keys.is_some_and(|keys| keys.should_update()) && self.drop_previous_at.is_none()
     }
 
-    /// Accounts for a packet of the peer with a new key: it began an update, or followed ours.
+    /// Accounts for a packet of the peer with a new key, by which it begins an update or follows ours.
     /// `before` is the phase of our packets until now.
     ///
     /// A peer waits for an acknowledgement before the next update (§6.1), and should wait for three
-    /// probe timeouts (§6.5). One that waits for less than one makes us derive keys for nothing.
+    /// probe timeouts (§6.5). One that waits for less than one causes needless work.
     pub(super) fn on_peer_updated(&mut self, now: Time, pto: Duration, before: bool) -> PeerUpdate {
         self.drop_previous_at = Some(now + pto.saturating_mul(3));
         if self.phase() == before {
@@ -178,7 +179,7 @@ impl OneRtt {
         }
     }
 
-    /// Erases old receive keys, which stay for packets that were overtaken (§6.5).
+    /// Erases the previous receive keys, which were kept for reordered packets (§6.5).
     pub(super) fn drop_previous(&mut self, now: Time) {
         if self.drop_previous_at.is_some_and(|at| at <= now) {
             self.drop_previous_at = None;

@@ -1,4 +1,4 @@
-//! Packet protection without a connection.
+//! Tests packet protection without a connection.
 
 use courser_crypto::initial::initial_keys;
 use courser_wire::packet::{self, LongHeader, PacketKind, patch_length};
@@ -9,7 +9,7 @@ use super::*;
 
 const PTO: Duration = Duration::from_millis(100);
 
-/// Initial keys of both ends of a connection.
+/// Returns both ends of a connection with their Initial keys.
 fn ends() -> [PacketProtection; 2] {
     let id = ConnectionId::new(&[1; 8]).expect("8 bytes");
     [Side::Client, Side::Server].map(|side| {
@@ -52,7 +52,7 @@ fn open(end: &mut PacketProtection, bytes: &mut [u8]) -> Result<Opened, OpenFail
 }
 
 #[test]
-fn a_sealed_packet_opens_at_the_other_end() {
+fn sealed_packet_opens_at_the_other_end() {
     let [mut client, mut server] = ends();
     let payload = [7; 100];
     let mut bytes = seal(&mut client, 5, &payload);
@@ -78,7 +78,7 @@ fn forged_packets_are_counted_up_to_the_limit() {
 }
 
 #[test]
-fn nothing_opens_without_keys() {
+fn packet_does_not_open_without_keys() {
     let [mut client, mut server] = ends();
     let mut bytes = seal(&mut client, 1, &[7; 100]);
     server.discard(SpaceId::Initial);
@@ -89,7 +89,7 @@ fn nothing_opens_without_keys() {
 }
 
 #[test]
-fn one_rtt_keys_are_asked_for_before_they_exist() {
+fn one_rtt_keys_can_be_queried_before_they_exist() {
     let [mut client, _] = ends();
     assert_eq!(client.key_phase(), None);
     assert_eq!(

@@ -1,4 +1,4 @@
-//! The keys of 0-RTT packets: a client seals with them, and a server opens. RFC 9001 §4.9.3, §5.6.
+//! The keys of 0-RTT packets, which a client seals and a server opens. RFC 9001 §4.9.3, §5.6.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ pub(super) struct ZeroRtt {
 }
 
 impl ZeroRtt {
-    /// Derives the keys.
+    /// Derives the keys from the early secret of TLS (RFC 9001 §5.1).
     pub(super) fn new(secret: &Secret) -> Self {
         Self {
             keys: secret.keys(),
@@ -27,7 +27,7 @@ impl ZeroRtt {
         }
     }
 
-    /// The header protection key.
+    /// Returns the header protection key.
     pub(super) fn header(&self) -> &HeaderKey {
         &self.keys.header
     }
@@ -42,8 +42,8 @@ impl ZeroRtt {
         self.keys.packet.seal_packet(number, bytes, header_len);
     }
 
-    /// Time at which a server discards the keys. The client sends no 0-RTT packets once it has sent
-    /// a 1-RTT packet, and those that were overtaken arrive within three probe timeouts (§4.9.3).
+    /// Returns the time at which a server discards the keys. The client sends no 0-RTT packets after its
+    /// first 1-RTT packet, and reordered ones arrive within three probe timeouts (§4.9.3).
     pub(super) fn drop_at(&self) -> Option<Time> {
         self.drop_at
     }

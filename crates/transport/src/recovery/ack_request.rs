@@ -152,7 +152,7 @@ impl AckRequest {
     }
 
     /// Returns true when a request waits.
-    pub fn wants_to_send(&self) -> bool {
+    pub fn has_frames_to_send(&self) -> bool {
         self.wanted.is_some()
     }
 

@@ -75,7 +75,7 @@ impl ApplicationSpace {
     }
 
     /// Frees the records of packets.
-    pub(super) fn give_back(&mut self) {
+    pub(super) fn free(&mut self) {
         self.space.sent = SentPackets::new();
         self.lately_lost = LostPackets::new();
     }

@@ -3,7 +3,7 @@
 use courser_base::Rate;
 use courser_recovery::RateSample;
 
-/// The latest sample of the delivery rate, and the highest one lately.
+/// The latest sample of the delivery rate, and the highest of recent ones.
 ///
 /// Controllers have estimates of their own; this one is the same for all of them.
 #[derive(Clone, Copy, Debug, Default)]

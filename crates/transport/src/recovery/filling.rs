@@ -58,8 +58,8 @@ impl Filling<'_> {
 
     /// Returns true if a frame of loss recovery waits for a 1-RTT packet.
     #[inline]
-    pub(crate) fn wants_to_send(&self) -> bool {
-        self.spaces.application.space.ping || self.ack_request.wants_to_send()
+    pub(crate) fn has_frames_to_send(&self) -> bool {
+        self.spaces.application.space.ping || self.ack_request.has_frames_to_send()
     }
 
     /// Returns true if a probe of the handshake has frames to send beside an ACK. `has_crypto` is true

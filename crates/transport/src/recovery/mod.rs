@@ -169,13 +169,13 @@ impl LossRecovery {
     }
 
     /// Frees the records of packets. Counters and the state of the active path stay.
-    pub(crate) fn give_back(&mut self) {
+    pub(crate) fn free(&mut self) {
         self.forget_all();
         (self.spaces.initial, self.spaces.handshake) = (None, None);
-        self.spaces.application.give_back();
-        self.lists.give_back();
+        self.spaces.application.free();
+        self.lists.free();
         (self.lost, self.lost_packets) = (Vec::new(), Vec::new());
-        self.paths.give_back();
+        self.paths.free();
     }
 
     /// Frees the room for packets that are not in flight.
@@ -326,8 +326,8 @@ impl LossRecovery {
 
     /// Returns true if a frame of loss recovery waits for a 1-RTT packet: a PING or ACK_FREQUENCY.
     #[inline]
-    pub(crate) fn wants_to_send(&self) -> bool {
-        self.spaces.application.space.ping || self.ack_request.wants_to_send()
+    pub(crate) fn has_frames_to_send(&self) -> bool {
+        self.spaces.application.space.ping || self.ack_request.has_frames_to_send()
     }
 
     /// The probe timeout of the path in use without back-off. Includes the longest time for which

@@ -86,7 +86,7 @@ impl PathRecovery {
     }
 
     /// Frees the records of packets.
-    pub(super) fn give_back(&mut self) {
+    pub(super) fn free(&mut self) {
         self.delivery = DeliveryRate::new();
         self.persistent = PersistentCongestion::new();
         self.refused = Refused::default();

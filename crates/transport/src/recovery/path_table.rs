@@ -89,9 +89,9 @@ impl PathTable {
     }
 
     /// Frees all but what describes the active path.
-    pub(super) fn give_back(&mut self) {
+    pub(super) fn free(&mut self) {
         let mut active = self.table.swap_remove(self.active);
-        active.give_back();
+        active.free();
         (self.table, self.active) = (vec![active], 0);
     }
 

@@ -168,7 +168,7 @@ impl LossRecovery {
     /// Returns true if the second probe of a timeout should repeat the first one if nothing else waits:
     /// at a loss of one half the last packet of a stream took twice as many timeouts, each as long
     /// as all before it. Only with room in the window, which should not fill up with copies.
-    pub(crate) fn wants_second_probe(&self) -> bool {
+    pub(crate) fn is_second_probe_due(&self) -> bool {
         let probes = self.spaces.application.space.probes;
         let is_second = probes > 0 && probes < PROBES && self.probe_timer.count() > 0;
         let path = self.paths.active();
@@ -236,7 +236,7 @@ impl LossRecovery {
     }
 
     /// Returns true if a PING is due in a space.
-    pub(crate) fn wants_ping(&self, id: SpaceId) -> bool {
+    pub(crate) fn is_ping_due(&self, id: SpaceId) -> bool {
         self.spaces.get(id).is_some_and(|space| space.ping)
     }
 

@@ -15,13 +15,13 @@ impl LossRecovery {
 
     /// Returns true once if the search has begun without knowing the interface. Probes leave later: at
     /// the beginning of slow start data comes first.
-    pub(crate) fn wants_interface(&mut self) -> bool {
+    pub(crate) fn needs_interface_mtu(&mut self) -> bool {
         let search = &mut self.paths.active_mut().search;
         search.wants_probe() && search.needs_interface_mtu()
     }
 
     /// Returns true once if datagrams may be too large for an interface that is not known.
-    pub(crate) fn is_size_unproven(&mut self) -> bool {
+    pub(crate) fn is_size_unconfirmed(&mut self) -> bool {
         let search = &mut self.paths.active_mut().search;
         search.mtu() > BASE_MTU && search.needs_interface_mtu()
     }
@@ -75,7 +75,7 @@ impl LossRecovery {
     }
 
     /// Records that a datagram of nearly full size waits: larger ones would be of use.
-    pub(crate) fn on_full_datagram_wanted(&mut self, now: Time) {
+    pub(crate) fn on_full_datagram_needed(&mut self, now: Time) {
         self.paths.active_mut().search.on_full_datagram_sent(now);
     }
 

@@ -221,7 +221,7 @@ fn probe_timeouts_double_and_repeat_the_oldest_frame() {
     let first = bench.expire();
     assert_eq!(bench.fates.lost, [(APPLICATION, stream(0))]);
     assert!(bench.recovery.is_probing(APPLICATION));
-    assert!(bench.recovery.wants_ping(APPLICATION));
+    assert!(bench.recovery.is_ping_due(APPLICATION));
     bench.send(APPLICATION, 0);
     let second = bench.expire();
     assert_eq!(second, first * 2);

@@ -350,7 +350,7 @@ impl FrameLists {
     }
 
     /// Frees all lists, because their packets are forgotten.
-    pub(crate) fn give_back(&mut self) {
+    pub(crate) fn free(&mut self) {
         self.pool = Pool::default();
     }
 

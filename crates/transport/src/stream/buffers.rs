@@ -10,7 +10,7 @@ use super::send_budget::SendBudget;
 
 /// The memory of the data of all streams: provides buffers, and counts what they hold.
 ///
-/// Small buffers are kept by the connection, 64 KiB ones shared by all.
+/// Each connection keeps its own small buffers; all connections share the pool of 64 KiB ones.
 ///
 /// A buffer is never much larger than the bytes it is about to hold, so that memory follows the
 /// bytes written or received. Only past [`BULK`] are the pool's chunks used.
@@ -19,21 +19,19 @@ pub(super) struct Buffers {
     pool: ChunkPool,
     spare: Vec<Vec<u8>>,
     spare_bytes: usize,
-    /// One buffer of medium size, for streams with bursts of that size.
+    /// A spare buffer between [`SPARE`] and [`BULK`], for streams with bursts of that size.
     medium: Vec<u8>,
     received: Received,
     /// Gaps that all streams together may have while the connection's window is small.
     max_gaps: usize,
-    /// The bytes kept for sending.
     pub(super) sending: SendBudget,
 }
 
 /// The memory of received but unread bytes in all streams of the connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Received {
-    /// Capacity of the buffers.
+    /// The allocated bytes, whether filled or not.
     pub(super) capacity: usize,
-    /// Bytes in the buffers.
     pub(super) bytes: usize,
     /// Gaps below the largest received bytes.
     pub(super) gaps: usize,
@@ -42,7 +40,7 @@ pub(super) struct Received {
 impl Received {
     /// Returns true if, with a buffer of `capacity` for `needed` bytes, all buffers stay within
     /// twice their bytes plus [`MAX_UNUSED`] (limit K97).
-    fn has_room(self, capacity: usize, needed: usize) -> bool {
+    fn fits(self, capacity: usize, needed: usize) -> bool {
         self.capacity + capacity <= 2 * (self.bytes + needed) + MAX_UNUSED
     }
 }
@@ -60,7 +58,7 @@ impl Buffers {
         }
     }
 
-    /// Returns an empty buffer with room for at least `capacity` bytes, 64 KiB at most.
+    /// Returns an empty buffer for at least `capacity` bytes, 64 KiB at most.
     pub(super) fn take(&mut self, capacity: usize) -> Vec<u8> {
         if capacity > BULK {
             return self.pool.take();
@@ -71,27 +69,27 @@ impl Buffers {
             return buffer;
         }
         let Some(mut buffer) = self.spare.pop() else {
-            return Vec::with_capacity(capacity.max(SMALLEST));
+            return Vec::with_capacity(capacity.max(MIN_BUFFER));
         };
         self.spare_bytes -= buffer.capacity();
         buffer.reserve(capacity);
         buffer
     }
 
-    /// Returns an empty buffer for `needed` received bytes, with room for `wanted` unless the
-    /// connection already holds too much unused room.
+    ///Returns an empty buffer for `needed` received bytes, with a capacity of `preferred` unless the
+    /// connection already holds too much unused memory.
     ///
     /// Bulk data fills its chunks before more are allocated. But a peer must not be able to claim a
     /// chunk for a few bytes on each of its streams, just because they carried bulk data before.
-    pub(super) fn take_received(&mut self, needed: usize, wanted: usize) -> Vec<u8> {
-        let is_bulk = wanted > BULK && self.received.has_room(ChunkPool::CHUNK, needed);
-        let is_fine = is_bulk || wanted <= BULK && self.received.has_room(wanted, needed);
-        let capacity = if is_fine { wanted } else { needed };
+    pub(super) fn take_received(&mut self, needed: usize, preferred: usize) -> Vec<u8> {
+        let is_bulk = preferred > BULK && self.received.fits(ChunkPool::CHUNK, needed);
+        let is_fine = is_bulk || preferred <= BULK && self.received.fits(preferred, needed);
+        let capacity = if is_fine { preferred } else { needed };
         let mut buffer = self.take(capacity);
         // A spare buffer may be much larger.
-        if !is_bulk && !self.received.has_room(buffer.capacity(), needed) {
+        if !is_bulk && !self.received.fits(buffer.capacity(), needed) {
             self.give(buffer);
-            buffer = Vec::with_capacity(needed.max(SMALLEST));
+            buffer = Vec::with_capacity(needed.max(MIN_BUFFER));
         }
         self.received.capacity += buffer.capacity();
         buffer
@@ -126,7 +124,10 @@ impl Buffers {
     /// Counts received bytes that were read or discarded.
     #[inline]
     pub(super) fn on_taken(&mut self, len: usize) {
-        debug_assert!(len <= self.received.bytes, "taken and never stored");
+        debug_assert!(
+            len <= self.received.bytes,
+            "more bytes read than were stored"
+        );
         self.received.bytes = self.received.bytes.saturating_sub(len);
     }
 
@@ -148,7 +149,7 @@ impl Buffers {
     }
 
     /// Resets the counts when all streams are dropped at once.
-    pub(super) fn forget_all(&mut self) {
+    pub(super) fn reset_counts(&mut self) {
         self.received = Received::default();
         self.sending.clear();
     }
@@ -221,7 +222,7 @@ pub(super) fn next_capacity(previous: usize, needed: usize) -> usize {
 /// A piece of stream data in memory.
 #[derive(Debug)]
 pub(super) enum Chunk {
-    /// Owned memory: bytes may be appended while there is room.
+    /// Owned memory: bytes may be appended up to its capacity.
     Open(Vec<u8>),
     /// Our own memory, shared with the application and never written again.
     Shared(Bytes),
@@ -250,16 +251,16 @@ impl Chunk {
         matches!(self, Self::Open(_))
     }
 
-    /// Returns the bytes that can be appended without moving the others.
+    /// Returns how many bytes can be appended without a reallocation.
     #[inline]
-    pub(super) fn room(&self) -> usize {
+    pub(super) fn spare(&self) -> usize {
         match self {
             Self::Open(buffer) => buffer.capacity() - buffer.len(),
             Self::Shared(_) | Self::Foreign(_) => 0,
         }
     }
 
-    /// Appends the start of `data` as far as there is room, and returns how many bytes that was.
+    /// Appends as many bytes of `data` as fit, and returns how many.
     #[inline]
     pub(super) fn fill(&mut self, data: &[u8]) -> usize {
         let Self::Open(buffer) = self else { return 0 };
@@ -305,19 +306,19 @@ impl Drop for Pooled {
     }
 }
 
-/// Buffers above this size are whole chunks of the pool. Because buffers double, smaller ones hold
-/// about as much by then, so a chunk with one byte in it is at most three times the bytes it joins.
+/// Buffers above this size are whole chunks of the pool.Because each buffer is twice as large as
+/// the one before, the earlier buffers hold about as much by then: even with a chunk that holds a single byte,
+/// the memory is at most three times the bytes.
 const BULK: usize = 32 << 10;
 /// Largest buffer kept for the next small stream.
 const SPARE: usize = 4 << 10;
-/// Total of the small buffers kept per connection: twice the bytes of 100 requests of a cache line
-/// each.
+///Total of the small buffers kept per connection: enough for 100 requests of 64 bytes, twice.
 const SPARE_TOTAL: usize = 16 << 10;
-/// Unused room allowed in the buffers of received data, beside as much as there are bytes: the room
-/// of four streams that begin to receive bulk data at once (limit K97).
+///Unused bytes allowed in the buffers of received data, in addition to one unused byte for each used one:
+/// enough for four streams that begin to receive bulk data at once (limit K97).
 const MAX_UNUSED: usize = 256 << 10;
-/// The smallest buffer: the smallest blocks of an allocator are about as large.
-const SMALLEST: usize = 64;
+/// The smallest buffer: allocators have hardly any smaller blocks.
+const MIN_BUFFER: usize = 64;
 
 #[cfg(test)]
 mod tests;

@@ -10,10 +10,10 @@ use courser_base::Mutex;
 /// reused between streams and connections, the most recent first. Clones share one pool. Only
 /// streams with bulk data use it.
 #[derive(Clone, Debug)]
-pub struct ChunkPool(Arc<Shelf>);
+pub struct ChunkPool(Arc<Shared>);
 
 #[derive(Debug)]
-struct Shelf {
+struct Shared {
     max_kept: usize,
     chunks: Mutex<Vec<Vec<u8>>>,
 }
@@ -24,19 +24,19 @@ impl ChunkPool {
 
     /// Creates an empty pool that keeps up to `max_kept` unused buffers.
     pub fn new(max_kept: usize) -> Self {
-        Self(Arc::new(Shelf {
+        Self(Arc::new(Shared {
             max_kept,
             chunks: Mutex::new(Vec::new()),
         }))
     }
 
-    /// Returns an empty buffer with room for [`ChunkPool::CHUNK`] bytes.
+    /// Returns an empty buffer with a capacity of [`ChunkPool::CHUNK`] bytes.
     pub fn take(&self) -> Vec<u8> {
         let kept = self.chunks().pop();
         kept.unwrap_or_else(|| Vec::with_capacity(Self::CHUNK))
     }
 
-    /// Returns a buffer to the pool. A buffer of another size, or one too many, is freed.
+    /// Returns a buffer to the pool. Frees it if it has another size or the pool is full.
     pub fn give(&self, mut chunk: Vec<u8>) {
         if chunk.capacity() != Self::CHUNK {
             return;
@@ -53,7 +53,7 @@ impl ChunkPool {
         self.chunks().len()
     }
 
-    /// Locks the list. A panic while the lock was held cannot leave it in a bad state.
+    /// Locks the list. Ignores poisoning: a panic cannot interrupt a change of the list.
     fn chunks(&self) -> std::sync::MutexGuard<'_, Vec<Vec<u8>>> {
         self.0.chunks.lock()
     }

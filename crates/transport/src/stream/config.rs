@@ -2,7 +2,7 @@
 
 /// Limits and windows of all streams of one connection.
 ///
-/// Every number that a peer could drive up is bounded here. Windows are in bytes.
+/// Bounds everything of which a peer can demand more. Windows are in bytes.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct StreamsConfig {
     /// Bidirectional streams that the peer may have open at the same time (attack limit K14).
@@ -29,13 +29,13 @@ pub struct StreamsConfig {
     pub reset_stream_at: bool,
 }
 
-/// Returns the gaps allowed in a receive window of this many bytes: `least`, plus the number that
+/// Returns the gaps allowed in a receive window of this many bytes: `min`, plus the number that
 /// three per cent of loss cause in a window of full packets. Windows grow only for peers that
-/// deliver, so a flood of tiny pieces (attack A26) meets the small number. A window that the user
-/// made large from the start is memory already granted. Gaps take little beside it, and it meets as
-/// much loss as one that has grown.
-pub(super) fn max_gaps(least: usize, window: u64) -> usize {
-    least.saturating_add(usize::try_from(window / BYTES_PER_GAP).unwrap_or(usize::MAX))
+/// deliver,so a flood of tiny pieces (attack A26) is stopped at the small number. A window that
+/// the configuration makes large from the start counts in full: compared with its memory the gaps take
+/// little, and it loses as many packets as a window that has grown.
+pub(super) fn max_gaps(min: usize, window: u64) -> usize {
+    min.saturating_add(usize::try_from(window / BYTES_PER_GAP).unwrap_or(usize::MAX))
 }
 
 const BYTES_PER_GAP: u64 = 32 << 10;

@@ -2,16 +2,13 @@
 
 use std::collections::VecDeque;
 
-/// A control frame of one stream.
+/// A control frame of one stream, as a bit of [`PendingFrames`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum ControlFrame {
-    /// RESET_STREAM.
+    /// RESET_STREAM or RESET_STREAM_AT.
     Reset = 1,
-    /// STOP_SENDING.
     Stop = 2,
-    /// MAX_STREAM_DATA.
     Credit = 4,
-    /// STREAM_DATA_BLOCKED.
     Blocked = 8,
 }
 
@@ -24,8 +21,8 @@ impl ControlFrame {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct PendingFrames {
     frames: u8,
-    /// True if the queue has an entry for the stream. The entry may outlive the request for frames,
-    /// and even the stream.
+    /// True if the queue has an entry for the stream.The entry may stay there after the frames were
+    /// withdrawn, and even after the stream has ended.
     is_queued: bool,
 }
 
@@ -53,11 +50,11 @@ impl ControlQueue {
     /// Returns the maximum number of pending frames: one for sending and one for receiving per
     /// stream.
     #[inline]
-    pub(super) const fn most_frames(&self) -> usize {
+    pub(super) const fn max_frames(&self) -> usize {
         2 * self.streams
     }
 
-    /// Requests a frame.
+    /// Marks a frame as pending, and queues the stream.
     pub(super) fn request(&mut self, key: u32, pending: &mut PendingFrames, frame: ControlFrame) {
         self.streams += usize::from(pending.frames == 0);
         pending.frames |= frame as u8;
@@ -85,9 +82,9 @@ impl ControlQueue {
         self.queue.front().copied()
     }
 
-    /// Removes the first stream after its turn.
+    /// Removes the first stream, whose frames were all written.
     pub(super) fn pop_first(&mut self, pending: &mut PendingFrames) {
-        debug_assert!(pending.frames == 0, "has not had its turn");
+        debug_assert!(pending.frames == 0, "frames of this stream are pending");
         pending.is_queued = false;
         self.queue.pop_front();
     }

@@ -1,4 +1,4 @@
-//! Times at which streams are reset if they are not delivered.
+//! The times at which streams are reset if the peer has not received everything.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -12,20 +12,20 @@ impl Streams {
         self.limits.is_early(id)
     }
 
-    /// Early data begins: all streams that are opened from now on are early.
+    /// Counts streams that are opened from now on as early.
     pub(crate) fn on_early_data_begin(&mut self) {
         self.limits.on_early_data_begin();
     }
 
-    /// The handshake is complete: streams that are opened from now on are not early.
+    /// Processes the end of the handshake: streams that are opened from now on are not early.
     pub(crate) fn on_early_data_end(&mut self) {
         self.limits.on_early_data_end();
     }
 
-    /// The server has refused the early data of this client: forgets all streams, the limits that it
-    /// assumed, and the credit that was used (RFC 9001 §4.6.2).
+    ///Processes the server's rejection of this client's early data: removes all streams, and resets the
+    /// limits that were assumed and the credit that was used (RFC 9001 §4.6.2).
     ///
-    /// Streams of the server do not exist yet.
+    /// The server has opened no streams yet.
     pub(crate) fn on_early_data_rejected(&mut self) {
         self.table.clear();
         self.queues.clear();
@@ -34,7 +34,7 @@ impl Streams {
         self.initial = InitialLimits::default();
         self.events.clear();
         self.deadlines = None;
-        self.buffers.forget_all();
+        self.buffers.reset_counts();
         self.buffers.shrink();
     }
 }

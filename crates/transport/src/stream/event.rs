@@ -6,8 +6,8 @@ use courser_wire::{Direction, StreamId};
 
 /// An event of a stream that the application may want to handle.
 ///
-/// Events are edge-triggered: one is queued only after the application has found the stream
-/// blocked, empty or absent. So the application's own calls bound the queue.
+///Events are edge-triggered: an event is queued only after a call of the application has reported that
+/// the stream is blocked, empty or absent. So the application's own calls bound the queue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum StreamEvent {
     /// The peer opened streams. Call [`Streams::accept`](super::Streams::accept) until it returns
@@ -26,8 +26,8 @@ pub enum StreamEvent {
         /// The stream.
         id: StreamId,
     },
-    /// The peer asked us to stop sending, and the stream has been reset. This event may precede the
-    /// acceptance of a stream that the peer opened.
+    /// The peer asked us to stop sending, and the stream has been reset.For a stream that the
+    /// peer opened, this event may come before the application accepts the stream.
     Stopped {
         /// The stream.
         id: StreamId,
@@ -50,14 +50,13 @@ pub enum StreamEvent {
         /// The stream.
         id: StreamId,
     },
-    /// The sending part is over: all data or the reset was acknowledged. After
-    /// [`StreamEvent::Stopped`] this may also precede the acceptance of the stream.
+    ///The sending part is over: all data or the reset was acknowledged. After
+    /// [`StreamEvent::Stopped`] it may come before the application accepts the stream.
     Finished {
         /// The stream.
         id: StreamId,
     },
-    /// The peer allows more streams after [`Streams::open`](super::Streams::open) had to refuse
-    /// one.
+    ///The peer allows more streams, after [`Streams::open`](super::Streams::open) has returned `None`.
     Available {
         /// The direction of the streams.
         direction: Direction,
@@ -67,11 +66,11 @@ pub enum StreamEvent {
 /// The outcome of a STREAM frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum StreamOutcome {
-    /// The frame brought new bytes or a new end of the stream.
+    /// The frame contained new bytes or the end of the stream for the first time.
     Fresh,
-    /// The content was received before, or is not wanted.
+    /// The content was received before, or the application has stopped reading.
     Known,
-    /// There is no room for another gap (attack limit K02). The packet must not be acknowledged, so
+    /// The frame would open one more gap than allowed (attack limit K02). The packet must not be acknowledged, so
     /// that the peer repeats it.
     Refused,
 }
@@ -79,19 +78,19 @@ pub enum StreamOutcome {
 /// The outcome for the bytes of a STREAM frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Stored {
-    /// The bytes are stored, were received before or are not wanted: the packet may be
+    ///The bytes are stored, were received before, or are not needed any more: the packet may be
     /// acknowledged.
     Kept,
-    /// There is no room for another gap (attack limit K02). The packet must not be acknowledged, so
+    /// The frame would open one more gap than allowed (attack limit K02). The packet must not be acknowledged, so
     /// that the peer repeats it.
     Refused,
 }
 
-/// An error for a stream or a part of it that is over, was abandoned or never existed.
+/// The error for a stream, or a part of it, that has ended, was abandoned or never existed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ClosedStream;
 
-/// The reason why nothing was written.
+/// The error of a write that accepted no bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum WriteError {
     /// Too many bytes are queued already; a [`StreamEvent::Writable`] follows.
@@ -102,7 +101,7 @@ pub enum WriteError {
     ClosedStream,
 }
 
-/// The reason why nothing was read.
+/// The error of a read that returned no bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ReadError {
     /// Nothing has arrived yet; a [`StreamEvent::Readable`] follows.
@@ -116,7 +115,7 @@ pub enum ReadError {
     Unordered,
 }
 
-/// The reason why a stream could not be finished.
+/// The error of [`Streams::finish`](super::Streams::finish).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FinishError {
     /// The peer sent STOP_SENDING with this application error code; the stream was reset.
@@ -125,7 +124,7 @@ pub enum FinishError {
     ClosedStream,
 }
 
-/// The reason why a stream could not be reset with delivery of its beginning.
+/// The error of [`Streams::reset_at`](super::Streams::reset_at).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ResetAtError {
     /// The peer does not accept RESET_STREAM_AT. draft-ietf-quic-reliable-stream-reset-10 §3.

@@ -1,4 +1,4 @@
-//! Fates of the frames that were sent. RFC 9000 §13.3.
+//! Acknowledgement and loss of the frames that were sent. RFC 9000 §13.3.
 //!
 //! A frame that was lost is sent again with the current value of its information, as far as that is
 //! still needed. A limit is sent again only if no other packet delivered it. On a path that loses
@@ -21,7 +21,7 @@ impl Streams {
         };
         let state = self.table.at(key);
         let ends = state.send.on_acked(span, &mut self.buffers);
-        // The span may have counted as lost and waited to be sent again.
+        // The span may have been declared lost and be queued for retransmission.
         self.queues.on_acked(key, state);
         self.report_acked(key);
         self.wake_writers();

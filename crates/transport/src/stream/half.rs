@@ -1,15 +1,15 @@
-//! One direction of a stream, in memory of its own.
+//! The state of one direction of a stream, allocated when it is first used.
 
 use std::cell::OnceCell;
 use std::ops::{Deref, DerefMut};
 
-/// The state of one direction of a stream. It takes memory from its first use on: a stream in one
-/// direction has no state for the other.
+///The state of one direction of a stream. Allocated at the first access, so that a unidirectional stream
+/// takes no memory for the other direction.
 #[derive(Debug)]
 pub(super) struct Half<T>(OnceCell<Box<T>>);
 
 impl<T> Half<T> {
-    /// Returns the state if it takes memory.
+    /// Returns the state if it is allocated.
     pub(super) fn allocated(&mut self) -> Option<&mut T> {
         self.0.get_mut().map(Box::as_mut)
     }

@@ -14,11 +14,11 @@ use self::peer::PeerStreams;
 pub(super) use self::peer::Use;
 use crate::build::packet_builder::PacketBuilder;
 use crate::error::TransportError;
-use crate::flow::has_control_room;
+use crate::flow::fits_control_frame;
 use crate::space::sent::SentFrame;
 
-/// The numbers of streams that both ends may open and have opened, with the frames that exchange
-/// these limits: MAX_STREAMS and STREAMS_BLOCKED.
+///The numbers of streams that both ends may open and have opened, and the frames about these limits:
+/// MAX_STREAMS and STREAMS_BLOCKED.
 #[derive(Debug)]
 pub(super) struct StreamLimits {
     side: Side,
@@ -49,8 +49,8 @@ impl LimitFrame {
 }
 
 impl StreamLimits {
-    /// Allows the peer so many streams at a time, as in our transport parameters. We may open none
-    /// until the peer's parameters arrive.
+    ///Allows the peer as many streams at a time as our transport parameters announce. Until the peer's
+    /// parameters arrive, we may open none.
     pub(super) fn new(side: Side, max_bidi: u64, max_uni: u64) -> Self {
         Self {
             side,
@@ -72,19 +72,18 @@ impl StreamLimits {
         Some(StreamId::new(self.side, direction, number))
     }
 
-    /// Returns the next stream that the peer opened, in order, and whether it begins only now.
+    /// Returns the next stream that the peer opened, in order, and whether its state has to be created.
     pub(super) fn accept(&mut self, direction: Direction) -> Option<(StreamId, Use)> {
         let (number, usage) = self.peer[index(direction)].accept()?;
         Some((StreamId::new(self.side.peer(), direction, number), usage))
     }
 
-    /// Returns true once if the application waits for streams of the peer and there are some.
+    /// Returns true once if the peer has opened streams and the application waits for them.
     pub(super) fn take_opened(&mut self, direction: Direction) -> bool {
         self.peer[index(direction)].take_opened()
     }
 
-    /// Processes the use of a stream without state by the peer: the stream is over, or the peer
-    /// begins it.
+    ///Processes a frame for a stream without state: the stream has ended, or the peer opens it.
     ///
     /// # Errors
     ///
@@ -105,7 +104,7 @@ impl StreamLimits {
         Ok(usage)
     }
 
-    /// Counts a stream as gone.
+    /// Counts a stream as ended.
     pub(super) fn on_retired(&mut self, now: Time, id: StreamId, was_cancelled: bool) {
         let direction = id.direction();
         if id.initiator() == self.side {
@@ -135,14 +134,15 @@ impl StreamLimits {
         self.peer[index(direction)].announced()
     }
 
-    /// Changes how many streams the peer may have open at a time. What was announced stays allowed.
+    /// Changes how many streams the peer may have open at a time. Limits that were
+    /// announced stay valid.
     pub(super) fn set_max(&mut self, direction: Direction, count: u64) {
         self.peer[index(direction)].set_window(count);
         self.update_max_streams(direction);
     }
 
-    /// Raises the peer's limit. Returns true if the application waits for that. A limit that is not
-    /// larger has no effect.
+    /// Raises the peer's limit.Returns true if the application waits for it to be raised.
+    /// Ignores a limit that is not larger.
     pub(super) fn on_limit(&mut self, direction: Direction, limit: u64) -> bool {
         let local = &mut self.local[index(direction)];
         let is_awaited = local.on_limit(limit);
@@ -165,18 +165,18 @@ impl StreamLimits {
     /// Processes STREAMS_BLOCKED, in which the peer reports its limit. Repeats MAX_STREAMS if the
     /// frame that raised the limit must have arrived a round trip ago.
     pub(super) fn on_streams_blocked(&mut self, now: Time, rtt: Duration, frame: StreamsBlocked) {
-        if self.peer[index(frame.direction)].has_missed_limit(now, rtt, frame.limit) {
+        if self.peer[index(frame.direction)].is_limit_overdue(now, rtt, frame.limit) {
             self.request(LimitFrame::MaxStreams, frame.direction);
         }
     }
 
-    /// Returns the time at which places of cancelled streams become free (attack limit K15).
+    /// Returns the time at which the peer gets credit for cancelled streams (attack limit K15).
     pub(super) fn next_timeout(&self) -> Option<Time> {
         let [bidi, uni] = &self.peer;
         Time::earliest(bidi.next_timeout(), uni.next_timeout())
     }
 
-    /// Frees the places that are due.
+    /// Grants the credit that is due for cancelled streams.
     pub(super) fn on_timeout(&mut self, now: Time) {
         for direction in DIRECTIONS {
             self.peer[index(direction)].on_timeout(now);
@@ -185,7 +185,7 @@ impl StreamLimits {
     }
 
     fn update_max_streams(&mut self, direction: Direction) {
-        if self.peer[index(direction)].wants_update() {
+        if self.peer[index(direction)].is_update_due() {
             self.request(LimitFrame::MaxStreams, direction);
         }
     }
@@ -207,18 +207,16 @@ impl StreamLimits {
     /// stream.
     pub(super) fn repeat_blocked(&mut self) {
         for direction in DIRECTIONS {
-            self.local[index(direction)].forget_signal();
+            self.local[index(direction)].clear_signal();
             self.signal_blocked(direction);
         }
     }
 
-    /// Returns true if a frame is due.
     #[inline]
-    pub(super) const fn wants_to_send(&self) -> bool {
+    pub(super) const fn has_frames_to_send(&self) -> bool {
         self.due != 0
     }
 
-    /// Returns the number of frames that are due.
     pub(super) const fn due_frames(&self) -> usize {
         self.due.count_ones() as usize
     }
@@ -226,12 +224,12 @@ impl StreamLimits {
     /// Writes the frames that are due and fit.
     pub(super) fn write_frames(&mut self, now: Time, packet: &mut PacketBuilder<'_>) {
         for direction in DIRECTIONS {
-            if has_control_room(packet) && self.take_due(LimitFrame::MaxStreams, direction) {
+            if fits_control_frame(packet) && self.take_due(LimitFrame::MaxStreams, direction) {
                 let limit = self.peer[index(direction)].announce(now);
                 MaxStreams { direction, limit }.encode(packet.writer());
                 packet.record(SentFrame::MaxStreams { direction, limit });
             }
-            if has_control_room(packet)
+            if fits_control_frame(packet)
                 && self.take_due(LimitFrame::StreamsBlocked, direction)
                 && let Some(limit) = self.local[index(direction)].blocked_at()
             {
@@ -269,7 +267,7 @@ impl StreamLimits {
     pub(super) fn on_streams_blocked_lost(&mut self, direction: Direction) {
         let local = &mut self.local[index(direction)];
         if !local.is_blocked_acked() {
-            local.forget_signal();
+            local.clear_signal();
             self.signal_blocked(direction);
         }
     }
@@ -279,12 +277,12 @@ impl StreamLimits {
         id.initiator().is_client() && id.index() < self.early[index(id.direction())]
     }
 
-    /// Early data begins: all streams that are opened from now on are early.
+    /// Counts streams that are opened from now on as early.
     pub(super) fn on_early_data_begin(&mut self) {
         self.early = [u64::MAX; 2];
     }
 
-    /// The handshake is complete: streams that are opened from now on are not early.
+    /// Processes the end of the handshake: streams that are opened from now on are not early.
     pub(super) fn on_early_data_end(&mut self) {
         for direction in DIRECTIONS.map(index) {
             let opened = match self.side.is_client() {
@@ -295,21 +293,21 @@ impl StreamLimits {
         }
     }
 
-    /// Forgets the streams that we opened, and the limits that were assumed for them (RFC 9001
+    ///Removes the streams that we opened, and the limits that were assumed for them (RFC 9001
     /// §4.6.2).
     pub(super) fn on_early_data_rejected(&mut self) {
         self.local = Default::default();
         (self.early, self.due) = ([0; 2], 0);
     }
 
-    /// Forgets our own streams when the connection is over. Those of the peer can still be accepted,
-    /// and no frame is due any more.
+    ///Removes our own streams when the connection is over. Streams of the peer can still be accepted.
+    /// No frame is due any more.
     pub(super) fn on_lost(&mut self) {
         self.local = Default::default();
         (self.due, self.is_over) = (0, true);
     }
 
-    /// Forgets all streams when the connection is over.
+    /// Removes all streams when the connection is over.
     pub(super) fn on_close(&mut self) {
         self.on_lost();
         self.peer = [PeerStreams::new(0), PeerStreams::new(0)];

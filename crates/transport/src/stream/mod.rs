@@ -1,11 +1,11 @@
 //! Streams: ordered bytes in both directions. RFC 9000 §2 to §4.
 //!
 //! [`Streams`] contains all streams of one connection: each is a `SendPart` and a `ReceivePart` in
-//! an entry of the `table`. Its parts own what the streams share: `limits` how many there may be,
-//! `flow` the credit of the connection, `buffers` the memory of data in both directions, and
+//! an entry of the `table`.The fields hold what the streams share: `limits` the numbers
+//! of streams, `flow` the credit of the connection, `buffers` the memory of data in both directions, and
 //! `send_queues` the order of sending.
 //!
-//! There is a file for each caller: `writing`, `reading` and `watch` for applications, `peer_frames`
+//! The methods are sorted by caller: `writing`, `reading` and `watch` for applications, `peer_frames`
 //! for received frames, `transmit` for packets that are being built, and `fate` for packets that were
 //! acknowledged or lost.
 
@@ -73,7 +73,7 @@ pub struct Streams {
     receiving: ReceiveLimits,
     queues: SendQueues,
     events: VecDeque<StreamEvent>,
-    /// Made for the first stream with a deadline.
+    /// Created for the first stream with a deadline.
     deadlines: Option<Box<Deadlines>>,
     /// True if the peer may send RESET_STREAM_AT.
     accepts_reset_at: bool,
@@ -82,7 +82,7 @@ pub struct Streams {
     /// True if the connection is over and only received data is left.
     is_over: bool,
     counters: StreamCounters,
-    /// The last stream that brought content and is not complete.
+    /// The stream that last received content, while it is incomplete.
     awaited: Option<StreamId>,
     /// The time of the last frame, packet or timeout, for calls of the application.
     now: Time,
@@ -122,15 +122,16 @@ pub struct Undelivered {
     pub acked: u64,
     /// Bytes written and not acknowledged.
     pub bytes: u64,
-    /// True while a writer waits for credit, or for acknowledgements that make room.
+    /// True while a writer waits for credit, or for acknowledgements that free send buffer.
     pub has_blocked_writer: bool,
 }
 
 impl Streams {
-    /// Creates the state of a connection without streams. `hash_key` is 16 secret random bytes.
+    /// Creates the state of a connection without streams. `hash_key` is 16 secret random bytes, against
+    /// peers that choose stream IDs with equal hashes.
     ///
-    /// The limits that `config` grants hold from the start, so our transport parameters must
-    /// announce the same.
+    ///The limits of `config` apply from the start, so our transport parameters must announce the same
+    /// ones.
     pub fn new(side: Side, config: StreamsConfig, pool: ChunkPool, hash_key: [u8; 16]) -> Self {
         Self {
             side,
@@ -161,23 +162,23 @@ impl Streams {
     }
 
     /// Returns the bytes delivered to the peer or to the application so far.
-    pub(crate) fn moved(&self) -> u64 {
+    pub(crate) fn delivered(&self) -> u64 {
         let read = self.flow.receive.received() - self.flow.receive.unconsumed();
         self.buffers.sending.acked() + read
     }
 
-    /// Sets the memory that the endpoint has left for all its connections.
+    /// Sets the memory that the endpoint has left for all its connections, in bytes.
     #[inline]
     pub(crate) fn set_memory_left(&mut self, left: u64) {
         self.buffers.sending.set_memory_left(left);
     }
 
-    /// Draws the growth of the connection's window from a shared budget.
+    /// Takes the memory for growth of the connection's window from a shared budget.
     pub(crate) fn draw_from(&mut self, budget: WindowBudget) {
         self.flow.draw_from(budget);
     }
 
-    /// Sets the limits of the peer; before that, nothing can be opened or sent.
+    /// Sets the limits of the peer. Before, no stream can be opened and no data sent.
     pub fn on_peer_parameters(&mut self, parameters: &TransportParameters) {
         self.initial = InitialLimits {
             ours_bidi: parameters.initial_max_stream_data_bidi_remote,
@@ -207,9 +208,8 @@ impl Streams {
         }
     }
 
-    /// Returns the time for [`Streams::on_timeout`], at which places of cancelled streams become
-    /// free (attack limit K15), the deadline of a stream passes, or a stream with a limit on its rate
-    /// may send on.
+    ///Returns the time for [`Streams::on_timeout`]: when the peer gets credit for cancelled streams (attack
+    /// limit K15), the deadline of a stream passes, or a stream with a limit on its rate may continue.
     pub fn next_timeout(&self) -> Option<Time> {
         let deadline = self.deadlines.as_ref().and_then(|it| it.next());
         let resumption = self.queues.next_resumption();
@@ -217,8 +217,8 @@ impl Streams {
         Time::earliest(next, self.limits.next_timeout())
     }
 
-    /// Lets the peer open streams in place of cancelled ones whose time has come, and resets
-    /// streams whose deadline has passed. Streams that have paused for their rate send on.
+    ///Grants credit for cancelled streams that is due, resets streams whose deadline has passed, and
+    /// resumes streams that paused because of their limit on the rate.
     pub fn on_timeout(&mut self, now: Time) {
         self.now = now;
         if self.deadlines.is_some() {
@@ -298,7 +298,7 @@ impl Streams {
         counters.connection_blocked + counters.stream_blocked > 0 || self.limits.is_blocked()
     }
 
-    /// Frees memory that only makes the next streams cheaper, for an idle connection.
+    /// Frees memory that is kept for reuse by the next streams, when the connection is idle.
     pub fn shrink(&mut self) {
         self.buffers.shrink();
         self.events.shrink_to_fit();
@@ -317,11 +317,11 @@ impl Streams {
         self.table.kept()
     }
 
-    /// Frees everything and closes all streams when the connection is gone. If received data should
+    ///Closes all streams and frees everything when the connection is closed. If received data should
     /// stay readable, call [`Streams::on_lost`] instead.
     pub fn on_close(&mut self) {
         self.table.clear();
-        self.buffers.forget_all();
+        self.buffers.reset_counts();
         self.queues.clear();
         self.buffers.shrink();
         self.limits.on_close();
@@ -370,7 +370,7 @@ impl Streams {
         self.limits.has_own_exchanges()
     }
 
-    /// Returns true if content has arrived on a stream, and the rest is missing.
+    /// Returns true if part of the content of a stream has arrived, and the rest is missing.
     #[inline]
     pub fn awaits_content(&self) -> bool {
         self.awaited.is_some()
@@ -387,7 +387,7 @@ impl Streams {
         let state = self.table.at(key);
         let (id, was_cancelled) = (state.id, state.was_cancelled());
         self.queues.remove(key, state);
-        self.note_content(id, false);
+        self.record_content(id, false);
         if let Some(deadlines) = &mut self.deadlines {
             deadlines.remove(id);
         }
@@ -407,7 +407,7 @@ impl Streams {
         }
     }
 
-    /// Wakes writers that waited for the whole connection, once a good part of its limit is free.
+    /// Wakes writers that wait for the connection's send buffer, once a quarter of its limit is free.
     #[inline]
     fn wake_writers(&mut self) {
         if !self.buffers.sending.can_wake_writers() || self.flow.send.available() == 0 {
@@ -422,9 +422,9 @@ impl Streams {
         }
     }
 
-    /// Records whether a stream that has brought content is to bring more.
+    /// Records whether the rest of a stream's content is missing.
     #[inline]
-    fn note_content(&mut self, id: StreamId, is_awaited: bool) {
+    fn record_content(&mut self, id: StreamId, is_awaited: bool) {
         if is_awaited {
             self.awaited = Some(id);
         } else if self.awaited == Some(id) {
@@ -445,7 +445,7 @@ impl InitialLimits {
     }
 }
 
-/// Memory of a stream beside its data, with the task that serves it (limit K116). An HTTP/3 server
+/// Memory of a stream without its data, including the task that serves it (limit K116). An HTTP/3 server
 /// takes 4 KiB for a request whose header section has not arrived; applications that use only
 /// streams take less.
 const STREAM_MEMORY: u64 = 2 << 10;

@@ -36,24 +36,24 @@ impl Streams {
         let connection = &mut self.flow.receive;
         let received = connection.received();
         let state = self.table.at(key);
-        let news = state.receive.news();
+        let progress = state.receive.progress();
         let stored = state
             .receive
             .on_stream(now, frame, connection, &mut self.buffers)?;
         self.counters.data_received += connection.received() - received;
         let outcome = match stored {
             Stored::Refused => StreamOutcome::Refused,
-            Stored::Kept if state.receive.news() != news => StreamOutcome::Fresh,
+            Stored::Kept if state.receive.progress() != progress => StreamOutcome::Fresh,
             Stored::Kept => StreamOutcome::Known,
         };
         self.counters.refused += u64::from(outcome == StreamOutcome::Refused);
         let is_awaited = state.receive.awaits_content();
-        if state.receive.wants_credit() {
+        if state.receive.is_credit_due() {
             self.queues.request(key, state, ControlFrame::Credit);
         } else if frame.fin {
             self.queues.withdraw(state, ControlFrame::Credit);
         }
-        self.note_content(frame.id, is_awaited);
+        self.record_content(frame.id, is_awaited);
         self.on_received(key);
         Ok(outcome)
     }
@@ -110,13 +110,13 @@ impl Streams {
         }
         self.queues.withdraw(state, ControlFrame::Credit);
         if !is_awaited {
-            self.note_content(id, false);
+            self.record_content(id, false);
         }
         self.on_received(key);
     }
 
-    /// Updates a receiving part after an arrival: wakes its reader, and credits bytes that were
-    /// discarded at once.
+    ///Updates a receiving part after bytes or a reset arrived: wakes its reader, and grants credit for
+    /// bytes that were discarded.
     #[inline]
     fn on_received(&mut self, key: u32) {
         let state = self.table.at(key);
@@ -128,8 +128,8 @@ impl Streams {
         self.retire_if_over(key);
     }
 
-    /// Processes STOP_SENDING: the peer wants no more data. RESET_STREAM answers it (RFC 9000 §3.5,
-    /// §19.5).
+    ///Processes STOP_SENDING: the peer does not need the data any more. RESET_STREAM is the response (RFC
+    /// 9000 §3.5, §19.5).
     ///
     /// # Errors
     ///
@@ -214,8 +214,8 @@ impl Streams {
     }
 
     /// Processes DATA_BLOCKED: the peer has more data than MAX_DATA allows (RFC 9000 §19.12).
-    /// Credit does not wait for this frame. But if the peer's limit is behind one that was
-    /// announced a round trip, `rtt`, ago, that announcement did not arrive and is repeated.
+    ///Credit does not wait for this frame. But if the frame reports a smaller limit than we announced
+    /// at least `rtt` ago, that announcement was lost, and is repeated.
     ///
     /// # Errors
     ///
@@ -247,7 +247,7 @@ impl Streams {
             return Ok(());
         };
         let state = self.table.at(key);
-        if state.receive.has_missed_limit(now, rtt, frame.limit) {
+        if state.receive.is_limit_overdue(now, rtt, frame.limit) {
             self.queues.request(key, state, ControlFrame::Credit);
         }
         Ok(())
@@ -270,7 +270,7 @@ impl Streams {
         Ok(())
     }
 
-    /// Returns the key of the stream for a frame about the peer's data; `None` when the stream is over.
+    /// Returns the key of the stream for a frame about the peer's data; `None` if the stream has ended.
     #[inline]
     fn receiving(&mut self, id: StreamId) -> Result<Option<u32>, TransportError> {
         if let Some(key) = self.table.find(id)
@@ -285,7 +285,7 @@ impl Streams {
         self.find_or_begin(id)
     }
 
-    /// Returns the key of the stream for a frame about our data; `None` when the stream is over.
+    /// Returns the key of the stream for a frame about our data; `None` if the stream has ended.
     fn sending(&mut self, id: StreamId) -> Result<Option<u32>, TransportError> {
         if id.initiator() != self.side && id.direction() == Direction::Unidirectional {
             let reason = format!("we cannot send on stream {id}");
@@ -297,8 +297,8 @@ impl Streams {
         }
     }
 
-    /// Handles a frame for a stream without state: the stream is over, or the peer begins it, or
-    /// the peer may not begin it.
+    ///Handles a frame for a stream without state: the stream has ended, or the peer opens it, or the peer
+    /// may not open it.
     #[cold]
     fn find_or_begin(&mut self, id: StreamId) -> Result<Option<u32>, TransportError> {
         let (usage, direction) = (self.limits.on_use(id)?, id.direction());

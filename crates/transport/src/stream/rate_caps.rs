@@ -1,4 +1,4 @@
-//! Limits on the rates of single streams.
+//! Limits on the send rates of individual streams.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -6,11 +6,11 @@ use std::time::Duration;
 use courser_base::{Rate, Time};
 use courser_wire::StreamId;
 
-/// The limits on the rates of the streams of one connection.
+/// The limits on the send rates of the streams of one connection.
 ///
-/// A stream that has sent as much as its rate allows until [`BURST`] from now pauses until the rate has
-/// caught up. So the timer fires at most once per burst. A stream that waits for its turn, for the network
-/// or for its writer keeps the credit of [`CATCH_UP`].
+///A stream may send at once as much as its rate allows for [`BURST`]. Then it pauses until that time has
+/// passed, so the timer fires at most once per burst. A stream that could not send, because it waited for
+/// its turn, the network or its writer, may catch up on at most [`CATCH_UP`].
 #[derive(Debug, Default)]
 pub(super) struct RateCaps {
     by_stream: BTreeMap<StreamId, Cap>,
@@ -20,13 +20,13 @@ pub(super) struct RateCaps {
 #[derive(Debug)]
 struct Cap {
     rate: Rate,
-    /// The time at which the rate has caught up with the bytes sent.
+    /// The time at which the stream has not sent more than its rate allows.
     even_at: Time,
     is_paused: bool,
 }
 
 impl RateCaps {
-    /// Limits a stream to a rate of at least a byte per second, in place of an earlier limit. A pause ends.
+    /// Sets the limit of a stream, at least one byte per second. Replaces an earlier limit, and ends a pause.
     pub(super) fn set(&mut self, now: Time, id: StreamId, rate: Rate) {
         self.remove(id);
         let cap = Cap {
@@ -67,7 +67,7 @@ impl RateCaps {
         self.paused.first().map(|(at, _)| *at)
     }
 
-    /// Ends a pause whose time has come, and returns its stream.
+    /// Ends a pause that is over, and returns its stream.
     pub(super) fn pop_due(&mut self, now: Time) -> Option<StreamId> {
         let entry = *self.paused.first().filter(|(at, _)| *at <= now)?;
         self.paused.remove(&entry);
@@ -79,12 +79,12 @@ impl RateCaps {
     }
 }
 
-/// The time for which a stream may send at once. A pause is as long, or as long as the last packet takes:
-/// a hundred timers per second at most.
+///The time whose bytes a stream may send at once. A pause takes as long, or longer after a packet for which
+/// the rate needs more time: at most a hundred timers per second.
 const BURST: Duration = Duration::from_millis(10);
 
-/// The time for which a stream that has not sent may catch up. A turn of another stream takes 16 ms at
-/// 1 MB/s; without credit for it the rate would not be met beside other streams.
+///The time for which a stream that could not send may catch up. A turn of another stream takes 16 ms at
+/// 1 MB/s; without catching up, a stream would stay below its rate while others send.
 const CATCH_UP: Duration = Duration::from_millis(100);
 
 #[cfg(test)]
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn rate_is_met_with_few_pauses() {
+    fn stream_reaches_rate_with_few_pauses() {
         for (rate, most) in [(50_000, 50), (1_000_000, 101), (100_000_000, 101)] {
             let mut caps = RateCaps::default();
             caps.set(at(0), id(0), Rate::from_bytes_per_second(rate));
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn time_without_data_earns_little_credit() {
+    fn pause_of_writer_allows_only_short_catch_up() {
         let mut caps = RateCaps::default();
         caps.set(at(0), id(0), Rate::from_bytes_per_second(100_000));
         assert!(!caps.on_sent(at(0), id(0), 100));
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn streams_without_a_limit_never_pause() {
+    fn streams_without_limit_never_pause() {
         let mut caps = RateCaps::default();
         caps.set(at(0), id(0), Rate::from_bytes_per_second(0));
         assert!(!caps.on_sent(at(0), id(1), 1 << 40));
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn new_limit_ends_a_pause() {
+    fn new_limit_ends_pause() {
         let mut caps = RateCaps::default();
         caps.set(at(0), id(0), Rate::from_bytes_per_second(1));
         assert!(caps.on_sent(at(0), id(0), 1000));

@@ -129,25 +129,25 @@ impl Streams {
         Ok((self.or_closed(result)?, is_end))
     }
 
-    /// Requests a [`StreamEvent::Readable`](super::StreamEvent::Readable) for the next arrival, like a read
-    /// that finds nothing. For callers that know the stream to be empty.
+    ///Requests a [`StreamEvent::Readable`](super::StreamEvent::Readable) for the next bytes, end or reset,
+    /// like a blocked read. For callers that know that there is nothing to read.
     pub fn await_data(&mut self, id: StreamId) {
-        self.awaits_reset(id);
+        self.await_data_or_reset(id);
     }
 
-    /// Returns true if the peer has reset the stream and the next read will report it. For callers that
-    /// cannot read on yet: [`StreamEvent::Readable`](super::StreamEvent::Readable) follows when anything
-    /// arrives.
-    pub fn awaits_reset(&mut self, id: StreamId) -> bool {
+    ///Returns true if the peer has reset the stream and the next read will report it. Otherwise
+    /// [`StreamEvent::Readable`](super::StreamEvent::Readable) follows when anything arrives. For callers
+    /// that cannot take more bytes yet.
+    pub fn await_data_or_reset(&mut self, id: StreamId) -> bool {
         let key = self.table.find(id);
-        key.is_some_and(|key| self.table.at(key).receive.awaits_reset())
+        key.is_some_and(|key| self.table.at(key).receive.await_data_or_reset())
     }
 
-    /// Keeps `len` bytes that were read charged to the windows of the stream and of the connection,
-    /// because the application still holds them and must not be made to hold more. They count until
+    ///Withholds the credit for `len` bytes that were read, because the application still buffers them and
+    /// could not buffer more. They count against the windows of the stream and of the connection until
     /// [`Streams::release_credit`], even after the end of the stream.
     ///
-    /// Half of each window is granted in any case, so that held bytes can wait for bytes of other
+    ///Half of each window is granted in any case, because held bytes may depend on bytes of other
     /// streams.
     pub fn hold_credit(&mut self, id: StreamId, len: u64) {
         self.flow.receive.hold(len);
@@ -167,19 +167,19 @@ impl Streams {
         self.on_read(key);
     }
 
-    /// Updates the state after bytes or the end were read: credit may be due, and the stream may be
-    /// over.
+    ///Updates the state after bytes or the end were read: grants credit, and removes a stream that has
+    /// ended.
     #[inline]
     fn on_read(&mut self, key: u32) {
         let state = self.table.at(key);
-        if !self.is_over && state.receive.wants_credit() {
+        if !self.is_over && state.receive.is_credit_due() {
             self.queues.request(key, state, ControlFrame::Credit);
         }
         self.flow.update_credit();
         self.retire_if_over(key);
     }
 
-    /// Abandons reading: asks the peer to stop sending, and drops bytes that arrive until it does.
+    /// Abandons reading: asks the peer to stop sending, and drops all bytes that still arrive.
     ///
     /// # Errors
     ///
@@ -197,7 +197,7 @@ impl Streams {
         if is_due {
             self.queues.request(key, state, ControlFrame::Stop);
         }
-        self.note_content(id, false);
+        self.record_content(id, false);
         self.flow.update_credit();
         self.retire_if_over(key);
         Ok(())

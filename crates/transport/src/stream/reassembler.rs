@@ -1,4 +1,4 @@
-//! Reassembly of a stream: takes bytes in any order, returns them in order. RFC 9000 §2.2.
+//! Reassembly of a stream from bytes that arrive in any order. RFC 9000 §2.2.
 
 use std::collections::VecDeque;
 
@@ -12,14 +12,14 @@ use super::event::Stored;
 /// `ready` holds the bytes in order, `pending` those past a gap. The first bytes to arrive for an
 /// offset are kept; later ones are ignored. In order, a packet costs one copy to the end of a
 /// chunk. Past a gap each chunk grows at its end, or at its front while it is small. Touching
-/// chunks are joined while they are small. So memory follows the bytes received: twice their size,
-/// four times at worst, plus a fixed cost per gap, whose number the owner bounds (attack A26).
-/// Claiming an offset costs nothing. Only a few streams whose readers take bulk data may hold a
-/// chunk of the pool for a packet's worth of bytes ([`Buffers::take_received`]).
+/// chunks are joined while they are small.So memory is usually twice
+/// the bytes received and at most four times, plus a fixed cost per gap, whose number the owner bounds
+/// (attack A26). A large offset costs nothing. Only a few streams that receive bulk data may hold a chunk
+/// of the pool for the bytes of a single packet ([`Buffers::take_received`]).
 ///
-/// A reader that takes bytes past gaps ([`Reassembler::read_unordered`]) leaves an entry without data in
-/// their place, so that repeated bytes are recognized. Such entries touch no other entry without data, so
-/// their number is bounded by those of gaps and of chunks with data.
+///When bytes past a gap are read ([`Reassembler::read_unordered`]), an entry without data takes their place,
+/// so that repeated bytes are recognized. Adjacent entries without data are joined, so gaps and chunks with
+/// data bound their number.
 #[derive(Debug, Default)]
 pub(super) struct Reassembler {
     /// Offset of the first unread byte.
@@ -35,19 +35,19 @@ pub(super) struct Reassembler {
     drained: u64,
     /// Bytes stored so far, without repeated ones.
     stored: u64,
-    /// Bytes that usually gather before the reader takes them.
+    /// Bytes that usually arrive between two reads that leave `ready` empty.
     usual: u32,
-    /// Bytes between `read` and `end` that were read past a gap, before it was filled.
+    /// Bytes between `read` and `end` that were read past a gap before it was filled.
     skipped: u64,
 }
 
 #[derive(Debug)]
 struct Ready {
-    /// Offset of the first unread byte of the chunk.
+    /// Offset of the first unread byte of the chunk in the stream.
     offset: u64,
-    /// Bytes at the front that were read.
+    /// Bytes at the front of the chunk that were read.
     taken: usize,
-    /// Capacity of the buffer that the chunk began as, all of which it keeps allocated.
+    /// Capacity of the chunk's buffer, all of which stays allocated until the last byte is read.
     capacity: usize,
     chunk: Chunk,
 }
@@ -66,16 +66,16 @@ impl Ready {
 #[derive(Debug)]
 struct Pending {
     offset: u64,
-    /// The bytes; empty if they were read already.
+    /// The bytes. Empty if they were read already.
     data: Vec<u8>,
-    /// The number of bytes that were read already.
+    /// The number of bytes, if they were read already, otherwise 0.
     read: u64,
 }
 
 /// Bytes that were read in any order.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Piece {
-    /// Offset of the first byte.
+    /// Offset of the first byte in the stream.
     pub(super) offset: u64,
     pub(super) bytes: Bytes,
     /// True if all bytes before had arrived.
@@ -163,7 +163,7 @@ impl Reassembler {
         Stored::Kept
     }
 
-    /// Appends bytes that begin at the end of the ordered ones, and the chunks that they connect.
+    /// Appends bytes at the end of the ordered ones, and the pending chunks that become adjacent.
     fn insert_at_end(&mut self, mut data: &[u8], buffers: &mut Buffers) {
         while !data.is_empty() {
             let Some(next) = self.pending.front() else {
@@ -176,7 +176,7 @@ impl Reassembler {
         }
     }
 
-    /// Moves the chunks that touch the ordered bytes there, and returns their bytes.
+    /// Moves the pending chunks adjacent to the ordered bytes to `ready`, and returns how many bytes these are.
     fn absorb_pending(&mut self, buffers: &mut Buffers) -> usize {
         let before = self.end;
         while self
@@ -195,7 +195,7 @@ impl Reassembler {
                 continue;
             }
             match self.ready.back_mut() {
-                Some(last) if next.data.len() <= SMALL.min(last.chunk.room()) => {
+                Some(last) if next.data.len() <= SMALL.min(last.chunk.spare()) => {
                     last.chunk.fill(&next.data);
                     buffers.give_received(next.data);
                 }
@@ -205,10 +205,10 @@ impl Reassembler {
         length(self.end - before)
     }
 
-    /// Moves past bytes at the end of the ordered ones that were read already.
+    /// Moves `end` past pending bytes that were read already.
     #[cold]
     fn skip(&mut self, len: u64, buffers: &Buffers) {
-        // Later bytes do not touch those of the last chunk.
+        // Later bytes are not adjacent to those of the last chunk, and must not be appended to it.
         if let Some(last) = self.ready.back_mut()
             && let Chunk::Open(buffer) = &mut last.chunk
         {
@@ -241,13 +241,13 @@ impl Reassembler {
     }
 
     fn append_chunk(&mut self, data: &[u8], buffers: &mut Buffers) {
-        let wanted = match self.ready.back() {
+        let preferred = match self.ready.back() {
             Some(last) => next_capacity(last.chunk.capacity(), data.len()),
-            // A byte or two must not claim as large a buffer as earlier bulk data.
+            // Few bytes must not claim a buffer as large as earlier bulk data.
             None if data.len() < WORTH_BULK => data.len(),
             None => data.len().max(self.usual as usize),
         };
-        let mut buffer = buffers.take_received(data.len(), wanted);
+        let mut buffer = buffers.take_received(data.len(), preferred);
         buffers.extend_received(&mut buffer, data);
         let offset = self.end - data.len() as u64;
         self.ready.push_back(Ready::new(offset, buffer));
@@ -364,8 +364,8 @@ impl Reassembler {
         let (near, far) = data.split_at(fits.min(data.len()));
         buffers.extend_received(&mut chunk.data, near);
         if !far.is_empty() {
-            let wanted = next_capacity(chunk.data.capacity(), far.len());
-            let mut buffer = buffers.take_received(far.len(), wanted);
+            let preferred = next_capacity(chunk.data.capacity(), far.len());
+            let mut buffer = buffers.take_received(far.len(), preferred);
             buffers.extend_received(&mut buffer, far);
             let far = Pending {
                 offset: chunk.end(),
@@ -398,13 +398,13 @@ impl Reassembler {
         let chunk = &self.pending[at].data;
         let room = chunk.capacity() - chunk.len();
         if len <= SMALL && (len <= room || chunk.len() + len <= SMALL) {
-            let next = self.pending.remove(at + 1).expect("looked at above");
+            let next = self.pending.remove(at + 1).expect("examined above");
             buffers.extend_received(&mut self.pending[at].data, &next.data);
             buffers.give_received(next.data);
         }
     }
 
-    /// Copies ordered bytes out, removes them, and returns how many.
+    /// Removes ordered bytes, copies them to `out`, and returns how many.
     pub(super) fn read(&mut self, out: &mut [u8], buffers: &mut Buffers) -> usize {
         let mut done = 0;
         while let Some(front) = self.ready.front_mut() {
@@ -424,14 +424,13 @@ impl Reassembler {
         done
     }
 
-    /// Removes up to `max` ordered bytes, without copying if the chunk is worth it.
+    /// Removes up to `max` ordered bytes. Does not copy them if their chunk is at least half full.
     pub(super) fn read_chunk(&mut self, max: usize, buffers: &mut Buffers) -> Option<Bytes> {
         let front = self.ready.front_mut().filter(|_| max > 0)?;
         let len = (front.chunk.len() - front.taken).min(max);
         front.offset += len as u64;
         if let Chunk::Open(buffer) = &mut front.chunk {
-            // A chunk that is mostly empty stays, so that the application never holds much more
-            // memory than it read.
+            // The application must not hold the memory of a chunk that is mostly empty.
             if buffer.len() < buffer.capacity() / 2 {
                 let bytes = Bytes::copy_from_slice(&buffer[front.taken..][..len]);
                 front.taken += len;
@@ -564,7 +563,7 @@ impl Reassembler {
         self.skipped = 0;
     }
 
-    /// Frees the room for more chunks.
+    /// Frees the spare capacity of the lists.
     pub(super) fn shrink(&mut self) {
         self.ready.shrink_to_fit();
         self.pending.shrink_to_fit();
@@ -593,17 +592,17 @@ impl Reassembler {
     }
 }
 
-/// Converts a distance between received bytes, which fits into memory because the bytes between do.
+/// Converts a distance between received bytes to `usize`. It fits, because it is bounded by bytes in memory.
 fn length(distance: u64) -> usize {
     usize::try_from(distance).unwrap_or(usize::MAX)
 }
 
-/// Chunks up to this size are moved to join others: they are cheap to copy, and large enough that a
-/// flood of tiny pieces leaves few chunks.
+///Chunks up to this size are copied to join others: that is cheap, and a flood of tiny pieces leaves few
+/// chunks.
 const SMALL: usize = 2 << 10;
-/// Arrivals below this size get a buffer of their own size.
+/// Fewer bytes than this get a buffer of their own size.
 const WORTH_BULK: usize = 1 << 10;
-/// Number of chunks for which the lists of a recycled stream keep room.
+/// Capacity that the lists of a recycled stream keep, in chunks.
 const KEPT_ENTRIES: usize = 8;
 
 #[cfg(test)]

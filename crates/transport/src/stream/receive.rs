@@ -27,8 +27,8 @@ use crate::flow::ReceiveWindow;
 /// In `ResetAt` the bytes below the reliable size can be read as they arrive, and then the reset is
 /// reported (draft-ietf-quic-reliable-stream-reset-10 §5.3 calls it "Size Known").
 ///
-/// With [`Stop`] set the application wants no more data: then a reset counts as read when it
-/// arrives, and a known size suffices once the peer has received STOP_SENDING.
+///After [`ReceivePart::stop`] the application reads no more: then a reset counts as read when it arrives, and
+/// the stream has ended when the final size is known and STOP_SENDING was acknowledged.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 enum State {
     #[default]
@@ -60,7 +60,7 @@ impl State {
     }
 }
 
-/// The state of a request to stop, with the code for the peer.
+/// The state of STOP_SENDING, with its error code.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 enum Stop {
     #[default]
@@ -98,7 +98,7 @@ pub(super) struct ReceivePart {
     reassembler: Reassembler,
     window: ReceiveWindow,
     max_gaps: usize,
-    /// True if the application found nothing to read and waits for an event.
+    /// True if a read returned [`ReadError::Blocked`] and the application waits for an event.
     is_reader_waiting: bool,
     /// True once the application has read without order.
     is_unordered: bool,
@@ -133,7 +133,7 @@ impl ReceivePart {
         self.window = ReceiveWindow::new(limits.window, limits.window_max);
     }
 
-    /// Frees the room for bytes that have not arrived.
+    /// Frees spare capacity.
     pub(super) fn shrink(&mut self) {
         self.reassembler.shrink();
     }
@@ -143,12 +143,12 @@ impl ReceivePart {
         self.reassembler.recycle(buffers);
     }
 
-    /// Returns true in the terminal states.
+    /// Returns true in the terminal states, `DataRead` and `ResetRead`.
     pub(super) const fn is_over(&self) -> bool {
         matches!(self.state, State::DataRead(_) | State::ResetRead(..))
     }
 
-    /// Returns true if content is missing that the application still wants.
+    /// Returns true if content is missing and the application has not stopped reading.
     pub(super) const fn awaits_content(&self) -> bool {
         matches!(
             self.state,
@@ -244,9 +244,10 @@ impl ReceivePart {
         self.gaps() < of_stream && buffers.may_open_gap(connection.size())
     }
 
-    /// Returns a number that rises with each STREAM frame that brings new bytes or a new end.
+    /// Returns a number that grows with each STREAM frame that contains new bytes or the end for the first
+    /// time.
     #[inline]
-    pub(super) fn news(&self) -> u64 {
+    pub(super) fn progress(&self) -> u64 {
         let has_end = u64::from(self.state != State::Recv);
         self.reassembler.stored() + self.window.received() + has_end
     }
@@ -393,7 +394,7 @@ impl ReceivePart {
         }
     }
 
-    /// Stores the bytes of a frame below the reliable size. The final size is charged already.
+    /// Stores the bytes of a frame below the reliable size. Flow control has counted the final size already.
     fn on_reliable_data(
         &mut self,
         now: Time,
@@ -402,8 +403,9 @@ impl ReceivePart {
         connection: &mut ReceiveWindow,
         buffers: &mut Buffers,
     ) -> Stored {
-        let wanted = reliable.saturating_sub(frame.offset);
-        let len = usize::try_from(wanted).map_or(frame.data.len(), |len| len.min(frame.data.len()));
+        let missing = reliable.saturating_sub(frame.offset);
+        let len =
+            usize::try_from(missing).map_or(frame.data.len(), |len| len.min(frame.data.len()));
         if len == 0 || self.stop != Stop::No {
             return Stored::Kept;
         }
@@ -440,8 +442,7 @@ impl ReceivePart {
         connection.on_discarded(len, readable);
     }
 
-    /// Stops reading because the application wants no more of the stream. Returns true if
-    /// STOP_SENDING is due.
+    ///Stops reading for the application. Returns true if STOP_SENDING is due.
     pub(super) fn stop(
         &mut self,
         code: u64,
@@ -578,14 +579,14 @@ impl ReceivePart {
         self.reset_if_delivered(connection, buffers);
     }
 
-    /// Returns true if the peer has reset the stream and the reset was not reported yet. In any
-    /// case the reader is notified of the next arrival.
-    pub(super) fn awaits_reset(&mut self) -> bool {
+    ///Returns true if the peer has reset the stream and the reset was not reported yet. In any
+    /// case the reader is notified when anything arrives next.
+    pub(super) fn await_data_or_reset(&mut self) -> bool {
         self.is_reader_waiting = true;
         matches!(self.state, State::ResetRecvd(..))
     }
 
-    /// Returns true if all bytes up to the end have arrived, or the stream is over: no reset can follow.
+    /// Returns true if all bytes up to the end have arrived, or the stream has ended: no reset can follow.
     pub(super) const fn has_everything(&self) -> bool {
         matches!(
             self.state,
@@ -593,12 +594,12 @@ impl ReceivePart {
         )
     }
 
-    /// Keeps bytes that were read charged to the peer.
+    /// Withholds the credit for bytes that were read.
     pub(super) fn hold_credit(&mut self, len: u64) {
         self.window.hold(len);
     }
 
-    /// Credits bytes that were held.
+    /// Grants the withheld credit for bytes.
     pub(super) fn release_credit(&mut self, len: u64) {
         self.window.release(len);
     }
@@ -637,24 +638,24 @@ impl ReceivePart {
         }
     }
 
-    /// Returns true once when a reader that found nothing may try again.
+    /// Returns true once when a blocked reader may try again.
     #[inline]
     pub(super) fn take_readable(&mut self) -> bool {
-        let wakes = self.is_reader_waiting
+        let is_due = self.is_reader_waiting
             && (self.reassembler.readable() > 0
                 || self.is_unordered && self.reassembler.has_unread()
                 || matches!(self.state, State::DataRecvd(_) | State::ResetRecvd(..)));
-        if wakes {
+        if is_due {
             self.is_reader_waiting = false;
         }
-        wakes
+        is_due
     }
 
     /// Returns true if MAX_STREAM_DATA is due: enough of the window is used, and more data can
     /// arrive.
     #[inline]
-    pub(super) fn wants_credit(&self) -> bool {
-        self.can_use_credit() && self.window.wants_update()
+    pub(super) fn is_credit_due(&self) -> bool {
+        self.can_use_credit() && self.window.is_update_due()
     }
 
     /// Returns true while the peer can make use of MAX_STREAM_DATA (RFC 9000 §3.3).
@@ -663,10 +664,10 @@ impl ReceivePart {
         self.state == State::Recv && self.stop == Stop::No
     }
 
-    /// Returns true if the peer, which reports that `known` is its limit, should get the limit
-    /// again.
-    pub(super) fn has_missed_limit(&self, now: Time, rtt: Duration, known: u64) -> bool {
-        self.can_use_credit() && self.window.has_missed_limit(now, rtt, known)
+    ///Returns true if the peer reports `known` as its limit, and the limit has to be sent again because it
+    /// must have been lost.
+    pub(super) fn is_limit_overdue(&self, now: Time, rtt: Duration, known: u64) -> bool {
+        self.can_use_credit() && self.window.is_limit_overdue(now, rtt, known)
     }
 
     /// Processes the acknowledgement of MAX_STREAM_DATA with this limit.
@@ -674,12 +675,12 @@ impl ReceivePart {
         self.window.on_limit_acked(limit);
     }
 
-    /// Returns true if the peer could use a limit whose announcement is not acknowledged.
+    /// Returns true if the peer can use credit and the latest limit was not acknowledged.
     pub(super) fn lacks_credit(&self) -> bool {
         self.can_use_credit() && !self.window.is_limit_acked()
     }
 
-    /// Returns true once the application wants no more data.
+    /// Returns true once the application has stopped reading.
     pub(super) fn is_stopped(&self) -> bool {
         self.stop != Stop::No
     }

@@ -4,9 +4,9 @@ use courser_wire::Direction;
 
 use super::Streams;
 
-/// The smallest limit of bytes kept for sending, as in
+/// The minimum of [`Streams::set_send_buffer_max`], as in
 /// [`TransportConfig::validate`](crate::TransportConfig::validate).
-const SEND_BUFFER_LEAST: u64 = 4096;
+const MIN_SEND_BUFFER_MAX: u64 = 4096;
 
 impl Streams {
     /// Changes how many streams of one direction the peer may have open at a time, at most 2^60.
@@ -17,7 +17,7 @@ impl Streams {
         self.limits.set_max(direction, count);
     }
 
-    /// Fixes the flow-control window of the connection at so many bytes.
+    /// Fixes the flow-control window of the connection at `bytes`.
     ///
     /// A window that is larger by half or more is announced at once. A smaller one takes effect as
     /// bytes are read: credit is never withdrawn (RFC 9000 §4.1).
@@ -28,7 +28,7 @@ impl Streams {
 
     /// Changes the maximum of bytes kept for sending and retransmission, over all streams; at least 4096.
     pub fn set_send_buffer_max(&mut self, bytes: u64) {
-        if self.buffers.sending.set_max(bytes.max(SEND_BUFFER_LEAST)) {
+        if self.buffers.sending.set_max(bytes.max(MIN_SEND_BUFFER_MAX)) {
             self.wake_writers();
         }
     }

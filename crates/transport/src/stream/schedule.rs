@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-/// Streams with data to send, the most important first. Streams of one priority take turns.
+/// Streams with data to send, highest priority first. Streams of one priority take turns.
 ///
 /// A turn lasts [`QUANTUM`] bytes: long enough that packets carry one stream each, short enough
 /// that a small response does not wait for a large one.
@@ -34,11 +34,11 @@ impl Schedule {
         self.entries.front().map(|entry| entry.stream)
     }
 
-    /// Returns the streams in order, unless there are more than `most`.
+    /// Returns the streams in order, unless there are more than `max`.
     #[inline]
-    pub(super) fn few(&self, most: usize) -> Option<impl Iterator<Item = u32>> {
+    pub(super) fn few(&self, max: usize) -> Option<impl Iterator<Item = u32>> {
         let streams = self.entries.iter().map(|entry| entry.stream);
-        (self.entries.len() <= most).then_some(streams)
+        (self.entries.len() <= max).then_some(streams)
     }
 
     /// Adds a stream behind those of its priority.
@@ -60,18 +60,18 @@ impl Schedule {
         self.entries.pop_front();
     }
 
-    /// Removes any stream.
+    /// Removes a stream, wherever it is in the order.
     pub(super) fn remove(&mut self, priority: i32, stream: u32) {
         let begin = self
             .entries
             .partition_point(|entry| entry.priority > priority);
         let mut level = self.entries.range(begin..);
-        let place = level.position(|entry| *entry == Entry { priority, stream });
-        let Some(place) = place else { return };
-        if begin + place == 0 {
+        let index = level.position(|entry| *entry == Entry { priority, stream });
+        let Some(index) = index else { return };
+        if begin + index == 0 {
             self.spent = 0;
         }
-        self.entries.remove(begin + place);
+        self.entries.remove(begin + index);
     }
 
     /// Counts `len` bytes sent by the stream whose turn it is.
@@ -97,13 +97,13 @@ impl Schedule {
             .partition_point(|entry| entry.priority >= priority)
     }
 
-    /// Frees the room for more streams.
+    /// Frees spare capacity.
     pub(super) fn shrink(&mut self) {
         self.entries.shrink_to_fit();
     }
 }
 
-/// Bytes of a turn.
+/// The bytes that a stream sends in one turn.
 const QUANTUM: u64 = 16 << 10;
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use courser_wire::{StreamId, frame, varint_len};
 
 use super::buffers::Buffers;
 use super::event::{ClosedStream, FinishError, WriteError};
-use super::send_budget::WriteRoom;
+use super::send_budget::WriteLimits;
 use super::send_buffer::{SendBuffer, Span};
 use super::stats::{BlockedBy, SendStreamStats};
 use crate::build::packet_builder::PacketBuilder;
@@ -50,7 +50,7 @@ pub(super) struct Reset {
     pub(super) final_size: u64,
 }
 
-/// The condition for which a refused writer waits.
+/// The condition for which a blocked writer waits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 enum Waiting {
     #[default]
@@ -59,7 +59,7 @@ enum Waiting {
     ForStream,
     /// Fewer unacknowledged bytes of all streams, or more credit of the connection.
     ForConnection,
-    /// MAX_STREAM_DATA.
+    /// More credit of this stream: MAX_STREAM_DATA.
     ForCredit,
 }
 
@@ -72,9 +72,9 @@ pub(super) struct SendPart {
     /// The code of the peer's STOP_SENDING, if it sent one.
     stopped: Option<u64>,
     waiting: Waiting,
-    /// Bytes sent again.
+    /// Bytes that were sent again so far.
     retransmitted: u64,
-    /// The application wants to know when this many bytes are acknowledged; 0 if it does not.
+    /// The application is notified when this many bytes are acknowledged; 0 if it did not ask for that.
     awaited: u64,
 }
 
@@ -118,7 +118,7 @@ impl SendPart {
         Ok(false)
     }
 
-    /// Returns the number of acknowledged bytes once when the awaited ones are among them.
+    /// Returns the number of acknowledged bytes, once when it reaches the awaited number.
     #[inline]
     pub(super) fn take_acked(&mut self) -> Option<u64> {
         if self.awaited == 0 || self.buffer.acked() < self.awaited {
@@ -128,8 +128,8 @@ impl SendPart {
         Some(self.buffer.acked())
     }
 
-    /// Returns the limit for which a refused writer waits. `credit` is the connection's, and
-    /// `unclaimed` is the part of it that unsent bytes of no stream need.
+    ///Returns the limit for which a blocked writer waits. `credit` is the connection's; `unclaimed` is the part
+    /// of it that is left after the unsent bytes of all streams.
     pub(super) fn blocked_by(
         &self,
         credit: u64,
@@ -140,7 +140,7 @@ impl SendPart {
         }
         let unsent = self.buffer.unsent();
         let own = self.limit.available();
-        // The first unsent byte is in the way of all that follow.
+        // All unsent bytes have to wait for the first one.
         let common = if unsent > 0 { credit } else { unclaimed };
         Ok(match self.waiting {
             Waiting::No => None,
@@ -151,7 +151,7 @@ impl SendPart {
         })
     }
 
-    /// Frees the room for bytes that were not written.
+    /// Frees spare capacity.
     pub(super) fn shrink(&mut self) {
         self.buffer.shrink();
     }
@@ -161,7 +161,7 @@ impl SendPart {
         self.buffer.recycle(buffers);
     }
 
-    /// Returns true in the terminal states.
+    /// Returns true in the terminal states, `DataRecvd` and `ResetRecvd`.
     pub(super) const fn is_over(&self) -> bool {
         matches!(self.state, State::DataRecvd | State::ResetRecvd)
     }
@@ -190,10 +190,10 @@ impl SendPart {
     pub(super) fn write(
         &mut self,
         data: &[u8],
-        room: WriteRoom,
+        limits: WriteLimits,
         buffers: &mut Buffers,
     ) -> Result<usize, WriteError> {
-        let len = self.admit(data.len(), room)?;
+        let len = self.admit(data.len(), limits)?;
         self.buffer.write(&data[..len], buffers);
         Ok(len)
     }
@@ -202,16 +202,16 @@ impl SendPart {
     pub(super) fn write_shared(
         &mut self,
         data: &mut Bytes,
-        room: WriteRoom,
+        limits: WriteLimits,
         buffers: &mut Buffers,
     ) -> Result<usize, WriteError> {
-        let len = self.admit(data.len(), room)?;
+        let len = self.admit(data.len(), limits)?;
         self.buffer.write_shared(data, len, buffers);
         Ok(len)
     }
 
     /// Returns how many of `len` bytes may be written now.
-    fn admit(&mut self, len: usize, room: WriteRoom) -> Result<usize, WriteError> {
+    fn admit(&mut self, len: usize, limits: WriteLimits) -> Result<usize, WriteError> {
         if let Some(code) = self.stopped {
             return Err(WriteError::Stopped(code));
         }
@@ -220,12 +220,12 @@ impl SendPart {
         }
         let unsent = self.buffer.unsent();
         let own = self.limit.available().saturating_sub(unsent);
-        let share = (room.unsent_limit / SHARES).saturating_sub(unsent);
-        let covered = own.min(room.credit.max(share.min(room.ahead)));
-        let accepted = covered.max(AHEAD.saturating_sub(unsent));
-        let ahead = accepted.min(room.unsent_limit.saturating_sub(unsent));
-        let len = ahead.min(room.connection).min(len as u64);
-        if len == 0 && (ahead == 0 || room.connection == 0) {
+        let share = (limits.unsent_limit / SHARES).saturating_sub(unsent);
+        let credit_for_writes = own.min(limits.credit.max(share.min(limits.ahead)));
+        let accepted = credit_for_writes.max(AHEAD.saturating_sub(unsent));
+        let ahead = accepted.min(limits.unsent_limit.saturating_sub(unsent));
+        let len = ahead.min(limits.connection).min(len as u64);
+        if len == 0 && (ahead == 0 || limits.connection == 0) {
             let is_ahead = ahead == 0;
             self.waiting = if is_ahead {
                 Waiting::ForStream
@@ -237,19 +237,18 @@ impl SendPart {
         Ok(usize::try_from(len).expect("at most the length of a slice"))
     }
 
-    /// Returns the bytes that could be written within the peer's credit.
+    /// Returns how many bytes could be written within the peer's credit.
     #[inline]
-    pub(super) fn covered(&self, room: WriteRoom) -> u64 {
+    pub(super) fn credit_for_writes(&self, limits: WriteLimits) -> u64 {
         let own = self.limit.available().saturating_sub(self.buffer.unsent());
-        own.min(room.credit)
+        own.min(limits.credit)
     }
 
-    /// Returns true if bytes written after `ahead` more bytes could be sent within the credit,
-    /// or can never be sent. Otherwise, if `ahead` is 0, the writer waits as if a write had been
-    /// refused.
-    pub(super) fn is_worth_writing(&mut self, ahead: u64, room: WriteRoom) -> bool {
+    ///Returns true if bytes written after `ahead` more bytes could be sent within the credit, or can never be
+    /// sent. Otherwise, if `ahead` is 0, the writer is notified later, like after a blocked write.
+    pub(super) fn is_worth_writing(&mut self, ahead: u64, limits: WriteLimits) -> bool {
         let is_open = matches!(self.state, State::Ready | State::Send);
-        if !is_open || self.covered(room).min(room.connection) > ahead {
+        if !is_open || self.credit_for_writes(limits).min(limits.connection) > ahead {
             return true;
         }
         if ahead > 0 {
@@ -268,7 +267,7 @@ impl SendPart {
         self.waiting == Waiting::ForCredit
     }
 
-    /// Returns true once when credit of this stream has arrived for a waiting writer.
+    /// Returns true once when a writer waits for credit of this stream and it has arrived.
     pub(super) fn take_credited(&mut self) -> bool {
         let is_over = self.is_waiting_for_credit() && self.limit.available() > self.buffer.unsent();
         if is_over {
@@ -283,13 +282,12 @@ impl SendPart {
         self.buffer.unsent()
     }
 
-    /// Returns true if the last write was refused because of the limits of the whole connection.
+    /// Returns true if the last write was blocked by the limits of the whole connection.
     pub(super) fn is_waiting_for_connection(&self) -> bool {
         self.waiting == Waiting::ForConnection
     }
 
-    /// Returns true once when a refused writer may try again, because enough was sent to make it
-    /// worthwhile.
+    ///Returns true once when a blocked writer may try again, because half of its limit on unsent bytes is free.
     #[inline]
     pub(super) fn take_writable(&mut self, unsent_limit: u64) -> bool {
         if self.waiting != Waiting::ForStream || self.buffer.unsent() > unsent_limit / 2 {
@@ -299,7 +297,7 @@ impl SendPart {
         true
     }
 
-    /// Returns true once when a writer may try again that was refused because of the connection.
+    /// Returns true once when a writer that was blocked by the connection may try again.
     pub(super) fn take_connection_writable(&mut self) -> bool {
         let waited = self.waiting == Waiting::ForConnection;
         if waited {
@@ -317,7 +315,7 @@ impl SendPart {
             return Err(FinishError::ClosedStream);
         }
         self.buffer.finish();
-        // A refused write will not be repeated.
+        // A blocked writer will not try again.
         self.waiting = Waiting::No;
         Ok(())
     }
@@ -340,8 +338,8 @@ impl SendPart {
         self.buffer.is_finished()
     }
 
-    /// Processes STOP_SENDING. Returns true if RESET_STREAM answers it (RFC 9000 §3.5), with the
-    /// code of the peer.
+    ///Processes STOP_SENDING. Returns true if RESET_STREAM with the peer's code has to be sent (RFC 9000
+    /// §3.5).
     pub(super) fn on_stop_sending(&mut self, code: u64, buffers: &mut Buffers) -> bool {
         match self.state {
             State::Ready | State::Send | State::DataSent | State::ResetAt(..) => {
@@ -353,8 +351,8 @@ impl SendPart {
         }
     }
 
-    /// Resets the stream and delivers its first `reliable_size` bytes, as far as that many were
-    /// written. Returns true if bytes or frames were withdrawn. A second call may only reduce the
+    ///Resets the stream but delivers its first `reliable_size` bytes, or all that were written if these are
+    /// fewer. Returns true if bytes or frames were withdrawn. A second call may only reduce the
     /// size, and keeps the code of the first (draft-ietf-quic-reliable-stream-reset-10 §5.2).
     pub(super) fn reset_at(
         &mut self,
@@ -370,7 +368,7 @@ impl SendPart {
                 (Reset { code, final_size }, true)
             }
             State::ResetAt(reset, delivery) => {
-                self.buffer.give_up_from(reliable_size);
+                self.buffer.remove_lost_from(reliable_size);
                 (reset, reliable_size < delivery.reliable_size)
             }
             State::ResetSent(_) | State::ResetRecvd if self.stopped.is_some() => return Ok(false),
@@ -389,7 +387,7 @@ impl SendPart {
 
     fn enter_reset(&mut self, code: u64, buffers: &mut Buffers) {
         let reset = match self.state {
-            // Neither may change (draft-ietf-quic-reliable-stream-reset-10 §5.2).
+            // Code and final size may not change (draft-ietf-quic-reliable-stream-reset-10 §5.2).
             State::ResetAt(reset, _) => reset,
             _ => Reset {
                 code,
@@ -444,7 +442,7 @@ impl SendPart {
         ends
     }
 
-    /// Frees the bytes that are left when the stream has ended.
+    /// Frees the remaining bytes when the stream has ended.
     pub(super) fn discard(&mut self, buffers: &mut Buffers) {
         self.buffer.discard(buffers);
     }
@@ -469,7 +467,7 @@ impl SendPart {
         self.buffer.unsent() > 0 && self.limit.available() > 0
     }
 
-    /// Returns true if a frame could be sent that needs no credit: a lost span or a bare FIN.
+    /// Returns true if a frame without need for credit could be sent: a lost span, or a FIN without data.
     #[inline]
     pub(super) fn has_free(&self) -> bool {
         (self.buffer.has_lost() || self.buffer.is_fin_due())
@@ -491,7 +489,7 @@ impl SendPart {
         self.has_more() && self.limit.take_signal()
     }
 
-    /// Returns true if there are unsent bytes, or a writer wants to add some.
+    /// Returns true if there are unsent bytes, or a writer waits for credit to add some.
     #[inline]
     fn has_more(&self) -> bool {
         self.buffer.unsent() > 0 || self.is_waiting_for_credit()
@@ -514,11 +512,11 @@ impl SendPart {
     }
 
     /// Requests another STREAM_DATA_BLOCKED, because the last one was lost or is to be repeated.
-    pub(super) fn forget_blocked(&mut self) {
-        self.limit.forget_signal();
+    pub(super) fn repeat_blocked(&mut self) {
+        self.limit.clear_signal();
     }
 
-    /// Counts STREAM_DATA_BLOCKED as sending (RFC 9000 §3.1).
+    /// Records that STREAM_DATA_BLOCKED was sent, which moves `Ready` to `Send` (RFC 9000 §3.1).
     pub(super) fn on_blocked_sent(&mut self) {
         if self.state == State::Ready {
             self.state = State::Send;
@@ -556,7 +554,7 @@ impl SendPart {
         Some(span)
     }
 
-    /// Writes a frame with bytes that were lost, or a bare FIN without unsent bytes before it.
+    /// Writes a frame with lost bytes, or a FIN without data when all bytes were sent.
     pub(super) fn write_free(
         &mut self,
         id: StreamId,
@@ -607,7 +605,7 @@ impl SendPart {
             State::Send | State::DataSent => self.buffer.on_lost(span),
             State::ResetAt(_, delivery) => {
                 self.buffer.on_lost(span);
-                self.buffer.give_up_from(delivery.reliable_size);
+                self.buffer.remove_lost_from(delivery.reliable_size);
             }
             State::Ready | State::DataRecvd | State::ResetSent(_) | State::ResetRecvd => {}
         }
@@ -619,7 +617,7 @@ fn record(id: StreamId, span: Span, packet: &mut PacketBuilder<'_>) {
     packet.record_stream(id, span.offset, len, span.fin);
 }
 
-/// The amount of data that a STREAM frame takes into the rest of a packet.
+/// How much data a STREAM frame can carry in the rest of a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Fit {
     len: usize,
@@ -628,21 +626,21 @@ struct Fit {
 }
 
 impl Fit {
-    /// Returns `None` if no useful frame fits into `room` bytes.
+    /// Returns `None` if no useful frame fits into `remaining` bytes.
     #[inline]
-    fn of(room: usize, id: StreamId, offset: u64, available: u64) -> Option<Self> {
-        let available = usize::try_from(available).unwrap_or(LONGEST).min(LONGEST);
-        let space = room.checked_sub(frame::Stream::header_len(id, offset, None))?;
-        if available > space && space < WORTHWHILE {
+    fn of(remaining: usize, id: StreamId, offset: u64, available: u64) -> Option<Self> {
+        let available = usize::try_from(available).unwrap_or(MAX_SPAN).min(MAX_SPAN);
+        let space = remaining.checked_sub(frame::Stream::header_len(id, offset, None))?;
+        if available > space && space < MIN_USEFUL {
             return None;
         }
-        if available >= space && space <= LONGEST {
+        if available >= space && space <= MAX_SPAN {
             return Some(Self {
                 len: space,
                 has_len: false,
             });
         }
-        // A LEN field may just not fit beside all the data; then a few bytes wait.
+        // If all the data fits only without a LEN field, a few bytes are left for the next frame.
         let len_field = varint_len(available as u64);
         let len = available.min(space.checked_sub(len_field)?);
         (len == available || len > 0).then_some(Self { len, has_len: true })
@@ -656,18 +654,19 @@ impl Fit {
 }
 
 /// The largest span, because records store its length in 16 bits.
-const LONGEST: usize = u16::MAX as usize;
-/// Frames with less data than this are not worth their header while more is waiting.
-const WORTHWHILE: usize = 16;
+const MAX_SPAN: usize = u16::MAX as usize;
+/// No frame with less data than this is written if more data is waiting: it would hardly carry more than its
+/// header.
+const MIN_USEFUL: usize = 16;
 
-/// Bytes of one stream that may be written without any credit (limit K80): the start of a response
-/// or a small response, so that it can be sent as soon as there is credit. Nothing more of a
-/// response is stored for a peer that grants no credit (attack A88).
+///Bytes of one stream that may be written without any credit (limit K80), so that the start of a response,
+/// or a small response, can be sent as soon as there is credit. No more of a response is stored for a peer
+/// that grants no credit (attack A88).
 pub(super) const AHEAD: u64 = 512;
 
-/// A stream may hold this part of the unsent limit when only the connection lacks credit, as long as all
-/// streams together hold at most half of that limit beyond the credit (limit K214). A response beside a
-/// transfer could otherwise be written in pieces of [`AHEAD`] bytes only: the transfer's writer claims
+///A stream may hold one [`SHARES`]th of the unsent limit when only the connection lacks credit, as long as
+/// all streams together hold at most half of that limit beyond the credit (limit K214). Otherwise a response
+/// during a transfer could be written only in pieces of [`AHEAD`] bytes, because the transfer's writer claims
 /// all credit as soon as it arrives.
 const SHARES: u64 = 16;
 

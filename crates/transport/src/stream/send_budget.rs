@@ -1,4 +1,4 @@
-//! Limits on the bytes that writers hand in before the peer has them.
+//! Limits on the bytes that are written before the peer has received them.
 
 use std::collections::VecDeque;
 
@@ -6,9 +6,9 @@ use courser_wire::StreamId;
 
 use super::StreamsConfig;
 
-/// The room left for a writer.
+/// The limits of one write, in bytes.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct WriteRoom {
+pub(super) struct WriteLimits {
     /// Unsent bytes that a stream may hold.
     pub(super) unsent_limit: u64,
     /// Bytes that all streams together may still accept.
@@ -43,7 +43,7 @@ pub(super) struct SendBudget {
     congestion_window: u64,
     /// Free memory of the endpoint.
     memory_left: u64,
-    /// Streams whose writers were refused because of the limits of the whole connection.
+    /// Streams whose writers were blocked by the limits of the whole connection.
     writers: VecDeque<StreamId>,
 }
 
@@ -91,13 +91,13 @@ impl SendBudget {
     /// Returns the limit on bytes kept until they are acknowledged: at most a quarter of the memory
     /// left, so that many connections at their limit leave some for others.
     fn limit(&self) -> u64 {
-        let fair = (self.memory_left / 4).max(LEAST_SEND_BUFFER);
-        self.limit.min(fair)
+        let fair_share = (self.memory_left / 4).max(MIN_FAIR_SHARE);
+        self.limit.min(fair_share)
     }
 
-    /// Returns the room for a writer. `credit` is what the peer grants for the connection.
-    pub(super) fn room(&self, credit: u64) -> WriteRoom {
-        WriteRoom {
+    /// Returns the limits of a write. `credit` is what the peer grants for the connection.
+    pub(super) fn write_limits(&self, credit: u64) -> WriteLimits {
+        WriteLimits {
             unsent_limit: self.unsent_limit,
             connection: self.limit().saturating_sub(self.retained),
             credit: credit.saturating_sub(self.unsent),
@@ -105,7 +105,7 @@ impl SendBudget {
         }
     }
 
-    /// Counts bytes that a writer has handed in.
+    /// Counts bytes that were written.
     #[inline]
     pub(super) fn on_written(&mut self, len: u64) {
         self.retained += len;
@@ -132,7 +132,7 @@ impl SendBudget {
         self.unsent -= unsent;
     }
 
-    /// Forgets all bytes and writers, when the streams are dropped at once.
+    /// Resets the counts and removes all writers, when all streams are dropped at once.
     pub(super) fn clear(&mut self) {
         (self.retained, self.unsent) = (0, 0);
         self.writers = VecDeque::new();
@@ -150,7 +150,8 @@ impl SendBudget {
         self.on_congestion_window(self.congestion_window)
     }
 
-    /// Adapts the limits to the congestion window. Returns true if that on all bytes changes.
+    /// Adapts the limits to the congestion window. Returns true if the limit on all
+    /// bytes changes.
     ///
     /// Four windows may be kept until they are acknowledged: one is in flight, and three cover lost
     /// packets, because data behind a lost packet is kept until its retransmission arrives. That
@@ -166,14 +167,14 @@ impl SendBudget {
         changes
     }
 
-    /// Lets the writer of a stream wait for room, if it does not yet.
+    /// Adds the writer of a stream to those that wait, if it is not among them.
     pub(super) fn wait(&mut self, id: StreamId) {
         if !self.writers.contains(&id) {
             self.writers.push_back(id);
         }
     }
 
-    /// Returns true if writers wait and a good part of the limit is free.
+    /// Returns true if writers wait and a quarter of the limit is free.
     #[inline]
     pub(super) fn can_wake_writers(&self) -> bool {
         !self.writers.is_empty() && self.retained <= self.limit() / 4 * 3
@@ -184,7 +185,7 @@ impl SendBudget {
         self.writers.pop_front()
     }
 
-    /// Frees the room for more writers.
+    /// Frees spare capacity.
     pub(super) fn shrink(&mut self) {
         self.writers.shrink_to_fit();
     }
@@ -194,7 +195,7 @@ impl SendBudget {
 pub(super) const SEND_BUFFER_MIN: u64 = 512 << 10;
 
 /// Bytes that a connection may keep until they are acknowledged even if memory is short.
-const LEAST_SEND_BUFFER: u64 = 64 << 10;
+const MIN_FAIR_SHARE: u64 = 64 << 10;
 
 /// Unsent bytes that a stream may hold while the congestion window is small, if the configuration
 /// allows that many. Two windows suffice for a writer to keep the sender busy.

@@ -11,16 +11,16 @@ use super::buffers::{Buffers, Chunk, next_capacity};
 
 /// The bytes written to one stream and not acknowledged yet.
 ///
-/// The bytes lie in a queue of chunks. Each offset stays in one place from `write` until its
-/// acknowledgement, so a retransmission cannot differ (RFC 9000 §2.2). Lost data is a set of spans,
-/// never a stored packet. The end of the stream counts as one more position behind the last byte: a
+/// The bytes lie in a queue of chunks.Each byte stays where `write` stored it until it is
+/// acknowledged, so a retransmission cannot differ (RFC 9000 §2.2). Lost data is a set of spans, never a
+/// stored packet. The end of the stream counts as one more position behind the last byte: a
 /// FIN is sent, lost and acknowledged like a byte.
 #[derive(Debug, Default)]
 pub(super) struct SendBuffer {
     chunks: VecDeque<Part>,
     /// Index of the chunk that contains the first position never sent, or of one before it.
     cursor: usize,
-    /// Lower positions are acknowledged, and their memory is freed.
+    /// All lower positions are acknowledged, and their memory is freed.
     acked_to: u64,
     /// First position never sent.
     sent_to: u64,
@@ -90,7 +90,7 @@ impl SendBuffer {
         self.end.saturating_sub(self.acked_to)
     }
 
-    /// Returns true if no more may be written.
+    /// Returns true after [`SendBuffer::finish`].
     pub(super) const fn is_finished(&self) -> bool {
         self.is_finished
     }
@@ -120,7 +120,7 @@ impl SendBuffer {
 
     /// Copies bytes to the end.
     pub(super) fn write(&mut self, mut data: &[u8], buffers: &mut Buffers) {
-        debug_assert!(!self.is_finished, "written past the end");
+        debug_assert!(!self.is_finished, "written after finish");
         buffers.sending.on_written(data.len() as u64);
         while !data.is_empty() {
             let filled = self
@@ -130,8 +130,8 @@ impl SendBuffer {
             self.end += filled as u64;
             data = &data[filled..];
             if !data.is_empty() {
-                // A few bytes follow shared content, such as the header of the next frame. They
-                // must not claim a buffer as large as the content.
+                // The last chunk is shared content, and a few bytes follow, such as the header of
+                // the next frame. They must not claim a buffer as large as the content.
                 let previous = match self.chunks.back() {
                     Some(last) if last.chunk.is_open() => last.chunk.capacity(),
                     _ => 0,
@@ -145,8 +145,9 @@ impl SendBuffer {
         }
     }
 
-    /// Moves the first `len` bytes to the end without copying them, unless they are few. A chunk of which
-    /// all bytes were copied stays with the caller, who has no lock when it ends.
+    ///Moves the first `len` bytes to the end without copying them, unless they are few. `Bytes` of which all
+    /// were copied stay with the caller, who drops them without a lock held: their drop may run code of the
+    /// application.
     pub(super) fn write_shared(&mut self, bytes: &mut Bytes, len: usize, buffers: &mut Buffers) {
         if len < WORTH_SHARING {
             self.write(&bytes[..len], buffers);
@@ -316,11 +317,11 @@ impl SendBuffer {
         self.cursor = self.cursor.min(self.chunks.len());
         self.end = end;
         self.is_finished = false;
-        self.give_up_from(reliable);
+        self.remove_lost_from(reliable);
     }
 
-    /// Sends no position from `reliable` on again.
-    pub(super) fn give_up_from(&mut self, reliable: u64) {
+    /// Removes the positions from `reliable` on from those to send again.
+    pub(super) fn remove_lost_from(&mut self, reliable: u64) {
         self.lost.remove(reliable..u64::MAX);
     }
 
@@ -336,7 +337,7 @@ impl SendBuffer {
         self.sent_to = self.end;
     }
 
-    /// Frees the room for more chunks and spans.
+    /// Frees the spare capacity of the lists.
     pub(super) fn shrink(&mut self) {
         self.chunks.shrink_to_fit();
         self.acked.shrink();
@@ -361,11 +362,11 @@ impl SendBuffer {
     }
 }
 
-/// Smaller writes are copied: a reference of their own would cost more.
+/// Smaller writes are copied: a chunk of their own would cost more.
 const WORTH_SHARING: usize = 1 << 10;
-/// Number of chunks for which the list of a recycled stream keeps room.
+/// Capacity that the list of a recycled stream keeps, in chunks.
 const KEPT_ENTRIES: usize = 8;
-/// The sets of longer streams may have grown large and are not kept.
+/// Streams with more bytes than this do not keep the memory of their sets, which may have grown large.
 const KEPT_SETS: u64 = 256 << 10;
 
 #[cfg(test)]

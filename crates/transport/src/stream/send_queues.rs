@@ -1,4 +1,4 @@
-//! The streams of a connection that have frames to send, in the order in which they send them.
+//! The streams of a connection that have frames to send, in the order of sending.
 
 use courser_base::{Rate, Time};
 use courser_wire::StreamId;
@@ -10,8 +10,8 @@ use super::table::Entry;
 
 /// The queues of the streams that have control frames, lost data or new data to send.
 ///
-/// A stream is in each queue at most once. Its [`Entry`] records in which, so each method takes the
-/// entry together with its key.
+///A stream is in each queue at most once. Its [`Entry`] records in which queues it is, so each method takes
+/// both the key and the entry.
 #[derive(Debug, Default)]
 pub(super) struct SendQueues {
     /// Streams with control frames to send.
@@ -20,7 +20,7 @@ pub(super) struct SendQueues {
     pub(super) free: Schedule,
     /// Streams with new data that their own limit allows.
     pub(super) new: Schedule,
-    /// Made for the first stream with a limit on its rate.
+    /// Created for the first stream with a limit on its rate.
     rate_caps: Option<Box<RateCaps>>,
 }
 
@@ -133,12 +133,12 @@ impl SendQueues {
         }
     }
 
-    /// Returns the time at which a stream with a limit on its rate may send on.
+    /// Returns the time at which the next paused stream may continue.
     pub(super) fn next_resumption(&self) -> Option<Time> {
         self.rate_caps.as_ref().and_then(|caps| caps.next())
     }
 
-    /// Ends the pause of a stream whose time has come, and returns it.
+    /// Ends a pause that is over, and returns its stream.
     pub(super) fn pop_resumed(&mut self, now: Time) -> Option<StreamId> {
         self.rate_caps.as_mut()?.pop_due(now)
     }
@@ -148,7 +148,7 @@ impl SendQueues {
         *self = Self::default();
     }
 
-    /// Frees the room for more streams.
+    /// Frees spare capacity.
     pub(super) fn shrink(&mut self) {
         self.free.shrink();
         self.new.shrink();

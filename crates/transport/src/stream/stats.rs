@@ -18,7 +18,7 @@ pub struct SendStreamStats {
 /// The progress of the receiving part of a stream, in bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct RecvStreamStats {
-    /// The end of the received bytes, including gaps below it.
+    /// The largest received offset; there may be gaps below it.
     pub received: u64,
     /// Bytes that the application has read.
     pub read: u64,
@@ -38,6 +38,6 @@ pub enum BlockedBy {
     /// The peer's limit on the bytes of all streams: MAX_DATA has to raise it.
     ConnectionFlowControl,
     /// The network: written bytes wait for the congestion window, for the pacer, or for
-    /// acknowledgements that make room in the send buffer.
+    /// acknowledgements that free send buffer.
     Congestion,
 }

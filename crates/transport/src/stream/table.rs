@@ -12,21 +12,21 @@ use super::receive::ReceivePart;
 use super::send::SendPart;
 use crate::hasher::StreamIdState;
 
-/// One stream. A part that its direction lacks takes no memory.
+/// One stream. If it is unidirectional, the unused part takes no memory.
 #[derive(Debug)]
 pub(super) struct Entry {
     pub(super) id: StreamId,
-    /// True if we send on it.
+    /// True if we may send on this stream.
     pub(super) sends: bool,
-    /// True if the peer sends on it.
+    /// True if the peer may send on this stream.
     pub(super) receives: bool,
     pub(super) send: Half<SendPart>,
     pub(super) receive: Half<ReceivePart>,
     pub(super) priority: i32,
     pub(super) pending: PendingFrames,
-    /// True if it is in the schedule of frames that need no credit.
+    /// True if [`SendQueues::free`](super::send_queues::SendQueues::free) contains this stream.
     pub(super) in_free: bool,
-    /// True if it is in the schedule of new data.
+    /// True if [`SendQueues::new`](super::send_queues::SendQueues::new) contains this stream.
     pub(super) in_new: bool,
 }
 
@@ -44,8 +44,8 @@ impl Entry {
 
 /// All streams of a connection that are not over.
 ///
-/// Entries of ended streams are reused, with the memory of their lists. Recent lookups are cached,
-/// about as many as there are streams, so that IDs are not hashed per frame.
+/// Entries of ended streams are reused, with the memory of their lists.Recent lookups are cached,
+/// about as many as there are streams, so that not every frame causes the hash of an ID.
 #[derive(Debug)]
 pub(super) struct Table {
     side: Side,
@@ -63,14 +63,14 @@ impl Table {
             entries: Vec::new(),
             free: Vec::new(),
             by_id: HashMap::with_hasher(StreamIdState::new(hash_key)),
-            recent: vec![NOBODY],
+            recent: vec![EMPTY],
         }
     }
 
     /// Returns the key of a stream.
     #[inline]
     pub(super) fn find(&mut self, id: StreamId) -> Option<u32> {
-        let (recent, key) = self.recent[self.place(id)];
+        let (recent, key) = self.recent[self.cache_index(id)];
         if recent == id.value() {
             return Some(key);
         }
@@ -80,7 +80,7 @@ impl Table {
     #[inline(never)]
     fn find_hashed(&mut self, id: StreamId) -> Option<u32> {
         let key = *self.by_id.get(&id.value())?;
-        self.remember(id, key);
+        self.cache(id, key);
         Some(key)
     }
 
@@ -97,7 +97,7 @@ impl Table {
         &mut self.entries[key as usize]
     }
 
-    /// Gives a new stream an entry, whose parts the caller must begin.
+    /// Inserts a new stream and returns its key. The caller must call `begin` on its parts.
     pub(super) fn insert(&mut self, id: StreamId) -> u32 {
         let key = self.free.pop().unwrap_or_else(|| self.grow());
         let is_ours = id.initiator() == self.side;
@@ -106,7 +106,7 @@ impl Table {
         (state.id, state.priority) = (id, 0);
         (state.sends, state.receives) = (is_bidi || is_ours, is_bidi || !is_ours);
         self.by_id.insert(id.value(), key);
-        self.remember(id, key);
+        self.cache(id, key);
         key
     }
 
@@ -117,9 +117,9 @@ impl Table {
             self.entries.reserve_exact(self.entries.len().max(1));
         }
         let recent = (self.entries.len() + 1).next_power_of_two();
-        let recent = recent.clamp(FEWEST_RECENT, MOST_RECENT);
+        let recent = recent.clamp(MIN_RECENT, MAX_RECENT);
         if self.recent.len() < recent {
-            self.recent = vec![NOBODY; recent];
+            self.recent = vec![EMPTY; recent];
         }
         self.entries.push(Entry {
             id: StreamId::from_value(0),
@@ -135,7 +135,7 @@ impl Table {
         u32::try_from(self.entries.len() - 1).expect("streams use up memory long before 2^32")
     }
 
-    /// Empties the entry of a stream that is over.
+    /// Removes a stream that has ended, and keeps its entry for reuse.
     pub(super) fn remove(&mut self, key: u32, buffers: &mut Buffers) {
         let state = &mut self.entries[key as usize];
         let id = state.id;
@@ -146,9 +146,9 @@ impl Table {
             receive.recycle(buffers);
         }
         self.by_id.remove(&id.value());
-        let place = self.place(id);
-        if self.recent[place].0 == id.value() {
-            self.recent[place] = NOBODY;
+        let cache_index = self.cache_index(id);
+        if self.recent[cache_index].0 == id.value() {
+            self.recent[cache_index] = EMPTY;
         }
         self.free.push(key);
     }
@@ -168,7 +168,7 @@ impl Table {
         self.by_id.values().copied()
     }
 
-    /// Returns true if no stream is left and there are more empty entries than are worth keeping.
+    /// Returns true if no stream is left and there are more than [`KEPT_ENTRIES`] empty entries.
     pub(super) fn is_oversized(&self) -> bool {
         self.by_id.is_empty() && self.entries.len() > KEPT_ENTRIES
     }
@@ -178,16 +178,16 @@ impl Table {
         (self.entries, self.free) = (Vec::new(), Vec::new());
         self.by_id.clear();
         self.by_id.shrink_to_fit();
-        self.recent = vec![NOBODY];
+        self.recent = vec![EMPTY];
     }
 
-    /// Returns the number of entries.
+    /// Returns the number of entries, empty ones included.
     #[cfg(test)]
     pub(super) fn kept(&self) -> usize {
         self.entries.len()
     }
 
-    /// Frees the memory that the streams there are do not need.
+    /// Frees the memory that is kept for reuse.
     pub(super) fn shrink(&mut self) {
         for &key in &self.free {
             let state = &mut self.entries[key as usize];
@@ -206,26 +206,26 @@ impl Table {
         self.by_id.shrink_to_fit();
     }
 
-    fn remember(&mut self, id: StreamId, key: u32) {
-        let place = self.place(id);
-        self.recent[place] = (id.value(), key);
+    fn cache(&mut self, id: StreamId, key: u32) {
+        let cache_index = self.cache_index(id);
+        self.recent[cache_index] = (id.value(), key);
     }
 
-    /// Returns the cache index of a stream: neighbours of one kind get different indices.
+    /// Returns the cache index of a stream. Consecutive streams of one direction get different indices.
     #[inline]
-    fn place(&self, id: StreamId) -> usize {
+    fn cache_index(&self, id: StreamId) -> usize {
         let value = id.value();
         (value >> 2 ^ value << 1) as usize & (self.recent.len() - 1)
     }
 }
 
-/// Number of cached lookups while there are few streams; a single one before the first stream.
-const FEWEST_RECENT: usize = 8;
-/// Maximum of cached lookups, which take 4 KiB.
-const MOST_RECENT: usize = 256;
-/// An entry that matches no stream, because no stream has this ID.
-const NOBODY: (u64, u32) = (u64::MAX, 0);
-/// More empty entries than this are freed at once when the last stream ends.
+/// Size of the cache of lookups while there are few streams; 1 before the first stream.
+const MIN_RECENT: usize = 8;
+/// Maximum size of the cache of lookups, which takes 4 KiB.
+const MAX_RECENT: usize = 256;
+/// An empty place in the cache. No stream has this ID.
+const EMPTY: (u64, u32) = (u64::MAX, 0);
+/// If there are more entries than this when the last stream ends, all are freed.
 const KEPT_ENTRIES: usize = 1024;
 
 #[cfg(test)]

@@ -93,12 +93,12 @@ impl End {
 
     /// Sends one packet, if there is anything to send.
     fn send(&mut self) -> Option<Flying> {
-        let wanted = self.streams.wants_to_send();
+        let wanted = self.streams.has_frames_to_send();
         let flying = self.send_within(ROOM);
         assert_eq!(
             wanted,
             !flying.bytes.is_empty(),
-            "wants_to_send() says {wanted}"
+            "has_frames_to_send() says {wanted}"
         );
         wanted.then_some(flying)
     }

@@ -11,15 +11,15 @@ use super::Streams;
 use super::control::ControlFrame;
 use super::event::StreamEvent;
 use crate::build::packet_builder::PacketBuilder;
-use crate::flow::{LARGEST_CONTROL, has_control_room};
+use crate::flow::{LARGEST_CONTROL, fits_control_frame};
 use crate::space::sent::SentFrame;
 
 impl Streams {
     /// Returns true if a frame could be written within the limits of the peer.
     #[inline]
-    pub fn wants_to_send(&self) -> bool {
-        self.flow.wants_to_send()
-            || self.limits.wants_to_send()
+    pub fn has_frames_to_send(&self) -> bool {
+        self.flow.has_frames_to_send()
+            || self.limits.has_frames_to_send()
             || !self.queues.control.is_empty()
             || self.has_stream_data()
     }
@@ -31,18 +31,18 @@ impl Streams {
             || (!self.queues.new.is_empty() && self.flow.send.available() > 0)
     }
 
-    /// Returns an upper bound on the bytes of all waiting frames. Returns `None` if that is above
-    /// `most`, if many streams have data, or if any of it is a retransmission.
-    pub fn little_left(&mut self, most: u64) -> Option<u64> {
+    ///Returns an upper bound on the bytes of all frames that are due. Returns `None` if that is above `max`, if
+    /// many streams have data, or if any of it is a retransmission.
+    pub fn pending_bytes_up_to(&mut self, max: u64) -> Option<u64> {
         let control =
-            self.queues.control.most_frames() + self.flow.due_frames() + self.limits.due_frames();
+            self.queues.control.max_frames() + self.flow.due_frames() + self.limits.due_frames();
         let mut left = (control * LARGEST_CONTROL) as u64;
         for list in [&self.queues.free, &self.queues.new] {
             for key in list.few(FEW_STREAMS)? {
                 left += self.table.at(key).send.only_unsent()? + LARGEST_STREAM_HEADER;
             }
         }
-        (left <= most).then_some(left)
+        (left <= max).then_some(left)
     }
 
     /// Writes RESET_STREAM, STOP_SENDING, and the frames that grant or request credit, as many as
@@ -54,15 +54,15 @@ impl Streams {
         packet: &mut PacketBuilder<'_>,
     ) {
         self.on_timeout(now);
-        if self.flow.wants_to_send() {
+        if self.flow.has_frames_to_send() {
             let has_data = !self.queues.new.is_empty();
             self.flow.write_frames(now, rtt, has_data, packet);
         }
-        if self.limits.wants_to_send() {
+        if self.limits.has_frames_to_send() {
             self.limits.write_frames(now, packet);
         }
         while let Some(key) = self.queues.control.first() {
-            if !has_control_room(packet) {
+            if !fits_control_frame(packet) {
                 return;
             }
             if !self.write_one_control_frame(key, now, rtt, packet) {
@@ -72,7 +72,7 @@ impl Streams {
         }
     }
 
-    /// Writes one control frame of a stream. Returns false if it wants none.
+    /// Writes one control frame of a stream. Returns false if none is pending.
     fn write_one_control_frame(
         &mut self,
         key: u32,
@@ -218,10 +218,10 @@ impl Streams {
         true
     }
 
-    /// Requests again the frames that ask for missing credit. Used when nothing ack-eliciting is in
-    /// flight and the connection must not time out (RFC 9000 §4.1).
+    ///Requests the frames that ask for missing credit again. Called when no ack-eliciting packet is in
+    /// flight, so that the connection does not time out (RFC 9000 §4.1).
     pub fn repeat_blocked(&mut self) {
-        self.flow.send.forget_signal();
+        self.flow.send.clear_signal();
         self.signal_if_blocked();
         self.limits.repeat_blocked();
         for key in self.table.keys().collect::<Vec<_>>() {
@@ -232,13 +232,13 @@ impl Streams {
     pub(super) fn repeat_stream_blocked(&mut self, key: u32) {
         let state = self.table.at(key);
         if state.sends && state.send.blocked_at().is_some() {
-            state.send.forget_blocked();
+            state.send.repeat_blocked();
             self.schedule(key);
         }
     }
 }
 
-/// Maximum of streams examined to decide whether little is left.
+/// Maximum of streams that [`Streams::pending_bytes_up_to`] examines.
 const FEW_STREAMS: usize = 4;
 
 /// Bytes of type, stream ID, offset and length at their largest.

@@ -29,8 +29,7 @@ impl Streams {
         self.buffers.sending.clear();
     }
 
-    /// Turns a blocked read into the end of the stream if the connection is over and nothing more can
-    /// arrive.
+    ///Replaces [`ReadError::Blocked`] if the connection is over and nothing more can arrive.
     #[inline]
     pub(super) fn or_closed<T>(&self, read: Result<T, ReadError>) -> Result<T, ReadError> {
         match read {
@@ -41,7 +40,7 @@ impl Streams {
 }
 
 impl Entry {
-    /// Ends all sending, because the peer is gone.
+    /// Ends all sending, because the connection is over.
     fn end_sending(&mut self) {
         self.sends = false;
         (self.in_free, self.in_new) = (false, false);

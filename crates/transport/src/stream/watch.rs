@@ -1,4 +1,4 @@
-//! The progress of one stream, for an application that watches it.
+//! The progress of one stream, for the application.
 
 use courser_wire::StreamId;
 
@@ -8,13 +8,13 @@ use super::{StreamEvent, Streams};
 
 impl Streams {
     /// Returns how many more bytes of a stream may be written so that the peer's credit for the stream
-    /// and for the connection covers all of them. 0 for a stream that is gone.
+    /// and for the connection covers all of them. Returns 0 for a stream that has ended.
     ///
     /// QPACK needs this for instructions that must not be sent in part (RFC 9204 §2.1.3).
     pub fn send_credit(&mut self, id: StreamId) -> u64 {
-        let room = self.write_room();
+        let limits = self.write_limits();
         let key = self.sender(id);
-        key.map_or(0, |key| self.table.at(key).send.covered(room))
+        key.map_or(0, |key| self.table.at(key).send.credit_for_writes(limits))
     }
 
     /// Returns the progress of sending.
@@ -41,16 +41,16 @@ impl Streams {
             .ok_or(ClosedStream)
     }
 
-    /// Returns true if all bytes of a stream have arrived, so that the peer can no longer reset it; `None` if the stream is
-    /// over, or the connection is.
+    ///Returns true if all bytes of a stream have arrived, so that the peer can no longer reset it; `None` if
+    /// the stream or the connection is over.
     pub fn has_everything(&self, id: StreamId) -> Option<bool> {
         let state = self.table.get(id).filter(|state| state.receives);
         state.map(|state| state.receive.has_everything())
     }
 
-    /// Returns true if the peer has acknowledged the first `len` bytes of a stream. Otherwise
-    /// [`StreamEvent::Acknowledged`] follows once for the smallest `len` of such calls, and then
-    /// they have to be repeated; [`StreamEvent::Finished`] instead ends all waiting.
+    /// Returns true if the peer has acknowledged the first `len` bytes of a stream.Otherwise
+    /// [`StreamEvent::Acknowledged`] follows once, for the smallest `len` of such calls, and then the others
+    /// have to be repeated; or [`StreamEvent::Finished`] follows when everything was acknowledged.
     ///
     /// # Errors
     ///
@@ -61,8 +61,8 @@ impl Streams {
         self.table.at(key).send.await_acked(len)
     }
 
-    /// Returns the limit because of which the last write was refused, while it is in the way;
-    /// `None` if a write is worth trying.
+    ///Returns the limit that blocked the last write, as long as it still does; `None` if the next write may
+    /// succeed.
     ///
     /// # Errors
     ///

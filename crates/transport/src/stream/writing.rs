@@ -7,7 +7,7 @@ use courser_wire::{Direction, StreamId};
 use super::Streams;
 use super::control::ControlFrame;
 use super::event::{ClosedStream, FinishError, ResetAtError, StreamEvent, WriteError};
-use super::send_budget::WriteRoom;
+use super::send_budget::WriteLimits;
 
 impl Streams {
     /// Opens a stream. Returns `None` at the peer's limit; then [`StreamEvent::Available`] follows.
@@ -17,7 +17,7 @@ impl Streams {
         Some(id)
     }
 
-    /// Copies bytes to the end of a stream and returns how many there was room for.
+    /// Copies as many bytes to the end of a stream as the send buffer accepts, and returns how many.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/pair.rs"));
@@ -34,47 +34,51 @@ impl Streams {
     ///
     /// # Errors
     ///
-    /// [`WriteError::Blocked`] when there is no room at present, the other variants when there will
+    /// [`WriteError::Blocked`] when there is no limits at present, the other variants when there will
     /// never be any.
     pub fn write(&mut self, id: StreamId, data: &[u8]) -> Result<usize, WriteError> {
-        let (key, room) = (self.sender(id)?, self.write_room());
-        let result = self.table.at(key).send.write(data, room, &mut self.buffers);
-        self.on_written(key, result)
-    }
-
-    /// Appends bytes to a stream without copying them, removes those from `data`, and returns how
-    /// many there was room for.
-    ///
-    /// # Errors
-    ///
-    /// [`WriteError::Blocked`] when there is no room at present, the other variants when there will
-    /// never be any.
-    pub fn write_chunk(&mut self, id: StreamId, data: &mut Bytes) -> Result<usize, WriteError> {
-        let (key, room) = (self.sender(id)?, self.write_room());
+        let (key, limits) = (self.sender(id)?, self.write_limits());
         let result = self
             .table
             .at(key)
             .send
-            .write_shared(data, room, &mut self.buffers);
+            .write(data, limits, &mut self.buffers);
+        self.on_written(key, result)
+    }
+
+    /// Appends bytes to a stream without copying them,as many as the send buffer accepts.
+    /// Removes those from `data` and returns how many.
+    ///
+    /// # Errors
+    ///
+    /// [`WriteError::Blocked`] when there is no limits at present, the other variants when there will
+    /// never be any.
+    pub fn write_chunk(&mut self, id: StreamId, data: &mut Bytes) -> Result<usize, WriteError> {
+        let (key, limits) = (self.sender(id)?, self.write_limits());
+        let result = self
+            .table
+            .at(key)
+            .send
+            .write_shared(data, limits, &mut self.buffers);
         self.on_written(key, result)
     }
 
     /// Returns true if bytes written after `ahead` more bytes could be sent within the peer's
     /// credit. Otherwise, if `ahead` is 0, [`StreamEvent::Writable`] follows when there is credit.
     ///
-    /// An application that produces content on demand asks this first: content produced for a peer
-    /// that grants no credit takes memory for as long as the peer likes.
+    ///An application that produces content on demand should call this first: content for a peer that grants
+    /// no credit takes memory until the peer grants some.
     ///
     /// # Errors
     ///
     /// The errors of [`Streams::write`], without [`WriteError::Blocked`].
     pub fn is_worth_writing(&mut self, id: StreamId, ahead: u64) -> Result<bool, WriteError> {
-        let (key, room) = (self.sender(id)?, self.write_room());
+        let (key, limits) = (self.sender(id)?, self.write_limits());
         let state = self.table.at(key);
         if let Some(code) = state.send.stopped() {
             return Err(WriteError::Stopped(code));
         }
-        if state.send.is_worth_writing(ahead, room) {
+        if state.send.is_worth_writing(ahead, limits) {
             return Ok(true);
         }
         if ahead > 0 {
@@ -89,8 +93,10 @@ impl Streams {
         Ok(false)
     }
 
-    pub(super) fn write_room(&self) -> WriteRoom {
-        self.buffers.sending.room(self.flow.send.available())
+    pub(super) fn write_limits(&self) -> WriteLimits {
+        self.buffers
+            .sending
+            .write_limits(self.flow.send.available())
     }
 
     fn on_written(
@@ -138,8 +144,8 @@ impl Streams {
         Ok(())
     }
 
-    /// Abandons sending, but delivers the first `reliable_size` bytes of the stream: as many of
-    /// them as were written. The peer's application reads these and then the error code.
+    ///Abandons sending, but delivers the first `reliable_size` bytes of the stream, or all that were written if
+    /// these are fewer. The peer's application reads these bytes and then the error code.
     ///
     /// A later call may reduce the size, down to 0 by [`Streams::reset`]. The code of the first
     /// call counts. [`StreamEvent::Finished`] follows when the peer has received the reset and these
@@ -214,7 +220,7 @@ impl Streams {
         while let Some(deadlines) = &mut self.deadlines
             && let Some((id, code)) = deadlines.pop_due(now)
         {
-            // It may have been delivered while its other direction stays open.
+            // All data may have been acknowledged while the stream stays open in the other direction.
             let is_late = self.send_stats(id).is_ok() && self.reset(id, code).is_ok();
             if is_late {
                 self.events.push_back(StreamEvent::Expired { id });
@@ -223,7 +229,7 @@ impl Streams {
     }
 
     /// Limits the bytes per second that a stream sends for the first time. Bytes that are sent again do
-    /// not count. Other streams use the time in which it pauses. `None` removes the limit, and a rate of
+    /// not count. Other streams send while it pauses. `None` removes the limit, and a rate of
     /// zero counts as a byte per second.
     ///
     /// # Errors
@@ -240,7 +246,7 @@ impl Streams {
         Ok(())
     }
 
-    /// Sends RESET_STREAM in place of the bytes of a stream, which were discarded.
+    /// Requests RESET_STREAM, and removes the stream from the queues of data, which was discarded.
     pub(super) fn on_reset_due(&mut self, key: u32) {
         self.queues.unschedule(key, self.table.at(key));
         let state = self.table.at(key);

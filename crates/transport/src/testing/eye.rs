@@ -11,7 +11,7 @@ use super::link::Datagram;
 use super::tampering::{Secrets, Tampered};
 use super::{End, Pair, Setup};
 
-/// Holds all keys of a connection.
+/// The keys with which the two ends of a connection seal.
 pub(crate) struct Eye {
     pub(crate) client: Secrets,
     pub(crate) server: Secrets,
@@ -37,11 +37,11 @@ pub(crate) struct Seen {
 
 impl Seen {
     pub(crate) fn frames(&self) -> impl Iterator<Item = Frame<'_>> {
-        Frames::new(&self.payload).map(|frame| frame.expect("honest ends send proper frames"))
+        Frames::new(&self.payload).map(|frame| frame.expect("honest ends send valid frames"))
     }
 
-    pub(crate) fn has(&self, wanted: impl Fn(&Frame<'_>) -> bool) -> bool {
-        self.frames().any(|frame| wanted(&frame))
+    pub(crate) fn has(&self, is_chosen: impl Fn(&Frame<'_>) -> bool) -> bool {
+        self.frames().any(|frame| is_chosen(&frame))
     }
 
     pub(crate) fn is_ack_eliciting(&self) -> bool {
@@ -50,7 +50,7 @@ impl Seen {
 }
 
 impl Setup {
-    /// Adds an observer.
+    /// Adds an observer, which gets the keys of both ends.
     pub(crate) fn with_eye(mut self) -> (Self, Eye) {
         let (client_tls, client) = Tampered::keys(self.client_tls);
         let (server_tls, server) = Tampered::keys(self.server.tls);

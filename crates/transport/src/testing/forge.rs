@@ -49,25 +49,25 @@ impl Pair {
     }
 }
 
-/// Encodes a frame.
+/// Encodes a frame as it is in the payload of a packet.
 pub(crate) fn encode(frame: &Frame<'_>) -> Vec<u8> {
     let mut bytes = vec![0; frame.encoded_len()];
     frame.encode(&mut Writer::new(&mut bytes));
     bytes
 }
 
-/// Seals `payload` as the next packet of `end` in a space, bypassing everything that would keep
-/// `end` from sending it. Datagrams with Initials are padded to 1200 bytes.
+/// Seals `payload` as the next packet of `end` in a space, without the checks of an honest end.
+/// Datagrams with Initials are padded to 1200 bytes.
 pub(crate) fn forge(end: &mut End, space: SpaceId, payload: &[u8]) -> Vec<u8> {
     forge_with(end, space, payload, |_| {})
 }
 
-/// Like [`forge`]; `twist` may change the header bytes before the packet is sealed.
+/// Like [`forge`]; `change` may modify the header bytes before the packet is sealed.
 pub(crate) fn forge_with(
     end: &mut End,
     space: SpaceId,
     payload: &[u8],
-    twist: impl FnOnce(&mut [u8]),
+    change: impl FnOnce(&mut [u8]),
 ) -> Vec<u8> {
     const NUMBER_LEN: usize = 4;
     let connection = end.connection();
@@ -112,7 +112,7 @@ pub(crate) fn forge_with(
         let len = bytes.len() - number_offset;
         patch_length(&mut bytes, offset, len);
     }
-    twist(&mut bytes[..header_len]);
+    change(&mut bytes[..header_len]);
     connection.forging_seal(
         space,
         number,

@@ -22,8 +22,8 @@ pub(crate) struct Forgery {
     version: Option<u32>,
     /// Bits of the first byte to invert.
     flip: u8,
-    /// Shortest payload of an Initial.
-    least: usize,
+    /// Minimum payload length of an Initial in bytes.
+    min_payload: usize,
 }
 
 const NUMBER_LEN: usize = 4;
@@ -33,7 +33,7 @@ impl Forgery {
     pub(crate) fn of(payload: &[u8]) -> Self {
         Self {
             payload: payload.to_vec(),
-            least: 1200,
+            min_payload: 1200,
             ..Self::default()
         }
     }
@@ -79,7 +79,10 @@ impl Forgery {
     }
 
     pub(crate) fn unpadded(self) -> Self {
-        Self { least: 0, ..self }
+        Self {
+            min_payload: 0,
+            ..self
+        }
     }
 
     /// Seals the packet with the keys of `end`.
@@ -118,7 +121,7 @@ impl Forgery {
             .unwrap_or_else(|| connection.forging_number(space));
         let mut payload = self.payload.clone();
         if space == SpaceId::Initial {
-            payload.resize(payload.len().max(self.least), 0);
+            payload.resize(payload.len().max(self.min_payload), 0);
         }
         let mut bytes = vec![0; 64 + self.token.len() + payload.len() + TAG_LEN];
         let mut writer = Writer::new(&mut bytes);
@@ -159,7 +162,7 @@ impl Forgery {
 }
 
 impl Pair {
-    /// Delivers a datagram to the server, in the client's name, and lets both ends react.
+    /// Delivers a datagram to the server from the client's address, and runs both ends.
     pub(crate) fn send_to_server(&mut self, bytes: Vec<u8>) {
         let (from, to) = (self.client.address, self.server.address);
         self.deliver(Datagram {
@@ -185,7 +188,7 @@ impl Pair {
         self.drive();
     }
 
-    /// Delivers a datagram to the client, in the server's name, and lets both ends react.
+    /// Delivers a datagram to the client from the server's address, and runs both ends.
     pub(crate) fn send_to_client(&mut self, bytes: Vec<u8>) {
         let (from, to) = (self.server.address, self.client.address);
         self.deliver(Datagram {

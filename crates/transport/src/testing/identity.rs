@@ -1,4 +1,4 @@
-//! Certificates and TLS configurations, made once per test process.
+//! A certificate, created once per test process, and TLS configurations with it.
 
 use std::sync::{Arc, OnceLock};
 
@@ -11,11 +11,14 @@ use rustls::RootCertStore;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 
 fn certificate() -> &'static (CertificateDer<'static>, Vec<u8>) {
-    static MADE: OnceLock<(CertificateDer<'static>, Vec<u8>)> = OnceLock::new();
-    MADE.get_or_init(|| {
-        let made = rcgen::generate_simple_self_signed(["localhost".to_owned()])
+    static CERTIFICATE: OnceLock<(CertificateDer<'static>, Vec<u8>)> = OnceLock::new();
+    CERTIFICATE.get_or_init(|| {
+        let generated = rcgen::generate_simple_self_signed(["localhost".to_owned()])
             .expect("a certificate for localhost");
-        (made.cert.der().clone(), made.signing_key.serialize_der())
+        (
+            generated.cert.der().clone(),
+            generated.signing_key.serialize_der(),
+        )
     })
 }
 
@@ -40,7 +43,7 @@ fn server_tls_with_chain(
     key: &[u8],
 ) -> Arc<dyn ServerTls> {
     let config = server_config_with_chain(protocols, chain, key);
-    Arc::new(TlsServer::new(config).expect("it fits QUIC"))
+    Arc::new(TlsServer::new(config).expect("the configuration supports QUIC"))
 }
 
 fn server_config_with_chain(
@@ -51,7 +54,7 @@ fn server_config_with_chain(
     let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.to_vec()));
     let options = ServerOptions::new(Identity { chain, key }, alpn(protocols));
     let config = server_config(options).expect("a server configuration");
-    // Chains have their length on the wire, whatever features other crates have enabled.
+    // Features of other crates must not change the length of the chain on the wire.
     let mut config = Arc::unwrap_or_clone(config);
     config.cert_compressors.clear();
     Arc::new(config)
@@ -62,17 +65,17 @@ pub(crate) fn server_tls_with_early_data(protocols: &[&[u8]]) -> Arc<dyn ServerT
     let (certificate, key) = certificate();
     let config = server_config_with_chain(protocols, vec![certificate.clone()], key);
     let tls = TlsServer::with_early_data(config, EarlyDataOptions::default());
-    Arc::new(tls.expect("it fits QUIC"))
+    Arc::new(tls.expect("the configuration supports QUIC"))
 }
 
 /// Returns a client configuration that offers early data.
 pub(crate) fn client_tls_with_early_data(protocols: &[&[u8]]) -> Arc<dyn ClientTls> {
     let config = trusting_config(protocols);
-    Arc::new(TlsClient::with_early_data(config).expect("it fits QUIC"))
+    Arc::new(TlsClient::with_early_data(config).expect("the configuration supports QUIC"))
 }
 
 pub(crate) fn client_tls(protocols: &[&[u8]]) -> Arc<dyn ClientTls> {
-    Arc::new(TlsClient::new(trusting_config(protocols)).expect("it fits QUIC"))
+    Arc::new(TlsClient::new(trusting_config(protocols)).expect("the configuration supports QUIC"))
 }
 
 fn trusting_config(protocols: &[&[u8]]) -> Arc<rustls::ClientConfig> {

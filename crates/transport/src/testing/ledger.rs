@@ -1,4 +1,4 @@
-//! Checks the amplification limit in every test: RFC 9000 §8, computed from outside.
+//! Checks the amplification limit in every test, from the datagrams alone. RFC 9000 §8.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -15,9 +15,9 @@ pub(crate) struct Ledger(HashMap<SocketAddr, Account>);
 struct Account {
     received: usize,
     sent: usize,
-    /// True once a datagram came from there that only a receiver at that address could have made: a
+    /// True once a datagram arrived from the address that only a receiver there could have sent: a
     /// packet with handshake keys, or a token. Tests of forged addresses check this themselves.
-    is_excused: bool,
+    is_exempt: bool,
 }
 
 impl Ledger {
@@ -27,7 +27,7 @@ impl Ledger {
         account.received += datagram.bytes.len();
         let mut rest = &datagram.bytes[..];
         while let Ok(packet) = packet::decode(rest, 0, 8) {
-            account.is_excused |= match packet.kind {
+            account.is_exempt |= match packet.kind {
                 PacketKind::Initial => !packet.token.is_empty(),
                 PacketKind::Handshake | PacketKind::OneRtt => true,
                 _ => false,
@@ -41,7 +41,7 @@ impl Ledger {
         let account = self.0.entry(datagram.to).or_default();
         account.sent += datagram.bytes.len();
         assert!(
-            account.is_excused || account.sent <= 3 * account.received,
+            account.is_exempt || account.sent <= 3 * account.received,
             "{} bytes to {} for {}",
             account.sent,
             datagram.to,
@@ -49,9 +49,9 @@ impl Ledger {
         );
     }
 
-    /// Records that something which only a receiver at `address` could have made came from elsewhere.
-    pub(crate) fn excuse(&mut self, address: SocketAddr) {
-        self.0.entry(address).or_default().is_excused = true;
+    /// Exempts an address, because data that only a receiver there could have sent arrived from another.
+    pub(crate) fn exempt(&mut self, address: SocketAddr) {
+        self.0.entry(address).or_default().is_exempt = true;
     }
 
     /// Returns the bytes received from an address and the bytes sent to it.

@@ -34,19 +34,19 @@ impl Datagram {
     }
 }
 
-/// The fate of batches of several datagrams, which leave as one buffer.
+/// The fate of batches of several datagrams, which are sent as one buffer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum BatchFault {
-    /// They arrive.
+    /// They arrive as sent.
     None,
     /// A device loses them as a whole.
     Lost,
-    /// The receiver reads this many bytes of the buffer. What is cut is no packet any more.
+    /// The receiver reads this many bytes of the buffer, so that a truncated packet is lost.
     CutAfter(usize),
 }
 
 impl BatchFault {
-    /// Returns how many datagrams of a batch are left.
+    /// Returns the number of datagrams of a batch that arrive.
     pub(crate) fn kept(self, batch: &[Datagram]) -> usize {
         match self {
             _ if batch.len() < 2 => batch.len(),
@@ -73,16 +73,16 @@ pub(crate) struct Link {
     pub(crate) filter: Option<Filter>,
     /// Bytes per second each way, IP and UDP headers included; `None` is unlimited.
     pub(crate) rate: Option<u64>,
-    /// The routes so far that still have datagrams, the current one last.
+    /// The routes with datagrams in transit, the current one last.
     routes: Vec<Route>,
     count: usize,
     seed: u64,
 }
 
-/// The links of both directions, to the server first.
+/// The links of both directions with the same settings; the one to the server is first.
 struct Route {
     spec: LinkSpec,
-    ways: [courser_link::Link; 2],
+    directions: [courser_link::Link; 2],
 }
 
 impl Link {
@@ -115,7 +115,7 @@ impl Link {
             ecn: datagram.ecn,
             payload: datagram.bytes.into(),
         };
-        self.route(now).ways[direction].send(now, packet);
+        self.route(now).directions[direction].send(now, packet);
     }
 
     /// Returns the route of the present settings.
@@ -131,9 +131,9 @@ impl Link {
         let route = self.routes.last_mut().expect("a route");
         if route.spec != spec {
             route
-                .ways
+                .directions
                 .iter_mut()
-                .for_each(|way| way.set_spec(now, &spec));
+                .for_each(|link| link.set_spec(now, &spec));
             route.spec = spec;
         }
         route
@@ -162,8 +162,11 @@ impl Link {
     pub(crate) fn receive(&mut self, now: Time) -> Option<Datagram> {
         loop {
             let next = self.next_arrival().filter(|next| *next <= now)?;
-            let mut ways = self.routes.iter_mut().flat_map(|route| &mut route.ways);
-            if let Some(packet) = ways.find_map(|way| way.poll(next)) {
+            let mut directions = self
+                .routes
+                .iter_mut()
+                .flat_map(|route| &mut route.directions);
+            if let Some(packet) = directions.find_map(|link| link.poll(next)) {
                 return Some(Datagram {
                     from: packet.source,
                     to: packet.destination,
@@ -179,12 +182,12 @@ impl Route {
     fn new(spec: &LinkSpec, seed: u64) -> Self {
         Self {
             spec: spec.clone(),
-            ways: DuplexSpec::symmetric(spec.clone()).links(seed).into(),
+            directions: DuplexSpec::symmetric(spec.clone()).links(seed).into(),
         }
     }
 
     fn next_time(&self) -> Option<Time> {
-        self.ways
+        self.directions
             .iter()
             .filter_map(courser_link::Link::next_time)
             .min()

@@ -1,12 +1,12 @@
 //! Two endpoints in memory, connected in virtual time, and tools to forge packets.
 
 pub(crate) mod eye;
+pub(crate) mod first_datagram;
 pub(crate) mod forge;
 pub(crate) mod forgery;
 pub(crate) mod identity;
 pub(crate) mod ledger;
 pub(crate) mod link;
-pub(crate) mod stranger;
 pub(crate) mod tampering;
 pub(crate) mod traffic;
 
@@ -26,16 +26,16 @@ use self::identity::{client_tls, server_tls};
 use self::ledger::Ledger;
 use self::link::{BatchFault, Datagram, Link};
 
-/// One end: an endpoint, its address and the events its application received.
+/// An endpoint with its address and the events that its application received.
 pub(crate) struct End {
     pub(crate) endpoint: Endpoint,
     pub(crate) address: SocketAddr,
     /// The addresses of its sockets from the second on.
     pub(crate) sockets: Vec<SocketAddr>,
-    /// Other addresses of the first socket.
-    pub(crate) also: Vec<SocketAddr>,
-    /// The system reports the local addresses of datagrams.
-    pub(crate) knows_local: bool,
+    /// Further addresses of the first socket.
+    pub(crate) other_addresses: Vec<SocketAddr>,
+    /// True if the system reports the local addresses of datagrams.
+    pub(crate) reports_local: bool,
     pub(crate) events: Vec<Event>,
     pub(crate) handle: Option<ConnectionHandle>,
     /// Every datagram sent, in order.
@@ -44,23 +44,23 @@ pub(crate) struct End {
     pub(crate) batches: Vec<usize>,
     /// The fate of batches.
     pub(crate) batch_fault: BatchFault,
-    /// TLS tasks that were taken, and the times at which they complete.
+    /// TLS tasks in progress, and the times at which they complete.
     pub(crate) tls_tasks: Vec<(Time, ConnectionHandle, TlsTask)>,
     buffer: TransmitBuffer,
-    /// It releases connections that are drained.
+    /// True if drained connections are released.
     pub(crate) releases: bool,
 }
 
 impl End {
     pub(crate) fn connection(&mut self) -> &mut Connection {
-        let handle = self.handle.expect("a connection was made");
+        let handle = self.handle.expect("a connection exists");
         self.endpoint
             .connection_mut(handle)
             .unwrap_or_else(|| panic!("the connection is forgotten: {:?}", self.events))
     }
 
-    pub(crate) fn has(&self, wanted: &Event) -> bool {
-        self.events.contains(wanted)
+    pub(crate) fn has(&self, event: &Event) -> bool {
+        self.events.contains(event)
     }
 
     /// Runs the TLS tasks that are due.
@@ -71,7 +71,7 @@ impl End {
         }
     }
 
-    /// Returns the address that a batch leaves from.
+    /// Returns the address from which a batch is sent.
     fn source_of(&self, transmit: &Transmit) -> SocketAddr {
         let extra = usize::try_from(transmit.socket.0).expect("few sockets");
         let socket = extra.checked_sub(1).map(|index| self.sockets[index]);
@@ -90,12 +90,12 @@ impl End {
 
     /// Returns true if datagrams to `to` arrive here.
     fn has_address(&self, to: SocketAddr) -> bool {
-        self.address == to || self.also.contains(&to) || self.sockets.contains(&to)
+        self.address == to || self.other_addresses.contains(&to) || self.sockets.contains(&to)
     }
 
     /// Marks the connection as used, as a driver does.
     pub(crate) fn touch(&mut self) {
-        let handle = self.handle.expect("a connection was made");
+        let handle = self.handle.expect("a connection exists");
         self.endpoint.mark_ready(handle);
     }
 }
@@ -111,7 +111,7 @@ pub(crate) struct Pair {
     pub(crate) client_config: ClientConfig,
     pub(crate) server_config: Arc<ServerConfig>,
     pub(crate) ledger: Ledger,
-    /// Duration of TLS work that is offloaded.
+    /// Duration of offloaded TLS tasks.
     pub(crate) tls_delay: Duration,
     seed: u8,
     server_ids: Option<Ids>,
@@ -132,8 +132,7 @@ pub(crate) struct Setup {
 /// A generator of connection IDs.
 pub(crate) type Ids = Arc<dyn ConnectionIdGenerator>;
 
-/// Returns settings without a search for larger datagrams, because tests would count its probes. On
-/// these links it finds the largest size of all.
+/// Returns settings without an MTU search, whose probes would change the counts of packets in tests.
 pub(crate) fn steady() -> TransportConfig {
     TransportConfig {
         mtu_discovery: false,
@@ -178,8 +177,8 @@ impl Pair {
             endpoint: endpoint(server, seed, 1, ids),
             address,
             sockets: Vec::new(),
-            also: Vec::new(),
-            knows_local: false,
+            other_addresses: Vec::new(),
+            reports_local: false,
             events: Vec::new(),
             handle: None,
             sent: Vec::new(),
@@ -218,7 +217,7 @@ impl Pair {
         }
     }
 
-    /// Restarts the server's machine: its keys are the same, its connections are gone.
+    /// Restarts the server with the same keys and without its connections.
     pub(crate) fn restart_server(&mut self) {
         let server = Some(Arc::clone(&self.server_config));
         self.server.endpoint = endpoint(
@@ -264,14 +263,14 @@ impl Pair {
         self.client.handle = Some(handle);
     }
 
-    /// Runs until `done` or until `limit` has passed. Returns true if it is done.
+    /// Runs until `done` returns true or `limit` has passed. Returns the last result of `done`.
     pub(crate) fn run_until(&mut self, limit: Duration, done: impl Fn(&mut Self) -> bool) -> bool {
         let end = self.now + limit;
         let (mut instant, mut steps) = (self.now, 0);
         loop {
             steps = if self.now == instant { steps + 1 } else { 0 };
             instant = self.now;
-            assert!(steps < 10_000, "time stands still at {instant:?}");
+            assert!(steps < 10_000, "time does not advance at {instant:?}");
             self.drive();
             if done(self) {
                 return true;
@@ -286,12 +285,12 @@ impl Pair {
         }
     }
 
-    /// Runs for `time`.
+    /// Runs both ends for `time`, including the timers at its end.
     pub(crate) fn run_for(&mut self, time: Duration) {
         self.run_until(time, |_| false);
     }
 
-    /// Lets both ends read events and send, until neither has more to do.
+    /// Polls events and datagrams of both ends at the present time, until there are no more.
     pub(crate) fn drive(&mut self) {
         for _ in 0..10_000 {
             let progress = self.drive_end(true) | self.drive_end(false);
@@ -299,7 +298,7 @@ impl Pair {
                 return;
             }
         }
-        panic!("the ends never come to rest");
+        panic!("the ends send without end");
     }
 
     fn drive_end(&mut self, is_client: bool) -> bool {
@@ -394,7 +393,7 @@ impl Pair {
     pub(crate) fn deliver(&mut self, mut datagram: Datagram) {
         let to_server = self.server.has_address(datagram.to);
         if !to_server && self.client.has_address(datagram.from) {
-            // There is no host.
+            // No host has the address.
             return;
         }
         let end = if to_server {
@@ -408,7 +407,7 @@ impl Pair {
         let meta = ReceiveMeta {
             path: FourTuple {
                 peer: datagram.from,
-                local: end.knows_local.then(|| datagram.to.ip()),
+                local: end.reports_local.then(|| datagram.to.ip()),
             },
             ecn: datagram.ecn,
             segment_size: datagram.bytes.len().max(1),
@@ -418,19 +417,19 @@ impl Pair {
             .handle_datagrams_at(self.now, socket, &mut datagram.bytes, &meta);
     }
 
-    /// Returns the code of the CONNECTION_CLOSE that the server decided on, if it did.
+    /// Returns the code with which the server ended the connection because of an error.
     pub(crate) fn server_error(&mut self) -> Option<u64> {
         transport_code(&self.server.events)
     }
 
     /// Returns the code of the CONNECTION_CLOSE of type 0x1c that the server received.
-    pub(crate) fn server_heard(&self) -> Option<u64> {
-        heard_code(&self.server.events)
+    pub(crate) fn close_received_by_server(&self) -> Option<u64> {
+        received_code(&self.server.events)
     }
 
-    /// Like [`Pair::server_heard`] for the client.
-    pub(crate) fn client_heard(&self) -> Option<u64> {
-        heard_code(&self.client.events)
+    /// Like [`Pair::close_received_by_server`] for the client.
+    pub(crate) fn close_received_by_client(&self) -> Option<u64> {
+        received_code(&self.client.events)
     }
 
     /// Like [`Pair::server_error`] for the client.
@@ -455,7 +454,7 @@ fn transport_code(events: &[Event]) -> Option<u64> {
     })
 }
 
-fn heard_code(events: &[Event]) -> Option<u64> {
+fn received_code(events: &[Event]) -> Option<u64> {
     events.iter().find_map(|event| match event {
         Event::Lost(crate::connection::ConnectionError::ConnectionClosed(close)) => {
             Some(close.code.value())

@@ -1,4 +1,4 @@
-//! TLS configurations that forge transport parameters and reveal the 1-RTT keys.
+//! TLS configurations that change transport parameters and reveal keys.
 
 use std::sync::{Arc, Mutex};
 
@@ -13,7 +13,7 @@ pub(crate) type Change = Arc<dyn Fn(Vec<u8>) -> Vec<u8> + Send + Sync>;
 /// The keys with which one end seals.
 #[derive(Default)]
 pub(crate) struct Taken {
-    /// The 0-RTT keys, which a server opens with.
+    /// The 0-RTT keys, with which a server opens packets.
     pub(crate) early: Option<Keys>,
     pub(crate) handshake: Option<Keys>,
     pub(crate) header: Option<HeaderKey>,
@@ -21,10 +21,10 @@ pub(crate) struct Taken {
     pub(crate) one_rtt: Vec<PacketKey>,
 }
 
-/// The revealed keys, which arrive while the handshake runs.
+/// The revealed keys, which are added as the handshake derives them.
 pub(crate) type Secrets = Arc<Mutex<Taken>>;
 
-/// A TLS configuration that is tampered with.
+/// A TLS configuration that changes transport parameters or reveals keys.
 pub(crate) struct Tampered<T: ?Sized> {
     inner: Arc<T>,
     change: Change,

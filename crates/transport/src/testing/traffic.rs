@@ -43,7 +43,7 @@ impl Transfer {
             .connection()
             .streams()
             .open(Direction::Unidirectional)
-            .expect("room");
+            .expect("a stream is allowed");
         let mut transfer = Self {
             to_client,
             id,
@@ -99,11 +99,11 @@ impl Transfer {
         loop {
             match streams.read(id, &mut buffer) {
                 Ok(Some(n)) => {
-                    let right = buffer[..n]
+                    let is_correct = buffer[..n]
                         .iter()
                         .zip(self.received..)
                         .all(|(b, at)| *b == byte(at));
-                    assert!(right, "wrong bytes behind {}", self.received);
+                    assert!(is_correct, "wrong bytes behind {}", self.received);
                     self.received += n;
                 }
                 Ok(None) => {
@@ -118,7 +118,7 @@ impl Transfer {
         end.touch();
     }
 
-    /// Runs until all bytes have arrived and returns the time that took; `None` after `limit`.
+    /// Runs until all bytes have arrived and returns the duration; `None` after `limit`.
     pub(crate) fn finish(mut self, pair: &mut Pair, limit: Duration) -> Option<Duration> {
         let begun = pair.now;
         while !self.step(pair) {
@@ -143,19 +143,19 @@ impl Pair {
         self.run_until(Duration::from_secs(1), |pair| pair.now > before);
     }
 
-    /// Transfers `len` bytes from the client to the server and returns the time it took.
+    /// Transfers `len` bytes from the client to the server and returns the duration.
     pub(crate) fn upload(&mut self, len: usize) -> Duration {
         Transfer::up(self, len)
-            .finish(self, LONGEST)
+            .finish(self, LIMIT)
             .expect("the upload ends")
     }
 
-    /// Transfers `len` bytes from the server to the client and returns the time it took.
+    /// Transfers `len` bytes from the server to the client and returns the duration.
     pub(crate) fn download(&mut self, len: usize) -> Duration {
         Transfer::down(self, len)
-            .finish(self, LONGEST)
+            .finish(self, LIMIT)
             .expect("the download ends")
     }
 }
 
-const LONGEST: Duration = Duration::from_secs(300);
+const LIMIT: Duration = Duration::from_secs(300);

@@ -6,7 +6,7 @@ const DELAY: Duration = Duration::from_millis(25);
 const LEAST: Duration = Duration::from_millis(1);
 const RTT: Duration = Duration::from_millis(50);
 
-/// A policy, what has arrived, and the time.
+/// A policy with the packets that arrived and the current time.
 struct Receiver {
     policy: AckPolicy,
     received: Received,
@@ -20,12 +20,12 @@ impl Receiver {
             received: Received::default(),
             now: Time::ZERO + Duration::from_secs(1),
         };
-        // An ACK has just left: there was no silence.
+        // An ACK was sent just now, so there was no idle period.
         receiver.policy.last_sent = receiver.now;
         receiver
     }
 
-    fn asked(threshold: u64, reordering: u64) -> Self {
+    fn with_terms(threshold: u64, reordering: u64) -> Self {
         let mut receiver = Self::new();
         let frame = request(0, threshold, DELAY, reordering);
         receiver
@@ -35,7 +35,7 @@ impl Receiver {
         receiver
     }
 
-    /// One packet in a batch of its own; true when an ACK is due, which then leaves.
+    /// Receives one packet in a batch of its own. Returns true when an ACK is due, and sends it.
     fn receive(&mut self, number: u64) -> bool {
         self.receive_as(number, |_| {})
     }
@@ -48,7 +48,7 @@ impl Receiver {
             is_in_order,
             is_marked: false,
             ends_stream: false,
-            wants_ack: false,
+            has_immediate_ack: false,
         };
         change(&mut packet);
         self.policy
@@ -112,7 +112,7 @@ fn gap_and_late_packet_are_acknowledged_at_once() {
 }
 
 #[test]
-fn every_mark_is_acknowledged_at_once_and_the_first_packet_without() {
+fn every_mark_and_the_first_packet_without_one_are_acknowledged_at_once() {
     let mut receiver = Receiver::new();
     let marks = [false, true, true, true, false, false, true];
     let due: Vec<_> = (0..)
@@ -123,8 +123,8 @@ fn every_mark_is_acknowledged_at_once_and_the_first_packet_without() {
 }
 
 #[test]
-fn thinned_acks_tell_each_change_of_the_mark() {
-    let mut receiver = Receiver::asked(100, 3);
+fn thinned_acks_report_each_change_of_the_mark() {
+    let mut receiver = Receiver::with_terms(100, 3);
     let marks = [false, true, true, true, false, false, true];
     let due: Vec<_> = (0..)
         .zip(marks)
@@ -134,8 +134,8 @@ fn thinned_acks_tell_each_change_of_the_mark() {
 }
 
 #[test]
-fn end_of_a_stream_is_acknowledged_soon_and_with_company_at_once() {
-    let mut receiver = Receiver::asked(100, 3);
+fn end_of_a_stream_is_acknowledged_soon_and_with_another_packet_at_once() {
+    let mut receiver = Receiver::with_terms(100, 3);
     assert!(!receiver.receive_as(0, |packet| packet.ends_stream = true));
     let deadline = receiver.policy.deadline().expect("something is pending");
     assert_eq!(deadline, receiver.now + END_DELAY);
@@ -145,20 +145,20 @@ fn end_of_a_stream_is_acknowledged_soon_and_with_company_at_once() {
 }
 
 #[test]
-fn immediate_ack_is_taken_at_its_word() {
-    let mut receiver = Receiver::asked(100, 0);
+fn immediate_ack_frame_makes_an_ack_due_at_once() {
+    let mut receiver = Receiver::with_terms(100, 0);
     assert!(!receiver.receive(0));
-    assert!(receiver.receive_as(1, |packet| packet.wants_ack = true));
+    assert!(receiver.receive_as(1, |packet| packet.has_immediate_ack = true));
     assert!(!receiver.receive(2));
 }
 
 #[test]
 fn threshold_counts_packets_without_an_ack() {
     for (threshold, expected) in [(0, [0, 1, 2, 3].as_slice()), (1, &[1, 3]), (2, &[2])] {
-        let mut receiver = Receiver::asked(threshold, 3);
+        let mut receiver = Receiver::with_terms(threshold, 3);
         assert_eq!(receiver.all(0..4), expected, "threshold {threshold}");
     }
-    assert_eq!(Receiver::asked(9, 3).all(0..35), [9, 19, 29]);
+    assert_eq!(Receiver::with_terms(9, 3).all(0..35), [9, 19, 29]);
 }
 
 #[test]
@@ -173,8 +173,8 @@ fn requested_delay_holds_for_what_waits_already() {
 }
 
 #[test]
-fn after_a_silence_the_second_packet_is_acknowledged() {
-    let mut receiver = Receiver::asked(100, 3);
+fn second_packet_after_an_idle_period_is_acknowledged_at_once() {
+    let mut receiver = Receiver::with_terms(100, 3);
     assert_eq!(receiver.all(0..5), [] as [u64; 0]);
     receiver.now += RTT * 2;
     assert!(receiver.receive(5));
@@ -184,7 +184,7 @@ fn after_a_silence_the_second_packet_is_acknowledged() {
 /// draft-ietf-quic-ack-frequency-12 §6.2.1, the first table.
 #[test]
 fn reordering_threshold_of_three_follows_the_example() {
-    let mut receiver = Receiver::asked(1000, 3);
+    let mut receiver = Receiver::with_terms(1000, 3);
     let due = receiver.all([0, 1, 3, 4, 5, 8, 9, 10]);
     assert_eq!(due, [5, 9, 10]);
 }
@@ -192,23 +192,23 @@ fn reordering_threshold_of_three_follows_the_example() {
 /// draft-ietf-quic-ack-frequency-12 §6.2.1, the second table.
 #[test]
 fn reordering_threshold_of_five_follows_the_example() {
-    let mut receiver = Receiver::asked(1000, 5);
+    let mut receiver = Receiver::with_terms(1000, 5);
     let due = receiver.all([0, 1, 3, 5, 6, 7, 8, 9]);
     assert_eq!(due, [7, 9]);
 }
 
 #[test]
-fn packet_that_the_sender_gave_up_is_acknowledged_at_once() {
-    let mut receiver = Receiver::asked(1000, 3);
+fn packet_beyond_the_reordering_threshold_is_acknowledged_at_once() {
+    let mut receiver = Receiver::with_terms(1000, 3);
     assert_eq!(receiver.all([0, 2, 3, 4]), [4]);
     assert_eq!(receiver.all([1]), [1], "4 - 1 reaches the threshold");
-    let mut receiver = Receiver::asked(1000, 3);
+    let mut receiver = Receiver::with_terms(1000, 3);
     assert_eq!(receiver.all([0, 2, 3, 1, 4]), [] as [u64; 0], "in time");
 }
 
 #[test]
 fn reordering_threshold_of_zero_ignores_order() {
-    let mut receiver = Receiver::asked(1000, 0);
+    let mut receiver = Receiver::with_terms(1000, 0);
     assert_eq!(receiver.all([5, 1, 90, 3, 50]), [] as [u64; 0]);
 }
 
@@ -243,7 +243,7 @@ fn delays_outside_the_range_are_a_protocol_violation() {
 
 #[test]
 fn request_refused_for_its_delay_leaves_the_old_terms() {
-    let mut receiver = Receiver::asked(3, 3);
+    let mut receiver = Receiver::with_terms(3, 3);
     let frame = request(9, 0, Duration::ZERO, 1);
     let result = receiver.policy.on_ack_frequency_frame(&frame, LEAST);
     assert!(result.is_err());
@@ -251,7 +251,7 @@ fn request_refused_for_its_delay_leaves_the_old_terms() {
 }
 
 #[test]
-fn streak_of_pure_acks_asks_for_one_ping() {
+fn streak_of_ack_only_packets_requests_one_ping() {
     let mut policy = AckPolicy::default();
     let pings = (0..2 * STREAK)
         .filter(|_| policy.on_ack_sent(Time::ZERO, 1, false))

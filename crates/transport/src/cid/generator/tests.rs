@@ -32,10 +32,10 @@ fn ids_do_not_repeat() {
     assert_eq!(ids.len(), 100_000);
 }
 
-/// Every bit of an ID is set with even odds and independently of the ID before, so nothing links
-/// two IDs.
+/// Each bit of an ID is set with even odds and independently of the previous ID, so that two IDs
+/// cannot be linked.
 #[test]
-fn ids_have_nothing_in_common() {
+fn bits_of_ids_are_even_and_independent() {
     let (generator, mut rng) = (RandomIdGenerator::default(), rng());
     let (mut ones, mut equal_to_last) = ([0u32; 64], [0u32; 64]);
     let mut last = 0u64;
@@ -58,7 +58,7 @@ fn ids_have_nothing_in_common() {
         );
         assert!(
             equal_to_last[bit].abs_diff(DRAWS / 2) < 424,
-            "bit {bit} follows the last id"
+            "bit {bit} depends on the previous id"
         );
     }
 }

@@ -3,7 +3,7 @@ use courser_wire::{Frame, TransportErrorCode};
 use super::*;
 use crate::cid::testing::{frames, id, packet, token};
 
-/// Returns the IDs of a connection whose peer allows `limit`, issued as wanted but not sent.
+/// Returns the IDs of a connection whose peer allows `limit`, all issued but not sent.
 fn issued(limit: u64) -> IssuedIds {
     let mut ids = IssuedIds::new(id(0));
     ids.on_peer_limit(limit);
@@ -12,7 +12,7 @@ fn issued(limit: u64) -> IssuedIds {
 }
 
 fn fill(ids: &mut IssuedIds) {
-    for _ in 0..ids.wanted() {
+    for _ in 0..ids.missing() {
         let number = ids.next_sequence();
         ids.issue(id(number), token(number));
     }
@@ -60,20 +60,20 @@ fn preferred_address_takes_sequence_one_and_needs_no_frame() {
     let mut ids = IssuedIds::new(id(0));
     assert_eq!(ids.issue_preferred(id(1), token(1)), 1);
     ids.on_peer_limit(4);
-    assert!(!ids.wants_to_send());
-    assert_eq!(ids.wanted(), 2, "the preferred address counts");
+    assert!(!ids.has_frames_to_send());
+    assert_eq!(ids.missing(), 2, "the preferred address counts");
     assert_eq!(ids.issue(id(2), token(2)), 2);
 }
 
 #[test]
 #[should_panic(expected = "takes sequence number 1")]
-fn preferred_address_after_another_id_is_a_mistake() {
+fn issuing_the_preferred_address_after_another_id_panics() {
     issued(4).issue_preferred(id(9), token(9));
 }
 
 #[test]
 fn no_id_is_issued_before_the_limit_of_the_peer_is_known() {
-    assert_eq!(IssuedIds::new(id(0)).wanted(), 0);
+    assert_eq!(IssuedIds::new(id(0)).missing(), 0);
 }
 
 #[test]
@@ -82,30 +82,30 @@ fn active_ids_stay_within_the_limits_of_both() {
         let ids = issued(limit);
         let expected = usize::try_from(limit.min(ACTIVE_CONNECTION_ID_LIMIT)).unwrap();
         assert_eq!(ids.active().count(), expected, "limit {limit}");
-        assert_eq!(ids.wanted(), 0, "limit {limit}");
+        assert_eq!(ids.missing(), 0, "limit {limit}");
     }
 }
 
 #[test]
 #[cfg(debug_assertions)]
-#[should_panic(expected = "more connection ids than wanted")]
-fn one_id_more_than_wanted_is_a_mistake() {
+#[should_panic(expected = "more connection ids than are missing")]
+fn issuing_one_id_more_than_is_missing_panics() {
     issued(4).issue(id(4), token(4));
 }
 
 #[test]
 #[cfg(debug_assertions)]
 #[should_panic(expected = "issued twice")]
-fn same_id_twice_is_a_mistake() {
+fn issuing_the_same_id_twice_panics() {
     let mut ids = IssuedIds::new(id(0));
     ids.on_peer_limit(4);
     ids.issue(id(0), token(0));
 }
 
 #[test]
-fn frames_carry_what_was_issued_once() {
+fn each_issued_id_is_sent_in_one_frame() {
     let mut ids = issued(3);
-    assert!(ids.wants_to_send());
+    assert!(ids.has_frames_to_send());
     let frame = |number| NewConnectionId {
         sequence: number,
         retire_prior_to: 0,
@@ -113,7 +113,7 @@ fn frames_carry_what_was_issued_once() {
         reset_token: token(number),
     };
     assert_eq!(send(&mut ids), [frame(1), frame(2)]);
-    assert!(!ids.wants_to_send());
+    assert!(!ids.has_frames_to_send());
     assert_eq!(send(&mut ids), []);
 }
 
@@ -132,7 +132,7 @@ fn frames_that_do_not_fit_wait() {
     }
     let (bytes, records) = packet(2 * frame.encoded_len(), |packet| ids.write_frames(packet));
     assert_eq!((bytes.len(), records.len()), (2 * frame.encoded_len(), 2));
-    assert!(ids.wants_to_send());
+    assert!(ids.has_frames_to_send());
     assert_eq!(send(&mut ids)[0].sequence, 3);
 }
 
@@ -144,11 +144,14 @@ fn lost_frames_are_repeated_until_acked() {
     assert_eq!(send(&mut ids), first);
     ids.on_lost(1);
     ids.on_acked(1);
-    assert!(!ids.wants_to_send(), "the first copy arrived after all");
+    assert!(
+        !ids.has_frames_to_send(),
+        "the first copy arrived after all"
+    );
     ids.on_lost(1);
     assert!(
-        !ids.wants_to_send(),
-        "the second copy does not matter any more"
+        !ids.has_frames_to_send(),
+        "the first copy arrived after all"
     );
 }
 
@@ -158,7 +161,7 @@ fn retired_id_is_not_repeated() {
     send(&mut ids);
     assert_eq!(retire(&mut ids, 1), Ok(Some(id(1))));
     ids.on_lost(1);
-    assert!(!ids.wants_to_send());
+    assert!(!ids.has_frames_to_send());
 }
 
 #[test]
@@ -166,7 +169,7 @@ fn retired_id_is_replaced() {
     let mut ids = issued(4);
     send(&mut ids);
     assert_eq!(retire(&mut ids, 0), Ok(Some(id(0))));
-    assert_eq!(ids.wanted(), 1);
+    assert_eq!(ids.missing(), 1);
     fill(&mut ids);
     let sent = send(&mut ids);
     assert_eq!((sent.len(), sent[0].sequence), (1, 4));
@@ -178,11 +181,11 @@ fn repeated_retirement_changes_nothing() {
     send(&mut ids);
     assert_eq!(retire(&mut ids, 2), Ok(Some(id(2))));
     assert_eq!(retire(&mut ids, 2), Ok(None));
-    assert_eq!(ids.wanted(), 1);
+    assert_eq!(ids.missing(), 1);
 }
 
 #[test]
-fn retirement_of_an_id_never_issued() {
+fn retirement_of_an_id_never_issued_is_refused() {
     let mut ids = issued(4);
     send(&mut ids);
     for sequence in [4, 5, (1 << 62) - 1] {
@@ -194,7 +197,7 @@ fn retirement_of_an_id_never_issued() {
 }
 
 #[test]
-fn retirement_of_an_id_not_sent_yet() {
+fn retirement_of_an_id_not_sent_yet_is_refused() {
     let mut ids = issued(4);
     assert_eq!(
         retire(&mut ids, 1),
@@ -203,7 +206,7 @@ fn retirement_of_an_id_not_sent_yet() {
 }
 
 #[test]
-fn retirement_of_the_id_of_the_carrying_packet() {
+fn retirement_of_the_id_of_the_carrying_packet_is_refused() {
     let mut ids = issued(4);
     send(&mut ids);
     let error = ids.on_retire_connection_id_frame(2, &id(2)).unwrap_err();
@@ -215,7 +218,7 @@ fn retirement_of_the_id_of_the_carrying_packet() {
 }
 
 #[test]
-fn retirement_when_our_ids_are_empty() {
+fn retirement_of_an_empty_id_is_refused() {
     let mut ids = IssuedIds::new(ConnectionId::EMPTY);
     ids.on_peer_limit(4);
     for sequence in [0, 1] {
@@ -231,9 +234,9 @@ fn empty_id_is_never_accompanied_by_others() {
     let mut ids = IssuedIds::new(ConnectionId::EMPTY);
     ids.on_peer_limit(4);
     assert!(ids.is_zero_length());
-    assert_eq!(ids.wanted(), 0);
+    assert_eq!(ids.missing(), 0);
     assert!(!ids.rotate(1));
-    assert!(!ids.wants_to_send());
+    assert!(!ids.has_frames_to_send());
     assert_eq!(ids.sequence_of(&ConnectionId::EMPTY), Some(0));
 }
 
@@ -252,11 +255,11 @@ fn one_id_always_stays_when_the_peer_retires_all() {
 }
 
 #[test]
-fn rotation_asks_for_replacements_that_carry_the_request() {
+fn rotation_is_requested_in_the_frames_of_the_replacements() {
     let mut ids = issued(4);
     send(&mut ids);
     assert!(ids.rotate(4));
-    assert_eq!(ids.wanted(), 4);
+    assert_eq!(ids.missing(), 4);
     fill(&mut ids);
     let sent = send(&mut ids);
     assert_eq!(
@@ -273,7 +276,7 @@ fn rotation_asks_for_replacements_that_carry_the_request() {
 }
 
 #[test]
-fn rotation_waits_for_the_one_before() {
+fn rotation_is_refused_until_the_previous_one_is_complete() {
     let mut ids = issued(4);
     send(&mut ids);
     assert!(ids.rotate(2));
@@ -287,7 +290,7 @@ fn rotation_waits_for_the_one_before() {
 }
 
 #[test]
-fn rotation_that_makes_no_sense_is_refused() {
+fn rotation_without_effect_or_replacements_is_refused() {
     let mut ids = issued(4);
     assert!(!ids.rotate(0), "retires nothing");
     assert!(
@@ -314,7 +317,7 @@ fn repeated_frame_never_retires_itself() {
     assert_eq!((sent[0].sequence, sent[0].retire_prior_to), (2, 2));
 }
 
-/// A peer may retire IDs as fast as it receives them; the table holds no more than at the start.
+/// A peer may retire IDs as fast as it receives them; the table never exceeds its initial size.
 #[test]
 fn flood_of_retirements_leaves_the_table_small() {
     let mut ids = issued(u64::MAX);

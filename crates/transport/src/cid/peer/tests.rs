@@ -69,13 +69,13 @@ fn new_ids_are_kept_as_spares() {
 }
 
 #[test]
-fn frame_to_a_peer_without_ids() {
+fn frame_of_a_peer_with_an_empty_id_is_refused() {
     let mut ids = PeerIds::new(ConnectionId::EMPTY);
     assert_eq!(on_frame(&mut ids, &frame(1, 0)), Err(VIOLATION));
 }
 
 #[test]
-fn frame_with_an_empty_id() {
+fn frame_with_an_empty_id_is_refused() {
     let empty = NewConnectionId {
         id: ConnectionId::EMPTY,
         ..frame(1, 0)
@@ -84,7 +84,7 @@ fn frame_with_an_empty_id() {
 }
 
 #[test]
-fn frame_that_retires_its_own_id() {
+fn frame_that_retires_its_own_id_is_refused() {
     assert_eq!(on_frame(&mut peer_ids(1), &frame(1, 2)), Err(ENCODING));
     assert_eq!(on_frame(&mut peer_ids(1), &frame(1, 1)), Ok(()));
 }
@@ -96,11 +96,11 @@ fn exact_repetition_changes_nothing() {
         assert_eq!(on_frame(&mut ids, &frame(3, 0)), Ok(()));
     }
     assert_eq!(held(&ids), [0, 1, 2, 3]);
-    assert!(!ids.wants_to_send());
+    assert!(!ids.has_frames_to_send());
 }
 
 #[test]
-fn sequence_number_with_another_id() {
+fn sequence_number_with_another_id_is_refused() {
     let other = NewConnectionId {
         id: id(77),
         ..frame(2, 0)
@@ -109,7 +109,7 @@ fn sequence_number_with_another_id() {
 }
 
 #[test]
-fn sequence_number_with_another_token() {
+fn sequence_number_with_another_token_is_refused() {
     let other = NewConnectionId {
         reset_token: token(77),
         ..frame(2, 0)
@@ -118,7 +118,7 @@ fn sequence_number_with_another_token() {
 }
 
 #[test]
-fn id_under_another_sequence_number() {
+fn id_with_another_sequence_number_is_refused() {
     for known in [0, 1] {
         let other = NewConnectionId {
             id: id(known),
@@ -133,7 +133,7 @@ fn id_under_another_sequence_number() {
 }
 
 #[test]
-fn handshake_id_in_a_frame() {
+fn handshake_id_in_a_frame_is_refused() {
     assert_eq!(
         on_frame(&mut peer_ids(2), &frame(0, 0)),
         Err(VIOLATION),
@@ -142,7 +142,7 @@ fn handshake_id_in_a_frame() {
 }
 
 #[test]
-fn one_id_above_our_limit() {
+fn one_id_above_our_limit_is_refused() {
     let mut ids = peer_ids(LIMIT);
     assert_eq!(on_frame(&mut ids, &frame(LIMIT, 0)), Err(LIMIT_ERROR));
 }
@@ -185,7 +185,7 @@ fn retire_prior_to_that_does_not_grow_is_ignored() {
         on_frame(&mut ids, &frame(4, mark)).unwrap();
     }
     assert_eq!(held(&ids), [2, 3, 4]);
-    assert!(!ids.wants_to_send());
+    assert!(!ids.has_frames_to_send());
 }
 
 #[test]
@@ -197,15 +197,15 @@ fn id_below_the_mark_is_retired_on_arrival_once() {
     assert_eq!(send(&mut ids), [3]);
     assert_eq!(*ids.current(), id(5));
     on_frame(&mut ids, &frame(3, 0)).unwrap();
-    assert!(!ids.wants_to_send(), "in flight");
+    assert!(!ids.has_frames_to_send(), "in flight");
     ids.on_retirement_acked(3);
     on_frame(&mut ids, &frame(3, 0)).unwrap();
-    assert!(!ids.wants_to_send(), "acknowledged");
+    assert!(!ids.has_frames_to_send(), "acknowledged");
 }
 
-/// No loop runs from the old value to the new one.
+/// Fails by a timeout if a loop runs from the old value to the new one.
 #[test]
-fn huge_retire_prior_to_costs_what_is_held() {
+fn cost_of_a_huge_retire_prior_to_depends_on_stored_ids_alone() {
     let mut ids = peer_ids(LIMIT);
     let largest = (1 << 62) - 1;
     on_frame(&mut ids, &frame(largest, largest)).unwrap();
@@ -213,9 +213,9 @@ fn huge_retire_prior_to_costs_what_is_held() {
     assert_eq!(ids.retirements.open.len(), 4);
 }
 
-/// Without an ID nothing could be sent, not even the retirement.
+/// Without an ID no packet could be sent, not even the retirement.
 #[test]
-fn last_id_stays_until_a_successor_comes() {
+fn last_id_is_kept_until_a_successor_arrives() {
     let mut ids = peer_ids(2);
     assert!(ids.switch_to_next() && send(&mut ids) == [0]);
     on_frame(&mut ids, &frame(3, 0)).unwrap();
@@ -223,7 +223,7 @@ fn last_id_stays_until_a_successor_comes() {
     on_frame(&mut ids, &frame(2, 0)).unwrap();
     assert!(ids.switch_to_next() && send(&mut ids) == [3]);
     on_frame(&mut ids, &frame(3, 3)).unwrap();
-    assert_eq!((*ids.current(), ids.wants_to_send()), (id(2), false));
+    assert_eq!((*ids.current(), ids.has_frames_to_send()), (id(2), false));
     on_frame(&mut ids, &frame(4, 3)).unwrap();
     assert_eq!(*ids.current(), id(4));
     assert_eq!(send(&mut ids), [2]);
@@ -260,7 +260,7 @@ fn ids_retired_on_arrival_count_as_open_retirements() {
 }
 
 #[test]
-fn acknowledged_retirements_make_room() {
+fn acknowledged_retirements_no_longer_count() {
     let mut ids = peer_ids(1);
     for sequence in 1..=100 {
         assert_eq!(
@@ -275,7 +275,7 @@ fn acknowledged_retirements_make_room() {
 }
 
 #[test]
-fn sequence_numbers_with_too_many_gaps() {
+fn sequence_numbers_with_too_many_gaps_are_refused() {
     let mut ids = peer_ids(1);
     for ranges in 2..=MAX_SEQUENCE_RANGES as u64 {
         let result = on_frame(&mut ids, &frame(2 * ranges, 2 * ranges));
@@ -293,13 +293,16 @@ fn lost_retirement_is_repeated_until_acked() {
     assert!(ids.switch_to_next());
     assert_eq!(send(&mut ids), [0]);
     ids.on_retirement_lost(0);
-    assert!(ids.wants_to_send());
+    assert!(ids.has_frames_to_send());
     assert_eq!(send(&mut ids), [0]);
     ids.on_retirement_lost(0);
     ids.on_retirement_acked(0);
-    assert!(!ids.wants_to_send(), "the first copy arrived after all");
+    assert!(
+        !ids.has_frames_to_send(),
+        "the first copy arrived after all"
+    );
     ids.on_retirement_lost(0);
-    assert!(!ids.wants_to_send());
+    assert!(!ids.has_frames_to_send());
 }
 
 #[test]
@@ -307,9 +310,9 @@ fn retirement_that_does_not_fit_waits() {
     let mut ids = peer_ids(2);
     ids.switch_to_next();
     let (bytes, _) = packet(1, |packet| ids.write_frames(packet));
-    assert!(bytes.is_empty() && ids.wants_to_send());
+    assert!(bytes.is_empty() && ids.has_frames_to_send());
     let (bytes, _) = packet(2, |packet| ids.write_frames(packet));
-    assert_eq!((bytes.len(), ids.wants_to_send()), (2, false));
+    assert_eq!((bytes.len(), ids.has_frames_to_send()), (2, false));
 }
 
 #[test]
@@ -325,7 +328,7 @@ fn switching_takes_the_lowest_spare_and_retires_the_current() {
 }
 
 #[test]
-fn switching_leaves_room_for_retirements_that_the_peer_wants() {
+fn switching_leaves_part_of_the_limit_to_the_peer() {
     let mut ids = peer_ids(1);
     for sequence in 1..=8 {
         on_frame(&mut ids, &frame(sequence, 0)).unwrap();
@@ -367,7 +370,7 @@ fn reserved_id_of_a_path_given_up_is_retired() {
 }
 
 #[test]
-fn an_id_given_up_waits_for_room_and_is_no_spare_meanwhile() {
+fn id_given_up_is_retired_below_the_limit_and_is_no_spare_before() {
     let mut ids = peer_ids(1);
     for sequence in 1..=8 {
         on_frame(&mut ids, &frame(sequence, 0)).unwrap();
@@ -383,7 +386,7 @@ fn an_id_given_up_waits_for_room_and_is_no_spare_meanwhile() {
 }
 
 #[test]
-fn peer_can_take_a_reserved_id_back() {
+fn peer_can_have_a_reserved_id_retired() {
     let mut ids = peer_ids(3);
     let (sequence, _) = ids.reserve().unwrap();
     on_frame(&mut ids, &frame(3, 2)).unwrap();
@@ -392,7 +395,7 @@ fn peer_can_take_a_reserved_id_back() {
 }
 
 #[test]
-fn reserved_id_follows_when_nothing_else_is_left() {
+fn reserved_id_becomes_current_when_no_spare_is_left() {
     let mut ids = peer_ids(2);
     let (sequence, reserved) = ids.reserve().unwrap();
     on_frame(&mut ids, &frame(1, 1)).unwrap();
@@ -427,7 +430,7 @@ fn preferred_address_brings_sequence_one() {
     assert_eq!(
         on_frame(&mut ids, &frame(1, 0)),
         Ok(()),
-        "said again in a frame"
+        "repeated in a frame"
     );
     let other = NewConnectionId {
         id: id(9),
@@ -437,7 +440,7 @@ fn preferred_address_brings_sequence_one() {
 }
 
 #[test]
-fn preferred_address_with_an_empty_id() {
+fn preferred_address_with_an_empty_id_is_refused() {
     let code = TransportErrorCode::TRANSPORT_PARAMETER_ERROR;
     let error = peer_ids(1).on_preferred_address(ConnectionId::EMPTY, token(1), LIMIT);
     assert_eq!(error.unwrap_err().code, code);
@@ -479,7 +482,7 @@ fn one_wrong_bit_is_no_reset_token() {
 }
 
 #[test]
-fn endpoint_hears_of_tokens_of_used_ids() {
+fn tokens_of_used_ids_are_reported_to_the_endpoint() {
     let mut ids = peer_ids(4);
     assert_eq!(ids.poll_token_change(), None);
     ids.set_reset_token(token(0));

@@ -26,13 +26,13 @@ pub(super) fn decrypt(key: &BlockKey, text: &mut [u8]) {
     halves.join(text);
 }
 
-/// The halves of a text in a Feistel network. Of an odd number of bytes each half has four bits of the
-/// middle one, and zeros instead of the other four.
+/// The halves of a text in a Feistel network. If the number of bytes is odd, each half has four bits
+/// of the middle byte, and zeros instead of the other four.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Halves {
     left: [u8; MAX_HALF],
     right: [u8; MAX_HALF],
-    /// Bytes of the whole text.
+    /// Length of the whole text in bytes.
     length: usize,
 }
 
@@ -103,7 +103,7 @@ mod tests {
 
     use super::*;
 
-    /// draft-ietf-quic-load-balancers-21 §5.4.2.4.
+    /// Follows draft-ietf-quic-load-balancers-21 §5.4.2.4.
     #[test]
     fn example_of_the_draft_is_encrypted_step_by_step() {
         let key = BlockKey::new(&0xfdf7_26a9_893e_c05c_0632_d395_6680_baf0_u128.to_be_bytes());
@@ -140,7 +140,7 @@ mod tests {
             let sealed = text.clone();
             decrypt(&key, &mut text);
             prop_assert_eq!(&text, &plain);
-            // Each bit changes others.
+            // A change of one bit changes more than one encrypted byte.
             text[place.index(plain.len())] ^= 1;
             encrypt(&key, &mut text);
             let changed = sealed.iter().zip(&text).filter(|(one, other)| one != other);

@@ -46,7 +46,7 @@ fn request(sequence: u64, threshold: u64, delay: u64, reordering: u64) -> Vec<u8
 }
 
 #[test]
-fn acks_of_a_long_transfer_are_thinned_and_cost_no_time() {
+fn acks_of_a_long_transfer_are_thinned_without_delaying_it() {
     let mut results = Vec::new();
     for extension in [false, true] {
         let (mut pair, _) = on_a_link(extension, extension);
@@ -67,7 +67,7 @@ fn acks_of_a_long_transfer_are_thinned_and_cost_no_time() {
 }
 
 #[test]
-fn requests_rise_in_number_and_stay_within_the_offer() {
+fn requested_thresholds_rise_and_stay_within_the_offer() {
     let (mut pair, eye) = on_a_link(true, true);
     pair.upload(16_000_000);
     let requests = requests(&eye.client_sent(&pair));
@@ -86,7 +86,7 @@ fn requests_rise_in_number_and_stay_within_the_offer() {
 }
 
 #[test]
-fn peer_that_does_not_offer_it_is_asked_for_nothing() {
+fn peer_without_the_extension_gets_no_requests() {
     let (mut pair, eye) = on_a_link(true, false);
     pair.upload(8_000_000);
     assert_eq!(requests(&eye.client_sent(&pair)), []);
@@ -111,7 +111,7 @@ fn loss_is_repaired_as_fast_while_acks_are_thinned() {
 }
 
 #[test]
-fn probes_after_a_timeout_ask_for_an_ack_at_once() {
+fn probes_after_a_timeout_request_an_immediate_ack() {
     for extension in [false, true] {
         let (setup, eye) = setup(extension, extension).with_eye();
         let mut pair = Pair::with(setup);
@@ -142,7 +142,7 @@ fn immediate_ack_is_answered_without_delay() {
 }
 
 #[test]
-fn requested_threshold_is_kept() {
+fn requested_threshold_is_applied() {
     let (mut pair, eye) = Pair::watched_and_connected();
     pair.forge_to_server(SpaceId::Application, &request(0, 9, 25_000, 0));
     pair.forge_to_server(SpaceId::Application, &encode(&Frame::ImmediateAck));
@@ -194,7 +194,7 @@ fn frames_of_the_extension_before_1rtt_are_a_protocol_violation() {
     }
 }
 
-/// Attack A25.
+/// Either frame is limited like others without progress (attack A25).
 #[test]
 fn flood_of_either_frame_ends_the_connection() {
     let mut sequence = 0;
@@ -213,7 +213,7 @@ fn flood_of_either_frame_ends_the_connection() {
 }
 
 #[test]
-fn second_timeout_asks_with_a_ping() {
+fn second_timeout_sends_a_ping_instead_of_immediate_ack() {
     let (setup, eye) = setup(true, true).with_eye();
     let mut pair = Pair::with(setup);
     pair.connect();
@@ -229,6 +229,6 @@ fn second_timeout_asks_with_a_ping() {
     let ping = |frame: &Frame<'_>| matches!(frame, Frame::Ping);
     let probes = &sent[seen + 1..];
     let with = probes.iter().filter(|it| asks(it, immediate)).count();
-    assert_eq!(with, 1, "only the first timeout asks so");
+    assert_eq!(with, 1, "only the first timeout sends IMMEDIATE_ACK");
     assert!(probes.iter().filter(|it| asks(it, ping)).count() >= 3);
 }

@@ -1,4 +1,4 @@
-//! Acknowledgements: when they are sent, what they contain, which are refused. RFC 9000 §13.
+//! Tests when acknowledgements are sent, their content, and which are refused. RFC 9000 §13.
 
 use crate::acknowledger::received::MAX_RANGES;
 use courser_wire::frame::{Ack, Frame};
@@ -47,19 +47,23 @@ fn skip_a_number(pair: &mut Pair) -> u64 {
 }
 
 #[test]
-fn acknowledging_what_was_never_sent_is_a_protocol_violation() {
+fn acknowledging_unsent_packets_is_a_protocol_violation() {
     for beyond in [0, 1, 1000, 1 << 40] {
         let mut pair = Pair::connected();
         let largest = next_number(&mut pair.server) + beyond;
         pair.forge_to_server(SpaceId::Application, &ack(largest, 0));
         assert_eq!(pair.server_error(), Some(0x0a), "{beyond} beyond the next");
         pair.run_for(RTT);
-        assert_eq!(pair.client_heard(), Some(0x0a), "{beyond} beyond the next");
+        assert_eq!(
+            pair.close_received_by_client(),
+            Some(0x0a),
+            "{beyond} beyond the next"
+        );
     }
 }
 
 #[test]
-fn acknowledging_what_was_never_sent_is_refused_during_the_handshake() {
+fn acknowledging_unsent_packets_is_refused_during_the_handshake() {
     let mut pair = Pair::new();
     pair.start();
     assert!(pair.run_until(RTT, |pair| pair.server.handle.is_some()));
@@ -87,9 +91,13 @@ fn range_over_a_skipped_number_is_a_protocol_violation() {
     pair.link.filter = Some(Box::new(|_, _| false));
     let skipped = skip_a_number(&mut pair);
     pair.forge_to_server(SpaceId::Application, &ack(skipped + 2, 1));
-    assert_eq!(pair.server_error(), None, "what was sent");
+    assert_eq!(pair.server_error(), None, "packets that were sent");
     pair.forge_to_server(SpaceId::Application, &ack(skipped + 2, 3));
-    assert_eq!(pair.server_error(), Some(0x0a), "and what lies between");
+    assert_eq!(
+        pair.server_error(),
+        Some(0x0a),
+        "and the skipped number between them"
+    );
 }
 
 #[test]
@@ -133,7 +141,7 @@ fn unanswered_pings(pair: &mut Pair, count: u64) -> u64 {
 }
 
 #[test]
-fn acknowledgement_without_news_gives_no_round_trip_sample() {
+fn acknowledgement_of_known_packets_gives_no_round_trip_sample() {
     let mut pair = Pair::connected();
     let sample = |pair: &mut Pair| {
         let path = pair.server.connection().stats().path;
@@ -173,7 +181,7 @@ fn acknowledgement_of_acknowledgements_gives_no_round_trip_sample() {
 }
 
 #[test]
-fn packets_that_are_not_read_to_their_end_are_not_acknowledged() {
+fn packets_that_are_not_processed_in_full_are_not_acknowledged() {
     let (mut pair, eye) = Pair::watched_and_connected();
     let acknowledges = |pair: &Pair, number: u64| {
         let sent = eye.server_sent(pair);
@@ -260,7 +268,7 @@ fn batch_of_packets_gets_one_acknowledgement() {
 }
 
 #[test]
-fn gap_and_late_packet_and_congestion_mark_are_acknowledged_at_once() {
+fn gaps_late_packets_and_congestion_marks_are_acknowledged_at_once() {
     let (mut pair, eye) = Pair::watched_and_connected();
     let number = next_number(&mut pair.client);
     let mut sent = eye.server_sent(&pair).len();
@@ -292,7 +300,7 @@ fn gap_and_late_packet_and_congestion_mark_are_acknowledged_at_once() {
 }
 
 #[test]
-fn marks_of_packets_that_do_not_count_are_not_counted() {
+fn marks_of_forged_and_duplicate_packets_are_not_counted() {
     let (mut pair, eye) = Pair::watched_and_connected();
     let (from, to, ecn) = (
         pair.client.address,
@@ -320,7 +328,7 @@ fn marks_of_packets_that_do_not_count_are_not_counted() {
 }
 
 #[test]
-fn pure_acknowledgements_are_not_acknowledged() {
+fn ack_only_packets_are_not_acknowledged() {
     let mut pair = Pair::connected();
     pair.run_for(Duration::from_secs(1));
     let before = (pair.client.sent.len(), pair.server.sent.len());
@@ -333,7 +341,7 @@ fn pure_acknowledgements_are_not_acknowledged() {
 }
 
 #[test]
-fn acknowledgement_alone_follows_an_ack_eliciting_packet_only_once() {
+fn ack_only_packet_follows_an_ack_eliciting_packet_only_once() {
     let mut pair = Pair::connected();
     let before = pair.server.sent.len();
     for round in 1..=5 {
@@ -344,7 +352,7 @@ fn acknowledgement_alone_follows_an_ack_eliciting_packet_only_once() {
 }
 
 #[test]
-fn long_streak_of_pure_acknowledgements_asks_for_one() {
+fn long_streak_of_ack_only_packets_requests_an_acknowledgement() {
     // Limit K29: a PING after 19.
     let (mut pair, eye) = Pair::watched_and_connected();
     let begun = eye.server_sent(&pair).len();
@@ -419,7 +427,7 @@ fn handshake_packets_are_acknowledged_at_once() {
 }
 
 #[test]
-fn ranges_that_the_peer_knows_of_are_left_out() {
+fn ranges_that_the_peer_has_received_are_left_out() {
     let (mut pair, eye) = Pair::watched_and_connected();
     // The gaps never close.
     for _ in 0..20 {
@@ -470,7 +478,7 @@ fn ranges_in_one_frame_are_bounded() {
 }
 
 #[test]
-fn a_packet_that_comes_very_late_is_acknowledged_however_many_holes_there_are() {
+fn very_late_packet_is_acknowledged_despite_many_gaps() {
     let (mut pair, eye) = Pair::watched_and_connected();
     let late = pair
         .client

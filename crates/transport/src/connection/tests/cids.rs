@@ -54,11 +54,11 @@ fn assert_client_refuses(case: &str, frames: &[u8], code: u64) {
     pair.forge_to_client(SpaceId::Application, frames);
     assert_eq!(pair.client_error(), Some(code), "{case}");
     pair.run_for(RTT);
-    assert_eq!(pair.server_heard(), Some(code), "{case}");
+    assert_eq!(pair.close_received_by_server(), Some(code), "{case}");
 }
 
 #[test]
-fn both_ends_give_ids_in_sequence_up_to_the_limit() {
+fn both_ends_issue_ids_in_sequence_up_to_the_limit() {
     let (mut pair, eye) = Pair::watched_and_connected();
     for sent in [eye.client_sent(&pair), eye.server_sent(&pair)] {
         let given = given(&sent);
@@ -66,7 +66,7 @@ fn both_ends_give_ids_in_sequence_up_to_the_limit() {
         assert_eq!(sequences, [1, 2, 3]);
         for (index, frame) in given.iter().enumerate() {
             assert_eq!(frame.id.len(), 8);
-            assert_eq!(frame.retire_prior_to, 0, "nothing is asked back");
+            assert_eq!(frame.retire_prior_to, 0, "no retirement is requested");
             assert!(given[..index].iter().all(|other| other.id != frame.id));
             assert!(
                 given[..index]
@@ -80,7 +80,7 @@ fn both_ends_give_ids_in_sequence_up_to_the_limit() {
 }
 
 #[test]
-fn packets_to_any_active_id_are_taken() {
+fn packets_to_any_active_id_are_accepted() {
     let mut pair = Pair::connected();
     for id in active(&mut pair.server) {
         let before = pair.server.connection().stats().packets_received;
@@ -119,7 +119,7 @@ fn retired_id_is_replaced_and_not_routed_any_more() {
 }
 
 #[test]
-fn retirement_of_an_id_never_given_is_a_protocol_violation() {
+fn retirement_of_an_id_never_issued_is_a_protocol_violation() {
     for sequence in [4, 5, (1 << 62) - 1] {
         let case = format!("sequence {sequence}");
         assert_client_refuses(&case, &raw(&[0x19, sequence]), 0x0a);
@@ -145,7 +145,7 @@ fn more_ids_than_the_limit_are_refused() {
 }
 
 #[test]
-fn raised_mark_makes_us_leave_and_retire_older_ids() {
+fn raised_retire_prior_to_replaces_and_retires_older_ids() {
     let (mut pair, eye) = Pair::watched_and_connected();
     let before = pair.client.connection().ids().destination();
     pair.forge_to_client(SpaceId::Application, &new_id(4, 3, 0xc4));
@@ -236,7 +236,7 @@ fn flood_of_retirements_is_refused() {
 }
 
 #[test]
-fn end_without_ids_gives_none_and_hears_of_none() {
+fn end_without_ids_issues_none_and_receives_none() {
     let made = || {
         let mut pair = Pair::with(Setup {
             client_cid_len: 0,
@@ -246,15 +246,15 @@ fn end_without_ids_gives_none_and_hears_of_none() {
         pair
     };
     let mut pair = made();
-    assert_eq!(pair.client.connection().ids_wanted(), 0);
+    assert_eq!(pair.client.connection().missing_ids(), 0);
     assert_eq!(active(&mut pair.client), [ConnectionId::EMPTY]);
     pair.forge_to_client(SpaceId::Application, &raw(&[0x19, 0]));
     assert_eq!(pair.client_error(), Some(0x0a), "RETIRE_CONNECTION_ID");
     pair.run_for(RTT);
-    assert_eq!(pair.server_heard(), Some(0x0a));
+    assert_eq!(pair.close_received_by_server(), Some(0x0a));
     let mut pair = made();
     pair.forge_to_server(SpaceId::Application, &new_id(1, 0, 1));
     assert_eq!(pair.server_error(), Some(0x0a), "NEW_CONNECTION_ID");
     pair.run_for(RTT);
-    assert_eq!(pair.client_heard(), Some(0x0a));
+    assert_eq!(pair.close_received_by_client(), Some(0x0a));
 }

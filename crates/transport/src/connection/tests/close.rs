@@ -1,4 +1,4 @@
-//! Ends of connections, as both sides see them. RFC 9000 §10.2, §11.
+//! Tests the end of a connection at both ends. RFC 9000 §10.2, §11.
 
 use courser_wire::frame::{CloseKind, ConnectionClose, Frame};
 use courser_wire::packet::PacketKind;
@@ -50,7 +50,7 @@ fn application_closed(code: u64, reason: &'static [u8]) -> ConnectionError {
     }
 }
 
-/// Creates a pair whose client has completed the handshake, unseen by the server.
+/// Creates a pair whose client has completed the handshake without the server receiving it.
 fn half_done() -> (Pair, crate::testing::eye::Eye) {
     let (mut pair, eye) = Pair::watched();
     pair.start();
@@ -79,12 +79,15 @@ fn application_close_reaches_the_peer_with_code_and_reason() {
 }
 
 #[test]
-fn close_is_answered_within_a_round_trip_and_then_both_are_silent() {
+fn close_is_answered_within_a_round_trip_and_nothing_is_sent_afterwards() {
     let (mut pair, eye) = Pair::watched_and_connected();
     close_client(&mut pair, 0, b"");
     pair.run_for(RTT);
     assert!(!pair.client.connection().is_drained());
-    assert!(pair.client.connection().is_quiet() && pair.server.connection().is_quiet());
+    assert!(
+        pair.client.connection().has_finished_sending()
+            && pair.server.connection().has_finished_sending()
+    );
     let answers = eye.server_sent(&pair);
     let answer = closes(answers.last().expect("an answer"));
     let no_error = TransportErrorCode::NO_ERROR;
@@ -113,7 +116,7 @@ fn state_is_kept_for_three_probe_timeouts_and_no_longer() {
     assert_eq!(pair.client.endpoint.connections(), 0);
 }
 
-/// On a short path that asks for early acknowledgements, our probe timeout is shorter than the peer's.
+/// On a short path with requests for early acknowledgements, our probe timeout is shorter than the peer's.
 #[test]
 fn peer_that_missed_the_close_gets_it_with_its_first_probe() {
     let mut setup = Setup::default();
@@ -139,8 +142,8 @@ fn peer_that_missed_the_close_gets_it_with_its_first_probe() {
     assert_eq!(lost(&pair.server.events), [&ended]);
 }
 
-/// A machine may run an end so late that the time for late packets is over before its CONNECTION_CLOSE
-/// could leave. The peer gets it all the same, and no stateless reset.
+/// A busy machine may run an end so late that the closing period is over before its CONNECTION_CLOSE was
+/// sent. The peer still receives it, and no stateless reset.
 #[test]
 fn close_of_an_end_that_runs_late_still_reaches_the_peer() {
     let mut pair = Pair::connected();
@@ -155,7 +158,7 @@ fn close_of_an_end_that_runs_late_still_reaches_the_peer() {
 }
 
 #[test]
-fn closed_connections_are_forgotten_after_a_minute() {
+fn state_of_closed_connections_is_freed_after_a_minute() {
     // Attack A51: a peer that acknowledges ten minutes late makes the probe timeout longer.
     let mut pair = Pair::connected();
     let late = Duration::from_secs(600);
@@ -188,7 +191,7 @@ fn draining_end_answers_nothing() {
 }
 
 #[test]
-fn closing_end_answers_more_and_more_rarely() {
+fn closing_end_answers_at_doubling_intervals() {
     let mut pair = Pair::connected();
     pair.link.filter = Some(Box::new(|_, _| false));
     close(&mut pair.server, pair.now, 7, b"");
@@ -205,7 +208,7 @@ fn closing_end_answers_more_and_more_rarely() {
 }
 
 #[test]
-fn closing_end_hears_the_close_of_the_peer_behind_other_frames() {
+fn closing_end_processes_the_close_of_the_peer_behind_other_frames() {
     let mut pair = Pair::connected();
     pair.link.filter = Some(Box::new(|_, _| false));
     close_client(&mut pair, 7, b"");
@@ -218,7 +221,7 @@ fn closing_end_hears_the_close_of_the_peer_behind_other_frames() {
     ]
     .concat();
     pair.forge_to_client(SpaceId::Application, &frames);
-    assert!(pair.client.connection().is_quiet());
+    assert!(pair.client.connection().has_finished_sending());
     // That packet was answered once more, later ones are not.
     let answered = pair.client.sent.len();
     assert!(answered <= sent + 1);
@@ -228,7 +231,7 @@ fn closing_end_hears_the_close_of_the_peer_behind_other_frames() {
 }
 
 #[test]
-fn closing_end_does_nothing_else_with_frames() {
+fn closing_end_ignores_all_other_frames() {
     let mut pair = Pair::connected();
     pair.link.filter = Some(Box::new(|_, _| false));
     close(&mut pair.server, pair.now, 7, b"");
@@ -250,7 +253,7 @@ fn closing_end_does_nothing_else_with_frames() {
 }
 
 #[test]
-fn application_close_of_a_client_hides_behind_a_general_code_in_initials() {
+fn application_close_of_a_client_has_a_general_code_in_initials() {
     let (mut pair, eye) = Pair::watched();
     pair.start();
     pair.drive();
@@ -272,11 +275,11 @@ fn application_close_of_a_client_hides_behind_a_general_code_in_initials() {
         }
     );
     assert!(close.reason.is_empty());
-    assert_eq!(pair.server_heard(), Some(0x0c));
+    assert_eq!(pair.close_received_by_server(), Some(0x0c));
 }
 
 #[test]
-fn server_that_closes_during_the_handshake_says_so_at_every_level() {
+fn server_that_closes_during_the_handshake_sends_the_close_at_every_level() {
     let (mut pair, eye) = Pair::watched();
     pair.start();
     assert!(pair.run_until(RTT, |pair| pair.server.handle.is_some()));
@@ -300,11 +303,11 @@ fn server_that_closes_during_the_handshake_says_so_at_every_level() {
     }
     pair.run_for(RTT);
     assert_eq!(lost(&pair.client.events).len(), 1);
-    assert_eq!(pair.client_heard(), Some(0x0c));
+    assert_eq!(pair.close_received_by_client(), Some(0x0c));
 }
 
 #[test]
-fn client_that_closes_before_confirmation_says_so_at_both_levels() {
+fn client_that_closes_before_confirmation_sends_the_close_at_both_levels() {
     let (mut pair, eye) = half_done();
     close_client(&mut pair, 99, b"bye");
     let kinds = kinds_of_closes(&eye.client_sent(&pair));
@@ -315,7 +318,7 @@ fn client_that_closes_before_confirmation_says_so_at_both_levels() {
 }
 
 #[test]
-fn server_without_the_finished_reads_the_close_of_the_client_all_the_same() {
+fn server_without_the_finished_reads_the_close_of_the_client() {
     let (mut pair, _) = Pair::watched();
     pair.start();
     let finished = |pair: &mut Pair| pair.client.has(&Event::Connected);
@@ -327,12 +330,12 @@ fn server_without_the_finished_reads_the_close_of_the_client_all_the_same() {
     pair.link.filter = None;
     close_client(&mut pair, 99, b"bye");
     pair.run_for(RTT);
-    assert_eq!(pair.server_heard(), Some(0x0c));
+    assert_eq!(pair.close_received_by_server(), Some(0x0c));
     assert!(!pair.server.has(&Event::Connected));
 }
 
 #[test]
-fn after_confirmation_close_travels_in_1rtt_packets_only() {
+fn close_after_confirmation_is_sent_in_1rtt_packets_only() {
     let (mut pair, eye) = Pair::watched_and_connected();
     pair.forge_to_server(SpaceId::Application, &raw(&[0x1e]));
     pair.run_for(RTT);
@@ -340,7 +343,7 @@ fn after_confirmation_close_travels_in_1rtt_packets_only() {
         kinds_of_closes(&eye.server_sent(&pair)),
         [PacketKind::OneRtt]
     );
-    assert_eq!(pair.client_heard(), Some(0x0a));
+    assert_eq!(pair.close_received_by_client(), Some(0x0a));
 }
 
 #[test]
@@ -389,7 +392,7 @@ fn long_reasons_are_cut_and_codes_past_the_largest_varint_are_lowered() {
 }
 
 #[test]
-fn close_during_the_handshake_stays_within_three_times_what_came() {
+fn close_during_the_handshake_respects_the_amplification_limit() {
     let mut pair = Pair::new();
     pair.start();
     assert!(pair.run_until(RTT, |pair| pair.server.handle.is_some()));
@@ -412,7 +415,7 @@ fn close_during_the_handshake_stays_within_three_times_what_came() {
 }
 
 #[test]
-fn close_that_the_amplification_limit_held_back_leaves_when_there_is_room() {
+fn close_held_back_by_the_amplification_limit_is_sent_when_permitted() {
     let mut pair = Pair::new();
     pair.start();
     assert!(pair.run_until(RTT, |pair| pair.server.handle.is_some()));
@@ -433,7 +436,7 @@ fn close_that_the_amplification_limit_held_back_leaves_when_there_is_room() {
     assert_eq!(
         pair.server.sent.len(),
         sent,
-        "three times 21 bytes are no room"
+        "three times 21 bytes are too few"
     );
     let bytes = Forgery::of(&[0x01]).seal(&mut pair.client, SpaceId::Initial);
     pair.send_to_server(bytes);
@@ -441,7 +444,7 @@ fn close_that_the_amplification_limit_held_back_leaves_when_there_is_room() {
 }
 
 #[test]
-fn closed_connection_takes_no_more_wishes() {
+fn closed_connection_refuses_further_calls() {
     let mut pair = Pair::connected();
     close_client(&mut pair, 1, b"first");
     close_client(&mut pair, 2, b"second");
@@ -461,7 +464,7 @@ fn closed_connection_takes_no_more_wishes() {
 }
 
 #[test]
-fn frames_behind_a_close_are_not_looked_at() {
+fn frames_behind_a_close_are_not_processed() {
     let mut pair = Pair::connected();
     let frames = [raw(&[0x1d, 5, 0]), raw(&[0x0a, 0, 0]), raw(&[0x20])].concat();
     pair.forge_to_server(SpaceId::Application, &frames);
@@ -489,6 +492,6 @@ fn an_error_behind_frames_that_were_applied_ends_the_connection() {
         assert_eq!(pair.server_error(), Some(code), "{case}");
         assert!(pair.server.connection().is_closed(), "{case}");
         pair.run_for(RTT);
-        assert_eq!(pair.client_heard(), Some(code), "{case}");
+        assert_eq!(pair.close_received_by_client(), Some(code), "{case}");
     }
 }

@@ -1,4 +1,4 @@
-//! Missing credit is requested again and announced again. RFC 9000 §4.1, §19.12 to §19.14.
+//! Tests repeated requests for credit and repeated announcements of it. RFC 9000 §4.1, §19.12 to §19.14.
 
 use courser_wire::frame::Frame;
 
@@ -40,7 +40,7 @@ fn is_stream_blocked(frame: &Frame<'_>) -> bool {
 }
 
 #[test]
-fn blocked_sender_says_so_again_while_nothing_is_in_flight() {
+fn blocked_sender_repeats_its_report_while_nothing_is_in_flight() {
     let (mut pair, eye) = blocked();
     let mut counts = Vec::new();
     for _ in 0..4 {
@@ -50,13 +50,13 @@ fn blocked_sender_says_so_again_while_nothing_is_in_flight() {
     assert!(counts[0] > 1 && counts[3] > counts[0], "{counts:?}");
     pair.run_for(Duration::from_secs(600));
     let all = frames_of(&pair, &eye, true, is_stream_blocked);
-    assert!(all <= 10, "{all} times is more often than seldom");
+    assert!(all <= 10, "{all} repetitions");
 }
 
 /// The peer has not received a limit that was raised long ago. It is announced again, but at most
 /// once per round trip, however often the peer asks.
 #[test]
-fn peer_behind_its_limit_gets_it_again_once_per_round_trip() {
+fn limit_is_repeated_once_per_round_trip_for_a_peer_that_missed_it() {
     let frames = [
         // DATA_BLOCKED, STREAM_DATA_BLOCKED for stream 0, STREAMS_BLOCKED.
         (&[0x14, 0][..], 0x10),
@@ -103,7 +103,7 @@ fn peer_at_its_limit_gets_no_credit_frame() {
 /// arrived, nothing is left to repeat. Before this was fixed, loss and probe triggered each other
 /// until the peer took it for an attack.
 #[test]
-fn frames_of_a_probe_are_not_repeated_without_end() {
+fn frames_of_a_probe_are_repeated_only_until_one_arrives() {
     let (mut pair, eye) = Pair::watched_and_connected();
     let streams = pair.client.connection().streams();
     while streams.open(Direction::Bidirectional).is_some() {}

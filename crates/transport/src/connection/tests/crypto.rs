@@ -15,7 +15,7 @@ fn crypto(offset: u64, data: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn crypto_of_an_old_level_may_repeat_but_not_go_on() {
+fn crypto_data_of_an_old_level_may_repeat_but_not_continue() {
     let mut pair = with_initial_keys();
     let read = pair
         .server
@@ -27,16 +27,20 @@ fn crypto_of_an_old_level_may_repeat_but_not_go_on() {
         .expect("open")
         .read_offset();
     pair.forge_to_server(SpaceId::Initial, &crypto(0, &[1, 2, 3]));
-    assert_eq!(pair.server_error(), None, "a repetition, whatever it says");
+    assert_eq!(
+        pair.server_error(),
+        None,
+        "a repetition, even with other content"
+    );
     pair.forge_to_server(SpaceId::Initial, &crypto(read - 1, &[0]));
     assert_eq!(pair.server_error(), None, "up to the last byte");
     pair.forge_to_server(SpaceId::Initial, &crypto(read - 1, &[0, 0]));
     assert_eq!(pair.server_error(), Some(0x0a));
     pair.run_for(RTT);
-    assert_eq!(pair.client_heard(), Some(0x0a));
+    assert_eq!(pair.close_received_by_client(), Some(0x0a));
 }
 
-/// RFC 9000 §7.5.
+/// An end may discard CRYPTO data if it acknowledges the packet (RFC 9000 §7.5).
 #[test]
 fn packet_whose_crypto_data_is_discarded_is_acknowledged() {
     let (setup, eye) = Setup::default().with_eye();
@@ -67,10 +71,10 @@ fn packet_whose_crypto_data_is_discarded_is_acknowledged() {
 fn bytes_left_over_at_a_level_are_a_protocol_violation_on_a_client() {
     let mut pair = with_initial_keys();
     pair.forge_to_client(SpaceId::Initial, &crypto(9000, &[0]));
-    assert_eq!(pair.client_error(), None, "they may yet join up");
+    assert_eq!(pair.client_error(), None, "the gap may still be filled");
     pair.run_for(RTT);
     assert_eq!(pair.client_error(), Some(0x0a));
-    assert_eq!(pair.server_heard(), Some(0x0a));
+    assert_eq!(pair.close_received_by_server(), Some(0x0a));
 }
 
 #[test]
@@ -93,11 +97,11 @@ fn bytes_left_over_at_a_level_are_a_protocol_violation_on_a_server() {
     pair.send_to_server(late.bytes);
     assert_eq!(pair.server_error(), Some(0x0a));
     pair.run_for(RTT);
-    assert_eq!(pair.client_heard(), Some(0x0a));
+    assert_eq!(pair.close_received_by_client(), Some(0x0a));
 }
 
 #[test]
-fn crypto_is_kept_up_to_the_limit_and_not_beyond() {
+fn crypto_data_is_stored_up_to_the_limit_and_not_beyond() {
     // Limit K01 of a client: 16 KiB at the Initial level, four times that at the Handshake level.
     const LIMIT: u64 = 16 * 1024;
     let mut pair = with_initial_keys();
@@ -114,7 +118,7 @@ fn crypto_is_kept_up_to_the_limit_and_not_beyond() {
     pair.forge_to_client(SpaceId::Initial, &crypto(LIMIT, &[0]));
     assert_eq!(pair.client_error(), Some(0x0d));
     pair.run_for(RTT);
-    assert_eq!(pair.server_heard(), Some(0x0d));
+    assert_eq!(pair.close_received_by_server(), Some(0x0d));
 }
 
 #[test]
@@ -128,11 +132,11 @@ fn crypto_with_too_many_gaps_is_refused() {
     pair.forge_to_client(SpaceId::Initial, &crypto(66, &[0]));
     assert_eq!(pair.client_error(), Some(0x0d));
     pair.run_for(RTT);
-    assert_eq!(pair.server_heard(), Some(0x0d));
+    assert_eq!(pair.close_received_by_server(), Some(0x0d));
 }
 
 #[test]
-fn crypto_after_the_handshake_has_its_limit_too() {
+fn crypto_data_after_the_handshake_is_limited_too() {
     let mut pair = Pair::connected();
     let read = pair
         .client
@@ -146,7 +150,7 @@ fn crypto_after_the_handshake_has_its_limit_too() {
     pair.forge_to_client(SpaceId::Application, &crypto(read + 16 * 1024, &[0]));
     assert_eq!(pair.client_error(), Some(0x0d));
     pair.run_for(RTT);
-    assert_eq!(pair.server_heard(), Some(0x0d));
+    assert_eq!(pair.close_received_by_server(), Some(0x0d));
 }
 
 #[test]
@@ -170,13 +174,13 @@ fn tls_messages_out_of_place_end_the_connection() {
         pair.forge_to_client(SpaceId::Application, &crypto(read, message));
         assert_eq!(pair.client_error(), Some(code), "{case}");
         pair.run_for(RTT);
-        assert_eq!(pair.server_heard(), Some(code), "{case}");
+        assert_eq!(pair.close_received_by_server(), Some(code), "{case}");
     }
     let mut pair = Pair::connected();
     pair.forge_to_server(SpaceId::Application, &crypto(0, &[24, 0, 0, 1, 0]));
     assert_eq!(pair.server_error(), Some(0x10a), "KeyUpdate of a client");
     pair.run_for(RTT);
-    assert_eq!(pair.client_heard(), Some(0x10a));
+    assert_eq!(pair.close_received_by_client(), Some(0x10a));
 }
 
 #[test]
@@ -185,12 +189,12 @@ fn garbage_instead_of_a_tls_message_is_an_alert() {
     pair.forge_to_client(SpaceId::Initial, &crypto(0, &[0xff, 0, 0, 1, 0]));
     assert_eq!(pair.client_error(), Some(0x10a));
     pair.run_for(RTT);
-    assert_eq!(pair.server_heard(), Some(0x10a));
+    assert_eq!(pair.close_received_by_server(), Some(0x10a));
 }
 
 /// The header of a TLS record in front of a message. RFC 9001 §4.
 #[test]
-fn a_tls_record_instead_of_a_message_is_an_alert() {
+fn tls_record_instead_of_a_message_is_an_alert() {
     let mut pair = with_initial_keys();
     let record = [22, 3, 3, 0, 6, 2, 0, 0, 2, 3, 3];
     pair.forge_to_client(SpaceId::Initial, &crypto(0, &record));
@@ -226,7 +230,7 @@ fn message_types(mut bytes: &[u8]) -> Vec<u8> {
     types
 }
 
-/// TLS messages travel without a record layer, and none of them is EndOfEarlyData (5),
+/// TLS messages are sent without a record layer, and none of them is EndOfEarlyData (5),
 /// KeyUpdate (24) or, after the handshake, CertificateRequest (13). RFC 9001 §4, §4.4, §6, §8.3.
 #[test]
 fn crypto_frames_hold_bare_messages_of_the_handshake_and_tickets() {
@@ -269,8 +273,8 @@ fn level_of(kind: PacketKind) -> usize {
     }
 }
 
-/// An end that has sent a packet of a level has its keys. Packets of lower levels then carry
-/// nothing but ACK, PADDING, PING, CONNECTION_CLOSE and CRYPTO data that was sent there before.
+/// An end that has sent a packet of a level has its keys. Packets of lower levels then contain only
+/// ACK, PADDING, PING, CONNECTION_CLOSE and CRYPTO data that was sent there before.
 #[test]
 fn new_data_leaves_at_the_highest_level() {
     let mut lower = 0;
@@ -345,7 +349,7 @@ fn lost_crypto_is_repeated_at_its_own_level() {
 }
 
 #[test]
-fn flight_of_a_server_is_one_batch_where_the_system_can_segment() {
+fn flight_of_a_server_is_one_batch_if_the_system_can_segment() {
     for max_segments in [1, 16] {
         let mut setup = Setup {
             max_segments,
@@ -366,7 +370,7 @@ fn flight_of_a_server_is_one_batch_where_the_system_can_segment() {
 }
 
 #[test]
-fn client_hello_of_several_initials_travels_in_full_datagrams() {
+fn client_hello_of_several_initials_is_sent_in_full_datagrams() {
     let (mut pair, eye) = Pair::watched();
     pair.start();
     pair.drive();

@@ -88,7 +88,7 @@ fn sizes_from_none_to_the_largest_arrive_and_one_more_is_refused() {
 }
 
 #[test]
-fn largest_one_leaves_although_acknowledgements_are_always_due() {
+fn largest_datagram_is_sent_although_acknowledgements_are_always_due() {
     // One packet per batch, and something to acknowledge in each.
     let mut setup = with(|_| {}, |_| {});
     setup.max_segments = 1;
@@ -123,7 +123,7 @@ fn next_batch(pair: &mut Pair) -> Vec<usize> {
 }
 
 #[test]
-fn datagrams_of_one_size_leave_as_one_batch() {
+fn datagrams_of_one_size_are_sent_as_one_batch() {
     let mut pair = connected(with(|_| {}, |_| {}));
     let queue = |pair: &mut Pair, sizes: &[usize]| {
         for &size in sizes {
@@ -141,8 +141,8 @@ fn datagrams_of_one_size_leave_as_one_batch() {
         next_batch(&mut pair),
     ];
     let counts = batches.each_ref().map(Vec::len);
-    // 650 bytes are the shorter end of a batch, and 900 do not fit into it. A packet of 900 bytes has room
-    // for the last one.
+    // A datagram of 650 bytes ends a batch, and one of 900 does not fit into it. The last one fits into a
+    // packet of 900 bytes.
     assert_eq!(counts, [5, 1, 0], "{batches:?}");
     let [first, ..] = &batches;
     assert!(first[..4].iter().all(|len| *len == first[0]) && first[4] < first[0]);
@@ -242,7 +242,7 @@ fn lost_datagrams_are_reported_and_never_sent_again() {
     }
     // Several probe timeouts must not repeat them.
     pair.run_for(RTT * 20);
-    assert_eq!(fates(&pair.client), [], "nothing is known yet");
+    assert_eq!(fates(&pair.client), [], "no fate is known yet");
     pair.link.filter = None;
     pair.run_for(Duration::from_secs(10));
     assert_eq!(fates(&pair.client), [DatagramFate::Lost; 3]);
@@ -252,7 +252,7 @@ fn lost_datagrams_are_reported_and_never_sent_again() {
 }
 
 #[test]
-fn congestion_control_and_pacing_hold_them_back() {
+fn congestion_control_and_pacing_delay_datagrams() {
     let mut pair = Pair::connected();
     pair.link.filter = Some(Box::new(|_, datagram| datagram.to.port() == 4433));
     for _ in 0..64 {
@@ -270,7 +270,7 @@ fn congestion_control_and_pacing_hold_them_back() {
         stats.path.bytes_in_flight <= window + 2 * 1200,
         "RFC 9221 §5.4"
     );
-    assert!(pair.client.connection().datagrams().wants_to_send());
+    assert!(pair.client.connection().datagrams().has_frames_to_send());
 }
 
 #[test]
@@ -294,7 +294,7 @@ fn expired_datagrams_are_reported_on_time_while_the_window_is_closed() {
 }
 
 #[test]
-fn size_follows_the_path_and_what_no_longer_fits_is_dropped() {
+fn size_follows_the_path_and_datagrams_that_no_longer_fit_are_dropped() {
     let carried = Rc::new(Cell::new(1400));
     let limit = Rc::clone(&carried);
     let search = |config: &mut TransportConfig| config.mtu_discovery = true;
@@ -359,7 +359,7 @@ fn datagrams_and_streams_share_a_narrow_link_evenly() {
 }
 
 #[test]
-fn few_datagrams_pass_a_stream_without_waiting_for_it() {
+fn few_datagrams_are_sent_ahead_of_stream_data() {
     let mut pair = Pair::connected();
     pair.link.rate = Some(1_000_000);
     let mut upload = Transfer::up(&mut pair, 10_000_000);
@@ -374,11 +374,11 @@ fn few_datagrams_pass_a_stream_without_waiting_for_it() {
     assert!(upload.received() > 300_000);
     let stats = pair.client.connection().stats().datagrams;
     assert_eq!((stats.sent, stats.unsent_dropped), (40, 0));
-    assert!(!pair.client.connection().datagrams().wants_to_send());
+    assert!(!pair.client.connection().datagrams().has_frames_to_send());
 }
 
 #[test]
-fn flood_of_unread_datagrams_is_bounded_and_the_connection_lives() {
+fn flood_of_unread_datagrams_is_bounded_and_the_connection_stays_open() {
     for len in [0, 1] {
         let mut pair = Pair::connected();
         let frame = &[0x31, len, 7][..2 + usize::from(len)];

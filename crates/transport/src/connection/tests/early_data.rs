@@ -140,7 +140,7 @@ fn clients_that_do_not_offer_early_data_resume_without() {
 }
 
 #[test]
-fn datagrams_travel_in_early_data() {
+fn datagrams_are_sent_in_early_data() {
     let mut pair = met(setup());
     pair.start();
     let now = pair.now;
@@ -159,9 +159,9 @@ fn datagrams_travel_in_early_data() {
     assert_eq!(received.as_deref(), Some(&b"tick"[..]));
 }
 
-/// draft-ietf-quic-reliable-stream-reset-10 §3.
+/// The extension is remembered (draft-ietf-quic-reliable-stream-reset-10 §3).
 #[test]
-fn a_reset_in_early_data_delivers_the_beginning() {
+fn reset_at_in_early_data_delivers_the_beginning() {
     let mut pair = met(setup());
     pair.start();
     let streams = pair.client.connection().streams();
@@ -189,7 +189,7 @@ fn a_reset_in_early_data_delivers_the_beginning() {
     assert_eq!((pair.client_error(), pair.server_error()), (None, None));
 }
 
-/// draft-ietf-quic-reliable-stream-reset-10 §3.
+/// The server must not withdraw the extension (draft-ietf-quic-reliable-stream-reset-10 §3).
 #[test]
 fn early_data_uses_only_what_the_server_offered_before() {
     let mut setup = setup();
@@ -290,7 +290,7 @@ fn early_data_survives_losses_and_reordering() {
 }
 
 #[test]
-fn a_retry_keeps_early_data() {
+fn early_data_survives_a_retry() {
     let mut setup = setup();
     setup.server.retry = RetryPolicy::Always;
     let mut pair = Pair::with(setup);
@@ -315,7 +315,7 @@ fn a_retry_keeps_early_data() {
         .bytes_in_flight_of_all_paths();
     assert_eq!(
         in_flight, 0,
-        "packets that the server dropped are forgotten"
+        "packets that the server dropped do not count as lost"
     );
 }
 
@@ -350,7 +350,7 @@ fn early_data_that_overtakes_the_client_hello_waits_for_it() {
 }
 
 #[test]
-fn a_client_discards_its_keys_when_it_has_those_of_1_rtt_packets() {
+fn client_discards_0_rtt_keys_when_it_has_1_rtt_keys() {
     let mut pair = met(setup());
     start_with(&mut pair, b"request");
     assert!(pair.client.connection().packets.protection.seals_zero_rtt());
@@ -359,7 +359,7 @@ fn a_client_discards_its_keys_when_it_has_those_of_1_rtt_packets() {
 }
 
 #[test]
-fn a_server_discards_its_keys_three_probe_timeouts_after_the_first_1_rtt_packet() {
+fn server_discards_0_rtt_keys_three_probe_timeouts_after_the_first_1_rtt_packet() {
     let mut pair = met(setup());
     start_with(&mut pair, b"request");
     assert!(pair.run_until(RTT * 2, |pair| pair.client.has(&Event::Connected)));
@@ -385,7 +385,7 @@ fn a_server_discards_its_keys_three_probe_timeouts_after_the_first_1_rtt_packet(
 }
 
 #[test]
-fn early_data_past_the_limit_waits_for_the_handshake() {
+fn early_data_above_the_limit_is_accepted_after_the_handshake() {
     let mut setup = setup();
     setup.server.max_early_data = 3_000;
     let mut pair = met(setup);
@@ -403,7 +403,7 @@ fn early_data_past_the_limit_waits_for_the_handshake() {
 }
 
 #[test]
-fn an_acknowledged_0_rtt_packet_does_not_confirm_the_handshake() {
+fn acknowledged_0_rtt_packet_does_not_confirm_the_handshake() {
     let mut pair = met(setup());
     start_with(&mut pair, b"request");
     assert!(pair.run_until(RTT * 2, |pair| pair.client.has(&Event::Connected)));

@@ -1,4 +1,4 @@
-//! Permitted and forbidden effects of frames in each kind of packet. RFC 9000 §12.4, §12.5, §19.
+//! Tests which frames each kind of packet may contain. RFC 9000 §12.4, §12.5, §19.
 
 use courser_wire::frame::Frame;
 
@@ -41,7 +41,7 @@ fn one_of_each(stream: u64) -> Vec<(u64, Vec<u8>)> {
         (0x1b, with_tail(&[0x1b], &[1; 8])),
         (0x1d, raw(&[0x1d, 0, 0])),
         (0x1e, raw(&[0x1e])),
-        // The last one, because it ends the connection where it is permitted.
+        // Listed last, because it ends the connection where it is permitted.
         (0x1c, raw(&[0x1c, 0, 0, 0])),
     ]
 }
@@ -70,7 +70,7 @@ fn is_over(events: &[Event]) -> bool {
 }
 
 #[test]
-fn server_takes_in_handshake_packets_only_what_table_3_permits() {
+fn server_accepts_in_handshake_packets_only_frames_that_table_3_permits() {
     for (space, made) in [
         (SpaceId::Initial, with_initial_keys as fn() -> Pair),
         (SpaceId::Handshake, with_handshake_keys),
@@ -86,14 +86,14 @@ fn server_takes_in_handshake_packets_only_what_table_3_permits() {
                 assert_eq!(pair.server_error(), Some(0x0a), "{case}");
                 assert_eq!(blamed(&pair.server.events), Some(frame_type), "{case}");
                 pair.run_for(RTT);
-                assert_eq!(pair.client_heard(), Some(0x0a), "{case}");
+                assert_eq!(pair.close_received_by_client(), Some(0x0a), "{case}");
             }
         }
     }
 }
 
 #[test]
-fn client_takes_in_handshake_packets_only_what_table_3_permits() {
+fn client_accepts_in_handshake_packets_only_frames_that_table_3_permits() {
     for (space, made) in [
         (SpaceId::Initial, with_initial_keys as fn() -> Pair),
         (SpaceId::Handshake, with_handshake_keys),
@@ -109,14 +109,14 @@ fn client_takes_in_handshake_packets_only_what_table_3_permits() {
                 assert_eq!(pair.client_error(), Some(0x0a), "{case}");
                 assert_eq!(blamed(&pair.client.events), Some(frame_type), "{case}");
                 pair.run_for(RTT);
-                assert_eq!(pair.server_heard(), Some(0x0a), "{case}");
+                assert_eq!(pair.close_received_by_server(), Some(0x0a), "{case}");
             }
         }
     }
 }
 
 #[test]
-fn client_takes_every_frame_type_in_1rtt_packets() {
+fn client_accepts_every_frame_type_in_1rtt_packets() {
     for (frame_type, bytes) in one_of_each(1) {
         let mut pair = Pair::connected();
         pair.forge_to_client(SpaceId::Application, &bytes);
@@ -127,7 +127,7 @@ fn client_takes_every_frame_type_in_1rtt_packets() {
 }
 
 #[test]
-fn server_takes_every_frame_type_in_1rtt_packets_but_those_of_servers() {
+fn server_accepts_every_frame_type_in_1rtt_packets_but_those_of_servers() {
     for (frame_type, bytes) in one_of_each(0) {
         let mut pair = Pair::connected();
         pair.forge_to_server(SpaceId::Application, &bytes);
@@ -141,7 +141,11 @@ fn server_takes_every_frame_type_in_1rtt_packets_but_those_of_servers() {
         if let Some(code) = expected {
             assert_eq!(blamed(&pair.server.events), Some(frame_type));
             pair.run_for(RTT);
-            assert_eq!(pair.client_heard(), Some(code), "{frame_type:#x}");
+            assert_eq!(
+                pair.close_received_by_client(),
+                Some(code),
+                "{frame_type:#x}"
+            );
         }
     }
 }
@@ -155,7 +159,7 @@ fn packet_without_frames_is_a_protocol_violation_in_every_space() {
         pair.forge_to_server(space, &[]);
         assert_eq!(pair.server_error(), Some(0x0a), "{space:?}");
         pair.run_for(RTT);
-        assert_eq!(pair.client_heard(), Some(0x0a), "{space:?}");
+        assert_eq!(pair.close_received_by_client(), Some(0x0a), "{space:?}");
     }
     let mut pair = with_initial_keys();
     let mut bytes = Forgery::of(&[])
@@ -175,7 +179,11 @@ fn unknown_frame_types_are_encoding_errors() {
         assert_eq!(pair.server_error(), Some(0x07), "{frame_type:#x}");
         assert_eq!(blamed(&pair.server.events), Some(frame_type));
         pair.run_for(RTT);
-        assert_eq!(pair.client_heard(), Some(0x07), "{frame_type:#x}");
+        assert_eq!(
+            pair.close_received_by_client(),
+            Some(0x07),
+            "{frame_type:#x}"
+        );
     }
 }
 
@@ -190,7 +198,7 @@ fn frame_type_in_a_longer_varint_than_needed_is_a_protocol_violation() {
         pair.forge_to_client(SpaceId::Application, bytes);
         assert_eq!(pair.client_error(), Some(0x0a), "{bytes:?}");
         pair.run_for(RTT);
-        assert_eq!(pair.server_heard(), Some(0x0a), "{bytes:?}");
+        assert_eq!(pair.close_received_by_server(), Some(0x0a), "{bytes:?}");
     }
 }
 
@@ -213,7 +221,7 @@ fn malformed_frames_are_encoding_errors_of_their_type() {
         ),
         ("MAX_STREAMS past 2^60", 0x12, raw(&[0x12, (1 << 60) + 1])),
         (
-            "MAX_STREAMS past 2^60, one way",
+            "MAX_STREAMS above 2^60, unidirectional",
             0x13,
             raw(&[0x13, (1 << 60) + 1]),
         ),
@@ -254,7 +262,7 @@ fn malformed_frames_are_encoding_errors_of_their_type() {
         assert_eq!(pair.client_error(), Some(0x07), "{case}");
         assert_eq!(blamed(&pair.client.events), Some(frame_type), "{case}");
         pair.run_for(RTT);
-        assert_eq!(pair.server_heard(), Some(0x07), "{case}");
+        assert_eq!(pair.close_received_by_server(), Some(0x07), "{case}");
     }
 }
 
@@ -264,7 +272,7 @@ fn empty_new_token_is_an_encoding_error() {
     pair.forge_to_client(SpaceId::Application, &raw(&[0x07, 0]));
     assert_eq!(pair.client_error(), Some(0x07));
     pair.run_for(RTT);
-    assert_eq!(pair.server_heard(), Some(0x07));
+    assert_eq!(pair.close_received_by_server(), Some(0x07));
 }
 
 #[test]
@@ -295,14 +303,14 @@ fn outdated_and_repeated_control_frames_change_nothing() {
 }
 
 #[test]
-fn a_ping_and_a_megabyte_of_padding_bytes_are_only_acknowledged() {
+fn ping_and_a_megabyte_of_padding_are_only_acknowledged() {
     let mut pair = Pair::connected();
     let sent = pair.server.sent.len();
     for _ in 0..1000 {
         let bytes = Forgery::of(&[0; 1000]).seal(&mut pair.client, SpaceId::Application);
         pair.send_to_server(bytes);
     }
-    assert_eq!(pair.server.sent.len(), sent, "padding asks for nothing");
+    assert_eq!(pair.server.sent.len(), sent, "padding is not ack-eliciting");
     pair.forge_to_server(SpaceId::Application, &[0x01]);
     pair.run_for(RTT * 2);
     assert_eq!(pair.server.sent.len(), sent + 1, "one acknowledgement");

@@ -26,7 +26,7 @@ fn is_finished(datagram: &Datagram) -> bool {
 }
 
 #[test]
-fn ends_without_a_common_protocol_part_with_no_application_protocol() {
+fn ends_without_a_common_protocol_close_with_no_application_protocol() {
     let mut pair = Pair::with(Setup {
         client_tls: client_tls(&[b"other"]),
         ..Setup::default()
@@ -34,7 +34,7 @@ fn ends_without_a_common_protocol_part_with_no_application_protocol() {
     pair.start();
     pair.run_for(RTT);
     assert_eq!(pair.server_error(), Some(0x178));
-    assert_eq!(pair.client_heard(), Some(0x178));
+    assert_eq!(pair.close_received_by_client(), Some(0x178));
 }
 
 #[test]
@@ -49,12 +49,12 @@ fn certificate_for_another_name_ends_the_connection() {
     pair.run_for(RTT * 2);
     let code = pair.client_error().expect("refused");
     assert!((0x12a..=0x130).contains(&code), "{code:#x}");
-    assert_eq!(pair.server_heard(), Some(code));
+    assert_eq!(pair.close_received_by_server(), Some(code));
     assert!(!pair.client.has(&Event::Connected));
 }
 
 #[test]
-fn initial_keys_are_dropped_with_the_first_handshake_packet() {
+fn initial_keys_are_discarded_with_the_first_handshake_packet() {
     let mut pair = with_handshake_keys();
     assert!(
         !pair
@@ -62,7 +62,7 @@ fn initial_keys_are_dropped_with_the_first_handshake_packet() {
             .connection()
             .parts
             .acknowledger
-            .is_open(SpaceId::Initial),
+            .has_space(SpaceId::Initial),
         "it has sent Finished"
     );
     assert!(
@@ -70,7 +70,7 @@ fn initial_keys_are_dropped_with_the_first_handshake_packet() {
             .connection()
             .parts
             .acknowledger
-            .is_open(SpaceId::Initial),
+            .has_space(SpaceId::Initial),
         "it has not seen it"
     );
     pair.run_for(RTT / 2);
@@ -80,12 +80,12 @@ fn initial_keys_are_dropped_with_the_first_handshake_packet() {
             .connection()
             .parts
             .acknowledger
-            .is_open(SpaceId::Initial)
+            .has_space(SpaceId::Initial)
     );
 }
 
 #[test]
-fn handshake_keys_are_dropped_when_the_handshake_is_confirmed() {
+fn handshake_keys_are_discarded_when_the_handshake_is_confirmed() {
     let mut pair = with_handshake_keys();
     assert!(!pair.client.connection().is_confirmed());
     assert!(
@@ -93,7 +93,7 @@ fn handshake_keys_are_dropped_when_the_handshake_is_confirmed() {
             .connection()
             .parts
             .acknowledger
-            .is_open(SpaceId::Handshake)
+            .has_space(SpaceId::Handshake)
     );
     assert!(pair.run_until(RTT, |pair| pair.server.has(&Event::Confirmed)));
     assert!(
@@ -102,15 +102,15 @@ fn handshake_keys_are_dropped_when_the_handshake_is_confirmed() {
             .connection()
             .parts
             .acknowledger
-            .is_open(SpaceId::Handshake)
+            .has_space(SpaceId::Handshake)
     );
     assert!(
         pair.client
             .connection()
             .parts
             .acknowledger
-            .is_open(SpaceId::Handshake),
-        "HANDSHAKE_DONE is under way"
+            .has_space(SpaceId::Handshake),
+        "HANDSHAKE_DONE is in flight"
     );
     assert!(pair.run_until(RTT, |pair| pair.client.has(&Event::Confirmed)));
     assert!(
@@ -119,12 +119,12 @@ fn handshake_keys_are_dropped_when_the_handshake_is_confirmed() {
             .connection()
             .parts
             .acknowledger
-            .is_open(SpaceId::Handshake)
+            .has_space(SpaceId::Handshake)
     );
 }
 
 #[test]
-fn no_packet_is_sent_under_keys_that_were_dropped() {
+fn no_packet_is_sent_with_discarded_keys() {
     for seed in 0..10 {
         let (setup, eye) = Setup {
             seed,
@@ -157,7 +157,7 @@ fn no_packet_is_sent_under_keys_that_were_dropped() {
 }
 
 #[test]
-fn server_without_credit_for_a_full_datagram_sends_no_initial_that_asks_for_an_answer() {
+fn server_whose_amplification_limit_is_below_a_full_datagram_sends_no_ack_eliciting_initial() {
     let (mut pair, eye) = Pair::watched();
     pair.start();
     assert!(pair.run_until(RTT, |pair| pair.server.handle.is_some()));
@@ -183,7 +183,7 @@ fn server_without_credit_for_a_full_datagram_sends_no_initial_that_asks_for_an_a
 }
 
 #[test]
-fn first_destination_id_stays_until_the_server_answers() {
+fn first_destination_id_is_used_until_the_server_answers() {
     let (mut pair, eye) = Pair::watched();
     pair.link.filter = Some(Box::new(|_, datagram| datagram.from == client_address()));
     pair.start();
@@ -209,7 +209,7 @@ fn first_destination_id_stays_until_the_server_answers() {
 }
 
 #[test]
-fn client_waits_for_handshake_done_and_the_server_repeats_it() {
+fn client_waits_for_handshake_done_which_the_server_repeats() {
     let (mut pair, eye) = Pair::watched();
     pair.link.filter = Some(Box::new(|_, datagram| {
         datagram.from == client_address() || !has_kind(datagram, PacketKind::OneRtt)
@@ -219,7 +219,7 @@ fn client_waits_for_handshake_done_and_the_server_repeats_it() {
     assert!(pair.client.has(&Event::Connected) && !pair.client.has(&Event::Confirmed));
     assert!(
         pair.server.has(&Event::Confirmed),
-        "a server that is done knows it"
+        "the server confirms at once"
     );
     pair.link.filter = None;
     assert!(pair.run_until(Duration::from_secs(5), |pair| {
@@ -236,11 +236,15 @@ fn client_waits_for_handshake_done_and_the_server_repeats_it() {
     let repeated = count(&pair);
     assert!(repeated >= 2);
     pair.run_for(Duration::from_secs(5));
-    assert_eq!(count(&pair), repeated, "it stops when it was acknowledged");
+    assert_eq!(
+        count(&pair),
+        repeated,
+        "no repetition after the acknowledgement"
+    );
 }
 
 #[test]
-fn handshake_packets_that_overtake_the_initial_are_kept() {
+fn handshake_packets_that_overtake_the_initial_are_buffered() {
     let mut pair = Pair::with(Setup {
         server: crate::config::ServerConfig::new(server_tls_with_big_chain(&[b"test"], 3)),
         ..Setup::default()
@@ -252,7 +256,7 @@ fn handshake_packets_that_overtake_the_initial_are_kept() {
     assert!(flight.len() >= 2, "the chain fills several datagrams");
     pair.link.filter = None;
     // A packet with the wrong source ID among them would be dropped, as it would be without
-    // waiting.
+    // buffering.
     flight.reverse();
     for datagram in flight {
         pair.send_to_client(datagram.bytes);
@@ -265,7 +269,7 @@ fn handshake_packets_that_overtake_the_initial_are_kept() {
 }
 
 #[test]
-fn packets_before_the_handshake_is_complete_wait_ten_at_a_time() {
+fn at_most_ten_packets_are_buffered_before_the_handshake_is_complete() {
     // Limit K08. The client is done; its Finished is lost.
     let mut pair = Pair::new();
     let held = hold(&mut pair, is_finished);
@@ -365,7 +369,7 @@ fn patient() -> (Pair, Eye) {
 
 /// The server's Initial is lost, but its Handshake packets arrive.
 #[test]
-fn client_that_gets_handshake_packets_too_early_repeats_its_hello() {
+fn client_that_receives_early_handshake_packets_repeats_its_hello() {
     let (mut pair, eye) = patient();
     let mut is_first = true;
     pair.link.filter = Some(Box::new(move |_, datagram| {
@@ -387,7 +391,7 @@ fn client_that_gets_handshake_packets_too_early_repeats_its_hello() {
 
 /// The server sends as much as the first time, and nothing after that.
 #[test]
-fn server_that_gets_a_hello_again_repeats_its_flight_once() {
+fn server_that_receives_a_repeated_hello_repeats_its_flight_once() {
     let (mut pair, eye) = patient();
     let held = hold(&mut pair, |datagram| datagram.from == client_address());
     pair.start();
@@ -422,7 +426,7 @@ fn server_that_gets_a_hello_again_repeats_its_flight_once() {
 }
 
 #[test]
-fn handshake_done_is_said_again_to_a_client_that_goes_on_with_the_handshake() {
+fn handshake_done_is_repeated_for_a_client_that_still_sends_handshake_packets() {
     let (mut pair, eye) = Pair::watched();
     pair.link.filter = Some(Box::new(|_, datagram| {
         datagram.from == client_address() || !has_kind(datagram, PacketKind::OneRtt)
@@ -436,7 +440,7 @@ fn handshake_done_is_said_again_to_a_client_that_goes_on_with_the_handshake() {
     };
     assert_eq!(count(&pair), 1);
     pair.forge_to_server(SpaceId::Handshake, &[1]);
-    assert_eq!(count(&pair), 1, "the first may be on its way still");
+    assert_eq!(count(&pair), 1, "the first may still be in flight");
     pair.now += RTT;
     for _ in 0..10 {
         pair.forge_to_server(SpaceId::Handshake, &[1]);
@@ -455,7 +459,7 @@ fn handshake_done_is_said_again_to_a_client_that_goes_on_with_the_handshake() {
 
 /// Limit K12: only packets of a client with an unvalidated address must arrive every five seconds.
 #[test]
-fn silence_of_a_client_with_a_proven_address_does_not_end_the_handshake() {
+fn silence_of_a_client_with_a_validated_address_does_not_end_the_handshake() {
     let mut server = crate::config::ServerConfig::new(server_tls(&[b"test"]));
     server.retry = crate::config::RetryPolicy::Always;
     let client = TransportConfig {
@@ -512,7 +516,7 @@ fn loss_after_a_retry_costs_a_few_round_trips() {
 }
 
 #[test]
-fn handshake_that_takes_too_long_ends_in_silence() {
+fn handshake_that_exceeds_its_time_limit_ends_without_a_packet() {
     let mut pair = Pair::new();
     pair.link.filter = Some(Box::new(|_, datagram| datagram.from == client_address()));
     pair.start();

@@ -1,4 +1,4 @@
-//! Valid and invalid headers. RFC 9000 §12.2, §12.3, §14.1, §17.
+//! Tests valid and invalid headers. RFC 9000 §12.2, §12.3, §14.1, §17.
 
 use crate::acknowledger::received::MAX_RANGES;
 use courser_wire::MAX_PACKET_NUMBER;
@@ -56,17 +56,17 @@ fn reserved_bits_that_are_not_zero_are_a_protocol_violation() {
         pair.client_forges(space, &ping().flip(bits));
         assert_eq!(pair.server_error(), Some(0x0a), "{case}");
         pair.run_for(RTT);
-        assert_eq!(pair.client_heard(), Some(0x0a), "{case}");
+        assert_eq!(pair.close_received_by_client(), Some(0x0a), "{case}");
         let mut pair = made();
         pair.server_forges(space, &ping().flip(bits));
         assert_eq!(pair.client_error(), Some(0x0a), "{case}");
         pair.run_for(RTT);
-        assert_eq!(pair.server_heard(), Some(0x0a), "{case}");
+        assert_eq!(pair.close_received_by_server(), Some(0x0a), "{case}");
     }
 }
 
 #[test]
-fn reserved_bits_of_a_packet_that_is_not_authentic_mean_nothing() {
+fn reserved_bits_of_a_packet_that_is_not_authentic_are_ignored() {
     let mut pair = Pair::connected();
     let mut bytes = ping()
         .flip(0x18)
@@ -98,7 +98,7 @@ fn fixed_bit_of_zero_drops_the_packet() {
 
 #[test]
 fn client_drops_packets_of_another_version_and_answers_nothing() {
-    // The tag covers the version: nothing but the version is wrong with these packets.
+    // The tag covers the version, so these packets are valid apart from the version.
     let other = |version| ping().version(version);
     let mut pair = with_initial_keys();
     let bytes = other(VERSION_1).seal(&mut pair.server, SpaceId::Initial);
@@ -168,13 +168,13 @@ fn initial_behind_another_packet_in_a_small_datagram_is_dropped() {
 }
 
 #[test]
-fn packets_with_another_source_id_than_the_first_are_dropped() {
+fn packets_with_a_changed_source_id_are_dropped() {
     let other = Forgery::of(&[0x01]).source(&[0xee; 8]);
     let mut pair = with_initial_keys();
     let bytes = other.seal(&mut pair.client, SpaceId::Initial);
     assert_server_drops("Initial of the client", &mut pair, bytes);
     pair.server_forges(SpaceId::Initial, &ping());
-    assert_eq!(processed(&mut pair.client), 1, "the first one is taken");
+    assert_eq!(processed(&mut pair.client), 1, "the first one is accepted");
     let bytes = other.seal(&mut pair.server, SpaceId::Initial);
     assert_client_drops("Initial of the server", &mut pair, bytes);
     let mut pair = with_handshake_keys();
@@ -185,7 +185,7 @@ fn packets_with_another_source_id_than_the_first_are_dropped() {
 }
 
 #[test]
-fn later_initials_do_not_move_the_destination_id() {
+fn later_initials_do_not_change_the_destination_id() {
     let mut pair = with_initial_keys();
     pair.server_forges(SpaceId::Initial, &ping());
     let chosen = pair.client.connection().ids().destination();
@@ -227,7 +227,7 @@ fn coalesced_packet_for_another_id_is_ignored() {
 }
 
 #[test]
-fn packet_that_does_not_open_does_not_hold_up_those_behind_it() {
+fn packets_behind_one_that_does_not_open_are_processed() {
     let mut pair = with_handshake_keys();
     let mut broken = ping().seal(&mut pair.client, SpaceId::Handshake);
     *broken.last_mut().expect("not empty") ^= 1;
@@ -296,7 +296,7 @@ fn duplicate_that_is_not_authentic_counts_as_forged_not_as_duplicate() {
 }
 
 #[test]
-fn numbers_too_old_to_tell_are_dropped() {
+fn packets_below_the_remembered_ranges_are_dropped() {
     let mut pair = Pair::connected();
     let late = ping().seal(&mut pair.client, SpaceId::Application);
     for _ in 0..MAX_RANGES + 6 {
@@ -311,7 +311,7 @@ fn numbers_too_old_to_tell_are_dropped() {
 }
 
 #[test]
-fn connection_without_packet_numbers_ends_in_silence() {
+fn connection_without_packet_numbers_ends_without_a_packet() {
     let mut pair = Pair::connected();
     let recovery = &mut pair.client.connection().packets.recovery;
     recovery.skip_to_number(MAX_PACKET_NUMBER);
@@ -350,7 +350,7 @@ fn packets_after_the_last_number_are_answered_with_a_stateless_reset() {
 }
 
 #[test]
-fn sent_headers_keep_the_rules() {
+fn sent_headers_are_valid() {
     for seed in 0..8 {
         let (setup, eye) = crate::testing::Setup {
             seed,
@@ -382,7 +382,7 @@ fn sent_headers_keep_the_rules() {
                 let number_len = usize::from(packet.first_byte & 0x03) + 1;
                 assert!(
                     number_len + packet.payload.len() >= 4,
-                    "room for a sample: {case}"
+                    "long enough for a sample: {case}"
                 );
                 let is_initial = packet.kind == PacketKind::Initial;
                 if is_initial && (is_client || packet.is_ack_eliciting()) {
@@ -400,7 +400,7 @@ fn sent_headers_keep_the_rules() {
 }
 
 #[test]
-fn spin_bit_of_the_peer_means_nothing() {
+fn spin_bit_of_the_peer_is_ignored() {
     let (mut pair, eye) = Pair::watched_and_connected();
     let (before, sent) = (processed(&mut pair.server), pair.server.sent.len());
     for bits in [0x20, 0, 0x20, 0x20] {

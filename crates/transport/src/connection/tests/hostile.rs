@@ -1,5 +1,5 @@
-//! Invalid input from peers and unauthenticated senders: nothing panics, nothing grows, and packets
-//! that cannot be authentic change nothing. Attacks A22 to A44 of our catalogue.
+//! Tests invalid input from peers and unauthenticated senders: no panic, no growth, and no effect of
+//! packets that cannot be authentic. Attacks A22 to A44 of our catalogue.
 
 use courser_base::Ecn;
 
@@ -52,7 +52,7 @@ fn spoil(rng: &mut Rng, bytes: &mut Vec<u8>) {
 }
 
 fn is_closed(end: &mut End) -> bool {
-    let handle = end.handle.expect("a connection was made");
+    let handle = end.handle.expect("a connection exists");
     end.endpoint
         .connection(handle)
         .is_none_or(Connection::is_closed)
@@ -181,7 +181,7 @@ fn datagrams_that_do_not_authenticate_change_nothing() {
 }
 
 #[test]
-fn twice_everything_is_as_good_as_once() {
+fn duplicated_datagrams_have_no_effect() {
     // Fault F07.
     let mut pair = Pair::new();
     pair.link.duplicate = 1000;
@@ -194,7 +194,7 @@ fn twice_everything_is_as_good_as_once() {
 }
 
 #[test]
-fn close_at_any_time_leaves_nothing() {
+fn close_at_any_time_frees_all_memory() {
     // Attack A44: by either end, after each step of a handshake and a transfer.
     for by_client in [true, false] {
         for step in 0..60 {
@@ -232,7 +232,7 @@ fn close_at_any_time_leaves_nothing() {
 }
 
 #[test]
-fn mixed_faults_lose_nothing() {
+fn transfer_survives_mixed_faults() {
     // Fault F64: loss, reordering, duplication, corruption, a narrow link and rebinding at once.
     for seed in 0..8 {
         let mut pair = Pair::with(Setup {
@@ -271,7 +271,7 @@ fn mixed_faults_lose_nothing() {
 }
 
 #[test]
-fn acknowledgements_that_never_come_bound_what_is_kept() {
+fn memory_is_bounded_without_acknowledgements() {
     // Attack A24: a receiver of much data that stops sending.
     let mut pair = Pair::connected();
     pair.link.filter = Some(Box::new(|_, datagram| datagram.to != server_address()));
@@ -285,7 +285,7 @@ fn acknowledgements_that_never_come_bound_what_is_kept() {
     }
     pair.server.touch();
     pair.run_for(Duration::from_secs(10));
-    // The least maximum of the send buffer (K39), and what each stream may hold beyond it (K80).
+    // The smallest limit of the send buffer (K39), and the bytes that each stream may hold beyond it (K80).
     let most = (512 << 10) + 50 * 512;
     assert!(accepted <= most, "{accepted} bytes");
     let stats = pair.server.connection().stats();
@@ -298,7 +298,7 @@ fn acknowledgements_that_never_come_bound_what_is_kept() {
 }
 
 #[test]
-fn datagrams_of_any_size_close_nothing() {
+fn datagrams_of_any_size_leave_the_connection_open() {
     // RFC 9000 §14: odd sizes are not an error.
     let mut pair = Pair::connected();
     for len in 0..3000 {

@@ -135,7 +135,7 @@ fn no_update_within_three_probe_timeouts_of_the_last() {
     update_client(&mut pair);
 }
 
-/// A program that requests updates as often as it can is not closed by its peer.
+/// A program that requests updates as often as it can does not exceed a limit of its peer.
 #[test]
 fn endless_requests_for_updates_leave_the_connection_open() {
     let mut pair = Pair::connected();
@@ -155,7 +155,7 @@ fn endless_requests_for_updates_leave_the_connection_open() {
 }
 
 #[test]
-fn keys_only_ever_get_newer_over_many_updates_and_losses() {
+fn key_generations_only_rise_over_many_updates_and_losses() {
     let (mut pair, eye) = Pair::watched_and_connected();
     pair.link.loss = 100;
     pair.link.reorder = 200;
@@ -194,7 +194,7 @@ fn keys_only_ever_get_newer_over_many_updates_and_losses() {
 }
 
 #[test]
-fn keys_are_updated_by_themselves_when_due() {
+fn keys_are_updated_automatically_when_due() {
     let client = TransportConfig {
         key_update_after: 50,
         ..TransportConfig::default()
@@ -225,7 +225,7 @@ fn keys_are_updated_by_themselves_when_due() {
 }
 
 #[test]
-fn next_automatic_update_waits_until_old_keys_are_gone() {
+fn next_automatic_update_waits_until_old_keys_are_erased() {
     let client = TransportConfig {
         key_update_after: 1,
         ..TransportConfig::default()
@@ -394,7 +394,7 @@ fn too_many_forged_packets_end_the_connection() {
     pair.send_to_server(forged);
     assert_eq!(pair.server_error(), Some(0x0f));
     pair.run_for(RTT);
-    assert_eq!(pair.client_heard(), Some(0x0f));
+    assert_eq!(pair.close_received_by_client(), Some(0x0f));
 }
 
 #[test]
@@ -429,7 +429,7 @@ fn set_limits(pair: &mut Pair, update_after: u64, confidentiality: u64) {
 }
 
 #[test]
-fn worn_out_keys_end_the_connection() {
+fn keys_at_their_confidentiality_limit_end_the_connection() {
     let (mut pair, eye) = Pair::watched_and_connected();
     set_limits(&mut pair, u64::MAX, 64);
     for _ in 0..100 {
@@ -442,13 +442,13 @@ fn worn_out_keys_end_the_connection() {
     }
     assert_eq!(pair.client_error(), Some(0x0f));
     pair.run_for(RTT);
-    assert_eq!(pair.server_heard(), Some(0x0f));
+    assert_eq!(pair.close_received_by_server(), Some(0x0f));
     let sealed = generations(&eye.client_sent(&pair)).len();
     assert!((55..=64).contains(&sealed), "{sealed}");
 }
 
 #[test]
-fn update_in_time_saves_the_connection() {
+fn update_before_the_confidentiality_limit_keeps_the_connection_open() {
     let (mut pair, eye) = Pair::watched_and_connected();
     set_limits(&mut pair, 32, 64);
     for _ in 0..150 {

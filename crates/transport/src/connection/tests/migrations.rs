@@ -1,4 +1,4 @@
-//! Clients that move on purpose, and servers that forbid it. RFC 9000 §9, §18.2.
+//! Tests clients that migrate, and servers that forbid it. RFC 9000 §9, §18.2.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
@@ -28,7 +28,7 @@ fn second_socket() -> SocketAddr {
     SocketAddr::from(([10, 0, 0, 1], 50_777))
 }
 
-/// A confirmed connection of a client that learns at which of its addresses datagrams arrive.
+/// Creates a confirmed connection whose client is informed of the local addresses of datagrams.
 fn pair() -> Pair {
     with_server(|_| {})
 }
@@ -51,8 +51,8 @@ fn setup(change: impl FnOnce(&mut ServerConfig)) -> Setup {
 
 fn unconnected(setup: Setup) -> Pair {
     let mut pair = Pair::with(setup);
-    pair.client.knows_local = true;
-    pair.client.also = vec![SocketAddr::from((second_ip(), client_address().port()))];
+    pair.client.reports_local = true;
+    pair.client.other_addresses = vec![SocketAddr::from((second_ip(), client_address().port()))];
     pair.client.sockets = vec![second_socket()];
     pair
 }
@@ -162,7 +162,7 @@ fn client_stays_on_its_path_until_the_new_one_is_validated() {
 }
 
 #[test]
-fn client_moves_at_once_when_its_path_is_gone() {
+fn client_moves_at_once_when_its_path_fails() {
     for path in moved_at_once() {
         let mut pair = pair();
         let old = client_address();
@@ -222,7 +222,7 @@ fn ids_of_a_path_that_was_left_are_retired_and_replaced() {
 }
 
 #[test]
-fn transfers_go_on_while_the_client_moves() {
+fn transfers_continue_while_the_client_moves() {
     for down in [true, false] {
         for path in [to_second_ip(), to_second_socket()] {
             let mut pair = pair();
@@ -243,9 +243,9 @@ fn transfers_go_on_while_the_client_moves() {
     }
 }
 
-/// RFC 9000 §8.2.2, §9.3.3: the server asks on the old path whether the move was genuine.
+/// RFC 9000 §8.2.2, §9.3.3: the server challenges the old path to check that the move was genuine.
 #[test]
-fn a_path_that_was_left_answers_for_a_while() {
+fn challenge_on_the_previous_path_is_answered_for_a_while() {
     let mut pair = pair();
     begin(&mut pair, &to_second_ip()).expect("allowed");
     pair.run_for(RTT * 2);
@@ -264,7 +264,7 @@ fn a_path_that_was_left_answers_for_a_while() {
 }
 
 #[test]
-fn the_latest_of_two_moves_counts() {
+fn second_move_replaces_the_first() {
     let mut pair = pair();
     begin(&mut pair, &to_second_ip()).expect("allowed");
     begin(&mut pair, &to_second_socket()).expect("allowed");
@@ -276,7 +276,7 @@ fn the_latest_of_two_moves_counts() {
     pair.upload(100_000);
 }
 
-/// A program that moves as often as it can is told to wait, and is not closed by its peer.
+/// A program that moves as often as it can gets an error, and does not exceed a limit of its peer.
 #[test]
 fn endless_moves_leave_the_connection_open() {
     let mut pair = pair();
@@ -298,7 +298,7 @@ fn endless_moves_leave_the_connection_open() {
     assert_eq!(begin(&mut pair, &to_second_ip()), Ok(()));
 }
 
-/// Only the last of many changes of the network counts.
+/// Changes of the network during the waiting time replace each other.
 #[test]
 fn last_of_many_changes_of_the_network_is_followed() {
     let mut pair = pair();

@@ -51,7 +51,7 @@ impl Narrow {
 }
 
 #[test]
-fn search_finds_what_the_path_carries_and_nothing_is_lost_but_probes() {
+fn search_finds_the_mtu_of_the_path_and_loses_only_probes() {
     for carried in [1200, 1252, 1280, 1400, 1472, 3000, 8972] {
         let mut path = Narrow::new(setup(65_507), carried);
         path.pair.link.rate = Some(4_000_000);
@@ -72,7 +72,7 @@ fn search_finds_what_the_path_carries_and_nothing_is_lost_but_probes() {
     }
 }
 
-/// A jumbo-frame interface on a path of 1500 bytes, as is common for servers in clouds.
+/// Uses an interface with jumbo frames on a path of 1500 bytes, as is common for servers in clouds.
 #[test]
 fn search_beyond_ethernet_costs_a_small_part_of_a_transfer() {
     let mut pair = Pair::with(setup(65_507));
@@ -87,14 +87,14 @@ fn search_beyond_ethernet_costs_a_small_part_of_a_transfer() {
     pair.link.rate = Some(4_000_000);
     pair.client.connection().set_interface_mtu(9001);
     pair.upload(2_000_000);
-    // The first probe, and the one that the last byte pays for.
+    // The first probe, and the one that the last byte of data permits.
     let most = 2_000_000 / 64 + 8973;
     let lost = lost.get();
     assert!((8973..=most).contains(&lost), "{lost} bytes of probes");
 }
 
 #[test]
-fn largest_datagrams_of_all_carry_data_both_ways() {
+fn largest_possible_datagrams_carry_data_in_both_directions() {
     let mut path = Narrow::new(setup(65_507), usize::MAX);
     path.pair.upload(8_000_000);
     path.pair.download(16_000_000);
@@ -105,7 +105,7 @@ fn largest_datagrams_of_all_carry_data_both_ways() {
 }
 
 #[test]
-fn interface_that_is_known_takes_one_probe() {
+fn known_interface_mtu_takes_one_probe() {
     let mut pair = Pair::with(setup(65_507));
     pair.connect();
     pair.client.connection().set_interface_mtu(1500);
@@ -118,7 +118,7 @@ fn interface_that_is_known_takes_one_probe() {
 }
 
 #[test]
-fn probe_is_a_datagram_of_its_own_with_nothing_to_lose() {
+fn probe_is_a_single_datagram_without_data() {
     let (setup, eye) = setup(1472).with_eye();
     let mut pair = Pair::with(setup);
     pair.connect();
@@ -133,38 +133,38 @@ fn probe_is_a_datagram_of_its_own_with_nothing_to_lose() {
     assert!(probe.frames().all(is_harmless), "{probe:?}");
 }
 
-/// Counts how often an end asked for the MTU of its interface.
-fn wanted(end: &End) -> usize {
+/// Counts the requests of an end for the MTU of its interface.
+fn mtu_requests(end: &End) -> usize {
     let is_question = |it: &&Event| matches!(it, Event::InterfaceMtuWanted { .. });
     end.events.iter().filter(is_question).count()
 }
 
-/// To ask an interface takes system calls, so that connections which send little must not do it.
+/// Determining the MTU of an interface takes system calls, which connections that send little must avoid.
 #[test]
-fn interface_is_wanted_once_by_a_connection_that_sends_full_datagrams() {
+fn interface_mtu_is_requested_once_by_a_connection_that_sends_full_datagrams() {
     let mut pair = Pair::with(setup(65_507));
     pair.connect();
-    assert_eq!(wanted(&pair.client), 0);
+    assert_eq!(mtu_requests(&pair.client), 0);
     pair.upload(20_000);
-    assert_eq!(wanted(&pair.client), 1);
+    assert_eq!(mtu_requests(&pair.client), 1);
     pair.upload(1_000_000);
-    assert_eq!(wanted(&pair.client), 1);
+    assert_eq!(mtu_requests(&pair.client), 1);
     assert!(pair.client.sent.iter().any(|it| it.bytes.len() > 1200));
-    assert_eq!(wanted(&pair.server), 0);
+    assert_eq!(mtu_requests(&pair.server), 0);
 }
 
 #[test]
-fn interface_is_wanted_at_once_for_datagrams_that_not_every_path_carries() {
+fn interface_mtu_is_requested_at_once_for_datagrams_above_1200_bytes() {
     let mut setup = setup(1472);
     setup.client.mtu = 1400;
     let mut pair = Pair::with(setup);
     pair.connect();
-    assert_eq!(wanted(&pair.client), 1);
-    assert_eq!(wanted(&pair.server), 0);
+    assert_eq!(mtu_requests(&pair.client), 1);
+    assert_eq!(mtu_requests(&pair.server), 0);
 }
 
 #[test]
-fn small_talk_and_handshake_send_no_probes() {
+fn handshake_and_small_messages_send_no_probes() {
     let mut pair = Pair::with(setup(65_507));
     pair.connect();
     for _ in 0..20 {
@@ -176,7 +176,7 @@ fn small_talk_and_handshake_send_no_probes() {
 }
 
 #[test]
-fn search_that_is_switched_off_sends_no_larger_datagrams() {
+fn disabled_search_sends_no_larger_datagrams() {
     let mut pair = Pair::connected();
     pair.client.connection().set_interface_mtu(9000);
     pair.upload(3_000_000);
@@ -185,7 +185,7 @@ fn search_that_is_switched_off_sends_no_larger_datagrams() {
 }
 
 #[test]
-fn configured_size_is_a_start_and_the_maximum_holds() {
+fn search_starts_at_the_configured_size_and_ends_at_the_maximum() {
     let mut setup = setup(1400);
     setup.client.mtu = 1300;
     let mut pair = Pair::with(setup);
@@ -197,9 +197,9 @@ fn configured_size_is_a_start_and_the_maximum_holds() {
     assert_eq!(largest, Some(1400));
 }
 
-/// Attack A47.
+/// The MTU falls while data is in flight (attack A47).
 #[test]
-fn path_that_shrinks_under_a_transfer_is_followed() {
+fn mtu_that_falls_during_a_transfer_is_followed() {
     let mut path = Narrow::new(setup(1472), 1472);
     path.pair.upload(1_000_000);
     assert_eq!(path.mtu(), 1472);
@@ -226,7 +226,7 @@ fn path_that_shrinks_under_a_transfer_is_followed() {
 }
 
 #[test]
-fn outage_costs_one_probe_and_not_the_size() {
+fn outage_costs_one_probe_and_the_size_returns() {
     let mut path = Narrow::new(setup(1472), 1472);
     path.pair.upload(1_000_000);
     let mut transfer = Transfer::up(&mut path.pair, 3_000_000);
@@ -236,7 +236,7 @@ fn outage_costs_one_probe_and_not_the_size() {
     }
     path.carried.set(0);
     path.pair.run_for(Duration::from_secs(2));
-    assert_eq!(path.mtu(), 1200, "nobody knows why nothing arrives");
+    assert_eq!(path.mtu(), 1200, "the cause of the losses is unknown");
     path.carried.set(1472);
     let time = transfer.finish(&mut path.pair, Duration::from_secs(60));
     assert!(time.is_some());
@@ -262,7 +262,7 @@ fn path_that_carries_only_small_packets_ends_the_connection() {
                 .recovery
                 .path()
                 .search();
-            panic!("NO_VIABLE_PATH is never said: {search:?}");
+            panic!("NO_VIABLE_PATH is never sent: {search:?}");
         }
         path.pair.client.connection().pings().request();
         transfer.step(&mut path.pair);
@@ -270,10 +270,16 @@ fn path_that_carries_only_small_packets_ends_the_connection() {
     }
     let is_close = |packet: &Seen| packet.has(|it| matches!(it, Frame::ConnectionClose(_)));
     let sent = eye.client_sent(&path.pair);
-    let first = sent.iter().position(is_close).expect("it tells the peer");
+    let first = sent
+        .iter()
+        .position(is_close)
+        .expect("a CONNECTION_CLOSE is sent");
     path.pair.run_for(Duration::from_secs(5));
     let sent = eye.client_sent(&path.pair);
-    assert!(sent[first..].iter().all(is_close), "and sends nothing else");
+    assert!(
+        sent[first..].iter().all(is_close),
+        "nothing else is sent afterwards"
+    );
 }
 
 fn move_client(pair: &mut Pair, to: &str) {
@@ -285,7 +291,7 @@ fn move_client(pair: &mut Pair, to: &str) {
 }
 
 #[test]
-fn rebinding_keeps_the_size_and_a_new_network_begins_anew() {
+fn rebinding_keeps_the_size_and_a_new_network_restarts_the_search() {
     let mut pair = Pair::with(setup(1472));
     pair.connect();
     pair.download(1_000_000);
@@ -300,7 +306,7 @@ fn rebinding_keeps_the_size_and_a_new_network_begins_anew() {
 }
 
 #[test]
-fn nothing_stays_in_flight_behind_lost_probes() {
+fn lost_probes_leave_nothing_in_flight() {
     let mut path = Narrow::new(setup(65_507), 1300);
     path.pair.upload(4_000_000);
     path.pair.run_for(Duration::from_secs(5));

@@ -52,7 +52,7 @@ fn each_space_begins_with_a_random_number_of_four_bytes() {
 }
 
 #[test]
-fn ends_agree_on_numbers_through_losses_and_key_updates() {
+fn ends_decode_numbers_correctly_through_losses_and_key_updates() {
     for seed in 0..8 {
         let mut pair = connected(seed);
         let begun = next_number(&mut pair.server);
@@ -83,7 +83,7 @@ fn ends_agree_on_numbers_through_losses_and_key_updates() {
 }
 
 #[test]
-fn losses_during_the_handshake_do_not_matter() {
+fn losses_during_the_handshake_do_not_break_random_numbers() {
     for lost in 0..10 {
         let mut pair = Pair::with(setup(lost));
         let mut sent = 0;

@@ -27,7 +27,7 @@ fn with_seed(seed: u8) -> Setup {
 }
 
 #[test]
-fn lossy_handshakes_complete_however_long_tls_takes() {
+fn lossy_handshakes_complete_with_any_duration_of_tls_tasks() {
     for seed in 0..120 {
         let mut setup = with_seed(seed);
         if seed % 3 == 0 {
@@ -46,7 +46,7 @@ fn lossy_handshakes_complete_however_long_tls_takes() {
 }
 
 #[test]
-fn tasks_are_made_for_those_only_whose_configuration_asks_for_it() {
+fn tasks_are_created_only_if_the_configuration_enables_them() {
     let mut pair = Pair::connected();
     assert!(!pair.client.endpoint.has_tls_tasks() && !pair.server.endpoint.has_tls_tasks());
     assert!(pair.client.tls_tasks.is_empty() && pair.server.tls_tasks.is_empty());
@@ -64,7 +64,7 @@ fn with_task_at_server(delay: Duration) -> Pair {
 }
 
 #[test]
-fn one_task_at_a_time_takes_what_has_arrived() {
+fn one_task_at_a_time_processes_all_received_data() {
     let mut pair = with_task_at_server(Duration::from_secs(1));
     pair.run_for(Duration::from_millis(500));
     assert_eq!(pair.server.tls_tasks.len(), 1);
@@ -77,7 +77,7 @@ fn one_task_at_a_time_takes_what_has_arrived() {
 }
 
 #[test]
-fn bytes_that_come_while_tls_is_away_are_bounded() {
+fn bytes_that_arrive_during_a_tls_task_are_bounded() {
     let mut pair = with_task_at_server(Duration::from_secs(5));
     let streams = pair.server.connection().handshake_mut().crypto();
     let stream = streams.get(SpaceId::Initial).expect("it is open");
@@ -101,7 +101,7 @@ fn crypto(offset: u64, data: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn handshake_timeout_goes_on_while_tls_is_away() {
+fn handshake_timeout_continues_during_a_tls_task() {
     let mut pair = with_task_at_server(Duration::from_secs(3600));
     pair.run_for(Duration::from_secs(12));
     let timed_out = Event::Lost(ConnectionError::HandshakeTimedOut);
@@ -117,17 +117,17 @@ fn handshake_timeout_goes_on_while_tls_is_away() {
 }
 
 #[test]
-fn result_for_a_connection_that_was_closed_meanwhile_is_dropped() {
+fn result_for_a_closed_connection_is_dropped() {
     let mut pair = with_task_at_server(RTT);
     let now = pair.now;
     pair.server.connection().close(now, 7, b"not today");
     pair.server.touch();
     pair.run_for(RTT * 3);
-    assert!(pair.server.tls_tasks.is_empty(), "it was finished");
+    assert!(pair.server.tls_tasks.is_empty(), "the task has ended");
     assert!(pair.server.connection().is_closed());
     assert_eq!(pair.server_error(), None);
     // Before the handshake the code is a generic one (RFC 9000 §10.2.3).
-    assert_eq!(pair.client_heard(), Some(0xc));
+    assert_eq!(pair.close_received_by_client(), Some(0xc));
 }
 
 #[test]
@@ -171,7 +171,7 @@ fn panic_of_a_resolver_ends_its_connection_with_a_close_frame() {
     assert_eq!(pair.server_error(), Some(1));
     let text = format!("{:?}", pair.server.events);
     assert!(text.contains("a resolver of the test"), "{text}");
-    assert_eq!(pair.client_heard(), Some(1));
+    assert_eq!(pair.close_received_by_client(), Some(1));
     let text = format!("{:?}", pair.client.events);
     assert!(!text.contains("a resolver of the test"), "{text}");
 }

@@ -71,19 +71,19 @@ impl Narrow {
         (path, transfer)
     }
 
-    /// Acts as the router: answers every datagram refused since the last call.
+    /// Delivers the ICMP messages of the router for all datagrams refused since the last call.
     fn answer(&mut self) -> usize {
         let refused = std::mem::take(&mut *self.refused.borrow_mut());
         let mtu = self.carried.get() + HEADERS;
         refused
             .iter()
-            .filter(|datagram| self.tell(datagram, mtu, MANY))
+            .filter(|datagram| self.report(datagram, mtu, MANY))
             .count()
     }
 
     /// Delivers one message about a datagram, with `quoted` bytes of it. Returns true if it was
     /// accepted.
-    fn tell(&mut self, datagram: &Datagram, mtu: usize, quoted: usize) -> bool {
+    fn report(&mut self, datagram: &Datagram, mtu: usize, quoted: usize) -> bool {
         let quote = &datagram.bytes[..quoted.min(datagram.bytes.len())];
         let message = PacketTooBig {
             peer: datagram.to,
@@ -107,13 +107,15 @@ impl Narrow {
 const MANY: usize = 548;
 
 /// Returns a datagram that the client sent, delivered or not.
-fn sent(path: &Narrow, wanted: impl Fn(&Datagram) -> bool) -> Datagram {
+fn sent(path: &Narrow, is_chosen: impl Fn(&Datagram) -> bool) -> Datagram {
     let mut all = path.pair.client.sent.iter().rev();
-    all.find(|datagram| wanted(datagram)).expect("sent").clone()
+    all.find(|datagram| is_chosen(datagram))
+        .expect("sent")
+        .clone()
 }
 
 #[test]
-fn smaller_path_is_followed_within_the_answer_and_is_no_congestion() {
+fn reported_mtu_is_applied_at_once_and_is_no_congestion() {
     for to_client in [false, true] {
         let (mut path, mut transfer) = Narrow::shrunk(to_client, 1372);
         let sender = |path: &mut Narrow| {
@@ -125,7 +127,7 @@ fn smaller_path_is_followed_within_the_answer_and_is_no_congestion() {
         };
         let before = sender(&mut path);
         assert_eq!(before.path.mtu, 1472);
-        assert!(path.answer() > 0, "the first is believed at once");
+        assert!(path.answer() > 0, "the first report is accepted at once");
         assert_eq!(sender(&mut path).path.mtu, 1372);
         for _ in 0..4_000 {
             path.pair.step();
@@ -138,14 +140,14 @@ fn smaller_path_is_followed_within_the_answer_and_is_no_congestion() {
         assert_eq!(transfer.received(), 2_000_000);
         assert_eq!(after.path.mtu, 1372);
         assert_eq!(after.congestion_events, before.congestion_events);
-        assert_eq!(after.ptos, before.ptos, "nobody had to wait for a timeout");
+        assert_eq!(after.ptos, before.ptos, "no timeout was needed");
         assert!(after.packets_lost > before.packets_lost);
     }
 }
 
 /// Routers limit the rate of their messages: datagrams without a message were refused all the same.
 #[test]
-fn one_answer_for_a_whole_flight_is_enough() {
+fn one_report_for_a_whole_flight_is_enough() {
     let (mut path, mut transfer) = Narrow::shrunk(false, 1400);
     let before = path.stats();
     for _ in 0..40 {
@@ -154,7 +156,7 @@ fn one_answer_for_a_whole_flight_is_enough() {
     }
     let refused = std::mem::take(&mut *path.refused.borrow_mut());
     assert!(refused.len() > 3, "{}", refused.len());
-    assert!(path.tell(&refused[0], 1428, MANY));
+    assert!(path.report(&refused[0], 1428, MANY));
     let time = transfer.finish(&mut path.pair, Duration::from_secs(20));
     assert!(time.is_some());
     let after = path.stats();
@@ -167,7 +169,7 @@ fn one_answer_for_a_whole_flight_is_enough() {
 }
 
 #[test]
-fn answer_to_a_probe_names_the_next_one() {
+fn report_about_a_probe_determines_the_next_one() {
     let mut path = Narrow::new(8);
     path.carried.set(1390);
     path.pair.client.connection().set_interface_mtu(1500);
@@ -177,7 +179,7 @@ fn answer_to_a_probe_names_the_next_one() {
         path.answer();
         transfer.step(&mut path.pair);
     }
-    assert_eq!(path.stats().path.mtu, 1390, "exactly what was said");
+    assert_eq!(path.stats().path.mtu, 1390, "exactly the reported MTU");
     let probes = path.pair.client.sent.iter();
     let mut sizes: Vec<_> = probes
         .map(|it| it.bytes.len())
@@ -188,7 +190,7 @@ fn answer_to_a_probe_names_the_next_one() {
     assert!(sizes[2..].iter().all(|size| *size <= 1390), "{sizes:?}");
 }
 
-/// Conformance rule 9000-231.
+/// Reported values outside the possible range have no effect (conformance rule 9000-231).
 #[test]
 fn claims_below_1200_bytes_and_above_the_datagram_are_ignored() {
     let (mut path, _transfer) = Narrow::shrunk(false, 1372);
@@ -205,14 +207,14 @@ fn claims_below_1200_bytes_and_above_the_datagram_are_ignored() {
         65_535,
     ] {
         let before = path.stats();
-        assert!(!path.tell(&refused, mtu, MANY), "{mtu}");
+        assert!(!path.report(&refused, mtu, MANY), "{mtu}");
         assert_eq!(path.stats(), before, "{mtu}");
     }
-    assert!(path.tell(&refused, 1200 + HEADERS, MANY));
+    assert!(path.report(&refused, 1200 + HEADERS, MANY));
     assert_eq!(path.stats().path.mtu, 1200);
 }
 
-/// Conformance rule 9000-232.
+/// Only quotes of packets in flight are accepted (conformance rule 9000-232).
 #[test]
 fn forged_quotes_change_nothing() {
     let (mut path, _transfer) = Narrow::shrunk(false, 1372);
@@ -254,22 +256,25 @@ fn forged_quotes_change_nothing() {
     let before = path.stats();
     for (what, datagram) in &forged {
         if *what == "a packet that arrived" {
-            assert!(!path.tell(&acknowledged, 1400, MANY), "{what}");
+            assert!(!path.report(&acknowledged, 1400, MANY), "{what}");
         } else {
-            assert!(!path.tell(datagram, 1400, MANY), "{what}");
+            assert!(!path.report(datagram, 1400, MANY), "{what}");
         }
         assert_eq!(path.stats(), before, "{what}");
     }
     let stats = path.pair.client.endpoint.stats();
     assert_eq!(stats.packets_too_big_ignored, forged.len() as u64);
-    assert!(path.tell(&real, 1400, MANY), "the real one is believed");
+    assert!(
+        path.report(&real, 1400, MANY),
+        "the genuine report is accepted"
+    );
 }
 
 /// An attacker who sees the connection ID could quote real packets too. Guesses achieve no more
-/// than that: each packet in flight is given up once, and the size never falls below the reported
+/// than that: each packet in flight is declared lost once, and the size never falls below the reported
 /// one.
 #[test]
-fn guesses_reach_no_further_than_what_is_in_flight() {
+fn guesses_affect_only_packets_in_flight() {
     let (mut path, transfer) = Narrow::shrunk(false, 1372);
     let real = path.refused.borrow()[0].clone();
     let before = path.stats();
@@ -277,12 +282,15 @@ fn guesses_reach_no_further_than_what_is_in_flight() {
     for guess in 0..20_000_u32 {
         let mut forged = real.clone();
         forged.bytes[9..13].copy_from_slice(&guess.wrapping_mul(2_654_435_761).to_be_bytes());
-        path.tell(&forged, 1328, MANY);
+        path.report(&forged, 1328, MANY);
     }
     let after = path.stats();
     assert!(after.path.mtu >= 1300);
     let lost = after.packets_lost - before.packets_lost;
-    assert!(lost <= in_flight, "{lost} of {in_flight} packets given up");
+    assert!(
+        lost <= in_flight,
+        "{lost} of {in_flight} packets declared lost"
+    );
     assert_eq!(after.congestion_events, before.congestion_events);
     path.carried.set(1472);
     let time = transfer.finish(&mut path.pair, Duration::from_secs(20));
@@ -290,10 +298,12 @@ fn guesses_reach_no_further_than_what_is_in_flight() {
 }
 
 #[test]
-fn flood_of_one_message_is_one_message() {
+fn repeated_message_counts_once() {
     let (mut path, transfer) = Narrow::shrunk(false, 1372);
     let real = path.refused.borrow()[0].clone();
-    let believed = (0..10_000).filter(|_| path.tell(&real, 1400, MANY)).count();
+    let believed = (0..10_000)
+        .filter(|_| path.report(&real, 1400, MANY))
+        .count();
     assert_eq!(believed, 1);
     let stats = path.pair.client.endpoint.stats();
     assert_eq!(stats.packets_too_big_ignored, 9_999);
@@ -303,9 +313,9 @@ fn flood_of_one_message_is_one_message() {
     assert_eq!(path.stats().path.mtu, 1372);
 }
 
-/// The router was wrong, or the message was forged: the packet given up arrives after all.
+/// The router was wrong, or the message was forged: the packet declared lost arrives after all.
 #[test]
-fn packet_that_arrives_although_it_was_refused_does_no_harm() {
+fn arrival_of_a_packet_reported_as_refused_is_harmless() {
     let mut path = Narrow::new(8);
     path.pair.upload(1_000_000);
     let mut transfer = Transfer::up(&mut path.pair, 1_000_000);
@@ -314,7 +324,7 @@ fn packet_that_arrives_although_it_was_refused_does_no_harm() {
         transfer.step(&mut path.pair);
     }
     let last = sent(&path, |it| it.bytes.len() == 1472);
-    assert!(path.tell(&last, 1328, MANY));
+    assert!(path.report(&last, 1328, MANY));
     assert_eq!(path.stats().path.mtu, 1300);
     let time = transfer.finish(&mut path.pair, Duration::from_secs(20));
     assert!(time.is_some());
@@ -329,11 +339,11 @@ fn packet_that_arrives_although_it_was_refused_does_no_harm() {
 
 /// Old routers quote only eight bytes, which contain no connection ID.
 #[test]
-fn quote_without_a_packet_number_only_names_a_probe() {
+fn quote_without_a_packet_number_counts_only_for_a_probe() {
     let (mut path, _transfer) = Narrow::shrunk(false, 1372);
     let real = path.refused.borrow()[0].clone();
-    assert!(!path.tell(&real, 1400, 8));
-    assert!(!path.tell(&real, 1400, 12), "no probe is under way");
+    assert!(!path.report(&real, 1400, 8));
+    assert!(!path.report(&real, 1400, 12), "no probe is in flight");
     assert_eq!(path.stats().path.mtu, 1472);
 
     let mut path = Narrow::new(8);
@@ -346,15 +356,15 @@ fn quote_without_a_packet_number_only_names_a_probe() {
     }
     let probe = path.refused.borrow_mut().remove(0);
     assert_eq!(probe.bytes.len(), 1472);
-    assert!(!path.tell(&probe, 1418, 8));
-    assert!(path.tell(&probe, 1418, 12));
+    assert!(!path.report(&probe, 1418, 8));
+    assert!(path.report(&probe, 1418, 12));
     let time = transfer.finish(&mut path.pair, Duration::from_secs(20));
     assert!(time.is_some());
     assert_eq!(path.stats().path.mtu, 1390);
 }
 
 #[test]
-fn fixed_size_and_closed_connections_hear_nothing() {
+fn fixed_size_and_closed_connections_ignore_reports() {
     let mut pair = Pair::connected();
     pair.client.connection().pings().request();
     pair.client.touch();
@@ -377,9 +387,9 @@ fn fixed_size_and_closed_connections_hear_nothing() {
     assert!(!pair.client.endpoint.on_packet_too_big(pair.now, &message));
 }
 
-/// The client moved, so messages about its old address concern nothing in use.
+/// The client moved, so messages about its old address do not concern the path in use.
 #[test]
-fn message_about_an_address_left_behind_is_ignored() {
+fn message_about_a_previous_address_is_ignored() {
     let (mut path, _transfer) = Narrow::shrunk(true, 1372);
     let real = path.refused.borrow()[0].clone();
     path.pair.client.address = "10.0.0.1:50001".parse().expect("an address");
@@ -387,5 +397,5 @@ fn message_about_an_address_left_behind_is_ignored() {
     path.pair.client.connection().pings().request();
     path.pair.client.touch();
     path.pair.run_for(RTT * 2);
-    assert!(!path.tell(&real, 1400, MANY));
+    assert!(!path.report(&real, 1400, MANY));
 }

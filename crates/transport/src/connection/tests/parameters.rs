@@ -1,4 +1,4 @@
-//! Transport parameters through a real handshake. RFC 9000 §7.3, §7.4, §18.
+//! Tests transport parameters in real handshakes. RFC 9000 §7.3, §7.4, §18.
 
 use std::sync::Arc;
 
@@ -72,7 +72,7 @@ fn assert_server_refuses(case: &str, change: impl Fn(&mut Parameters) + Send + S
     pair.start();
     pair.run_for(RTT * 2);
     assert_eq!(pair.server_error(), Some(0x08), "{case}");
-    assert_eq!(pair.client_heard(), Some(0x08), "{case}");
+    assert_eq!(pair.close_received_by_client(), Some(0x08), "{case}");
     assert!(!pair.server.has(&Event::Connected), "{case}");
 }
 
@@ -81,7 +81,7 @@ fn assert_client_refuses(case: &str, change: impl Fn(&mut Parameters) + Send + S
     pair.start();
     pair.run_for(RTT * 2);
     assert_eq!(pair.client_error(), Some(0x08), "{case}");
-    assert_eq!(pair.server_heard(), Some(0x08), "{case}");
+    assert_eq!(pair.close_received_by_server(), Some(0x08), "{case}");
     assert!(!pair.client.has(&Event::Connected), "{case}");
 }
 
@@ -155,7 +155,7 @@ fn client_refuses_malformed_parameters() {
 }
 
 #[test]
-fn server_refuses_parameters_of_servers() {
+fn server_refuses_parameters_that_only_servers_may_send() {
     for (case, id, content) in [
         (
             "original_destination_connection_id",
@@ -249,7 +249,7 @@ fn length_past_the_extension_is_refused() {
     pair.start();
     pair.run_for(RTT * 2);
     assert_eq!(pair.server_error(), Some(0x08));
-    assert_eq!(pair.client_heard(), Some(0x08));
+    assert_eq!(pair.close_received_by_client(), Some(0x08));
 }
 
 #[test]
@@ -264,7 +264,7 @@ fn unknown_and_reserved_parameters_are_skipped() {
     Pair::with(with_server(changed(add))).connect();
 }
 
-/// The peer announces no extension at all. Nothing that needs one is tried, so nothing can fail.
+/// The peer announces no extension. No frame of one is sent, so nothing can fail.
 #[test]
 fn peer_without_extensions_gets_none_of_their_frames() {
     const KNOWN: std::ops::RangeInclusive<u64> = ORIGINAL_DESTINATION..=RETRY_SOURCE;
@@ -297,19 +297,19 @@ fn peer_without_extensions_gets_none_of_their_frames() {
     }
 }
 
-/// A peer that does not skip what it does not know says so: no timeout is waited for.
+/// A peer that does not skip unknown parameters sends an error, so that no timeout passes.
 #[test]
-fn parameters_that_a_peer_refuses_end_the_attempt_in_a_round_trip() {
+fn parameters_that_a_peer_refuses_end_the_attempt_within_a_round_trip() {
     let refused = |parameters: &mut Parameters| set(parameters, ACK_DELAY_EXPONENT, varint(21));
     let mut pair = Pair::with(with_client(changed(refused)));
     pair.start();
-    let is_over = |pair: &mut Pair| pair.client_heard() == Some(0x08);
+    let is_over = |pair: &mut Pair| pair.close_received_by_client() == Some(0x08);
     assert!(pair.run_until(RTT * 3 / 2, is_over));
     assert_eq!(pair.client.connection().stats().ptos, 0);
 }
 
 #[test]
-fn retry_source_must_be_there_and_right_after_retry() {
+fn retry_source_must_be_present_and_correct_after_retry() {
     let with_retry = |change: fn(&mut Parameters)| {
         let mut setup = with_server(changed(change));
         setup.server.retry = RetryPolicy::Always;
@@ -335,7 +335,7 @@ fn retry_source_must_be_there_and_right_after_retry() {
     ] {
         let mut pair = with_retry(change);
         assert_eq!(pair.client_error(), Some(0x08), "{case}");
-        assert_eq!(pair.server_heard(), Some(0x08), "{case}");
+        assert_eq!(pair.close_received_by_server(), Some(0x08), "{case}");
     }
 }
 
@@ -397,7 +397,7 @@ fn parameters_that_are_not_sent_have_their_defaults() {
 }
 
 #[test]
-fn limits_of_the_peer_are_kept() {
+fn limits_of_the_peer_are_respected() {
     let small = |parameters: &mut Parameters| {
         set(parameters, MAX_DATA, varint(1000));
         set(parameters, MAX_STREAM_DATA_UNI, varint(700));
@@ -458,7 +458,7 @@ fn smaller_idle_timeout_counts_at_both_ends() {
 }
 
 #[test]
-fn huge_idle_timeout_and_limits_are_no_trouble() {
+fn huge_idle_timeout_and_limits_are_accepted() {
     let huge = |parameters: &mut Parameters| {
         let most = varint((1 << 62) - 1);
         for id in [
@@ -500,7 +500,7 @@ fn first_id_of_server() -> (Vec<u8>, [u8; 16]) {
 
 /// Fault F24: the server prefers an address that is unreachable. The client stays where it is.
 #[test]
-fn unreachable_preferred_address_costs_nothing() {
+fn unreachable_preferred_address_has_no_effect() {
     let (id, token) = first_id_of_server();
     let offer = move |parameters: &mut Parameters| {
         let mut content = preferred(&id);

@@ -1,4 +1,4 @@
-//! Peers that move, and attackers that only pretend to. RFC 9000 §8.2, §9, attacks A53 to A56.
+//! Tests peers that move, and attackers that forge a move. RFC 9000 §8.2, §9, attacks A53 to A56.
 
 use std::net::SocketAddr;
 
@@ -26,7 +26,7 @@ fn address(text: &str) -> SocketAddr {
     text.parse().expect("an address")
 }
 
-/// Returns the same host with another port, like after a NAT has lost its mapping.
+/// Returns the same host with another port, as after a NAT has lost its mapping.
 fn other_port() -> SocketAddr {
     address("10.0.0.1:50001")
 }
@@ -102,7 +102,7 @@ fn from_elsewhere(pair: &mut Pair, from: SocketAddr, payload: &[u8]) {
 }
 
 #[test]
-fn rebound_client_is_followed_and_its_new_address_proven() {
+fn rebound_client_is_followed_and_its_new_address_validated() {
     for to in [other_port(), other_host()] {
         let (mut pair, eye) = Pair::watched_and_connected();
         rebind(&mut pair, to);
@@ -110,18 +110,18 @@ fn rebound_client_is_followed_and_its_new_address_proven() {
         pair.run_for(RTT / 2);
         assert_eq!(server_peer(&mut pair), to);
         assert!(!is_validated(&mut pair), "{to}");
-        let proven = pair.server.connection().proven_path().peer;
-        assert_eq!(proven, client_address(), "what the application is told");
+        let proven = pair.server.connection().validated_path().peer;
+        assert_eq!(proven, client_address(), "the address for the application");
         pair.run_for(RTT * 2);
         assert!(is_validated(&mut pair), "{to}");
-        assert_eq!(pair.server.connection().proven_path().peer, to);
+        assert_eq!(pair.server.connection().validated_path().peer, to);
         assert_eq!(moves(&pair), [to]);
         let challenged = sent_with(&pair, &eye, is_challenge);
         assert!(challenged.iter().any(|(at, _)| *at == to), "{challenged:?}");
         let old = challenged.iter().any(|(at, _)| *at == client_address());
         assert!(
             old,
-            "the old address is asked too, RFC 9000 §9.3.3: {challenged:?}"
+            "the old address is challenged too, RFC 9000 §9.3.3: {challenged:?}"
         );
         pair.run_for(Duration::from_secs(5));
         assert_eq!((server_peer(&mut pair), moves(&pair).len()), (to, 1));
@@ -131,8 +131,8 @@ fn rebound_client_is_followed_and_its_new_address_proven() {
 }
 
 #[test]
-fn small_challenge_is_followed_by_a_full_one() {
-    // RFC 9000 §8.2.1, §8.2.3: three times a PING leaves no room for 1200 bytes.
+fn small_challenge_is_followed_by_a_full_datagram() {
+    // RFC 9000 §8.2.1, §8.2.3: three times the length of a PING is less than 1200 bytes.
     let (mut pair, eye) = Pair::watched_and_connected();
     rebind(&mut pair, other_port());
     ping(&mut pair);
@@ -148,8 +148,8 @@ fn small_challenge_is_followed_by_a_full_one() {
     let old = challenged
         .iter()
         .find(|(to, _)| *to == client_address())
-        .expect("asked too");
-    assert!(old.1 >= 1200, "the old address is proven");
+        .expect("challenged too");
+    assert!(old.1 >= 1200, "the old address is validated");
 }
 
 #[test]
@@ -171,7 +171,11 @@ fn challenges_hold_fresh_data() {
         }
         assert!(in_packet <= 1);
     }
-    assert!(seen.len() >= 4, "asked again on both paths: {}", seen.len());
+    assert!(
+        seen.len() >= 4,
+        "challenged again on both paths: {}",
+        seen.len()
+    );
 }
 
 #[test]
@@ -194,7 +198,7 @@ fn congestion_state_survives_a_new_port_but_not_a_new_host() {
 }
 
 #[test]
-fn transfers_go_on_through_rebinding() {
+fn transfers_continue_through_rebinding() {
     for to in [other_port(), other_host()] {
         for down in [true, false] {
             let mut pair = Pair::connected();
@@ -220,7 +224,7 @@ fn transfers_go_on_through_rebinding() {
 }
 
 #[test]
-fn new_address_is_asked_although_the_window_is_full_of_what_the_old_one_lost() {
+fn new_address_is_challenged_although_lost_packets_fill_the_window() {
     let mut pair = Pair::connected();
     rebind(&mut pair, other_port());
     let streams = pair.server.connection().streams();
@@ -262,7 +266,7 @@ fn frequent_rebinding_is_survived() {
 }
 
 #[test]
-fn late_packet_from_the_old_address_moves_nothing() {
+fn late_packet_from_the_old_address_does_not_move_the_path() {
     let mut pair = Pair::connected();
     let late = forge(&mut pair.client, SpaceId::Application, &[1]);
     rebind(&mut pair, other_port());
@@ -280,7 +284,7 @@ fn late_packet_from_the_old_address_moves_nothing() {
 }
 
 #[test]
-fn probing_packet_is_answered_where_it_came_from_and_moves_nothing() {
+fn probing_packet_is_answered_on_its_path_and_does_not_move_it() {
     let (mut pair, eye) = Pair::watched_and_connected();
     let challenge = encode(&Frame::PathChallenge(PathChallenge { data: [5; 8] }));
     let padded = [&challenge[..], &[0; 1150]].concat();
@@ -311,7 +315,7 @@ fn challenge_on_the_path_in_use_is_answered_in_a_full_datagram() {
 }
 
 #[test]
-fn peer_that_takes_a_new_id_for_its_new_path_gets_a_new_one_back() {
+fn peer_that_uses_a_new_id_on_its_new_path_is_addressed_by_a_new_one() {
     // RFC 9000 §9.5: observers must not be able to link the two.
     let (mut pair, eye) = Pair::watched_and_connected();
     let before = pair.server.connection().forging_ids().0;
@@ -383,7 +387,7 @@ fn padded_challenge(data: [u8; 8]) -> Vec<u8> {
     [&challenge[..], &[0; 1150]].concat()
 }
 
-/// RFC 9000 §9.5, attack A105.
+/// Observers must not link two paths by their IDs (RFC 9000 §9.5, attack A105).
 #[test]
 fn probes_on_two_paths_carry_different_ids() {
     let mut pair = Pair::connected();
@@ -415,12 +419,12 @@ fn probes_on_two_paths_carry_different_ids() {
     assert!(sent.iter().any(|(to, _)| *to == client_address()), "asked");
     for (to, id) in sent {
         assert_eq!(id == one, to == other_host(), "{to}");
-        assert!(id != in_use, "an ID that was given up");
+        assert!(id != in_use, "a retired ID");
     }
 }
 
 #[test]
-fn the_old_path_is_asked_with_another_id_than_the_new_one() {
+fn old_path_is_challenged_with_another_id_than_the_new_one() {
     let mut pair = Pair::connected();
     pair.run_for(RTT);
     let fresh = fresh_id(&mut pair);
@@ -436,7 +440,7 @@ fn the_old_path_is_asked_with_another_id_than_the_new_one() {
 }
 
 #[test]
-fn a_rebound_client_takes_no_id() {
+fn rebound_client_uses_no_spare_id() {
     let mut pair = Pair::connected();
     pair.run_for(RTT);
     let before = pair.server.connection().ids().destination();
@@ -452,7 +456,7 @@ fn a_rebound_client_takes_no_id() {
 }
 
 #[test]
-fn ids_of_paths_that_are_gone_are_replaced() {
+fn ids_of_closed_paths_are_replaced() {
     let mut pair = Pair::connected();
     pair.run_for(RTT);
     let spare = pair.server.connection().ids_mut().peer().spare();
@@ -495,10 +499,10 @@ fn outage_after_a_move_is_survived() {
     }
 }
 
-/// The server is done and has no Handshake keys any more. Its answers are lost, and then the mapping of
-/// the client. The client has nothing to send but probes of the handshake.
+/// The server has completed the handshake and has no Handshake keys any more. Its answers are lost, and then
+/// the NAT mapping of the client, which has only probes of the handshake to send.
 #[test]
-fn client_that_only_probes_the_handshake_is_found_at_its_new_address() {
+fn client_that_only_probes_the_handshake_is_followed_to_its_new_address() {
     for to in [other_port(), other_host()] {
         // Without IDs of its own it has no NEW_CONNECTION_ID frame to repeat.
         let mut pair = Pair::with(Setup {
@@ -524,7 +528,7 @@ fn client_that_only_probes_the_handshake_is_found_at_its_new_address() {
 }
 
 #[test]
-fn ecn_is_tested_anew_on_a_new_path() {
+fn ecn_is_tested_again_on_a_new_path() {
     let mut pair = Pair::with(Setup {
         seed: 9,
         ..Setup::default()
@@ -544,7 +548,7 @@ fn ecn_is_tested_anew_on_a_new_path() {
     let last = pair.server.sent.iter().rev().take(10);
     assert!(
         last.into_iter().all(|datagram| datagram.ecn == Ecn::NotEct),
-        "it has noticed"
+        "ECN validation has failed"
     );
 }
 

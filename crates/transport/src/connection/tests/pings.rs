@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// Time that the server may hold an acknowledgement back.
+/// Time by which the server may delay an acknowledgement.
 const MAX_ACK_DELAY: Duration = Duration::from_millis(25);
 
 fn request(pair: &mut Pair) -> u64 {
@@ -16,7 +16,7 @@ fn answer(pair: &mut Pair, request: u64) -> Option<Duration> {
 }
 
 #[test]
-fn answer_is_the_round_trip_with_the_delay_of_the_acknowledgement() {
+fn answer_includes_the_delay_of_the_acknowledgement() {
     let mut pair = Pair::connected();
     let request = request(&mut pair);
     pair.run_for(RTT - Duration::from_millis(1));
@@ -35,7 +35,7 @@ fn requests_before_a_packet_share_its_ping() {
     assert_eq!(request(&mut pair), first);
     pair.run_for(Duration::from_millis(1));
     let second = request(&mut pair);
-    assert_ne!(second, first, "it leaves in a later packet");
+    assert_ne!(second, first, "it is sent in a later packet");
     pair.run_for(RTT * 4);
     assert!(answer(&mut pair, first).is_some() && answer(&mut pair, second).is_some());
     let stats = pair.client.connection().stats();
@@ -60,7 +60,7 @@ fn lost_ping_is_replaced_and_measured_from_its_replacement() {
 }
 
 #[test]
-fn without_answers_the_connection_ends_and_the_request_stays_open() {
+fn unanswered_request_has_no_result_after_the_idle_timeout() {
     let mut pair = Pair::connected();
     pair.client.releases = false;
     pair.link.filter = Some(Box::new(|_, _| false));
@@ -80,7 +80,7 @@ fn request_during_the_handshake_is_answered_after_it() {
     assert!(answer(&mut pair, request).is_some());
 }
 
-/// A program that asks as often as it can is not closed by its peer, and gets its answers.
+/// A program that requests PINGs as often as it can does not exceed a limit of its peer, and gets answers.
 #[test]
 fn endless_requests_leave_the_connection_open() {
     let mut pair = Pair::connected();

@@ -1,8 +1,8 @@
-//! Replays recordings of honest peers, packet by packet, into a server. None of them may come near a limit.
+//! Replays recordings of honest peers, packet by packet, to a server. All stay far below the limits.
 //!
-//! `interop/recordings/record` makes the texts from real programs. A line has the milliseconds since the
-//! first packet and the frames of one packet. Packets that only acknowledge something new are left out:
-//! they can only pay for others. An `ACK` acknowledges nothing new.
+//! `interop/recordings/record` produces the texts from real programs. A line has the milliseconds since the
+//! first packet and the frames of one packet. Packets that only acknowledge new packets are left out,
+//! because they can only offset others. An `ACK` acknowledges nothing new.
 
 use courser_base::Ecn;
 use courser_wire::StreamId;
@@ -14,10 +14,10 @@ use crate::stream::ReadError;
 use crate::testing::forge::{encode, forge};
 use crate::testing::{Setup, client_address, server_address, steady};
 
-/// The most that a recording has used: frames without progress (K17), repeated frames (K83).
+/// The maximum that a recording has used: frames without progress (K17), repeated frames (K83).
 type Used = (u32, u64);
 
-/// A server that gets recorded packets, and the client whose keys they have.
+/// A server that receives recorded packets, and the client whose keys seal them.
 struct Replay {
     pair: Pair,
     begun: Time,
@@ -140,8 +140,8 @@ impl Replay {
         encode(&frame)
     }
 
-    /// Lets the client open its streams up to this one, as the recorded one did: until the server has
-    /// granted it.
+    /// Opens the streams of the client up to this one, after the server has granted them as it did in the
+    /// recording.
     fn open(&mut self, id: StreamId) {
         if id.initiator().is_server() {
             return;
@@ -230,7 +230,7 @@ fn honest_peers_stay_far_from_every_limit() {
     };
     let seen = recordings.map(|(name, text, _)| (name, replay(text)));
     assert_eq!(seen, recordings.map(|(name, _, expected)| (name, expected)));
-    // None uses more than half of what it has at first.
+    // None uses more than half of the burst.
     for (name, (frames, repeats)) in seen {
         assert!(frames <= BURST / 2 && repeats <= REPEATS / 2, "{name}");
     }

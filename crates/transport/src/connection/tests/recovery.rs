@@ -78,7 +78,7 @@ fn probes_back_off_by_doubling() {
     assert!(times[0] < RTT * 4 + Duration::from_millis(25), "{times:?}");
     assert!(
         pair.client.connection().stats().packets_lost == 0,
-        "a timeout proves no loss"
+        "a timeout does not declare packets lost"
     );
 }
 
@@ -115,7 +115,7 @@ fn lost_tail_is_repeated_after_one_probe_timeout() {
 }
 
 #[test]
-fn probes_are_ack_eliciting_and_carry_what_is_missing() {
+fn probes_are_ack_eliciting_and_contain_unacknowledged_data() {
     let (setup, eye) = both(|_| {}).with_eye();
     let mut pair = Pair::with(setup);
     pair.connect();
@@ -136,7 +136,7 @@ fn probes_are_ack_eliciting_and_carry_what_is_missing() {
 }
 
 #[test]
-fn probes_carry_new_data_if_there_is_some() {
+fn probes_contain_new_data_if_there_is_any() {
     let (setup, eye) = both(|_| {}).with_eye();
     let mut pair = Pair::with(setup);
     pair.connect();
@@ -216,7 +216,7 @@ fn short_outage_does_not_collapse_the_window() {
 }
 
 #[test]
-fn window_is_never_exceeded_but_by_probes() {
+fn only_probes_exceed_the_window() {
     for seed in 0..10 {
         let mut pair = Pair::with(Setup {
             seed,
@@ -250,8 +250,8 @@ fn window_is_never_exceeded_but_by_probes() {
     }
 }
 
-/// The frames that abandon requests before the handshake is confirmed stay within the window,
-/// however little of it the first requests have left.
+/// The frames that abandon requests before the handshake is confirmed stay within the window, even if
+/// the first requests fill most of it.
 #[test]
 fn window_is_not_exceeded_in_the_handshake() {
     for fill in (10_000..11_500).step_by(50) {
@@ -365,7 +365,7 @@ fn round_trips_of_all_lengths_work() {
 }
 
 #[test]
-fn round_trips_of_weeks_end_without_a_spin() {
+fn round_trips_of_weeks_end_without_busy_loops() {
     // Attacks A41, A51: far beyond the longest sample, so no timer waits for acknowledgements that
     // long.
     let week = Duration::from_secs(7 * 24 * 3600);
@@ -383,7 +383,7 @@ fn round_trips_of_weeks_end_without_a_spin() {
 }
 
 #[test]
-fn clock_that_jumps_or_stands_still_ends_nothing() {
+fn clock_that_jumps_or_stands_still_leaves_the_connection_open() {
     // Attack A42, fault F28: the clock jumps forwards by less than the idle timeout, and backwards
     // by any time.
     let mut pair = connected(|config| config.max_idle_timeout = None);
@@ -411,7 +411,7 @@ fn clock_that_jumps_or_stands_still_ends_nothing() {
 }
 
 #[test]
-fn delay_that_jumps_closes_nothing() {
+fn delay_that_jumps_leaves_the_connection_open() {
     // Fault F11.
     let mut pair = connected(|_| {});
     let mut transfer = Transfer::up(&mut pair, 500_000);
@@ -428,7 +428,7 @@ fn delay_that_jumps_closes_nothing() {
 }
 
 #[test]
-fn blackhole_one_way_below_the_idle_timeout_is_survived() {
+fn connection_survives_a_blackhole_in_one_direction() {
     // Fault F04.
     for port in [4433, 50_000] {
         for seconds in [1, 10, 20] {

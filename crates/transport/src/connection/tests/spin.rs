@@ -38,7 +38,7 @@ fn edges(seed: u8, spin_bit: bool) -> (usize, usize) {
 }
 
 #[test]
-fn the_bit_changes_once_in_a_round_trip() {
+fn spin_bit_changes_once_per_round_trip() {
     // One connection in sixteen does not take part.
     let regular = (0..8).filter(|&seed| {
         let (edges, rounds) = edges(seed, true);
@@ -49,6 +49,6 @@ fn the_bit_changes_once_in_a_round_trip() {
 }
 
 #[test]
-fn the_bit_is_0_unless_it_is_switched_on() {
+fn spin_bit_is_0_by_default() {
     assert_eq!(edges(1, false).0, 0);
 }

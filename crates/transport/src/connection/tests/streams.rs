@@ -1,4 +1,4 @@
-//! Rules of streams and flow control, enforced against the other end. RFC 9000 §2 to §4, §19.
+//! Tests that violations of the rules of streams and flow control are detected. RFC 9000 §2 to §4, §19.
 
 use courser_wire::StreamId;
 use courser_wire::frame::Frame;
@@ -19,7 +19,7 @@ fn assert_server_closes(case: &str, frames: &[u8], code: u64) {
     pair.forge_to_server(SpaceId::Application, frames);
     assert_eq!(pair.server_error(), Some(code), "{case}");
     pair.run_for(RTT);
-    assert_eq!(pair.client_heard(), Some(code), "{case}");
+    assert_eq!(pair.close_received_by_client(), Some(code), "{case}");
 }
 
 /// Opens a stream on the client, writes to it and drives the pair.
@@ -112,7 +112,11 @@ fn data_and_final_sizes_past_a_limit_are_flow_control_errors() {
     assert_server_closes("connection, by the largest offset", &by_jump, 0x03);
     let mut pair = Pair::connected();
     pair.forge_to_server(SpaceId::Application, &resets(4));
-    assert_eq!(pair.server_error(), None, "up to the limit all is well");
+    assert_eq!(
+        pair.server_error(),
+        None,
+        "data up to the limit is accepted"
+    );
 }
 
 #[test]
@@ -146,7 +150,7 @@ fn frame_on_a_stream_opens_all_lower_ones_of_its_kind() {
 }
 
 #[test]
-fn bytes_come_out_in_order_whatever_order_they_arrive_in() {
+fn bytes_that_arrive_in_any_order_are_read_in_order() {
     let mut pair = Pair::connected();
     for fields in [
         &[0x0f, 0, 4, 1, 5][..],
@@ -165,7 +169,7 @@ fn bytes_come_out_in_order_whatever_order_they_arrive_in() {
 
 /// RFC 9000 §2.2 permits an error here. This end keeps the first bytes and goes on.
 #[test]
-fn other_bytes_for_an_offset_do_not_replace_the_first() {
+fn different_bytes_for_an_offset_do_not_replace_the_first() {
     let mut pair = Pair::connected();
     let stream = |offset: u64, byte: u64| raw(&[0x0e, 0, offset, 3, byte, byte, byte]);
     pair.forge_to_server(SpaceId::Application, &stream(0, 7));
@@ -179,9 +183,9 @@ fn other_bytes_for_an_offset_do_not_replace_the_first() {
     assert_eq!(bytes[..5], [7, 7, 7, 9, 9]);
 }
 
-/// RFC 9000 §11.2: only the application gives up a stream.
+/// RFC 9000 §11.2: the transport resets no stream itself.
 #[test]
-fn no_stream_is_reset_without_the_applications_wish() {
+fn only_the_application_resets_streams() {
     let is_reset = |seen: &Seen| seen.has(|frame| matches!(frame, Frame::ResetStream(_)));
     for seed in 0..4 {
         let (setup, eye) = Setup {
@@ -263,7 +267,7 @@ fn stop_sending_is_answered_by_a_reset_with_the_same_code() {
 }
 
 #[test]
-fn sender_stays_within_the_window_and_says_that_it_is_blocked() {
+fn sender_stays_within_the_window_and_reports_that_it_is_blocked() {
     let (mut pair, eye) = Pair::watched_and_connected();
     let streams = pair.client.connection().streams();
     let id = streams.open(Direction::Unidirectional).expect("room");
@@ -313,7 +317,7 @@ fn repeated_bytes_are_the_same_bytes() {
 }
 
 #[test]
-fn stream_credit_returns_without_being_asked_for() {
+fn stream_credit_is_granted_without_a_request() {
     let (mut pair, eye) = Pair::watched_and_connected();
     for round in 0..3 * STREAMS {
         let id = client_writes(&mut pair, Direction::Unidirectional, b"x");

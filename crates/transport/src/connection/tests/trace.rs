@@ -1,4 +1,4 @@
-//! The trace of a whole connection: its events, their times and their order.
+//! Tests the trace of a whole connection: its events, their times and their order.
 
 use std::io::{self, Write};
 
@@ -117,14 +117,14 @@ fn handshake_and_close() -> Arc<Traces> {
 }
 
 #[test]
-fn whole_handshake_of_a_client_is_in_its_trace() {
+fn trace_of_a_client_contains_the_whole_handshake() {
     let lines = handshake_and_close().client.lines();
     let expected: Vec<_> = CLIENT.lines().collect();
     assert_eq!(lines, expected, "\n{}", lines.join("\n"));
 }
 
 #[test]
-fn whole_handshake_of_a_server_is_in_its_trace() {
+fn trace_of_a_server_contains_the_whole_handshake() {
     let lines = handshake_and_close().server.lines();
     let expected: Vec<_> = SERVER.lines().collect();
     assert_eq!(lines, expected, "\n{}", lines.join("\n"));
@@ -169,7 +169,7 @@ fn lost_packet_is_recorded_with_its_trigger_before_it_is_sent_again() {
 }
 
 #[test]
-fn guest_learns_the_present_state_and_changes_nothing_for_the_sink() {
+fn guest_receives_the_present_state_without_effects_on_the_sink() {
     let (mut pair, traces) = traced();
     let guest = Shared::default();
     // The validation of ECN ends in the first batch that the guest sees, 40 ms after the start.

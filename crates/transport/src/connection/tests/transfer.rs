@@ -49,14 +49,14 @@ fn transfer(pair: &mut Pair, len: usize) -> Duration {
 }
 
 #[test]
-fn ten_megabytes_arrive_whole() {
+fn ten_megabytes_arrive_unchanged() {
     let mut pair = Pair::connected();
     let time = transfer(&mut pair, 10_000_000);
     assert!(time < Duration::from_secs(3), "took {time:?}");
 }
 
 #[test]
-fn loss_and_reordering_lose_nothing() {
+fn transfer_survives_loss_and_reordering() {
     for seed in 0..10 {
         let mut pair = Pair::with(crate::testing::Setup {
             seed,

@@ -1,4 +1,4 @@
-//! Values that others must not guess come from the endpoint's generator, which its seed determines.
+//! Tests that unpredictable values come from the endpoint's generator, which its seed determines.
 //! RFC 9000 §5.1, §7.2, §8.1.4, §8.2.1, §10.3, RFC 9001 §9.7.
 
 use std::collections::HashSet;

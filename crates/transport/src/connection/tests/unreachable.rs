@@ -23,7 +23,7 @@ fn unanswered(client_cid_len: usize) -> (Pair, Datagram) {
     (pair, first)
 }
 
-fn tell(pair: &mut Pair, peer: SocketAddr, quote: &[u8]) -> bool {
+fn report(pair: &mut Pair, peer: SocketAddr, quote: &[u8]) -> bool {
     let cause = Unreachable::Port;
     let report = UnreachableReport { peer, cause, quote };
     let is_believed = pair.client.endpoint.on_unreachable(&report);
@@ -36,10 +36,10 @@ fn is_reported(pair: &Pair) -> bool {
 }
 
 #[test]
-fn quote_of_the_first_packet_is_believed_and_the_handshake_goes_on() {
+fn quote_of_the_first_packet_is_reported_and_the_handshake_continues() {
     for client_cid_len in [8, 0, 20] {
         let (mut pair, first) = unanswered(client_cid_len);
-        assert!(tell(&mut pair, first.to, &first.bytes[..64]));
+        assert!(report(&mut pair, first.to, &first.bytes[..64]));
         assert!(is_reported(&pair), "{client_cid_len}");
         pair.link.loss = 0;
         assert!(pair.run_until(LIMIT, |pair| pair.client.has(&Event::Confirmed)));
@@ -49,38 +49,38 @@ fn quote_of_the_first_packet_is_believed_and_the_handshake_goes_on() {
 #[test]
 fn flood_of_reports_is_one_event() {
     let (mut pair, first) = unanswered(8);
-    let believed = (0..1000).filter(|_| tell(&mut pair, first.to, &first.bytes[..64]));
+    let believed = (0..1000).filter(|_| report(&mut pair, first.to, &first.bytes[..64]));
     assert_eq!(believed.count(), 1);
     let is_report = |event: &&Event| matches!(event, Event::Unreachable(_));
     assert_eq!(pair.client.events.iter().filter(is_report).count(), 1);
 }
 
 #[test]
-fn quotes_that_anyone_could_make_are_ignored() {
+fn quotes_without_the_random_id_are_ignored() {
     let (mut pair, first) = unanswered(8);
     let quote = &first.bytes[..64];
     // First byte, version, destination ID and source ID with their lengths.
     let ids_end = 6 + usize::from(quote[5]);
     let ids_end = ids_end + 1 + usize::from(quote[ids_end]);
     for len in 0..ids_end {
-        assert!(!tell(&mut pair, first.to, &quote[..len]), "{len}");
+        assert!(!report(&mut pair, first.to, &quote[..len]), "{len}");
     }
     for place in (0..ids_end).filter(|place| !(1..5).contains(place)) {
         let mut forged = quote.to_vec();
         forged[place] ^= 0x80;
-        assert!(!tell(&mut pair, first.to, &forged), "{place}");
+        assert!(!report(&mut pair, first.to, &forged), "{place}");
     }
     let elsewhere = courser_base::with_port(first.to, first.to.port() + 1);
-    assert!(!tell(&mut pair, elsewhere, quote));
+    assert!(!report(&mut pair, elsewhere, quote));
     assert!(!is_reported(&pair));
-    assert!(tell(&mut pair, first.to, quote), "the genuine one");
+    assert!(report(&mut pair, first.to, quote), "the genuine one");
 }
 
 #[test]
 fn server_that_has_answered_is_reachable() {
     let mut pair = Pair::connected();
     let first = pair.client.sent[0].clone();
-    assert!(!tell(&mut pair, first.to, &first.bytes[..64]));
+    assert!(!report(&mut pair, first.to, &first.bytes[..64]));
     let handle = pair.client.handle.expect("a connection");
     pair.client
         .endpoint
@@ -91,7 +91,7 @@ fn server_that_has_answered_is_reachable() {
 }
 
 #[test]
-fn server_believes_no_reports_about_its_clients() {
+fn server_ignores_reports_about_its_clients() {
     let mut pair = Pair::connected();
     let first = pair.server.sent[0].clone();
     let report = UnreachableReport {
@@ -116,7 +116,7 @@ fn server_believes_no_reports_about_its_clients() {
 }
 
 #[test]
-fn refusal_of_the_system_is_reported_while_no_server_has_answered() {
+fn error_of_the_system_is_reported_until_the_server_answers() {
     let (mut pair, _) = unanswered(8);
     let handle = pair.client.handle.expect("a connection");
     pair.client

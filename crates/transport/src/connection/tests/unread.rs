@@ -1,5 +1,4 @@
-//! Data that had arrived when the peer closed, became unreachable or lost its state can still be
-//! read.
+//! Tests that data which arrived before the end of a connection can still be read.
 
 use courser_wire::StreamId;
 
@@ -44,11 +43,11 @@ fn read_all(streams: &mut Streams, ids: [StreamId; 2]) {
     let over = Err(ReadError::ClosedStream);
     assert_eq!(streams.read(ids[1], &mut out), over);
     assert_eq!(streams.accept(Direction::Bidirectional), None);
-    assert!(!streams.wants_to_send(), "there is nobody to send to");
+    assert!(!streams.has_frames_to_send(), "the connection is over");
 }
 
 #[test]
-fn after_the_peer_closed() {
+fn unread_data_can_be_read_after_the_peer_closed() {
     let (mut pair, ids) = with_unread();
     close_client(&mut pair);
     let streams = pair.server.connection().streams();
@@ -58,7 +57,7 @@ fn after_the_peer_closed() {
 }
 
 #[test]
-fn after_silence() {
+fn unread_data_can_be_read_after_the_idle_timeout() {
     let (mut pair, ids) = with_unread();
     pair.link.loss = 1000;
     pair.server.releases = false;
@@ -72,7 +71,7 @@ fn after_silence() {
 }
 
 #[test]
-fn after_the_connection_has_drained() {
+fn unread_data_can_be_read_after_the_connection_has_drained() {
     let (mut pair, ids) = with_unread();
     pair.server.releases = false;
     close_client(&mut pair);
@@ -84,7 +83,7 @@ fn after_the_connection_has_drained() {
 }
 
 #[test]
-fn until_the_connection_is_released() {
+fn unread_data_can_be_read_until_the_connection_is_released() {
     let (mut pair, ids) = with_unread();
     pair.server.releases = false;
     close_client(&mut pair);
@@ -99,19 +98,19 @@ fn until_the_connection_is_released() {
 }
 
 #[test]
-fn stopped_stream_is_gone_at_once() {
+fn stopped_stream_is_removed_at_once() {
     let (mut pair, ids) = with_unread();
     close_client(&mut pair);
     let streams = pair.server.connection().streams();
     assert_eq!(streams.stop(ids[0], 1), Ok(()));
     let over = Err(ReadError::ClosedStream);
     assert_eq!(streams.read(ids[0], &mut [0; 9]), over);
-    assert!(!streams.wants_to_send());
+    assert!(!streams.has_frames_to_send());
 }
 
-/// An application that closes does not read on.
+/// An application that closes reads no more data.
 #[test]
-fn nothing_after_our_own_close() {
+fn no_data_can_be_read_after_our_own_close() {
     let (mut pair, ids) = with_unread();
     let now = pair.now;
     let connection = pair.server.connection();
@@ -121,9 +120,9 @@ fn nothing_after_our_own_close() {
     assert_eq!(connection.streams().accept(Direction::Bidirectional), None);
 }
 
-/// Nothing is kept for a peer that broke a rule.
+/// The data of a peer that broke a rule is freed.
 #[test]
-fn nothing_after_a_violation() {
+fn no_data_can_be_read_after_a_violation() {
     let (mut pair, _) = with_unread();
     pair.forge_to_server(SpaceId::Application, &[0x1e]);
     assert_eq!(pair.server_error(), Some(0x0a));

@@ -1,4 +1,4 @@
-//! Versions of QUIC and their negotiation between two ends. RFC 9368, RFC 9369.
+//! Tests versions of QUIC and their negotiation. RFC 9368, RFC 9369.
 
 use std::collections::BTreeSet;
 
@@ -79,7 +79,7 @@ fn works_in(pair: &mut Pair, version: Version) {
 }
 
 #[test]
-fn a_client_that_begins_in_version_2_stays_in_it() {
+fn client_that_begins_in_version_2_stays_in_it() {
     let mut pair = pair_of(Setup::default(), &[V2]);
     works_in(&mut pair, V2);
     let both = set([("Initial", VERSION_2), ("Handshake", VERSION_2)]);
@@ -89,7 +89,7 @@ fn a_client_that_begins_in_version_2_stays_in_it() {
 
 /// A server that follows the client's preference needs the order, and reads the first flight.
 #[test]
-fn a_client_begins_in_another_version_than_the_one_that_it_prefers() {
+fn client_can_begin_in_another_version_than_the_preferred_one() {
     let mut pair = pair_of(moving(&[V2, V1]), &[V2, V1]);
     pair.client_config.first_version = Some(V1);
     works_in(&mut pair, V2);
@@ -104,7 +104,7 @@ fn a_client_begins_in_another_version_than_the_one_that_it_prefers() {
 }
 
 #[test]
-fn a_first_version_that_is_not_offered_is_an_error() {
+fn first_version_that_is_not_offered_is_an_error() {
     let mut config = Pair::with(Setup::default()).client_config;
     for (versions, first, is_valid) in [
         (&[V2, V1][..], V1, true),
@@ -122,7 +122,7 @@ fn a_first_version_that_is_not_offered_is_an_error() {
 }
 
 #[test]
-fn the_default_is_version_1_even_if_the_client_offers_both() {
+fn default_is_version_1_even_if_the_client_offers_both() {
     for client in [&[V1][..], &[V1, V2]] {
         let mut pair = pair_of(Setup::default(), client);
         works_in(&mut pair, V1);
@@ -133,7 +133,7 @@ fn the_default_is_version_1_even_if_the_client_offers_both() {
 }
 
 #[test]
-fn a_server_moves_the_connection_within_the_first_round_trip() {
+fn server_changes_the_version_within_the_first_round_trip() {
     for (original, last) in [(V1, V2), (V2, V1)] {
         for offload in [false, true] {
             let mut setup = moving(&[last, original]);
@@ -162,7 +162,7 @@ fn a_server_moves_the_connection_within_the_first_round_trip() {
 }
 
 #[test]
-fn a_client_hello_in_several_packets_is_acknowledged_in_the_original_version() {
+fn client_hello_in_several_packets_is_acknowledged_in_the_original_version() {
     let (setup, eye) = moving(&[V2, V1]).with_eye();
     let mut pair = pair_of(setup, &[V1, V2]);
     // The second datagram is lost: a post-quantum share does not fit into one.
@@ -186,7 +186,7 @@ fn a_client_hello_in_several_packets_is_acknowledged_in_the_original_version() {
 }
 
 #[test]
-fn moves_survive_losses_reordering_and_retry() {
+fn version_changes_survive_losses_reordering_and_retry() {
     for seed in 0..150_u8 {
         let mut setup = moving(&[V2, V1]);
         setup.seed = seed;
@@ -211,7 +211,7 @@ fn moves_survive_losses_reordering_and_retry() {
 }
 
 #[test]
-fn a_retry_is_answered_in_the_original_version() {
+fn retry_is_answered_in_the_original_version() {
     for (client, last) in [(&[V1, V2][..], V2), (&[V2], V2), (&[V1], V1)] {
         let mut setup = moving(&[V2, V1]);
         setup.server.retry = RetryPolicy::Always;
@@ -231,7 +231,7 @@ fn a_retry_is_answered_in_the_original_version() {
 }
 
 #[test]
-fn a_retry_of_another_version_is_discarded() {
+fn retry_of_another_version_is_discarded() {
     let mut setup = Setup::default();
     setup.server.retry = RetryPolicy::Always;
     let mut pair = pair_of(setup, &[V1, V2]);
@@ -287,7 +287,7 @@ fn version_negotiation_costs_one_round_trip() {
 }
 
 #[test]
-fn a_client_without_a_common_version_gives_up() {
+fn client_without_a_common_version_ends_the_attempt() {
     let mut pair = outdated_server(&[V2]);
     pair.start();
     assert!(pair.run_until(RTT * 2, |pair| {
@@ -350,7 +350,7 @@ fn error_at_server(pair: &Pair) -> Option<TransportErrorCode> {
 const DISAGREEMENT: TransportErrorCode = TransportErrorCode::VERSION_NEGOTIATION_ERROR;
 
 #[test]
-fn a_downgrade_by_forged_version_negotiation_ends_the_connection() {
+fn downgrade_by_forged_version_negotiation_ends_the_connection() {
     for moves in [false, true] {
         let mut setup = moving(&[V2, V1]);
         setup.server.moves_clients = moves;
@@ -364,7 +364,7 @@ fn a_downgrade_by_forged_version_negotiation_ends_the_connection() {
 }
 
 #[test]
-fn the_server_learns_of_a_downgrade() {
+fn server_receives_the_error_of_a_downgrade() {
     let mut pair = pair_of(Setup::default(), &[V2, V1]);
     pair.start();
     pair.drive();
@@ -374,7 +374,7 @@ fn the_server_learns_of_a_downgrade() {
 }
 
 #[test]
-fn version_negotiation_that_lists_the_original_version_or_comes_twice_is_ignored() {
+fn version_negotiation_with_the_original_version_or_repeated_is_ignored() {
     let mut pair = pair_of(Setup::default(), &[V2, V1]);
     pair.start();
     pair.drive();
@@ -418,8 +418,8 @@ fn servers_ignore_version_negotiation() {
     works_after(&mut pair, V2);
 }
 
-/// Replaces version_information by these versions, or removes it.
-fn lie(versions: Option<&'static [u32]>) -> impl Fn(Vec<u8>) -> Vec<u8> + Send + Sync {
+/// Replaces the versions in version_information, or removes the parameter.
+fn replace_versions(versions: Option<&'static [u32]>) -> impl Fn(Vec<u8>) -> Vec<u8> + Send + Sync {
     move |bytes| {
         let mut parameters = split_parameters(&bytes);
         parameters.retain(|(id, _)| *id != VERSION_INFORMATION);
@@ -432,7 +432,7 @@ fn lie(versions: Option<&'static [u32]>) -> impl Fn(Vec<u8>) -> Vec<u8> + Send +
 }
 
 #[test]
-fn lies_of_a_client_are_refused() {
+fn false_version_information_of_a_client_is_refused() {
     const PARAMETER: TransportErrorCode = TransportErrorCode::TRANSPORT_PARAMETER_ERROR;
     for (versions, code) in [
         (&[VERSION_2, VERSION_2][..], DISAGREEMENT),
@@ -447,7 +447,8 @@ fn lies_of_a_client_are_refused() {
             let case = format!("{versions:x?} {moves}");
             let mut setup = moving(&[V2, V1]);
             setup.server.moves_clients = moves;
-            setup.client_tls = Tampered::parameters(client_tls(&[b"test"]), lie(Some(versions)));
+            setup.client_tls =
+                Tampered::parameters(client_tls(&[b"test"]), replace_versions(Some(versions)));
             let mut pair = pair_of(setup, &[V1]);
             pair.start();
             pair.run_for(RTT * 3);
@@ -460,9 +461,9 @@ fn lies_of_a_client_are_refused() {
     }
 }
 
-/// RFC 9368 §2.3: what the negotiated version demands of a first flight is checked if the connection moves.
+/// RFC 9368 §2.3: the rules of the negotiated version for a first flight apply if the version changes.
 #[test]
-fn a_moved_first_flight_is_checked_as_one_of_the_negotiated_version() {
+fn first_flight_is_checked_by_the_rules_of_the_negotiated_version() {
     const ACK_DELAY_EXPONENT: u64 = 0x0a;
     const INITIAL_SOURCE_CONNECTION_ID: u64 = 0x0f;
     for (id, value) in [
@@ -493,7 +494,7 @@ fn a_moved_first_flight_is_checked_as_one_of_the_negotiated_version() {
 /// RFC 9001 §8.1, RFC 9368 §6: one list of protocols serves all versions, because what they need of
 /// QUIC is in each of them, and a client without a common protocol is refused in each.
 #[test]
-fn the_protocol_is_chosen_or_refused_in_every_version() {
+fn protocol_is_chosen_or_refused_in_every_version() {
     let cases = [
         (moving(&[V1]), &[V1][..], V1),
         (moving(&[V2]), &[V2], V2),
@@ -518,13 +519,13 @@ fn the_protocol_is_chosen_or_refused_in_every_version() {
         pair.start();
         pair.run_for(RTT * 5);
         assert_eq!(pair.server_error(), Some(0x178), "{case}");
-        assert_eq!(pair.client_heard(), Some(0x178), "{case}");
+        assert_eq!(pair.close_received_by_client(), Some(0x178), "{case}");
     }
 }
 
 /// RFC 9368 §6: the second attempt offers all protocols again, not those of the first one's version.
 #[test]
-fn the_choice_of_the_protocol_starts_anew_after_version_negotiation() {
+fn protocol_is_negotiated_again_after_version_negotiation() {
     let mut setup = Setup {
         client_tls: client_tls(&[b"first", b"test"]),
         ..Setup::default()
@@ -553,7 +554,7 @@ fn the_choice_of_the_protocol_starts_anew_after_version_negotiation() {
 }
 
 #[test]
-fn lies_of_a_server_are_refused() {
+fn false_version_information_of_a_server_is_refused() {
     for (server, versions) in [
         (&[V2, V1][..], Some(&[VERSION_1, VERSION_1, VERSION_2][..])),
         (&[V2, V1], Some(&[0x709a_50c4, 0x709a_50c4])),
@@ -561,7 +562,7 @@ fn lies_of_a_server_are_refused() {
         (&[V1], Some(&[VERSION_2, VERSION_2, VERSION_1])),
     ] {
         let mut setup = moving(server);
-        setup.server.tls = Tampered::parameters(server_tls(&[b"test"]), lie(versions));
+        setup.server.tls = Tampered::parameters(server_tls(&[b"test"]), replace_versions(versions));
         let mut pair = pair_of(setup, &[V1, V2]);
         pair.start();
         let error = error_of_client(&mut pair);
@@ -570,7 +571,7 @@ fn lies_of_a_server_are_refused() {
 }
 
 #[test]
-fn a_forged_version_field_moves_nothing() {
+fn forged_version_field_does_not_change_the_version() {
     // Every other datagram with an Initial of the server arrives with the other version.
     let mut pair = pair_of(Setup::default(), &[V1, V2]);
     let mut count = 0_u32;

@@ -27,7 +27,7 @@ struct CreditRequests {
     /// Stream bytes that had been sent at the last request.
     data_sent: u64,
     /// Value of `last_received` at the last request. Only one request is made for each value.
-    made_after: Option<Time>,
+    last_request_after: Option<Time>,
 }
 
 impl Idle {
@@ -43,7 +43,7 @@ impl Idle {
         }
     }
 
-    /// Returns the timeout agreed upon.
+    /// Returns the smaller idle timeout of both ends; `None` if neither has one.
     pub(super) fn timeout(&self) -> Option<Duration> {
         self.timeout
     }
@@ -53,7 +53,7 @@ impl Idle {
         self.last_received
     }
 
-    /// Takes the peer's timeout. The smaller of both applies, and zero means none.
+    /// Applies the peer's timeout. The smaller one of both ends counts, and zero means none.
     pub(super) fn on_peer_timeout(&mut self, millis: u64) {
         if millis == 0 {
             return;
@@ -62,14 +62,14 @@ impl Idle {
         self.timeout = Some(self.timeout.map_or(peer, |own| own.min(peer)));
     }
 
-    /// Handles a packet of the peer that was processed.
+    /// Records that a packet of the peer was processed.
     pub(super) fn on_received(&mut self, now: Time) {
         self.last = now;
         self.last_received = now;
         self.sent_since = false;
     }
 
-    /// Handles a packet that was sent.
+    /// Records a packet that was sent.
     #[inline]
     pub(super) fn on_packet_sent(&mut self, now: Time, is_ack_eliciting: bool) {
         if is_ack_eliciting && !self.sent_since {
@@ -78,8 +78,8 @@ impl Idle {
         }
     }
 
-    /// Returns the time of the idle timeout: at least three probe timeouts, as far as
-    /// [`MAX_STRETCH`] allows.
+    /// Returns the time of the idle timeout, which is at least three probe timeouts long, up to
+    /// [`MAX_STRETCH`].
     pub(super) fn deadline(&self, pto: Duration) -> Option<Time> {
         let timeout = self.timeout?;
         let stretch = pto.saturating_mul(3).min(MAX_STRETCH);
@@ -106,13 +106,13 @@ impl Idle {
         Some(self.last + interval?)
     }
 
-    /// Returns the time at which a blocked sender asks for credit again. Intervals double without
-    /// effect, and requests end after [`MAX_CREDIT_REQUESTS`]: the idle timeout ends the connection
-    /// if the peer grants nothing. `data_sent` is the number of stream bytes sent so far.
+    /// Returns the time at which a blocked sender requests credit again. Intervals double while the peer
+    /// grants none, and after [`MAX_CREDIT_REQUESTS`] the idle timeout ends the connection. `data_sent` is
+    /// the number of stream bytes sent so far.
     pub(super) fn credit_request_at(&self, data_sent: u64, pto: Duration) -> Option<Time> {
         let count = self.credit.since(data_sent).count;
-        let is_due =
-            self.credit.made_after != Some(self.last_received) && count < MAX_CREDIT_REQUESTS;
+        let is_due = self.credit.last_request_after != Some(self.last_received)
+            && count < MAX_CREDIT_REQUESTS;
         is_due.then(|| self.last_received + pto.saturating_mul(3 << count))
     }
 
@@ -120,12 +120,12 @@ impl Idle {
     pub(super) fn on_credit_requested(&mut self, data_sent: u64) {
         self.credit = self.credit.since(data_sent);
         self.credit.count += 1;
-        self.credit.made_after = Some(self.last_received);
+        self.credit.last_request_after = Some(self.last_received);
     }
 }
 
 impl CreditRequests {
-    /// Forgets the requests if data was sent since.
+    /// Returns the requests, or none if data was sent since.
     fn since(self, data_sent: u64) -> Self {
         if self.data_sent == data_sent {
             return self;
@@ -137,7 +137,7 @@ impl CreditRequests {
     }
 }
 
-/// The most requests for credit. The last is sent after more than 700 probe timeouts.
+/// Maximum of requests for credit. The last is sent after more than 700 probe timeouts.
 const MAX_CREDIT_REQUESTS: u32 = 8;
 
 /// The longest time to which three probe timeouts prolong the idle timeout (limit K82).
@@ -170,21 +170,21 @@ mod tests {
     }
 
     #[test]
-    fn probe_timeouts_prolong_it_to_a_minute_at_most() {
+    fn probe_timeouts_prolong_the_idle_timeout_to_a_minute_at_most() {
         let idle = idle();
         let pto = Duration::from_secs(600);
         assert_eq!(idle.deadline(pto), Some(at(60_000)));
     }
 
     #[test]
-    fn never_below_three_probe_timeouts() {
+    fn idle_timeout_is_at_least_three_probe_timeouts_long() {
         let mut idle = idle();
         idle.on_peer_timeout(1);
         assert_eq!(idle.deadline(PTO), Some(at(30)));
     }
 
     #[test]
-    fn credit_is_asked_for_once_after_each_packet_and_ever_more_rarely() {
+    fn credit_is_requested_once_after_each_packet_at_growing_intervals() {
         let mut idle = idle();
         for count in 0..MAX_CREDIT_REQUESTS {
             let due = idle.last_received() + PTO * (3 << count);
@@ -193,7 +193,11 @@ mod tests {
             assert_eq!(idle.credit_request_at(1000, PTO), None, "not answered");
             idle.on_received(due);
         }
-        assert_eq!(idle.credit_request_at(1000, PTO), None, "often enough");
+        assert_eq!(
+            idle.credit_request_at(1000, PTO),
+            None,
+            "the maximum is reached"
+        );
         let sent_more = idle.credit_request_at(2000, PTO);
         assert_eq!(sent_more, Some(idle.last_received() + PTO * 3));
     }

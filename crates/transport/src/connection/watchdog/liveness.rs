@@ -1,25 +1,24 @@
-//! Probes of an end that waits for the rest of a stream, for the time after an outage.
+//! PINGs of an end that waits for the rest of a stream, to resume sooner after an outage.
 
 use std::time::Duration;
 
 use courser_base::Time;
 
-/// Decides when an end that waits for content asks whether the peer is still there.
+/// Decides when an end that waits for content sends a PING to test whether the peer is reachable.
 ///
-/// During an outage the sender of content doubles its probe timeout (RFC 9002 §6.2.1), and may find
-/// out only after twice the time that the outage has lasted. The end that waits for the content often
-/// has nothing in flight, so it would wait too. It sends a PING from time to time instead, which is
-/// small and whose arrival tells the sender that packets pass again: see
-/// `LossRecovery::on_packet_received`.
+/// During an outage the sender of content doubles its probe timeout (RFC 9002 §6.2.1), and may detect
+/// its end only after twice the time that it lasted. The end that waits for the content often has
+/// nothing in flight, so it would wait too. It sends a small PING from time to time instead, whose
+/// arrival makes the sender probe at once: see `LossRecovery::on_packet_received`.
 ///
-/// If the peer answers at once, then the path is fine and the peer has a reason for its silence.
-/// After each of these answers the next PING waits twice as long.
+/// If the peer answers at once, the path works and the peer has no content to send. After each of these
+/// answers the interval to the next PING doubles.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct LivenessProbes {
     /// PINGs since the last packet from the peer, and the times of the first and the last one.
     requested: Option<Requested>,
-    /// PINGs that were answered at once, up to [`MAX_CALM`].
-    calm: u8,
+    /// Consecutive PINGs that were answered at once, up to [`MAX_PROMPT`].
+    prompt: u8,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -36,8 +35,8 @@ impl LivenessProbes {
     pub(super) fn on_received(&mut self, now: Time, pto: impl FnOnce() -> Duration) {
         if let Some(requested) = self.requested.take() {
             let is_prompt = now - requested.first <= pto().saturating_mul(2);
-            self.calm = match is_prompt {
-                true => (self.calm + 1).min(MAX_CALM),
+            self.prompt = match is_prompt {
+                true => (self.prompt + 1).min(MAX_PROMPT),
                 false => 0,
             };
         }
@@ -51,14 +50,14 @@ impl LivenessProbes {
         pto: Duration,
         idle: Option<Duration>,
     ) -> Option<Time> {
-        let interval = pto.saturating_mul(3).max(SHORTEST) * (1 << self.calm);
-        // The usual keep-alive would come as early.
+        let interval = pto.saturating_mul(3).max(MIN_INTERVAL) * (1 << self.prompt);
+        // The usual keep-alive would be sent as early.
         if idle.is_some_and(|idle| interval > idle / 3) {
             return None;
         }
         match self.requested {
             None => Some(last_received + interval),
-            Some(requested) => (requested.count < MOST_PINGS).then(|| requested.last + interval),
+            Some(requested) => (requested.count < MAX_PINGS).then(|| requested.last + interval),
         }
     }
 
@@ -75,13 +74,14 @@ impl LivenessProbes {
 }
 
 /// The shortest time between two PINGs (limit K230).
-const SHORTEST: Duration = Duration::from_millis(250);
+const MIN_INTERVAL: Duration = Duration::from_millis(250);
 
-/// The maximum number of PINGs in one silence (limit K230). They last for the default idle timeout.
-const MOST_PINGS: u8 = 120;
+/// The maximum number of PINGs without a packet from the peer (limit K230). They cover the default idle
+/// timeout.
+const MAX_PINGS: u8 = 120;
 
-/// The maximum number of doublings of the time before a PING. 250 ms become 16 s.
-const MAX_CALM: u8 = 6;
+/// The maximum number of doublings of the interval, which raise 250 ms to 16 s.
+const MAX_PROMPT: u8 = 6;
 
 #[cfg(test)]
 mod tests {
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn pings_come_every_three_probe_timeouts() {
+    fn pings_are_due_every_three_probe_timeouts() {
         let mut probes = LivenessProbes::default();
         assert_eq!(probes.next(at(1000), PTO, IDLE), Some(at(1300)));
         probes.on_ping_requested(at(1300));
@@ -104,9 +104,9 @@ mod tests {
         assert_eq!(probes.next(at(1000), short, IDLE), Some(at(1550)));
     }
 
-    /// K230.
+    /// Checks the limit on PINGs without an answer (limit K230).
     #[test]
-    fn their_number_is_limited() {
+    fn number_of_unanswered_pings_is_limited() {
         let mut probes = LivenessProbes::default();
         for count in 0..120 {
             let due = probes.next(at(0), PTO, None);
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn packets_without_a_question_change_nothing() {
+    fn packets_without_a_pending_ping_change_nothing() {
         let mut probes = LivenessProbes::default();
         probes.on_received(at(10), || PTO);
         assert_eq!(probes.next(at(10), PTO, IDLE), Some(at(310)));

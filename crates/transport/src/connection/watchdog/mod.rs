@@ -1,5 +1,5 @@
-//! Watches over a peer that is silent, mute or wasteful, and over a connection that does nothing.
-//! RFC 9000 §10.1, §21.9, RFC 9002 §6.2, RFC 8085 §5.2.
+//! Detects idle connections, and peers that are silent, mute or wasteful. RFC 9000 §10.1, §21.9,
+//! RFC 9002 §6.2, RFC 8085 §5.2.
 //!
 //! The rest of the connection reports to the [`Watchdog`] what is received and sent. It decides when the
 //! connection has been idle for too long, which packets show whether the peer is still there, and which
@@ -24,7 +24,7 @@ use super::timer::Timer;
 use crate::config::TransportConfig;
 use crate::error::TransportError;
 
-/// The timers and limits that concern a peer from which nothing, or nothing useful, arrives.
+/// The timers and limits for a peer that sends no packets, or packets without progress.
 #[derive(Debug)]
 pub(super) struct Watchdog {
     idle: Idle,
@@ -37,7 +37,7 @@ pub(super) struct Watchdog {
     is_unreachable: bool,
 }
 
-/// The state of the connection on which the timers of a [`Watchdog`] depend.
+/// The state of the connection that determines the timers of a [`Watchdog`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Situation {
     /// The probe timeout without backoff.
@@ -56,11 +56,11 @@ pub(super) struct Situation {
 /// The packets that are due.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Due {
-    /// A keep-alive.
+    /// True if a keep-alive is due.
     pub(super) keep_alive: bool,
-    /// A PING that shows whether the peer is still there.
+    /// True if a PING that tests whether the peer is reachable is due.
     pub(super) liveness_probe: bool,
-    /// A request for credit.
+    /// True if a request for credit is due.
     pub(super) credit_request: bool,
 }
 
@@ -77,29 +77,29 @@ impl Watchdog {
         }
     }
 
-    /// Takes the peer's idle timeout.
+    /// Applies the peer's idle timeout in milliseconds; zero means none.
     pub(super) fn on_peer_timeout(&mut self, millis: u64) {
         self.idle.on_peer_timeout(millis);
     }
 
-    /// Keeps the connection alive while the application waits for an answer, or no longer.
+    /// Switches keep-alives on or off for the time in which the application waits for an answer.
     pub(super) fn keep_alive_while_busy(&mut self, is_on: bool) {
         self.idle.keep_while_busy(is_on);
     }
 
-    /// Takes the receipt of a packet that was processed. `pto` returns the probe timeout without backoff.
+    /// Records that a packet was received and processed. `pto` returns the probe timeout without backoff.
     #[inline]
     pub(super) fn on_packet_received(&mut self, now: Time, pto: impl FnOnce() -> Duration) {
         self.idle.on_received(now);
         self.liveness.on_received(now, pto);
     }
 
-    /// Judges the frames of a packet that was processed. `is_waiting` is true while an ack-eliciting packet of
-    /// ours is neither acknowledged nor lost.
+    /// Checks the frames of a processed packet against the limits. `is_waiting` is true while an ack-eliciting
+    /// packet of ours is neither acknowledged nor lost.
     ///
     /// # Errors
     ///
-    /// PROTOCOL_VIOLATION for a peer that has sent too much that brings nothing, or has acknowledged
+    /// PROTOCOL_VIOLATION for a peer that has sent too many frames without progress, or has acknowledged
     /// nothing for too long.
     #[inline]
     pub(super) fn judge(
@@ -114,13 +114,13 @@ impl Watchdog {
             self.mute.on_acked();
         }
         if is_waiting && self.mute.is_over(now, self.idle.timeout(), pto()) {
-            let reason = "nothing is acknowledged, although packets go on coming";
+            let reason = "packets arrive, but none of ours is acknowledged";
             return Err(TransportError::protocol_violation(reason));
         }
         Ok(())
     }
 
-    /// Takes a packet that was sent.
+    /// Records a packet that was sent.
     #[inline]
     pub(super) fn on_packet_sent(&mut self, now: Time, is_ack_eliciting: bool) {
         self.idle.on_packet_sent(now, is_ack_eliciting);
@@ -158,7 +158,7 @@ impl Watchdog {
         is_due(now, self.idle.deadline(pto))
     }
 
-    /// Runs the timers of packets, and returns those that are due.
+    /// Runs the timers and returns the packets that are due.
     pub(super) fn on_timeout(&mut self, now: Time, situation: &Situation) -> Due {
         let due = Due {
             keep_alive: is_due(now, self.keep_alive_at(situation)),
@@ -223,7 +223,7 @@ impl Watchdog {
         is_first.then_some(Event::Unreachable(cause))
     }
 
-    /// Returns the counters of frames that bring nothing.
+    /// Returns the counters of frames without progress.
     #[cfg(test)]
     pub(super) fn suspicion(&mut self) -> &mut Suspicion {
         &mut self.suspicion
@@ -326,9 +326,9 @@ mod tests {
         assert!(watchdog.is_timed_out(at(40_000), PTO));
     }
 
-    /// K78.
+    /// Checks the limit on peers that acknowledge nothing (limit K78).
     #[test]
-    fn a_mute_peer_is_tolerated_until_its_patience_is_over_or_it_acknowledges() {
+    fn mute_peer_is_tolerated_for_a_time_or_until_it_acknowledges() {
         let silent = ReceivedFrames::default();
         let acknowledging = ReceivedFrames {
             acknowledges: true,
@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_has_to_be_acknowledged_while_nothing_waits() {
+    fn mute_peer_is_tolerated_while_nothing_is_in_flight() {
         let mut watchdog = watchdog();
         let received = ReceivedFrames::default();
         assert!((0..100).all(|second| {

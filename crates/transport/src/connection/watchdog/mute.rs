@@ -1,17 +1,17 @@
-//! A peer that talks and acknowledges nothing. RFC 9000 §13.2.1.
+//! Detects a peer that sends packets and acknowledges none. RFC 9000 §13.2.1.
 
 use std::time::Duration;
 
 use courser_base::Time;
 
-/// Notices a peer that goes on sending but acknowledges nothing of what it has to.
+/// Detects a peer that keeps sending but acknowledges none of our ack-eliciting packets.
 ///
-/// Such a peer keeps alive a connection whose memory it never lets go (attack A24). A path that
-/// is dead in one direction looks the same for a while, so patience is long, and only what was
-/// received during that time counts.
+/// Such a peer keeps a connection alive whose memory is never freed (attack A24). A path that is dead
+/// in one direction looks the same for a while, so the time limit is long, and only packets that were
+/// received during that time count.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Mute {
-    /// The first packet received since something was acknowledged, while something should be.
+    /// Receipt of the first packet since the last acknowledgement, while one of our packets is in flight.
     since: Option<Time>,
     /// Packets received since then.
     received: u32,
@@ -41,10 +41,10 @@ impl Mute {
     }
 }
 
-/// The least patience with a peer; an idle timeout above it counts instead (limit K78).
+/// The shortest time limit; a longer idle timeout counts instead (limit K78).
 const MUTE_PATIENCE: Duration = Duration::from_secs(30);
 
-/// A peer is judged by more packets than this: it may have been away meanwhile.
+/// Packets that a peer may send without an acknowledgement, for example after an outage.
 const MIN_RECEIVED: u32 = 16;
 
 #[cfg(test)]
@@ -58,14 +58,14 @@ mod tests {
     }
 
     #[test]
-    fn a_peer_that_is_heard_for_long_without_acknowledging_is_cut() {
+    fn peer_that_sends_for_long_without_acknowledging_exceeds_the_limit() {
         let mut mute = Mute::default();
         assert!((0..30).all(|second| !mute.is_over(at(second), None, PTO)));
         assert!(mute.is_over(at(30), None, PTO));
     }
 
     #[test]
-    fn patience_covers_the_idle_timeout_and_three_probe_timeouts() {
+    fn limit_covers_the_idle_timeout_and_three_probe_timeouts() {
         for (idle_timeout, pto) in [(Some(60), 1), (None, 20), (Some(5), 20)] {
             let idle_timeout = idle_timeout.map(Duration::from_secs);
             let pto = Duration::from_secs(pto);
@@ -76,14 +76,14 @@ mod tests {
     }
 
     #[test]
-    fn a_peer_that_was_away_has_time_to_acknowledge() {
+    fn peer_may_acknowledge_late_after_an_outage() {
         let mut mute = Mute::default();
         assert!(!mute.is_over(at(0), None, PTO));
         assert!((0..15).all(|_| !mute.is_over(at(3600), None, PTO)));
     }
 
     #[test]
-    fn an_acknowledgement_begins_anew() {
+    fn acknowledgement_restarts_the_count() {
         let mut mute = Mute::default();
         for second in 0..1000 {
             assert!(!mute.is_over(at(second), None, PTO));

@@ -1,4 +1,4 @@
-//! Frames that cost work and bring nothing. RFC 9000 §21.9.
+//! Limits frames that cost work without progress. RFC 9000 §21.9.
 
 use std::time::Duration;
 
@@ -7,16 +7,16 @@ use courser_base::Time;
 use crate::connection::effects::ReceivedFrames;
 use crate::error::TransportError;
 
-/// Counts what a peer sends without getting anywhere (limit K17).
+/// Counts the frames of a peer that bring no progress (limit K17).
 ///
-/// Honest peers send such frames too: a PING now and then, an ACK of what is known. So a bucket of
-/// [`BURST`] refills with time and with every packet that did bring something; only a peer that sends
-/// little else ever empties it.
+/// Honest peers send such frames too: a PING now and then, or an ACK without new ranges. So a bucket of
+/// [`BURST`] refills with time and with every packet that brings progress. Only a peer that sends
+/// little else empties it.
 ///
 /// Repeated STREAM and credit frames, and those of a peer that waits for credit, have a bucket of
-/// their own (limit K83). A peer may have to send all it sent once more, and several times on a path
-/// that loses most packets, and it may report each stream that it has to wait for: so each frame
-/// that brought something new pays for [`REPEATS_PER_NEWS`] repeated ones, at any later time.
+/// their own (limit K83). A peer may have to retransmit everything, several times on a path that loses
+/// most packets, and it may report each stream that it has to wait for. So each frame with new
+/// content offsets [`REPEATS_PER_FRESH`] repeated ones, at any later time.
 #[derive(Debug)]
 pub(in crate::connection) struct Suspicion {
     left: u32,
@@ -24,16 +24,16 @@ pub(in crate::connection) struct Suspicion {
     repeats_left: u64,
 }
 
-/// Frames without progress that are endured at once.
+/// Frames without progress that are tolerated at once.
 pub(in crate::connection) const BURST: u32 = 2_000;
 
-/// Repeated frames that are endured before anything new pays for them.
+/// Repeated frames that are tolerated at once.
 pub(in crate::connection) const REPEATS: u64 = 10_000;
 
-/// Repeated frames that one with something new pays for.
-pub(in crate::connection) const REPEATS_PER_NEWS: u64 = 8;
+/// Repeated frames that one frame with new content offsets.
+pub(in crate::connection) const REPEATS_PER_FRESH: u64 = 8;
 
-/// One more is endured after this time: 100 a second.
+/// The interval at which time offsets one frame: 100 a second.
 const REFILL: Duration = Duration::from_millis(10);
 
 impl Suspicion {
@@ -45,8 +45,7 @@ impl Suspicion {
         }
     }
 
-    /// Returns how many frames without progress, and repeated ones, were used of what is endured at
-    /// once.
+    /// Returns the numbers of frames without progress and of repeated frames that are not offset.
     #[cfg(test)]
     pub(in crate::connection) fn used(&self) -> (u32, u64) {
         let repeats = REPEATS.saturating_sub(self.repeats_left);
@@ -57,25 +56,25 @@ impl Suspicion {
     ///
     /// # Errors
     ///
-    /// PROTOCOL_VIOLATION when the peer has gone too far.
+    /// PROTOCOL_VIOLATION when the peer exceeds a limit.
     pub(in crate::connection) fn judge(
         &mut self,
         now: Time,
         packet: &ReceivedFrames,
     ) -> Result<(), TransportError> {
         if !self.on_packet(now, packet.idle, packet.has_progress) {
-            let reason = "too many frames that bring nothing";
+            let reason = "too many frames without progress";
             return Err(TransportError::protocol_violation(reason));
         }
         if !self.on_repetitions(now, packet.repetitions, packet.fresh) {
-            let reason = "too many frames that repeat what is known";
+            let reason = "too many repeated frames";
             return Err(TransportError::protocol_violation(reason));
         }
         Ok(())
     }
 
-    /// Counts the STREAM and credit frames of a packet: `repetitions` that brought what was known, and
-    /// `fresh` ones. Returns false if the peer has gone too far.
+    /// Counts the STREAM and credit frames of a packet: `repetitions` of known content, and `fresh` ones.
+    /// Returns false if the peer exceeds the limit.
     pub(in crate::connection) fn on_repetitions(
         &mut self,
         now: Time,
@@ -85,7 +84,7 @@ impl Suspicion {
         if repetitions > 0 {
             self.refill(now);
         }
-        let earned = u64::from(fresh) * REPEATS_PER_NEWS;
+        let earned = u64::from(fresh) * REPEATS_PER_FRESH;
         self.repeats_left = self.repeats_left.saturating_add(earned);
         match self.repeats_left.checked_sub(u64::from(repetitions)) {
             Some(left) => {
@@ -96,8 +95,8 @@ impl Suspicion {
         }
     }
 
-    /// Counts the frames of a packet: `idle` of them brought nothing, and `progress` is true if another one
-    /// did. Returns false if the peer has gone too far.
+    /// Counts the frames of a packet: `idle` of them bring no progress, and `progress` is true if another one
+    /// does. Returns false if the peer exceeds the limit.
     pub(in crate::connection) fn on_packet(
         &mut self,
         now: Time,
@@ -135,8 +134,8 @@ impl Suspicion {
         self.refilled += REFILL * earned;
     }
 
-    /// Time pays for repeated frames too, up to the burst: an idle peer may repeat its last
-    /// frame with each probe for as long as it likes.
+    /// Refills the bucket of repeated frames with time, up to the burst, because an idle peer may repeat its
+    /// last frame with each probe.
     fn refill_repeats(&mut self, earned: u32) {
         if self.repeats_left < REPEATS {
             self.repeats_left = (self.repeats_left + u64::from(earned)).min(REPEATS);
@@ -149,14 +148,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn burst_is_endured_and_one_more_is_not() {
+    fn burst_is_tolerated_and_one_more_frame_is_not() {
         let mut suspicion = Suspicion::new(Time::ZERO);
         assert!((0..BURST).all(|_| suspicion.on_packet(Time::ZERO, 1, false)));
         assert!(!suspicion.on_packet(Time::ZERO, 1, false));
     }
 
     #[test]
-    fn a_hundred_a_second_are_endured_for_ever() {
+    fn hundred_frames_a_second_are_always_tolerated() {
         let mut suspicion = Suspicion::new(Time::ZERO);
         for step in 0..100_000u32 {
             assert!(
@@ -167,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn progress_pays_for_frames_without() {
+    fn progress_offsets_frames_without_it() {
         let mut suspicion = Suspicion::new(Time::ZERO);
         for _ in 0..10 * BURST {
             assert!(suspicion.on_packet(Time::ZERO, 1, true));
@@ -175,17 +174,17 @@ mod tests {
     }
 
     #[test]
-    fn all_that_was_new_may_come_again_several_times() {
+    fn all_content_may_be_repeated_several_times() {
         let mut suspicion = Suspicion::new(Time::ZERO);
-        let news = 1_000_000_u32;
-        assert!((0..news).all(|_| suspicion.on_repetitions(Time::ZERO, 0, 1)));
-        let allowed = REPEATS + u64::from(news) * REPEATS_PER_NEWS;
+        let fresh = 1_000_000_u32;
+        assert!((0..fresh).all(|_| suspicion.on_repetitions(Time::ZERO, 0, 1)));
+        let allowed = REPEATS + u64::from(fresh) * REPEATS_PER_FRESH;
         assert!((0..allowed).all(|_| suspicion.on_repetitions(Time::ZERO, 1, 0)));
         assert!(!suspicion.on_repetitions(Time::ZERO, 1, 0));
     }
 
     #[test]
-    fn a_hundred_repeated_frames_a_second_are_endured_for_ever() {
+    fn hundred_repeated_frames_a_second_are_always_tolerated() {
         let mut suspicion = Suspicion::new(Time::ZERO);
         for step in 0..100_000u32 {
             let now = Time::ZERO + REFILL * step;

@@ -1,4 +1,4 @@
-//! Lists of addresses that may or may not send to an endpoint.
+//! Lists of addresses whose datagrams an endpoint processes or drops.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -13,8 +13,8 @@ pub struct AddressPrefix {
     length: u8,
 }
 
-/// The reason why a text is not a valid [`AddressPrefix`] or list of them: what was found and what
-/// is allowed.
+/// An error for a text that is not a valid [`AddressPrefix`] or list of them. Its message contains the
+/// invalid value and the allowed ones.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct AddressListError(String);
 
@@ -82,8 +82,8 @@ impl AddressPrefix {
     /// skipped.
     ///
     /// # Errors
-    /// The first invalid line, with its number, what was found and what is allowed. More than 1 048
-    /// 576 entries are refused (limit K103).
+    /// [`AddressListError`] for the first invalid line, with its number. More than 1 048 576 entries are
+    /// refused (limit K103).
     pub fn parse_list(text: &str) -> Result<Vec<Self>, AddressListError> {
         let mut prefixes = Vec::new();
         for (index, line) in text.lines().enumerate() {
@@ -105,7 +105,7 @@ impl AddressPrefix {
         Ok(prefixes)
     }
 
-    /// Returns the first and the last address, as numbers of the family.
+    /// Returns the first and the last address as 32-bit or 128-bit numbers.
     fn range(&self) -> (u128, u128) {
         let length = u32::from(self.length);
         match self.first {
@@ -183,7 +183,7 @@ impl AddressFilter {
         }
     }
 
-    /// Returns true if nothing from this address is to be processed. Costs a binary search.
+    /// Returns true if datagrams from this address must be dropped. Takes a binary search.
     #[inline]
     pub fn is_blocked(&self, address: IpAddr) -> bool {
         if self.is_empty() {
@@ -240,7 +240,7 @@ fn changes_of(mut entries: Vec<Entry>) -> Vec<u128> {
     changes.0.into_iter().map(|(address, _)| address).collect()
 }
 
-/// Ends the prefixes that do not reach this address.
+/// Closes the open prefixes whose last address is below `address`.
 fn close_before(open: &mut Vec<Entry>, changes: &mut Changes, address: Option<u128>) {
     while let Some(ended) = open.pop_if(|it| address.is_none_or(|address| it.last < address)) {
         let is_blocked = open.last().is_some_and(|outer| !outer.is_allowed);
@@ -250,7 +250,7 @@ fn close_before(open: &mut Vec<Entry>, changes: &mut Changes, address: Option<u1
     }
 }
 
-/// Addresses and the verdicts from there on; successive verdicts differ, and the first one blocks.
+/// Addresses at which the verdict changes, with the new verdict. The first one blocks.
 struct Changes(Vec<(u128, bool)>);
 
 impl Changes {
@@ -286,7 +286,7 @@ fn low_bits(count: u32) -> u128 {
 /// The bits before an IPv4 address that is mapped into IPv6 (RFC 4291 §2.5.5.2).
 const MAPPED: u8 = 96;
 
-/// Maximum of entries in a list: more than all published lists together (limit K103).
+/// Maximum of entries in a list, which exceeds all published lists together (limit K103).
 const MAX_PREFIXES: usize = 1 << 20;
 
 #[cfg(test)]

@@ -9,16 +9,15 @@ use crate::hasher::KeyedState;
 
 /// Decides which datagrams are dropped unread while the socket has a standing queue.
 ///
-/// A socket is read in the order of arrival. A network that sends more than the endpoint can handle
-/// makes all others wait behind its datagrams, however cheap each of them is. While that lasts, the
-/// datagrams of a network that sends more than all others together are dropped until the queue is
-/// gone. That costs a fraction of handling them and leaves no CPU time unused. Nothing is dropped
-/// while there is only one network, or while the endpoint keeps up.
+/// A socket is read in the order of arrival, so a network that sends more than the endpoint can process
+/// delays all others. During that time, datagrams of a network that sends more than all others together
+/// are dropped until the queue is empty, which costs a fraction of processing them. No datagram is
+/// dropped while there is only one network, or while the endpoint keeps up.
 #[derive(Debug)]
 pub struct Backlog {
     /// The time since which the socket has not been empty.
     since: Option<Time>,
-    /// The time until which a short queue counts.
+    /// The time until which [`SHORT_QUEUE`] applies.
     alert_until: Time,
     /// Number of datagrams of each network since the window began.
     counts: HashMap<Source, u64, KeyedState>,
@@ -52,20 +51,20 @@ impl Backlog {
     /// Returns true if `count` datagrams from this address are to be dropped.
     #[inline]
     pub fn must_drop(&mut self, now: Time, address: impl Into<ScopedIp>, count: u64) -> bool {
-        let is_quiet = self.since.is_none() && now >= self.alert_until;
-        !is_quiet && self.weigh(now, Source::network(address), count)
+        let keeps_up = self.since.is_none() && now >= self.alert_until;
+        !keeps_up && self.is_from_heaviest(now, Source::network(address), count)
     }
 
-    fn weigh(&mut self, now: Time, network: Source, count: u64) -> bool {
+    fn is_from_heaviest(&mut self, now: Time, network: Source, count: u64) -> bool {
         let age = now - self.window;
         if age >= WINDOW {
-            // An older queue reveals nothing about the present senders.
+            // The counts of an older queue do not describe the present senders.
             let is_recent = age < ALERT;
             self.heaviest = is_recent.then(|| self.find_heaviest()).flatten();
             self.counts.clear();
             self.window = now;
         }
-        if self.counts.len() < MOST_NETWORKS {
+        if self.counts.len() < MAX_NETWORKS {
             *self.counts.entry(network).or_default() += count;
         } else if let Some(known) = self.counts.get_mut(&network) {
             *known += count;
@@ -92,18 +91,17 @@ impl Backlog {
 /// Time over which the datagrams of networks are compared.
 const WINDOW: Duration = Duration::from_millis(10);
 
-/// Time for which the socket may have more after each turn: bursts of honest peers are handled
-/// within it.
+/// Time for which the socket may stay non-empty: bursts of honest peers are processed within it.
 const LONG_QUEUE: Duration = Duration::from_millis(5);
 
-/// The same limit shortly after such a queue, because a flood would build the next one at once.
+/// The same limit during [`ALERT`], because a flood builds the next queue at once.
 const SHORT_QUEUE: Duration = Duration::from_millis(1);
 
-/// Time after a standing queue in which a short one counts.
+/// Time after a standing queue in which [`SHORT_QUEUE`] applies.
 const ALERT: Duration = Duration::from_millis(100);
 
 /// Maximum of networks that are distinguished in one window.
-const MOST_NETWORKS: usize = 1024;
+const MAX_NETWORKS: usize = 1024;
 
 #[cfg(test)]
 mod tests {
@@ -118,8 +116,8 @@ mod tests {
         Time::from_nanos(1_000_000_000 + micros * 1000)
     }
 
-    /// Handles a datagram of each address every 100 µs from `begin` on, with more in the socket
-    /// after each turn. Returns how many of each address were dropped.
+    /// Processes a datagram of each address every 100 µs from `begin` on, while the socket is never
+    /// empty. Returns the number of dropped datagrams of each address.
     fn run(backlog: &mut Backlog, begin: u64, turns: u64, addresses: &[IpAddr]) -> Vec<u64> {
         let mut dropped = vec![0; addresses.len()];
         for turn in 0..turns {
@@ -133,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn the_network_that_sends_most_is_dropped_from_a_standing_queue() {
+    fn datagrams_of_the_heaviest_network_are_dropped_from_a_standing_queue() {
         let mut backlog = Backlog::new([1; 16]);
         let addresses = [FLOOD, FLOOD, HONEST];
         let dropped = run(&mut backlog, 0, 1000, &addresses);
@@ -142,12 +140,12 @@ mod tests {
         backlog.on_turn(at(100_000), false);
         assert!(
             !backlog.must_drop(at(100_001), FLOOD, 1),
-            "the queue is gone"
+            "the queue is empty"
         );
     }
 
     #[test]
-    fn a_burst_is_handled() {
+    fn burst_is_processed() {
         let mut backlog = Backlog::new([1; 16]);
         for burst in 0..100 {
             let begin = burst * 200_000;
@@ -158,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn a_single_network_is_never_dropped() {
+    fn datagrams_of_a_single_network_are_never_dropped() {
         let mut backlog = Backlog::new([1; 16]);
         let neighbour = IpAddr::V4(std::net::Ipv4Addr::new(198, 51, 100, 9));
         let dropped = run(&mut backlog, 0, 1000, &[FLOOD, FLOOD, neighbour]);
@@ -166,13 +164,13 @@ mod tests {
     }
 
     #[test]
-    fn networks_that_send_alike_are_not_dropped() {
+    fn datagrams_of_networks_that_send_equally_are_not_dropped() {
         let mut backlog = Backlog::new([1; 16]);
         assert_eq!(run(&mut backlog, 0, 1000, &[FLOOD, HONEST]), [0, 0]);
     }
 
     #[test]
-    fn a_flood_of_the_past_is_forgotten() {
+    fn past_flood_is_forgotten() {
         let mut backlog = Backlog::new([1; 16]);
         run(&mut backlog, 0, 1000, &[FLOOD, FLOOD, HONEST]);
         backlog.on_turn(at(100_000), false);
@@ -182,12 +180,12 @@ mod tests {
     }
 
     #[test]
-    fn the_table_of_networks_is_bounded() {
+    fn table_of_networks_is_bounded() {
         let mut backlog = Backlog::new([1; 16]);
         backlog.on_turn(at(0), true);
         for number in 0..100_000u32 {
             backlog.must_drop(at(1), IpAddr::V4((number << 8).into()), 1);
         }
-        assert_eq!(backlog.counts.len(), MOST_NETWORKS);
+        assert_eq!(backlog.counts.len(), MAX_NETWORKS);
     }
 }

@@ -24,7 +24,7 @@ pub struct Claim {
 /// The state of the client that holds a claim.
 #[derive(Clone, Copy, Debug)]
 enum ClaimState {
-    /// The client waits to be accepted, and so many bytes are kept for it.
+    /// The client waits to be accepted, and its datagrams have this many bytes.
     Waiting { bytes: usize },
     /// The client was accepted.
     Handshaking,
@@ -62,8 +62,8 @@ impl Claim {
         is_extended
     }
 
-    /// Returns false if the source of the client holds its share of handshakes by now, so that it cannot be
-    /// accepted (limit K100).
+    /// Returns false if the source of the client has reached its share of handshakes, so that the client
+    /// cannot be accepted (limit K100).
     pub fn may_begin(&self) -> bool {
         self.shared.handshakes.lock().may_begin(self.claimant)
     }
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn an_accepted_client_holds_a_handshake_until_its_claim_is_dropped() {
+    fn accepted_client_counts_as_a_handshake_until_its_claim_is_dropped() {
         let shared = Shared::of_test(2);
         let claim = Claim::new(shared.clone(), shard(0), client(), 1200).accepted(Time::ZERO);
         assert_eq!(counts(&shared, 0), (0, 0, 1));

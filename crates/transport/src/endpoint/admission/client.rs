@@ -1,4 +1,4 @@
-//! Clients without a connection.
+//! Clients that have no connection yet.
 
 use courser_base::{ScopedIp, Side, Time};
 use courser_crypto::{header_protection, initial};
@@ -9,7 +9,7 @@ use super::fair_shares::Claimant;
 use crate::endpoint::arrived::Arrived;
 use crate::path::Place;
 
-/// A client without a connection, as its first Initial packet describes it. The address may be forged.
+/// The properties of a client from its first Initial packet. The address may be forged.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Client {
     /// The time at which the packet arrived.
@@ -44,8 +44,8 @@ impl Client {
     }
 }
 
-/// Returns true if the first packet of the datagram opens under the Initial keys, so that its
-/// sender follows the version's specification. Costs two key derivations.
+/// Returns true if the first packet of the datagram opens with the Initial keys, so that its
+/// sender follows the version's specification. Derives the keys of both sides.
 pub fn is_authentic(datagram: &[u8], packet: &Packet) -> bool {
     let mut bytes = datagram[..packet.end].to_vec();
     let keys = initial::initial_keys(packet.version, &packet.destination, Side::Server);

@@ -1,4 +1,4 @@
-//! The rate at which one source opens connections (limit K102).
+//! Limits the rate at which one source opens connections (limit K102).
 
 use std::hash::BuildHasher;
 use std::time::Duration;
@@ -20,7 +20,7 @@ pub struct CreationLimiter {
     sets: Vec<[Entry; WAYS]>,
 }
 
-/// A source, by its keyed hash, and the time at which all its connections are paid for.
+/// A source, as its keyed hash, and the time at which its debt is paid.
 #[derive(Clone, Copy, Default, Debug)]
 struct Entry {
     source: u64,
@@ -68,7 +68,7 @@ impl CreationLimiter {
         for (source, rate) in rates(address.into(), rate) {
             let entry = self.entry(source, true);
             let paid_at = entry.paid_at.max(now) + cost(rate).unwrap_or_default();
-            // Connections admitted beyond the rate are forgiven.
+            // Connections admitted beyond the rate add no further debt.
             entry.paid_at = paid_at.min(now + SECOND);
         }
     }
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_gets_its_rate() {
+    fn address_gets_its_rate() {
         let mut limiter = limiter();
         assert_eq!(burst(&mut limiter, [192, 0, 2, 1], 1000), 10);
         assert_eq!(burst(&mut limiter, [192, 0, 2, 1], 1099), 0);
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_network_gets_four_times_as_much() {
+    fn network_gets_four_times_the_rate_of_an_address() {
         let mut limiter = limiter();
         let of_network: usize = (0..=255)
             .map(|low| burst(&mut limiter, [192, 0, 2, low], 1000))
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn forged_addresses_take_nothing_from_validated_ones() {
+    fn forged_addresses_do_not_reduce_the_rate_of_validated_ones() {
         let mut limiter = limiter();
         let address = Ipv4Addr::new(192, 0, 2, 1);
         let forged = (0..1000).filter(|_| limiter.allow(address, false, 10, at(0)));
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn clients_that_validate_later_count() {
+    fn clients_that_validate_later_are_counted() {
         let mut limiter = limiter();
         for _ in 0..7 {
             limiter.count(Ipv4Addr::new(192, 0, 2, 1), 10, at(0));
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn refused_connections_cost_nothing() {
+    fn refused_connections_are_not_counted() {
         let mut limiter = limiter();
         burst(&mut limiter, [192, 0, 2, 1], 0);
         assert!(!limiter.allow(Ipv4Addr::new(192, 0, 2, 1), true, 10, at(50)));
@@ -198,9 +198,9 @@ mod tests {
     }
 
     #[test]
-    fn table_does_not_grow_and_keeps_who_opens_most() {
+    fn table_does_not_grow_and_keeps_the_sources_with_the_most_connections() {
         let mut limiter = limiter();
-        assert_eq!(limiter.sets.capacity(), 0, "nothing until it is needed");
+        assert_eq!(limiter.sets.capacity(), 0, "allocated at the first use");
         assert_eq!(burst(&mut limiter, [254, 0, 0, 1], 0), 10);
         for net in 0..100_000u32 {
             let address = std::net::Ipv4Addr::from_bits(net << 8);

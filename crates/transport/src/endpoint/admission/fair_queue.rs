@@ -8,18 +8,17 @@ use courser_base::{ScopedIp, Source, Time};
 use crate::endpoint::shrink::shrink;
 use crate::hasher::KeyedState;
 
-/// A queue in which networks take turns: they share the CPU time of handshakes, however many
-/// clients one of them sends.
+/// A queue in which networks take queue, so that they share the CPU time of handshakes equally,
+/// independent of their number of clients.
 ///
 /// Each entry is assigned to a round: the next one, or the one after the last entry of its network.
-/// Within a network, and among networks with one client each, the order is first come, first
-/// served. So a burst from one address does not delay others, and none of it is refused. No entry
-/// joins the round that is being served: with a stream of new networks it would never end, and
-/// entries of the next round would starve.
+/// Within a network, and among networks with one client each, the order is that of arrival. A burst
+/// from one address does not delay others, and none of it is refused. No entry joins the round that
+/// is being served, because a stream of new networks would prolong it and starve the next round.
 #[derive(Debug)]
 pub struct FairQueue<T> {
     entries: BTreeMap<(u64, u64), Entry<T>>,
-    /// Number of entries so far: the order of entries in one round.
+    /// Number of entries so far, which orders the entries of one round.
     count: u64,
     round: u64,
     networks: HashMap<Source, Network, KeyedState>,
@@ -40,8 +39,8 @@ struct Network {
     /// The round of its last entry.
     last: u64,
     waiting: usize,
-    /// The arrival of the entry that was taken last, or of the first one if none was taken. Those
-    /// that wait arrived later.
+    /// The arrival of the entry that was taken last, or of the first one if none was taken. All
+    /// waiting entries arrived later.
     since: Time,
 }
 
@@ -96,8 +95,8 @@ impl<T> FairQueue<T> {
         Some(entry.entry)
     }
 
-    /// Returns the time that a client of this address would wait, estimated from those that wait
-    /// already: others of its network, or else those that were the first of theirs.
+    /// Estimates how long a client of this address would wait, from the waiting clients of its network, or
+    /// else from those that were the first of their networks.
     pub fn delay(&self, now: Time, address: impl Into<ScopedIp>) -> Duration {
         if let Some(network) = self.networks.get(&Source::network(address)) {
             return now - network.since;
@@ -125,11 +124,11 @@ mod tests {
 
     /// Returns the order in which entries of these networks are taken.
     fn order(entries: &[(u8, u32)]) -> Vec<u32> {
-        let mut turns = FairQueue::new([1; 16]);
+        let mut queue = FairQueue::new([1; 16]);
         for &(network, entry) in entries {
-            turns.push(Time::ZERO, Ipv4Addr::from([192, 0, network, 1]), entry);
+            queue.push(Time::ZERO, Ipv4Addr::from([192, 0, network, 1]), entry);
         }
-        std::iter::from_fn(|| turns.pop()).collect()
+        std::iter::from_fn(|| queue.pop()).collect()
     }
 
     #[test]
@@ -146,33 +145,33 @@ mod tests {
     }
 
     #[test]
-    fn a_client_that_comes_late_waits_for_no_more_than_a_round() {
-        let mut turns = FairQueue::new([1; 16]);
+    fn late_client_of_another_network_waits_for_at_most_a_round() {
+        let mut queue = FairQueue::new([1; 16]);
         for entry in 0..1000 {
-            turns.push(Time::ZERO, Ipv4Addr::from([192, 0, 1, 1]), entry);
+            queue.push(Time::ZERO, Ipv4Addr::from([192, 0, 1, 1]), entry);
         }
         for entry in 0..500 {
-            assert_eq!(turns.pop(), Some(entry));
+            assert_eq!(queue.pop(), Some(entry));
         }
-        turns.push(Time::ZERO, Ipv4Addr::from([192, 0, 2, 1]), 5000);
-        assert_eq!([turns.pop(), turns.pop()], [Some(500), Some(5000)]);
+        queue.push(Time::ZERO, Ipv4Addr::from([192, 0, 2, 1]), 5000);
+        assert_eq!([queue.pop(), queue.pop()], [Some(500), Some(5000)]);
     }
 
     #[test]
-    fn new_networks_do_not_keep_a_second_client_waiting() {
-        let mut turns = FairQueue::new([1; 16]);
-        turns.push(Time::ZERO, Ipv4Addr::from([198, 51, 100, 1]), 1000);
-        turns.push(Time::ZERO, Ipv4Addr::from([198, 51, 100, 1]), 2000);
+    fn new_networks_do_not_starve_a_second_client() {
+        let mut queue = FairQueue::new([1; 16]);
+        queue.push(Time::ZERO, Ipv4Addr::from([198, 51, 100, 1]), 1000);
+        queue.push(Time::ZERO, Ipv4Addr::from([198, 51, 100, 1]), 2000);
         let mut served = Vec::new();
         for network in 0..100 {
             for host in 0..2 {
-                turns.push(
+                queue.push(
                     Time::ZERO,
                     Ipv4Addr::from([192, host, network, 1]),
                     u32::from(network),
                 );
             }
-            served.extend(turns.pop());
+            served.extend(queue.pop());
         }
         assert_eq!(served[0], 1000);
         assert!(
@@ -182,56 +181,56 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_remembered_of_networks_that_do_not_wait() {
-        let mut turns = FairQueue::new([1; 16]);
+    fn networks_without_waiting_clients_are_forgotten() {
+        let mut queue = FairQueue::new([1; 16]);
         for network in 0..100 {
-            turns.push(Time::ZERO, Ipv4Addr::from([192, 0, network, 1]), network);
+            queue.push(Time::ZERO, Ipv4Addr::from([192, 0, network, 1]), network);
         }
-        while turns.pop().is_some() {}
-        assert!(turns.is_empty() && turns.networks.is_empty());
-        turns.push(Time::ZERO, Ipv4Addr::from([192, 0, 2, 1]), 0);
-        assert_eq!(turns.networks.len(), 1);
+        while queue.pop().is_some() {}
+        assert!(queue.is_empty() && queue.networks.is_empty());
+        queue.push(Time::ZERO, Ipv4Addr::from([192, 0, 2, 1]), 0);
+        assert_eq!(queue.networks.len(), 1);
     }
 
     #[test]
-    fn a_client_waits_as_long_as_others_of_its_network() {
-        let mut turns = FairQueue::new([1; 16]);
+    fn delay_is_that_of_other_clients_of_the_network() {
+        let mut queue = FairQueue::new([1; 16]);
         for entry in 0..100 {
-            turns.push(at(entry * 10), Ipv4Addr::from([192, 0, 1, 1]), entry);
+            queue.push(at(entry * 10), Ipv4Addr::from([192, 0, 1, 1]), entry);
         }
         let (same, other) = (
             Ipv4Addr::from([192, 0, 1, 9]),
             Ipv4Addr::from([192, 0, 2, 1]),
         );
-        assert_eq!(turns.delay(at(1000), same), Duration::from_secs(1));
+        assert_eq!(queue.delay(at(1000), same), Duration::from_secs(1));
         for _ in 0..50 {
-            turns.pop();
+            queue.pop();
         }
-        assert_eq!(turns.delay(at(1000), same), Duration::from_millis(510));
+        assert_eq!(queue.delay(at(1000), same), Duration::from_millis(510));
         assert_eq!(
-            turns.delay(at(1000), other),
+            queue.delay(at(1000), other),
             Duration::ZERO,
-            "it would be the next"
+            "it would be served next"
         );
-        while turns.pop().is_some() {}
-        assert_eq!(turns.delay(at(1000), same), Duration::ZERO);
+        while queue.pop().is_some() {}
+        assert_eq!(queue.delay(at(1000), same), Duration::ZERO);
     }
 
     #[test]
-    fn a_client_of_a_new_network_waits_as_long_as_the_only_ones_of_theirs() {
-        let mut turns = FairQueue::new([1; 16]);
+    fn delay_of_a_new_network_is_that_of_other_single_clients() {
+        let mut queue = FairQueue::new([1; 16]);
         for network in 0..100 {
-            turns.push(
+            queue.push(
                 at(u64::from(network) * 10),
                 Ipv4Addr::from([192, 0, network, 1]),
                 network,
             );
         }
         let new = Ipv4Addr::from([198, 51, 100, 1]);
-        assert_eq!(turns.delay(at(1000), new), Duration::from_secs(1));
+        assert_eq!(queue.delay(at(1000), new), Duration::from_secs(1));
         for _ in 0..50 {
-            turns.pop();
+            queue.pop();
         }
-        assert_eq!(turns.delay(at(1000), new), Duration::from_millis(500));
+        assert_eq!(queue.delay(at(1000), new), Duration::from_millis(500));
     }
 }

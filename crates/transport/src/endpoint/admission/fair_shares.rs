@@ -16,18 +16,18 @@ pub struct Claimant {
     pub is_validated: bool,
 }
 
-/// Amounts of the scarce resources of handshakes in progress.
+/// Amounts of the limited resources of handshakes in progress.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Amounts {
     /// Clients that wait to be accepted.
     pub waiting: usize,
-    /// Bytes kept for waiting clients.
+    /// Bytes of the datagrams of waiting clients.
     pub bytes: usize,
     /// Accepted clients whose handshake is in progress.
     pub handshaking: usize,
 }
 
-/// Counts handshakes in progress by source, so that no source holds too much of a scarce resource.
+/// Counts handshakes in progress by source, so that no source uses too much of a limited resource.
 ///
 /// A source is within its share while it holds less than a multiple of the amount left, so that an
 /// idle endpoint limits none. Validated clients are counted separately: packets with forged
@@ -81,8 +81,8 @@ impl FairShares {
             })
     }
 
-    /// Returns the amounts that a source holds. Unvalidated clients share with all that claim the
-    /// same address.
+    /// Returns the amounts that a source holds. Unvalidated clients are counted together with all others
+    /// of the same address.
     fn held_by(&self, source: Source, is_validated: bool) -> Amounts {
         let of = |is_validated: bool| {
             let held = self.held.get(&(source, is_validated));
@@ -90,10 +90,10 @@ impl FairShares {
         };
         let mut held = of(true);
         if !is_validated {
-            let unproven = of(false);
-            held.waiting += unproven.waiting;
-            held.bytes += unproven.bytes;
-            held.handshaking += unproven.handshaking;
+            let unvalidated = of(false);
+            held.waiting += unvalidated.waiting;
+            held.bytes += unvalidated.bytes;
+            held.handshaking += unvalidated.handshaking;
         }
         held
     }

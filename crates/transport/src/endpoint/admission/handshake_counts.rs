@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-/// Counts the handshakes in progress of one shard, which are read without the lock of those of all shards.
+/// Counts the handshakes in progress of one shard. They are read without the lock on those of all shards.
 ///
 /// Only the shard itself changes and reads them, so they have a cache line of their own.
 #[derive(Debug, Default)]
@@ -19,7 +19,7 @@ impl HandshakeCounts {
         self.waiting.load(Relaxed)
     }
 
-    /// Returns the bytes kept for waiting clients.
+    /// Returns the bytes of the datagrams of waiting clients.
     pub fn waiting_bytes(&self) -> usize {
         self.waiting_bytes.load(Relaxed)
     }
@@ -29,7 +29,7 @@ impl HandshakeCounts {
         self.half_open.load(Relaxed)
     }
 
-    /// Counts a client that waits, with `bytes` kept for it.
+    /// Counts a client that begins to wait, with `bytes` of datagrams.
     pub fn on_waiting(&self, bytes: usize) {
         self.waiting.fetch_add(1, Relaxed);
         self.waiting_bytes.fetch_add(bytes, Relaxed);
@@ -41,7 +41,7 @@ impl HandshakeCounts {
         self.waiting_bytes.fetch_add(bytes, Relaxed);
     }
 
-    /// Counts a client as no longer waiting, for which `bytes` were kept.
+    /// Counts a client with `bytes` of datagrams as no longer waiting.
     pub fn on_left(&self, bytes: usize) {
         self.waiting.fetch_sub(1, Relaxed);
         self.waiting_bytes.fetch_sub(bytes, Relaxed);

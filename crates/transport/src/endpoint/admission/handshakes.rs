@@ -13,7 +13,7 @@ use crate::config::{EndpointConfig, ServerConfig};
 pub struct HandshakeLimits {
     /// Maximum of incoming connections that wait for the application to accept them (limit K10).
     pub max_waiting: usize,
-    /// Maximum bytes of datagrams that are kept for them (limit K10).
+    /// Maximum bytes of their datagrams (limit K10).
     pub max_waiting_bytes: usize,
     /// Time that the oldest of them may wait before new clients must validate their address (limit
     /// K11).
@@ -42,26 +42,26 @@ impl HandshakeLimits {
     }
 }
 
-/// The decision of the limits about a first Initial.
+/// The decision of the limits about a first Initial because of the limits on handshakes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum LimitVerdict {
     /// Keep it until the application accepts it.
     Wait,
-    /// Send a Retry and forget it.
+    /// Send a Retry and store nothing.
     Retry,
     /// Drop it, because a limit is reached.
     Ignore,
-    /// Its source holds its share of a scarce resource. Refuse it if it has validated its address;
-    /// otherwise send a Retry and forget it.
+    /// Its source has reached its share of a limited resource. Refuse it if it has validated its
+    /// address, otherwise send a Retry and store nothing.
     OverShare,
 }
 
 /// Counts handshakes in progress, and detects pressure.
 ///
-/// Pressure follows the scarce resources. CPU time is short if clients wait long for the
-/// application. Memory is short if the queue of incoming connections fills or handshakes hold much
-/// memory. The mere number of handshakes is no pressure: most of them wait for their clients and
-/// cost no CPU time.
+/// Pressure means that a resource is scarce. CPU time is scarce if clients wait long for the
+/// application. Memory is scarce if the queue of incoming connections fills or handshakes hold much
+/// memory. The number of handshakes alone is no pressure, because most of them wait for their clients
+/// and use no CPU time.
 #[derive(Clone, Debug)]
 pub struct Handshakes {
     limits: HandshakeLimits,
@@ -92,7 +92,7 @@ impl Handshakes {
         }
     }
 
-    /// Sets the time before [`Handshakes::admit`].
+    /// Updates the number of stale handshakes. Call it before [`Handshakes::admit`].
     pub fn on_time(&mut self, now: Time) {
         let accepted = self.half_open.saturating_sub(self.waiting);
         self.stale = accepted.saturating_sub(self.recent.in_last_second(now));
@@ -122,9 +122,8 @@ impl Handshakes {
         }
     }
 
-    /// Returns true if a client whose turn comes after `delay` should rather try again later. By
-    /// its turn it would have repeated its first flight or given up, and all work spent on it until
-    /// then is lost for clients that can be served.
+    /// Returns true if a client whose turn comes after `delay` should not wait. By its turn it would have
+    /// repeated its first flight or ended the attempt, and the work for it would be wasted.
     pub fn is_too_late(&self, delay: Duration) -> bool {
         delay >= LONGEST_DELAY && self.waiting >= MIN_STANDING
     }
@@ -138,8 +137,8 @@ impl Handshakes {
         }
     }
 
-    /// Returns false if the source of a waiting client holds its share of handshakes in progress,
-    /// because others of it were accepted meanwhile (limit K100).
+    /// Returns false if the source of a waiting client has reached its share of handshakes in progress,
+    /// because other clients of it were accepted meanwhile (limit K100).
     pub fn may_begin(&self, claimant: Claimant) -> bool {
         let left = self.left().handshaking;
         !self.shares.are_handshakes_used_up(claimant, left)
@@ -174,7 +173,7 @@ impl Handshakes {
         self.is_loaded
     }
 
-    /// Counts a new waiting connection, with `len` bytes kept for it.
+    /// Counts a new waiting connection with `len` bytes of datagrams.
     pub fn on_waiting(&mut self, claimant: Claimant, len: usize) {
         self.waiting += 1;
         self.waiting_bytes += len;
@@ -194,20 +193,20 @@ impl Handshakes {
             true => most,
             false => three_quarters(most),
         };
-        let keeps = self.waiting_bytes + len <= most && {
+        let fits = self.waiting_bytes + len <= most && {
             let mut left = self.left();
             left.bytes -= len;
             !self.shares.are_bytes_used_up(claimant, len, left.bytes)
         };
-        if keeps {
+        if fits {
             self.waiting_bytes += len;
             self.shares.change(claimant, |held| held.bytes += len);
         }
-        keeps
+        fits
     }
 
-    /// Counts a connection, for which `len` bytes were kept in total, as accepted: it no longer
-    /// waits, but its handshake continues.
+    /// Counts a connection with `len` bytes of datagrams as accepted. It no longer waits, but its
+    /// handshake continues.
     pub fn on_accepted(&mut self, now: Time, claimant: Claimant, len: usize) {
         self.recent.count(now);
         self.on_left(claimant, len);
@@ -224,8 +223,7 @@ impl Handshakes {
         });
     }
 
-    /// Removes a waiting connection, for which `len` bytes were kept in total, that is refused,
-    /// ignored or given up.
+    /// Removes a waiting connection with `len` bytes of datagrams that is refused or ignored.
     pub fn on_refused(&mut self, claimant: Claimant, len: usize) {
         self.on_left(claimant, len);
         self.on_handshake_ended(claimant);
@@ -244,7 +242,7 @@ impl Handshakes {
         self.waiting
     }
 
-    /// Returns the bytes kept for waiting connections.
+    /// Returns the bytes of the datagrams of waiting connections.
     pub fn waiting_bytes(&self) -> usize {
         self.waiting_bytes
     }
@@ -293,8 +291,8 @@ pub const MAX_STALE: usize = 1000;
 /// §6.2.2).
 pub const LONGEST_DELAY: Duration = Duration::from_secs(2);
 
-/// Number of waiting clients below which their delay is no sign of pressure. So few are served
-/// within milliseconds; if they wait for longer, the application delays them for its own reasons.
+/// Number of waiting clients below which their delay does not indicate pressure. So few are accepted
+/// within milliseconds; if they wait for longer, the application delays them on purpose.
 pub const MIN_STANDING: usize = 32;
 
 /// Returns the limits of an endpoint with this server.
@@ -318,7 +316,7 @@ pub fn limits_of(config: &EndpointConfig, server: Option<&ServerConfig>) -> Hand
 const HALF_OPEN_PART: u64 = 2;
 
 fn subtract(count: &mut usize, amount: usize) {
-    debug_assert!(*count >= amount, "counted down more than up");
+    debug_assert!(*count >= amount, "more clients removed than added");
     *count = count.saturating_sub(amount);
 }
 

@@ -1,4 +1,4 @@
-//! A client that waits, as the application sees it.
+//! A waiting client for the application.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -37,7 +37,7 @@ impl Incoming {
         )
     }
 
-    /// Returns false if the client has already answered a Retry: it accepts only one (RFC 9000
+    /// Returns false if the client has already answered a Retry, because it accepts only one (RFC 9000
     /// §17.2.5.2).
     pub fn may_retry(&self) -> bool {
         !matches!(self.proof, AddressProof::Retry(_))

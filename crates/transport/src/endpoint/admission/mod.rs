@@ -33,7 +33,7 @@ use self::incoming::Incoming;
 use self::tokens::Tokens;
 use self::tokens::address_token::{AddressProof, Presented};
 use self::verdict::Verdict;
-use self::waiting_clients::{KeptDatagram, Waiting, WaitingClients};
+use self::waiting_clients::{StoredDatagram, Waiting, WaitingClients};
 use super::arrived::Arrived;
 use super::memory::Memory;
 use super::secrets::Secrets;
@@ -43,7 +43,7 @@ use super::stats::EndpointStats;
 use crate::build::transmit::SocketId;
 use crate::config::{EndpointConfig, RetryPolicy, ServerConfig};
 
-/// Decides which datagrams are read, and which clients may wait, and keeps those that wait.
+/// Decides which datagrams are processed and which clients may wait, and stores the waiting clients.
 #[derive(Debug)]
 pub struct Admission {
     shared: Arc<Shared>,
@@ -58,7 +58,7 @@ pub struct Admission {
     counts: Counts,
 }
 
-/// The clients and datagrams that were not admitted so far.
+/// The numbers of clients and datagrams that were not admitted.
 #[derive(Clone, Copy, Default, Debug)]
 struct Counts {
     blocked: u64,
@@ -79,7 +79,7 @@ pub struct FirstPacket<'a> {
 }
 
 impl FirstPacket<'_> {
-    /// Returns true if the packet opens, so that its sender follows the specification of its version.
+    /// Returns true if the packet opens with the Initial keys.
     fn is_authentic(&self) -> bool {
         is_authentic(self.datagram, self.packet)
     }
@@ -111,12 +111,12 @@ impl Admission {
         self.shared.handshakes.lock().set_limits(limits);
     }
 
-    /// Changes which addresses are allowed.
+    /// Replaces the list of blocked addresses.
     pub fn set_address_filter(&mut self, filter: Arc<AddressFilter>) {
         self.address_filter = filter;
     }
 
-    /// Returns true if nothing from this address is to be processed.
+    /// Returns true if datagrams from this address must be dropped.
     pub fn is_blocked(&self, address: IpAddr) -> bool {
         self.address_filter.is_blocked(address)
     }
@@ -137,9 +137,9 @@ impl Admission {
         &mut self.tokens
     }
 
-    /// Returns true if `count` datagrams from this address are to be read. Otherwise counts them.
+    /// Returns true if `count` datagrams from this address may be processed. Otherwise counts them as dropped.
     #[inline]
-    pub fn admits_datagrams(&mut self, now: Time, peer: SocketAddr, count: u64) -> bool {
+    pub fn admit_datagrams(&mut self, now: Time, peer: SocketAddr, count: u64) -> bool {
         if self.address_filter.is_blocked(peer.ip()) {
             self.counts.blocked += count;
             return false;
@@ -151,13 +151,13 @@ impl Admission {
         true
     }
 
-    /// Records whether the socket has more than was read at once.
+    /// Records whether the socket still has datagrams after a turn.
     #[inline]
     pub fn on_socket_read(&mut self, now: Time, has_more: bool) {
         self.backlog.on_turn(now, has_more);
     }
 
-    /// Decides about a client.
+    /// Decides about a client that sends its first Initial.
     pub fn judge(
         &mut self,
         first: &FirstPacket<'_>,
@@ -170,8 +170,8 @@ impl Admission {
             self.counts.refused_while_busy += 1;
             return Verdict::refuse("the server is busy");
         }
-        // This check precedes any cryptography: a server with more clients than it can serve must
-        // not spend its time on those that it cannot serve.
+        // This check precedes any cryptography, so that an overloaded server spends no time on clients
+        // that it cannot serve.
         let delay = self.queue.delay(now, peer.ip());
         let handshakes = self.shared.handshakes.lock();
         let is_too_late = handshakes.is_too_late(delay);
@@ -190,12 +190,12 @@ impl Admission {
         };
         let proof = presented.judge(&self.tokens.key, &self.shared.used_tokens.lock());
         if proof == AddressProof::InvalidRetry {
-            // A token that was damaged in transit proves nothing about the client: apart from its
-            // token the packet must be valid (RFC 9000 §8.1.2).
+            // The token may have been damaged in transit. The client is refused only if its packet is
+            // valid apart from the token (RFC 9000 §8.1.2).
             return match first.is_authentic() {
                 true => Verdict::Refuse {
                     code: TransportErrorCode::INVALID_TOKEN,
-                    reason: "the Retry token is not ours, not yours or too old",
+                    reason: "the Retry token is forged, of another client or expired",
                 },
                 false => Verdict::Drop,
             };
@@ -257,8 +257,8 @@ impl Admission {
         }
     }
 
-    /// Decides about a client beyond the rate of its source (limit K102), whose packet was opened; counts
-    /// a client within the rate and returns `None`.
+    /// Decides about a client beyond the rate of its source (limit K102), whose packet was opened. Returns
+    /// `None` and counts the client if it is within the rate.
     fn judge_rate(
         &mut self,
         now: Time,
@@ -282,8 +282,8 @@ impl Admission {
         Some(Verdict::refuse_source(claimant, reason))
     }
 
-    /// Decides about a client whose source has come to hold its share of handshakes while the client
-    /// waited; `None` if it may be accepted. An endpoint without a server may send a Retry.
+    /// Decides about a client whose source has reached its share of handshakes while the client waited.
+    /// Returns `None` if it may be accepted. An endpoint without a server may send a Retry.
     pub fn judge_accepted(
         &mut self,
         claim: &Claim,
@@ -304,8 +304,8 @@ impl Admission {
         Some(Verdict::refuse_source(claimant, OVER_SHARE))
     }
 
-    /// Counts a connection as one of its address when its handshake is complete, which has validated the
-    /// address (limit K102).
+    /// Counts a connection towards the rate of its address when its handshake is complete, which validates
+    /// the address (limit K102).
     pub fn on_created(&self, now: Time, server: Option<&ServerConfig>, claimant: Claimant) {
         let is_loaded = self.shared.handshakes.lock().is_loaded();
         let rate = server.and_then(|server| server.rate(is_loaded));
@@ -315,13 +315,13 @@ impl Admission {
         }
     }
 
-    /// Returns the number that the next client that waits will have.
+    /// Returns the number of the next waiting client.
     pub fn next_number(&self) -> u64 {
         self.waiting.next_id()
     }
 
-    /// Lets a client wait, under [`Admission::next_number`]. `datagram` is its first one.
-    pub fn admit(&mut self, client: Client, proof: AddressProof, datagram: KeptDatagram) {
+    /// Stores a client that waits, under [`Admission::next_number`]. `datagram` is its first one.
+    pub fn admit(&mut self, client: Client, proof: AddressProof, datagram: StoredDatagram) {
         let incoming = Incoming {
             id: self.waiting.next_id(),
             path: client.place.tuple,
@@ -342,13 +342,13 @@ impl Admission {
         self.queue.push(client.since, peer.ip(), incoming);
     }
 
-    /// Keeps a further datagram of a client that waits. Returns false if it is to be dropped.
+    /// Stores a further datagram of a waiting client. Returns false if it must be dropped.
     pub fn keep(&mut self, number: u64, arrived: Arrived, datagram: &[u8]) -> bool {
         let waiting = self.waiting.get_mut(number);
         waiting.is_none_or(|waiting| waiting.keep(arrived, datagram))
     }
 
-    /// Removes and returns the client whose turn it is to be offered to the application.
+    /// Removes and returns the next client for the application. Networks take turns.
     pub fn next_incoming(&mut self) -> Option<Incoming> {
         self.queue.pop()
     }
@@ -358,22 +358,22 @@ impl Admission {
         !self.queue.is_empty()
     }
 
-    /// Removes a client that waits no more.
+    /// Removes a waiting client and returns its state.
     pub fn take(&mut self, incoming: &Incoming) -> Option<Waiting> {
         self.waiting.take(incoming.id)
     }
 
-    /// Returns a client that waits.
+    /// Returns a waiting client.
     pub fn waiting(&self, incoming: &Incoming) -> Option<&Client> {
         self.waiting.get(incoming.id).map(|waiting| &waiting.client)
     }
 
-    /// Returns true if a client waits that has arrived at this socket. Looks at all of them.
+    /// Returns true if a waiting client arrived at this socket. Examines all of them.
     pub fn uses_socket(&self, socket: SocketId) -> bool {
         self.waiting.uses_socket(socket)
     }
 
-    /// Returns a measure of the work for clients that wait and for datagrams that were dropped unread.
+    /// Returns a measure of the work for waiting clients and for datagrams that were dropped unread.
     pub fn arrivals(&self) -> u64 {
         let waiting_bytes = self.shared.counts(self.shard).waiting_bytes();
         waiting_bytes as u64 + self.counts.over_share
@@ -391,7 +391,7 @@ impl Admission {
         stats.refused_for_share = self.counts.refused_for_share;
         stats.refused_for_rate = self.counts.refused_for_rate;
         stats.ignored_for_room = self.counts.ignored_for_room;
-        // Those that the application ignored are in there already.
+        // `ignored` already contains the clients that the application ignored.
         stats.ignored += self.counts.ignored_for_room;
     }
 
@@ -408,12 +408,12 @@ impl Admission {
     }
 }
 
-/// Returns true if the client may be asked to validate its address.
+/// Returns true if the client may get a Retry.
 fn may_retry(server: &ServerConfig, claimant: Claimant) -> bool {
     server.retry != RetryPolicy::Never && !claimant.is_validated
 }
 
-/// The reason of a refusal because of limit K100.
+/// The reason in a refusal because of limit K100.
 pub const OVER_SHARE: &str = "the address holds its share of handshakes";
 
 #[cfg(test)]

@@ -6,8 +6,8 @@ use courser_base::Time;
 
 /// Counts the handshakes that began within the last second.
 ///
-/// All other half-open connections began before. Honest clients complete within a few round trips,
-/// so many old handshakes indicate clients that never complete.
+/// All other half-open connections are older. Honest clients complete within a few round trips, so
+/// many old handshakes indicate clients that never complete.
 #[derive(Clone, Debug, Default)]
 pub struct RecentHandshakes {
     /// A ring of counts for the last tenths of a second.
@@ -20,7 +20,7 @@ impl RecentHandshakes {
     /// Counts a new handshake.
     pub fn count(&mut self, now: Time) {
         self.advance(now);
-        *self.slot(self.now) += 1;
+        *self.entry(self.now) += 1;
     }
 
     /// Returns the number of handshakes that began within the last second.
@@ -38,11 +38,11 @@ impl RecentHandshakes {
         }
         while self.now < now {
             self.now += 1;
-            *self.slot(self.now) = 0;
+            *self.entry(self.now) = 0;
         }
     }
 
-    fn slot(&mut self, tenth: u64) -> &mut usize {
+    fn entry(&mut self, tenth: u64) -> &mut usize {
         let index = usize::try_from(tenth % TENTHS as u64).expect("less than TENTHS");
         &mut self.counts[index]
     }
@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn a_second_is_counted() {
+    fn handshakes_of_the_last_second_are_counted() {
         let mut recent = RecentHandshakes::default();
         for millis in [5000, 5050, 5500, 5950] {
             recent.count(at(millis));

@@ -6,17 +6,17 @@ use courser_wire::packet::{self, PacketKind};
 
 use super::*;
 use crate::testing::Setup;
-use crate::testing::stranger::Stranger;
+use crate::testing::first_datagram::FirstDatagram;
 
-/// An admission without an endpoint, with the server and the memory that it decides for.
-struct Door {
+/// An admission without an endpoint, with a server configuration and a memory budget.
+struct Fixture {
     admission: Admission,
     server: ServerConfig,
     memory: Memory,
     now: Time,
 }
 
-impl Door {
+impl Fixture {
     fn new(change: impl FnOnce(&mut ServerConfig)) -> Self {
         let mut server = Setup::default().server;
         change(&mut server);
@@ -38,15 +38,15 @@ impl Door {
         }
     }
 
-    /// Decides about a client, and lets it wait if it may.
-    fn judge(&mut self, stranger: &Stranger) -> Verdict {
-        let datagram = stranger.initial();
+    /// Decides about a client, and stores it if it may wait.
+    fn judge(&mut self, first_datagram: &FirstDatagram) -> Verdict {
+        let datagram = first_datagram.initial();
         let bytes = &datagram.bytes;
         let packet = packet::decode(bytes, 0, 8).expect("an Initial");
         assert_eq!(packet.kind, PacketKind::Initial);
         let arrived = Arrived {
             now: self.now,
-            path: FourTuple::to(stranger.address),
+            path: FourTuple::to(first_datagram.address),
             socket: SocketId::default(),
             ecn: Ecn::NotEct,
             is_handed_on: false,
@@ -60,7 +60,7 @@ impl Door {
         };
         let verdict = self.admission.judge(&first, &self.server, &self.memory);
         if let Verdict::Wait(proof) = verdict {
-            let datagram = KeptDatagram::new(arrived, bytes);
+            let datagram = StoredDatagram::new(arrived, bytes);
             self.admission.admit(client, proof, datagram);
         }
         verdict
@@ -69,7 +69,7 @@ impl Door {
     /// Returns the verdicts about clients with these numbers.
     fn judge_all(&mut self, numbers: Range<u16>) -> Vec<Verdict> {
         numbers
-            .map(|number| self.judge(&Stranger::new(number)))
+            .map(|number| self.judge(&FirstDatagram::new(number)))
             .collect()
     }
 
@@ -82,74 +82,78 @@ impl Door {
 
 #[test]
 fn clients_wait_and_are_offered_in_order() {
-    let mut door = Door::new(|_| {});
-    for verdict in door.judge_all(0..3) {
+    let mut fixture = Fixture::new(|_| {});
+    for verdict in fixture.judge_all(0..3) {
         assert_eq!(verdict, Verdict::Wait(AddressProof::None));
     }
-    assert_eq!(door.stats().waiting, 3);
+    assert_eq!(fixture.stats().waiting, 3);
     let mut ids = Vec::new();
-    while let Some(incoming) = door.admission.next_incoming() {
+    while let Some(incoming) = fixture.admission.next_incoming() {
         ids.push(incoming.id);
-        let waiting = door.admission.take(&incoming).expect("it waits");
+        let waiting = fixture.admission.take(&incoming).expect("it waits");
         assert_eq!(waiting.client.place.tuple, incoming.path);
     }
     assert_eq!(ids, [0, 1, 2]);
-    let stats = door.stats();
-    assert_eq!((stats.waiting, stats.half_open), (0, 0), "claims are back");
-    assert!(door.admission.is_empty());
+    let stats = fixture.stats();
+    assert_eq!(
+        (stats.waiting, stats.half_open),
+        (0, 0),
+        "claims are released"
+    );
+    assert!(fixture.admission.is_empty());
 }
 
 #[test]
-fn a_busy_server_refuses_before_it_looks_at_anything() {
-    let mut door = Door::new(|server| server.retry = RetryPolicy::Always);
-    door.admission.set_busy(true);
-    let verdict = door.judge(&Stranger::new(0));
+fn busy_server_refuses_before_any_other_check() {
+    let mut fixture = Fixture::new(|server| server.retry = RetryPolicy::Always);
+    fixture.admission.set_busy(true);
+    let verdict = fixture.judge(&FirstDatagram::new(0));
     assert_eq!(verdict, Verdict::refuse("the server is busy"));
-    assert_eq!(door.stats().refused_while_busy, 1);
+    assert_eq!(fixture.stats().refused_while_busy, 1);
 }
 
 #[test]
-fn a_server_that_always_retries_keeps_nothing() {
-    let mut door = Door::new(|server| server.retry = RetryPolicy::Always);
-    assert_eq!(door.judge(&Stranger::new(0)), Verdict::Retry);
-    assert!(door.admission.is_empty() && !door.admission.has_incoming());
+fn server_that_always_sends_retry_stores_nothing() {
+    let mut fixture = Fixture::new(|server| server.retry = RetryPolicy::Always);
+    assert_eq!(fixture.judge(&FirstDatagram::new(0)), Verdict::Retry);
+    assert!(fixture.admission.is_empty() && !fixture.admission.has_incoming());
 }
 
 #[test]
 fn a_full_table_ignores_clients_that_must_not_get_a_retry() {
-    let mut door = Door::new(|server| {
+    let mut fixture = Fixture::new(|server| {
         server.retry = RetryPolicy::Never;
         server.max_incoming = 2;
     });
-    let verdicts = door.judge_all(0..4);
+    let verdicts = fixture.judge_all(0..4);
     assert_eq!(verdicts[2..], [Verdict::Ignore; 2]);
-    let stats = door.stats();
+    let stats = fixture.stats();
     assert_eq!((stats.ignored, stats.ignored_for_room), (2, 2));
 }
 
 #[test]
-fn short_memory_refuses() {
-    let mut door = Door::new(|_| {});
+fn clients_are_refused_when_memory_is_short() {
+    let mut fixture = Fixture::new(|_| {});
     let shared = Shared::of_test(1);
-    let shard = door.admission.shard;
-    door.memory = Memory::new(0, shard, shared);
-    door.judge(&Stranger::new(0));
-    let verdict = door.judge(&Stranger::new(1));
+    let shard = fixture.admission.shard;
+    fixture.memory = Memory::new(0, shard, shared);
+    fixture.judge(&FirstDatagram::new(0));
+    let verdict = fixture.judge(&FirstDatagram::new(1));
     assert_eq!(verdict, Verdict::refuse("memory is short"));
-    assert_eq!(door.stats().refused_for_memory, 1);
+    assert_eq!(fixture.stats().refused_for_memory, 1);
 }
 
 #[test]
-fn datagrams_of_blocked_addresses_are_not_read() {
-    let mut door = Door::new(|_| {});
+fn datagrams_of_blocked_addresses_are_not_processed() {
+    let mut fixture = Fixture::new(|_| {});
     let block = address_filter::AddressPrefix::parse_list("192.0.2.0/24").expect("a list");
     let filter = AddressFilter::new(&block, &[]);
-    door.admission.set_address_filter(Arc::new(filter));
+    fixture.admission.set_address_filter(Arc::new(filter));
     let mut admits = |address: [u8; 4]| {
         let peer = SocketAddr::from((address, 5000));
-        door.admission.admits_datagrams(door.now, peer, 10)
+        fixture.admission.admit_datagrams(fixture.now, peer, 10)
     };
     assert!(!admits([192, 0, 2, 1]));
     assert!(admits([198, 51, 100, 1]));
-    assert_eq!(door.stats().datagrams_blocked, 10);
+    assert_eq!(fixture.stats().datagrams_blocked, 10);
 }

@@ -1,18 +1,18 @@
-//! The treatment of a client that begins a connection.
+//! The decision about a client that begins a connection.
 
 use courser_wire::TransportErrorCode;
 
 use super::fair_shares::Claimant;
 use super::tokens::address_token::AddressProof;
 
-/// The treatment of a first Initial packet.
+/// The decision about a first Initial packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Verdict {
-    /// The client may wait to be accepted. A token proves this about its address.
+    /// The client may wait to be accepted, with the result of checking its token.
     Wait(AddressProof),
-    /// The client gets a Retry, and nothing is kept of it.
+    /// The client gets a Retry, and no state is stored.
     Retry,
-    /// The client gets a CONNECTION_CLOSE, and nothing is kept of it.
+    /// The client gets a CONNECTION_CLOSE, and no state is stored.
     Refuse {
         code: TransportErrorCode,
         reason: &'static str,
@@ -32,8 +32,8 @@ impl Verdict {
         }
     }
 
-    /// Refuses a client because of its source. A client without a token is ignored instead: its address
-    /// may be forged, and the owner of the address must not receive the refusal.
+    /// Refuses a client because of its source. A client without a token is ignored instead, because its
+    /// address may be forged.
     pub fn refuse_source(claimant: Claimant, reason: &'static str) -> Self {
         match claimant.is_validated {
             true => Self::refuse(reason),

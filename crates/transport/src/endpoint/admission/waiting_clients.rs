@@ -12,25 +12,25 @@ use crate::endpoint::arrived::Arrived;
 use crate::endpoint::shrink::shrink;
 use crate::hasher::KeyedState;
 
-/// The data kept for an [`Incoming`](super::incoming::Incoming).
+/// The state of an [`Incoming`](super::incoming::Incoming).
 #[derive(Debug)]
 pub struct Waiting {
     pub client: Client,
     /// Its datagrams so far.
-    pub datagrams: Vec<KeptDatagram>,
+    pub datagrams: Vec<StoredDatagram>,
     /// What it holds of the limits of handshakes.
     pub claim: Claim,
 }
 
-/// A datagram of a client that waits.
+/// A datagram of a waiting client.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct KeptDatagram {
+pub struct StoredDatagram {
     pub ecn: Ecn,
     pub bytes: Vec<u8>,
 }
 
-impl KeptDatagram {
-    /// Copies a datagram.
+impl StoredDatagram {
+    /// Copies the bytes of a datagram, whose receive buffer is reused.
     pub fn new(arrived: Arrived, datagram: &[u8]) -> Self {
         Self {
             ecn: arrived.ecn,
@@ -46,7 +46,7 @@ impl Waiting {
             && self.datagrams.len() < MAX_DATAGRAMS
             && self.claim.extend(datagram.len());
         if is_kept {
-            self.datagrams.push(KeptDatagram::new(arrived, datagram));
+            self.datagrams.push(StoredDatagram::new(arrived, datagram));
         }
         is_kept
     }
@@ -70,42 +70,42 @@ impl WaitingClients {
         }
     }
 
-    /// Returns the number that the next client will have.
+    /// Returns the number of the next client.
     pub fn next_id(&self) -> u64 {
         self.next_id
     }
 
-    /// Adds a client, under [`WaitingClients::next_id`].
+    /// Adds a client under [`WaitingClients::next_id`].
     pub fn add(&mut self, waiting: Waiting) {
         self.clients.insert(self.next_id, waiting);
         self.next_id += 1;
     }
 
-    /// Returns a client that waits.
+    /// Returns a waiting client.
     pub fn get(&self, id: u64) -> Option<&Waiting> {
         self.clients.get(&id)
     }
 
-    /// Returns a client that waits.
+    /// Returns a waiting client.
     pub fn get_mut(&mut self, id: u64) -> Option<&mut Waiting> {
         self.clients.get_mut(&id)
     }
 
-    /// Removes a client.
+    /// Removes and returns a waiting client.
     pub fn take(&mut self, id: u64) -> Option<Waiting> {
         let waiting = self.clients.remove(&id);
         shrink(&mut self.clients);
         waiting
     }
 
-    /// Returns true if a client has arrived at this socket. Looks at all of them.
+    /// Returns true if a client arrived at this socket. Examines all of them.
     pub fn uses_socket(&self, socket: SocketId) -> bool {
         self.clients
             .values()
             .any(|it| it.client.place.socket == socket)
     }
 
-    /// Returns the time that the oldest client has waited.
+    /// Returns how long the oldest client has waited.
     pub fn delay(&mut self, now: Time) -> Duration {
         // Each ID is passed once.
         while self.oldest < self.next_id {
@@ -124,5 +124,5 @@ impl WaitingClients {
     }
 }
 
-/// Maximum of datagrams kept for one waiting client: a ClientHello of several datagrams, twice.
+/// Maximum of datagrams of one waiting client: a ClientHello of several datagrams, twice.
 const MAX_DATAGRAMS: usize = 8;

@@ -4,8 +4,8 @@ use std::sync::atomic::AtomicU64;
 
 /// The bytes that each shard of an endpoint holds. Only that shard writes its number.
 ///
-/// It has cache lines of its own: each shard reads it for nearly every packet, and other cores write what
-/// stands beside it.
+/// It has cache lines of its own, because each shard reads it for nearly every packet and other cores write
+/// the adjacent fields.
 #[derive(Debug)]
 #[repr(align(64))]
 pub struct Ledger {
@@ -20,7 +20,7 @@ pub struct Ledger {
 pub struct Line(pub AtomicU64);
 
 impl Ledger {
-    /// Creates the ledger of so many shards.
+    /// Creates the ledger of this many shards.
     pub fn new(shards: usize) -> Self {
         Self {
             used: std::iter::repeat_with(Line::default).take(shards).collect(),

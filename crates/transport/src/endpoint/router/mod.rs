@@ -24,15 +24,15 @@ use crate::config::EndpointConfig;
 use crate::connection::Connection;
 use crate::rng::Rng;
 
-/// Makes the connection IDs of an endpoint, and leads from datagrams to their owners.
+/// Generates the connection IDs of an endpoint, and finds the owners of datagrams.
 #[derive(Debug)]
 pub struct Router {
     ids: IdSource,
     routes: ShardRoutes,
     shared: Arc<Shared>,
-    /// The ID found last: the datagrams of a batch have the same ID.
+    /// The ID found last, because the datagrams of a batch have the same ID.
     last: Option<(ConnectionId, Owner)>,
-    /// Attempts to make an ID that have failed.
+    /// Number of failed attempts to generate an ID.
     failures: u64,
 }
 
@@ -40,9 +40,9 @@ pub struct Router {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Found {
     Owner(Owner),
-    /// The ID may be ours, or was chosen by a client, and has no owner in this shard.
+    /// The ID may be one of ours or of a client, but has no owner in this shard.
     NoOwner,
-    /// The endpoint cannot have made the ID, so that no connection has it (attack A112).
+    /// The endpoint cannot have generated the ID, so that no connection has it (attack A112).
     Foreign,
 }
 
@@ -69,8 +69,8 @@ impl Router {
         }
     }
 
-    /// Finds the owner of a packet that arrived on this path. Most packets are for the connection of the
-    /// packet before.
+    /// Finds the owner of a packet that arrived on this path. Most packets belong to the connection of the
+    /// previous one.
     #[inline]
     pub fn find(&mut self, packet: &Packet, path: &FourTuple) -> Found {
         match &self.last {
@@ -80,8 +80,8 @@ impl Router {
         }
     }
 
-    /// Returns false for a packet whose ID the endpoint cannot have made. Clients choose the IDs of their
-    /// first packets themselves.
+    /// Returns false for a packet whose ID the endpoint cannot have generated. Clients choose the IDs of
+    /// their first packets themselves.
     fn may_be_ours(&self, packet: &Packet) -> bool {
         matches!(packet.kind, PacketKind::Initial | PacketKind::ZeroRtt)
             || self.ids.is_valid(&packet.destination)
@@ -127,16 +127,16 @@ impl Router {
         self.ids.shard_of(&packet.destination)
     }
 
-    /// Returns the source of IDs.
+    /// Returns the generator of connection IDs.
     pub fn ids(&self) -> &IdSource {
         &self.ids
     }
 
-    /// Makes an ID that no connection has.
+    /// Generates an ID that no connection has.
     ///
     /// # Errors
     ///
-    /// Fails if all IDs are taken, or the generator breaks its promises.
+    /// [`ConnectionIdError`] if all IDs are taken, or the generator is faulty.
     pub fn new_id(&mut self, rng: &mut Rng) -> Result<ConnectionId, ConnectionIdError> {
         let routes = &self.routes;
         let id = self.ids.generate(rng, |id| routes.is_taken(id));
@@ -144,32 +144,32 @@ impl Router {
         id
     }
 
-    /// Makes the source ID of a Retry. The client addresses its next Initial to this ID, which must
+    /// Generates the source ID of a Retry. The client addresses its next Initial to this ID, which must
     /// therefore be as long as a first destination.
     pub fn retry_source(&self, rng: &mut Rng) -> ConnectionId {
         if self.ids.length() >= MIN_DESTINATION {
-            // The next Initial arrives at this server, if IDs decide about that.
+            // A load balancer that routes by ID delivers the next Initial to this server.
             return self.ids.generate_unrouted(rng);
         }
         let id: [u8; MIN_DESTINATION] = rng.array();
         ConnectionId::new(&id).expect("eight bytes are an ID")
     }
 
-    /// Routes the first ID of a client that waits. Returns false if it has an owner.
+    /// Routes the first ID of a waiting client. Returns false if the ID has an owner.
     #[must_use = "the client cannot wait"]
     pub fn add_waiting(&mut self, id: ConnectionId, number: u64) -> bool {
         self.routes.insert_initial_id(id, Owner::Waiting(number))
     }
 
-    /// Ends the route of a client that does not wait any more.
+    /// Removes the route of a client that no longer waits.
     pub fn remove_waiting(&mut self, id: &ConnectionId, number: u64) {
         self.routes.remove_initial_id(id, Owner::Waiting(number));
         self.last = None;
     }
 
-    /// Routes a new connection by its ID, or by its addresses if it has none. Returns false if these have
-    /// an owner.
-    #[must_use = "no datagram leads to the connection"]
+    /// Routes a new connection by its ID, or by its addresses if it has none. Returns false if they have an
+    /// owner.
+    #[must_use = "without a route the connection receives no datagrams"]
     pub fn add(
         &mut self,
         handle: ConnectionHandle,
@@ -188,7 +188,7 @@ impl Router {
         is_new
     }
 
-    /// Routes a further ID of a connection, which [`Router::new_id`] has just made.
+    /// Routes a further ID of a connection, which [`Router::new_id`] has just returned.
     pub fn add_id(&mut self, handle: ConnectionHandle, id: ConnectionId) {
         let is_routed = self.routes.insert_id(id, Owner::Connection(handle));
         debug_assert!(is_routed, "it was free a moment ago");
@@ -206,8 +206,8 @@ impl Router {
         routes.initial_id = is_routed.then_some(id);
     }
 
-    /// Updates the routes of a connection that was used. New IDs, each with the token that
-    /// `reset_token` returns, are issued to the connection; returns true if there are any.
+    /// Updates the routes of a connection that was used, and issues the missing IDs to it, each with the
+    /// token that `reset_token` returns. Returns true if there are any.
     pub fn update(
         &mut self,
         handle: ConnectionHandle,
@@ -222,7 +222,7 @@ impl Router {
         has_new
     }
 
-    /// Ends the routes of IDs that the peer has retired, and makes those that it may have now.
+    /// Removes the routes of IDs that the peer has retired, and issues their replacements.
     fn update_ids(
         &mut self,
         handle: ConnectionHandle,
@@ -237,7 +237,7 @@ impl Router {
             self.shared.late_ids.lock().insert(id);
         }
         let mut has_new = false;
-        for _ in 0..connection.ids_wanted() {
+        for _ in 0..connection.missing_ids() {
             // If the generator fails, it is called again the next time.
             let Ok(id) = self.new_id(rng) else {
                 break;
@@ -261,8 +261,7 @@ impl Router {
         let peer = connection.path().peer;
         let tokens = &mut routes.reset_tokens;
         for (from, token) in tokens.iter_mut().filter(|(from, _)| *from != peer) {
-            // A token is valid only from the address that its ID is used towards, and the peer has
-            // moved.
+            // The peer has moved, and a token is valid only from the address to which its ID is used.
             self.routes.remove_reset_token(*from, *token, owner);
             self.routes.insert_reset_token(peer, *token, owner);
             *from = peer;
@@ -286,7 +285,7 @@ impl Router {
         }
     }
 
-    /// Updates the route for the ID and the address that a connection sends to.
+    /// Updates the route of the destination ID and address of a connection's packets.
     fn update_peer_id(
         &mut self,
         handle: ConnectionHandle,
@@ -303,13 +302,12 @@ impl Router {
             self.routes.remove_peer_id(peer, id, owner);
         }
         if let Some((peer, id)) = now {
-            // It is taken only if two peers at one address chose the same ID; then the first keeps
-            // it.
+            // If two peers at one address chose the same ID, the route stays with the first.
             self.routes.insert_peer_id(peer, id, owner);
         }
     }
 
-    /// Ends all routes of a connection, which has issued these IDs.
+    /// Removes all routes of a connection, which has issued these IDs.
     pub fn remove(
         &mut self,
         handle: ConnectionHandle,
@@ -336,19 +334,20 @@ impl Router {
         self.last = None;
     }
 
-    /// Ends all routes of a connection whose state cannot be trusted. Examines every route.
+    /// Removes all routes of a connection that has panicked. Examines every route, because the state of the
+    /// connection may be inconsistent.
     pub fn remove_faulty(&mut self, handle: ConnectionHandle, routes: &mut ConnectionRoutes) {
         *routes = ConnectionRoutes::default();
         self.routes.remove_owner(Owner::Connection(handle));
         self.last = None;
     }
 
-    /// Ends all routing from other shards to this one.
+    /// Removes the routes of this shard from the table of all shards.
     pub fn leave(&mut self) {
         self.routes.leave();
     }
 
-    /// Returns the number of attempts to make an ID that have failed.
+    /// Returns the number of failed attempts to generate an ID.
     pub fn failures(&self) -> u64 {
         self.failures
     }

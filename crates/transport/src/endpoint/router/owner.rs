@@ -6,7 +6,7 @@ use crate::endpoint::handle::ConnectionHandle;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Owner {
     Connection(ConnectionHandle),
-    /// A client that waits, by its number in the waiting room.
+    /// A client that waits to be accepted, by its number.
     Waiting(u64),
 }
 

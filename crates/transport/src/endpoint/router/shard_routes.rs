@@ -1,4 +1,4 @@
-//! The routes of one shard, and those that all shards of an endpoint must know.
+//! The routes of one shard, and those in the table of all shards.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -11,18 +11,18 @@ use super::tables::RouteTables;
 use crate::cid::ResetToken;
 use crate::endpoint::shared::Shared;
 
-/// Leads from datagrams to owners in this shard.
+/// Finds the owners of datagrams in this shard.
 ///
-/// A table of all shards also has the keys that name no shard: the first IDs of clients, reset tokens,
-/// the addresses of connections without IDs, and all IDs if they have no place for the number. Lookups
-/// in this shard do not touch that table.
+/// A common table of all shards contains the keys that do not name a shard: the first IDs of clients,
+/// reset tokens, the addresses of connections without IDs, and all IDs if they have no byte for the
+/// shard. Lookups in this shard do not use that table.
 #[derive(Debug)]
 pub struct ShardRoutes {
     own: RouteTables<Owner>,
     common: Option<Common>,
 }
 
-/// The routes of all shards, seen from one of them.
+/// The access of one shard to the routes of all shards.
 #[derive(Debug)]
 struct Common {
     shard: u16,
@@ -30,7 +30,7 @@ struct Common {
     shared: Arc<Shared>,
 }
 
-/// The other shards handle what belonged to this one.
+/// Removes the routes of this shard, so that the others process its datagrams.
 impl Drop for Common {
     fn drop(&mut self) {
         let mut table = self.shared.routes.lock();
@@ -47,7 +47,7 @@ impl ShardRoutes {
         }
     }
 
-    /// Makes the routes those of shard number `shard`. There are no routes yet.
+    /// Joins the shards of an endpoint as number `shard`. Call it before any route is added.
     pub fn join(&mut self, shard: u16, has_all_ids: bool, shared: Arc<Shared>) {
         debug_assert!(self.common.is_none(), "a shard joins once");
         self.common = Some(Common {
@@ -81,7 +81,7 @@ impl ShardRoutes {
     }
 
     /// See [`RouteTables::insert_initial_id`].
-    #[must_use = "packets with this id go elsewhere"]
+    #[must_use = "packets with this id belong to another owner"]
     pub fn insert_initial_id(&mut self, id: ConnectionId, owner: Owner) -> bool {
         let is_new = self.own.insert_initial_id(id, owner);
         if let Some(common) = self.common.as_ref().filter(|_| is_new) {
@@ -188,7 +188,7 @@ impl ShardRoutes {
         self.own.find_reset(peer, datagram)
     }
 
-    /// Ends all routing from other shards to this one.
+    /// Removes the routes of this shard from the table of all shards.
     pub fn leave(&mut self) {
         self.common = None;
     }

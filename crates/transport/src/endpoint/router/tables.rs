@@ -14,19 +14,19 @@ use crate::endpoint::shrink::shrink;
 use crate::endpoint::stateless::reset;
 use crate::hasher::KeyedState;
 
-/// The tables that lead from a datagram to the handle `H` of its connection.
+/// The tables that map datagrams to the handle `H` of their connection.
 ///
 /// Peers choose many of the keys, so the hashers are keyed (attack A14), and an entry is never
-/// given to another connection (attack A15). Each connection owns few entries:
+/// overwritten by another connection (attack A15). Each connection owns few entries:
 /// [`crate::cid::issued::IssuedIds::MAX_IDS`] IDs, one client-chosen ID, one address, a token for
-/// each ID that it uses, and the ID of the peer that it sends to.
+/// each ID that it uses, and the destination ID of its packets.
 #[derive(Debug)]
 pub struct RouteTables<H> {
     ids: HashMap<ConnectionId, H, KeyedState>,
     initial_ids: HashMap<ConnectionId, H, KeyedState>,
     four_tuples: HashMap<FourTuple, H, KeyedState>,
     reset_tokens: HashMap<ResetSource, H, KeyedState>,
-    /// Connections by the address and ID that they send to, for quotes of our own datagrams.
+    /// Connections by the destination address and ID of their packets, for quotes of our own datagrams.
     peer_ids: HashMap<(SocketAddr, ConnectionId), H, KeyedState>,
 }
 
@@ -60,7 +60,7 @@ impl<H: Copy + Eq> RouteTables<H> {
 
     /// Routes the ID that a client chose for its first packets. Returns false and changes nothing
     /// if it has an owner already.
-    #[must_use = "packets with this id go elsewhere"]
+    #[must_use = "packets with this id belong to another owner"]
     pub fn insert_initial_id(&mut self, id: ConnectionId, handle: H) -> bool {
         insert(&mut self.initial_ids, id, handle)
     }
@@ -74,7 +74,7 @@ impl<H: Copy + Eq> RouteTables<H> {
     }
 
     /// Routes resets with `token` from `peer`. Returns false and changes nothing if another
-    /// connection owns the token: then only that one can be reset by it.
+    /// connection owns the token, which then resets only that one.
     pub fn insert_reset_token(&mut self, peer: SocketAddr, token: ResetToken, handle: H) -> bool {
         insert(&mut self.reset_tokens, ResetSource { peer, token }, handle)
     }
@@ -84,7 +84,7 @@ impl<H: Copy + Eq> RouteTables<H> {
         insert(&mut self.peer_ids, (peer, id), handle);
     }
 
-    /// Ends the routing of quotes.
+    /// Removes the route for quotes of datagrams to `id` at `peer`.
     pub fn remove_peer_id(&mut self, peer: SocketAddr, id: ConnectionId, handle: H) {
         if self.peer_ids.get(&(peer, id)) == Some(&handle) {
             self.peer_ids.remove(&(peer, id));
@@ -97,8 +97,8 @@ impl<H: Copy + Eq> RouteTables<H> {
         self.peer_ids.get(&(peer, *id)).copied()
     }
 
-    /// Ends the routing of an ID that we issued. Like all removals, it leaves entries of other
-    /// connections alone.
+    /// Removes the route of an ID that we issued. Like all removals, it does not change entries of other
+    /// connections.
     pub fn remove_id(&mut self, id: &ConnectionId, handle: H) {
         if self.ids.get(id) == Some(&handle) {
             self.ids.remove(id);
@@ -106,7 +106,7 @@ impl<H: Copy + Eq> RouteTables<H> {
         }
     }
 
-    /// Ends the routing of an ID that a client chose.
+    /// Removes the route of an ID that a client chose.
     pub fn remove_initial_id(&mut self, id: &ConnectionId, handle: H) {
         if self.initial_ids.get(id) == Some(&handle) {
             self.initial_ids.remove(id);
@@ -114,7 +114,7 @@ impl<H: Copy + Eq> RouteTables<H> {
         }
     }
 
-    /// Ends the routing of an address.
+    /// Removes the route of an address.
     pub fn remove_four_tuple(&mut self, four_tuple: &FourTuple, handle: H) {
         if self.four_tuples.get(four_tuple) == Some(&handle) {
             self.four_tuples.remove(four_tuple);
@@ -122,7 +122,7 @@ impl<H: Copy + Eq> RouteTables<H> {
         }
     }
 
-    /// Ends the routing of a reset token.
+    /// Removes the route of a reset token.
     pub fn remove_reset_token(&mut self, peer: SocketAddr, token: ResetToken, handle: H) {
         let source = ResetSource { peer, token };
         if self.reset_tokens.get(&source) == Some(&handle) {
@@ -131,7 +131,7 @@ impl<H: Copy + Eq> RouteTables<H> {
         }
     }
 
-    /// Ends all routing to a connection. Examines every entry, so it is only for rare cases.
+    /// Removes all routes to a connection. Examines every entry, so use it only in rare cases.
     pub fn remove_owner(&mut self, handle: H) {
         self.ids.retain(|_, owner| *owner != handle);
         self.initial_ids.retain(|_, owner| *owner != handle);
@@ -140,7 +140,8 @@ impl<H: Copy + Eq> RouteTables<H> {
         self.peer_ids.retain(|_, owner| *owner != handle);
     }
 
-    /// Ends all routing to owners that are not kept. Examines every entry, like [`RouteTables::remove_owner`].
+    /// Removes the routes to all owners for which `is_kept` returns false. Examines every entry, like
+    /// [`RouteTables::remove_owner`].
     pub fn retain_owners(&mut self, is_kept: impl Fn(&H) -> bool) {
         self.ids.retain(|_, owner| is_kept(owner));
         self.initial_ids.retain(|_, owner| is_kept(owner));
@@ -154,7 +155,7 @@ impl<H: Copy + Eq> RouteTables<H> {
     pub fn find(&self, destination: &[u8], four_tuple: &FourTuple) -> Option<H> {
         let id = ConnectionId::new(destination)?;
         if id.is_empty() {
-            // A client does not know its local address at first, but datagrams contain it.
+            // The route of a client has no local address at first, but datagrams contain it.
             let anywhere = FourTuple::to(four_tuple.peer);
             let exact = self.four_tuples.get(four_tuple);
             return exact.or_else(|| self.four_tuples.get(&anywhere)).copied();
@@ -202,8 +203,8 @@ fn insert<K: Eq + Hash, H>(table: &mut HashMap<K, H, KeyedState>, key: K, handle
     }
 }
 
-/// The address and token that may reset a connection. A token is valid only from the address that
-/// its ID is used towards, so another server that learned it cannot use it.
+/// The address and token that may reset a connection. A token is valid only from the address to which
+/// its ID is used, so that another server cannot use it.
 #[derive(Clone, Copy)]
 struct ResetSource {
     peer: SocketAddr,

@@ -36,7 +36,7 @@ fn packet(kind: PacketKind, destination: ConnectionId) -> Packet {
 }
 
 #[test]
-fn a_packet_is_found_by_an_id_until_its_connection_is_removed() {
+fn owner_is_found_by_id_until_its_connection_is_removed() {
     let mut router = router(0, &Shared::of_test(2));
     let (mut routes, mut rng) = (ConnectionRoutes::default(), Rng::new([1; 32]));
     let ours = router.new_id(&mut rng).expect("free");
@@ -52,7 +52,7 @@ fn a_packet_is_found_by_an_id_until_its_connection_is_removed() {
 }
 
 #[test]
-fn a_client_that_is_accepted_keeps_its_first_id() {
+fn first_id_of_an_accepted_client_stays_routed() {
     let mut router = router(0, &Shared::of_test(2));
     let mut routes = ConnectionRoutes::default();
     let first = packet(PacketKind::Initial, id(&[9; 8]));
@@ -79,7 +79,7 @@ fn only_clients_may_choose_ids_of_another_length() {
 }
 
 #[test]
-fn another_shard_finds_first_ids_and_reads_the_shard_in_ours() {
+fn other_shards_find_first_ids_and_read_the_shard_in_issued_ones() {
     let shared = Shared::of_test(2);
     let (mut one, mut other) = (router(0, &shared), router(1, &shared));
     let first = packet(PacketKind::Initial, id(&[9; 8]));
@@ -97,7 +97,7 @@ fn another_shard_finds_first_ids_and_reads_the_shard_in_ours() {
 }
 
 #[test]
-fn a_retry_has_an_id_that_is_long_enough_for_a_first_packet() {
+fn source_id_of_a_retry_is_long_enough_for_a_first_packet() {
     let mut config = EndpointConfig::from_seed([1; 32]);
     for length in [0, 4, 8, 20] {
         config.connection_id_len = length;

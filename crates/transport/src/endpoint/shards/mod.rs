@@ -1,4 +1,4 @@
-//! Several shards of one endpoint, which share what must hold for all of them.
+//! The shards of one endpoint, and the datagrams that they exchange.
 
 pub mod id;
 pub mod outbox;
@@ -10,7 +10,7 @@ use self::outbox::{MisroutedBatch, Outbox};
 use super::arrived::Arrived;
 use super::stats::EndpointStats;
 
-/// Maximum of shards of one endpoint: a byte of each connection ID names the shard (limit K221).
+/// Maximum of shards of one endpoint, which a byte of each connection ID can name (limit K221).
 pub const MAX_SHARDS: usize = 256;
 
 /// One shard of an endpoint, and the datagrams that it exchanges with the others.
@@ -41,15 +41,15 @@ impl Shard {
         self.id
     }
 
-    /// Returns false for a datagram that has to be handled here whatever its owner is: there is no other
-    /// shard, or another one has handed it on already.
+    /// Returns false for a datagram that must be processed here, because there is no other shard or another
+    /// one has forwarded it already.
     #[inline]
-    pub fn may_hand_on(&self, arrived: Arrived) -> bool {
+    pub fn may_forward(&self, arrived: Arrived) -> bool {
         !self.id.is_alone() && !arrived.is_handed_on
     }
 
-    /// Keeps a datagram for another shard. Returns false if that is this one, or none.
-    pub fn hand_on(&mut self, to: Option<u16>, arrived: Arrived, datagram: &[u8]) -> bool {
+    /// Queues a datagram for shard `to`. Returns false if that is this shard or `None`.
+    pub fn forward(&mut self, to: Option<u16>, arrived: Arrived, datagram: &[u8]) -> bool {
         let other = to.filter(|shard| *shard != self.id.number);
         if let Some(shard) = other {
             self.sent += 1;
@@ -63,12 +63,12 @@ impl Shard {
         self.outbox.poll()
     }
 
-    /// Counts datagrams that another shard has handed on.
+    /// Counts datagrams that another shard has forwarded.
     pub fn on_received(&mut self, batch: &MisroutedBatch) {
         self.received += batch.datagrams() as u64;
     }
 
-    /// Counts datagrams that could not be handed on.
+    /// Counts datagrams that could not be forwarded.
     pub fn on_dropped(&mut self, count: usize) {
         self.dropped += count as u64;
     }
@@ -103,11 +103,11 @@ mod tests {
     }
 
     #[test]
-    fn datagrams_of_other_shards_are_handed_on_and_counted() {
+    fn datagrams_of_other_shards_are_forwarded_and_counted() {
         let mut one = shard(1, 3);
-        assert!(!one.hand_on(None, arrived(false), &[0; 10]), "no owner");
-        assert!(!one.hand_on(Some(1), arrived(false), &[0; 10]), "its own");
-        assert!(one.hand_on(Some(2), arrived(false), &[0; 10]));
+        assert!(!one.forward(None, arrived(false), &[0; 10]), "no owner");
+        assert!(!one.forward(Some(1), arrived(false), &[0; 10]), "its own");
+        assert!(one.forward(Some(2), arrived(false), &[0; 10]));
         let batch = one.poll().expect("a datagram");
         assert_eq!((batch.shard(), batch.datagrams()), (2, 1));
         assert_eq!(one.poll(), None);
@@ -122,9 +122,9 @@ mod tests {
     }
 
     #[test]
-    fn datagrams_are_handed_on_once_and_only_if_there_are_other_shards() {
-        assert!(shard(0, 2).may_hand_on(arrived(false)));
-        assert!(!shard(0, 2).may_hand_on(arrived(true)));
-        assert!(!shard(0, 1).may_hand_on(arrived(false)));
+    fn datagrams_are_forwarded_once_and_only_if_there_are_other_shards() {
+        assert!(shard(0, 2).may_forward(arrived(false)));
+        assert!(!shard(0, 2).may_forward(arrived(true)));
+        assert!(!shard(0, 1).may_forward(arrived(false)));
     }
 }

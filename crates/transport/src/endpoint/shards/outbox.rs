@@ -26,7 +26,7 @@ impl MisroutedBatch {
         }
     }
 
-    /// Returns how they arrived, their length and their bytes.
+    /// Returns the metadata, the length of each datagram but the last, and the bytes.
     pub(in crate::endpoint) fn into_parts(self) -> (Arrived, usize, Vec<u8>) {
         (self.arrived, self.segment_size, self.bytes)
     }
@@ -70,8 +70,8 @@ impl MisroutedBatch {
     }
 }
 
-/// The datagrams that a shard has received for others, in batches. It holds those of one buffer, because
-/// its driver hands them on after each.
+/// The datagrams that a shard has received for others, in batches. It holds those of one receive buffer,
+/// because the driver forwards them after each.
 #[derive(Debug, Default)]
 pub struct Outbox {
     batches: VecDeque<MisroutedBatch>,
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn datagrams_of_one_size_and_origin_are_one_batch_that_a_shorter_one_ends() {
+    fn datagrams_of_one_size_and_origin_are_one_batch_until_a_shorter_one() {
         let mut outbox = Outbox::default();
         for len in [100, 100, 40, 100] {
             outbox.add(1, arrived(1), &vec![0; len]);

@@ -1,4 +1,4 @@
-//! Datagrams that the shards of an endpoint hand on to each other, and the end that they have in common.
+//! Queues through which the shards of an endpoint forward datagrams to each other, and their common end.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -9,35 +9,35 @@ use super::outbox::MisroutedBatch;
 use crate::endpoint::Endpoint;
 use courser_base::{Mutex, Time};
 
-/// Maximum of batches that wait for a shard (limit K220). A shard that does not keep up loses further ones,
-/// as it would at its socket, and QUIC repeats them.
+/// Maximum of batches that wait for a shard (limit K220). Further ones are dropped, as at a full socket, and
+/// their frames are retransmitted.
 const MAX_MISROUTED_BATCHES: usize = 1024;
 /// Maximum of bytes of these batches (limit K220).
 const MAX_MISROUTED_BYTES: usize = 1 << 20;
 
-/// All shards of an endpoint, as seen by each other. An endpoint with one shard has none.
+/// The state that all shards of an endpoint share. An endpoint with one shard has none.
 #[derive(Debug)]
-struct Neighbours {
-    rings: Box<[Ring]>,
+struct AllShards {
+    queues: Box<[StrayQueue]>,
     /// Shards that may still have connections.
     open: AtomicUsize,
     /// Shards that have not failed.
     living: AtomicUsize,
 }
 
-/// One shard among its neighbours. A driver has one for each of several shards.
+/// The access of one shard to the others. The driver of each of several shards has one.
 #[derive(Clone, Debug)]
 pub struct ShardPlace {
-    all: Arc<Neighbours>,
+    all: Arc<AllShards>,
     number: usize,
 }
 
 /// The batches that wait for one shard.
 #[derive(Debug, Default)]
-struct Ring {
+struct StrayQueue {
     waiting: Mutex<Waiting>,
     is_filled: AtomicBool,
-    /// The shard has failed, and takes nothing any more.
+    /// True if the shard has failed and accepts no more batches.
     has_failed: AtomicBool,
 }
 
@@ -49,12 +49,12 @@ struct Waiting {
     driver: Option<Waker>,
 }
 
-impl Ring {
-    /// Adds a batch. Returns false if there is no room.
+impl StrayQueue {
+    /// Adds a batch. Returns false if it exceeds a limit or the shard has failed.
     fn add(&self, batch: MisroutedBatch) -> bool {
         let mut waiting = self.waiting.lock();
         let bytes = waiting.bytes + batch.len();
-        // Under the lock, so that nothing is added after it was cleared.
+        // Checked under the lock, so that no batch is added after the queue was cleared.
         if self.has_failed()
             || waiting.batches.len() >= MAX_MISROUTED_BATCHES
             || bytes > MAX_MISROUTED_BYTES
@@ -72,7 +72,7 @@ impl Ring {
         true
     }
 
-    /// Swaps the batches with an empty list, and has `driver` woken for later ones.
+    /// Swaps the batches with an empty list, and stores `driver` to wake it for later ones.
     fn take(&self, driver: &Waker, into: &mut VecDeque<MisroutedBatch>) {
         debug_assert!(into.is_empty(), "batches that were not handled");
         let mut waiting = self.waiting.lock();
@@ -105,13 +105,15 @@ impl Ring {
 }
 
 impl ShardPlace {
-    /// Returns the places of so many shards, in the order of their numbers, or none for a single one.
+    /// Creates the places of this many shards, in the order of their numbers; `None` for a single one.
     pub fn of_all(count: usize) -> Vec<Option<Self>> {
         if count == 1 {
             return vec![None];
         }
-        let all = Arc::new(Neighbours {
-            rings: std::iter::repeat_with(Ring::default).take(count).collect(),
+        let all = Arc::new(AllShards {
+            queues: std::iter::repeat_with(StrayQueue::default)
+                .take(count)
+                .collect(),
             open: AtomicUsize::new(count),
             living: AtomicUsize::new(count),
         });
@@ -122,43 +124,43 @@ impl ShardPlace {
         (0..count).map(|number| Some(place(number))).collect()
     }
 
-    /// Hands on the datagrams that have arrived at this shard for others. Those of a shard that has failed
-    /// stay here, so that their peers learn of it by a stateless reset.
-    pub fn hand_on(&self, now: Time, endpoint: &mut Endpoint) {
+    /// Forwards the datagrams that have arrived at this shard for others. Those of a shard that has failed
+    /// are processed here, so that their peers get a stateless reset.
+    pub fn forward(&self, now: Time, endpoint: &mut Endpoint) {
         while let Some(batch) = endpoint.poll_misrouted() {
             let count = batch.datagrams();
-            match self.all.rings.get(batch.shard()) {
-                Some(ring) if ring.has_failed() => endpoint.handle_misrouted(now, batch),
-                Some(ring) if ring.add(batch) => {}
+            match self.all.queues.get(batch.shard()) {
+                Some(queue) if queue.has_failed() => endpoint.handle_misrouted(now, batch),
+                Some(queue) if queue.add(batch) => {}
                 _ => endpoint.on_misrouted_dropped(count),
             }
         }
     }
 
-    /// Takes the datagrams that others have handed on to this shard. `driver` is woken for later ones.
+    /// Takes the datagrams that other shards have forwarded to this one. `driver` is woken for later ones.
     pub fn take(&self, driver: &Waker, into: &mut VecDeque<MisroutedBatch>) {
         self.own().take(driver, into);
     }
 
-    /// Returns true if others have handed datagrams on to this shard.
+    /// Returns true if other shards have forwarded datagrams to this one.
     pub fn has_misrouted(&self) -> bool {
         self.own().is_filled.load(Ordering::Acquire)
     }
 
-    /// Records that this shard has no connections and gets no further ones. Call it once.
+    /// Records that this shard has no connections and accepts no further ones. Call it once.
     pub fn on_over(&self) {
         if self.all.open.fetch_sub(1, Ordering::AcqRel) == 1 {
             self.wake_all();
         }
     }
 
-    /// Returns true when all shards are over. Until then each one hands on what arrives at its socket.
+    /// Returns true when all shards are over. Until then each one forwards datagrams from its socket.
     pub fn are_all_over(&self) -> bool {
         self.all.open.load(Ordering::Acquire) == 0
     }
 
-    /// Records that this shard has failed, although it may have connections. The others go on: they answer
-    /// what arrives for it.
+    /// Records that this shard has failed, although it may have connections. The others continue and answer
+    /// its datagrams.
     pub fn on_failed(&self) {
         if !self.own().has_failed.swap(true, Ordering::AcqRel) {
             self.own().clear();
@@ -177,12 +179,12 @@ impl ShardPlace {
         self.all.living.load(Ordering::Acquire) > 0
     }
 
-    fn own(&self) -> &Ring {
-        &self.all.rings[self.number]
+    fn own(&self) -> &StrayQueue {
+        &self.all.queues[self.number]
     }
 
     fn wake_all(&self) {
-        self.all.rings.iter().for_each(Ring::wake);
+        self.all.queues.iter().for_each(StrayQueue::wake);
     }
 }
 

@@ -37,7 +37,7 @@ pub fn build(
     let mut bytes = vec![0; payload_start + frame.encoded_len() + TAG_LEN];
     debug_assert!(
         bytes.len() < MIN_INITIAL_DATAGRAM,
-        "within three times the client's datagram"
+        "shorter than the client's datagram"
     );
     let mut writer = Writer::new(&mut bytes);
     let length_field = header.encode(&mut writer, NUMBER_LEN);

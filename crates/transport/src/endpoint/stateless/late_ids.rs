@@ -1,4 +1,4 @@
-//! Connection IDs that peers have retired lately.
+//! Connection IDs that peers have retired recently.
 
 use std::collections::VecDeque;
 
@@ -6,16 +6,16 @@ use courser_wire::ConnectionId;
 
 /// The connection IDs that peers retired last.
 ///
-/// The packets of a client that changes its port can be in two queues of the kernel, and RETIRE_CONNECTION_ID may be
-/// read before older packets with that ID. They are late. Their connection is not lost, so a stateless reset would be
-/// wrong.
+/// The packets of a client that changes its port can be in two queues of the kernel, so that
+/// RETIRE_CONNECTION_ID may be read before older packets with that ID. The connection still exists, so these
+/// late packets must not get a stateless reset.
 #[derive(Debug, Default)]
 pub struct LateIds(VecDeque<ConnectionId>);
 
 impl LateIds {
-    /// Takes an ID that a peer has retired.
+    /// Adds an ID that a peer has retired.
     pub fn insert(&mut self, id: ConnectionId) {
-        if self.0.len() == MOST {
+        if self.0.len() == MAX_IDS {
             self.0.pop_front();
         }
         self.0.push_back(id);
@@ -27,23 +27,23 @@ impl LateIds {
     }
 }
 
-/// Retired IDs that are remembered (limit K321).
-const MOST: usize = 256;
+/// Maximum number of stored IDs (limit K321).
+const MAX_IDS: usize = 256;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn the_last_ones_are_remembered() {
+    fn last_retired_ids_are_remembered() {
         let id = |number: usize| {
             let bytes = number.to_be_bytes();
             ConnectionId::new(&bytes).expect("8 bytes")
         };
         let mut late = LateIds::default();
-        (0..=MOST).for_each(|number| late.insert(id(number)));
+        (0..=MAX_IDS).for_each(|number| late.insert(id(number)));
         assert!(!late.contains(&id(0)));
-        assert!((1..=MOST).all(|number| late.contains(&id(number))));
-        assert_eq!(late.0.len(), MOST);
+        assert!((1..=MAX_IDS).all(|number| late.contains(&id(number))));
+        assert_eq!(late.0.len(), MAX_IDS);
     }
 }

@@ -28,8 +28,8 @@ use crate::config::EndpointConfig;
 use crate::path::Place;
 use crate::rng::Rng;
 
-/// Answers datagrams that belong to no connection, and limits these answers: the address of a datagram
-/// may be forged.
+/// Answers datagrams that belong to no connection. The answers are limited, because the address of a
+/// datagram may be forged.
 #[derive(Debug)]
 pub struct Stateless {
     reset_key: ResetKey,
@@ -46,7 +46,7 @@ struct Reply {
     bytes: Vec<u8>,
 }
 
-/// The answers so far.
+/// The numbers of answers, and of those that were limited.
 #[derive(Clone, Copy, Default, Debug)]
 struct Counts {
     retries: u64,
@@ -93,8 +93,7 @@ impl Stateless {
         is_queued
     }
 
-    /// Answers a packet for an ID whose connection we no longer know (RFC 9000 §10.3). Returns false if
-    /// there is no answer.
+    /// Answers a packet for an ID without a connection (RFC 9000 §10.3). Returns false if there is no answer.
     pub fn reset(
         &mut self,
         arrived: Arrived,
@@ -102,7 +101,7 @@ impl Stateless {
         destination: &ConnectionId,
         rng: &mut Rng,
     ) -> bool {
-        // Datagrams that get no answer anyway must not use up the budget of others.
+        // Datagrams without an answer must not use up the budget of others.
         let is_answered = !destination.is_empty()
             && len >= reset::MIN_TRIGGER_LEN
             && !is_refused_port(arrived.path.peer.port())
@@ -162,20 +161,20 @@ impl Stateless {
 
     /// Queues a datagram. Returns false if the queue is full.
     fn queue(&mut self, to: Place, bytes: Vec<u8>) -> bool {
-        let has_room = self.queue.len() < MAX_REPLIES;
-        if has_room {
+        let fits = self.queue.len() < MAX_REPLIES;
+        if fits {
             self.queue.push_back(Reply { to, bytes });
         } else {
             self.counts.over_room += 1;
         }
-        has_room
+        fits
     }
 
     /// Writes the next datagram into the buffer.
     pub fn poll_transmit(&mut self, buffer: &mut TransmitBuffer) -> Option<Transmit> {
         let Reply { to, bytes } = self.queue.pop_front()?;
         buffer.start();
-        buffer.room(bytes.len()).copy_from_slice(&bytes);
+        buffer.spare(bytes.len()).copy_from_slice(&bytes);
         buffer.advance(bytes.len());
         Some(Transmit {
             destination: to.tuple.peer,
@@ -192,7 +191,7 @@ impl Stateless {
         self.queue.len()
     }
 
-    /// Returns true if a datagram is to be sent from this socket. Looks at all of them.
+    /// Returns true if a datagram waits for this socket. Examines all of them.
     pub fn uses_socket(&self, socket: SocketId) -> bool {
         self.queue.iter().any(|reply| reply.to.socket == socket)
     }

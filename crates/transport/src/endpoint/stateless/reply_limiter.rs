@@ -1,4 +1,4 @@
-//! Limits on the datagrams sent to addresses that may be forged.
+//! Limits the datagrams that are sent to addresses that may be forged.
 
 use std::hash::BuildHasher;
 use std::net::IpAddr;
@@ -9,7 +9,7 @@ use courser_base::{ScopedIp, Time};
 use crate::config::ReplyLimits;
 use crate::hasher::KeyedState;
 
-/// Prevents the use of an endpoint against victims whose addresses were forged.
+/// Prevents attacks that reflect the replies of an endpoint to forged addresses.
 ///
 /// Each prefix, and all of them together, may get one second's worth of packets at once and the
 /// rate after that. The table has a fixed size. If all entries for a prefix are taken, the prefix
@@ -65,8 +65,8 @@ impl ReplyLimiter {
     }
 }
 
-/// Sets of the table, and entries of a set: together more than the overall rate of resets fills in
-/// the second after which a debt is paid.
+/// Sets of the table, and entries of a set. Together they exceed the overall rate of resets in one
+/// second, after which a debt is paid.
 const SETS: usize = 1024;
 const WAYS: usize = 4;
 
@@ -86,7 +86,7 @@ impl Entry {
     }
 }
 
-/// The time at which all packets so far are paid for, each costing a fraction of a second.
+/// The time at which the debt for all packets is paid, each of which costs a fraction of a second.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
 struct Debt(Time);
 
@@ -99,8 +99,8 @@ impl Debt {
     }
 }
 
-/// The part of an address that one party is assumed to hold: 24 bits of IPv4, 56 of IPv6. All ones
-/// in the high byte mark IPv4; zero is not a valid prefix.
+/// The network of an address: 24 bits of IPv4, 56 of IPv6. All ones in the high byte mark IPv4; zero is
+/// not a valid prefix.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 struct Prefix(u64);
 
@@ -120,8 +120,8 @@ impl Prefix {
     }
 }
 
-/// Returns true for source ports that no QUIC client uses: services on them would answer our reply,
-/// or a forged datagram aims our reply at them (limit K20, RFC 9000 §21.5). Datagrams from these
+/// Returns true for source ports that no QUIC client uses. A forged datagram could direct our reply to
+/// a service on such a port, which may answer it (limit K20, RFC 9000 §21.5). Datagrams from these
 /// ports that belong to no connection are dropped.
 pub fn is_refused_port(port: u16) -> bool {
     REFUSED_PORTS.contains(&port)

@@ -1,4 +1,4 @@
-//! Stateless resets, for connections whose state is lost (RFC 9000 §10.3).
+//! Builds and detects stateless resets (RFC 9000 §10.3).
 
 use crate::cid::ResetToken;
 use crate::rng::Rng;
@@ -7,7 +7,8 @@ use crate::rng::Rng;
 pub const MIN_LEN: usize = 21;
 
 /// Length below which datagrams are not answered (limit K18). Packets of honest peers are longer.
-/// Two endpoints without state fall silent, because each answer is shorter than its trigger.
+/// Two endpoints without state stop answering each other, because each answer is shorter than its
+/// trigger.
 pub const MIN_TRIGGER_LEN: usize = 43;
 
 /// Returns the reset that answers a datagram of `trigger_len` bytes, sent to the connection ID that

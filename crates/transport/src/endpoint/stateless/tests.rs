@@ -42,7 +42,7 @@ fn stats(stateless: &Stateless) -> EndpointStats {
 }
 
 #[test]
-fn answers_leave_in_order_to_their_clients() {
+fn answers_are_sent_in_order_to_their_clients() {
     let mut stateless = stateless();
     stateless.retry(&client(), &id(3), b"token");
     assert!(stateless.reset(arrived(), 100, &id(9), &mut Rng::new([1; 32])));
@@ -59,7 +59,7 @@ fn answers_leave_in_order_to_their_clients() {
 }
 
 #[test]
-fn a_full_queue_drops_and_counts_further_answers() {
+fn full_queue_drops_and_counts_further_answers() {
     let mut stateless = stateless();
     for _ in 0..MAX_REPLIES + 3 {
         stateless.close(&client(), id(3), TransportErrorCode::CONNECTION_REFUSED, "");
@@ -81,7 +81,7 @@ fn short_datagrams_and_those_without_an_id_use_up_no_budget() {
 }
 
 #[test]
-fn an_endpoint_without_a_server_offers_no_version() {
+fn endpoint_without_a_server_offers_no_version() {
     let mut stateless = stateless();
     let mut datagram = vec![0; MIN_INITIAL_DATAGRAM];
     datagram[..6].copy_from_slice(&[0xc0, 0xfa, 0xce, 0xb0, 0x0c, 0]);

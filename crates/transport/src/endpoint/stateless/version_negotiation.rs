@@ -11,8 +11,8 @@ use crate::rng::Rng;
 ///
 /// None is due for datagrams below 1200 bytes, with which no client starts a connection and which
 /// would allow amplification (RFC 9000 §5.2.2), for Version Negotiation packets themselves (RFC
-/// 9000 §6.1), for short headers, and for a supported version. Connection IDs are echoed whatever
-/// their length (RFC 8999 §6).
+/// 9000 §6.1), for short headers, and for a supported version. Connection IDs of any length are
+/// echoed (RFC 8999 §6).
 ///
 /// The list ends in a reserved version, so that clients stay used to unknown ones (RFC 9000 §15).
 /// The caller limits the rate: see [`super::reply_limiter::ReplyLimiter`].

@@ -23,11 +23,11 @@ pub struct Entry {
     /// The error of a connection that was dropped because of a panic.
     pub fault: Option<Box<ConnectionError>>,
     pub state: EntryState,
-    /// The owner has no more use for the connection.
+    /// True if the owner has released the connection.
     pub is_released: bool,
-    /// It is in the queue of connections whose events may be unread.
+    /// True if it is in the queue of connections whose events may be unread.
     pub is_ready: bool,
-    /// It is in the queue of connections that wait for their turn to send.
+    /// True if it is in the queue of connections that may send.
     pub is_sender: bool,
     pub held: Held,
     /// The earliest entry in the timer heap.
@@ -35,7 +35,7 @@ pub struct Entry {
     /// The claim of a server's connection on the limits of handshakes while its own is in progress. Idle
     /// connections have none, hence the box.
     pub claim: Option<Box<Claim>>,
-    /// The routes that lead to the connection.
+    /// The routes to the connection, except for the IDs that it has issued.
     pub routes: ConnectionRoutes,
     /// Tokens that a server sends to the client for later connections.
     pub new_tokens: u32,
@@ -47,24 +47,24 @@ pub enum EntryState {
     /// No connection uses the record.
     #[default]
     Free,
-    /// The connection is open, or its peer does not know of its end yet.
+    /// The connection is open, or its peer has not been notified of its end yet.
     Busy,
-    /// The peer knows of the end. Late packets are still swallowed.
+    /// The peer has been notified of the end. Late packets are still dropped.
     Ended,
-    /// Nothing leads to the connection any more. It waits for its owner to release it.
+    /// The routes are removed. The connection waits for its owner to release it.
     Drained,
 }
 
-/// The records of connections. Low indexes are used first, so that the list becomes short again when the
-/// connections of a burst are gone.
+/// The records of connections. Low indexes are used first, so that the list becomes short again after a
+/// burst of connections.
 #[derive(Default)]
 pub struct Entries {
-    /// The last record is in use.
+    /// The records up to the last one in use.
     list: Vec<Entry>,
     in_use: usize,
-    /// The indexes of free records. Those beyond the list were cut off.
+    /// The indexes of free records. Those beyond the list were removed from it.
     free: BinaryHeap<Reverse<u32>>,
-    /// At least the generation of each record that was cut off.
+    /// At least the generation of each record that was removed from the list.
     generation: u32,
 }
 
@@ -74,19 +74,20 @@ impl Entries {
         self.in_use
     }
 
-    /// Returns the handle of a record that was free, and is in use from now on.
+    /// Allocates a free record and returns its handle.
     pub fn take(&mut self) -> ConnectionHandle {
         let lowest = self.free.pop().map(|Reverse(index)| index);
         let index = match lowest.filter(|index| (*index as usize) < self.list.len()) {
             Some(index) => index,
             None => {
-                // The list has no free record, and the others were cut off.
+                // The list has no free record, and the indexes beyond it are obsolete.
                 self.free.clear();
                 self.list.push(Entry {
                     generation: self.generation,
                     ..Entry::default()
                 });
-                u32::try_from(self.list.len() - 1).expect("memory ends before 2^32 connections")
+                u32::try_from(self.list.len() - 1)
+                    .expect("fewer than 2^32 connections fit into memory")
             }
         };
         self.in_use += 1;
@@ -98,7 +99,7 @@ impl Entries {
         }
     }
 
-    /// Frees a record, whose handles are not valid any more.
+    /// Frees a record and invalidates its handle.
     pub fn free(&mut self, index: u32) {
         let entry = &mut self.list[index as usize];
         *entry = Entry {
@@ -119,7 +120,7 @@ impl Entries {
     }
 }
 
-/// Omits the connections.
+/// Omits the connections, which would fill pages.
 impl fmt::Debug for Entries {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Entries({} in use)", self.in_use)
@@ -143,18 +144,18 @@ impl DerefMut for Entries {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::endpoint::shrink::LEAST_ROOM;
+    use crate::endpoint::shrink::MIN_CAPACITY;
 
     #[test]
-    fn the_list_is_short_again_after_a_burst() {
+    fn list_is_short_again_after_a_burst() {
         let mut entries = Entries::default();
-        let burst: Vec<_> = (0..4 * LEAST_ROOM).map(|_| entries.take()).collect();
+        let burst: Vec<_> = (0..4 * MIN_CAPACITY).map(|_| entries.take()).collect();
         let (stay, go) = burst.split_at(10);
         go.iter().for_each(|handle| entries.free(handle.index));
-        assert!(entries.len() < LEAST_ROOM, "{}", entries.len());
+        assert!(entries.len() < MIN_CAPACITY, "{}", entries.len());
         assert_eq!(entries.in_use(), 10);
-        // Handles of the burst are not valid for records that take its places.
-        let next: Vec<_> = (0..2 * LEAST_ROOM).map(|_| entries.take()).collect();
+        // Handles of the burst are not valid for records that reuse its indexes.
+        let next: Vec<_> = (0..2 * MIN_CAPACITY).map(|_| entries.take()).collect();
         let is_old = |handle: &ConnectionHandle| burst.contains(handle);
         assert!(!next.iter().any(is_old));
         assert!(
@@ -164,12 +165,12 @@ mod tests {
     }
 
     #[test]
-    fn a_connection_at_the_end_keeps_the_list_long_until_it_goes() {
+    fn connection_at_the_end_keeps_the_list_long_until_it_is_removed() {
         let mut entries = Entries::default();
-        let burst: Vec<_> = (0..2 * LEAST_ROOM).map(|_| entries.take()).collect();
+        let burst: Vec<_> = (0..2 * MIN_CAPACITY).map(|_| entries.take()).collect();
         let (last, go) = burst.split_last().expect("some");
         go.iter().for_each(|handle| entries.free(handle.index));
-        assert_eq!((entries.len(), entries.in_use()), (2 * LEAST_ROOM, 1));
+        assert_eq!((entries.len(), entries.in_use()), (2 * MIN_CAPACITY, 1));
         entries.free(last.index);
         assert_eq!((entries.len(), entries.in_use()), (0, 0));
     }

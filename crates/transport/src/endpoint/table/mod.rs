@@ -1,4 +1,4 @@
-//! The connections of an endpoint: their records, their memory, their timers and what they have to do.
+//! The connections of an endpoint: their records, memory, timers and queues of pending work.
 
 pub mod entries;
 pub mod settle;
@@ -24,20 +24,20 @@ pub struct Table {
     entries: Entries,
     memory: Memory,
     timers: Timers,
-    /// Connections whose events may be unread. Something has happened to them.
+    /// Connections that were used or received datagrams, so that they may have events.
     ready: VecDeque<ConnectionHandle>,
-    /// Connections whose events were read, and that may have something to send. A driver that sends later,
-    /// together with what woken tasks write, lets them wait here.
+    /// Connections whose events were read and that may send. A driver that waits for the data of woken tasks
+    /// before it sends queues them here.
     senders: VecDeque<ConnectionHandle>,
-    /// Connections with a TLS task that was not taken yet. Some may be over.
+    /// Connections with a pending TLS task. Some may be over.
     tls_tasks: VecDeque<ConnectionHandle>,
-    /// Connections that are open, or whose peers do not know of their end.
+    /// Number of connections that are open, or whose peers have not been notified of their end.
     busy: usize,
-    /// Connections that are drained and wait to be released.
+    /// Number of drained connections that are not released.
     drained: usize,
-    /// The connection that was used last: a panic is attributed to it.
+    /// The connection that was used last, to which a panic is attributed.
     in_use: Option<ConnectionHandle>,
-    /// Connections that were closed for lack of memory.
+    /// Number of connections that were closed for lack of memory.
     closed_for_memory: u64,
 }
 
@@ -58,7 +58,7 @@ impl Table {
         }
     }
 
-    /// Adds a connection. A server's connection holds room while its handshake is in progress.
+    /// Adds a connection. `claim` counts the handshake of a server's connection until it is complete.
     pub fn add(&mut self, connection: Connection, claim: Option<Claim>) -> ConnectionHandle {
         let handle = self.entries.take();
         let entry = &mut self.entries[handle.index()];
@@ -84,22 +84,22 @@ impl Table {
             .filter(|entry| entry.generation == handle.generation)
     }
 
-    /// Returns a connection.
+    /// Returns a connection; `None` after a fault and for an old handle.
     pub fn get(&self, handle: ConnectionHandle) -> Option<&Connection> {
         self.entry(handle)?.connection.as_deref()
     }
 
-    /// Returns a connection, which is the one in use from now on.
+    /// Returns a connection, to which later panics are attributed.
     pub fn get_mut(&mut self, handle: ConnectionHandle) -> Option<&mut Connection> {
         let entry = self
             .entries
             .get_mut(handle.index())
             .filter(|entry| entry.generation == handle.generation)?;
-        note_use(&mut self.in_use, handle);
+        set_in_use(&mut self.in_use, handle);
         entry.connection.as_deref_mut()
     }
 
-    /// Forgets which connection is in use, and returns it.
+    /// Returns the connection in use, and resets it to none.
     pub fn take_in_use(&mut self) -> Option<ConnectionHandle> {
         self.in_use.take()
     }
@@ -120,13 +120,13 @@ impl Table {
         self.entries.in_use() - self.drained
     }
 
-    /// Returns true when the peers of all connections know of their end.
+    /// Returns true when all connections are over and their peers notified.
     #[inline]
     pub fn is_idle(&self) -> bool {
         self.busy == 0
     }
 
-    /// Returns true if a connection needs this socket. Looks at all of them.
+    /// Returns true if a connection needs this socket. Examines all of them.
     pub fn uses_socket(&mut self, socket: SocketId) -> bool {
         self.entries.iter_mut().any(|entry| {
             let connection = entry.connection.as_deref_mut();
@@ -153,9 +153,9 @@ impl Table {
     }
 }
 
-/// The connections with something to do. Each is in each queue at most once.
+/// The queues of connections with pending work. Each connection is in each queue at most once.
 impl Table {
-    /// Queues a connection to which something has happened.
+    /// Queues a connection that may have events.
     #[inline]
     pub fn mark_ready(&mut self, handle: ConnectionHandle) {
         let Some(entry) = self.entry_mut(handle) else {
@@ -166,7 +166,7 @@ impl Table {
         }
     }
 
-    /// Removes and returns the next connection to which something has happened.
+    /// Removes and returns the next connection that may have events.
     pub fn next_ready(&mut self) -> Option<ConnectionHandle> {
         while let Some(handle) = self.ready.pop_front() {
             if let Some(entry) = self.entry_mut(handle) {
@@ -177,7 +177,7 @@ impl Table {
         None
     }
 
-    /// Queues a connection that may have something to send.
+    /// Queues a connection that may send.
     pub fn queue_sender(&mut self, handle: ConnectionHandle) {
         let Some(entry) = self.entry_mut(handle) else {
             return;
@@ -187,7 +187,7 @@ impl Table {
         }
     }
 
-    /// Removes and returns the next connection that may have something to send.
+    /// Removes and returns the next connection that may send.
     pub fn next_sender(&mut self) -> Option<ConnectionHandle> {
         while let Some(handle) = self.senders.pop_front() {
             if let Some(entry) = self.entry_mut(handle) {
@@ -198,7 +198,7 @@ impl Table {
         None
     }
 
-    /// Returns the connections that wait for their turn to send. Some may be over.
+    /// Returns the queue of connections that may send. Some may be over.
     #[inline]
     pub fn senders(&self) -> &VecDeque<ConnectionHandle> {
         &self.senders
@@ -230,23 +230,23 @@ impl Table {
         None
     }
 
-    /// Returns true if [`Table::poll_tls_task`] may return something.
+    /// Returns true if [`Table::poll_tls_task`] may return a task.
     #[inline]
     pub fn has_tls_tasks(&self) -> bool {
         !self.tls_tasks.is_empty()
     }
 }
 
-/// The end of a connection: drained first, released by its owner in the end.
+/// The end of a connection, which is drained and then released by its owner.
 impl Table {
-    /// Records that the owner of a connection has no more use for it.
+    /// Records that the owner of a connection has released it.
     pub fn release(&mut self, handle: ConnectionHandle) {
         let Some(entry) = self.entry_mut(handle) else {
             return;
         };
         entry.is_released = true;
         if entry.state == EntryState::Drained {
-            note_use(&mut self.in_use, handle);
+            set_in_use(&mut self.in_use, handle);
             self.forget(handle);
         } else if let Some(connection) = self.get_mut(handle)
             && connection.is_closed()
@@ -255,7 +255,7 @@ impl Table {
         }
     }
 
-    /// Records that the peer of a connection knows of its end.
+    /// Records that a connection is over and its peer notified.
     pub fn on_ended(&mut self, handle: ConnectionHandle) {
         if let Some(entry) = self.entry_mut(handle)
             && entry.state == EntryState::Busy
@@ -265,10 +265,10 @@ impl Table {
         }
     }
 
-    /// Frees what a drained connection held for its peer, and returns its record, from which all routes
-    /// are to be removed before [`Table::end_drain`]. Returns `None` if it was drained before.
+    /// Frees the memory that a drained connection held for its peer, and returns its record. Remove all
+    /// routes before [`Table::end_drain`]. Returns `None` if it was drained before.
     pub fn begin_drain(&mut self, handle: ConnectionHandle) -> Option<&mut Entry> {
-        note_use(&mut self.in_use, handle);
+        set_in_use(&mut self.in_use, handle);
         self.on_ended(handle);
         let entry = self
             .entries
@@ -283,8 +283,7 @@ impl Table {
         Some(entry)
     }
 
-    /// Forgets a drained connection without routes, unless its owner can still read from it and ask for its
-    /// statistics.
+    /// Removes a drained connection whose owner has released it. Others keep unread data and statistics.
     pub fn end_drain(&mut self, handle: ConnectionHandle) {
         let Some(entry) = self.entry_mut(handle) else {
             return;
@@ -293,13 +292,13 @@ impl Table {
             return self.forget(handle);
         }
         if let Some(connection) = entry.connection.as_deref_mut() {
-            // Last, since hooks of users are dropped, and may panic.
-            connection.give_back(Time::ZERO);
+            // Called last, because hooks of the user are dropped and may panic.
+            connection.free_unneeded(Time::ZERO);
         }
     }
 
-    /// Ends the life of a connection that has panicked, and was taken out of its record. Its routes are
-    /// gone.
+    /// Records the error of a connection that has panicked. It was removed from its record together with its
+    /// routes.
     pub fn on_faulty(&mut self, handle: ConnectionHandle, fault: ConnectionError) {
         self.on_ended(handle);
         let Some(entry) = self
@@ -324,7 +323,7 @@ impl Table {
         }
     }
 
-    /// Frees the record of a drained connection.
+    /// Frees the record of a drained connection and drops the connection.
     fn forget(&mut self, handle: ConnectionHandle) {
         let Some(entry) = self.entries.get_mut(handle.index()) else {
             return;
@@ -340,12 +339,12 @@ impl Table {
 
 #[cfg(test)]
 impl Table {
-    /// Returns the records.
+    /// Returns the records, free ones included.
     pub fn entries(&self) -> &[Entry] {
         &self.entries
     }
 
-    /// Replaces the memory by one in which connections hold nothing so far.
+    /// Replaces the memory by one in which connections hold no bytes.
     pub fn set_memory(&mut self, memory: Memory) {
         self.memory = memory;
         self.entries
@@ -353,28 +352,27 @@ impl Table {
             .for_each(|entry| entry.held = Held::default());
     }
 
-    /// Returns the number of timers, those that were overtaken included.
+    /// Returns the number of timers, obsolete ones included.
     pub fn timers(&self) -> usize {
         self.timers.len()
     }
 }
 
-/// Notes the connection that is used from now on, to which panics and values of users that end are
-/// attributed.
+/// Sets the connection in use, to which panics and dropped values of users are attributed.
 #[inline]
-fn note_use(in_use: &mut Option<ConnectionHandle>, handle: ConnectionHandle) {
+fn set_in_use(in_use: &mut Option<ConnectionHandle>, handle: ConnectionHandle) {
     *in_use = Some(handle);
     foreign::set_owner(handle.to_bits());
 }
 
-/// Drops a connection that is over, after its sinks, which may have more to do.
+/// Drops a connection that is over. Its sinks are detached first, so that they can finish their work.
 pub fn drop_connection(mut connection: Box<Connection>) {
     connection.tap().set(None);
     connection.tap().set_guest(None);
     foreign::defer(connection);
 }
 
-/// Number of TLS tasks of ended connections that are not worth a search.
+/// Number of obsolete entries in the queue of TLS tasks below which it is not cleaned up.
 const SPARE_TASKS: usize = 64;
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use courser_base::Time;
 
-use super::{Table, note_use};
+use super::{Table, set_in_use};
 use crate::connection::Timer;
 use crate::endpoint::handle::ConnectionHandle;
 use crate::error::TransportError;
@@ -13,11 +13,11 @@ impl Table {
     /// Sets the timer of a connection that was used, and counts its memory.
     pub fn settle(&mut self, now: Time, handle: ConnectionHandle) {
         self.schedule(now, handle);
-        // Last, since it may close a connection, whose sinks may panic.
+        // Called last, because it may close a connection, whose sinks may panic.
         self.settle_memory(now, handle);
     }
 
-    /// Counts the memory that a connection holds, and reports the memory left to it.
+    /// Counts the memory that a connection holds, and passes it the memory left.
     pub fn settle_memory(&mut self, now: Time, handle: ConnectionHandle) {
         let Some(entry) = self.entries.get_mut(handle.index()) else {
             return;
@@ -30,18 +30,18 @@ impl Table {
         self.memory.windows().freeze(self.memory.is_tight());
         if self.memory.is_over() && self.memory.may_shed(now) {
             self.shed(now);
-            note_use(&mut self.in_use, handle);
+            set_in_use(&mut self.in_use, handle);
         }
     }
 
-    /// Closes the connection that holds most for the least progress. Examines all connections, so
+    /// Closes the connection that holds the most bytes for the least progress. Examines all connections, so
     /// it must run rarely.
     #[cold]
     fn shed(&mut self, now: Time) {
         let open = self.entries.iter_mut().enumerate();
         let open = open.filter_map(|(index, entry)| {
             let connection = entry.connection.as_deref_mut()?;
-            let burden = entry.held.burden(connection.streams().moved());
+            let burden = entry.held.burden(connection.streams().delivered());
             (!connection.is_closed()).then_some((burden, index))
         });
         let Some((_, index)) = open.max() else {
@@ -49,7 +49,7 @@ impl Table {
         };
         for entry in self.entries.iter_mut() {
             if let Some(connection) = entry.connection.as_deref_mut() {
-                entry.held.look(connection.streams().moved());
+                entry.held.restart(connection.streams().delivered());
             }
         }
         let entry = &mut self.entries[index];
@@ -57,7 +57,7 @@ impl Table {
             index: u32::try_from(index).expect("entries have 32-bit indices"),
             generation: entry.generation,
         };
-        note_use(&mut self.in_use, handle);
+        set_in_use(&mut self.in_use, handle);
         let Some(connection) = entry.connection.as_deref_mut() else {
             return;
         };
@@ -69,8 +69,8 @@ impl Table {
     }
 
     /// Sets the timer of a connection if it is earlier than the one that is set. Later deadlines are
-    /// considered when that one fires. A connection that may be idle is checked after a while, to
-    /// [give back](crate::connection::Connection::give_back) memory.
+    /// considered when that one expires. A connection that may be idle is checked after a while, to
+    /// [free](crate::connection::Connection::free_unneeded) memory.
     fn schedule(&mut self, now: Time, handle: ConnectionHandle) {
         let Some(entry) = self.entries.get_mut(handle.index()) else {
             return;
@@ -88,7 +88,7 @@ impl Table {
         if entry.scheduled.is_none_or(|scheduled| at < scheduled) {
             entry.scheduled = Some(at);
             self.timers.add(at, handle);
-            self.timers.forget_overtaken(&self.entries);
+            self.timers.remove_obsolete(&self.entries);
         }
     }
 
@@ -97,10 +97,10 @@ impl Table {
         self.timers.next()
     }
 
-    /// Removes and returns the next connection whose timer is due. It is the one in use from now on.
+    /// Removes and returns the next connection whose timer is due. Later panics are attributed to it.
     pub fn next_due(&mut self, now: Time) -> Option<ConnectionHandle> {
         while let Some(timer) = self.timers.next_due(now) {
-            note_use(&mut self.in_use, timer.handle);
+            set_in_use(&mut self.in_use, timer.handle);
             let entry = self.entry_mut(timer.handle);
             if let Some(entry) = entry.filter(|entry| entry.scheduled == Some(timer.at)) {
                 entry.scheduled = None;
@@ -121,7 +121,7 @@ impl Table {
         };
         let pauses = earlier / CHECKS_AT_ONCE;
         if pauses == 0 {
-            connection.give_back(now);
+            connection.free_unneeded(now);
             return self.settle(now, handle);
         }
         let later = now + CHECKS_PAUSE * pauses;
@@ -132,9 +132,9 @@ impl Table {
     }
 }
 
-/// Idle connections that give back memory before datagrams are received again (limit K256).
+/// Idle connections that free memory before datagrams are received again (limit K256).
 pub const CHECKS_AT_ONCE: u32 = 64;
-/// Least time between two checks of a connection that seems idle.
+/// Minimum time between two checks of a connection that may be idle.
 const CHECK_INTERVAL: Duration = Duration::from_millis(100);
-/// The pause between two such groups (limit K256).
+/// The pause between two groups of [`CHECKS_AT_ONCE`] connections (limit K256).
 pub const CHECKS_PAUSE: Duration = Duration::from_millis(2);

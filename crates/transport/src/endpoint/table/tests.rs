@@ -43,7 +43,7 @@ fn each_connection_is_queued_once_in_order() {
 }
 
 #[test]
-fn handle_of_a_forgotten_connection_finds_nothing() {
+fn handle_of_a_removed_connection_is_invalid() {
     let (mut table, handles) = table(1);
     table.mark_ready(handles[0]);
     table.queue_sender(handles[0]);
@@ -70,7 +70,7 @@ fn faulty_connection_keeps_its_error_until_it_is_released() {
 }
 
 #[test]
-fn faulty_connection_that_was_released_is_forgotten_at_once() {
+fn released_connection_is_removed_at_once_after_a_fault() {
     let (mut table, handles) = table(1);
     table.release(handles[0]);
     assert!(table.entry(handles[0]).is_some(), "it is not drained");
@@ -93,5 +93,9 @@ fn connection_whose_timer_is_due_is_in_use() {
     assert_eq!(table.take_in_use(), Some(handles[1]));
     assert_eq!(table.next_due(at(1)), None);
     table.entries[handles[0].index()].scheduled = Some(at(5));
-    assert_eq!(table.next_due(at(2)), None, "it was overtaken");
+    assert_eq!(
+        table.next_due(at(2)),
+        None,
+        "an earlier deadline has replaced it"
+    );
 }

@@ -9,20 +9,20 @@ use super::entries::Entry;
 use crate::endpoint::handle::ConnectionHandle;
 use crate::endpoint::shrink::shrink_heap;
 
-/// The time at which a connection has something to do.
+/// The time at which a timer of a connection expires.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Deadline {
     pub at: Time,
     pub handle: ConnectionHandle,
 }
 
-/// The deadlines of connections, the earliest first. A connection may have several: only the one in its
-/// record counts, and the others have been overtaken.
+/// The deadlines of connections, the earliest first. A connection may have several, of which only the one
+/// in its record counts and the others are obsolete.
 #[derive(Debug, Default)]
 pub struct Timers(BinaryHeap<Reverse<Deadline>>);
 
 impl Timers {
-    /// Adds a deadline.
+    /// Adds a deadline, which does not remove earlier ones of the connection.
     pub fn add(&mut self, at: Time, handle: ConnectionHandle) {
         self.0.push(Reverse(Deadline { at, handle }));
     }
@@ -42,9 +42,9 @@ impl Timers {
         Some(deadline)
     }
 
-    /// Removes deadlines that were overtaken by an earlier one. They stay until their time, or until
-    /// they are in the majority, so that removal costs one step for each deadline that was added.
-    pub fn forget_overtaken(&mut self, entries: &[Entry]) {
+    /// Removes obsolete deadlines if they are in the majority, so that the cost is constant for each added
+    /// deadline. The others are removed when they expire.
+    pub fn remove_obsolete(&mut self, entries: &[Entry]) {
         if self.0.len() <= 2 * entries.len() + SPARE_DEADLINES {
             return;
         }
@@ -63,7 +63,7 @@ impl Timers {
     }
 }
 
-/// Number of overtaken deadlines that are not worth a search.
+/// Number of obsolete deadlines below which they are not removed.
 const SPARE_DEADLINES: usize = 64;
 
 #[cfg(test)]
@@ -98,13 +98,13 @@ mod tests {
     }
 
     #[test]
-    fn overtaken_deadlines_are_forgotten_when_they_are_the_majority() {
+    fn obsolete_deadlines_are_removed_when_they_are_the_majority() {
         let mut timers = Timers::default();
         let mut entries = vec![Entry::default()];
         for seconds in (1..=100).rev() {
             entries[0].scheduled = Some(at(seconds));
             timers.add(at(seconds), handle(0));
-            timers.forget_overtaken(&entries);
+            timers.remove_obsolete(&entries);
         }
         assert!(timers.len() <= 2 + SPARE_DEADLINES, "{}", timers.len());
         assert_eq!(timers.next(), Some(at(1)));

@@ -1,4 +1,4 @@
-//! Tests that the limit of three times the received bytes holds and lets every handshake complete.
+//! Tests that the anti-amplification limit holds and that every handshake completes.
 //! RFC 9000 §8.1, attacks A03 and A04.
 
 use super::*;
@@ -42,8 +42,8 @@ fn completes(pair: &mut Pair) -> bool {
 }
 
 #[test]
-fn silent_client_gets_three_times_what_it_sent() {
-    // The pair checks each datagram; here the server wants to send far more.
+fn silent_client_receives_three_times_its_bytes() {
+    // The pair checks each datagram. The server has far more data to send.
     let mut pair = Pair::with(big_chain());
     let mut count = 0;
     pair.link.filter = Some(Box::new(move |_, datagram| {
@@ -58,7 +58,7 @@ fn silent_client_gets_three_times_what_it_sent() {
 }
 
 #[test]
-fn first_packets_in_every_subset_and_a_silent_client() {
+fn limit_holds_for_every_subset_of_first_packets() {
     // The pair checks every datagram of the server.
     for mask in 0..1u32 << 8 {
         let mut pair = Pair::with(big_chain());
@@ -80,7 +80,7 @@ fn first_packets_in_every_subset_and_a_silent_client() {
 }
 
 #[test]
-fn handshake_completes_whichever_of_the_clients_first_six_datagrams_are_lost() {
+fn handshake_completes_after_any_losses_among_the_first_six_datagrams_of_the_client() {
     for mask in 0..1 << 6 {
         let mut pair = masked(big_chain(), mask, 0);
         assert!(
@@ -92,7 +92,7 @@ fn handshake_completes_whichever_of_the_clients_first_six_datagrams_are_lost() {
 }
 
 #[test]
-fn handshake_completes_whichever_of_the_servers_first_six_datagrams_are_lost() {
+fn handshake_completes_after_any_losses_among_the_first_six_datagrams_of_the_server() {
     for mask in 0..1 << 6 {
         let mut pair = masked(big_chain(), 0, mask);
         assert!(
@@ -104,7 +104,7 @@ fn handshake_completes_whichever_of_the_servers_first_six_datagrams_are_lost() {
 }
 
 #[test]
-fn handshake_completes_whichever_of_the_first_six_both_ways_are_lost() {
+fn handshake_completes_after_any_losses_among_the_first_six_datagrams_of_both_ends() {
     // A coprime step walks through a third of all 2^12 masks in no particular order.
     for step in 0..1400 {
         let mask = step * 1_237 % (1 << 12);
@@ -125,7 +125,7 @@ fn handshake_completes_whichever_of_the_first_six_both_ways_are_lost() {
 }
 
 #[test]
-fn handshake_with_a_big_chain_completes_under_masks_both_ways() {
+fn handshake_with_a_big_chain_completes_after_losses_of_both_ends() {
     for step in 0..300 {
         let mask = step * 2_741 % (1 << 12);
         let mut pair = masked(big_chain(), mask & 0x3f, mask >> 6);
@@ -161,7 +161,7 @@ fn handshake_completes_through_heavy_random_loss() {
 }
 
 #[test]
-fn handshake_through_a_retry_completes_under_masks() {
+fn handshake_with_a_retry_completes_after_losses() {
     for mask in 0..1 << 6 {
         for both in [(mask, 0), (0, mask), (mask, mask)] {
             let mut setup = small_chain();
@@ -195,7 +195,7 @@ fn client_hello_of_two_packets_arrives_in_any_order() {
 }
 
 #[test]
-fn client_hello_whose_second_packet_comes_first_may_wait_for_acceptance() {
+fn client_hello_whose_second_packet_arrives_first_can_wait_to_be_accepted() {
     let mut pair = waiting_pair(|_| {});
     let flight = catch_first_flight(&mut pair);
     pair.deliver(flight[1].clone());
@@ -287,7 +287,7 @@ fn client_probes_with_a_padded_initial_and_then_with_a_handshake_packet() {
 }
 
 #[test]
-fn server_at_its_limit_waits_without_a_probe_timer() {
+fn server_at_its_limit_has_no_probe_timer() {
     let mut pair = Pair::with(big_chain());
     let mut count = 0;
     pair.link.filter = Some(Box::new(move |_, datagram| {

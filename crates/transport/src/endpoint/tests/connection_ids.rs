@@ -1,4 +1,4 @@
-//! Generators of connection IDs that users bring: honest ones and faulty ones. RFC 9000 §5.1.
+//! Tests correct and faulty connection ID generators of users. RFC 9000 §5.1.
 
 use courser_wire::ConnectionId;
 
@@ -9,7 +9,7 @@ use crate::cid::{
 };
 use crate::testing::{Ids, client_address, server_address};
 
-/// A pair whose server has server ID `server`.
+/// Creates a pair whose server has server ID `server`.
 fn pair_of(server: u8) -> Pair {
     pair_with_ids(Arc::new(server_ids(server)))
 }
@@ -36,17 +36,17 @@ fn ping(pair: &mut Pair) {
     pair.run_for(RTT * 2);
 }
 
-/// The ID that the client sends to.
+/// Returns the destination ID of the client's packets.
 fn id_in_use(pair: &mut Pair) -> ConnectionId {
     pair.client.connection().ids().destination()
 }
 
-/// All IDs of the server's connection.
+/// Returns all IDs of the server's connection.
 fn server_side(pair: &mut Pair) -> Vec<ConnectionId> {
     pair.server.connection().ids().active().collect()
 }
 
-/// Returns the next datagram of the client, which does not reach the server.
+/// Intercepts and returns the next datagram of the client.
 fn catch_ping(pair: &mut Pair) -> Datagram {
     pair.link.filter = Some(Box::new(|_, _| false));
     pair.client.connection().pings().request();
@@ -84,7 +84,7 @@ fn client_with_a_generator_is_addressed_by_its_ids() {
 }
 
 #[test]
-fn client_without_ids_may_use_a_generator_as_well() {
+fn client_can_use_a_generator_of_empty_ids() {
     let mut pair = Pair::with(Setup {
         client_ids: Some(Arc::new(RandomIdGenerator::new(0).expect("no bytes"))),
         ..Setup::default()
@@ -94,7 +94,7 @@ fn client_without_ids_may_use_a_generator_as_well() {
 }
 
 #[test]
-fn retry_leads_the_client_back_to_the_server() {
+fn source_id_of_a_retry_comes_from_the_generator() {
     let mut setup = Setup {
         server_ids: Some(Arc::new(server_ids(0x33))),
         ..Setup::default()
@@ -121,7 +121,7 @@ fn restarted_server_with_key_and_generator_resets_its_connections() {
 /// Attack A112: two servers share the key of their resets, and a datagram for one is sent to the
 /// other.
 #[test]
-fn datagram_at_the_wrong_server_of_a_fleet_ends_no_connection() {
+fn datagram_at_the_wrong_server_ends_no_connection() {
     let mut pair = pair_of(1);
     pair.connect();
     let caught = catch_ping(&mut pair);
@@ -137,7 +137,7 @@ fn datagram_at_the_wrong_server_of_a_fleet_ends_no_connection() {
         assert_eq!(stats.datagrams_foreign, 1 - resets as u64);
         assert_eq!(stats.datagrams_dropped, 1 - resets as u64);
         for answer in answers {
-            // The datagram at a server that takes it for its own would have ended the connection.
+            // A server that accepts the ID as its own would reset the connection.
             pair.deliver(answer);
             pair.drive();
             assert_eq!(lost(&pair.client), Some(&ConnectionError::Reset));
@@ -146,7 +146,7 @@ fn datagram_at_the_wrong_server_of_a_fleet_ends_no_connection() {
 }
 
 #[test]
-fn datagram_with_a_foreign_id_gets_no_answer_and_does_no_harm() {
+fn datagram_with_a_foreign_id_is_dropped_without_an_answer() {
     let mut pair = pair_of(1);
     pair.connect();
     let mut caught = catch_ping(&mut pair);
@@ -161,9 +161,9 @@ fn datagram_with_a_foreign_id_gets_no_answer_and_does_no_harm() {
     assert_eq!(lost(&pair.client), None);
 }
 
-/// A stateless reset has random bytes in the place of the ID, which no generator has made.
+/// A stateless reset has random bytes in place of the ID, which the generator rejects.
 #[test]
-fn reset_by_token_needs_no_id_of_the_generator() {
+fn reset_is_accepted_with_an_id_that_the_generator_rejects() {
     let mut pair = Pair::with(Setup {
         client_ids: Some(Arc::new(server_ids(9))),
         ..Setup::default()
@@ -280,7 +280,7 @@ fn generator_that_repeats_zeros_allows_one_connection() {
 }
 
 #[test]
-fn generator_of_another_length_than_announced_makes_no_connection() {
+fn generator_with_a_wrong_length_fails_the_connection() {
     for bytes in [&[1; 7][..], &[1; 9], &[]] {
         let mut pair = Pair::with(Setup {
             client_ids: Some(Arc::new(Constant(bytes))),

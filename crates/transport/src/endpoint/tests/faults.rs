@@ -1,4 +1,4 @@
-//! Panics in code of users: each ends the connection that it belongs to, and no other.
+//! Tests panics in code of users: each ends its own connection, and no other.
 
 use std::panic::resume_unwind;
 use std::thread::panicking;
@@ -56,7 +56,7 @@ fn attach(endpoint: &mut Endpoint, handle: ConnectionHandle, sink: impl Sink + '
     connection.tap().set(Some(Box::new(sink)));
 }
 
-/// Sends what a connection has to send, after which its memory and its timer are settled.
+/// Polls all datagrams of a connection, after which its memory and its timer are updated.
 fn send(endpoint: &mut Endpoint, handle: ConnectionHandle) {
     let mut buffer = TransmitBuffer::new(1);
     while endpoint
@@ -70,10 +70,10 @@ fn is_alive(endpoint: &Endpoint, handle: ConnectionHandle) -> bool {
     connection.is_some_and(|it| !it.is_closed())
 }
 
-/// A driver whose socket takes nothing lets time pass for waiting senders. One of them is drained, and the
-/// sink that is dropped with it panics.
+/// Time passes while the socket of the driver accepts no datagrams. A waiting sender is drained, and its
+/// sink panics when it is dropped.
 #[test]
-fn panic_while_senders_settle_ends_the_sender_that_caused_it() {
+fn panic_in_settle_senders_ends_only_its_sender() {
     let mut endpoint = endpoint(1 << 30);
     let (over, other) = (connect(&mut endpoint), connect(&mut endpoint));
     attach(&mut endpoint, over, PanicsOnDrop);

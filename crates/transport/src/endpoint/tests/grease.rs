@@ -1,4 +1,4 @@
-//! Greasing of the QUIC bit (RFC 9287), and datagrams of other protocols (RFC 9443).
+//! Tests greasing of the QUIC bit (RFC 9287), and datagrams of other protocols (RFC 9443).
 
 use courser_wire::packet::has_fixed_bit;
 
@@ -24,7 +24,7 @@ fn bits(datagrams: &[Datagram]) -> (usize, usize) {
 }
 
 #[test]
-fn the_bit_is_cleared_at_random_if_both_ends_accept_that() {
+fn quic_bit_is_cleared_at_random_if_both_ends_accept_that() {
     let pair = greased(true, true);
     for (end, whose) in [(&pair.client, "client"), (&pair.server, "server")] {
         let (with, without) = bits(&end.sent);
@@ -34,12 +34,12 @@ fn the_bit_is_cleared_at_random_if_both_ends_accept_that() {
     assert_eq!(
         first.kind,
         PacketKind::Initial,
-        "nothing is known of the server"
+        "the parameter of the server is unknown"
     );
 }
 
 #[test]
-fn the_bit_is_never_cleared_to_a_peer_that_does_not_accept_that() {
+fn quic_bit_is_never_cleared_to_a_peer_that_does_not_accept_that() {
     for (client, server) in [(false, false), (true, false), (false, true)] {
         let pair = greased(client, server);
         for end in [&pair.client, &pair.server] {
@@ -49,7 +49,7 @@ fn the_bit_is_never_cleared_to_a_peer_that_does_not_accept_that() {
 }
 
 #[test]
-fn losses_and_new_keys_do_not_matter_to_greased_ends() {
+fn greased_ends_survive_losses_and_key_updates() {
     for seed in 0..20 {
         let mut pair = Pair::with(Setup {
             seed,
@@ -76,7 +76,7 @@ fn datagrams_of_other_protocols_get_no_answer() {
         pair.server.endpoint.config.grease_quic_bit = greased;
         // STUN, ZRTP, DTLS, and the channels of TURN below the range of QUIC.
         for first in [0, 3, 16, 20, 63] {
-            let mut datagram = Stranger::new(1).initial();
+            let mut datagram = FirstDatagram::new(1).initial();
             datagram.bytes[0] = first;
             let answers = answers(&mut pair, datagram);
             assert!(answers.is_empty(), "{greased} {first}: RFC 9443 §3");
@@ -109,7 +109,7 @@ fn path_that_drops_cleared_bits_is_usable() {
     }
 }
 
-/// A client that reports packets with a cleared bit as lost must not slow down those that never get any.
+/// The loss of packets with a cleared bit must not affect peers that never get any.
 #[test]
 fn losses_of_cleared_bits_leave_batches_to_peers_that_refuse_them() {
     let mut pair = Pair::new();

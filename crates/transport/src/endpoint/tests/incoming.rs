@@ -1,4 +1,4 @@
-//! New clients: accepted, refused, ignored, too many.
+//! Tests new clients that are accepted, refused, ignored, or exceed a limit.
 
 use courser_wire::TransportErrorCode;
 
@@ -51,22 +51,25 @@ fn refused_client_gets_the_reason_at_once() {
 }
 
 #[test]
-fn refusal_is_smaller_than_what_it_answers() {
+fn refusal_is_smaller_than_its_trigger() {
     let mut pair = waiting_pair(|_| {});
-    let stranger = Stranger::new(1);
-    answers(&mut pair, stranger.initial());
+    let first_datagram = FirstDatagram::new(1);
+    answers(&mut pair, first_datagram.initial());
     let incoming = pair.server.endpoint.poll_incoming().expect("it waits");
     pair.server.endpoint.refuse(pair.now, incoming);
     pair.drive();
     let [answer] = &pair.server.sent[..] else {
         panic!("one answer")
     };
-    assert_eq!(close_code(answer, &stranger.destination), Some(REFUSED));
+    assert_eq!(
+        close_code(answer, &first_datagram.destination),
+        Some(REFUSED)
+    );
     assert!(answer.bytes.len() < 1200);
 }
 
 #[test]
-fn ignored_client_hears_nothing_and_is_new_when_it_tries_again() {
+fn ignored_client_gets_no_answer_and_is_new_on_its_next_attempt() {
     let mut pair = waiting_pair(|_| {});
     pair.start();
     pair.run_for(RTT);
@@ -82,14 +85,14 @@ fn ignored_client_hears_nothing_and_is_new_when_it_tries_again() {
 }
 
 #[test]
-fn room_for_waiting_clients_is_limited() {
+fn number_of_waiting_clients_is_limited() {
     for policy in [RetryPolicy::Never, RetryPolicy::Auto] {
         let mut pair = waiting_pair(|server| {
             server.max_incoming = 3;
             server.retry = policy;
         });
         let answered: Vec<_> = (0..6)
-            .map(|number| answers(&mut pair, Stranger::new(number).initial()).len())
+            .map(|number| answers(&mut pair, FirstDatagram::new(number).initial()).len())
             .collect();
         let retries = usize::from(policy == RetryPolicy::Auto);
         assert_eq!(answered, [0, 0, 0, retries, retries, retries], "{policy:?}");
@@ -110,7 +113,7 @@ fn bytes_of_waiting_clients_are_limited() {
     });
     for number in 0..10 {
         for _ in 0..3 {
-            answers(&mut pair, Stranger::new(number).initial());
+            answers(&mut pair, FirstDatagram::new(number).initial());
         }
     }
     let kept = waiting_bytes(&pair.server.endpoint);
@@ -118,22 +121,22 @@ fn bytes_of_waiting_clients_are_limited() {
 }
 
 #[test]
-fn a_waiting_client_has_room_for_eight_datagrams() {
+fn waiting_client_can_have_eight_datagrams() {
     let mut pair = waiting_pair(|_| {});
     for _ in 0..100 {
-        answers(&mut pair, Stranger::new(1).initial());
+        answers(&mut pair, FirstDatagram::new(1).initial());
     }
     assert_eq!(waiting_bytes(&pair.server.endpoint), 8 * 1200);
     assert_eq!(pair.server.endpoint.stats().datagrams_dropped, 92);
 }
 
 #[test]
-fn datagrams_of_others_are_not_kept_for_a_waiting_client() {
+fn datagrams_from_other_addresses_are_not_stored_for_a_waiting_client() {
     let mut pair = waiting_pair(|_| {});
-    answers(&mut pair, Stranger::new(1).initial());
-    let other = Stranger {
-        address: Stranger::new(2).address,
-        ..Stranger::new(1)
+    answers(&mut pair, FirstDatagram::new(1).initial());
+    let other = FirstDatagram {
+        address: FirstDatagram::new(2).address,
+        ..FirstDatagram::new(1)
     };
     answers(&mut pair, other.initial());
     assert_eq!(waiting_bytes(&pair.server.endpoint), 1200);
@@ -142,24 +145,24 @@ fn datagrams_of_others_are_not_kept_for_a_waiting_client() {
 #[test]
 fn first_datagrams_that_break_a_rule_are_dropped() {
     let mut pair = waiting_pair(|_| {});
-    let mut forged = Stranger::new(3).initial();
+    let mut forged = FirstDatagram::new(3).initial();
     *forged.bytes.last_mut().expect("bytes") ^= 1;
-    let mut handshake = Stranger::new(4).initial();
+    let mut handshake = FirstDatagram::new(4).initial();
     handshake.bytes[0] |= 0x20;
     let cases = [
         (
             "too small",
-            Stranger {
+            FirstDatagram {
                 len: 1199,
-                ..Stranger::new(1)
+                ..FirstDatagram::new(1)
             }
             .initial(),
         ),
         (
             "short ID",
-            Stranger {
+            FirstDatagram {
                 destination: id(&[1; 7]),
-                ..Stranger::new(2)
+                ..FirstDatagram::new(2)
             }
             .initial(),
         ),
@@ -176,9 +179,9 @@ fn first_datagrams_that_break_a_rule_are_dropped() {
 fn padding_behind_the_initial_counts_for_its_size() {
     // Coalesced with bytes of any kind, because the datagram must be large.
     let mut pair = waiting_pair(|_| {});
-    let mut datagram = Stranger {
+    let mut datagram = FirstDatagram {
         len: 600,
-        ..Stranger::new(1)
+        ..FirstDatagram::new(1)
     }
     .initial();
     datagram.bytes.resize(1200, 0);
@@ -187,9 +190,9 @@ fn padding_behind_the_initial_counts_for_its_size() {
 }
 
 #[test]
-fn unusable_configuration_is_an_error_and_leaves_nothing() {
+fn unusable_configuration_is_an_error_without_state() {
     let mut pair = waiting_pair(|_| {});
-    answers(&mut pair, Stranger::new(1).initial());
+    answers(&mut pair, FirstDatagram::new(1).initial());
     let incoming = pair.server.endpoint.poll_incoming().expect("it waits");
     let mut config = ServerConfig::new(server_tls(&[b"test"]));
     config.transport = Arc::new(TransportConfig {
@@ -208,14 +211,14 @@ fn unusable_configuration_is_an_error_and_leaves_nothing() {
 fn client_that_breaks_a_rule_at_once_is_closed() {
     let mut pair = Pair::new();
     // HANDSHAKE_DONE is not allowed in an Initial.
-    let stranger = Stranger {
+    let first_datagram = FirstDatagram {
         payload: vec![0x1e],
-        ..Stranger::new(1)
+        ..FirstDatagram::new(1)
     };
-    let answers = answers(&mut pair, stranger.initial());
+    let answers = answers(&mut pair, first_datagram.initial());
     let codes: Vec<_> = answers
         .iter()
-        .filter_map(|it| close_code(it, &stranger.destination))
+        .filter_map(|it| close_code(it, &first_datagram.destination))
         .collect();
     assert_eq!(codes, [TransportErrorCode::PROTOCOL_VIOLATION.value()]);
     pair.run_for(Duration::from_secs(10));
@@ -226,7 +229,7 @@ fn client_that_breaks_a_rule_at_once_is_closed() {
 fn stopped_server_admits_no_client_and_keeps_its_connections() {
     let mut pair = Pair::connected();
     pair.server.endpoint.set_server_config(None);
-    assert!(answers(&mut pair, Stranger::new(1).initial()).is_empty());
+    assert!(answers(&mut pair, FirstDatagram::new(1).initial()).is_empty());
     assert_eq!(pair.server.endpoint.stats().waiting, 0);
     pair.client.connection().pings().request();
     pair.client.touch();
@@ -236,16 +239,16 @@ fn stopped_server_admits_no_client_and_keeps_its_connections() {
 }
 
 #[test]
-fn new_limits_count_from_now_on() {
+fn new_limits_apply_at_once() {
     let mut pair = waiting_pair(|server| server.retry = RetryPolicy::Never);
-    answers(&mut pair, Stranger::new(1).initial());
+    answers(&mut pair, FirstDatagram::new(1).initial());
     let mut config = ServerConfig::clone(&pair.server_config);
     config.max_incoming = 2;
     pair.server
         .endpoint
         .set_server_config(Some(Arc::new(config)));
     for number in 2..5 {
-        answers(&mut pair, Stranger::new(number).initial());
+        answers(&mut pair, FirstDatagram::new(number).initial());
     }
     assert_eq!(pair.server.endpoint.stats().waiting, 2);
 }
@@ -255,7 +258,7 @@ fn half_open_connections_without_progress_end_after_five_seconds() {
     // Attack A38: no client continues the handshake.
     let mut pair = pair_with(|server| server.retry = RetryPolicy::Never);
     for number in 0..50 {
-        answers(&mut pair, Stranger::new(number).initial());
+        answers(&mut pair, FirstDatagram::new(number).initial());
     }
     assert_eq!(pair.server.endpoint.stats().half_open, 50);
     pair.run_for(Duration::from_millis(4_900));
@@ -265,13 +268,13 @@ fn half_open_connections_without_progress_end_after_five_seconds() {
 }
 
 #[test]
-fn a_flood_of_first_packets_costs_bounded_memory() {
+fn memory_is_bounded_in_a_flood_of_first_packets() {
     // Attack A02: beyond the limit each client costs at most a Retry, and those are limited as
     // well.
     let mut pair = waiting_pair(|server| retry_from(server, 16));
     slow_replies(&mut pair);
     for number in 0..2000 {
-        let datagram = Stranger::new(number).initial();
+        let datagram = FirstDatagram::new(number).initial();
         pair.deliver(datagram);
     }
     let endpoint = &pair.server.endpoint;

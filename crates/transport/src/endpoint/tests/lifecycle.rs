@@ -1,4 +1,4 @@
-//! The life cycle of connections: routes, records, timers, handles.
+//! Tests the life cycle of connections: routes, records, timers, handles.
 
 use super::*;
 use crate::config::TransportConfig;
@@ -15,7 +15,7 @@ fn one_life(pair: &mut Pair) {
 }
 
 #[test]
-fn nothing_is_left_of_a_closed_connection() {
+fn closed_connection_leaves_no_state() {
     let mut pair = Pair::connected();
     assert!(pair.server.endpoint.router.len() > 1);
     assert!(pair.client.endpoint.router.len() > 1);
@@ -41,7 +41,7 @@ fn nothing_is_left_of_a_closed_connection() {
 }
 
 #[test]
-fn nothing_is_left_of_a_connection_that_fell_silent() {
+fn connection_that_timed_out_leaves_no_state() {
     let mut pair = Pair::connected();
     pair.link.loss = 1000;
     pair.run_for(Duration::from_secs(60));
@@ -52,8 +52,8 @@ fn nothing_is_left_of_a_connection_that_fell_silent() {
 }
 
 #[test]
-fn nothing_is_left_of_a_handshake_that_failed() {
-    for (name, lost_to) in [("no answer", 4433), ("no way back", 50_000)] {
+fn failed_handshake_leaves_no_state() {
+    for (name, lost_to) in [("no answer", 4433), ("answers are lost", 50_000)] {
         let mut pair = Pair::new();
         pair.link.filter = Some(Box::new(move |_, datagram| datagram.to.port() != lost_to));
         pair.start();
@@ -69,7 +69,7 @@ fn nothing_is_left_of_a_handshake_that_failed() {
 }
 
 #[test]
-fn records_are_used_again_and_old_handles_name_nothing() {
+fn records_are_reused_and_old_handles_are_invalid() {
     let mut pair = Pair::new();
     let mut handles = Vec::new();
     for life in 0..30 {
@@ -96,7 +96,7 @@ fn records_are_used_again_and_old_handles_name_nothing() {
 }
 
 #[test]
-fn events_can_be_read_before_a_connection_is_forgotten() {
+fn events_can_be_read_until_a_connection_is_released() {
     let mut pair = Pair::connected();
     let handle = pair.client.handle.expect("one");
     pair.link.loss = 1000;
@@ -125,7 +125,7 @@ fn events_can_be_read_before_a_connection_is_forgotten() {
 }
 
 #[test]
-fn outdated_deadlines_do_not_pile_up() {
+fn number_of_obsolete_deadlines_is_bounded() {
     let mut setup = Setup::default();
     setup.client.keep_alive_interval = Some(Duration::from_secs(5));
     let mut pair = Pair::with(setup);
@@ -169,7 +169,7 @@ fn late_copy_of_a_first_flight_is_no_new_client() {
 }
 
 #[test]
-fn replayed_session_changes_nothing() {
+fn replayed_session_has_no_effect() {
     // Attack A35, in both directions, a hundred times, in another order each time.
     let mut pair = Pair::connected();
     let (client, server) = (pair.client.sent.clone(), pair.server.sent.clone());
@@ -240,7 +240,7 @@ fn several_connections_of_one_client_do_not_mix() {
 }
 
 #[test]
-fn a_buffer_of_several_datagrams_is_split() {
+fn buffer_of_several_datagrams_is_split() {
     let mut pair = Pair::connected();
     let id = pair
         .client
@@ -366,7 +366,7 @@ fn garbage_of_any_length_is_dropped() {
     pair.run_for(Duration::from_secs(1));
     assert!(
         pair.client.connection().stats().acks_received > before,
-        "it still works"
+        "the endpoint still works"
     );
 }
 
@@ -414,7 +414,7 @@ fn released_connection_still_sends_its_close() {
 }
 
 #[test]
-fn records_of_drained_connections_are_used_again_only_when_they_are_released() {
+fn records_of_drained_connections_are_reused_only_after_release() {
     let mut pair = Pair::new();
     pair.client.releases = false;
     let mut handles = Vec::new();
@@ -436,9 +436,10 @@ fn records_of_drained_connections_are_used_again_only_when_they_are_released() {
     assert_eq!(pair.client.endpoint.table.entries().len(), 1);
 }
 
-/// A driver whose socket takes nothing: time passes for connections that have sent one batch, or none.
+/// Time passes while the socket of the driver accepts no datagrams, for connections that have sent one batch
+/// or none.
 #[test]
-fn connections_that_cannot_send_still_end() {
+fn connections_that_cannot_send_still_time_out() {
     for batches in [1, 0] {
         let mut pair = Pair::with(Setup::default());
         let (config, peer) = (pair.client_config.clone(), pair.server.address);

@@ -1,4 +1,4 @@
-//! The budget for all memory that peers make an endpoint hold: limit K81.
+//! Tests the budget for all memory that peers make an endpoint hold (limit K81).
 
 use courser_wire::{Direction, TransportErrorCode};
 
@@ -42,7 +42,7 @@ fn fill_once(pair: &mut Pair) -> u64 {
 }
 
 #[test]
-fn memory_that_a_peer_occupies_is_counted_and_given_back() {
+fn memory_that_a_peer_occupies_is_counted_and_freed() {
     let mut pair = pair_within(10 << 20);
     let sent = fill(&mut pair, 400_000);
     let stats = pair.server.endpoint.stats();
@@ -82,7 +82,7 @@ fn idle_connections_and_streams_count() {
 }
 
 #[test]
-fn less_is_taken_from_the_application_when_memory_is_short() {
+fn connections_accept_less_from_the_application_when_memory_is_short() {
     for (budget, most) in [
         (1 << 30, 512 << 10),
         (1 << 20, 256 << 10),
@@ -129,14 +129,14 @@ impl Autotuned {
 }
 
 #[test]
-fn newcomers_are_refused_when_memory_is_short() {
+fn new_clients_are_refused_when_memory_is_short() {
     let mut pair = pair_within(400 << 10);
     fill(&mut pair, 365 << 10);
-    let stranger = Stranger::new(1);
-    let answers = answers(&mut pair, stranger.initial());
+    let first_datagram = FirstDatagram::new(1);
+    let answers = answers(&mut pair, first_datagram.initial());
     let codes: Vec<_> = answers
         .iter()
-        .filter_map(|it| close_code(it, &stranger.destination))
+        .filter_map(|it| close_code(it, &first_datagram.destination))
         .collect();
     assert_eq!(codes, [TransportErrorCode::CONNECTION_REFUSED.value()]);
     assert_eq!(pair.server.endpoint.stats().refused_for_memory, 1);
@@ -150,7 +150,7 @@ fn connection_with_the_most_memory_is_closed_when_none_is_left() {
     let code = TransportErrorCode::INTERNAL_ERROR.value();
     assert_eq!(pair.server_error(), Some(code));
     pair.run_for(RTT);
-    assert_eq!(pair.client_heard(), Some(code));
+    assert_eq!(pair.close_received_by_client(), Some(code));
 }
 
 /// The handles of a connection at the client and at the server.
@@ -171,7 +171,7 @@ fn two_within(budget: u64) -> (Pair, [Handles; 2]) {
     (pair, [first, second])
 }
 
-/// Makes a connection the one that the pair uses.
+/// Sets the connection that the pair uses.
 fn choose(pair: &mut Pair, (client, server): Handles) {
     pair.client.handle = client;
     pair.server.handle = server;
@@ -192,13 +192,13 @@ fn fill_until_one_is_closed(pair: &mut Pair, handles: Handles) {
 }
 
 fn is_closed(pair: &Pair, (_, server): Handles) -> bool {
-    let handle = server.expect("a connection was made");
+    let handle = server.expect("a connection exists");
     let connection = pair.server.endpoint.connection(handle);
     connection.is_none_or(Connection::is_closed)
 }
 
 #[test]
-fn of_two_connections_the_one_that_holds_most_is_closed() {
+fn connection_with_the_most_memory_of_two_is_closed() {
     for large_is_first in [true, false] {
         let (mut pair, [first, second]) = two_within(400 << 10);
         let (large, small) = match large_is_first {
@@ -216,13 +216,13 @@ fn of_two_connections_the_one_that_holds_most_is_closed() {
         pair.run_for(RTT);
         assert!(
             !pair.client.connection().is_closed(),
-            "the small one goes on"
+            "the smaller one stays open"
         );
     }
 }
 
 #[test]
-fn a_connection_that_makes_progress_may_hold_more_than_an_idle_one() {
+fn connection_that_makes_progress_may_hold_more_than_an_idle_one() {
     let (mut pair, [idle, busy]) = two_within(400 << 10);
     choose(&mut pair, idle);
     fill(&mut pair, 160 << 10);
@@ -252,11 +252,11 @@ fn a_connection_that_makes_progress_may_hold_more_than_an_idle_one() {
 }
 
 #[test]
-fn the_budget_has_a_least_value() {
+fn budget_has_a_minimum() {
     let mut config = EndpointConfig::from_seed([1; 32]);
     assert_eq!(config.validate(), Ok(()));
     config.memory_budget = 0;
-    let error = config.validate().expect_err("nothing is too little");
+    let error = config.validate().expect_err("zero is below the minimum");
     assert_eq!(error.field, "memory_budget");
     assert!(
         error.message.contains("is 0, allowed is 1048576 to"),
@@ -265,7 +265,7 @@ fn the_budget_has_a_least_value() {
 }
 
 #[test]
-fn an_idle_connection_keeps_no_memory_for_the_next_packets() {
+fn idle_connection_frees_memory_for_the_next_packets() {
     let mut pair = pair_within(10 << 20);
     let streams = pair.client.connection().streams();
     let id = streams.open(Direction::Unidirectional).expect("room");
@@ -297,7 +297,7 @@ fn an_idle_connection_keeps_no_memory_for_the_next_packets() {
     }
 }
 
-/// Returns true if neither end of the pair holds keys that it could do without.
+/// Returns true if both ends of the pair have reduced their keys to secrets.
 fn hold_secrets(pair: &Pair) -> bool {
     [&pair.client, &pair.server].into_iter().all(|end| {
         let entry = end
@@ -311,9 +311,9 @@ fn hold_secrets(pair: &Pair) -> bool {
     })
 }
 
-/// The patience grows while keys are needed again soon.
+/// The idle time before this grows while keys are needed again soon.
 #[test]
-fn a_silent_connection_keeps_secrets_instead_of_keys_and_goes_on() {
+fn idle_connection_stores_secrets_instead_of_keys_and_continues() {
     let mut pair = pair_within(10 << 20);
     let silences = [
         (3, true),
@@ -344,9 +344,9 @@ fn a_silent_connection_keeps_secrets_instead_of_keys_and_goes_on() {
     }
 }
 
-/// K256. What is put off comes after a pause for each group before it.
+/// Each group is processed after a pause for each group before it (limit K256).
 #[test]
-fn very_many_connections_that_become_idle_give_memory_back_in_groups() {
+fn connections_that_become_idle_together_free_memory_in_groups() {
     let mut pair = pair_within(10 << 20);
     pair.run_for(Duration::from_millis(800));
     assert!(!hold_secrets(&pair));

@@ -1,4 +1,4 @@
-//! Tokens of NEW_TOKEN frames, which prove an address for later connections. RFC 9000 §8.1.3.
+//! Tests NEW_TOKEN tokens, which validate an address on later connections. RFC 9000 §8.1.3.
 
 use std::sync::Mutex;
 
@@ -7,7 +7,7 @@ use bytes::Bytes;
 use super::*;
 use crate::config::{MemoryTokenStore, TokenStore};
 
-/// Returns one token again and again, which no correct store does.
+/// A faulty store that returns the same token each time.
 #[derive(Default)]
 struct Replayed(Mutex<Vec<Bytes>>);
 
@@ -55,7 +55,7 @@ fn first_token(pair: &Pair, from: usize) -> Vec<u8> {
 }
 
 #[test]
-fn token_proves_the_address_on_the_next_connection() {
+fn token_validates_the_address_on_the_next_connection() {
     let mut pair = connected_with(Arc::new(MemoryTokenStore::default()));
     let mut used: Vec<Vec<u8>> = Vec::new();
     for _ in 0..6 {
@@ -71,7 +71,7 @@ fn token_proves_the_address_on_the_next_connection() {
 }
 
 #[test]
-fn token_goes_to_the_server_that_gave_it_and_to_no_other() {
+fn token_is_sent_only_to_the_server_that_issued_it() {
     let store = Arc::new(MemoryTokenStore::default());
     let mut pair = connected_with(Arc::clone(&store) as Arc<dyn TokenStore>);
     let (now, peer, config) = (pair.now, pair.server.address, pair.client_config.clone());
@@ -88,21 +88,24 @@ fn token_goes_to_the_server_that_gave_it_and_to_no_other() {
     assert!(store.take("localhost:4433").is_some(), "it is kept");
 }
 
-/// RFC 9001 §9.2: a client reads nothing into a token. It returns the bytes that it was given.
+/// RFC 9001 §9.2: a token is opaque to the client, which returns the same bytes.
 #[test]
-fn client_returns_whatever_it_was_given() {
+fn client_returns_tokens_unchanged() {
     let mut pair = connected_with(Arc::new(MemoryTokenStore::default()));
     for token in [&b"x"[..], b"GET / HTTP/1.1\r\n\r\n", &[0; 200]] {
         let store = Arc::new(Replayed::default());
         store.put("localhost:4433", Bytes::copy_from_slice(token));
         pair.client_config.tokens = Some(store);
         let from = pair.client.sent.len();
-        assert!(!connects_validated(&mut pair), "it is none of the server");
+        assert!(
+            !connects_validated(&mut pair),
+            "the server did not issue it"
+        );
         assert_eq!(first_token(&pair, from), token);
     }
 }
 
-/// RFC 9000 §8.1.3: tokens that a server gives are never empty (§19.7).
+/// RFC 9000 §8.1.3: a server issues no empty tokens (§19.7).
 #[test]
 fn tokens_of_a_server_are_not_empty() {
     let store = Arc::new(Replayed::default());
@@ -129,7 +132,7 @@ fn token_is_in_every_initial() {
 }
 
 #[test]
-fn server_gives_as_many_as_configured_and_all_differ() {
+fn server_issues_the_configured_number_of_different_tokens() {
     for count in [0, 1, 2, 4, 9] {
         let store = Arc::new(Replayed::default());
         let mut pair = pair_with(|server| server.new_tokens = count);
@@ -144,23 +147,23 @@ fn server_gives_as_many_as_configured_and_all_differ() {
 }
 
 #[test]
-fn token_proves_only_once() {
+fn token_validates_only_once() {
     let mut pair = connected_with(Arc::new(Replayed::default()));
     let proven: Vec<_> = (0..5).map(|_| connects_validated(&mut pair)).collect();
     assert_eq!(proven, [true, false, false, false, false], "attack A13");
 }
 
-/// Anyone on the path sees the token of an Initial and can be faster than its owner.
+/// An attacker on the path can copy the token of an Initial and be faster than its owner.
 #[test]
-fn token_in_a_packet_that_does_not_open_stays_with_its_owner() {
+fn token_in_a_packet_that_does_not_open_is_not_used_up() {
     let store = Arc::new(Replayed::default());
     let mut pair = connected_with(Arc::clone(&store) as Arc<dyn TokenStore>);
-    let stranger = Stranger {
+    let first_datagram = FirstDatagram {
         token: store.take("localhost:4433").expect("a token").to_vec(),
         address: pair.client.address,
-        ..Stranger::new(1)
+        ..FirstDatagram::new(1)
     };
-    let mut forged = stranger.initial();
+    let mut forged = first_datagram.initial();
     *forged.bytes.last_mut().expect("not empty") ^= 1;
     pair.accepts = false;
     assert!(answers(&mut pair, forged).is_empty());
@@ -180,7 +183,7 @@ impl TokenStore for Long {
 }
 
 #[test]
-fn tokens_that_leave_no_room_are_not_sent() {
+fn tokens_too_long_for_an_initial_are_not_sent() {
     for (len, is_sent) in [(512, true), (513, false), (1300, false)] {
         let mut pair = connected_with(Arc::new(Long(len)));
         assert!(pair.client.has(&Event::Confirmed), "{len} bytes");
@@ -191,21 +194,21 @@ fn tokens_that_leave_no_room_are_not_sent() {
 }
 
 #[test]
-fn token_of_another_address_proves_nothing_and_does_no_harm() {
+fn token_of_another_address_is_ignored() {
     let mut pair = connected_with(Arc::new(MemoryTokenStore::default()));
     pair.client.address = SocketAddr::from(([10, 0, 0, 99], 50_000));
     assert!(!connects_validated(&mut pair));
 }
 
 #[test]
-fn another_port_of_the_same_address_is_fine() {
+fn token_is_valid_on_another_port_of_the_address() {
     let mut pair = connected_with(Arc::new(MemoryTokenStore::default()));
     pair.client.address.set_port(50_001);
     assert!(connects_validated(&mut pair));
 }
 
 #[test]
-fn token_is_good_for_a_day() {
+fn token_is_valid_for_a_day() {
     for (hours, is_good) in [(24 * 60 - 1, true), (24 * 60 + 1, false)] {
         let mut pair = connected_with(Arc::new(MemoryTokenStore::default()));
         pair.now += Duration::from_secs(hours * 60);
@@ -214,7 +217,7 @@ fn token_is_good_for_a_day() {
 }
 
 #[test]
-fn token_in_the_place_of_one_from_a_retry_leads_to_a_retry() {
+fn new_token_token_after_a_retry_gets_another_retry() {
     let store = Arc::new(Replayed::default());
     let mut pair = connected_with(Arc::clone(&store) as Arc<dyn TokenStore>);
     let token = store.take("localhost:4433").expect("a token").to_vec();
@@ -224,23 +227,23 @@ fn token_in_the_place_of_one_from_a_retry_leads_to_a_retry() {
         .endpoint
         .set_server_config(Some(Arc::new(config)));
     pair.accepts = false;
-    // From another address the token is worthless.
-    let stranger = Stranger {
+    // From another address the token is invalid.
+    let first_datagram = FirstDatagram {
         token: token.clone(),
-        ..Stranger::new(1)
+        ..FirstDatagram::new(1)
     };
-    let answer = answers(&mut pair, stranger.initial());
+    let answer = answers(&mut pair, first_datagram.initial());
     assert_eq!(
         answer.iter().map(kind_of).collect::<Vec<_>>(),
         [PacketKind::Retry]
     );
     // From the right address no Retry is needed.
-    let stranger = Stranger {
+    let first_datagram = FirstDatagram {
         token,
         address: pair.client.address,
-        ..Stranger::new(2)
+        ..FirstDatagram::new(2)
     };
-    assert!(answers(&mut pair, stranger.initial()).is_empty());
+    assert!(answers(&mut pair, first_datagram.initial()).is_empty());
     assert!(
         pair.server
             .endpoint
@@ -251,7 +254,7 @@ fn token_in_the_place_of_one_from_a_retry_leads_to_a_retry() {
 }
 
 #[test]
-fn proven_client_gets_all_of_a_big_chain_at_once() {
+fn validated_client_receives_a_big_chain_at_once() {
     let mut setup = Setup::default();
     setup.server.tls = crate::testing::identity::server_tls_with_big_chain(&[b"test"], 19);
     let mut pair = Pair::with(setup);

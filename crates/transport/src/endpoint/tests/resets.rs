@@ -1,5 +1,4 @@
-//! Stateless resets, sent by an end that lost its state and accepted by one that did not. RFC 9000
-//! §10.3.
+//! Tests stateless resets that an end without state sends and its peer accepts. RFC 9000 §10.3.
 
 use courser_wire::ConnectionId;
 use courser_wire::frame::{Frame, NewConnectionId, RetireConnectionId};
@@ -19,7 +18,7 @@ fn short(from: u16, destination: &[u8], len: usize) -> Datagram {
     let mut bytes = vec![0x40];
     bytes.extend_from_slice(destination);
     bytes.resize(len, 0xee);
-    let (from, to) = (Stranger::new(from).address, server_address());
+    let (from, to) = (FirstDatagram::new(from).address, server_address());
     Datagram {
         from,
         to,
@@ -33,7 +32,7 @@ fn token_of(pair: &Pair, id: &ConnectionId) -> [u8; 16] {
     pair.server.endpoint.stateless.reset_token(id)
 }
 
-/// Returns the ID that the client sends to.
+/// Returns the destination ID of the client's packets.
 fn id_in_use(pair: &mut Pair) -> ConnectionId {
     pair.client.connection().forging_ids().0
 }
@@ -44,9 +43,9 @@ fn reset_token(pair: &mut Pair) -> [u8; 16] {
     token_of(pair, &id)
 }
 
-/// Makes the server use an ID of the client that has a token, which its first ID lacks. Then
-/// restarts the client's machine.
-fn client_forgets(pair: &mut Pair) {
+/// Makes the server use an ID of the client with a token, which the first ID does not have. Then
+/// restarts the client.
+fn restart_client(pair: &mut Pair) {
     let id = id(&[0x77; 8]);
     let reset_token = pair.client.endpoint.stateless.reset_token(&id);
     let frame = NewConnectionId {
@@ -57,7 +56,7 @@ fn client_forgets(pair: &mut Pair) {
     };
     pair.frame_to_server(&Frame::NewConnectionId(frame));
     let handle = pair.client.handle.expect("connected");
-    pair.client.endpoint.forget_at_once(handle);
+    pair.client.endpoint.remove_silently(handle);
     pair.server.connection().pings().request();
     pair.server.touch();
 }
@@ -71,7 +70,7 @@ fn to_client(bytes: Vec<u8>) -> Datagram {
     }
 }
 
-/// Returns whether a datagram from the server ends the client's connection.
+/// Returns true if a datagram from the server ends the client's connection.
 fn ends_client(pair: &mut Pair, bytes: Vec<u8>) -> bool {
     pair.deliver(to_client(bytes));
     pair.drive();
@@ -79,7 +78,7 @@ fn ends_client(pair: &mut Pair, bytes: Vec<u8>) -> bool {
 }
 
 #[test]
-fn client_of_a_restarted_server_learns_it_after_one_round_trip() {
+fn client_of_a_restarted_server_is_reset_after_one_round_trip() {
     let mut pair = Pair::connected();
     pair.restart_server();
     let begun = pair.now;
@@ -95,9 +94,9 @@ fn client_of_a_restarted_server_learns_it_after_one_round_trip() {
 }
 
 #[test]
-fn server_honours_a_reset_of_its_client() {
+fn server_accepts_a_reset_of_its_client() {
     let mut pair = Pair::connected();
-    client_forgets(&mut pair);
+    restart_client(&mut pair);
     assert!(pair.run_until(Duration::from_secs(1), |pair| lost(&pair.server).is_some()));
     assert_eq!(lost(&pair.server), Some(&ConnectionError::Reset));
 }
@@ -109,7 +108,7 @@ fn reset_follows_a_client_to_its_new_address() {
     ping(&mut pair);
     pair.run_for(RTT * 5);
     assert_eq!(pair.server.connection().path().peer.port(), 50_001);
-    client_forgets(&mut pair);
+    restart_client(&mut pair);
     assert!(pair.run_until(Duration::from_secs(1), |pair| lost(&pair.server).is_some()));
     assert_eq!(lost(&pair.server), Some(&ConnectionError::Reset));
 }
@@ -121,14 +120,14 @@ fn restarted_server_with_other_keys_resets_no_connection() {
     pair.server.endpoint = Endpoint::new(EndpointConfig::from_seed([77; 32]), server, [78; 32]);
     ping(&mut pair);
     pair.run_for(Duration::from_secs(5));
-    assert_eq!(lost(&pair.client), None, "only silence ends it");
+    assert_eq!(lost(&pair.client), None, "only the idle timeout ends it");
     pair.run_for(Duration::from_secs(60));
     assert_eq!(lost(&pair.client), Some(&ConnectionError::TimedOut));
 }
 
-/// Packets with the old ID may be behind the one that retires it, where a client has changed its port.
+/// After a change of the client's port, packets with the old ID may arrive after the one that retires it.
 #[test]
-fn packets_to_an_id_that_was_retired_meanwhile_get_no_reset() {
+fn late_packets_to_a_retired_id_get_no_reset() {
     let mut pair = Pair::connected();
     let ids: Vec<_> = pair.server.connection().ids().active().collect();
     let in_use = id_in_use(&mut pair);
@@ -148,7 +147,7 @@ fn packets_to_an_id_that_was_retired_meanwhile_get_no_reset() {
 }
 
 #[test]
-fn reset_looks_like_a_short_packet_and_is_smaller_than_its_cause() {
+fn reset_looks_like_a_short_packet_and_is_smaller_than_its_trigger() {
     for len in 43..1200 {
         let mut pair = Pair::new();
         let answers = answers(&mut pair, short(1, &[7; 8], len));
@@ -180,7 +179,7 @@ fn small_datagrams_cause_no_reset() {
 fn long_headers_with_unknown_ids_cause_no_reset() {
     let mut pair = Pair::new();
     for bits in [0xe0, 0xd0, 0xf0] {
-        let mut datagram = Stranger::new(1).initial();
+        let mut datagram = FirstDatagram::new(1).initial();
         datagram.bytes[0] = bits;
         assert!(answers(&mut pair, datagram).is_empty(), "{bits:x}");
     }
@@ -214,7 +213,7 @@ fn ports_of_other_services_get_no_reset() {
 }
 
 #[test]
-fn two_endpoints_without_state_come_to_an_end() {
+fn two_endpoints_without_state_stop_answering_each_other() {
     let mut ends = [Pair::new(), Pair::new()];
     let mut at = short(1, &[7; 8], 1200);
     let mut exchanged = 0;
@@ -224,7 +223,7 @@ fn two_endpoints_without_state_come_to_an_end() {
         };
         exchanged += 1;
         at = Datagram {
-            from: Stranger::new(1).address,
+            from: FirstDatagram::new(1).address,
             to: server_address(),
             ..answer
         };
@@ -244,7 +243,7 @@ fn any_datagram_that_ends_in_the_token_is_a_reset() {
 }
 
 #[test]
-fn a_datagram_for_our_id_that_does_not_open_may_be_a_reset() {
+fn datagram_for_our_id_that_does_not_open_may_be_a_reset() {
     let mut pair = Pair::connected();
     let token = reset_token(&mut pair);
     let (_, ours) = pair.client.connection().forging_ids();
@@ -280,7 +279,7 @@ fn guessed_unused_and_foreign_tokens_reset_no_connection() {
             .filter(|&&id| id != used)
             .map(|id| token_of(&pair, id)),
     );
-    assert!(endings.len() > 2, "the server gave spare IDs");
+    assert!(endings.len() > 2, "the server issued spare IDs");
     endings.extend((0..128).map(|bit| {
         let mut wrong = token;
         wrong[bit / 8] ^= 1 << (bit % 8);
@@ -292,7 +291,7 @@ fn guessed_unused_and_foreign_tokens_reset_no_connection() {
     }
     let bytes = [&[0x40; 30][..], &token].concat();
     let foreign = Datagram {
-        from: Stranger::new(1).address,
+        from: FirstDatagram::new(1).address,
         ..to_client(bytes)
     };
     pair.deliver(foreign);
@@ -305,7 +304,7 @@ fn guessed_unused_and_foreign_tokens_reset_no_connection() {
 }
 
 #[test]
-fn live_connection_causes_no_reset_whatever_is_sent_to_it() {
+fn open_connection_causes_no_reset_for_any_datagram() {
     let mut pair = Pair::connected();
     let id = id_in_use(&mut pair);
     for len in 20..500 {

@@ -1,4 +1,4 @@
-//! Retry and its tokens. RFC 9000 §8.1.2, §17.2.5.
+//! Tests Retry and its tokens. RFC 9000 §8.1.2, §17.2.5.
 
 use courser_base::Side;
 use courser_wire::frame::Frame;
@@ -24,42 +24,45 @@ fn initials(sent: &[Datagram]) -> Vec<packet::Packet> {
 }
 
 /// Returns a client that has just received a Retry, and its answer.
-fn retried(pair: &mut Pair) -> Stranger {
-    let stranger = Stranger::new(1);
-    let answers = answers(pair, stranger.initial());
+fn retried(pair: &mut Pair) -> FirstDatagram {
+    let first_datagram = FirstDatagram::new(1);
+    let answers = answers(pair, first_datagram.initial());
     let [answer] = &answers[..] else {
         panic!("one Retry, not {}", answers.len())
     };
     assert_eq!(kind_of(answer), PacketKind::Retry);
     let token = retry_parts(&answer.bytes).expect("a Retry").token.to_vec();
     let packet = packet::decode(&answer.bytes, 0, 8).expect("a Retry");
-    assert_eq!(packet.destination, stranger.source);
-    assert_ne!(packet.source, stranger.destination, "RFC 9000 §17.2.5.1");
-    Stranger {
+    assert_eq!(packet.destination, first_datagram.source);
+    assert_ne!(
+        packet.source, first_datagram.destination,
+        "RFC 9000 §17.2.5.1"
+    );
+    FirstDatagram {
         destination: packet.source,
         token,
-        ..stranger
+        ..first_datagram
     }
 }
 
-/// Returns true if the server lets the client wait as one with a validated address.
-fn is_let_in(pair: &mut Pair, stranger: &Stranger) -> bool {
+/// Returns true if the server admits the client as one with a validated address.
+fn is_admitted(pair: &mut Pair, first_datagram: &FirstDatagram) -> bool {
     let before = pair.server.endpoint.stats().waiting;
-    assert!(answers(pair, stranger.initial()).is_empty());
+    assert!(answers(pair, first_datagram.initial()).is_empty());
     pair.server.endpoint.stats().waiting == before + 1
 }
 
-fn gets_invalid_token(pair: &mut Pair, stranger: &Stranger) -> bool {
-    let answers = answers(pair, stranger.initial());
+fn gets_invalid_token(pair: &mut Pair, first_datagram: &FirstDatagram) -> bool {
+    let answers = answers(pair, first_datagram.initial());
     let codes: Vec<_> = answers
         .iter()
-        .filter_map(|it| close_code(it, &stranger.destination))
+        .filter_map(|it| close_code(it, &first_datagram.destination))
         .collect();
     codes == [INVALID_TOKEN]
 }
 
 #[test]
-fn handshake_through_a_retry_takes_one_more_round_trip() {
+fn handshake_with_a_retry_takes_one_more_round_trip() {
     let mut pair = always();
     pair.start();
     let begun = pair.now;
@@ -75,7 +78,7 @@ fn handshake_through_a_retry_takes_one_more_round_trip() {
 }
 
 #[test]
-fn after_a_retry_the_client_uses_its_id_and_token_and_keeps_its_own_id() {
+fn client_uses_the_id_and_token_of_a_retry_and_keeps_its_own_id() {
     let mut pair = always();
     pair.connect();
     let retry = packet::decode(&pair.server.sent[0].bytes, 0, 8).expect("a Retry");
@@ -102,11 +105,11 @@ fn after_a_retry_the_client_uses_its_id_and_token_and_keeps_its_own_id() {
 
 /// RFC 9000 §17.2.5.1. Two Initials of a client in one datagram get one Retry.
 #[test]
-fn one_datagram_gets_one_retry_with_a_new_id() {
+fn each_datagram_gets_one_retry_with_a_new_id() {
     for seed in 1..20 {
         let mut pair = always();
-        let stranger = Stranger::new(seed);
-        let mut datagram = stranger.initial();
+        let first_datagram = FirstDatagram::new(seed);
+        let mut datagram = first_datagram.initial();
         let copy = datagram.bytes.clone();
         datagram.bytes.extend_from_slice(&copy);
         let answers = answers(&mut pair, datagram);
@@ -116,14 +119,14 @@ fn one_datagram_gets_one_retry_with_a_new_id() {
         assert_eq!(kind_of(answer), PacketKind::Retry);
         let packet = packet::decode(&answer.bytes, 0, 8).expect("a Retry");
         assert_eq!(packet.end, answer.bytes.len(), "nothing behind it");
-        assert_ne!(packet.source, stranger.destination);
-        assert_eq!(packet.destination, stranger.source);
+        assert_ne!(packet.source, first_datagram.destination);
+        assert_eq!(packet.destination, first_datagram.source);
     }
 }
 
-/// RFC 9000 §8.1.3.
+/// The token is not stored for later connections (RFC 9000 §8.1.3).
 #[test]
-fn token_of_a_retry_serves_one_connection() {
+fn token_of_a_retry_is_used_by_one_connection() {
     let mut pair = always();
     let store = Arc::new(crate::config::MemoryTokenStore::default());
     pair.client_config.tokens = Some(store);
@@ -149,7 +152,7 @@ fn token_of_a_retry_serves_one_connection() {
 }
 
 #[test]
-fn packet_numbers_go_on_and_the_client_hello_is_the_same_after_a_retry() {
+fn packet_numbers_continue_and_the_client_hello_is_unchanged_after_a_retry() {
     let mut setup = Setup::default();
     setup.server.retry = RetryPolicy::Always;
     let (setup, eye) = setup.with_eye();
@@ -182,15 +185,15 @@ fn packet_numbers_go_on_and_the_client_hello_is_the_same_after_a_retry() {
 }
 
 #[test]
-fn genuine_token_lets_the_client_in_with_a_proven_address() {
+fn genuine_token_admits_the_client_with_a_validated_address() {
     let mut pair = waiting_pair(|server| server.retry = RetryPolicy::Always);
-    let stranger = retried(&mut pair);
-    assert!(is_let_in(&mut pair, &stranger));
+    let first_datagram = retried(&mut pair);
+    assert!(is_admitted(&mut pair, &first_datagram));
     let incoming = pair.server.endpoint.poll_incoming().expect("it waits");
     assert!(incoming.is_address_validated() && !incoming.may_retry());
     assert_eq!(
         *incoming.original_destination(),
-        Stranger::new(1).destination
+        FirstDatagram::new(1).destination
     );
     let incoming = pair
         .server
@@ -207,20 +210,23 @@ fn token_of_another_address_or_connection_is_invalid() {
     let genuine = retried(&mut pair);
     let mut port = genuine.clone();
     port.address.set_port(40_001);
-    let address = Stranger {
-        address: Stranger::new(2).address,
+    let address = FirstDatagram {
+        address: FirstDatagram::new(2).address,
         ..genuine.clone()
     };
-    let destination = Stranger {
+    let destination = FirstDatagram {
         destination: id(&[9; 8]),
         ..genuine.clone()
     };
-    for (name, stranger) in [
+    for (name, first_datagram) in [
         ("port", port),
         ("address", address),
         ("destination", destination),
     ] {
-        assert!(gets_invalid_token(&mut pair, &stranger), "another {name}");
+        assert!(
+            gets_invalid_token(&mut pair, &first_datagram),
+            "another {name}"
+        );
     }
     assert_clean(&pair.server, "server");
 }
@@ -228,18 +234,18 @@ fn token_of_another_address_or_connection_is_invalid() {
 #[test]
 fn token_expires_after_ten_seconds() {
     let mut pair = waiting_pair(|server| server.retry = RetryPolicy::Always);
-    let stranger = retried(&mut pair);
+    let first_datagram = retried(&mut pair);
     pair.now += Duration::from_secs(10);
-    assert!(is_let_in(&mut pair, &stranger));
+    assert!(is_admitted(&mut pair, &first_datagram));
     let mut pair = waiting_pair(|server| server.retry = RetryPolicy::Always);
-    let stranger = retried(&mut pair);
+    let first_datagram = retried(&mut pair);
     pair.now += Duration::from_secs(11);
-    assert!(gets_invalid_token(&mut pair, &stranger));
+    assert!(gets_invalid_token(&mut pair, &first_datagram));
     assert_clean(&pair.server, "server");
 }
 
 #[test]
-fn every_flipped_bit_of_a_token_is_noticed() {
+fn every_flipped_bit_of_a_token_is_detected() {
     let mut pair = always();
     let genuine = retried(&mut pair);
     for bit in 0..genuine.token.len() * 8 {
@@ -247,47 +253,47 @@ fn every_flipped_bit_of_a_token_is_noticed() {
         pair.now += Duration::from_millis(21);
         let epoch = 1_700_000_000 - pair.now.as_nanos() / 1_000_000_000;
         pair.server.endpoint.admission.tokens_mut().epoch = SystemSeconds(epoch);
-        let mut stranger = genuine.clone();
-        stranger.token[bit / 8] ^= 1 << (bit % 8);
+        let mut first_datagram = genuine.clone();
+        first_datagram.token[bit / 8] ^= 1 << (bit % 8);
         if bit < 8 {
-            // The token is not ours at all: the client must prove its address like any other.
-            let answers = answers(&mut pair, stranger.initial());
+            // The token is not one of ours, so the client must validate its address like others.
+            let answers = answers(&mut pair, first_datagram.initial());
             assert_eq!(
                 answers.iter().map(kind_of).collect::<Vec<_>>(),
                 [PacketKind::Retry]
             );
             continue;
         }
-        assert!(gets_invalid_token(&mut pair, &stranger), "bit {bit}");
+        assert!(gets_invalid_token(&mut pair, &first_datagram), "bit {bit}");
     }
     assert_clean(&pair.server, "server");
 }
 
 #[test]
-fn tokens_of_any_length_are_survived() {
+fn tokens_of_any_length_are_handled() {
     let mut pair = always();
     let genuine = retried(&mut pair);
     for len in (0..600).filter(|&len| len != genuine.token.len()) {
         pair.now += Duration::from_millis(21);
         let mut token = genuine.token.clone();
         token.resize(len, 0xa5);
-        let stranger = Stranger {
+        let first_datagram = FirstDatagram {
             token,
             ..genuine.clone()
         };
-        let answers = answers(&mut pair, stranger.initial());
+        let answers = answers(&mut pair, first_datagram.initial());
         assert!(answers.len() <= 1, "length {len}");
     }
     assert_eq!(pair.server.endpoint.stats().accepted, 0);
 }
 
 #[test]
-fn replayed_answer_to_a_retry_makes_no_second_connection() {
+fn replayed_answer_to_a_retry_creates_no_second_connection() {
     let mut pair = waiting_pair(|server| server.retry = RetryPolicy::Always);
-    let stranger = retried(&mut pair);
-    assert!(is_let_in(&mut pair, &stranger));
+    let first_datagram = retried(&mut pair);
+    assert!(is_admitted(&mut pair, &first_datagram));
     for _ in 0..1000 {
-        assert!(answers(&mut pair, stranger.initial()).is_empty());
+        assert!(answers(&mut pair, first_datagram.initial()).is_empty());
     }
     let stats = pair.server.endpoint.stats();
     assert_eq!((stats.waiting, stats.half_open), (1, 1));
@@ -383,7 +389,7 @@ fn client_discards_retries_that_break_a_rule() {
     }
     pair.deliver(genuine);
     pair.drive();
-    assert_eq!(tokens_sent(&pair), 2, "the genuine one is heard");
+    assert_eq!(tokens_sent(&pair), 2, "the genuine one is accepted");
     assert_eq!(lost(&pair.client), None);
 }
 
@@ -401,7 +407,7 @@ fn crypto_behind_tokens(pair: &Pair, eye: &Eye) -> usize {
 }
 
 #[test]
-fn a_retry_whose_token_leaves_no_room_is_discarded() {
+fn retry_with_a_token_too_long_for_an_initial_is_discarded() {
     for len in [1025, 1150, 1300] {
         let mut pair = Pair::new();
         let flight = catch_first_flight(&mut pair);
@@ -414,13 +420,13 @@ fn a_retry_whose_token_leaves_no_room_is_discarded() {
         }
         assert!(
             pair.run_until(RTT * 3, |pair| pair.client.has(&Event::Confirmed)),
-            "{len} bytes: the server is heard"
+            "{len} bytes: packets of the server are accepted"
         );
     }
 }
 
 #[test]
-fn the_longest_token_of_a_retry_leaves_room_for_the_hello() {
+fn longest_accepted_token_of_a_retry_leaves_space_for_crypto_data() {
     let (setup, eye) = Setup::default().with_eye();
     let mut pair = Pair::with(setup);
     catch_first_flight(&mut pair);
@@ -466,7 +472,7 @@ fn retry_after_a_packet_of_the_server_is_discarded() {
 }
 
 #[test]
-fn retry_that_the_server_did_not_send_is_noticed() {
+fn retry_that_the_server_did_not_send_is_detected() {
     // RFC 9000 §7.3: the server's transport parameters do not confirm it.
     let mut pair = Pair::new();
     let flight = catch_first_flight(&mut pair);
@@ -484,14 +490,14 @@ fn retry_that_the_server_did_not_send_is_noticed() {
 }
 
 #[test]
-fn initials_of_a_server_that_carry_a_token_are_discarded() {
+fn initials_of_a_server_with_a_token_are_discarded() {
     let mut pair = Pair::new();
     let flight = catch_first_flight(&mut pair);
     let first = packet::decode(&flight[0].bytes, 0, 8).expect("an Initial");
-    let forged = Stranger {
+    let forged = FirstDatagram {
         destination: first.destination,
         token: b"token".to_vec(),
-        ..Stranger::new(1)
+        ..FirstDatagram::new(1)
     };
     let mut datagram = forged.sealed_as(Side::Server);
     (datagram.from, datagram.to) = (pair.server.address, pair.client.address);
@@ -502,15 +508,15 @@ fn initials_of_a_server_that_carry_a_token_are_discarded() {
 }
 
 #[test]
-fn under_load_new_clients_get_a_retry_until_half_of_it_is_gone() {
+fn new_clients_get_a_retry_under_load_until_it_has_halved() {
     let mut pair = waiting_pair(|server| retry_from(server, 4));
     for number in 0..4 {
         assert!(
-            answers(&mut pair, Stranger::new(number).initial()).is_empty(),
+            answers(&mut pair, FirstDatagram::new(number).initial()).is_empty(),
             "client {number}"
         );
     }
-    let answer = answers(&mut pair, Stranger::new(4).initial());
+    let answer = answers(&mut pair, FirstDatagram::new(4).initial());
     assert_eq!(
         answer.iter().map(kind_of).collect::<Vec<_>>(),
         [PacketKind::Retry]
@@ -518,16 +524,16 @@ fn under_load_new_clients_get_a_retry_until_half_of_it_is_gone() {
     for left in [3, 2, 1] {
         let incoming = pair.server.endpoint.poll_incoming().expect("clients wait");
         pair.server.endpoint.ignore(incoming);
-        let answer = answers(&mut pair, Stranger::new(100 + left).initial());
+        let answer = answers(&mut pair, FirstDatagram::new(100 + left).initial());
         assert_eq!(answer.is_empty(), left == 1, "{left} half-open");
     }
 }
 
 #[test]
-fn honest_client_gets_through_a_loaded_server() {
+fn honest_client_connects_to_a_loaded_server() {
     let mut pair = waiting_pair(|server| retry_from(server, 4));
     for number in 0..4 {
-        answers(&mut pair, Stranger::new(number).initial());
+        answers(&mut pair, FirstDatagram::new(number).initial());
     }
     let held: Vec<_> = std::iter::from_fn(|| pair.server.endpoint.poll_incoming()).collect();
     pair.accepts = true;
@@ -546,19 +552,19 @@ fn honest_client_gets_through_a_loaded_server() {
 }
 
 #[test]
-fn policy_never_sends_none_under_load() {
+fn policy_never_sends_no_retry_under_load() {
     let mut pair = waiting_pair(|server| {
         retry_from(server, 4);
         server.retry = RetryPolicy::Never;
     });
     for number in 0..20 {
-        assert!(answers(&mut pair, Stranger::new(number).initial()).is_empty());
+        assert!(answers(&mut pair, FirstDatagram::new(number).initial()).is_empty());
     }
     assert_eq!(pair.server.endpoint.stats().waiting, 20);
 }
 
 #[test]
-fn application_may_ask_for_a_retry() {
+fn application_can_send_a_retry() {
     let mut pair = waiting_pair(|server| server.retry = RetryPolicy::Never);
     pair.start();
     pair.run_for(RTT / 2);
@@ -590,14 +596,14 @@ fn assert_clean_but_reply(end: &End) {
 
 /// Fault F08: a damaged packet is dropped, and the next copy establishes the connection.
 #[test]
-fn damaged_retry_token_ends_nothing() {
+fn damaged_retry_token_does_not_end_the_attempt() {
     let mut pair = waiting_pair(|server| server.retry = RetryPolicy::Always);
-    let stranger = retried(&mut pair);
-    let mut damaged = stranger.initial();
+    let first_datagram = retried(&mut pair);
+    let mut damaged = first_datagram.initial();
     let packet = packet::decode(&damaged.bytes, 0, 8).expect("an Initial");
     damaged.bytes[packet.token.end - 1] ^= 1;
     let dropped = pair.server.endpoint.stats().datagrams_dropped;
     assert!(answers(&mut pair, damaged).is_empty());
     assert_eq!(pair.server.endpoint.stats().datagrams_dropped, dropped + 1);
-    assert!(is_let_in(&mut pair, &stranger));
+    assert!(is_admitted(&mut pair, &first_datagram));
 }

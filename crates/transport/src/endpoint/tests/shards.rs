@@ -1,4 +1,4 @@
-//! Several shards of one endpoint: datagrams that arrive at any of them, and limits for all together.
+//! Tests several shards of one endpoint: datagrams that arrive at any of them, and common limits.
 
 use courser_wire::{ConnectionId, Direction};
 
@@ -12,7 +12,7 @@ use crate::testing::{client_address, server_address, steady};
 /// Bytes that a client sends on a stream.
 const BYTES: usize = 30_000;
 
-/// One end: the shards of an endpoint, and the bytes that it has read.
+/// The shards of an endpoint, and the bytes that it has read.
 struct Group {
     shards: Vec<Endpoint>,
     address: SocketAddr,
@@ -103,13 +103,13 @@ impl Group {
     }
 }
 
-/// Two ends without delay between them. Each datagram arrives at a shard of the test's choice.
+/// Two ends without delay between them. The test chooses the shard at which each datagram arrives.
 struct Net {
     now: Time,
     client: Group,
     server: Group,
     rng: Rng,
-    /// Datagrams arrive at one shard in the order of their numbers, and not at a random one.
+    /// True if datagrams arrive at the shards in turn instead of at random ones.
     in_order: bool,
 }
 
@@ -198,7 +198,7 @@ impl Net {
             group.shards[to].handle_misrouted(self.now, batch);
             assert!(
                 group.shards[to].poll_misrouted().is_none(),
-                "handed on twice"
+                "forwarded twice"
             );
         }
     }
@@ -211,11 +211,11 @@ fn config(ids: Option<Arc<dyn ConnectionIdGenerator>>) -> EndpointConfig {
     config
 }
 
-/// A generator without a place for the shard.
+/// A generator whose IDs have no byte for the shard.
 #[derive(Debug)]
-struct NoPlace;
+struct WithoutShardByte;
 
-impl ConnectionIdGenerator for NoPlace {
+impl ConnectionIdGenerator for WithoutShardByte {
     fn length(&self) -> usize {
         8
     }
@@ -241,7 +241,7 @@ fn check_transfer(server_ids: Ids, client_ids: Ids, shards: usize) {
             .address
             .set_port(50_000 + u16::try_from(number).expect("few"));
         if is_alone {
-            // Addresses tell connections without IDs apart.
+            // Connections without IDs are distinguished by address.
             break;
         }
         net.run(Duration::from_millis(5));
@@ -282,31 +282,35 @@ fn check_transfer(server_ids: Ids, client_ids: Ids, shards: usize) {
     }
 }
 
-/// Makes an ID of a shard that no connection has.
+/// Generates an unused ID of a shard.
 fn new_id(shard: &mut Endpoint) -> Result<ConnectionId, ConnectionIdError> {
     shard.router.new_id(&mut shard.rng)
 }
 
 #[test]
-fn connections_live_wherever_their_datagrams_arrive() {
+fn connections_work_with_datagrams_at_any_shard() {
     for shards in [1, 2, 3, 16, 256] {
         check_transfer(None, None, shards);
     }
 }
 
 #[test]
-fn ids_without_a_place_for_the_shard_are_found_too() {
-    check_transfer(Some(Arc::new(NoPlace)), Some(Arc::new(NoPlace)), 4);
+fn ids_without_a_byte_for_the_shard_are_routed() {
+    check_transfer(
+        Some(Arc::new(WithoutShardByte)),
+        Some(Arc::new(WithoutShardByte)),
+        4,
+    );
 }
 
 #[test]
-fn server_ids_keep_their_place_beside_the_shard() {
+fn server_ids_are_unchanged_by_the_shard() {
     let ids = crate::ServerIdGenerator::new(2, &[1, 2, 3], 5).expect("valid");
     check_transfer(Some(Arc::new(ids)), None, 4);
 }
 
 #[test]
-fn connections_without_ids_are_found_by_their_address() {
+fn connections_without_ids_are_routed_by_address() {
     let none = RandomIdGenerator::new(0).expect("valid");
     check_transfer(None, Some(Arc::new(none)), 4);
 }
@@ -330,7 +334,7 @@ fn every_id_names_its_shard() {
     }
 }
 
-/// The server forgets everything. Whichever shards its reset passes, the client learns of it.
+/// The server loses its state. Its reset reaches the client through any shards.
 #[test]
 fn resets_find_their_connection_at_both_ends() {
     let client = Group::new(config(None), false, 4, 1);
@@ -360,9 +364,9 @@ fn resets_find_their_connection_at_both_ends() {
     );
 }
 
-fn strangers(net: &mut Net, numbers: std::ops::Range<u16>) {
+fn send_first_datagrams(net: &mut Net, numbers: std::ops::Range<u16>) {
     for number in numbers {
-        net.deliver(Stranger::new(number).initial(), true);
+        net.deliver(FirstDatagram::new(number).initial(), true);
     }
 }
 
@@ -379,13 +383,13 @@ fn server_of(count: usize, change: impl FnOnce(&mut ServerConfig)) -> Net {
 }
 
 #[test]
-fn room_for_waiting_clients_is_that_of_all_shards() {
+fn limit_on_waiting_clients_is_common_to_all_shards() {
     let counts = [1, 4].map(|count| {
         let mut net = server_of(count, |server| {
             server.max_incoming = 20;
             server.retry = crate::RetryPolicy::Never;
         });
-        strangers(&mut net, 0..100);
+        send_first_datagrams(&mut net, 0..100);
         let stats = net.server.stats();
         (stats.waiting, stats.half_open, stats.refused_for_share)
     });
@@ -395,16 +399,16 @@ fn room_for_waiting_clients_is_that_of_all_shards() {
 }
 
 #[test]
-fn rate_of_an_address_is_that_of_all_shards() {
+fn rate_of_an_address_is_common_to_all_shards() {
     for count in [1, 4] {
         let mut net = server_of(count, |server| {
             server.connection_rate = Some(10);
             server.retry = crate::RetryPolicy::Never;
         });
         for number in 0..50 {
-            let mut stranger = Stranger::new(number);
-            stranger.address = Stranger::new(0).address;
-            net.deliver(stranger.initial(), true);
+            let mut first_datagram = FirstDatagram::new(number);
+            first_datagram.address = FirstDatagram::new(0).address;
+            net.deliver(first_datagram.initial(), true);
         }
         let stats = net.server.stats();
         assert_eq!(
@@ -416,7 +420,7 @@ fn rate_of_an_address_is_that_of_all_shards() {
 }
 
 #[test]
-fn rates_of_replies_are_those_of_all_shards() {
+fn rates_of_replies_are_common_to_all_shards() {
     for count in [1, 4] {
         let client = Group::new(config(None), false, 1, 1);
         let mut settings = config(None);
@@ -450,14 +454,14 @@ fn rates_of_replies_are_those_of_all_shards() {
     }
 }
 
-/// A client whose address changes before it knows an ID of the server repeats its first packet, which then
-/// arrives elsewhere.
+/// A client whose address changes before it receives an ID of the server repeats its first packet, which
+/// then arrives at another shard.
 #[test]
-fn first_packets_that_are_repeated_elsewhere_find_their_client() {
+fn first_packets_repeated_at_another_shard_are_routed() {
     let mut net = server_of(8, |_| {});
-    let stranger = Stranger::new(1);
+    let first_datagram = FirstDatagram::new(1);
     for port in 0..64 {
-        let mut datagram = stranger.initial();
+        let mut datagram = first_datagram.initial();
         datagram.from.set_port(40_000 + port);
         net.deliver(datagram, true);
     }
@@ -467,7 +471,7 @@ fn first_packets_that_are_repeated_elsewhere_find_their_client() {
 }
 
 #[test]
-fn one_shard_is_the_endpoint_as_before() {
+fn single_shard_equals_an_endpoint_without_shards() {
     let seed = [6; 32];
     let mut shards = Endpoint::shards(config(None), None, seed, 1);
     let mut alone = Endpoint::new(config(None), None, seed);
@@ -478,7 +482,7 @@ fn one_shard_is_the_endpoint_as_before() {
 }
 
 #[test]
-fn datagrams_of_one_batch_are_handed_on_together() {
+fn datagrams_of_one_batch_are_forwarded_together() {
     let mut net = server_of(4, |_| {});
     net.in_order = true;
     net.connect(0);
@@ -513,10 +517,9 @@ fn datagrams_of_one_batch_are_handed_on_together() {
     assert_eq!(sizes, [(2, 3, 260)]);
 }
 
-/// A shard that is dropped takes no room from the others: neither that of handshakes and memory nor that
-/// of routes.
+/// A dropped shard releases its share of the limits on handshakes and memory, and its routes.
 #[test]
-fn dropped_shard_gives_back_what_all_shards_share() {
+fn dropped_shard_releases_shared_resources() {
     let client = Group::new(config(None), false, 1, 1);
     let mut server_config = config(None);
     server_config.reset_key = [4; 32];

@@ -1,4 +1,4 @@
-//! Shares of one address or network, and the rest for others.
+//! Tests the shares of single addresses and networks.
 
 use courser_wire::TransportErrorCode;
 
@@ -7,21 +7,21 @@ use super::*;
 const REFUSED: u64 = TransportErrorCode::CONNECTION_REFUSED.value();
 
 /// Returns a client with this address; each number is a different client.
-fn client(address: [u8; 4], number: u16) -> Stranger {
-    Stranger {
+fn client(address: [u8; 4], number: u16) -> FirstDatagram {
+    FirstDatagram {
         address: SocketAddr::from((address, 20_000 + number)),
-        ..Stranger::new(number)
+        ..FirstDatagram::new(number)
     }
 }
 
-/// Returns the same client with a token that proves its address.
-fn validated(pair: &mut Pair, client: Stranger) -> Stranger {
+/// Returns the same client with a token that validates its address.
+fn validated(pair: &mut Pair, client: FirstDatagram) -> FirstDatagram {
     let endpoint = &mut pair.server.endpoint;
     let ip = courser_base::ScopedIp::of(client.address);
     let (tokens, rng) = (endpoint.admission.tokens(), &mut endpoint.rng);
     let version = courser_wire::Version::V1;
     let token = tokens.validation(pair.now, ip, version, 1, rng).remove(0);
-    Stranger {
+    FirstDatagram {
         token: token.to_vec(),
         ..client
     }
@@ -35,7 +35,7 @@ enum Outcome {
     Refused,
 }
 
-fn outcome(pair: &mut Pair, client: &Stranger) -> Outcome {
+fn outcome(pair: &mut Pair, client: &FirstDatagram) -> Outcome {
     let before = pair.server.endpoint.stats();
     let answers = answers(pair, client.initial());
     let after = pair.server.endpoint.stats();
@@ -53,28 +53,28 @@ fn outcome(pair: &mut Pair, client: &Stranger) -> Outcome {
 }
 
 /// Returns the number of these clients with validated addresses that are admitted before a refusal.
-fn let_in(pair: &mut Pair, clients: impl Iterator<Item = Stranger>) -> usize {
+fn admitted(pair: &mut Pair, clients: impl Iterator<Item = FirstDatagram>) -> usize {
     let mut count = 0;
     for client in clients {
         let client = validated(pair, client);
         match outcome(pair, &client) {
             Outcome::LetIn => count += 1,
             Outcome::Refused => return count,
-            Outcome::Retry => panic!("its address is proven"),
+            Outcome::Retry => panic!("its address is validated"),
         }
     }
-    panic!("nobody was refused of {count}");
+    panic!("none of {count} was refused");
 }
 
 const ONE: [u8; 4] = [192, 0, 2, 1];
 const OTHER: [u8; 4] = [198, 51, 100, 1];
 
-/// Limit K100, attack A101.
+/// An address may hold three times the amount left (limit K100, attack A101).
 #[test]
-fn one_address_leaves_room_in_the_waiting_room() {
+fn one_address_cannot_fill_the_queue_of_waiting_clients() {
     let mut pair = waiting_pair(|server| server.max_incoming = 100);
-    let count = let_in(&mut pair, (0..).map(|number| client(ONE, number)));
-    assert_eq!(count, 75, "three times what is left");
+    let count = admitted(&mut pair, (0..).map(|number| client(ONE, number)));
+    assert_eq!(count, 75, "three times the amount left");
     assert_eq!(pair.server.endpoint.stats().refused_for_share, 1);
     let other = validated(&mut pair, client(OTHER, 1000));
     assert_eq!(outcome(&mut pair, &other), Outcome::LetIn);
@@ -90,19 +90,23 @@ fn one_address_leaves_room_in_the_waiting_room() {
 }
 
 #[test]
-fn one_network_leaves_room_in_the_waiting_room() {
+fn one_network_cannot_fill_the_queue_of_waiting_clients() {
     let mut pair = waiting_pair(|server| server.max_incoming = 100);
     let clients = (0..).map(|number| client([192, 0, 2, number as u8], number));
-    assert_eq!(let_in(&mut pair, clients), 88, "seven times what is left");
+    assert_eq!(
+        admitted(&mut pair, clients),
+        88,
+        "seven times the amount left"
+    );
     let other = validated(&mut pair, client(OTHER, 1000));
     assert_eq!(outcome(&mut pair, &other), Outcome::LetIn);
 }
 
 /// Clients that abandon the handshake (attack A38) hold memory for five seconds.
 #[test]
-fn one_address_leaves_memory_for_handshakes_of_others() {
+fn one_address_cannot_use_all_memory_for_handshakes() {
     let mut pair = pair_with(|server| retry_from(server, 100));
-    let count = let_in(&mut pair, (0..).map(|number| client(ONE, number)));
+    let count = admitted(&mut pair, (0..).map(|number| client(ONE, number)));
     assert_eq!(count, 75);
     assert_eq!(pair.server.endpoint.stats().half_open, 75);
     let other = validated(&mut pair, client(OTHER, 1000));
@@ -113,9 +117,9 @@ fn one_address_leaves_memory_for_handshakes_of_others() {
     assert_eq!(outcome(&mut pair, &again), Outcome::LetIn);
 }
 
-/// They were admitted while memory was free, and are accepted together.
+/// The clients were admitted while memory was free, and are accepted together.
 #[test]
-fn clients_that_wait_are_put_off_when_their_share_is_used_up() {
+fn waiting_clients_get_a_retry_when_their_share_is_used_up() {
     let mut pair = waiting_pair(|server| retry_from(server, 40));
     for number in 0..35 {
         let waiting = validated(&mut pair, client(ONE, number));
@@ -130,7 +134,7 @@ fn clients_that_wait_are_put_off_when_their_share_is_used_up() {
                 .is_ok(),
         );
     }
-    assert_eq!(accepted, 30, "three times what is left");
+    assert_eq!(accepted, 30, "three times the amount left");
     let stats = pair.server.endpoint.stats();
     assert_eq!(
         (stats.half_open, stats.waiting, stats.refused_for_share),
@@ -139,7 +143,7 @@ fn clients_that_wait_are_put_off_when_their_share_is_used_up() {
 }
 
 #[test]
-fn forged_addresses_take_nothing_from_those_who_have_them() {
+fn forged_addresses_do_not_reduce_the_share_of_their_owners() {
     let mut pair = waiting_pair(|server| server.max_incoming = 100);
     let forged = (0..200)
         .map(|number| outcome(&mut pair, &client(ONE, number)))
@@ -169,9 +173,9 @@ fn shares_are_forgotten_with_their_handshakes() {
     );
 }
 
-/// Limit K102.
+/// The limiter applies to addresses and networks (limit K102).
 #[test]
-fn new_connections_of_an_address_have_a_rate() {
+fn new_connections_of_an_address_are_limited_in_rate() {
     let mut pair = waiting_pair(|server| server.connection_rate = Some(5));
     let outcomes: Vec<_> = (0..10)
         .map(|number| outcome(&mut pair, &client(ONE, number)))
@@ -180,21 +184,21 @@ fn new_connections_of_an_address_have_a_rate() {
     assert_eq!(
         outcomes[5..],
         [Outcome::Retry; 5],
-        "anybody can forge an address"
+        "the address may be forged"
     );
-    let count = let_in(&mut pair, (100..).map(|number| client(ONE, number)));
+    let count = admitted(&mut pair, (100..).map(|number| client(ONE, number)));
     assert_eq!(count, 5);
     assert_eq!(pair.server.endpoint.stats().refused_for_rate, 1);
     let other = validated(&mut pair, client(OTHER, 1000));
     assert_eq!(outcome(&mut pair, &other), Outcome::LetIn);
     pair.now += Duration::from_secs(1);
-    let count = let_in(&mut pair, (200..).map(|number| client(ONE, number)));
+    let count = admitted(&mut pair, (200..).map(|number| client(ONE, number)));
     assert_eq!(count, 5, "a second later");
 }
 
-/// Anyone on the path sees a token, and a packet that does not open costs its owner nothing.
+/// An attacker on the path can copy a token, so a packet that does not open is not counted.
 #[test]
-fn damaged_copies_take_nothing_from_the_rate_of_an_address() {
+fn damaged_copies_do_not_count_towards_the_rate_of_an_address() {
     let mut pair = waiting_pair(|server| server.connection_rate = Some(5));
     let honest = validated(&mut pair, client(ONE, 1));
     let mut damaged = honest.initial();
@@ -208,34 +212,34 @@ fn damaged_copies_take_nothing_from_the_rate_of_an_address() {
 }
 
 #[test]
-fn a_complete_handshake_counts_as_a_connection_of_the_address() {
+fn complete_handshake_counts_towards_the_rate_of_the_address() {
     let mut pair = pair_with(|server| server.connection_rate = Some(2));
     pair.connect();
     let SocketAddr::V4(address) = pair.client.address else {
         panic!("IPv4");
     };
     let address = address.ip().octets();
-    let count = let_in(&mut pair, (100..).map(|number| client(address, number)));
+    let count = admitted(&mut pair, (100..).map(|number| client(address, number)));
     assert_eq!(count, 1, "the second of two");
 }
 
 #[test]
-fn the_rate_under_pressure_holds_under_pressure_only() {
+fn loaded_rate_applies_only_under_pressure() {
     let mut pair = waiting_pair(|server| server.loaded_connection_rate = Some(1));
     for number in 0..50 {
         let early = validated(&mut pair, client(ONE, number));
         assert_eq!(outcome(&mut pair, &early), Outcome::LetIn, "{number}");
     }
-    // No client is accepted for that long (limit K11).
+    // No client is accepted for two seconds (limit K11).
     pair.now += Duration::from_millis(200);
-    let count = let_in(&mut pair, (100..).map(|number| client(ONE, number)));
+    let count = admitted(&mut pair, (100..).map(|number| client(ONE, number)));
     assert_eq!(count, 1);
     assert_eq!(pair.server.endpoint.stats().refused_for_rate, 1);
 }
 
-/// Limit K101.
+/// Networks take turns (limit K101).
 #[test]
-fn a_client_of_another_network_does_not_wait_behind_a_storm() {
+fn client_of_another_network_does_not_wait_behind_a_burst() {
     let mut pair = waiting_pair(|_| {});
     for number in 0..1000 {
         pair.deliver(client(ONE, number).initial());
@@ -256,7 +260,7 @@ fn block(pair: &mut Pair, list: &str) {
 }
 
 #[test]
-fn nothing_of_a_blocked_address_is_looked_at() {
+fn datagrams_of_a_blocked_address_are_dropped_unread() {
     let mut pair = waiting_pair(|_| {});
     block(&mut pair, "192.0.2.0/24");
     assert!(answers(&mut pair, client(ONE, 1).initial()).is_empty());
@@ -311,7 +315,7 @@ fn connections_of_an_address_that_is_blocked_end() {
 }
 
 #[test]
-fn clients_that_wait_are_forgotten_when_they_are_blocked() {
+fn waiting_clients_are_removed_when_they_are_blocked() {
     let mut pair = waiting_pair(|_| {});
     pair.deliver(client(ONE, 1).initial());
     pair.deliver(client(OTHER, 2).initial());
@@ -324,7 +328,7 @@ fn clients_that_wait_are_forgotten_when_they_are_blocked() {
 }
 
 #[test]
-fn a_busy_endpoint_refuses_new_clients_and_keeps_those_it_has() {
+fn busy_endpoint_refuses_new_clients_and_keeps_its_connections() {
     let mut pair = Pair::connected();
     pair.server.endpoint.set_busy(true);
     assert_eq!(outcome(&mut pair, &client(ONE, 1)), Outcome::Refused);

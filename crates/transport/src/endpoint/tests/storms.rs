@@ -1,15 +1,15 @@
-//! Bursts of many honest clients, all of which are served.
+//! Tests bursts of many honest clients.
 
 use super::*;
-use crate::testing::stranger::Stranger;
+use crate::testing::first_datagram::FirstDatagram;
 
-/// Returns first packets of that many clients behind one address.
+/// Returns the first datagrams of these clients behind one address.
 fn storm(clients: std::ops::Range<u16>) -> impl Iterator<Item = Datagram> {
     clients.map(|number| {
         let address = SocketAddr::from(([172, 16, 0, 1], 20_000 + number));
-        Stranger {
+        FirstDatagram {
             address,
-            ..Stranger::new(number)
+            ..FirstDatagram::new(number)
         }
         .initial()
     })
@@ -27,7 +27,7 @@ fn outcome(pair: &Pair) -> (usize, u64, u64, u64) {
 }
 
 #[test]
-fn a_storm_from_one_address_waits_without_retry() {
+fn burst_from_one_address_waits_without_retry() {
     for clients in [1_000, 10_000] {
         let mut pair = waiting_pair(|_| {});
         for datagram in storm(0..clients) {
@@ -41,13 +41,13 @@ fn a_storm_from_one_address_waits_without_retry() {
         let order: Vec<_> = std::iter::from_fn(|| pair.server.endpoint.poll_incoming())
             .map(|incoming| incoming.peer().port())
             .collect();
-        assert!(order.is_sorted(), "first come, first served");
+        assert!(order.is_sorted(), "in the order of arrival");
         assert_eq!(order.len(), usize::from(clients));
     }
 }
 
 #[test]
-fn handshakes_that_wait_for_clients_let_others_in() {
+fn handshakes_that_wait_for_clients_do_not_block_others() {
     let mut pair = pair_with(|_| {});
     for datagram in storm(0..1_000) {
         pair.deliver(datagram);
@@ -58,15 +58,15 @@ fn handshakes_that_wait_for_clients_let_others_in() {
 }
 
 #[test]
-fn clients_that_are_not_served_in_time_mean_retry_for_new_ones() {
+fn new_clients_get_a_retry_while_others_wait_too_long() {
     let mut pair = waiting_pair(|_| {});
     for datagram in storm(0..100) {
         pair.deliver(datagram);
     }
     pair.now += Duration::from_millis(199);
-    assert!(answers(&mut pair, Stranger::new(200).initial()).is_empty());
+    assert!(answers(&mut pair, FirstDatagram::new(200).initial()).is_empty());
     pair.now += Duration::from_millis(1);
-    let answer = answers(&mut pair, Stranger::new(201).initial());
+    let answer = answers(&mut pair, FirstDatagram::new(201).initial());
     assert_eq!(
         answer.iter().map(kind_of).collect::<Vec<_>>(),
         [PacketKind::Retry]
@@ -74,14 +74,13 @@ fn clients_that_are_not_served_in_time_mean_retry_for_new_ones() {
     while let Some(incoming) = pair.server.endpoint.poll_incoming() {
         pair.server.endpoint.ignore(incoming);
     }
-    assert!(answers(&mut pair, Stranger::new(202).initial()).is_empty());
+    assert!(answers(&mut pair, FirstDatagram::new(202).initial()).is_empty());
     assert_eq!(pair.server.endpoint.stats().waiting, 1);
 }
 
-/// Limit K11: clients beyond those that can be served in time cost nothing, but only if their own
-/// network is the cause.
+/// Limit K11: clients that cannot be accepted in time are ignored if their own network is the cause.
 #[test]
-fn clients_that_would_wait_for_too_long_come_again() {
+fn clients_that_would_wait_too_long_are_ignored() {
     let mut pair = waiting_pair(|_| {});
     for datagram in storm(0..100) {
         pair.deliver(datagram);
@@ -94,9 +93,9 @@ fn clients_that_would_wait_for_too_long_come_again() {
     // A client of another network would be the second: it gets a Retry, as always under pressure.
     let first = pair.server.endpoint.poll_incoming().expect("a client");
     pair.server.endpoint.ignore(first);
-    let elsewhere = Stranger {
+    let elsewhere = FirstDatagram {
         address: SocketAddr::from(([198, 51, 100, 1], 20_000)),
-        ..Stranger::new(201)
+        ..FirstDatagram::new(201)
     };
     let answer = answers(&mut pair, elsewhere.initial());
     assert_eq!(
@@ -113,12 +112,12 @@ fn clients_that_would_wait_for_too_long_come_again() {
 }
 
 #[test]
-fn a_flood_beyond_the_room_is_bounded() {
+fn flood_beyond_the_limits_is_bounded() {
     let mut pair = waiting_pair(|_| {});
     for datagram in storm(0..20_000) {
         pair.deliver(datagram);
     }
-    // Three quarters of the room (limit K10); the rest is for clients with a validated address.
+    // Three quarters of the limit (limit K10); the rest is for clients with a validated address.
     assert_eq!(pair.server.endpoint.stats().waiting, 12_288);
     assert_eq!(waiting_bytes(&pair.server.endpoint), 12_288 * 1200);
     assert_eq!(pair.server.endpoint.router.len(), 12_288);
@@ -143,11 +142,11 @@ fn replies_over_their_rate_are_counted() {
 /// Limit K117: the endpoint drops datagrams unread, and counts them, only while the socket is never
 /// empty.
 #[test]
-fn the_heaviest_network_is_dropped_unread_from_a_standing_queue() {
+fn datagrams_of_the_heaviest_network_are_dropped_unread_from_a_standing_queue() {
     let mut pair = waiting_pair(|_| {});
-    let honest = Stranger {
+    let honest = FirstDatagram {
         address: SocketAddr::from(([198, 51, 100, 1], 20_000)),
-        ..Stranger::new(5000)
+        ..FirstDatagram::new(5000)
     };
     let mut flood = storm(0..3_000);
     for _ in 0..300 {
@@ -163,7 +162,7 @@ fn the_heaviest_network_is_dropped_unread_from_a_standing_queue() {
     assert!(stats.datagrams_over_share > 1_500, "{stats:?}");
     assert!(
         stats.waiting + stats.datagrams_over_share as usize <= 3_001,
-        "those of the flood alone: {stats:?}"
+        "only datagrams of the flood: {stats:?}"
     );
     let before = stats.datagrams_over_share;
     pair.server.endpoint.on_socket_read(pair.now, false);

@@ -1,4 +1,4 @@
-//! Version Negotiation, in both directions. RFC 9000 §6.
+//! Tests Version Negotiation in both directions. RFC 9000 §6.
 
 use courser_wire::packet::version_negotiation;
 
@@ -9,9 +9,9 @@ const OTHER: u32 = 0x709a_50c4;
 
 /// Returns a datagram of an unsupported version.
 fn unknown(from: u16, len: usize) -> Datagram {
-    let mut datagram = Stranger {
+    let mut datagram = FirstDatagram {
         len,
-        ..Stranger::new(from)
+        ..FirstDatagram::new(from)
     }
     .initial();
     datagram.bytes[1..5].copy_from_slice(&OTHER.to_be_bytes());
@@ -47,8 +47,8 @@ fn unknown_version_is_answered_with_swapped_ids() {
         panic!("one answer, not {}", answers.len())
     };
     let parts = version_negotiation::decode(&answer.bytes).expect("Version Negotiation");
-    assert_eq!(parts.source, &Stranger::new(1).destination[..]);
-    assert_eq!(parts.destination, &Stranger::new(1).source[..]);
+    assert_eq!(parts.source, &FirstDatagram::new(1).destination[..]);
+    assert_eq!(parts.destination, &FirstDatagram::new(1).source[..]);
     let versions: Vec<_> = parts.versions().collect();
     assert!(
         versions.contains(&1) && !versions.contains(&OTHER),
@@ -105,7 +105,7 @@ fn ports_of_other_services_get_no_answer() {
             answers(&mut pair, datagram).is_empty(),
             "version answered to port {port}"
         );
-        let mut datagram = Stranger::new(1).initial();
+        let mut datagram = FirstDatagram::new(1).initial();
         datagram.from.set_port(port);
         assert!(
             answers(&mut pair, datagram).is_empty(),
@@ -116,7 +116,7 @@ fn ports_of_other_services_get_no_answer() {
 }
 
 #[test]
-fn client_gives_up_when_its_version_is_not_offered() {
+fn client_ends_the_attempt_when_its_version_is_not_offered() {
     let mut pair = Pair::new();
     catch_first_flight(&mut pair);
     let source = original_destination(&pair);
@@ -136,7 +136,7 @@ fn client_gives_up_when_its_version_is_not_offered() {
 
 #[test]
 fn server_of_another_version_ends_the_attempt_after_one_round_trip() {
-    // The server offers whatever the client does not support, and vice versa.
+    // The server offers only versions that the client does not support, and vice versa.
     let mut pair = pair_with(|server| server.versions = courser_wire::Versions::V1);
     pair.link.filter = Some(Box::new(|_, datagram| {
         let version: &[u8] = if datagram.to.port() == 4433 {
@@ -176,7 +176,7 @@ fn negotiation_that_lists_our_version_is_discarded() {
 }
 
 #[test]
-fn of_65_versions_64_are_kept_and_all_are_compared() {
+fn error_contains_at_most_64_versions_and_all_are_compared() {
     let versions: Vec<u32> = (0..65).map(|number| OTHER + number).collect();
     let mut pair = Pair::new();
     catch_first_flight(&mut pair);
@@ -253,7 +253,7 @@ fn negotiation_after_a_retry_is_discarded() {
 }
 
 #[test]
-fn two_servers_and_a_forged_sender_end_at_once() {
+fn two_servers_do_not_answer_each_other_after_a_forged_datagram() {
     // Each answer is delivered to the other end as if it were a request: attack A10.
     let (mut one, mut other) = (Pair::new(), Pair::new());
     let mut exchanged = 0;

@@ -1,4 +1,4 @@
-//! Clients without connection IDs of their own, distinguished by address. RFC 9000 §5.1.
+//! Tests clients without connection IDs, which are distinguished by address. RFC 9000 §5.1.
 
 use super::*;
 
@@ -10,7 +10,7 @@ fn pair() -> Pair {
 }
 
 #[test]
-fn client_without_ids_connects_and_leaves_nothing() {
+fn client_without_ids_connects_and_leaves_no_state() {
     let mut pair = pair();
     pair.connect();
     assert!(pair.client.sent.iter().take(2).all(|datagram| {
@@ -25,7 +25,7 @@ fn client_without_ids_connects_and_leaves_nothing() {
 }
 
 #[test]
-fn second_connection_to_the_same_server_is_refused_while_the_first_lives() {
+fn second_connection_to_the_same_server_is_refused_while_the_first_exists() {
     let mut pair = pair();
     pair.connect();
     let config = pair.client_config.clone();
@@ -37,11 +37,11 @@ fn second_connection_to_the_same_server_is_refused_while_the_first_lives() {
     );
     let other = SocketAddr::from(([10, 0, 0, 3], 4433));
     assert!(endpoint.connect(now, &config, other, "localhost").is_ok());
-    assert_eq!(endpoint.connections(), 2, "the refused one is gone");
+    assert_eq!(endpoint.connections(), 2, "the refused one is removed");
 }
 
 #[test]
-fn datagrams_find_their_connection_when_the_platform_tells_the_local_address() {
+fn datagrams_find_their_connection_when_the_platform_reports_the_local_address() {
     let mut pair = pair();
     let flight = catch_first_flight(&mut pair);
     pair.link.filter = Some(Box::new(|_, _| false));

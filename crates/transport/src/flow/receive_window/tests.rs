@@ -21,12 +21,12 @@ fn more_is_announced_at_half_a_window() {
     let mut window = ReceiveWindow::new(10, 10);
     window.on_received(NOW, 10);
     window.on_consumed(4);
-    assert!(!window.wants_update());
+    assert!(!window.is_update_due());
     assert_eq!(window.announce(NOW, SLOW), 10);
     window.on_consumed(1);
-    assert!(window.wants_update());
+    assert!(window.is_update_due());
     assert_eq!(window.announce(NOW, SLOW), 15);
-    assert!(!window.wants_update());
+    assert!(!window.is_update_due());
     assert_eq!(
         (window.received(), window.unconsumed(), window.limit()),
         (10, 5, 15)
@@ -47,14 +47,14 @@ fn limit_stops_at_the_largest_varint() {
     assert_eq!(window.limit(), MAX_VARINT);
     window.on_received(NOW, MAX_VARINT);
     window.on_consumed(MAX_VARINT);
-    assert!(!window.wants_update());
+    assert!(!window.is_update_due());
     assert_eq!(window.announce(NOW, SLOW), MAX_VARINT);
 }
 
 #[test]
 fn zero_window_asks_for_nothing_useless() {
     let mut window = ReceiveWindow::new(0, 0);
-    assert!(!window.wants_update());
+    assert!(!window.is_update_due());
     assert_eq!(window.announce(NOW, SLOW), 0);
     assert!(window.check(1).is_err());
 }
@@ -75,11 +75,11 @@ fn a_lost_packet_does_not_stop_growth() {
     let mut window = ReceiveWindow::new(800, 10_000);
     frame(&mut window, NOW, 50, 0, 100);
     frame(&mut window, NOW, 200, 0, 200);
-    assert!(!window.wants_update(), "more than half is left");
+    assert!(!window.is_update_due(), "more than half is left");
     frame(&mut window, NOW, 100, 0, 100);
-    assert!(window.wants_update());
+    assert!(window.is_update_due());
     assert_eq!(window.announce(NOW, RTT), 1600);
-    assert!(!window.wants_update(), "asked once per eighth");
+    assert!(!window.is_update_due(), "asked once per eighth");
 }
 
 #[test]
@@ -89,7 +89,7 @@ fn data_that_trickles_in_behind_a_gap_brings_no_credit() {
         let now = NOW + RTT * step * 2;
         frame(&mut window, now, 100, 0, 110);
     }
-    assert!(window.wants_update());
+    assert!(window.is_update_due());
     assert_eq!(window.announce(NOW + RTT * 7, RTT), 800);
 }
 
@@ -99,9 +99,9 @@ fn a_slow_reader_gets_no_growth_by_loss() {
     let mut window = ReceiveWindow::new(800, 10_000);
     frame(&mut window, NOW, 101, 101, 101);
     frame(&mut window, NOW, 400, 0, 410);
-    assert!(!window.wants_update(), "101 bytes can be read");
+    assert!(!window.is_update_due(), "101 bytes can be read");
     window.on_consumed(1);
-    assert!(window.wants_update(), "an eighth can be read");
+    assert!(window.is_update_due(), "an eighth can be read");
 }
 
 #[test]
@@ -109,7 +109,7 @@ fn without_a_gap_only_reading_brings_credit() {
     let mut window = ReceiveWindow::new(800, 10_000);
     for _ in 0..8 {
         frame(&mut window, NOW, 100, 100, 100);
-        assert!(!window.wants_update());
+        assert!(!window.is_update_due());
     }
 }
 
@@ -119,7 +119,7 @@ fn claimed_offsets_bring_no_credit() {
     let mut window = ReceiveWindow::new(800, 10_000);
     frame(&mut window, NOW, 1, 0, 400);
     frame(&mut window, NOW, 1, 0, 400);
-    assert!(!window.wants_update());
+    assert!(!window.is_update_due());
     assert_eq!(window.announce(NOW, RTT), 800);
 }
 
@@ -142,14 +142,14 @@ fn held_bytes_are_credited_when_they_are_released() {
     window.on_received(NOW, 90);
     window.on_consumed(90);
     window.hold(40);
-    assert!(window.wants_update());
+    assert!(window.is_update_due());
     assert_eq!(window.announce(NOW, SLOW), 150);
     window.on_received(NOW, 49);
     window.on_consumed(49);
-    assert!(!window.wants_update(), "139 consumed, 99 credited");
+    assert!(!window.is_update_due(), "139 consumed, 99 credited");
     assert_eq!(window.announce(NOW, SLOW), 150);
     window.release(40);
-    assert!(window.wants_update());
+    assert!(window.is_update_due());
     assert_eq!(window.announce(NOW, SLOW), 239);
 }
 
@@ -163,7 +163,7 @@ fn half_a_window_is_granted_whatever_is_held() {
         window.on_received(NOW, room);
         window.on_consumed(room);
         window.hold(room);
-        assert!(window.wants_update());
+        assert!(window.is_update_due());
         window.announce(NOW, SLOW);
     }
 }

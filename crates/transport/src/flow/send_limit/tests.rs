@@ -30,6 +30,6 @@ fn blocked_is_signalled_once_per_limit() {
     assert!(!limit.take_signal());
     limit.consume(1);
     assert!(limit.take_signal());
-    limit.forget_signal();
+    limit.clear_signal();
     assert!(limit.take_signal());
 }

@@ -82,7 +82,10 @@ fn lost_bytes_go_out_before_new_ones() {
     stream.on_acked(0, 50);
     assert_eq!(stream.unacked(), 0);
     stream.on_lost(0, 50);
-    assert!(!stream.wants_to_send(), "acknowledged bytes are never lost");
+    assert!(
+        !stream.has_frames_to_send(),
+        "acknowledged bytes are never lost"
+    );
 }
 
 proptest! {

@@ -16,7 +16,7 @@ fn id(byte: u8) -> ConnectionId {
     ConnectionId::new(&[byte; 8]).expect("eight bytes")
 }
 
-/// A client's path, and four IDs of its server.
+/// Creates a client's path, and four IDs of its server.
 fn parts() -> (Paths, ConnectionIds) {
     let mut path = Path::new(FourTuple::to(server(1)), 0);
     path.on_validated();
@@ -66,7 +66,7 @@ fn answer(paths: &mut Paths, index: PathIndex) {
 }
 
 #[test]
-fn an_address_that_has_proven_nothing_gets_three_full_datagrams() {
+fn unvalidated_address_gets_three_full_datagrams() {
     let (mut paths, mut ids) = parts();
     assert!(begin(&mut paths, &mut ids, to(server(2), 0, false), 1));
     let path = paths.get_mut(1).expect("it was added");
@@ -74,20 +74,20 @@ fn an_address_that_has_proven_nothing_gets_three_full_datagrams() {
     let (mut paths, mut ids) = parts();
     assert!(begin(&mut paths, &mut ids, to(server(1), 1, false), 1));
     let path = paths.get_mut(1).expect("it was added");
-    assert_eq!(path.budget(), u64::MAX, "the server has proven this one");
+    assert_eq!(path.budget(), u64::MAX, "this address is validated");
     assert!(!path.is_validated());
 }
 
 #[test]
-fn a_move_that_replaces_another_gives_its_path_up() {
+fn move_that_replaces_another_removes_its_path() {
     let (mut paths, mut ids) = parts();
     assert!(begin(&mut paths, &mut ids, to(server(1), 1, false), 1));
     assert!(begin(&mut paths, &mut ids, to(server(1), 2, false), 2));
-    assert_eq!(paths.take_given_up(&mut ids), Some(1));
+    assert_eq!(paths.release_removed_id(&mut ids), Some(1));
     assert_eq!((paths.len(), paths.active_index()), (2, 0));
     assert!(
         !paths.take_failed_move(),
-        "it was given up, and has not failed"
+        "it was replaced, and has not failed"
     );
     answer(&mut paths, 1);
     assert_eq!(paths.finish_own(Time::ZERO, PTO, &mut ids), Some(true));
@@ -96,25 +96,25 @@ fn a_move_that_replaces_another_gives_its_path_up() {
 }
 
 #[test]
-fn moves_at_once_return_to_the_path_that_was_validated() {
+fn failed_immediate_move_returns_to_the_validated_path() {
     let (mut paths, mut ids) = parts();
     for socket in 1..=2 {
         let own = to(server(1), socket, true);
         assert!(begin(&mut paths, &mut ids, own, socket));
-        while paths.take_given_up(&mut ids).is_some() {}
+        while paths.release_removed_id(&mut ids).is_some() {}
     }
     assert_eq!(paths.active().place().socket, SocketId(2));
     assert_eq!(ids.destination(), id(102));
     let outcome = paths.on_timeout(Time::ZERO + PTO * 3, &mut ids);
     assert_eq!(outcome, PathsOutcome::Reverted);
     assert_eq!(paths.active().place().socket, SocketId(0));
-    assert_eq!(ids.destination(), id(100), "each path has its own");
+    assert_eq!(ids.destination(), id(100), "each path has its own ID");
     assert!(paths.take_failed_move() && !paths.take_failed_move());
     assert_eq!(paths.own_move(), (2, MigrationState::Failed));
 }
 
 #[test]
-fn a_path_that_two_moves_have_left_is_forgotten() {
+fn path_that_two_moves_have_left_is_removed() {
     let (mut paths, mut ids) = parts();
     assert!(begin(&mut paths, &mut ids, to(server(1), 1, true), 1));
     assert!(begin(&mut paths, &mut ids, to(server(1), 2, false), 2));
@@ -122,9 +122,9 @@ fn a_path_that_two_moves_have_left_is_forgotten() {
     assert_eq!(paths.finish_own(Time::ZERO, PTO, &mut ids), None);
     // The second one fails.
     while paths.len() > 1 {
-        let now = paths.next_timeout().expect("something is left");
+        let now = paths.next_timeout().expect("a timer runs");
         paths.on_timeout(now, &mut ids);
-        if let Some(path) = paths.wanting_probe().and_then(|at| paths.get_mut(at)) {
+        if let Some(path) = paths.next_to_probe().and_then(|at| paths.get_mut(at)) {
             path.validation.on_challenge_sent(now, [1; 8], true);
         }
     }
@@ -134,7 +134,7 @@ fn a_path_that_two_moves_have_left_is_forgotten() {
 }
 
 #[test]
-fn an_id_that_the_peer_retired_is_replaced_or_the_path_is_not_used() {
+fn retired_id_of_a_path_is_replaced_or_the_path_is_not_used() {
     for has_spare in [true, false] {
         let (mut paths, mut ids) = parts();
         assert!(begin(&mut paths, &mut ids, to(server(1), 1, false), 1));

@@ -26,22 +26,22 @@ fn at(millis: u64) -> Time {
 }
 
 #[test]
-fn a_moved_peer_is_challenged_on_both_paths() {
+fn moved_peer_is_challenged_on_both_paths() {
     let mut paths = paths();
     let new = add(&mut paths, at(0), tuple(2, 1)).expect("room");
     paths.migrate(at(0), new, PTO);
     assert_eq!(paths.active().tuple(), tuple(2, 1));
-    assert!(paths.active().validation.wants_challenge());
-    assert_eq!(paths.wanting_probe(), Some(0));
+    assert!(paths.active().validation.is_challenge_due());
+    assert_eq!(paths.next_to_probe(), Some(0));
     assert_eq!(
         paths.active().amplification.budget(),
         0,
-        "three times nothing"
+        "no bytes were received"
     );
 }
 
 #[test]
-fn a_path_with_little_budget_does_not_hold_up_another() {
+fn path_without_budget_does_not_delay_another() {
     let mut paths = paths();
     let poor = add(&mut paths, at(0), tuple(2, 1)).expect("room");
     let rich = add(&mut paths, at(1000), tuple(3, 1)).expect("room");
@@ -53,7 +53,7 @@ fn a_path_with_little_budget_does_not_hold_up_another() {
     }
     let budget = paths.get_mut(poor).expect("added").amplification.budget();
     assert_eq!(budget, MIN_DATAGRAM as u64 - 1);
-    assert_eq!(paths.wanting_probe(), Some(rich));
+    assert_eq!(paths.next_to_probe(), Some(rich));
 }
 
 #[test]
@@ -83,7 +83,7 @@ fn failed_validation_returns_to_the_last_validated_path() {
 }
 
 #[test]
-fn validated_new_path_stays_and_the_old_one_goes() {
+fn validated_new_path_stays_and_the_old_one_is_removed() {
     let mut paths = paths();
     let new = add(&mut paths, at(0), tuple(1, 9)).expect("room");
     paths.migrate(at(0), new, PTO);
@@ -101,7 +101,7 @@ fn validated_new_path_stays_and_the_old_one_goes() {
 }
 
 #[test]
-fn nothing_left_when_the_only_path_fails() {
+fn no_path_is_left_when_the_only_one_fails() {
     let mut paths = Paths::new(Path::new(tuple(1, 1), 0), Duration::ZERO);
     paths.active_mut().validation.start(at(0), PTO);
     assert_eq!(paths.run_timers(at(300)), PathsOutcome::NoneLeft);
@@ -118,7 +118,7 @@ fn port_change_keeps_the_state_and_address_change_does_not() {
 }
 
 #[test]
-fn a_path_that_is_given_up_leaves_its_key_and_id() {
+fn removed_path_returns_its_key_and_id() {
     let mut paths = paths();
     let new = add(&mut paths, at(0), tuple(1, 9)).expect("room");
     let key = paths.get_mut(new).expect("added").key;
@@ -126,14 +126,14 @@ fn a_path_that_is_given_up_leaves_its_key_and_id() {
     paths.migrate(at(0), new, PTO);
     let outcomes = (1..=4).map(|step| paths.run_timers(at(step * 100)));
     assert!(outcomes.into_iter().any(|it| it == PathsOutcome::Reverted));
-    assert_eq!(paths.active().key, 0, "the way back");
+    assert_eq!(paths.active().key, 0, "the path to return to");
     let peer_id = Some(7);
-    assert_eq!(paths.take_remains(), Some(GivenUp { key, peer_id }));
-    assert_eq!(paths.take_remains(), None);
+    assert_eq!(paths.take_removed(), Some(RemovedPath { key, peer_id }));
+    assert_eq!(paths.take_removed(), None);
 }
 
 #[test]
-fn a_flood_of_addresses_is_bounded_and_slowed() {
+fn flood_of_addresses_is_bounded_and_limited_in_rate() {
     let mut paths = paths();
     assert!(add(&mut paths, at(0), tuple(2, 1)).is_some());
     assert!(

@@ -45,7 +45,7 @@ fn large_window_asks_for_eight_acks_per_round_trip() {
         reordering_threshold: 3,
     };
     assert_eq!(sent(&mut request), Some(frame));
-    assert!(!request.wants_to_send());
+    assert!(!request.has_frames_to_send());
 }
 
 #[test]
@@ -62,7 +62,7 @@ fn slow_start_and_small_windows_leave_the_default() {
         },
     ] {
         request.review(&situation);
-        assert!(!request.wants_to_send(), "{situation:?}");
+        assert!(!request.has_frames_to_send(), "{situation:?}");
     }
 }
 
@@ -72,7 +72,7 @@ fn nothing_is_asked_of_a_peer_that_does_not_listen_or_when_switched_off() {
         let mut request = AckRequest::default();
         request.on_peer_parameters(ANNOUNCED, offer, is_enabled);
         request.review(&at(1000));
-        assert!(!request.wants_to_send() && !request.is_offered());
+        assert!(!request.has_frames_to_send() && !request.is_offered());
         assert_eq!(request.max_ack_delay(), ANNOUNCED);
     }
 }
@@ -99,14 +99,14 @@ fn small_changes_are_not_worth_a_frame() {
             window,
             ..at(10_000)
         });
-        assert!(!request.wants_to_send(), "{window}");
+        assert!(!request.has_frames_to_send(), "{window}");
     }
     for window in [800, 200] {
         request.review(&Situation {
             window,
             ..at(10_000)
         });
-        assert!(request.wants_to_send(), "{window}");
+        assert!(request.has_frames_to_send(), "{window}");
     }
 }
 
@@ -120,10 +120,10 @@ fn requests_come_one_at_a_time_and_once_per_round_trip() {
         ..at(millis)
     };
     request.review(&larger(5000));
-    assert!(!request.wants_to_send(), "the first is in flight");
+    assert!(!request.has_frames_to_send(), "the first is in flight");
     request.on_acked(0);
     request.review(&larger(1039));
-    assert!(!request.wants_to_send(), "too early");
+    assert!(!request.has_frames_to_send(), "too early");
     request.review(&larger(1040));
     let frame = sent(&mut request).expect("the second");
     assert_eq!((frame.sequence, frame.ack_eliciting_threshold), (1, 500));
@@ -143,7 +143,7 @@ fn loss_brings_the_default_back_at_once_and_thinning_later() {
     assert_eq!((frame.sequence, frame.ack_eliciting_threshold), (1, 1));
     request.on_acked(1);
     request.review(&after(1080));
-    assert!(!request.wants_to_send());
+    assert!(!request.has_frames_to_send());
     request.review(&after(1081));
     assert_eq!(sent(&mut request).map(|frame| frame.sequence), Some(2));
 }
@@ -190,7 +190,7 @@ fn lost_request_goes_out_again_under_a_new_number() {
     request.on_acked(0);
     assert_eq!(request.max_ack_delay(), ANNOUNCED, "obsolete");
     request.on_lost(0);
-    assert!(!request.wants_to_send(), "the newer one is in flight");
+    assert!(!request.has_frames_to_send(), "the newer one is in flight");
 }
 
 #[test]

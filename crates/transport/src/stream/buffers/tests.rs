@@ -8,7 +8,7 @@ fn buffers() -> Buffers {
 fn small_buffers_are_small_and_reused() {
     let mut buffers = buffers();
     let buffer = buffers.take(1);
-    assert_eq!(buffer.capacity(), SMALLEST);
+    assert_eq!(buffer.capacity(), MIN_BUFFER);
     let address = buffer.as_ptr();
     buffers.give(buffer);
     let again = buffers.take(10);
@@ -76,12 +76,12 @@ fn capacity_doubles_up_to_a_chunk() {
 #[test]
 fn open_chunk_fills_up_and_shared_chunk_does_not_grow() {
     let mut chunk = Chunk::Open(Vec::with_capacity(4));
-    let room = chunk.room();
-    assert_eq!(chunk.fill(&vec![7; room + 3]), room);
-    assert_eq!((chunk.room(), chunk.len()), (0, room));
+    let spare = chunk.spare();
+    assert_eq!(chunk.fill(&vec![7; spare + 3]), spare);
+    assert_eq!((chunk.spare(), chunk.len()), (0, spare));
     let mut chunk = Chunk::Shared(Bytes::from_static(b"abc"));
     assert_eq!(
-        (chunk.room(), chunk.fill(b"d"), chunk.capacity()),
+        (chunk.spare(), chunk.fill(b"d"), chunk.capacity()),
         (0, 0, 3)
     );
 }

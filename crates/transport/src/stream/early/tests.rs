@@ -50,13 +50,13 @@ fn rejected_early_data_leaves_no_stream_and_no_credit() {
     streams.on_peer_parameters(&parameters());
     let id = streams.open(BIDI).unwrap();
     assert_eq!(streams.write(id, &[1; 50]), Ok(50));
-    assert!(streams.wants_to_send() && streams.memory() > 0);
+    assert!(streams.has_frames_to_send() && streams.memory() > 0);
     streams.set_deadline(id, Some(Time::ZERO), 1).unwrap();
     let rate = Rate::from_bytes_per_second(1);
     streams.set_max_send_rate(id, Some(rate)).unwrap();
     streams.on_early_data_rejected();
     assert_eq!(streams.next_timeout(), None);
-    assert!(!streams.wants_to_send());
+    assert!(!streams.has_frames_to_send());
     assert_eq!(streams.memory(), 0);
     assert_eq!(streams.write(id, &[1]), Err(WriteError::ClosedStream));
     assert_eq!(streams.open(BIDI), None, "the limits are not known");

@@ -2,7 +2,7 @@
 
 use courser_wire::MAX_STREAMS;
 
-/// Streams of one kind that we open.
+/// The streams of one direction that we open.
 #[derive(Debug, Default)]
 pub(in crate::stream) struct LocalStreams {
     /// Number of streams opened so far, which is also the next index.
@@ -14,7 +14,7 @@ pub(in crate::stream) struct LocalStreams {
     signalled: Option<u64>,
     /// STREAMS_BLOCKED for limits below this has been acknowledged.
     acked_below: u64,
-    /// True if the application was refused a stream and waits for an event.
+    /// True if [`LocalStreams::open`] returned `None` and the application waits for an event.
     is_waiting: bool,
 }
 
@@ -45,12 +45,12 @@ impl LocalStreams {
         index < self.opened
     }
 
-    /// Counts a stream as gone.
+    /// Counts a stream as ended.
     pub(in crate::stream) fn on_retired(&mut self) {
         self.closed += 1;
     }
 
-    /// Returns the number of streams that are not gone.
+    /// Returns the number of open streams.
     pub(in crate::stream) const fn count(&self) -> u64 {
         self.opened - self.closed
     }
@@ -60,8 +60,8 @@ impl LocalStreams {
         self.limit
     }
 
-    /// Raises the peer's limit. Returns true if the application waits for that. A limit that is not
-    /// larger has no effect.
+    /// Raises the peer's limit.Returns true if the application waits for it to be raised.
+    /// Ignores a limit that is not larger.
     pub(in crate::stream) fn on_limit(&mut self, limit: u64) -> bool {
         let limit = limit.min(MAX_STREAMS);
         if self.limit.is_none_or(|old| limit > old) {
@@ -90,7 +90,7 @@ impl LocalStreams {
     }
 
     /// Requests another STREAMS_BLOCKED, because the last one was lost or should be repeated.
-    pub(in crate::stream) fn forget_signal(&mut self) {
+    pub(in crate::stream) fn clear_signal(&mut self) {
         self.signalled = None;
     }
 

@@ -7,21 +7,21 @@ use courser_wire::MAX_STREAMS;
 
 use crate::error::TransportError;
 
-/// Streams of one kind that the peer opens.
+/// The streams of one direction that the peer opens.
 ///
-/// A stream that was opened only by the use of a higher number (RFC 9000 §3.2) is no more than a
-/// number in `implied` until data for it arrives or the application accepts it (attack A27).
+/// A stream that was opened only by the use of a higher number (RFC 9000 §3.2)is only a
+/// number in `implied` until a frame names it or the application accepts it (attack A27).
 #[derive(Debug)]
 pub(in crate::stream) struct PeerStreams {
     /// Streams that the peer may have open at a time.
     window: u64,
     /// The limit announced to the peer.
     announced: u64,
-    /// All lower indices are open or were.
+    /// All lower indices are open or have ended.
     opened: u64,
     /// All lower indices were passed to the application.
     accepted: u64,
-    /// Number of streams that are gone and whose place is free again.
+    /// Number of ended streams for which the peer got credit.
     credited: u64,
     implied: RangeSet,
     cancelled: CancelledCredit,
@@ -33,12 +33,12 @@ pub(in crate::stream) struct PeerStreams {
     acked_limit: u64,
 }
 
-/// The state of a peer's stream when a frame names it.
+/// Whether the state of a peer's stream has to be created.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(in crate::stream) enum Use {
-    /// The frame begins the stream.
+    /// The stream has no state yet.
     New,
-    /// The stream is open or was.
+    /// The stream has a state, or has ended.
     Known,
 }
 
@@ -70,7 +70,7 @@ impl PeerStreams {
         }
     }
 
-    /// Changes how many streams the peer may have open. What was announced stays allowed.
+    /// Changes how many streams the peer may have open. Limits that were announced stay valid.
     pub(in crate::stream) fn set_window(&mut self, window: u64) {
         self.window = window.min(MAX_STREAMS);
     }
@@ -108,7 +108,7 @@ impl PeerStreams {
         is_implied
     }
 
-    /// Returns the next stream for the application, in order, and whether it begins only now.
+    /// Returns the next stream for the application, in order, and whether its state has to be created.
     pub(in crate::stream) fn accept(&mut self) -> Option<(u64, Use)> {
         if self.accepted == self.opened {
             self.is_waiting = true;
@@ -126,13 +126,13 @@ impl PeerStreams {
         ))
     }
 
-    /// Returns true once if the application waits for streams and there are some.
+    /// Returns true once if the peer has opened streams and the application waits for them.
     pub(in crate::stream) fn take_opened(&mut self) -> bool {
         self.accepted < self.opened && std::mem::take(&mut self.is_waiting)
     }
 
-    /// Counts a stream as gone. Its place becomes free at once, or a little later if many streams
-    /// were cancelled and it was one of them.
+    ///Counts a stream as ended. The peer gets credit for it at once, or later if the stream was cancelled
+    /// and many others were too.
     pub(in crate::stream) fn on_retired(&mut self, now: Time, was_cancelled: bool) {
         if !was_cancelled {
             self.cancelled.on_completed();
@@ -142,12 +142,12 @@ impl PeerStreams {
         }
     }
 
-    /// Returns the time at which places of cancelled streams become free.
+    /// Returns the time at which the peer gets credit for cancelled streams.
     pub(in crate::stream) fn next_timeout(&self) -> Option<Time> {
         self.cancelled.next_timeout()
     }
 
-    /// Frees the places that are due.
+    /// Grants the credit that is due for cancelled streams.
     pub(in crate::stream) fn on_timeout(&mut self, now: Time) {
         self.credited += self.cancelled.on_timeout(now);
     }
@@ -158,8 +158,9 @@ impl PeerStreams {
     }
 
     /// Returns true if a larger limit is worth a frame: an eighth of the window is free again, or
-    /// the peer has nearly used up the announced limit. It need not ask (RFC 9000 §4.6).
-    pub(in crate::stream) fn wants_update(&self) -> bool {
+    /// the peer has nearly used up the announced limit. Does not wait for STREAMS_BLOCKED
+    /// (RFC 9000 §4.6).
+    pub(in crate::stream) fn is_update_due(&self) -> bool {
         let gain = self.target().saturating_sub(self.announced);
         let eighth = (self.window / 8).max(1);
         gain >= eighth || (gain > 0 && self.announced - self.opened <= eighth)
@@ -174,7 +175,7 @@ impl PeerStreams {
 
     /// Returns true if the peer reports that `known` is its limit although the frame that raised it
     /// was sent a round trip ago and must have arrived by now.
-    pub(in crate::stream) fn has_missed_limit(&self, now: Time, rtt: Duration, known: u64) -> bool {
+    pub(in crate::stream) fn is_limit_overdue(&self, now: Time, rtt: Duration, known: u64) -> bool {
         known < self.announced && now >= self.announced_at + rtt
     }
 
@@ -196,16 +197,15 @@ impl PeerStreams {
 /// Limits the credit for streams that the peer cancelled to a number per interval (attack limit
 /// K15).
 ///
-/// Opening and cancelling streams is cheap for the peer and work for the application, and
-/// MAX_STREAMS alone would bound only how many are open at a time. Streams that were completed pay
-/// for cancelled ones, and so does time. A peer that has used up what they pay for, because it does
-/// little but cancel, gets less credit.
+///Opening and cancelling streams is cheap for the peer and costs the application work, and MAX_STREAMS
+/// bounds only how many are open at a time. Each completed stream, and each interval, earns full credit for
+/// some cancelled ones. A peer that does little but cancel uses this up and then gets less credit.
 #[derive(Debug)]
 struct CancelledCredit {
     since: Time,
     granted: u64,
     parked: u64,
-    /// The streams that get the full credit.
+    /// The cancelled streams that still get the full credit.
     paid: u64,
 }
 
@@ -247,11 +247,11 @@ impl CancelledCredit {
         }
     }
 
-    /// Grants up to `wanted` streams of this interval.
-    fn grant(&mut self, wanted: u64) -> u64 {
+    /// Grants up to `requested` streams of this interval.
+    fn grant(&mut self, requested: u64) -> u64 {
         let left = CANCELLED_PER_INTERVAL - self.granted;
         let unpaid = UNPAID_PER_INTERVAL.saturating_sub(self.granted);
-        let granted = wanted.min(left).min(self.paid.max(unpaid));
+        let granted = requested.min(left).min(self.paid.max(unpaid));
         self.paid = self.paid.saturating_sub(granted);
         self.granted += granted;
         granted
@@ -277,15 +277,15 @@ impl CancelledCredit {
 }
 
 const CANCELLED_PER_INTERVAL: u64 = 100;
-/// The credit of a peer that has used up what is paid for. Above the rate at which time pays, so that a
-/// flood uses up the budgets of the protocol above, and is ended.
+///The credit of a peer for which nothing is paid any more. Larger than [`PAID_BY_INTERVAL`], so that a
+/// flood goes on until it uses up the budgets of HTTP/3, which end the connection.
 const UNPAID_PER_INTERVAL: u64 = 20;
 const INTERVAL: Duration = Duration::from_millis(100);
-/// The cancelled streams that get the full credit before anything else pays for them.
+/// Cancelled streams with full credit at the start of a connection.
 const PAID_AT_FIRST: u64 = 800;
-/// The cancelled streams that one that was completed pays for.
+/// Cancelled streams with full credit for each completed stream.
 const PAID_BY_COMPLETED: u64 = 4;
-/// The cancelled streams that an interval pays for.
+/// Cancelled streams with full credit for each interval.
 const PAID_BY_INTERVAL: u64 = 5;
 
 #[cfg(test)]

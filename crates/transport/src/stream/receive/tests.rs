@@ -414,11 +414,11 @@ fn credit_is_of_use_only_in_recv() {
     }
     let mut fixture = Fixture::new();
     fixture.stream(0, &[0; 50], false).unwrap();
-    assert!(!fixture.part.wants_credit());
+    assert!(!fixture.part.is_credit_due());
     fixture.read().unwrap();
-    assert!(fixture.part.wants_credit());
+    assert!(fixture.part.is_credit_due());
     assert_eq!(fixture.part.credit_to_send(NOW, Duration::ZERO), Some(150));
-    assert!(!fixture.part.wants_credit());
+    assert!(!fixture.part.is_credit_due());
 }
 
 #[test]

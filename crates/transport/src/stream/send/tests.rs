@@ -7,7 +7,7 @@ use crate::space::sent::FrameLists;
 use crate::stream::StreamsConfig;
 use crate::stream::chunk_pool::ChunkPool;
 
-const ROOM: WriteRoom = WriteRoom {
+const ROOM: WriteLimits = WriteLimits {
     unsent_limit: 1000,
     connection: 1000,
     credit: u64::MAX,
@@ -251,7 +251,7 @@ fn nothing_is_sent_after_a_reset() {
 fn writer_is_held_back_by_the_stream_and_woken_at_half() {
     let (mut part, mut buffers) = (SendPart::default(), buffers());
     part.begin(1000);
-    let room = WriteRoom {
+    let room = WriteLimits {
         unsent_limit: 100,
         connection: 1000,
         credit: u64::MAX,
@@ -279,14 +279,14 @@ fn writer_is_held_back_by_the_stream_and_woken_at_half() {
 fn writer_is_held_back_by_the_connection() {
     let (mut part, mut buffers) = (SendPart::default(), buffers());
     part.begin(1000);
-    let room = WriteRoom {
+    let room = WriteLimits {
         unsent_limit: 100,
         connection: 30,
         credit: u64::MAX,
         ahead: u64::MAX,
     };
     assert_eq!(part.write(&[0; 150], room, &mut buffers), Ok(30));
-    let room = WriteRoom {
+    let room = WriteLimits {
         unsent_limit: 100,
         connection: 0,
         credit: u64::MAX,
@@ -378,7 +378,7 @@ fn record_never_counts_more_than_16_bits() {
     assert_eq!(
         fit,
         Fit {
-            len: LONGEST,
+            len: MAX_SPAN,
             has_len: true
         }
     );

@@ -16,12 +16,16 @@ fn room_shrinks_by_what_is_kept_and_grows_with_acknowledgements() {
     let mut budget = budget();
     budget.on_written(1000);
     assert_eq!((budget.retained(), budget.unsent()), (1000, 1000));
-    assert_eq!(budget.room(5000).connection, SEND_BUFFER_MIN - 1000);
-    assert_eq!(budget.room(5000).credit, 4000, "unsent bytes claim credit");
+    assert_eq!(budget.write_limits(5000).connection, SEND_BUFFER_MIN - 1000);
+    assert_eq!(
+        budget.write_limits(5000).credit,
+        4000,
+        "unsent bytes claim credit"
+    );
     budget.on_sent(600);
-    assert_eq!(budget.room(4400).credit, 4000);
+    assert_eq!(budget.write_limits(4400).credit, 4000);
     budget.on_acked(500);
-    assert_eq!(budget.room(0).connection, SEND_BUFFER_MIN - 500);
+    assert_eq!(budget.write_limits(0).connection, SEND_BUFFER_MIN - 500);
     budget.on_discarded(500, 400);
     assert_eq!((budget.retained(), budget.unsent()), (0, 0));
     assert_eq!(budget.acked(), 500);
@@ -31,12 +35,12 @@ fn room_shrinks_by_what_is_kept_and_grows_with_acknowledgements() {
 fn limits_follow_the_congestion_window_within_the_configuration() {
     let mut budget = budget();
     assert!(!budget.on_congestion_window(12_000));
-    assert_eq!(budget.room(0).connection, SEND_BUFFER_MIN);
+    assert_eq!(budget.write_limits(0).connection, SEND_BUFFER_MIN);
     assert!(budget.on_congestion_window(1 << 20));
-    assert_eq!(budget.room(0).connection, 4 << 20);
+    assert_eq!(budget.write_limits(0).connection, 4 << 20);
     assert_eq!(budget.unsent_limit(), 256 << 10);
     assert!(budget.set_max(100_000));
-    assert_eq!(budget.room(0).connection, 100_000);
+    assert_eq!(budget.write_limits(0).connection, 100_000);
     assert_eq!(budget.unsent_limit(), 100_000);
     assert!(!budget.on_congestion_window(2 << 20));
 }
@@ -45,9 +49,9 @@ fn limits_follow_the_congestion_window_within_the_configuration() {
 fn a_quarter_of_little_memory_is_the_limit() {
     let mut budget = budget();
     budget.set_memory_left(1 << 20);
-    assert_eq!(budget.room(0).connection, 256 << 10);
+    assert_eq!(budget.write_limits(0).connection, 256 << 10);
     budget.set_memory_left(0);
-    assert_eq!(budget.room(0).connection, LEAST_SEND_BUFFER);
+    assert_eq!(budget.write_limits(0).connection, MIN_FAIR_SHARE);
 }
 
 #[test]

@@ -52,7 +52,7 @@ fn streams_are_found_also_when_their_places_collide() {
 /// Near the maximum of cached lookups, and far beyond, where each finds its entry taken.
 #[test]
 fn lookups_beyond_what_is_remembered_find_their_own() {
-    for count in [MOST_RECENT, MOST_RECENT + 1, 600] {
+    for count in [MAX_RECENT, MAX_RECENT + 1, 600] {
         let (mut table, mut buffers) = table();
         let kinds = [Side::Client, Side::Server].into_iter().flat_map(|side| {
             [
@@ -86,7 +86,7 @@ fn lookups_beyond_what_is_remembered_find_their_own() {
                 model.insert(*id, table.insert(*id));
             }
         }
-        assert_eq!((table.len(), table.recent.len()), (count, MOST_RECENT));
+        assert_eq!((table.len(), table.recent.len()), (count, MAX_RECENT));
     }
 }
 

@@ -149,7 +149,7 @@ fn numbers_at_the_edge_do_not_overflow() {
         end.max_data(step);
         end.max_stream_data(client_bidi(0), step).unwrap();
     }
-    assert!(!end.streams.wants_to_send());
+    assert!(!end.streams.has_frames_to_send());
 }
 
 /// Credit in steps of one byte causes many small frames, but bounded work and no flood of BLOCKED
@@ -278,7 +278,7 @@ fn rapid_resets_are_slowed_down() {
     server
         .streams
         .on_timeout(Time::ZERO + Duration::from_secs(1));
-    assert!(server.streams.wants_to_send());
+    assert!(server.streams.has_frames_to_send());
 }
 
 #[test]

@@ -211,7 +211,7 @@ fn closed_connection_keeps_nothing() {
     client.stream(id, 2, b"x").unwrap();
     client.stream(server_uni(1), 0, b"x").unwrap();
     client.streams.on_close();
-    assert!(!client.streams.wants_to_send() && !client.streams.unacked_or_unsent());
+    assert!(!client.streams.has_frames_to_send() && !client.streams.unacked_or_unsent());
     assert!(client.events().is_empty());
     assert_eq!(client.streams.open(BIDI), None);
     assert_eq!(client.streams.accept(UNI), None);
@@ -230,7 +230,7 @@ fn closed_connection_keeps_nothing() {
     };
     client.streams.on_stream_acked(id, span);
     client.streams.on_stream_lost(id, span);
-    assert!(!client.streams.wants_to_send());
+    assert!(!client.streams.has_frames_to_send());
 }
 
 #[test]

@@ -61,7 +61,7 @@ fn limited_stream_alone_leaves_the_connection_silent_in_between() {
         "ten milliseconds: {}",
         first.len()
     );
-    assert!(!client.streams.wants_to_send());
+    assert!(!client.streams.has_frames_to_send());
     let next = client.streams.next_timeout().expect("the end of the pause");
     assert!(next >= NOW + Duration::from_millis(10));
     client.streams.on_timeout(next);

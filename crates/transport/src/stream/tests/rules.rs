@@ -188,7 +188,7 @@ fn frames_that_create_state() {
 fn nothing_leaves_before_the_limits_are_known() {
     let mut client = End::without_parameters(Side::Client, &config());
     assert_eq!(client.streams.open(BIDI), None);
-    assert!(!client.streams.wants_to_send());
+    assert!(!client.streams.has_frames_to_send());
     let mut server = End::without_parameters(Side::Server, &config());
     server.stream(client_bidi(0), 0, b"x").unwrap();
     assert_eq!(server.streams.write(client_bidi(0), b"answer"), Ok(6));
@@ -232,7 +232,7 @@ fn nothing_is_sent_in_a_terminal_state() {
     client.stop_sending(id, 1).unwrap();
     client.max_stream_data(id, 1000).unwrap();
     client.on_lost(&packets[0]);
-    assert!(!client.streams.wants_to_send());
+    assert!(!client.streams.has_frames_to_send());
 }
 
 #[test]
@@ -252,13 +252,13 @@ fn after_reset_stream_only_its_repetition_is_sent() {
         client.on_lost(packet);
     }
     client.max_stream_data(id, 1000).unwrap();
-    assert!(!client.streams.wants_to_send());
+    assert!(!client.streams.has_frames_to_send());
     client.on_lost(&reset[0]);
     let reset = client.send_all();
     assert_eq!(kinds(&reset), ["RESET_STREAM 0 5 100"]);
     client.on_acked(&reset[0]);
     client.on_lost(&reset[0]);
-    assert!(!client.streams.wants_to_send());
+    assert!(!client.streams.has_frames_to_send());
 }
 
 #[test]
@@ -314,7 +314,7 @@ fn stop_sending_is_answered_with_the_same_code() {
         let answer = [format!("RESET_STREAM 0 33 {data}")];
         assert_eq!(kinds(&server.send_all()), answer, "{name}");
         server.stop_sending(id, 34).unwrap();
-        assert!(!server.streams.wants_to_send() && server.events().is_empty());
+        assert!(!server.streams.has_frames_to_send() && server.events().is_empty());
     }
 }
 
@@ -412,7 +412,7 @@ fn limits_that_do_not_rise_are_ignored() {
     assert_eq!(kinds(&client.send_all())[0], "STREAM 0 0+100");
     client.max_stream_data(id, 100).unwrap();
     client.max_stream_data(id, 0).unwrap();
-    assert!(!client.streams.wants_to_send());
+    assert!(!client.streams.has_frames_to_send());
     assert!(client.streams.open(BIDI).is_some());
 }
 
@@ -438,7 +438,7 @@ fn blocked_frames_are_sent_once_and_repeated_when_asked() {
     };
     assert_eq!(sorted(&client.send_all()), blocked);
     assert_eq!(client.streams.open(BIDI), None);
-    assert!(!client.streams.wants_to_send());
+    assert!(!client.streams.has_frames_to_send());
     client.streams.repeat_blocked();
     let repeated = client.send_all();
     assert_eq!(sorted(&repeated), blocked);
@@ -460,7 +460,7 @@ fn credit_is_granted_at_half_a_window_without_being_asked() {
     let id = client_uni(0);
     server.stream(id, 0, &[0; 100]).unwrap();
     server.read(id, 49).unwrap();
-    assert!(!server.streams.wants_to_send());
+    assert!(!server.streams.has_frames_to_send());
     server.read(id, 1).unwrap();
     assert_eq!(kinds(&server.send_all()), ["MAX_STREAM_DATA 2 150"]);
     server.read(id, 50).unwrap();
@@ -521,7 +521,7 @@ fn nothing_is_sent_at_or_past_the_final_size() {
         kinds(&client.send_all()),
         ["RESET_STREAM 4 1 0", "STREAM 0 0+3 FIN"]
     );
-    assert!(!client.streams.wants_to_send());
+    assert!(!client.streams.has_frames_to_send());
 }
 
 #[test]
@@ -644,7 +644,7 @@ fn stream_credit_comes_with_ended_streams_and_without_being_asked() {
     for index in 0..5 {
         let id = client_uni(index);
         server.fin(id, 0, b"").unwrap();
-        assert!(!server.streams.wants_to_send());
+        assert!(!server.streams.has_frames_to_send());
         assert_eq!(server.read(id, 1), Ok(None));
         assert_eq!(
             kinds(&server.send_all()),

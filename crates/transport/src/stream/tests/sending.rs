@@ -76,7 +76,7 @@ fn repetition_carries_the_same_bytes() {
         }
         // Repeated in different pieces each time.
         packets.clear();
-        while client.streams.wants_to_send() {
+        while client.streams.has_frames_to_send() {
             packets.push(client.send_within(300 + 77 * round));
         }
         let mut seen = vec![0; data.len()];
@@ -103,7 +103,7 @@ fn acknowledgement_of_the_first_copy_cancels_the_repetition() {
     client.on_lost(&packets[0]);
     assert!(client.streams.has_stream_data());
     client.on_acked(&packets[0]);
-    assert!(!client.streams.wants_to_send());
+    assert!(!client.streams.has_frames_to_send());
     client.streams.write(id, b"d").unwrap();
     assert_eq!(kinds(&client.send_all()), ["STREAM 2 3+1"]);
 }
@@ -213,7 +213,7 @@ fn control_frames_wait_for_room() {
     }
     let mut frames = 0;
     for _ in 0..20 {
-        if !client.streams.wants_to_send() {
+        if !client.streams.has_frames_to_send() {
             break;
         }
         let packet = client.send_within(40);
@@ -221,7 +221,7 @@ fn control_frames_wait_for_room() {
         frames += packet.frames().count();
     }
     assert_eq!(frames, 10);
-    assert!(!client.streams.wants_to_send());
+    assert!(!client.streams.has_frames_to_send());
 }
 
 #[test]
@@ -307,7 +307,7 @@ fn acknowledged_credit_is_not_sent_again_when_a_copy_is_lost() {
     assert_eq!(kinds(&second), ["MAX_STREAM_DATA 2 150"]);
     server.on_acked(&second[0]);
     server.on_lost(&first[0]);
-    assert!(!server.streams.wants_to_send());
+    assert!(!server.streams.has_frames_to_send());
     server.stream(id, 50, &[0; 50]).unwrap();
     server.read(id, 50).unwrap();
     let third = server.send_all();
@@ -319,21 +319,21 @@ fn acknowledged_credit_is_not_sent_again_when_a_copy_is_lost() {
 #[test]
 fn little_that_is_left_is_no_less_than_what_is_sent() {
     let mut client = wide_client();
-    assert_eq!(client.streams.little_left(1200), Some(0));
+    assert_eq!(client.streams.pending_bytes_up_to(1200), Some(0));
     let ids: Vec<_> = (0..4).map(|_| client.streams.open(BIDI).unwrap()).collect();
     for &id in &ids {
         client.streams.write(id, &[7; 50]).unwrap();
         client.streams.finish(id).unwrap();
     }
     client.streams.stop(ids[0], 1).unwrap();
-    let left = client.streams.little_left(1200).unwrap();
+    let left = client.streams.pending_bytes_up_to(1200).unwrap();
     let packets = client.send_all();
     assert_eq!(packets.len(), 1);
     assert!(packets[0].bytes.len() as u64 <= left, "{left}");
     assert!(left < 500, "{left}");
     // Lost data never counts as little.
     client.on_lost(&packets[0]);
-    assert_eq!(client.streams.little_left(1200), None);
+    assert_eq!(client.streams.pending_bytes_up_to(1200), None);
 }
 
 #[test]
@@ -341,23 +341,31 @@ fn much_that_is_left_is_not_little() {
     let mut client = wide_client();
     let id = client.streams.open(BIDI).unwrap();
     client.streams.write(id, &[7; 1150]).unwrap();
-    assert!(client.streams.little_left(1200).is_some());
+    assert!(client.streams.pending_bytes_up_to(1200).is_some());
     client.streams.write(id, &[7; 50]).unwrap();
-    assert_eq!(client.streams.little_left(1200), None, "a full datagram");
+    assert_eq!(
+        client.streams.pending_bytes_up_to(1200),
+        None,
+        "a full datagram"
+    );
     client.send_all();
     for _ in 0..5 {
         let id = client.streams.open(BIDI).unwrap();
         client.streams.write(id, b"x").unwrap();
     }
-    assert_eq!(client.streams.little_left(1200), None, "five streams");
+    assert_eq!(
+        client.streams.pending_bytes_up_to(1200),
+        None,
+        "five streams"
+    );
     client.send_all();
     for _ in 0..2 {
         let id = client.streams.open(BIDI).unwrap();
         client.streams.reset(id, 1).unwrap();
         client.streams.stop(id, 1).unwrap();
     }
-    assert!(client.streams.little_left(132).is_some());
-    assert_eq!(client.streams.little_left(131), None, "four frames");
+    assert!(client.streams.pending_bytes_up_to(132).is_some());
+    assert_eq!(client.streams.pending_bytes_up_to(131), None, "four frames");
 }
 
 /// An end that has so much credit of the connection, and a large congestion window.

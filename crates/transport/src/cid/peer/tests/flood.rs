@@ -6,19 +6,19 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// Asserts that nothing grows past its maximum.
+/// Asserts that no list exceeds its maximum.
 fn assert_small(ids: &PeerIds) {
     assert!(ids.others.len() as u64 <= LIMIT, "{ids:?}");
     assert!(ids.retirements.open.len() <= MAX_RETIREMENTS, "{ids:?}");
     assert!(ids.seen.len() <= MAX_SEQUENCE_RANGES, "{ids:?}");
-    assert!(ids.told_tokens.len() as u64 <= LIMIT + 1, "{ids:?}");
+    assert!(ids.reported_tokens.len() as u64 <= LIMIT + 1, "{ids:?}");
     assert!(
         ids.others.capacity() <= 16 && ids.retirements.open.capacity() <= 32,
         "{ids:?}"
     );
 }
 
-/// Attack A30 by a peer that acknowledges nothing: the connection ends at once.
+/// Attack A30 by a peer that acknowledges nothing ends the connection at once.
 #[test]
 fn flood_without_acknowledgements_ends_the_connection() {
     let mut ids = peer_ids(1);
@@ -92,9 +92,9 @@ fn flood_with_an_adversarial_pattern_stays_small() {
     assert!(sent <= 100_000 + lost, "{sent} sent, {lost} lost");
 }
 
-/// Repetitions of old frames cost neither memory nor a response.
+/// Repetitions of old frames cause neither stored state nor a response.
 #[test]
-fn flood_of_repetitions_is_silent() {
+fn flood_of_repetitions_causes_no_response() {
     let mut ids = peer_ids(1);
     on_frame(&mut ids, &frame(2, 2)).unwrap();
     on_frame(&mut ids, &frame(1, 1)).unwrap();
@@ -103,7 +103,7 @@ fn flood_of_repetitions_is_silent() {
         on_frame(&mut ids, &frame(1, 1)).unwrap();
         on_frame(&mut ids, &frame(2, 2)).unwrap();
     }
-    assert!(!ids.wants_to_send());
+    assert!(!ids.has_frames_to_send());
     assert_small(&ids);
 }
 

@@ -1,5 +1,5 @@
-//! A receiver that acknowledges packets it has not received, to make the sender faster. RFC 9000
-//! §21.4, attack A23.
+//! Tests a receiver that acknowledges packets which it has not received, to make the sender faster.
+//! RFC 9000 §21.4, attack A23.
 
 use std::sync::Arc;
 
@@ -39,7 +39,7 @@ fn packets_until_detection(seed: u8) -> u64 {
                 assert_eq!(code, 0x0a, "PROTOCOL_VIOLATION");
                 return next - begun;
             }
-            None => assert!(!transfer.step(&mut pair), "the client got away with it"),
+            None => assert!(!transfer.step(&mut pair), "the transfer ends undetected"),
         }
     }
 }
@@ -54,9 +54,9 @@ fn optimistic_acknowledgements_are_detected_within_a_few_windows() {
     assert!(most <= 8 * INITIAL_WINDOW, "most {most}: {needed:?}");
 }
 
-/// A client that could predict the number would skip it.
+/// A client that can predict the skipped number omits it from its acknowledgements.
 #[test]
-fn the_number_left_out_differs_from_connection_to_connection() {
+fn skipped_number_differs_between_connections() {
     let skipped: std::collections::BTreeSet<u64> = (0..64)
         .map(|seed| {
             connected(seed)
@@ -88,9 +88,9 @@ fn remembered(end: impl FnOnce(&mut Pair)) -> usize {
     memory.len()
 }
 
-/// Attack A190.
+/// Later connections must not start with a forged capacity (attack A190).
 #[test]
-fn a_peer_that_breaks_a_rule_leaves_no_path_to_later_connections() {
+fn path_of_a_peer_that_breaks_a_rule_is_not_remembered() {
     let of_honest_clients = remembered(|pair| {
         let now = pair.now;
         pair.server.connection().close(now, 0, b"");

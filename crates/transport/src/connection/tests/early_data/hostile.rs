@@ -1,4 +1,4 @@
-//! Peers that break the rules of early data, and attackers who replay it. Attacks A61 and A62.
+//! Tests peers that break the rules of early data, and attackers that replay it. Attacks A61 and A62.
 
 use super::*;
 
@@ -46,7 +46,7 @@ fn forge(pair: &mut Pair, secrets: &Secrets, number: u64, payload: &[u8]) {
 }
 
 #[test]
-fn frames_without_a_place_in_0_rtt_packets_end_the_connection() {
+fn frames_that_0_rtt_packets_must_not_contain_end_the_connection() {
     let cases: [(&str, &[u8]); 6] = [
         ("ACK", &[0x02, 0, 0, 0, 0]),
         ("CRYPTO", &[0x06, 0, 1, 1]),
@@ -66,7 +66,7 @@ fn frames_without_a_place_in_0_rtt_packets_end_the_connection() {
 }
 
 #[test]
-fn early_data_beyond_the_remembered_limits_gets_the_fitting_error() {
+fn early_data_beyond_a_remembered_limit_is_an_error_of_that_limit() {
     // STREAM frames: the client's stream number 25 600, and an offset of 2^30 on the second one.
     let cases: [(&[u8], u64); 2] = [
         (&[0x08, 0x80, 0x01, 0x90, 0x00, b'x'], 0x04),
@@ -83,7 +83,7 @@ fn early_data_beyond_the_remembered_limits_gets_the_fitting_error() {
 }
 
 #[test]
-fn a_server_sends_no_0_rtt_packets() {
+fn server_sends_no_0_rtt_packets() {
     let mut pair = met(setup());
     let id = start_with(&mut pair, b"request");
     assert!(pair.run_until(RTT, has_arrived));
@@ -129,7 +129,7 @@ fn a_0_rtt_packet_after_a_1_rtt_packet_ends_the_connection() {
 }
 
 #[test]
-fn a_client_drops_0_rtt_packets() {
+fn client_drops_0_rtt_packets() {
     let (setup, secrets) = revealing();
     let mut pair = met(setup);
     start_with(&mut pair, b"request");
@@ -148,7 +148,7 @@ fn a_client_drops_0_rtt_packets() {
 }
 
 #[test]
-fn a_server_that_accepts_and_lowers_a_limit_breaks_the_rules() {
+fn server_that_accepts_early_data_and_lowers_a_limit_is_refused() {
     const MAX_DATA: u64 = 0x04;
     const MAX_STREAMS_BIDI: u64 = 0x08;
     const MAX_DATAGRAM_FRAME_SIZE: u64 = 0x20;
@@ -179,12 +179,12 @@ fn a_server_that_accepts_and_lowers_a_limit_breaks_the_rules() {
             Some(0x0a),
             "{raised:#x}, RFC 9000 §7.4.1"
         );
-        assert_eq!(pair.server_heard(), Some(0x0a), "{raised:#x}");
+        assert_eq!(pair.close_received_by_server(), Some(0x0a), "{raised:#x}");
     }
 }
 
 #[test]
-fn a_replayed_first_flight_brings_no_early_data() {
+fn replayed_first_flight_delivers_no_early_data() {
     let mut pair = met(setup());
     start_with(&mut pair, b"pay");
     assert!(pair.run_until(RTT, has_arrived));
@@ -210,7 +210,7 @@ fn a_replayed_first_flight_brings_no_early_data() {
 }
 
 #[test]
-fn early_data_of_a_forged_address_gets_no_more_than_three_times_as_much() {
+fn early_data_from_a_forged_address_respects_the_amplification_limit() {
     let mut pair = met(setup());
     pair.client_config.tokens = None;
     let id = start_with(&mut pair, b"give me much");
@@ -230,7 +230,7 @@ fn early_data_of_a_forged_address_gets_no_more_than_three_times_as_much() {
 }
 
 #[test]
-fn an_acknowledgement_of_refused_early_data_ends_the_connection() {
+fn acknowledgement_of_refused_early_data_ends_the_connection() {
     let mut pair = met(setup());
     let mut config = ServerConfig::clone(&pair.server_config);
     config.tls = server_tls_with_early_data(&[b"test"]);

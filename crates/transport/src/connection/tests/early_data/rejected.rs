@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// Replaces the server's sessions: it does not know the tickets of before.
+/// Replaces the session keys of the server, so that it cannot decrypt earlier tickets.
 fn forget_sessions(pair: &mut Pair) {
     let mut config = ServerConfig::clone(&pair.server_config);
     config.tls = server_tls_with_early_data(&[b"test"]);
@@ -12,7 +12,7 @@ fn forget_sessions(pair: &mut Pair) {
 }
 
 #[test]
-fn all_early_streams_are_gone_and_the_connection_goes_on() {
+fn early_streams_are_removed_and_the_connection_continues() {
     let mut pair = met(setup());
     forget_sessions(&mut pair);
     let id = start_with(&mut pair, b"early");
@@ -24,7 +24,7 @@ fn all_early_streams_are_gone_and_the_connection_goes_on() {
     assert_eq!(streams.write(id, b"more"), Err(WriteError::ClosedStream));
     assert_eq!(streams.read_chunk(id, 10), Err(ReadError::ClosedStream));
     let again = send(&mut pair.client, b"once more");
-    assert_eq!(again, id, "numbers begin anew");
+    assert_eq!(again, id, "stream numbers restart");
     assert!(!pair.client.connection().streams().is_early(id));
     pair.run_for(RTT * 3);
     let server = pair.server.connection();
@@ -36,7 +36,7 @@ fn all_early_streams_are_gone_and_the_connection_goes_on() {
 }
 
 #[test]
-fn refused_packets_are_forgotten_without_a_sign_of_congestion() {
+fn refused_packets_do_not_count_as_congestion() {
     let mut pair = met(setup());
     forget_sessions(&mut pair);
     start_with(&mut pair, &[1; 20_000]);
@@ -68,7 +68,7 @@ fn refused_packets_that_overtake_the_client_hello_are_dropped_and_counted() {
     pair.link.filter = None;
     pair.deliver(first);
     pair.drive();
-    assert!(dropped(&mut pair) > 1, "they have no keys");
+    assert!(dropped(&mut pair) > 1, "their keys are never available");
     assert!(pair.run_until(RTT * 3, |pair| pair.server.has(&Event::Connected)));
     assert_eq!(pair.server.connection().stats().data_received, 0);
 }
@@ -90,7 +90,7 @@ fn datagrams_are_dropped_with_the_streams() {
 }
 
 #[test]
-fn a_server_without_early_data_drops_it_unread() {
+fn server_without_early_data_drops_it_unread() {
     let mut pair = met(setup());
     let mut config = ServerConfig::clone(&pair.server_config);
     config.tls = crate::testing::identity::server_tls(&[b"test"]);
@@ -104,7 +104,7 @@ fn a_server_without_early_data_drops_it_unread() {
 }
 
 #[test]
-fn limits_below_those_of_the_session_lead_to_a_refusal() {
+fn limits_below_those_of_the_session_make_the_server_refuse() {
     let mut pair = met(setup());
     let mut config = ServerConfig::clone(&pair.server_config);
     let mut transport = steady();
@@ -149,9 +149,9 @@ fn met_with(change: impl Fn(&mut Vec<(u64, Vec<u8>)>) + Send + Sync + 'static) -
     pair
 }
 
-/// RFC 9000 §7.4.1, RFC 9221 §3.
+/// Checks all remembered limits (RFC 9000 §7.4.1, RFC 9221 §3).
 #[test]
-fn each_limit_that_falls_by_one_leads_to_a_refusal() {
+fn each_limit_lowered_by_one_makes_the_server_refuse() {
     // initial_max_data, the three limits on the data of a stream, both counts of streams,
     // active_connection_id_limit and max_datagram_frame_size.
     for id in [0x04, 0x05, 0x06, 0x07, 0x08, 0x09, 0x0e, 0x20] {
@@ -178,9 +178,9 @@ fn each_limit_that_falls_by_one_leads_to_a_refusal() {
     }
 }
 
-/// draft-ietf-quic-reliable-stream-reset-10 §3.
+/// The extension must not be withdrawn (draft-ietf-quic-reliable-stream-reset-10 §3).
 #[test]
-fn a_server_that_no_longer_takes_resets_with_a_size_refuses_early_data() {
+fn server_that_no_longer_accepts_reset_stream_at_refuses_early_data() {
     let mut pair = met(setup());
     let mut config = ServerConfig::clone(&pair.server_config);
     config.transport = Arc::new(TransportConfig {
@@ -206,9 +206,9 @@ fn a_server_that_no_longer_takes_resets_with_a_size_refuses_early_data() {
     assert_eq!((pair.client_error(), pair.server_error()), (None, None));
 }
 
-/// RFC 9000 §7.4.1.
+/// Remembered values do not outlive the handshake (RFC 9000 §7.4.1).
 #[test]
-fn parameters_that_are_absent_return_to_their_defaults() {
+fn absent_parameters_return_to_their_defaults() {
     // initial_max_streams_bidi, reset_stream_at and max_datagram_frame_size.
     let mut pair = met_with(|parameters| {
         parameters.retain(|(id, _)| ![0x08, 0x1d, 0x20].contains(id));
@@ -255,7 +255,7 @@ fn higher_limits_of_the_server_apply_once_it_has_accepted() {
 /// The ticket is one of version 1, and a connection of version 2 must not accept early data with it.
 /// RFC 9368 §7.2, RFC 9369 §4.1 and §5.
 #[test]
-fn early_data_of_a_flight_that_moves_to_another_version_is_refused_and_sent_again() {
+fn early_data_is_refused_and_sent_again_if_the_version_changes() {
     let mut pair = Pair::with(setup());
     pair.client_config.versions = [Version::V1, Version::V2].into_iter().collect();
     meet(&mut pair);

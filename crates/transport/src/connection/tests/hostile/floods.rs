@@ -1,4 +1,4 @@
-//! Floods of frames, each of which is allowed once.
+//! Tests floods of frames, each of which is allowed once.
 
 use courser_wire::frame::{self, Frame};
 use courser_wire::{StreamId, TransportErrorCode};
@@ -36,7 +36,7 @@ fn answers(pair: &mut Pair, attack: impl FnOnce(&mut Pair)) -> usize {
 }
 
 /// Returns true if the server survives or closes with PROTOCOL_VIOLATION.
-fn bears_or_closes(pair: &mut Pair) -> bool {
+fn tolerates_or_closes(pair: &mut Pair) -> bool {
     let is_closed = is_closed(&mut pair.server);
     !is_closed || pair.server_error() == Some(PROTOCOL_VIOLATION)
 }
@@ -55,18 +55,18 @@ fn stream_frame(index: u64, offset: u64, data: &[u8], fin: bool) -> Vec<u8> {
 }
 
 #[test]
-fn storm_of_acknowledgements_is_borne_or_ended() {
+fn storm_of_acknowledgements_is_tolerated_or_ended() {
     // Attack A25: each acknowledges the same old packet.
     let mut pair = Pair::connected();
     let sent = answers(&mut pair, |pair| {
         flood(pair, 20_000, |_| vec![0x02, 0, 0, 0, 0]);
     });
-    assert!(bears_or_closes(&mut pair));
+    assert!(tolerates_or_closes(&mut pair));
     assert!(sent < 50, "{sent} answers");
 }
 
 #[test]
-fn frames_without_progress_are_borne_or_ended() {
+fn frames_without_progress_are_tolerated_or_ended() {
     // Attack A33, each kind alone.
     let id = client_stream(0);
     let kinds: [(&str, Vec<u8>); 7] = [
@@ -103,16 +103,16 @@ fn frames_without_progress_are_borne_or_ended() {
         assert_eq!(streams.open(Direction::Unidirectional), Some(id));
         let sent = answers(&mut pair, |pair| flood(pair, 5_000, |_| payload.clone()));
         assert!(
-            bears_or_closes(&mut pair),
+            tolerates_or_closes(&mut pair),
             "{name}: {:?}",
             pair.server.events
         );
-        assert!(sent < 50, "{name}: {sent} answers to what came at once");
+        assert!(sent < 50, "{name}: {sent} answers to one flood");
     }
 }
 
 #[test]
-fn repetition_without_news_ends_the_connection() {
+fn repetition_without_progress_ends_the_connection() {
     // Attack A33: bytes and credit that were received before.
     let credit = encode(&Frame::MaxData(frame::MaxData { limit: 1 }));
     let blocked = encode(&Frame::StreamsBlocked(frame::StreamsBlocked {
@@ -131,14 +131,14 @@ fn repetition_without_news_ends_the_connection() {
 }
 
 #[test]
-fn many_frames_in_one_packet_are_borne_or_ended() {
+fn many_frames_in_one_packet_are_tolerated_or_ended() {
     let mut pair = Pair::connected();
     flood(&mut pair, 100, |_| vec![1; 1100]);
-    assert!(bears_or_closes(&mut pair));
+    assert!(tolerates_or_closes(&mut pair));
 }
 
 #[test]
-fn gap_bomb_is_refused_and_honest_repetition_still_delivers() {
+fn flood_of_gaps_is_refused_and_repeated_data_is_still_delivered() {
     // Attack A26: a byte at every second offset.
     let mut pair = Pair::connected();
     flood(&mut pair, 1_000, |number| {
@@ -205,12 +205,12 @@ fn packet_with_a_refused_frame_is_not_acknowledged_until_it_is_kept() {
     pair.send_to_server(bytes);
     assert!(
         acknowledged(&mut pair, number),
-        "the same packet counts now"
+        "the same packet is accepted now"
     );
 }
 
 #[test]
-fn transfer_over_a_bad_network_ends_with_room_for_few_gaps() {
+fn transfer_over_a_bad_network_ends_with_a_small_limit_on_gaps() {
     for seed in 0..5 {
         let mut setup = Setup {
             seed,
@@ -231,7 +231,7 @@ fn transfer_over_a_bad_network_ends_with_room_for_few_gaps() {
 }
 
 #[test]
-fn far_streams_cost_no_more_than_near_ones() {
+fn high_stream_numbers_cost_no_more_than_low_ones() {
     // Attack A27: uses the last allowed stream first.
     let mut pair = Pair::connected();
     flood(&mut pair, 1, |_| stream_frame(99, 0, &[1], false));
@@ -276,7 +276,7 @@ fn flood_of_connection_ids_is_bounded() {
 }
 
 #[test]
-fn jumps_of_packet_numbers_cost_no_work_per_number() {
+fn cost_of_a_jump_of_packet_numbers_is_constant() {
     // Attack A34: as far ahead as four bytes allow, again and again.
     let mut pair = Pair::connected();
     for jump in 1..1_800u64 {
@@ -297,7 +297,7 @@ fn jumps_of_packet_numbers_cost_no_work_per_number() {
 }
 
 #[test]
-fn acknowledgement_of_thousands_of_ranges_costs_what_it_has_bytes() {
+fn cost_of_an_acknowledgement_depends_on_its_length() {
     // Attack A22: as many ranges as fit, all of them settled long ago, then random numbers.
     let mut pair = Pair::connected();
     pair.upload(100_000);

@@ -1,4 +1,4 @@
-//! Authentic packets full of random frames: each is accepted, or closes the connection with a code,
+//! Tests authentic packets of random frames: each is accepted, or closes the connection with a code,
 //! without a panic.
 
 use courser_wire::{Writer, varint_len};
@@ -82,8 +82,8 @@ fn number(rng: &mut Rng) -> u64 {
     }
 }
 
-/// Returns payloads between honest frames and noise.
-fn nonsense(rng: &mut Rng) -> Vec<u8> {
+/// Returns payloads that range from valid frames to noise.
+fn random_payload(rng: &mut Rng) -> Vec<u8> {
     let mut payload = Vec::new();
     for _ in 0..=rng.below(4) {
         match rng.below(8) {
@@ -212,7 +212,7 @@ fn attack(seed: u64, steps: usize, packets: usize) {
             break;
         }
         let space = spaces[index(&mut rng, spaces.len())];
-        let payload = nonsense(&mut rng);
+        let payload = random_payload(&mut rng);
         send(&mut pair, to_server, space, &payload);
         if rng.below(3) > 0 {
             pair.drive();
@@ -235,21 +235,21 @@ fn attack(seed: u64, steps: usize, packets: usize) {
 }
 
 #[test]
-fn nonsense_in_1_rtt_packets_is_fine_or_closes() {
+fn random_frames_in_1_rtt_packets_are_accepted_or_close() {
     for seed in 0..1500 {
         attack(seed, 40, 12);
     }
 }
 
 #[test]
-fn nonsense_at_every_step_of_the_handshake_is_fine_or_closes() {
+fn random_frames_at_every_step_of_the_handshake_are_accepted_or_close() {
     for seed in 0..1200 {
         attack(10_000 + seed, usize::try_from(seed % 12).expect("small"), 3);
     }
 }
 
 #[test]
-fn single_frames_of_every_type_with_edge_numbers_are_fine_or_close() {
+fn single_frames_of_every_type_with_edge_values_are_accepted_or_close() {
     // Each connection is used as long as it lives.
     let mut rng = seeded(99);
     let mut pair = Pair::connected();
@@ -278,7 +278,7 @@ fn single_frames_of_every_type_with_edge_numbers_are_fine_or_close() {
 }
 
 #[test]
-fn honest_packets_among_nonsense_do_not_hide_it() {
+fn valid_frames_before_an_invalid_one_do_not_hide_it() {
     // A packet that breaks a rule ends the connection even if it begins with valid frames.
     let mut pair = Pair::connected();
     let mut payload = vec![1, 1, 1];

@@ -1,4 +1,4 @@
-//! Peers that acknowledge nothing, or late, or the same packets again.
+//! Tests peers that acknowledge nothing, or late, or the same packets again.
 
 use std::time::Duration;
 
@@ -16,8 +16,8 @@ fn mute_pair() -> Pair {
     pair
 }
 
-/// Delivers one packet of the client and lets the server respond.
-fn tell(pair: &mut Pair, payload: &[u8]) {
+/// Delivers one packet of the client and polls the response of the server.
+fn deliver(pair: &mut Pair, payload: &[u8]) {
     let bytes = forge(&mut pair.client, SpaceId::Application, payload);
     let (from, to) = (client_address(), server_address());
     pair.deliver(Datagram {
@@ -40,20 +40,20 @@ fn stream(offset: u64) -> Vec<u8> {
 
 /// Attack A24: each packet of the client makes the server send an ACK, whose record takes memory.
 #[test]
-fn acknowledgements_of_ours_take_no_memory_for_ever() {
+fn memory_of_our_ack_only_packets_is_bounded() {
     let mut pair = mute_pair();
     let mut most = 0;
     for _ in 0..100_000 {
-        tell(&mut pair, &stream(0));
+        deliver(&mut pair, &stream(0));
         pair.server.sent.clear();
         most = most.max(pair.server.connection().packets.recovery.memory());
     }
     assert!(most < 64 << 10, "{most} bytes");
 }
 
-/// RFC 9000 §13.2.1, limit K78.
+/// An end must acknowledge ack-eliciting packets (RFC 9000 §13.2.1, limit K78).
 #[test]
-fn a_peer_that_acknowledges_nothing_is_cut() {
+fn peer_that_acknowledges_nothing_is_disconnected() {
     let mut pair = Pair::connected();
     // The client receives the server's packets, and its own packets are made below.
     pair.link.filter = Some(Box::new(|_, datagram| datagram.to != server_address()));
@@ -68,7 +68,7 @@ fn a_peer_that_acknowledges_nothing_is_cut() {
     let begun = pair.now;
     let mut offset = 0;
     while !is_closed(&mut pair.server) && pair.now - begun < Duration::from_secs(100) {
-        tell(&mut pair, &stream(offset));
+        deliver(&mut pair, &stream(offset));
         offset += 1;
         pair.run_for(Duration::from_millis(100));
     }
@@ -79,9 +79,9 @@ fn a_peer_that_acknowledges_nothing_is_cut() {
     assert!(lived <= Duration::from_secs(40), "after {lived:?}");
 }
 
-/// Attack A25: an ACK costs as much as it newly acknowledges, even if it repeats older ranges.
+/// Attack A25: the cost of an ACK depends on the newly acknowledged packets, not on repeated ranges.
 #[test]
-fn acknowledgements_of_what_is_settled_cost_nothing() {
+fn repeated_acknowledgements_cost_nothing() {
     let mut pair = Pair::connected();
     pair.link.filter = Some(Box::new(|_, datagram| datagram.to == server_address()));
     let id = pair
@@ -120,7 +120,7 @@ fn acknowledgements_of_what_is_settled_cost_nothing() {
             varint(range),
         ]
         .concat();
-        tell(&mut pair, &ack);
+        deliver(&mut pair, &ack);
         newly += largest - acked;
         acked = largest;
     }
@@ -131,12 +131,12 @@ fn acknowledgements_of_what_is_settled_cost_nothing() {
 
 /// Attack A33: a repeated byte does not count as progress that offsets idle frames.
 #[test]
-fn the_same_byte_again_pays_for_no_idle_frame() {
+fn repeated_byte_offsets_no_idle_frame() {
     let mut pair = Pair::connected();
     let mut payload = stream(0);
     payload.push(0x01);
     for _ in 0..3000 {
-        tell(&mut pair, &payload);
+        deliver(&mut pair, &payload);
         if is_closed(&mut pair.server) {
             break;
         }

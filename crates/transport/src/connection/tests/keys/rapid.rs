@@ -9,7 +9,7 @@ use crate::protection::HASTY_UPDATE;
 use crate::testing::forge::encode;
 use crate::testing::tampering::GENERATIONS;
 
-/// Each update is acknowledged before the next. This is allowed, so it must cost little.
+/// Each update is acknowledged before the next. This is permitted, so it must be cheap.
 #[test]
 fn updates_with_every_packet_keep_two_generations_and_lose_nothing() {
     let (mut pair, eye) = Pair::watched_and_connected();
@@ -24,9 +24,9 @@ fn updates_with_every_packet_keep_two_generations_and_lose_nothing() {
         assert_eq!(pair.server_error(), None, "generation {generation}");
         let sent = eye.server_sent(&pair);
         let last = generations(&sent).last().copied();
-        assert_eq!(last, Some(generation), "it follows");
+        assert_eq!(last, Some(generation), "the end follows the update");
     }
-    // The keys of two generations ago are gone: the packet is as good as noise.
+    // The keys of two generations ago are erased, so the packet cannot be opened.
     let number = honest + 2 * GENERATIONS as u64;
     let stale = eye.forge_client(&mut pair, GENERATIONS - 3, &ping().number(number));
     let before = pair.server.connection().stats().packets_received;
@@ -39,8 +39,8 @@ fn updates_with_every_packet_keep_two_generations_and_lose_nothing() {
     assert_eq!(pair.server_error(), None);
 }
 
-/// Creates a connected pair whose server tolerates this many frames without progress.
-fn nearly_out_of_patience(left: u32) -> (Pair, Eye) {
+/// Creates a connected pair whose server tolerates `left` more frames without progress.
+fn with_tolerance(left: u32) -> (Pair, Eye) {
     let (mut pair, eye) = Pair::watched_and_connected();
     pair.link.filter = Some(Box::new(|_, _| false));
     let now = pair.now;
@@ -55,7 +55,7 @@ fn nearly_out_of_patience(left: u32) -> (Pair, Eye) {
 /// Progress does not offset updates: each packet brings a new byte of a stream.
 #[test]
 fn updates_as_fast_as_acknowledgements_end_the_connection() {
-    let (mut pair, eye) = nearly_out_of_patience(3 * HASTY_UPDATE);
+    let (mut pair, eye) = with_tolerance(3 * HASTY_UPDATE);
     let honest = next_number(&mut pair);
     let mut ended_at = None;
     for generation in 1..GENERATIONS {
@@ -84,7 +84,7 @@ fn updates_as_fast_as_acknowledgements_end_the_connection() {
 #[test]
 fn one_update_per_probe_timeout_is_free() {
     // Time restores fewer frames between two updates than a hasty one costs.
-    let (mut pair, eye) = nearly_out_of_patience(HASTY_UPDATE);
+    let (mut pair, eye) = with_tolerance(HASTY_UPDATE);
     let honest = next_number(&mut pair);
     for generation in 1..GENERATIONS {
         let connection = pair.server.connection();

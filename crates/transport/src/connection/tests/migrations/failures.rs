@@ -1,15 +1,15 @@
-//! Moves that fail or that the rules do not allow.
+//! Tests moves that fail or are not permitted.
 
 use super::*;
 
-/// Loses everything from and to the new addresses.
+/// Drops all datagrams from and to the new addresses.
 fn cut_new_paths(pair: &mut Pair) {
     let old = client_address();
     pair.link.filter = Some(Box::new(move |_, it| it.from == old || it.to == old));
 }
 
 #[test]
-fn a_path_that_does_not_answer_is_given_up() {
+fn path_that_does_not_respond_is_abandoned() {
     for is_at_once in [false, true] {
         let mut pair = pair();
         cut_new_paths(&mut pair);
@@ -33,9 +33,9 @@ fn a_path_that_does_not_answer_is_given_up() {
     }
 }
 
-/// The acknowledgement of the first batch arrives while the new path is in use, so that it proves nothing.
+/// The acknowledgement of the first batch arrives while the new path is in use, so that it does not count.
 #[test]
-fn batches_are_tried_again_on_a_path_that_is_returned_to() {
+fn batches_are_tried_again_after_a_return_to_the_previous_path() {
     let mut pair = pair();
     cut_new_paths(&mut pair);
     let streams = pair.client.connection().streams();
@@ -61,7 +61,7 @@ fn batches_are_tried_again_on_a_path_that_is_returned_to() {
 }
 
 #[test]
-fn a_lost_challenge_is_repeated() {
+fn lost_challenge_is_repeated() {
     let mut pair = pair();
     let mut lost = 0;
     pair.link.filter = Some(Box::new(move |_, it| {
@@ -75,7 +75,7 @@ fn a_lost_challenge_is_repeated() {
 }
 
 #[test]
-fn a_server_does_not_move() {
+fn server_does_not_move() {
     let mut pair = pair();
     let now = pair.now;
     let mut migrations = pair.server.connection().migrations();
@@ -84,7 +84,7 @@ fn a_server_does_not_move() {
 }
 
 #[test]
-fn a_client_does_not_move_before_the_handshake_is_confirmed() {
+fn client_does_not_move_before_the_handshake_is_confirmed() {
     let mut pair = with_handshake_keys();
     assert!(!pair.client.has(&Event::Confirmed));
     let begun = begin(&mut pair, &to_second_ip());
@@ -98,7 +98,7 @@ fn a_client_does_not_move_before_the_handshake_is_confirmed() {
 }
 
 #[test]
-fn a_client_without_a_spare_id_does_not_move() {
+fn client_without_a_spare_id_does_not_move() {
     let mut pair = pair();
     let ids = pair.client.connection().ids_mut().peer();
     while ids.reserve().is_some() {}
@@ -113,7 +113,7 @@ fn a_client_without_a_spare_id_does_not_move() {
 }
 
 #[test]
-fn a_client_without_ids_of_its_own_does_not_move() {
+fn client_without_ids_of_its_own_does_not_move() {
     let mut pair = Pair::with(Setup {
         client_cid_len: 0,
         ..Setup::default()
@@ -124,7 +124,7 @@ fn a_client_without_ids_of_its_own_does_not_move() {
 }
 
 #[test]
-fn a_server_without_ids_is_not_moved_away_from() {
+fn client_of_a_server_without_ids_does_not_move() {
     let mut pair = Pair::new();
     let mut config = crate::EndpointConfig::from_seed([5; 32]);
     config.connection_id_len = 0;

@@ -1,4 +1,4 @@
-//! Servers that forbid migration. RFC 9000 §9, §18.2.
+//! Tests servers that forbid migration. RFC 9000 §9, §18.2.
 
 use super::*;
 
@@ -19,7 +19,7 @@ fn client_of_a_server_that_forbids_migration_does_not_move() {
 }
 
 #[test]
-fn packets_from_another_host_are_dropped_without_a_sign() {
+fn packets_from_another_host_are_dropped_without_an_answer() {
     let mut pair = forbidding();
     let other = SocketAddr::from(([192, 168, 7, 7], 40_000));
     pair.client.address = other;
@@ -42,7 +42,7 @@ fn packets_from_another_host_are_dropped_without_a_sign() {
 }
 
 #[test]
-fn a_nat_that_rebinds_is_followed() {
+fn client_behind_a_rebinding_nat_is_followed() {
     let mut pair = forbidding();
     pair.client.address.set_port(50_001);
     pair.run_for(RTT);

@@ -1,4 +1,4 @@
-//! Servers that prefer another address. RFC 9000 §9.6, §21.5.3, attack A57.
+//! Tests servers that prefer another address. RFC 9000 §9.6, §21.5.3, attack A57.
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 
@@ -12,7 +12,7 @@ fn preferred() -> SocketAddr {
     PREFERRED.into()
 }
 
-/// A server that prefers an address, which is its own if `is_there`. Not connected yet.
+/// Creates an unconnected pair whose server prefers an address, which is its own if `is_there`.
 fn preferring(is_there: bool, migration: bool) -> (Pair, Eye) {
     let (setup, eye) = setup(|server| {
         server.preferred_address_v4 = Some(PREFERRED);
@@ -20,14 +20,14 @@ fn preferring(is_there: bool, migration: bool) -> (Pair, Eye) {
     })
     .with_eye();
     let mut pair = unconnected(setup);
-    pair.server.knows_local = true;
+    pair.server.reports_local = true;
     if is_there {
-        pair.server.also = vec![preferred()];
+        pair.server.other_addresses = vec![preferred()];
     }
     (pair, eye)
 }
 
-/// Loses what is sent to the preferred address if no server is there. Counts the rest.
+/// Drops datagrams to the preferred address if no server is there.
 fn lose_preferred(pair: &mut Pair) {
     pair.link.filter = Some(Box::new(|_, datagram| datagram.to != preferred()));
 }
@@ -76,7 +76,7 @@ fn client_moves_to_the_preferred_address_once_it_has_answered() {
 
 /// RFC 9000 §9.6.2: a preferred address is that of one connection.
 #[test]
-fn resumed_connection_begins_at_the_address_of_the_server_again() {
+fn resumed_connection_begins_at_the_original_address_of_the_server() {
     let (mut pair, _) = preferring(true, true);
     pair.connect();
     pair.run_for(RTT * 3);
@@ -102,7 +102,7 @@ fn resumed_connection_begins_at_the_address_of_the_server_again() {
     assert_eq!(pair.client.connection().path().peer, preferred());
 }
 
-/// Fault F24.
+/// The preferred address may be unreachable (fault F24).
 #[test]
 fn client_stays_if_the_preferred_address_does_not_answer() {
     let (mut pair, _) = preferring(false, true);
@@ -118,7 +118,7 @@ fn client_stays_if_the_preferred_address_does_not_answer() {
 }
 
 #[test]
-fn an_uninvolved_host_gets_three_probes_at_most() {
+fn uninvolved_host_receives_three_probes_at_most() {
     let (mut pair, eye) = preferring(false, true);
     lose_preferred(&mut pair);
     pair.connect();
@@ -139,7 +139,7 @@ fn an_uninvolved_host_gets_three_probes_at_most() {
 }
 
 /// Packets to the preferred address arrive from another host, to which replies are lost: the source is
-/// forged, or the client has another way there. RFC 9000 §9.6.3.
+/// forged, or the client uses another network for that address. RFC 9000 §9.6.3.
 #[test]
 fn another_source_at_the_preferred_address_gets_three_times_its_bytes_and_is_challenged() {
     let elsewhere: SocketAddr = "192.168.7.7:40000".parse().expect("an address");
@@ -165,16 +165,15 @@ fn another_source_at_the_preferred_address_gets_three_times_its_bytes_and_is_cha
     assert!(there.clone().any(|seen| seen.has(is_challenge)), "§9.3");
     assert!(
         there.all(|seen| seen.frames().all(|frame| frame.is_probing())),
-        "data stays where the client was proven"
+        "data is sent to the validated address"
     );
     assert_eq!(server_peer(&mut pair), client_address());
     pair.upload(100_000);
 }
 
-/// A server that also answers the challenge from its own address learns nothing that helps: it does
-/// not know the data.
+/// A response from the original address with guessed data must not validate the preferred one.
 #[test]
-fn a_guessed_response_moves_nothing() {
+fn guessed_response_does_not_move_the_client() {
     let (mut pair, _) = preferring(false, true);
     lose_preferred(&mut pair);
     pair.connect();
@@ -206,7 +205,7 @@ fn disabled_migration_holds_for_the_first_address_only() {
 }
 
 #[test]
-fn a_client_may_ignore_it() {
+fn client_may_ignore_the_preferred_address() {
     let (mut pair, _) = preferring(true, true);
     pair.client_config.follow_preferred_address = false;
     pair.connect();
@@ -221,7 +220,7 @@ fn a_client_may_ignore_it() {
 }
 
 #[test]
-fn without_ids_there_is_no_preferred_address() {
+fn server_without_ids_offers_no_preferred_address() {
     let (mut pair, _) = preferring(true, true);
     let mut config = crate::EndpointConfig::from_seed([5; 32]);
     config.connection_id_len = 0;
@@ -242,7 +241,7 @@ fn without_ids_there_is_no_preferred_address() {
 
 /// The ID of the offer is one of the server's, with sequence number 1 (RFC 9000 §5.1.1).
 #[test]
-fn the_offered_id_is_routed_until_it_is_retired() {
+fn offered_id_is_routed_until_it_is_retired() {
     let (mut pair, _) = preferring(true, true);
     pair.connect();
     pair.upload(100_000);

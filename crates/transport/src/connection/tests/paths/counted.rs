@@ -1,4 +1,4 @@
-//! The events of paths in traces: each validation begins once and ends once, and so does each move.
+//! Tests the events of paths in traces: each validation and each move begins once and ends once.
 
 use courser_base::Mutex;
 use courser_telemetry::PathState::{
@@ -56,9 +56,9 @@ impl Events {
         self.states(|path| path.peer == peer)
     }
 
-    fn count(&self, wanted: PathState) -> usize {
+    fn count(&self, chosen: PathState) -> usize {
         let all = self.states(|_| true);
-        all.iter().filter(|state| **state == wanted).count()
+        all.iter().filter(|state| **state == chosen).count()
     }
 }
 
@@ -124,7 +124,7 @@ fn path_that_never_answers_is_abandoned_once_before_its_move() {
     assert_eq!(all.last(), Some(&MigrationAbandoned), "{all:?}");
 }
 
-/// The client probes before it moves, so the server has nothing to wait for when it follows.
+/// The client probes before it moves, so its path is validated when the server follows.
 #[test]
 fn move_to_a_validated_path_is_complete_at_once() {
     let (mut pair, seen) = connected();
@@ -185,10 +185,10 @@ fn client_that_replaces_its_move_abandons_the_first() {
     assert_eq!(seen.client.states(|_| true), states);
 }
 
-/// Neither an attacker that probes from many addresses nor a client that goes on moving makes the server
-/// remember more than its paths.
+/// Neither an attacker that probes from many addresses nor a client that keeps moving makes the server
+/// store more than its paths.
 #[test]
-fn ends_of_validations_do_not_pile_up() {
+fn queue_of_ended_validations_is_bounded() {
     let (mut pair, seen) = connected();
     for port in 1..=200u16 {
         let from = SocketAddr::from(([192, 168, 7, 7], port));

@@ -1,4 +1,4 @@
-//! Datagrams of path validation: their frames, their pace and their repetition. RFC 9000 §8.2, §9.
+//! Tests the frames, pace and repetition of path validation. RFC 9000 §8.2, §9.
 
 use super::*;
 use crate::path::network_path::Path;
@@ -60,7 +60,7 @@ fn paths_that_are_not_in_use_carry_probes_only() {
 /// RFC 9000 §8.2.1, §8.2.4, §9.4: challenges are no more frequent than the Initials of a client
 /// that gets no response.
 #[test]
-fn challenges_that_get_no_response_are_repeated_at_the_pace_of_probes() {
+fn challenges_without_a_response_are_repeated_at_the_pace_of_probes() {
     let (mut pair, eye) = Pair::watched_and_connected();
     pair.client.address = other_host();
     pair.link.filter = Some(Box::new(|_, datagram| datagram.to == server_address()));
@@ -90,7 +90,7 @@ fn challenges_that_get_no_response_are_repeated_at_the_pace_of_probes() {
 }
 
 #[test]
-fn a_lost_response_is_not_sent_again() {
+fn lost_response_is_not_sent_again() {
     let (mut pair, eye) = Pair::watched_and_connected();
     pair.link.filter = Some(Box::new(|_, datagram| datagram.to == server_address()));
     let data = [3; 8];
@@ -104,7 +104,7 @@ fn a_lost_response_is_not_sent_again() {
 }
 
 #[test]
-fn a_response_over_another_path_proves_the_address() {
+fn response_on_another_path_validates_the_address() {
     let (mut pair, eye) = Pair::watched_and_connected();
     pair.client.address = other_host();
     pair.link.filter = Some(Box::new(|_, datagram| datagram.to == server_address()));
@@ -126,9 +126,9 @@ fn a_response_over_another_path_proves_the_address() {
 
 /// RFC 9000 §9.3.2: there is no address left to which a CONNECTION_CLOSE could be sent.
 #[test]
-fn without_a_proven_address_the_connection_ends_in_silence() {
+fn connection_without_a_validated_address_ends_without_a_packet() {
     let (mut pair, eye) = Pair::watched_and_connected();
-    // The first address is no longer proven.
+    // The first address is no longer validated.
     let connection = pair.server.connection();
     let (tuple, key) = (connection.path(), connection.packets.recovery.path().key());
     connection.parts.paths = Paths::new(Path::new(tuple, key), RTT * 3);

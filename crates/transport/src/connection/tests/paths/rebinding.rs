@@ -1,8 +1,8 @@
-//! NATs that give a client another port before the handshake is complete.
+//! Tests NATs that assign another port to a client before the handshake is complete.
 
 use super::*;
 
-/// A pair whose client has all keys and whose Finished is lost.
+/// Creates a pair whose client has all keys and whose Finished is lost.
 fn unfinished() -> (Pair, Eye) {
     let (mut pair, eye) = Pair::watched();
     pair.link.filter = Some(Box::new(|_, datagram| {
@@ -15,7 +15,7 @@ fn unfinished() -> (Pair, Eye) {
 }
 
 #[test]
-fn a_client_with_another_port_completes_its_handshake() {
+fn client_with_another_port_completes_its_handshake() {
     let (mut pair, eye) = unfinished();
     rebind(&mut pair, other_port());
     let is_done = |pair: &mut Pair| pair.client.has(&Event::Confirmed);
@@ -39,7 +39,7 @@ fn a_client_with_another_port_completes_its_handshake() {
 }
 
 #[test]
-fn a_client_at_another_host_is_not_followed_before_the_handshake_is_complete() {
+fn client_at_another_host_is_not_followed_before_the_handshake_is_complete() {
     let (mut pair, _) = unfinished();
     rebind(&mut pair, other_host());
     pair.run_for(Duration::from_secs(4));
@@ -48,7 +48,7 @@ fn a_client_at_another_host_is_not_followed_before_the_handshake_is_complete() {
     assert!(moves(&pair).is_empty());
 }
 
-/// Anyone who has seen the first Initial can make others (RFC 9001 §5.2).
+/// Observers of the first Initial can forge others (RFC 9001 §5.2).
 #[test]
 fn initial_packets_do_not_move_a_client() {
     let mut pair = Pair::new();
@@ -61,9 +61,9 @@ fn initial_packets_do_not_move_a_client() {
     assert!(moves(&pair).is_empty());
 }
 
-/// A copy of the client's packet from another port moves nothing once the original has come.
+/// A copy of the client's packet from another port has no effect after the original.
 #[test]
-fn a_late_copy_of_a_packet_does_not_move_a_client() {
+fn late_copy_of_a_packet_does_not_move_a_client() {
     let (mut pair, _) = unfinished();
     pair.link.filter = None;
     let is_finished = |datagram: &Datagram| {
@@ -86,10 +86,10 @@ fn a_late_copy_of_a_packet_does_not_move_a_client() {
     assert_eq!(server_peer(&mut pair), client_address());
 }
 
-/// A request in 1-RTT packets comes from the old port and waits for the Finished, which comes from the new
-/// one. The response goes to the new one.
+/// A request in 1-RTT packets arrives from the old port and is buffered until the Finished arrives from the
+/// new one. The response is sent to the new one.
 #[test]
-fn packets_that_wait_for_the_handshake_do_not_lead_back() {
+fn buffered_packets_do_not_move_the_path_back() {
     let (mut pair, _) = unfinished();
     let request = Transfer::up(&mut pair, 1000);
     pair.run_for(RTT);
@@ -101,9 +101,9 @@ fn packets_that_wait_for_the_handshake_do_not_lead_back() {
     assert!(request.finish(&mut pair, RTT * 2).is_some());
 }
 
-/// An attacker lets the Finished of a client come from another port of its host, and nothing else arrives.
+/// An attacker makes the Finished of a client arrive from another port of its host, and drops the rest.
 #[test]
-fn a_port_that_never_answers_gets_no_more_than_three_times_as_much() {
+fn amplification_limit_holds_for_a_port_that_never_answers() {
     let (mut pair, _) = Pair::watched();
     pair.link.filter = Some(Box::new(|_, datagram| {
         let is_finished = has_kind(datagram, PacketKind::Handshake);
@@ -118,8 +118,8 @@ fn a_port_that_never_answers_gets_no_more_than_three_times_as_much() {
     pair.start();
     assert!(pair.run_until(RTT * 3, |pair| pair.server.has(&Event::Confirmed)));
     pair.link.filter = Some(Box::new(|_, datagram| datagram.to == client_address()));
-    // The client got its keys there.
-    pair.ledger.excuse(client_address());
+    // The client received its keys there.
+    pair.ledger.exempt(client_address());
     let mut download = Transfer::down(&mut pair, 200_000);
     for _ in 0..100 {
         download.step(&mut pair);

@@ -1,4 +1,4 @@
-//! Attackers that only pretend that the peer has moved. RFC 9000 §9.3, attacks A53 to A56.
+//! Tests attackers that forge a move of the peer. RFC 9000 §9.3, attacks A53 to A56.
 
 use super::*;
 
@@ -22,9 +22,9 @@ fn spoofed_source_gets_three_times_its_bytes_and_the_client_stays() {
 }
 
 #[test]
-fn racing_copies_of_all_packets_end_nothing() {
-    // Attack A53: an attacker copies every packet of the client and is always faster. Meanwhile
-    // little can be done (RFC 9000 §9.3.3), but the effect must not last.
+fn racing_copies_of_all_packets_leave_the_connection_open() {
+    // Attack A53: an attacker copies every packet of the client and is always faster. This cannot be
+    // prevented (RFC 9000 §9.3.3), but the effect must end with the attack.
     for to in [victim(), address("10.0.0.1:9")] {
         for down in [true, false] {
             let mut pair = Pair::connected();
@@ -101,7 +101,7 @@ fn small_probe_from_elsewhere_gets_a_small_answer() {
 }
 
 #[test]
-fn flood_of_challenges_is_answered_with_the_newest() {
+fn only_the_newest_of_many_challenges_is_answered() {
     // Attack A32: they all arrive before anything can be sent. More would reach limit K17.
     let (mut pair, eye) = Pair::watched_and_connected();
     for number in 0..1_500u64 {
@@ -143,7 +143,7 @@ fn unsolicited_path_response_validates_no_path() {
 }
 
 #[test]
-fn client_drops_what_comes_from_where_it_sent_nothing() {
+fn client_drops_packets_from_addresses_it_has_not_sent_to() {
     let mut pair = Pair::connected();
     let received = pair.client.connection().stats().packets_received;
     let bytes = forge(&mut pair.server, SpaceId::Application, &[1]);
@@ -162,10 +162,10 @@ fn client_drops_what_comes_from_where_it_sent_nothing() {
 }
 
 #[test]
-fn a_forged_source_during_the_handshake_leads_the_server_nowhere() {
+fn forged_source_during_the_handshake_does_not_move_the_server() {
     // Attack A56: each datagram of the client's handshake in turn arrives from another address. The
-    // first is excluded, because its source defines the client's address. The client's next packet
-    // brings back a server that was led to another port of its host.
+    // first is excluded, because its source defines the client's address. After a forged move to another
+    // port of the same host, the client's next packet moves the server back.
     let positions =
         (2..8).flat_map(|position| [(position, other_host()), (position, other_port())]);
     for (position, from) in positions {

@@ -1,10 +1,10 @@
-//! Peers that move without having issued an ID for it. RFC 9000 §9.5, attack A59.
+//! Tests peers that move without having issued an ID for it. RFC 9000 §9.5, attack A59.
 
 use super::*;
 
 /// Creates a pair whose server has used all IDs of the client but one. The client issues no more:
 /// its new ones are lost.
-fn starved() -> Pair {
+fn without_spare_ids() -> Pair {
     let mut pair = Pair::connected();
     pair.run_for(RTT);
     let ids = pair.server.connection().ids_mut().peer();
@@ -15,9 +15,9 @@ fn starved() -> Pair {
 }
 
 #[test]
-fn a_client_without_a_spare_id_is_followed_with_the_one_in_use() {
+fn client_without_a_spare_id_is_followed_with_the_one_in_use() {
     for to in [other_port(), other_host()] {
-        let mut pair = starved();
+        let mut pair = without_spare_ids();
         let in_use = pair.server.connection().ids().destination();
         pair.link.filter = Some(Box::new(|_, _| false));
         pair.client.address = to;
@@ -37,7 +37,7 @@ fn a_client_without_a_spare_id_is_followed_with_the_one_in_use() {
 }
 
 #[test]
-fn a_client_without_ids_is_followed() {
+fn client_without_ids_is_followed() {
     for to in [other_port(), other_host()] {
         let mut pair = Pair::with(Setup {
             client_cid_len: 0,

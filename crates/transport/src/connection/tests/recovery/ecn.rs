@@ -1,4 +1,4 @@
-//! ECN marks, and networks that corrupt them. RFC 9000 §13.4, RFC 9002 §7.1.
+//! Tests ECN marks, and networks that corrupt them. RFC 9000 §13.4, RFC 9002 §7.1.
 
 use super::*;
 
@@ -31,7 +31,7 @@ fn congestion_marks_lower_the_window_without_loss() {
 }
 
 #[test]
-fn marks_that_do_not_survive_are_given_up() {
+fn marking_stops_if_marks_are_corrupted() {
     // Attack A45, fault F16: cleared, swapped and invented marks.
     for name in ["bleached", "swapped"] {
         let mut pair = Pair::with(both(|_| {}));
@@ -58,7 +58,7 @@ fn path_that_drops_marked_datagrams_is_usable() {
 }
 
 #[test]
-fn everything_marked_as_congested_still_arrives() {
+fn transfer_with_all_packets_marked_as_congested_completes() {
     let mut pair = connected(|_| {});
     pair.link.filter = Some(Box::new(|_, datagram| {
         datagram.ecn = if datagram.ecn == Ecn::Ect0 {
@@ -73,7 +73,7 @@ fn everything_marked_as_congested_still_arrives() {
 }
 
 #[test]
-fn no_marks_when_switched_off() {
+fn disabled_ecn_sends_no_marks() {
     let mut pair = connected(|config| config.ecn = false);
     pair.upload(50_000);
     assert!(

@@ -1,4 +1,4 @@
-//! Optional features of packets that a path drops without an error: batches, ECN marks, the cleared
+//! Tests paths that silently drop packets with an optional feature: batches, ECN marks, the cleared
 //! QUIC bit.
 
 use courser_base::{Mutex, Side};
@@ -40,7 +40,7 @@ fn largest_batch(end: &End, seen: usize) -> usize {
 }
 
 #[test]
-fn lost_batches_cost_a_timeout_at_most_and_are_given_up() {
+fn lost_batches_cost_a_timeout_at_most_and_are_disabled() {
     for fault in [BatchFault::Lost, CUT] {
         for (client, server) in [(true, false), (false, true), (true, true)] {
             let case = format!("{fault:?}, client {client}, server {server}");
@@ -78,7 +78,7 @@ fn lost_batches_cost_a_timeout_at_most_and_are_given_up() {
 }
 
 #[test]
-fn first_flight_of_a_client_leaves_as_single_datagrams() {
+fn first_flight_of_a_client_is_sent_as_single_datagrams() {
     let mut pair = Pair::with(both(|_| {}));
     pair.start();
     pair.drive();
@@ -87,7 +87,7 @@ fn first_flight_of_a_client_leaves_as_single_datagrams() {
 }
 
 #[test]
-fn batches_that_begin_to_vanish_are_given_up_within_a_few_timeouts() {
+fn batches_that_become_lost_are_disabled_within_a_few_timeouts() {
     for fault in [BatchFault::Lost, CUT] {
         for is_up in [true, false] {
             let mut pair = connected(|_| {});
@@ -120,7 +120,7 @@ fn batches_that_begin_to_vanish_are_given_up_within_a_few_timeouts() {
 }
 
 #[test]
-fn loss_outages_and_timeouts_leave_batches_on() {
+fn batches_stay_enabled_through_loss_outages_and_timeouts() {
     for (loss, seed) in [(10, 1), (30, 2), (100, 3), (100, 4)] {
         let mut pair = Pair::with(Setup {
             seed,
@@ -214,7 +214,7 @@ fn probes_use_no_optional_feature() {
 }
 
 #[test]
-fn application_datagram_that_fits_no_probe_leaves_all_the_same() {
+fn application_datagram_that_fits_no_probe_is_sent_after_it() {
     let mut pair = connected(|config| config.mtu = 1400);
     let now = pair.now;
     let before = pair.client.connection().stats().datagrams.sent;
@@ -270,7 +270,7 @@ fn path_that_drops_marks_costs_one_timeout() {
 }
 
 #[test]
-fn marks_that_begin_to_be_dropped_are_given_up() {
+fn marking_stops_when_marked_datagrams_become_lost() {
     let mut pair = connected(|_| {});
     pair.upload(100_000);
     assert_eq!(pair.client.sent.last().map(|it| it.ecn), Some(Ecn::Ect0));
@@ -353,7 +353,7 @@ impl Sink for OneSide {
 }
 
 #[test]
-fn sinks_receive_what_is_given_up_and_used_again() {
+fn sinks_receive_disabled_and_reenabled_features() {
     let seen = Seen::default();
     let mut pair = connected(|config| {
         config.sinks = Some(Arc::new(seen.clone()));

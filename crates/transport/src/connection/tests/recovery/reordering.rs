@@ -12,7 +12,7 @@ fn reordering(reorder: u32) -> Pair {
 }
 
 #[test]
-fn path_that_reorders_is_learned() {
+fn thresholds_adapt_to_a_path_that_reorders() {
     let mut pair = reordering(50);
     let transfer = Transfer::up(&mut pair, 4_000_000);
     let took = transfer.finish(&mut pair, Duration::from_secs(60));
@@ -20,7 +20,10 @@ fn path_that_reorders_is_learned() {
     // No packet was lost, so all losses turned out to be spurious. Afterwards the thresholds are
     // adapted to the path.
     assert_eq!(stats.packets_lost, stats.packets_spuriously_lost);
-    assert!(stats.packets_lost > 0, "the first is a surprise");
+    assert!(
+        stats.packets_lost > 0,
+        "the first late packets are declared lost"
+    );
     assert!(stats.packets_lost < 30, "{stats:?}");
     let took = took.expect("all arrives");
     assert!(took < Duration::from_millis(5000), "{took:?}");
@@ -28,7 +31,7 @@ fn path_that_reorders_is_learned() {
 }
 
 #[test]
-fn real_losses_stay_losses() {
+fn genuine_losses_are_not_counted_as_spurious() {
     let mut pair = connected(|_| {});
     pair.link.loss = 20;
     let transfer = Transfer::up(&mut pair, 1_000_000);
@@ -47,7 +50,7 @@ fn real_losses_stay_losses() {
 }
 
 #[test]
-fn lost_packets_are_not_remembered_for_ever() {
+fn lost_packets_are_forgotten_after_a_while() {
     let mut pair = connected(|_| {});
     pair.link.loss = 300;
     let transfer = Transfer::up(&mut pair, 200_000);

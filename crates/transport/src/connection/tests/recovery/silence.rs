@@ -7,7 +7,7 @@ fn is_timed_out(events: &[Event]) -> bool {
 }
 
 #[test]
-fn silence_ends_both_ends_without_a_packet() {
+fn idle_timeout_ends_both_ends_without_a_packet() {
     let mut pair = connected(|config| config.max_idle_timeout = Some(Duration::from_secs(5)));
     pair.run_for(Duration::from_secs(1));
     let sent = (pair.client.sent.len(), pair.server.sent.len());
@@ -69,11 +69,11 @@ fn idle_timeout_is_at_least_three_probe_timeouts() {
 }
 
 #[test]
-fn first_question_since_the_last_answer_restarts_the_idle_timer_and_later_ones_do_not() {
+fn only_the_first_ack_eliciting_packet_since_the_last_receipt_restarts_the_idle_timer() {
     let mut pair = connected(|config| config.max_idle_timeout = Some(Duration::from_secs(6)));
     pair.link.loss = 1000;
     pair.run_for(Duration::from_secs(4));
-    write(&mut pair, b"anybody there?");
+    write(&mut pair, b"a request");
     let asked = pair.now;
     pair.run_until(Duration::from_secs(60), |pair| {
         is_timed_out(&pair.client.events)
@@ -86,7 +86,7 @@ fn first_question_since_the_last_answer_restarts_the_idle_timer_and_later_ones_d
 }
 
 #[test]
-fn keep_alive_of_either_end_keeps_both() {
+fn keep_alive_of_either_end_keeps_both_ends_open() {
     for (client, server) in [(true, false), (false, true), (true, true)] {
         let interval = |is_on: bool| is_on.then_some(Duration::from_secs(2));
         let mut setup = both(|config| {
@@ -135,7 +135,7 @@ fn keep_alive_while_busy_ends_with_the_exchange() {
 }
 
 #[test]
-fn keep_alive_does_not_hide_that_the_peer_is_gone() {
+fn keep_alive_does_not_prolong_the_timeout_for_a_dead_peer() {
     let mut pair = connected(|config| {
         config.max_idle_timeout = Some(Duration::from_secs(6));
         config.keep_alive_interval = Some(Duration::from_secs(2));
@@ -146,7 +146,7 @@ fn keep_alive_does_not_hide_that_the_peer_is_gone() {
 }
 
 #[test]
-fn handshake_has_ten_seconds() {
+fn handshake_times_out_after_ten_seconds() {
     let mut pair = Pair::with(both(|_| {}));
     pair.link.filter = Some(Box::new(|_, datagram| datagram.to.port() == 4433));
     pair.start();

@@ -1,4 +1,4 @@
-//! A path on which probes go unanswered. RFC 9002 §6.2.
+//! Tests paths on which probes are not answered. RFC 9002 §6.2.
 
 use courser_wire::TransportErrorCode;
 
@@ -17,17 +17,17 @@ fn silences(events: &[Event]) -> Vec<&Event> {
 }
 
 /// Drops what the server sends.
-fn deafen_client(pair: &mut Pair) {
+fn drop_packets_to_client(pair: &mut Pair) {
     pair.link.filter = Some(Box::new(|_, datagram| datagram.from.port() != 4433));
 }
 
-/// K286.
+/// The third timeout in a row is reported (limit K286).
 #[test]
 fn third_timeout_in_a_row_makes_the_path_silent_and_an_acknowledgement_ends_that() {
     let mut pair = connected(|_| {});
     let ptos = pair.client.connection().stats().ptos;
     pair.link.loss = 1000;
-    write(&mut pair, b"is anybody there?");
+    write(&mut pair, b"a request");
     let is_silent = pair.run_until(LIMIT, |pair| pair.client.has(&Event::PathSilent));
     assert!(is_silent && pair.client.connection().is_path_silent());
     assert_eq!(pair.client.connection().stats().ptos - ptos, 3);
@@ -48,11 +48,11 @@ fn third_timeout_in_a_row_makes_the_path_silent_and_an_acknowledgement_ends_that
     );
 }
 
-/// Writes something, and loses all packets until this many probe timeouts have passed.
+/// Writes data and drops all packets until this many probe timeouts have expired.
 fn lose_for(pair: &mut Pair, timeouts: u64) {
     let before = pair.client.connection().stats().ptos;
     pair.link.loss = 1000;
-    write(pair, b"is anybody there?");
+    write(pair, b"a request");
     pair.run_until(LIMIT, |pair| {
         pair.client.connection().stats().ptos - before == timeouts
     });
@@ -60,7 +60,7 @@ fn lose_for(pair: &mut Pair, timeouts: u64) {
 }
 
 #[test]
-fn two_timeouts_in_a_row_are_no_silence() {
+fn two_timeouts_in_a_row_do_not_make_the_path_silent() {
     let mut pair = connected(|_| {});
     let ptos = pair.client.connection().stats().ptos;
     lose_for(&mut pair, 1);
@@ -71,11 +71,11 @@ fn two_timeouts_in_a_row_are_no_silence() {
 }
 
 #[test]
-fn packets_of_the_peer_without_an_acknowledgement_end_no_silence() {
+fn packets_without_an_acknowledgement_do_not_end_the_silence() {
     let mut pair = connected(|_| {});
     // What the client sends is lost.
     pair.link.filter = Some(Box::new(|_, datagram| datagram.from.port() == 4433));
-    write(&mut pair, b"is anybody there?");
+    write(&mut pair, b"a request");
     assert!(pair.run_until(LIMIT, |pair| pair.client.has(&Event::PathSilent)));
     let received = pair.client.connection().stats().packets_received;
     pair.server.connection().pings().request();
@@ -87,7 +87,7 @@ fn packets_of_the_peer_without_an_acknowledgement_end_no_silence() {
     assert!(pair.run_until(LIMIT, |pair| pair.client.has(&Event::PathAnswers)));
 }
 
-/// Sends a request whose response does not come.
+/// Sends a request that the server does not answer.
 fn ask(pair: &mut Pair) {
     let streams = pair.client.connection().streams();
     let id = streams.open(Direction::Bidirectional).expect("room");
@@ -96,9 +96,9 @@ fn ask(pair: &mut Pair) {
     pair.client.touch();
 }
 
-/// Its questions (K230) start the probe timer again, before the third timeout on all but short paths.
+/// Its PINGs (limit K230) restart the probe timer, on most paths before the third timeout.
 #[test]
-fn end_that_waits_for_content_notices_silence_in_the_time_of_three_timeouts() {
+fn end_that_waits_for_content_detects_silence_within_three_timeouts() {
     for delay in [1, 10, 50, 150, 400] {
         let mut pair = Pair::with(both(|config| {
             config.max_ptos = Some(4);
@@ -124,7 +124,7 @@ fn end_that_waits_for_content_notices_silence_in_the_time_of_three_timeouts() {
 }
 
 #[test]
-fn slow_answer_on_a_path_that_works_is_no_silence() {
+fn slow_answer_does_not_make_the_path_silent() {
     let mut pair = connected(|config| config.max_ptos = Some(3));
     ask(&mut pair);
     pair.run_for(Duration::from_secs(25));
@@ -143,7 +143,7 @@ fn idle_connection_on_a_dead_path_is_not_silent() {
 fn connection_survives_silence_without_a_limit() {
     let mut pair = connected(|config| config.max_idle_timeout = Some(LIMIT));
     pair.link.loss = 1000;
-    write(&mut pair, b"is anybody there?");
+    write(&mut pair, b"a request");
     pair.run_for(Duration::from_secs(20));
     assert!(pair.client.connection().stats().ptos > 5);
     assert!(!pair.client.connection().is_closed());
@@ -152,16 +152,16 @@ fn connection_survives_silence_without_a_limit() {
     let streams = pair.server.connection().streams();
     let id = streams.accept(Direction::Unidirectional).expect("arrived");
     let data = streams.read_chunk(id, 100).expect("no reset");
-    assert_eq!(data.as_deref(), Some(b"is anybody there?".as_slice()));
+    assert_eq!(data.as_deref(), Some(b"a request".as_slice()));
 }
 
 #[test]
-fn limit_ends_the_connection_at_the_last_timeout_and_the_peer_learns_of_it() {
+fn limit_ends_the_connection_at_the_last_timeout_with_a_close_frame() {
     for limit in [3, 5] {
         let mut pair = connected(|config| config.max_ptos = Some(limit));
         let ptos = pair.client.connection().stats().ptos;
-        deafen_client(&mut pair);
-        write(&mut pair, b"is anybody there?");
+        drop_packets_to_client(&mut pair);
+        write(&mut pair, b"a request");
         assert!(pair.run_until(LIMIT, |pair| pair.client.connection().is_closed()));
         let lost = Event::Lost(ConnectionError::PathSilent);
         assert_eq!(
@@ -173,12 +173,12 @@ fn limit_ends_the_connection_at_the_last_timeout_and_the_peer_learns_of_it() {
         assert_eq!(stats.ptos - ptos, u64::from(limit));
         pair.run_for(Duration::from_secs(1));
         let code = TransportErrorCode::NO_VIABLE_PATH.value();
-        assert_eq!(pair.server_heard(), Some(code), "{limit}");
+        assert_eq!(pair.close_received_by_server(), Some(code), "{limit}");
     }
 }
 
 #[test]
-fn answer_before_the_limit_counts_from_zero_again() {
+fn acknowledgement_before_the_limit_restarts_the_count() {
     let mut pair = connected(|config| config.max_ptos = Some(4));
     for round in 0..5 {
         lose_for(&mut pair, 2);

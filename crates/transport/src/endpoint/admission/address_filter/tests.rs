@@ -44,7 +44,7 @@ fn lines_are_addresses_prefixes_and_comments() {
 }
 
 #[test]
-fn wrong_lines_are_named_with_what_is_allowed() {
+fn invalid_lines_are_reported_with_the_allowed_values() {
     for (line, allowed) in [
         ("example.org", "such as 192.0.2.1"),
         ("192.0.2.256", "such as 192.0.2.1"),
@@ -139,7 +139,7 @@ fn the_same_prefix_in_both_lists_is_allowed() {
 }
 
 #[test]
-fn a_few_networks_alone_can_be_allowed() {
+fn all_but_a_few_networks_can_be_blocked() {
     let lists = filter("0.0.0.0/0 ::/0", "192.0.2.0/24");
     let all = ["192.0.1.0", "192.0.2.9", "255.255.255.255", "::1"];
     let blocked = blocked(&lists, &all);
@@ -158,7 +158,7 @@ fn model(address: u32, entries: &[(u32, u8, bool)]) -> bool {
 
 proptest! {
     #[test]
-    fn verdicts_are_those_of_a_search_through_all(
+    fn verdicts_match_a_linear_search(
         // Few different bits, so that prefixes are nested.
         entries in prop::collection::vec((0u32..8, 26u8..=32, any::<bool>()), 0..20),
     ) {

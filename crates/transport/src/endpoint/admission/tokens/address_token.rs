@@ -1,4 +1,4 @@
-//! Tokens by which a client proves that it receives at its address (RFC 9000 §8.1).
+//! The content of address validation tokens, and their checks (RFC 9000 §8.1).
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
@@ -14,15 +14,15 @@ pub use super::validation_token::{
 };
 use crate::rng::Rng;
 
-/// Lifetime of a token from a Retry: its client answers at once (limit K23).
+/// Lifetime of a Retry token, which the client returns at once (limit K23).
 pub const RETRY_LIFETIME: Duration = Duration::from_secs(10);
 
-/// The data of a first Initial that its token is checked against.
+/// The properties of a first Initial against which its token is checked.
 #[derive(Clone, Copy, Debug)]
 pub struct Presented<'a> {
     /// The token, possibly empty.
     pub token: &'a [u8],
-    /// The address that it came from.
+    /// The source address of the datagram.
     pub peer: SocketAddr,
     /// The Destination Connection ID.
     pub destination: ConnectionId,
@@ -35,23 +35,23 @@ pub struct Presented<'a> {
 /// The result of checking the token of a first Initial.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum AddressProof {
-    /// The token proves nothing: proceed as if there were none (RFC 9000 §8.1.3).
+    /// There is no valid token. Proceed as without one (RFC 9000 §8.1.3).
     None,
-    /// The client answers our Retry. The fields are needed for our transport parameters.
+    /// The client answers our Retry. The fields are part of our transport parameters.
     Retry(RetryToken),
-    /// The client has connected from the same address before. The token proves that once
+    /// The client has connected from the same address before. The token is valid once
     /// ([`AddressProof::claim`]).
     Validation(ValidationToken),
-    /// The client answers a Retry with an invalid token, and will not accept another Retry. Close
-    /// with INVALID_TOKEN (RFC 9000 §8.1.2).
+    /// The client answers a Retry with an invalid token, and accepts no other Retry. Close with
+    /// INVALID_TOKEN (RFC 9000 §8.1.2).
     InvalidRetry,
 }
 
 impl AddressProof {
     /// Uses up a token from NEW_TOKEN. Returns `None` if it was used before.
     ///
-    /// Call this after the packet with the token was opened: anyone on the path sees the token and
-    /// can copy it into a packet that does not open.
+    /// Call this after the packet with the token was opened, because attackers on the path can copy the
+    /// token into a packet that does not open.
     pub fn claim(self, filter: &mut TokenFilter, now: SystemSeconds) -> Self {
         match self {
             Self::Validation(token) if !filter.use_once(&token, now) => Self::None,
@@ -81,7 +81,7 @@ impl Presented<'_> {
     }
 }
 
-/// The content of a token that goes into a Retry packet.
+/// The content of the token in a Retry packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RetryToken {
     /// The address of the client.
@@ -190,10 +190,10 @@ fn is_fresh(issued: SystemSeconds, now: SystemSeconds, lifetime: Duration) -> bo
     issued <= now + CLOCK_SKEW && now.saturating_since(issued) <= lifetime
 }
 
-/// The first byte of a token, in the clear and authenticated. The kinds must be distinguishable
-/// even if a token does not open, because a bad one from a Retry ends the attempt and a bad one
+/// The first byte of a token, unencrypted and authenticated. The kinds must be distinguishable
+/// even if a token does not open, because an invalid one from a Retry ends the attempt and one
 /// from NEW_TOKEN does not (RFC 9000 §8.1.1). Each version of QUIC has its own, because a token
-/// proves nothing in another one (RFC 9369 §5).
+/// is invalid in another one (RFC 9369 §5).
 const RETRY: u8 = 0xa5;
 const VALIDATION: u8 = 0x5a;
 
@@ -207,7 +207,7 @@ fn first_byte(kind: u8, version: Version) -> u8 {
 
 const LATER_VERSION: u8 = 0x03;
 
-/// Returns the version in which a token with this first byte is of a kind.
+/// Returns the version of a token of this kind with this first byte.
 fn version_of(kind: u8, first: u8) -> Option<Version> {
     let is_same = |&version: &Version| first_byte(kind, version) == first;
     Version::ALL.into_iter().find(is_same)
@@ -231,8 +231,8 @@ fn open(kind: u8, len: usize, key: &TokenKey, token: &[u8]) -> Option<(Version, 
 }
 
 /// Writes the same bytes for an IPv4 address and for the IPv6 address that represents it on a
-/// dual-stack socket. The zone is part of the proof: a host that receives at a link-local address
-/// need not receive there on another link.
+/// dual-stack socket. The zone is included, because a link-local address belongs to another host on
+/// another link.
 fn write_ip(writer: &mut Writer<'_>, ip: ScopedIp) {
     let bytes = match ip.ip() {
         IpAddr::V4(v4) => v4.to_ipv6_mapped(),

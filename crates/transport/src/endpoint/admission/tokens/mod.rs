@@ -1,4 +1,4 @@
-//! Tokens by which clients prove that they receive at their address (RFC 9000 §8.1).
+//! Address validation tokens (RFC 9000 §8.1).
 
 pub mod address_token;
 pub mod token_filter;
@@ -38,7 +38,7 @@ impl Tokens {
         SystemSeconds(self.epoch.0 + now.as_nanos() / 1_000_000_000)
     }
 
-    /// Makes the token of a Retry packet to this client.
+    /// Creates the token of a Retry packet to this client.
     pub fn retry(
         &self,
         now: Time,
@@ -56,7 +56,7 @@ impl Tokens {
         token.seal(&self.key, rng)
     }
 
-    /// Makes `count` tokens for later connections of a client.
+    /// Creates `count` tokens for later connections of a client.
     pub fn validation(
         &self,
         now: Time,

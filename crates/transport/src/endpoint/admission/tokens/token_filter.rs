@@ -10,11 +10,11 @@ use super::validation_token::{
 
 /// A record of used tokens that never accepts a used one as new (RFC 9000 §8.1.4, limit K23).
 ///
-/// The newest uses are stored exactly, so that a small server is exact altogether. Older ones go
-/// into one of two Bloom filters. After the lifetime of a token, or when it is full, the younger
-/// filter replaces the older one, which is dropped. From then on all tokens that could have been in
-/// the dropped one are refused. So a flood of uses costs other clients the benefit of their older
-/// tokens, but costs us neither memory nor a replay.
+/// The newest uses are stored exactly, which suffices for a small server. Older ones are added to one
+/// of two Bloom filters. After the lifetime of a token, or when it is full, the younger filter
+/// replaces the older one, which is dropped. From then on all tokens that could have been in the
+/// dropped one are refused. So a flood of uses makes older tokens of other clients useless, but it
+/// neither takes more memory nor allows a replay.
 ///
 /// Fewer than 1 % of unused tokens are mistaken for used ones. Nonces are random, secret and
 /// authenticated, so an attacker cannot cause this on purpose.
@@ -26,21 +26,21 @@ pub struct TokenFilter {
     current: Bloom,
     previous: Bloom,
     started_at: SystemSeconds,
-    /// Tokens that are not younger may have been used and dropped.
+    /// Tokens issued at or before this time may have been used and dropped.
     issued_after: Option<SystemSeconds>,
-    /// Number of uses that each filter has room for.
+    /// Number of uses that fit into each filter.
     capacity: usize,
 }
 
 impl TokenFilter {
-    /// Default number of uses that one filter has room for: 96 KiB for each of the two.
+    /// Default number of uses that fit into one filter, which takes 96 KiB.
     pub const DEFAULT_CAPACITY: usize = 1 << 16;
 
     /// Number of uses that are stored exactly.
     pub const MAX_NEWEST: usize = 256;
 
-    /// Creates an empty record with room for `capacity` uses in each of its filters. They are
-    /// allocated on demand and take 12 bits per use.
+    /// Creates an empty record for `capacity` uses in each of its filters. They are allocated on demand
+    /// and take 12 bits per use.
     pub fn new(capacity: usize, now: SystemSeconds) -> Self {
         Self {
             newest: VecDeque::new(),
@@ -52,8 +52,8 @@ impl TokenFilter {
         }
     }
 
-    /// Records the use of a token. Returns true if it is the first. Returns false if it is not, or
-    /// might not be: then the token is worthless.
+    /// Records the use of a token. Returns true if it is the first one, and false if the token was or may
+    /// have been used before.
     pub fn use_once(&mut self, token: &ValidationToken, now: SystemSeconds) -> bool {
         // Tokens in the dropped filter were issued before this filter was begun, up to clock skew,
         // and have expired.
@@ -105,8 +105,8 @@ impl TokenFilter {
     }
 }
 
-/// Bits of a filter for each use that it has room for. With [`HASHES`], 0.31 % of unknown nonces
-/// look known in a full filter, and 0.63 % in two.
+/// Bits of a filter for each use that fits into it. With [`HASHES`], a full filter has 0.31 % of false
+/// positives, and two have 0.63 %.
 const BITS_PER_USE: usize = 12;
 
 /// Bits that each use sets.

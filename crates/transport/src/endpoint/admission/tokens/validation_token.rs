@@ -1,4 +1,4 @@
-//! Tokens from NEW_TOKEN: their content, and the clock that dates them.
+//! The content of NEW_TOKEN tokens, and the clock for their time of issue.
 
 use std::ops::Add;
 use std::time::Duration;
@@ -14,8 +14,8 @@ pub const VALIDATION_LIFETIME: Duration = Duration::from_secs(24 * 60 * 60);
 /// stay valid for years.
 pub const CLOCK_SKEW: Duration = Duration::from_secs(10);
 
-/// Seconds since the start of 1970. Unlike [`courser_base::Time`] they mean the same after a
-/// restart and on other machines.
+/// Seconds since the start of 1970. Unlike [`courser_base::Time`] they are comparable after a restart
+/// and across machines.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct SystemSeconds(pub u64);
 
@@ -33,10 +33,10 @@ impl Add<Duration> for SystemSeconds {
     }
 }
 
-/// The content of a token that goes into a NEW_TOKEN frame.
+/// The content of the token in a NEW_TOKEN frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ValidationToken {
-    /// The IP address of the client, with its zone. Its port will differ next time.
+    /// The IP address of the client, with its zone. The port is not included, because it will differ.
     pub ip: ScopedIp,
     /// The version of QUIC of the connection on which the token is sent (RFC 9369 §5).
     pub version: Version,
@@ -46,5 +46,5 @@ pub struct ValidationToken {
     pub nonce: Nonce,
 }
 
-/// The number that no other token has.
+/// A random number that distinguishes tokens.
 pub type Nonce = [u8; 16];

@@ -65,7 +65,7 @@ fn empty_ids_are_found_by_address() {
     assert_eq!(
         routing.find(&[], &other_local),
         Some(7),
-        "it was not known when we began"
+        "it was unknown at the start"
     );
     assert!(routing.insert_four_tuple(other_local, 8));
     assert_eq!(routing.find(&[], &other_local), Some(8));
@@ -77,7 +77,7 @@ fn empty_ids_are_found_by_address() {
 }
 
 #[test]
-fn ids_of_other_versions_lead_to_no_connection() {
+fn ids_of_other_versions_have_no_owner() {
     let routing = routing();
     for len in 21..=255 {
         assert_eq!(routing.find(&vec![0; len], &tuple(1)), None, "{len} bytes");
@@ -104,7 +104,7 @@ fn owner_is_never_overwritten() {
 }
 
 #[test]
-fn removal_by_another_than_the_owner_does_nothing() {
+fn removal_by_another_owner_has_no_effect() {
     let mut routing = routing();
     assert!(routing.insert_id(id(1), 7));
     assert!(routing.insert_initial_id(id(2), 7));
@@ -122,7 +122,7 @@ fn removal_by_another_than_the_owner_does_nothing() {
 
 /// A client may choose the ID of a live connection as its first destination.
 #[test]
-fn id_that_we_issued_wins_over_one_that_a_client_chose() {
+fn issued_id_takes_precedence_over_one_that_a_client_chose() {
     let mut routing = routing();
     assert!(routing.insert_initial_id(id(1), 8));
     assert!(routing.insert_id(id(1), 7));
@@ -206,7 +206,7 @@ fn every_bit_of_a_token_counts() {
 }
 
 #[test]
-fn reset_counts_whatever_the_datagram_looks_like() {
+fn reset_is_found_with_any_first_byte() {
     let mut routing = routing();
     assert!(routing.insert_reset_token(peer(1), [1; 16], 7));
     for first_byte in 0..=255 {

@@ -21,7 +21,7 @@ fn places(count: usize) -> Vec<ShardPlace> {
     ShardPlace::of_all(count).into_iter().flatten().collect()
 }
 
-/// Has the first of two shards receive a datagram for the second.
+/// Delivers a datagram for the second of two shards to the first.
 fn receive(first: &mut Endpoint, len: usize) {
     let mut bytes = vec![0; len];
     bytes[..9].copy_from_slice(&[0x40, 9, 9, 9, 9, 9, 9, 9, 1]);
@@ -38,7 +38,7 @@ fn endpoints() -> Vec<Endpoint> {
 }
 
 #[test]
-fn one_shard_has_no_neighbours() {
+fn single_shard_has_no_place() {
     assert!(ShardPlace::of_all(1).iter().all(Option::is_none));
     assert_eq!(places(3).len(), 3);
 }
@@ -51,7 +51,7 @@ fn misrouted_datagrams_wake_their_shard_once() {
     places[1].take(&count.clone().into(), &mut taken);
     for _ in 0..3 {
         receive(&mut endpoints[0], 100);
-        places[0].hand_on(Time::ZERO, &mut endpoints[0]);
+        places[0].forward(Time::ZERO, &mut endpoints[0]);
     }
     assert_eq!(count.0.load(Ordering::Relaxed), 1);
     assert!(places[1].has_misrouted() && !places[0].has_misrouted());
@@ -69,7 +69,7 @@ fn misrouted_datagrams_wake_their_shard_once() {
 }
 
 #[test]
-fn a_shard_that_does_not_keep_up_loses_what_does_not_fit() {
+fn strays_above_the_limit_are_dropped() {
     for (len, room) in [
         (100, MAX_MISROUTED_BATCHES),
         (16_384, MAX_MISROUTED_BYTES / 16_384),
@@ -77,7 +77,7 @@ fn a_shard_that_does_not_keep_up_loses_what_does_not_fit() {
         let (places, mut endpoints) = (places(2), endpoints());
         for _ in 0..room + 10 {
             receive(&mut endpoints[0], len);
-            places[0].hand_on(Time::ZERO, &mut endpoints[0]);
+            places[0].forward(Time::ZERO, &mut endpoints[0]);
         }
         let stats = endpoints[0].stats();
         assert_eq!(stats.strays_sent, room as u64 + 10, "{len} bytes");
@@ -86,17 +86,17 @@ fn a_shard_that_does_not_keep_up_loses_what_does_not_fit() {
         places[1].take(Waker::noop(), &mut taken);
         assert_eq!(taken.len(), room);
         receive(&mut endpoints[0], len);
-        places[0].hand_on(Time::ZERO, &mut endpoints[0]);
+        places[0].forward(Time::ZERO, &mut endpoints[0]);
         assert_eq!(
             endpoints[0].stats().strays_dropped,
             10,
-            "there is room again"
+            "below the limit again"
         );
     }
 }
 
 #[test]
-fn shards_are_over_together() {
+fn shards_are_over_when_the_last_one_is() {
     let places = places(3);
     let count = Arc::new(Count::default());
     for place in &places {
@@ -112,7 +112,7 @@ fn shards_are_over_together() {
 }
 
 #[test]
-fn failure_of_one_leaves_the_others() {
+fn failure_of_one_shard_leaves_the_others_running() {
     let (places, mut endpoints) = (places(3), endpoints());
     let mut taken = VecDeque::new();
     let count = Arc::new(Count::default());
@@ -120,10 +120,10 @@ fn failure_of_one_leaves_the_others() {
         place.take(&count.clone().into(), &mut taken);
     }
     receive(&mut endpoints[0], 100);
-    places[0].hand_on(Time::ZERO, &mut endpoints[0]);
+    places[0].forward(Time::ZERO, &mut endpoints[0]);
     places[1].on_failed();
     places[1].on_failed();
-    assert!(!places[1].has_misrouted(), "nobody reads them");
+    assert!(!places[1].has_misrouted(), "a failed shard has no strays");
     assert_eq!(
         count.0.load(Ordering::Relaxed),
         1,
@@ -148,7 +148,7 @@ fn datagrams_of_a_failed_shard_are_answered() {
     let (places, mut endpoints) = (places(2), endpoints());
     places[1].on_failed();
     receive(&mut endpoints[0], 100);
-    places[0].hand_on(Time::ZERO, &mut endpoints[0]);
+    places[0].forward(Time::ZERO, &mut endpoints[0]);
     let stats = endpoints[0].stats();
     assert_eq!(
         (stats.resets_sent, stats.strays_dropped),

@@ -24,7 +24,7 @@ fn burst(limiter: &mut ReplyLimiter, peer: IpAddr, now: Time) -> usize {
 }
 
 #[test]
-fn one_address_gets_its_rate_and_not_one_more() {
+fn address_gets_exactly_its_rate() {
     for (limits, rate) in [
         (ReplyLimits::STATELESS_RESET, 200),
         (ReplyLimits::HANDSHAKE, 10_000),
@@ -38,7 +38,7 @@ fn one_address_gets_its_rate_and_not_one_more() {
 }
 
 #[test]
-fn rate_holds_over_time() {
+fn rate_applies_over_time() {
     let mut limiter = limiter(ReplyLimits::STATELESS_RESET);
     let allowed = (0..100_000)
         .filter(|&ms| limiter.allow(v4(1), at(ms)))
@@ -62,7 +62,7 @@ fn addresses_of_one_prefix_share() {
 }
 
 #[test]
-fn other_prefixes_do_not_suffer() {
+fn other_prefixes_are_not_affected() {
     let mut limiter = limiter(ReplyLimits::STATELESS_RESET);
     burst(&mut limiter, v4(0x0a00_0001), at(0));
     assert!(limiter.allow(v4(0x0a00_0101), at(0)));
@@ -72,7 +72,7 @@ fn other_prefixes_do_not_suffer() {
 }
 
 #[test]
-fn mapped_addresses_are_those_they_stand_for() {
+fn mapped_addresses_equal_their_ipv4_addresses() {
     let mut limiter = limiter(ReplyLimits::STATELESS_RESET);
     assert_eq!(burst(&mut limiter, v4(0x0a00_0001), at(0)), 200);
     let mapped = IpAddr::V6(Ipv4Addr::from_bits(0x0a00_0002).to_ipv6_mapped());
@@ -109,7 +109,7 @@ fn all_addresses_together_have_a_maximum() {
 
 /// Refused packets from forged addresses do not displace the debts of others.
 #[test]
-fn refused_packets_leave_no_trace() {
+fn refused_packets_are_not_counted() {
     let mut limiter = limiter(ReplyLimits {
         per_prefix: 20,
         overall: 40,
@@ -136,7 +136,7 @@ fn table_does_not_grow() {
         per_prefix: 20,
         overall: u32::MAX,
     });
-    assert_eq!(limiter.sets.capacity(), 0, "nothing until it is needed");
+    assert_eq!(limiter.sets.capacity(), 0, "allocated at the first use");
     for net in 0..100_000u32 {
         limiter.allow(v4(net << 8), at(u64::from(net)));
     }

@@ -63,7 +63,7 @@ fn length_is_not_constant() {
 
 /// Two endpoints that both lost their state and mistake each other's resets for packets.
 #[test]
-fn two_endpoints_without_state_fall_silent() {
+fn two_endpoints_without_state_stop_answering_each_other() {
     let mut rng = rng();
     for start in 0..1500 {
         let (mut len, mut packets) = (start, 0);
@@ -77,7 +77,7 @@ fn two_endpoints_without_state_fall_silent() {
 }
 
 #[test]
-fn datagrams_below_the_minimum_carry_no_token() {
+fn datagrams_below_the_minimum_have_no_token() {
     for len in 0..MIN_LEN {
         assert_eq!(token_of(&vec![0; len]), None, "{len} bytes");
     }

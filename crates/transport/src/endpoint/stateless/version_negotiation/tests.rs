@@ -72,7 +72,7 @@ fn our_own_version_is_not_answered() {
 }
 
 #[test]
-fn a_version_that_is_not_accepted_is_answered_with_those_that_are() {
+fn unsupported_version_is_answered_with_the_supported_ones() {
     let trigger = datagram(Version::V2.value(), &[1; 8], &[2; 8]);
     let answer = super::answer(&trigger, Versions::V1, &mut rng()).unwrap();
     let decoded = version_negotiation::decode(&answer).unwrap();
@@ -103,7 +103,7 @@ fn first_byte_of_an_unknown_version_does_not_matter() {
 /// Two lengths of 255 always fit into 1200 bytes, so nothing is cut off; random bytes are answered
 /// or ignored.
 #[test]
-fn random_datagrams_do_no_harm() {
+fn random_datagrams_are_answered_or_ignored() {
     let mut rng = rng();
     let mut bytes = vec![0; 1300];
     let mut answers = 0;

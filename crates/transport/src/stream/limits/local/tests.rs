@@ -21,7 +21,7 @@ fn limit_blocks_is_signalled_once_and_wakes_once() {
     assert_eq!(local.blocked_at(), Some(2));
     assert!(local.take_signal());
     assert!(!local.take_signal());
-    local.forget_signal();
+    local.clear_signal();
     assert!(local.take_signal());
     assert!(!local.on_limit(2) && !local.on_limit(1));
     assert!(local.on_limit(3));

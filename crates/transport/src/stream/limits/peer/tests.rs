@@ -63,14 +63,14 @@ fn credit_comes_in_eighths_or_when_the_peer_runs_dry() {
     for _ in 0..9 {
         peer.on_retired(at(0), false);
     }
-    assert!(!peer.wants_update());
+    assert!(!peer.is_update_due());
     peer.on_retired(at(0), false);
-    assert!(peer.wants_update());
+    assert!(peer.is_update_due());
     assert_eq!(peer.announce(Time::ZERO), 90);
-    assert!(!peer.wants_update());
+    assert!(!peer.is_update_due());
     peer.on_use(79).unwrap();
     peer.on_retired(at(0), false);
-    assert!(peer.wants_update(), "10 left, 1 free");
+    assert!(peer.is_update_due(), "10 left, 1 free");
     assert_eq!(peer.announce(Time::ZERO), 91);
 }
 
@@ -78,9 +78,9 @@ fn credit_comes_in_eighths_or_when_the_peer_runs_dry() {
 fn limit_of_one_is_renewed_at_once() {
     let mut peer = PeerStreams::new(1);
     peer.on_use(0).unwrap();
-    assert!(!peer.wants_update());
+    assert!(!peer.is_update_due());
     peer.on_retired(at(0), false);
-    assert!(peer.wants_update());
+    assert!(peer.is_update_due());
     assert_eq!(peer.announce(Time::ZERO), 2);
 }
 
@@ -177,7 +177,7 @@ proptest! {
                     if open > 0 {
                         open -= 1;
                         peer.on_retired(at(0), false);
-                        if peer.wants_update() {
+                        if peer.is_update_due() {
                             peer.announce(Time::ZERO);
                         }
                     }

@@ -63,7 +63,7 @@ fn is_validation(proof: AddressProof) -> bool {
 }
 
 #[test]
-fn retry_token_proves_the_address_and_brings_the_ids_back() {
+fn retry_token_validates_the_address_and_contains_the_ids() {
     assert_eq!(
         judge(&presented(&sealed_retry())),
         AddressProof::Retry(retry())
@@ -71,12 +71,12 @@ fn retry_token_proves_the_address_and_brings_the_ids_back() {
 }
 
 #[test]
-fn validation_token_proves_the_address() {
+fn validation_token_validates_the_address() {
     assert!(is_validation(judge(&presented(&sealed_validation()))));
 }
 
 #[test]
-fn both_tokens_carry_ids_and_addresses_of_every_kind() {
+fn tokens_contain_ids_and_addresses_of_every_kind() {
     for address in [
         "0.0.0.0:0",
         "255.255.255.255:65535",
@@ -105,7 +105,7 @@ fn both_tokens_carry_ids_and_addresses_of_every_kind() {
 }
 
 #[test]
-fn tokens_prove_nothing_in_another_version() {
+fn tokens_are_invalid_in_another_version() {
     for (issuer, other) in [(Version::V1, Version::V2), (Version::V2, Version::V1)] {
         let retry = RetryToken {
             version: issuer,
@@ -135,7 +135,7 @@ fn tokens_prove_nothing_in_another_version() {
 
 /// A link-local address is that of another host on another link (RFC 4007 §6).
 #[test]
-fn tokens_prove_an_address_in_its_zone_only() {
+fn tokens_are_valid_only_in_the_zone_of_their_address() {
     let [own, other, none] = ["[fe80::7%2]:4242", "[fe80::7%3]:4242", "[fe80::7]:4242"]
         .map(|text| text.parse::<SocketAddr>().unwrap());
     let retry = RetryToken {
@@ -170,7 +170,7 @@ fn tokens_prove_an_address_in_its_zone_only() {
 }
 
 #[test]
-fn each_kind_of_token_is_accepted_only_as_itself() {
+fn each_kind_of_token_is_accepted_only_as_that_kind() {
     let (retry, validation) = (sealed_retry(), sealed_validation());
     assert_eq!(ValidationToken::open(&key(), &retry), None);
     assert_eq!(RetryToken::open(&key(), &validation), None);
@@ -197,12 +197,12 @@ fn label_is_authenticated() {
 }
 
 #[test]
-fn no_token_is_no_proof() {
+fn empty_token_validates_nothing() {
     assert_eq!(judge(&presented(&[])), AddressProof::None);
 }
 
 #[test]
-fn every_flipped_bit_is_noticed() {
+fn every_flipped_bit_is_detected() {
     let sealed = sealed_retry();
     for bit in 0..8 * sealed.len() {
         let mut wrong = sealed.clone();
@@ -231,7 +231,7 @@ fn every_flipped_bit_is_noticed() {
 }
 
 #[test]
-fn tokens_of_other_lengths_are_no_tokens() {
+fn tokens_of_other_lengths_are_invalid() {
     for whole in [sealed_retry(), sealed_validation()] {
         for len in (0..=600).filter(|&len| len != whole.len()) {
             let mut wrong = whole.clone();
@@ -242,7 +242,7 @@ fn tokens_of_other_lengths_are_no_tokens() {
 }
 
 #[test]
-fn random_tokens_of_all_lengths_prove_nothing() {
+fn random_tokens_of_all_lengths_are_invalid() {
     let mut rng = rng();
     for len in 0..=600 {
         for first in [RETRY, VALIDATION, 0, 0xff] {
@@ -265,7 +265,7 @@ fn random_tokens_of_all_lengths_prove_nothing() {
 }
 
 #[test]
-fn other_key_makes_tokens_useless() {
+fn tokens_of_another_key_are_invalid() {
     let other = TokenKey::new(&[3; 32]);
     let (retry, validation) = (sealed_retry(), sealed_validation());
     assert_eq!(
@@ -279,7 +279,7 @@ fn other_key_makes_tokens_useless() {
 }
 
 #[test]
-fn retry_token_from_another_address_or_port() {
+fn retry_token_of_another_address_or_port_is_invalid() {
     let sealed = sealed_retry();
     for peer in ["192.0.2.8:4242", "192.0.2.7:4243", "[2001:db8::7]:4242"] {
         let presented = Presented {
@@ -291,7 +291,7 @@ fn retry_token_from_another_address_or_port() {
 }
 
 #[test]
-fn validation_token_from_another_address() {
+fn validation_token_of_another_address_is_invalid() {
     let sealed = sealed_validation();
     for peer in ["192.0.2.8:4242", "[2001:db8::7]:4242"] {
         let presented = Presented {
@@ -303,7 +303,7 @@ fn validation_token_from_another_address() {
 }
 
 #[test]
-fn validation_token_from_another_port() {
+fn validation_token_of_another_port_is_valid() {
     let sealed = sealed_validation();
     let presented = Presented {
         peer: "192.0.2.7:9".parse().unwrap(),
@@ -313,7 +313,7 @@ fn validation_token_from_another_port() {
 }
 
 #[test]
-fn mapped_address_is_the_one_it_stands_for() {
+fn mapped_address_equals_its_ipv4_address() {
     let mapped = "[::ffff:192.0.2.7]:4242".parse().unwrap();
     for sealed in [sealed_retry(), sealed_validation()] {
         let presented = Presented {
@@ -335,7 +335,7 @@ fn mapped_address_is_the_one_it_stands_for() {
 }
 
 #[test]
-fn retry_token_for_another_connection() {
+fn retry_token_of_another_connection_is_invalid() {
     let sealed = sealed_retry();
     let presented = Presented {
         destination: id(8),
@@ -345,7 +345,7 @@ fn retry_token_for_another_connection() {
 }
 
 #[test]
-fn retry_token_lives_ten_seconds() {
+fn retry_token_is_valid_for_ten_seconds() {
     let sealed = sealed_retry();
     for (age, is_good) in [(0, true), (10, true), (11, false), (1_000_000, false)] {
         let presented = Presented {
@@ -363,7 +363,7 @@ fn retry_token_lives_ten_seconds() {
 }
 
 #[test]
-fn validation_token_lives_a_day() {
+fn validation_token_is_valid_for_a_day() {
     let sealed = sealed_validation();
     for (age, is_good) in [(86_400, true), (86_401, false), (1_000_000, false)] {
         let presented = Presented {
@@ -376,7 +376,7 @@ fn validation_token_lives_a_day() {
 }
 
 #[test]
-fn token_from_the_future_is_no_good() {
+fn token_from_the_future_is_invalid() {
     for (ahead, is_good) in [(10, true), (11, false), (NOW.0, false)] {
         let now = SystemSeconds(NOW.0 - ahead);
         let (retry, validation) = (sealed_retry(), sealed_validation());
@@ -400,7 +400,7 @@ fn token_from_the_future_is_no_good() {
 }
 
 #[test]
-fn validation_token_is_good_once() {
+fn validation_token_is_valid_once() {
     let (key, mut filter, sealed) = (key(), filter(), sealed_validation());
     let proofs = (0..10_000).map(|_| {
         let proof = presented(&sealed).judge(&key, &filter);
@@ -410,7 +410,7 @@ fn validation_token_is_good_once() {
 }
 
 #[test]
-fn two_judgements_of_one_token_make_one_claim() {
+fn token_that_is_checked_twice_is_claimed_once() {
     let (key, mut filter, sealed) = (key(), filter(), sealed_validation());
     let [one, other] = [(); 2].map(|()| presented(&sealed).judge(&key, &filter));
     assert!(is_validation(one) && is_validation(other));
@@ -418,8 +418,8 @@ fn two_judgements_of_one_token_make_one_claim() {
     assert_eq!(other.claim(&mut filter, NOW), AddressProof::None);
 }
 
-/// A check that fails for another reason leaves the token unused. Otherwise anyone who saw the
-/// token could use it up.
+/// A check that fails for another reason leaves the token unused. Otherwise observers of the token
+/// could use it up.
 #[test]
 fn token_from_the_wrong_address_is_not_used_up() {
     let (key, mut filter, sealed) = (key(), filter(), sealed_validation());
@@ -435,7 +435,7 @@ fn token_from_the_wrong_address_is_not_used_up() {
 /// A client may send its Initial again. The token is bound to address, connection ID and ten
 /// seconds, so repeating it gains nothing.
 #[test]
-fn retry_token_is_good_for_every_initial_of_its_attempt() {
+fn retry_token_is_valid_for_every_initial_of_its_attempt() {
     let (key, mut filter, sealed) = (key(), filter(), sealed_retry());
     for _ in 0..10_000 {
         let proof = presented(&sealed).judge(&key, &filter);

@@ -21,7 +21,7 @@ fn token(rng: &mut Rng, issued: u64) -> ValidationToken {
 }
 
 #[test]
-fn token_is_good_once() {
+fn token_is_accepted_once() {
     let mut filter = TokenFilter::new(100, at(1000));
     let token = token(&mut Rng::new([1; 32]), 1000);
     assert!(filter.use_once(&token, at(1001)));
@@ -31,7 +31,7 @@ fn token_is_good_once() {
 }
 
 #[test]
-fn newest_uses_are_exact_and_need_no_filter() {
+fn newest_uses_are_stored_exactly_without_a_filter() {
     let (mut filter, mut rng) = (TokenFilter::new(100, at(0)), Rng::new([1; 32]));
     let tokens: Vec<_> = (0..TokenFilter::MAX_NEWEST)
         .map(|_| token(&mut rng, 0))
@@ -46,11 +46,11 @@ fn newest_uses_are_exact_and_need_no_filter() {
     );
     assert!(
         !filter.use_once(&tokens[0], at(0)),
-        "the filter knows the oldest"
+        "the oldest is in the filter"
     );
 }
 
-/// Both filters are full, which is the worst case.
+/// Tests the worst case, in which both filters are full.
 #[test]
 fn fewer_than_one_percent_of_unused_tokens_look_used() {
     let (mut filter, mut rng) = (TokenFilter::new(20_000, at(0)), Rng::new([2; 32]));
@@ -89,7 +89,7 @@ fn memory_is_bounded() {
 }
 
 #[test]
-fn default_capacity_takes_what_it_says() {
+fn default_capacity_takes_the_documented_memory() {
     assert_eq!(
         (TokenFilter::DEFAULT_CAPACITY * BITS_PER_USE).div_ceil(64) * 8,
         96 << 10
@@ -97,7 +97,7 @@ fn default_capacity_takes_what_it_says() {
 }
 
 #[test]
-fn used_token_stays_used_for_all_its_life() {
+fn used_token_is_refused_for_its_whole_lifetime() {
     let (mut filter, mut rng) = (TokenFilter::new(10_000, at(0)), Rng::new([4; 32]));
     let first = token(&mut rng, 10);
     assert!(filter.use_once(&first, at(10)));
@@ -110,7 +110,7 @@ fn used_token_stays_used_for_all_its_life() {
 
 /// A server whose load suits its filters accepts every token for a day.
 #[test]
-fn filters_that_turn_in_time_refuse_nothing() {
+fn filters_below_their_capacity_refuse_no_unused_token() {
     let (mut filter, mut rng) = (TokenFilter::new(10_000, at(0)), Rng::new([4; 32]));
     for minute in 24 * 60..5 * 24 * 60 {
         let now = 60 * minute;
@@ -134,8 +134,7 @@ fn full_filter_forgets_old_uses_and_refuses_old_tokens() {
             accepted.push(*old);
         }
     }
-    // The flood ends itself: tokens that it may have used and that were dropped are not accepted
-    // again.
+    // Tokens that the flood may have used and that were dropped are not accepted again.
     assert!(accepted.len() < 600, "{}", accepted.len());
     assert!(
         accepted
@@ -144,11 +143,11 @@ fn full_filter_forgets_old_uses_and_refuses_old_tokens() {
     );
     assert!(
         !filter.use_once(&unused, at(now)),
-        "it might be one of those forgotten"
+        "it may be one of the dropped ones"
     );
     assert!(
         filter.use_once(&token(&mut rng, now), at(now)),
-        "new ones are good"
+        "new ones are accepted"
     );
 }
 
@@ -181,7 +180,7 @@ fn first_full_filter_refuses_no_old_tokens() {
 }
 
 #[test]
-fn quiet_days_refuse_nothing() {
+fn idle_days_refuse_no_unused_token() {
     let (mut filter, mut rng) = (TokenFilter::new(100, at(0)), Rng::new([6; 32]));
     for day in 1..100 {
         let now = day * 10 * DAY;
@@ -214,7 +213,7 @@ proptest! {
     /// The caller checks expiry. Among tokens that are not expired none is accepted twice, with any
     /// pattern of use and any capacity.
     #[test]
-    fn no_token_is_ever_accepted_twice(
+    fn each_token_is_accepted_at_most_once(
         capacity in 1..40usize,
         steps in prop::collection::vec((0..200u64, 0..DAY, 0..400usize), 0..900),
     ) {

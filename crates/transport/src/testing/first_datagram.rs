@@ -1,4 +1,4 @@
-//! Clients without TLS that send first packets, as any unauthenticated peer can.
+//! First datagrams of clients without TLS, which any unauthenticated peer can send.
 
 use std::net::SocketAddr;
 
@@ -12,21 +12,21 @@ use courser_wire::{ConnectionId, Writer, packet_number};
 use super::link::Datagram;
 use super::server_address;
 
-/// The contents of such a client's first datagram.
+/// The contents of a client's first datagram.
 #[derive(Clone)]
-pub(crate) struct Stranger {
+pub(crate) struct FirstDatagram {
     pub(crate) address: SocketAddr,
     pub(crate) destination: ConnectionId,
     pub(crate) source: ConnectionId,
     pub(crate) token: Vec<u8>,
     pub(crate) payload: Vec<u8>,
-    /// Length of the datagram.
+    /// Length of the padded datagram in bytes.
     pub(crate) len: usize,
 }
 
-impl Stranger {
-    /// Creates a first datagram with a PING and padding. Each number is another client at another
-    /// address.
+impl FirstDatagram {
+    /// Creates a first datagram with a PING and padding. Each number stands for another client at
+    /// another address.
     pub(crate) fn new(number: u16) -> Self {
         let [high, low] = number.to_be_bytes();
         Self {
@@ -39,12 +39,12 @@ impl Stranger {
         }
     }
 
-    /// Returns the datagram.
+    /// Returns the datagram, sealed with the Initial keys of a client.
     pub(crate) fn initial(&self) -> Datagram {
         self.sealed_as(Side::Client)
     }
 
-    /// Returns the same packet as if a server had sent it to the client `destination`.
+    /// Returns the same packet, sealed with the Initial keys of `side`.
     pub(crate) fn sealed_as(&self, side: Side) -> Datagram {
         const NUMBER_LEN: usize = 2;
         let header = LongHeader {
@@ -89,7 +89,7 @@ pub(crate) fn kind_of(datagram: &Datagram) -> PacketKind {
         .kind
 }
 
-/// Opens a server's Initial whose keys come from `destination` and returns the code of the
+/// Opens a server's Initial whose keys are derived from `destination` and returns the code of the
 /// CONNECTION_CLOSE in it.
 pub(crate) fn close_code(datagram: &Datagram, destination: &ConnectionId) -> Option<u64> {
     let mut bytes = datagram.bytes.clone();
