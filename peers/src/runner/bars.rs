@@ -5,11 +5,11 @@
 
 use std::fmt::Write;
 
+use courser_measure::Estimate;
 use courser_plot::{escape, stylesheet};
 
 use super::plan::Plan;
 use super::report::{Intervals, Row, Summary};
-use super::statistics::Estimate;
 use super::workload::Workload;
 
 /// Draws a row of panels for each workload: its first figure, and the CPU time of each end.

@@ -15,7 +15,6 @@ mod measure;
 mod plan;
 mod registry;
 mod report;
-mod statistics;
 mod veth;
 mod workload;
 

@@ -5,6 +5,7 @@ mod through_link;
 
 use std::fmt::Write;
 
+use courser_measure::{Estimate, median};
 use peers::settings;
 use serde::Serialize;
 
@@ -12,7 +13,6 @@ use super::host;
 use super::measure::Measurement;
 use super::plan::Plan;
 use super::registry::Stack;
-use super::statistics::{Estimate, median};
 use super::workload::{Family, Figure, Workload};
 use through_link::LinkRow;
 

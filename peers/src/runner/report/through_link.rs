@@ -1,12 +1,12 @@
 //! The table of transfers through a link.
 
+use courser_measure::median;
 use peers::PathCounts;
 use serde::Serialize;
 
 use super::{Row, Table};
 use crate::runner::link::LinkReport;
 use crate::runner::measure::Measurement;
-use crate::runner::statistics::median;
 use crate::runner::workload::Workload;
 
 /// The figures of runs through a link; medians over the measurements of a row.
