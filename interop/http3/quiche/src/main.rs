@@ -15,8 +15,8 @@ mod server;
 
 use boring::sha::Sha256;
 use bytes::Bytes;
-use peers_common::Failure;
 use peer_quiche::body::Body;
+use peers_common::Failure;
 use peers_common::command_line::TransportOptions;
 use peers_common::settings;
 
