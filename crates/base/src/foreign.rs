@@ -335,7 +335,7 @@ impl ForeignWaker {
         wake(self.into_inner());
     }
 
-    /// Returns the waker, whose drop then waits for nothing.
+    /// Returns the waker, whose drop is then not deferred any more.
     pub fn into_inner(mut self) -> Waker {
         self.0.take().unwrap_or_else(|| Waker::noop().clone())
     }
