@@ -233,7 +233,7 @@ mod tests {
     #[test]
     fn local_addresses_are_in_the_zone_of_their_peer() {
         let zone_of = |ip: &str, peer| {
-            let ip = ScopedIp::in_zone_of(ip.parse().expect("an address"), address(peer));
+            let ip = ScopedIp::in_zone_of(ip.parse().expect("the address is valid"), address(peer));
             ip.to_string()
         };
         assert_eq!(zone_of("fe80::2", "[fe80::1%3]:1"), "fe80::2%3");

@@ -5,14 +5,14 @@
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 #[repr(u8)]
 pub enum Ecn {
-    /// Not ECN-capable.
+    /// Not-ECT: the sender does not support ECN.
     #[default]
     NotEct = 0b00,
-    /// ECN-capable, codepoint 1: the sender requests L4S treatment (RFC 9331).
+    /// ECT(1): the sender requests L4S treatment (RFC 9331).
     Ect1 = 0b01,
-    /// ECN-capable, codepoint 0: the classic mark.
+    /// ECT(0): the sender supports ECN (RFC 3168).
     Ect0 = 0b10,
-    /// Congestion experienced: set by a router on the path.
+    /// CE: a router on the path experiences congestion.
     Ce = 0b11,
 }
 

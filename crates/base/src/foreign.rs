@@ -279,7 +279,7 @@ fn drop_all(thread: &Thread) {
 pub struct ForeignBytes(Bytes);
 
 impl ForeignBytes {
-    /// Wraps bytes.
+    /// Wraps bytes, whose drop waits for the end of a [`Hold`].
     pub fn new(bytes: Bytes) -> Self {
         Self(bytes)
     }
@@ -315,7 +315,7 @@ impl Drop for ForeignBytes {
 pub struct ForeignWaker(Option<Waker>);
 
 impl ForeignWaker {
-    /// Wraps a waker.
+    /// Wraps a waker, whose drop waits for the end of a [`Hold`].
     pub fn new(waker: Waker) -> Self {
         Self(Some(waker))
     }
@@ -335,7 +335,7 @@ impl ForeignWaker {
         wake(self.into_inner());
     }
 
-    /// Returns the waker.
+    /// Returns the waker, whose drop is then not deferred any more.
     pub fn into_inner(mut self) -> Waker {
         self.0.take().unwrap_or_else(|| Waker::noop().clone())
     }
@@ -400,7 +400,7 @@ pub fn allow_clones_of(waker: &Waker) {
 pub struct Foreign<T: Send + 'static, const LIGHT: bool = false>(Option<T>);
 
 impl<T: Send + 'static, const LIGHT: bool> Foreign<T, LIGHT> {
-    /// Wraps a value.
+    /// Wraps a value, whose drop waits for the end of a [`Hold`].
     pub fn new(value: T) -> Self {
         Self(Some(value))
     }

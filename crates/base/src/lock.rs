@@ -57,7 +57,7 @@ impl<T> Mutex<T> {
         }
     }
 
-    /// Returns the value.
+    /// Consumes the mutex and returns the value, without locking.
     pub fn into_inner(self) -> T {
         self.value
             .into_inner()

@@ -157,7 +157,7 @@ impl RangeSet {
         self.ranges.clear();
     }
 
-    /// Frees unused capacity.
+    /// Frees the memory that the present ranges do not need.
     pub fn shrink(&mut self) {
         self.ranges.shrink_to_fit();
     }

@@ -11,7 +11,7 @@ use std::time::Duration;
 pub struct Time(u64);
 
 impl Time {
-    /// The driver's epoch.
+    /// The epoch, which the driver chooses. No time is earlier.
     pub const ZERO: Self = Self(0);
     /// The latest time: later than any time that a driver supplies.
     pub const MAX: Self = Self(u64::MAX);

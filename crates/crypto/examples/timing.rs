@@ -11,8 +11,8 @@
 //! cargo run --release -p courser-crypto --example timing --features fused
 //! ```
 //!
-//! Exits with 0 if no comparison reveals anything, with 1 if one does, and with 77 if the machine
-//! is too noisy.
+//! Exits with 0 if no comparison reveals a difference, with 1 if one does, and with 77 if the
+//! machine is too noisy.
 
 #![expect(
     clippy::disallowed_methods,
@@ -54,13 +54,13 @@ fn main() -> ExitCode {
     );
     let mut code = ExitCode::SUCCESS;
     for (name, t) in found {
-        let verdict = if reveals(t) {
+        let note = if reveals(t) {
             code = ExitCode::FAILURE;
             ": timing reveals the difference"
         } else {
             ""
         };
-        println!("{t:>8.1}  {name}{verdict}");
+        println!("{t:>8.1}  {name}{note}");
     }
     code
 }
@@ -102,7 +102,7 @@ fn packets(samples: usize) -> f64 {
     })
 }
 
-/// Measures whether sealing depends on the plaintext. The ciphertext is thrown away.
+/// Measures whether sealing depends on the plaintext. The ciphertext is discarded.
 fn sealing(samples: usize) -> f64 {
     let (key, _) = initial_pair();
     let mut packet = vec![0; PACKET + TAG_LEN];

@@ -1,7 +1,7 @@
 //! The limit on forged packets per connection. RFC 9001 §6.6.
 //!
 //! [`OneRttKeys`](crate::OneRttKeys) counts the packets that one key seals. Initial and Handshake
-//! keys never live long enough to reach that limit.
+//! keys are discarded before they can reach that limit.
 
 use crate::CipherSuite;
 

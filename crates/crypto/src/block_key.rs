@@ -30,13 +30,13 @@ impl BlockKey {
         }))
     }
 
-    /// Encrypts a block.
+    /// Encrypts one block in place.
     pub fn encrypt(&self, block: &mut [u8; BLOCK_LEN]) {
         let done = self.0.encrypting.encrypt(block);
         done.expect("the length is that of a block");
     }
 
-    /// Decrypts a block.
+    /// Decrypts one block in place.
     pub fn decrypt(&self, block: &mut [u8; BLOCK_LEN]) {
         let done = self.0.decrypting.decrypt(block, DecryptionContext::None);
         done.expect("the length is that of a block");
@@ -68,13 +68,15 @@ pub const BLOCK_LEN: usize = 16;
 mod tests {
     use super::*;
 
-    /// FIPS 197 §C.1.
+    /// The example of FIPS 197 §C.1.
     #[test]
     fn block_of_the_standard_is_encrypted_and_decrypted() {
         let key = BlockKey::new(&std::array::from_fn(|index| {
-            u8::try_from(index).expect("small")
+            u8::try_from(index).expect("the value fits into a byte")
         }));
-        let plain: [u8; 16] = std::array::from_fn(|index| u8::try_from(index * 17).expect("small"));
+        let plain: [u8; 16] = std::array::from_fn(|index| {
+            u8::try_from(index * 17).expect("the value fits into a byte")
+        });
         let mut block = plain;
         key.encrypt(&mut block);
         assert_eq!(

@@ -47,10 +47,11 @@ impl OneRttKeys {
         }
     }
 
-    /// Reduces the keys to what they are derived from.
+    /// Reduces the keys to the secrets from which they derive, to save memory.
     ///
     /// # Errors
-    /// Returns keys that were updated: their header keys belong to secrets that are gone.
+    /// Returns keys that were updated: their header keys derive from secrets that are no longer
+    /// stored.
     pub fn store(self: Box<Self>) -> Result<StoredKeys, Box<Self>> {
         if self.send.generation != 0 || self.receive.generation != 0 {
             return Err(self);

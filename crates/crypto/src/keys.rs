@@ -5,9 +5,9 @@ use crate::{HeaderKey, PacketKey};
 /// The packet key and header key of one direction.
 #[derive(Debug)]
 pub struct Keys {
-    /// Protects payloads.
+    /// Seals or opens payloads (RFC 9001 §5.3).
     pub packet: PacketKey,
-    /// Protects headers.
+    /// Applies or removes header protection (RFC 9001 §5.4).
     pub header: HeaderKey,
 }
 

@@ -43,9 +43,9 @@ impl EncryptionLevel {
 /// A packet number space. RFC 9000 §12.3.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Space {
-    /// Initial packets.
+    /// Packets protected with Initial keys.
     Initial,
-    /// Handshake packets.
+    /// Packets protected with Handshake keys.
     Handshake,
     /// 0-RTT and 1-RTT packets.
     Application,

@@ -8,7 +8,7 @@ use courser_wire::ConnectionId;
 /// The static key from which an endpoint derives all its stateless reset tokens.
 ///
 /// Endpoints that serve each other's connections need the same key. An endpoint that keeps its key
-/// across a restart can reset connections it has forgotten.
+/// across a restart can reset connections whose state it lost.
 #[derive(Clone)]
 pub struct ResetKey(hmac::Key);
 

@@ -10,8 +10,8 @@ use zeroize::Zeroize;
 /// numbers.
 ///
 /// AES-256 in counter mode fills a pool. The first bytes of every pool replace the key, and bytes
-/// are erased as they are handed out. Earlier output can therefore not be computed from the state. The
-/// pool is made for the first numbers and after [`Rng::shrink`], which drops it.
+/// are erased as soon as they are returned. Earlier output can therefore not be computed from the
+/// state. The pool is allocated for the first numbers and after [`Rng::shrink`], which drops it.
 /// RFC 9001 §9.7 requires such a source for keys, connection IDs, tokens and challenges.
 pub struct Rng {
     key: [u8; KEY_LEN],

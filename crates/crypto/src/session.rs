@@ -116,7 +116,7 @@ pub struct HandshakeData {
     /// The server name that the client requested (SNI). On a client it is the name passed to
     /// [`ClientTls::start`], even if that is an IP address, which is not sent.
     pub server_name: Option<String>,
-    /// The cipher suite.
+    /// The cipher suite. `None` until it is negotiated.
     pub suite: Option<CipherSuite>,
     /// The name of the key exchange group, such as `X25519MLKEM768`.
     pub key_exchange: Option<String>,
@@ -139,7 +139,7 @@ pub struct TlsError {
     /// The alert that becomes CRYPTO_ERROR (RFC 9001 §4.8). `None` if RFC 9001 requires
     /// PROTOCOL_VIOLATION instead.
     pub alert: Option<u8>,
-    /// A description for humans.
+    /// The cause in English, for logs and the reason phrase.
     pub message: String,
 }
 

@@ -10,9 +10,9 @@ use aws_lc_rs::{aead, digest, hkdf};
 pub enum CipherSuite {
     /// TLS_AES_128_GCM_SHA256. Initial packets always use it, whatever TLS negotiates.
     Aes128Gcm,
-    /// TLS_AES_256_GCM_SHA384.
+    /// TLS_AES_256_GCM_SHA384, with keys of 32 bytes.
     Aes256Gcm,
-    /// TLS_CHACHA20_POLY1305_SHA256.
+    /// TLS_CHACHA20_POLY1305_SHA256, with keys of 32 bytes.
     ChaCha20Poly1305,
 }
 
@@ -109,9 +109,9 @@ impl std::fmt::Display for CipherSuite {
 /// The hash function of a cipher suite.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum HashAlgorithm {
-    /// SHA-256.
+    /// SHA-256, whose output has 32 bytes.
     Sha256,
-    /// SHA-384.
+    /// SHA-384, whose output has 48 bytes.
     Sha384,
 }
 

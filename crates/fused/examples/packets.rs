@@ -130,7 +130,7 @@ impl Packets {
             let (payload, tag) = body.split_last_chunk_mut().expect("room for the tag");
             keys.seal(number, header, payload, tag);
             if masks {
-                let mask = keys.mask(payload.first_chunk().expect("a sample"));
+                let mask = keys.mask(payload.first_chunk().expect("the payload has a sample"));
                 header
                     .iter_mut()
                     .zip(mask)
@@ -157,8 +157,9 @@ struct Fused {
 impl Fused {
     fn new(kernel: Kernel, key: &[u8]) -> Self {
         Self {
-            packet: PacketKey::with_kernel(kernel, key, &[9; IV_LEN]).expect("available"),
-            header: HeaderKey::with_kernel(kernel, key).expect("available"),
+            packet: PacketKey::with_kernel(kernel, key, &[9; IV_LEN])
+                .expect("the kernel is available"),
+            header: HeaderKey::with_kernel(kernel, key).expect("the kernel is available"),
         }
     }
 }
@@ -199,7 +200,7 @@ impl Keys for Library {
     fn seal(&self, number: u64, header: &[u8], payload: &mut [u8], tag: &mut [u8; TAG_LEN]) {
         self.packet
             .seal_in_place_scatter(nonce(number), Aad::from(header), payload, &[], tag)
-            .expect("a packet is short");
+            .expect("a packet is shorter than the limit of AES-GCM");
     }
 
     fn open(&self, number: u64, header: &[u8], payload: &mut [u8], tag: &[u8; TAG_LEN]) -> bool {

@@ -143,7 +143,7 @@ impl<'a> Hash<'a> {
         }
     }
 
-    /// Adds one block.
+    /// Adds one block to the hash.
     #[inline]
     #[cfg_attr(target_arch = "x86_64", target_feature(enable = "avx,aes,pclmulqdq"))]
     #[cfg_attr(target_arch = "aarch64", target_feature(enable = "neon,aes"))]

@@ -68,7 +68,11 @@ impl PacketKey {
         tag: &mut [u8; TAG_LEN],
     ) {
         check_len(plaintext.len());
-        assert_eq!(plaintext.len(), ciphertext.len(), "both have one length");
+        assert_eq!(
+            plaintext.len(),
+            ciphertext.len(),
+            "input and output have the same length"
+        );
         let texts = (plaintext, ciphertext);
         *tag = processor::seal_from(self.kernel, &self.schedule, number, header, texts);
     }

@@ -72,7 +72,7 @@ pub const SAMPLE_LEN: usize = 16;
 /// Length of a mask of header protection in bytes.
 pub const MASK_LEN: usize = 5;
 
-/// Rounds of AES-256.
+/// Number of rounds of AES-256, the longer key.
 const MAX_ROUNDS: usize = 14;
 
 /// Number of powers of the hash key that a key keeps. The hash is reduced once for so many blocks; more

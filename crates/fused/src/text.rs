@@ -32,7 +32,11 @@ impl<'a> Text<'a> {
     /// Panics if the lengths differ.
     #[inline]
     pub(crate) fn between(from: &'a [u8], to: &'a mut [u8]) -> Self {
-        assert_eq!(from.len(), to.len(), "both have one length");
+        assert_eq!(
+            from.len(),
+            to.len(),
+            "input and output have the same length"
+        );
         Self {
             from: from.as_ptr(),
             to: to.as_mut_ptr(),

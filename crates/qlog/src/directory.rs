@@ -138,13 +138,13 @@ impl SinkFactory for QlogDirectory {
             return match open() {
                 Ok(file) => Some(Box::new(QlogSink::new(file, &header).with_outcome(outcome))),
                 Err(error) => {
-                    outcome.keep(error);
+                    outcome.set_error(error);
                     None
                 }
             };
         };
         let failed = outcome.clone();
-        let output = writer.output(open, move |error| failed.keep(error));
+        let output = writer.output(open, move |error| failed.set_error(error));
         Some(Box::new(
             QlogSink::new(output, &header).with_outcome(outcome),
         ))

@@ -75,19 +75,19 @@ impl Object<'_> {
         self
     }
 
-    /// Adds an unsigned integer.
+    /// Adds an unsigned integer, as a number even above 2^53.
     pub(crate) fn uint(&mut self, key: &'static str, value: u64) -> &mut Self {
         plain(self.key(key), value);
         self
     }
 
-    /// Adds a size in memory.
+    /// Adds a number of bytes or entries.
     pub(crate) fn size(&mut self, key: &'static str, value: usize) -> &mut Self {
         plain(self.key(key), value);
         self
     }
 
-    /// Adds a boolean.
+    /// Adds `true` or `false`.
     pub(crate) fn boolean(&mut self, key: &'static str, value: bool) -> &mut Self {
         plain(self.key(key), value);
         self
@@ -160,7 +160,7 @@ mod tests {
     fn written(fill: impl FnOnce(&mut Object<'_>)) -> String {
         let mut out = Vec::new();
         object(&mut out, fill);
-        String::from_utf8(out).expect("JSON is text")
+        String::from_utf8(out).expect("the output is UTF-8")
     }
 
     #[test]

@@ -8,10 +8,10 @@ use courser_base::Mutex;
 
 /// Errors and drops of one or more traces. Clones share the same state.
 #[derive(Clone, Debug, Default)]
-pub struct Outcome(Arc<Fate>);
+pub struct Outcome(Arc<SharedState>);
 
 #[derive(Debug, Default)]
-struct Fate {
+struct SharedState {
     error: Mutex<Option<io::Error>>,
     buffers: AtomicU64,
     records: AtomicU64,
@@ -45,7 +45,7 @@ impl Outcome {
         }
     }
 
-    pub(crate) fn keep(&self, error: io::Error) {
+    pub(crate) fn set_error(&self, error: io::Error) {
         let mut kept = self.0.error.lock();
         kept.get_or_insert(error);
     }

@@ -184,7 +184,7 @@ impl<W: Write> QlogSink<W> {
         self.outcome.clone()
     }
 
-    /// Writes the buffer.
+    /// Writes the buffer. An error ends the trace; a full queue drops the buffer.
     fn flush(&mut self) {
         if self.has_failed || self.buffer.is_empty() {
             return;
@@ -202,7 +202,7 @@ impl<W: Write> QlogSink<W> {
             Err(error) => {
                 self.has_failed = true;
                 self.buffer = Vec::new();
-                self.outcome.keep(error);
+                self.outcome.set_error(error);
             }
         }
     }

@@ -18,7 +18,7 @@ pub struct Counters {
     pub sent_bytes: u64,
     /// Receive calls that returned data.
     pub receive_calls: u64,
-    /// Datagrams received.
+    /// Datagrams received, each counted also if the kernel merged several (GRO).
     pub received_datagrams: u64,
     /// Bytes of payload received.
     pub received_bytes: u64,
@@ -87,7 +87,7 @@ impl AddAssign for ErrorCounts {
 
 /// Counters that several threads may update, for sockets and for transports that replace them.
 #[derive(Debug, Default)]
-pub struct Tally {
+pub struct AtomicCounters {
     send_calls: AtomicU64,
     sent_datagrams: AtomicU64,
     sent_bytes: AtomicU64,
@@ -99,15 +99,15 @@ pub struct Tally {
     packets_too_big: AtomicU64,
     mark_fallbacks: AtomicU64,
     source_fallbacks: AtomicU64,
-    send_errors: ErrorTally,
-    receive_errors: ErrorTally,
+    send_errors: AtomicErrorCounts,
+    receive_errors: AtomicErrorCounts,
 }
 
 /// Counters of failed calls, by cause.
 #[derive(Debug, Default)]
-struct ErrorTally([AtomicU64; ErrorCause::ALL.len()]);
+struct AtomicErrorCounts([AtomicU64; ErrorCause::ALL.len()]);
 
-impl ErrorTally {
+impl AtomicErrorCounts {
     /// Counts a failed call. One that only has to wait has not failed.
     fn on_error(&self, error: &io::Error) {
         let is_interrupted = error.kind() == io::ErrorKind::Interrupted;
@@ -121,7 +121,7 @@ impl ErrorTally {
     }
 }
 
-impl Tally {
+impl AtomicCounters {
     /// Counts a send call in which `datagrams` with `bytes` in all were accepted.
     pub fn on_sent(&self, datagrams: usize, bytes: usize) {
         self.send_calls.fetch_add(1, Relaxed);

@@ -33,7 +33,7 @@ pub enum ErrorCause {
     NoBuffers,
     /// A datagram exceeds the limit of the device or the path (`EMSGSIZE`).
     TooLarge,
-    /// There is no route, or its device is down, gone, or cannot reach the destination
+    /// There is no route, or its device is down, was removed, or cannot reach the destination
     /// (`ENETUNREACH`, `EHOSTUNREACH`, `ENETDOWN`, `ENODEV`, `ENOKEY`, `EDESTADDRREQ`).
     Unreachable,
     /// The peer or a router answered that it does not take the datagrams (`ECONNREFUSED`,
@@ -41,7 +41,7 @@ pub enum ErrorCause {
     Refused,
     /// A firewall or a security policy forbids the datagrams (`EPERM`, `EACCES`).
     NotPermitted,
-    /// The source address is gone (`EADDRNOTAVAIL`).
+    /// The source address does not belong to this machine any more (`EADDRNOTAVAIL`).
     NoAddress,
     /// The system does not accept the datagram in this form (`EINVAL`, `EAFNOSUPPORT`,
     /// `EOPNOTSUPP`).
@@ -59,7 +59,7 @@ pub enum ErrorCause {
 }
 
 impl ErrorCause {
-    /// All causes.
+    /// All causes, in the order of [`ErrorCounts::iter`](crate::ErrorCounts::iter).
     pub const ALL: [Self; 11] = [
         Self::NoBuffers,
         Self::TooLarge,

@@ -41,7 +41,7 @@ mod zone;
 pub use batch::{Received, Transmit};
 pub use capabilities::Capabilities;
 pub use clock::ClockState;
-pub use counters::{Counters, ErrorCounts, Tally};
+pub use counters::{AtomicCounters, Counters, ErrorCounts};
 pub use error::{
     ErrorCause, ErrorClass, classify, has_lost_descriptor, is_too_large, is_transient,
 };

@@ -13,11 +13,13 @@ pub fn default_memory_budget() -> u64 {
     let group = std::fs::read_to_string("/proc/self/cgroup");
     let group = group
         .ok()
-        .and_then(|text| group_limit(&text, Path::new(GROUPS)));
+        .and_then(|text| group_limit(&text, Path::new(CGROUP_ROOT)));
     let process = std::fs::read_to_string("/proc/self/limits");
     let process = process.ok().as_deref().and_then(process_limit);
     let available = machine.into_iter().chain(group).chain(process).min();
-    available.map_or(UNKNOWN, |bytes| (bytes / SHARE).max(LEAST))
+    available.map_or(DEFAULT_BUDGET, |bytes| {
+        (bytes / BUDGET_DIVISOR).max(MIN_BUDGET)
+    })
 }
 
 /// Returns `MemTotal` of /proc/meminfo in bytes.
@@ -72,16 +74,16 @@ fn lowest(root: &Path, path: &str, file: &str) -> Option<u64> {
 const PROCESS_LIMITS: [&str; 2] = ["Max address space", "Max data size"];
 
 /// The mount point of control groups.
-const GROUPS: &str = "/sys/fs/cgroup";
+const CGROUP_ROOT: &str = "/sys/fs/cgroup";
 
 /// Divisor of the memory that yields the budget. The rest is for application, caches and sockets.
-const SHARE: u64 = 4;
+const BUDGET_DIVISOR: u64 = 4;
 
 /// The smallest budget derived from a machine.
-const LEAST: u64 = 16 << 20;
+const MIN_BUDGET: u64 = 16 << 20;
 
 /// The budget if the memory is unknown.
-const UNKNOWN: u64 = 1 << 30;
+const DEFAULT_BUDGET: u64 = 1 << 30;
 
 #[cfg(test)]
 mod tests {
@@ -115,9 +117,9 @@ mod tests {
     fn lowest_limit_of_nested_groups_counts() {
         let root = Folder::new("nested");
         let inner = root.0.join("a/b");
-        std::fs::create_dir_all(&inner).expect("folders");
+        std::fs::create_dir_all(&inner).expect("the folders are created");
         let write = |folder: &Path, text: &str| {
-            std::fs::write(folder.join("memory.max"), text).expect("a file");
+            std::fs::write(folder.join("memory.max"), text).expect("the file is written");
         };
         let limit = || group_limit("0::/a/b\n", &root.0);
         assert_eq!(limit(), None);
@@ -133,8 +135,9 @@ mod tests {
     fn limits_of_cgroup_v1_count_too() {
         let root = Folder::new("first-version");
         let folder = root.0.join("memory/x");
-        std::fs::create_dir_all(&folder).expect("folders");
-        std::fs::write(folder.join("memory.limit_in_bytes"), "7000000\n").expect("a file");
+        std::fs::create_dir_all(&folder).expect("the folders are created");
+        std::fs::write(folder.join("memory.limit_in_bytes"), "7000000\n")
+            .expect("the file is written");
         let groups = "5:cpu,cpuacct:/x\n4:memory:/x\n";
         assert_eq!(group_limit(groups, &root.0), Some(7_000_000));
     }
@@ -158,6 +161,6 @@ mod tests {
 
     #[test]
     fn there_is_always_a_budget() {
-        assert!(default_memory_budget() >= LEAST);
+        assert!(default_memory_budget() >= MIN_BUDGET);
     }
 }

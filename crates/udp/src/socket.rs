@@ -11,7 +11,7 @@ use socket2::{Domain, Protocol, Type};
 
 use crate::batch::{Received, Transmit};
 use crate::capabilities::Capabilities;
-use crate::counters::{Counters, Tally};
+use crate::counters::{AtomicCounters, Counters};
 use crate::portable::{Socket, share_port, unshare_port};
 use crate::too_big::PacketTooBig;
 use crate::unreachable::UnreachableReport;
@@ -22,7 +22,7 @@ use crate::unreachable::UnreachableReport;
 #[derive(Debug)]
 pub struct UdpSocket {
     socket: Socket,
-    tally: Tally,
+    counters: AtomicCounters,
     /// The address to which this crate bound the socket. `None` for a socket that the caller supplied,
     /// which may have options that only its owner knows.
     own: Option<Binding>,
@@ -124,7 +124,7 @@ impl UdpSocket {
         socket.set_nonblocking(true)?;
         Ok(Self {
             socket: Socket::new(socket)?,
-            tally: Tally::default(),
+            counters: AtomicCounters::default(),
             own: None,
         })
     }
@@ -193,8 +193,8 @@ impl UdpSocket {
     /// Returns the same errors as [`UdpSocket::try_send`], but only if no datagram was accepted.
     pub fn try_send_some(&self, transmit: &Transmit<'_>) -> io::Result<usize> {
         self.socket
-            .send(transmit, &self.tally)
-            .inspect_err(|error| self.tally.on_send_error(error))
+            .send(transmit, &self.counters)
+            .inspect_err(|error| self.counters.on_send_error(error))
     }
 
     /// Receives one batch into `buffer`, which should have
@@ -209,9 +209,9 @@ impl UdpSocket {
     pub fn try_receive(&self, buffer: &mut [u8]) -> io::Result<Received> {
         let received = self
             .socket
-            .receive(buffer, &self.tally)
-            .inspect_err(|error| self.tally.on_receive_error(error))?;
-        self.tally.on_received(received.count(), received.len);
+            .receive(buffer, &self.counters)
+            .inspect_err(|error| self.counters.on_receive_error(error))?;
+        self.counters.on_received(received.count(), received.len);
         Ok(received)
     }
 
@@ -259,7 +259,7 @@ impl UdpSocket {
 
     /// Returns the counters of the socket.
     pub fn counters(&self) -> Counters {
-        self.tally.snapshot()
+        self.counters.snapshot()
     }
 
     /// Returns the largest IP packet that the interface towards `peer` sends, headers included, in

@@ -16,7 +16,7 @@ use crate::quote::Quote;
 pub struct UnreachableReport {
     /// The destination of the datagram. Never an IPv4-mapped address.
     pub destination: SocketAddr,
-    /// The reason.
+    /// The reason, as the ICMP message states it.
     pub cause: Unreachable,
     quote: Quote,
 }

@@ -130,7 +130,9 @@ mod tests {
         // Every Linux system numbers its loopback interface first.
         #[cfg(target_os = "linux")]
         assert_eq!(
-            parse_ip("fe80::1%lo").expect("its own").to_string(),
+            parse_ip("fe80::1%lo")
+                .expect("the loopback interface exists")
+                .to_string(),
             "fe80::1%1"
         );
     }
@@ -142,8 +144,8 @@ mod tests {
         }
         #[cfg(target_os = "linux")]
         assert_eq!(
-            parse_socket_addr("[fe80::1%lo]:443").expect("its own"),
-            "[fe80::1%1]:443".parse().expect("an address")
+            parse_socket_addr("[fe80::1%lo]:443").expect("the loopback interface exists"),
+            "[fe80::1%1]:443".parse().expect("the address is valid")
         );
         for text in ["fe80::1%7", "[fe80::1%7]", "[fe80::1%7]:x", "192.0.2.1", ""] {
             assert!(parse_socket_addr(text).is_err(), "{text}");

@@ -62,8 +62,9 @@ impl ConnectionId {
     }
 }
 
-/// The ID of each received packet is compared right after it was copied. A comparison of all 20 bytes at once
-/// would wait until the copy has left the processor, so that those of the usual eight bytes are compared first.
+/// The ID of each received packet is compared right after it was copied. A comparison of all 20
+/// bytes at once would wait until the copy is in the cache, so the usual eight bytes are compared
+/// first.
 impl PartialEq for ConnectionId {
     #[inline]
     fn eq(&self, other: &Self) -> bool {

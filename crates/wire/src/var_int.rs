@@ -32,7 +32,7 @@ impl VarInt {
         }
     }
 
-    /// Returns the number.
+    /// Returns the number, which is below 2^62.
     pub const fn into_inner(self) -> u64 {
         self.0
     }

@@ -6,45 +6,45 @@ use std::task::Wake;
 use super::*;
 
 /// Reports its drop, and whether the thread held a lock at that time.
-struct Noted(u8, Sender<(u8, bool)>);
+struct ReportsDrop(u8, Sender<(u8, bool)>);
 
-impl AsRef<[u8]> for Noted {
+impl AsRef<[u8]> for ReportsDrop {
     fn as_ref(&self) -> &[u8] {
         b"bytes"
     }
 }
 
-impl Drop for Noted {
+impl Drop for ReportsDrop {
     fn drop(&mut self) {
         let is_held = THREAD.with(|thread| thread.holds.get() > 0);
-        self.1.send((self.0, is_held)).expect("the test listens");
+        self.1.send((self.0, is_held)).expect("the receiver exists");
     }
 }
 
-fn noted() -> (impl Fn(u8) -> Noted, Receiver<(u8, bool)>) {
+fn reporter() -> (impl Fn(u8) -> ReportsDrop, Receiver<(u8, bool)>) {
     let (sender, ends) = channel();
-    (move |number| Noted(number, sender.clone()), ends)
+    (move |number| ReportsDrop(number, sender.clone()), ends)
 }
 
 #[test]
 fn values_are_dropped_where_they_end_without_a_hold() {
-    let (noted, ends) = noted();
-    drop(Foreign::<_>::new(noted(1)));
-    drop(ForeignBytes::new(Bytes::from_owner(noted(2))));
-    defer(noted(3));
+    let (reporter, ends) = reporter();
+    drop(Foreign::<_>::new(reporter(1)));
+    drop(ForeignBytes::new(Bytes::from_owner(reporter(2))));
+    defer(reporter(3));
     let dropped: Vec<_> = ends.try_iter().map(|(number, _)| number).collect();
     assert_eq!(dropped, [1, 2, 3]);
 }
 
 #[test]
 fn values_are_dropped_in_order_after_the_outermost_hold() {
-    let (noted, ends) = noted();
+    let (reporter, ends) = reporter();
     let outer = hold();
     let inner = hold();
-    drop(ForeignBytes::new(Bytes::from_owner(noted(1))));
-    drop(Foreign::<_, true>::new(noted(2)));
+    drop(ForeignBytes::new(Bytes::from_owner(reporter(1))));
+    drop(Foreign::<_, true>::new(reporter(2)));
     drop(inner);
-    defer(noted(3));
+    defer(reporter(3));
     assert!(ends.try_recv().is_err(), "under a lock");
     drop(outer);
     let all: Vec<_> = ends.try_iter().collect();
@@ -61,15 +61,15 @@ fn bytes_without_an_owner_are_freed_at_once() {
 
 #[test]
 fn values_of_other_owners_can_be_passed_on() {
-    let (noted, ends) = noted();
+    let (reporter, ends) = reporter();
     let hold = hold();
     for owner in 1..4 {
         set_owner(owner);
-        drop(Foreign::<_>::new(noted(
-            u8::try_from(owner).expect("small"),
+        drop(Foreign::<_>::new(reporter(
+            u8::try_from(owner).expect("the number fits into a byte"),
         )));
     }
-    defer(noted(4));
+    defer(reporter(4));
     let mut passed = Vec::new();
     route(Some(2), |remains| passed.push(remains));
     let owners: Vec<_> = passed.iter().map(Remains::owner).collect();
@@ -92,7 +92,7 @@ impl Drop for Chain {
     fn drop(&mut self) {
         let place = 0u8;
         let stack = std::ptr::from_ref(&place).addr();
-        self.1.send((self.0, stack)).expect("the test listens");
+        self.1.send((self.0, stack)).expect("the receiver exists");
         if let Some(next) = self.0.checked_sub(1) {
             let _hold = hold();
             drop(Foreign::<_>::new(Chain(next, self.1.clone())));
@@ -124,12 +124,12 @@ impl Wake for Woken {
 }
 
 /// Reports when it is dropped how often a task had been woken.
-struct SeesTask(Arc<Woken>, Sender<usize>);
+struct ReportsWakes(Arc<Woken>, Sender<usize>);
 
-impl Drop for SeesTask {
+impl Drop for ReportsWakes {
     fn drop(&mut self) {
         let woken = self.0.0.load(Relaxed);
-        self.1.send(woken).expect("the test listens");
+        self.1.send(woken).expect("the receiver exists");
     }
 }
 
@@ -138,7 +138,7 @@ impl Drop for SeesTask {
 fn tasks_are_woken_before_values_are_dropped() {
     let (task, (sender, seen)) = (Arc::new(Woken::default()), channel());
     let hold = hold();
-    defer(SeesTask(task.clone(), sender));
+    defer(ReportsWakes(task.clone(), sender));
     wake(Waker::from(task.clone()));
     assert_eq!(task.0.load(Relaxed), 0, "under a lock");
     drop(hold);
@@ -148,19 +148,19 @@ fn tasks_are_woken_before_values_are_dropped() {
 /// The drop of a value may wait for a task that it has woken.
 #[test]
 fn tasks_woken_by_a_drop_run_before_it_returns() {
-    struct Wakes(SeesTask);
+    struct Wakes(ReportsWakes);
     impl Drop for Wakes {
         fn drop(&mut self) {
             let hold = hold();
             wake(Waker::from(self.0.0.clone()));
             drop(hold);
             let woken = self.0.0.0.load(Relaxed);
-            self.0.1.send(woken).expect("the test listens");
+            self.0.1.send(woken).expect("the receiver exists");
         }
     }
     let (task, (sender, seen)) = (Arc::new(Woken::default()), channel());
     let hold = hold();
-    defer(Wakes(SeesTask(task, sender)));
+    defer(Wakes(ReportsWakes(task, sender)));
     drop(hold);
     assert_eq!(seen.try_recv(), Ok(1));
 }
@@ -173,23 +173,23 @@ fn panic_in_a_drop_affects_no_other_code() {
             panic!("a panic in the drop of a value");
         }
     }
-    let (noted, ends) = noted();
+    let (reporter, ends) = reporter();
     let hold = hold();
     drop(Foreign::<_>::new(Panics));
-    drop(Foreign::<_>::new(noted(1)));
+    drop(Foreign::<_>::new(reporter(1)));
     drop(hold);
     assert_eq!(ends.try_recv(), Ok((1, false)));
 }
 
 #[test]
 fn wakers_end_after_the_hold() {
-    struct Wakes(#[expect(dead_code, reason = "dropped with the waker")] Noted);
+    struct Wakes(#[expect(dead_code, reason = "dropped with the waker")] ReportsDrop);
     impl Wake for Wakes {
         fn wake(self: Arc<Self>) {}
     }
-    let (noted, ends) = noted();
+    let (reporter, ends) = reporter();
     let hold = hold();
-    drop(ForeignWaker::new(Waker::from(Arc::new(Wakes(noted(1))))));
+    drop(ForeignWaker::new(Waker::from(Arc::new(Wakes(reporter(1))))));
     assert!(ends.try_recv().is_err());
     drop(hold);
     assert_eq!(ends.try_recv(), Ok((1, false)));

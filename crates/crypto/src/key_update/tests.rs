@@ -78,18 +78,18 @@ fn stored_keys_continue_where_they_were() {
         let (mut a, mut b) = ends(suite);
         exchange(&mut a, &mut b, 1);
         let before = state(&a);
-        let stored = Box::new(a).store().expect("not updated");
+        let stored = Box::new(a).store().expect("the keys were not updated");
         let mut a = OneRttKeys::from(stored);
         assert_eq!(state(&a), before);
         exchange(&mut a, &mut b, 2);
         // The peer may have updated while they were stored.
-        a = OneRttKeys::from(Box::new(a).store().expect("not updated"));
+        a = OneRttKeys::from(Box::new(a).store().expect("the keys were not updated"));
         b.update(3);
         let there = send(&mut b, 3);
         assert_eq!(receive(&mut a, &there), Ok(true));
         exchange(&mut a, &mut b, 4);
         let before = state(&a);
-        let a = Box::new(a).store().expect_err("updated");
+        let a = Box::new(a).store().expect_err("the keys were updated");
         assert_eq!(state(&a), before);
     }
 }
@@ -128,7 +128,8 @@ fn update_of_either_end_is_followed_by_the_other() {
     }
 }
 
-/// RFC 9001 §6.3: a packet of the next phase waits for no derivation, which would show by its time.
+/// RFC 9001 §6.3: opening a packet of the next phase takes no derivation, whose duration would
+/// reveal the update.
 #[test]
 fn next_key_is_derived_before_the_update() {
     for suite in SUITES {
@@ -172,7 +173,7 @@ fn both_ends_may_update_at_once() {
 }
 
 #[test]
-fn many_updates_in_a_row_work() {
+fn consecutive_updates_are_followed() {
     let (mut client, mut server) = aes_ends();
     for round in 0..20_u64 {
         exchange(&mut client, &mut server, round * 3);
@@ -246,7 +247,7 @@ fn second_update_without_an_acknowledgment_is_an_error() {
     exchange(&mut client, &mut server, 0);
     client.update(1);
     receive(&mut server, &send(&mut client, 1)).unwrap();
-    // Advance the client's own keys further than the rules allow.
+    // Advance the client's keys further than RFC 9001 §6.1 allows.
     client.send.roll(2);
     let too_soon = send(&mut client, 2);
     assert_eq!(
@@ -258,13 +259,13 @@ fn second_update_without_an_acknowledgment_is_an_error() {
 #[test]
 fn older_key_on_a_higher_packet_number_is_discarded() {
     let (mut client, mut server) = aes_ends();
-    let (mut cheat, _) = aes_ends();
+    let (mut violator, _) = aes_ends();
     exchange(&mut client, &mut server, 0);
     client.update(1);
     receive(&mut server, &send(&mut client, 5)).unwrap();
     let before = state(&server);
     assert_eq!(
-        receive(&mut server, &send(&mut cheat, 6)),
+        receive(&mut server, &send(&mut violator, 6)),
         Err(OneRttOpenError::Discard)
     );
     assert_eq!(state(&server), before);
@@ -275,9 +276,9 @@ fn newer_key_below_a_packet_number_of_the_older_is_an_error() {
     // The update itself has too low a packet number.
     let (mut client, mut server) = aes_ends();
     receive(&mut server, &send(&mut client, 9)).unwrap();
-    let (mut cheat, _) = aes_ends();
-    cheat.update(0);
-    let below = send(&mut cheat, 8);
+    let (mut violator, _) = aes_ends();
+    violator.update(0);
+    let below = send(&mut violator, 8);
     assert_eq!(
         receive(&mut server, &below),
         Err(OneRttOpenError::KeyUpdateError)
@@ -285,10 +286,10 @@ fn newer_key_below_a_packet_number_of_the_older_is_an_error() {
 
     // The violation shows only later, after an old packet and a new one were reordered.
     let (mut client, mut server) = aes_ends();
-    let (mut cheat, _) = aes_ends();
+    let (mut violator, _) = aes_ends();
     let old = send(&mut client, 7);
-    cheat.update(0);
-    let (low, high) = (send(&mut cheat, 6), send(&mut cheat, 8));
+    violator.update(0);
+    let (low, high) = (send(&mut violator, 6), send(&mut violator, 8));
     receive(&mut server, &high).unwrap();
     receive(&mut server, &old).unwrap();
     assert_eq!(

@@ -98,11 +98,11 @@ fn forged_packet_leaves_no_plaintext() {
 #[test]
 fn packets_are_protected_by_the_implementation_of_the_build() {
     let is_fused = |suite: CipherSuite| suite.implementation() != "AWS-LC";
-    let wanted = cfg!(feature = "fused") && !cfg!(feature = "fips");
+    let expected = cfg!(feature = "fused") && !cfg!(feature = "fips");
     #[cfg(feature = "fused")]
-    let wanted = wanted && courser_fused::Kernel::best().is_some();
-    assert_eq!(is_fused(CipherSuite::Aes128Gcm), wanted);
-    assert_eq!(is_fused(CipherSuite::Aes256Gcm), wanted);
+    let expected = expected && courser_fused::Kernel::best().is_some();
+    assert_eq!(is_fused(CipherSuite::Aes128Gcm), expected);
+    assert_eq!(is_fused(CipherSuite::Aes256Gcm), expected);
     assert!(!is_fused(CipherSuite::ChaCha20Poly1305));
     for suite in SUITES {
         let key = secret(suite, 3).packet_key();

@@ -30,7 +30,7 @@ fn numbers_do_not_depend_on_how_they_are_drawn() {
 }
 
 /// AES-256 in counter mode with a zero key and a zero counter starts with the encryption of the
-/// zero block, a known answer. It becomes the first half of the next key and is never handed out.
+/// zero block, a known answer. It becomes the first half of the next key and is never returned.
 #[test]
 fn first_pool_is_aes_256_in_counter_mode() {
     let mut rng = Rng::new([0; 32]);
@@ -48,7 +48,10 @@ fn first_pool_is_aes_256_in_counter_mode() {
 fn drawn_bytes_are_erased() {
     let mut rng = Rng::new([1; 32]);
     rng.fill(&mut [0; 100]);
-    let pool = rng.pool.as_ref().expect("made for the first number");
+    let pool = rng
+        .pool
+        .as_ref()
+        .expect("the first number allocates the pool");
     assert_eq!(pool.bytes[..KEY_LEN + 100], [0; KEY_LEN + 100]);
     assert_ne!(rng.key, [1; 32]);
 }

@@ -93,7 +93,7 @@ fn substitute(word: [u8; 4]) -> [u8; 4] {
     vgetq_lane_u32::<0>(vreinterpretq_u32_u8(vaeseq_u8(state, zero()))).to_le_bytes()
 }
 
-/// Encrypts one block.
+/// Encrypts one block with all `ROUNDS` rounds.
 #[inline]
 #[target_feature(enable = "neon,aes")]
 pub(crate) fn encrypt<const ROUNDS: usize>(rounds: &Rounds, mut block: Vector) -> Vector {

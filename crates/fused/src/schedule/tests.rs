@@ -7,7 +7,7 @@ use crate::processor;
 
 /// Returns the bytes of powers, round keys and IV after a schedule was dropped.
 #[allow(unsafe_code)]
-fn remains(schedule: Schedule) -> [Vec<Block>; 3] {
+fn memory_after_drop(schedule: Schedule) -> [Vec<Block>; 3] {
     let mut place = Box::new(MaybeUninit::new(schedule));
     let dropped = place.as_mut_ptr();
     // SAFETY: the schedule is dropped once. Its memory stays allocated and initialised, and arrays of
@@ -29,7 +29,7 @@ fn dropped_keys_leave_zeros() {
         schedule.iv.fill(0xee);
         schedule.powers.as_flattened_mut().fill(0xee);
         schedule.rounds.keys.as_flattened_mut().fill(0xee);
-        for blocks in remains(schedule) {
+        for blocks in memory_after_drop(schedule) {
             assert!(blocks.iter().all(|block| *block == [0; BLOCK_LEN]));
         }
     }

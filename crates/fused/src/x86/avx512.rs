@@ -325,7 +325,7 @@ impl Product {
         }
     }
 
-    /// Adds up the lanes.
+    /// Adds up the four lanes.
     #[inline]
     #[target_feature(enable = "avx512f,avx512vl")]
     fn fold(self) -> block::Product {
@@ -376,8 +376,14 @@ pub(super) fn raise(hash_key: __m128i, powers: &mut [Block; POWERS + PADDING]) {
     // Two chains, so that one is multiplied while the other waits.
     for eight in powers[..POWERS].rchunks_exact_mut(8) {
         let (higher, lower) = eight.split_at_mut(4);
-        store(lower.first_chunk_mut().expect("four"), last);
-        store(higher.first_chunk_mut().expect("four"), before_last);
+        store(
+            lower.first_chunk_mut().expect("the slice has four blocks"),
+            last,
+        );
+        store(
+            higher.first_chunk_mut().expect("the slice has four blocks"),
+            before_last,
+        );
         last = multiply(last, eighths);
         before_last = multiply(before_last, eighths);
     }

@@ -78,8 +78,8 @@ pub(crate) fn expand_128(key: &[u8; 16], rounds: &mut Rounds) {
 /// Expands a key of AES-256. FIPS 197 §5.2.
 #[target_feature(enable = "avx,aes")]
 pub(crate) fn expand_256(key: &[u8; 32], rounds: &mut Rounds) {
-    let mut even = load(key.first_chunk().expect("32 bytes"));
-    let mut odd = load(key.last_chunk().expect("32 bytes"));
+    let mut even = load(key.first_chunk().expect("the slice has 32 bytes"));
+    let mut odd = load(key.last_chunk().expect("the slice has 32 bytes"));
     store(&mut rounds.keys[0], even);
     store(&mut rounds.keys[1], odd);
     macro_rules! even {
@@ -119,7 +119,7 @@ fn spread(key: __m128i) -> __m128i {
     _mm_xor_si128(key, _mm_slli_si128(key, 8))
 }
 
-/// Encrypts one block.
+/// Encrypts one block with all `ROUNDS` rounds.
 #[inline]
 #[target_feature(enable = "avx,aes")]
 pub(crate) fn encrypt<const ROUNDS: usize>(rounds: &Rounds, block: __m128i) -> __m128i {

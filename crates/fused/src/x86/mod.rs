@@ -21,7 +21,7 @@ pub(crate) fn expand(_: Kernel, key: &[u8], rounds: &mut Rounds) {
     unsafe {
         match key.first_chunk::<32>() {
             Some(key) => block::expand_256(key, rounds),
-            None => block::expand_128(key.first_chunk().expect("16 bytes"), rounds),
+            None => block::expand_128(key.first_chunk().expect("the slice has 16 bytes"), rounds),
         }
     }
 }

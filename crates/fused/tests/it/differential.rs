@@ -111,7 +111,7 @@ impl Pair {
             &AES_256_GCM
         };
         Self {
-            ours: PacketKey::with_kernel(kernel, &key, &iv).expect("it is available"),
+            ours: PacketKey::with_kernel(kernel, &key, &iv).expect("the kernel is available"),
             theirs: LessSafeKey::new(
                 UnboundKey::new(algorithm, &key).expect("the length is right"),
             ),
@@ -148,7 +148,7 @@ impl Pair {
                 &[],
                 &mut expected_tag,
             )
-            .expect("packets are short");
+            .expect("a packet is shorter than the limit of AES-GCM");
         self.found.clone_from(&self.plain);
         self.ours.seal(number, header, &mut self.found, &mut tag);
         assert!(self.found == self.expected, "ciphertext: {case}");
@@ -222,8 +222,8 @@ impl Pair {
         let aad = Aad::from(&forged.1);
         self.theirs
             .open_in_place_separate_tag(self.nonce(forged.0), aad, &forged.2, &mut theirs)
-            .expect_err("it is forged");
-        assert!(self.found == theirs, "AWS-LC leaves something else: {case}");
+            .expect_err("AWS-LC refuses the forged packet");
+        assert!(self.found == theirs, "AWS-LC leaves other bytes: {case}");
     }
 
     /// Returns the nonce of a packet. RFC 9001 §5.3.
@@ -237,7 +237,9 @@ impl Pair {
 }
 
 fn number(name: &str, default: u64) -> u64 {
-    std::env::var(name).map_or(default, |text| text.parse().expect("a number"))
+    std::env::var(name).map_or(default, |text| {
+        text.parse().expect("the variable is a number")
+    })
 }
 
 /// Number of bytes around a packet that must not change.

@@ -17,7 +17,8 @@ fn published_vectors_are_sealed_and_opened() {
         for vector in &vectors {
             let case = format!("{kernel}: {}", vector.name);
             // The nonce of packet 0 is the IV.
-            let key = PacketKey::with_kernel(kernel, &vector.key, &vector.iv).expect("available");
+            let key = PacketKey::with_kernel(kernel, &vector.key, &vector.iv)
+                .expect("the kernel is available");
             let mut opened = vector.ciphertext.clone();
             let result = key.open(0, &vector.header, &mut opened, &vector.tag);
             let mut sealed = vector.plaintext.clone();
@@ -57,11 +58,11 @@ impl Vector {
         Self {
             name: name.to_owned(),
             key: bytes(key),
-            iv: bytes(iv).try_into().expect("12 bytes"),
+            iv: bytes(iv).try_into().expect("the IV has 12 bytes"),
             header: bytes(header),
             plaintext: bytes(plaintext),
             ciphertext: bytes(ciphertext),
-            tag: bytes(tag).try_into().expect("16 bytes"),
+            tag: bytes(tag).try_into().expect("the slice has 16 bytes"),
             is_valid: match result {
                 "valid" => true,
                 "invalid" => false,

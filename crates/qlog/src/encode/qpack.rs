@@ -36,14 +36,14 @@ pub(super) fn record(events: &mut Events<'_>, record: &QpackRecord) {
             first,
             count,
         } => table_updated(events, *of_peer, "evicted", |data| {
-            let end = first.saturating_add((*count).min(MOST_EVICTED));
+            let end = first.saturating_add((*count).min(MAX_EVICTED));
             data.array("entries", *first..end, |out, index| {
                 object(out, |entry| {
                     entry.uint("index", index);
                 });
             });
-            if *count > MOST_EVICTED {
-                data.uint("entries_omitted", count - MOST_EVICTED);
+            if *count > MAX_EVICTED {
+                data.uint("entries_omitted", count - MAX_EVICTED);
             }
         }),
         QpackRecord::InstructionCreated(instruction) => {
@@ -141,4 +141,4 @@ fn write_instruction(out: &mut Object<'_>, instruction: QpackInstruction) {
 }
 
 /// The evicted entries that one event names (limit K252). A table of the default size has no more.
-const MOST_EVICTED: u64 = 128;
+const MAX_EVICTED: u64 = 128;

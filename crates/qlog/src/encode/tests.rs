@@ -10,13 +10,13 @@ fn events(records: &[Record]) -> Vec<String> {
     for record in records {
         encoder.encode(&mut out, Time::ZERO, record);
     }
-    let text = String::from_utf8(out).expect("text");
+    let text = String::from_utf8(out).expect("the output is UTF-8");
     text.split('\u{1e}')
         .skip(1)
         .map(|event| {
             event
                 .split_once("\"data\":")
-                .expect("data")
+                .expect("the event has data")
                 .1
                 .trim_end()
                 .to_owned()

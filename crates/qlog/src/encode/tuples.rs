@@ -8,13 +8,13 @@ use courser_telemetry::{PathState, PathUpdated};
 use super::connectivity::ends;
 use super::events::Events;
 
-/// The paths that have an identifier. The path on which the connection began has the empty one, which
-/// events without the field `tuple` belong to. A trace that begins later does not know that path, and
-/// gives no other one its identifier.
+/// The paths that have an identifier. The path on which the connection began has the empty one,
+/// which events without the field `tuple` belong to. A trace that begins later does not know that
+/// path, and does not assign its identifier to another one.
 #[derive(Debug, Default)]
 pub(super) struct Tuples {
     known: VecDeque<(FourTuple, u64)>,
-    /// The number that was given last.
+    /// The number that was assigned last.
     last: u64,
 }
 
@@ -36,7 +36,7 @@ impl Tuples {
     }
 
     fn assign(&mut self, events: &mut Events<'_>, path: FourTuple, number: u64) {
-        if self.known.len() == MOST
+        if self.known.len() == MAX_KNOWN
             && let Some((_, oldest)) = self.known.pop_front()
         {
             assigned(events, oldest, None);
@@ -83,7 +83,7 @@ const FIRST: u64 = 0;
 
 /// The paths that are known at a time (limit K253). A connection has four, and peers may change
 /// their address as often as they like.
-const MOST: usize = 16;
+const MAX_KNOWN: usize = 16;
 
 #[cfg(test)]
 mod tests {
@@ -110,9 +110,12 @@ mod tests {
     fn lines(encoder: &mut Encoder, record: &Record) -> Vec<String> {
         let mut out = Vec::new();
         encoder.encode(&mut out, Time::ZERO, record);
-        let text = String::from_utf8(out).expect("text");
+        let text = String::from_utf8(out).expect("the output is UTF-8");
         let lines = text.lines().map(|line| {
-            let name = line.split_once("\"name\":").expect("a name").1;
+            let name = line
+                .split_once("\"name\":")
+                .expect("the event has a name")
+                .1;
             name.trim_end_matches('}').to_owned()
         });
         lines.collect()
@@ -124,7 +127,7 @@ mod tests {
         let mut encoder = Encoder::default();
         let started = Record::ConnectionStarted(ConnectionStarted {
             path: FourTuple {
-                peer: "[fe80::1%3]:1".parse().expect("an address"),
+                peer: "[fe80::1%3]:1".parse().expect("the address is valid"),
                 local: "fe80::2".parse().ok(),
             },
             local_id: ConnectionId::EMPTY,
@@ -198,6 +201,6 @@ mod tests {
         let next = lines(&mut encoder, &update(PathState::ProbingStarted, 1000));
         assert_eq!(next.len(), 3, "{next:?}");
         assert_eq!(next[0], r#""quic:tuple_assigned","data":{"tuple_id":"985""#);
-        assert_eq!(encoder.tuples.known.len(), MOST);
+        assert_eq!(encoder.tuples.known.len(), MAX_KNOWN);
     }
 }

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::*;
 
 fn header() -> TraceHeader {
-    let id = ConnectionId::new(&[0xab, 0xcd]).expect("two bytes");
+    let id = ConnectionId::new(&[0xab, 0xcd]).expect("two bytes fit into a connection ID");
     TraceHeader::new(id, Side::Server)
 }
 
@@ -47,10 +47,10 @@ fn trace_is_a_header_and_events_between_separators_and_line_feeds() {
     let mut sink = QlogSink::new(&mut file, &header());
     sink.record(Time::ZERO + Duration::from_micros(1500), &state());
     drop(sink);
-    let text = String::from_utf8(file).expect("text");
+    let text = String::from_utf8(file).expect("the output is UTF-8");
     let records: Vec<_> = text.split('\u{1e}').collect();
     assert_eq!(records[0], "");
-    let head: Value = serde_json::from_str(records[1]).expect("JSON");
+    let head: Value = serde_json::from_str(records[1]).expect("the record is JSON");
     assert_eq!(head["trace"]["vantage_point"]["type"], "server");
     assert_eq!(head["trace"]["common_fields"]["group_id"], "abcd");
     let schemas = &head["trace"]["event_schemas"];
@@ -82,7 +82,7 @@ fn full_disk_ends_the_trace_and_is_reported_once() {
     assert!(sink.buffer.capacity() == 0, "nothing is buffered any more");
     drop(sink);
     assert!(written.lock().is_empty());
-    let error = outcome.take_error().expect("an error");
+    let error = outcome.take_error().expect("the trace has an error");
     assert_eq!(error.kind(), io::ErrorKind::StorageFull);
     assert!(outcome.take_error().is_none());
 }
@@ -105,7 +105,7 @@ fn close_is_on_disk_before_the_sink_is_dropped() {
             reason: String::new(),
         }),
     );
-    let text = String::from_utf8(written.lock().clone()).expect("text");
+    let text = String::from_utf8(written.lock().clone()).expect("the output is UTF-8");
     assert!(text.ends_with("\"trigger\":\"idle_timeout\"}}\n"), "{text}");
     sink.record(Time::ZERO, &state());
     let len = written.lock().len();
@@ -145,18 +145,21 @@ struct Trace {
 
 impl Trace {
     fn read(bytes: &[u8]) -> Self {
-        let text = std::str::from_utf8(bytes).expect("text");
+        let text = std::str::from_utf8(bytes).expect("the output is UTF-8");
         let records = text.split('\u{1e}').skip(1);
-        let mut records = records.map(|text| serde_json::from_str::<Value>(text).expect("JSON"));
+        let mut records =
+            records.map(|text| serde_json::from_str::<Value>(text).expect("the record is JSON"));
         let mut trace = Self {
-            header: records.next().expect("a header"),
+            header: records.next().expect("the trace has a header"),
             events: 0,
             dropped: 0,
         };
         for event in records {
             trace.events += 1;
             if event["name"] == "courser:records_dropped" {
-                trace.dropped += event["data"]["records"].as_u64().expect("a number");
+                trace.dropped += event["data"]["records"]
+                    .as_u64()
+                    .expect("the field is a number");
             }
         }
         trace

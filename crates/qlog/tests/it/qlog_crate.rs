@@ -12,7 +12,8 @@ use qlog::reader::{Event, QlogSeqReader};
 
 /// Returns a trace with every kind of record and of frame.
 fn trace(dialect: Dialect) -> Vec<u8> {
-    let id = ConnectionId::new(&[1, 2, 3, 4, 5, 6, 7, 8]).expect("eight bytes");
+    let id =
+        ConnectionId::new(&[1, 2, 3, 4, 5, 6, 7, 8]).expect("eight bytes fit into a connection ID");
     let header = TraceHeader {
         title: Some("everything".to_owned()),
         name: Some("host".to_owned()),

@@ -13,7 +13,7 @@ use std::task::{Context, Poll, ready};
 use courser_base::canonical;
 use courser_base::foreign::Foreign;
 use courser_udp::{
-    Capabilities, Counters, PacketTooBig, Received, Tally, Transmit, UnreachableReport,
+    AtomicCounters, Capabilities, Counters, PacketTooBig, Received, Transmit, UnreachableReport,
 };
 
 use super::traits::{Runtime, UdpSocket};
@@ -35,7 +35,7 @@ pub(crate) struct Guarded {
     socket: Foreign<Box<dyn UdpSocket>, true>,
     /// Queried once, because the value is needed after every batch.
     gso_segments: usize,
-    tally: Tally,
+    tally: AtomicCounters,
     /// The runtime that bound it, which can bind another one. `None` for a transport of a user.
     runtime: Option<Arc<dyn Runtime>>,
     /// Attempts to send that have failed in a row.
@@ -50,7 +50,7 @@ impl Guarded {
         Self {
             socket: Foreign::new(socket),
             gso_segments,
-            tally: Tally::default(),
+            tally: AtomicCounters::default(),
             runtime: None,
             failed_sends: AtomicU32::new(0),
             unusable_batches: AtomicU32::new(0),

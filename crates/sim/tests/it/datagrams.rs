@@ -298,7 +298,7 @@ fn largest_datagram_size_shrinks_with_the_path() {
             .expect("at least one datagram arrived")
             .0
             > 990,
-        "they go on"
+        "datagrams still arrive"
     );
 }
 

@@ -217,7 +217,7 @@ fn mapping_that_changes_ten_times_a_second_ends_no_connection() {
     assert!(time > SECOND, "{time:?}");
 }
 
-/// The connection is idle beyond the mapping's life without keep-alive: the next request address_changes the
+/// The connection is idle beyond the mapping's life without keep-alive: the next request moves the
 /// path. Without one both ends close at the idle timeout.
 #[test]
 fn idle_client_behind_a_changed_mapping_times_out_cleanly() {

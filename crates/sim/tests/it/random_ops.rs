@@ -18,7 +18,7 @@
 //! | F19 | ICMP | not drawn: an endpoint gets none; socket of an async machine: `SocketFaults::receive_errors` | `sockets.rs` |
 //! | F20, F21 | NAT rebinding | link: `rebind`, `rebind=addr:` | `migration.rs` |
 //! | F22 | NAT mappings that expire | link: `rebind=idle:` | `attacks.rs` |
-//! | F23 | client that changes_address to and fro | machine: `MachineFaults::address_changes`, at a second address of the world | `attacks.rs` |
+//! | F23 | client that moves to and fro | machine: `MachineFaults::address_changes`, at a second address of the world | `attacks.rs` |
 //! | F24 | preferred address without a machine | not drawn: no setting offers one; transport parameters are changed on their way | `unreachable_preferred_address_costs_nothing` of the transport |
 //! | F25 | copies that race | `Attack::race`, from the address of a third machine | `attacks.rs` |
 //! | F26 | forged packets | `Attack::forge`, such as must be ignored | `attacks.rs`, those that need not be too |

@@ -105,7 +105,7 @@ mod on_loopback {
             payload: &payload,
         };
         router.send(&refused, mtu).unwrap();
-        let message = receive_too_big(&socket).expect("a message");
+        let message = receive_too_big(&socket).expect("a message is received");
         assert_eq!(
             (message.destination, message.mtu),
             (destination, mtu),
@@ -138,7 +138,7 @@ mod on_loopback {
             payload: &[9; 1400],
         };
         router.send(&refused, 1300).unwrap();
-        let message = receive_too_big(&socket).expect("a message");
+        let message = receive_too_big(&socket).expect("a message is received");
         assert_eq!((message.destination, message.mtu), (destination, 1300));
     }
 
@@ -164,8 +164,10 @@ mod on_loopback {
                 };
                 router.send(&refused, 1300).unwrap();
             }
-            send(&socket, destination, &[2; 100]).expect("it leaves");
-            let received = peer.try_receive(&mut [0; 2000]).expect("it arrives");
+            send(&socket, destination, &[2; 100]).expect("the datagram is sent");
+            let received = peer
+                .try_receive(&mut [0; 2000])
+                .expect("the datagram arrives");
             assert_eq!(received.len, 100, "round {round}");
         }
         let counters = socket.counters();

@@ -15,7 +15,7 @@ use crate::Capabilities;
 use crate::batch::{Received, Transmit};
 use crate::capabilities::BUFFER_WANTED;
 use crate::clock::ClockState;
-use crate::counters::Tally;
+use crate::counters::AtomicCounters;
 
 /// Returns the state of the clock, or `None` if the system does not report it. Linux only so far.
 pub fn clock_state() -> Option<ClockState> {
@@ -91,12 +91,16 @@ impl Socket {
         self.offload.segments()
     }
 
-    pub(crate) fn send(&self, transmit: &Transmit<'_>, tally: &Tally) -> io::Result<usize> {
+    pub(crate) fn send(
+        &self,
+        transmit: &Transmit<'_>,
+        counters: &AtomicCounters,
+    ) -> io::Result<usize> {
         let destination = canonical(transmit.destination);
         let source = transmit.source.filter(|_| self.is_wildcard);
         let source = usable_source(source, destination);
         self.offload
-            .send(transmit, tally, |contents, segment_size| {
+            .send(transmit, counters, |contents, segment_size| {
                 let destination = for_socket(destination, self.is_ipv6);
                 let Ok(batches) = &self.batches else {
                     return self.io.send_to(contents, destination);
@@ -105,7 +109,7 @@ impl Socket {
                     mark: transmit.ecn != Ecn::NotEct,
                     source,
                 };
-                self.refusals.send(extras, tally, is_local, |extras| {
+                self.refusals.send(extras, counters, is_local, |extras| {
                     let batch = quinn_udp::Transmit {
                         destination,
                         ecn: EcnCodepoint::from_bits(transmit.ecn.to_bits())
@@ -125,7 +129,11 @@ impl Socket {
         self.refusals.can_mark()
     }
 
-    pub(crate) fn receive(&self, buffer: &mut [u8], _tally: &Tally) -> io::Result<Received> {
+    pub(crate) fn receive(
+        &self,
+        buffer: &mut [u8],
+        _counters: &AtomicCounters,
+    ) -> io::Result<Received> {
         let Ok(batches) = &self.batches else {
             return self.receive_one(buffer);
         };

@@ -21,7 +21,7 @@ use super::offload::{Offload, uninterrupted};
 use super::refusal::{Extras, Refusals, is_local};
 use crate::Capabilities;
 use crate::batch::{Received, Transmit};
-use crate::counters::Tally;
+use crate::counters::AtomicCounters;
 use crate::is_transient;
 use crate::too_big::PacketTooBig;
 use crate::unreachable::UnreachableReport;
@@ -136,15 +136,19 @@ impl Socket {
         self.offload.segments()
     }
 
-    pub(crate) fn send(&self, transmit: &Transmit<'_>, tally: &Tally) -> io::Result<usize> {
+    pub(crate) fn send(
+        &self,
+        transmit: &Transmit<'_>,
+        counters: &AtomicCounters,
+    ) -> io::Result<usize> {
         let destination = canonical(transmit.destination);
         let fd = self.io.as_fd();
         if self.peer_addr() == Some(destination) {
-            self.apply_mark(fd, transmit.ecn, destination.is_ipv4(), tally);
-            return self.offload.send(transmit, tally, |contents, segment| {
+            self.apply_mark(fd, transmit.ecn, destination.is_ipv4(), counters);
+            return self.offload.send(transmit, counters, |contents, segment| {
                 let mut control = ControlBuffer::new();
                 control.push_segment_size(segment);
-                self.send_past_icmp_errors(tally, || {
+                self.send_past_icmp_errors(counters, || {
                     sendmsg::sendmsg(fd, None, control.filled(), contents)
                 })
             });
@@ -154,8 +158,8 @@ impl Socket {
             mark: transmit.ecn != Ecn::NotEct,
             source: self.source_of(transmit, destination),
         };
-        self.offload.send(transmit, tally, |contents, segment| {
-            self.refusals.send(extras, tally, is_local, |extras| {
+        self.offload.send(transmit, counters, |contents, segment| {
+            self.refusals.send(extras, counters, is_local, |extras| {
                 let mut control = ControlBuffer::new();
                 self.push_mark(
                     &mut control,
@@ -167,7 +171,7 @@ impl Socket {
                     control.push_source(source);
                 }
                 control.push_segment_size(segment);
-                self.send_past_icmp_errors(tally, || {
+                self.send_past_icmp_errors(counters, || {
                     sendmsg::sendmsg(fd, Some(&name), control.filled(), contents)
                 })
             })
@@ -183,14 +187,14 @@ impl Socket {
     /// concerns the datagrams of this call.
     fn send_past_icmp_errors<T>(
         &self,
-        tally: &Tally,
+        counters: &AtomicCounters,
         call: impl Fn() -> io::Result<T>,
     ) -> io::Result<T> {
         for _ in 1..SEND_TRIES {
             match call() {
                 Err(error)
                     if is_transient(&error)
-                        && self.error_queue.drain(self.io.as_fd(), tally) > 0 => {}
+                        && self.error_queue.drain(self.io.as_fd(), counters) > 0 => {}
                 result => return result,
             }
         }
@@ -218,7 +222,7 @@ impl Socket {
     /// Sets the mark of a connected socket if it differs from the last one.
     ///
     /// A failed call is not repeated: the datagrams leave without marks from then on.
-    fn apply_mark(&self, fd: BorrowedFd<'_>, mark: Ecn, is_ipv4: bool, tally: &Tally) {
+    fn apply_mark(&self, fd: BorrowedFd<'_>, mark: Ecn, is_ipv4: bool, counters: &AtomicCounters) {
         let mark = if self.refusals.can_mark() {
             mark
         } else {
@@ -227,19 +231,23 @@ impl Socket {
         let bits = mark.to_bits();
         if self.mark.load(Ordering::Relaxed) != bits {
             if options::set_mark(fd, mark, is_ipv4).is_err() && mark != Ecn::NotEct {
-                self.refusals.on_mark_option_refused(tally);
+                self.refusals.on_mark_option_refused(counters);
             }
             self.mark.store(bits, Ordering::Relaxed);
         }
     }
 
-    pub(crate) fn receive(&self, buffer: &mut [u8], tally: &Tally) -> io::Result<Received> {
+    pub(crate) fn receive(
+        &self,
+        buffer: &mut [u8],
+        counters: &AtomicCounters,
+    ) -> io::Result<Received> {
         let mut control = ControlBuffer::new();
         let fd = self.io.as_fd();
         let filled = uninterrupted(|| recvmsg::recvmsg(fd, buffer, &mut control, 0));
         let filled = filled.inspect_err(|error| {
             if is_transient(error) {
-                self.error_queue.drain(fd, tally);
+                self.error_queue.drain(fd, counters);
             }
         })?;
         let control = Control::decode(control.filled());
@@ -311,9 +319,9 @@ impl Socket {
     }
 }
 
-/// Stands for no mark, so that the first send sets one whatever it is.
+/// A value that differs from every mark, so that the first send sets the mark.
 const MARK_UNKNOWN: u8 = u8::MAX;
 
-/// The most calls for one batch while the kernel reports errors of other ones. More errors are a
-/// flood of ICMP messages, and the batch then counts as lost.
+/// The maximum number of calls for one batch while the kernel reports errors of other batches. More
+/// errors are a flood of ICMP messages, and the batch then counts as lost.
 const SEND_TRIES: usize = 4;

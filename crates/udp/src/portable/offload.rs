@@ -6,7 +6,7 @@ use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use crate::batch::Transmit;
-use crate::counters::Tally;
+use crate::counters::AtomicCounters;
 use crate::{ErrorClass, MAX_BATCH_LEN, classify};
 
 /// The number of datagrams per call on this socket. Falls to 1 at most once and never rises again:
@@ -36,7 +36,7 @@ impl Offload {
     pub(crate) fn send(
         &self,
         transmit: &Transmit<'_>,
-        tally: &Tally,
+        counters: &AtomicCounters,
         mut call: impl FnMut(&[u8], Option<usize>) -> io::Result<usize>,
     ) -> io::Result<usize> {
         let segment = transmit.segment_len();
@@ -45,12 +45,12 @@ impl Offload {
         loop {
             let rest = &transmit.contents[taken..];
             let piece = &rest[..rest.len().min(self.piece_len(segment))];
-            let accepted = match self.send_piece(piece, segment, tally, &mut call) {
+            let accepted = match self.send_piece(piece, segment, counters, &mut call) {
                 Ok(bytes) => whole_segments(bytes, segment, piece.len()),
                 Err(_) if taken > 0 => return Ok(taken),
                 Err(error) => return Err(error),
             };
-            tally.on_sent(accepted.div_ceil(segment).max(1), accepted);
+            counters.on_sent(accepted.div_ceil(segment).max(1), accepted);
             taken += accepted;
             if taken == len {
                 return Ok(taken);
@@ -72,7 +72,7 @@ impl Offload {
         &self,
         piece: &[u8],
         segment: usize,
-        tally: &Tally,
+        counters: &AtomicCounters,
         call: &mut impl FnMut(&[u8], Option<usize>) -> io::Result<usize>,
     ) -> io::Result<usize> {
         if piece.len() <= segment {
@@ -90,13 +90,13 @@ impl Offload {
         }
         // If a single datagram fails too, the cause is its size or its destination.
         let taken = uninterrupted(|| call(&piece[..segment], None))?;
-        self.switch_off(tally);
+        self.switch_off(counters);
         Ok(taken)
     }
 
-    fn switch_off(&self, tally: &Tally) {
+    fn switch_off(&self, counters: &AtomicCounters) {
         if self.segments.swap(1, Relaxed) > 1 {
-            tally.on_gso_fallback();
+            counters.on_gso_fallback();
         }
     }
 }

@@ -9,7 +9,7 @@ use std::io::{self, ErrorKind};
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
-use crate::counters::Tally;
+use crate::counters::AtomicCounters;
 
 /// The control messages of a send call that it can do without.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -44,9 +44,9 @@ impl Refusals {
         not(target_os = "linux"),
         expect(dead_code, reason = "sets no options")
     )]
-    pub(crate) fn on_mark_option_refused(&self, tally: &Tally) {
+    pub(crate) fn on_mark_option_refused(&self, counters: &AtomicCounters) {
         if self.marks.refuse() {
-            tally.on_mark_fallback();
+            counters.on_mark_fallback();
         }
     }
 
@@ -54,12 +54,12 @@ impl Refusals {
     /// error. `call` makes one attempt. `is_local` returns true if an address belongs to this machine:
     /// one that does not is refused for a reason, and no other may take its place.
     ///
-    /// Returns the first error if nothing helps.
+    /// Returns the first error if no attempt succeeds.
     #[inline]
     pub(crate) fn send<T>(
         &self,
         wanted: Extras,
-        tally: &Tally,
+        counters: &AtomicCounters,
         is_local: impl FnOnce(IpAddr) -> bool,
         mut call: impl FnMut(Extras) -> io::Result<T>,
     ) -> io::Result<T> {
@@ -77,8 +77,8 @@ impl Refusals {
                 }
                 Ok(sent)
             }
-            Err(error) if may_be_refusal(&error) && extras != NOTHING => {
-                self.send_without((extras, error), tally, is_local, call)
+            Err(error) if may_be_refusal(&error) && extras != NO_EXTRAS => {
+                self.send_without((extras, error), counters, is_local, call)
             }
             Err(error) => Err(error),
         }
@@ -88,7 +88,7 @@ impl Refusals {
     fn send_without<T>(
         &self,
         (failed, error): (Extras, io::Error),
-        tally: &Tally,
+        counters: &AtomicCounters,
         is_local: impl FnOnce(IpAddr) -> bool,
         mut call: impl FnMut(Extras) -> io::Result<T>,
     ) -> io::Result<T> {
@@ -105,7 +105,7 @@ impl Refusals {
                 ..failed
             });
             if failed.mark {
-                attempts.push(NOTHING);
+                attempts.push(NO_EXTRAS);
             }
         }
         for extras in attempts {
@@ -113,10 +113,10 @@ impl Refusals {
                 Ok(sent) => {
                     let is_clear = is_clear_refusal(&error);
                     if extras.mark != failed.mark && self.marks.on_refused(is_clear) {
-                        tally.on_mark_fallback();
+                        counters.on_mark_fallback();
                     }
                     if extras.source != failed.source && self.sources.on_refused(is_clear) {
-                        tally.on_source_fallback();
+                        counters.on_source_fallback();
                     }
                     return Ok(sent);
                 }
@@ -140,7 +140,7 @@ struct Refused(AtomicU8);
 
 impl Refused {
     fn is_final(&self) -> bool {
-        self.0.load(Relaxed) >= PROOF
+        self.0.load(Relaxed) >= MAX_REFUSALS
     }
 
     /// Counts a refusal. Returns true if it is the one after which no further attempt is made.
@@ -149,33 +149,33 @@ impl Refused {
             return self.refuse();
         }
         let before = self.0.fetch_add(1, Relaxed);
-        before + 1 == PROOF
+        before + 1 == MAX_REFUSALS
     }
 
     /// Ends all further attempts. Returns true the first time.
     fn refuse(&self) -> bool {
-        self.0.swap(PROOF, Relaxed) < PROOF
+        self.0.swap(MAX_REFUSALS, Relaxed) < MAX_REFUSALS
     }
 
     #[inline]
     fn on_accepted(&self) {
         let count = self.0.load(Relaxed);
-        // A call of another thread may have reached the proof since this one began. That stays, whether it
-        // happened before or after this look.
-        if count != 0 && count < PROOF {
+        // A call of another thread may have counted the last refusal since this one began. The
+        // refusal stays final, whether it was counted before or after the load.
+        if count != 0 && count < MAX_REFUSALS {
             let _ = self.0.compare_exchange(count, 0, Relaxed, Relaxed);
         }
     }
 }
 
-const NOTHING: Extras = Extras {
+const NO_EXTRAS: Extras = Extras {
     mark: false,
     source: None,
 };
 
 /// Refusals in a row after which a control message is left out, if the error is also that of a
 /// firewall (limit K292): one that refuses some datagrams at random must not cost the marks of all others.
-const PROOF: u8 = 3;
+const MAX_REFUSALS: u8 = 3;
 
 /// Returns true for the errors with which systems refuse a control message.
 fn may_be_refusal(error: &io::Error) -> bool {

@@ -1,11 +1,11 @@
-//! PATH_RESPONSE frames: the answer to PATH_CHALLENGE. RFC 9000 §19.18.
+//! PATH_RESPONSE frames: the response to PATH_CHALLENGE. RFC 9000 §19.18.
 
 use super::FrameType;
 use crate::error::DecodeError;
 use crate::reader::Reader;
 use crate::writer::Writer;
 
-/// The answer to a PATH_CHALLENGE. RFC 9000 §19.18.
+/// The response to a PATH_CHALLENGE. RFC 9000 §19.18.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PathResponse {
     /// Data repeated from the challenge.

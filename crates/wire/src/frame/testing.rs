@@ -33,7 +33,7 @@ pub(super) fn assert_round_trip(frame: &Frame<'_>) {
     let type_len = varint_len(frame_type);
     assert_eq!(Reader::new(&bytes).varint(), Ok(frame_type));
     for end in 1..len {
-        let error = decode_first(&bytes[..end]).expect_err("cut short");
+        let error = decode_first(&bytes[..end]).expect_err("a truncated frame is refused");
         assert_eq!(
             error.error.kind,
             DecodeErrorKind::Truncated,

@@ -21,7 +21,7 @@ pub struct LongHeader<'a> {
     pub version: u32,
     /// The peer's connection ID.
     pub destination: ConnectionId,
-    /// Our connection ID.
+    /// Our connection ID, to which the peer sends its packets.
     pub source: ConnectionId,
     /// The token of an Initial packet. Other kinds of packet have no such field and ignore it.
     pub token: &'a [u8],

@@ -79,7 +79,7 @@ pub fn decode(datagram: &[u8]) -> Result<VersionNegotiation<'_>, PacketError> {
 }
 
 /// Reads a packet of which only the invariants were read. Our own connection IDs have at most 20
-/// bytes, so a packet with longer ones answers nothing that we sent.
+/// bytes, so a packet with longer ones does not answer a packet of ours.
 pub(super) fn decode_packet(datagram: &[u8], fields: Invariants) -> Result<Packet, PacketError> {
     let (destination, source) = long::short_ids(datagram, &fields)?;
     version_list(datagram, fields.end)?;

@@ -8,13 +8,13 @@ use crate::encode::Encoder;
 fn event(record: Record) -> String {
     let mut out = Vec::new();
     Encoder::default().encode(&mut out, Time::ZERO, &record);
-    let text = String::from_utf8(out).expect("text");
+    let text = String::from_utf8(out).expect("the output is UTF-8");
     let text = text
         .strip_prefix("\u{1e}{\"time\":0,\"name\":")
-        .expect("one event");
+        .expect("the output is one event");
     text.trim_end()
         .strip_suffix('}')
-        .expect("an object")
+        .expect("the event ends with its object")
         .to_owned()
 }
 

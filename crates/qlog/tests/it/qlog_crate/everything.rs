@@ -9,12 +9,12 @@ use courser_wire::transport_parameters::TransportParameters;
 use courser_wire::{ApplicationErrorCode, ConnectionId, Direction, StreamId, TransportErrorCode};
 
 fn id(bytes: &[u8]) -> ConnectionId {
-    ConnectionId::new(bytes).expect("short enough")
+    ConnectionId::new(bytes).expect("the bytes fit into a connection ID")
 }
 
 fn path() -> FourTuple {
     FourTuple {
-        peer: "[::1]:443".parse().expect("an address"),
+        peer: "[::1]:443".parse().expect("the address is valid"),
         local: Some([127, 0, 0, 1].into()),
     }
 }

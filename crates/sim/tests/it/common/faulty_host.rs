@@ -82,14 +82,14 @@ impl Clock {
         }
     }
 
-    /// Returns the time at which it clock_time at least `time`.
+    /// Returns the time at which it shows at least `time`.
     fn world_time(self, now: Time, time: Time) -> Time {
         match self {
             Self::Jump { at, by } if time >= at => {
                 let elapsed = time - at;
                 at + elapsed.saturating_sub(by)
             }
-            // The clock clock_time the times before the step back once more.
+            // The clock shows the times before the step back once more.
             Self::Back { at, by } if time > at || now >= at => time + by,
             Self::Freeze { at, lasts } if time > at => time.max(at + lasts),
             _ => time,
@@ -166,7 +166,7 @@ impl MachineFaults {
 }
 
 impl Sleep {
-    /// Returns the time at which the machine wake_time, if it sleeps now.
+    /// Returns the time at which the machine wakes, if it sleeps now.
     fn wake_time(&self, now: Time) -> Option<Time> {
         if now < self.first {
             return None;
@@ -398,7 +398,7 @@ impl Node for FaultyHost {
         let room = self.stalled.filter(|_| !self.outgoing.is_empty());
         let room = room.map(|at| at.max(self.now));
         let timeout = timeout.into_iter().chain(room).min()?;
-        // A timer that fires while the machine sleeps runs world_time it wake_time.
+        // A timer that fires while the machine sleeps runs when it wakes.
         Some(self.wake_time(timeout).unwrap_or(timeout))
     }
 }

@@ -139,7 +139,7 @@ impl Choices {
     }
 
     /// Returns an upper bound of probe timeouts on a calm network: the smoothed round-trip time and
-    /// four times its variation, as the first sample or the worst of the chaos may have network them,
+    /// four times its variation, as the first sample or the worst of the chaos may have made them,
     /// and the delay.
     pub fn pto(&self, worst_rtt: Duration) -> Duration {
         let delays = self.settings.iter().map(|it| it.max_ack_delay).max();
@@ -364,7 +364,7 @@ impl Run {
         for (id, flow) in book.unsettled() {
             let _ = writeln!(text, "{id:?} {flow:?}");
         }
-        let _ = writeln!(text, "awaiting_credit {:?}", book.awaiting_credit);
+        let _ = writeln!(text, "waiting for credit {:?}", book.awaiting_credit);
         for (of, end) in &book.ends {
             let _ = writeln!(text, "{of:?} {end:?}");
         }

@@ -29,7 +29,7 @@ mod tests {
 
     #[test]
     fn state_is_read_without_a_privilege() {
-        let state = clock_state().expect("Linux has it");
+        let state = clock_state().expect("Linux reports it");
         // The kernel counts errors up to 16 s.
         assert!(state.max_error <= Duration::from_secs(16), "{state:?}");
     }

@@ -139,8 +139,8 @@ impl ExtendedError {
         self.is_icmp() && self.errno == libc::EMSGSIZE.cast_unsigned()
     }
 
-    /// Returns the reason for which the destination cannot be reached, if the message says that. The
-    /// kernel makes errors of the codes of ICMP.
+    /// Returns the reason for which the destination cannot be reached, if the message says that.
+    /// The kernel converts the codes of ICMP to error codes.
     pub(super) fn unreachable(self) -> Option<Unreachable> {
         match self.errno.cast_signed() {
             _ if !self.is_icmp() => None,

@@ -13,7 +13,7 @@ use courser_base::Mutex;
 use super::super::address::canonical;
 use super::cmsg::{Control, ControlBuffer};
 use super::recvmsg;
-use crate::counters::Tally;
+use crate::counters::AtomicCounters;
 use crate::quote::MAX_QUOTE;
 use crate::too_big::PacketTooBig;
 use crate::unreachable::UnreachableReport;
@@ -21,13 +21,13 @@ use crate::unreachable::UnreachableReport;
 /// The ICMP messages of one socket that the endpoint has not taken yet.
 #[derive(Debug, Default)]
 pub(super) struct ErrorQueue {
-    pub(super) too_big: Kept<PacketTooBig>,
-    pub(super) unreachable: Kept<UnreachableReport>,
+    pub(super) too_big: NewestMessages<PacketTooBig>,
+    pub(super) unreachable: NewestMessages<UnreachableReport>,
 }
 
 /// The newest messages of a kind.
 #[derive(Debug)]
-pub(super) struct Kept<T> {
+pub(super) struct NewestMessages<T> {
     has_messages: AtomicBool,
     messages: Mutex<VecDeque<T>>,
 }
@@ -35,7 +35,7 @@ pub(super) struct Kept<T> {
 impl ErrorQueue {
     /// Reads the kernel's error queue, up to a limit, and returns the number of ICMP messages in
     /// it. Only those cause unrelated calls to fail.
-    pub(super) fn drain(&self, fd: BorrowedFd<'_>, tally: &Tally) -> usize {
+    pub(super) fn drain(&self, fd: BorrowedFd<'_>, counters: &AtomicCounters) -> usize {
         let mut quote = [0; MAX_QUOTE];
         let mut found = 0;
         for _ in 0..MESSAGES_AT_ONCE {
@@ -48,7 +48,7 @@ impl ErrorQueue {
                 continue;
             };
             found += usize::from(error.is_icmp());
-            tally.on_path_error(error.is_too_big());
+            counters.on_path_error(error.is_too_big());
             let Some(destination) = filled.peer.map(canonical) else {
                 continue;
             };
@@ -69,7 +69,7 @@ impl ErrorQueue {
     }
 }
 
-impl<T> Default for Kept<T> {
+impl<T> Default for NewestMessages<T> {
     fn default() -> Self {
         Self {
             has_messages: AtomicBool::new(false),
@@ -78,7 +78,7 @@ impl<T> Default for Kept<T> {
     }
 }
 
-impl<T> Kept<T> {
+impl<T> NewestMessages<T> {
     /// Keeps the newest messages; a flood displaces older ones.
     fn keep(&self, message: T) {
         let mut kept = self.messages.lock();
@@ -104,10 +104,10 @@ impl<T> Kept<T> {
     }
 }
 
-/// The most messages read from the queue for one failed call. The next failed call reads further
-/// ones.
+/// The maximum number of messages read from the queue for one failed call. The next failed call
+/// reads further ones.
 const MESSAGES_AT_ONCE: usize = 64;
 
-/// The most messages of each kind kept for the endpoint. One that a datagram was too large advances the MTU
-/// search of one connection by one step.
+/// The maximum number of messages of each kind kept for the endpoint. A message that a datagram was
+/// too large advances the MTU search of one connection by one step.
 const MAX_KEPT: usize = 64;

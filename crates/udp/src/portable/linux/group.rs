@@ -8,13 +8,13 @@ use libc::c_int;
 use super::{sockopt, steering};
 use crate::steering::Steering;
 
-/// Lets later sockets of the same user that call this before they are bound have the address of
-/// `socket`.
+/// Lets later sockets of the same user share the address of `socket`, if they call this before they
+/// are bound.
 pub(crate) fn share_port(socket: &impl AsFd) -> io::Result<()> {
     set(socket, 1)
 }
 
-/// Lets no further socket have the address of `socket`. Those that have it keep it.
+/// Stops further sockets from sharing the address of `socket`. Those that share it keep it.
 pub(crate) fn unshare_port(socket: &impl AsFd) -> io::Result<()> {
     set(socket, 0)
 }

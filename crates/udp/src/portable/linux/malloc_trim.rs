@@ -26,10 +26,13 @@ mod tests {
 
     /// Returns the resident memory of this process in KiB.
     fn resident() -> u64 {
-        let text = std::fs::read_to_string("/proc/self/status").expect("Linux has it");
+        let text = std::fs::read_to_string("/proc/self/status").expect("Linux reports it");
         let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"));
         let number = line.and_then(|line| line.split_whitespace().next());
-        number.expect("a size").parse().expect("a number")
+        number
+            .expect("the line has a number")
+            .parse()
+            .expect("the number is valid")
     }
 
     /// The blocks are many times what the other tests of this process need.

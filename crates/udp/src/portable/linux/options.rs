@@ -139,12 +139,12 @@ mod tests {
     #[test]
     fn datagrams_are_never_fragmented() {
         for local in ["127.0.0.1:0", "[::1]:0"] {
-            let local: SocketAddr = local.parse().expect("an address");
+            let local: SocketAddr = local.parse().expect("the address is valid");
             let Ok(socket) = UdpSocket::bind(local) else {
                 assert!(local.is_ipv6(), "no IPv4");
                 continue;
             };
-            let read = |option| sockopt::get(socket.as_fd(), option).expect("it is known");
+            let read = |option| sockopt::get(socket.as_fd(), option).expect("the option is known");
             set_all(socket.as_fd(), local);
             assert_eq!(read(IP_MTU_DISCOVER), libc::IP_PMTUDISC_PROBE, "{local}");
             if local.is_ipv6() {

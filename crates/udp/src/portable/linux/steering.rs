@@ -91,5 +91,5 @@ const SHORT_ID: u32 = 1;
 const LONG_ID: u32 = 6;
 const VERSION_1: u32 = 1;
 const VERSION_2: u32 = 0x6b33_43cf;
-/// No group has so many sockets.
+/// A number that no socket has, with which the kernel decides.
 const NO_SOCKET: u32 = u32::MAX;

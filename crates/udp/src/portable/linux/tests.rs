@@ -36,9 +36,11 @@ fn refused_offload_falls_back_to_single_datagrams() {
     let receiver = socket("127.0.0.1:0");
     let sender = socket("127.0.0.1:0");
     sockopt::set(sender.io.as_fd(), (libc::SOL_SOCKET, libc::SO_NO_CHECK), 1).unwrap();
-    let tally = Tally::default();
+    let counters = AtomicCounters::default();
     assert_eq!(
-        sender.send(&transmit(&receiver, &[7; 25]), &tally).unwrap(),
+        sender
+            .send(&transmit(&receiver, &[7; 25]), &counters)
+            .unwrap(),
         25
     );
     let expected = Counters {
@@ -48,13 +50,13 @@ fn refused_offload_falls_back_to_single_datagrams() {
         gso_fallbacks: 1,
         ..Counters::default()
     };
-    assert_eq!(tally.snapshot(), expected);
+    assert_eq!(counters.snapshot(), expected);
     assert_eq!(sender.capabilities().gso_segments, 1);
     let mut buffer = vec![0; crate::RECEIVE_BUFFER_LEN];
     let lens: Vec<usize> = (0..3)
         .map(|_| {
             receiver
-                .receive(&mut buffer, &Tally::default())
+                .receive(&mut buffer, &AtomicCounters::default())
                 .unwrap()
                 .len
         })
@@ -67,7 +69,7 @@ fn connected_mark_is_set_once_per_change() {
     let receiver = socket("127.0.0.1:0");
     let sender = socket("127.0.0.1:0");
     sender.connect(receiver.local_addr().unwrap()).unwrap();
-    let tally = Tally::default();
+    let counters = AtomicCounters::default();
     let mut buffer = vec![0; crate::RECEIVE_BUFFER_LEN];
     for ecn in [Ecn::Ect0, Ecn::Ect0, Ecn::NotEct, Ecn::Ect1] {
         sender
@@ -76,7 +78,7 @@ fn connected_mark_is_set_once_per_change() {
                     ecn,
                     ..transmit(&receiver, b"x")
                 },
-                &tally,
+                &counters,
             )
             .unwrap();
         assert_eq!(sender.mark.load(Ordering::Relaxed), ecn.to_bits());
@@ -86,7 +88,7 @@ fn connected_mark_is_set_once_per_change() {
         );
         assert_eq!(
             receiver
-                .receive(&mut buffer, &Tally::default())
+                .receive(&mut buffer, &AtomicCounters::default())
                 .unwrap()
                 .ecn,
             ecn
@@ -100,12 +102,12 @@ fn connected_mark_is_set_once_per_change() {
                 ecn: Ecn::Ect1,
                 ..transmit(&receiver, b"x")
             },
-            &tally,
+            &counters,
         )
         .unwrap();
     assert_eq!(
         receiver
-            .receive(&mut buffer, &Tally::default())
+            .receive(&mut buffer, &AtomicCounters::default())
             .unwrap()
             .ecn,
         Ecn::NotEct
@@ -118,24 +120,29 @@ fn other_destination_on_a_connected_socket_is_reached_with_its_own_mark() {
     let other = socket("127.0.0.1:0");
     let sender = socket("127.0.0.1:0");
     sender.connect(peer.local_addr().unwrap()).unwrap();
-    let tally = Tally::default();
+    let counters = AtomicCounters::default();
     sender
         .send(
             &Transmit {
                 ecn: Ecn::Ect0,
                 ..transmit(&peer, b"x")
             },
-            &tally,
+            &counters,
         )
         .unwrap();
-    sender.send(&transmit(&other, b"x"), &tally).unwrap();
+    sender.send(&transmit(&other, b"x"), &counters).unwrap();
     let mut buffer = [0; 64];
     assert_eq!(
-        peer.receive(&mut buffer, &Tally::default()).unwrap().ecn,
+        peer.receive(&mut buffer, &AtomicCounters::default())
+            .unwrap()
+            .ecn,
         Ecn::Ect0
     );
     assert_eq!(
-        other.receive(&mut buffer, &Tally::default()).unwrap().ecn,
+        other
+            .receive(&mut buffer, &AtomicCounters::default())
+            .unwrap()
+            .ecn,
         Ecn::NotEct
     );
 }
@@ -153,10 +160,12 @@ fn options_set_by_others_do_not_disturb_receiving() {
                 ecn: Ecn::Ect0,
                 ..transmit(&receiver, &[1; 20])
             },
-            &Tally::default(),
+            &AtomicCounters::default(),
         )
         .unwrap();
-    let received = receiver.receive(&mut [0; 64], &Tally::default()).unwrap();
+    let received = receiver
+        .receive(&mut [0; 64], &AtomicCounters::default())
+        .unwrap();
     assert_eq!((received.len, received.segment_size), (20, 10));
     assert_eq!(received.ecn, Ecn::Ect0);
     assert!(!received.truncated);
@@ -182,7 +191,10 @@ fn drops_of_a_full_buffer_are_counted() {
     let sender = socket("127.0.0.1:0");
     for _ in 0..200 {
         sender
-            .send(&transmit(&receiver, b"0123456789"), &Tally::default())
+            .send(
+                &transmit(&receiver, b"0123456789"),
+                &AtomicCounters::default(),
+            )
             .unwrap();
     }
     assert!(receiver.receive_overflow().unwrap() > 0);

@@ -10,22 +10,22 @@ use crate::Counters;
 
 /// A kernel that follows a script and records length and segment size of each call.
 struct Kernel {
-    script: VecDeque<Answer>,
+    script: VecDeque<CallResult>,
     calls: Vec<(usize, Option<usize>)>,
     wire: Vec<u8>,
 }
 
-enum Answer {
+enum CallResult {
     Take,
     TakeOnly(usize),
     Fail(i32),
 }
 
-use Answer::{Fail, Take, TakeOnly};
+use CallResult::{Fail, Take, TakeOnly};
 
 impl Kernel {
     /// Returns the results of the script in order, then accepts everything.
-    fn new(script: impl IntoIterator<Item = Answer>) -> Self {
+    fn new(script: impl IntoIterator<Item = CallResult>) -> Self {
         Self {
             script: script.into_iter().collect(),
             calls: Vec::new(),
@@ -49,16 +49,16 @@ impl Kernel {
 
 struct Bench {
     offload: Offload,
-    tally: Tally,
+    counters: AtomicCounters,
     kernel: Kernel,
 }
 
 impl Bench {
-    fn new(segments: usize, script: impl IntoIterator<Item = Answer>) -> Self {
+    fn new(segments: usize, script: impl IntoIterator<Item = CallResult>) -> Self {
         let kernel = Kernel::new(script);
         Self {
             offload: Offload::new(segments),
-            tally: Tally::default(),
+            counters: AtomicCounters::default(),
             kernel,
         }
     }
@@ -73,13 +73,13 @@ impl Bench {
             segment_size,
             contents,
         };
-        self.offload.send(&transmit, &self.tally, |bytes, size| {
+        self.offload.send(&transmit, &self.counters, |bytes, size| {
             self.kernel.call(bytes, size)
         })
     }
 
     fn counters(&self) -> Counters {
-        self.tally.snapshot()
+        self.counters.snapshot()
     }
 }
 

@@ -15,7 +15,7 @@ struct Kernel<F> {
     refuses: F,
     calls: RefCell<Vec<Extras>>,
     refusals: Refusals,
-    tally: Tally,
+    counters: AtomicCounters,
     has_address: bool,
 }
 
@@ -25,7 +25,7 @@ impl<F: Fn(Extras) -> Option<i32>> Kernel<F> {
             refuses,
             calls: RefCell::default(),
             refusals: Refusals::default(),
-            tally: Tally::default(),
+            counters: AtomicCounters::default(),
             has_address: true,
         }
     }
@@ -33,7 +33,7 @@ impl<F: Fn(Extras) -> Option<i32>> Kernel<F> {
     /// Sends with all control messages. Returns the error, if any.
     fn send(&self) -> Option<i32> {
         let is_local = |_| self.has_address;
-        let sent = self.refusals.send(ALL, &self.tally, is_local, |extras| {
+        let sent = self.refusals.send(ALL, &self.counters, is_local, |extras| {
             self.calls.borrow_mut().push(extras);
             match (self.refuses)(extras) {
                 Some(code) => Err(io::Error::from_raw_os_error(code)),
@@ -49,7 +49,7 @@ impl<F: Fn(Extras) -> Option<i32>> Kernel<F> {
 
     /// Fallbacks of marks and of source addresses.
     fn fallbacks(&self) -> (u64, u64) {
-        let counters = self.tally.snapshot();
+        let counters = self.counters.snapshot();
         (counters.mark_fallbacks, counters.source_fallbacks)
     }
 }
@@ -68,7 +68,7 @@ fn refused_marks_are_left_out_from_the_first_call_on() {
         assert_eq!(kernel.calls(), [ALL, UNMARKED], "errno {code}");
         assert!(!kernel.refusals.can_mark() && kernel.refusals.can_choose_source());
         assert_eq!(kernel.send(), None);
-        assert_eq!(kernel.calls(), [UNMARKED], "it is remembered");
+        assert_eq!(kernel.calls(), [UNMARKED], "marks stay left out");
         assert_eq!(kernel.fallbacks(), (1, 0));
     }
 }
@@ -86,12 +86,12 @@ fn refused_source_addresses_are_left_out() {
 
 #[test]
 fn both_can_be_refused() {
-    let kernel = Kernel::new(|extras| (extras != NOTHING).then_some(libc::EINVAL));
+    let kernel = Kernel::new(|extras| (extras != NO_EXTRAS).then_some(libc::EINVAL));
     assert_eq!(kernel.send(), None);
-    assert_eq!(kernel.calls(), [ALL, UNMARKED, UNNAMED, NOTHING]);
+    assert_eq!(kernel.calls(), [ALL, UNMARKED, UNNAMED, NO_EXTRAS]);
     assert_eq!(kernel.fallbacks(), (1, 1));
     assert_eq!(kernel.send(), None);
-    assert_eq!(kernel.calls(), [NOTHING]);
+    assert_eq!(kernel.calls(), [NO_EXTRAS]);
 }
 
 /// An address that the machine has lost fails with the same error. Another address would be wrong, and
@@ -116,7 +116,7 @@ fn firewall_refusals_keep_marks() {
     assert_eq!(kernel.fallbacks(), (0, 0));
 }
 
-/// A firewall that refuses every second datagram makes the repetition look like a proof.
+/// If a firewall refuses every second datagram, the repeated call succeeds by chance.
 #[test]
 fn partial_firewall_refusals_keep_marks() {
     let count = RefCell::new(0);
@@ -136,7 +136,7 @@ fn partial_firewall_refusals_keep_marks() {
 #[test]
 fn marks_that_are_always_forbidden_are_left_out_after_three_calls() {
     let kernel = Kernel::new(|extras| extras.mark.then_some(libc::EPERM));
-    for _ in 0..PROOF {
+    for _ in 0..MAX_REFUSALS {
         assert!(kernel.refusals.can_mark());
         assert_eq!(kernel.send(), None, "no datagram is lost");
     }

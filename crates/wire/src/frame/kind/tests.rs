@@ -9,7 +9,7 @@ fn qlog_writes_names_in_lower_case() {
     }
 }
 
-/// The compiler cannot see that a type of the table has no arm in `Frame::decode`.
+/// The compiler does not report a type of the table without an arm in `Frame::decode`.
 #[test]
 fn every_type_in_the_table_is_decoded() {
     let known = (0..0x4000).filter(|&value| FrameType(value).kind().is_some());
