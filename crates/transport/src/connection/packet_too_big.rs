@@ -16,7 +16,7 @@ impl Packets {
             .first()
             .is_none_or(|first| first & LONG_FORM != 0 || !is_greased && first & FIXED_BIT == 0)
         {
-            return Quoted::Nothing;
+            return Quoted::Unknown;
         }
         let mut header = [0; MAX_HEADER];
         let len = quote.len().min(MAX_HEADER);
@@ -25,10 +25,10 @@ impl Packets {
         let (len, truncated) = match self.protection.unprotect_quote(header, 1 + id_len) {
             Some(Some(number)) => number,
             Some(None) => return Quoted::TooShort,
-            None => return Quoted::Nothing,
+            None => return Quoted::Unknown,
         };
         if header[0] & RESERVED_BITS != 0 {
-            return Quoted::Nothing;
+            return Quoted::Unknown;
         }
         self.recovery.quoted(truncated, len)
     }
