@@ -126,7 +126,7 @@ impl FrameOwners for Parts {
     }
 
     fn has_crypto(&self, space: SpaceId) -> bool {
-        self.handshake.wants_to_send_crypto(space)
+        self.handshake.has_crypto_to_send(space)
     }
 
     #[inline]

@@ -131,7 +131,7 @@ impl Parts {
         let is_ack_only = order.content == Content::AckOnly;
         // The packet may still get frames other than an ACK. A needless PING is harmless.
         let has_data = self.streams.has_stream_data() || self.datagrams.has_frames_to_send();
-        let has_crypto = self.handshake.wants_to_send_crypto(space);
+        let has_crypto = self.handshake.has_crypto_to_send(space);
         let context = AckContext {
             is_ack_only,
             // A probe of the handshake repeats the last ACK, which may have been lost. Without it the
@@ -141,7 +141,7 @@ impl Parts {
         };
         let written = self.acknowledger.write_frame(now, space, packet, context);
         if written.is_some_and(|ack| ack.needs_ping) {
-            recovery.ask_unless_waiting(space);
+            recovery.request_ping_if_none_in_flight(space);
         }
     }
 

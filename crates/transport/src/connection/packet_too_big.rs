@@ -17,7 +17,7 @@ impl Packets {
             .first()
             .is_none_or(|first| first & LONG_FORM != 0 || !is_greased && first & FIXED_BIT == 0)
         {
-            return Quoted::Nothing;
+            return Quoted::Unknown;
         }
         let mut header = [0; MAX_HEADER];
         let len = quote.len().min(MAX_HEADER);
@@ -26,10 +26,10 @@ impl Packets {
         let number = match self.protection.unprotect_quote(header, 1 + id_len) {
             Ok(number) => number,
             Err(QuoteFailure::TooShort) => return Quoted::TooShort,
-            Err(QuoteFailure::NoKeys) => return Quoted::Nothing,
+            Err(QuoteFailure::NoKeys) => return Quoted::Unknown,
         };
         if header[0] & RESERVED_BITS != 0 {
-            return Quoted::Nothing;
+            return Quoted::Unknown;
         }
         self.recovery.quoted(number.value, number.len)
     }

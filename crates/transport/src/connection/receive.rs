@@ -435,7 +435,7 @@ impl Connection {
         let version = self.parts.handshake.version_mut();
         match version.on_version_negotiation(versions.clone()) {
             Reaction::Ignore => {}
-            Reaction::GiveUp => {
+            Reaction::Fail => {
                 let offered = versions.by_ref().take(MAX_VERSIONS).collect();
                 let supported = version.supported();
                 let error = ConnectionError::VersionMismatch { supported, offered };

@@ -277,7 +277,7 @@ impl Connection {
         let mtu = self.packets.recovery.path().mtu();
         let limit = handshake_limit(self.parts.paths.active(), mtu)?.min(features.max_size);
         let is_hello =
-            self.side().is_client() && self.parts.handshake.wants_to_send_crypto(SpaceId::Initial);
+            self.side().is_client() && self.parts.handshake.has_crypto_to_send(SpaceId::Initial);
         let max_segments = match is_hello {
             true => 1,
             false => features.max_segments.min(buffer.max_segments()),

@@ -6,18 +6,18 @@ use courser_base::Time;
 
 use super::window_budget::{Draw, WindowBudget};
 
-/// The size of a receive window, doubled while the window limits the sender, as far as the budget for growth
-/// allows.
+///The size of a receive window. It doubles while the window limits the sender, as far as the budget for
+/// growth allows.
 ///
 /// A sender that is limited only by the window moves one window per round trip. If it moves a
 /// quarter of one or more, the window may soon be the limit, so it doubles up to the maximum: a
 /// fast path is never held back, even with a queue as long as the path itself. A window that is
 /// large enough, or an application that reads slowly, takes longer and leaves the size unchanged.
 ///
-/// Consumed bytes reveal that late. A slow start doubles within the part that is measured, and a
-/// lost packet delays all bytes behind it for a round trip or, if its retransmission is lost too,
-/// for several. So the last eighth of a window that arrived is measured as well, provided that the
-/// application leaves few readable bytes unread.
+///Consumed bytes show that late: in slow start the sender doubles its rate within one measurement, and a
+/// lost packet delays all bytes behind it for a round trip or, if its retransmission is lost too, for
+/// several. So the time that the latest eighth of a window took to arrive is measured as well. It counts if
+/// the application leaves few readable bytes unread.
 #[derive(Debug)]
 pub(super) struct Autotune {
     window: u64,
@@ -28,7 +28,7 @@ pub(super) struct Autotune {
     consumed: u64,
     /// The arrival of bytes, in any order.
     arrivals: Arrivals,
-    /// The budget for growth; that of a stream is bounded by its connection's window.
+    /// The budget for growth. `None` for a stream, which its connection's window bounds.
     draw: Option<Draw>,
 }
 
@@ -55,17 +55,16 @@ impl Autotune {
         }
     }
 
-    /// Draws further growth from a budget.
+    /// Takes the memory for further growth from a budget.
     pub(super) fn draw_from(&mut self, budget: WindowBudget) {
         self.draw = Some(Draw::new(budget));
     }
 
-    /// Sets the size, which does not grow from there.
+    /// Sets the size, and ends its growth.
     pub(super) fn set_window(&mut self, window: u64) {
         (self.window, self.max) = (window, window);
     }
 
-    /// Returns the present size.
     #[inline]
     pub(super) const fn window(&self) -> u64 {
         self.window
@@ -113,8 +112,8 @@ impl Autotune {
         }
     }
 
-    /// Returns the bytes consumed before growth is considered: in a smaller part, an application
-    /// that reads in batches would look fast.
+    /// Returns the bytes consumed before growth is considered:measured over
+    /// fewer bytes, an application that reads in batches would look fast.
     const fn part(&self) -> u64 {
         match self.window {
             HUGE.. => self.window / 4,
@@ -149,7 +148,7 @@ impl Autotune {
     /// Considers growth while nothing can be consumed because a packet was lost, and more and more
     /// bytes arrive behind it. An eighth per round trip is enough to grow: a lost retransmission
     /// takes another round trip, and another passes until new credit reaches the sender.
-    pub(super) fn on_held_up(&mut self, rtt: Duration) {
+    pub(super) fn on_stalled(&mut self, rtt: Duration) {
         let latest = self.arrivals.latest.take();
         if latest.is_some_and(|eighth| eighth < rtt) {
             self.double();
@@ -157,16 +156,16 @@ impl Autotune {
     }
 
     fn double(&mut self) {
-        let wanted = self.window.min(self.max - self.window);
-        let granted = self.draw.as_mut().map(|draw| draw.take(wanted));
-        self.window += granted.unwrap_or(wanted);
+        let growth = self.window.min(self.max - self.window);
+        let granted = self.draw.as_mut().map(|draw| draw.take(growth));
+        self.window += granted.unwrap_or(growth);
     }
 }
 
 /// Parts of the window, each of which is measured as it arrives.
 const EIGHTHS: u64 = 8;
 
-/// From this size on, a few more frames have no measurable cost.
+/// From this size on, a few more MAX_DATA frames have no measurable cost.
 const LARGE: u64 = 256 << 10;
 
 /// From this size on a frame grants a megabyte or more. A window that cannot grow any more then

@@ -9,11 +9,9 @@ use super::{ReceiveWindow, SendLimit, WindowBudget, fits_control_frame};
 use crate::build::packet_builder::PacketBuilder;
 use crate::space::sent::SentFrame;
 
-/// The credit of a connection in both directions, with the frames that exchange it: MAX_DATA and
-/// DATA_BLOCKED.
+///The credit of a connection in both directions, and the frames about it: MAX_DATA and DATA_BLOCKED.
 ///
-/// Streams count their bytes in `send` and `receive` beside their own limits. The frames are written
-/// when there is a packet; until then they are due.
+///Streams count their bytes in `send` and `receive` as well as in their own limits.
 #[derive(Debug)]
 pub(crate) struct ConnectionFlow {
     /// The credit that the peer grants us.
@@ -39,18 +37,16 @@ impl ConnectionFlow {
         }
     }
 
-    /// Draws the growth of the receive window from a shared budget.
+    /// Takes the memory for growth of the receive window from a shared budget.
     pub(crate) fn draw_from(&mut self, budget: WindowBudget) {
         self.receive.draw_from(budget);
     }
 
-    /// Returns true if a frame is due.
     #[inline]
     pub(crate) const fn has_frames_to_send(&self) -> bool {
         self.is_max_data_due | self.is_data_blocked_due
     }
 
-    /// Returns the number of frames that are due.
     pub(crate) const fn due_frames(&self) -> usize {
         self.is_max_data_due as usize + self.is_data_blocked_due as usize
     }
@@ -78,8 +74,8 @@ impl ConnectionFlow {
         is_new
     }
 
-    /// Withdraws DATA_BLOCKED, because nothing waits for the peer's credit any more. It is requested
-    /// again when something does.
+    ///Withdraws DATA_BLOCKED, because no data waits for the peer's credit any more. It is requested again when
+    /// data waits.
     pub(crate) fn withdraw_blocked(&mut self) {
         if std::mem::take(&mut self.is_data_blocked_due) {
             self.send.clear_signal();
@@ -143,7 +139,7 @@ impl ConnectionFlow {
         is_needed
     }
 
-    /// Forgets the peer's limit and the credit that refused early data used (RFC 9001 §4.6.2).
+    /// Resets the peer's limit and the credit that rejected early data used (RFC 9001 §4.6.2).
     pub(crate) fn on_early_data_rejected(&mut self) {
         self.send = SendLimit::default();
         (self.is_max_data_due, self.is_data_blocked_due) = (false, false);

@@ -19,7 +19,7 @@ pub(crate) use send_limit::SendLimit;
 pub(crate) use window_budget::Draw;
 pub(crate) use window_budget::WindowBudget;
 
-/// Returns true if a packet has room for any control frame of streams and flow control.
+/// Returns true if any control frame of streams and flow control fits into a packet.
 pub(crate) fn fits_control_frame(packet: &PacketBuilder<'_>) -> bool {
     packet.remaining() >= LARGEST_CONTROL
 }

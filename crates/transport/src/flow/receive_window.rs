@@ -195,7 +195,7 @@ impl ReceiveWindow {
             self.raise();
         } else if self.is_held_up() {
             let before = self.autotune.window();
-            self.autotune.on_held_up(rtt);
+            self.autotune.on_stalled(rtt);
             if self.autotune.window() > before {
                 self.raise();
             }

@@ -7,15 +7,15 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 /// (attack limit K16). Clones share one budget.
 ///
 /// The initial window of each connection is granted in any case, because the number of connections
-/// is limited. Growth depends on the traffic of the peer. Without a common bound, each of thousands
-/// of peers could make us keep the largest window.
+/// is limited.Growth depends on the traffic of the peer: without a common bound, each of thousands
+/// of peers could make us reserve the largest window.
 #[derive(Clone, Debug)]
 pub struct WindowBudget(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
     left: AtomicU64,
-    /// True while memory is tight: nothing can be drawn.
+    /// True while memory is short: [`Draw::take`] returns 0.
     is_frozen: AtomicBool,
 }
 
@@ -34,22 +34,22 @@ impl WindowBudget {
         self.0.left.load(Ordering::Relaxed)
     }
 
-    /// Grants nothing while `is_frozen`.
+    /// Stops or resumes growth. No bytes are granted while `is_frozen`.
     #[inline]
     pub(crate) fn freeze(&self, is_frozen: bool) {
         self.0.is_frozen.store(is_frozen, Ordering::Relaxed);
     }
 
-    /// Draws up to `wanted` bytes for an owner that has drawn `taken` already, and returns how many. An owner
-    /// may have an eighth of what the others have left: eight that hold all they can leave a third to those that
-    /// come later.
-    fn take(&self, wanted: u64, taken: u64) -> u64 {
+    /// Draws up to `requested` bytes for an owner that has drawn `taken` already, and returns how many.An owner
+    /// may have an eighth of what the others have left: if eight owners take all they may, a third is left for
+    /// later ones.
+    fn take(&self, requested: u64, taken: u64) -> u64 {
         if self.0.is_frozen.load(Ordering::Relaxed) {
             return 0;
         }
         let granted = |left: u64| {
-            let most = left.saturating_add(taken) / SHARE;
-            wanted.min(most.saturating_sub(taken)).min(left)
+            let max = left.saturating_add(taken) / SHARE;
+            requested.min(max.saturating_sub(taken)).min(left)
         };
         let less = |left: u64| Some(left - granted(left));
         let before = self
@@ -63,7 +63,7 @@ impl WindowBudget {
 /// The divisor of what others have left that yields one window's maximum.
 const SHARE: u64 = 8;
 
-/// Bytes that one window has drawn; returned when the window is dropped.
+/// The bytes that one window has drawn. They return to the budget when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Draw {
     budget: WindowBudget,
@@ -75,9 +75,9 @@ impl Draw {
         Self { budget, taken: 0 }
     }
 
-    /// Draws up to `wanted` bytes, and returns how many.
-    pub(crate) fn take(&mut self, wanted: u64) -> u64 {
-        let granted = self.budget.take(wanted, self.taken);
+    /// Draws up to `requested` bytes, and returns how many.
+    pub(crate) fn take(&mut self, requested: u64) -> u64 {
+        let granted = self.budget.take(requested, self.taken);
         self.taken += granted;
         granted
     }

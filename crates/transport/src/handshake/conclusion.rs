@@ -10,61 +10,61 @@ use courser_wire::frame::{Frame, NewToken};
 use crate::build::packet_builder::PacketBuilder;
 use crate::space::sent::SentFrame;
 
-/// The frames that a server owes a client when the handshake is complete.
+/// The frames that a server sends when the handshake is complete.
 #[derive(Debug, Default)]
 pub(super) struct Conclusion {
-    /// HANDSHAKE_DONE waits to be sent.
+    /// True if HANDSHAKE_DONE is due.
     sends_done: bool,
     /// Time at which HANDSHAKE_DONE was last sent, until it is acknowledged.
     done_sent: Option<Time>,
-    /// The endpoint should make tokens.
-    wants_tokens: bool,
+    /// True if the endpoint should create tokens.
+    needs_tokens: bool,
     /// Tokens for the client's next connections.
     tokens: Vec<Bytes>,
-    /// The tokens wait to be sent.
+    /// True if NEW_TOKEN frames are due.
     sends_tokens: bool,
 }
 
 impl Conclusion {
-    /// The handshake is complete.
+    /// Requests HANDSHAKE_DONE and tokens, when the handshake is complete.
     pub(super) fn begin(&mut self) {
         self.sends_done = true;
-        self.wants_tokens = true;
+        self.needs_tokens = true;
     }
 
-    /// Gives back what waits: the connection is over.
+    /// Withdraws all frames, because the connection is over.
     pub(super) fn on_close(&mut self) {
         self.tokens = Vec::new();
         self.sends_tokens = false;
         self.sends_done = false;
     }
 
-    /// Sends HANDSHAKE_DONE again, once per round trip at the most, because the client seems not to
-    /// have received it.
+    ///Requests HANDSHAKE_DONE again, at most once per round trip, because the client seems not to have
+    /// received it.
     pub(super) fn repeat_done(&mut self, now: Time, rtt: Duration) {
         if self.done_sent.is_some_and(|sent| now >= sent + rtt) {
             self.sends_done = true;
         }
     }
 
-    /// Returns true once, when the endpoint should make tokens.
+    /// Returns true once when the endpoint should create tokens.
     pub(super) fn take_token_request(&mut self) -> bool {
-        std::mem::take(&mut self.wants_tokens)
+        std::mem::take(&mut self.needs_tokens)
     }
 
-    /// Takes tokens for NEW_TOKEN frames.
+    /// Queues a NEW_TOKEN frame for each token.
     pub(super) fn queue_tokens(&mut self, tokens: Vec<Bytes>) {
         self.sends_tokens = !tokens.is_empty();
         self.tokens = tokens;
     }
 
-    /// Returns true if a frame waits.
+    /// Returns true if a frame is due.
     #[inline]
     pub(super) fn has_frames_to_send(&self) -> bool {
         self.sends_done || self.sends_tokens
     }
 
-    /// Writes the frames that wait. All NEW_TOKEN frames travel in one packet.
+    /// Writes the frames that are due. All NEW_TOKEN frames go into one packet.
     pub(super) fn write_frames(&mut self, now: Time, packet: &mut PacketBuilder<'_>) {
         if self.sends_done && packet.remaining() >= 1 {
             Frame::HandshakeDone.encode(packet.writer());
@@ -112,7 +112,7 @@ mod tests {
     use super::*;
     use crate::space::sent::FrameLists;
 
-    /// Writes what waits into a packet with this much room; returns the bytes.
+    /// Writes the frames that are due into a packet of at most `room` bytes. Returns its size.
     fn write(conclusion: &mut Conclusion, now: Time, room: usize) -> usize {
         let (mut room, mut lists) = (vec![0; room], FrameLists::default());
         let mut packet = PacketBuilder::new(&mut room, &mut lists);
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn tokens_travel_together_and_again_when_lost() {
+    fn tokens_share_a_packet_and_are_sent_again_when_lost() {
         let mut conclusion = Conclusion::default();
         conclusion.queue_tokens(vec![Bytes::from_static(b"one"), Bytes::from_static(b"two")]);
         assert_eq!(write(&mut conclusion, Time::ZERO, 9), 0, "one would fit");
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn tokens_are_asked_for_once() {
+    fn tokens_are_requested_once() {
         let mut conclusion = Conclusion::default();
         assert!(!conclusion.take_token_request());
         conclusion.begin();
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_waits_once_the_connection_is_over() {
+    fn no_frame_is_due_after_close() {
         let mut conclusion = Conclusion::default();
         conclusion.begin();
         conclusion.queue_tokens(vec![Bytes::from_static(b"token")]);

@@ -1,4 +1,4 @@
-//! The CRYPTO stream of one encryption level, both ways. RFC 9000 §7.5, §19.6.
+//! The CRYPTO stream of one encryption level, in both directions. RFC 9000 §7.5, §19.6.
 
 use std::collections::VecDeque;
 
@@ -10,13 +10,13 @@ use crate::build::packet_builder::PacketBuilder;
 use crate::error::TransportError;
 use crate::space::sent::SentFrame;
 
-/// The most separate pieces that wait for a gap to be filled (limit K02).
+/// Maximum of separate pieces past a gap (limit K02).
 const MAX_PIECES: usize = 32;
 
-/// Handshake bytes in order, both ways, at one level.
+/// The handshake bytes of one encryption level, in both directions.
 ///
-/// Memory follows the bytes that arrived, never the offsets a peer claims: a piece far ahead
-/// costs its own length.
+///Memory depends on the bytes that arrived, and not on their offsets: a piece far ahead takes only its own
+/// length.
 #[derive(Debug)]
 pub struct CryptoStream {
     /// Bytes past `read` that are accepted (limit K01).
@@ -53,7 +53,7 @@ impl CryptoStream {
         }
     }
 
-    /// Frees the room for bytes that are not there.
+    /// Frees spare capacity.
     pub fn shrink(&mut self) {
         self.ready.shrink_to_fit();
         self.pieces.shrink_to_fit();
@@ -62,16 +62,16 @@ impl CryptoStream {
         self.send.lost.shrink();
     }
 
-    /// Takes a frame. The first bytes received for an offset win.
+    /// Stores the bytes of a frame. The first bytes received for an offset are kept.
     ///
     /// # Errors
     ///
     /// CRYPTO_BUFFER_EXCEEDED past the limit or with too many gaps.
     pub fn on_crypto_frame(&mut self, frame: &Crypto<'_>) -> Result<(), TransportError> {
         let end = frame.offset + frame.data.len() as u64;
-        let most = self.read + self.limit;
-        if end > most {
-            return Err(exceeded(format!("CRYPTO up to {end} exceeds {most}")));
+        let max = self.read + self.limit;
+        if end > max {
+            return Err(exceeded(format!("CRYPTO up to {end} exceeds {max}")));
         }
         let next = self.read + self.ready.len() as u64;
         if frame.offset <= next {
@@ -92,12 +92,12 @@ impl CryptoStream {
             if offset < start {
                 let room = usize::try_from(start - offset).expect("bounded by the limit");
                 let (before, rest) = data.split_at(room.min(data.len()));
-                // The piece looked at has moved if a new one was put before it.
+                // The examined piece has moved if a new one was inserted before it.
                 index += self.insert_piece(index, offset, before)?;
                 (offset, data) = (start, rest);
             }
             let covered = end.saturating_sub(offset).min(data.len() as u64);
-            data = &data[usize::try_from(covered).expect("at most the data")..];
+            data = &data[usize::try_from(covered).expect("at max the data")..];
             offset += covered;
             if data.is_empty() {
                 return Ok(());
@@ -107,7 +107,7 @@ impl CryptoStream {
         self.insert_piece(index, offset, data).map(drop)
     }
 
-    /// Inserts bytes that no piece has before the piece at `index`. Returns the number of new
+    ///Inserts bytes, none of which are in a piece, before the piece at `index`. Returns the number of new
     /// pieces.
     fn insert_piece(
         &mut self,
@@ -115,7 +115,7 @@ impl CryptoStream {
         offset: u64,
         data: &[u8],
     ) -> Result<usize, TransportError> {
-        // Extending the piece before needs no new one.
+        // The previous piece is extended if the bytes follow it.
         if let Some((start, piece)) = index.checked_sub(1).and_then(|at| self.pieces.get_mut(at))
             && *start + piece.len() as u64 == offset
         {
@@ -149,7 +149,7 @@ impl CryptoStream {
         !frame.data.is_empty() && end <= self.read + self.ready.len() as u64
     }
 
-    /// Takes the bytes that are in order.
+    /// Removes and returns the bytes that are in order.
     pub fn read(&mut self) -> Option<Vec<u8>> {
         if self.ready.is_empty() {
             return None;
@@ -169,7 +169,7 @@ impl CryptoStream {
         self.read
     }
 
-    /// Bytes held for the peer's data.
+    /// Returns the bytes received that TLS has not read.
     #[cfg(test)]
     pub fn buffered(&self) -> usize {
         self.ready.len()
@@ -185,7 +185,7 @@ impl CryptoStream {
         self.send.bytes.extend(bytes);
     }
 
-    /// Bytes queued or in flight.
+    /// Returns the bytes written by TLS that are unsent or not acknowledged.
     #[cfg(test)]
     pub fn unacked(&self) -> usize {
         self.send.bytes.len()
@@ -217,12 +217,12 @@ impl CryptoStream {
         }
     }
 
-    /// Handles the acknowledgement of these bytes.
+    /// Processes the acknowledgement of these bytes.
     pub fn on_acked(&mut self, offset: u64, len: u16) {
         self.send.on_acked(offset, u64::from(len));
     }
 
-    /// Queues these bytes, which are lost, to be sent again.
+    /// Queues lost bytes to be sent again.
     pub fn on_lost(&mut self, offset: u64, len: u16) {
         let end = offset + u64::from(len);
         self.send.lost.insert(offset.max(self.send.base)..end);

@@ -1,4 +1,4 @@
-//! The handshake as bytes: the CRYPTO streams of all encryption levels. RFC 9000 §7.5, RFC 9001 §4.
+//! The CRYPTO streams of all encryption levels. RFC 9000 §7.5, RFC 9001 §4.
 
 use courser_base::Side;
 use courser_wire::frame::Crypto;
@@ -8,7 +8,7 @@ use crate::build::packet_builder::PacketBuilder;
 use crate::error::TransportError;
 use crate::space::SpaceId;
 
-/// The CRYPTO streams of a connection. The first two go with their keys.
+/// The CRYPTO streams of a connection. The first two exist as long as their keys.
 #[derive(Debug)]
 pub(crate) struct CryptoStreams {
     side: Side,
@@ -18,7 +18,7 @@ pub(crate) struct CryptoStreams {
 }
 
 impl CryptoStreams {
-    /// Creates the stream of 1-RTT packets. The other two are opened with their keys.
+    /// Creates the stream of 1-RTT packets. The other two are created with their keys.
     pub(crate) fn new(side: Side) -> Self {
         Self {
             side,
@@ -28,17 +28,16 @@ impl CryptoStreams {
         }
     }
 
-    /// Frees all bytes.
     pub(crate) fn free(&mut self) {
         *self = Self::new(self.side);
     }
 
-    /// Frees the room for bytes that are not there.
+    /// Frees spare capacity.
     pub(crate) fn shrink(&mut self) {
         self.application.shrink();
     }
 
-    /// Opens the stream of a space whose keys have arrived.
+    /// Creates the stream of a space whose keys became available.
     pub(crate) fn open(&mut self, id: SpaceId) {
         let new = || Box::new(CryptoStream::new(crypto_limit(self.side, id)));
         match id {
@@ -50,7 +49,7 @@ impl CryptoStreams {
         }
     }
 
-    /// Forgets the stream of a space whose keys are discarded.
+    /// Removes the stream of a space whose keys are discarded.
     pub(crate) fn discard(&mut self, id: SpaceId) {
         match id {
             SpaceId::Initial => self.initial = None,
@@ -59,7 +58,7 @@ impl CryptoStreams {
         }
     }
 
-    /// Takes a CRYPTO frame.
+    /// Processes a CRYPTO frame.
     ///
     /// # Errors
     ///
@@ -79,14 +78,14 @@ impl CryptoStreams {
         initial.is_some_and(|stream| stream.has_received(frame))
     }
 
-    /// Returns true if a frame holds more than was passed to TLS already.
+    /// Returns true if a frame contains bytes that were not passed to TLS yet.
     pub(crate) fn is_ahead(&self, id: SpaceId, frame: &Crypto<'_>) -> bool {
         let end = frame.offset + frame.data.len() as u64;
         self.get(id)
             .is_some_and(|stream| end > stream.read_offset())
     }
 
-    /// Takes the next bytes for TLS.
+    /// Removes and returns the next bytes for TLS.
     pub(crate) fn read(&mut self, id: SpaceId) -> Option<Vec<u8>> {
         self.get_mut(id)?.read()
     }
@@ -96,7 +95,7 @@ impl CryptoStreams {
         self.get(id).is_some_and(CryptoStream::has_unread)
     }
 
-    /// Queues bytes of TLS.
+    /// Queues bytes from TLS to be sent.
     pub(crate) fn write(&mut self, id: SpaceId, bytes: &[u8]) {
         if let Some(stream) = self.get_mut(id)
             && !bytes.is_empty()
@@ -105,41 +104,41 @@ impl CryptoStreams {
         }
     }
 
-    /// Returns true if bytes of TLS wait to be sent.
+    /// Returns true if bytes from TLS are unsent or lost.
     #[inline]
     pub(crate) fn has_frames_to_send(&self, id: SpaceId) -> bool {
         self.get(id).is_some_and(CryptoStream::has_frames_to_send)
     }
 
-    /// Writes CRYPTO frames, as far as there is room.
+    /// Writes as many CRYPTO frames as fit.
     pub(crate) fn write_frames(&mut self, id: SpaceId, packet: &mut PacketBuilder<'_>) {
         if let Some(stream) = self.get_mut(id) {
             stream.write_frames(packet);
         }
     }
 
-    /// A frame was acknowledged.
+    /// Processes the acknowledgement of a frame.
     pub(crate) fn on_acked(&mut self, id: SpaceId, offset: u64, len: u16) {
         if let Some(stream) = self.get_mut(id) {
             stream.on_acked(offset, len);
         }
     }
 
-    /// A frame was lost, or a probe repeats it.
+    /// Queues the bytes of a frame again, because it was lost or a probe repeats it.
     pub(crate) fn on_lost(&mut self, id: SpaceId, offset: u64, len: u16) {
         if let Some(stream) = self.get_mut(id) {
             stream.on_lost(offset, len);
         }
     }
 
-    /// Sends the first flight again, after a Retry.
+    /// Queues the first flight again, after a Retry.
     pub(crate) fn rewind_initial(&mut self) {
         if let Some(stream) = &mut self.initial {
             stream.rewind();
         }
     }
 
-    /// The stream of a space.
+    /// Returns the stream of a space, if its keys are available.
     #[inline]
     pub(crate) fn get(&self, id: SpaceId) -> Option<&CryptoStream> {
         match id {
@@ -194,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_flight_may_be_longer_than_a_client_flight() {
+    fn server_flight_may_be_longer_than_client_flight() {
         let data = vec![0; 64 * 1024];
         for (side, fits) in [(Side::Client, true), (Side::Server, false)] {
             let mut streams = CryptoStreams::new(side);
@@ -205,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn discarded_streams_take_and_send_nothing() {
+    fn discarded_stream_ignores_frames_and_sends_none() {
         let mut streams = CryptoStreams::new(Side::Client);
         streams.open(SpaceId::Initial);
         streams.write(SpaceId::Initial, b"hello");

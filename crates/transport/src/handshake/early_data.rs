@@ -12,11 +12,11 @@ pub enum EarlyData {
     /// was not offered any, or has refused it.
     #[default]
     None,
-    /// The client may send early data, and the server has not answered.
+    /// The client may send early data; the server has not accepted or rejected it yet.
     Offered,
     /// The server accepts the early data.
     Accepted,
-    /// The server has refused the early data. All streams that the client opened before are gone.
+    /// The server has rejected the early data. All streams that the client opened before are removed.
     Rejected,
 }
 
@@ -30,20 +30,19 @@ pub(super) struct Early {
     has_sent_hello: bool,
     /// The limits that a client assumes until the server's are known.
     remembered: Option<Box<TransportParameters>>,
-    /// Bytes of 0-RTT packets that a server takes.
-    room: u64,
+    /// Bytes of 0-RTT packets that a server still accepts.
+    budget: u64,
 }
 
 impl Early {
-    /// The early data of a server that takes `room` bytes of 0-RTT packets.
-    pub(super) fn of_server(room: u64) -> Self {
+    /// Creates the state of a server that accepts `budget` bytes of 0-RTT packets.
+    pub(super) fn of_server(budget: u64) -> Self {
         Self {
-            room,
+            budget,
             ..Self::default()
         }
     }
 
-    /// The state for the application.
     pub(super) fn state(&self) -> EarlyData {
         self.state
     }
@@ -53,31 +52,31 @@ impl Early {
         self.was_asked
     }
 
-    /// TLS was asked, and has no secret.
+    /// Records that TLS was asked and has no secret.
     pub(super) fn on_none(&mut self) {
         self.was_asked = true;
     }
 
-    /// A server accepts early data.
+    /// Records that this server accepts early data.
     pub(super) fn on_accepted(&mut self) {
         self.was_asked = true;
         self.state = EarlyData::Accepted;
     }
 
-    /// A client sends early data within these limits of the server.
+    /// Records that this client sends early data, within the remembered limits of the server.
     pub(super) fn on_offered(&mut self, remembered: Box<TransportParameters>) {
         self.was_asked = true;
         self.state = EarlyData::Offered;
         self.remembered = Some(remembered);
     }
 
-    /// A client sends a ClientHello. Returns true for the second one, which answers a
-    /// HelloRetryRequest: that has refused the early data (RFC 8446 §4.1.2).
+    ///Records that a client sends a ClientHello. Returns true for the second one after an offer: it follows a
+    /// HelloRetryRequest, which rejects the early data (RFC 8446 §4.1.2).
     pub(super) fn on_client_hello(&mut self) -> bool {
         std::mem::replace(&mut self.has_sent_hello, true) && self.state == EarlyData::Offered
     }
 
-    /// The handshake of a client is complete. Returns the new state if early data was offered.
+    /// Decides the state when the server's parameters are known. Returns it if early data was offered.
     ///
     /// # Errors
     ///
@@ -102,16 +101,16 @@ impl Early {
         Ok(Some(self.state))
     }
 
-    /// Takes room for a 0-RTT packet of `len` bytes. Returns false when it is used up (limit K153).
-    pub(super) fn take_room(&mut self, len: usize) -> bool {
-        let left = self.room.checked_sub(len as u64);
-        self.room = left.unwrap_or(0);
+    /// Subtracts `len` bytes for a 0-RTT packet. Returns false when the budget is used up (limit K153).
+    pub(super) fn take_budget(&mut self, len: usize) -> bool {
+        let left = self.budget.checked_sub(len as u64);
+        self.budget = left.unwrap_or(0);
         left.is_some()
     }
 }
 
-/// Returns the limits of a server that a client may assume in early data. What describes the past
-/// connection only has its default (RFC 9000 §7.4.1).
+/// Returns the limits of a server that a client may assume in early data.Parameters that
+/// apply only to the past connection have their defaults (RFC 9000 §7.4.1).
 pub(super) fn remember(bytes: &[u8]) -> Option<Box<TransportParameters>> {
     let all = TransportParameters::decode(bytes, courser_base::Side::Server).ok()?;
     Some(Box::new(TransportParameters {
@@ -131,7 +130,7 @@ pub(super) fn remember(bytes: &[u8]) -> Option<Box<TransportParameters>> {
     }))
 }
 
-/// Returns the name of the first limit that has fallen.
+/// Returns the name of the first limit that is lower than before.
 fn lowered(then: &TransportParameters, now: &TransportParameters) -> Option<&'static str> {
     let limits = |it: &TransportParameters| {
         [
@@ -162,11 +161,11 @@ fn lowered(then: &TransportParameters, now: &TransportParameters) -> Option<&'st
         .map(|((name, _), _)| name)
 }
 
-/// A secret of 0-RTT packets that other parts have to follow.
+/// The secret of 0-RTT packets, for the parts that send or receive them.
 #[derive(Debug)]
 pub(crate) struct EarlyKeys {
     pub(crate) secret: Secret,
-    /// The limits within which a client may send. A server has the client's parameters.
+    /// The limits within which a client may send. `None` on a server.
     pub(crate) remembered: Option<Box<TransportParameters>>,
 }
 
@@ -243,14 +242,14 @@ mod tests {
     }
 
     #[test]
-    fn without_an_offer_nothing_is_settled() {
+    fn without_offer_no_state_is_returned() {
         let mut early = Early::default();
         assert_eq!(early.settle(true, &parameters()), Ok(None));
         assert_eq!(early.state(), EarlyData::None);
     }
 
     #[test]
-    fn the_second_client_hello_ends_an_offer() {
+    fn second_client_hello_ends_offer() {
         let mut early = offered();
         assert!(!early.on_client_hello());
         assert!(early.on_client_hello());
@@ -273,14 +272,14 @@ mod tests {
     }
 
     #[test]
-    fn room_is_used_up_for_good() {
+    fn used_budget_does_not_return() {
         let mut early = Early::of_server(100);
-        assert!(early.take_room(60));
-        assert!(early.take_room(40), "at the limit");
-        assert!(!early.take_room(1), "one above the limit");
+        assert!(early.take_budget(60));
+        assert!(early.take_budget(40), "at the limit");
+        assert!(!early.take_budget(1), "one above the limit");
         let mut early = Early::of_server(100);
-        assert!(early.take_room(60));
-        assert!(!early.take_room(41));
-        assert!(!early.take_room(1), "a packet too large ends it");
+        assert!(early.take_budget(60));
+        assert!(!early.take_budget(41));
+        assert!(!early.take_budget(1), "a packet too large ends it");
     }
 }

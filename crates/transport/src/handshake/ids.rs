@@ -23,7 +23,7 @@ pub(crate) struct HandshakeIds {
 }
 
 impl HandshakeIds {
-    /// The IDs of a client that sends its first Initial from `local` to `original`.
+    /// Creates the IDs of a client that sends its first Initial from `local` to `original`.
     pub(crate) fn of_client(local: ConnectionId, original: ConnectionId) -> Self {
         Self {
             side: Side::Client,
@@ -34,7 +34,7 @@ impl HandshakeIds {
         }
     }
 
-    /// The IDs of a server whose client has the source ID `peer`.
+    /// Creates the IDs of a server whose client has the source ID `peer`.
     pub(crate) fn of_server(
         local: ConnectionId,
         original: ConnectionId,
@@ -50,12 +50,12 @@ impl HandshakeIds {
         }
     }
 
-    /// The ID from which Initial keys are derived (RFC 9001 §5.2).
+    /// Returns the ID from which Initial keys are derived (RFC 9001 §5.2).
     pub(super) fn initial_destination(&self) -> ConnectionId {
         self.retry.unwrap_or(self.original)
     }
 
-    /// Begins again with a first Initial to `destination`.
+    /// Starts again with a first Initial to `destination`.
     pub(super) fn restart(&mut self, destination: ConnectionId) {
         self.original = destination;
     }
@@ -65,12 +65,11 @@ impl HandshakeIds {
         self.local
     }
 
-    /// Which end this is.
     pub(super) fn side(&self) -> Side {
         self.side
     }
 
-    /// Checks the rules about long headers that need no keys (RFC 9000 §7.2, §14.1, §17.2.2).
+    /// Checks the rules about long headers that can be checked without keys (RFC 9000 §7.2, §14.1, §17.2.2).
     /// `datagram_len` is the length of the whole datagram.
     pub(super) fn accepts(&self, packet: &Packet, datagram_len: usize) -> bool {
         if packet.kind == PacketKind::OneRtt {
@@ -86,8 +85,8 @@ impl HandshakeIds {
         self.peer.is_none_or(|source| source == packet.source)
     }
 
-    /// Takes the source ID of the server's first packet, which later packets are sent to
-    /// (RFC 9000 §7.2). Returns it the first time.
+    ///Stores the source ID of the server's first packet, to which later packets are sent (RFC 9000 §7.2).
+    /// Returns it when it is new.
     pub(super) fn on_first_packet(&mut self, packet: &Packet) -> Option<ConnectionId> {
         if self.peer.is_some() || packet.kind != PacketKind::Initial {
             return None;
@@ -96,26 +95,25 @@ impl HandshakeIds {
         self.peer
     }
 
-    /// Returns true if a Version Negotiation packet to this client, sent from `source`, may be believed:
-    /// only the first answer to its Initial may be one (RFC 9000 §6.2).
+    /// Returns true if a Version Negotiation packet to this client, sent from `source`,is acceptable:
+    /// only as the first response to its Initial (RFC 9000 §6.2).
     pub(super) fn is_unanswered_by(&self, source: &[u8]) -> bool {
         self.is_unanswered() && source == &self.original[..]
     }
 
-    /// Takes the source ID of a Retry (RFC 9000 §17.2.5.2). Returns false if the packet has to be
-    /// discarded.
+    ///Stores the source ID of a Retry (RFC 9000 §17.2.5.2). Returns false if the packet has to be discarded.
     pub(super) fn on_retry(&mut self, packet: &Packet, bytes: &[u8]) -> bool {
-        let is_welcome = self.is_unanswered()
+        let is_acceptable = self.is_unanswered()
             && (1..=MAX_RETRY_TOKEN).contains(&packet.token.len())
             && packet.source != self.original
             && retry_integrity::is_valid(&self.original, bytes);
-        if is_welcome {
+        if is_acceptable {
             self.retry = Some(packet.source);
         }
-        is_welcome
+        is_acceptable
     }
 
-    /// Returns true for a client that neither a server nor a Retry has answered.
+    /// Returns true for a client that has received neither a packet of the server nor a Retry.
     pub(super) fn is_unanswered(&self) -> bool {
         self.side.is_client() && self.peer.is_none() && self.retry.is_none()
     }
@@ -144,7 +142,7 @@ impl HandshakeIds {
     }
 }
 
-/// The error for transport parameters that break a rule.
+/// Returns the error for transport parameters that break a rule.
 pub(super) fn parameter_error(reason: String) -> TransportError {
     TransportError::new(TransportErrorCode::TRANSPORT_PARAMETER_ERROR, reason)
 }
@@ -153,6 +151,6 @@ fn mismatch(name: &str) -> TransportError {
     parameter_error(format!("{name} is not what the packets say"))
 }
 
-/// A client discards a Retry with a longer token (limit K95). Such a token would leave no room for
-/// CRYPTO data in its Initials, and the Retry may come from anybody who saw the first one.
+/// A client discards a Retry with a longer token (limit K95).Such a token would leave no space for
+/// CRYPTO data in its Initials, and an attacker who saw the first Initial can forge the Retry.
 const MAX_RETRY_TOKEN: usize = 1024;

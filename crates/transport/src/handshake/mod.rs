@@ -53,7 +53,7 @@ use crate::space::SpaceId;
 pub(crate) struct Handshake {
     ids: HandshakeIds,
     version: Negotiation,
-    /// The means of another first flight, which a Version Negotiation packet may cause.
+    /// What a client needs to start again after a Version Negotiation packet.
     restart: Option<Box<Restart>>,
     started: Time,
     timeout: Duration,
@@ -61,7 +61,7 @@ pub(crate) struct Handshake {
     /// True if TLS reads in tasks that the endpoint hands out.
     offloads_tls: bool,
     turn: Turn,
-    /// Keys that TLS has made and that no step has returned.
+    /// Keys from TLS that no step has returned yet.
     keys: Option<Box<KeyChange>>,
     early: Early,
     crypto: CryptoStreams,
@@ -81,11 +81,11 @@ pub(crate) struct Handshake {
     /// The store into which a client puts tokens, and the name of the server there.
     token_store: Option<Foreign<(Arc<dyn TokenStore>, String), true>>,
     conclusion: Conclusion,
-    /// True once data that the peer seemed to miss was repeated before a probe timeout.
+    /// True once data that the peer seemed to lack was repeated before a probe timeout.
     was_sped_up: bool,
 }
 
-/// The beginning of a handshake.
+/// The arguments with which both sides start a handshake.
 pub(crate) struct Beginning {
     pub(crate) now: Time,
     /// The time that the whole handshake may take.
@@ -118,11 +118,11 @@ impl Handshake {
         handshake
     }
 
-    /// Begins the handshake of a server, with nothing to write before it has read. It takes at most
-    /// `early_room` bytes of 0-RTT packets.
-    pub(crate) fn server(beginning: Beginning, ids: HandshakeIds, early_room: u64) -> Self {
+    /// Begins the handshake of a server,which first waits for the ClientHello. It accepts at
+    /// most `early_budget` bytes of 0-RTT packets.
+    pub(crate) fn server(beginning: Beginning, ids: HandshakeIds, early_budget: u64) -> Self {
         let mut handshake = Self::new(beginning, ids, Turn::Read);
-        handshake.early = Early::of_server(early_room);
+        handshake.early = Early::of_server(early_budget);
         handshake
     }
 
@@ -183,8 +183,8 @@ impl Handshake {
         self.ids.initial_destination()
     }
 
-    /// Returns the peer's transport parameters, once they are authentic. A server that was idle has them
-    /// no longer.
+    /// Returns the peer's transport parameters,once they are authentic. An idle server has dropped
+    /// them.
     #[inline]
     pub(crate) fn peer_parameters(&self) -> Option<&TransportParameters> {
         self.peer_parameters.as_deref()
@@ -222,8 +222,8 @@ impl Handshake {
     }
 
     /// Returns true when 1-RTT packets may be sent. A client first sends its Finished. A server may
-    /// send before it has the client's (RFC 9001 §5.7), but only to a validated address, or in
-    /// answer to early data: then the client has shown a session of ours.
+    /// send before it has the client's (RFC 9001 §5.7),but only to a validated address, or if
+    /// it has accepted early data: then the client has presented a ticket of ours.
     #[inline]
     pub(crate) fn may_send_application(&self, is_address_validated: bool) -> bool {
         match self.side() {
@@ -237,19 +237,19 @@ impl Handshake {
         self.early.state()
     }
 
-    /// Returns true if 0-RTT packets without keys may be kept: their keys may come as long as the
-    /// ClientHello is not complete.
+    ///Returns true if 0-RTT packets should be buffered: as long as the ClientHello is incomplete, their keys
+    /// may still become available.
     pub(crate) fn may_get_early_keys(&self) -> bool {
         self.side().is_server() && !self.early.was_asked()
     }
 
-    /// Takes room for a 0-RTT packet of `len` bytes on a server. Returns false when it is used up
+    ///Subtracts a 0-RTT packet of `len` bytes from a server's budget. Returns false when that is used up
     /// (limit K153).
     pub(crate) fn take_early_budget(&mut self, len: usize) -> bool {
-        self.early.take_room(len)
+        self.early.take_budget(len)
     }
 
-    /// Checks that a server which has refused early data acknowledges none of it.
+    /// Checks that a server which has rejected early data acknowledges none of it.
     ///
     /// # Errors
     ///
@@ -259,7 +259,7 @@ impl Handshake {
         if self.early.state() == EarlyData::Rejected
             && ranges.any(|range| *range.start() < self.first_one_rtt)
         {
-            let reason = "0-RTT packets acknowledged that were refused";
+            let reason = "acknowledgement of rejected 0-RTT packets";
             return Err(TransportError::protocol_violation(reason));
         }
         Ok(())
@@ -271,12 +271,12 @@ impl Handshake {
         self.side().is_client() && number >= self.first_one_rtt
     }
 
-    /// Returns the time at which the handshake has taken too long.
+    /// Returns the time at which the handshake times out.
     ///
     /// The timeout covers the whole handshake. A client whose address is not validated, and from
     /// which the server receives nothing, has half of it (limit K12), because attackers make
-    /// half-open connections. A validated client may be on a path with many losses, where probe
-    /// timeouts of four and eight seconds are left. `last_received` is the time of the last packet from
+    /// half-open connections. A validated client may be on a path with many losses,where
+    /// probe timeouts of four and eight seconds occur. `last_received` is the time of the last packet from
     /// the peer.
     pub(crate) fn deadline(&self, last_received: Time, is_address_validated: bool) -> Option<Time> {
         if self.is_complete {
@@ -290,28 +290,28 @@ impl Handshake {
         })
     }
 
-    /// Checks the rules about long headers that need no keys (RFC 9000 §7.2, §14.1, §17.2.2,
+    /// Checks the rules about long headers that can be checked without keys (RFC 9000 §7.2, §14.1, §17.2.2,
     /// RFC 9369 §4.1).
     pub(crate) fn accepts_header(&self, packet: &Packet, datagram_len: usize) -> bool {
         self.version.accepts(packet) && self.ids.accepts(packet, datagram_len)
     }
 
-    /// Takes the server's first packet. Returns the destination ID from now on (RFC 9000 §7.2).
+    /// Processes the server's first packet. Returns the destination ID from now on (RFC 9000 §7.2).
     #[inline]
     pub(crate) fn on_first_packet(&mut self, packet: &Packet) -> Option<ConnectionId> {
         self.restart = None;
         self.ids.on_first_packet(packet)
     }
 
-    /// Takes a Retry in `bytes`, by which the server validates the client's address
-    /// (RFC 9000 §17.2.5.2). Returns false when the packet has to be discarded.
+    ///Processes a Retry in `bytes`, by which the server validates the client's address (RFC 9000
+    /// §17.2.5.2). Returns false when the packet has to be discarded.
     pub(crate) fn on_retry(&mut self, packet: &Packet, bytes: &[u8]) -> bool {
-        let is_welcome = self.version.accepts(packet) && self.ids.on_retry(packet, bytes);
-        if is_welcome {
+        let is_acceptable = self.version.accepts(packet) && self.ids.on_retry(packet, bytes);
+        if is_acceptable {
             self.token = Bytes::copy_from_slice(&bytes[packet.token.clone()]);
             self.crypto.rewind_initial();
         }
-        is_welcome
+        is_acceptable
     }
 
     /// Returns true when a Version Negotiation packet from `source` is acceptable (RFC 9000 §6.2).
@@ -319,22 +319,22 @@ impl Handshake {
         self.ids.is_unanswered_by(source)
     }
 
-    /// Returns true for a client that neither a server nor a Retry has answered.
+    /// Returns true for a client that has received neither a packet of the server nor a Retry.
     pub(crate) fn is_unanswered(&self) -> bool {
         self.ids.is_unanswered()
     }
 
-    /// Opens the CRYPTO stream of a space whose keys have arrived.
+    /// Creates the CRYPTO stream of a space whose keys became available.
     pub(crate) fn open_space(&mut self, id: SpaceId) {
         self.crypto.open(id);
     }
 
-    /// Forgets the CRYPTO stream of a space whose keys are discarded.
+    /// Removes the CRYPTO stream of a space whose keys are discarded.
     pub(crate) fn discard_space(&mut self, id: SpaceId) {
         self.crypto.discard(id);
     }
 
-    /// Takes a CRYPTO frame. Returns true when it repeats data of an Initial: the peer has no
+    ///Processes a CRYPTO frame. Returns true when it repeats data of an Initial: the peer has not received our
     /// acknowledgement of that data.
     ///
     /// # Errors
@@ -362,7 +362,7 @@ impl Handshake {
         Ok(is_repeated)
     }
 
-    /// Takes a NEW_TOKEN frame.
+    /// Processes a NEW_TOKEN frame: stores the token.
     ///
     /// # Errors
     ///
@@ -384,12 +384,12 @@ impl Handshake {
         Ok(())
     }
 
-    /// Begins a client's handshake again in another version, with a first flight to `destination`
+    /// Starts a client's handshake again in another version, with a first flight to `destination`
     /// (RFC 9368 §2.1).
     ///
     /// # Errors
     ///
-    /// Fails if TLS does not start. The connection cannot go on then.
+    /// Fails if TLS does not start. Then the connection cannot continue.
     pub(crate) fn restart(
         &mut self,
         version: Version,
@@ -429,22 +429,21 @@ impl Handshake {
         Ok(())
     }
 
-    /// Handles a Handshake packet that arrived after its keys were discarded: the client may have
-    /// missed HANDSHAKE_DONE. The frame is sent again, at most once per round trip, since the
-    /// packet may be forged.
+    ///Processes a Handshake packet that arrived after its keys were discarded: the client may not have
+    /// received HANDSHAKE_DONE. The frame is sent again, at most once per round trip, because the packet may
+    /// be forged.
     pub(crate) fn on_late_packet(&mut self, now: Time, rtt: Duration) {
         self.conclusion.repeat_done(now, rtt);
     }
 
-    /// Returns true once per connection: data that the peer seems to miss may be repeated ahead of
-    /// the probe timeout. That compensates for one lost packet. Two ends that answered every such
-    /// sign with another one would never stop (RFC 9002 §6.2.3).
+    ///Returns true once per connection: then data that the peer seems to lack may be repeated before the
+    /// probe timeout. That compensates for one lost packet. If both ends did this each time, they would
+    /// trigger each other endlessly (RFC 9002 §6.2.3).
     pub(crate) fn take_speed_up(&mut self) -> bool {
         !std::mem::replace(&mut self.was_sped_up, true)
     }
 
-    /// Handles the confirmation of the handshake. Frees the TLS session if no data can arrive for
-    /// it.
+    ///Processes the confirmation of the handshake. Frees the TLS session if no data for it can arrive.
     pub(crate) fn on_confirmed(&mut self) {
         if self.tls.here().is_some_and(|tls| tls.can_be_dropped()) {
             self.tls = Tls::Gone;
@@ -478,13 +477,13 @@ impl Handshake {
         }
     }
 
-    /// Returns true when CRYPTO data waits in a space.
+    /// Returns true when CRYPTO data of a space is unsent or lost.
     #[inline]
-    pub(crate) fn wants_to_send_crypto(&self, id: SpaceId) -> bool {
+    pub(crate) fn has_crypto_to_send(&self, id: SpaceId) -> bool {
         self.crypto.has_frames_to_send(id)
     }
 
-    /// Returns true when a frame for a 1-RTT packet waits.
+    /// Returns true when a frame for a 1-RTT packet is due.
     #[inline]
     pub(crate) fn has_frames_to_send(&self) -> bool {
         self.crypto.has_frames_to_send(SpaceId::Application) || self.conclusion.has_frames_to_send()
@@ -539,24 +538,24 @@ impl Handshake {
         self.conclusion.take_token_request()
     }
 
-    /// Takes tokens for NEW_TOKEN frames.
+    /// Queues a NEW_TOKEN frame for each token.
     pub(crate) fn queue_tokens(&mut self, tokens: Vec<Bytes>) {
         self.conclusion.queue_tokens(tokens);
     }
 
-    /// Returns true once for each task with TLS work, so that the endpoint lists it.
+    /// Returns true once for each task with TLS work: the endpoint has to add the connection to its list.
     #[inline]
     pub(crate) fn list_tls_task(&mut self) -> bool {
         self.tls.list()
     }
 
-    /// Hands out the TLS work that is listed.
+    /// Returns the listed TLS task, if there is one.
     pub(crate) fn take_tls_task(&mut self) -> Option<TlsTask> {
         self.tls.take_listed()
     }
 
-    /// Takes the session back from a task. Returns false when no task is awaited, as on a
-    /// connection that is over.
+    ///Puts back the session of a finished task. Returns false when no task is awaited, as on a connection
+    /// that is over.
     ///
     /// # Errors
     ///
@@ -571,8 +570,7 @@ impl Handshake {
         Ok(true)
     }
 
-    /// Handles a panic of TLS in a task, which loses the session. Returns false when no task is
-    /// awaited.
+    ///Processes a panic of TLS in a task, which has lost the session. Returns false when no task is awaited.
     pub(crate) fn on_tls_lost(&mut self) -> bool {
         let is_awaited = matches!(self.tls, Tls::Away);
         if is_awaited {
@@ -588,8 +586,8 @@ impl Handshake {
     }
 }
 
-/// The longest token, which must leave room for the ClientHello in our Initials. Longer ones are
-/// neither kept nor taken from a store (limit K36).
+///Maximum length of a token, so that a ClientHello fits into the same Initial. Longer tokens are neither
+/// stored nor used (limit K36).
 const MAX_TOKEN: usize = 512;
 
 #[cfg(test)]

@@ -7,16 +7,16 @@ use courser_wire::transport_parameters::TransportParameters;
 use super::early_data::EarlyKeys;
 use crate::error::TransportError;
 
-/// A step of the handshake, which other parts have to follow.
+/// A step of the handshake to which other parts of the connection have to react.
 #[derive(Debug)]
 pub(crate) enum Step {
-    /// The peer's transport parameters have arrived, and nothing has checked them.
+    /// The peer's transport parameters have arrived. They are not checked yet.
     Parameters(Box<TransportParameters>),
-    /// TLS has made the secret of 0-RTT packets.
+    /// TLS has derived the secret of 0-RTT packets.
     EarlyKeys(EarlyKeys),
-    /// The server has refused early data before its parameters are known: no more is sent.
+    /// The server has rejected early data before its parameters are known: no more is sent.
     EarlyDataStopped,
-    /// TLS has made keys.
+    /// TLS has derived keys.
     Keys(KeyChange),
     /// ALPN and server name are known.
     DataReady,
@@ -27,9 +27,9 @@ pub(crate) enum Step {
 /// The next action of a handshake.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Turn {
-    /// TLS reads what has arrived.
+    /// TLS reads the bytes that have arrived.
     Read,
-    /// TLS writes until it has nothing more.
+    /// TLS writes until it has no more bytes and keys.
     Write,
     /// The values that TLS has negotiated are examined.
     Settle,
@@ -42,7 +42,7 @@ pub(super) fn tls_error(error: TlsError) -> TransportError {
     TransportError::new(error.code(), error.message)
 }
 
-/// Returns the error for CRYPTO data to a session that takes no more (RFC 9001 §6, §8.3).
+/// Returns the error for CRYPTO data after the end of the session (RFC 9001 §6, §8.3).
 pub(super) fn unexpected_message() -> TransportError {
     let code = TransportErrorCode::crypto(UNEXPECTED_MESSAGE);
     TransportError::new(code, "TLS message after the handshake")

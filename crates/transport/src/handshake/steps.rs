@@ -15,8 +15,8 @@ use crate::error::TransportError;
 use crate::space::SpaceId;
 
 impl Handshake {
-    /// Has TLS read what has arrived and write what it has to send, until other parts have to
-    /// follow. `None` when all is done for now. While TLS is in a task, what has arrived waits
+    ///Lets TLS read and write until other parts of the connection have to react: then returns the step.
+    /// Returns `None` when TLS can do no more at present. While TLS is in a task, bytes that arrive wait
     /// (limit K01).
     ///
     /// # Errors
@@ -31,7 +31,7 @@ impl Handshake {
                 },
                 Turn::Write => self.write()?,
                 Turn::Settle => self.settle(),
-                Turn::Complete => self.look_for_end()?,
+                Turn::Complete => self.check_completion()?,
             };
             if step.is_some() {
                 return Ok(step);
@@ -52,7 +52,7 @@ impl Handshake {
                 return Err(unexpected_message());
             };
             if self.offloads_tls {
-                self.tls.ask(id.level(), bytes);
+                self.tls.begin_task(id.level(), bytes);
                 return Ok(false);
             }
             tls.read(id.level(), &bytes).map_err(tls_error)?;
@@ -62,7 +62,8 @@ impl Handshake {
         Ok(false)
     }
 
-    /// Queues what TLS writes. Parameters of the peer come before the keys made along with them.
+    /// Queues the bytes that TLS writes. Returns the peer's parameters before the keys that TLS derived at the
+    /// same time.
     fn write(&mut self) -> Result<Option<Step>, TransportError> {
         if let Some(step) = self.early_step() {
             return Ok(Some(step));
@@ -94,8 +95,8 @@ impl Handshake {
         Ok(self.keys.take().map(|keys| Step::Keys(*keys)))
     }
 
-    /// Asks TLS once for the secret of 0-RTT packets. A client has it from the start, a server when it
-    /// has read the ClientHello, which makes the keys of the next level too.
+    /// Asks TLS once for the secret of 0-RTT packets.A client has it from the start, a server when it
+    /// has read the ClientHello and derived the keys of the next level.
     fn early_step(&mut self) -> Option<Step> {
         let is_server = self.side().is_server();
         let is_time = !is_server || matches!(self.keys.as_deref(), Some(KeyChange::Handshake(_)));
@@ -125,8 +126,8 @@ impl Handshake {
         }))
     }
 
-    /// Settles the early data of a client when the server's parameters have arrived, before other
-    /// parts take them. Returns the new state if early data was offered.
+    /// Settles the early data of a clientwhen the server's parameters have arrived, before other
+    /// parts apply them. Returns the new state if early data was offered.
     ///
     /// # Errors
     ///
@@ -157,7 +158,7 @@ impl Handshake {
     }
 
     /// Checks the peer's parameters against the connection IDs and the versions of its packets
-    /// (RFC 9000 §7.3, RFC 9368 §4). Returns true on a server that moves to another version.
+    /// (RFC 9000 §7.3, RFC 9368 §4). Returns true on a server that switches to another version.
     ///
     /// # Errors
     ///
@@ -175,12 +176,12 @@ impl Handshake {
         Ok(has_moved)
     }
 
-    /// Keeps the peer's parameters, which all parts have accepted.
+    /// Stores the peer's parameters, which all parts have accepted.
     pub(crate) fn keep_parameters(&mut self, parameters: Box<TransportParameters>) {
         self.peer_parameters = Some(parameters);
     }
 
-    /// The keys of Handshake packets are installed: TLS goes on at their level.
+    /// Processes the installation of Handshake keys: TLS continues at their level.
     ///
     /// # Errors
     ///
@@ -190,12 +191,12 @@ impl Handshake {
         self.read_next_level(SpaceId::Handshake)
     }
 
-    /// The secrets of 1-RTT packets are installed: TLS writes at their level.
+    /// Processes the installation of 1-RTT secrets: TLS writes at their level.
     pub(crate) fn on_one_rtt_keys(&mut self) {
         self.writing = SpaceId::Application;
     }
 
-    /// No byte of a level may be left over when the next one begins (RFC 9001 §4.1.3).
+    /// Changes the level that TLS reads, and checks that no byte of the previous one is unread (RFC 9001 §4.1.3).
     fn read_next_level(&mut self, next: SpaceId) -> Result<(), TransportError> {
         let reading = std::mem::replace(&mut self.reading, next);
         if self.crypto.has_unread(reading) {
@@ -214,7 +215,7 @@ impl Handshake {
         Some(Step::DataReady)
     }
 
-    fn look_for_end(&mut self) -> Result<Option<Step>, TransportError> {
+    fn check_completion(&mut self) -> Result<Option<Step>, TransportError> {
         self.turn = Turn::Read;
         let Some(tls) = self.tls.here() else {
             return Ok(None);
@@ -233,8 +234,8 @@ impl Handshake {
         Ok(Some(Step::Complete))
     }
 
-    /// Completes the handshake. Returns the time that it has taken. `next_number` is the number of
-    /// the next 1-RTT packet.
+    ///Completes the handshake, and returns its duration. `next_number` is the number of the next 1-RTT
+    /// packet.
     ///
     /// # Errors
     ///

@@ -165,13 +165,13 @@ fn a_client_writes_before_it_has_read() {
     });
     handshake.open_space(SpaceId::Initial);
     assert!(matches!(handshake.next_step(), Ok(None)));
-    assert!(handshake.wants_to_send_crypto(SpaceId::Initial));
+    assert!(handshake.has_crypto_to_send(SpaceId::Initial));
     let (mut room, mut lists) = ([0; 100], FrameLists::default());
     let mut packet = PacketBuilder::new(&mut room, &mut lists);
     handshake.write_crypto_frames(SpaceId::Initial, &mut packet);
-    assert!(!handshake.wants_to_send_crypto(SpaceId::Initial));
+    assert!(!handshake.has_crypto_to_send(SpaceId::Initial));
     handshake.on_crypto_lost(SpaceId::Initial, 0, 5);
-    assert!(handshake.wants_to_send_crypto(SpaceId::Initial));
+    assert!(handshake.has_crypto_to_send(SpaceId::Initial));
 }
 
 #[test]

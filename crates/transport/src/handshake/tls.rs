@@ -8,7 +8,7 @@ use courser_crypto::{EncryptionLevel, TlsError, TlsSession};
 
 use crate::error::PanicPayload;
 
-/// A TLS session. It may hold the last handle of resolvers and verifiers of users.
+/// A TLS session. Its drop may run code of the application: resolvers and verifiers.
 pub(crate) type Session = Foreign<Box<dyn TlsSession>, true>;
 
 /// The TLS session of a connection.
@@ -20,23 +20,23 @@ pub(crate) type Session = Foreign<Box<dyn TlsSession>, true>;
 ///            │           ▲
 ///            └─► Away ───┘
 /// ```
-/// All states lead to `Gone` when the connection is over. A connection whose TLS work is not
-/// offloaded is only ever in the two on the right.
+/// All states lead to `Gone` when the connection is over.A connection whose TLS work is not
+/// offloaded has only the two states on the right.
 pub(crate) enum Tls {
-    /// With the connection.
+    /// The connection owns the session.
     Here(Session),
-    /// In a task that the endpoint has not noticed.
+    /// In a task that the endpoint has not listed yet.
     Asked(TlsTask),
-    /// In a task that waits in the endpoint's list.
+    /// In a task in the endpoint's list.
     Listed(TlsTask),
     /// In a task that was handed out.
     Away,
-    /// Nothing is left to be said, or the connection is over.
+    /// The handshake needs no session any more, or the connection is over.
     Gone,
 }
 
 impl Tls {
-    /// The session, if it is here.
+    /// Returns the session, if the connection owns it.
     pub(crate) fn here(&self) -> Option<&dyn TlsSession> {
         match self {
             Self::Here(session) => Some(&***session),
@@ -44,7 +44,7 @@ impl Tls {
         }
     }
 
-    /// The session, if it is here.
+    /// Returns the session, if the connection owns it.
     pub(crate) fn here_mut(&mut self) -> Option<&mut (dyn TlsSession + 'static)> {
         match self {
             Self::Here(session) => Some(&mut ***session),
@@ -52,7 +52,7 @@ impl Tls {
         }
     }
 
-    /// Returns true if no session will ever read again.
+    /// Returns true if the session has ended.
     pub(crate) fn is_gone(&self) -> bool {
         matches!(self, Self::Gone)
     }
@@ -62,8 +62,8 @@ impl Tls {
         matches!(self, Self::Asked(_) | Self::Listed(_) | Self::Away)
     }
 
-    /// Puts the session, which must be here, into a task that reads `bytes`.
-    pub(crate) fn ask(&mut self, level: EncryptionLevel, bytes: Vec<u8>) {
+    /// Moves the session into a task that reads `bytes`. The connection must own the session.
+    pub(crate) fn begin_task(&mut self, level: EncryptionLevel, bytes: Vec<u8>) {
         *self = match std::mem::replace(self, Self::Gone) {
             Self::Here(session) => Self::Asked(TlsTask {
                 session,
@@ -74,7 +74,7 @@ impl Tls {
         };
     }
 
-    /// Returns true once for each task: it is time to list it.
+    /// Returns true once for each task: the endpoint has to list it.
     pub(crate) fn list(&mut self) -> bool {
         if !matches!(self, Self::Asked(_)) {
             return false;
@@ -85,7 +85,7 @@ impl Tls {
         true
     }
 
-    /// Hands out the task that is listed.
+    /// Removes and returns the listed task.
     pub(crate) fn take_listed(&mut self) -> Option<TlsTask> {
         if !matches!(self, Self::Listed(_)) {
             return None;
@@ -99,14 +99,14 @@ impl Tls {
 
 /// TLS work of one connection: handshake bytes that have to be read.
 ///
-/// It owns all that it needs, so that it may run on any thread and take as long as it likes:
-/// resolvers, verifiers and signers of users are called in it. See
+///It may run on any thread and take any time, because it calls resolvers, verifiers and signers of the
+/// application. See
 /// [`Endpoint::poll_tls_task`](crate::Endpoint::poll_tls_task).
-#[must_use = "without its result the handshake does not go on"]
+#[must_use = "without its result the handshake does not continue"]
 pub struct TlsTask {
     session: Session,
     level: EncryptionLevel,
-    /// At most what limit K01 lets run ahead.
+    /// At most as many as limit K01 allows.
     bytes: Vec<u8>,
 }
 
@@ -118,7 +118,7 @@ impl TlsTask {
             level,
             bytes,
         } = self;
-        // After a panic the session is dropped without another look.
+        // After a panic the session is dropped and not used again.
         let work = AssertUnwindSafe(move || {
             let read = session.read(level, &bytes);
             Finished { session, read }
@@ -149,7 +149,7 @@ impl fmt::Debug for TlsResult {
     }
 }
 
-/// A task that came to its end.
+/// The result of a task that did not panic.
 pub(crate) struct Finished {
     pub(crate) session: Session,
     pub(crate) read: Result<(), TlsError>,

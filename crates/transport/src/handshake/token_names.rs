@@ -7,11 +7,11 @@ use std::net::{IpAddr, SocketAddr};
 use courser_base::ScopedIp;
 use courser_wire::Version;
 
-/// Returns the name of the server at `peer`, whose name in TLS is `server_name`. The usual port is left out.
+/// Returns the name of the server at `peer`, whose name in TLS is `server_name`. The port is omitted if it is 443.
 ///
-/// Different ports of one host are different servers (RFC 9110 §4.3.1), to which a token of another one
-/// would say that the client has been there (RFC 9000 §8.1.3), and a ticket is of no use. So are equal
-/// link-local addresses in different zones.
+/// Different ports of one host are different servers (RFC 9110 §4.3.1),so tokens and tickets of one are not sent
+/// to another: a token would disclose that the client has been at the other one (RFC 9000 §8.1.3). The same
+/// holds for equal link-local addresses in different zones.
 pub(crate) fn server_at(server_name: &str, peer: SocketAddr) -> String {
     let host = match server_name.parse::<IpAddr>() {
         Ok(ip) => ScopedIp::in_zone_of(ip, peer).to_string(),
@@ -32,7 +32,7 @@ pub(super) fn token_key(server: &str, version: Version) -> Cow<'_, str> {
     }
 }
 
-/// The port of https, which names without a port stand for.
+/// The port of https, omitted in names.
 const USUAL_PORT: u16 = 443;
 
 #[cfg(test)]

@@ -9,8 +9,8 @@ use crate::error::TransportError;
 
 /// The versions of one connection.
 ///
-/// A server negotiates when it has the client's transport parameters. A client learns the result
-/// from long headers (RFC 9369 §4):
+///A server negotiates when it has the client's transport parameters. A client reads the result from long
+/// headers (RFC 9369 §4):
 ///
 /// ```text
 ///             another version, or CRYPTO data
@@ -30,7 +30,7 @@ pub(crate) struct Negotiation {
     /// The version in which this end sends.
     current: Version,
     is_settled: bool,
-    /// True on a client whose first flight reacts to a Version Negotiation packet.
+    /// True on a client that has restarted after a Version Negotiation packet.
     has_reacted: bool,
 }
 
@@ -39,14 +39,14 @@ pub(crate) struct Negotiation {
 pub(crate) enum Reaction {
     /// The packet is ignored.
     Ignore,
-    /// No version of the list is supported: the attempt is over.
-    GiveUp,
+    /// No version of the list is supported: the connection fails.
+    Fail,
     /// A new first flight in this version follows.
     Restart(Version),
 }
 
 impl Negotiation {
-    /// The versions of a client that begins with `first`, or else with the first one of the list.
+    /// Creates the versions of a client that begins with `first`, or else with the first one of the list.
     pub(crate) fn of_client(supported: Versions, first: Option<Version>) -> Self {
         let first = first.or(supported.first()).unwrap_or(Version::V1);
         Self {
@@ -60,7 +60,7 @@ impl Negotiation {
         }
     }
 
-    /// The versions of a server whose client began with `original`.
+    /// Creates the versions of a server whose client began with `original`.
     pub(crate) fn of_server(supported: Versions, moves_clients: bool, original: Version) -> Self {
         Self {
             side: Side::Server,
@@ -99,8 +99,8 @@ impl Negotiation {
         is_needed.then(|| VersionInformation::new(chosen, self.supported))
     }
 
-    /// Returns true if a server may have to move the client, so that its answer depends on the
-    /// client's transport parameters.
+    ///Returns true if a server may change the version, so that its first flight depends on the client's
+    /// transport parameters.
     pub(crate) fn depends_on_client(&self) -> bool {
         self.moves_clients && self.supported.first() != Some(self.original)
     }
@@ -135,8 +135,8 @@ impl Negotiation {
             .filter(|&version| is_candidate && version != self.current)
     }
 
-    /// Takes an authentic Initial of the server. Returns true if it is the first one of another
-    /// version, which is the negotiated one.
+    ///Processes an authentic Initial of the server. Returns true if it is the first one of another version,
+    /// which is then the negotiated one.
     pub(crate) fn on_server_packet(&mut self, packet: &Packet) -> bool {
         let Some(version) = self.other(packet) else {
             return false;
@@ -146,12 +146,12 @@ impl Negotiation {
         true
     }
 
-    /// Takes CRYPTO data of the server, which it sends in the negotiated version only.
+    /// Processes CRYPTO data of the server, which it sends only in the negotiated version.
     pub(crate) fn on_crypto(&mut self) {
         self.is_settled = true;
     }
 
-    /// Takes a Version Negotiation packet, which is the first answer to a client's Initial.
+    /// Processes a Version Negotiation packet that is the first response to a client's Initial.
     pub(crate) fn on_version_negotiation(
         &mut self,
         offered: impl Iterator<Item = u32> + Clone,
@@ -161,7 +161,7 @@ impl Negotiation {
             return Reaction::Ignore;
         }
         match self.supported.choose(|&version| offers(version)) {
-            None => Reaction::GiveUp,
+            None => Reaction::Fail,
             Some(version) => {
                 self.has_reacted = true;
                 (self.original, self.current) = (version, version);
@@ -179,8 +179,7 @@ impl Negotiation {
         self.supported.choose(is_possible).unwrap_or(self.original)
     }
 
-    /// Takes the peer's parameters. Returns true on a server that moves to another version with
-    /// them.
+    ///Processes the peer's parameters. Returns true on a server that switches to another version.
     ///
     /// # Errors
     ///
@@ -211,7 +210,7 @@ impl Negotiation {
     fn check_server(&self, server: Option<&VersionInformation>) -> Result<(), TransportError> {
         let Some(server) = server else {
             let was_moved = self.current != self.original;
-            // Such a server counts as one that supports version 1 only (RFC 9368 §8).
+            // Such a server is treated as if it supported version 1 only (RFC 9368 §8).
             if was_moved || self.has_reacted && self.current != Version::V1 {
                 return Err(disagreement("version_information is missing"));
             }

@@ -11,9 +11,9 @@ use crate::space::sent::SentFrame;
 
 /// The ACK frequency that we request, and the requests that the peer has confirmed.
 ///
-/// With a large window and nothing missing, an ACK for every second packet costs both ends work
-/// without effect: eight in a round trip keep window, pacing and delivery rate exact. In slow
-/// start, after a loss and with small windows every ACK counts, and the default applies.
+///With a large window and without losses, an ACK for every second packet costs both ends work without
+/// effect: eight in a round trip keep window, pacing and delivery rate exact. In slow start, after a loss and
+/// with small windows every ACK is useful, and the default applies.
 #[derive(Debug, Default)]
 pub struct AckRequest {
     /// The peer's `min_ack_delay`; `None` if it accepts no requests.
@@ -25,8 +25,8 @@ pub struct AckRequest {
     next_sequence: u64,
     /// The newest request, while it is in flight.
     in_flight: Option<u64>,
-    /// A request that waits to be sent.
-    wanted: Option<Terms>,
+    /// A request that is due.
+    pending: Option<Terms>,
     /// The delay that the peer has confirmed.
     confirmed: Duration,
     /// The longest delay requested since, which the peer may be using.
@@ -63,8 +63,8 @@ pub struct Situation {
 }
 
 impl AckRequest {
-    /// Takes the peer's parameters. Requests are made only if the peer accepts them and
-    /// `is_enabled` is true.
+    ///Processes the peer's parameters. No request is sent unless the peer accepts requests and `is_enabled` is
+    /// true.
     pub fn on_peer_parameters(
         &mut self,
         max_ack_delay: Duration,
@@ -87,36 +87,36 @@ impl AckRequest {
         self.confirmed.max(self.unconfirmed)
     }
 
-    /// Returns the longest time by which the peer delays an ACK unless it is asked for less: `max_ack_delay` of
-    /// its transport parameters.
+    ///Returns the longest time by which the peer delays an ACK without a request: `max_ack_delay` of its
+    /// transport parameters.
     pub fn announced_max_ack_delay(&self) -> Duration {
         self.announced
     }
 
-    /// Considers whether another frequency would be better. Called after each ACK.
+    /// Decides whether to request another frequency. Called after each ACK.
     pub fn review(&mut self, situation: &Situation) {
-        let Some(least) = self.offer else { return };
+        let Some(min) = self.offer else { return };
         if situation.congestion_events != self.congestion_events {
             self.congestion_events = situation.congestion_events;
             self.careful_until = situation.now + situation.rtt * RECOVERY_RTTS;
         }
-        let wish = self.wish(least, situation);
-        if !self.is_news(&wish) {
-            self.wanted = None;
+        let desired = self.desired(min, situation);
+        if !self.differs_enough(&desired) {
+            self.pending = None;
             return;
         }
         // A return to every second packet is requested at once, any other change once per round
         // trip and one at a time.
         let is_free = self.in_flight.is_none() && situation.now >= self.next_at;
-        if is_free || wish.threshold == DEFAULT_THRESHOLD {
-            self.wanted = Some(wish);
+        if is_free || desired.threshold == DEFAULT_THRESHOLD {
+            self.pending = Some(desired);
             self.next_at = situation.now + situation.rtt;
         }
     }
 
-    fn wish(&self, least: Duration, situation: &Situation) -> Terms {
-        // An application that at times has too little to send never leaves slow start for good.
-        // Once the window was large, that is no reason to acknowledge every second packet.
+    fn desired(&self, min: Duration, situation: &Situation) -> Terms {
+        // An application that sometimes has too little to send may stay in slow start. Once the
+        // window was large, that is no reason to acknowledge every second packet.
         let is_thinned = self
             .latest
             .is_some_and(|terms| terms.threshold > DEFAULT_THRESHOLD);
@@ -130,35 +130,36 @@ impl AckRequest {
         };
         Terms {
             threshold,
-            // At most the delay that the peer announced, so that a short tail waits no longer.
-            delay: whole_micros(situation.rtt / 4).clamp(least, self.announced.max(least)),
+            // At most the delay that the peer announced, so that the last packets of a transfer are
+            // acknowledged no later than without a request.
+            delay: whole_micros(situation.rtt / 4).clamp(min, self.announced.max(min)),
             reordering: situation.packet_threshold,
         }
     }
 
-    /// Returns true when `wish` differs enough from the last request to be worth a frame.
-    fn is_news(&self, wish: &Terms) -> bool {
+    /// Returns true when `desired` differs from the last request by a factor of two, or in kind.
+    fn differs_enough(&self, desired: &Terms) -> bool {
         let Some(latest) = self.latest else {
-            return wish.threshold > DEFAULT_THRESHOLD;
+            return desired.threshold > DEFAULT_THRESHOLD;
         };
         let is_careful = |terms: &Terms| terms.threshold == DEFAULT_THRESHOLD;
         let far = |a: u64, b: u64| a.max(b) >= 2 * a.min(b).max(1);
         let micros = |delay: Duration| u64::try_from(delay.as_micros()).unwrap_or(u64::MAX);
-        is_careful(wish) != is_careful(&latest)
-            || far(wish.threshold, latest.threshold)
-            || !is_careful(wish)
-                && (far(micros(wish.delay), micros(latest.delay))
-                    || wish.reordering != latest.reordering)
+        is_careful(desired) != is_careful(&latest)
+            || far(desired.threshold, latest.threshold)
+            || !is_careful(desired)
+                && (far(micros(desired.delay), micros(latest.delay))
+                    || desired.reordering != latest.reordering)
     }
 
-    /// Returns true when a request waits.
+    /// Returns true when a request is due.
     pub fn has_frames_to_send(&self) -> bool {
-        self.wanted.is_some()
+        self.pending.is_some()
     }
 
-    /// Writes the request that waits, if there is room.
+    /// Writes the request that is due, if it fits.
     pub fn write_frames(&mut self, packet: &mut PacketBuilder<'_>) {
-        let Some(terms) = self.wanted else { return };
+        let Some(terms) = self.pending else { return };
         let frame = AckFrequency {
             sequence: self.next_sequence,
             ack_eliciting_threshold: terms.threshold,
@@ -172,14 +173,14 @@ impl AckRequest {
         packet.record(SentFrame::AckFrequency {
             sequence: frame.sequence,
         });
-        self.wanted = None;
+        self.pending = None;
         self.latest = Some(terms);
         self.in_flight = Some(frame.sequence);
         self.next_sequence += 1;
         self.unconfirmed = self.unconfirmed.max(terms.delay);
     }
 
-    /// Handles the acknowledgement of a request. Obsolete ones are ignored.
+    /// Processes the acknowledgement of a request. Ignores obsolete ones.
     pub fn on_acked(&mut self, sequence: u64) {
         if self.in_flight == Some(sequence)
             && let Some(latest) = self.latest
@@ -190,12 +191,12 @@ impl AckRequest {
         }
     }
 
-    /// Handles the loss of a request. It is sent again under a new number, unless a newer one
-    /// replaces it.
+    ///Processes the loss of a request. It is sent again with a new sequence number, unless a newer one has
+    /// replaced it.
     pub fn on_lost(&mut self, sequence: u64) {
         if self.in_flight == Some(sequence) {
             self.in_flight = None;
-            self.wanted = self.wanted.or(self.latest);
+            self.pending = self.pending.or(self.latest);
         }
     }
 }
@@ -216,7 +217,7 @@ const ACKS_PER_WINDOW: u64 = 8;
 /// more than the default.
 const LARGE_WINDOW: u64 = 32;
 
-/// Round trips after a loss in which every ACK counts: one to detect other losses, one to receive
+/// Round trips after a loss with the default frequency: one to detect other losses, one to receive
 /// acknowledgements of retransmissions.
 const RECOVERY_RTTS: u32 = 2;
 

@@ -1,4 +1,4 @@
-//! An ACK frame: the packets it acknowledges, the losses it proves, the state of the path.
+//! Processing of ACK frames: acknowledged packets, losses, and the state of the path.
 //! RFC 9002 §5 to §7, appendix A.7.
 
 use std::time::Duration;
@@ -21,11 +21,11 @@ use crate::space::sent::SentFrames;
 pub(crate) struct Acknowledged {
     /// The largest packet that the frame newly acknowledged; `None` when there is none.
     pub(crate) largest: Option<u64>,
-    /// An ack-eliciting packet is newly acknowledged.
+    /// True if an ack-eliciting packet is newly acknowledged.
     pub(crate) is_ack_eliciting: bool,
-    /// The fate of a packet is settled: it was acknowledged or lost, or is not remembered any longer.
+    /// True if a packet was acknowledged or declared lost, or its record was dropped.
     pub(crate) has_settled: bool,
-    /// The path does not carry datagrams of the smallest size.
+    /// True if the path does not carry datagrams of the smallest size.
     pub(crate) is_path_too_small: bool,
 }
 
@@ -34,22 +34,22 @@ pub(crate) struct Acknowledged {
 struct NewlyAcked {
     /// Bytes that were in flight on the active path.
     bytes: u64,
-    /// The largest of them in bytes.
-    /// Wider than sizes are: it is read as 32 bits for the next packet.
+    /// The size of the largest of these packets in bytes. 32 bits although a size has 16: it is read as 32 bits
+    /// for the next packet.
     largest_size: u32,
     largest: u64,
     largest_sent: Time,
     earliest_sent: Time,
-    /// The largest packet was sent on the active path.
+    /// True if the packet with the largest number was sent on the active path.
     largest_on_path: bool,
     any_ack_eliciting: bool,
     any: bool,
-    /// ACK-only packets that the peer has not received are not remembered any longer.
+    /// True if records of lost ACK-only packets were dropped.
     any_forgotten: bool,
     ecn_marked: u64,
     /// The newest packets on the active path with each optional feature.
     newest: NewestByFeature,
-    /// The frame acknowledges a larger number than any before it.
+    /// True if the frame acknowledges a larger number than any frame before.
     largest_increased: bool,
     /// Bytes in flight on the active path before the frame.
     in_flight_before: u64,
@@ -142,7 +142,7 @@ impl LossRecovery {
         self.on_features_acked(&newly.newest);
         let lost = self.detect_lost(now, id, owners);
         self.inform_controller(now, newly, ce, &lost);
-        self.forget_snapshots(id);
+        self.drop_snapshots(id);
         let ends_backoff = self.is_validated_by_peer();
         self.probe_timer.on_acked(now, ends_backoff);
         lost
@@ -159,7 +159,7 @@ impl LossRecovery {
             let delivered = path.delivery.delivered();
             path.bandwidth.on_sample(sample, delivered);
         }
-        // Packets sent before the window collapsed must not open it again at once.
+        // After persistent congestion, packets sent before must not enlarge the window again.
         if newly.bytes > 0 && !lost.is_persistent {
             let ack = AckedOnPath {
                 acked_bytes: newly.bytes,
@@ -177,7 +177,7 @@ impl LossRecovery {
         }
     }
 
-    /// Takes the acknowledged packets out of the ring and informs the owners of their frames.
+    /// Removes the acknowledged packets from the ring and notifies the owners of their frames.
     fn take_acked(
         &mut self,
         id: SpaceId,
@@ -189,7 +189,7 @@ impl LossRecovery {
             let Some(space) = self.spaces.get(id) else {
                 break;
             };
-            // Ranges come newest first: older ones were settled long ago.
+            // Ranges are in descending order: the records of all lower ones were removed before.
             if space
                 .sent
                 .oldest()
@@ -208,7 +208,7 @@ impl LossRecovery {
         newly
     }
 
-    /// Takes the acknowledged packets with nothing but an ACK, as far as they are remembered.
+    /// Removes the acknowledged packets that contain only an ACK, if there is a record of them.
     fn take_acked_acks(
         &mut self,
         id: SpaceId,
@@ -281,8 +281,8 @@ impl LossRecovery {
         self.settle_acked(id, sent.frames, owners);
     }
 
-    /// Takes a packet out of flight that left on a path which is not in use: it counts there, in
-    /// case the connection returns.
+    ///Subtracts a packet from the bytes in flight of a path that is not in use, in case the connection returns
+    /// to it.
     #[cold]
     pub(super) fn take_from_other(&mut self, sent: &Sent<SentFrames>) {
         if let Some(path) = self.paths.get_mut(sent.path) {
@@ -319,7 +319,7 @@ impl LossRecovery {
         Some(sample)
     }
 
-    /// Considers whether another frequency of acknowledgements would serve better.
+    /// Decides whether to request another frequency of acknowledgements.
     fn review_ack_request(&mut self, now: Time, id: SpaceId) {
         if id != SpaceId::Application || !self.ack_request.is_offered() {
             return;
@@ -337,12 +337,11 @@ impl LossRecovery {
     }
 }
 
-/// The time for which an ACK of an Initial or Handshake packet was held back, by its own account.
-/// RFC 9000 §18.2: the exponent is 3 while the peer's parameters are not known.
+///Returns the delay of an ACK of an Initial or Handshake packet, as the frame reports it. The exponent is 3
+/// while the peer's parameters are not known (RFC 9000 §18.2).
 fn handshake_ack_delay(frame: &Ack<'_>) -> Duration {
     Duration::from_micros(frame.delay.saturating_mul(1 << 3))
 }
 
-/// An ACK within this time was sent at once: the delay that peers may take by default
-/// (RFC 9000 §18.2).
+///An ACK with at most this delay counts as immediate: the default of `max_ack_delay` (RFC 9000 §18.2).
 const IMMEDIATE: Duration = Duration::from_millis(25);

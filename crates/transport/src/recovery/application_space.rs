@@ -1,4 +1,4 @@
-//! The sending half of the packet number space of 1-RTT packets, and what only this space has.
+//! The sending half of the packet number space of 1-RTT packets, and the state that only this space has.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -10,15 +10,15 @@ use super::numbers::Numbers;
 use super::sent_space::SentSpace;
 use crate::rng::Rng;
 
-/// The sent 1-RTT packets of one path ID. Today there is one, whose packets may travel on several network
-/// paths; each path ID of draft-ietf-quic-multipath-21 will have its own.
+/// The sent 1-RTT packets of one path ID.Without multipath there is one, whose packets may be sent
+/// on several network paths.
 #[derive(Debug)]
 pub(super) struct ApplicationSpace {
     pub(super) space: SentSpace,
     numbers: Numbers,
-    /// Lost packets that may turn out to have been late only.
+    /// Lost packets that may still be acknowledged, if they were only late.
     lately_lost: LostPackets,
-    /// The packet up to which probes have repeated what was sent.
+    /// The number of the last packet that a probe has repeated.
     pub(super) repeated: Option<u64>,
 }
 
@@ -33,13 +33,13 @@ impl ApplicationSpace {
         }
     }
 
-    /// Returns the number of the next packet, which is not always the first that was not used.
+    /// Returns the number of the next packet, after a number that is skipped.
     #[inline]
     pub(super) fn next_number(&self) -> u64 {
         self.numbers.next(self.space.next_number)
     }
 
-    /// Chooses another number to skip, once packet `sent` has passed the one before. `window` returns the
+    /// Chooses another number to skip, if packet `sent` has passed the last one. `window` returns the
     /// congestion window in packets.
     #[inline]
     pub(super) fn draw_skip(&mut self, sent: u64, window: impl FnOnce() -> u64, rng: &mut Rng) {
@@ -48,19 +48,19 @@ impl ApplicationSpace {
         }
     }
 
-    /// Remembers a packet that was declared lost.
+    /// Adds the record of a packet that was declared lost.
     pub(super) fn on_lost(&mut self, lost: Lost) {
         self.lately_lost.push(lost);
     }
 
-    /// Returns true while lost packets are remembered.
+    /// Returns true while there are records of lost packets.
     #[inline]
     pub(super) fn remembers_losses(&self) -> bool {
         !self.lately_lost.is_empty()
     }
 
-    /// Removes and returns the lost packets that are acknowledged now. Those that were lost longer than
-    /// `memory` ago are forgotten.
+    /// Removes and returns the lost packets that are acknowledged now.Drops the records
+    /// of packets that were lost longer than `memory` ago.
     pub(super) fn take_late(
         &mut self,
         now: Time,
@@ -80,7 +80,7 @@ impl ApplicationSpace {
         self.lately_lost = LostPackets::new();
     }
 
-    /// The number that is skipped next.
+    /// Returns the number that is skipped next.
     #[cfg(test)]
     pub(super) fn skip_at(&self) -> u64 {
         self.numbers.skip_at()

@@ -5,7 +5,7 @@ use courser_recovery::RateSample;
 
 /// The latest sample of the delivery rate, and the highest of recent ones.
 ///
-/// Controllers have estimates of their own; this one is the same for all of them.
+/// Controllers have their own estimates; this one does not depend on the controller.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Bandwidth {
     latest: Rate,
@@ -21,7 +21,7 @@ pub(super) struct Bandwidth {
 }
 
 impl Bandwidth {
-    /// Takes a sample, of a path that has delivered `delivered` bytes in all.
+    /// Adds a sample. `delivered` is the total that the path has delivered.
     pub(super) fn on_sample(&mut self, sample: &RateSample, delivered: u64) {
         (self.latest, self.is_app_limited) = (sample.rate, sample.is_app_limited);
         if sample.prior_delivered >= self.round_end {
@@ -54,7 +54,7 @@ impl Bandwidth {
     }
 }
 
-/// Round trips of a period: long enough that a lull of a sender is no change of the path.
+/// Round trips of a period: enough that a pause of the application does not lower the estimate.
 const ROUNDS: u8 = 10;
 
 #[cfg(test)]
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_known_without_a_sample() {
+    fn no_estimate_without_samples() {
         let bandwidth = Bandwidth::default();
         assert_eq!((bandwidth.latest(), bandwidth.estimate()), (None, None));
     }

@@ -1,4 +1,4 @@
-//! A packet that is about to be remembered.
+//! A packet for which a record is about to be added.
 
 use crate::space::sent::SentFrames;
 
@@ -11,8 +11,8 @@ pub(crate) struct Built {
     pub(crate) frames: SentFrames,
     pub(crate) ack_eliciting: bool,
     pub(crate) in_flight: bool,
-    /// Its QUIC bit is cleared (RFC 9287).
+    /// True if its QUIC bit is cleared (RFC 9287).
     pub(crate) quic_bit_cleared: bool,
-    /// It is not in the first datagram of its batch.
+    /// True if it is not in the first datagram of its batch.
     pub(crate) follows_in_batch: bool,
 }

@@ -1,7 +1,7 @@
 //! The optional features that the next packets may use.
 //!
-//! Packets of a probe timeout and repetitions of the handshake use none, and have the base size, so that
-//! they get through if anything does.
+//!Packets of a probe timeout and repeated packets of the handshake use none, and have the base size, so that
+//! they arrive on every path that works at all.
 
 use courser_base::{Ecn, Time};
 use courser_recovery::{BASE_MTU, PathSupport};
@@ -16,7 +16,7 @@ use crate::space::SpaceId;
 pub(crate) struct FeatureUse {
     /// The ECN mark.
     pub(crate) ecn: Ecn,
-    /// The most datagrams in a batch.
+    /// Maximum number of datagrams in a batch.
     pub(crate) max_segments: usize,
     /// The largest datagram in bytes.
     pub(crate) max_size: usize,
@@ -25,7 +25,7 @@ pub(crate) struct FeatureUse {
 }
 
 impl FeatureUse {
-    /// No feature at all: what every path carries.
+    /// No feature, and the base size.
     pub(crate) const NONE: Self = Self {
         ecn: Ecn::NotEct,
         max_segments: 1,
@@ -36,7 +36,7 @@ impl FeatureUse {
 
 impl LossRecovery {
     /// Returns the features of the next 1-RTT datagrams. `may_clear` is true if the peer accepts a cleared
-    /// QUIC bit, and `is_ahead` returns true if several full datagrams wait behind the next one.
+    /// QUIC bit, and `is_ahead` returns true if there is data for several full datagrams after the next one.
     #[inline]
     pub(crate) fn features(
         &self,
@@ -71,8 +71,8 @@ impl LossRecovery {
         if features.cleared_bits.is_withheld() {
             limited.clears_quic_bit &= is_tried(&features.cleared_bits);
         }
-        // A trial leaves alone. Where no mark is set and no bit is cleared, there is none, and waiting
-        // for its end would never end.
+        // A trial is sent without a batch. If no mark is set and no bit is cleared, there is no trial,
+        // whose result could be waited for.
         let tries_mark = features.marks.is_withheld() && limited.ecn != Ecn::NotEct;
         let tries_bit = features.cleared_bits.is_withheld() && limited.clears_quic_bit;
         if tries_mark || tries_bit {
@@ -82,7 +82,7 @@ impl LossRecovery {
     }
 
     /// Returns the features of the next datagrams of the handshake. Their ECN mark depends on the
-    /// packets in them. `None` if they may use none, because they repeat what may have been lost.
+    /// packets in them. `None` if they may use none, because they repeat data that may have been lost.
     pub(crate) fn handshake_features(&self, now: Time, may_clear: bool) -> Option<FeatureUse> {
         let is_probing = |id| self.is_probing(id);
         if self.is_handshake_repeated || SpaceId::ALL.into_iter().any(is_probing) {
@@ -91,18 +91,18 @@ impl LossRecovery {
         Some(self.features(now, may_clear, || false))
     }
 
-    /// Returns true if the next 1-RTT packets probe because of a timeout: they use no feature.
+    /// Returns true if the next 1-RTT packets are probes after a timeout: these use no feature.
     #[inline]
     pub(crate) fn is_after_timeout(&self) -> bool {
         self.spaces.application.space.is_after_timeout && self.spaces.application.space.probes > 0
     }
 
-    /// Takes the ECN mark of a received packet, of which only the first one from a client matters.
+    /// Records the ECN mark of a received packet. Only that of a client's first packet has an effect.
     ///
     /// A client that repeats its first flight sends it without a mark. If the network drops marked
     /// packets in both directions, an answer with marks would cost another timeout, so marks begin
-    /// with a trial then. A client that never marks its first flight loses nothing by that: marks
-    /// matter once there is more to send.
+    /// with a trial then.A client that never marks its first flight has no disadvantage: marks
+    /// become useful with more data.
     #[inline]
     pub(crate) fn on_mark_received(&mut self, ecn: Ecn) {
         let is_first = self.stats.packets_sent == 0 && self.side.is_server();
@@ -111,7 +111,7 @@ impl LossRecovery {
         }
     }
 
-    /// The features that are given up on the path in use.
+    /// Returns the features that are disabled on the path in use.
     #[inline]
     pub(crate) fn withheld(&self) -> WithheldFeatures {
         self.paths.active().features.withheld()
@@ -123,7 +123,7 @@ impl LossRecovery {
         self.paths.active().features.marks.is_withheld()
     }
 
-    /// Takes the acknowledgement of packets on the path in use.
+    /// Processes the acknowledgement of packets on the path in use.
     #[inline]
     pub(super) fn on_features_acked(&mut self, newest: &NewestByFeature) {
         let features = &mut self.paths.active_mut().features;
@@ -136,7 +136,7 @@ impl LossRecovery {
         }
     }
 
-    /// Takes the loss of packets on the path in use.
+    /// Processes the loss of packets on the path in use.
     pub(super) fn on_features_lost(&mut self, now: Time, lost: &LostByFeature) {
         let features = &mut self.paths.active_mut().features;
         for (feature, loss) in lost.of_each() {

@@ -1,7 +1,7 @@
 //! Optional features of packets that a path may drop without an error: batches of segmentation
 //! offload, ECN marks, and the cleared QUIC bit. RFC 9000 §13.4.2, RFC 9287.
 //!
-//! [`PathSupport`] draws the conclusions from what was acknowledged and what was lost.
+//! [`PathSupport`] decides from acknowledgements and losses whether the path supports a feature.
 
 use courser_base::{Ecn, Time};
 use courser_recovery::{FeatureLoss, PathSupport, Sent, Support};
@@ -15,7 +15,7 @@ mod experience;
 
 pub(crate) use self::experience::Experience;
 
-/// All features, in the order of arrays.
+/// All features, in the order of [`LostByFeature`]'s arrays.
 pub(crate) const FEATURES: [PathFeature; 3] = [
     PathFeature::Batches,
     PathFeature::EcnMarks,
@@ -40,14 +40,12 @@ pub(super) struct NewestByFeature {
 }
 
 impl NewestByFeature {
-    /// Among no packets.
     pub(super) const NONE: Self = Self {
         batched: Time::ZERO,
         marked: Time::ZERO,
         cleared: Time::ZERO,
     };
 
-    /// Adds a packet.
     #[inline]
     pub(super) fn add(&mut self, sent: &Sent<SentFrames>) {
         if sent.follows_in_batch {
@@ -81,7 +79,7 @@ pub(super) struct LostByFeature {
 }
 
 impl LostByFeature {
-    /// Adds a packet. Probes of the path MTU, whose loss proves nothing, are left out.
+    /// Adds a packet. Ignores MTU probes, whose loss has another reason.
     pub(super) fn add(&mut self, sent: &Sent<SentFrames>) {
         if sent.is_mtu_probe || !sent.ack_eliciting {
             return;
@@ -102,7 +100,7 @@ impl LostByFeature {
         }
     }
 
-    /// Returns the loss of each feature.
+    /// Returns the loss of packets with each feature.
     pub(super) fn of_each(&self) -> impl Iterator<Item = (PathFeature, FeatureLoss)> {
         let with = FEATURES.into_iter().zip(self.with).zip(self.without);
         with.filter(|((_, (count, _)), _)| *count > 0)
@@ -118,12 +116,12 @@ impl LostByFeature {
 }
 
 impl Features {
-    /// Creates the features of a new path. Those that failed on other paths of the endpoint have to
-    /// prove themselves.
+    /// Creates the features of a new path.Those that failed on other paths of the endpoint are
+    /// disabled until a trial succeeds.
     pub(super) fn new(experience: &Experience) -> Self {
         let mut features = Self::default();
         for feature in FEATURES {
-            if experience.is_bad(feature) {
+            if experience.needs_trial(feature) {
                 *features.get_mut(feature) = PathSupport::unproven();
             }
         }
@@ -152,19 +150,19 @@ impl Features {
         }
     }
 
-    /// Records that a packet of a batch was late only.
+    /// Records that a packet of a batch was not lost but late.
     pub(super) fn on_batch_late(&mut self) {
         self.batches.on_spurious_loss();
     }
 
-    /// Records that packets were forgotten, whose fate stays unknown.
+    /// Records that packets were dropped from the records: whether they arrived stays unknown.
     pub(super) fn on_forgotten(&mut self) {
         for feature in FEATURES {
             self.get_mut(feature).on_packets_discarded();
         }
     }
 
-    /// Returns the features that are given up.
+    /// Returns the features that are disabled.
     pub(super) fn withheld(&self) -> WithheldFeatures {
         WithheldFeatures {
             batches: self.batches.is_ruled_out(),
@@ -179,11 +177,11 @@ impl Features {
         self.batches.is_confirmed() && !self.marks.is_withheld() && !self.cleared_bits.is_withheld()
     }
 
-    /// Returns the most datagrams in the next batch.
+    /// Returns the maximum number of datagrams in the next batch.
     ///
-    /// On a path that has never delivered one there is one batch in flight, and what is sent beside it
-    /// leaves one by one. After a loss the next batch is small, and leaves only ahead of other data,
-    /// whose acknowledgement reveals its loss without a probe timeout.
+    ///On a path that has not delivered a batch yet, only one batch is in flight, and other datagrams are sent
+    /// one by one. After a loss the next batch is small, and is sent only if more data follows, whose
+    /// acknowledgement shows the loss of the batch without a probe timeout.
     pub(super) fn max_segments(&self, now: Time, is_ahead: bool) -> usize {
         match self.batches.state() {
             Support::Confirmed => usize::MAX,
@@ -195,5 +193,5 @@ impl Features {
     }
 }
 
-/// The datagrams in a batch that is a trial. Random loss takes three of three seldom enough.
+/// Datagrams in a trial batch. That random loss takes all three after the first is rare.
 const TRIAL_SEGMENTS: usize = 4;

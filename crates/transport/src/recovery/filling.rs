@@ -1,4 +1,4 @@
-//! Loss recovery while a packet is filled: its own frames, and the record of all frames.
+//! Loss recovery while a packet is built: its own frames, and the record of all frames.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::build::packet_builder::PacketBuilder;
 use crate::space::SpaceId;
 use crate::space::sent::{FrameLists, SentFrame, SentFrames};
 
-/// The frames of loss recovery in a packet that is being filled.
+/// The frames of loss recovery in a packet that is being built.
 #[derive(Debug)]
 pub(crate) struct Filling<'a> {
     spaces: &'a mut SentSpaces,
@@ -23,8 +23,7 @@ pub(crate) struct Filling<'a> {
 }
 
 impl LossRecovery {
-    /// Returns the records of frames in sent packets, which a packet is built with, apart from the
-    /// rest.
+    ///Returns the records of frames, to which a packet adds while it is built, and the rest of loss recovery.
     #[inline]
     pub(crate) fn filling(&mut self) -> (&mut FrameLists, Filling<'_>) {
         let filling = Filling {
@@ -36,7 +35,7 @@ impl LossRecovery {
         (&mut self.lists, filling)
     }
 
-    /// Takes the record of the packet that was built.
+    /// Returns the record of the packet that was built.
     #[inline]
     pub(crate) fn take_record(&mut self) -> SentFrames {
         self.lists.take()
@@ -44,35 +43,35 @@ impl LossRecovery {
 }
 
 impl Filling<'_> {
-    /// The shortest round trip of the path in use.
+    /// Returns the shortest round trip of the path in use.
     #[inline]
     pub(crate) fn min_rtt(&self) -> Duration {
         self.path.rtt().min()
     }
 
-    /// The datagram size of the path in use.
+    /// Returns the datagram size of the path in use.
     #[inline]
     pub(crate) fn mtu(&self) -> u16 {
         self.path.mtu()
     }
 
-    /// Returns true if a frame of loss recovery waits for a 1-RTT packet.
+    /// Returns true if a frame of loss recovery is due in a 1-RTT packet.
     #[inline]
     pub(crate) fn has_frames_to_send(&self) -> bool {
         self.spaces.application.space.ping || self.ack_request.has_frames_to_send()
     }
 
-    /// Returns true if a probe of the handshake has frames to send beside an ACK. `has_crypto` is true
-    /// when CRYPTO data waits in the space.
+    ///Returns true if a probe of the handshake has other frames to send than an ACK. `has_crypto` is true if
+    /// CRYPTO data of the space is unsent or lost.
     #[inline]
     pub(crate) fn is_handshake_probe(&self, id: SpaceId, has_crypto: bool) -> bool {
         let space = self.spaces.get(id).filter(|_| id != SpaceId::Application);
         space.is_some_and(|space| space.probes > 0 && (space.ping || has_crypto))
     }
 
-    /// Asks for a PING in a space, unless an ack-eliciting packet is on its way: one open question
-    /// is enough, and a peer that answers none must not make us ask on.
-    pub(crate) fn ask_unless_waiting(&mut self, id: SpaceId) {
+    ///Requests a PING in a space, unless an ack-eliciting packet is in flight: one is enough, and a peer that
+    /// acknowledges none must not make us send more.
+    pub(crate) fn request_ping_if_none_in_flight(&mut self, id: SpaceId) {
         if let Some(space) = self.spaces.get_mut(id)
             && space.ack_eliciting == 0
         {
@@ -83,8 +82,8 @@ impl Filling<'_> {
     /// Writes a PING that is due.
     ///
     /// A probe must not wait for the delay that the peer was granted
-    /// (draft-ietf-quic-ack-frequency-12 §7). If it got no answer, the next one asks with a frame that
-    /// every peer knows.
+    /// (draft-ietf-quic-ack-frequency-12 §7).If it was not acknowledged, the next probe contains a PING,
+    /// which every peer supports.
     #[inline]
     pub(crate) fn write_ping(&mut self, id: SpaceId, packet: &mut PacketBuilder<'_>) {
         let Some(space) = self.spaces.get_mut(id) else {
@@ -95,28 +94,28 @@ impl Filling<'_> {
         }
         let is_first = self.timeouts < 2;
         let is_urgent = space.probes > 0 && id == SpaceId::Application && is_first;
-        ask(is_urgent && self.ack_request.is_offered(), packet);
+        write_ack_request(is_urgent && self.ack_request.is_offered(), packet);
         space.ping = false;
     }
 
-    /// Writes an ACK_FREQUENCY frame that waits.
+    /// Writes an ACK_FREQUENCY frame that is due.
     #[inline]
     pub(crate) fn write_ack_frequency(&mut self, packet: &mut PacketBuilder<'_>) {
         self.ack_request.write_frames(packet);
     }
 
-    /// Fills an MTU probe with PING and PADDING (RFC 9000 §14.4), or rather the frame that is
-    /// answered without delay (draft-ietf-quic-ack-frequency-12 §8.3).
+    ///Fills an MTU probe with PING and PADDING (RFC 9000 §14.4). If the peer accepts it, IMMEDIATE_ACK replaces
+    /// PING (draft-ietf-quic-ack-frequency-12 §8.3).
     pub(crate) fn write_size_probe(&self, probe: u32, size: u16, packet: &mut PacketBuilder<'_>) {
-        ask(self.ack_request.is_offered(), packet);
+        write_ack_request(self.ack_request.is_offered(), packet);
         let path = self.path.key();
         packet.record(SentFrame::MtuProbe { probe, size, path });
         packet.pad_to(usize::from(size));
     }
 }
 
-/// Writes the frame that asks for an acknowledgement.
-fn ask(is_urgent: bool, packet: &mut PacketBuilder<'_>) {
+/// Writes IMMEDIATE_ACK if `is_urgent`, otherwise PING.
+fn write_ack_request(is_urgent: bool, packet: &mut PacketBuilder<'_>) {
     let (frame, record) = if is_urgent {
         (Frame::ImmediateAck, SentFrame::ImmediateAck)
     } else {

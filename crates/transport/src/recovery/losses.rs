@@ -1,4 +1,4 @@
-//! Packets that are lost, and those that were only late. RFC 9002 §6, §7.6, appendix A.10.
+//! Packets that are declared lost, and those that were only late. RFC 9002 §6, §7.6, appendix A.10.
 
 use courser_base::Time;
 use courser_recovery::{LossDetector, Lost, Sent, SpuriousLoss};
@@ -16,14 +16,14 @@ use crate::space::sent::{SentFrame, SentFrames};
 pub(super) struct Losses {
     /// Bytes lost on the path in use.
     pub(super) bytes: u64,
-    /// There is persistent congestion (RFC 9002 §7.6).
+    /// True if there is persistent congestion (RFC 9002 §7.6).
     pub(super) is_persistent: bool,
-    /// The path does not carry datagrams of the smallest size (RFC 9000 §14.2).
+    /// True if the path does not carry datagrams of the smallest size (RFC 9000 §14.2).
     pub(super) is_path_too_small: bool,
 }
 
 impl LossRecovery {
-    /// Detects lost packets and informs the owners of their frames and the controller.
+    /// Detects lost packets and notifies the owners of their frames and the controller.
     pub(super) fn detect_lost(
         &mut self,
         now: Time,
@@ -75,8 +75,8 @@ impl LossRecovery {
         let path = self.paths.active_mut();
         if bytes > 0 && path.on_loss(now, &self.lost_packets, is_persistent) {
             self.stats.congestion_events += 1;
-            // One packet leaves in spite of the lowered window (RFC 9002 §7.3.2): in a handshake
-            // all else in flight may be waiting for the lost data.
+            // One packet is sent in spite of the smaller window (RFC 9002 §7.3.2): during a handshake the
+            // peer may be unable to acknowledge the other packets before it has the lost data.
             if let Some(space) = self.spaces.get_mut(id) {
                 space.probes = space.probes.max(1);
             }
@@ -92,7 +92,7 @@ impl LossRecovery {
         }
     }
 
-    /// Accounts for a lost packet that was taken out of the ring.
+    /// Processes a lost packet that was removed from the ring.
     pub(super) fn on_packet_lost(
         &mut self,
         now: Time,
@@ -184,9 +184,9 @@ impl LossRecovery {
         self.stats.congestion_events_undone += u64::from(is_undone);
     }
 
-    /// Forgets snapshots of the delivery rate that no packet in flight needs: rates are measured
-    /// from the oldest packet in flight on.
-    pub(super) fn forget_snapshots(&mut self, id: SpaceId) {
+    ///Drops the snapshots of the delivery rate from before the oldest packet in flight, which no sample needs
+    /// any more.
+    pub(super) fn drop_snapshots(&mut self, id: SpaceId) {
         if id != SpaceId::Application {
             return;
         }
@@ -201,7 +201,7 @@ impl LossRecovery {
         }
     }
 
-    /// Informs the owner of each frame of an acknowledged packet and gives the record back.
+    /// Notifies the owner of each frame of an acknowledged packet, and releases the record.
     pub(super) fn settle_acked(
         &mut self,
         id: SpaceId,
@@ -224,24 +224,24 @@ impl LossRecovery {
         frames.release(&mut self.lists);
     }
 
-    /// Informs the owner of each frame of a lost packet and gives the record back.
+    /// Notifies the owner of each frame of a lost packet, and releases the record.
     fn settle_lost(&mut self, id: SpaceId, frames: SentFrames, owners: &mut impl FrameOwners) {
         self.repeat(id, frames, owners, |_| true);
         frames.release(&mut self.lists);
     }
 
-    /// Has the frames of a packet sent again that satisfy `is_meant`.
+    /// Notifies the owners of the frames that satisfy `is_included`, so that they send them again.
     pub(super) fn repeat(
         &mut self,
         id: SpaceId,
         frames: SentFrames,
         owners: &mut impl FrameOwners,
-        is_meant: fn(SentFrame) -> bool,
+        is_included: fn(SentFrame) -> bool,
     ) {
         let paths = &mut self.paths;
         let ack_request = &mut self.ack_request;
         frames.for_each(&self.lists, |frame| match frame {
-            frame if !is_meant(frame) => {}
+            frame if !is_included(frame) => {}
             SentFrame::MtuProbe { probe, path, .. } => {
                 if let Some(path) = paths.get_mut(path) {
                     let falls = path.search.on_probe_lost(probe);
@@ -269,6 +269,6 @@ fn loss_trigger(number: u64, detector: &LossDetector) -> LossTrigger {
     }
 }
 
-/// Probe timeouts for which a lost packet is remembered: packets that come later than that were
-/// hardly overtaken on the way.
+///Probe timeouts after which the record of a lost packet is dropped: a packet that is only reordered arrives
+/// earlier.
 const SPURIOUS_MEMORY: u32 = 3;

@@ -1,9 +1,9 @@
-//! Loss recovery of a connection: the packets that were sent, their fate, and what may leave next.
+//! Loss recovery of a connection: which sent packets were acknowledged or lost, and what may be sent next.
 //! RFC 9002.
 //!
 //! [`LossRecovery`] owns the sending half of each packet number space and the [`PathRecovery`] of each
-//! path. It knows numbers, times and sizes. The meaning of frames belongs to their
-//! [`FrameOwners`], to which it passes the fate of each frame.
+//! path. It knows numbers, times and sizes.It does not interpret frames: it notifies
+//! their [`FrameOwners`] of acknowledgements and losses.
 
 pub(crate) mod ack_request;
 mod acks;
@@ -80,20 +80,20 @@ pub(crate) struct LossRecovery {
     paths: PathTable,
     first_numbers: FirstNumbers,
     probe_timer: ProbeTimer,
-    /// Requests for another frequency of acknowledgements.
+    /// The frequency of acknowledgements that we request.
     ack_request: AckRequest,
     /// The peer's `ack_delay_exponent`, once its parameters are known.
     ack_delay_exponent: Option<u64>,
     lists: FrameLists,
-    /// Scratch of loss detection, kept for its memory.
+    /// Packets that are being declared lost. Empty between calls, kept for its allocation.
     lost: Vec<(u64, Sent<SentFrames>)>,
-    /// Scratch for the controller, kept for its memory.
+    /// Lost packets for the controller. Kept for its allocation.
     lost_packets: Vec<LostPacket>,
     /// The time until which a batch waits for the pacer.
     paced_until: Option<Time>,
     /// True once packets of the handshake were repeated: those that follow use no optional feature.
     is_handshake_repeated: bool,
-    /// The experience of all connections of the endpoint with optional features.
+    /// The results of optional features on all paths of the endpoint.
     experience: Experience,
     stats: RecoveryStats,
 }
@@ -136,7 +136,7 @@ impl LossRecovery {
         }
     }
 
-    /// Opens a packet number space whose keys have arrived.
+    /// Creates a packet number space whose keys became available.
     pub(crate) fn open_space(&mut self, id: SpaceId) {
         let ecn = self.config.ecn;
         let first = self.first_numbers.of(id);
@@ -150,9 +150,9 @@ impl LossRecovery {
         }
     }
 
-    /// Forgets a packet number space whose keys are discarded (RFC 9002 §6.4).
+    /// Removes a packet number space whose keys are discarded (RFC 9002 §6.4).
     pub(crate) fn discard_space(&mut self, id: SpaceId) {
-        self.forget_sent(id);
+        self.drop_all_sent(id);
         match id {
             SpaceId::Initial => self.spaces.initial = None,
             SpaceId::Handshake => self.spaces.handshake = None,
@@ -161,10 +161,10 @@ impl LossRecovery {
         self.probe_timer.end_backoff();
     }
 
-    /// Forgets everything in flight: the connection is over.
+    /// Drops the records of all packets, because the connection is over.
     pub(crate) fn forget_all(&mut self) {
         for id in SpaceId::ALL {
-            self.forget_sent(id);
+            self.drop_all_sent(id);
         }
     }
 
@@ -178,7 +178,7 @@ impl LossRecovery {
         self.paths.free();
     }
 
-    /// Frees the room for packets that are not in flight.
+    /// Frees spare capacity of the records.
     pub(crate) fn shrink(&mut self) {
         self.spaces.application.space.sent.shrink_to_fit();
         self.lists.shrink();
@@ -186,30 +186,30 @@ impl LossRecovery {
         self.paths.shrink();
     }
 
-    /// Starts anew after a Retry. Packet numbers continue (RFC 9000 §17.2.5.3, RFC 9002 §6.3).
+    /// Resets loss recovery after a Retry. Packet numbers continue (RFC 9000 §17.2.5.3, RFC 9002 §6.3).
     ///
     /// The time that it took is the first estimate of the round trip, unless a probe timeout passed:
-    /// then the Retry may answer any of several packets.
+    /// then the Retry may be the response to any of several packets.
     pub(crate) fn on_retry(&mut self, now: Time, owners: &mut impl FrameOwners) {
         if self.probe_timer.count() == 0
             && let Some(space) = self.spaces.get(SpaceId::Initial)
             && let Some((_, first)) = space.sent.iter().next()
         {
-            let answered_in = (now - first.time).max(SHORTEST_FIRST_RTT);
+            let answered_in = (now - first.time).max(MIN_FIRST_RTT);
             self.paths.active_mut().assume_rtt(answered_in);
         }
-        self.forget_sent(SpaceId::Initial);
-        self.give_up_sent(SpaceId::Application, |frame| {
+        self.drop_all_sent(SpaceId::Initial);
+        self.drop_sent(SpaceId::Application, |frame| {
             owners.on_frame_lost(SpaceId::Application, frame);
         });
         self.probe_timer.end_backoff();
         self.probe_timer.on_activity(now);
     }
 
-    /// Forgets the 0-RTT packets that the server has refused (RFC 9002 §6.4). Only the fate of their
-    /// datagrams matters: their streams are gone.
+    ///Drops the records of 0-RTT packets that the server has rejected (RFC 9002 §6.4). Only their datagrams are
+    /// reported as lost: their streams were removed.
     pub(crate) fn forget_early_data(&mut self, owners: &mut impl FrameOwners) {
-        self.give_up_sent(SpaceId::Application, |frame| {
+        self.drop_sent(SpaceId::Application, |frame| {
             if frame.is_datagram() {
                 owners.on_frame_lost(SpaceId::Application, frame);
             }
@@ -217,14 +217,14 @@ impl LossRecovery {
         self.probe_timer.end_backoff();
     }
 
-    /// Takes the peer's parameters.
+    /// Processes the peer's parameters.
     pub(crate) fn on_peer_parameters(
         &mut self,
         now: Time,
         parameters: &courser_wire::transport_parameters::TransportParameters,
     ) {
-        let most = u16::try_from(parameters.max_udp_payload_size).unwrap_or(u16::MAX);
-        self.paths.set_peer_limit(most);
+        let limit = u16::try_from(parameters.max_udp_payload_size).unwrap_or(u16::MAX);
+        self.paths.set_peer_limit(limit);
         self.ack_request.on_peer_parameters(
             Duration::from_millis(parameters.max_ack_delay),
             parameters.min_ack_delay.map(Duration::from_micros),
@@ -234,11 +234,11 @@ impl LossRecovery {
         self.probe_timer.on_activity(now);
     }
 
-    /// The handshake is complete: 1-RTT packets may be probed.
+    /// Processes the end of the handshake: probes may be sent for 1-RTT packets.
     ///
-    /// If early data fills the window of a client, its Finished leaves all the same: the server may
-    /// have spent its acknowledgements of early data in lost packets, which it cannot probe before it
-    /// has the Finished (RFC 9002 §6.2.1). Both ends would deadlock.
+    ///Even if early data fills the window of a client, its Finished is sent. Otherwise both ends could deadlock:
+    /// the server's acknowledgements of early data may be lost, and without the Finished it sends no probes (RFC
+    /// 9002 §6.2.1).
     pub(crate) fn on_handshake_complete(&mut self) {
         self.phase = Phase::Complete;
         let has_early_data =
@@ -250,7 +250,8 @@ impl LossRecovery {
         }
     }
 
-    /// The handshake is confirmed: the peer obeys its `max_ack_delay` (RFC 9002 §5.3).
+    /// Processes the confirmation of the handshake: from now on the peer obeys its `max_ack_delay` (RFC 9002
+    /// §5.3).
     pub(crate) fn on_handshake_confirmed(&mut self) {
         self.phase = Phase::Confirmed;
     }
@@ -260,7 +261,7 @@ impl LossRecovery {
         self.paths.open(now, &self.config, &self.experience)
     }
 
-    /// Forgets the state of a path that was given up.
+    /// Drops the state of a path that was removed.
     pub(crate) fn close_path(&mut self, key: PathKey) {
         self.paths.close(key);
     }
@@ -270,7 +271,7 @@ impl LossRecovery {
         self.paths.activate(key);
         let path = self.paths.active_mut();
         path.search.on_peer_address_changed();
-        // The fate of packets counts on the path in use only, so that of an earlier trial stays unknown.
+        // Only packets on the path in use count, so the result of an earlier trial stays unknown.
         path.features.on_forgotten();
         if self.config.ecn {
             self.spaces.application.space.ecn.restart();
@@ -286,19 +287,19 @@ impl LossRecovery {
         }
     }
 
-    /// The state of the path in use.
+    /// Returns the state of the path in use.
     #[inline]
     pub(crate) fn path(&self) -> &PathRecovery {
         self.paths.active()
     }
 
-    /// The state of the path in use, for tests that change it.
+    /// Returns the state of the path in use, for tests that change it.
     #[cfg(test)]
     pub(crate) fn path_mut(&mut self) -> &mut PathRecovery {
         self.paths.active_mut()
     }
 
-    /// The datagram size of a path.
+    /// Returns the datagram size of a path; `None` once it is closed.
     pub(crate) fn mtu_of(&mut self, key: PathKey) -> Option<u16> {
         self.paths.get_mut(key).map(|path| path.mtu)
     }
@@ -324,14 +325,14 @@ impl LossRecovery {
         self.ack_delay_exponent
     }
 
-    /// Returns true if a frame of loss recovery waits for a 1-RTT packet: a PING or ACK_FREQUENCY.
+    /// Returns true if a PING or ACK_FREQUENCY is due in a 1-RTT packet.
     #[inline]
     pub(crate) fn has_frames_to_send(&self) -> bool {
         self.spaces.application.space.ping || self.ack_request.has_frames_to_send()
     }
 
-    /// The probe timeout of the path in use without back-off. Includes the longest time for which
-    /// the peer holds acknowledgements back.
+    ///Returns the probe timeout of the path in use without backoff. It includes the longest time by which the
+    /// peer delays an ACK.
     pub(crate) fn pto(&self) -> Duration {
         self.paths.active().pto(self.ack_request.max_ack_delay())
     }
@@ -343,22 +344,22 @@ impl LossRecovery {
         self.paths.active().pto(delay)
     }
 
-    /// Bytes of the records of sent packets.
+    /// Returns the memory of the records of sent packets, in bytes.
     pub(crate) fn memory(&self) -> usize {
         self.spaces.application.space.sent.memory()
     }
 
-    /// Counters since the connection began.
+    /// Returns the counters since the connection began.
     pub(crate) fn stats(&self) -> &RecoveryStats {
         &self.stats
     }
 
-    /// Numbers of frames sent since the connection began.
+    /// Returns the numbers of frames sent since the connection began.
     pub(crate) fn frames_sent(&self) -> FrameCounts {
         self.lists.counts()
     }
 
-    /// The ECN mark for a packet of a space.
+    /// Returns the ECN mark for a packet of a space.
     pub(crate) fn mark(&self, id: SpaceId) -> Option<Ecn> {
         match self.are_marks_withheld() {
             true => Some(Ecn::NotEct),
@@ -366,7 +367,7 @@ impl LossRecovery {
         }
     }
 
-    /// The ECN mark for a packet of a space by the validation of its marks alone.
+    /// Returns the ECN mark for a packet of a space according to ECN validation only.
     fn mark_of(&self, id: SpaceId) -> Option<Ecn> {
         let codepoint = self.paths.active().ecn_codepoint();
         Some(self.spaces.get(id)?.ecn.mark(codepoint))
@@ -378,7 +379,7 @@ impl LossRecovery {
         ecn == Ecn::NotEct || SpaceId::ALL.into_iter().all(marks)
     }
 
-    /// The state of the validation of ECN.
+    /// Returns the state of ECN validation.
     pub(crate) fn ecn_state(&self) -> EcnState {
         match self.spaces.application.space.ecn.state() {
             EcnState::Testing | EcnState::Capable if self.withheld().ecn => EcnState::Unknown,
@@ -404,12 +405,12 @@ impl LossRecovery {
         limit.is_some_and(|limit| self.unanswered() >= limit)
     }
 
-    /// The state of the congestion controller.
+    /// Returns the name of the congestion controller's state.
     pub(crate) fn congestion_state(&self) -> &'static str {
         self.paths.active().congestion.state()
     }
 
-    /// The figures that a sink records.
+    /// Returns the metrics that a sink records.
     pub(crate) fn metrics(&self) -> MetricsUpdated {
         let path = self.paths.active();
         let spaces = SpaceId::ALL
@@ -434,9 +435,9 @@ impl LossRecovery {
         self.spaces.get(id).is_some_and(|it| it.ack_eliciting > 0)
     }
 
-    /// Returns true if a peer may be waiting for this end although nothing is in flight: a server has
-    /// always been validated by what it received, a client learns it when a Handshake packet is
-    /// acknowledged or the handshake is confirmed (RFC 9002 §6.2.2.1).
+    ///Returns true if the peer is known to have validated our address. Otherwise it may be unable to send, and
+    /// wait for us although nothing is in flight (RFC 9002 §6.2.2.1). Always true on a server; on a client after
+    /// a Handshake packet was acknowledged or the handshake is complete.
     pub(super) fn is_validated_by_peer(&self) -> bool {
         let handshake = self.spaces.handshake.as_ref();
         self.side.is_server()
@@ -444,13 +445,13 @@ impl LossRecovery {
             || handshake.is_some_and(|space| space.loss.largest_acked().is_some())
     }
 
-    /// The time at which the pacer lets the next batch go.
+    /// Returns the time at which the pacer allows the next batch.
     pub(crate) fn paced_until(&self) -> Option<Time> {
         self.paced_until
     }
 
-    /// The timer of loss detection and probes. `budget` is what may be sent to an unvalidated
-    /// address.
+    ///Returns the timer of loss detection and probes. `budget` is the number of bytes that may be sent to an
+    /// unvalidated address.
     pub(crate) fn loss_timer(&self, budget: u64) -> Option<LossTimer> {
         let times = |id| self.spaces.get(id).map(SentSpace::times);
         LossTimer::next(&LossTimerInputs {
@@ -466,13 +467,13 @@ impl LossRecovery {
         })
     }
 
-    /// Forgets the packets of a space.
-    fn forget_sent(&mut self, id: SpaceId) {
-        self.give_up_sent(id, |_| {});
+    /// Drops the records of the packets of a space.
+    fn drop_all_sent(&mut self, id: SpaceId) {
+        self.drop_sent(id, |_| {});
     }
 
-    /// Forgets the packets of a space, and calls `each` with their frames.
-    fn give_up_sent(&mut self, id: SpaceId, mut each: impl FnMut(SentFrame)) {
+    /// Drops the records of the packets of a space, and calls `each` with their frames.
+    fn drop_sent(&mut self, id: SpaceId, mut each: impl FnMut(SentFrame)) {
         let Some(space) = self.spaces.get_mut(id) else {
             return;
         };
@@ -491,35 +492,34 @@ impl LossRecovery {
     }
 }
 
-/// Views for tests.
 #[cfg(test)]
 impl LossRecovery {
-    /// Lists of frames in use.
+    /// Returns the number of lists of frames in use.
     pub(crate) fn lists_in_use(&self) -> usize {
         self.lists.in_use()
     }
 
-    /// The 1-RTT packet number that is skipped next.
+    /// Returns the 1-RTT packet number that is skipped next.
     pub(crate) fn skip_at(&self) -> u64 {
         self.spaces.application.skip_at()
     }
 
-    /// The number of the first 1-RTT packet.
+    /// Returns the number of the first 1-RTT packet.
     pub(crate) fn first_number(&self) -> u64 {
         self.first_numbers.of(SpaceId::Application)
     }
 
-    /// The first skipped number in a range.
+    /// Returns the first skipped number in a range.
     pub(crate) fn skipped_in(&self, range: &std::ops::RangeInclusive<u64>) -> Option<u64> {
         self.spaces.application.space.sent.skipped_in(range)
     }
 
-    /// The longest time for which the peer holds acknowledgements back.
+    /// Returns the longest time by which the peer delays an ACK.
     pub(crate) fn max_ack_delay(&self) -> Duration {
         self.ack_request.max_ack_delay()
     }
 
-    /// Newer packets after which a 1-RTT packet is declared lost.
+    /// Returns the number of newer packets after which a 1-RTT packet is declared lost.
     pub(crate) fn packet_threshold(&self) -> u64 {
         self.spaces.application.space.loss.packet_threshold()
     }
@@ -529,30 +529,30 @@ impl LossRecovery {
         self.spaces.application.space.next_number = number;
     }
 
-    /// Probe timeouts in a row.
+    /// Returns the number of probe timeouts in a row.
     pub(crate) fn pto_count(&self) -> u32 {
         self.probe_timer.count()
     }
 
-    /// Returns true while lost packets may turn out to have been late.
+    /// Returns true while there are records of lost packets.
     pub(crate) fn remembers_losses(&self) -> bool {
         self.spaces.application.remembers_losses()
     }
 
-    /// Slots of 1-RTT packets that were examined.
+    /// Returns how many slots of the ring of 1-RTT packets were examined.
     pub(crate) fn steps(&self) -> u64 {
         self.spaces.application.space.sent.steps()
     }
 
-    /// Bytes in flight on all paths.
+    /// Returns the bytes in flight on all paths.
     pub(crate) fn bytes_in_flight_of_all_paths(&self) -> u64 {
         self.paths.bytes_in_flight()
     }
 }
 
-/// The shortest round trip that is assumed from the time to a Retry, so that a server on the same machine
-/// may take 30 ms for a handshake before the client probes.
-const SHORTEST_FIRST_RTT: Duration = Duration::from_millis(10);
+///The shortest round trip that is assumed from the time to a Retry. With it a server on the same machine has
+/// 30 ms for its handshake before the client sends a probe.
+const MIN_FIRST_RTT: Duration = Duration::from_millis(10);
 
 #[cfg(test)]
 mod tests;

@@ -1,4 +1,4 @@
-//! Numbers of 1-RTT packets, some of which are left out. RFC 9000 §21.4.
+//! Numbers of 1-RTT packets, some of which are skipped. RFC 9000 §21.4.
 
 use crate::rng::Rng;
 use crate::space::SpaceId;
@@ -18,13 +18,13 @@ impl Numbers {
         }
     }
 
-    /// The number of the next packet, given the first that is not used.
+    /// Returns the number of the next packet. `next` is the first unused number.
     #[inline]
     pub(super) fn next(self, next: u64) -> u64 {
         next + u64::from(next == self.skip_at)
     }
 
-    /// Returns true if a packet passed the number that was to be skipped.
+    /// Returns true if `sent` is larger than the number to skip.
     #[inline]
     pub(super) fn is_past_skip(self, sent: u64) -> bool {
         sent > self.skip_at
@@ -38,7 +38,7 @@ impl Numbers {
         self.skip_at = sent + 1 + window / 2 + rng.below(window * 3 / 2);
     }
 
-    /// The number that is skipped next.
+    /// Returns the number that is skipped next.
     #[cfg(test)]
     pub(super) fn skip_at(self) -> u64 {
         self.skip_at
@@ -54,8 +54,7 @@ pub(super) struct FirstNumbers {
 }
 
 impl FirstNumbers {
-    /// Draws a number for each space. One of them reveals nothing about the others: anyone can read
-    /// those of Initial packets.
+    ///Draws independent numbers for the spaces, because observers can read those of Initial packets.
     pub(super) fn draw(rng: &mut Rng) -> Self {
         let mut draw = || u32::try_from(rng.below(FIRST_NUMBERS)).expect("below 2^29");
         Self {
@@ -65,7 +64,7 @@ impl FirstNumbers {
         }
     }
 
-    /// The number of the first packet of a space.
+    /// Returns the number of the first packet of a space.
     pub(super) fn of(self, id: SpaceId) -> u64 {
         u64::from(match id {
             SpaceId::Initial => self.initial,
@@ -75,11 +74,11 @@ impl FirstNumbers {
     }
 }
 
-/// Random first numbers are below. A receiver expands the four bytes of a first number correctly up
+/// Random first numbers are below this limit. A receiver decodes the four bytes of a first number correctly up
 /// to 2^31 (RFC 9000 §A.3), and an ACK frame holds numbers below 2^30 in four bytes.
 const FIRST_NUMBERS: u64 = 1 << 29;
 
-/// Even with a huge window a number is skipped now and then.
+/// Maximum window for the choice of the number to skip, so that numbers are skipped even with huge windows.
 const MAX_SKIP_DISTANCE: u64 = 10_000;
 
 #[cfg(test)]
@@ -87,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_number_is_left_out_and_another_chosen_behind_it() {
+    fn number_is_skipped_and_next_one_is_chosen() {
         let mut rng = Rng::new([1; 32]);
         let mut numbers = Numbers::new(0, &mut rng);
         let skipped = numbers.skip_at();
@@ -116,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn a_huge_window_does_not_put_the_next_skip_off() {
+    fn huge_window_does_not_delay_next_skip() {
         let mut rng = Rng::new([2; 32]);
         let mut numbers = Numbers::new(0, &mut rng);
         numbers.choose_skip(100, u64::MAX / 4, &mut rng);

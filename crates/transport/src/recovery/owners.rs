@@ -1,4 +1,4 @@
-//! The parts whose frames packets carry, as loss recovery sees them.
+//! The interface of loss recovery to the parts that send frames.
 
 use courser_base::Time;
 use courser_telemetry::Record;
@@ -6,22 +6,22 @@ use courser_telemetry::Record;
 use crate::space::SpaceId;
 use crate::space::sent::SentFrame;
 
-/// Learns the fate of frames and says what waits to be sent.
+/// The owners of frames: loss recovery notifies them of acknowledgements and losses.
 ///
-/// A trait rather than a list of fates: nearly every packet of a bulk transfer carries one frame,
-/// whose owner is called without a record in between.
+///This is a trait and not a list of results, because nearly every packet of a bulk transfer contains one
+/// frame, whose owner is then called directly.
 pub(crate) trait FrameOwners {
-    /// A frame was acknowledged.
+    /// Processes the acknowledgement of a frame.
     fn on_frame_acked(&mut self, space: SpaceId, frame: SentFrame);
 
-    /// A frame was lost, or a probe repeats it. Its owner sends it again, or whatever replaces it
-    /// today (RFC 9000 §13.3).
+    ///Processes the loss of a frame, or its repetition by a probe. The owner sends the frame again, with current
+    /// contents (RFC 9000 §13.3).
     fn on_frame_lost(&mut self, space: SpaceId, frame: SentFrame);
 
-    /// Returns true if stream data or datagrams wait that were never sent.
+    /// Returns true if there are unsent stream data or datagrams.
     fn has_new_data(&self) -> bool;
 
-    /// Returns true if CRYPTO data waits in a space.
+    /// Returns true if CRYPTO data of a space is unsent or lost.
     fn has_crypto(&self, space: SpaceId) -> bool;
 
     /// Records an event for a sink, if there is one.

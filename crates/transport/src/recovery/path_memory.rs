@@ -1,4 +1,4 @@
-//! The capacity of paths, which connections leave to later ones (RFC 9959).
+//! The capacity of paths, stored for later connections (RFC 9959).
 
 use courser_base::{ScopedIp, Time};
 use courser_recovery::{SavedPath, initial_window};
@@ -7,7 +7,7 @@ use super::LossRecovery;
 use super::path_recovery::PathRecovery;
 
 impl LossRecovery {
-    /// Starts from the capacity of an earlier connection to this address, if it is remembered.
+    /// Starts from the capacity of an earlier connection to this address, if it is stored.
     pub(crate) fn recall_path(&mut self, now: Time, peer: ScopedIp) {
         let memory = self.config.path_memory.as_ref();
         if let Some(saved) = memory.and_then(|memory| memory.take(now, peer)) {
@@ -16,7 +16,7 @@ impl LossRecovery {
         }
     }
 
-    /// Remembers the capacity of the path in use when the connection ends.
+    /// Stores the capacity of the path in use when the connection ends.
     pub(crate) fn remember_path(&self, now: Time, peer: ScopedIp) {
         if let Some(memory) = &self.config.path_memory
             && let Some(path) = observe(self.paths.active())
@@ -26,8 +26,8 @@ impl LossRecovery {
     }
 }
 
-/// Returns what a path delivers in a round trip. A path that has not carried several initial windows
-/// is not worth remembering: slow start is there in two round trips.
+///Returns how much a path delivers in a round trip. `None` if that is less than several initial windows,
+/// which slow start reaches in two round trips anyway.
 fn observe(path: &PathRecovery) -> Option<SavedPath> {
     let min_rtt = path.rtt.min();
     let rate = path
@@ -35,9 +35,9 @@ fn observe(path: &PathRecovery) -> Option<SavedPath> {
         .estimate()
         .filter(|_| path.rtt.has_sample())?;
     let window = rate.bytes_in(min_rtt);
-    let is_large = window >= LEAST_INITIAL_WINDOWS * initial_window(path.mtu);
+    let is_large = window >= MIN_INITIAL_WINDOWS * initial_window(path.mtu);
     is_large.then_some(SavedPath { window, min_rtt })
 }
 
-/// The smallest capacity that is remembered, in initial windows.
-const LEAST_INITIAL_WINDOWS: u64 = 4;
+/// The smallest capacity that is stored, in initial windows.
+const MIN_INITIAL_WINDOWS: u64 = 4;

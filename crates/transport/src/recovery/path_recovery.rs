@@ -1,4 +1,4 @@
-//! One network path as loss recovery sees it: round-trip time, window, pacing, datagram size.
+//! Loss recovery of one network path: round-trip time, window, pacing, datagram size.
 
 use std::time::Duration;
 
@@ -15,8 +15,8 @@ use super::stats::PathStats;
 use crate::config::TransportConfig;
 use crate::space::sent::SentFrames;
 
-/// Identifies the recovery state of a path. Sent packets carry it, so that a packet of one path says nothing of
-/// another (RFC 9000 §9.4).
+/// Identifies the recovery state of a path.The records of sent packets contain it, so that packets of one path
+/// do not affect another (RFC 9000 §9.4).
 pub(crate) type PathKey = u32;
 
 /// The state of loss recovery that belongs to one network path.
@@ -27,29 +27,29 @@ pub(crate) struct PathRecovery {
     pub(super) key: PathKey,
     pub(super) rtt: RttEstimator,
     pub(super) congestion: CongestionController,
-    /// Measures how fast the network delivers.
+    /// Measures the delivery rate.
     pub(super) delivery: DeliveryRate,
-    /// The rate for users.
+    /// The delivery rate for statistics.
     pub(super) bandwidth: Bandwidth,
     /// Spreads batches over the round trip.
     pub(super) pacer: Pacer,
-    /// Detects losses that last long enough to forget the window.
+    /// Detects persistent congestion.
     pub(super) persistent: PersistentCongestion,
     /// Bytes sent and neither acknowledged nor lost.
     pub(super) bytes_in_flight: u64,
     /// UDP payload of full datagrams, as found by the search.
     pub(super) mtu: u16,
-    /// Looks for larger datagrams.
+    /// Searches for larger datagrams.
     pub(super) search: MtuSearch,
-    /// Packets that a router has refused, or would refuse.
+    /// Packets that are too large for a link of the path, as a router has reported.
     pub(super) refused: Refused,
-    /// The window was not filled because there was nothing to send.
+    /// True if the window was not filled because there was too little to send.
     pub(super) app_limited: bool,
     /// Optional features of packets, which the path may drop.
     pub(super) features: Features,
 }
 
-/// The part of a sent packet's record that its path decides.
+/// The part of a sent packet's record that its path provides.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Flight {
     pub(super) path: PathKey,
@@ -92,51 +92,48 @@ impl PathRecovery {
         self.refused = Refused::default();
     }
 
-    /// The key of the path.
     pub(crate) fn key(&self) -> PathKey {
         self.key
     }
 
-    /// The UDP payload of full datagrams in bytes.
+    /// Returns the UDP payload of full datagrams in bytes.
     pub(crate) fn mtu(&self) -> u16 {
         self.mtu
     }
 
-    /// The UDP payload of full datagrams at present: less while it is in doubt whether they pass.
+    /// Returns the UDP payload of full datagrams at present: less than [`PathRecovery::mtu`] after losses which
+    /// suggest that the path does not carry that size.
     pub(crate) fn size_in_use(&self) -> u16 {
         self.search.size_in_use()
     }
 
-    /// The rate at which packets leave at most, if the controller or the configuration sets one.
+    /// Returns the maximum rate of sending, if the controller or the configuration sets one.
     pub(super) fn pacing_rate(&self) -> Option<Rate> {
         let rates = [self.congestion.pacing_rate(&self.rtt), self.pacer.cap()];
         rates.into_iter().flatten().min()
     }
 
-    /// The round-trip time.
     pub(crate) fn rtt(&self) -> &RttEstimator {
         &self.rtt
     }
 
-    /// The round-trip time, for tests that set it.
+    /// Returns the round-trip time, for tests that set it.
     #[cfg(test)]
     pub(crate) fn rtt_mut(&mut self) -> &mut RttEstimator {
         &mut self.rtt
     }
 
-    /// The search for larger datagrams.
     #[cfg(test)]
     pub(crate) fn search(&self) -> &MtuSearch {
         &self.search
     }
 
-    /// The measurement of the delivery rate.
     #[cfg(test)]
     pub(crate) fn delivery(&self) -> &DeliveryRate {
         &self.delivery
     }
 
-    /// The congestion window in bytes.
+    /// Returns the congestion window in bytes.
     pub(crate) fn window(&self) -> u64 {
         self.congestion.window()
     }
@@ -146,30 +143,30 @@ impl PathRecovery {
         self.congestion.in_slow_start()
     }
 
-    /// The mark that the congestion controller wants on packets.
+    /// Returns the ECN mark that the congestion controller requires on packets.
     pub(crate) fn ecn_codepoint(&self) -> Ecn {
         self.congestion.ecn_codepoint()
     }
 
-    /// Sets the round-trip time that holds until it is measured.
+    /// Sets the round-trip time that is assumed until the first sample.
     pub(super) fn assume_rtt(&mut self, rtt: Duration) {
         if !self.rtt.has_sample() {
             self.rtt = RttEstimator::new(rtt);
         }
     }
 
-    /// The bytes that congestion control lets out now.
+    /// Returns the bytes that congestion control allows to be sent now.
     pub(crate) fn congestion_room(&self) -> u64 {
         self.congestion.room(self.bytes_in_flight)
     }
 
-    /// The probe timeout without back-off, for spans of time that count in it
+    /// Returns the probe timeout without backoff, for timeouts that are multiples of it
     /// (RFC 9000 §8.2.4, §10.2).
     pub(super) fn pto(&self, max_ack_delay: Duration) -> Duration {
         self.rtt.pto_base().saturating_add(max_ack_delay)
     }
 
-    /// The state of the path for users.
+    /// Returns the state of the path for statistics.
     pub(crate) fn stats(&self) -> PathStats {
         PathStats {
             rtt: self.rtt.smoothed(),
@@ -202,7 +199,7 @@ impl PathRecovery {
         self.follow_search();
     }
 
-    /// Makes the size that the search has found the size of datagrams.
+    /// Adopts the datagram size that the search has found.
     pub(super) fn follow_search(&mut self) {
         let mtu = self.search.mtu();
         if mtu != self.mtu {
@@ -212,7 +209,7 @@ impl PathRecovery {
         }
     }
 
-    /// Counts a packet of `len` bytes that leaves on this path.
+    /// Counts a packet of `len` bytes that is sent on this path.
     #[inline]
     pub(super) fn begin_flight(&mut self, now: Time, len: usize, in_flight: bool) -> Flight {
         let mut snapshot = self.delivery.newest();
@@ -227,13 +224,13 @@ impl PathRecovery {
         }
     }
 
-    /// Accounts for packets with `bytes` in flight that left, up to packet `last_number`.
+    /// Processes the sending of packets with `bytes` in flight, up to packet `last_number`.
     pub(super) fn on_batch_sent(&mut self, now: Time, bytes: u64, last_number: u64) {
         let was_idle = self.bytes_in_flight <= bytes;
         self.congestion
             .on_sent(now, bytes, last_number, self.bytes_in_flight);
         if was_idle {
-            // The end of idleness may be a reason for another rate (BBR).
+            // BBR may change the rate at the end of an idle period.
             self.set_pacing_rate();
         }
         self.pacer.on_sent(bytes);
@@ -247,7 +244,7 @@ impl PathRecovery {
         self.pacer.set_quantum(self.congestion.send_quantum());
     }
 
-    /// Takes bytes out of flight.
+    /// Subtracts bytes that are no longer in flight.
     pub(super) fn take_from_flight(&mut self, bytes: u64) {
         debug_assert!(
             self.bytes_in_flight >= bytes,
@@ -336,7 +333,7 @@ impl PathRecovery {
         self.congestion.window() < before
     }
 
-    /// Passes a loss that proved spurious to the controller. Returns true if it raised the window.
+    /// Passes a spurious loss to the controller. Returns true if it raised the window.
     pub(super) fn on_spurious_loss(&mut self, loss: &SpuriousLoss) -> bool {
         self.delivery.on_spurious_loss(loss.bytes);
         let before = self.congestion.window();
@@ -345,8 +342,8 @@ impl PathRecovery {
         self.congestion.window() > before
     }
 
-    /// Looks at lost packets other than probes: the path may no longer carry their size. Their loss
-    /// became known after a timeout if `is_after_timeout`. Returns true if the path does not even carry the
+    ///Processes lost packets other than MTU probes: the path may no longer carry their size. `is_after_timeout`
+    /// is true if their loss was detected after a probe timeout. Returns true if the path does not even carry the
     /// smallest datagrams of QUIC.
     pub(super) fn on_large_packets_lost(
         &mut self,
@@ -370,17 +367,16 @@ impl PathRecovery {
         self.search.is_error()
     }
 
-    /// Returns true while data waits and the window has yet to grow from a few datagrams to the capacity
-    /// of the path.
+    ///Returns true while there is data to send and the window has not grown from a few datagrams to the capacity
+    /// of the path yet.
     pub(super) fn is_hurried(&self, has_stream_data: bool) -> bool {
         let few = self.congestion.window() < HURRIED_WINDOW;
         few && self.congestion.in_slow_start() && has_stream_data
     }
 
-    /// Returns true while an MTU probe waits for data in flight to be acknowledged. Only where it is a
-    /// small part of the window, so that the pause is a small part of a round trip. Room that the
-    /// controller holds back itself, in recovery, does not count: nothing in flight might ever
-    /// free it.
+    /// Returns true while an MTU probe waits for data in flight to be acknowledged.Only if it
+    /// is a small part of the window, so that the pause is a small part of a round trip. Bytes that the
+    /// controller withholds itself, in recovery, do not count: acknowledgements might never free them.
     pub(super) fn makes_room_for_probe(&self, has_stream_data: bool) -> bool {
         let awaited = self.search.awaited_room();
         let window = self.congestion.window();
@@ -405,13 +401,13 @@ pub(super) struct AckedOnPath {
     pub(super) ce_packets: u64,
 }
 
-/// The seed of a controller's draws. They need not be secret, only different.
+/// Returns the seed of a controller's random numbers. It need not be secret, only different for each path.
 fn seed(now: Time, key: PathKey) -> u64 {
     now.as_nanos() ^ u64::from(key) << 48
 }
 
-/// Bytes of a window, 32 datagrams of 1200, below which data that waits in slow start comes before
-/// probes. A probe there takes from the next round too, and again from the one after it: of the ten
-/// datagrams of an initial window each costs a transfer a tenth of a round trip, and datagrams larger
-/// by a fifth win back two percent of the bytes.
+/// Bytes of a window, 32 datagrams of 1200,below which data in slow start is sent before
+/// probes. A probe would also slow the growth of the next rounds: each of the ten datagrams of an initial
+/// window costs a transfer a tenth of a round trip, whereas datagrams that are larger by a fifth save two
+/// percent of the bytes.
 const HURRIED_WINDOW: u64 = 32 * 1200;

@@ -1,4 +1,4 @@
-//! The recovery state of each path of a connection, the active one among them.
+//! The recovery states of all paths of a connection.
 
 use courser_base::Time;
 
@@ -6,7 +6,7 @@ use super::features::Experience;
 use super::path_recovery::{PathKey, PathRecovery};
 use crate::config::TransportConfig;
 
-/// The recovery state of all paths.
+/// The recovery states of all paths of a connection, one of which is active.
 #[derive(Debug)]
 pub(super) struct PathTable {
     /// Never empty: the active path cannot be closed.
@@ -28,19 +28,19 @@ impl PathTable {
         }
     }
 
-    /// The state of the path in use.
+    /// Returns the state of the active path.
     #[inline]
     pub(super) fn active(&self) -> &PathRecovery {
         &self.table[self.active]
     }
 
-    /// The state of the path in use.
+    /// Returns the state of the active path.
     #[inline]
     pub(super) fn active_mut(&mut self) -> &mut PathRecovery {
         &mut self.table[self.active]
     }
 
-    /// The state of the path with this key; `None` once it is closed.
+    /// Returns the state of the path with this key; `None` once it is closed.
     pub(super) fn get_mut(&mut self, key: PathKey) -> Option<&mut PathRecovery> {
         if self.active().key == key {
             return Some(self.active_mut());
@@ -48,7 +48,7 @@ impl PathTable {
         self.table.iter_mut().find(|path| path.key == key)
     }
 
-    /// Bytes in flight on all paths.
+    /// Returns the bytes in flight on all paths.
     #[cfg(test)]
     pub(super) fn bytes_in_flight(&self) -> u64 {
         self.table.iter().map(|path| path.bytes_in_flight).sum()
@@ -76,7 +76,7 @@ impl PathTable {
         }
     }
 
-    /// Forgets a path that is not active. Packets sent on it keep its key.
+    /// Removes a path that is not active. The records of packets sent on it keep its key.
     pub(super) fn close(&mut self, key: PathKey) {
         let Some(index) = self.table.iter().position(|path| path.key == key) else {
             return;
@@ -88,14 +88,14 @@ impl PathTable {
         }
     }
 
-    /// Frees all but what describes the active path.
+    /// Removes all paths but the active one, and frees the records of its packets.
     pub(super) fn free(&mut self) {
         let mut active = self.table.swap_remove(self.active);
         active.free();
         (self.table, self.active) = (vec![active], 0);
     }
 
-    /// Frees the room for packets that are not in flight.
+    /// Frees spare capacity of the records.
     pub(super) fn shrink(&mut self) {
         for path in &mut self.table {
             path.delivery.shrink();
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_that_opens_later_obeys_the_limit_of_the_peer() {
+    fn path_opened_later_obeys_limit_of_peer() {
         let (mut paths, config) = paths();
         paths.set_peer_limit(1200);
         let key = paths.open(Time::ZERO, &config, &Experience::default());
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_never_used_again() {
+    fn key_is_never_used_again() {
         let (mut paths, config) = paths();
         let first = paths.open(Time::ZERO, &config, &Experience::default());
         paths.close(first);

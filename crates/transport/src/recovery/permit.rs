@@ -9,32 +9,30 @@ use crate::build::transmit::MAX_BATCH;
 use crate::rng::Rng;
 use crate::space::SpaceId;
 
-/// The answer to "may I send?", so that pacing, congestion, amplification and probes are decided
-/// in one place.
+///What may be sent now, according to pacing, congestion control, the amplification limit and probes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum SendPermit {
-    /// The peer's address is not validated and has received all that it may receive.
+    /// Nothing: the peer's address is not validated and the amplification limit is reached.
     Nothing,
     /// Only packets that do not count as in flight.
     AckOnly,
     /// A probe packet, even with a full window (RFC 9002 §7.5).
     Probe,
-    /// The window is open, the pacer is not.
+    /// The congestion window allows a datagram, but the pacer only from this time on.
     PacedUntil(Time),
-    /// This many bytes, which the pacer reserves until it learns what was sent. Less than a
-    /// datagram only when there is not more to send, or an unvalidated address may not receive
-    /// more.
+    ///This many bytes, which the pacer reserves until [`LossRecovery::on_batch_sent`]. Less than a datagram only
+    /// when there is no more to send, or the amplification limit allows no more.
     Bytes(u64),
 }
 
 /// The demand that a permit depends on.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Demand {
-    /// Bytes that may be sent to the address by its amplification limit.
+    /// Bytes that the amplification limit of the address allows.
     pub(crate) budget: u64,
-    /// An ACK is due.
+    /// True if an ACK is due.
     pub(crate) is_ack_due: bool,
-    /// Bytes of a datagram with everything that waits, if they are few.
+    /// Bytes of a datagram with everything that is due, if they are few.
     pub(crate) little: Option<u64>,
 }
 
@@ -74,8 +72,8 @@ impl LossRecovery {
         let mut room = path.congestion_room();
         if room < mtu && !self.spaces.awaits_acknowledgement(id) {
             // Padded ACKs count as in flight, and so do 1-RTT packets before the handshake is confirmed, but
-            // no acknowledgement and no probe timeout makes room for what follows them: without a datagram
-            // now, nothing would ever leave.
+            //without an acknowledgement or a probe timeout they would stay in flight: without a datagram now,
+            // nothing would ever be sent.
             room = mtu;
         }
         let size = demand.little.map_or(mtu, |little| mtu.min(little));
@@ -104,7 +102,7 @@ impl LossRecovery {
         SendPermit::Bytes(granted.max(room.min(mtu)))
     }
 
-    /// The number of the next packet of a space.
+    /// Returns the number of the next packet of a space.
     #[inline]
     pub(crate) fn next_number(&self, id: SpaceId) -> Option<PacketNumber> {
         let space = self.spaces.get(id)?;
@@ -116,7 +114,7 @@ impl LossRecovery {
         Some(PacketNumber { value: number, len })
     }
 
-    /// The first number of a 1-RTT packet that was not used yet.
+    /// Returns the first unused number of a 1-RTT packet.
     pub(crate) fn first_unused_number(&self) -> u64 {
         self.spaces.application.space.next_number
     }
@@ -126,7 +124,7 @@ impl LossRecovery {
         self.spaces.application.space.next_number > LAST_PACKET_NUMBER
     }
 
-    /// Remembers a packet that leaves on the path in use.
+    /// Records a packet that is sent on the path in use.
     #[inline]
     pub(crate) fn on_packet_sent(
         &mut self,
@@ -145,7 +143,7 @@ impl LossRecovery {
         self.record_sent(now, id, built, ecn, flight);
     }
 
-    /// Remembers a 1-RTT packet that leaves on a path which is not in use.
+    /// Records a 1-RTT packet that is sent on a path which is not in use.
     pub(crate) fn on_path_probe_sent(
         &mut self,
         now: Time,
@@ -162,8 +160,8 @@ impl LossRecovery {
         self.record_sent(now, id, built, Ecn::NotEct, flight);
     }
 
-    /// Remembers a packet of a test that no path has sent, so that its acknowledgement leaves
-    /// round-trip times alone.
+    ///Records a packet that a test forged and no path has sent, so that its acknowledgement does not affect
+    /// round-trip times.
     #[cfg(test)]
     pub(crate) fn on_forged_packet(&mut self, id: SpaceId, built: &Built, rng: &mut Rng) {
         let flight = Flight {
@@ -175,7 +173,7 @@ impl LossRecovery {
         self.record_sent(Time::ZERO, id, built, Ecn::NotEct, flight);
     }
 
-    /// Chooses another number to skip, once a packet has passed the one before.
+    /// Chooses another number to skip, if a packet has passed the last one.
     #[inline]
     fn draw_skip(&mut self, id: SpaceId, number: u64, rng: &mut Rng) {
         if id == SpaceId::Application {
@@ -195,7 +193,7 @@ impl LossRecovery {
         self.stats.packets_sent += 1;
     }
 
-    /// Takes the number of a packet that is not remembered: one with CONNECTION_CLOSE.
+    /// Counts a packet with CONNECTION_CLOSE, of which no record is added.
     pub(crate) fn on_close_sent(&mut self, id: SpaceId, number: u64) {
         if let Some(space) = self.spaces.get_mut(id) {
             space.next_number = number + 1;
@@ -204,7 +202,7 @@ impl LossRecovery {
         self.stats.packets_sent += 1;
     }
 
-    /// Accounts for a batch of 1-RTT packets that left.
+    /// Processes the sending of a batch of 1-RTT packets.
     #[inline]
     pub(crate) fn on_batch_sent(&mut self, now: Time, batch: &SentBatch) {
         if batch.in_flight == 0 {
@@ -217,7 +215,7 @@ impl LossRecovery {
         }
     }
 
-    /// Accounts for a packet of the handshake that counts as in flight.
+    /// Processes the sending of a packet of the handshake.
     pub(crate) fn on_handshake_packet_sent(&mut self, now: Time, built: &Built) {
         if built.in_flight {
             let path = self.paths.active_mut();
@@ -230,7 +228,7 @@ impl LossRecovery {
         }
     }
 
-    /// Accounts for a datagram of the handshake.
+    /// Processes the sending of a datagram of the handshake.
     pub(crate) fn on_handshake_datagram_sent(&mut self, len: usize) {
         let path = self.paths.active_mut();
         path.pacer.on_sent(len as u64);
@@ -238,7 +236,7 @@ impl LossRecovery {
         path.app_limited = path.congestion_room() >= u64::from(path.mtu);
     }
 
-    /// Records that nothing waits: a window that is not needed does not grow (RFC 9002 §7.8).
+    /// Records that there is nothing more to send: an unused window does not grow (RFC 9002 §7.8).
     pub(crate) fn on_app_limited(&mut self, now: Time) {
         let path = self.paths.active_mut();
         if path.congestion_room() >= u64::from(path.mtu) {
@@ -249,5 +247,5 @@ impl LossRecovery {
     }
 }
 
-/// A batch of packets and skipped numbers ends below the last number of all.
+/// The last number at which a batch may begin, so that it ends below the maximum even with skipped numbers.
 const LAST_PACKET_NUMBER: u64 = courser_wire::MAX_PACKET_NUMBER - 2 * MAX_BATCH as u64;

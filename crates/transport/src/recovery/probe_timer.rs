@@ -1,11 +1,11 @@
-//! Probe timeouts in a row, and what they say about the path. RFC 9002 §6.2.
+//! Probe timeouts in a row. RFC 9002 §6.2.
 
 use courser_base::Time;
 use courser_recovery::Pto;
 
 use crate::config::SILENT_AFTER;
 
-/// The probe timer of a connection: its backoff, and the timeouts that nothing has answered.
+/// The probe timer of a connection: its backoff, and the timeouts without a response.
 #[derive(Debug)]
 pub(super) struct ProbeTimer {
     backoff: Pto,
@@ -51,8 +51,8 @@ impl ProbeTimer {
         self.backoff.reset();
     }
 
-    /// Takes the acknowledgement of a packet. A client that does not know whether the server has validated
-    /// its address keeps its backoff (RFC 9002 §6.2.1).
+    ///Processes the acknowledgement of a packet. `ends_backoff` is false on a client that does not know whether
+    /// the server has validated its address (RFC 9002 §6.2.1).
     #[inline]
     pub(super) fn on_acked(&mut self, now: Time, ends_backoff: bool) {
         self.last_activity = now;
@@ -68,12 +68,12 @@ impl ProbeTimer {
         self.last_activity = now;
     }
 
-    /// Records that `count` timeouts in a row were not answered.
+    /// Records `count` timeouts in a row without an acknowledgement.
     pub(super) fn on_unanswered(&mut self, count: u32) {
         self.unanswered = self.unanswered.max(count);
     }
 
-    /// Returns the number of timeouts in a row that brought no acknowledgement.
+    /// Returns the number of timeouts in a row without an acknowledgement.
     #[inline]
     pub(super) fn unanswered(&self) -> u32 {
         self.unanswered
@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_acknowledgement_ends_the_silence_and_not_always_the_backoff() {
+    fn acknowledgement_ends_silence_and_sometimes_backoff() {
         for ends_backoff in [false, true] {
             let mut timer = ProbeTimer::new(Time::ZERO);
             for count in 1..=SILENT_AFTER {

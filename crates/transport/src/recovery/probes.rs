@@ -1,4 +1,4 @@
-//! Probes: after a timeout, and ahead of one. RFC 9002 §6.2.
+//! Probes after a timeout, and repetitions before one. RFC 9002 §6.2.
 
 use courser_base::Time;
 use courser_recovery::LossTimer;
@@ -11,8 +11,8 @@ use crate::path::MIN_DATAGRAM;
 use crate::space::SpaceId;
 
 impl LossRecovery {
-    /// Runs what is due. Returns true if loss detection found that the path does not carry datagrams of
-    /// the smallest size.
+    ///Processes expired timers. Returns true if loss detection found that the path does not carry datagrams of the
+    /// smallest size.
     pub(crate) fn on_timeout(
         &mut self,
         now: Time,
@@ -36,9 +36,8 @@ impl LossRecovery {
         }
     }
 
-    /// Takes the receipt of a packet. After several timeouts in a row it is a sign that packets pass again:
-    /// then probes leave at once and the backoff ends, because the doubling of timeouts is for silence
-    /// (RFC 9002 §6.2.1).
+    ///Processes the receipt of a packet. After several timeouts in a row it shows that packets arrive again: then
+    /// probes are due at once, and the backoff ends (RFC 9002 §6.2.1).
     #[inline]
     pub(crate) fn on_packet_received(&mut self, owners: &mut impl FrameOwners) {
         if self.probe_timer.count() >= OUTAGE
@@ -58,7 +57,7 @@ impl LossRecovery {
         self.repeat_oldest(SpaceId::Application, owners);
     }
 
-    /// The bytes of the smallest datagram that a probe fits into.
+    /// Returns the size of the smallest datagram for a probe.
     pub(super) fn smallest_probe(&self) -> u64 {
         let initial = self.spaces.initial.as_ref();
         let len = match initial.is_some_and(|space| space.ack_eliciting > 0) {
@@ -68,8 +67,7 @@ impl LossRecovery {
         len as u64
     }
 
-    /// Sends probes because nothing was acknowledged for long. Nothing is declared lost
-    /// (RFC 9002 §6.2.4).
+    ///Requests probes, because nothing was acknowledged in time. Declares nothing lost (RFC 9002 §6.2.4).
     fn on_probe_timeout(&mut self, now: Time, id: SpaceId, owners: &mut impl FrameOwners) {
         record_expired(now, Timer::Probe, id, owners);
         self.stats.ptos += 1;
@@ -82,8 +80,8 @@ impl LossRecovery {
             space.probe(PROBES);
             space.ping = true;
         }
-        // Probes carry new data first, else the oldest, else only a PING. They do not carry new
-        // data time after time: a peer without room for it may be waiting for the oldest.
+        // The first probes contain new data, if there is any, otherwise the oldest data or only a PING.
+        // Later ones contain the oldest data: the peer may not be able to accept new data before it.
         let is_first = self.probe_timer.count() < 2;
         if id == SpaceId::Application && is_first && owners.has_new_data() {
             return;
@@ -99,11 +97,10 @@ impl LossRecovery {
         }
         let is_complete = self.phase != Phase::Handshaking;
         if id == SpaceId::Handshake && self.side.is_client() && is_complete {
-            // A server that has our Finished, but whose answers got lost, has no keys for the
-            // handshake any more: only a 1-RTT packet shows it that we wait, and from where
-            // (RFC 9002 §6.2.4). With nothing in flight it carries a PING: otherwise a client behind a
-            // NAT that has rebound would get no answer, because the server sends to the old address
-            // and follows authentic 1-RTT packets only (RFC 9000 §9).
+            // A server that has our Finished has no keys for the handshake any more. If its packets were
+            // lost, only a 1-RTT packet shows it that we wait, and at which address (RFC 9002 §6.2.4).
+            // If nothing is in flight it contains a PING: after a NAT rebinding the server sends to the
+            // old address until it receives a 1-RTT packet from the new one (RFC 9000 §9).
             self.probe_along(SpaceId::Application, owners);
             let space = &mut self.spaces.application.space;
             space.probe(1);
@@ -111,7 +108,7 @@ impl LossRecovery {
         }
     }
 
-    /// Records that an end which waits for content has asked for a sign of life.
+    /// Requests a PING, because this end waits for content and has received nothing for long.
     pub(crate) fn on_liveness_probe(&mut self, now: Time) {
         self.request_ping(SpaceId::Application);
         self.count_unanswered(now);
@@ -119,10 +116,9 @@ impl LossRecovery {
 
     /// Counts the probe timeouts in a row.
     ///
-    /// Each question of an end that waits for content starts the timer again, so that timeouts which are
-    /// longer than the time between two questions do not expire. They count by the time that has passed:
-    /// `n` of them take 2^n - 1 times the first. The third counts when two questions were due, which is
-    /// one such time earlier.
+    ///Each liveness probe restarts the timer, so that timeouts longer than the interval of these probes do not
+    /// expire. They are counted by the time that has passed: `n` of them take 2^n - 1 times the first. The third
+    /// counts one such time earlier, when two liveness probes were due.
     fn count_unanswered(&mut self, now: Time) {
         if self.phase == Phase::Handshaking {
             return;
@@ -137,10 +133,10 @@ impl LossRecovery {
         self.probe_timer.on_unanswered(count);
     }
 
-    /// Probes the other space of the handshake too, in the same datagram if that has room.
+    /// Requests a probe in the other space of the handshake too, in the same datagram if it fits.
     ///
-    /// Data that is known to be lost there may wait for a window that is full of packets which the
-    /// peer has no keys for yet. Without this probe both ends would deadlock.
+    ///Lost data of that space may wait for the window, which may be full of packets for which the peer has no
+    /// keys yet. Without this probe both ends would deadlock.
     fn probe_along(&mut self, id: SpaceId, owners: &mut impl FrameOwners) {
         let Some(space) = self.spaces.get_mut(id) else {
             return;
@@ -154,20 +150,20 @@ impl LossRecovery {
         }
     }
 
-    /// Repeats the oldest data where a probe of the handshake has nothing to send: two datagrams
-    /// with half of the ClientHello each time it may be lost get it across sooner than one.
+    ///Repeats the oldest data in each space of the handshake whose probe has nothing to send: two datagrams per
+    /// timeout deliver a ClientHello sooner than one.
     pub(crate) fn repeat_for_probes(&mut self, owners: &mut impl FrameOwners) {
         for id in [SpaceId::Initial, SpaceId::Handshake] {
-            let wants_more = |space: &SentSpace| space.probes > 0 && !space.ping;
-            if self.spaces.get(id).is_some_and(wants_more) && !owners.has_crypto(id) {
+            let needs_data = |space: &SentSpace| space.probes > 0 && !space.ping;
+            if self.spaces.get(id).is_some_and(needs_data) && !owners.has_crypto(id) {
                 self.repeat_oldest(id, owners);
             }
         }
     }
 
-    /// Returns true if the second probe of a timeout should repeat the first one if nothing else waits:
-    /// at a loss of one half the last packet of a stream took twice as many timeouts, each as long
-    /// as all before it. Only with room in the window, which should not fill up with copies.
+    ///Returns true if the second probe of a timeout should repeat the first one when there is nothing else to
+    /// send: without it, at 50 % loss the last packet of a stream took twice as many timeouts, each as long as
+    /// all before it. Only if the window allows it, which should not be filled with copies.
     pub(crate) fn is_second_probe_due(&self) -> bool {
         let probes = self.spaces.application.space.probes;
         let is_second = probes > 0 && probes < PROBES && self.probe_timer.count() > 0;
@@ -185,8 +181,7 @@ impl LossRecovery {
         self.is_waiting(SpaceId::Initial)
     }
 
-    /// Repeats, ahead of the probe timeout, what the peer seems to miss of the handshake
-    /// (RFC 9002 §6.2.3).
+    ///Repeats data of the handshake that the peer seems to lack, before the probe timeout (RFC 9002 §6.2.3).
     pub(crate) fn speed_up_handshake(&mut self, owners: &mut impl FrameOwners) {
         self.is_handshake_repeated = true;
         self.repeat_oldest(SpaceId::Initial, owners);
@@ -196,9 +191,8 @@ impl LossRecovery {
     /// Queues the frames of the oldest packets again, as many as fit two datagrams, without
     /// declaring the packets lost.
     ///
-    /// Each 1-RTT packet has its turn before one is repeated again. Otherwise small packets that
-    /// the peer has received, while its acknowledgements are lost, and copies of them would keep
-    /// back the data that it waits for.
+    ///Each 1-RTT packet is repeated once before one is repeated again. Otherwise, if acknowledgements are lost,
+    /// copies of small packets that the peer has received would delay the data that it needs.
     fn repeat_oldest(&mut self, id: SpaceId, owners: &mut impl FrameOwners) {
         let after = self.spaces.application.repeated;
         let after = after.filter(|_| id == SpaceId::Application);
@@ -225,7 +219,7 @@ impl LossRecovery {
             self.spaces.application.repeated = last;
         }
         for frames in oldest {
-            // Datagrams are sent once, and it is too early to call them lost (RFC 9221 §5.2).
+            // Datagrams are sent only once, and these are not declared lost yet (RFC 9221 §5.2).
             self.repeat(id, frames, owners, |frame| !frame.is_datagram());
         }
     }
@@ -240,7 +234,7 @@ impl LossRecovery {
         self.spaces.get(id).is_some_and(|space| space.ping)
     }
 
-    /// Asks for a PING in a space.
+    /// Requests a PING in a space.
     pub(crate) fn request_ping(&mut self, id: SpaceId) {
         if let Some(space) = self.spaces.get_mut(id) {
             space.ping = true;
@@ -248,8 +242,8 @@ impl LossRecovery {
     }
 }
 
-/// Timeouts in a row after which a packet of the peer is answered with probes at once. A peer that
-/// acknowledges nothing gets two probes for as many timeouts at most.
+///Timeouts in a row after which a packet of the peer causes probes at once. A peer that acknowledges nothing
+/// causes at most two probes per this number of timeouts.
 const OUTAGE: u32 = 2;
 
 fn record_expired(now: Time, timer: Timer, id: SpaceId, owners: &mut impl FrameOwners) {
@@ -259,8 +253,8 @@ fn record_expired(now: Time, timer: Timer, id: SpaceId, owners: &mut impl FrameO
     });
 }
 
-/// Packets per probe timeout: the second one makes up for a lost first (RFC 9002 §6.2.4).
+/// Packets per probe timeout, in case one is lost (RFC 9002 §6.2.4).
 const PROBES: u8 = 2;
 
-/// Packets that the probes of one timeout repeat: as many small ones as an answer or two have.
+/// Maximum of packets that the probes of one timeout repeat: enough for one or two responses in small packets.
 const MAX_REPEATED: usize = 16;

@@ -1,22 +1,22 @@
-//! Packets that did not fit a link of the path.
+//! Packets that were too large for a link of the path.
 
-/// Packets above a size that were sent before a router reported that they do not fit. Their loss
-/// is no sign of congestion.
+/// Packets above a size that were sent before a router reported that they do not fit.Their loss
+/// is not caused by congestion.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Refused {
-    /// Only packets with smaller numbers are refused.
+    /// Only packets with smaller numbers were too large.
     before: u64,
-    /// Only larger packets are refused.
+    /// Only packets with more bytes were too large.
     above: u16,
 }
 
 impl Refused {
-    /// Packets of more than `above` bytes with numbers smaller than `before` will not arrive.
+    /// Describes packets of more than `above` bytes with numbers smaller than `before`.
     pub(super) fn new(before: u64, above: u16) -> Self {
         Self { before, above }
     }
 
-    /// Returns true for a packet that will not arrive.
+    /// Returns true for a packet that was too large.
     pub(super) fn contains(self, number: u64, size: u16) -> bool {
         number < self.before && size > self.above
     }

@@ -18,24 +18,24 @@ pub(crate) enum Quoted {
     Packet(u64),
     /// The quote ends before the packet number can be read.
     TooShort,
-    /// Not a packet that we sent and still remember.
-    Nothing,
+    /// No packet of ours has this number, or it was acknowledged or declared lost.
+    Unknown,
 }
 
 impl LossRecovery {
-    /// Expands a packet number that a report quotes, as the peer would, and looks the packet up.
+    /// Decodes a packet number that a report quotes, as the peer would, and finds the packet.
     pub(crate) fn quoted(&self, truncated: u64, len: usize) -> Quoted {
         let space = &self.spaces.application.space;
         let expected = space.loss.largest_acked().map_or(0, |largest| largest + 1);
         let number = packet_number::expand(truncated, len, expected);
         match space.sent.get(number) {
             Some(_) => Quoted::Packet(number),
-            None => Quoted::Nothing,
+            None => Quoted::Unknown,
         }
     }
 
-    /// Takes a report that a packet of ours does not fit a link which carries `claimed` bytes of
-    /// UDP payload. Returns true if it is believed.
+    ///Processes a report that a packet of ours does not fit a link which carries `claimed` bytes of UDP payload.
+    /// Returns true if the report is accepted.
     pub(crate) fn on_router_report(
         &mut self,
         now: Time,
@@ -46,7 +46,7 @@ impl LossRecovery {
         match quoted {
             Quoted::Packet(number) => self.on_packet_refused(now, number, claimed, owners),
             Quoted::TooShort => self.on_probe_refused(now, claimed),
-            Quoted::Nothing => false,
+            Quoted::Unknown => false,
         }
     }
 
@@ -75,13 +75,13 @@ impl LossRecovery {
         if let Some(mut sent) = space.sent.take(number) {
             sent.is_mtu_probe = true;
             self.on_packet_lost(now, SpaceId::Application, number, sent, owners);
-            self.forget_snapshots(SpaceId::Application);
+            self.drop_snapshots(SpaceId::Application);
         }
         true
     }
 
-    /// Believes a quote without a packet number only as far as it can do no harm: it may name the
-    /// size of the next probe.
+    ///Processes a quote without a packet number. An attacker can forge it, so it affects only the size of the
+    /// next MTU probe.
     fn on_probe_refused(&mut self, now: Time, claimed: u16) -> bool {
         let path = self.paths.active_mut();
         match path.search.probe_in_flight() {

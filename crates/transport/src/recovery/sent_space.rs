@@ -1,4 +1,4 @@
-//! The sending half of a packet number space: numbers, the ring of sent packets, probes.
+//! The sending part of a packet number space: numbers, records of sent packets, probes.
 
 use courser_base::{Ecn, Time};
 use courser_recovery::{EcnValidation, LossDetector, Sent, SentPackets, SpaceTimes};
@@ -20,17 +20,17 @@ pub(super) struct SentSpace {
     pub(super) sent: SentPackets<SentFrames>,
     /// Detects losses among `sent`.
     pub(super) loss: LossDetector,
-    /// Validates that ECN marks survive. Peers count them per space.
+    /// Validates that ECN marks arrive. Peers count them per space.
     pub(super) ecn: EcnValidation,
-    /// Ack-eliciting packets in `sent`.
+    /// The number of ack-eliciting packets in `sent`.
     pub(super) ack_eliciting: usize,
-    /// Time at which the last ack-eliciting packet left.
+    /// Time at which the last ack-eliciting packet was sent.
     pub(super) last_ack_eliciting: Option<Time>,
-    /// Probe packets that a timeout asks for (RFC 9002 §6.2.4).
+    /// Probe packets that are due (RFC 9002 §6.2.4).
     pub(super) probes: u8,
-    /// The probes follow a timeout, and not a loss that leaves no room for anything else.
+    /// True if the probes are due after a timeout, and not because a loss has closed the window.
     pub(super) is_after_timeout: bool,
-    /// A PING is owed: for a probe without data, a keep-alive, or a streak of pure ACKs.
+    /// True if a PING is due: for a probe without data, a keep-alive, or after many ACK-only packets.
     pub(super) ping: bool,
 }
 
@@ -56,7 +56,7 @@ impl SentSpace {
         }
     }
 
-    /// The times that the timer of loss recovery depends on.
+    /// Returns the times on which the timer of loss recovery depends.
     pub(super) fn times(&self) -> SpaceTimes {
         SpaceTimes {
             loss_time: self.loss.loss_time(),
@@ -64,7 +64,7 @@ impl SentSpace {
         }
     }
 
-    /// Remembers a packet. `is_on_active` is false for a packet on a path that is not in use.
+    /// Adds the record of a packet. `is_on_active` is false for a packet on a path that is not in use.
     #[inline]
     pub(super) fn on_packet_sent(
         &mut self,
@@ -95,8 +95,8 @@ impl SentSpace {
             },
         );
         if built.ack_eliciting {
-            // Challenges on other paths have timers of their own. If they put off the probe
-            // timeout, a client that moves often would never be asked for what is missing.
+            // Challenges on other paths have their own timers. If they delayed the probe timeout,
+            // lost data would never be sent again to a client that moves often.
             if is_on_active || self.ack_eliciting == 0 {
                 self.last_ack_eliciting = Some(now);
             }
@@ -106,7 +106,7 @@ impl SentSpace {
         }
     }
 
-    /// Asks for probes because of a timeout.
+    /// Requests probes because of a timeout.
     pub(super) fn probe(&mut self, probes: u8) {
         self.probes = self.probes.max(probes);
         self.is_after_timeout = true;

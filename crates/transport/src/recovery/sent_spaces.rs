@@ -1,10 +1,10 @@
-//! The sending halves of all packet number spaces.
+//! The sending parts of all packet number spaces.
 
 use super::application_space::ApplicationSpace;
 use super::sent_space::SentSpace;
 use crate::space::SpaceId;
 
-/// The sending halves of the three packet number spaces. The first two go with their keys.
+/// The sending parts of the three packet number spaces. The first two exist as long as their keys.
 #[derive(Debug)]
 pub(super) struct SentSpaces {
     pub(super) initial: Option<Box<SentSpace>>,
@@ -13,9 +13,9 @@ pub(super) struct SentSpaces {
 }
 
 impl SentSpaces {
-    /// Returns true while the peer has something to acknowledge, or to be probed for, that makes room for
-    /// packets of space `id`. 1-RTT packets make none for the handshake: they have no probe timeout before it
-    /// is confirmed (RFC 9002 §6.2.1), which may depend on the packets that wait.
+    ///Returns true while an acknowledgement or a probe timeout is certain to follow that lets packets of space `id`
+    /// be sent. 1-RTT packets do not count for the handshake: they have no probe timeout before it is confirmed
+    /// (RFC 9002 §6.2.1), and that may depend on the packets that wait.
     pub(super) fn awaits_acknowledgement(&self, id: SpaceId) -> bool {
         let counts = |it: &SpaceId| id == SpaceId::Application || *it != SpaceId::Application;
         let mut each = SpaceId::ALL.into_iter().filter(counts);

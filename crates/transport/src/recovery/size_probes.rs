@@ -13,23 +13,23 @@ impl LossRecovery {
         path.follow_search();
     }
 
-    /// Returns true once if the search has begun without knowing the interface. Probes leave later: at
-    /// the beginning of slow start data comes first.
+    ///Returns true once if the search has begun and the MTU of the interface is unknown. Probes follow later,
+    /// because data comes first at the beginning of slow start.
     pub(crate) fn needs_interface_mtu(&mut self) -> bool {
         let search = &mut self.paths.active_mut().search;
         search.wants_probe() && search.needs_interface_mtu()
     }
 
-    /// Returns true once if datagrams may be too large for an interface that is not known.
+    /// Returns true once if datagrams may be too large for the interface, whose MTU is unknown.
     pub(crate) fn is_size_unconfirmed(&mut self) -> bool {
         let search = &mut self.paths.active_mut().search;
         search.mtu() > BASE_MTU && search.needs_interface_mtu()
     }
 
-    /// Returns the size of the next MTU probe, when it is time for one.
+    /// Returns the size of the next MTU probe, when one is due.
     ///
-    /// A probe leaves only where its loss has no effect on the connection: after the handshake, on
-    /// a validated path, and with room in the window. At the beginning of slow start data comes
+    ///A probe is sent only if its loss has no effect on the connection: after the handshake, on a validated
+    /// path, and if it fits into the window. At the beginning of slow start data comes
     /// first.
     pub(crate) fn next_size_probe(
         &mut self,
@@ -55,12 +55,12 @@ impl LossRecovery {
         path.search.next_probe(now, room)
     }
 
-    /// Starts the probe of this size and returns its number.
+    /// Begins a probe of this size and returns its number.
     pub(crate) fn begin_size_probe(&mut self, size: u16) -> u32 {
         self.paths.active_mut().search.on_probe_sent(size)
     }
 
-    /// Accounts for an MTU probe that left.
+    /// Processes the sending of an MTU probe.
     pub(crate) fn on_size_probe_sent(&mut self, now: Time, built: &Built) {
         let path = self.paths.active_mut();
         let bytes = built.len as u64;
@@ -74,7 +74,7 @@ impl LossRecovery {
         self.paths.active().makes_room_for_probe(has_stream_data)
     }
 
-    /// Records that a datagram of nearly full size waits: larger ones would be of use.
+    /// Records that a datagram of nearly full size is due: larger ones would be useful.
     pub(crate) fn on_full_datagram_needed(&mut self, now: Time) {
         self.paths.active_mut().search.on_full_datagram_sent(now);
     }

@@ -1,4 +1,4 @@
-//! Counters of loss recovery, and the state of a path for users.
+//! Counters of loss recovery, and the state of a path for statistics.
 
 use std::ops::AddAssign;
 use std::time::Duration;
@@ -6,14 +6,14 @@ use std::time::Duration;
 use courser_base::{EcnCounts, Rate};
 use courser_telemetry::PathFeature;
 
-/// State of the path in use.
+/// The state of the path in use.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct PathStats {
     /// Smoothed round-trip time.
     pub rtt: Duration,
-    /// Latest sample.
+    /// Latest sample of the round-trip time.
     pub latest_rtt: Duration,
-    /// Lowest sample.
+    /// Lowest sample of the round-trip time.
     pub min_rtt: Duration,
     /// Congestion window in bytes.
     pub congestion_window: u64,
@@ -23,7 +23,7 @@ pub struct PathStats {
     pub mtu: u16,
     /// Slow-start threshold in bytes, once there is one.
     pub ssthresh: Option<u64>,
-    /// The rate at which the congestion controller wants to send, if it has one.
+    /// The rate of sending that the congestion controller sets, if it sets one.
     pub pacing_rate: Option<Rate>,
     /// The rate at which the path delivered the bytes of the latest sample; `None` until there is
     /// one. draft-ietf-ccwg-bbr §4.1.
@@ -65,8 +65,8 @@ impl WithheldFeatures {
     }
 }
 
-/// The numbers of times that an optional feature of packets was given up on a path, because packets
-/// with it were lost while others arrived.
+///How often each optional feature of packets was disabled on a path, because packets with it were lost while
+/// others arrived.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Fallbacks {
     /// Batches, of which segmentation offload (GSO) makes datagrams.
@@ -78,7 +78,7 @@ pub struct Fallbacks {
 }
 
 impl Fallbacks {
-    /// Counts a feature that is given up.
+    /// Counts a feature that is disabled.
     pub(super) fn count(&mut self, feature: PathFeature) {
         *match feature {
             PathFeature::Batches => &mut self.batches,
@@ -114,12 +114,12 @@ pub(crate) struct RecoveryStats {
     pub(crate) acks_received: u64,
     /// Reductions of the congestion window.
     pub(crate) congestion_events: u64,
-    /// Reductions that were taken back because nothing had been lost.
+    /// Reductions that were undone because nothing had been lost.
     pub(crate) congestion_events_undone: u64,
     /// Probe timeouts.
     pub(crate) ptos: u64,
     /// Packets sent with each mark.
     pub(crate) ecn_sent: EcnCounts,
-    /// Optional features that were given up.
+    /// How often optional features were disabled.
     pub(crate) fallbacks: Fallbacks,
 }

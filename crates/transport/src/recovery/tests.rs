@@ -369,7 +369,7 @@ fn the_time_to_a_retry_is_the_first_estimate_of_the_round_trip() {
         bench.expire()
     };
     assert_eq!(timeout(RTT), RTT * 3);
-    assert_eq!(timeout(Duration::ZERO), SHORTEST_FIRST_RTT * 3);
+    assert_eq!(timeout(Duration::ZERO), MIN_FIRST_RTT * 3);
 }
 
 /// RFC 9002 §5.3.
@@ -416,7 +416,7 @@ fn a_quoted_packet_that_was_refused_is_lost_without_congestion() {
     let window = bench.recovery.path().window();
     let quoted = bench.recovery.quoted(number, 1);
     assert_eq!(quoted, Quoted::Packet(number));
-    assert_eq!(bench.recovery.quoted(number + 1, 1), Quoted::Nothing);
+    assert_eq!(bench.recovery.quoted(number + 1, 1), Quoted::Unknown);
     let fates = &mut bench.fates;
     let is_believed = bench
         .recovery

@@ -12,7 +12,7 @@ pub enum SpaceId {
     Initial,
     /// Handshake packets.
     Handshake,
-    /// 0-RTT and 1-RTT packets. With multipath every path has its own space; today there is one.
+    /// 0-RTT and 1-RTT packets. With multipath every path would have its own space.
     Application,
 }
 
@@ -20,7 +20,7 @@ impl SpaceId {
     /// All spaces, in the order of the handshake.
     pub const ALL: [Self; 3] = [Self::Initial, Self::Handshake, Self::Application];
 
-    /// Returns the encryption level whose CRYPTO stream travels in this space.
+    /// Returns the encryption level whose CRYPTO data is sent in this space.
     pub const fn level(self) -> EncryptionLevel {
         match self {
             Self::Initial => EncryptionLevel::Initial,
@@ -29,8 +29,7 @@ impl SpaceId {
         }
     }
 
-    /// Returns the space in which packets of this kind are numbered, if they have numbers that we
-    /// use.
+    ///Returns the space of the numbers of these packets. `None` if they have no number.
     pub const fn of(kind: PacketKind) -> Option<Self> {
         match kind {
             PacketKind::Initial => Some(Self::Initial),
@@ -40,8 +39,8 @@ impl SpaceId {
         }
     }
 
-    /// Returns the kind of packet that we send in this space, once its keys are there. Before that, a
-    /// client may send 0-RTT packets in the last one.
+    ///Returns the kind of packet that we send in this space once its keys are available. Before, a client
+    /// may send 0-RTT packets in the last space.
     pub const fn packet_kind(self) -> PacketKind {
         match self {
             Self::Initial => PacketKind::Initial,

@@ -1,4 +1,5 @@
-//! Records of the frames in sent packets, so that each fate reaches the owners of the frames.
+//! Records of the frames in sent packets, for the parts that sent them: each is notified when its frame is
+//! acknowledged or lost.
 
 use courser_base::Time;
 use courser_wire::{Direction, StreamId};
@@ -9,20 +10,20 @@ use crate::frame_counts::{FrameCounts, FrameTally};
 /// A frame whose owner is notified when its packet is acknowledged or lost.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SentFrame {
-    /// An ACK. Once it is acknowledged, ranges up to `largest` need no repetition.
+    /// An ACK. Once it is acknowledged, later ACKs omit the ranges up to `largest`.
     Ack {
         /// The largest packet number that it acknowledges.
         largest: u64,
     },
     /// A PING, which makes the packet ack-eliciting and is never repeated.
     Ping,
-    /// An IMMEDIATE_ACK, which is never repeated either.
+    /// An IMMEDIATE_ACK, which is never repeated.
     ImmediateAck,
-    /// A PING of the application, whose round trip is measured.
+    /// A PING that the application requested to measure its round trip.
     MeasuredPing {
-        /// The newest request that it answers.
+        /// The newest request for which it was sent.
         request: u64,
-        /// The time at which it left.
+        /// The time at which it was sent.
         sent: Time,
     },
     /// A span of the CRYPTO stream of the packet's own space.
@@ -43,96 +44,95 @@ pub enum SentFrame {
         /// True if the span ends the stream.
         fin: bool,
     },
-    /// RESET_STREAM.
+    /// RESET_STREAM: repeated with the same contents.
     ResetStream {
         /// The stream.
         id: StreamId,
     },
-    /// RESET_STREAM_AT.
+    /// RESET_STREAM_AT: replaced by one with the current reliable size.
     ResetStreamAt {
         /// The stream.
         id: StreamId,
         /// The number of bytes that it promises to deliver.
         reliable_size: u64,
     },
-    /// STOP_SENDING.
+    /// STOP_SENDING: repeated until all data or a reset arrives.
     StopSending {
         /// The stream.
         id: StreamId,
     },
-    /// MAX_DATA; a lost one is replaced by the current limit, unless that was acknowledged.
+    /// MAX_DATA: replaced by the current limit, unless that was acknowledged.
     MaxData {
         /// The limit that it announces.
         limit: u64,
     },
-    /// MAX_STREAM_DATA.
+    /// MAX_STREAM_DATA: replaced by the current limit, unless that was acknowledged.
     MaxStreamData {
         /// The stream.
         id: StreamId,
         /// The limit that it announces.
         limit: u64,
     },
-    /// MAX_STREAMS.
+    /// MAX_STREAMS: replaced by the current limit, unless that was acknowledged.
     MaxStreams {
         /// The direction of the streams.
         direction: Direction,
         /// The limit that it announces.
         limit: u64,
     },
-    /// DATA_BLOCKED.
+    /// DATA_BLOCKED: repeated while data is still blocked.
     DataBlocked {
         /// The limit that it reports.
         limit: u64,
     },
-    /// STREAM_DATA_BLOCKED.
+    /// STREAM_DATA_BLOCKED: repeated while data is still blocked.
     StreamDataBlocked {
         /// The stream.
         id: StreamId,
         /// The limit that it reports.
         limit: u64,
     },
-    /// STREAMS_BLOCKED.
+    /// STREAMS_BLOCKED: repeated while the application still waits for a stream.
     StreamsBlocked {
         /// The direction of the streams.
         direction: Direction,
         /// The limit that it reports.
         limit: u64,
     },
-    /// NEW_CONNECTION_ID.
+    /// NEW_CONNECTION_ID: repeated with the same ID, unless that was retired.
     NewConnectionId {
         /// Sequence number of the ID.
         sequence: u64,
     },
-    /// RETIRE_CONNECTION_ID.
+    /// RETIRE_CONNECTION_ID: repeated.
     RetireConnectionId {
         /// Sequence number of the ID.
         sequence: u64,
     },
-    /// NEW_TOKEN.
+    /// NEW_TOKEN: repeated.
     NewToken,
-    /// HANDSHAKE_DONE.
+    /// HANDSHAKE_DONE: repeated until it is acknowledged.
     HandshakeDone,
-    /// PATH_CHALLENGE: another one replaces it (RFC 9000 §13.3).
+    /// PATH_CHALLENGE: replaced by one with other data (RFC 9000 §13.3).
     PathChallenge,
     /// PATH_RESPONSE: never repeated (RFC 9000 §13.3).
     PathResponse,
-    /// ACK_FREQUENCY; a lost one is replaced by the current request.
+    /// ACK_FREQUENCY: replaced by the current request.
     AckFrequency {
         /// Sequence number of the request.
         sequence: u64,
     },
-    /// DATAGRAM frames whose fate is only counted.
+    /// DATAGRAM frames whose acknowledgement or loss is only counted.
     Datagrams {
         /// Number of DATAGRAM frames.
         count: u8,
     },
-    /// A DATAGRAM frame whose fate is reported.
+    /// A DATAGRAM frame whose acknowledgement or loss the application is told.
     TrackedDatagram {
-        /// Returns the datagram.
+        /// The ID under which it is reported.
         id: DatagramId,
     },
-    /// A datagram that probes for a larger size. The search of its path sends another
-    /// probe.
+    ///An MTU probe. Its loss is reported to the search of its path, which may send another one.
     MtuProbe {
         /// Number of the probe on its path.
         probe: u32,
@@ -197,7 +197,7 @@ pub struct SentFrames {
     ack_largest: u64,
     len: u16,
     flags: u8,
-    /// Datagrams whose fate is only counted.
+    /// DATAGRAM frames whose acknowledgement or loss is only counted.
     datagrams: u8,
     /// Index + 1 of the list with all other frames; 0 if there is none.
     list: u32,
@@ -210,7 +210,6 @@ const IS_MTU_PROBE: u8 = 8;
 const HAS_DATAGRAMS: u8 = 16;
 
 impl SentFrames {
-    /// Adds a frame.
     fn push(&mut self, frame: SentFrame, pool: &mut Pool) {
         match frame {
             SentFrame::Ack { largest } if self.flags & HAS_ACK == 0 => {
@@ -288,8 +287,8 @@ impl SentFrames {
 /// The record of the packet being built, and recycled lists for packets with more than one stream
 /// span and one ACK.
 ///
-/// The record stays in here until its packet is sealed. A copy made right after its fields were
-/// written would wait for each of them to leave the store buffer.
+/// The record is copied only after its packet was sealed: a copy right after its fields were written would
+/// wait until each of them has left the store buffer.
 #[derive(Debug, Default)]
 pub struct FrameLists {
     current: SentFrames,
@@ -349,7 +348,7 @@ impl FrameLists {
         self.counts.connection_close += 1;
     }
 
-    /// Frees all lists, because their packets are forgotten.
+    /// Frees all lists, when the records of all packets are dropped.
     pub(crate) fn free(&mut self) {
         self.pool = Pool::default();
     }
@@ -404,7 +403,7 @@ impl Pool {
     }
 }
 
-/// Maximum of list heads that an idle connection keeps.
+/// Maximum of lists that are kept while none is in use.
 const KEPT_LISTS: usize = 256;
 
 #[cfg(test)]

@@ -161,10 +161,10 @@ fn a_window_that_is_held_up_grows_by_an_eighth_per_round_trip() {
         assert!(!tune.has_measured());
         arrive(&mut tune, at(0), 100, Duration::from_millis(time));
         assert!(tune.has_measured());
-        tune.on_held_up(RTT);
+        tune.on_stalled(RTT);
         assert_eq!(tune.window(), window, "an eighth in {time} ms");
         assert!(!tune.has_measured());
-        tune.on_held_up(RTT);
+        tune.on_stalled(RTT);
         assert_eq!(tune.window(), window);
     }
 }

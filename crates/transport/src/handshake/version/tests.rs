@@ -186,7 +186,7 @@ fn version_negotiation_is_followed_once_and_never_with_the_original_version() {
         assert_eq!(reaction, Reaction::Ignore, "{list:x?}");
     }
     let reaction = client.on_version_negotiation(offer(&[UNKNOWN]));
-    assert_eq!(reaction, Reaction::GiveUp);
+    assert_eq!(reaction, Reaction::Fail);
     let reaction = client.on_version_negotiation(offer(&[UNKNOWN, VERSION_1]));
     assert_eq!(reaction, Reaction::Restart(V1));
     assert_eq!(client.current(), V1);

@@ -1,4 +1,4 @@
-//! The experience of an endpoint with optional features, for paths that open later.
+//! The results of optional features on all paths of an endpoint, for later paths.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
@@ -7,13 +7,13 @@ use courser_telemetry::PathFeature;
 
 use crate::recovery::stats::Fallbacks;
 
-/// The experience of all connections of an endpoint. Clones share it.
+/// The results of all connections of an endpoint. Clones share them.
 ///
 /// A device near the socket loses batches to every peer, and an access network drops the marked packets
-/// of every connection. Each connection would find that out at the cost of a probe timeout. So a
-/// feature that was lost on [`ENOUGH`] paths in a row, and arrived on none meanwhile, has to prove
-/// itself on each new path before it is used. Its first arrival on any path ends that: peers that
-/// report false losses have no effect on an endpoint with others.
+/// of every connection.Each connection would need a probe timeout to detect that. So after
+/// losses on [`MIN_LOSSES`] paths in a row, without an arrival on any, the feature is tried on each new path
+/// before it is used. The first arrival on any path ends that, so peers that report false losses have no
+/// effect on an endpoint with other peers.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Experience(Arc<[Record; 3]>);
 
@@ -21,7 +21,7 @@ pub(crate) struct Experience(Arc<[Record; 3]>);
 struct Record {
     /// Losses in a row on paths of any connection.
     losses: AtomicU8,
-    /// The number of times that a path gave the feature up.
+    /// The number of times that the feature was disabled on a path.
     given_up: AtomicU64,
 }
 
@@ -34,13 +34,13 @@ impl Experience {
         }]
     }
 
-    /// Records that packets with the feature arrived on a path where that was not known.
+    /// Records the first arrival of packets with the feature on a path.
     pub(crate) fn on_confirmed(&self, feature: PathFeature) {
         self.of(feature).losses.store(0, Relaxed);
     }
 
-    /// Records that only packets with the feature were lost on a path, and whether the path gave the
-    /// feature up because of that.
+    ///Records that only packets with the feature were lost on a path. `is_given_up` is true if the feature was
+    /// disabled on the path because of that.
     pub(crate) fn on_lost(&self, feature: PathFeature, is_given_up: bool) {
         let record = self.of(feature);
         let losses = record.losses.load(Relaxed).saturating_add(1);
@@ -48,17 +48,17 @@ impl Experience {
         record.given_up.fetch_add(u64::from(is_given_up), Relaxed);
     }
 
-    /// Returns true if the feature has to prove itself on a new path.
-    pub(super) fn is_bad(&self, feature: PathFeature) -> bool {
-        self.of(feature).losses.load(Relaxed) >= ENOUGH
+    /// Returns true if the feature has to be tried on a new path before it is used.
+    pub(super) fn needs_trial(&self, feature: PathFeature) -> bool {
+        self.of(feature).losses.load(Relaxed) >= MIN_LOSSES
     }
 
-    /// Forgets the losses, because the endpoint sends from another socket.
+    /// Resets the losses, because the endpoint sends from another socket.
     pub(crate) fn restart(&self) {
         self.0.iter().for_each(|it| it.losses.store(0, Relaxed));
     }
 
-    /// Returns how often paths gave each feature up.
+    /// Returns how often each feature was disabled on a path.
     pub(crate) fn fallbacks(&self) -> Fallbacks {
         let of = |feature| self.of(feature).given_up.load(Relaxed);
         Fallbacks {
@@ -69,8 +69,8 @@ impl Experience {
     }
 }
 
-/// Losses in a row after which a feature has to prove itself: as many as on one path.
-const ENOUGH: u8 = 2;
+/// Losses in a row after which a feature is tried first on each path: the same number as on a single path.
+const MIN_LOSSES: u8 = 2;
 
 #[cfg(test)]
 mod tests {
@@ -81,11 +81,11 @@ mod tests {
         let experience = Experience::default();
         let (batches, marks) = (PathFeature::Batches, PathFeature::EcnMarks);
         experience.on_lost(batches, false);
-        assert!(!experience.is_bad(batches));
+        assert!(!experience.needs_trial(batches));
         experience.on_lost(batches, true);
-        assert!(experience.is_bad(batches) && !experience.is_bad(marks));
+        assert!(experience.needs_trial(batches) && !experience.needs_trial(marks));
         experience.on_confirmed(batches);
-        assert!(!experience.is_bad(batches));
+        assert!(!experience.needs_trial(batches));
         let expected = Fallbacks {
             batches: 1,
             ..Fallbacks::default()
@@ -94,11 +94,11 @@ mod tests {
     }
 
     #[test]
-    fn another_socket_begins_anew() {
+    fn losses_are_reset_for_another_socket() {
         let experience = Experience::default();
         (0..300).for_each(|_| experience.on_lost(PathFeature::EcnMarks, false));
-        assert!(experience.is_bad(PathFeature::EcnMarks));
+        assert!(experience.needs_trial(PathFeature::EcnMarks));
         experience.restart();
-        assert!(!experience.is_bad(PathFeature::EcnMarks));
+        assert!(!experience.needs_trial(PathFeature::EcnMarks));
     }
 }
