@@ -11,7 +11,7 @@ use super::machine;
 use super::setup::Setup;
 use crate::process::{PANIC, Serve};
 
-/// Runs the attacks in turn, each against a new server, until servers have read [`ledger::AIM`]
+/// Runs the attacks in turn, each against a new server, until servers have read [`AIM`]
 /// hostile datagrams or the time has expired. The ledger provides the figure.
 pub(super) fn measure(setup: &Setup, ledger: &mut Ledger) -> Result<Vec<Figure>, String> {
     let end = Instant::now() + setup.flood_time;
