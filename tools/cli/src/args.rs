@@ -23,7 +23,7 @@ use crate::values::{
 /// QUIC and HTTP/3: server, client, load generator and measuring tools
 ///
 /// Without a command, courser runs a ten-second demonstration on this machine. It needs no network
-/// and leaves nothing behind.
+/// and leaves no files behind.
 #[derive(Parser, Debug)]
 #[command(name = "courser", version = version(), max_term_width = 100, after_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -268,7 +268,7 @@ Examples:
   courser perf client 127.0.0.1:4433 --insecure -s datagram --rate 10M --bidir
       Send datagrams both ways at 10 Mbit/s and count those that are lost
   courser perf client 127.0.0.1:4433 --insecure -s mixed -R --warm-up 2 -i 1 --csv
-      Download beside small requests and datagrams, without slow start, as CSV
+      Download with concurrent small requests and datagrams, without slow start, as CSV
   courser perf client 127.0.0.1:4433 --insecure --tcp
       Upload over TLS on TCP, for comparison (needs 'perf server --tcp')
 
@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_reported_in_one_line() {
+    fn errors_are_one_line() {
         let error = Arguments::try_parse_from(["courser", "perf", "client", "x", "--cc", "vegas"]);
         let line = in_one_line(&error.expect_err("unknown controller").to_string());
         assert!(!line.contains('\n'));
@@ -376,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_list_the_allowed_values() {
+    fn errors_list_the_allowed_values() {
         for (words, expected) in [
             (["--read-rate", "fast"], "use a whole number, such as 100"),
             (["--read-rate", "5000000000"], "is not in 0..=4294967295"),

@@ -173,8 +173,8 @@ impl Clients {
                 self.retired.push_back(old);
             }
             while self.retired.len() > MAX_RETIRED {
-                let gone = self.retired.pop_front();
-                self.close(gone.as_ref());
+                let oldest = self.retired.pop_front();
+                self.close(oldest.as_ref());
             }
         }
         Ok(())

@@ -84,12 +84,12 @@ fn drops(direction: &Direction) -> Vec<String> {
         ("by queue management", dropped.aqm),
         ("beyond the limit of bytes", dropped.overflow),
     ];
-    named(&reasons)
+    describe_nonzero(&reasons)
 }
 
 fn changes(direction: &Direction) -> Vec<String> {
     let stats = &direction.link;
-    named(&[
+    describe_nonzero(&[
         ("marked CE", stats.marked),
         ("remarked", stats.remarked),
         ("corrupted", stats.corrupted),
@@ -102,7 +102,7 @@ fn changes(direction: &Direction) -> Vec<String> {
 }
 
 /// Returns the counts that are not zero, with their names.
-fn named(counts: &[(&str, u64)]) -> Vec<String> {
+fn describe_nonzero(counts: &[(&str, u64)]) -> Vec<String> {
     let nonzero = counts.iter().filter(|(_, count)| *count > 0);
     nonzero
         .map(|(name, count)| format!("{count} {name}"))

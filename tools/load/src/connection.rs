@@ -85,7 +85,7 @@ async fn next_is_due(worker: &Worker, state: &StreamsState) -> bool {
         return false;
     };
     let due = ticket.due;
-    state.keep(ticket);
+    state.store(ticket);
     if let Some(due) = due
         && due > Instant::now()
     {
@@ -187,7 +187,7 @@ async fn load(
         return end;
     }
     carrier.close().await;
-    let has_more = !state.left_behind.lock().is_empty();
+    let has_more = !state.unfinished.lock().is_empty();
     if end == StreamEnd::Lost && !has_more && worker.schedule.is_exhausted(Instant::now()) {
         // The server closed the connection after the last request.
         return StreamEnd::Finished;

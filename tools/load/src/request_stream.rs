@@ -17,7 +17,7 @@ use crate::worker::Worker;
 #[derive(Debug, Default)]
 pub(crate) struct StreamsState {
     /// Requests that must be sent again on the next connection.
-    pub(crate) left_behind: Mutex<Vec<Ticket>>,
+    pub(crate) unfinished: Mutex<Vec<Ticket>>,
     /// True if the connection accepts no more requests.
     is_lost: AtomicBool,
     loss: Notify,
@@ -48,21 +48,21 @@ impl StreamsState {
     }
 
     /// Stores a request for the next connection.
-    pub(crate) fn keep(&self, ticket: Ticket) {
-        self.left_behind.lock().push(ticket);
+    pub(crate) fn store(&self, ticket: Ticket) {
+        self.unfinished.lock().push(ticket);
     }
 
     /// Returns the state for the next connection, with the requests that this one did not complete.
     pub(crate) fn successor(&self) -> Self {
         Self {
-            left_behind: Mutex::new(std::mem::take(&mut *self.left_behind.lock())),
+            unfinished: Mutex::new(std::mem::take(&mut *self.unfinished.lock())),
             ..Self::default()
         }
     }
 
     /// Returns the next request to send, if one is left.
     pub(crate) fn next(&self, worker: &Worker) -> Option<Ticket> {
-        let left = self.left_behind.lock().pop();
+        let left = self.unfinished.lock().pop();
         left.or_else(|| worker.schedule.next_ticket())
     }
 }
@@ -96,7 +96,7 @@ async fn serve(worker: &Worker, state: &StreamsState, sender: &mut Sender) -> St
             tokio::select! {
                 () = worker.alarm.wait(due) => {}
                 () = state.loss.notified() => {
-                    state.keep(ticket);
+                    state.store(ticket);
                     return StreamEnd::Lost;
                 }
             }
@@ -139,7 +139,7 @@ async fn serve(worker: &Worker, state: &StreamsState, sender: &mut Sender) -> St
             Err(Failed::Exchange(error)) if error.is_unprocessed && ticket.tries < MAX_TRIES => {
                 ticket.tries += 1;
                 worker.on_unsent(sent);
-                state.keep(ticket);
+                state.store(ticket);
             }
             Err(failed) => on_failed(worker, times, failed),
         }

@@ -25,7 +25,7 @@ pub enum ScenarioName {
     Close,
     /// Requests and responses, one at a time
     Latency,
-    /// Datagrams, of which losses, reordering and jitter are reported
+    /// Datagrams; reports losses, reordering and jitter
     Datagram,
     /// Bytes, small requests and datagrams on one connection; reports the latency of requests
     Mixed,

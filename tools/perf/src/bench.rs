@@ -358,7 +358,7 @@ impl Quota {
 }
 
 /// Runs all tasks to their end. The first failure ends the others.
-pub(crate) async fn all<F>(tasks: impl IntoIterator<Item = F>) -> Result<(), Failure>
+pub(crate) async fn run_all<F>(tasks: impl IntoIterator<Item = F>) -> Result<(), Failure>
 where
     F: Future<Output = Result<(), Failure>> + Send + 'static,
 {

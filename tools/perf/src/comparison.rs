@@ -175,9 +175,14 @@ impl<'a> Comparison<'a> {
             response_size: REQUEST,
             uni: false,
         };
-        let many = self.both("requests", timed(many, REQUEST_TIME)).await?;
+        let many = self
+            .over_quic_and_tcp("requests", timed(many, REQUEST_TIME))
+            .await?;
         let single = timed(single, LATENCY_TIME);
-        Ok((many, self.both("single requests", single).await?))
+        Ok((
+            many,
+            self.over_quic_and_tcp("single requests", single).await?,
+        ))
     }
 
     /// Measures the time until both ends have closed a connection.
@@ -191,7 +196,7 @@ impl<'a> Comparison<'a> {
             warm_up: None,
             interval: None,
         };
-        self.both("closes", plan).await
+        self.over_quic_and_tcp("closes", plan).await
     }
 
     /// Returns the received datagrams that the kernel dropped at both ends so far.
@@ -199,7 +204,7 @@ impl<'a> Comparison<'a> {
         self.kernel_drops.get()
     }
 
-    async fn both(&self, what: &str, plan: Plan) -> Result<Both, Failure> {
+    async fn over_quic_and_tcp(&self, what: &str, plan: Plan) -> Result<Both, Failure> {
         let quic = self.run(what, &self.server.quic, plan).await?;
         let over_tcp = format!("{what} over TCP");
         let tcp = self.run(&over_tcp, &self.server.tcp, plan).await?;

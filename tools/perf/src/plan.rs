@@ -106,7 +106,7 @@ pub enum Scenario {
         /// True to send a request of one byte in early data (0-RTT) and measure the time until its response.
         early_data: bool,
     },
-    /// Datagrams at a constant rate, of which losses are counted.
+    /// Datagrams at a constant rate. The losses are counted.
     Datagram {
         /// The direction of the payload.
         direction: Direction,

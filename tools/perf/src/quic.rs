@@ -98,9 +98,9 @@ impl QuicConnector {
     }
 }
 
-/// Waits for the end of the handshake and for the tickets that follow it. Returns the fate of early data.
+/// Waits for the end of the handshake and for the tickets that follow it. Returns whether early data was accepted.
 pub(crate) async fn complete(connection: &Connection) -> Result<EarlyData, Failure> {
-    let fate = connection.authenticated().await?;
+    let early_data = connection.authenticated().await?;
     let tickets = async {
         // Servers send tickets before HANDSHAKE_DONE, or with it.
         while connection.stats().frames_received.handshake_done == 0
@@ -111,7 +111,7 @@ pub(crate) async fn complete(connection: &Connection) -> Result<EarlyData, Failu
     };
     // Without tickets the next handshake is a full one.
     let _ = tokio::time::timeout(TICKET_TIMEOUT, tickets).await;
-    Ok(fate)
+    Ok(early_data)
 }
 
 /// Sends until `until`, and waits until the server has read it all.

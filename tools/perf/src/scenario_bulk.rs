@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use courser_measure::Failure;
 
-use crate::bench::{Bench, Outcome, all};
+use crate::bench::{Bench, Outcome, run_all};
 use crate::link::Link;
 use crate::meter::{Amount, Meter};
 use crate::plan::Direction;
@@ -27,10 +27,10 @@ pub(crate) async fn run(
         .await?;
     let meter = session.meter();
     let start = bench.start(session.io()).await;
-    let (begun, work) = (Instant::now(), bench.work);
+    let (began, work) = (Instant::now(), bench.work);
     let tasks = lanes.into_iter().zip(0..).map(|(lane, index)| {
         let until = match work {
-            Amount::Time(time) => Until::At(begun + time),
+            Amount::Time(time) => Until::At(began + time),
             Amount::Number(bytes) => Until::Bytes(share(bytes, count, index % count)),
         };
         let uploads = match direction {
@@ -41,7 +41,13 @@ pub(crate) async fn run(
         transfer(lane, uploads, until, meter.clone())
     });
     let finished = bench
-        .run(start, all(tasks), &meter, || session.io(), Some(&session))
+        .run(
+            start,
+            run_all(tasks),
+            &meter,
+            || session.io(),
+            Some(&session),
+        )
         .await?;
     Ok(bench.outcome(finished, Some(session), &meter).await)
 }

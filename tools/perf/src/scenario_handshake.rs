@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use courser::EarlyData;
 use courser_measure::Failure;
 
-use crate::bench::{Bench, Outcome, Quota, all};
+use crate::bench::{Bench, Outcome, Quota, run_all};
 use crate::link::Connector;
 use crate::meter::Meter;
 use crate::remote::Remote;
@@ -46,7 +46,13 @@ pub(crate) async fn run(
         async move { worker.run(&quota, &meter).await }
     });
     let finished = bench
-        .run(start, all(tasks), &meter, || worker.connector.io(), None)
+        .run(
+            start,
+            run_all(tasks),
+            &meter,
+            || worker.connector.io(),
+            None,
+        )
         .await?;
     let outcome = bench.outcome(finished, None, &meter).await;
     let _ = tokio::time::timeout(CLOSE_TIMEOUT, worker.connector.wait_idle()).await;
@@ -103,15 +109,15 @@ impl Worker {
         let mut link = self.connector.connect(&self.remote).await?;
         let response = link.exchange(&Request::new(1, 1), &Meter::new()).await;
         let mut took = began.elapsed();
-        let fate = link.complete().await?;
-        if fate == EarlyData::Rejected {
+        let early_data = link.complete().await?;
+        if early_data == EarlyData::Rejected {
             // The streams were discarded, but the connection continues.
             link.exchange(&Request::new(1, 1), &Meter::new()).await?;
             took = began.elapsed();
         } else {
             response?;
         }
-        meter.on_early_data(fate == EarlyData::Accepted);
+        meter.on_early_data(early_data == EarlyData::Accepted);
         meter.on_resumed(link.agreed().resumed);
         link.close();
         Ok(took)

@@ -7,7 +7,7 @@ use courser::Connection;
 use courser_measure::Failure;
 use tokio::task::{JoinError, JoinHandle};
 
-use crate::bench::{Bench, Outcome, Quota, all};
+use crate::bench::{Bench, Outcome, Quota, run_all};
 use crate::datagram::{self, Datagrams};
 use crate::link::Link;
 use crate::meter::{Amount, Meter};
@@ -72,7 +72,7 @@ pub(crate) async fn run(
         async move { part.run(lane, until, &requests, &meter).await }
     });
     let mut counts = None;
-    let work = beside(all(tasks), &mut sending, &mut counts);
+    let work = with_datagrams(run_all(tasks), &mut sending, &mut counts);
     let finished = bench
         .run(start, work, &meter, || session.io(), Some(&session))
         .await;
@@ -146,7 +146,7 @@ async fn measure_datagrams(
 
 /// Runs `work` until it ends, or until the datagrams fail. Writes their counts to `counts` if they end
 /// first.
-async fn beside(
+async fn with_datagrams(
     work: impl Future<Output = Result<(), Failure>>,
     sending: &mut JoinHandle<Result<Datagrams, Failure>>,
     counts: &mut Option<Datagrams>,
@@ -206,7 +206,7 @@ mod tests {
     async fn datagrams_that_fail_end_the_measurement() {
         let mut sending = tokio::spawn(async { Err(Failure::new("no datagrams")) });
         let mut counts = None;
-        let failed = beside(std::future::pending(), &mut sending, &mut counts).await;
+        let failed = with_datagrams(std::future::pending(), &mut sending, &mut counts).await;
         assert_eq!(failed, Err(Failure::new("no datagrams")));
         let mut sending = tokio::spawn(async { Ok(Datagrams::default()) });
         let work = tokio::time::sleep(Duration::from_millis(20));
@@ -214,7 +214,10 @@ mod tests {
             work.await;
             Ok(())
         };
-        assert_eq!(beside(work, &mut sending, &mut counts).await, Ok(()));
+        assert_eq!(
+            with_datagrams(work, &mut sending, &mut counts).await,
+            Ok(())
+        );
         assert_eq!(counts, Some(Datagrams::default()));
     }
 }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use courser_base::Mutex;
 use courser_measure::Failure;
 
-use crate::bench::{Bench, Outcome, Quota, all};
+use crate::bench::{Bench, Outcome, Quota, run_all};
 use crate::link::Link;
 use crate::meter::Meter;
 use crate::session::Session;
@@ -46,7 +46,13 @@ pub(crate) async fn run(bench: &mut Bench<'_>, shape: Shape) -> Result<Outcome, 
         }
     });
     let finished = bench
-        .run(start, all(tasks), &meter, || session.io(), Some(&session))
+        .run(
+            start,
+            run_all(tasks),
+            &meter,
+            || session.io(),
+            Some(&session),
+        )
         .await?;
     Ok(bench.outcome(finished, Some(session), &meter).await)
 }

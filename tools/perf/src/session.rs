@@ -27,7 +27,7 @@ pub(crate) struct Session {
 pub struct Handshake {
     /// The duration in seconds.
     pub seconds: f64,
-    /// What the handshake negotiated.
+    /// The cipher suite and the key exchange, and whether the handshake resumed a session.
     #[serde(flatten)]
     pub agreed: Agreed,
 }

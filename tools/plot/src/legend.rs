@@ -55,12 +55,12 @@ impl Legend {
             rows: 0,
         };
         if is_needed && max_rows > 0 {
-            legend.place(&items, width, max_rows);
+            legend.lay_out(&items, width, max_rows);
         }
         legend
     }
 
-    fn place(&mut self, items: &[(&'static str, Symbol, &str)], width: f64, max_rows: usize) {
+    fn lay_out(&mut self, items: &[(&'static str, Symbol, &str)], width: f64, max_rows: usize) {
         let (mut x, mut row) = (0.0, 0);
         for (index, &(class, symbol, name)) in items.iter().enumerate() {
             let text = fit(name, FONT, MAX_ENTRY.min(width - SYMBOL_WIDTH));

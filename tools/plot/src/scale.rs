@@ -133,8 +133,8 @@ fn domain(axis: &Axis, data: Option<(f64, f64)>, has_zero: bool) -> (f64, f64) {
         };
     }
     // Closer values cannot be distinguished after rounding.
-    let least = low.abs().max(high.abs()) * 1e-9;
-    match high - low > least.max(1e-15) {
+    let min_span = low.abs().max(high.abs()) * 1e-9;
+    match high - low > min_span.max(1e-15) {
         true => (low, high),
         false if low == 0.0 => (0.0, 1.0),
         false => {

@@ -38,7 +38,7 @@ Examples:
   courser get --qlog traces --http3-only https://example.org/
       Transfer a URL and write a trace
   courser qlog explain traces/*.sqlog
-      Say what limited each connection
+      Print what limited each connection
   courser qlog plot traces/NAME.sqlog -o trace.html
       Draw charts";
 
@@ -59,7 +59,7 @@ const EXPLAIN_EXAMPLES: &str = "\
 Examples:
   courser get -so /dev/null --qlog traces --http3-only https://example.org/big
   courser qlog explain traces/*.sqlog
-      Say what limited a download
+      Print what limited a download
   courser qlog explain --json trace.qlog
       Print causes, shares of the time and lines of the trace as JSON
 
@@ -213,7 +213,7 @@ Examples:
 
   courser serve --admin 127.0.0.1:9443 --admin-token-file token
   courser qlog tail --admin http://127.0.0.1:9443 --token-file token -o now.sqlog
-      Trace the newest connection of a running server from now on
+      Record the newest connection of a running server, starting now
 
 courser writes traces in blocks of 32 KiB, about two hundred packets each.";
 

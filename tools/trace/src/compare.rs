@@ -163,10 +163,10 @@ impl Comparison {
         lines.push(self.divergence.as_ref().map_or_else(
             || "both transfers progress at the same rate".to_owned(),
             |it| {
-                let (behind, cause) = (if it.second_is_behind { "B" } else { "A" }, it.cause);
+                let (slower, cause) = (if it.second_is_behind { "B" } else { "A" }, it.cause);
                 let cause = cause.map(|cause| format!(", limited by: {}", cause.name()));
                 format!(
-                    "from {} on {behind} falls behind: A has transferred {} then, and B {}{}",
+                    "from {} on {slower} falls behind: A has transferred {} then, and B {}{}",
                     seconds(it.time),
                     size(it.bytes[0]),
                     size(it.bytes[1]),
@@ -288,8 +288,8 @@ fn divergence(first: &ComparedTrace, second: &ComparedTrace) -> Option<Divergenc
     let time = found?;
     let bytes = [first.at(time), second.at(time)];
     let second_is_behind = bytes[1] < bytes[0];
-    let behind = if second_is_behind { second } else { first };
-    let mut findings = behind.explanation.findings.iter();
+    let slower = if second_is_behind { second } else { first };
+    let mut findings = slower.explanation.findings.iter();
     let start = findings
         .clone()
         .flat_map(|it| &it.evidence)

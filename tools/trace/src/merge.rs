@@ -44,9 +44,11 @@ impl Packets {
             }
             let event = Event::from(&raw);
             match &event.kind {
-                EventKind::PacketSent(packet) => keep(&mut packets.sent, packet, event.time),
+                EventKind::PacketSent(packet) => {
+                    insert_first(&mut packets.sent, packet, event.time)
+                }
                 EventKind::PacketReceived(packet) => {
-                    keep(&mut packets.received, packet, event.time);
+                    insert_first(&mut packets.received, packet, event.time);
                 }
                 _ => {}
             }
@@ -58,7 +60,7 @@ impl Packets {
     }
 }
 
-fn keep(list: &mut BTreeMap<Number, f64>, packet: &Packet, time: f64) {
+fn insert_first(list: &mut BTreeMap<Number, f64>, packet: &Packet, time: f64) {
     if let Some(number) = packet.number
         && list.len() < MAX_COMPARED
     {
@@ -293,7 +295,7 @@ mod tests {
         };
         for number in 0..MAX_COMPARED as u64 + 10 {
             packet.number = Some(number);
-            keep(&mut list, &packet, 0.0);
+            insert_first(&mut list, &packet, 0.0);
         }
         assert_eq!(list.len(), MAX_COMPARED);
     }

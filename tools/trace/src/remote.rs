@@ -338,14 +338,14 @@ mod tests {
         content.read_to_string(&mut text).expect("text");
         assert_eq!(text, "abc0123456789");
         assert_eq!(fs::read_to_string(&copy).expect("a copy"), text);
-        let asked = server.join().expect("no panic");
+        let received = server.join().expect("no panic");
         assert!(
-            asked.starts_with("GET /qlog?connection=7 HTTP/1.1\r\nhost: 127.0.0.1:"),
-            "{asked}"
+            received.starts_with("GET /qlog?connection=7 HTTP/1.1\r\nhost: 127.0.0.1:"),
+            "{received}"
         );
         assert!(
-            asked.contains("authorization: Bearer sesame-sesame\r\n"),
-            "{asked}"
+            received.contains("authorization: Bearer sesame-sesame\r\n"),
+            "{received}"
         );
         fs::write(&token, "two\nlines").expect("written");
         let refused = open(&Request {

@@ -80,8 +80,8 @@ struct Values {
 impl Values {
     fn add(&mut self, value: f64) {
         self.samples.push(value);
-        let (least, most) = self.range.unwrap_or((value, value));
-        self.range = Some((least.min(value), most.max(value)));
+        let (min, max) = self.range.unwrap_or((value, value));
+        self.range = Some((min.min(value), max.max(value)));
         self.count += 1;
     }
 

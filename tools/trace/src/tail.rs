@@ -264,7 +264,7 @@ mod tests {
         let mut file = fs::OpenOptions::new()
             .append(true)
             .open(&path)
-            .expect("there");
+            .expect("an entry");
         let mut rest = vec![
             packet(500),
             packet(1500),
@@ -312,7 +312,7 @@ mod tests {
         assert_eq!(lines.len(), 2, "{lines:?}");
         assert!(lines[1].contains("500 ms  sent 1.00 Mbit/s"), "{lines:?}");
         // A reader may read again after the end.
-        let file = File::open(&path).expect("there");
+        let file = File::open(&path).expect("a file");
         let mut growing = Growing {
             file,
             wait,

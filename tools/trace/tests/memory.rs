@@ -212,11 +212,11 @@ impl Drop for Folder {
 
 /// Returns the number of packets sent according to a trace without unreadable lines, and removes the file.
 fn packets_sent(path: &Path) -> u64 {
-    let file = File::open(path).expect("it was written");
+    let file = File::open(path).expect("a file");
     let mut reader = Reader::new(BufReader::new(file)).expect("a header");
     let summary = Summary::of(&mut reader);
     assert!(summary.unreadable.is_empty(), "{:?}", summary.unreadable);
-    fs::remove_file(path).expect("it was there");
+    fs::remove_file(path).expect("a file");
     summary.sent.packets
 }
 

@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_named_with_their_codes() {
+    fn errors_have_exit_codes_of_curl() {
         assert_eq!(
             message(|_| {}, "http://").expect_err("no host").code,
             URL_MALFORMED

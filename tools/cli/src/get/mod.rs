@@ -150,7 +150,7 @@ async fn in_turn(context: &Context, jobs: Vec<Job>, stops_at_failure: bool) -> u
     let mut code = 0;
     for job in jobs {
         let bar = bars.bar(&job.destination);
-        code = one(context, &job, &bar).await;
+        code = run_job(context, &job, &bar).await;
         if code != 0 && stops_at_failure {
             break;
         }
@@ -174,7 +174,7 @@ async fn in_parallel(
             // The semaphore is never closed.
             let _permit = permits.acquire().await.ok();
             let bar = bars.bar(&job.destination);
-            one(&context, &job, &bar).await
+            run_job(&context, &job, &bar).await
         });
     }
     let mut code = 0;
@@ -192,7 +192,7 @@ async fn in_parallel(
 }
 
 /// Runs one transfer with its retries, and prints its reports. Returns its exit code.
-async fn one(context: &Context, job: &Job, bar: &Bar) -> u8 {
+async fn run_job(context: &Context, job: &Job, bar: &Bar) -> u8 {
     let plan = &context.plan;
     let mut facts = repeat(context, job, bar).await;
     facts.moves = context
@@ -236,9 +236,11 @@ async fn repeat(context: &Context, job: &Job, bar: &Bar) -> Facts {
         let is_time_left = retry.max_time.is_none_or(|limit| began.elapsed() < limit);
         let may_retry = retries < retry.most && is_time_left;
         let result = transfer::run(context, job, &mut facts, bar, may_retry).await;
-        let (why, asked) = match result {
+        let (why, retry_after) = match result {
             Ok(Done::Done) => return facts,
-            Ok(Done::Later(status, asked)) => (format!("status {}", status.as_u16()), asked),
+            Ok(Done::Later(status, retry_after)) => {
+                (format!("status {}", status.as_u16()), retry_after)
+            }
             Err(failed) => {
                 let is_passing = retry.after_all
                     || failed.code == TIMED_OUT
@@ -250,7 +252,7 @@ async fn repeat(context: &Context, job: &Job, bar: &Bar) -> Facts {
                 (failed.to_string(), None)
             }
         };
-        let wait = backoff.next(asked);
+        let wait = backoff.next(retry_after);
         retries += 1;
         if context.plan.verbosity.shows_notes {
             let left = retry.most - retries;

@@ -191,7 +191,7 @@ mod tests {
     use crate::args::{Arguments, Command, PerfCommand};
 
     #[test]
-    fn the_search_for_risen_capacity_has_a_switch() {
+    fn no_capacity_rise_disables_the_search() {
         for (flag, expected) in [(None, true), (Some("--no-capacity-rise"), false)] {
             let words = ["courser", "perf", "client", "127.0.0.1", "--insecure"];
             let arguments = Arguments::try_parse_from(words.into_iter().chain(flag));

@@ -140,7 +140,7 @@ fn server(arguments: &Arguments, lists: &AddressLists) -> Result<Server, Failure
     if let Some(bytes) = arguments.memory {
         server = server.memory_budget(bytes);
     }
-    arguments.moves.apply(without(server, arguments))
+    arguments.moves.apply(disable_protocols(server, arguments))
 }
 
 fn limits(arguments: &Arguments) -> Limits {
@@ -173,7 +173,7 @@ fn shared(overall: u32, shares: u32) -> ReplyLimits {
     }
 }
 
-fn without(mut server: Server, arguments: &Arguments) -> Server {
+fn disable_protocols(mut server: Server, arguments: &Arguments) -> Server {
     if arguments.no_tcp {
         server = server.without_tcp();
     }

@@ -121,7 +121,7 @@ async fn run(plan: Plan) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Starts the tasks beside the server. A task that ends is restarted.
+/// Starts the background tasks of the server. A task that ends is restarted.
 fn background(reload: Reload) -> Vec<JoinHandle<()>> {
     let Reload {
         handle, log, lists, ..
@@ -314,7 +314,7 @@ fn print_list_events(as_json: bool) -> impl Fn(&ListEvent) + Send + Sync + 'stat
     }
 }
 
-/// What SIGHUP reloads or reopens: the certificate, the address lists and the access log.
+/// The state that SIGHUP reloads or reopens: the certificate, the address lists and the access log.
 #[derive(Clone)]
 struct Reload {
     handle: ServerHandle,

@@ -72,7 +72,7 @@ fn pages(groups: &[Group<'_>]) -> Vec<(String, String)> {
             index = index.section(scenario(group, group.name.to_owned()));
         } else {
             let title = format!("Simulated runs of {}", group.name);
-            let page = Page::new(title).line(own_line(group));
+            let page = Page::new(title).line(scenario_line(group));
             let page = page.section(scenario(group, "Results".to_owned()));
             others.push((group.file.clone(), page.to_html()));
         }
@@ -133,7 +133,7 @@ fn overview(groups: &[Group<'_>]) -> String {
     )
 }
 
-fn own_line(group: &Group<'_>) -> String {
+fn scenario_line(group: &Group<'_>) -> String {
     overview(std::slice::from_ref(group))
 }
 

@@ -8,7 +8,7 @@ use http::HeaderMap;
 
 use crate::transfer::file_name::{NULL_DEVICE, is_null_device, name_of};
 
-/// Where the body of a response is written.
+/// The output for the body of a response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Destination {
     /// Standard output; binary content for a terminal is an error.

@@ -49,7 +49,7 @@ struct Steps {
 
 impl Steps {
     /// Adds the step from the end of the previous one to `to`.
-    fn until(&mut self, to: Duration, name: &'static str, note: impl Into<String>) {
+    fn push_until(&mut self, to: Duration, name: &'static str, note: impl Into<String>) {
         if to > self.at {
             let from = std::mem::replace(&mut self.at, to);
             let (note, is_aside) = (note.into(), false);
@@ -80,26 +80,26 @@ pub(crate) fn steps(times: &TransferTimes<'_>) -> Vec<Step> {
     let base = times.set_up + times.last_began;
     let total = times.set_up + times.total;
     if times.redirects > 0 {
-        steps.until(times.set_up, "set-up", "");
+        steps.push_until(times.set_up, "set-up", "");
         let note = format!("{} redirects followed", times.redirects);
-        steps.until(base, "redirects", note);
+        steps.push_until(base, "redirects", note);
     } else {
-        steps.until(base, "set-up", "");
+        steps.push_until(base, "set-up", "");
     }
     if let Some(timing) = times.timing {
         let at = |step: Option<Duration>| step.map_or(Duration::ZERO, |step| base + step);
-        steps.until(at(timing.name_lookup), "name lookup", "");
+        steps.push_until(at(timing.name_lookup), "name lookup", "");
         connections(&mut steps, timing, base);
         let note = match timing.is_reused {
             true => "connection reused",
             false => "",
         };
-        steps.until(at(timing.request_started), "HTTP", note);
-        steps.until(at(timing.first_byte), "server", "");
+        steps.push_until(at(timing.request_started), "HTTP", note);
+        steps.push_until(at(timing.first_byte), "server", "");
     }
     match times.has_failed {
-        true => steps.until(total, "failed", ""),
-        false => steps.until(total, "content", size(times.received)),
+        true => steps.push_until(total, "failed", ""),
+        false => steps.push_until(total, "content", size(times.received)),
     }
     steps.steps
 }
@@ -129,16 +129,16 @@ fn connections(steps: &mut Steps, timing: &Timing, base: Duration) {
         return;
     };
     let (address, resumed) = (attempt.address, resumed(timing.is_resumed));
-    steps.until(base + attempt.began, "waiting", "");
+    steps.push_until(base + attempt.began, "waiting", "");
     match (timing.tcp_connect, timing.quic_handshake) {
         (Some(connected), _) => {
-            steps.until(base + connected, "TCP", address.to_string());
+            steps.push_until(base + connected, "TCP", address.to_string());
             let secure = timing.tls_handshake.unwrap_or_default();
-            steps.until(base + secure, "TLS", resumed);
+            steps.push_until(base + secure, "TLS", resumed);
         }
         (None, Some(done)) => {
             let note = format!("{address}{resumed}");
-            steps.until(base + done, "QUIC and TLS", note);
+            steps.push_until(base + done, "QUIC and TLS", note);
         }
         (None, None) => {}
     }

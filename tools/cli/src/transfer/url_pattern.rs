@@ -105,13 +105,13 @@ pub(crate) fn expand_url(pattern: &str) -> Result<Vec<ExpandedUrl>, UrlPatternEr
         }
         all = all
             .iter()
-            .flat_map(|expanded| choices.iter().map(|choice| with(expanded, choice)))
+            .flat_map(|expanded| choices.iter().map(|choice| append(expanded, choice)))
             .collect();
         rest = next;
     }
 }
 
-fn with(expanded: &ExpandedUrl, choice: &str) -> ExpandedUrl {
+fn append(expanded: &ExpandedUrl, choice: &str) -> ExpandedUrl {
     let mut expanded = expanded.clone();
     expanded.url.push_str(choice);
     expanded.parts.push(choice.to_owned());

@@ -428,7 +428,7 @@ fn flags_change_the_request() {
         .expect("the binary starts");
     std::io::Write::write_all(&mut child.stdin.take().expect("piped"), b"from a pipe")
         .expect("read");
-    let output = child.wait_with_output().expect("it ends");
+    let output = child.wait_with_output().expect("an exit status");
     assert!(String::from_utf8_lossy(&output.stdout).ends_with("from a pipe"));
 }
 
@@ -485,7 +485,7 @@ fn responses_of_several_urls_are_written_to_files() {
                 read(&name).contains(&format!("GET /{letter}/{number}\n")),
                 "{name}"
             );
-            std::fs::remove_file(format!("{directory}/{name}")).expect("ours");
+            std::fs::remove_file(format!("{directory}/{name}")).expect("our file");
         }
     }
     get(&[
@@ -540,12 +540,12 @@ fn downloads_are_resumed() {
         ])
     };
     assert_eq!(resume("/ranges"), 0);
-    assert_eq!(std::fs::metadata(&file).expect("there").len(), 1_000_000);
+    assert_eq!(std::fs::metadata(&file).expect("a file").len(), 1_000_000);
     assert_eq!(resume("/ranges"), 0, "complete already");
-    assert_eq!(std::fs::metadata(&file).expect("there").len(), 1_000_000);
-    std::fs::write(&file, "short").expect("ours");
+    assert_eq!(std::fs::metadata(&file).expect("a file").len(), 1_000_000);
+    std::fs::write(&file, "short").expect("our file");
     assert_eq!(resume("/big"), 33, "the server does not support ranges");
-    assert_eq!(std::fs::read_to_string(&file).expect("there"), "short");
+    assert_eq!(std::fs::read_to_string(&file).expect("a file"), "short");
 }
 
 /// curl refuses these two flags too, with the same exit code.
@@ -571,7 +571,7 @@ fn files_that_the_server_names_are_not_resumed() {
         let names_both = error.contains("--remote-header-name") && error.contains("--continue-at");
         assert!(names_both, "{error}");
     }
-    assert_eq!(std::fs::read_to_string(&file).expect("there"), "mine");
+    assert_eq!(std::fs::read_to_string(&file).expect("a file"), "mine");
 }
 
 #[test]
@@ -694,6 +694,6 @@ fn traces_are_written() {
         &server.cert,
         &server.url("/hello"),
     ]);
-    let count = std::fs::read_dir(&traces).expect("made").count();
+    let count = std::fs::read_dir(&traces).expect("a folder").count();
     assert_eq!(count, 1);
 }

@@ -76,7 +76,7 @@ fn client_that_is_terminated_completes_its_trace() {
     silent.recv(&mut [0; 2000]).expect("an Initial packet");
     let id = rustix::process::Pid::from_raw(i32::try_from(client.id()).expect("a small number"));
     let signal = rustix::process::Signal::TERM;
-    rustix::process::kill_process(id.expect("a process"), signal).expect("it runs");
+    rustix::process::kill_process(id.expect("a process"), signal).expect("a running process");
     let output = client.wait_with_output().expect("its output");
     let error = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{error}");

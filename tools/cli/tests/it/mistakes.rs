@@ -16,7 +16,7 @@ fn port_in_use() {
         line.contains(&format!("cannot listen on udp {address}")),
         "{line}"
     );
-    assert!(line.contains("the port is taken"), "{line}");
+    assert!(line.contains("the port is in use"), "{line}");
 }
 
 #[test]
@@ -35,7 +35,7 @@ fn address_of_another_machine() {
     // TEST-NET-1 has no hosts.
     let line = refusal(&["perf", "server", "--listen", "192.0.2.1:4433"]);
     assert!(
-        line.contains("no interface here has this address"),
+        line.contains("no interface of this machine has this address"),
         "{line}"
     );
 }
@@ -230,7 +230,7 @@ fn other_protocol() -> SocketAddr {
             }
         });
     });
-    address.recv().expect("it listens")
+    address.recv().expect("an address")
 }
 
 #[test]

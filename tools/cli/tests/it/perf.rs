@@ -407,8 +407,8 @@ fn server_ends_successfully_after_sigterm() {
         .ok()
         .and_then(rustix::process::Pid::from_raw);
     let signal = rustix::process::Signal::TERM;
-    rustix::process::kill_process(pid.expect("a process"), signal).expect("it is ours");
-    assert!(child.wait().expect("it is ours").success());
+    rustix::process::kill_process(pid.expect("a process"), signal).expect("our process");
+    assert!(child.wait().expect("our process").success());
 }
 
 #[test]
@@ -487,9 +487,9 @@ fn interrupted_measurement_reports_its_figures() {
                 }
             }
             let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-            kill_process(pid.expect("a process"), signal).expect("it runs");
+            kill_process(pid.expect("a process"), signal).expect("a running process");
             text.extend(lines.map(|line| line.expect("UTF-8") + "\n"));
-            let status = child.wait().expect("it ends");
+            let status = child.wait().expect("an exit status");
             assert_eq!(status.code(), Some(130), "{flags:?}: {text}");
             if json.is_empty() {
                 assert!(text.contains("interrupted: "), "{flags:?}: {text}");

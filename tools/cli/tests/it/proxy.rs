@@ -57,10 +57,10 @@ impl Proxy {
     /// Ends the proxy and returns its report.
     fn report(mut self) -> Value {
         use rustix::process::{Pid, Signal, kill_process};
-        kill_process(Pid::from_child(&self.child), Signal::TERM).expect("it runs");
+        kill_process(Pid::from_child(&self.child), Signal::TERM).expect("a running process");
         let report = self.next_event();
         assert_eq!(report["event"], "report", "{report}");
-        assert!(self.child.wait().expect("ours").success());
+        assert!(self.child.wait().expect("our file").success());
         report
     }
 
@@ -312,7 +312,7 @@ fn text_and_json_agree() {
     ] {
         assert!(text.contains(expected), "{expected}: {text}");
     }
-    assert!(child.wait().expect("ours").success());
+    assert!(child.wait().expect("our file").success());
 }
 
 #[test]
@@ -349,7 +349,7 @@ fn invalid_arguments_are_reported_in_one_line() {
     let other = socket();
     let address = other.local_addr().expect("bound").to_string();
     let line = refusal(&["sim", "proxy", "--listen", &address, "--to", "127.0.0.1:9"]);
-    assert!(line.contains("the port is taken"), "{line}");
+    assert!(line.contains("the port is in use"), "{line}");
 }
 
 /// A link with a delay but without a rate has no queue, so that `--hold` is the only limit.

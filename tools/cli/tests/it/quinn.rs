@@ -96,7 +96,7 @@ fn quinn_server() -> (SocketAddr, common::Certificate) {
             Ok(())
         });
     });
-    (address.recv().expect("it listens"), certificate)
+    (address.recv().expect("an address"), certificate)
 }
 
 #[test]

@@ -47,7 +47,7 @@ fn rows_are_measured_and_become_tables_and_charts() {
     let path = document.to_str().expect("UTF-8");
     let output = run(&["sim", "figures", &list, "--output", path]);
     assert!(output.status.success(), "{output:?}");
-    let text = fs::read_to_string(&document).expect("it was written");
+    let text = fs::read_to_string(&document).expect("a file");
     assert!(text.contains("| small-5mbit | 0 |"), "{text}");
     assert!(text.contains("not measured"), "{text}");
 
@@ -64,7 +64,7 @@ fn rows_are_measured_and_become_tables_and_charts() {
         path,
     ]);
     assert!(output.status.success(), "{output:?}");
-    let text = fs::read_to_string(&document).expect("it was written");
+    let text = fs::read_to_string(&document).expect("a file");
     // 200 kB take 320 ms at 5 Mbit/s and 160 ms at 10.
     let line = |name: &str| {
         let found = text.lines().find(|line| line.starts_with(name));
@@ -78,7 +78,7 @@ fn rows_are_measured_and_become_tables_and_charts() {
     assert!(text.contains("| **1 of 2** |"), "{text}");
     assert!(text.contains("That is all."), "{text}");
     let chart = document.with_file_name("throughput.svg");
-    let chart = fs::read_to_string(chart).expect("it was drawn");
+    let chart = fs::read_to_string(chart).expect("a file");
     assert!(chart.starts_with("<svg"), "{chart}");
 }
 
@@ -107,9 +107,9 @@ fn invalid_lists_are_reported() {
 #[test]
 fn scenarios_of_the_figures_are_valid_and_listed() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let list = fs::read_to_string(root.join("docs/congestion.toml")).expect("it is there");
+    let list = fs::read_to_string(root.join("docs/congestion.toml")).expect("a file");
     let mut count = 0;
-    for entry in fs::read_dir(root.join("scenarios/figures")).expect("it is there") {
+    for entry in fs::read_dir(root.join("scenarios/figures")).expect("a file") {
         let path = entry.expect("readable").path();
         let text = fs::read_to_string(&path).expect("readable");
         count += Scenario::parse_all(&text)

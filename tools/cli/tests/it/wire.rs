@@ -132,7 +132,7 @@ fn server_of_another_implementation_is_measured() {
             plain_server(endpoint).await
         });
     });
-    let address = address.recv().expect("it listens").to_string();
+    let address = address.recv().expect("an address").to_string();
     for scenario in ["upload", "download"] {
         let output = run(&[
             "perf",

@@ -33,7 +33,7 @@ pub(crate) struct ProbeConnection {
     pub(crate) endpoint: Endpoint,
     pub(crate) socket: RecordingSocket,
     pub(crate) records: Collector,
-    pub(crate) begun: Instant,
+    pub(crate) began: Instant,
 }
 
 /// A connection whose handshake has not completed.
@@ -43,7 +43,7 @@ pub(crate) struct PendingConnection {
     pub(crate) endpoint: Endpoint,
     pub(crate) socket: RecordingSocket,
     pub(crate) records: Collector,
-    pub(crate) begun: Instant,
+    pub(crate) began: Instant,
 }
 
 impl Connector {
@@ -81,7 +81,7 @@ impl Connector {
         };
         let endpoint = Endpoint::builder().transport(socket.clone());
         let endpoint = endpoint.map_err(|error| Failure::new(error.to_string()))?;
-        let begun = Instant::now();
+        let began = Instant::now();
         let config = config.transport_config(transport);
         let connecting = endpoint.connect_with(config, self.address, &self.name)?;
         Ok(Some(PendingConnection {
@@ -89,7 +89,7 @@ impl Connector {
             endpoint,
             socket,
             records,
-            begun,
+            began,
         }))
     }
 
@@ -103,7 +103,7 @@ impl Connector {
             endpoint,
             socket,
             records,
-            begun,
+            began,
         }) = self.start(config)?
         else {
             return Ok(None);
@@ -113,7 +113,7 @@ impl Connector {
             endpoint,
             socket,
             records,
-            begun,
+            began,
         })))
     }
 
@@ -131,7 +131,7 @@ impl Connector {
             endpoint,
             socket,
             records,
-            begun,
+            began,
         } = pending;
         let peer = Peer {
             address: self.address,
@@ -147,7 +147,7 @@ impl Connector {
                 endpoint,
                 socket,
                 records,
-                begun,
+                began,
             }),
             Err(error) => Err(self.explain(&error)),
         })

@@ -23,8 +23,8 @@ impl RecordingVerifier {
         let inner: Arc<dyn ServerCertVerifier> = match ca {
             Some(path) => of_file(path, provider)?,
             None => {
-                let made = rustls_platform_verifier::Verifier::new(provider);
-                Arc::new(made.map_err(|error| {
+                let verifier = rustls_platform_verifier::Verifier::new(provider);
+                Arc::new(verifier.map_err(|error| {
                     Failure::new(format!("cannot verify certificates: {error}"))
                 })?)
             }
@@ -61,6 +61,9 @@ fn of_file(
     provider: Arc<CryptoProvider>,
 ) -> Result<Arc<dyn ServerCertVerifier>, Failure> {
     let roots = tls::roots(tls::certificates(path)?, path)?;
-    let made = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider).build();
-    Ok(made.map_err(|error| Failure::new(format!("cannot use {}: {error}", path.display())))?)
+    let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider).build();
+    Ok(
+        verifier
+            .map_err(|error| Failure::new(format!("cannot use {}: {error}", path.display())))?,
+    )
 }

@@ -58,7 +58,7 @@ pub fn text(summary: &Summary) -> String {
     if let (Some(sent), Some(received)) = (io.sent_datagrams, io.received_datagrams) {
         lines.push(format!("UDP datagram: {sent} sent, {received} received"));
     }
-    lines.extend(more(summary));
+    lines.extend(extra_lines(summary));
     lines.extend(table(summary));
     lines.join("\n")
 }
@@ -101,7 +101,7 @@ fn traffic(summary: &Summary) -> String {
 }
 
 /// Returns the lines that h2load does not print.
-fn more(summary: &Summary) -> Vec<String> {
+fn extra_lines(summary: &Summary) -> Vec<String> {
     let mut lines = Vec::new();
     if summary.refused > 0 || summary.lost > 0 {
         lines.push(format!(

@@ -94,7 +94,7 @@ fn details(summary: &Summary, unit: Unit) -> Vec<String> {
 /// Returns a bar for each of eleven classes of latency, from the fastest to the slowest.
 fn histogram(summary: &Summary, unit: Unit) -> Vec<String> {
     let classes = summary.latency.classes();
-    let most = classes.iter().map(|(_, count)| *count).max().unwrap_or(0);
+    let largest = classes.iter().map(|(_, count)| *count).max().unwrap_or(0);
     let width = classes
         .iter()
         .map(|(_, count)| count.to_string().len())
@@ -107,7 +107,7 @@ fn histogram(summary: &Summary, unit: Unit) -> Vec<String> {
     let label_width = labels.iter().map(String::len).max().unwrap_or(0);
     let mut lines = Vec::new();
     for (label, (_, count)) in labels.iter().zip(&classes) {
-        let filled = count * BAR / most.max(1);
+        let filled = count * BAR / largest.max(1);
         let bar = "■".repeat(usize::try_from(filled).unwrap_or(0));
         let number = format!("[{count}]");
         let width = width + 2;

@@ -24,10 +24,10 @@ pub(super) async fn send(
     let began = Instant::now();
     let deadline = start.time().map(|time| began + time);
     let is_over = |now| deadline.is_some_and(|deadline| now >= deadline);
-    let most = start.number.unwrap_or(u64::MAX);
+    let limit = start.number.unwrap_or(u64::MAX);
     let mut pace = Pace::new(start.rate, size, began);
     let mut number = 0;
-    while number < most {
+    while number < limit {
         let now = pace.wait(deadline).await;
         if is_over(now) {
             break;
@@ -118,11 +118,11 @@ fn dropped(stats: DatagramStats) -> u64 {
 
 /// Waits until `number` datagrams since `before` were sent or dropped, and returns the counters.
 async fn settled(connection: &Connection, before: DatagramStats, number: u64) -> DatagramStats {
-    let gone = |stats: DatagramStats| stats.sent + dropped(stats);
+    let processed = |stats: DatagramStats| stats.sent + dropped(stats);
     let deadline = Instant::now() + SEND_TIMEOUT;
     loop {
         let stats = connection.stats().datagrams;
-        if gone(stats) - gone(before) >= number || Instant::now() >= deadline {
+        if processed(stats) - processed(before) >= number || Instant::now() >= deadline {
             return stats;
         }
         sleep(TICK).await;

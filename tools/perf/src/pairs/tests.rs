@@ -45,7 +45,7 @@ async fn order_changes_from_pair_to_pair() {
         ("seconds", true)
     );
     let order = std::fs::read_to_string(&file).expect("written");
-    std::fs::remove_file(&file).expect("ours");
+    std::fs::remove_file(&file).expect("our file");
     assert_eq!(order.replace('\n', ""), "abbaabbaabba");
 }
 
@@ -99,13 +99,13 @@ async fn too_few_pairs_have_no_verdict_and_slow_runs_are_killed() {
     all.timeout = Duration::from_secs(1);
     all.run(|_, _| {}, pending()).await.expect_err("too long");
     let id = std::fs::read_to_string(&file).expect("it ran");
-    std::fs::remove_file(&file).expect("ours");
+    std::fs::remove_file(&file).expect("our file");
     let process = format!("/proc/{}/stat", id.trim());
-    let begun = Instant::now();
+    let began = Instant::now();
     // The process may still be a zombie.
     while std::fs::read_to_string(&process).is_ok_and(|stat| !stat.contains(") Z ")) {
         assert!(
-            begun.elapsed() < Duration::from_secs(10),
+            began.elapsed() < Duration::from_secs(10),
             "the process still runs"
         );
         tokio::task::yield_now().await;

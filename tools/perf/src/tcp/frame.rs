@@ -64,10 +64,10 @@ pub(super) async fn read_filler(
 ) -> io::Result<u64> {
     let mut received = 0;
     while received < bytes {
-        let most = usize::try_from(bytes - received)
+        let len = usize::try_from(bytes - received)
             .unwrap_or(usize::MAX)
             .min(buffer.len());
-        let read = match stream.read(&mut buffer[..most]).await {
+        let read = match stream.read(&mut buffer[..len]).await {
             Ok(0) => break,
             Ok(read) => read,
             // The peer closed the connection without a TLS close_notify.

@@ -94,7 +94,7 @@ impl Stream {
             self.size = Some(to);
         }
         if from > self.end {
-            if !self.keep(from, to) {
+            if !self.insert_range(from, to) {
                 self.doubt.get_or_insert(Unknown::TooManyParts);
             }
             return;
@@ -109,7 +109,7 @@ impl Stream {
 
     /// Remembers a range behind a gap, merged with those that it touches. Returns false at the limit
     /// [`MAX_PARTS`].
-    fn keep(&mut self, mut from: u64, mut to: u64) -> bool {
+    fn insert_range(&mut self, mut from: u64, mut to: u64) -> bool {
         if from == to {
             return true;
         }
@@ -493,7 +493,7 @@ mod tests {
             (40, 50),
             (70, 70),
         ] {
-            assert!(stream.keep(from, to));
+            assert!(stream.insert_range(from, to));
         }
         assert_eq!(stream.later, BTreeMap::from([(10, 60)]));
     }

@@ -173,7 +173,7 @@ impl TraceFacts {
                     changes.mtu_fell_from = Some(self.mtu);
                 }
                 self.mtu = *new;
-                self.mtu_min = Some(self.mtu_min.map_or(*new, |least| least.min(*new)));
+                self.mtu_min = Some(self.mtu_min.map_or(*new, |min| min.min(*new)));
             }
             EventKind::RecordsDropped { records } => {
                 counts.records_dropped = counts.records_dropped.saturating_add(*records);
@@ -268,7 +268,7 @@ impl TraceFacts {
         self.latest_rtt = known(metrics.latest_rtt, self.latest_rtt);
         if self.min_rtt.is_some() && self.has_queue() {
             let smoothed = self.smoothed_rtt.unwrap_or(0.0);
-            self.queued_rtt = Some(self.queued_rtt.map_or(smoothed, |most| most.max(smoothed)));
+            self.queued_rtt = Some(self.queued_rtt.map_or(smoothed, |max| max.max(smoothed)));
         }
         if let Some(count) = metrics.pto_count {
             // A trace that records expired timers counts them already.

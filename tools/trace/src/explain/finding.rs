@@ -12,7 +12,7 @@ pub struct Finding {
     pub cause: Cause,
     /// Seconds for which it limited the transfer.
     pub seconds: f64,
-    /// Its share of the active time, or of the whole time for [`Cause::Idle`], 0 to 1.
+    /// The share of the active time, or of the whole time for [`Cause::Idle`], 0 to 1.
     pub share: f64,
     /// True if the share is of the whole time, which includes idle time.
     pub of_all: bool,

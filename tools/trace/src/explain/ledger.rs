@@ -163,7 +163,7 @@ impl Ledger {
         entry.total += time;
         entry.count += given.count;
         for stretch in given.stretches() {
-            entry.keep(stretch);
+            entry.insert_longest(stretch);
         }
     }
 
@@ -178,7 +178,7 @@ impl Entry {
     pub(super) fn stretches(&self) -> Vec<Stretch> {
         let mut all = self.clone();
         if let Some(open) = all.open.take() {
-            all.keep(open);
+            all.insert_longest(open);
         }
         all.longest
     }
@@ -195,13 +195,13 @@ impl Entry {
                 let before = open.replace(stretch);
                 self.count += 1;
                 if let Some(before) = before {
-                    self.keep(before);
+                    self.insert_longest(before);
                 }
             }
         }
     }
 
-    fn keep(&mut self, stretch: Stretch) {
+    fn insert_longest(&mut self, stretch: Stretch) {
         self.longest.push(stretch);
         if self.longest.len() > MAX_STRETCHES {
             let durations = self.longest.iter().map(Stretch::duration).enumerate();

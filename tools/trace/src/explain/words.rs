@@ -144,11 +144,11 @@ impl Case<'_> {
             },
             Cause::Blackout => self.blackout(),
             Cause::PathMtu => {
-                let least = facts.mtu_min.map(|mtu| format!(", to {mtu} bytes"));
+                let mtu = facts.mtu_min.map(|mtu| format!(", to {mtu} bytes"));
                 format!(
                     "the path stopped carrying datagrams of the size in use, until the size was \
                      reduced{}",
-                    least.unwrap_or_default()
+                    mtu.unwrap_or_default()
                 )
             }
             Cause::PathChange => format!(

@@ -348,8 +348,8 @@ impl Summarizer {
         let is_sample = self.sent.first.is_some() || self.received.first.is_some();
         if let Some(rtt) = metrics.latest_rtt.filter(|&rtt| rtt > 0.0 && is_sample) {
             self.rtt.push(rtt);
-            let (least, most) = self.rtt_range.unwrap_or((rtt, rtt));
-            self.rtt_range = Some((least.min(rtt), most.max(rtt)));
+            let (min, max) = self.rtt_range.unwrap_or((rtt, rtt));
+            self.rtt_range = Some((min.min(rtt), max.max(rtt)));
         }
         let summary = &mut self.summary;
         summary.congestion_window_max =

@@ -82,7 +82,7 @@ fn input_is_not_overwritten() {
         let (_, result) = courser_qlog(&[command, &file, "-o", &file]);
         let error = result.expect_err("refused").to_string();
         assert!(error.contains("is also an input"), "{error}");
-        assert!(std::fs::read(&file).expect("there") == bytes, "{command}");
+        assert!(std::fs::read(&file).expect("a file") == bytes, "{command}");
     }
 }
 

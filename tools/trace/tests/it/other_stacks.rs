@@ -1,7 +1,7 @@
 //! Reports of `courser qlog` about traces of aioquic and ngtcp2, which are in `data`.
 //!
-//! In each, a client receives 6000 bytes over HTTP/3, over 10 ms each way. One datagram is dropped in each direction. The
-//! expected numbers were counted in the files by other means.
+//! In each trace, a client receives 6000 bytes over HTTP/3 with a delay of 10 ms in each direction. One
+//! datagram is dropped in each direction. The expected numbers were counted in the files by other means.
 
 use std::collections::BTreeMap;
 use std::fs::File;

@@ -245,7 +245,7 @@ fn oldest_cookies_make_room() {
     assert_eq!(known.0.iter_any().count(), MAX_OF_DOMAIN);
     assert!(!known.0.contains("a.test", "/", "c0"));
     assert!(known.0.contains("a.test", "/", "c1"));
-    known.set(b"c9=; Max-Age=0", &from).expect("it was there");
+    known.set(b"c9=; Max-Age=0", &from).expect("a cookie");
     known.set(b"new=1", &from).expect("a cookie");
     assert!(
         known.0.contains("a.test", "/", "c1"),

@@ -71,7 +71,7 @@ fn help_shows_the_short_flags_of_the_style() {
 }
 
 #[test]
-fn mistakes_list_the_allowed_values() {
+fn errors_list_the_allowed_values() {
     for (words, expected) in [
         (&["https://x/", "-H", "novalue"][..], "':' is missing"),
         (&["https://x/", "-m", "0"], "0 is not between 1 and"),

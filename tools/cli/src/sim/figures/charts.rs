@@ -11,13 +11,13 @@ use crate::sim::{file, pages};
 pub(crate) fn draw(list: &List) -> Result<(), Failure> {
     for row in &list.rows {
         for part in &row.charts {
-            one(list, row, part)?;
+            draw_chart(list, row, part)?;
         }
     }
     Ok(())
 }
 
-fn one(list: &List, row: &Row, part: &ChartPart) -> Result<(), Failure> {
+fn draw_chart(list: &List, row: &Row, part: &ChartPart) -> Result<(), Failure> {
     let scenarios = list.scenarios(row)?;
     let found = scenarios.iter().find(|(it, _)| it.name == part.scenario);
     let Some((scenario, _)) = found else {

@@ -32,10 +32,10 @@ pub(super) fn row(arguments: &FiguresArguments, list: &List, row: &Row) -> Resul
             continue;
         }
         let runs = arguments.runs.unwrap_or(runs);
-        let begun = Instant::now();
-        let reports = all(arguments.jobs, &scenario, runs)?;
+        let began = Instant::now();
+        let reports = run_seeds(arguments.jobs, &scenario, runs)?;
         let numbers = numbers(row, &scenario, &reports);
-        note(&scenario, &numbers, begun.elapsed());
+        note(&scenario, &numbers, began.elapsed());
         let mut data = Data::read(&path)?;
         data.0.insert(scenario.name.clone(), numbers);
         file::replace(&path, &data.to_text())?;
@@ -58,7 +58,7 @@ fn note(scenario: &Scenario, numbers: &Numbers, took: Duration) {
 }
 
 /// Runs a scenario with the seeds from 1 on, and returns the reports in the order of seeds.
-fn all(
+fn run_seeds(
     threads: Option<NonZeroUsize>,
     scenario: &Scenario,
     runs: u64,

@@ -17,8 +17,8 @@ const ROUND_TRIPS: f64 = 12.0;
 /// Returns the charts of a run's flows.
 pub(super) fn all(run: &RunReport) -> Vec<Chart> {
     let mut charts = match run.flows.as_slice() {
-        [flow] => one(run, flow),
-        flows => many(run, &flows[..flows.len().min(MAX_FLOWS)]),
+        [flow] => charts_of_one_flow(run, flow),
+        flows => charts_of_many_flows(run, &flows[..flows.len().min(MAX_FLOWS)]),
     };
     charts.push(throughput(run));
     if run.flows.len() > 1 {
@@ -34,7 +34,7 @@ pub(super) fn all(run: &RunReport) -> Vec<Chart> {
 }
 
 /// Returns the charts of the only flow of a run.
-fn one(run: &RunReport, flow: &FlowReport) -> Vec<Chart> {
+fn charts_of_one_flow(run: &RunReport, flow: &FlowReport) -> Vec<Chart> {
     vec![
         sequence(run, flow),
         beginning(run, flow),
@@ -44,19 +44,19 @@ fn one(run: &RunReport, flow: &FlowReport) -> Vec<Chart> {
 }
 
 /// Returns charts with a line for each flow.
-fn many(run: &RunReport, flows: &[FlowReport]) -> Vec<Chart> {
-    let received = each(
+fn charts_of_many_flows(run: &RunReport, flows: &[FlowReport]) -> Vec<Chart> {
+    let received = with_flows(
         chart(run, "Bytes received", "", Unit::Bytes),
         flows,
         |flow| points(&flow.received, 1.0).collect(),
     );
-    let windows = each(
+    let windows = with_flows(
         chart(run, "Congestion windows", "", Unit::Bytes),
         flows,
         |flow| points(&flow.congestion_window, 1.0).collect(),
     );
     let round_trips = chart(run, "Smoothed round-trip time", "", Unit::Seconds);
-    let round_trips = each(round_trips, flows, |flow| {
+    let round_trips = with_flows(round_trips, flows, |flow| {
         samples(&flow.smoothed_rtt).collect()
     });
     let losses = flows
@@ -71,7 +71,7 @@ fn many(run: &RunReport, flows: &[FlowReport]) -> Vec<Chart> {
 }
 
 /// Adds a line for each flow.
-fn each(chart: Chart, flows: &[FlowReport], values: fn(&FlowReport) -> Vec<Value>) -> Chart {
+fn with_flows(chart: Chart, flows: &[FlowReport], values: fn(&FlowReport) -> Vec<Value>) -> Chart {
     flows.iter().fold(chart, |chart, flow| {
         chart.series(Series::step(&flow.name, values(flow)))
     })

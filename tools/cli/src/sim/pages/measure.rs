@@ -4,7 +4,7 @@ use courser_plot::Unit;
 use courser_sim::report::{self, MEASURES, Measure};
 
 /// Returns the name of a measure with spaces.
-pub(super) fn words(measure: &Measure) -> String {
+pub(super) fn display_name(measure: &Measure) -> String {
     measure.name.replace('_', " ")
 }
 

@@ -6,7 +6,7 @@ use courser_sim::report::{FlowReport, LinkReport, Measure, RunReport};
 use courser_units::to_f64;
 
 use super::group::Group;
-use super::measure::{self, unit, words};
+use super::measure::{self, display_name, unit};
 use crate::sim::verdict::shown;
 
 /// Returns a table with a row for each scenario, and a column for each measure that one of them has.
@@ -16,7 +16,7 @@ pub(super) fn overview(groups: &[Group<'_>], is_inside: bool) -> Table {
     let fixed = ["scenario", "runs", "bounds"].map(str::to_owned);
     let headings = fixed
         .into_iter()
-        .chain(columns.iter().map(|measure| words(measure)));
+        .chain(columns.iter().map(|measure| display_name(measure)));
     let table = Table::new("All scenarios", headings);
     groups
         .iter()
@@ -57,7 +57,10 @@ pub(super) fn measures(group: &Group<'_>) -> Table {
         let table = Table::new("Measures", ["measure", "value"]);
         return group.measures().fold(table, |table, measure| {
             let value = group.spread(measure).map(|spread| spread.median);
-            table.row([Cell::text(words(measure)), number(unit(measure), value)])
+            table.row([
+                Cell::text(display_name(measure)),
+                number(unit(measure), value),
+            ])
         });
     }
     let headings = [
@@ -88,7 +91,7 @@ pub(super) fn measures(group: &Group<'_>) -> Table {
             _ => nothing(),
         };
         table.row(
-            [Cell::text(words(measure))]
+            [Cell::text(display_name(measure))]
                 .into_iter()
                 .chain(values)
                 .chain([seed]),
@@ -101,7 +104,7 @@ pub(super) fn runs(group: &Group<'_>) -> Table {
     let columns: Vec<_> = group.measures().collect();
     let ends = ["trace digest"].map(str::to_owned);
     let headings = std::iter::once("seed".to_owned())
-        .chain(columns.iter().map(|measure| words(measure)))
+        .chain(columns.iter().map(|measure| display_name(measure)))
         .chain(ends);
     let table = Table::new("All runs, worst last", headings);
     group.runs.iter().fold(table, |table, run| {

@@ -10,9 +10,9 @@ use crate::sim::verdict::{Judged, judge};
 pub(crate) struct Outcome<'a> {
     /// The scenario, and the file that it is from.
     pub(crate) source: &'a Source,
-    /// Its runs, in the order of their seeds.
+    /// The runs of the scenario, in the order of their seeds.
     pub(crate) runs: &'a [RunReport],
-    /// Its bounds, each with its verdict over all runs.
+    /// The bounds of the scenario, each with its verdict over all runs.
     pub(crate) judged: Vec<Judged>,
 }
 

@@ -148,7 +148,7 @@ impl Folder {
     /// Writes a file and returns its path.
     pub fn file(&self, name: &str, text: &str) -> String {
         let path = self.0.join(name);
-        std::fs::write(&path, text).expect("the folder is ours");
+        std::fs::write(&path, text).expect("our folder");
         path.to_str().expect("UTF-8").to_owned()
     }
 }

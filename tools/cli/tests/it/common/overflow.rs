@@ -17,7 +17,7 @@ pub fn overflow(child: &Child, port: u16) {
     let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
     let pid = pid.expect("a process");
     let before = drops(port);
-    kill_process(pid, Signal::STOP).expect("it runs");
+    kill_process(pid, Signal::STOP).expect("a running process");
     let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
     let to = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     for _ in 0..1000 {
@@ -33,7 +33,7 @@ pub fn overflow(child: &Child, port: u16) {
         drops(port) > before,
         "the buffer of port {port} never fills"
     );
-    kill_process(pid, Signal::CONT).expect("it runs");
+    kill_process(pid, Signal::CONT).expect("a running process");
 }
 
 /// Returns the number of datagrams that the kernel has dropped at this port.
@@ -98,7 +98,7 @@ impl SlowServer {
             runtime.expect("a runtime").block_on(serve(ready, seen));
         });
         Self {
-            address: listening.recv().expect("it listens"),
+            address: listening.recv().expect("an address"),
             requests,
         }
     }

@@ -73,7 +73,7 @@ fn serve(stream: &TcpStream, port: u16) -> Option<()> {
 }
 
 fn read(path: &std::path::Path) -> String {
-    fs::read_to_string(path).expect("it was written")
+    fs::read_to_string(path).expect("a file")
 }
 
 /// Returns the cookies of a file without their expiry.
@@ -158,10 +158,7 @@ fn jar_is_written_and_read() {
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt as _;
-        let mode = fs::metadata(&path)
-            .expect("it is there")
-            .permissions()
-            .mode();
+        let mode = fs::metadata(&path).expect("a file").permissions().mode();
         assert_eq!(mode & 0o777, 0o600, "cookies are credentials");
     }
     let (here, there) = (
@@ -180,7 +177,7 @@ fn jar_is_written_and_read() {
         shown.ends_with("\na.test\tFALSE\t/\tFALSE\t0\tx\t1\n"),
         "{shown}"
     );
-    let left: Vec<_> = fs::read_dir(folder.path()).expect("ours").collect();
+    let left: Vec<_> = fs::read_dir(folder.path()).expect("our file").collect();
     assert_eq!(left.len(), 1, "more than the jar: {left:?}");
 }
 
@@ -219,7 +216,7 @@ fn jars_are_exchanged_with_curl() {
             &rules[1],
         ];
         let output = Command::new("curl").args(rules).args(arguments).output();
-        let output = output.expect("it starts");
+        let output = output.expect("the binary starts");
         assert!(output.status.success(), "{arguments:?}: {output:?}");
         String::from_utf8(output.stdout).expect("UTF-8")
     };
@@ -253,7 +250,7 @@ fn jars_are_exchanged_with_curl() {
     assert_eq!(as_set(&by_curl), as_set(&content));
     assert_eq!(cookies_in(&read(&path)), ours);
     // courser reads the file of curl.
-    fs::remove_file(&path).expect("ours");
+    fs::remove_file(&path).expect("our file");
     curl(&["-c", jar, &set]);
     assert_eq!(cookies_in(&read(&path)), ours);
     let again = server.get(&["-b", jar, &here, &there]);

@@ -62,7 +62,7 @@ fn file_of_another_format_is_reported_and_unchanged() {
     let expected = format!("courser: cannot use {name} for tokens: ");
     assert!(error.starts_with(&expected), "{error}");
     assert_eq!(error.lines().count(), 1, "{error}");
-    let text = fs::read_to_string(&path).expect("it is there");
+    let text = fs::read_to_string(&path).expect("a file");
     assert_eq!(text, "my notes\n");
 }
 

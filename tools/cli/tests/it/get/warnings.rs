@@ -50,7 +50,10 @@ fn small_buffers_are_reported_with_verbose() {
     let get = |flags: &[&str]| {
         let common = ["get", "-k", "--http3-only", &url];
         let (mut command, is_small) = unprivileged(&[&common[..], flags].concat());
-        (stderr(&command.output().expect("it starts")), is_small)
+        (
+            stderr(&command.output().expect("the binary starts")),
+            is_small,
+        )
     };
     assert_eq!(get(&[]).0, "");
     let (log, is_small) = get(&["-v"]);

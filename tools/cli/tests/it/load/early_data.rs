@@ -81,7 +81,7 @@ fn early_data_with_conflicting_flags_is_rejected() {
         refusal(&[&["load", "--disable-keepalive"], flags, &url].concat())
     };
     let tcp = with(&["--h2", "--early-data"]);
-    assert!(tcp.contains("for HTTP/3"), "{tcp}");
+    assert!(tcp.contains("needs HTTP/3"), "{tcp}");
     for flags in [["-d", "/dev/null"], ["--method", "POST"]] {
         let posted = with(&[&["--h3", "--early-data"], &flags[..]].concat());
         assert!(posted.contains("safe method"), "{posted}");

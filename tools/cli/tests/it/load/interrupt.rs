@@ -30,8 +30,8 @@ fn interrupted(signal: Signal, flags: &[&str]) -> String {
         thread::sleep(Duration::from_millis(5));
     }
     let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-    kill_process(pid.expect("a process"), signal).expect("it runs");
-    let output = child.wait_with_output().expect("it ends");
+    kill_process(pid.expect("a process"), signal).expect("a running process");
+    let output = child.wait_with_output().expect("an exit status");
     let text = String::from_utf8(output.stdout).expect("UTF-8");
     assert_eq!(output.status.code(), Some(130), "{flags:?}: {text}");
     text

@@ -204,7 +204,7 @@ impl Server {
             });
         });
         Self {
-            address: receiver.recv().expect("it listens"),
+            address: receiver.recv().expect("an address"),
             app,
             stop: Some(stop),
             thread: Some(thread),

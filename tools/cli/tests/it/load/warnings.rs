@@ -45,7 +45,7 @@ fn small_buffers_are_in_the_report_once() {
             "load", "--style", style, "--h3", "-n", "8", "-c", "4", "-k", &url,
         ];
         let (mut command, is_small) = unprivileged(&[&common[..], flags].concat());
-        let output = command.output().expect("it starts");
+        let output = command.output().expect("the binary starts");
         assert!(output.status.success(), "{output:?}");
         let text = String::from_utf8(output.stdout).expect("UTF-8");
         (text, usize::from(is_small))

@@ -148,10 +148,14 @@ fn interrupted_run_reports_bytes_and_requests() {
     {
         use rustix::process::{Pid, Signal, kill_process};
         let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-        kill_process(pid.expect("a process"), Signal::INT).expect("it runs");
+        kill_process(pid.expect("a process"), Signal::INT).expect("a running process");
     }
     stdout.read_to_string(&mut text).expect("UTF-8");
-    assert_eq!(child.wait().expect("it ends").code(), Some(130), "{text}");
+    assert_eq!(
+        child.wait().expect("an exit status").code(),
+        Some(130),
+        "{text}"
+    );
     for part in [
         "\nupload      ",
         "\nrequests    ",

@@ -237,11 +237,15 @@ fn interruption_within_the_warm_up_leaves_no_figures() {
         std::thread::sleep(std::time::Duration::from_millis(5));
     }
     let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-    kill_process(pid.expect("a process"), Signal::TERM).expect("it runs");
+    kill_process(pid.expect("a process"), Signal::TERM).expect("a running process");
     let mut output = String::new();
     let mut stderr = child.stderr.take().expect("piped");
     stderr.read_to_string(&mut output).expect("UTF-8");
-    assert_eq!(child.wait().expect("it ends").code(), Some(130), "{output}");
+    assert_eq!(
+        child.wait().expect("an exit status").code(),
+        Some(130),
+        "{output}"
+    );
     let expected = "interrupted during the warm-up, before the measurement began";
     assert!(output.contains(expected), "{output}");
 }

@@ -111,7 +111,7 @@ async fn blocked_log_disk_does_not_delay_requests() {
 /// Returns the resident memory of the server in KiB.
 pub(super) fn resident(serving: &Serving) -> u64 {
     let path = format!("/proc/{}/status", serving.child().id());
-    let status = std::fs::read_to_string(path).expect("it runs");
+    let status = std::fs::read_to_string(path).expect("a running process");
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
     let number = line.and_then(|line| line.split_whitespace().next());
     number.expect("a size").parse().expect("a number")

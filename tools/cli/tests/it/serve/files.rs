@@ -33,7 +33,7 @@ fn folder() -> Folder {
     folder.file("packed.js.br", "brotli, honestly");
     folder.file("packed.js.gz", "gzip, honestly");
     for name in ["sub", "empty", ".well-known", ".git"] {
-        std::fs::create_dir(folder.path().join(name)).expect("ours");
+        std::fs::create_dir(folder.path().join(name)).expect("our file");
     }
     folder.file("sub/inner.txt", "inner");
     folder.file(".well-known/security.txt", "contact");
@@ -41,9 +41,9 @@ fn folder() -> Folder {
     #[cfg(unix)]
     {
         use std::os::unix::fs::symlink;
-        symlink("/etc/passwd", folder.path().join("out.txt")).expect("ours");
-        symlink("sub/inner.txt", folder.path().join("in.txt")).expect("ours");
-        symlink("/", folder.path().join("everything")).expect("ours");
+        symlink("/etc/passwd", folder.path().join("out.txt")).expect("our file");
+        symlink("sub/inner.txt", folder.path().join("in.txt")).expect("our file");
+        symlink("/", folder.path().join("everything")).expect("our file");
     }
     folder
 }
@@ -204,7 +204,7 @@ async fn nothing_outside_the_folder_is_served() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn folders_are_listed_with_browse() {
     let folder = folder();
-    std::fs::remove_file(folder.path().join("index.html")).expect("ours");
+    std::fs::remove_file(folder.path().join("index.html")).expect("our file");
     let serving = start(&folder, &["--browse"]);
     let mut client = serving.client(Protocol::Http3).await;
     let page = client.get("/", &[]).await.text();
@@ -229,7 +229,7 @@ async fn folders_are_listed_with_browse() {
     let url = files
         .iter()
         .find(|file| file["name"] == ODD)
-        .expect("there");
+        .expect("an entry");
     let url = url["url"].as_str().expect("text").trim_start_matches('.');
     assert_eq!(client.get(url, &[]).await.text(), "odd");
     let serving = start(&folder, &[]);

@@ -153,7 +153,7 @@ fn control_characters_in_names_do_not_reach_the_terminal() {
     let line = lines
         .into_iter()
         .find(|line| line.starts_with("certificate "));
-    child.kill().expect("it runs");
+    child.kill().expect("a running process");
     child.wait().expect("a child");
     let line = line.expect("the line of the certificate");
     assert!(line.contains("a.test?[2J??url  b.test, valid"), "{line:?}");

@@ -115,7 +115,7 @@ async fn admin_reports_health_metrics_and_connections() {
     let quic = connections
         .iter()
         .find(|it| it["protocol"] == "h3")
-        .expect("there");
+        .expect("an entry");
     assert!(quic["quic"]["rtt_ms"].as_f64() > Some(0.0), "{quic}");
     assert!(
         quic["quic"]["congestion_window"].as_u64() > Some(0),

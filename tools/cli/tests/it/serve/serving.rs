@@ -161,7 +161,7 @@ impl Serving {
     pub(crate) fn signal(&self, signal: rustix::process::Signal) {
         let id = i32::try_from(self.child.id()).expect("small");
         let id = rustix::process::Pid::from_raw(id).expect("not 0");
-        rustix::process::kill_process(id, signal).expect("it runs");
+        rustix::process::kill_process(id, signal).expect("a running process");
     }
 
     /// Waits for the end, which must be a success.

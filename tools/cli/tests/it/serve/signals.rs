@@ -87,11 +87,11 @@ async fn sighup_reloads_the_certificate() {
     ];
     let mut serving = Serving::run(&arguments, Folder::new());
     let first = serving.announced["certificate"]["sha256"].clone();
-    std::fs::copy(&new.key, &old.key).expect("ours");
+    std::fs::copy(&new.key, &old.key).expect("our file");
     serving.signal(Signal::HUP);
     let event = serving.next_event();
     assert_eq!(event["event"], "certificate_kept", "{event} after {first}");
-    std::fs::copy(&new.cert, &old.cert).expect("ours");
+    std::fs::copy(&new.cert, &old.cert).expect("our file");
     serving.signal(Signal::HUP);
     let replaced = loop {
         let event = serving.next_event();
@@ -126,7 +126,7 @@ async fn requests_are_logged() {
         while serving.next_event()["event"] != "drained" {}
         serving.ended();
         let text = std::fs::read_to_string(&log).expect("written");
-        std::fs::remove_file(&log).expect("ours");
+        std::fs::remove_file(&log).expect("our file");
         assert_eq!(text.lines().count(), 1, "{text}");
         let line = text.trim_end();
         if format == "json" {

@@ -40,7 +40,7 @@ fn small_buffers_are_reported_once_at_the_start() {
             "{first}"
         );
         let id = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-        kill_process(id.expect("a process"), Signal::TERM).expect("it runs");
+        kill_process(id.expect("a process"), Signal::TERM).expect("a running process");
         let mut output = String::new();
         stdout.read_to_string(&mut output).expect("UTF-8");
         let mut stderr = child.stderr.take().expect("piped");

@@ -5,8 +5,8 @@ use crate::finding::Finding;
 
 /// Checks the usage of the table, and compares its timeouts for UDP with those of QUIC.
 pub(crate) fn check(machine: &Machine) -> Vec<Finding> {
-    let most = match machine.number(&setting("nf_conntrack_max")) {
-        Ok(most) => most,
+    let limit = match machine.number(&setting("nf_conntrack_max")) {
+        Ok(limit) => limit,
         Err(Unseen::Absent(_)) => {
             return vec![Finding::good(
                 TABLE,
@@ -15,27 +15,27 @@ pub(crate) fn check(machine: &Machine) -> Vec<Finding> {
         }
         Err(reason) => return vec![reason.finding(TABLE)],
     };
-    vec![table(machine, most), timeouts(machine)]
+    vec![table(machine, limit), timeouts(machine)]
 }
 
-fn table(machine: &Machine, most: u64) -> Finding {
+fn table(machine: &Machine, limit: u64) -> Finding {
     let count = match machine.number(&setting("nf_conntrack_count")) {
         Ok(count) => count,
         Err(reason) => return reason.finding(TABLE),
     };
-    let saw = format!("{count} of {most} entries in use");
-    if most == 0 {
+    let saw = format!("{count} of {limit} entries in use");
+    if limit == 0 {
         return Finding::good(TABLE, format!("{count} entries in use, without a limit"));
     }
-    let larger = most.max(MIN_TABLE / 4).saturating_mul(4);
+    let larger = limit.max(MIN_TABLE / 4).saturating_mul(4);
     let fix = format!("sysctl -w net.netfilter.nf_conntrack_max={larger}");
     let full =
         "each client takes an entry, and packets of new clients are dropped when the table is full";
     // An error from nine tenths, and a warning from one half.
-    if count >= most.saturating_mul(9) / 10 {
+    if count >= limit.saturating_mul(9) / 10 {
         return Finding::bad(TABLE, saw, full).fix(fix);
     }
-    if count >= most / 2 || most < MIN_TABLE {
+    if count >= limit / 2 || limit < MIN_TABLE {
         return Finding::weak(TABLE, saw, full).fix(fix);
     }
     Finding::good(TABLE, saw)
@@ -71,7 +71,7 @@ fn setting(name: &str) -> String {
 
 const TABLE: &str = "conntrack";
 const TIMEOUTS: &str = "conntrack timeouts";
-/// The idle timeout of courser and of most other stacks in seconds.
+/// The idle timeout of courser and of most other implementations in seconds.
 const MIN_TIMEOUT: u64 = 30;
 const USUAL_TIMEOUT: u64 = 60;
 const MIN_TABLE: u64 = 16_384;
@@ -82,10 +82,10 @@ mod tests {
     use crate::doctor::checks::testing::Tree;
     use crate::finding::Verdict::{Bad, Good, Unknown, Weak};
 
-    fn tree(count: &str, most: &str, stream: &str) -> Tree {
+    fn tree(count: &str, limit: &str, stream: &str) -> Tree {
         let tree = Tree::new();
         tree.write(&setting("nf_conntrack_count"), count);
-        tree.write(&setting("nf_conntrack_max"), most);
+        tree.write(&setting("nf_conntrack_max"), limit);
         tree.write(&setting("nf_conntrack_udp_timeout"), "30\n");
         tree.write(&setting("nf_conntrack_udp_timeout_stream"), stream);
         tree
@@ -93,7 +93,7 @@ mod tests {
 
     #[test]
     fn table_is_reported_before_it_is_full() {
-        for (count, most, verdict) in [
+        for (count, limit, verdict) in [
             ("0", "262144", Good),
             ("131071", "262144", Good),
             ("131072", "262144", Weak),
@@ -104,8 +104,8 @@ mod tests {
             ("0", "0", Good),
             ("70000", "0", Good),
         ] {
-            let found = check(&tree(count, most, "120").machine());
-            assert_eq!(found[0].verdict, verdict, "{count} of {most}");
+            let found = check(&tree(count, limit, "120").machine());
+            assert_eq!(found[0].verdict, verdict, "{count} of {limit}");
         }
     }
 

@@ -41,9 +41,9 @@ pub(crate) fn route(host: &str, is_ipv6: bool, mtu: Option<u32>) -> Finding {
         ));
         return reason.finding(name);
     };
-    let least = 1200 + if is_ipv6 { 48 } else { 28 };
+    let min_mtu = 1200 + if is_ipv6 { 48 } else { 28 };
     let saw = format!("packets of up to {mtu} bytes towards {host}");
-    match mtu < least {
+    match mtu < min_mtu {
         true => {
             let why = "QUIC needs datagrams of 1200 bytes on every path (RFC 9000 §14)";
             Finding::bad(name, saw, why)

@@ -55,7 +55,7 @@ fn add_observations(probe: &ProbeConnection, first: &mut FirstConnection) {
     first.handshake_ms = millis(
         stats
             .handshake_time
-            .unwrap_or_else(|| probe.begun.elapsed()),
+            .unwrap_or_else(|| probe.began.elapsed()),
     );
     first.rtt_ms = millis(stats.path.min_rtt);
     first.version = stats.version.value();
@@ -292,8 +292,8 @@ mod tests {
 
     #[tokio::test]
     async fn challenge_may_arrive_after_the_response() {
-        let begun = std::time::Instant::now();
-        let later = || begun.elapsed() >= Duration::from_millis(60);
+        let began = std::time::Instant::now();
+        let later = || began.elapsed() >= Duration::from_millis(60);
         assert!(wait_for(Duration::from_secs(60), later).await);
         assert!(wait_for(Duration::ZERO, || true).await);
         assert!(!wait_for(Duration::from_millis(50), || false).await);

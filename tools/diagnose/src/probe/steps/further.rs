@@ -34,7 +34,7 @@ pub(crate) async fn resume(
         endpoint,
         socket,
         records,
-        begun,
+        began,
     } = pending;
     let connection = match connecting.early().await {
         Ok(connection) => connection,
@@ -45,7 +45,7 @@ pub(crate) async fn resume(
         endpoint,
         socket,
         records,
-        begun,
+        began,
     };
     let connection = &probe.connection;
     let mut resumed = ResumedConnection::default();
@@ -70,7 +70,7 @@ pub(crate) async fn resume(
         connection
             .stats()
             .handshake_time
-            .unwrap_or_else(|| probe.begun.elapsed()),
+            .unwrap_or_else(|| probe.began.elapsed()),
     );
     resumed.retry = probe.socket.log().retry;
     // HTTP/3 can start only once on a connection, so that none follows rejected early data.
@@ -182,7 +182,7 @@ pub(crate) async fn small(
         .connection
         .stats()
         .handshake_time
-        .unwrap_or_else(|| probe.begun.elapsed());
+        .unwrap_or_else(|| probe.began.elapsed());
     let small = SmallFirstFlight {
         group: data.key_exchange.unwrap_or_default(),
         early_bytes: [log.sent_early, log.received_early],

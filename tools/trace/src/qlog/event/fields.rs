@@ -116,10 +116,10 @@ fn state(name: String) -> String {
 fn packet(data: &Value, per_second: f64) -> Packet {
     let header = data.get("header").unwrap_or(&Value::Null);
     let raw = data.get("raw").unwrap_or(&Value::Null);
-    // Before main-schema-02 the type stood beside the header, and the size inside it. aioquic calls the type of lost
+    // Before main-schema-02 the type was outside the header, and the size inside it. aioquic calls the type of lost
     // packets `type`.
-    let beside = || text(data, "packet_type").or_else(|| text(data, "type"));
-    let packet_type = text(header, "packet_type").or_else(beside);
+    let type_outside = || text(data, "packet_type").or_else(|| text(data, "type"));
+    let packet_type = text(header, "packet_type").or_else(type_outside);
     let len = size(raw, "length").or_else(|| size(header, "packet_size"));
     let mut packet = Packet {
         packet_type: packet_type.unwrap_or_else(|| "unknown".to_owned()),

@@ -16,7 +16,7 @@ pub struct RawEvent {
     pub name: String,
     /// The data, as JSON.
     pub data: Value,
-    /// Fields beside the time, the name and the data, as JSON.
+    /// Fields other than the time, the name and the data, as JSON.
     pub other: Map<String, Value>,
 }
 

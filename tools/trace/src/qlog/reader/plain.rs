@@ -66,12 +66,12 @@ pub(super) fn head<R: BufRead>(mut scanner: Scanner<R>) -> Result<Head<R>, ReadE
             plain.open()?;
             return Ok(Head::Plain(plain));
         }
-        keep(&mut scanner, key, FILE_KEYS, &mut file)?;
+        read_value(&mut scanner, key, FILE_KEYS, &mut file)?;
     }
 }
 
 /// Reads a value, and adds it to `kept` if `keys` contains its key.
-fn keep<R: BufRead>(
+fn read_value<R: BufRead>(
     scanner: &mut Scanner<R>,
     key: String,
     keys: &[&str],
@@ -133,7 +133,7 @@ impl<R: BufRead> Plain<R> {
                 if key == "events" && self.scanner.peek()? == Some(b'[') {
                     return self.scanner.expect(b'[');
                 }
-                keep(&mut self.scanner, key, TRACE_KEYS, &mut self.trace)?;
+                read_value(&mut self.scanner, key, TRACE_KEYS, &mut self.trace)?;
             }
             self.other_traces += 1;
         }
@@ -176,14 +176,14 @@ impl<R: BufRead> Plain<R> {
     /// Reads the fields and traces that follow the events.
     fn close(&mut self) -> Result<(), ReadError> {
         while let Some(key) = self.scanner.key(&mut self.in_trace)? {
-            keep(&mut self.scanner, key, TRACE_KEYS, &mut self.trace)?;
+            read_value(&mut self.scanner, key, TRACE_KEYS, &mut self.trace)?;
         }
         while self.scanner.item(&mut self.in_traces)? {
             self.scanner.value(None, 0)?;
             self.other_traces += 1;
         }
         while let Some(key) = self.scanner.key(&mut self.in_file)? {
-            keep(&mut self.scanner, key, FILE_KEYS, &mut self.file)?;
+            read_value(&mut self.scanner, key, FILE_KEYS, &mut self.file)?;
         }
         Ok(())
     }

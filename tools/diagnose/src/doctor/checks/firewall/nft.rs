@@ -45,7 +45,7 @@ enum Effect {
     Unclear,
 }
 
-/// Whether the packet matches the conditions of a rule. The worst condition counts.
+/// The result of matching the packet against the conditions of a rule. The worst condition counts.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Match {
     Always,
