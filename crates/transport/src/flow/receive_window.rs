@@ -142,21 +142,21 @@ impl ReceiveWindow {
         self.held = self.held.saturating_sub(len);
     }
 
-    /// Returns the bytes consumed and not held. Half a window is granted in any case: held bytes
-    /// may depend on bytes that have yet to arrive, which they never would without credit.
+    /// Returns the bytes consumed and not held. Half a window is granted in any case:held bytes
+    /// may depend on later bytes, which cannot arrive without credit.
     #[inline]
     const fn credited(&self) -> u64 {
-        let most = self.autotune.window() / 2;
-        let held = if self.held < most { self.held } else { most };
+        let max = self.autotune.window() / 2;
+        let held = if self.held < max { self.held } else { max };
         self.consumed.saturating_sub(held)
     }
 
-    /// Returns true if enough of the window is used that a larger limit is worth a frame.
+    /// Returns true if enough of the window is used that a frame with a larger limit is due.
     ///
     /// Waiting for a BLOCKED frame instead would cost the sender a round trip (RFC 9000 §4.2).
     #[inline]
     pub(crate) fn is_update_due(&self) -> bool {
-        self.has_consumed_step() || self.is_held_up()
+        self.has_consumed_step() || self.is_stalled()
     }
 
     #[inline]
@@ -166,18 +166,17 @@ impl ReceiveWindow {
         left <= window - self.autotune.step() && window > 0 && self.limit < MAX_VARINT
     }
 
-    /// Returns true if the peer nears the limit and the application does not keep it there: it has
-    /// read all that it could, and the rest waits for a retransmission. A slow reader has bytes to
-    /// read.
+    ///Returns true if more than half of the window is used and a lost packet is the reason: the application has
+    /// read nearly all readable bytes, and the others wait for a retransmission.
     #[inline]
-    fn is_held_up(&self) -> bool {
+    fn is_stalled(&self) -> bool {
         self.autotune.has_measured()
             && self.limit - self.received <= self.autotune.window() / 2
             && self.keeps_up()
             && self.unconsumed() > self.readable
     }
 
-    /// Returns true if the application has read nearly all that it could.
+    /// Returns true if the application has read nearly all readable bytes.
     #[inline]
     fn keeps_up(&self) -> bool {
         self.readable <= self.autotune.window() / 8
@@ -193,7 +192,7 @@ impl ReceiveWindow {
             let keeps_up = self.keeps_up();
             self.autotune.on_consumed(now, rtt, consumed, keeps_up);
             self.raise();
-        } else if self.is_held_up() {
+        } else if self.is_stalled() {
             let before = self.autotune.window();
             self.autotune.on_stalled(rtt);
             if self.autotune.window() > before {

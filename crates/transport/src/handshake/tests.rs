@@ -157,7 +157,7 @@ fn parameters_with_another_id_than_the_packets_are_refused() {
 }
 
 #[test]
-fn a_client_writes_before_it_has_read() {
+fn client_writes_first() {
     let mut handshake = client(Script {
         writes: VecDeque::from([(b"hello".to_vec(), None)]),
         complete_after: 1,
@@ -175,7 +175,7 @@ fn a_client_writes_before_it_has_read() {
 }
 
 #[test]
-fn an_alert_of_tls_ends_the_handshake() {
+fn tls_alert_ends_handshake() {
     let mut handshake = server(Script::default());
     receive(&mut handshake, SpaceId::Initial, b"no!").expect("room");
     let code = TransportErrorCode::crypto(40);
@@ -184,7 +184,7 @@ fn an_alert_of_tls_ends_the_handshake() {
 }
 
 #[test]
-fn a_client_without_transport_parameters_is_refused() {
+fn client_without_transport_parameters_is_an_error() {
     let mut handshake = server(Script::default());
     receive(&mut handshake, SpaceId::Initial, b"hello").expect("room");
     handshake.on_one_rtt_keys();
@@ -194,7 +194,7 @@ fn a_client_without_transport_parameters_is_refused() {
 }
 
 #[test]
-fn a_complete_server_owes_its_client_two_frames() {
+fn complete_server_sends_handshake_done_and_tokens() {
     let mut handshake = server(Script {
         parameters: Some(client_parameters(2)),
         complete_after: 5,
@@ -215,7 +215,7 @@ fn a_complete_server_owes_its_client_two_frames() {
 }
 
 #[test]
-fn data_left_over_at_the_old_level_is_a_violation() {
+fn unread_data_of_old_level_is_an_error() {
     let mut handshake = server(Script::default());
     receive(&mut handshake, SpaceId::Initial, b"hello").expect("room");
     let error = handshake.on_handshake_keys();
@@ -224,7 +224,7 @@ fn data_left_over_at_the_old_level_is_a_violation() {
 }
 
 #[test]
-fn an_initial_that_repeats_a_hello_is_noticed_at_a_later_level_too() {
+fn repeated_hello_is_detected_at_later_levels() {
     let mut handshake = server(Script::default());
     let hello = Crypto {
         offset: 0,
@@ -252,7 +252,7 @@ fn an_initial_that_repeats_a_hello_is_noticed_at_a_later_level_too() {
 }
 
 #[test]
-fn offloaded_bytes_leave_in_a_task_and_come_back_with_the_session() {
+fn offloaded_bytes_are_read_in_task_that_returns_session() {
     let mut handshake = server(Script::default());
     handshake.offloads_tls = true;
     receive(&mut handshake, SpaceId::Initial, b"hello").expect("room");
@@ -270,7 +270,7 @@ fn offloaded_bytes_leave_in_a_task_and_come_back_with_the_session() {
 }
 
 #[test]
-fn a_client_that_proves_nothing_has_half_the_time() {
+fn client_with_unvalidated_address_has_half_the_timeout() {
     let handshake = server(Script::default());
     let deadline = |heard, is_validated| handshake.deadline(heard, is_validated);
     let whole = Time::ZERO + TIMEOUT;
@@ -284,7 +284,7 @@ fn a_client_that_proves_nothing_has_half_the_time() {
 }
 
 #[test]
-fn packets_of_another_source_than_the_first_are_refused() {
+fn packets_with_another_source_id_are_dropped() {
     let mut handshake = client(Script::default());
     let first = packet(PacketKind::Initial, 5);
     assert!(handshake.accepts_header(&first, 100));
@@ -295,7 +295,7 @@ fn packets_of_another_source_than_the_first_are_refused() {
 }
 
 #[test]
-fn a_server_refuses_initials_in_small_datagrams() {
+fn server_drops_initials_in_small_datagrams() {
     let handshake = server(Script::default());
     let initial = packet(PacketKind::Initial, 2);
     assert!(!handshake.accepts_header(&initial, MIN_INITIAL_DATAGRAM - 1));
@@ -303,7 +303,7 @@ fn a_server_refuses_initials_in_small_datagrams() {
 }
 
 #[test]
-fn only_the_first_answer_may_negotiate_a_version() {
+fn only_first_response_may_negotiate_version() {
     let mut handshake = client(Script::default());
     assert!(handshake.is_unanswered_by(&id(9)));
     assert!(!handshake.is_unanswered_by(&id(8)), "not from there");
@@ -324,7 +324,7 @@ fn frames_of_servers_are_refused_from_clients() {
 }
 
 #[test]
-fn one_sign_of_a_loss_is_acted_on() {
+fn speed_up_happens_once() {
     let mut handshake = client(Script::default());
     assert!(handshake.take_speed_up());
     assert!(!handshake.take_speed_up());

@@ -1,4 +1,4 @@
-//! Loss recovery without a connection: packets in, fates out.
+//! Tests of loss recovery without a connection.
 
 use courser_telemetry::Record;
 use courser_wire::frame::{Ack, Frame, Frames};
@@ -8,7 +8,7 @@ use super::*;
 use crate::error::TransportError;
 use crate::space::sent::SentFrame;
 
-/// Notes the fate of every frame.
+/// Records which frames were acknowledged and lost.
 #[derive(Default)]
 struct Fates {
     acked: Vec<(SpaceId, SentFrame)>,
@@ -37,7 +37,7 @@ impl FrameOwners for Fates {
     fn record(&mut self, _: Time, _: impl FnOnce() -> Record) {}
 }
 
-/// Loss recovery with a clock and the fates that it has decided.
+/// Loss recovery with a clock and the frames that it has reported.
 struct Bench {
     recovery: LossRecovery,
     fates: Fates,
@@ -99,12 +99,12 @@ impl Bench {
         number
     }
 
-    /// The peer acknowledges one packet.
+    /// Receives an ACK of one packet.
     fn ack(&mut self, id: SpaceId, number: u64) -> Result<Acknowledged, TransportError> {
         self.ack_after(id, number, 0)
     }
 
-    /// The peer acknowledges one packet and says that it waited for `delay` units of 8 µs.
+    /// Receives an ACK of one packet with a delay of `delay` units of 8 µs.
     fn ack_after(
         &mut self,
         id: SpaceId,
@@ -126,7 +126,7 @@ impl Bench {
             .on_ack_frame(self.now, id, &frame, &mut self.fates))
     }
 
-    /// Waits for the timer of loss recovery and runs it; returns how long that took.
+    /// Advances to the timer of loss recovery and runs it. Returns the time that passed.
     fn expire(&mut self) -> Duration {
         let timer = self.recovery.loss_timer(u64::MAX).expect("a timer runs");
         let waited = timer.at() - self.now;
@@ -149,7 +149,7 @@ fn stream(offset: u64) -> SentFrame {
 }
 
 #[test]
-fn an_acknowledged_packet_leaves_the_flight_and_its_frame_reaches_the_owner() {
+fn acknowledged_packet_is_not_in_flight_and_owner_is_notified() {
     let mut bench = Bench::confirmed();
     let number = bench.send(APPLICATION, 0);
     assert_eq!(bench.recovery.path().stats().bytes_in_flight, 1000);
@@ -163,7 +163,7 @@ fn an_acknowledged_packet_leaves_the_flight_and_its_frame_reaches_the_owner() {
 }
 
 #[test]
-fn a_number_that_was_never_sent_is_a_protocol_violation() {
+fn acknowledged_unsent_number_is_protocol_violation() {
     let mut bench = Bench::confirmed();
     let number = bench.send(APPLICATION, 0);
     let error = bench.ack(APPLICATION, number + 1).expect_err("not sent");
@@ -182,7 +182,7 @@ fn a_number_that_was_never_sent_is_a_protocol_violation() {
 }
 
 #[test]
-fn three_newer_packets_make_one_lost_and_lower_the_window() {
+fn three_newer_packets_cause_loss_and_lower_window() {
     let mut bench = Bench::confirmed();
     let numbers: Vec<_> = (0..5)
         .map(|offset| bench.send(APPLICATION, offset))
@@ -198,7 +198,7 @@ fn three_newer_packets_make_one_lost_and_lower_the_window() {
 }
 
 #[test]
-fn a_late_packet_undoes_its_loss() {
+fn late_packet_undoes_its_loss() {
     let mut bench = Bench::confirmed();
     let numbers: Vec<_> = (0..5)
         .map(|offset| bench.send(APPLICATION, offset))
@@ -263,7 +263,7 @@ fn no_timer_runs_at_the_amplification_limit() {
 }
 
 #[test]
-fn a_full_window_permits_an_ack_only_and_a_probe_everything() {
+fn full_window_permits_only_acks_and_probes() {
     let mut bench = Bench::confirmed();
     let demand = Demand {
         budget: u64::MAX,
@@ -304,7 +304,7 @@ fn packets_of_another_path_leave_its_flight_and_not_that_of_the_path_in_use() {
 }
 
 #[test]
-fn discarded_keys_take_their_packets_out_of_flight() {
+fn packets_of_discarded_keys_are_not_in_flight() {
     let mut bench = Bench::new(Side::Client);
     bench.recovery.open_space(SpaceId::Initial);
     bench.send(SpaceId::Initial, 0);
@@ -317,7 +317,7 @@ fn discarded_keys_take_their_packets_out_of_flight() {
 
 /// RFC 9002 §6.2.2.
 #[test]
-fn discarded_keys_start_the_probe_timeouts_anew() {
+fn discarded_keys_reset_probe_timeouts() {
     for id in [SpaceId::Initial, SpaceId::Handshake] {
         let mut bench = Bench::new(Side::Client);
         bench.recovery.open_space(id);
@@ -338,7 +338,7 @@ fn discarded_keys_start_the_probe_timeouts_anew() {
 
 /// RFC 9002 §6.3.
 #[test]
-fn a_retry_starts_loss_recovery_anew() {
+fn retry_resets_loss_recovery() {
     let mut bench = Bench::new(Side::Client);
     bench.recovery.open_space(SpaceId::Initial);
     let window = bench.recovery.path().window();
@@ -426,9 +426,9 @@ fn a_quoted_packet_that_was_refused_is_lost_without_congestion() {
 }
 
 /// Padded ACKs fill the window, and the peer acknowledges none of them. Without a datagram that asks for an
-/// acknowledgement, nothing would ever leave again.
+/// acknowledgement, nothing could be sent any more.
 #[test]
-fn padding_in_flight_does_not_hold_the_rest_back() {
+fn padding_in_flight_does_not_block_sending() {
     let mut bench = Bench::confirmed();
     for offset in 0..100 {
         bench.send_of_kind(APPLICATION, offset, false);
@@ -445,6 +445,6 @@ fn padding_in_flight_does_not_hold_the_rest_back() {
     assert_eq!(
         permit(&mut bench),
         SendPermit::AckOnly,
-        "now something is awaited"
+        "an acknowledgement is awaited"
     );
 }

@@ -92,16 +92,12 @@ fn windows_together_grow_by_their_budget_and_no_more() {
     assert!(tunes[0].window() - 100 <= 125);
     assert!(grown >= 300, "{grown} of 1000");
     drop(tunes);
-    assert_eq!(
-        budget.left(),
-        1000,
-        "a window that goes gives back what it drew"
-    );
+    assert_eq!(budget.left(), 1000, "a dropped window returns its bytes");
 }
 
-/// Windows that hold all they can leave room for those that come later.
+/// Windows that have drawn all they may leave bytes for later ones.
 #[test]
-fn a_window_that_comes_late_grows_too() {
+fn later_window_grows_too() {
     let budget = WindowBudget::new(1 << 30);
     let tune = || {
         let mut tune = Autotune::new(1 << 20, 128 << 20);
@@ -119,7 +115,7 @@ fn a_window_that_comes_late_grows_too() {
 }
 
 #[test]
-fn a_large_window_is_announced_in_eighths_and_measured_in_halves() {
+fn large_window_is_announced_in_eighths_and_measured_in_halves() {
     let mut tune = Autotune::new(4 << 20, 16 << 20);
     assert_eq!(tune.step(), 512 << 10);
     tune.on_received(at(0));
@@ -142,7 +138,7 @@ fn arrive(tune: &mut Autotune, start: Time, bytes: u64, time: Duration) {
 
 /// Bytes consumed since the last step are an average over a doubling.
 #[test]
-fn an_eighth_that_arrived_within_half_a_round_trip_doubles() {
+fn eighth_within_half_a_round_trip_doubles_window() {
     for (time, keeps_up, window) in [(4, true, 1600), (4, false, 800), (6, true, 800)] {
         let mut tune = Autotune::new(800, 10_000);
         tune.on_received(at(0));
@@ -155,7 +151,7 @@ fn an_eighth_that_arrived_within_half_a_round_trip_doubles() {
 }
 
 #[test]
-fn a_window_that_is_held_up_grows_by_an_eighth_per_round_trip() {
+fn stalled_window_grows_at_an_eighth_per_round_trip() {
     for (time, window) in [(9, 1600), (10, 800)] {
         let mut tune = Autotune::new(800, 10_000);
         assert!(!tune.has_measured());
@@ -170,13 +166,13 @@ fn a_window_that_is_held_up_grows_by_an_eighth_per_round_trip() {
 }
 
 #[test]
-fn a_window_at_its_maximum_has_no_news() {
+fn window_at_its_maximum_measures_nothing() {
     let mut tune = Autotune::new(800, 800);
     arrive(&mut tune, at(0), 800, Duration::ZERO);
     assert!(!tune.has_measured());
 }
 
 #[test]
-fn a_huge_window_moves_in_sixteenths() {
+fn huge_window_is_announced_in_sixteenths() {
     assert_eq!(Autotune::new(16 << 20, 32 << 20).step(), 1 << 20);
 }

@@ -88,7 +88,7 @@ fn signal_is_dropped_without_data() {
 }
 
 #[test]
-fn withdrawn_signal_may_be_given_again() {
+fn withdrawn_signal_may_be_requested_again() {
     let mut flow = flow();
     flow.send.consume(100);
     assert!(flow.signal_blocked());

@@ -6,7 +6,7 @@ const NOW: Time = Time::ZERO;
 const SLOW: Duration = Duration::ZERO;
 
 #[test]
-fn up_to_the_limit_is_fine_and_one_more_is_not() {
+fn bytes_above_limit_are_an_error() {
     let mut window = ReceiveWindow::new(10, 10);
     assert!(window.check(10).is_ok());
     window.on_received(NOW, 10);
@@ -52,7 +52,7 @@ fn limit_stops_at_the_largest_varint() {
 }
 
 #[test]
-fn zero_window_asks_for_nothing_useless() {
+fn zero_window_needs_no_update() {
     let mut window = ReceiveWindow::new(0, 0);
     assert!(!window.is_update_due());
     assert_eq!(window.announce(NOW, SLOW), 0);
@@ -71,7 +71,7 @@ fn frame(window: &mut ReceiveWindow, now: Time, len: u64, ordered: u64, addition
 
 /// The first of 800 bytes is lost. The bytes behind it arrive at once and cannot be read.
 #[test]
-fn a_lost_packet_does_not_stop_growth() {
+fn lost_packet_does_not_stop_growth() {
     let mut window = ReceiveWindow::new(800, 10_000);
     frame(&mut window, NOW, 50, 0, 100);
     frame(&mut window, NOW, 200, 0, 200);
@@ -83,7 +83,7 @@ fn a_lost_packet_does_not_stop_growth() {
 }
 
 #[test]
-fn data_that_trickles_in_behind_a_gap_brings_no_credit() {
+fn slow_data_behind_a_gap_earns_no_credit() {
     let mut window = ReceiveWindow::new(800, 10_000);
     for step in 0..4 {
         let now = NOW + RTT * step * 2;
@@ -95,7 +95,7 @@ fn data_that_trickles_in_behind_a_gap_brings_no_credit() {
 
 /// The application keeps the window full, and one packet is missing as well.
 #[test]
-fn a_slow_reader_gets_no_growth_by_loss() {
+fn loss_causes_no_growth_for_slow_reader() {
     let mut window = ReceiveWindow::new(800, 10_000);
     frame(&mut window, NOW, 101, 101, 101);
     frame(&mut window, NOW, 400, 0, 410);
@@ -105,7 +105,7 @@ fn a_slow_reader_gets_no_growth_by_loss() {
 }
 
 #[test]
-fn without_a_gap_only_reading_brings_credit() {
+fn without_gap_only_reading_earns_credit() {
     let mut window = ReceiveWindow::new(800, 10_000);
     for _ in 0..8 {
         frame(&mut window, NOW, 100, 100, 100);
@@ -115,7 +115,7 @@ fn without_a_gap_only_reading_brings_credit() {
 
 /// Limit K16: claiming an offset costs the peer nothing, so it earns no credit.
 #[test]
-fn claimed_offsets_bring_no_credit() {
+fn large_offsets_earn_no_credit() {
     let mut window = ReceiveWindow::new(800, 10_000);
     frame(&mut window, NOW, 1, 0, 400);
     frame(&mut window, NOW, 1, 0, 400);

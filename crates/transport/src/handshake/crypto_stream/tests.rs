@@ -69,7 +69,7 @@ fn sent(stream: &mut CryptoStream, room: usize) -> Vec<(u64, Vec<u8>)> {
 }
 
 #[test]
-fn lost_bytes_go_out_before_new_ones() {
+fn lost_bytes_are_sent_before_new_ones() {
     let mut stream = CryptoStream::new(4096);
     stream.write(&[1; 40]);
     assert_eq!(sent(&mut stream, 43), vec![(0, vec![1; 40])]);

@@ -52,7 +52,7 @@ fn error_of(result: Result<bool, TransportError>) -> TransportErrorCode {
 const DISAGREEMENT: TransportErrorCode = TransportErrorCode::VERSION_NEGOTIATION_ERROR;
 
 #[test]
-fn a_server_moves_clients_to_the_version_it_prefers_if_they_support_it() {
+fn server_switches_to_preferred_version_if_client_supports_it() {
     let [none, one, both] = [
         None,
         Some(&[VERSION_1, VERSION_1][..]),
@@ -81,7 +81,7 @@ fn a_server_moves_clients_to_the_version_it_prefers_if_they_support_it() {
 }
 
 #[test]
-fn a_server_depends_on_the_client_only_if_it_may_move_it() {
+fn server_depends_on_client_only_if_it_may_switch_version() {
     let depends = |versions: &[Version], moves, original| {
         Negotiation::of_server(list(versions), moves, original).depends_on_client()
     };
@@ -103,7 +103,7 @@ fn a_chosen_version_other_than_that_of_the_first_flight_is_refused() {
 }
 
 #[test]
-fn a_client_learns_the_version_from_the_first_packet_of_another_one() {
+fn first_packet_of_another_version_switches_client() {
     let mut client = Negotiation::of_client(list(&[V1, V2]), None);
     assert!(client.accepts(&initial(VERSION_1)) && client.accepts(&initial(VERSION_2)));
     assert_eq!(client.other(&initial(VERSION_1)), None);
@@ -119,7 +119,7 @@ fn a_client_learns_the_version_from_the_first_packet_of_another_one() {
 }
 
 #[test]
-fn crypto_data_in_the_original_version_settles_it() {
+fn crypto_data_settles_original_version() {
     let mut client = Negotiation::of_client(list(&[V1, V2]), None);
     client.on_crypto();
     assert_eq!(client.other(&initial(VERSION_2)), None);
@@ -206,7 +206,7 @@ fn downgraded() -> Negotiation {
 }
 
 #[test]
-fn a_downgrade_by_forged_version_negotiation_is_noticed() {
+fn downgrade_by_forged_version_negotiation_is_detected() {
     for lists in [
         &[VERSION_1, VERSION_1, VERSION_2][..],
         &[VERSION_1, VERSION_2],

@@ -22,7 +22,7 @@ fn at(millis: u64) -> Situation {
     }
 }
 
-/// The frame that leaves, if one does.
+/// Writes the frame that is due, and decodes it.
 fn sent(request: &mut AckRequest) -> Option<AckFrequency> {
     let (mut room, mut lists) = ([0; 64], FrameLists::default());
     let mut packet = PacketBuilder::new(&mut room, &mut lists);
@@ -67,7 +67,7 @@ fn slow_start_and_small_windows_leave_the_default() {
 }
 
 #[test]
-fn nothing_is_asked_of_a_peer_that_does_not_listen_or_when_switched_off() {
+fn no_request_without_support_or_when_disabled() {
     for (offer, is_enabled) in [(None, true), (Some(LEAST), false)] {
         let mut request = AckRequest::default();
         request.on_peer_parameters(ANNOUNCED, offer, is_enabled);
@@ -89,7 +89,7 @@ fn delay_stays_between_the_peers_least_and_its_own() {
 }
 
 #[test]
-fn small_changes_are_not_worth_a_frame() {
+fn small_changes_cause_no_frame() {
     let mut request = request();
     request.review(&at(1000));
     sent(&mut request).expect("the first");
@@ -180,7 +180,7 @@ fn longer_delay_counts_until_the_shorter_is_confirmed() {
 }
 
 #[test]
-fn lost_request_goes_out_again_under_a_new_number() {
+fn lost_request_is_sent_again_with_new_number() {
     let mut request = request();
     request.review(&at(1000));
     sent(&mut request).expect("the first");

@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn warmest_buffer_comes_back_first() {
+fn latest_returned_buffer_is_reused_first() {
     let pool = ChunkPool::new(2);
     let (first, second) = (pool.take(), pool.take());
     let address = second.as_ptr();
@@ -13,7 +13,7 @@ fn warmest_buffer_comes_back_first() {
 }
 
 #[test]
-fn keeps_no_more_than_asked_and_nothing_of_another_size() {
+fn pool_keeps_limited_number_and_only_whole_chunks() {
     let pool = ChunkPool::new(1);
     pool.give(Vec::with_capacity(10));
     assert_eq!(pool.kept(), 0);

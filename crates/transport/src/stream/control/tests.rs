@@ -19,7 +19,7 @@ fn request_is_kept_until_the_frame_is_sent() {
 }
 
 #[test]
-fn entry_left_behind_by_an_ended_stream_serves_the_next_one() {
+fn entry_of_ended_stream_is_used_for_next_stream() {
     let (mut queue, mut pending) = (ControlQueue::default(), PendingFrames::default());
     queue.request(3, &mut pending, ControlFrame::Stop);
     queue.withdraw_all(&mut pending);

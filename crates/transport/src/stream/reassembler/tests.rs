@@ -126,7 +126,7 @@ fn bytes_past_a_gap_wait_for_it() {
 }
 
 #[test]
-fn first_bytes_win() {
+fn first_received_bytes_are_kept() {
     let mut fixture = Fixture::new();
     fixture.insert(2, b"CD");
     fixture.insert(5, b"F");
@@ -151,7 +151,7 @@ fn piece_that_spans_several_chunks_fills_all_gaps() {
 }
 
 #[test]
-fn gap_too_many_is_refused_and_leaves_no_trace() {
+fn gap_above_limit_is_refused_and_changes_nothing() {
     let mut fixture = Fixture::new();
     fixture.insert(10, b"x");
     assert_eq!(fixture.try_insert(12, b"y", false), Stored::Refused);
@@ -165,7 +165,7 @@ fn gap_too_many_is_refused_and_leaves_no_trace() {
 }
 
 #[test]
-fn claimed_offset_costs_nothing() {
+fn large_offset_takes_no_memory() {
     let mut fixture = Fixture::new();
     fixture.insert((1 << 62) - 2, b"z");
     assert!(fixture.reassembler.memory() < 1024);
@@ -220,7 +220,7 @@ fn gaps_at_every_second_byte_cost_a_fixed_amount_each() {
 }
 
 #[test]
-fn bulk_uses_pooled_chunks_and_gives_them_back() {
+fn bulk_uses_pooled_chunks_and_returns_them() {
     let pool = ChunkPool::new(8);
     let mut fixture = Fixture {
         buffers: Buffers::new(pool.clone(), &StreamsConfig::default()),

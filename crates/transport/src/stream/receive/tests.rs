@@ -422,7 +422,7 @@ fn credit_is_of_use_only_in_recv() {
 }
 
 #[test]
-fn refused_data_leaves_no_trace() {
+fn refused_data_changes_nothing() {
     let mut fixture = Fixture::new();
     for offset in [10, 20, 30, 40] {
         fixture.stream(offset, b"x", false).unwrap();
@@ -436,7 +436,7 @@ fn refused_data_leaves_no_trace() {
 }
 
 #[test]
-fn a_large_window_may_have_more_gaps_though_it_never_grew() {
+fn large_initial_window_allows_more_gaps() {
     let opened = |window: u64| {
         let mut fixture = Fixture::with_windows(window, window);
         let refused = (0..).find(|piece| {

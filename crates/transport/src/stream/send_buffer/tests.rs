@@ -119,7 +119,7 @@ fn loss_after_acknowledgement_of_the_repetition_is_no_loss() {
 }
 
 #[test]
-fn late_acknowledgement_takes_a_loss_back() {
+fn late_acknowledgement_undoes_loss() {
     let (mut buffer, mut buffers) = (SendBuffer::default(), buffers());
     buffer.write(&[1; 10], &mut buffers);
     send_new(&mut buffer, 10);
@@ -334,7 +334,7 @@ proptest! {
 
 /// Attack A88: the headers of frames between pieces of shared content.
 #[test]
-fn a_few_bytes_behind_shared_content_take_little_memory() {
+fn few_bytes_behind_shared_content_take_little_memory() {
     let (mut buffer, mut buffers) = (SendBuffer::default(), buffers());
     let content = Bytes::from(vec![7; 64 << 10]);
     for _ in 0..10 {

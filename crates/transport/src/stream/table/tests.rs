@@ -91,7 +91,7 @@ fn lookups_beyond_what_is_remembered_find_their_own() {
 }
 
 #[test]
-fn slot_of_an_ended_stream_is_used_again() {
+fn entry_of_ended_stream_is_used_again() {
     let (mut table, mut buffers) = table();
     let key = table.insert(id(0));
     table.remove(key, &mut buffers);
@@ -103,7 +103,7 @@ fn slot_of_an_ended_stream_is_used_again() {
 }
 
 #[test]
-fn empty_slots_are_few() {
+fn empty_entries_are_few() {
     let (mut table, mut buffers) = table();
     let keys: Vec<u32> = (0..2000).map(|index| table.insert(id(index))).collect();
     for key in keys {
@@ -118,7 +118,7 @@ fn empty_slots_are_few() {
 
 /// Attack A27: an open stream that holds nothing costs under 1 KiB.
 #[test]
-fn slot_is_small() {
+fn entry_is_small() {
     assert!(
         size_of::<Entry>() + 32 <= 768,
         "{} bytes",

@@ -229,7 +229,7 @@ fn little_is_kept_for_a_peer_that_grants_no_credit() {
 
 /// A writer that waits for credit is notified when it arrives, and the peer is informed before.
 #[test]
-fn credit_wakes_who_found_nothing_worth_writing() {
+fn credit_wakes_writer_that_waits_for_it() {
     let config = StreamsConfig {
         stream_receive_window: 10,
         receive_window: 20,

@@ -142,7 +142,7 @@ fn reset_of_one_stream_frees_room_for_the_others() {
 }
 
 #[test]
-fn stop_says_whether_the_end_was_written() {
+fn stopped_event_reports_whether_stream_was_finished() {
     let mut client = End::client();
     for was_finished in [false, true] {
         let id = client.streams.open(UNI).unwrap();
@@ -234,7 +234,7 @@ fn closed_connection_keeps_nothing() {
 }
 
 #[test]
-fn wrong_way_calls_are_refused() {
+fn calls_for_the_other_direction_are_errors() {
     let mut end = End::client();
     let sends = end.streams.open(UNI).unwrap();
     end.stream(server_uni(0), 0, b"x").unwrap();
@@ -251,7 +251,7 @@ fn wrong_way_calls_are_refused() {
 }
 
 #[test]
-fn shrink_gives_back_what_an_idle_connection_does_not_need() {
+fn shrink_frees_memory_of_idle_connection() {
     let mut server = End::server();
     for index in 0..5 {
         server.fin(client_uni(index), 0, b"abc").unwrap();

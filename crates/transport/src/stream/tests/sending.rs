@@ -225,7 +225,7 @@ fn control_frames_wait_for_room() {
 }
 
 #[test]
-fn lost_control_frames_are_sent_again_with_the_values_of_the_day() {
+fn lost_control_frames_are_sent_again_with_current_values() {
     let mut server = End::server();
     let id = client_uni(0);
     server.stream(id, 0, &[0; 60]).unwrap();
@@ -247,7 +247,7 @@ fn lost_control_frames_are_sent_again_with_the_values_of_the_day() {
 }
 
 #[test]
-fn many_requests_use_few_slots() {
+fn many_requests_use_few_entries() {
     let mut client = End::new(Side::Client, &wide());
     for round in 0..1000u64 {
         client.max_streams(BIDI, round + 4).unwrap();

@@ -90,7 +90,7 @@ fn acknowledged_bytes_are_reported_once_they_reach_the_awaited_offset() {
 }
 
 #[test]
-fn a_stream_that_is_used_again_awaits_nothing() {
+fn reused_stream_awaits_no_acknowledgement() {
     let mut client = End::client();
     let id = client.streams.open(UNI).expect("allowed");
     assert_eq!(client.streams.write(id, b"gone"), Ok(4));
@@ -110,7 +110,7 @@ fn fill(end: &mut End, id: StreamId) {
 }
 
 #[test]
-fn writer_learns_which_limit_it_waits_for() {
+fn blocked_by_reports_limit_of_stream() {
     let mut client = End::client();
     let id = client.streams.open(UNI).expect("allowed");
     assert_eq!(client.streams.blocked_by(id), Ok(None));
@@ -137,7 +137,7 @@ fn writer_learns_which_limit_it_waits_for() {
 }
 
 #[test]
-fn writer_learns_of_the_limit_of_the_connection() {
+fn blocked_by_reports_limit_of_connection() {
     let small = StreamsConfig {
         receive_window: 1000,
         ..roomy()

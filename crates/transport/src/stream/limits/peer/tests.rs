@@ -43,7 +43,7 @@ fn number_at_the_limit_is_an_error() {
 }
 
 #[test]
-fn application_is_notified_once_until_it_looks() {
+fn application_is_notified_once_until_it_accepts() {
     let mut peer = PeerStreams::new(100);
     assert!(!peer.take_opened());
     peer.on_use(0).unwrap();
@@ -57,7 +57,7 @@ fn application_is_notified_once_until_it_looks() {
 }
 
 #[test]
-fn credit_comes_in_eighths_or_when_the_peer_runs_dry() {
+fn credit_is_due_in_eighths_or_when_peer_has_little_left() {
     let mut peer = PeerStreams::new(80);
     peer.on_use(19).unwrap();
     for _ in 0..9 {
@@ -133,7 +133,7 @@ fn peers_that_only_cancel_get_a_fifth_of_the_credit() {
     assert!(credited_in_a_second(&mut peer, 8100) < 250);
 }
 
-/// K15: a search that asks anew with every key.
+/// K15: a search field that sends a new request for each key press.
 #[test]
 fn peers_that_cancel_fifty_streams_a_second_are_never_slowed_down() {
     let mut peer = PeerStreams::new(100);
